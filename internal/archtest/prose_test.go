@@ -29,7 +29,7 @@ var oddProse = map[string]int{
 	"internal/lifecycle":   122,
 	"internal/looph2":      217,
 	"internal/loophttp":    181,
-	"internal/stdhttp":     125,
+	"internal/stdhttp":     30,
 	"internal/suite":       124,
 }
 

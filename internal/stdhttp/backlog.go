@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A lastListener gives out what is left in its backlog before it closes: closing
-// resets those connections, whose clients may have sent requests already.
+// A lastListener accepts the rest of its backlog before it closes. Closing resets the connections in the backlog,
+// whose clients may have sent requests already.
 type lastListener struct {
 	net.Listener
 	stopping atomic.Bool
-	taken    int // since then
+	taken    int // number of connections accepted since
 }
 
-// lastAccepts bounds the connections that are taken before a listener is closed,
-// should another process still accept from it and they never end.
+// lastAccepts limits the number of connections accepted before a listener closes, in case another process accepts from
+// it and connections never stop.
 const lastAccepts = 1 << 14
 
 // Accept returns net.ErrClosed after the last connection before stop.
@@ -30,14 +30,14 @@ func (l *lastListener) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 	}
-	_ = l.Close() // by another way perhaps closed already
+	_ = l.Close() // may be closed already
 	return nil, net.ErrClosed
 }
 
-// stop has Accept come to its end.
+// stop makes Accept return net.ErrClosed.
 func (l *lastListener) stop() {
 	l.stopping.Store(true)
 	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Unix(1, 0)) != nil {
-		_ = l.Close() // by another way perhaps closed already
+		_ = l.Close() // may be closed already
 	}
 }

@@ -10,27 +10,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A TimedBody is a request body whose client may pause for a limited time, and must
-// be fast enough. The deadline is set only when the connection is read, for most bodies
-// have come with their head.
+// A TimedBody is a request body that limits the pauses of its client and its minimum rate. It sets a deadline only if
+// it reads from the connection, since most bodies arrive with their head.
 type TimedBody struct {
 	io.ReadCloser
 	conn    *timedConn
-	reading sync.Mutex // held by Read and skip, which may meet
-	skipped bool       // some of it, under reading: what comes after is no use to the action
+	reading sync.Mutex // held by Read and skip, which may run concurrently
+	skipped bool       // a part was discarded, guarded by reading: the action must not read the rest
 
 	mu   sync.Mutex
 	pace exchange.BodyPace
-	set  bool // the deadline is, by us
-	over bool // the body has ended, or its request
+	set  bool // we have set a deadline
+	over bool // the body or its request has ended
 
-	received atomic.Int64 // bytes read of the body
+	received atomic.Int64 // bytes of the body read
 
-	cut atomic.Pointer[error] // that the client was too slow: what had come by then is lost
+	cut atomic.Pointer[error] // the client was too slow: the body is incomplete
 }
 
-// NewTimedBody returns the body of a request, bounded in time; nil unless its connection
-// is one of a Server's. Of HTTP/2 a connection carries many: there it is nil, too.
+// NewTimedBody returns the body of a request with time limits, or nil if the connection does not belong to a Server or
+// uses HTTP/2, where many streams share a connection.
 func NewTimedBody(req *http.Request) *TimedBody {
 	c, _ := req.Context().Value(connKey{}).(*timedConn)
 	if c == nil || req.ProtoMajor != 1 {
@@ -49,8 +48,8 @@ func (b *TimedBody) Read(p []byte) (int, error) {
 	return b.read(p)
 }
 
-// skip reads up to n bytes for nobody, or the rest, and reports whether that was all. An action that reads at the same
-// time, as a reverse proxy does, must not take what it has got before for the whole.
+// skip discards up to n bytes of the body and reports whether it has ended. A concurrent reader, as in a reverse
+// proxy, must not mistake the part that it has read for the whole body.
 func (b *TimedBody) skip(n int64) (all bool) {
 	_, err := io.CopyN(io.Discard, (*skippedBody)(b), n+1)
 	return err != nil
@@ -80,16 +79,16 @@ func (b *TimedBody) read(p []byte) (int, error) {
 	case io.EOF:
 		b.end()
 	default:
-		b.Stop() // net/http shall not wait for the rest either
+		b.Stop() // net/http must not wait for the rest, either
 		if cut := b.cut.Load(); cut != nil {
-			err = *cut // of trailers net/http says that they are too long, or cut off
+			err = *cut // net/http has other errors for trailers
 		}
 	}
 	return n, err
 }
 
-// receive reads the connection for the body. Net/http may call it for another
-// purpose as soon as the body's last byte is here; end frees that read.
+// receive reads from the connection. net/http may read from the connection itself once the last byte of the body was
+// read; end makes that possible.
 func (b *TimedBody) receive(p []byte) (int, error) {
 	b.renew(false)
 	start := time.Now()
@@ -105,7 +104,7 @@ func (b *TimedBody) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// tooSlow judges the client after it was waited for.
+// tooSlow reports whether the client is too slow, after a read that waited.
 func (b *TimedBody) tooSlow(waited time.Duration, n int, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,7 +114,7 @@ func (b *TimedBody) tooSlow(waited time.Duration, n int, err error) bool {
 	return b.pace.TooSlow(&b.conn.server.Settings, waited, int64(n)) || timedOutIO(err)
 }
 
-// renew sets the deadline, again if that is asked for; false if it does not.
+// renew sets the deadline, again if again is true, and reports whether it has.
 func (b *TimedBody) renew(again bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,40 +129,38 @@ func (b *TimedBody) renew(again bool) bool {
 	return b.conn.setRead(t) == nil
 }
 
-// end takes the deadline back.
+// end removes the deadline.
 func (b *TimedBody) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
 	if b.set && !b.conn.foreign.Load() {
 		b.set = false
-		_ = b.conn.setRead(time.Time{}) // the connection may be closed already
+		_ = b.conn.setRead(time.Time{}) // may be closed already
 	}
 }
 
-// Stop ends the use of the connection, when the request is over. A deadline stays
-// until net/http sets the next.
+// Stop ends the use of the connection at the end of the request. A deadline stays until net/http sets the next one.
 func (b *TimedBody) Stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
 }
 
-// Ended reports whether nothing more will be read of it.
+// Ended reports whether the body will not be read any more.
 func (b *TimedBody) Ended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.over
 }
 
-// StopUnread is Stop for a body that was not read to its end, the rest of which net/http
-// reads once the answer is sent.
+// StopUnread is Stop for a body that was not read to its end. net/http reads the rest after the answer.
 func (b *TimedBody) StopUnread() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
 	if !b.conn.foreign.Load() {
 		b.conn.rest.Store(true)
-		_ = b.conn.setRead(time.Now().Add(b.conn.server.BodyTimeout)) // the connection may be closed already
+		_ = b.conn.setRead(time.Now().Add(b.conn.server.BodyTimeout)) // may be closed already
 	}
 }

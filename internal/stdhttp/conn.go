@@ -17,32 +17,31 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
-// A timedConn is a connection of a Server. It gives effect to
-// Config.WriteTimeout and Config.BodyTimeout at next to no cost: a deadline, once
-// set, is left to pass. When it has, and something is waiting or comes to wait, it
-// is set anew; a peer that lets this one pass without a byte is given up. So that
-// takes once to twice the timeout.
+// A timedConn is a connection of a Server. It implements Config.WriteTimeout and Config.BodyTimeout at low cost: a
+// deadline is set once and allowed to expire. If it expires while an operation waits, it is set again. A peer that
+// lets the second one expire without any progress is disconnected. So the time limit is between one and two times the
+// timeout.
 type timedConn struct {
 	net.Conn
 	server   *exchange.Server
-	requests atomic.Int64    // so far, if they are counted
-	handlers *sync.WaitGroup // those that have hijacked a connection of the same server, and not returned
+	requests atomic.Int64    // number of requests, if they are counted
+	handlers *sync.WaitGroup // handlers of the same server that have hijacked a connection and still run
 
 	idle    atomic.Uint32
-	unasked atomic.Pointer[openConns] // counts it while nothing has been asked of it
-	http2   atomic.Bool               // it speaks HTTP/2, as far as is known; set before unasked is cleared
-	wasIdle bool                      // it has been idle before; for ConnState alone
-	secure  bool                      // there is TLS above it
-	wasBusy bool                      // the drain has seen it busy; for the drain alone
-	rests   time.Time                 // ... and idle since, zero if it has not; likewise
+	unasked atomic.Pointer[openConns] // not nil until the first request; counts the connection
+	http2   atomic.Bool               // it uses HTTP/2, as far as known; set before unasked is cleared
+	wasIdle bool                      // it was idle before; used by ConnState only
+	secure  bool                      // it carries TLS
+	wasBusy bool                      // the drain has seen it busy; used by the drain only
+	rests   time.Time                 // idle since this time after that, or zero; used by the drain only
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
-	body    atomic.Pointer[TimedBody] // that is being read now
-	rest    atomic.Bool               // net/http reads what is left of one, after the answer
+	body    atomic.Pointer[TimedBody] // the body that is being read
+	rest    atomic.Bool               // net/http reads the rest of a body, after the answer
 	reads   readDeadline
 
-	counted netip.Addr   // the address that it is counted for, the zero Addr for none
-	proxy   *proxyHeader // of a trusted proxy, else nil
+	counted netip.Addr   // the address for which it is counted, or the zero Addr
+	proxy   *proxyHeader // header of a trusted proxy, or nil
 
 	streams connStreams // of HTTP/2
 
@@ -50,14 +49,14 @@ type timedConn struct {
 	writing sync.Mutex // held while the write deadline changes
 }
 
-// Who has set the write deadline of a connection.
+// The owner of a connection's write deadline.
 const (
 	noDeadline uint32 = iota
 	ourDeadline
-	foreignDeadline // a handler's, or that of one who has hijacked the connection
+	foreignDeadline // a handler, also after hijacking
 )
 
-// connKey is the key under which the context of a connection has its *timedConn.
+// connKey is the context key of the *timedConn of a connection.
 type connKey struct{}
 
 // withConn is the ConnContext of the server.
@@ -65,10 +64,10 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
-// connOf returns the connection below c, nil if there is none.
+// connOf returns the timedConn below c, or nil.
 func connOf(c net.Conn) *timedConn {
 	if own, ok := c.(*timedConn); ok {
-		return own // asked several times for each request
+		return own // the common case, several times per request
 	}
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
@@ -80,7 +79,7 @@ func connOf(c net.Conn) *timedConn {
 	return own
 }
 
-// noteAsked notes that the connection of a request has been asked something.
+// noteAsked records that the connection of a request has received one.
 func noteAsked(req *http.Request) {
 	if c, ok := req.Context().Value(connKey{}).(*timedConn); ok && c != nil {
 		if req.ProtoMajor == 2 && !c.http2.Load() {
@@ -90,14 +89,14 @@ func noteAsked(req *http.Request) {
 	}
 }
 
-// speaksHTTP2 reports whether a connection by TLS has agreed to HTTP/2.
+// speaksHTTP2 reports whether a TLS connection has negotiated HTTP/2.
 func speaksHTTP2(c net.Conn) bool {
 	over, ok := c.(*tls.Conn)
 	return ok && over.ConnectionState().NegotiatedProtocol == "h2"
 }
 
-// hijacked returns a connection that was hijacked as its handler is to have it: handlers look
-// for a *net.TCPConn. One that a proxy has passed on says whose it is.
+// hijacked returns a hijacked connection in the form for its handler: handlers expect a *net.TCPConn. If a proxy has
+// forwarded the connection, it has the client's address.
 func hijacked(c net.Conn) net.Conn {
 	own, ok := c.(*timedConn)
 	switch {
@@ -109,21 +108,21 @@ func hijacked(c net.Conn) net.Conn {
 	return own.Conn
 }
 
-// addrPortOf returns the address of a connection's peer, the zero AddrPort for none.
+// addrPortOf returns the address of the peer, or the zero AddrPort.
 func addrPortOf(c net.Conn) netip.AddrPort {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort()
 	}
 	addr, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
-		return netip.AddrPort{} // that of a unix socket
+		return netip.AddrPort{} // a unix socket
 	}
 	return addr
 }
 
 func timedOutIO(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// Write writes p, for as long as the client takes something of it in time.
+// Write writes p while the client accepts data in time.
 func (c *timedConn) Write(p []byte) (sent int, err error) {
 	if c.write.Load() == noDeadline {
 		c.renewWrite()
@@ -144,7 +143,7 @@ func (c *timedConn) Write(p []byte) (sent int, err error) {
 	}
 }
 
-// ReadFrom copies src; a regular file is sent by the system where it can do that.
+// ReadFrom copies src. The kernel sends a regular file if possible.
 func (c *timedConn) ReadFrom(src io.Reader) (sent int64, err error) {
 	to, ok := c.Conn.(io.ReaderFrom)
 	lim, f := exchange.RegularFile(src)
@@ -163,7 +162,7 @@ func (c *timedConn) ReadFrom(src io.Reader) (sent int64, err error) {
 			c.noteSlow()
 			return sent, err
 		}
-		// Where the system did not send it, more was read than was written.
+		// Without sendfile, more was read than written.
 		if _, err := f.Seek(n-(left-lim.N), io.SeekCurrent); err != nil {
 			return sent, err
 		}
@@ -171,14 +170,14 @@ func (c *timedConn) ReadFrom(src io.Reader) (sent int64, err error) {
 	}
 }
 
-// noteSlow counts a client that has taken nothing, unless a handler gave it less time.
+// noteSlow counts a client that accepted no data, unless a handler set a shorter deadline.
 func (c *timedConn) noteSlow() {
 	if c.write.Load() == ourDeadline {
 		c.server.NoteSlowReader(addrPortOf(c))
 	}
 }
 
-// renewWrite sets our deadline; false if another is in force.
+// renewWrite sets our deadline. It returns false if another one is in force.
 func (c *timedConn) renewWrite() bool {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -189,11 +188,10 @@ func (c *timedConn) renewWrite() bool {
 	return c.Conn.SetWriteDeadline(time.Now().Add(c.server.WriteTimeout)) == nil
 }
 
-// SetWriteDeadline sets a deadline in place of ours; with the zero time ours is in
-// force again. Net/http takes a deadline back after each request, whether there is one
-// or not: ours then stays, else each request would pay for setting it twice.
+// SetWriteDeadline replaces our deadline; the zero time restores it. net/http removes deadlines after each request,
+// even if there is none. Our deadline then stays, so that requests do not pay for setting it again.
 func (c *timedConn) SetWriteDeadline(t time.Time) error {
-	if t.After(never) { // net/http's for each request
+	if t.After(never) { // set by net/http for each request
 		t = time.Time{}
 	}
 	if t.IsZero() && c.write.Load() != foreignDeadline {
@@ -208,25 +206,25 @@ func (c *timedConn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// release ends all this for one who has hijacked the connection.
+// release removes our deadlines from a hijacked connection.
 func (c *timedConn) release() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.write.Swap(foreignDeadline) == ourDeadline {
-		_ = c.Conn.SetWriteDeadline(time.Time{}) // the connection may be closed already
+		_ = c.Conn.SetWriteDeadline(time.Time{}) // may be closed already
 	}
 	c.foreign.Store(true)
 	c.reads.release(c.Conn)
 }
 
-// SetReadDeadline is called by net/http several times for each request.
+// SetReadDeadline is called by net/http several times per request.
 func (c *timedConn) SetReadDeadline(t time.Time) error {
 	if foreign := !t.IsZero(); c.foreign.Load() != foreign {
 		c.foreign.Store(foreign)
 	}
 	if c.rest.Load() {
 		switch now := time.Now(); {
-		case t.IsZero(): // it has interrupted a read of the body that outlasts the action, and reads on for itself
+		case t.IsZero(): // it has interrupted a body read that outlasts the action, and goes on reading
 			t = now.Add(c.server.BodyTimeout)
 		case t.After(now): // it waits for the next request
 			c.rest.Store(false)
@@ -235,12 +233,12 @@ func (c *timedConn) SetReadDeadline(t time.Time) error {
 	return c.setRead(t)
 }
 
-// SetDeadline sets both.
+// SetDeadline sets both deadlines.
 func (c *timedConn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// CloseWrite says that nothing will follow.
+// CloseWrite shuts down the write side.
 func (c *timedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -248,7 +246,7 @@ func (c *timedConn) CloseWrite() error {
 	return nil
 }
 
-// Read reads from the connection; as part of a body no longer than that may take.
+// Read reads from the connection. A read for a body is limited in time.
 func (c *timedConn) Read(p []byte) (int, error) {
 	if c.proxy != nil {
 		if n, err := c.readFirst(p); n > 0 || err != nil {
@@ -267,7 +265,7 @@ func (c *timedConn) Read(p []byte) (int, error) {
 		n, err = c.readRequest(p)
 	}
 	if err != nil && c.rest.Load() {
-		// In full duplex net/http would take what comes later for the next request.
+		// In full duplex, net/http would take later bytes for the next request.
 		_ = c.Conn.Close()
 	}
 	return n, err

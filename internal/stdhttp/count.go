@@ -7,20 +7,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A counter counts one request of net/http, which takes from the call of its action
-// until its answer is ready. The zero value counts nothing.
+// A counter counts one net/http request, from the call of its action until its answer is ready. The zero value counts
+// nothing.
 type counter struct {
 	shard  *tally.Shard
-	since  time.Duration // on clock
-	secure bool          // the client has asked by TLS
+	since  time.Duration // relative to clock
+	secure bool          // the client uses TLS
 }
 
-// clock is one reading of time that later ones are told by: a time.Now for each request is two.
+// clock is the time origin. time.Since needs one clock reading, time.Now two.
 var clock = time.Now()
 
-// startCount begins to count a request that has been routed. It is in flight until
-// endCount is called with what startCount returns, when its answer is written: a client
-// that does not take it still has a goroutine.
+// startCount starts counting a routed request. The request is in flight until its answer is written and endCount is
+// called with the result: a client that does not read still occupies a goroutine.
 func (x *wire) startCount() *tally.Shard {
 	x.count.shard = x.s.Route.Counts.Shard(x.number)
 	x.count.shard.InFlight.Add(1)
@@ -29,7 +28,7 @@ func (x *wire) startCount() *tally.Shard {
 	return x.count.shard
 }
 
-// endCount ends what startCount began.
+// endCount ends the count begun by startCount.
 func endCount(s *tally.Shard) { s.InFlight.Add(-1) }
 
 // end counts the request of a state with its answer.

@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// A readDeadline is the read deadline of a connection. Net/http sets one some
-// six times for each request, and nearly always to a later time. What is in force then
-// is left to pass: a read that it ends before its time sets the rest and goes on.
-// Once for each request net/http interrupts a read that looks whether the client has gone. That one has
-// hardly ever begun: it ends before it does, and nothing is set.
+// A readDeadline is the read deadline of a connection. net/http sets it about six times per request, nearly always to
+// a later time. The deadline in force is left to expire: a read that it ends early sets the rest and continues. Once
+// per request net/http interrupts the read that detects a disconnect. That read has rarely begun. It then ends before
+// it begins, and no deadline is set.
 type readDeadline struct {
 	mu      sync.Mutex
-	wanted  time.Time // zero: none
-	set     time.Time // in force below, not after wanted unless that interrupts; zero: none
-	readers int       // reads of the connection that a deadline would end
-	direct  bool      // the one below is always the wanted one
+	wanted  time.Time // zero for none
+	set     time.Time // in force on the socket, not after wanted unless it interrupts; zero for none
+	readers int       // reads that a deadline would end
+	direct  bool      // the socket always has the wanted deadline
 }
 
-// errInterrupted is the error of a read that was interrupted before it began.
+// errInterrupted is the error of a read interrupted before it began.
 var errInterrupted error = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 
-// want makes t the deadline of c, zero for none. What is set in place of none is one
-// after about the time that the next is going to have.
+// want sets the deadline of c to t; zero means none. Instead of none, a deadline after about the given time is set,
+// close to the next wanted one.
 func (d *readDeadline) want(c net.Conn, t time.Time, about time.Duration) error {
-	d.mu.Lock() // some six times for each request: without defer
+	d.mu.Lock() // six times per request: no defer
 	d.wanted = t
 	if d.leaves(t) {
 		d.mu.Unlock()
@@ -41,20 +40,20 @@ func (d *readDeadline) want(c net.Conn, t time.Time, about time.Duration) error 
 	return err
 }
 
-// leaves reports whether what is in force will do where t is wanted.
+// leaves reports whether the deadline in force suffices if t is wanted.
 func (d *readDeadline) leaves(t time.Time) bool {
 	switch {
 	case d.direct:
 		return false
 	case d.readers == 0 && interrupts(t):
-		return true // begin knows
+		return true // begin handles it
 	case t.IsZero() && d.set.IsZero():
 		return true
 	}
 	return !d.set.IsZero() && !interrupts(d.set) && (t.IsZero() || !t.Before(d.set))
 }
 
-// renew is want after the one before has passed.
+// renew is want after the deadline in force has expired.
 func (d *readDeadline) renew(c net.Conn, t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,11 +61,10 @@ func (d *readDeadline) renew(c net.Conn, t time.Time) error {
 	return d.put(c, t)
 }
 
-// interrupts reports whether a deadline is one that ends a read at once, as net/http
-// sets them in the first days of the Unix epoch.
+// interrupts reports whether a deadline ends a read at once. net/http uses times soon after the Unix epoch for that.
 func interrupts(t time.Time) bool { return !t.IsZero() && t.Unix() < 1<<20 }
 
-// begin is called before a read. It is false when that is interrupted already.
+// begin is called before a read. It returns false if the read is interrupted already.
 func (d *readDeadline) begin() bool {
 	d.mu.Lock()
 	begins := !interrupts(d.wanted) || d.direct || interrupts(d.set)
@@ -77,7 +75,7 @@ func (d *readDeadline) begin() bool {
 	return begins
 }
 
-// end is called after it.
+// end is called after a read.
 func (d *readDeadline) end() {
 	d.mu.Lock()
 	d.readers--
@@ -89,8 +87,8 @@ func (d *readDeadline) put(c net.Conn, t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// early reports whether a read of c was ended before its time; it has that time
-// set. What the drain has interrupted meanwhile stays so.
+// early reports whether a read of c ended before its deadline, and sets the rest. A read interrupted by the drain
+// stays interrupted.
 func (d *readDeadline) early(c *timedConn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,17 +101,17 @@ func (d *readDeadline) early(c *timedConn) bool {
 	return d.put(c.Conn, d.wanted) == nil
 }
 
-// release sets what is wanted, for those who know nothing of all this.
+// release sets the wanted deadline for users of the bare socket.
 func (d *readDeadline) release(c net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.direct && !d.set.Equal(d.wanted) {
-		_ = d.put(c, d.wanted) // the connection may be closed already
+		_ = d.put(c, d.wanted) // may be closed already
 	}
 	d.direct = true
 }
 
-// read reads from the connection, until its deadline.
+// read reads from the connection until its deadline.
 func (c *timedConn) read(p []byte) (int, error) {
 	for {
 		if !c.reads.begin() {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Net/http closes the connections it takes for idle when it shuts down, also those on which a request is here
-// and not read: on a busy machine their goroutines wait for a processor. And whatever request it reads from then on it drops
-// without an answer. So idle connections of HTTP/1.1 are ended before that, by the goroutines that read from them: nobody
-// else knows that nothing was read.
+// At shutdown net/http closes the connections that it considers idle, including those with a request that has arrived
+// but was not read: on a busy machine their goroutines wait for a processor. And it drops every request that it reads
+// from then on, without an answer. So idle HTTP/1.1 connections are closed before, by the goroutines that read from
+// them: only they know that nothing was read.
 
-// What net/http does with a connection:
+// The state of a connection in net/http:
 //
 //	change              by            when
-//	busy → between      ConnState     an answer is sent; a new connection begins here
-//	between → waiting   Read          it is about to wait for a request: none was in a buffer
-//	waiting → begun     Read          something has come
-//	waiting → ending    the drain     nothing has come; the read is interrupted
-//	ending → begun      Read          something has come after all
-//	any → busy          ConnState     there is a request
+//	busy → between      ConnState     an answer is sent; the first state of a new connection
+//	between → waiting   Read          it is about to wait for a request: none is buffered
+//	waiting → begun     Read          a part of a request has arrived
+//	waiting → ending    the drain     nothing has arrived; the read is interrupted
+//	ending → begun      Read          a part of a request has arrived after all
+//	any → busy          ConnState     a request was read
 //
-// A read that is interrupted and has brought nothing ends the connection.
+// An interrupted read that returns no data ends the connection.
 const (
 	busy uint32 = iota
 	between
@@ -31,14 +31,14 @@ const (
 	ending
 )
 
-// setIdle notes what net/http does with a connection; c is nil for one that is not ours.
+// setIdle records the state of a connection in net/http; c is nil for a foreign connection.
 func (c *timedConn) setIdle(state uint32) {
 	if c != nil {
 		c.idle.Store(state)
 	}
 }
 
-// end interrupts the read for a request unless something has come, or is being read.
+// end interrupts the wait for a request, unless a part has arrived or is being read.
 func (c *timedConn) end() {
 	if c.idle.Load() != waiting || unreadOf(c.Conn) > 0 {
 		return
@@ -46,11 +46,11 @@ func (c *timedConn) end() {
 	c.reads.mu.Lock()
 	defer c.reads.mu.Unlock()
 	if c.idle.CompareAndSwap(waiting, ending) {
-		_ = c.reads.put(c.Conn, time.Unix(1, 0)) // an error would show in the read
+		_ = c.reads.put(c.Conn, time.Unix(1, 0)) // an error would appear in the read
 	}
 }
 
-// keep takes end back.
+// keep reverts end.
 func (c *timedConn) keep() {
 	c.reads.mu.Lock()
 	defer c.reads.mu.Unlock()
@@ -59,20 +59,20 @@ func (c *timedConn) keep() {
 	}
 }
 
-// ended is asked when the read has been interrupted, and has brought nothing: it reports whether that is the connection's
-// end. Who sends a request now learns by a reset that nobody has read it.
+// ended reports whether an interrupted read that returned no data ends the connection. A client that sends a request
+// later learns from a reset that it was not read.
 func (c *timedConn) ended() bool {
 	if unreadOf(c.Conn) > 0 {
 		c.keep()
 		return false
 	}
-	if !c.secure { // else net/http says so to the client
+	if !c.secure { // otherwise net/http informs the client
 		_ = c.Conn.Close()
 	}
 	return true
 }
 
-// readRequest reads from the connection while nothing is being answered.
+// readRequest reads from the connection while no request is being answered.
 func (c *timedConn) readRequest(p []byte) (int, error) {
 	c.idle.CompareAndSwap(between, waiting)
 	n, err := c.read(p)
@@ -82,28 +82,28 @@ func (c *timedConn) readRequest(p []byte) (int, error) {
 	return n, err
 }
 
-// noteBegun notes that something of a request has come.
+// noteBegun records that a part of a request has arrived.
 func (c *timedConn) noteBegun() {
 	if !c.idle.CompareAndSwap(waiting, begun) && c.idle.Load() == ending {
 		c.keep()
 	}
 }
 
-// openConns are the connections of a server.
+// openConns holds the connections of a server.
 type openConns struct {
 	count   atomic.Int64
-	unasked atomic.Int64  // of these, those that nothing has been asked of yet
-	none    chan struct{} // holds something after count or unasked has come to 0
+	unasked atomic.Int64  // of these, connections without a request so far
+	none    chan struct{} // receives a value after count or unasked became 0
 
 	mu  sync.Mutex
-	all map[*timedConn]struct{} // without those of another server
+	all map[*timedConn]struct{} // without foreign connections
 }
 
 func newOpenConns() openConns {
 	return openConns{none: make(chan struct{}, 1), all: map[*timedConn]struct{}{}}
 }
 
-// add counts a new connection; c is nil if it is not ours.
+// add counts a new connection; c is nil for a foreign one.
 func (o *openConns) add(c *timedConn) {
 	o.count.Add(1)
 	if c == nil {
@@ -117,7 +117,7 @@ func (o *openConns) add(c *timedConn) {
 	o.all[c] = struct{}{}
 }
 
-// remove is for one that has been closed or hijacked.
+// remove removes a closed or hijacked connection.
 func (o *openConns) remove(c *timedConn) {
 	if c != nil {
 		c.asked()
@@ -128,7 +128,7 @@ func (o *openConns) remove(c *timedConn) {
 	o.less(&o.count)
 }
 
-// less takes one from a count.
+// less decrements a count.
 func (o *openConns) less(count *atomic.Int64) {
 	if count.Add(-1) > 0 {
 		return
@@ -139,7 +139,7 @@ func (o *openConns) less(count *atomic.Int64) {
 	}
 }
 
-// asked notes that c has been asked something, or will not be.
+// asked records that c has received a request, or never will.
 func (c *timedConn) asked() {
 	if c.unasked.Load() == nil {
 		return
@@ -149,13 +149,13 @@ func (c *timedConn) asked() {
 	}
 }
 
-// A rest is what of the open connections has not come to its end, of those of HTTP/1.1.
+// A rest counts the HTTP/1.1 connections that are still open.
 type rest struct {
-	idle  int // kept alive, and soon to be ended or busy
-	begun int // something of a request has come
+	idle  int // kept alive; soon closed or busy
+	begun int // a part of a request has arrived
 }
 
-// noteBusy notes which connections are busy when the drain begins.
+// noteBusy records which connections are busy at the start of the drain.
 func (o *openConns) noteBusy() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -164,8 +164,8 @@ func (o *openConns) noteBusy() {
 	}
 }
 
-// endIdle ends connections that were kept alive and wait for a request, those that have been busy since the drain began
-// after so long, and with all new ones that have sent nothing, too.
+// endIdle closes keep-alive connections that wait for a request: connections that were busy at the start of the drain
+// after the time last, and with all also new connections without any input.
 func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	var waits []*timedConn
 	now := time.Now()
@@ -200,8 +200,8 @@ func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	return r
 }
 
-// wait waits until a count has come to 0, and so long at most; the more connections there are, the longer. It is
-// false when ctx has ended.
+// wait waits until a count is 0, at most for the given time. It checks less often if there are many connections. It
+// returns false if ctx has ended.
 func (o *openConns) wait(ctx context.Context, most time.Duration) bool {
 	pause := 5*time.Millisecond + time.Duration(o.count.Load())*5*time.Microsecond
 	timer := time.NewTimer(max(min(pause, most), 0))
@@ -215,7 +215,7 @@ func (o *openConns) wait(ctx context.Context, most time.Duration) bool {
 	return true
 }
 
-// atMostHalf returns d, or half of what ctx has left if that is less.
+// atMostHalf returns d, or half of ctx's remaining time if that is less.
 func atMostHalf(ctx context.Context, d time.Duration) time.Duration {
 	if until, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(until)/2)

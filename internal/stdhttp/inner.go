@@ -6,10 +6,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// ServeInner answers a request that standard middleware passed on. enter makes call the one
-// for req, which the call has as its own from then on, and returns it with the host that was
-// matched, by which its parameters are found; ok is false when nobody waits for the answer.
-// exit is called when it has been sent.
+// ServeInner answers a request passed on by standard middleware. enter makes call the one for req, which it owns from
+// then on, and returns it with the matched host, which holds parameters. ok is false if the answer is no longer
+// needed. exit is called when the answer was sent.
 func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter func(call exchange.Call) (host string, ok bool), exit func()) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req, x.inner = w, req, true
@@ -19,7 +18,7 @@ func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter fun
 			x.Req = req.WithContext(req.Context())
 			x.Req.Host = host
 		}
-		resp := exchange.Finish(x.call) // a timeout of the route counts for the whole chain
+		resp := exchange.Finish(x.call) // the timeout of the route covers the whole chain
 		x.sendSettled(&resp)
 		exit()
 	}

@@ -6,15 +6,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// answerWithin is answer for a route with a timeout: the action gets a goroutine
-// of its own, so that this one can answer without it. It is false if it has: then the
-// wire is the action's.
+// answerWithin is answer for a route with a timeout. The action runs on its own goroutine, so that this one can answer
+// without it. It returns false in that case: the wire then belongs to the action.
 func (x *wire) answerWithin(route *exchange.Route) bool {
 	race := exchange.NewRace(x.Req.Context(), route.Timeout)
 	defer race.Context.End(context.Canceled)
 	x.Req, x.race = x.Req.WithContext(race.Context), race
 	late, alone := x.inCaseOfLate(), x.Req.ProtoMajor < 2
-	count := x.count // x may be the action's for longer
+	count := x.count // the action may use x longer
 	x.count.shard = nil
 	resp, isLate := race.Run(x.call, x.service.Pipeline)
 	if !isLate {
@@ -25,7 +24,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	}
 	resp = x.service.Pipeline.Late(route)
 	count.end(late.s, &resp)
-	if alone { // of HTTP/2 the others of the connection have nothing to do with it
+	if alone { // with HTTP/2 the connection has other streams
 		late.w.Header().Set("Connection", "close")
 	}
 	late.call.Succeed(x.call)
@@ -34,8 +33,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	return false
 }
 
-// inCaseOfLate returns the wire for the answer that is given without the action: it
-// has nothing that the action may change.
+// inCaseOfLate returns a wire for the answer given without the action, which the action cannot change.
 func (x *wire) inCaseOfLate() *wire {
 	late := &wire{service: x.service, w: x.w, StdHead: x.StdHead}
 	if x.call.Hooked() {

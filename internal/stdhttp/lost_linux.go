@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf returns how many bytes of a connection are here and unread, whether its peer has
-// finished sending, and whether it is lost.
+// peerOf returns the number of unread bytes of a connection, whether its peer has shut down its side, and whether the
+// connection is lost.
 func peerOf(c net.Conn) (unread int, done, lost bool) {
 	control(c, func(fd int) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
@@ -27,7 +27,7 @@ func peerOf(c net.Conn) (unread int, done, lost bool) {
 	return unread, done, lost
 }
 
-// unreadOf returns how many bytes of a connection are here and unread.
+// unreadOf returns the number of unread bytes of a connection.
 func unreadOf(c net.Conn) (unread int) {
 	control(c, func(fd int) {
 		if n, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err == nil {
@@ -37,7 +37,7 @@ func unreadOf(c net.Conn) (unread int) {
 	return unread
 }
 
-// silentFor returns for how long nothing has come on a connection, 0 if that is not known.
+// silentFor returns the time since the last input of a connection, or 0 if unknown.
 func silentFor(c net.Conn) (d time.Duration) {
 	control(c, func(fd int) {
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {

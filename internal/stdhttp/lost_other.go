@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// peerOf knows nothing: the client is missed when it is read again.
+// peerOf has no information: a disconnect is noticed by the next read.
 func peerOf(net.Conn) (unread int, done, lost bool) { return 0, false, false }
 
-// unreadOf knows nothing, too.
+// unreadOf has no information.
 func unreadOf(net.Conn) int { return 0 }
 
-// silentFor does not know.
+// silentFor has no information.
 func silentFor(net.Conn) time.Duration { return 0 }
 
 func hasBacklog(net.Listener) bool { return false }

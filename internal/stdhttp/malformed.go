@@ -9,9 +9,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// malformed says what is wrong with a request of HTTP/2 that net/http lets pass, as its server of
-// HTTP/1.1 and the loop engine would not; empty for nothing (RFC 9113, section 8.1.1). Such requests
-// are a way to have two servers in line read one request as two different ones.
+// malformed returns the fault of an HTTP/2 request that net/http accepts, but its HTTP/1.1 server and the loop engine
+// would refuse, or "" (RFC 9113, section 8.1.1). Two servers in line could interpret such a request differently.
 func malformed(req *http.Request) string {
 	if !http1.IsToken(view.Bytes(req.Method)) {
 		return "invalid method"
@@ -28,8 +27,8 @@ func malformed(req *http.Request) string {
 	return ""
 }
 
-// trimFields removes the white space around field values: grpc-go sends such values by HTTP/2, against RFC 9113, section 8.2.1,
-// and net/http trims those of HTTP/1.1 alone.
+// trimFields removes white space around field values. grpc-go sends such values by HTTP/2, against RFC 9113, section
+// 8.2.1. net/http trims only those of HTTP/1.1.
 func trimFields(h http.Header) {
 	for name, values := range h {
 		if name == ":protocol" {
@@ -41,8 +40,8 @@ func trimFields(h http.Header) {
 	}
 }
 
-// expectsOther reports whether a request of HTTP/2 has an expectation other than 100-continue, which net/http
-// has removed: nobody can meet it (RFC 9110, section 10.1.1).
+// expectsOther reports whether an HTTP/2 request has an expectation other than 100-continue, which net/http has
+// removed. Such an expectation cannot be met (RFC 9110, section 10.1.1).
 func expectsOther(req *http.Request) bool {
 	for _, v := range req.Header["Expect"] {
 		if v != "" {
@@ -52,11 +51,11 @@ func expectsOther(req *http.Request) bool {
 	return false
 }
 
-// malformedTarget is about :path, which is a path, or an asterisk that only OPTIONS may have.
+// malformedTarget checks :path. It is a path, or an asterisk with OPTIONS.
 func malformedTarget(req *http.Request) string {
 	target := req.RequestURI
 	switch {
-	case req.Method == http.MethodConnect && req.Header[":protocol"] == nil: // net/http has looked at it
+	case req.Method == http.MethodConnect && req.Header[":protocol"] == nil: // net/http has checked it
 	case target == "*" && req.Method == http.MethodOptions:
 	case target == "" || target[0] != '/':
 		return "path that does not begin with a slash"
@@ -68,7 +67,7 @@ func malformedTarget(req *http.Request) string {
 	return ""
 }
 
-// malformedHost is about :authority and Host, of which there is one, or both are the same.
+// malformedHost checks :authority and Host. If both are present they are equal.
 func malformedHost(req *http.Request) string {
 	if req.Host == "" {
 		return "missing :authority and Host"
@@ -85,8 +84,8 @@ func malformedHost(req *http.Request) string {
 	return ""
 }
 
-// malformedLength is about Content-Length, which is one number, and that of a body that there is.
-// Net/http itself counts how much of a body comes.
+// malformedLength checks Content-Length. It is one number and equals the length of the body. net/http counts the bytes
+// of the body itself.
 func malformedLength(req *http.Request) string {
 	length := req.Header["Content-Length"]
 	if len(length) == 0 {
@@ -104,10 +103,10 @@ func malformedLength(req *http.Request) string {
 	return ""
 }
 
-// tooManyHeaders answers a request with more headers than MaxHeaders. Their lines
-// are not counted again: net/http has bounded their bytes.
+// tooManyHeaders refuses a request with more headers than MaxHeaders. It does not count their lines again, since
+// net/http has limited their bytes.
 func (s *Service) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
-	if req.ProtoMajor < 2 { // there the others of the connection have nothing to do with it
+	if req.ProtoMajor < 2 { // with HTTP/2 the connection has other streams
 		w.Header().Set("Connection", "close")
 	}
 	s.refuse(w, req, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("too many fields (the limit is %d)", s.MaxHeaders))

@@ -13,29 +13,29 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// acceptPause is how long a listener that found no free descriptor waits before it tries again, and how often a
-// pause that lasts is told of.
+// acceptPause is how long a listener without free descriptors waits before the next try, and the interval of log lines
+// during a long pause.
 const acceptPause = time.Second
 
-// errMaxConnections is why accepting pauses at Config.MaxConnections.
+// errMaxConnections is the reason of a pause at Config.MaxConnections.
 var errMaxConnections = errors.New("as many connections are open as may be")
 
-// pauses are the times during which nothing is accepted, of all listeners together.
+// pauses are the times without accepts, over all listeners.
 type pauses struct {
 	count atomic.Uint64
 
 	mu    sync.Mutex
-	now   int       // listeners that pause
-	since time.Time // when the first of them began
+	now   int       // number of listeners that pause
+	since time.Time // start of the first current pause
 }
 
-// begin counts a listener that accepts nothing from now on.
+// begin counts a listener that stops accepting.
 func (p *pauses) begin() {
 	p.count.Add(1)
 	p.resume(time.Now())
 }
 
-// resume takes back the end of a pause that began at since.
+// resume reverts the end of a pause that began at since.
 func (p *pauses) resume(since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *pauses) end() {
 	p.now--
 }
 
-// lasting returns for how long one has lasted, 0 if there is none.
+// lasting returns the duration of the current pause, or 0.
 func (p *pauses) lasting() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *pauses) lasting() time.Duration {
 	return max(time.Since(p.since), 1)
 }
 
-// awaitSlot waits until there may be one more connection. It is false if the listener is closed before.
+// awaitSlot waits until one more connection is allowed. It returns false if the listener closes before.
 func (l *listener) awaitSlot() bool {
 	s := l.service
 	if s.slots == nil {
@@ -107,10 +107,10 @@ func (l *listener) acceptOne() (net.Conn, error) {
 		select {
 		case <-l.closed:
 			closed = true
-		case <-s.freed: // with descriptors there is no other way to know
+		case <-s.freed: // descriptors become free without a signal
 		case <-retry.C:
 		}
-		s.pauses.end() // once there are descriptors, Accept waits for clients
+		s.pauses.end() // with free descriptors, Accept waits for clients
 		if closed {
 			return nil, net.ErrClosed
 		}
@@ -121,12 +121,12 @@ func (l *listener) acceptOne() (net.Conn, error) {
 	}
 }
 
-// scarce reports whether there were no descriptors for a connection that has come.
+// scarce reports whether a connection could not be accepted for lack of descriptors.
 func scarce(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// notePaused says, also while that lasts, that nothing is accepted.
+// notePaused logs that nothing is accepted, and repeats it during a long pause.
 func (s *Service) notePaused(why error) {
 	if n, due := s.Shed.Note(admission.AcceptPaused); due {
 		s.Log.Warn("accepting pauses", "err", why, "open", s.open.Load(), "count", n)
@@ -134,13 +134,13 @@ func (s *Service) notePaused(why error) {
 }
 
 const (
-	// One in idleShare of the idle connections ends at a time, and at least leastIdle, to make room for others.
+	// One in idleShare of the idle connections, and at least leastIdle, is closed at a time to make room for new ones.
 	idleShare, leastIdle = 16, 16
-	// spareIdle is how long a connection must have been silent for that: it may be in use.
+	// spareIdle is the minimum idle time of a closed connection, since a connection may be in use.
 	spareIdle = time.Second
 )
 
-// dropIdle ends idle connections of HTTP/1.1, those that have been silent for longest.
+// dropIdle closes the HTTP/1.1 connections that have been idle for longest.
 func (s *Service) dropIdle() {
 	type idle struct {
 		c      *timedConn

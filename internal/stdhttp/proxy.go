@@ -12,17 +12,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
-// A proxyHeader is what a connection of a trusted proxy has: it begins with a header of the
-// PROXY protocol, which says whose connection it is. It is read when that is first asked
-// for, which net/http does on the connection's goroutine before anything else.
+// A proxyHeader is the state of a connection from a trusted proxy, which begins with a header of the PROXY protocol
+// that names the client. The header is read on first use, which net/http makes on the connection's goroutine before
+// any other.
 type proxyHeader struct {
 	service *Service
-	tls     bool // what follows it is TLS
+	tls     bool // TLS follows the header
 
 	once sync.Once
-	rest []byte   // what was read beyond it
-	from net.Addr // whose connection it is, nil for the proxy's own
-	err  error    // what every Read gets if there was no good header
+	rest []byte   // bytes read after it
+	from net.Addr // address of the client, nil for the proxy's own connection
+	err  error    // error of every Read after an invalid header
 }
 
 var (
@@ -42,8 +42,8 @@ func (c *timedConn) named() *proxyHeader {
 	return p
 }
 
-// readHeader waits for the header for as long as it may take. To a drain that is a connection which waits for a request:
-// one on which nothing comes ends like others.
+// readHeader waits for the header within its time limit. For a drain the connection counts as waiting for a request
+// and is closed like others.
 func (c *timedConn) readHeader() error {
 	server := c.proxy.service
 	if err := c.reads.renew(c.Conn, time.Now().Add(server.ProxyHeader)); err != nil {
@@ -84,13 +84,12 @@ func (c *timedConn) readHeader() error {
 		case err == io.EOF && len(buf) > 0:
 			return server.noteHeader(c.Conn, errHeaderCut)
 		case err != nil:
-			return err // somebody has looked whether we listen, or the server is closing
+			return err // a probe of the port, or the server is closing
 		}
 	}
 }
 
-// noteHeader counts and logs the end of a connection for want of a good header, and returns
-// why.
+// noteHeader counts and logs the end of a connection without a valid header, and returns the error.
 func (s *Service) noteHeader(c net.Conn, err error) error {
 	if n, due := s.Shed.Note(admission.ProxyHeader); due {
 		s.Log.Warn("connections of proxies closed for their PROXY protocol header", "err", err, "latest", c.RemoteAddr().String(), "count", n)
@@ -100,7 +99,7 @@ func (s *Service) noteHeader(c net.Conn, err error) error {
 
 var errAddressLimit = errors.New("the address has as many connections as it may")
 
-// rename makes client the peer of the connection, unless that has as many as it may.
+// rename sets the peer of the connection to client, unless that has its maximum of connections.
 func (c *timedConn) rename(client netip.AddrPort) error {
 	if !c.take(client.Addr()) {
 		c.proxy.service.refuseConn(c.Conn, client.String(), c.proxy.tls)
@@ -110,8 +109,8 @@ func (c *timedConn) rename(client netip.AddrPort) error {
 	return nil
 }
 
-// take counts the connection for its address, unless that is a proxy's, which stands for
-// many clients. It reports false if the address has as many as it may.
+// take counts the connection for its address. A proxy's address is not counted, since it stands for many clients. It
+// returns false if the address has its maximum of connections.
 func (c *timedConn) take(from netip.Addr) bool {
 	if c.server.TrustedProxies().Trusts(from) {
 		return true
@@ -133,7 +132,7 @@ func (c *timedConn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// readFirst reads what came with the header, if any of it is left.
+// readFirst reads the rest of the bytes received with the header.
 func (c *timedConn) readFirst(p []byte) (int, error) {
 	h := c.named()
 	n := copy(p, h.rest)

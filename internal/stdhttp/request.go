@@ -9,11 +9,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// The body of a request on net/http.
+// The body of a net/http request.
 
 func (x *wire) hasBody() bool { return x.Req.Body != nil && x.Req.Body != http.NoBody }
 
-// Received returns nothing: net/http reads bodies as they are asked for.
+// Received returns nothing: net/http reads bodies on demand.
 func (x *wire) Received() ([]byte, bool) { return nil, false }
 
 func (x *wire) Body(most int64) io.Reader {
@@ -21,29 +21,27 @@ func (x *wire) Body(most int64) io.Reader {
 		return &exchange.Reader{}
 	}
 	if n := x.Req.ContentLength; x.direct && 0 < n && n <= most {
-		return problemBody{x.timed(), x.service.Server} // net/http gives no more than it has announced
+		return problemBody{x.timed(), x.service.Server} // net/http returns at most the announced length
 	}
-	// MaxBytesReader also tells the server not to keep a connection whose body
-	// was not read to its end.
+	// MaxBytesReader also tells the server to close a connection whose body was not read to its end.
 	return problemBody{http.MaxBytesReader(x.w, x.timed(), most), x.service.Server}
 }
 
-// RefuseBody closes a connection of HTTP/1 after the answer: else the server reads a body
-// of up to 256 KB before it answers. Of HTTP/2 it ends the stream.
+// RefuseBody closes an HTTP/1 connection after the answer; otherwise the server would read up to 256 KB of the body
+// before it answers. With HTTP/2 it ends the stream.
 func (x *wire) RefuseBody() {
 	if x.Req.ProtoMajor < 2 {
 		x.CloseAfter()
 	}
 }
 
-// remaining returns the body if some of it may be left, and how long that may take is
-// ours to bound; else nil.
+// remaining returns the body if a part may be unread and its time limit is ours, otherwise nil.
 func (x *wire) remaining() *TimedBody {
 	if !x.hasBody() {
 		return nil
 	}
 	if x.inner {
-		return nil // the wire of the request that the middleware was given sees to it
+		return nil // the wire of the outer request handles it
 	}
 	if b, ours := x.timed().(*TimedBody); ours && !b.Ended() {
 		return b
@@ -51,8 +49,7 @@ func (x *wire) remaining() *TimedBody {
 	return nil
 }
 
-// timed returns the body of the request, bounded in time if the connection is
-// one of a server of our own.
+// timed returns the request body, with time limits if the connection belongs to a Server.
 func (x *wire) timed() io.ReadCloser {
 	if x.timedBody == nil {
 		if x.timedBody = NewTimedBody(x.Req); x.timedBody == nil {
@@ -62,9 +59,8 @@ func (x *wire) timed() io.ReadCloser {
 	return x.timedBody
 }
 
-// skipBody reads what the action has left of the body, since net/http does so before it
-// answers, for as long as the client likes. As on the loop engine the connection closes
-// when that is too much. Most requests have no body: for them this is inlined and a
+// skipBody reads the rest of the body before the answer. net/http would do so without a time limit. As on the loop
+// engine, the connection closes if the rest is too long. Most requests have no body: for them this is an inlined
 // comparison.
 func (x *wire) skipBody() {
 	if x.Req.ContentLength != 0 {
@@ -77,14 +73,14 @@ func (x *wire) skipRest() {
 	if b == nil || x.duplex || x.Req.Close || x.Req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
 		return // the answer comes first
 	}
-	// A body known to have more left is not touched: the action may read on while it answers, as on net/http.
+	// A body with more data left is not touched: the action may read while it answers, as on net/http.
 	if x.Req.ContentLength-b.received.Load() > exchange.MaxDiscard || !b.skip(exchange.MaxDiscard) {
 		x.CloseAfter()
 	}
 }
 
-// stopBody bounds how long net/http goes on reading what is left of the body when the
-// request is over, even if the connection closes then.
+// stopBody limits the time in which net/http reads the rest of the body after the request, even if the connection
+// closes then.
 func (x *wire) stopBody() {
 	if x.Req.ContentLength != 0 {
 		x.stopRest()
@@ -97,7 +93,7 @@ func (x *wire) stopRest() {
 	}
 }
 
-// problemBody gives the errors of net/http as problems: they are the client's fault.
+// problemBody turns the errors of net/http into problems caused by the client.
 type problemBody struct {
 	src    io.Reader
 	server *exchange.Server
@@ -111,13 +107,13 @@ func (b problemBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// problem returns the problem of a body that net/http could not read.
+// problem returns the problem for a body that net/http could not read.
 func (b problemBody) problem(err error) error {
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return b.server.BodyTooLarge(over.Limit) // that of http.MaxBytesHandler may be the lower one
+		return b.server.BodyTooLarge(over.Limit) // the limit may be that of http.MaxBytesHandler
 	}
 	if b.server.Pipeline.Status(err) != http.StatusInternalServerError {
-		return err // a TimedBody's
+		return err // an error of a TimedBody
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || err == io.ErrUnexpectedEOF {
 		return b.server.BodyCut(err)
@@ -125,8 +121,7 @@ func (b problemBody) problem(err error) error {
 	return b.server.BodyUnreadable(err)
 }
 
-// StdRequest returns the request as it came; with a body of our own if there is
-// a limit on that, or the pipeline has read it.
+// StdRequest returns the original request. It has its own body if the body is limited or was read by the pipeline.
 func (x *wire) StdRequest() *http.Request {
 	most := x.s.Route.MaxBody
 	if ctx := x.call.Context(x.Context()); ctx != x.Context() && ctx != x.Req.Context() {
@@ -152,8 +147,7 @@ func (x *wire) StdRequest() *http.Request {
 	return x.Req
 }
 
-// ownRequest makes a copy of the request, once: a handler must not change the one
-// that it was given.
+// ownRequest copies the request, once. A handler must not change the request that it was given.
 func (x *wire) ownRequest() *http.Request {
 	if !x.copied {
 		own := *x.Req
@@ -162,15 +156,14 @@ func (x *wire) ownRequest() *http.Request {
 	return x.Req
 }
 
-// removeForm removes the files of a form that was parsed from our own copy of the
-// request, which net/http does not know of.
+// removeForm removes the files of a form parsed from our copy of the request, which net/http does not know.
 func (x *wire) removeForm() {
 	if x.copied {
 		exchange.RemoveForm(x.Req)
 	}
 }
 
-// replayed returns the body that the pipeline has read, from its beginning.
+// replayed returns the body read by the pipeline, from its start.
 func (x *wire) replayed() *exchange.LentBody {
 	if x.replay == nil {
 		x.replay = new(exchange.LentBody)

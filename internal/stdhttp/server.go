@@ -20,18 +20,18 @@ import (
 type Server struct {
 	http.Server
 	service *Service
-	secure  bool // by TLS; TLSConfig is set without it, too
+	secure  bool // it serves TLS; TLSConfig is set without it, too
 	open    openConns
-	// handlers are those that have hijacked their connection, of which net/http knows nothing any more, and not returned.
+	// handlers counts running handlers with hijacked connections, which net/http no longer tracks.
 	handlers sync.WaitGroup
 
 	mu       sync.Mutex
-	ln       *listener // once it is being served
+	ln       *listener // set while serving
 	stopped  bool
-	accepted chan struct{} // closed when nothing is accepted any more
+	accepted chan struct{} // closed when accepting has stopped
 }
 
-// NewServer makes the server for one listener: of TLS unless config is nil.
+// NewServer returns the server of one listener, by TLS if config is not nil.
 func (s *Service) NewServer(config *tls.Config) *Server {
 	srv := &Server{service: s, secure: config != nil, open: newOpenConns(), accepted: make(chan struct{})}
 	srv.Handler = http.HandlerFunc(s.serve)
@@ -55,7 +55,7 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	return srv
 }
 
-// count keeps open, and what the service counts.
+// count updates open and the counters of the service.
 func (s *Server) count(c net.Conn, state http.ConnState) {
 	own := connOf(c)
 	switch state {
@@ -83,7 +83,7 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 	}
 }
 
-// noteIdle notes that nothing is being answered on a connection. With HTTP/2 that is so, too, before anything was asked.
+// noteIdle records that a connection is idle. An HTTP/2 connection is idle also before its first request.
 func (s *Server) noteIdle(own *timedConn, c net.Conn) {
 	if own.unasked.Load() != nil {
 		switch {
@@ -93,17 +93,17 @@ func (s *Server) noteIdle(own *timedConn, c net.Conn) {
 				own.asked()
 			}
 			own.wasIdle = true
-		case !s.secure && s.service.H2C: // noteAsked knows
+		case !s.secure && s.service.H2C: // noteAsked handles it
 		default:
 			own.asked()
 		}
 	}
-	if own.unasked.Load() == nil && !own.http2.Load() { // else it is one of HTTP/2
+	if own.unasked.Load() == nil && !own.http2.Load() { // otherwise it uses HTTP/2
 		own.setIdle(between)
 	}
 }
 
-// Serve accepts connections of ln and serves them, until nothing is accepted any more.
+// Serve accepts connections of ln and serves them until accepting stops.
 func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
 	if s.stopped {
@@ -127,18 +127,16 @@ func (s *Server) Serve(ln net.Listener) error {
 	return err
 }
 
-// lastRequests is how long connections that are kept alive may send one more
-// request, which is answered as their last, before those that are idle are
-// closed: the request of a busy client must not cross with the close.
+// lastRequests is how long keep-alive connections may send one more request, which is answered as their last, before
+// idle ones are closed: a request of a busy client must not cross with the close.
 const lastRequests = 250 * time.Millisecond
 
-// firstRequest is that time for connections on which nothing was asked yet: a client does not send
-// what it asks first again, and net/http closes connections that it has heard of nothing from when it has begun to
-// shut down.
+// firstRequest is that time for connections without any request: clients do not repeat their first request, and
+// net/http closes connections without input once it shuts down.
 const firstRequest = 2 * time.Second
 
-// Shutdown waits for running requests, and for handlers that have hijacked their connection. When ctx ends,
-// the remaining connections are closed, except hijacked ones.
+// Shutdown waits for running requests and for handlers with hijacked connections. When ctx ends, the remaining
+// connections are closed, except hijacked ones.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.endIdle(ctx)
 	err := s.Server.Shutdown(ctx)
@@ -155,9 +153,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// endIdle closes idle connections of HTTP/1.1: those that are kept alive after lastRequests, even if they
-// become idle later, and new ones after firstRequest. It returns when all have ended. Where there is HTTP/2,
-// whose idle connections net/http itself ends by GOAWAY, it returns when those that were idle have ended.
+// endIdle closes idle HTTP/1.1 connections: keep-alive connections after lastRequests, even if they become idle later,
+// and new ones after firstRequest. It returns when all are closed. If the server has HTTP/2, whose idle connections
+// net/http closes with GOAWAY, it returns when the connections that were idle are closed.
 func (s *Server) endIdle(ctx context.Context) {
 	last, first := atMostHalf(ctx, lastRequests), atMostHalf(ctx, firstRequest)
 	http2 := s.secure || s.Protocols.UnencryptedHTTP2()
@@ -171,7 +169,7 @@ func (s *Server) endIdle(ctx context.Context) {
 			rest := s.open.endIdle(isLate, last)
 			switch {
 			case isLate && rest.begun > 0 && since > first+s.service.HeadTimeout:
-				return // net/http does not call a few bytes a request
+				return // net/http does not count a partial head as a request
 			case !http2:
 			case (isLate || s.open.unasked.Load() == 0) && rest.idle == 0 && (rest.begun == 0 || since >= first+last/2):
 				return
@@ -186,8 +184,8 @@ func (s *Server) endIdle(ctx context.Context) {
 	}
 }
 
-// StopAccepting empties the backlog and closes the listener. When it returns, and
-// ctx has not ended, open has every connection there will be.
+// StopAccepting empties the backlog and closes the listener. When it returns before ctx ends, open has every
+// connection.
 func (s *Server) StopAccepting(ctx context.Context) {
 	s.mu.Lock()
 	ln := s.ln
@@ -203,14 +201,14 @@ func (s *Server) StopAccepting(ctx context.Context) {
 	}
 }
 
-// errorLog passes on what net/http logs as text.
+// errorLog forwards net/http's log output.
 type errorLog struct {
 	to    *slog.Logger
 	lines *admission.Lines // at level Warn
 }
 
-// Write logs one line: a failed TLS handshake, of which the world sends any
-// number, at level Debug, everything else at level Warn, once a second at most: clients may cause it.
+// Write logs one line. A failed TLS handshake, which any port scanner causes, is logged at level Debug. Others are
+// logged at level Warn, at most once a second, since clients may cause them.
 func (l errorLog) Write(line []byte) (int, error) {
 	text := logqueue.Short(string(bytes.TrimSuffix(line, []byte("\n"))))
 	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {

@@ -11,19 +11,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A Service is what the servers of one app have in common, and the adapter between
-// net/http and the pipeline.
+// A Service is the shared part of the servers of an app, and the adapter between net/http and the pipeline.
 type Service struct {
 	*exchange.Server
 	wires    sync.Pool     // of *wire
-	made     atomic.Uint32 // wires
-	slots    chan struct{} // holds one for each open connection; nil: no bound
+	made     atomic.Uint32 // number of wires created
+	slots    chan struct{} // holds a value for each open connection; nil without a limit
 	open     atomic.Int64
 	accepted atomic.Uint64
 	pauses   pauses
-	freed    chan struct{} // holds something after a connection has ended
+	freed    chan struct{} // receives a value after a connection has closed
 
-	lines admission.Lines // what net/http logs
+	lines admission.Lines // net/http's log output
 
 	mu      sync.Mutex
 	servers []*Server
@@ -39,8 +38,8 @@ func NewService(server *exchange.Server) *Service {
 	return s
 }
 
-// Connections returns how many connections are open, how many have been accepted, how often accepting has paused
-// and for how long it does now. It may be called at any time.
+// Connections returns the numbers of open and accepted connections and of accept pauses, and the duration of the
+// current pause. It is safe for concurrent use.
 func (s *Service) Connections() (open int, accepted, pauses uint64, paused time.Duration) {
 	return int(s.open.Load()), s.accepted.Load(), s.pauses.count.Load(), s.pauses.lasting()
 }
@@ -52,7 +51,7 @@ func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 		noteAsked(req)
 	}
 	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || draining || req.Method == http.MethodConnect && req.ProtoMajor == 1 {
-		// HTTP/2 makes a GOAWAY of it.
+		// HTTP/2 sends a GOAWAY instead.
 		w.Header().Set("Connection", "close")
 	}
 	if len(req.Header) > s.MaxHeaders {
@@ -75,8 +74,7 @@ func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 	s.answer(w, req, true)
 }
 
-// lastOfConnection counts a request, and reports whether its connection may carry
-// no other.
+// lastOfConnection counts a request and reports whether it must be the last of its connection.
 func (s *Service) lastOfConnection(req *http.Request) bool {
 	c, counted := req.Context().Value(connKey{}).(*timedConn)
 	return counted && c.requests.Add(1) >= int64(s.MaxRequestsPerConnection)
@@ -88,7 +86,7 @@ func (s *Service) freeSlot() {
 	}
 }
 
-// closed is told of the end of a connection that Accept returned.
+// closed handles the end of a connection returned by Accept.
 func (s *Service) closed(conn net.Conn) {
 	s.freeSlot()
 	select {

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A sink is a wire as the way to its connection.
+// A sink is a wire as the receiver of a response.
 type sink wire
 
 func (x *sink) Write(p []byte) (int, error) { return x.w.Write(p) }
@@ -33,17 +33,17 @@ func (x *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, exchange.ErrLate
 	}
 	c, _ := x.Req.Context().Value(connKey{}).(*timedConn)
-	if !x.direct || c == nil || c.handlers == nil { // who has net/http's own writer counts, or it is another server's
+	if !x.direct || c == nil || c.handlers == nil { // a foreign writer or server
 		conn, rw, err := x.control().Hijack()
 		return hijacked(conn), rw, err
 	}
-	c.handlers.Add(1) // while the server knows of the connection, which it waits for
+	c.handlers.Add(1) // while the server still tracks the connection
 	conn, rw, err := x.control().Hijack()
 	if err != nil {
 		c.handlers.Done()
 		return nil, nil, err
 	}
-	context.AfterFunc((*wire)(x).lasting(), c.handlers.Done) // net/http ends it when the handler has returned or panicked
+	context.AfterFunc((*wire)(x).lasting(), c.handlers.Done) // net/http cancels the context when the handler has returned or panicked
 	return hijacked(conn), rw, nil
 }
 func (x *sink) SetReadDeadline(t time.Time) error {
@@ -57,7 +57,7 @@ func (x *sink) EnableFullDuplex() error {
 	return x.set((*http.ResponseController).EnableFullDuplex)
 }
 
-// set changes a setting of the connection while it is the action's.
+// set changes a setting of the connection while it belongs to the action.
 func (x *sink) set(change func(*http.ResponseController) error) (err error) {
 	if !x.race.WhileMine(func() { err = change(x.control()) }) {
 		return exchange.ErrLate
@@ -65,10 +65,10 @@ func (x *sink) set(change func(*http.ResponseController) error) (err error) {
 	return err
 }
 
-// errCannotFlush is what standard middleware brings about.
+// errCannotFlush is caused by standard middleware.
 var errCannotFlush = fmt.Errorf("flush: the ResponseWriter of a middleware has neither Flush nor Unwrap: %w", http.ErrNotSupported)
 
-// ReadFrom leaves the copying to net/http, which knows files.
+// ReadFrom copies with net/http's writer, which supports files.
 func (x *sink) ReadFrom(src io.Reader) (int64, error) { return io.Copy(x.w, src) }
 
 func (x *sink) Finish(trailers http.Header) { maps.Copy(x.w.Header(), trailers) }

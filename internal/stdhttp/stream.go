@@ -12,57 +12,56 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// noTimeout is the write timeout that net/http is given, which ends nothing: with one, each stream of HTTP/2 has a deadline from its
-// beginning on, which is stopped when the stream closes. Net/http sets a later one in the background, where the stream may have closed
-// by then, and leaves that alone only if it finds a stopped one. Else it would reset a stream that has ended.
+// noTimeout is a write timeout for net/http that never expires. With it, each HTTP/2 stream has a deadline from the
+// start, whose timer is stopped when the stream closes. net/http sets a later deadline in the background, when the
+// stream may be closed already, and ignores it only if it finds a stopped timer. Without one it would reset a stream
+// that has ended.
 const noTimeout = 200 * 365 * 24 * time.Hour
 
-// never is what deadlines that come of noTimeout are later than, though the clock may be set.
+// never is before all deadlines that result from noTimeout, even if the clock is changed.
 var never = time.Now().Add(noTimeout / 2)
 
-// A timedStream is the ResponseWriter of one stream of HTTP/2. It gives effect to
-// Config.WriteTimeout and Config.BodyTimeout, which a timedConn does for HTTP/1.1: a client
-// opens and shuts the window of each stream by itself, so that the connection says
-// nothing of any of them.
+// A timedStream is the ResponseWriter of an HTTP/2 stream. It implements Config.WriteTimeout and Config.BodyTimeout,
+// as a timedConn does for HTTP/1.1. A client opens and closes the window of each stream separately, so the
+// connection's progress says nothing about one stream.
 //
-// A deadline of net/http cannot be moved any more once it has passed: it ends the
-// stream. So it is set only to end it. What waits is watched by a timer of our own.
+// A net/http deadline that has expired ends the stream and cannot be moved. So a deadline is set only to end the
+// stream. Our own timer watches waiting operations.
 type timedStream struct {
 	http.ResponseWriter
 	server *exchange.Server
-	conn   *connStreams // those of its connection
+	conn   *connStreams // the streams of its connection
 	remote string
 	secure bool
-	body   *streamBody // nil for none
+	body   *streamBody // or nil
 
 	mu          sync.Mutex
 	foreign     bool // a handler has set a write deadline
 	foreignRead bool // ... a read deadline
 	wrote       bool // part of a body
-	switched    bool // the handler has said that another protocol follows, which HTTP/2 knows not: there is no answer
+	switched    bool // the handler has switched protocols, which HTTP/2 does not support: there is no answer
 	writing     bool
-	since       time.Time // when it began to write the present piece
-	share       float64   // what each had had then
-	marked      int64     // conn.sent when half of the time for that had passed
-	halfway     bool      // it has
+	since       time.Time // when it began to write the current piece
+	share       float64   // bytes that each stream had sent then
+	marked      int64     // conn.sent at half of the time for the piece
+	halfway     bool      // half of that time has passed
 	timer       *time.Timer
-	watched     bool // timer is set
+	watched     bool // the timer is set
 	over        bool // the handler has returned
 }
 
-// connStreams are the streams of an HTTP/2 connection that write. They share its window: net/http lets them
-// take turns of 16 KiB, and does not tell when one of them waits, which at a low rate and with many streams
-// takes long.
+// connStreams are the writing streams of an HTTP/2 connection. They share its window. net/http gives them turns of 16
+// KiB and does not report when a stream waits for its turn, which takes long at a low rate with many streams.
 type connStreams struct {
-	sent atomic.Int64 // bytes that its socket has taken, but for those by which streams are cut
+	sent atomic.Int64 // bytes accepted by the socket, without the frames that reset streams
 
 	mu      sync.Mutex
-	writing int     // streams that write
-	most    int     // ... since one has
-	share   float64 // bytes that each of them has had, if all had as much, by the pieces that are sent
+	writing int     // number of writing streams
+	most    int     // the maximum of writing since the last time it was 0
+	share   float64 // bytes sent per stream, if all sent the same, according to the pieces
 }
 
-// begin notes that one more writes.
+// begin counts a writing stream.
 func (c *connStreams) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,14 +72,14 @@ func (c *connStreams) begin() {
 	c.most = max(c.most, c.writing)
 }
 
-// each returns what each has had.
+// each returns the bytes sent per stream.
 func (c *connStreams) each() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.share
 }
 
-// wrote notes that one has written a piece of n bytes.
+// wrote records that a stream has written a piece of n bytes.
 func (c *connStreams) wrote(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,15 +87,15 @@ func (c *connStreams) wrote(n int) {
 	c.share += float64(n) / float64(c.most)
 }
 
-// shares reports whether a stream that writes may just be waiting for its turn. since is the share of each
-// when it began to: once the others have had two pieces each, net/http would have sent one of this stream.
+// shares reports whether a writing stream may still wait for its turn. since is the value of each at its start. Once
+// the other streams have sent two pieces each, net/http would have sent one of this stream.
 func (c *connStreams) shares(since float64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.share-since < 2*streamPiece
 }
 
-// streamPiece is how much of an answer, in bytes, is written to a stream at once. It is also the size of a frame.
+// streamPiece is the size of one write to a stream, in bytes. It is also the size of a frame.
 const streamPiece = 16 << 10
 
 // serveStream answers a request of HTTP/2.
@@ -114,12 +113,12 @@ func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
 	defer stream.end()
 	s.ServeHTTP(stream, req)
 	if stream.switched {
-		panic(http.ErrAbortHandler) // else net/http would answer with 200
+		panic(http.ErrAbortHandler) // otherwise net/http would answer with 200
 	}
 }
 
-// WriteHeader sends the head, without the fields that have no place in HTTP/2. Net/http leaves out Connection, but for interim
-// answers, and ends the connection when it says so.
+// WriteHeader sends the head without connection-specific fields. net/http omits Connection except in interim answers,
+// and closes the connection if it says so.
 func (s *timedStream) WriteHeader(status int) {
 	if status == http.StatusSwitchingProtocols {
 		s.switched = true
@@ -135,7 +134,7 @@ func (s *timedStream) WriteHeader(status int) {
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes p, for as long as the client takes some of it in time.
+// Write writes p while the client accepts data in time.
 func (s *timedStream) Write(p []byte) (sent int, err error) {
 	for {
 		piece := p[sent:min(len(p), sent+streamPiece)]
@@ -148,7 +147,7 @@ func (s *timedStream) Write(p []byte) (sent int, err error) {
 	}
 }
 
-// begin has the writing of a piece watched.
+// begin starts to watch the writing of a piece.
 func (s *timedStream) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +158,7 @@ func (s *timedStream) begin() {
 	}
 }
 
-// watch has look called after a time, unless it will be anyway.
+// watch calls look after a time, unless it is scheduled.
 func (s *timedStream) watch(after time.Duration) {
 	if s.watched {
 		return
@@ -172,7 +171,7 @@ func (s *timedStream) watch(after time.Duration) {
 	}
 }
 
-// moved notes that a piece of n bytes has been written.
+// moved records that a piece of n bytes was written.
 func (s *timedStream) moved(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,8 +179,8 @@ func (s *timedStream) moved(n int) {
 	s.conn.wrote(n)
 }
 
-// look ends the stream if its client takes too little of all that is written on the connection, or nothing of
-// this stream while it takes others. The headers of frames count, too.
+// look resets the stream if its client accepts too little of all data on the connection, or nothing of this stream
+// while it accepts others. Frame headers are included in the count.
 func (s *timedStream) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,12 +194,13 @@ func (s *timedStream) look() {
 	case waited >= all && s.halfway && (float64(sent-s.marked) < least || !s.conn.shares(s.share)):
 		s.server.NoteSlowReader(s.addr())
 		s.conn.sent.Add(-s.resetSize())
-		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may be over
+		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may have ended
 	case waited >= all/2:
-		if !s.halfway { // by now it has its turns
+		if !s.halfway { // it has had its turns by now
 			s.share = s.conn.each()
 		}
-		// The client has the other half from here on, however late this is: a process that was stopped has not let it take anything.
+		// The client has the other half of the time from here on, even if this timer is late: a stopped process has
+		// not let it read.
 		s.halfway, s.marked, s.since = true, sent, time.Now().Add(-all/2)
 		s.watch(all - all/2)
 	default:
@@ -208,7 +208,7 @@ func (s *timedStream) look() {
 	}
 }
 
-// resetSize is how many bytes it takes to cut the stream: a frame, in a record of TLS 1.3.
+// resetSize returns the number of bytes that reset the stream: a frame, in a TLS 1.3 record.
 func (s *timedStream) resetSize() int64 {
 	if s.secure {
 		return 13 + 22
@@ -216,8 +216,7 @@ func (s *timedStream) resetSize() int64 {
 	return 13
 }
 
-// end leaves the stream to net/http, which writes what is left of the answer. From here
-// on a deadline is all that can end it.
+// end leaves the stream to net/http, which writes the rest of the answer. From now on only a deadline can end it.
 func (s *timedStream) end() {
 	if s.body != nil {
 		s.body.stop()
@@ -233,12 +232,12 @@ func (s *timedStream) end() {
 	}
 }
 
-// endReading has the read of the body fail that waits, and all that follow.
+// endReading makes the waiting read of the body and all later reads fail.
 func (s *timedStream) endReading() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
-		_ = http.NewResponseController(s.ResponseWriter).SetReadDeadline(time.Unix(1, 0)) // it may be over
+		_ = http.NewResponseController(s.ResponseWriter).SetReadDeadline(time.Unix(1, 0)) // it may have ended
 	}
 }
 
@@ -254,10 +253,10 @@ func (s *timedStream) addr() netip.AddrPort {
 	return addr
 }
 
-// Unwrap gives http.ResponseController the rest.
+// Unwrap gives http.ResponseController access to other methods.
 func (s *timedStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// FlushError sends what is buffered.
+// FlushError sends buffered data.
 func (s *timedStream) FlushError() error {
 	if s.switched {
 		return nil
@@ -267,8 +266,7 @@ func (s *timedStream) FlushError() error {
 	return http.NewResponseController(s.ResponseWriter).Flush()
 }
 
-// SetWriteDeadline sets a deadline in place of ours; with the zero time ours is in force
-// again.
+// SetWriteDeadline replaces our deadline; the zero time restores it.
 func (s *timedStream) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.foreign = !t.IsZero()
@@ -279,7 +277,7 @@ func (s *timedStream) SetWriteDeadline(t time.Time) error {
 	return http.NewResponseController(s.ResponseWriter).SetWriteDeadline(t)
 }
 
-// SetReadDeadline likewise.
+// SetReadDeadline replaces our read deadline; the zero time restores it.
 func (s *timedStream) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.foreignRead = !t.IsZero()
@@ -287,7 +285,7 @@ func (s *timedStream) SetReadDeadline(t time.Time) error {
 	return http.NewResponseController(s.ResponseWriter).SetReadDeadline(t)
 }
 
-// A streamBody is the body of a request of HTTP/2, whose client must be fast enough.
+// A streamBody is the request body of an HTTP/2 request with a minimum rate.
 type streamBody struct {
 	io.ReadCloser
 	stream *timedStream
@@ -299,7 +297,7 @@ type streamBody struct {
 	timer   *time.Timer
 	watched bool
 	cut     bool
-	refused error // what reads return since the client was found to be too slow
+	refused error // the error of reads once the client was too slow
 }
 
 // Read reads the body.
@@ -318,7 +316,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begin has a read watched, unless there is nothing more to read.
+// begin starts to watch a read, unless the body has ended.
 func (b *streamBody) begin() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -338,14 +336,14 @@ func (b *streamBody) begin() error {
 	return nil
 }
 
-// end judges the client after a read; true if it was too slow.
+// end checks the client after a read and reports whether it was too slow.
 func (b *streamBody) end(n int, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reading = false
 	if err != nil {
 		b.timer.Stop()
-		b.watched = true // for good: there is nothing more to wait for
+		b.watched = true // for good: the body has ended
 		return b.cut && timedOutIO(err)
 	}
 	if !b.stream.readsForeign() && b.pace.TooSlow(&b.stream.server.Settings, time.Since(b.since), int64(n)) {
@@ -355,7 +353,7 @@ func (b *streamBody) end(n int, err error) bool {
 	return false
 }
 
-// look judges a client for which a read waits.
+// look checks a client while a read waits.
 func (b *streamBody) look() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -372,7 +370,7 @@ func (b *streamBody) look() {
 	b.timer.Reset(b.pace.Left(&b.stream.server.Settings))
 }
 
-// cutOff has this read fail, and all that follow.
+// cutOff makes this read and all later ones fail.
 func (b *streamBody) cutOff() {
 	b.cut = true
 	b.watched = true

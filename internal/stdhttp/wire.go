@@ -13,19 +13,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ServeHTTP answers a request of whatever server of net/http: nothing is bounded that only a
-// Server can bound.
+// ServeHTTP answers a request of any net/http server. The limits of a Server do not apply.
 func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) { s.answer(w, req, false) }
 
-// answer is ServeHTTP; direct says that w is net/http's own, by HTTP/1.
+// answer is ServeHTTP. direct means that w is net/http's own writer, by HTTP/1.
 func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req, x.direct = w, req, direct
 	path := req.URL.Path
 	if path == "" && req.Method != http.MethodConnect {
-		path = "/" // RFC 9110 section 4.2.3; also what http.StripPrefix leaves
+		path = "/" // RFC 9110 section 4.2.3; also the result of http.StripPrefix
 	}
-	// A path that is the very beginning of the target was not unescaped.
+	// A path that shares the start of the target was not unescaped.
 	if !view.SharesStart(path, req.RequestURI) && (req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0) {
 		var err error
 		if x.canon, err = exchange.AppendCanonical(x.canon[:0], req.URL.EscapedPath()); err == nil {
@@ -40,7 +39,7 @@ func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) 
 	}
 	route := x.s.Route
 	if !route.NoRoute {
-		req.Pattern = route.Pattern // as http.ServeMux does, for who looks at it afterwards
+		req.Pattern = route.Pattern // as http.ServeMux does, for later readers
 	}
 	if x.s.Watched {
 		x.call.Clock()
@@ -50,7 +49,7 @@ func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) 
 	}
 	if route.Timeout > 0 {
 		if !x.answerWithin(route) {
-			return // the action is late and still has the wire
+			return // the action is late and still owns the wire
 		}
 	} else {
 		x.answer()
@@ -58,33 +57,33 @@ func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) 
 	x.release()
 }
 
-// wire is a request and its answer on net/http. Pooled.
+// wire is a net/http request and its answer. It is pooled.
 type wire struct {
 	exchange.StdHead
 	service *Service
 	call    exchange.Call
-	s       *exchange.State // that of call
+	s       *exchange.State // the state of call
 	w       http.ResponseWriter
-	ctx     context.Context // after Endable
-	own     context.Context // the request's, once req has another with values of middleware
-	race    *exchange.Race  // under a timeout, between the action and the clock
+	ctx     context.Context // from Endable
+	own     context.Context // the original context, once req has another one with values of middleware
+	race    *exchange.Race  // between the action and its timeout
 	count   counter
-	number  int    // of all wires of the service: spreads them over shards
-	canon   []byte // the canonical path, while it is made
+	number  int    // of all wires of the service: distributes them over shards
+	canon   []byte // the canonical path, while it is computed
 	copied  bool   // req is our own copy
-	bodied  bool   // ... with a body of our own, if it needs one
-	matched bool   // ... and says what was matched
-	duplex  bool   // the action reads and writes at the same time
-	inner   bool   // it is the request of an action behind standard middleware
-	direct  bool   // w is net/http's own, by HTTP/1
-	begun   bool   // the head of an answer has gone out, whose body comes in pieces
+	bodied  bool   // ... with a body of its own, if necessary
+	matched bool   // ... with the matched pattern
+	duplex  bool   // the action reads and writes concurrently
+	inner   bool   // the request of an action inside standard middleware
+	direct  bool   // w is net/http's own writer, by HTTP/1
+	begun   bool   // the head of a streamed answer was sent
 
-	holder    *holder            // made when it first holds something
-	timedBody *TimedBody         // made when the body is first asked for
-	replay    *exchange.LentBody // for standard handlers, when the pipeline has read the body
+	holder    *holder            // created on first use
+	timedBody *TimedBody         // created on first use
+	replay    *exchange.LentBody // for standard handlers, if the pipeline has read the body
 }
 
-// newWire makes a wire that is not in use.
+// newWire returns an unused wire.
 func (s *Service) newWire() *wire {
 	x := &wire{service: s, number: int(s.made.Add(1))}
 	x.call = s.Pipeline.NewCall(x)
@@ -92,7 +91,7 @@ func (s *Service) newWire() *wire {
 	return x
 }
 
-// answer runs the action and sends what it returns.
+// answer runs the action and sends its response.
 func (x *wire) answer() {
 	resp := exchange.Finish(x.call)
 	if x.count.shard != nil {
@@ -101,34 +100,34 @@ func (x *wire) answer() {
 	x.observe(resp)
 	if resp.IsBare() && !exchange.BodyAllowed(resp.Status()) && resp.Kind() == exchange.Complete {
 		x.skipBody()
-		x.w.WriteHeader(resp.Status()) // NoContent: nothing else to say
+		x.w.WriteHeader(resp.Status()) // NoContent needs no more
 		return
 	}
 	x.sendSettled(&resp)
 }
 
-// observe tells who observes the answer, before it is sent.
+// observe informs the observers before the answer is sent.
 func (x *wire) observe(resp exchange.Answer) {
 	if x.s.Watched {
 		x.call.Observe(resp, -1)
 	}
 }
 
-// answerAlone sends an answer that no action made.
+// answerAlone sends an answer that comes from no action.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	resp = x.call.Amend(resp, source)
 	x.observe(resp)
 	x.sendSettled(&resp)
 }
 
-// sendSettled sends a response that has been settled.
+// sendSettled sends a settled answer.
 func (x *wire) sendSettled(resp *exchange.Answer) {
 	x.send(resp)
 	resp.Release()
 }
 
-// release gives the wire back to the pool. After the panic of an abort it is
-// left to the collector instead: somebody may still be using it.
+// release returns the wire to the pool. After an abort by panic the wire is left to the collector, since the action
+// may still use it.
 func (x *wire) release() {
 	x.call.End()
 	if x.replay != nil {
@@ -143,7 +142,7 @@ func (x *wire) release() {
 		x.timedBody.Stop()
 		x.timedBody = nil
 	}
-	if !invariants.Enabled { // else each request has its own, which knows when it has ended
+	if !invariants.Enabled { // in race builds each request has its own, which knows when it has ended
 		x.service.wires.Put(x)
 	}
 }
@@ -155,7 +154,7 @@ func (x *wire) Context() context.Context {
 	return x.lasting()
 }
 
-// lasting returns the context that nobody but the server ends.
+// lasting returns the context that only the server cancels.
 func (x *wire) lasting() context.Context {
 	if x.own != nil {
 		return x.own
@@ -181,7 +180,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
 	}
 	if _, typed := h["Content-Type"]; !typed {
-		h["Content-Type"] = nil // or net/http guesses one
+		h["Content-Type"] = nil // otherwise net/http would sniff one
 	}
 	x.w.WriteHeader(status)
 	return (*sink)(x)
@@ -189,7 +188,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 
 func (x *wire) Sink() exchange.Sink { return (*sink)(x) }
 
-// Interim sends a response below 200. Its headers are not those of the answer.
+// Interim sends a response with a status below 200. It has its own headers.
 func (x *wire) Interim(status int, h http.Header) {
 	x.race.WhileMine(func() {
 		all := x.w.Header()
@@ -218,12 +217,12 @@ func (x *wire) Abandoned() {
 	x.stopBody()
 }
 
-// send writes the response. A failure to write means that the client is gone.
+// send writes the response. A failed write means that the client has disconnected.
 func (x *wire) send(resp *exchange.Answer) {
 	switch kind := resp.Kind(); {
 	case kind == exchange.Sent:
 		return
-	case kind == exchange.Abort, x.begun: // the answer to a failure is none behind the half of another
+	case kind == exchange.Abort, x.begun: // no error answer can follow a partial answer
 		x.call.Abandon() // release will not
 		x.stopBody()
 		panic(http.ErrAbortHandler)
@@ -234,7 +233,7 @@ func (x *wire) send(resp *exchange.Answer) {
 	resp.SetIn(h, &x.s.Strings)
 	if exchange.BodyAllowed(status) {
 		if base := resp.Base(); resp.Body != "" && (base == nil || !base.Typed) && !resp.Has("Content-Type") {
-			h["Content-Type"] = nil // or net/http guesses one
+			h["Content-Type"] = nil // otherwise net/http would sniff one
 		}
 		if n := resp.Announced(); n != exchange.NoLength && !x.isCounted(h, resp) {
 			h["Content-Length"] = lengthValues(n, &x.s.Strings)
@@ -246,20 +245,19 @@ func (x *wire) send(resp *exchange.Answer) {
 	}
 }
 
-// isCounted reports whether net/http says the length of an answer by itself, at less cost: it does so
-// where the body fits its buffer, unless there are trailers. With the one field that h has, its
-// Content-Type, there are none.
+// isCounted reports whether net/http sets the length of an answer itself, which is cheaper. It does so if the body
+// fits its buffer, unless there are trailers. If Content-Type is the only field in h, there are none.
 func (x *wire) isCounted(h http.Header, resp *exchange.Answer) bool {
 	return x.direct && len(h) == 1 && resp.Body != "" && len(resp.Body) < serverBuffer && x.Req.Method != http.MethodHead
 }
 
-// serverBuffer is what of an answer net/http has before it sends the head.
+// serverBuffer is the size of net/http's buffer for the start of an answer, in bytes.
 const serverBuffer = 2048
 
-// lengths holds the Content-Length values of small bodies that have been sent, shared by all.
+// lengths caches the Content-Length values of small bodies.
 var lengths [1024]atomic.Pointer[[1]string]
 
-// lengthValues returns n as a header map wants it.
+// lengthValues returns n in the form of a header map value.
 func lengthValues(n int64, c *exchange.Strings) []string {
 	if n < int64(len(lengths)) {
 		known := lengths[n].Load()
