@@ -30,7 +30,6 @@ var oddProse = map[string]int{
 	"internal/looph2":      217,
 	"internal/loophttp":    181,
 	"internal/stdhttp":     30,
-	"internal/suite":       124,
 }
 
 // markers are constructions that stand for a noun or an active verb which the reader then has to find.

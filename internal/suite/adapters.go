@@ -15,17 +15,16 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// An Adapter is a way to serve an app. That a test runs on it is said by the test's name, of which the adapter's
-// is a part: [Start] and [Dial] follow it.
+// An Adapter is a way to serve an app. The name of a test contains the name of its adapter; [Start] and [Dial] use it.
 type Adapter struct {
 	Name   string
 	Engine dunlin.Engine
 	Secure bool // by TLS
 	H2     bool // by HTTP/2: tests speak HTTP/1.1 with a gateway
-	Memory bool // without a network, behind a gateway
+	Memory bool // without a network, through a gateway
 }
 
-// Adapters are all there are.
+// Adapters is the list of all adapters.
 var Adapters = []Adapter{
 	{Name: "std", Engine: dunlin.EngineStd},
 	{Name: "loop", Engine: dunlin.EngineLoop},
@@ -38,7 +37,7 @@ var Adapters = []Adapter{
 	{Name: "memory", Engine: dunlin.EngineStd, Memory: true},
 }
 
-// adapterOf returns the adapter that a test runs on; the zero value is one by TCP in clear text.
+// adapterOf returns the adapter of a test. The zero value is TCP in clear text.
 func adapterOf(t testing.TB) Adapter {
 	for part := range strings.SplitSeq(t.Name(), "/") {
 		for _, a := range Adapters {
@@ -64,10 +63,10 @@ func (a Adapter) On(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	})
 }
 
-// started are the names of subtests on adapters that have served an app by Start.
+// started holds the names of subtests on adapters that have called Start.
 var started sync.Map
 
-// adapterTest returns the name of t up to its adapter's.
+// adapterTest returns the name of t up to the name of its adapter.
 func adapterTest(t testing.TB) string {
 	parts := strings.Split(t.Name(), "/")
 	for i, part := range parts {
@@ -78,19 +77,18 @@ func adapterTest(t testing.TB) string {
 	return t.Name()
 }
 
-// Exchange is ExchangeOn with the server at addr, by TLS if it speaks that.
+// Exchange is ExchangeOn with the server at addr, by TLS if the server uses it.
 func Exchange(t *testing.T, addr string, closes bool, raws ...string) (answers []string) {
 	t.Helper()
 	return ExchangeOn(t, Dial(t, addr), closes, raws...)
 }
 
-// ExchangeOn sends raw requests over a connection, one after the other, and returns their
-// answers. After them the connection must be closed by the server or, if closes is false,
-// answer another request. In the end it is closed.
+// ExchangeOn sends raw requests over a connection, one after the other, and returns their answers. Then the server
+// must close the connection or, if closes is false, answer another request. At the end the connection is closed.
 func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answers []string) {
 	t.Helper()
 	defer conn.Close()
-	patient := func() { // once more: each answer is waited for, not all of them together
+	patient := func() { // per answer, not for all of them
 		if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 			t.Fatal(err)
 		}

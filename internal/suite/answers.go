@@ -50,7 +50,7 @@ func ReadAnswer(br *bufio.Reader, method string) (string, error) {
 			chunked = value == "chunked"
 		}
 		if h == "Connection: close" && strings.HasPrefix(line, "HTTP/1.0") {
-			continue // goes without saying, and may be said
+			continue // optional in an answer
 		}
 		headers = append(headers, h)
 	}
@@ -94,14 +94,14 @@ func MethodOf(raw string) string {
 	return method
 }
 
-// Problem renders the answer that carries problem details, as rendered by
-// ReadAnswer; extra are further header lines that sort before Content-Length.
+// Problem renders an answer with problem details like ReadAnswer. before are further header lines that sort before
+// Content-Length.
 func Problem(status string, body string, before ...string) string {
 	lines := append([]string{"HTTP/1.1 " + status}, before...)
 	return strings.Join(append(lines, fmt.Sprintf("Content-Length: %d", len(body)), "Content-Type: application/problem+json", "", body), "\n")
 }
 
-// Answers that come often.
+// Common answers.
 var (
 	Problem404 = Problem("404 Not Found", `{"title":"Not Found","status":404}`)
 	Problem413 = Problem("413 Request Entity Too Large", `{"title":"Request Entity Too Large","status":413,"detail":"the request body is larger than the limit of 1000 bytes"}`)

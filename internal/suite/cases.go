@@ -12,16 +12,16 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// MaxBody is the limit on request bodies, in bytes, that the cases are about.
+// MaxBody is the limit for request bodies in the cases, in bytes.
 const MaxBody = 1000
 
 // A Case is a request and its answer, as ReadAnswer renders it.
 type Case struct {
 	Name, Send, Want string
-	Closes           bool // the connection, after the answer
+	Closes           bool // the server closes the connection after the answer
 }
 
-// Cases are what every adapter answers alike.
+// Cases are requests that every adapter answers alike.
 var Cases = []Case{
 	{Name: "text", Send: Request("GET /text"), Want: Plain("Hello, World!")},
 	{Name: "HEAD of a GET route", Send: Request("HEAD /text"), Want: "HTTP/1.1 200 OK\nContent-Length: 13\nContent-Type: text/plain; charset=utf-8\n\n"},
@@ -117,7 +117,7 @@ var Cases = []Case{
 	{Name: "standard handler that flushes", Send: Request("GET /std/flush"), Want: "HTTP/1.1 200 OK\nContent-Type: text/x\nTransfer-Encoding: chunked\n\nfirst second"},
 }
 
-// Register registers what the cases ask for.
+// Register registers the routes of the cases.
 func Register(app *dunlin.App) {
 	answer := func(path string, resp func() dunlin.Response) {
 		app.Handle("*", path, func(*dunlin.Request) dunlin.Response { return resp() })
@@ -242,7 +242,7 @@ func registerHeaders(answer func(string, func() dunlin.Response)) {
 	answer("/big", func() dunlin.Response { return dunlin.JSON(strings.Repeat("0123456789abcdef", 6400)) })
 }
 
-// stdHandler is a standard handler that does what such handlers do.
+// stdHandler is a typical standard handler.
 func stdHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/std/plain", func(w http.ResponseWriter, r *http.Request) {

@@ -19,13 +19,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Late is what f of Unhurried returns if its time has passed.
+// Late is the result of Unhurried's f if its time was too short.
 type Late string
 
 func (l Late) Error() string { return string(l) }
 
-// Unhurried tells f in which time something must be done, which a busy machine may keep it from: if that was too late, f is called
-// again with twice the time. A test whose time never suffices fails, and so does one that fails in another way.
+// Unhurried calls f with a time limit that a busy machine may exceed. If f returns Late, Unhurried calls it again with
+// twice the time, a few times. Any other error fails the test.
 func Unhurried(t *testing.T, first time.Duration, f func(d time.Duration) error) {
 	t.Helper()
 	for d := first; ; d *= 2 {
@@ -40,12 +40,13 @@ func Unhurried(t *testing.T, first time.Duration, f func(d time.Duration) error)
 	}
 }
 
-// Ended reports whether err is the end or a reset of a connection, by which who is cut off before it is known what it wants is told.
+// Ended reports whether err is the end or the reset of a connection, which a client sees if the server closes the
+// connection before its first request.
 func Ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// LogBuffer is what an app under test logs, one line of text a record.
+// LogBuffer collects the log of an app under test, one line of text per record.
 type LogBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -63,12 +64,12 @@ func (l *LogBuffer) String() string {
 	return l.buf.String()
 }
 
-// Logger returns a logger that writes to the buffer from level on.
+// Logger returns a logger that writes to the buffer, from level on.
 func (l *LogBuffer) Logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
 }
 
-// NewApp returns an app that logs errors to the buffer it returns.
+// NewApp returns an app that logs errors to the returned buffer.
 func NewApp(config dunlin.Config) (*dunlin.App, *LogBuffer) {
 	logs := new(LogBuffer)
 	if config.Logger == nil {
@@ -97,8 +98,7 @@ func DoBody(app *dunlin.App, method, target, body string, headers ...string) *ht
 	return w
 }
 
-// Respond answers GET / with an action, once, and returns what the client
-// sees and what was logged.
+// Respond answers GET / once with an action, and returns the client's view and the log.
 func Respond(t *testing.T, act dunlin.Action) (w *httptest.ResponseRecorder, logged string) {
 	t.Helper()
 	app, logs := NewApp(dunlin.Config{})
@@ -106,7 +106,7 @@ func Respond(t *testing.T, act dunlin.Action) (w *httptest.ResponseRecorder, log
 	app.Get("/last", Constant(dunlin.Error(errors.New("the last record"))))
 	w = Do(app, http.MethodGet, "/")
 	Do(app, http.MethodGet, "/last")
-	WantLogged(t, logs, "the last record") // and all before it
+	WantLogged(t, logs, "the last record") // and all records before it
 	for line := range strings.Lines(logs.String()) {
 		if !strings.Contains(line, "the last record") {
 			logged += line
@@ -129,7 +129,7 @@ func Constant(resp dunlin.Response) dunlin.Action {
 // Text is the action that answers 200 with s.
 func Text(s string) dunlin.Action { return Constant(dunlin.Text(s)) }
 
-// PanicText returns what f panics with, "" when it does not.
+// PanicText returns the text of f's panic, or "".
 func PanicText(f func()) (text string) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -153,8 +153,7 @@ func WantContains(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// WantLogged reports which of the parts the log lacks; records reach it a moment after what they tell of,
-// since nobody waits for a logger.
+// WantLogged reports the missing parts of the log. It waits for records, since they may be written after the event.
 func WantLogged(t *testing.T, logs *LogBuffer, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -162,7 +161,7 @@ func WantLogged(t *testing.T, logs *LogBuffer, parts ...string) {
 	}
 }
 
-// WantLacks reports which of the parts text holds.
+// WantLacks reports the parts that text contains.
 func WantLacks(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -172,28 +171,28 @@ func WantLacks(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// A Gate holds actions up until the test lets them go.
+// A Gate holds actions until the test lets them go.
 type Gate struct {
-	Entered chan struct{} // one for each action that has come
-	Open    chan struct{} // one lets one action go
+	Entered chan struct{} // receives a value from each action that arrives
+	Open    chan struct{} // each value lets one action go
 }
 
 // NewGate returns a closed gate.
 func NewGate() *Gate { return &Gate{make(chan struct{}, 100), make(chan struct{}, 100)} }
 
-// Pass is called by the action that is to be held up.
+// Pass is called by the held action.
 func (g *Gate) Pass() {
 	g.Entered <- struct{}{}
 	<-g.Open
 }
 
-// Await waits until an action has come to the gate.
+// Await waits for an action to arrive at the gate.
 func (g *Gate) Await(t *testing.T) {
 	t.Helper()
 	Await(t, "an action at the gate", g.Entered)
 }
 
-// WantEnd checks that the server closes the connection without a further byte.
+// WantEnd checks that the server closes the connection without further bytes.
 func WantEnd(t *testing.T, br *bufio.Reader) {
 	t.Helper()
 	if rest, err := io.ReadAll(br); err != nil || len(rest) > 0 {
@@ -201,7 +200,7 @@ func WantEnd(t *testing.T, br *bufio.Reader) {
 	}
 }
 
-// Answered reads one answer to GET, which must have the status and the body.
+// Answered reads an answer to GET, which must have the status and the body.
 func Answered(t *testing.T, br *bufio.Reader, status int, body string) {
 	t.Helper()
 	got, err := ReadAnswer(br, http.MethodGet)
@@ -214,11 +213,10 @@ func Answered(t *testing.T, br *bufio.Reader, status int, body string) {
 	}
 }
 
-// Discard is a ResponseWriter that keeps nothing, like that of a server which
-// reuses its header map.
+// Discard is a ResponseWriter that discards its output, like that of a server that reuses its header map.
 type Discard struct{ header http.Header }
 
-// NewDiscard returns one with an empty header map.
+// NewDiscard returns a Discard with an empty header map.
 func NewDiscard() *Discard { return &Discard{make(http.Header)} }
 
 func (d *Discard) Header() http.Header         { return d.header }

@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// exceptions name the tests and cases that do not run on some adapters, each with the reason.
+// exceptions lists the tests and cases that do not run on some adapters, with reasons.
 var exceptions = []struct {
 	reason string
 	on     func(Adapter) bool

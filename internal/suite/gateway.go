@@ -28,12 +28,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// A gateway speaks HTTP/1.1 with tests, and passes their requests on to an adapter that speaks something
-// else: so all that tests say in bytes of HTTP/1.1 can be asked of it. Requests and answers are put into
-// bytes and back by net/http, one after the other.
+// A gateway accepts HTTP/1.1 from tests and forwards their requests to an adapter with another protocol. So tests
+// written in bytes of HTTP/1.1 run on every adapter. net/http parses and writes requests and answers, one after the
+// other.
 type gateway struct {
 	ln    net.Listener
-	dial  func() (ask func(*http.Request) (*http.Response, error), hangUp func()) // for each connection
+	dial  func() (ask func(*http.Request) (*http.Response, error), hangUp func()) // per connection
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	all   sync.WaitGroup
@@ -67,7 +67,7 @@ func startGateway(t *testing.T, dial func() (ask func(*http.Request) (*http.Resp
 	return g.ln.Addr().String()
 }
 
-// serve passes on what a connection asks, until it ends.
+// serve forwards the requests of a connection until it ends.
 func (g *gateway) serve(conn net.Conn) {
 	defer conn.Close()
 	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, conn.LocalAddr())
@@ -104,15 +104,15 @@ func (g *gateway) serve(conn net.Conn) {
 		if err != nil || resp.Close {
 			return
 		}
-		_ = req.Body.Close() // reads the rest
+		_ = req.Body.Close() // reads the rest of the body
 		in.watch(false)
 	}
 }
 
-// A gatewayBody is the body of a request, which is asked for when it is first read.
+// A gatewayBody is a request body that is requested from the client on the first read.
 type gatewayBody struct {
 	io.ReadCloser
-	awaited net.Conn // of a client that waits to be asked
+	awaited net.Conn // the connection of a client that waits for 100 (Continue)
 	in      *input
 }
 
@@ -132,7 +132,7 @@ func (b *gatewayBody) Read(p []byte) (int, error) {
 func writeHead(w io.Writer, proto, status string, h http.Header) error {
 	var head bytes.Buffer
 	fmt.Fprintf(&head, "%s %s\r\n", proto, status)
-	_ = h.Write(&head) // it never fails
+	_ = h.Write(&head) // never fails
 	head.WriteString("\r\n")
 	_, err := w.Write(head.Bytes())
 	return err
@@ -145,7 +145,7 @@ func writeAnswer(conn net.Conn, req *http.Request, resp *http.Response) error {
 	bodied := exchange.BodyAllowed(resp.StatusCode)
 	chunked := bodied && (resp.ContentLength < 0 || len(resp.Trailer) > 0) && req.ProtoMinor > 0
 	if chunked {
-		h.Del("Content-Length") // which HTTP/2 has beside trailers
+		h.Del("Content-Length") // HTTP/2 has both a length and trailers
 		resp.ContentLength = -1
 	}
 	status := strings.TrimPrefix(resp.Status, strconv.Itoa(resp.StatusCode))
@@ -182,21 +182,20 @@ func writeAnswer(conn net.Conn, req *http.Request, resp *http.Response) error {
 	}
 	var end bytes.Buffer
 	end.WriteString("0\r\n")
-	_ = resp.Trailer.Write(&end) // it never fails
+	_ = resp.Trailer.Write(&end) // never fails
 	end.WriteString("\r\n")
 	_, err := conn.Write(end.Bytes())
 	return err
 }
 
-// An input is what a connection has sent. It is read at once, so that its end is seen while a request
-// is being answered.
+// An input reads a connection in the background, so that its end is detected while a request is being answered.
 type input struct {
 	mu      sync.Mutex
 	moved   sync.Cond
 	here    []byte
 	err     error
-	watched bool   // the end stands for a client that has hung up, not for half a request
-	hungUp  func() // is called then
+	watched bool   // the end means a disconnect of the client, not a partial request
+	hungUp  func() // called after a disconnect
 }
 
 func newInput(conn net.Conn, hungUp func()) *input {
@@ -217,7 +216,7 @@ func newInput(conn net.Conn, hungUp func()) *input {
 	return in
 }
 
-// watch says whether a request is here in whole, and its client waits for the answer.
+// watch declares whether a request is complete and its client waits for the answer.
 func (in *input) watch(watched bool) {
 	in.mu.Lock()
 	in.watched = watched
@@ -247,7 +246,7 @@ func (in *input) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// toMemory asks an app in memory.
+// toMemory sends requests to an app in memory.
 func toMemory(app *dunlin.App) func() (func(*http.Request) (*http.Response, error), func()) {
 	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
 	return func() (func(*http.Request) (*http.Response, error), func()) {
@@ -255,7 +254,8 @@ func toMemory(app *dunlin.App) func() (func(*http.Request) (*http.Response, erro
 	}
 }
 
-// toH2 asks the server at addr by HTTP/2, by TLS or in clear text, over a connection for each of the gateway's.
+// toH2 sends requests to the server at addr by HTTP/2, by TLS or in clear text, over one connection per gateway
+// connection.
 func toH2(addr string, secure bool) func() (func(*http.Request) (*http.Response, error), func()) {
 	return func() (func(*http.Request) (*http.Response, error), func()) {
 		client := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: tlstest.Client(), DisableCompression: true,
@@ -291,7 +291,7 @@ func toH2(addr string, secure bool) func() (func(*http.Request) (*http.Response,
 	}
 }
 
-// askH2 asks a request of HTTP/1.1 by HTTP/2.
+// askH2 sends an HTTP/1.1 request by HTTP/2.
 func askH2(client http.RoundTripper, secure bool, req *http.Request) (*http.Response, error) {
 	own := req.Clone(req.Context())
 	own.RequestURI, own.TransferEncoding = "", nil
@@ -302,7 +302,7 @@ func askH2(client http.RoundTripper, secure bool, req *http.Request) (*http.Resp
 	if own.URL.Path == "*" {
 		own.URL = &url.URL{Scheme: own.URL.Scheme, Host: own.URL.Host, Opaque: "*"}
 	}
-	own.Close = false // that is the gateway's
+	own.Close = false // Close belongs to the gateway's connection
 	own.Header.Del("Connection")
 	if own.ContentLength == 0 {
 		own.Body = nil

@@ -16,17 +16,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// engines are what every test over a real connection runs on.
+// engines are the engines that every test with real connections runs on.
 var engines = []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop}
 
-// OnEngines runs f once for each engine that can serve here, in clear text. It is for what is not said of TLS:
-// how clear text is redirected and told from TLS, H2C, the header of the PROXY protocol and addresses whose
-// answers are rendered beforehand (who is one too many by TLS is closed), sockets' settings, what addresses proxies name (there
-// a request's being secure is the proxy's word), what one process's allocations show (a client's TLS makes its
-// own), and tests that have certificates of their own. All else runs by [OnEnginesAndTLS].
+// OnEngines runs f once for each engine of this system, in clear text. It is for tests that have no TLS variant:
+// redirects from clear text, H2C, the PROXY protocol, prepared refusals, socket options, the allocations of a process
+// (a TLS client has its own), and tests with their own certificates. All other tests use [OnEnginesAndTLS].
 func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	for _, a := range Adapters { // also by HTTP/2 and in memory, but where exceptions name the test
+	for _, a := range Adapters { // also by HTTP/2 and in memory, except tests named in exceptions
 		test, _, _ := strings.Cut(t.Name(), "/")
 		if _, excepted := Excepted(a, test); excepted || a.Secure || a.Name == "std_by_h2c" {
 			continue
@@ -35,15 +33,15 @@ func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	}
 }
 
-// OnEnginesAndTLS is OnEngines that runs f also with the connections of Start and Dial, and of
-// http.Get, secured, on the loop engine: there TLS is Dunlin's.
+// OnEnginesAndTLS is OnEngines, and runs f once more with the connections of Start, Dial and http.Get secured by TLS,
+// on the loop engine, whose TLS is Dunlin's.
 func OnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	OnEngines(t, f)
 	on(t, byTLS, dunlin.EngineLoop, f)
 }
 
-// OnBothEngines runs f once for each engine that can serve here, for tests that start their servers themselves.
+// OnBothEngines runs f once for each engine of this system, for tests that start their servers themselves.
 func OnBothEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	for _, engine := range engines {
@@ -51,14 +49,14 @@ func OnBothEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	}
 }
 
-// OnBothEnginesAndTLS is OnBothEngines that runs f also by TLS, as OnEnginesAndTLS does.
+// OnBothEnginesAndTLS is OnBothEngines with a run by TLS, as in OnEnginesAndTLS.
 func OnBothEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	OnBothEngines(t, f)
 	on(t, byTLS, dunlin.EngineLoop, f)
 }
 
-// AtOnceOnEnginesAndTLS is OnEnginesAndTLS that runs all f at once, for those that wait for long.
+// AtOnceOnEnginesAndTLS is OnEnginesAndTLS with concurrent runs, for tests that wait for long.
 func AtOnceOnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -74,13 +72,13 @@ func on(t *testing.T, name string, engine dunlin.Engine, f func(t *testing.T, en
 	Adapter{Name: name, Engine: engine}.On(t, f)
 }
 
-// byTLS is the name of the loop engine by TLS.
+// byTLS is the name of the run on the loop engine by TLS.
 const byTLS = "loop_by_TLS"
 
-// secured reports whether the connections of a test are.
+// secured reports whether the connections of a test use TLS.
 func secured(t testing.TB) bool { return adapterOf(t).Secure }
 
-// securedAddrs are those of servers that speak TLS.
+// securedAddrs are the addresses of servers with TLS.
 var securedAddrs sync.Map
 
 func init() {
@@ -95,7 +93,7 @@ func init() {
 	}
 }
 
-// NewTransport returns a transport of its own that dials by TLS where that is spoken.
+// NewTransport returns a new transport that dials by TLS if the server uses it.
 func NewTransport() *http.Transport { return http.DefaultTransport.(*http.Transport).Clone() }
 
 // ClosingTransport is NewTransport with a connection for each request.
@@ -105,8 +103,8 @@ func ClosingTransport() *http.Transport {
 	return transport
 }
 
-// CloseWrite ends the client's direction of the socket, also below TLS: a close_notify that the server has
-// not read when it cuts the connection would make a reset of that.
+// CloseWrite shuts down the client's side of the socket, also below TLS: an unread close_notify would turn the
+// server's close into a reset.
 func CloseWrite(conn net.Conn) error { return TCP(conn).CloseWrite() }
 
 // TCP returns the socket of a connection, also below TLS.
@@ -117,11 +115,10 @@ func TCP(conn net.Conn) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// Patience bounds every wait that a failing test would otherwise make for ever.
+// Patience limits every wait of a failing test.
 const Patience = 20 * time.Second
 
-// Start serves an app with the routes that register makes, on a TCP port of its own,
-// until the test ends. It takes config.Ready for itself.
+// Start serves an app on a TCP port of its own until the test ends. register adds the routes. Start sets config.Ready.
 func Start(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (addr string, logs *LogBuffer) {
 	t.Helper()
 	return StartOn(t, config, Listen(t), register)
@@ -147,7 +144,7 @@ func StartOn(t *testing.T, config dunlin.Config, ln net.Listener, register func(
 	return addr, logs
 }
 
-// StartLoop is Start on the loop engine, with GET /probe, and returns the app too.
+// StartLoop is Start on the loop engine, with GET /probe. It also returns the app.
 func StartLoop(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (app *dunlin.App, addr string, logs *LogBuffer) {
 	t.Helper()
 	config.Engine = dunlin.EngineLoop
@@ -189,7 +186,7 @@ func start(t *testing.T, config dunlin.Config, ln net.Listener, secure bool, reg
 	return ln.Addr().String(), logs
 }
 
-// Stop shuts an app down and waits for what serves it.
+// Stop shuts an app down and waits for its servers.
 func Stop(t *testing.T, app *dunlin.App, served ...<-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -204,8 +201,7 @@ func Stop(t *testing.T, app *dunlin.App, served ...<-chan error) {
 	}
 }
 
-// wantNothingHeld checks that a server that has stopped gave all memory back to its
-// budget, once the actions that were late have ended.
+// wantNothingHeld checks that a stopped server has released all memory to its budget, once late actions have ended.
 func wantNothingHeld(t *testing.T, app *dunlin.App) {
 	t.Helper()
 	for limit := time.Now().Add(Patience); ; runtime.Gosched() {
@@ -248,11 +244,11 @@ func Dial(t *testing.T, addr string) net.Conn {
 	return overTLS(conn, addr)
 }
 
-// A patientConn waits for each piece for as long as a connection of Dial does for all.
+// A patientConn limits each read and write by the time that Dial sets for the whole connection.
 type patientConn struct{ net.Conn }
 
 func (c patientConn) Read(p []byte) (int, error) {
-	_ = c.SetReadDeadline(time.Now().Add(Patience)) // an error would show in the call
+	_ = c.SetReadDeadline(time.Now().Add(Patience)) // an error would appear in the call
 	return c.Conn.Read(p)
 }
 
@@ -261,7 +257,7 @@ func (c patientConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// overTLS secures a connection to addr if TLS is spoken there.
+// overTLS adds TLS to a connection if the server at addr uses it.
 func overTLS(conn net.Conn, addr string) net.Conn {
 	if _, secured := securedAddrs.Load(addr); secured {
 		return tls.Client(conn, tlstest.Client())
@@ -277,7 +273,7 @@ func Send(t *testing.T, conn io.Writer, raw string) {
 	}
 }
 
-// AskConn sends a request on a connection of its own.
+// AskConn sends a request on a new connection.
 func AskConn(t *testing.T, addr, request string) net.Conn {
 	t.Helper()
 	conn := Dial(t, addr)
@@ -296,7 +292,7 @@ func Soon(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// Await fails the test when nothing comes.
+// Await fails the test if no value arrives in time.
 func Await[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()
 	select {

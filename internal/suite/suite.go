@@ -1,21 +1,20 @@
-// Package suite tests apps from outside, on all that serves them. It has what all adapters
-// (internal/exchange) must do alike, and what such tests need, here and elsewhere.
+// Package suite tests apps from the outside on every adapter. It contains the behavior that all adapters
+// (internal/exchange) share, and helpers for such tests here and elsewhere.
 //
-//	suite.go       running the cases          adapters.go  the adapters there are
-//	exceptions.go  what is not asked of some, and why
+//	suite.go       running the cases          adapters.go  the list of adapters
+//	exceptions.go  tests that skip an adapter, with reasons
 //	cases.go       requests and answers       answers.go   answers as text
-//	gateway.go     HTTP/1.1 in front of adapters that speak something else, or nothing
+//	gateway.go     HTTP/1.1 for adapters with another protocol, or none
 //	serving.go     apps, connections, waits   https.go     certificates, clients
-//	checks.go      what tests check           learned.go   routes that are known to block
-//	rewrites.go    paths that stand for others
+//	checks.go      checks                     learned.go   routes that are known to block
+//	rewrites.go    rewritten paths
 //
-// The cases run on every adapter, and so do the tests (OnEngines): in clear text, by TLS, by HTTP/2 and in memory,
-// but for what exceptions.go names. That is about bytes that come and go in time (in pieces, half, slowly, never), about
-// connections (their number, addresses, TLS, hijacking, drain), or about who holds memory over them.
+// The cases run on every adapter, like the tests (OnEngines): in clear text, by TLS, by HTTP/2 and in memory, with the
+// exceptions in exceptions.go. The tests are about the timing of input and output (in pieces, partial, slow, never), about
+// connections (their number, addresses, TLS, hijacking, drain), and about memory held for clients.
 //
-// What shows on one engine alone is tested beside its adapter (internal/loophttp, internal/stdhttp),
-// beginning and end of serving beside internal/lifecycle, and what needs no connection beside the
-// public API, in the root.
+// Behavior of one engine is tested beside its adapter (internal/loophttp, internal/stdhttp), start and end of serving
+// beside internal/lifecycle, and behavior without connections beside the public API, in the root.
 package suite
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Run runs the cases on an adapter, but for exceptions.
+// Run runs the cases on an adapter, except its exceptions.
 func Run(t *testing.T, a Adapter) {
 	cases := slices.DeleteFunc(slices.Clone(Cases), func(c Case) bool {
 		_, excepted := Excepted(a, c.Name)
@@ -62,7 +61,7 @@ func Run(t *testing.T, a Adapter) {
 	})
 }
 
-// A list that was sent in several lines counts as one (RFC 9110 section 5.3).
+// A list in several lines equals a list in one line (RFC 9110 section 5.3).
 func runVersions(t *testing.T, engine dunlin.Engine) {
 	addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 		app.Get("/probe", Text("probe"))
