@@ -45,10 +45,11 @@ type App struct {
 
 	secure   *secureOnly // handling of requests in clear text; nil serves them
 	ports    lifecycle.Ports
-	renewal  lifecycle.Task // of certificates
-	tickets  tickets.Keys   // of TLS sessions
-	servers  lifecycle.Servers
-	memory   ceiling.Ceiling
+	inner    []*App       // see Inner
+	renewal  sync.Once    // of certificates
+	tickets  tickets.Keys // of TLS sessions
+	servers  *lifecycle.Servers
+	memory   *ceiling.Ceiling
 	parts    tally.Parts       // added to Stats by AddStats
 	shed     admission.Shed    // counts of refused and cut requests, by reason
 	logs     *logqueue.Queue   // to the handler of config.Logger
@@ -66,14 +67,18 @@ type routes = Group
 
 // New returns an App. It panics if a setting of config is invalid.
 func New(config Config) *App {
-	a := &App{config: config.withDefaults()}
+	a := &App{config: config.withDefaults(), servers: new(lifecycle.Servers), memory: ceiling.New()}
 	if err := a.config.validate(); err != nil {
 		panic("dunlin: New: " + err.Error())
 	}
-	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.logs = logqueue.New(a.config.Logger.Handler())
+	return a.begin()
+}
+
+// begin completes an app that has its settings, servers, memory and logs.
+func (a *App) begin() *App {
+	a.routes.app, a.routes.timeout = a, a.config.Timeout
 	a.asyncLog, a.log = a.logs.Logger(), a.logs.Patient()
-	a.memory.Init()
 	a.tellAdapters()
 	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}
 	a.std, a.secure = stdhttp.NewService(&a.server), newSecureOnly(&a.config)

@@ -6,11 +6,6 @@ import (
 	"time"
 )
 
-// The end of an app has an order: it says that it should get no more requests
-// (Readiness), and after a while stops accepting, tells what runs long
-// (Draining), closes each connection after its answer, and waits for what is
-// left until the deadline.
-
 // Drain ends the app in order, as Run does after a signal: Readiness answers 503, Config.DrainGrace
 // passes, and Shutdown follows. If ctx ends first, even during the grace, Drain closes the
 // remaining connections and returns the error of ctx.
@@ -31,6 +26,19 @@ func (a *App) Drain(ctx context.Context) error {
 // such as a stream should then end. The context of other requests is cancelled at the deadline of
 // the shutdown; the context of an event stream ([SSE]) is cancelled at once.
 func (a *App) Draining() <-chan struct{} { return a.servers.Draining() }
+
+// Go runs f in a goroutine of its own, as a background worker of the app: from the first Serve or Run until f returns. It may
+// be called before that, and while the app serves. When the app drains, after it has stopped accepting, the context of f ends;
+// Shutdown then waits for f as it waits for requests. The worker of the next process begins before that, see Run.
+//
+// A panic of f is recovered and logged, and an error logged unless the context has ended. f is not called again. Workers are
+// counted by name in [Stats].Workers; several may have the same name.
+func (a *App) Go(name string, f func(context.Context) error) {
+	if name == "" || f == nil {
+		panic("dunlin: Go: the worker has no name, or no function (called at " + callerPlace() + ")")
+	}
+	a.servers.Go(name, f, a.log)
+}
 
 // Draining calls [App.Draining] of the app that serves the request.
 func (r *Request) Draining() <-chan struct{} { return r.app.Draining() }

@@ -30,12 +30,11 @@ func File(path string) Response {
 
 func isSeparator(c rune) bool { return c == '/' || c == filepath.Separator }
 
-// FS answers with the named file of fsys and follows net/http: ranges (206, 416, several as
-// multipart/byteranges), conditional requests (304, 412) and HEAD. The name determines the media
-// type, or else the first bytes do. For a directory FS serves its index.html. It answers 404 if
-// there is none, and for a name that cannot name a file: one rejected by fs.ValidPath, one below a
-// file, one that is too long, or one that leads out of an os.Root. A file without read permission
-// is a 403.
+// FS answers with the named file of fsys and follows net/http: ranges (206, 416, several as multipart/byteranges),
+// conditional requests (304, 412) and HEAD. The name determines the media type, or else the first bytes do. For a
+// directory FS serves its index.html. It answers 404 if there is none, and for a name that cannot name a file: one
+// rejected by fs.ValidPath, one below a file, one that is too long, or one that leads out of an os.Root. A file without
+// read permission is a 403.
 //
 // Last-Modified and ETag are derived from the time and size of the file, unless the response has
 // others set by Header. A file without a time, as in an embed.FS, has neither. With a status other
@@ -44,17 +43,15 @@ func FS(fsys fs.FS, name string) Response {
 	return fileResponse(fileSource{name: name, open: files.Opener(fsys.Open, name)})
 }
 
-// Files returns an action that serves the tree of fsys. The last parameter of its pattern is the
-// file name:
+// Files returns an action that serves the tree of fsys. The last parameter of its pattern is the file name:
 //
 //	app.Get("/static/{path...}", dunlin.Files(os.DirFS("public")))
 //
-// It answers as [FS] does and never lists a directory. A directory with an index.html that is
-// requested without a trailing slash is redirected (308), and so is a file that is requested with
-// one. A name with an escaped slash (%2F) is not found, because routes that guard a part of the
-// tree do not treat it as a slash. Names that begin with a dot, such as .env and .git, are not
-// found, except .well-known; [FS] serves them. Files without a time, as in an embed.FS, are assumed
-// to never change: their ETag is a hash of the content, computed on the first request.
+// It answers as [FS] does and never lists a directory. A directory with an index.html that is requested without a
+// trailing slash is redirected (308), and so is a file that is requested with one. A name with an escaped slash (%2F)
+// is not found, because routes that guard a part of the tree do not treat it as a slash. Names that begin with a dot,
+// such as .env and .git, are not found, except .well-known; [FS] serves them. Files without a time, as in an embed.FS,
+// are assumed to never change: their ETag is a hash of the content, computed on the first request.
 //
 // An os.DirFS follows symbolic links out of its tree. If other programs can write to the tree, use
 // the FS of an [os.Root], which does not.

@@ -19,11 +19,10 @@ const (
 	typeMultipart  = "multipart/form-data"
 )
 
-// Form returns the fields of a form in the request body, urlencoded or as multipart/form-data
-// without files. It does not include query parameters. The body is read once and completely; the
-// caller owns the result. Errors are problems: 415 for another media type or a form with files (see
-// [Request.Parts]), 413 for more fields than Config.MaxFormFields, 400 for a malformed form, and
-// those of [Request.Bytes].
+// Form returns the fields of a form in the request body, urlencoded or as multipart/form-data without files. It does
+// not include query parameters. The body is read once and completely; the caller owns the result. Errors are problems:
+// 415 for another media type or a form with files (see [Request.Parts]), 413 for more fields than Config.MaxFormFields,
+// 400 for a malformed form, and those of [Request.Bytes].
 func (r *Request) Form() (url.Values, error) {
 	if f, ok := formKey.Get(r); ok {
 		return f.values, f.err
@@ -122,12 +121,11 @@ func unsupportedForm(detail string) error {
 	return &ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: detail}
 }
 
-// Multipart returns a reader of a multipart/form-data body. It reads from the client as the parts
-// are read, with memory for one part's header and a buffer. Another media type is a 415 problem.
-// Reading fails with the problems of [Request.Body], which [Error] finds in the reader's errors;
-// other errors of the reader report a malformed body. [Request.Parts] turns these into problems and
-// limits the number of parts. A caller of Multipart must limit it, unless it calls ReadForm, which
-// has a limit of 1,000 parts.
+// Multipart returns a reader of a multipart/form-data body. It reads from the client as the parts are read, with memory
+// for one part's header and a buffer. Another media type is a 415 problem. Reading fails with the problems of
+// [Request.Body], which [Error] finds in the reader's errors; other errors of the reader report a malformed body.
+// [Request.Parts] turns these into problems and limits the number of parts. A caller of Multipart must limit it, unless
+// it calls ReadForm, which has a limit of 1,000 parts.
 func (r *Request) Multipart() (*multipart.Reader, error) {
 	kind, params, err := mime.ParseMediaType(r.Header("Content-Type"))
 	switch {
@@ -151,10 +149,9 @@ func (p *Part) Read(b []byte) (int, error) {
 	return n, multipartError(err)
 }
 
-// Parts yields the fields and files of a multipart/form-data body in order, as they arrive. The
-// client waits while the loop body runs. A part is valid until the next one; its unread content is
-// skipped. Errors end the sequence. They are the problems of [Request.Form], including 413 for more
-// than Config.MaxFormFields parts.
+// Parts yields the fields and files of a multipart/form-data body in order, as they arrive. The client waits while the
+// loop body runs. A part is valid until the next one; its unread content is skipped. Errors end the sequence. They are
+// the problems of [Request.Form], including 413 for more than Config.MaxFormFields parts.
 func (r *Request) Parts() iter.Seq2[*Part, error] {
 	return func(yield func(*Part, error) bool) {
 		reader, err := r.Multipart()

@@ -9,14 +9,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/stdwriter"
 )
 
-// FromStd makes an action of a standard handler, on either engine. What the handler writes is
-// gathered and becomes the action's Response, so that middleware sees the real status, headers and
-// body.
+// FromStd makes an action of a standard handler, on either engine. What the handler writes is gathered and becomes the
+// action's Response, so that middleware sees the real status, headers and body.
 //
-// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a response
-// that streams, and the handler goes on when that is sent. Middleware has no part in interim
-// responses (1xx), nor in connections that the handler hijacks. With middleware around it the
-// handler runs on a goroutine of its own.
+// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a response that streams, and the
+// handler goes on when that is sent. Middleware has no part in interim responses (1xx), nor in connections that the
+// handler hijacks. With middleware around it the handler runs on a goroutine of its own.
 //
 // The handler reads the body as it arrives, or what Request.Bytes has read before. Group.MaxBody
 // and Route.MaxBody bound it; Config.MaxBody does not. Its Request.Pattern is that of the route,

@@ -24,16 +24,13 @@ const (
 // seqBuffers holds what the pieces are encoded into, with room for a last element.
 var seqBuffers = sync.Pool{New: func() any { return new([seqPiece + 2<<10]byte) }}
 
-// JSONSeq answers 200 with the elements of seq as a JSON array, encoding each
-// as it comes, so that the whole never exists but as JSON. An array of up to
-// 64 KB is encoded at once, like the value given to [JSON].
+// JSONSeq answers 200 with the elements of seq as a JSON array, encoding each as it comes, so that the whole never
+// exists but as JSON. An array of up to 64 KB is encoded at once, like the value given to [JSON].
 //
-// A longer one is streamed: what is left of seq runs when the response is sent,
-// after the action has returned, in a coroutine of its own that takes turns with
-// the request's goroutine. The request may still be used; what the action
-// closes when it returns may not, so let seq itself open and close what it reads
-// from. From there on an element that cannot be encoded, or a panic, cuts the
-// connection, as [Stream] says. For HEAD the rest does not run. A response that
+// A longer one is streamed: what is left of seq runs when the response is sent, after the action has returned, in a
+// coroutine of its own that takes turns with the request's goroutine. The request may still be used; what the action
+// closes when it returns may not, so let seq itself open and close what it reads from. From there on an element that
+// cannot be encoded, or a panic, cuts the connection, as [Stream] says. For HEAD the rest does not run. A response that
 // is never sent has seq stopped by the garbage collector.
 func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)

@@ -39,11 +39,10 @@ type StatusCounts struct {
 	ServerError   uint64 `json:"5xx"`
 }
 
-// Latency says how long requests took, from when the server had read them until
-// their answers were ready to be sent, or for streams were sent. On the loop engine it
-// begins when the loop learns that there is something to read, so what waits behind
-// others takes longer; requests that were pipelined are ready with the last of them. On
-// net/http it is the action's time.
+// Latency says how long requests took, from when the server had read them until their answers were ready to be sent, or
+// for streams were sent. On the loop engine it begins when the loop learns that there is something to read, so what
+// waits behind others takes longer; requests that were pipelined are ready with the last of them. On net/http it is the
+// action's time.
 //
 // P50 of the requests took at most P50, 99.9 % at most P999. These are read from a
 // histogram and may be off by a quarter at most. Max is exact.

@@ -2,35 +2,39 @@ package dunlin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 
 	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// Run serves Config.Addr, and Config.TLSAddr if there is one, until ctx ends or
-// the process is told to stop by SIGINT or SIGTERM. Then it drains, see Drain,
-// and returns nil when all running requests have finished, an error when they
-// had not after Config.DrainTimeout.
+// Run serves Config.Addr, Config.TLSAddr if there is one, and the addresses of Inner, until ctx ends or the process is told to stop
+// by SIGINT or SIGTERM. Then it drains, see Drain. It returns nil when all running requests and workers have finished, and an
+// error when they had not after Config.DrainTimeout.
 //
-// Listeners that systemd passed on (LISTEN_FDS) are served in place of the address to
-// which they are bound. One named «http» (LISTEN_FDNAMES) is served in place of Addr, one
-// named «https» by TLS, wherever they are bound. Others are closed, with a warning.
+// Listeners that systemd passed on (LISTEN_FDS) are served in place of the address to which they are bound. Wherever it is bound,
+// a listener with the name «http» (LISTEN_FDNAMES) is served in place of Addr, «https» by TLS, and «inner» in place of the first
+// address of Inner («inner-2»: the second). Others are closed, with a warning.
 //
-// On unix systems SIGHUP starts the program anew, from the file it was started
-// from and with the same arguments, and hands it the listeners, those of ListenAndServe and
-// ListenAndServeTLS included unless the system chose their port. As soon as the new process serves,
-// this one drains, without the grace, and Run returns. If the new process does not come that far,
-// that is logged and this one goes on. Not so for the SIGHUP of a terminal that was closed: it stops
-// the program. With Config.DisableRestart SIGHUP is left to the program.
+// On unix systems SIGHUP starts the program anew, from the file it was started from and with the same arguments, and hands it the
+// listeners, those of ListenAndServe and ListenAndServeTLS included unless the system chose their port. As soon as the new process
+// serves, this one drains, without the grace, and Run returns. If the new process does not come that far, that is logged and this
+// one goes on. The SIGHUP of a terminal that was closed stops the program instead. With Config.DisableRestart SIGHUP is left to
+// the program.
 //
-// A process has one Run at a time: Run panics while another one has not returned. Serve a second App by
-// ListenAndServe or Serve, and call its Shutdown when Run has returned.
+// A process has one Run at a time: Run panics while another one has not returned. Serve a second App by ListenAndServe or Serve,
+// and call its Shutdown when Run has returned.
 func (a *App) Run(ctx context.Context) error {
 	defer a.logs.FlushLast(ctx)
 	c := &a.config
+	var inner []lifecycle.Inner
+	for _, in := range a.inner {
+		inner = append(inner, lifecycle.Inner{Addr: in.config.Addr, Open: in.open})
+	}
 	program := &lifecycle.Program{
-		Addresses: lifecycle.Addresses{Addr: c.Addr, TLSAddr: c.TLSAddr},
+		Addresses: lifecycle.Addresses{Addr: c.Addr, TLSAddr: c.TLSAddr, Inner: inner},
 		Log:       a.log,
 		At:        caller.Here(),
 		Open:      a.open,
@@ -53,3 +57,41 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Inner returns a group whose routes exist on a second, inner address alone, in clear text, for metrics, profiles and the like:
+//
+//	inner := app.Inner("127.0.0.1:9090")
+//	inner.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
+//
+// A public address never leads to them, nor the inner one to the routes of a. Inner returns the same group for the same
+// address. Its [Group.App] is an app of its own with the settings of a, but without Timeout, TrustedProxies, TLS and Ready, and
+// without middleware, policies and observers of a. It has its own event loops and counts, so that it answers in an overload
+// of a, and shares the memory limit, workers, logger and end of a.
+//
+// Run of a serves it, before the public addresses: call Inner before Run. Serve and ListenAndServe do not. Tests use the app
+// of the group, as with dunlintest.Serve; its Addrs returns the port that the system has chosen for port 0.
+func (a *App) Inner(addr string) *Group {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, in := range a.inner {
+		if in.config.Addr == addr {
+			return &in.routes
+		}
+	}
+	err := lifecycle.CheckAddress(addr)
+	if err == nil && a.servers.Serving() {
+		err = errors.New("the app serves already")
+	}
+	if err != nil {
+		panic(fmt.Sprintf("dunlin: Inner(%q): %v (called at %s)", addr, err, callerPlace()))
+	}
+	c := a.config
+	c.Addr, c.TLSAddr, c.TLSCert, c.TLSKey, c.TLS, c.TLSDomains, c.TLSIssuer, c.TLSDevelopment, c.HSTS = addr, "", "", "", nil, nil, nil, false, 0
+	c.Timeout, c.TrustedProxies, c.ProxyProtocol, c.Ready = 0, nil, false, nil
+	in := (&App{config: c, servers: a.servers, memory: a.memory, logs: a.logs}).begin()
+	a.inner = append(a.inner, in)
+	return &in.routes
+}
+
+// Addrs returns the addresses of the listeners that the app has served, in their order.
+func (a *App) Addrs() []net.Addr { return a.ports.Addrs() }

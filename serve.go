@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/ceiling"
+	"github.com/dunlinhttp/dunlin/internal/certfile"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
@@ -21,9 +22,8 @@ func (a *App) ListenAndServe(addr string) error {
 	return a.Serve(ln)
 }
 
-// Serve answers the connections of ln until Shutdown, and returns nil when that
-// has finished; or the error that made the listener fail. It closes ln. Several
-// listeners may be served at the same time.
+// Serve answers the connections of ln until Shutdown, and returns nil when that has finished; or the error that made the listener
+// fail. It closes ln. Several listeners may be served at the same time.
 func (a *App) Serve(ln net.Listener) error { return a.serve(lifecycle.Place{Listener: ln}) }
 
 func (a *App) serve(p lifecycle.Place) error {
@@ -39,9 +39,8 @@ func (a *App) serve(p lifecycle.Place) error {
 	return nil
 }
 
-// open makes the server of a place known to Shutdown, and returns the function that
-// serves it until Shutdown has finished or the listener fails. When open fails, the
-// listener is closed.
+// open makes the server of a place known to Shutdown, and returns the function that serves it until Shutdown has finished or the
+// listener fails. When open fails, the listener is closed.
 func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 	var srv lifecycle.Server
 	var engine Engine
@@ -62,7 +61,9 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 	}
 	if a.secure != nil && p.TLS != nil {
 		if certs := a.secure.issued.Load(); certs != nil {
-			a.renewal.Start((*certs).Renew)
+			a.renewal.Do(func() {
+				a.Go("certificates", func(ctx context.Context) error { (*certs).Renew(ctx); return nil })
+			})
 		}
 	}
 	return func() error {
@@ -81,13 +82,13 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	})
 	a.server.Counting.Store(a.config.RouteStats != StatsOff)
 	if p.TLS != nil {
-		if err := checkCertificate(p.TLS); err != nil {
+		if err := certfile.Check(p.TLS); err != nil {
 			return nil, EngineStd, err
 		}
 		p.TLS = a.tickets.Secure(p.TLS, p.Addr().String())
 	}
 	if a.config.Engine != EngineStd {
-		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), loopTLS(p.TLS))
+		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), p.TLS)
 		if err == nil {
 			a.memory.Serving(true)
 			return srv, EngineLoop, nil
@@ -101,18 +102,15 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	return a.std.NewServer(p.TLS), EngineStd, nil
 }
 
-// Shutdown stops accepting connections, closes idle ones, lets running requests
-// finish and then returns; see also Drain. When ctx ends first it closes what is
-// left and returns ctx's error. The app cannot serve again.
+// Shutdown stops accepting connections, closes idle ones, lets running requests and workers finish, and then returns; see also
+// Drain. When ctx ends first it closes the remaining connections and returns ctx's error. The app cannot serve again.
 func (a *App) Shutdown(ctx context.Context) error {
 	a.servers.Unready()
 	return a.shutdown(ctx)
 }
 
-// shutdown is Shutdown of an app whose place another process may take, so that
-// Readiness stays as it is.
+// shutdown is Shutdown of an app whose place another process may take, so that Readiness stays as it is.
 func (a *App) shutdown(ctx context.Context) error {
-	a.renewal.Stop(ctx)
 	err := a.servers.Shutdown(ctx, a.memory.End)
 	a.logs.FlushLast(ctx)
 	return err

@@ -21,9 +21,8 @@ type Event struct {
 
 var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Control", "no-store")
 
-// SSE answers 200 with an event stream that lasts until stream returns. Stream
-// runs when the response is sent, after the action has returned, and may use
-// the request, except for its body. It should return when [Events.Done] says so:
+// SSE answers 200 with an event stream that lasts until stream returns. Stream runs when the response is sent, after
+// the action has returned, and may use the request, except for its body. It should return when [Events.Done] says so:
 //
 //	return dunlin.SSE(func(e *dunlin.Events) error {
 //		for {
@@ -38,8 +37,7 @@ var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Contro
 //		}
 //	})
 //
-// The head is sent at once, and each event as it comes. An error or a panic cuts
-// the connection.
+// The head is sent at once, and each event as it comes. An error or a panic cuts the connection.
 func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
 		return Response{}.fail(errors.New("SSE was given a nil function"))
@@ -64,8 +62,7 @@ type Events struct {
 	sender sse.Sender // by way of w
 }
 
-// heartbeat is how long an event stream is silent by default, shorter than
-// the idle timeout of common proxies.
+// heartbeat is how long an event stream is silent by default, shorter than the idle timeout of common proxies.
 const heartbeat = 15 * time.Second
 
 // run has stream send its events.
@@ -93,8 +90,7 @@ func (e *Events) run(stream func(*Events) error) error {
 	return err
 }
 
-// Send sends one event. It fails for an ID or a Type that holds a line break,
-// and when the client has gone.
+// Send sends one event. It fails for an ID or a Type that holds a line break, and when the client has gone.
 func (e *Events) Send(ev Event) error {
 	return e.sender.Send(&sse.Event{ID: ev.ID, Type: ev.Type, Data: ev.Data, Retry: ev.Retry})
 }
@@ -102,17 +98,15 @@ func (e *Events) Send(ev Event) error {
 // Comment sends lines that clients ignore.
 func (e *Events) Comment(text string) error { return e.sender.Comment(text) }
 
-// Heartbeat sets how long the stream may be silent before an empty comment is
-// sent, which keeps proxies from closing it and finds out whether the client is
-// still there; 0 is for ever. Default: 15 s.
+// Heartbeat sets how long the stream may be silent before an empty comment is sent, which keeps proxies from closing it
+// and finds out whether the client is still there; 0 is for ever. Default: 15 s.
 func (e *Events) Heartbeat(every time.Duration) { e.sender.Heartbeat(every) }
 
 // Done returns a channel that is closed when the stream should end: the client
 // has gone, or the server is about to stop.
 func (e *Events) Done() <-chan struct{} { return e.ctx.Done() }
 
-// Context returns a context that ends with [Events.Done]. It is that of the request,
-// for as long as events are sent.
+// Context returns a context that ends with [Events.Done]. It is that of the request, for as long as events are sent.
 func (e *Events) Context() context.Context { return e.ctx }
 
 // LastEventID returns the ID of the last event that the client has seen of an

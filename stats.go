@@ -17,10 +17,20 @@ type Stats struct {
 	Memory      MemoryStats       `json:"memory"`
 	Runtime     RuntimeStats      `json:"runtime"`
 	Shed        map[string]uint64 `json:"shed"`            // what was refused, put off or cut off, by reason: docs/DEPLOY.md has the list
+	Workers     []WorkerStats     `json:"workers"`         // background workers by name, see App.Go
 	Routes      []RouteStats      `json:"routes"`          // in the order of their registration, see Config.RouteStats
 	Unmatched   RouteStats        `json:"unmatched"`       // requests that no route takes: 404, 405, redirects to a clean path; and those that were refused before there was a route
 	LogDropped  uint64            `json:"logDropped"`      // log records for which Config.Logger was too slow
 	Added       map[string]any    `json:"added,omitempty"` // what is counted by others, see App.AddStats
+}
+
+// WorkerStats are the counts of the background workers of one name, see [App.Go].
+type WorkerStats struct {
+	Name    string `json:"name"`
+	Running int    `json:"running"`
+	Ended   uint64 `json:"ended"`  // for whatever reason
+	Errors  uint64 `json:"errors"` // ended with an error, before the app told them to end
+	Panics  uint64 `json:"panics"`
 }
 
 // Connections are those of both engines.
@@ -113,6 +123,9 @@ func (a *App) Stats() Stats {
 		s.Shed[r.String()] = a.shed.Count(r)
 	}
 	s.LogDropped = a.logs.Dropped()
+	for _, w := range a.servers.Counts() {
+		s.Workers = append(s.Workers, WorkerStats(w))
+	}
 	s.Routes = a.routeStats()
 	countStats(&a.server.Unmatched.Counts, &s.Unmatched)
 	s.Actions.InFlight = s.Unmatched.InFlight
@@ -123,10 +136,9 @@ func (a *App) Stats() Stats {
 	return s
 }
 
-// AddStats adds what stats returns to [Stats.Added], under a name: the counts of a store that is not always
-// reachable, for example. stats is called for each snapshot, by any goroutine, and must not block. What it
-// returns is encoded as JSON; if it panics, a text that says so stands there instead. AddStats panics when
-// the name is taken.
+// AddStats adds what stats returns to [Stats.Added], under a name: the counts of a store that is not always reachable,
+// for example. stats is called for each snapshot, by any goroutine, and must not block. What it returns is encoded as
+// JSON; if it panics, a text that says so stands there instead. AddStats panics when the name is taken.
 //
 //	app.AddStats("store", func() any { return guarded.Stats() })
 func (a *App) AddStats(name string, stats func() any) {
@@ -135,8 +147,7 @@ func (a *App) AddStats(name string, stats func() any) {
 	}
 }
 
-// PublishStats makes Stats a variable of package expvar, read anew each time. It
-// panics when the name is taken.
+// PublishStats makes Stats a variable of package expvar, read anew each time. It panics when the name is taken.
 func (a *App) PublishStats(name string) {
 	expvar.Publish(name, expvar.Func(func() any { return a.Stats() }))
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suspend"
 )
 
-// A standard handler writes its answer, and an action returns it to the middleware
-// around it. Where the answer is too long to be held back, or the handler flushes, these
-// meet like this: the handler runs on a goroutine of its own and is suspended before the
-// head is sent; the action returns a response with that head, which middleware may add
-// to; and when it is sent, the handler goes on.
+// A standard handler writes its answer, and an action returns it to the middleware around it. Where the answer is too
+// long to be held back, or the handler flushes, these meet like this: the handler runs on a goroutine of its own and is
+// suspended before the head is sent; the action returns a response with that head, which middleware may add to; and
+// when it is sent, the handler goes on.
 //
 //	action's goroutine     handler's goroutine
 //	serve ───────────────▶ ServeHTTP, Write …
@@ -97,8 +96,7 @@ func (s *suspension) recovered(v any) (Response, bool) {
 	return s.w.r.app.recovered(s.w.r, v), true
 }
 
-// because returns the response with the cause of the failure that the action behind rest
-// has answered with, if it has.
+// because returns the response with the cause of the failure that the action behind rest has answered with, if it has.
 func (r Response) because(rest *restOfChain) Response {
 	if rest != nil {
 		if err := rest.failure(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,9 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// ListenAndServeTLS listens on the TCP address addr and serves it by TLS with
-// the certificate in the named PEM files, see Config.TLSCert; when both names
-// are empty, with that of the Config. It returns as Serve does.
+// ListenAndServeTLS listens on the TCP address addr and serves it by TLS with the certificate in the named PEM files,
+// see Config.TLSCert; when both names are empty, with that of the Config. It returns as Serve does.
 func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 	if certFile == "" && keyFile == "" {
 		certFile, keyFile = a.config.TLSCert, a.config.TLSKey
@@ -112,29 +110,4 @@ func (a *App) issued() (TLSCertificates, error) {
 	}
 	a.secure.issued.Store(&certs)
 	return certs, nil
-}
-
-// loopTLS returns the settings of TLS for a listener of the loop engine, which speaks HTTP/2 and HTTP/1.1; nil for clear text.
-func loopTLS(config *tls.Config) *tls.Config {
-	if config == nil {
-		return nil
-	}
-	config = config.Clone()
-	config.NextProtos = slices.Clone(config.NextProtos)
-	for _, proto := range [...]string{"h2", "http/1.1"} { // as net/http does it
-		if !slices.Contains(config.NextProtos, proto) {
-			config.NextProtos = append(config.NextProtos, proto)
-		}
-	}
-	return config
-}
-
-var errNoCertificate = errors.New("the TLS settings have no certificate")
-
-// checkCertificate tells what net/http would say less clearly.
-func checkCertificate(c *tls.Config) error {
-	if c.GetCertificate == nil && c.GetConfigForClient == nil && len(c.Certificates) == 0 {
-		return errNoCertificate
-	}
-	return nil
 }

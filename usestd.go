@@ -9,21 +9,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// UseStd is Use for standard middleware, on either engine. Of several, the first
-// sees the request first.
+// UseStd is Use for standard middleware, on either engine. Of several, the first sees the request first.
 //
-// The middleware is called once, here, with a handler that stands for the rest
-// of the chain: what it keeps, it keeps for all routes. The actions behind it
-// get a request of their own, with the headers, body, context and remote
-// address that the middleware passed on; the route, its parameters and
-// Request.Path stay as they were matched. What an action answers goes through
-// the ResponseWriter that the middleware passed on, and what comes out of the
-// middleware is the Response that those before it see, as with [FromStd]; its Err is
-// that of the action's.
+// The middleware is called once, here, with a handler that stands for the rest of the chain: what it keeps, it keeps
+// for all routes. The actions behind it get a request of their own, with the headers, body, context and remote address
+// that the middleware passed on; the route, its parameters and Request.Path stay as they were matched. What an action
+// answers goes through the ResponseWriter that the middleware passed on, and what comes out of the middleware is the
+// Response that those before it see, as with [FromStd]; its Err is that of the action's.
 //
-// The context of the request that the middleware passes on must derive from that
-// of the request it was given. An action that middleware leaves behind, as
-// http.TimeoutHandler does, may go on using its request.
+// The context of the request that the middleware passes on must derive from that of the request it was given. An action
+// that middleware leaves behind, as http.TimeoutHandler does, may go on using its request.
 func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 	var h http.Handler = http.HandlerFunc(g.app.serveRest)
 	for i := len(middleware) - 1; i >= 0; i-- {
@@ -49,8 +44,7 @@ func stdMiddleware(h http.Handler, next Action) Action {
 	}
 }
 
-// A restOfChain leads from standard middleware on to the action behind it. It
-// travels in the request's context.
+// A restOfChain leads from standard middleware on to the action behind it. It travels in the request's context.
 type restOfChain struct {
 	act   Action
 	alone bool                 // act is a standard handler itself
@@ -140,8 +134,7 @@ func (c *restOfChain) leave() {
 	c.outside(func(*Request) { c.outer = nil })
 }
 
-// serveRest is the handler that standard middleware wraps: it runs the rest of
-// the chain.
+// serveRest is the handler that standard middleware wraps: it runs the rest of the chain.
 func (a *App) serveRest(w http.ResponseWriter, req *http.Request) {
 	rest, ok := req.Context().Value(restKey{}).(*restOfChain)
 	if !ok {

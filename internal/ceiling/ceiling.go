@@ -128,10 +128,10 @@ type Settings struct {
 	Log         *slog.Logger
 }
 
-// A Ceiling keeps a memory limit. The zero value has begun nothing; its budget has no bound.
+// A Ceiling keeps a memory limit. Before Begin its budget has no bound.
 type Ceiling struct {
 	Budget  admission.Budget   // for what clients make the server hold
-	Holders *admission.Holders // who holds what of it; made by Init
+	Holders *admission.Holders // who holds what of it
 
 	mu        sync.Mutex
 	begun     bool // or ended before that
@@ -148,8 +148,12 @@ type Ceiling struct {
 	ended     bool
 }
 
-// Init makes the Holders.
-func (m *Ceiling) Init() { m.Holders = admission.NewHolders(&m.Budget, admission.Clock()) }
+// New returns a Ceiling that has begun nothing.
+func New() *Ceiling {
+	m := new(Ceiling)
+	m.Holders = admission.NewHolders(&m.Budget, admission.Clock())
+	return m
+}
 
 // Begin finds the limit, and has the collector paced if there is one, when called first.
 func (m *Ceiling) Begin(settings Settings) {
@@ -244,10 +248,14 @@ func (m *Ceiling) End() {
 	}
 }
 
-// OnQuiet has letGo called when the process becomes quiet, see admission.Collector.
+// OnQuiet has letGo called when the process becomes quiet, beside those of earlier calls, see admission.Collector.
 func (m *Ceiling) OnQuiet(letGo func() int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if earlier := m.letGo; earlier != nil {
+		last := letGo
+		letGo = func() int64 { return earlier() + last() }
+	}
 	m.letGo = letGo
 	if m.collector != nil {
 		m.collector.OnQuiet(letGo)

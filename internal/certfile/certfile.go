@@ -4,6 +4,7 @@ package certfile
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -54,6 +55,14 @@ func (f *Pair) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // Gives reports whether get is the Certificate of a Pair.
 func Gives(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) bool {
 	return get != nil && reflect.ValueOf(get).Pointer() == reflect.ValueOf(new(Pair).Certificate).Pointer()
+}
+
+// Check returns an error for settings without a certificate. That of net/http is less clear.
+func Check(c *tls.Config) error {
+	if c.GetCertificate == nil && c.GetConfigForClient == nil && len(c.Certificates) == 0 {
+		return errors.New("the TLS settings have no certificate")
+	}
+	return nil
 }
 
 // refresh reads the files if they have changed. While they cannot be used, for

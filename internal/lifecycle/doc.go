@@ -11,7 +11,8 @@
 //     the last loop to let go of a listener does that, with net/http a lastListener
 //     (internal/stdhttp).
 //  3. The channel of [Servers.Draining] is closed, which ends event streams. From now on every answer
-//     that begins closes its connection; for HTTP/2 a GOAWAY says so. It comes after step 2
+//     that begins closes its connection; for HTTP/2 a GOAWAY says so. The context of background workers
+//     ends, too. It comes after step 2
 //     because clients whose connections are closed make new ones.
 //  4. All servers end. Each loop looks at its connections once: an idle one may send a
 //     request for another 250 ms, is read a last time and closed. So is one that becomes idle later
@@ -46,7 +47,7 @@
 // # Where to look
 //
 //	servers.go   what runs, and stopping it     run.go      from the first listener to the last
-//	process.go   what apps of a process share   task.go     what runs beside servers
+//	process.go   what apps of a process share   workers.go  background workers
 //	places.go    what is listened on            inherit_*   listeners of systemd, or of the process before
 //	restart_*    the process after this one     notify.go   telling the service manager
 //	ports.go     where TLS is to be found       listen_*    net.Listen, sooner on Linux

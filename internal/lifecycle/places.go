@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strconv"
 )
 
 // A Place is a listener, and how it is served: by TLS unless that is nil.
@@ -11,7 +12,11 @@ type Place struct {
 	net.Listener
 	TLS  *tls.Config
 	name string // the next process knows the listener by it, or by its address if that is ""
+	open open   // nil: Program.Open
 }
+
+// open makes the server of a place, see Program.Open.
+type open = func(Place) (serve func() error, err error)
 
 // An inheritedListener came from systemd or the process before this one.
 type inheritedListener struct {
@@ -26,6 +31,7 @@ const (
 	nameTLS     = "https"
 	nameAnyPort = "any-port"
 	nameAnyTLS  = "any-port-tls"
+	nameInner   = "inner" // the second is inner-2, and so on
 )
 
 // Addresses say where a program listens unless it inherits listeners.
@@ -33,27 +39,103 @@ type Addresses struct {
 	Addr    string // in clear text, unless Secure is set and TLSAddr is not
 	TLSAddr string // by TLS; "" for none
 	Secure  *tls.Config
+	Inner   []Inner
 }
 
-// listen returns where to serve: inherited listeners, and the configured addresses for which there are none.
+// An Inner is an address in clear text with a server of its own.
+type Inner struct {
+	Addr string
+	Open func(Place) (serve func() error, err error)
+}
+
+// CheckAddress returns an error for an address on which no process can listen.
+func CheckAddress(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+		return fmt.Errorf("address %s: port %q must be a number or the name of a service; 0 lets the system choose", addr, port)
+	}
+	return nil
+}
+
+// listen returns where to serve, the inner addresses first: inherited listeners, and the configured addresses for which there are
+// none.
 func (a *Addresses) listen() (places []Place, err error) {
-	defer func() {
-		if err != nil {
-			for _, p := range places {
-				_ = p.Close()
+	for _, in := range a.Inner {
+		for _, public := range []string{a.Addr, a.TLSAddr} {
+			if overlap(in.Addr, public) {
+				return nil, fmt.Errorf("inner address %s: it overlaps the public address %s; an inner address has a port of its own", in.Addr, public)
 			}
 		}
-	}()
+	}
+	public, err := a.listenPublic()
+	for i, in := range a.Inner {
+		if err != nil {
+			break
+		}
+		var inner []Place
+		inner, err = in.listen(i)
+		places = append(places, inner...)
+	}
+	places = append(places, public...)
+	if err != nil {
+		for _, p := range places {
+			_ = p.Close()
+		}
+		return nil, err
+	}
+	return places, nil
+}
+
+// listen returns where to serve the inner address of an index.
+func (in *Inner) listen(index int) (places []Place, err error) {
+	name := nameInner
+	if index > 0 {
+		name += "-" + strconv.Itoa(index+1)
+	}
+	anyPort := nameAnyPort + "-" + name
+	for _, from := range process.claim(in.Addr, name, anyPort) {
+		places = append(places, Place{from.Listener, nil, from.name, in.Open})
+	}
+	if len(places) > 0 {
+		return places, nil
+	}
+	ln, err := Listen(in.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("inner address %s: %w", in.Addr, err)
+	}
+	p := Place{ln, nil, "", in.Open}
+	if hasAnyPort(in.Addr) {
+		p.name = anyPort
+	}
+	return []Place{p}, nil
+}
+
+// overlap reports whether a client can reach both addresses at one host and port.
+func overlap(a, b string) bool {
+	x, errX := net.ResolveTCPAddr("tcp", a)
+	y, errY := net.ResolveTCPAddr("tcp", b)
+	if errX != nil || errY != nil || x.Port != y.Port || x.Port == 0 {
+		return false // listening says why
+	}
+	every := func(ip net.IP) bool { return ip == nil || ip.IsUnspecified() }
+	return every(x.IP) || every(y.IP) || x.IP.Equal(y.IP) && x.Zone == y.Zone
+}
+
+// listenPublic returns where to serve Addr and TLSAddr.
+func (a *Addresses) listenPublic() (places []Place, err error) {
 	var main *tls.Config // how Addr is served
 	if a.TLSAddr == "" {
 		main = a.Secure
 	}
 	for _, in := range process.claim(a.Addr, nameClear, nameAnyPort) {
-		places = append(places, Place{in.Listener, main, in.name})
+		places = append(places, Place{in.Listener, main, in.name, nil})
 	}
 	haveMain, haveTLS := len(places) > 0, false
 	for _, in := range process.claim(a.TLSAddr, nameTLS, nameAnyTLS) {
-		places = append(places, Place{in.Listener, a.Secure, in.name})
+		places = append(places, Place{in.Listener, a.Secure, in.name, nil})
 		if a.Secure == nil {
 			return places, fmt.Errorf("%s was inherited as %s, but there is no certificate", in.Addr(), nameTLS)
 		}
@@ -69,7 +151,7 @@ func (a *Addresses) listen() (places []Place, err error) {
 			err = fmt.Errorf("listen: %w", listenErr)
 			return
 		}
-		p := Place{ln, config, ""}
+		p := Place{ln, config, "", nil}
 		if hasAnyPort(addr) {
 			p.name = anyPort
 		}

@@ -11,6 +11,7 @@ import (
 // any goroutine.
 type Ports struct {
 	mu     sync.RWMutex
+	addrs  []net.Addr
 	clear  []string // ports
 	secure string   // the latest
 }
@@ -18,16 +19,24 @@ type Ports struct {
 // Add notes a listener.
 func (s *Ports) Add(p Place) {
 	_, port, err := net.SplitHostPort(p.Addr().String())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addrs = append(s.addrs, p.Addr())
 	if err != nil {
 		return // a unix socket
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if p.TLS != nil {
 		s.secure = port
 	} else {
 		s.clear = append(s.clear, port)
 	}
+}
+
+// Addrs returns the addresses of all listeners, in the order of Add.
+func (s *Ports) Addrs() []net.Addr {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.addrs)
 }
 
 // SecureHost returns the host, with its port unless that is 443, to which to redirect a client that came to

@@ -99,7 +99,7 @@ func (s *processState) ready(log *slog.Logger) {
 // closeUnclaimed closes the inherited listeners for which there is no app. s.mu is held.
 func (s *processState) closeUnclaimed(log *slog.Logger) {
 	for _, in := range s.inherited.listeners {
-		log.Warn("an inherited listener is closed: it is bound to no address of this process, and not named http or https",
+		log.Warn("an inherited listener is closed: it is bound to no address of this process, and not named http, https or inner",
 			"addr", in.Addr().String(), "name", in.name)
 		_ = in.Close()
 	}

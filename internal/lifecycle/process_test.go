@@ -152,7 +152,7 @@ func TestUnclaimedListenerIsClosed(t *testing.T) {
 	}
 	s.signal(first.pid, syscall.SIGHUP)
 	next, _ := s.serving()
-	s.await(fmt.Sprintf("log %d an inherited listener is closed: it is bound to no address of this process, and not named http or https", next))
+	s.await(fmt.Sprintf("log %d an inherited listener is closed: it is bound to no address of this process, and not named http, https or inner", next))
 	s.signal(next, syscall.SIGTERM)
 	s.end()
 }
@@ -179,7 +179,7 @@ func TestSocketActivationByAddress(t *testing.T) {
 	if got := [2]string{first, second}; got != [2]string{path, addr} {
 		t.Errorf("serves %q", got)
 	}
-	s.await(fmt.Sprintf("log %d an inherited listener is closed: it is bound to no address of this process, and not named http or https", pid))
+	s.await(fmt.Sprintf("log %d an inherited listener is closed: it is bound to no address of this process, and not named http, https or inner", pid))
 	wantPID(t, addr, strconv.Itoa(pid))
 	c := suite.Client(t, nil, suite.HTTP1)
 	c.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -71,8 +71,20 @@ func TestService(t *testing.T) {
 	if err := config.Engine.UnmarshalText([]byte(os.Getenv("TEST_ENGINE"))); err != nil {
 		t.Fatal(err)
 	}
+	var inner *dunlin.Group
+	if addr := os.Getenv("TEST_INNER"); addr != "" {
+		ready := config.Ready
+		config.Ready = func(addr net.Addr, e dunlin.Engine) {
+			tell("inner %d %v", pid, inner.App().Addrs()[0])
+			ready(addr, e)
+		}
+	}
 	app := dunlin.New(config)
 	app.Get("/pid", suite.Text(strconv.Itoa(pid)))
+	if addr := os.Getenv("TEST_INNER"); addr != "" {
+		inner = app.Inner(addr)
+		inner.Get("/inner", suite.Text(strconv.Itoa(pid)))
+	}
 	app.Get("/ready", app.Readiness())
 	app.Get("/block", func(r *dunlin.Request) dunlin.Response {
 		tell("log %d blocked", pid)
@@ -504,7 +516,7 @@ func TestRunTellsWhatDidNotFinish(t *testing.T) {
 		}
 		s.await(fmt.Sprintf("log %d blocked", pid))
 		s.signal(pid, syscall.SIGTERM)
-		suite.WantContains(t, "the error", s.end()[strconv.Itoa(pid)], "requests were still running")
+		suite.WantContains(t, "the error", s.end()[strconv.Itoa(pid)], "not finished after")
 	})
 }
 

@@ -19,7 +19,7 @@ type Program struct {
 
 	// Open makes the server of a place, and returns the function that serves it until a
 	// shutdown has finished or the listener fails. When Open fails, it closes the
-	// listener.
+	// listener. An inner address has an Open of its own.
 	Open func(Place) (serve func() error, err error)
 	// Drain ends the program in order; Handover does when another process serves
 	// already. Both close what is left when the context ends, and return its error.
@@ -79,7 +79,11 @@ func (r *runner) start() error {
 	r.failed = make(chan error, len(r.places))
 	var all []func() error
 	for i, p := range r.places {
-		serve, err := r.Open(p)
+		open := r.Open
+		if p.open != nil {
+			open = p.open
+		}
+		serve, err := open(p)
 		if err != nil {
 			for k, other := range r.places {
 				if k != i { // that one is closed
@@ -167,7 +171,7 @@ func (r *runner) drain(end func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), r.Grace+r.Timeout)
 	defer cancel()
 	if err := end(ctx); err != nil {
-		return fmt.Errorf("drain: requests were still running after %v: %w", r.Timeout, err)
+		return fmt.Errorf("drain: not finished after %v: %w", r.Timeout, err)
 	}
 	return nil
 }

@@ -22,9 +22,10 @@ type Server interface {
 	Shutdown(ctx context.Context) error
 }
 
-// Servers are those of one app. The zero value has none. Its methods may be called by
+// Servers are those of one app, its inner addresses included. The zero value has none. Its methods may be called by
 // any goroutine.
 type Servers struct {
+	Workers              // run from the first Add to Shutdown
 	unready  atomic.Bool // health checks are to fail
 	draining atomic.Bool // answers close their connections
 
@@ -83,10 +84,18 @@ func (s *Servers) Add(open func() (Server, error)) (drained <-chan struct{}, err
 		s.drained = make(chan struct{})
 	}
 	s.running = append(s.running, srv)
+	s.start()
 	return s.drained, nil
 }
 
-// Shutdown ends all servers, in the order of the package comment, until ctx ends, and
+// Serving reports whether Add has been called with success.
+func (s *Servers) Serving() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running) > 0
+}
+
+// Shutdown ends all servers and workers, in the order of the package comment, until ctx ends, and
 // calls last when they have. Nothing can be added afterwards.
 func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 	s.mu.Lock()
@@ -95,13 +104,14 @@ func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 	s.mu.Unlock()
 	s.opening.Wait()
 	running := s.running // which does not change any more
-	errs := make([]error, len(running))
+	errs := make([]error, len(running)+1)
 	var wg sync.WaitGroup
 	for _, srv := range running {
 		wg.Go(func() { srv.StopAccepting(ctx) })
 	}
 	wg.Wait()
 	s.beginDrain()
+	wg.Go(func() { errs[len(running)] = s.stop(ctx) })
 	for i, srv := range running {
 		wg.Go(func() { errs[i] = srv.Shutdown(ctx) })
 	}

@@ -3,6 +3,7 @@ package loophttp
 import (
 	"crypto/tls"
 	"net"
+	"slices"
 
 	"github.com/dunlinhttp/dunlin/internal/certfile"
 	"github.com/dunlinhttp/dunlin/internal/engine"
@@ -14,6 +15,18 @@ type secureServer struct {
 	loopServer
 	config *tls.Config
 	from   *exchange.Server
+}
+
+// withProtocols returns config with HTTP/2 and HTTP/1.1 among its protocols.
+func withProtocols(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	config.NextProtos = slices.Clone(config.NextProtos)
+	for _, proto := range [...]string{"h2", "http/1.1"} { // as net/http does it
+		if !slices.Contains(config.NextProtos, proto) {
+			config.NextProtos = append(config.NextProtos, proto)
+		}
+	}
+	return config
 }
 
 // Serve serves HTTP/1.1 and HTTP/2 on the engine's loops.

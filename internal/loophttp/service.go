@@ -45,7 +45,7 @@ func (s *Service) NewServer(ln net.Listener, settings Settings, secure *tls.Conf
 		return nil, s.err
 	}
 	if secure != nil {
-		return &secureServer{loopServer{s.engine}, secure, settings.Server}, nil
+		return &secureServer{loopServer{s.engine}, withProtocols(secure), settings.Server}, nil
 	}
 	return &loopServer{s.engine}, nil
 }
