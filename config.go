@@ -6,9 +6,13 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"os"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
+	"github.com/dunlinhttp/dunlin/internal/envconfig"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
@@ -293,29 +297,25 @@ const (
 
 // String returns the name of the engine in the form that UnmarshalText reads.
 func (e Engine) String() string {
-	switch e {
-	case EngineAuto:
-		return "auto"
-	case EngineLoop:
-		return "loop"
-	case EngineStd:
-		return "std"
+	if int(e) < len(engineNames) {
+		return engineNames[e]
 	}
 	return fmt.Sprintf("Engine(%d)", uint8(e))
 }
+
+var engineNames = []string{"auto", "loop", "std"}
 
 // MarshalText returns the name of the engine, for configuration files.
 func (e Engine) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // UnmarshalText accepts auto, loop or std. It allows an Engine to be a flag (flag.TextVar).
 func (e *Engine) UnmarshalText(text []byte) error {
-	for _, known := range []Engine{EngineAuto, EngineLoop, EngineStd} {
-		if string(text) == known.String() {
-			*e = known
-			return nil
-		}
+	i := slices.Index(engineNames, string(text))
+	if i < 0 {
+		return fmt.Errorf("dunlin: engine %q is none of auto, loop and std", text)
 	}
-	return fmt.Errorf("dunlin: engine %q is none of auto, loop and std", text)
+	*e = Engine(i)
+	return nil
 }
 
 // DirtyPaths is a policy for paths with empty, «.» or «..» segments.
@@ -343,6 +343,21 @@ const (
 	StatsOn                    // always
 	StatsOff                   // never
 )
+
+// FromEnv sets the fields of config from the environment variables whose names begin with DUNLIN_. The name of a variable is that
+// of its field with the words in upper case: DUNLIN_ADDR, DUNLIN_TLS_ADDR, DUNLIN_MAX_BODY. Values are numbers, sizes (16MiB),
+// durations (1m30s), true or false, the names of engines, lists separated by commas; auto, on or off for RouteStats, and redirect,
+// refuse or serve for DirtyPaths. Empty variables are ignored. The error names every variable that is wrong, or no setting. Then
+// config is not changed.
+func FromEnv(config *Config) error {
+	names := envconfig.Choices{
+		reflect.TypeFor[RouteStatsPolicy](): {"auto", "on", "off"}, reflect.TypeFor[DirtyPaths](): {"redirect", "refuse", "serve"},
+	}
+	if err := envconfig.Fill("DUNLIN", config, os.Environ(), names); err != nil {
+		return fmt.Errorf("dunlin: FromEnv: %w", err)
+	}
+	return nil
+}
 
 // withDefaults returns the config with its zero fields set to the defaults.
 func (c Config) withDefaults() Config {

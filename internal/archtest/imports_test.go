@@ -39,6 +39,7 @@ var floors = [][]string{
 	},
 	{
 		"internal/ceiling",
+		"internal/envconfig",
 		"internal/engine",
 		"internal/exchange",
 		"internal/http2",
@@ -54,6 +55,7 @@ var floors = [][]string{
 	{""},
 	{
 		"dunlintest",
+		"health",
 		"internal/suite",
 		"middleware",
 		"typed",

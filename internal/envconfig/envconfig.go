@@ -1,0 +1,202 @@
+// Package envconfig fills the fields of a struct from environment variables, and reports every wrong variable at once. It knows
+// no struct of Dunlin's.
+package envconfig
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/dunlinhttp/dunlin/internal/bytesize"
+)
+
+// Reserved are variables with the prefix of Dunlin that are not settings: internal/lifecycle sets the first for the process after
+// this one.
+var Reserved = []string{"DUNLIN_RESTART"}
+
+// Choices are the texts of the values of integer types, in the order of the values from 0 on.
+type Choices map[reflect.Type][]string
+
+// Fill sets the fields of the struct that into points to. environ has the form of os.Environ. The variable of a field is prefix, an
+// underscore, and the name of the field with its words in upper case, separated by underscores: MaxBody is PREFIX_MAX_BODY, TLSAddr
+// is PREFIX_TLS_ADDR. The fields of a struct have its name before their own. An empty variable is as one that is not set.
+//
+// The error names every variable that is wrong, or that has the prefix and no field. Then *into is not changed.
+func Fill(prefix string, into any, environ []string, choices Choices) error {
+	v := reflect.ValueOf(into).Elem()
+	filled := reflect.New(v.Type()).Elem()
+	filled.Set(v)
+	fields := map[string]reflect.Value{}
+	collect(prefix, filled, fields, choices)
+	var errs []error
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		name, text, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, prefix+"_") || slices.Contains(Reserved, name) || text == "" {
+			continue
+		}
+		field, known := fields[name]
+		if !known {
+			errs = append(errs, fmt.Errorf("%s is no setting%s", name, suggestion(name, fields)))
+			continue
+		}
+		if err := set(field, text, choices); err != nil {
+			errs = append(errs, fmt.Errorf("%s is %q: %w", name, text, err))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	v.Set(filled)
+	return nil
+}
+
+// collect adds the fields of a struct by the names of their variables.
+func collect(prefix string, v reflect.Value, fields map[string]reflect.Value, choices Choices) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		name := prefix + "_" + Words(f.Name)
+		switch field := v.Field(i); {
+		case settable(field, choices):
+			fields[name] = field
+		case field.Kind() == reflect.Struct:
+			collect(name, field, fields, choices)
+		}
+	}
+}
+
+// Words returns the words of a Go name in upper case, separated by underscores. A word begins at an upper-case letter that follows
+// a lower-case one, or that a lower-case letter follows.
+func Words(name string) string {
+	var b strings.Builder
+	runes := []rune(name)
+	for i, r := range runes {
+		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(r))
+	}
+	return b.String()
+}
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// settable reports whether set can set a field.
+func settable(field reflect.Value, choices Choices) bool {
+	if _, ok := field.Addr().Interface().(encoding.TextUnmarshaler); ok || choices[field.Type()] != nil {
+		return true
+	}
+	switch field.Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64:
+		return true
+	case reflect.Slice:
+		return field.Type().Elem().Kind() == reflect.String
+	}
+	return false
+}
+
+// set sets a field from text.
+func set(field reflect.Value, text string, choices Choices) error {
+	if names := choices[field.Type()]; names != nil {
+		i := slices.Index(names, text)
+		if i < 0 {
+			return fmt.Errorf("it must be one of %s", strings.Join(names, ", "))
+		}
+		field.Set(reflect.ValueOf(i).Convert(field.Type()))
+		return nil
+	}
+	if u, ok := field.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return bare(u.UnmarshalText([]byte(text)))
+	}
+	switch {
+	case field.Kind() == reflect.String:
+		field.SetString(text)
+	case field.Kind() == reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("it must be true or false")
+		}
+		field.SetBool(b)
+	case field.Type() == durationType:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return errors.New("it must be a duration such as 500ms, 30s or 1m30s")
+		}
+		field.SetInt(int64(d))
+	case field.Kind() == reflect.Slice:
+		list := reflect.MakeSlice(field.Type(), 0, 0)
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				list = reflect.Append(list, reflect.ValueOf(part).Convert(field.Type().Elem()))
+			}
+		}
+		field.Set(list)
+	default:
+		return setInt(field, text)
+	}
+	return nil
+}
+
+// setInt sets a field from a number, which may be a size such as 64KiB, or negative.
+func setInt(field reflect.Value, text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && bytesize.Parse(&n, []byte(text)) != nil {
+		return errors.New("it must be a whole number, or a size such as 64KiB")
+	}
+	if field.OverflowInt(n) {
+		return errors.New("it is too large")
+	}
+	field.SetInt(n)
+	return nil
+}
+
+// bare returns an error without the name of the package that made it, which the caller adds.
+func bare(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "dunlin: "))
+}
+
+// suggestion returns the known name that is the most similar to name, as a part of a message.
+func suggestion(name string, fields map[string]reflect.Value) string {
+	best, least := "", 3 // so many changes make another word
+	for known := range fields {
+		if d := distance(name, known); d < least || d == least && best != "" && known < best {
+			best, least = known, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ": did you mean " + best + "?"
+}
+
+// distance returns how many characters must be inserted, removed or replaced to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

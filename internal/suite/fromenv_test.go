@@ -1,0 +1,66 @@
+package suite_test
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	. "github.com/dunlinhttp/dunlin/internal/suite"
+)
+
+// environment has the given variables alone whose names begin with DUNLIN_, until the test ends.
+func environment(t *testing.T, variables map[string]string) {
+	t.Helper()
+	for _, v := range os.Environ() {
+		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "DUNLIN_") {
+			t.Setenv(name, value) // restores it
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, value := range variables {
+		t.Setenv(name, value)
+	}
+}
+
+func TestFromEnv(t *testing.T) {
+	environment(t, map[string]string{
+		"DUNLIN_ADDR": "127.0.0.1:0", "DUNLIN_ENGINE": "std", "DUNLIN_TLS_ADDR": ":8443", "DUNLIN_H2C_UPGRADE": "true", "DUNLIN_MEMORY_LIMIT": "16MiB",
+		"DUNLIN_MAX_BODY": "1MiB", "DUNLIN_MAX_HEAD": "32KiB", "DUNLIN_QUEUE_TARGET": "-1s", "DUNLIN_TRUSTED_PROXIES": "loopback, 10.0.0.0/8",
+		"DUNLIN_DIRTY_PATHS": "refuse", "DUNLIN_ROUTE_STATS": "off", "DUNLIN_TIMEOUT": "",
+	})
+	config := dunlin.Config{Timeout: time.Second, Addr: ":80"}
+	if err := dunlin.FromEnv(&config); err != nil {
+		t.Fatal(err)
+	}
+	want := dunlin.Config{
+		Addr: "127.0.0.1:0", Engine: dunlin.EngineStd, TLSAddr: ":8443", H2CUpgrade: true, MemoryLimit: 16 << 20, MaxBody: 1 << 20, MaxHead: 32 << 10,
+		QueueTarget: -time.Second, TrustedProxies: []string{"loopback", "10.0.0.0/8"}, DirtyPaths: dunlin.RefuseDirty, RouteStats: dunlin.StatsOff, Timeout: time.Second,
+	}
+	if !reflect.DeepEqual(config, want) {
+		t.Errorf("%+v\nwant %+v", config, want)
+	}
+}
+
+func TestFromEnvReportsAllErrors(t *testing.T) {
+	environment(t, map[string]string{
+		"DUNLIN_ADDR": ":80", "DUNLIN_ENGINE": "fast", "DUNLIN_MEMORY_LIMIT": "16 apples", "DUNLIN_H2C": "ja", "DUNLIN_ADR": ":80", "DUNLIN_LOGGER": "x",
+		"DUNLIN_TLS": "x", "DUNLIN_ROUTE_STATS": "1", "DUNLIN_RESTART": "1:2:3",
+	})
+	var config dunlin.Config
+	err := dunlin.FromEnv(&config)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	WantContains(t, "the error", err.Error(), "dunlin: FromEnv: ",
+		"DUNLIN_ADR is no setting: did you mean DUNLIN_ADDR?\n", `DUNLIN_ENGINE is "fast": engine "fast" is none of auto, loop and std`, `DUNLIN_H2C is "ja": it must be true or false`,
+		"DUNLIN_LOGGER is no setting", "DUNLIN_TLS is no setting", `DUNLIN_MEMORY_LIMIT is "16 apples": size "16 apples" has unit "apples"`, `DUNLIN_ROUTE_STATS is "1": it must be one of auto, on, off`)
+	WantLacks(t, "the error", err.Error(), "RESTART")
+	if config.Addr != "" {
+		t.Errorf("the settings were changed in spite of errors: %q", config.Addr)
+	}
+}
