@@ -1,0 +1,164 @@
+// Package health answers health checks of load balancers and orchestrators from named checks of the service:
+//
+//	checks := health.New(app)
+//	checks.Add("database", db.PingContext)
+//	inner := app.Inner("127.0.0.1:9090")
+//	inner.Get("/live", checks.Live()).Critical()
+//	inner.Get("/ready", checks.Ready()).Critical()
+//
+// Liveness reports whether the process works at all: Kubernetes restarts the process when it fails. Readiness reports whether the
+// process should get requests: a balancer sends them elsewhere when it fails. A check of a dependency, such as a database, belongs
+// to readiness alone, since a restart does not repair the database.
+//
+// Answers name the checks and their states, but not their errors, which may contain addresses and names of hosts. The log has an
+// error once, when the state of its check changes, and so has [dunlin.Stats].Added, under "health".
+package health
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// The defaults of a Check.
+const (
+	DefaultTimeout = 2 * time.Second
+	DefaultCache   = time.Second
+)
+
+// A Check is a named check with its settings.
+type Check struct {
+	// Name names the check in answers, in the log and in Stats.
+	Name string
+
+	// Run returns nil if the part of the service works. Its context ends after Timeout. It is not called again before it has
+	// returned, so that a check that hangs holds one goroutine.
+	Run func(context.Context) error
+
+	// Timeout is how long Run may take. Then the check fails, also if Run ignores its context and goes on. Default:
+	// DefaultTimeout.
+	Timeout time.Duration
+
+	// Cache is how long a result is used again, so that frequent probes cost the dependency little. Negative: not at all.
+	// Default: DefaultCache.
+	Cache time.Duration
+
+	// Live makes the check a part of liveness as well: a failure has the orchestrator restart the process. Use it for states that
+	// only a restart ends, such as a deadlock. Default: readiness only.
+	Live bool
+}
+
+// Checks are the health checks of an app. Their methods are safe for concurrent use.
+type Checks struct {
+	ready dunlin.Action // of the app
+	log   *slog.Logger
+
+	mu  sync.Mutex
+	all []*check
+}
+
+// New returns the checks of an app, at first none, and adds them to its Stats under the name "health". An app has one Checks.
+func New(app *dunlin.App) *Checks {
+	c := &Checks{ready: app.Readiness(), log: app.Config().Logger}
+	app.AddStats("health", func() any { return c.reports() })
+	return c
+}
+
+// Add adds a check of readiness with the default settings.
+func (c *Checks) Add(name string, run func(context.Context) error) {
+	c.AddCheck(Check{Name: name, Run: run})
+}
+
+// AddCheck adds a check. It panics if the check has no name or no function, or if its name is taken.
+func (c *Checks) AddCheck(config Check) {
+	if config.Name == "" || config.Run == nil {
+		panic("health: AddCheck: the check has no name, or no function")
+	}
+	if config.Timeout == 0 {
+		config.Timeout = DefaultTimeout
+	}
+	if config.Cache == 0 {
+		config.Cache = DefaultCache
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range c.all {
+		if other.Name == config.Name {
+			panic(fmt.Sprintf("health: AddCheck: the name %q is taken", config.Name))
+		}
+	}
+	c.all = append(c.all[:len(c.all):len(c.all)], &check{Check: config, log: c.log})
+}
+
+// Report is an answer to a health check.
+type Report struct {
+	Status string        `json:"status"` // ok, failing or draining
+	Checks []CheckReport `json:"checks,omitempty"`
+}
+
+// CheckReport is the state of one check.
+type CheckReport struct {
+	Name   string        `json:"name"`
+	Status string        `json:"status"`          // ok, failing, timeout, or unknown before the first call has ended
+	Error  string        `json:"error,omitempty"` // in Stats alone
+	Age    time.Duration `json:"ageNs"`           // since the call began that found the status
+}
+
+var noStore = dunlin.NewHeaderBlock("Cache-Control", "no-store")
+
+// Live returns the action for liveness. It answers 200 as long as the checks with Live succeed, also while the app drains, and 503
+// otherwise.
+func (c *Checks) Live() dunlin.Action {
+	return func(r *dunlin.Request) dunlin.Response { return c.answer(r, true) }
+}
+
+// Ready returns the action for readiness. It answers 200 if all checks succeed, and 503 if one fails or the app drains.
+func (c *Checks) Ready() dunlin.Action {
+	return func(r *dunlin.Request) dunlin.Response {
+		if c.ready(r).StatusCode() != http.StatusOK {
+			return dunlin.JSON(Report{Status: "draining"}).Status(http.StatusServiceUnavailable).Headers(noStore)
+		}
+		return c.answer(r, false)
+	}
+}
+
+// answer runs the checks, at the same time, and answers with their states.
+func (c *Checks) answer(r *dunlin.Request, live bool) dunlin.Response {
+	report, status := Report{Status: "ok"}, http.StatusOK
+	var wanted []*check
+	for _, k := range c.list() {
+		if k.Live || !live {
+			wanted = append(wanted, k)
+			k.begin() // all of them before the first is waited for
+		}
+	}
+	for _, k := range wanted {
+		state := k.await(r.Context())
+		if state.Status != statusOK {
+			report.Status, status = "failing", http.StatusServiceUnavailable
+		}
+		state.Error = ""
+		report.Checks = append(report.Checks, state)
+	}
+	return dunlin.JSON(report).Status(status).Headers(noStore)
+}
+
+// reports returns the latest states, without a call of a check.
+func (c *Checks) reports() []CheckReport {
+	var reports []CheckReport
+	for _, k := range c.list() {
+		reports = append(reports, k.report())
+	}
+	return reports
+}
+
+func (c *Checks) list() []*check {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
+}
