@@ -21,7 +21,7 @@ import (
 //	status       of the response
 //	bytes        of the body that is sent; omitted if unknown (a stream)
 //	source       the part that answered, if not the action: see [dunlin.AnswerSource]
-//	duration_us  until the response was ready, or for a stream until it was sent, in microseconds
+//	duration_ms  until the response was ready, or for a stream until it was sent, in milliseconds, to the microsecond
 //	id           of the request
 //	remote       the client's address, see [dunlin.Request.Remote]; "" if it has none (a unix socket)
 //
@@ -51,9 +51,9 @@ type AccessLogConfig struct {
 	Attrs func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr
 
 	// Unit is the unit of the duration: time.Millisecond for "duration_ms" and time.Second for
-	// "duration_s", with a fraction; time.Microsecond for "duration_us" and time.Nanosecond for
-	// "duration_ns", without one. Default: time.Microsecond, since package slog allocates for a
-	// fraction in JSON.
+	// "duration_s", with a fraction down to the microsecond; time.Microsecond for "duration_us" and
+	// time.Nanosecond for "duration_ns", without one. For a fraction the JSON handler of package slog
+	// allocates 8 bytes. Default: time.Millisecond.
 	Unit time.Duration
 }
 
@@ -84,7 +84,7 @@ var units = map[time.Duration]string{
 // Observer is [LogAnswers] with these settings. It panics for another Unit.
 func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 	if c.Unit == 0 {
-		c.Unit = time.Microsecond
+		c.Unit = time.Millisecond
 	}
 	logger, duration := c.Logger, units[c.Unit]
 	if logger == nil {
@@ -124,7 +124,7 @@ func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 		}
 		took := slog.Int64(duration, int64(info.Duration()/c.Unit))
 		if c.Unit >= time.Millisecond {
-			took = slog.Float64(duration, float64(info.Duration())/float64(c.Unit))
+			took = slog.Float64(duration, float64(info.Duration().Microseconds())/float64(c.Unit.Microseconds()))
 		}
 		attrs = append(attrs, took,
 			slog.String("id", info.ID()),

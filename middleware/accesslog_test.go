@@ -71,8 +71,8 @@ func TestAccessLog(t *testing.T) {
 		if id, _ := got["id"].(string); len(id) != 26 {
 			t.Errorf("%s: id is %v, want the 26 characters of Request.ID", name, got["id"])
 		}
-		if d, ok := got["duration_us"].(float64); !ok || d < 0 || d != math.Trunc(d) || d > float64(time.Hour/time.Microsecond) {
-			t.Errorf("%s: duration_us is %v, want microseconds", name, got["duration_us"])
+		if d, ok := got["duration_ms"].(float64); !ok || d < 0 || d*1000-math.Round(d*1000) > 1e-6 || d > float64(time.Hour/time.Millisecond) || got["duration_us"] != nil {
+			t.Errorf("%s: duration_ms is %v, want milliseconds to the microsecond, and no duration_us", name, got["duration_ms"])
 		}
 	}
 }
@@ -120,7 +120,7 @@ func ExampleAccessLog() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			switch a.Key {
-			case slog.TimeKey, "duration_us", "remote":
+			case slog.TimeKey, "duration_ms", "remote":
 				return slog.Attr{}
 			}
 			return a
@@ -141,7 +141,7 @@ func TestAccessLogConfig(t *testing.T) {
 	logger, line := jsonLog(t)
 	c := middleware.AccessLogConfig{
 		Logger: logger,
-		Unit:   time.Millisecond,
+		Unit:   time.Microsecond,
 		Skip:   func(info *dunlin.AnswerInfo) bool { return info.Header("X-Probe") != "" },
 		Level: func(info *dunlin.AnswerInfo) slog.Level {
 			if info.Status() >= 500 {
@@ -157,7 +157,7 @@ func TestAccessLogConfig(t *testing.T) {
 	send(app, "GET", "X-Probe", "1") // which leaves no line
 	send(app, "GET", "User-Agent", "a browser")
 	got := line()
-	if ms, ok := got["duration_ms"].(float64); !ok || ms < 0 || got["duration"] != nil || got["level"] != "ERROR" || got["agent"] != "a browser" || got["status"] != 502.0 {
+	if us, ok := got["duration_us"].(float64); !ok || us != math.Trunc(us) || us < 0 || got["duration_ms"] != nil || got["duration"] != nil || got["level"] != "ERROR" || got["agent"] != "a browser" || got["status"] != 502.0 {
 		t.Errorf("logged %v", got)
 	}
 	for _, unit := range []time.Duration{time.Minute, -1, 7} {

@@ -64,7 +64,7 @@ func accessLog(_ *testing.T, app *dunlin.App) {
 		Attrs: func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr {
 			return append(attrs, slog.String("agent", info.Header("User-Agent")))
 		},
-		Unit: time.Millisecond, // duration_ms, with a fraction, in place of duration_us
+		Unit: time.Microsecond, // duration_us, a whole number, in place of duration_ms
 	}
 	app.OnAnswer(log.Observer())
 }
