@@ -164,13 +164,15 @@ function show(entry) {
     main.append(d);
   }
   document.title = (op.summary || entry.id) + " · " + doc.info.title;
-  document.querySelectorAll("nav a").forEach((a) => a.toggleAttribute("aria-current", a.hash === "#" + encodeURIComponent(entry.id)));
 }
 
-// credentialRows asks for what the operation's security wants.
-function credentialRows(op) {
+// schemesOf lists the names of the security schemes of an operation.
+const schemesOf = (op) => [...new Set((op.security || doc.security || []).flatMap(Object.keys))];
+
+// credentialRows asks for the credentials of security schemes.
+function credentialRows(names) {
   const rows = [];
-  for (const name of new Set((op.security || doc.security || []).flatMap(Object.keys))) {
+  for (const name of names) {
     const scheme = ((doc.components || {}).securitySchemes || {})[name];
     if (!scheme) continue;
     const what = scheme.type === "apiKey" ? scheme.name + " (" + scheme.in + ")" : scheme.scheme === "basic" ? "name:password" : "token";
@@ -197,7 +199,7 @@ function tryForm(entry, parameters) {
       el("td", null, el("span.quiet", null, [typeText(p.schema), ...ruleText(s)].join(" · ")), ...paragraphs(p.description)),
       el("td.input", null, input));
   });
-  rows.push(...credentialRows(op));
+  rows.push(...credentialRows(schemesOf(op)));
   const box = el("section", {"aria-label": "Request"}, el("h3", null, "Request"));
   if (rows.length) box.append(el("table", null, el("tbody", null, ...rows)));
   const content = deref(op.requestBody).content || {};
@@ -255,7 +257,7 @@ function request(entry, inputs, content) {
       list.forEach((v) => query.push(encodeURIComponent(p.name) + "=" + encodeURIComponent(v.trim()).replace(/%2C/g, p.explode === false ? "," : "%2C")));
     } else if (p.in === "cookie") document.cookie = p.name + "=" + encodeURIComponent(value) + "; path=/; samesite=strict";
   }
-  for (const name of new Set((entry.op.security || doc.security || []).flatMap(Object.keys))) {
+  for (const name of schemesOf(entry.op)) {
     const scheme = ((doc.components || {}).securitySchemes || {})[name] || {}, value = credentials[name];
     if (!value) continue;
     if (scheme.type === "apiKey" && scheme.in === "header") headers[scheme.name] = value;
@@ -320,15 +322,20 @@ async function call(entry, inputs, content, result) {
   if (!text.textContent) text.remove();
 }
 
-// navigation lists the operations by tag, with a filter.
-function navigation(list) {
-  const nav = document.getElementById("nav");
+// byTag groups operations by their first tag, in the order of the document.
+function byTag(list) {
   const groups = new Map((doc.tags || []).map((t) => [t.name, []]));
   for (const entry of list) {
     const tag = (entry.op.tags || [])[0] || "";
     if (!groups.has(tag)) groups.set(tag, []);
     groups.get(tag).push(entry);
   }
+  return [...groups].filter(([, entries]) => entries.length);
+}
+
+// navigation lists the operations by tag, with a filter.
+function navigation(list) {
+  const nav = document.getElementById("nav");
   const filter = el("input", {type: "search", placeholder: "Filter", "aria-label": "Filter operations", oninput: () => {
     const words = filter.value.toLowerCase().split(/\s+/);
     nav.querySelectorAll("li").forEach((li) => { li.hidden = !words.every((w) => li.dataset.text.includes(w)); });
@@ -345,18 +352,25 @@ function navigation(list) {
     nav.append(el("div.tools", null, el("select", {"aria-label": "Server", onchange: (e) => { server = e.target.value; }},
       el("option", {value: ""}, "this server"), ...servers.map((u) => el("option", {value: u}, u)))));
   }
-  for (const [tag, entries] of groups) {
-    if (!entries.length) continue;
+  for (const [tag, entries] of byTag(list)) {
     nav.append(el("h2", null, tag || "Operations"), el("ul", null, ...entries.map((e) => el("li", {"data-text": (e.method + " " + e.path + " " + e.id + " " + (e.op.summary || "")).toLowerCase()},
       el("a", {href: "#" + encodeURIComponent(e.id), title: e.method.toUpperCase() + " " + e.path}, el("span.method." + e.method, null, e.method),
         el("span" + (e.op.deprecated ? ".old" : ""), null, e.op.summary || e.path))))));
   }
 }
 
-function overview() {
+// overview shows the description, the credentials for all operations, and the list of operations.
+function overview(list) {
   const main = document.getElementById("main");
   main.replaceChildren(el("h2", null, doc.info.title), el("p.quiet", null, doc.info.summary || ""), ...paragraphs(doc.info.description));
-  for (const t of doc.tags || []) main.append(el("h3", null, t.name), ...paragraphs(t.description));
+  const rows = credentialRows([...new Set(list.flatMap((e) => schemesOf(e.op)))]);
+  if (rows.length) main.append(el("section", {"aria-label": "Login"}, el("h3", null, "Login"), el("table", null, el("tbody", null, ...rows))));
+  const described = Object.fromEntries((doc.tags || []).map((t) => [t.name, t.description]));
+  for (const [tag, entries] of byTag(list)) {
+    main.append(el("h3", null, tag || "Operations"), ...paragraphs(described[tag]), el("table", null, el("tbody", null, ...entries.map((e) => el("tr", null,
+      el("td.name", null, el("span.method." + e.method, null, e.method), " ", el("a", {href: "#" + encodeURIComponent(e.id)}, el("code", null, e.path))),
+      el("td" + (e.op.deprecated ? ".old" : ""), null, e.op.summary || ""))))));
+  }
 }
 
 async function start() {
@@ -369,12 +383,13 @@ async function start() {
     main.replaceChildren(el("p.status.bad", null, String(err)));
     return;
   }
-  document.title = doc.info.title;
   const list = operations();
   navigation(list);
   const route = () => {
+    document.title = doc.info.title;
     const entry = list.find((e) => location.hash === "#" + encodeURIComponent(e.id));
-    entry ? show(entry) : overview();
+    entry ? show(entry) : overview(list);
+    document.querySelectorAll("nav a").forEach((a) => a.toggleAttribute("aria-current", !!entry && a.hash === "#" + encodeURIComponent(entry.id)));
   };
   addEventListener("hashchange", () => { route(); main.focus(); scrollTo(0, 0); });
   route();
