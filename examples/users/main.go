@@ -33,9 +33,14 @@ func main() {
 	flag.TextVar(&config.MemoryLimit, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB; 0: the container's limit")
 	flag.IntVar(&config.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at once; 0: a default that suits the memory")
 	flag.DurationVar(&config.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
+	profiles := flag.String("pprof", "", "inner `address`, such as 127.0.0.1:6060, that serves /debug/pprof")
 	flag.Parse()
 
-	if err := newApp(config).Run(context.Background()); err != nil {
+	app := newApp(config)
+	if *profiles != "" {
+		addProfiles(app, *profiles)
+	}
+	if err := app.Run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "users:", err)
 		os.Exit(1)
 	}
@@ -59,14 +64,8 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
 	app.Get("/paths/{rest...}", plaintext) // the cost of a catch-all for paths of any length
 	app.Get("/healthz", app.Readiness()).Critical()
-	for _, add := range more {
-		add(app)
-	}
 	return app
 }
-
-// more holds registrations of optional files, see profiles.go.
-var more []func(*dunlin.App)
 
 func plaintext(*dunlin.Request) dunlin.Response { return dunlin.Text("Hello, World!") }
 

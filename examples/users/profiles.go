@@ -1,29 +1,30 @@
-//go:build compareprofile
-
 package main
 
 import (
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 
 	"github.com/dunlinhttp/dunlin"
 )
 
-// The runtime samples the allocations of a program that contains net/http/pprof, which costs memory and CPU time. So
-// only a program built for profiling has these routes:
-//
-//	go run -tags compareprofile ./examples/users
-func init() {
-	more = append(more, func(app *dunlin.App) { app.Mount("/debug/pprof", profiles()) })
+// profileRate is how often Go samples allocations in programs that contain net/http/pprof. It costs memory and time, so this
+// program samples none before -pprof asks for profiles.
+var profileRate = stopSampling()
+
+func stopSampling() (rate int) {
+	rate, runtime.MemProfileRate = runtime.MemProfileRate, 0
+	return rate
 }
 
-// profiles serves net/http/pprof without http.DefaultServeMux.
-func profiles() http.Handler {
-	mux := http.NewServeMux()
+// addProfiles serves net/http/pprof on an inner address of the app.
+func addProfiles(app *dunlin.App, addr string) {
+	runtime.MemProfileRate = profileRate
+	mux := http.NewServeMux() // not the default one, which any package may add to
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
+	app.Inner(addr).Mount("/debug/pprof", mux)
 }

@@ -96,12 +96,29 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Allocations are sampled in programs that contain net/http/pprof; those that are measured do not.
-func TestProfilesAreBuiltOnlyToBeAsked(t *testing.T) {
-	w := httptest.NewRecorder()
-	quietApp(dunlin.Config{}).ServeHTTP(w, httptest.NewRequest("GET", "/debug/pprof/", nil))
-	if want := len(more) > 0; (w.Code == 200) != want {
-		t.Errorf("/debug/pprof/: %d, built with compareprofile: %v", w.Code, want)
+// Profiles are on the inner address alone, and allocations are sampled only with them.
+func TestProfiles(t *testing.T) {
+	if runtime.MemProfileRate != 0 {
+		t.Errorf("allocations are sampled, at %d", runtime.MemProfileRate)
+	}
+	defer func() { runtime.MemProfileRate = 0 }()
+	app := quietApp(dunlin.Config{})
+	addProfiles(app, "127.0.0.1:0")
+	if runtime.MemProfileRate != profileRate || profileRate == 0 {
+		t.Errorf("the rate is %d, want %d", runtime.MemProfileRate, profileRate)
+	}
+	inner := app.Inner("127.0.0.1:0").App()
+	for target, want := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/cmdline": "users.test", "/debug/pprof/goroutine?debug=1": "goroutine profile"} {
+		w := httptest.NewRecorder()
+		inner.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d without %q: %.200q", target, w.Code, want, w.Body)
+		}
+		w = httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		if w.Code != 404 {
+			t.Errorf("the public address answers %s with %d", target, w.Code)
+		}
 	}
 }
 

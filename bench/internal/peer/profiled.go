@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// profileTag builds peers/service with net/http/pprof.
+// profileTag builds peers/service with net/http/pprof, which examples/users always has.
 const profileTag = "compareprofile"
 
 // Profiled is the peer as it is built to be profiled. Only Go programs have profiles that can be compared.
@@ -20,13 +20,14 @@ func (p Peer) Profiled() (Peer, error) {
 }
 
 // ProfileCommand starts a server that is built to be profiled on addr, and serves its profiles on another
-// address, which it returns: spare, or addr itself where the service has them among its routes.
+// address, spare, which it returns.
 func (b Built) ProfileCommand(addr, spare string, cores []int) (command proc.Command, profiles string, err error) {
 	if command, err = b.Command(addr, cores); err != nil {
 		return command, "", err
 	}
 	if strings.HasPrefix(b.source, "../") { // examples/users
-		return command, addr, nil
+		command.Args = append(command.Args, "-pprof", spare)
+		return command, spare, nil
 	}
 	command.Env = []string{"COMPARE_PROFILE_ADDR=" + spare}
 	return command, spare, nil
