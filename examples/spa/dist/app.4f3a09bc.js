@@ -1,0 +1,2 @@
+const answer = await fetch("/api" + location.pathname);
+document.getElementById("note").textContent = answer.ok ? (await answer.json()).text : "Open /notes/7";
