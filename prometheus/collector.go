@@ -2,7 +2,7 @@
 // latencies by route, connections, memory and refusals. It adds no cost to requests; a scrape takes
 // about a microsecond for each route in use. It is a module of its own.
 //
-//	app.Get("/metrics", prometheus.Handler(app))
+//	app.Inner("127.0.0.1:9090").Get("/metrics", prometheus.Handler(app)).Critical()
 //
 // Series are named by the registered route, never by a path or other text of a client, so that
 // clients cannot create new ones.
@@ -41,7 +41,7 @@ var defaultBuckets = []time.Duration{
 // Handler returns an action that answers scrapes with metrics of the app, of the Go runtime and of
 // the process. It uses a format that the scraper accepts: text, OpenMetrics, or protobuf, which
 // includes native latency histograms. Every client that reaches the route may scrape: restrict the
-// access by middleware, or by a listener of its own.
+// access by middleware, or use an inner address ([dunlin.App.Inner]).
 func Handler(app *dunlin.App) dunlin.Action { return Config{}.Handler(app) }
 
 // Handler is like the function [Handler], with these settings. It panics if a setting is not valid.
@@ -117,11 +117,15 @@ var (
 	budget   = describe("dunlin_memory_budget_bytes", "What clients may make the server hold.")
 	held     = describe("dunlin_memory_held_bytes", "What they make it hold, by use.", "use")
 	dropped  = describe("dunlin_log_records_dropped_total", "Log records for which the logger was too slow.")
+
+	workersRunning = describe("dunlin_workers_running", "Background workers that run.", "worker")
+	workerErrors   = describe("dunlin_worker_errors_total", "Background workers that ended with an error.", "worker")
+	workerPanics   = describe("dunlin_worker_panics_total", "Background workers that panicked.", "worker")
 )
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prom.Desc) {
-	for _, d := range []*prom.Desc{requests, duration, inFlight, panics, timeouts, takeovers, open, accepted, shed, queued, limit, budget, held, dropped} {
+	for _, d := range []*prom.Desc{requests, duration, inFlight, panics, timeouts, takeovers, open, accepted, shed, queued, limit, budget, held, dropped, workersRunning, workerErrors, workerPanics} {
 		ch <- d
 	}
 }
@@ -173,6 +177,12 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 		gauge(held, float64(n), use)
 	}
 	count(dropped, s.LogDropped)
+	for _, w := range s.Workers {
+		name := inUTF8(w.Name)
+		gauge(workersRunning, float64(w.Running), name)
+		count(workerErrors, w.Errors, name)
+		count(workerPanics, w.Panics, name)
+	}
 }
 
 // inUTF8 returns a label as valid UTF-8. Invalid bytes are percent-encoded, as in a URL, so that

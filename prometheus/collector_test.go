@@ -2,6 +2,7 @@ package prometheus_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/prometheus"
 )
 
@@ -97,6 +99,24 @@ func TestCollector(t *testing.T) {
 		t.Errorf("the histogram is %v", h)
 	}
 	checkHistogram(t, h)
+}
+
+func TestCollectorWorkers(t *testing.T) {
+	app := newApp()
+	ended := make(chan bool)
+	app.Go("panics", func(context.Context) error { defer close(ended); panic("broke") })
+	app.Go("runs", func(ctx context.Context) error { <-ctx.Done(); return nil })
+	dunlintest.Serve(t, app)
+	<-ended
+	var all map[string]*dto.Metric
+	for { // until the panic is counted
+		if all = gather(t, app); all["dunlin_worker_panics_total{worker=panics}"].GetCounter().GetValue() == 1 {
+			break
+		}
+	}
+	if got := all["dunlin_workers_running{worker=runs}"].GetGauge().GetValue(); got != 1 {
+		t.Errorf("%v workers run", got)
+	}
 }
 
 // checkHistogram checks that a histogram agrees with itself.
