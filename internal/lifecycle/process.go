@@ -29,7 +29,7 @@ func (s *processState) begin(p *Program) error {
 	defer s.mu.Unlock()
 	if other := s.running; other != nil {
 		panic(fmt.Sprintf("dunlin: Run for %s (%v), while Run for %s (%v) has not returned: a process has one Run, which "+
-			"handles signals and restarts; use ListenAndServe or Serve for the other app", p.Addr, p.At, other.Addr, other.At))
+			"handles signals and restarts; use Inner for an inner address, and ListenAndServe or Serve for another app", p.Addr, p.At, other.Addr, other.At))
 	}
 	s.running = p
 	return s.inherit(false)
