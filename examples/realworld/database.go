@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/backend"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 )
 
@@ -20,12 +22,11 @@ const connections = 16
 // open opens a SQLite file or a PostgreSQL database, and makes the tables that it does not have. All statements are the
 // same for both.
 func open(name string) (*sql.DB, error) {
-	driver, id := "pgx", "bigint generated always as identity primary key"
+	id, connect := "bigint generated always as identity primary key", openPostgres
 	if !strings.HasPrefix(name, "postgres://") {
-		driver, id = "sqlite", "integer primary key"
-		name = "file:" + name + "?_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate"
+		id, connect = "integer primary key", openSQLite
 	}
-	db, err := sql.Open(driver, name)
+	db, err := connect(name)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +39,20 @@ func open(name string) (*sql.DB, error) {
 		return nil, fmt.Errorf("make the tables: %w", err)
 	}
 	return db, nil
+}
+
+// openPostgres uses connections that cost less than those of package net.
+func openPostgres(url string) (*sql.DB, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.DialFunc = backend.Dial
+	return stdlib.OpenDB(*config), nil
+}
+
+func openSQLite(file string) (*sql.DB, error) {
+	return sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate")
 }
 
 const tables = `

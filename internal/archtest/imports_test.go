@@ -13,6 +13,7 @@ import (
 var floors = [][]string{
 	{"internal/invariants", "internal/prefetch", "internal/view"},
 	{
+		"backend",
 		"internal/admission",
 		"internal/bytesize",
 		"internal/caller",

@@ -17,6 +17,9 @@ import (
 // PoolSize is the number of connections to the database.
 const PoolSize = 32
 
+// Dial connects to the database and the upstream server.
+var Dial = new(net.Dialer).DialContext
+
 // HTML is the media type of the page of fortunes.
 const HTML = "text/html; charset=utf-8"
 
@@ -59,6 +62,7 @@ func (s *Source) connect(database string) error {
 		return err
 	}
 	config.MaxConns = PoolSize
+	config.ConnConfig.DialFunc = Dial
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return err
 	}

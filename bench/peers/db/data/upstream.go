@@ -1,6 +1,7 @@
 package data
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ func newUpstream(addr string) upstream {
 		if addr == "" {
 			break
 		}
-		c, err := net.Dial("tcp", addr)
+		c, err := Dial(context.Background(), "tcp", addr)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "upstream: %v\n", err)
 			os.Exit(1)

@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/backend"
 	"github.com/dunlinhttp/dunlin/bench/peers/db/data"
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
@@ -14,6 +15,10 @@ import (
 func main() {
 	var config dunlin.Config
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.BoolFunc("backend", "connect to the database by package backend", func(string) error {
+		data.Dial = backend.Dial
+		return nil
+	})
 	ln, source := data.Listen("dunlin-db")
 	app := dunlin.New(config)
 	app.Get("/plaintext", func(*dunlin.Request) dunlin.Response {
