@@ -40,10 +40,12 @@ type Peer struct {
 }
 
 // Dunlin is the name of the peer that promises are about. DunlinFromStd has the handlers of NetHTTP on
-// Dunlin's loop engine, DunlinStd is Dunlin on the standard library's.
+// Dunlin's loop engine, DunlinStd is Dunlin on the standard library's. DunlinBackend connects to the database by
+// package backend.
 const (
 	Dunlin        = "dunlin"
 	DunlinStd     = "dunlin-std"
+	DunlinBackend = "dunlin-backend"
 	DunlinFromStd = "dunlin-fromstd"
 	NetHTTP       = "nethttp"
 )
@@ -90,6 +92,7 @@ var peers = []Peer{
 	secured("fib", "./peers/fib/fib", fibModule),
 	secured(dunlin24, "../examples/users", "", "-engine", "loop", "-memory", "24MiB").in("tls-users"),
 	onDatabase(Dunlin, "dunlindb", "", "-engine", "loop").inShort(),
+	onDatabase(DunlinBackend, "dunlindb", "", "-engine", "loop", "-backend").inShort(),
 	onDatabase(DunlinStd, "dunlindb", "", "-engine", "std").inShort(),
 	onDatabase(NetHTTP, "nethttpdb", "std").inShort(),
 	onDatabase("chi", "chidb", "github.com/go-chi/chi/v5"),
