@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/dunlinhttp/dunlin/backend"
 	"github.com/dunlinhttp/dunlin/store"
 )
 
@@ -53,10 +54,14 @@ func (g *gate) dial(ctx context.Context, addr string, dialer *net.Dialer, config
 	if g.next != nil {
 		return g.next(ctx, addr, dialer, config)
 	}
-	if config == nil {
-		return dialer.DialContext(ctx, "tcp", addr)
+	if config != nil {
+		return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", addr)
 	}
-	return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", addr)
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return backend.Wrap(c), nil
 }
 
 func (g *gate) close() {
