@@ -150,6 +150,9 @@ func (a *App) settle(r *Request, resp *Response) {
 	if resp.a.Kind() == exchange.Later {
 		a.carryOut(r, resp)
 	}
+	if x := resp.a.Own(); x != nil && !r.s.Watched {
+		x.Err = nil // it is not charged, and the client may take long to read the response
+	}
 }
 
 // clientGone reports whether an action failed after the client had disconnected: the context of the

@@ -333,7 +333,7 @@ func (a *App) observe(r *Request, resp *exchange.Answer, took time.Duration) {
 		w.info.status = 0
 	}
 	if own := resp.Own(); own != nil {
-		w.info.err = own.Err
+		w.info.err, own.Err = own.Err, nil // see settle
 	}
 	for _, f := range a.observers {
 		a.callObserver(f, &w.info)
