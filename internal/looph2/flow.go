@@ -5,6 +5,8 @@ package looph2
 import (
 	"net/http"
 	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
 // A flow is what a stream has for a body that is read as it comes, an answer that is made in pieces, or heads
@@ -12,11 +14,12 @@ import (
 // still, which is never written to. Guarded by session.mu, as is which flow a stream has; that changes once, and
 // who knows that it has may look at it any time.
 type flow struct {
-	heads     []head      // to be sent: interim ones, and the answer's
-	headsCost int         // bytes of memory that the interim ones take, about
-	out       unread      // pieces of the body, in order
-	lent      []byte      // behind them, what a Write that waits has
-	trailers  [][2]string // of the answer
+	heads     []head          // to be sent: interim ones, and the answer's
+	headsCost int             // bytes of memory that the interim ones take, about
+	out       unread          // pieces of the body, in order
+	lent      []byte          // behind them, the unsent part of the slice of a Write that waits
+	lentBody  engine.HeldBody // the charge for all of that slice
+	trailers  [][2]string     // of the answer
 	moved     sync.Cond
 
 	in      incoming
@@ -105,7 +108,8 @@ func (own *stream) stop() {
 		return
 	}
 	own.out.drop()
-	own.lent, own.heads, own.headsCost = nil, nil, 0
+	own.endLoan()
+	own.heads, own.headsCost = nil, 0
 	own.dropUnread()
 	own.in.trailers, own.in.trailersCost = nil, 0
 	own.reading.stop()

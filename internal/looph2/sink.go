@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
@@ -96,7 +97,7 @@ func (k *sink) write(p []byte) (written int, err error) {
 // lend has the loop send from p, and returns how much of it it has when it is done or there is nothing more to be
 // sent. s.mu is held.
 func (own *stream) lend(p []byte) (sent int) {
-	own.lent = p
+	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // all of it is in memory until the last byte is sent
 	own.holdOutput()
 	own.s.post(own)
 	own.working(false)
@@ -104,9 +105,14 @@ func (own *stream) lend(p []byte) (sent int) {
 		own.moved.Wait()
 	}
 	sent = len(p) - len(own.lent)
-	own.lent = nil
-	own.holdOutput()
+	own.endLoan()
 	return sent
+}
+
+// endLoan gives back the slice of a Write. s.mu is held.
+func (own *stream) endLoan() {
+	own.lentBody.Release()
+	own.lent, own.lentBody = nil, engine.HeldBody{}
 }
 
 // unsent returns how many bytes of the answer's pieces wait to be sent. s.mu is held.
@@ -120,7 +126,7 @@ func (own *stream) holdOutput() {
 
 // chargeOutput is holdOutput before the answer begins. s.mu is held.
 func (own *stream) chargeOutput() {
-	own.hold(admission.Output, int64(own.out.size+len(own.lent)+own.headsCost))
+	own.hold(admission.Output, int64(own.out.size+own.headsCost))
 }
 
 // fileBuffers are what files are read to.
