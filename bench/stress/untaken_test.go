@@ -4,6 +4,7 @@ package stress_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"fmt"
@@ -11,15 +12,21 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/bench/internal/load"
 )
 
 // untakenPaths are routes whose answers take a megabyte or more, each made in another way.
-var untakenPaths = []string{"/late/500/1048576", "/zeros/1048576", "/stream/1/100000000", "/std", "/flood", "/shared"}
+var untakenPaths = []string{
+	"/late/500/1048576", "/zeros/1048576", "/stream/1/100000000", "/std", "/mounted", "/flood", "/shared", "/cached/1", "/cached/2", "/problem/500000",
+}
 
 // Answers of all kinds that clients do not take, several times as much as there is room for, stay within the memory limit by each
-// protocol, and requests of others are answered, also those that come in pieces.
+// protocol, and requests of others are answered, also those that come in pieces. Small requests at a steady rate take no more than
+// twice as long as without the load. In full, each slow client comes back until the end.
 func TestUntakenAnswers(t *testing.T) {
 	for _, limit := range []int64{64, 256} {
 		for _, p := range []holderProtocol{
@@ -38,67 +45,127 @@ func untakenAnswers(t *testing.T, p holderProtocol, limit int64) {
 	plain, secured := unusedAddr(t), unusedAddr(t)
 	s := startService(t, nil, nil, "-memory", fmt.Sprintf("%dMiB", limit), "-h2c", "-queue-target", "-1ms",
 		"-addr", plain, "-tls-addr", secured, "-tls-cert", cert, "-tls-key", key)
+	if *full {
+		if err := ownPlace(t).serve(s.first.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+	}
 	pid, _ := s.serving()
 	_, _ = s.serving()
 	p.addr = plain
 	if p.secure {
 		p.addr = secured
 	}
-	answers := 6 * int(limit)
+	alone := steady(t, plain)
+	answers, streams := 6*int(limit), 1
 	if p.two {
-		const streams = 48
-		for n := range max(answers/streams, 2) {
-			defer p.untakenStreams(t, streams, n%2 == 0).Close()
-		}
-	} else {
-		for n := range answers {
-			conn := p.untaken(t)
-			defer conn.Close()
+		streams = 48
+	}
+	clients := max(answers/streams, 2)
+	held := make(chan net.Conn, clients) // the oldest is closed for a new one, some clients each second
+	open := func(n int) {
+		var conn net.Conn
+		var err error
+		if p.two {
+			conn, err = p.untakenStreams(streams, n%2 == 0)
+		} else if conn, err = p.untaken(); err == nil {
 			_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", untakenPaths[n%len(untakenPaths)]) // it may be evicted
 		}
+		if err != nil {
+			t.Error(err)
+			conn = new(net.TCPConn)
+		}
+		held <- conn
 	}
-	asked, failed := 0, 0
-	for end := time.Now().Add(either(2*time.Second, 10*time.Second)); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		for _, pieces := range []bool{false, true} {
-			asked++
-			if err := askBeside(plain, pieces); err != nil {
-				failed++
-				t.Logf("in pieces: %v: %v", pieces, err)
+	for n := range clients {
+		open(n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		every := time.NewTicker(steadyTime() / time.Duration(clients))
+		defer every.Stop()
+		for n := clients; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-every.C:
+				_ = (<-held).Close()
+				open(n)
 			}
 		}
+	})
+	asked, failed := 0, 0
+	all.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+			asked++
+			if err := askBeside(plain); err != nil {
+				failed++
+				t.Logf("in pieces: %v", err)
+			}
+		}
+	})
+	beside := steady(t, plain)
+	cancel()
+	all.Wait()
+	for range clients {
+		_ = (<-held).Close()
 	}
+	bar := max(2*alone.All.P99, 5*time.Millisecond)
+	t.Logf("%d small requests: p50 %v, p99 %v without the load, p50 %v, p99 %v with it (bar: %v), %d failed (bar: 0); generator's lag %v and %v", beside.Due,
+		alone.All.P50, alone.All.P99, beside.All.P50, beside.All.P99, bar, beside.Failed(), alone.Lag, beside.Lag)
+	if *full && beside.All.P99 > bar {
+		t.Errorf("p99 %v, the bar is %v", beside.All.P99, bar)
+	}
+	failed += int(beside.Failed())
 	stats := statsOf(t, plain)
-	t.Logf("%d requests of others, %d failed (bar: 0); held %.1f MB of %.1f, shed %v", asked, failed,
+	t.Logf("%d bodies in pieces, %d requests failed (bar: 0); held %.1f MB of %.1f, shed %v", asked, failed,
 		float64(stats.Memory.Held)/mb, float64(stats.Memory.Budget)/mb, nonZero(stats.Shed))
 	if failed > 0 {
-		t.Errorf("%d of %d requests of others failed", failed, asked)
+		t.Errorf("%d requests of others failed", failed)
 	}
 	atMost(t, "peak of resident memory", resident(t, pid, "VmHWM"), limit<<20*11/10)
 }
 
-// untaken connects as a client that takes little.
-func (p holderProtocol) untaken(t *testing.T) net.Conn {
+// steadyTime is how long small requests are measured.
+func steadyTime() time.Duration { return either(2*time.Second, 10*time.Second) }
+
+// steady sends small requests at a steady rate, whatever the server does.
+func steady(t *testing.T, addr string) load.OpenLoopResult {
 	t.Helper()
-	conn, err := net.Dial("tcp", p.addr)
+	ordinary := load.OpenLoop{Addr: addr, Path: "/number/1", Rate: 300, Connections: 16, Duration: steadyTime(), Patience: 5 * time.Second}
+	got, err := ordinary.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	return got
+}
+
+// untaken connects as a client that takes little.
+func (p holderProtocol) untaken() (net.Conn, error) {
+	conn, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		return nil, err
 	}
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if !p.secure {
-		return conn
+		return conn, nil
 	}
 	config := &tls.Config{InsecureSkipVerify: true} // what is looked at is not whose certificate it is
 	if p.two {
 		config.NextProtos = []string{"h2"}
 	}
-	return tls.Client(conn, config)
+	return tls.Client(conn, config), nil
 }
 
 // untakenStreams asks for answers on streams whose windows are open while nothing is read, or are shut.
-func (p holderProtocol) untakenStreams(t *testing.T, streams int, open bool) net.Conn {
-	t.Helper()
-	conn, window := p.untaken(t), uint32(0)
+func (p holderProtocol) untakenStreams(streams int, open bool) (net.Conn, error) {
+	conn, err := p.untaken()
+	if err != nil {
+		return nil, err
+	}
+	window := uint32(0)
 	if open {
 		window = 1 << 24
 	}
@@ -121,11 +188,11 @@ func (p holderProtocol) untakenStreams(t *testing.T, streams int, open bool) net
 	if !open {
 		go func() { _, _ = io.Copy(io.Discard, conn) }() // heads
 	}
-	return conn
+	return conn, nil
 }
 
-// askBeside asks for a number, or sends a body in pieces, on a connection of its own from another address.
-func askBeside(addr string, pieces bool) error {
+// askBeside sends a body in pieces, on a connection of its own from another address.
+func askBeside(addr string) error {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: patience}
 	conn, err := dialer.Dial("tcp", addr)
 	if err != nil {
@@ -135,12 +202,8 @@ func askBeside(addr string, pieces bool) error {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	parts := []string{"GET /number/1 HTTP/1.1\r\nHost: x\r\n\r\n"}
-	if pieces {
-		half := strings.Repeat("x", 30_000)
-		parts = []string{"POST /keep HTTP/1.1\r\nHost: x\r\n", "Content-Length: 60000\r\n\r\n", half, half}
-	}
-	for i, part := range parts {
+	half := strings.Repeat("x", 30_000)
+	for i, part := range []string{"POST /keep HTTP/1.1\r\nHost: x\r\n", "Content-Length: 60000\r\n\r\n", half, half} {
 		if i > 0 {
 			time.Sleep(5 * time.Millisecond)
 		}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/bench/stress/pattern"
+	"github.com/dunlinhttp/dunlin/middleware"
 )
 
 func main() {
@@ -78,7 +79,13 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/zeros/{size:int}", zeros)
 	app.Get("/late/{ms:int}/{size:int}", late)
 	app.Get("/shared", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("application/octet-stream", shared) })
+	app.Get("/problem/{size:int}", problem)
 	app.Get("/std", dunlin.FromStd(http.HandlerFunc(writeShared)))
+	app.Mount("/mounted", http.HandlerFunc(writePieces))
+	cache := middleware.NewCache(middleware.CacheConfig{MaxBytes: 8 << 20, MaxEntry: 2 << 20, App: app})
+	app.Get("/cached/{n:int}", cache.Middleware()(func(*dunlin.Request) dunlin.Response {
+		return dunlin.Bytes("application/octet-stream", bytes.Clone(shared)).CachePublic(time.Minute)
+	}))
 	app.Get("/flood", flood)
 	app.Post("/keep", keep).MaxBody(8 << 20)
 	app.Get("/events", events)
@@ -104,11 +111,29 @@ func late(r *dunlin.Request) dunlin.Response {
 	return zeros(r)
 }
 
+// problem is an error with a text of a known length.
+func problem(r *dunlin.Request) dunlin.Response {
+	size, err := strconv.Atoi(r.Param("size"))
+	if err != nil || size > 8<<20 {
+		return dunlin.NotFound()
+	}
+	return dunlin.Error(&dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: strings.Repeat("x", size)})
+}
+
 // shared is a body of which there is one for all clients.
 var shared = make([]byte, 1<<20)
 
 // writeShared writes a copy of it, whole, as a standard handler that has rendered a page does.
 func writeShared(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Clone(shared)) }
+
+// writePieces writes as much as shared has, in pieces.
+func writePieces(w http.ResponseWriter, _ *http.Request) {
+	for i := 0; i < len(shared); i += 16 << 10 {
+		if _, err := w.Write(shared[i : i+16<<10]); err != nil {
+			return
+		}
+	}
+}
 
 // flood sends events as fast as its client takes them.
 func flood(*dunlin.Request) dunlin.Response {
