@@ -25,9 +25,12 @@ const (
 	saturatedBatch = 8
 )
 
-// acceptPause is how long a loop that found no free descriptor waits, unless a
-// connection closes before.
-const acceptPause = int64(time.Second)
+const (
+	// acceptPause is the time, in ns, after which a loop that could not accept tries again, unless a connection closes before.
+	acceptPause = int64(time.Second / 8)
+	// evictPause is the least time, in ns, from one eviction of connections that are not idle to the next.
+	evictPause = int64(time.Second)
+)
 
 // listener is a duplicated listening descriptor that every loop watches. The last
 // loop to let go of it takes what is left in the backlog and closes it.
@@ -104,7 +107,7 @@ type acceptor struct {
 	listeners []*listener
 	stopped   bool // for good
 	paused    bool
-	lasts     bool  // nothing was accepted since the latest pause began
+	roomAt    int64 // when connections that are not idle may be ended again for others; 0: a connection was accepted since
 	resumeAt  int64 // when to try again, if no connection closes before
 	addr      unix.RawSockaddrAny
 }
@@ -216,7 +219,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 			e.conns.Add(-1)
 			return l.acceptFailed(errno)
 		}
-		a.lasts = false
+		a.roomAt = 0
 		l.admitNew(d, ln, fd)
 	}
 	return true
@@ -397,27 +400,42 @@ const (
 	// idleShare is which part of the idle connections goes at a time, and leastIdle how
 	// many at least.
 	idleShare, leastIdle = 16, 16
+	// silentTicks is the time for which a new connection is spared, in ticks, since a client sends its first request at once; so
+	// is a connection of an address with most of them.
+	silentTicks = secondTicks / 8
 )
 
 // dropIdle closes some of the loop's idle connections, longest idle first, to free
 // their descriptors; or of those with TLS alone, to free their memory. One that has been used within the last second is spared: it may be
-// in use. It returns how many it has closed.
+// in use. So is a new one for silentTicks. It returns how many it has closed.
 func (l *loop) dropIdle(secure bool) (closed int) {
-	newest := ^uint32(0)
-	if open := l.e.cfg.OpenTimeout; open > 0 {
-		newest = deadlineTick(l.now, open) - secondTicks
-	}
-	var idle []*Conn
-	for _, c := range l.conns {
-		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busyFlags == 0 && !c.queued && c.deadline != 0 && c.deadline < newest && (!secure || c.secure() != nil) {
-			idle = append(idle, c)
-		}
-	}
 	why := "no room for more connections"
 	if secure {
 		why = "no memory for more connections with TLS"
 	}
-	return l.closeIdle(idle, why)
+	return l.closeIdle(l.idleConns(secure), why)
+}
+
+// idleConns returns the connections that dropIdle may close.
+func (l *loop) idleConns(secure bool) (idle []*Conn) {
+	used, opened := l.idleTick(secondTicks), l.idleTick(silentTicks)
+	for _, c := range l.conns {
+		if c == nil || c.state.Load() != atLoop || !c.idle() || c.flags&busyFlags != 0 || c.queued || c.deadline == 0 || secure && c.secure() == nil {
+			continue
+		}
+		if c.deadline < used || c.deadline < opened && c.Notes&Begun == 0 {
+			idle = append(idle, c)
+		}
+	}
+	return idle
+}
+
+// idleTick returns the tick from which on the deadlines of connections are that were used within so many ticks.
+func (l *loop) idleTick(ticks uint32) uint32 {
+	if open := l.e.cfg.OpenTimeout; open > 0 {
+		return deadlineTick(l.now, open) - ticks
+	}
+	return ^uint32(0)
 }
 
 // closeIdle closes some of these idle connections, longest idle first, and returns how many.

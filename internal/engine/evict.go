@@ -15,12 +15,14 @@ import (
 // Where there are no descriptors for more connections, or as many are open as may be, connections of the loop are ended for
 // those that wait to be accepted:
 //
-//  1. idle ones, the longest idle first (dropIdle);
-//  2. idle ones of many parts, which their handler knows;
-//  3. those that wait for their peer in the middle of a head, a small body or a handshake, of the address that has most. Where
+//  1. idle ones, the longest idle first: those last used a second ago, and those that have sent nothing for an eighth of a second
+//     (dropIdle);
+//  2. idle ones last used an eighth of a second ago, of an address with more than half of the loop's connections (dropRecent). It
+//     could keep all places by a request a second on each;
+//  3. idle ones of many parts, which their handler knows;
+//  4. those that wait for their peer in the middle of a head, a small body or a handshake, of the address that has most. Where
 //     none has several, some that have waited longest are ended if the pause lasts;
-//  4. if the pause lasts, idle ones that were used within the last second, of an address with more than half of the
-//     loop's connections (dropRecent). It could keep all places by a request a second on each else.
+//  5. if the pause lasts, all idle ones of the address of 2.
 //
 // What is being served, and what its peer is being sent, goes on.
 
@@ -29,11 +31,11 @@ const busyFlags = flagReadable | flagPeerDone | flagEOF | flagAgain | flagHandOf
 
 // makeConnRoom ends some connections. It is called when accepting pauses, and again while that lasts.
 func (l *loop) makeConnRoom() {
-	lasts := l.acceptor.lasts
-	l.acceptor.lasts = true
-	if l.dropIdle(false) > 0 {
+	if l.dropIdle(false) > 0 || l.dropRecent(silentTicks) > 0 || l.now < l.acceptor.roomAt {
 		return
 	}
+	lasts := l.acceptor.roomAt != 0
+	l.acceptor.roomAt = l.now + evictPause
 	var parts, slow []*Conn
 	for _, c := range l.conns {
 		switch {
@@ -54,52 +56,81 @@ func (l *loop) makeConnRoom() {
 		}
 	}
 	if !l.evictSlow(slow, lasts) && lasts {
-		l.dropRecent()
+		l.dropRecent(0)
 	}
 }
 
-// dropRecent closes idle connections of an address with more than half of the loop's connections, longest idle first.
-func (l *loop) dropRecent() {
-	counts := make(map[admission.AddressKey]int)
-	idle := make(map[admission.AddressKey][]*Conn)
+// dropRecent closes idle connections of an address with more than half of the loop's connections, longest idle first. Those used within
+// so many ticks are spared. It returns how many it has closed.
+func (l *loop) dropRecent(spared uint32) (closed int) {
+	return l.closeIdle(l.recentConns(spared), "no room for more connections")
+}
+
+// recentConns returns the connections that dropRecent may close.
+func (l *loop) recentConns(spared uint32) (idle []*Conn) {
+	most, ok := l.majority()
+	if !ok {
+		return nil
+	}
+	newest := l.idleTick(spared)
+	for _, c := range l.conns {
+		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busyFlags == 0 && !c.queued && c.deadline != 0 && c.deadline <= newest {
+			if k, ok := l.addressOf(c); ok && k == most {
+				idle = append(idle, c)
+			}
+		}
+	}
+	return idle
+}
+
+// addressOf returns the address of a connection, not ok for one that stands for many clients.
+func (l *loop) addressOf(c *Conn) (k admission.AddressKey, ok bool) {
+	if ip := l.e.source(c.peer.addr()); ip.IsValid() {
+		return admission.AddressKeyOf(ip), true
+	}
+	return k, false
+}
+
+// majority returns the address with more than half of the loop's connections. It votes (Boyer and Moore, 1981): every
+// connection of another address takes a vote from the candidate, so an address with more than half is the last one. Then its
+// connections are counted.
+func (l *loop) majority() (most admission.AddressKey, ok bool) {
+	votes := 0
 	for _, c := range l.conns {
 		if c == nil {
 			continue
 		}
-		ip := l.e.source(c.peer.addr())
-		if !ip.IsValid() {
-			continue // it stands for many clients
-		}
-		k := admission.AddressKeyOf(ip)
-		counts[k]++
-		if c.state.Load() == atLoop && c.idle() && c.flags&busyFlags == 0 && !c.queued {
-			idle[k] = append(idle[k], c)
-		}
-	}
-	for k, n := range counts {
-		if n > int(l.count.Load())/2 {
-			l.closeIdle(idle[k], "no room for more connections")
+		switch k, ok := l.addressOf(c); {
+		case ok && votes == 0:
+			most, votes = k, 1
+		case ok && k == most:
+			votes++
+		case votes > 0:
+			votes--
 		}
 	}
+	n := 0
+	for _, c := range l.conns {
+		if c != nil {
+			if k, ok := l.addressOf(c); ok && k == most {
+				n++
+			}
+		}
+	}
+	return most, n > int(l.count.Load())/2
 }
 
 // evictSlow ends connections that wait for their peer: half of those of the address with most of them. It reports whether
 // there were any to end.
 func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 	counts := make(map[admission.AddressKey]int)
-	key := func(c *Conn) (k admission.AddressKey, ok bool) {
-		if ip := l.e.source(c.peer.addr()); ip.IsValid() {
-			return admission.AddressKeyOf(ip), true
-		}
-		return k, false
-	}
 	for _, c := range slow {
-		if k, ok := key(c); ok {
+		if k, ok := l.addressOf(c); ok {
 			counts[k]++
 		}
 	}
 	count := func(c *Conn) int {
-		if k, ok := key(c); ok {
+		if k, ok := l.addressOf(c); ok {
 			return counts[k]
 		}
 		return 1 // its address stands for many clients
