@@ -167,7 +167,10 @@ func (x *wire) Interim(status int, h http.Header) {
 		}
 	}
 	x.d.Out = append(out, http1.CRLF...)
-	_ = x.flush(0) // a dead connection shows in the answer
+	if x.flushInTime() != nil { // as when a piece of an answer cannot be sent
+		x.closing = true
+		x.c.Close()
+	}
 }
 
 // A sink is the way to the connection for a standard handler.
