@@ -407,7 +407,7 @@ const (
 
 // dropIdle closes some of the loop's idle connections, longest idle first, to free
 // their descriptors; or of those with TLS alone, to free their memory. One that has been used within the last second is spared: it may be
-// in use. So is a new one for silentTicks. It returns how many it has closed.
+// in use. So is, for its descriptor, a new one for silentTicks. It returns how many it has closed.
 func (l *loop) dropIdle(secure bool) (closed int) {
 	why := "no room for more connections"
 	if secure {
@@ -423,7 +423,7 @@ func (l *loop) idleConns(secure bool) (idle []*Conn) {
 		if c == nil || c.state.Load() != atLoop || !c.idle() || c.flags&busyFlags != 0 || c.queued || c.deadline == 0 || secure && c.secure() == nil {
 			continue
 		}
-		if c.deadline < used || c.deadline < opened && c.Notes&Begun == 0 {
+		if c.deadline < used || c.deadline < opened && c.Notes&Begun == 0 && !secure {
 			idle = append(idle, c)
 		}
 	}

@@ -194,6 +194,9 @@ func (x *wire) Interim(status int, h http.Header) {
 		all := x.w.Header()
 		outer := maps.Clone(all)
 		maps.Copy(all, h)
+		// With this field, which it leaves out, net/http copies the map. Else its HTTP/2 may still read the map when WriteHeader has
+		// returned because the stream is over, and the process ends by a concurrent map write.
+		all["Content-Length"] = nil
 		x.w.WriteHeader(status)
 		clear(all)
 		maps.Copy(all, outer)
