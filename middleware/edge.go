@@ -234,7 +234,7 @@ func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 // functions, and rare code is in others. It is not inlined, since edgeOf knows only one code
 // pointer.
 //
-// go:noinline
+//go:noinline
 func (e *edge) action() dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		if r == nil {
