@@ -46,6 +46,7 @@ type App struct {
 	secure   *secureOnly // handling of requests in clear text; nil serves them
 	ports    lifecycle.Ports
 	inner    []*App       // see Inner
+	isInner  bool         // made by Inner
 	renewal  sync.Once    // of certificates
 	tickets  tickets.Keys // of TLS sessions
 	servers  *lifecycle.Servers

@@ -79,7 +79,10 @@ func (a *App) Inner(addr string) *Group {
 		}
 	}
 	err := lifecycle.CheckAddress(addr)
-	if err == nil && a.servers.Serving() {
+	switch {
+	case a.isInner:
+		err = errors.New("the app is that of an inner address: call Inner of the public one")
+	case err == nil && a.servers.Serving():
 		err = errors.New("the app serves already")
 	}
 	if err != nil {
@@ -88,7 +91,7 @@ func (a *App) Inner(addr string) *Group {
 	c := a.config
 	c.Addr, c.TLSAddr, c.TLSCert, c.TLSKey, c.TLS, c.TLSDomains, c.TLSIssuer, c.TLSDevelopment, c.HSTS = addr, "", "", "", nil, nil, nil, false, 0
 	c.Timeout, c.TrustedProxies, c.ProxyProtocol, c.Ready = 0, nil, false, nil
-	in := (&App{config: c, servers: a.servers, memory: a.memory, logs: a.logs}).begin()
+	in := (&App{config: c, servers: a.servers, memory: a.memory, logs: a.logs, isInner: true}).begin()
 	a.inner = append(a.inner, in)
 	return &in.routes
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/bytesize"
 )
 
-// Reserved are variables with the prefix of Dunlin that are not settings: internal/lifecycle sets the first for the process after
-// this one.
-var Reserved = []string{"DUNLIN_RESTART"}
+// Reserved are variables with the prefix of Dunlin that are no settings of an app: internal/lifecycle sets the first for the process
+// after this one, and the second is the URL of a store in the documentation.
+var Reserved = []string{"DUNLIN_RESTART", "DUNLIN_STORE"}
 
 // Choices are the texts of the values of integer types, in the order of the values from 0 on.
 type Choices map[reflect.Type][]string

@@ -71,8 +71,8 @@ APP_READY is no setting`
 	}
 }
 
-func TestFillSkipsTheVariableOfRestarts(t *testing.T) {
-	if err := envconfig.Fill("DUNLIN", new(settings), []string{"DUNLIN_RESTART=1:2:3"}, nil); err != nil {
+func TestFillSkipsReservedVariables(t *testing.T) {
+	if err := envconfig.Fill("DUNLIN", new(settings), []string{"DUNLIN_RESTART=1:2:3", "DUNLIN_STORE=redis://127.0.0.1"}, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -156,4 +156,7 @@ func TestInnerAddressInUse(t *testing.T) {
 func TestInnerAfterServing(t *testing.T) {
 	app, _, _ := runInner(t, dunlin.Config{}, func(*dunlin.App) {})
 	WantContains(t, "the panic", PanicText(func() { app.Inner("127.0.0.1:9090") }), "the app serves already")
+	other, _ := NewApp(dunlin.Config{})
+	inner := other.Inner("127.0.0.1:9090").App()
+	WantContains(t, "the panic", PanicText(func() { inner.Inner("127.0.0.1:9091") }), "the app is that of an inner address")
 }
