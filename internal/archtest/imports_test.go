@@ -54,6 +54,7 @@ var floors = [][]string{
 		"internal/stdhttp",
 	},
 	{""},
+	{"negotiate"},
 	{
 		"dunlintest",
 		"health",

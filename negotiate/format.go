@@ -1,0 +1,231 @@
+package negotiate
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// A Format encodes values in a media type.
+type Format struct {
+	// MediaType is the media type without parameters, in lower case: "application/xml".
+	MediaType string
+
+	// Append appends the encoding of v to dst. It must be safe for concurrent use.
+	Append func(dst []byte, v any) ([]byte, error)
+
+	// Encodes reports whether values of a type can be encoded. Package typed calls it at
+	// registration, and offers the format only for operations with such a type. nil stands for
+	// every type.
+	Encodes func(t reflect.Type) bool
+}
+
+// JSON is the format of [dunlin.JSON].
+var JSON = &Format{MediaType: "application/json", Append: appendJSON}
+
+// XML is the format of encoding/xml. It has no encoding for maps, and lists have no root element:
+// put them into a struct.
+var XML = &Format{MediaType: "application/xml", Append: appendXML, Encodes: encodesXML}
+
+func appendJSON(dst []byte, v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	return append(dst, b...), err
+}
+
+func appendXML(dst []byte, v any) ([]byte, error) {
+	if t := reflect.TypeOf(v); t == nil || !hasRoot(t) {
+		return dst, fmt.Errorf("XML: a %v has no root element: put it into a struct", t)
+	}
+	w := bytes.NewBuffer(dst)
+	_, _ = w.WriteString(xml.Header) // never fails
+	err := xml.NewEncoder(w).Encode(v)
+	return w.Bytes(), err
+}
+
+// hasRoot reports whether encoding/xml writes one element for a value of the type.
+func hasRoot(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array, reflect.Map, reflect.Interface, reflect.Chan, reflect.Func:
+		return ownXML(t)
+	}
+	return true
+}
+
+var (
+	xmlMarshaler  = reflect.TypeFor[xml.Marshaler]()
+	textMarshaler = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
+)
+
+// ownXML reports whether the type encodes itself.
+func ownXML(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(xmlMarshaler) || p.Implements(textMarshaler)
+}
+
+func encodesXML(t reflect.Type) bool { return hasRoot(t) && inXML(t, map[reflect.Type]bool{}) }
+
+// inXML reports whether encoding/xml can encode all values of the type, except those within
+// interfaces. seen has the types that are being checked already.
+func inXML(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] || ownXML(t) {
+		return true
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Map, reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return false
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return inXML(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.Tag.Get("xml") != "-" && (f.IsExported() || f.Anonymous) && !inXML(f.Type, seen) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A Negotiator chooses one of several formats by Accept. It is immutable and safe for concurrent
+// use.
+type Negotiator struct {
+	formats []*Format
+	refusal string // the detail of a 406
+}
+
+// New returns a negotiator for formats in the order of preference. It panics if there is none, or
+// if a format lacks a field or repeats a media type.
+func New(formats ...*Format) *Negotiator {
+	if len(formats) == 0 {
+		panic("negotiate: New: there is no format")
+	}
+	n := &Negotiator{}
+	var names []string
+	for i, f := range formats {
+		if f == nil || f.Append == nil || strings.Count(f.MediaType, "/") != 1 || strings.ContainsAny(f.MediaType, "; *") || strings.ToLower(f.MediaType) != f.MediaType {
+			panic(fmt.Sprintf("negotiate: New: format %d needs a media type in lower case, without parameters, and a function Append", i))
+		}
+		for _, other := range n.formats {
+			if other.MediaType == f.MediaType {
+				panic(fmt.Sprintf("negotiate: New: two formats have the media type %s", f.MediaType))
+			}
+		}
+		n.formats, names = append(n.formats, f), append(names, f.MediaType)
+	}
+	n.refusal = "the response is available as " + strings.Join(names, ", ")
+	return n
+}
+
+// Choose returns the format that Accept prefers, or nil if it excludes all of them. For each format
+// the most specific media range counts: "application/xml" before "application/*" before "*/*". The
+// format with the greatest weight wins; of equals the first one. Without Accept it is the first
+// format.
+//
+// The vendor types of API versions, such as "application/vnd.acme.v2+json", ask for the format that
+// their suffix names.
+func (n *Negotiator) Choose(r *dunlin.Request) *Format {
+	accept := r.HeaderList("Accept")
+	if accept == "" {
+		return n.formats[0]
+	}
+	var best *Format
+	greatest := 0
+	for _, f := range n.formats {
+		if w := weightOf(accept, f.MediaType); w > greatest {
+			best, greatest = f, w
+		}
+	}
+	return best
+}
+
+// weightOf returns the weight of a media type, in thousandths.
+func weightOf(accept, mediaType string) (w int) {
+	specificity := 0
+	for element, params := range elements(accept) {
+		if s := specific(element, params, mediaType); s > specificity {
+			specificity, w = s, weight(params)
+		} else if s > 0 && s == specificity {
+			w = max(w, weight(params))
+		}
+	}
+	return w
+}
+
+// specific returns how specifically a media range names a media type: 3 for the type itself, 2 for
+// a range of its subtypes, 1 for all types, 0 if it does not match. A range with parameters matches
+// none of the formats, which have no parameters; only the charset UTF-8 makes no difference.
+func specific(element, params, mediaType string) int {
+	for name, value := range parameters(params) {
+		if strings.EqualFold(name, "q") {
+			break
+		}
+		if !strings.EqualFold(name, "charset") || !strings.EqualFold(strings.Trim(value, `"`), "utf-8") {
+			return 0
+		}
+	}
+	slash := strings.IndexByte(mediaType, '/')
+	switch {
+	case strings.EqualFold(element, mediaType) || vendor(element, mediaType, slash):
+		return 3
+	case len(element) == slash+2 && strings.EqualFold(element[:slash+1], mediaType[:slash+1]) && element[slash+1] == '*':
+		return 2
+	case element == "*/*":
+		return 1
+	}
+	return 0
+}
+
+// vendor reports whether element is a vendor type with the suffix of the media type, such as
+// application/vnd.acme.v2+json.
+func vendor(element, mediaType string, slash int) bool {
+	const tree = "vnd."
+	suffix := len(element) - (len(mediaType) - slash)
+	return suffix > slash+len(tree) && element[suffix] == '+' &&
+		strings.EqualFold(element[:slash+1], mediaType[:slash+1]) &&
+		strings.EqualFold(element[slash+1:slash+1+len(tree)], tree) &&
+		strings.EqualFold(element[suffix+1:], mediaType[slash+1:])
+}
+
+var varyAccept = dunlin.NewHeaderBlock("Vary", "Accept")
+
+// NotAcceptable returns the answer to a request that accepts none of the formats: 406.
+func (n *Negotiator) NotAcceptable() dunlin.Response {
+	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusNotAcceptable, Detail: n.refusal}).Headers(varyAccept)
+}
+
+// Answer answers 200 with v in the format that the request prefers, and Vary: Accept. It answers
+// 406 if the request accepts none. A value that cannot be encoded is answered with 500, and the
+// log has the cause. The action has run then: call [Negotiator.Choose] first where it changes
+// something.
+func Answer[T any](n *Negotiator, r *dunlin.Request, v T) dunlin.Response {
+	switch f := n.Choose(r); f {
+	case nil:
+		return n.NotAcceptable()
+	case JSON:
+		return dunlin.JSON(v).Headers(varyAccept)
+	default:
+		return f.Response(v).Headers(varyAccept)
+	}
+}
+
+// Response answers 200 with v in this format, regardless of Accept.
+func (f *Format) Response(v any) dunlin.Response {
+	b, err := f.Append(nil, v)
+	if err != nil {
+		return dunlin.Error(fmt.Errorf("negotiate: encode response as %s: %w", f.MediaType, err))
+	}
+	return dunlin.Bytes(f.MediaType, b)
+}
+
+// Vary returns the response with Vary: Accept. Answer does so itself.
+func Vary(resp dunlin.Response) dunlin.Response { return varyOn(resp, "Accept", varyAccept) }

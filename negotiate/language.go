@@ -1,0 +1,142 @@
+package negotiate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Languages are the languages that a service has texts in. It is immutable and safe for concurrent
+// use.
+type Languages struct {
+	tags   []string
+	blocks []*dunlin.HeaderBlock // Content-Language of each
+}
+
+// NewLanguages returns a choice of language tags (RFC 5646), such as "en", "de" and "pt-BR". The
+// first one is the default. It panics if there is none, or if a tag is malformed or repeated.
+func NewLanguages(tags ...string) *Languages {
+	if len(tags) == 0 {
+		panic("negotiate: NewLanguages: there is no language")
+	}
+	l := &Languages{}
+	for _, tag := range tags {
+		if !basicRange(tag) || tag == "*" {
+			panic(fmt.Sprintf("negotiate: NewLanguages: %q is not a language tag such as en or pt-BR", tag))
+		}
+		if l.index(tag) >= 0 {
+			panic(fmt.Sprintf("negotiate: NewLanguages: %q is there twice", tag))
+		}
+		l.tags = append(l.tags, tag)
+		l.blocks = append(l.blocks, dunlin.NewHeaderBlock("Content-Language", tag))
+	}
+	return l
+}
+
+// Match returns the tag of the language that Accept-Language prefers, found by lookup (RFC 4647,
+// section 3.4): the ranges are tried in the order of their weights, and each is shortened from the
+// end until it is a tag of l, so that "de-CH" finds "de". A range of weight 0 excludes its tag and
+// the tags below it. The range "*" is skipped. If no range finds a tag, the result is the default,
+// even if the request excludes it. Ranges after the first 64 are ignored.
+func (l *Languages) Match(r *dunlin.Request) string {
+	return l.tags[l.match(r.HeaderList("Accept-Language"))]
+}
+
+// mostRanges bounds the time to match a header, which grows with the square of the number of its
+// ranges.
+const mostRanges = 64
+
+// match returns the index of the tag. The first range in the order of the weights that finds a tag
+// is the one with the greatest weight of those that find any.
+func (l *Languages) match(accept string) (found int) {
+	greatest, n := 0, 0
+	for element, params := range elements(accept) {
+		if n++; n > mostRanges {
+			break
+		}
+		if w := weight(params); w > greatest && basicRange(element) {
+			if i := l.lookup(element, accept); i >= 0 {
+				found, greatest = i, w
+			}
+		}
+	}
+	return found
+}
+
+// lookup returns the index of the tag for one range, or -1.
+func (l *Languages) lookup(tag, accept string) int {
+	for {
+		if i := l.index(tag); i >= 0 && !excluded(l.tags[i], accept) {
+			return i
+		}
+		cut := strings.LastIndexByte(tag, '-')
+		if cut < 0 {
+			return -1
+		}
+		if tag = tag[:cut]; len(tag) >= 2 && tag[len(tag)-2] == '-' {
+			tag = tag[:len(tag)-2] // a single letter introduces the subtag that was removed
+		}
+	}
+}
+
+// excluded reports whether the most specific range for a tag has the weight 0.
+func excluded(tag, accept string) bool {
+	length, out, ranges := 0, false, 0
+	for element, params := range elements(accept) {
+		if ranges++; ranges > mostRanges {
+			break
+		}
+		n := len(element)
+		if n > length && len(tag) >= n && strings.EqualFold(tag[:n], element) && (len(tag) == n || tag[n] == '-') {
+			length, out = n, weight(params) == 0
+		}
+	}
+	return out
+}
+
+// index returns the index of a tag in l, or -1.
+func (l *Languages) index(tag string) int {
+	for i, have := range l.tags {
+		if strings.EqualFold(have, tag) {
+			return i
+		}
+	}
+	return -1
+}
+
+// basicRange reports whether s is a basic language range (RFC 4647, section 2.1).
+func basicRange(s string) bool {
+	if s == "*" {
+		return true
+	}
+	length, first := 0, true
+	for i := 0; i <= len(s); i++ {
+		if i == len(s) || s[i] == '-' {
+			if length == 0 || length > 8 {
+				return false
+			}
+			length, first = 0, false
+			continue
+		}
+		c := s[i] | 0x20
+		if (c < 'a' || c > 'z') && (first || s[i] < '0' || s[i] > '9') {
+			return false
+		}
+		length++
+	}
+	return true
+}
+
+var varyLanguage = dunlin.NewHeaderBlock("Vary", "Accept-Language")
+
+// Middleware returns middleware that adds Vary: Accept-Language and Content-Language with the
+// language of Match to responses, unless the action has set Content-Language.
+func (l *Languages) Middleware() dunlin.Middleware {
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			language := l.match(r.HeaderList("Accept-Language"))
+			return varyOn(next(r), "Accept-Language", varyLanguage).DefaultHeaders(l.blocks[language])
+		}
+	}
+}
