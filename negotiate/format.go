@@ -196,6 +196,15 @@ func vendor(element, mediaType string, slash int) bool {
 		strings.EqualFold(element[suffix+1:], mediaType[slash+1:])
 }
 
+// MediaTypes returns the media types of the formats in the order of preference.
+func (n *Negotiator) MediaTypes() []string {
+	names := make([]string, len(n.formats))
+	for i, f := range n.formats {
+		names[i] = f.MediaType
+	}
+	return names
+}
+
 var varyAccept = dunlin.NewHeaderBlock("Vary", "Accept")
 
 // NotAcceptable returns the answer to a request that accepts none of the formats: 406.

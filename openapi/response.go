@@ -43,7 +43,11 @@ func (g *generator) response(a *typed.Answer) *object {
 	case a.Problem:
 		r.put("content", new(object).put(mediaProblem, g.problem(a)))
 	case a.MediaType != "":
-		r.put("content", new(object).put(a.MediaType, g.media(a)))
+		content := new(object).put(a.MediaType, g.media(a))
+		for _, name := range a.Formats {
+			content.put(name, new(object)) // its names may differ from those of JSON
+		}
+		r.put("content", content)
 	}
 	if common {
 		g.shared[key] = g.share(a, r)

@@ -13,10 +13,16 @@ import (
 // without a route.
 func (o *Operation) Answers() []Answer {
 	c := contract{byStatus: map[int]*Answer{}}
-	for _, a := range slices.Concat(o.result.answers, o.returns, o.extra) {
+	for _, a := range o.result.answers {
+		if a.MediaType == mediaJSON {
+			a.Formats = o.formatNames()
+		}
 		c.add(a)
 	}
-	for _, f := range slices.Concat(o.faults, o.declared) {
+	for _, a := range slices.Concat(o.returns, o.extra) {
+		c.add(a)
+	}
+	for _, f := range o.allFaults() {
 		c.fault(f)
 	}
 	o.derive(&c)
@@ -104,6 +110,9 @@ func (o *Operation) derive(c *contract) {
 			c.problem(http.StatusForbidden, "The credentials do not suffice")
 		}
 	}
+	if o.formats != nil {
+		c.problem(http.StatusNotAcceptable, "The request accepts none of the formats")
+	}
 	if info.Version != "" {
 		c.problem(http.StatusNotAcceptable, "The version that is asked for does not exist")
 	}
@@ -121,5 +130,5 @@ func (o *Operation) derive(c *contract) {
 	c.problem(http.StatusServiceUnavailable, why)
 }
 
-// allFaults lists the faults that the operation and its middleware declare.
-func (o *Operation) allFaults() []*Fault { return slices.Concat(o.faults, o.declared) }
+// allFaults lists the faults that the output, the operation and its middleware declare.
+func (o *Operation) allFaults() []*Fault { return slices.Concat(o.result.faults, o.faults, o.declared) }

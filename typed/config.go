@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/schema"
+	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
 // Config holds the settings that the typed actions of an app share. Every zero field has a default.
@@ -28,6 +30,14 @@ type Config struct {
 	// appends to dst and must not retain either argument. Its error is reported as a syntax
 	// violation of the body.
 	Transcode map[string]func(dst, body []byte) ([]byte, error)
+
+	// Formats are formats of answers besides JSON, such as negotiate.XML. The client chooses by
+	// Accept; JSON is preferred of equals, and without Accept. An operation offers the formats that
+	// can encode its output: streams, outputs with write-only members, and types that encode JSON
+	// only (Optional, Nullable, types with MarshalJSON but without MarshalText) are sent as JSON
+	// alone. The names of members follow the rules of the format. A client that accepts none of
+	// them gets 406 before the action runs. Problems are always JSON.
+	Formats []*negotiate.Format
 
 	// MaxElements is the maximum total number of members and elements in the JSON of a body. It
 	// bounds memory, since a few bytes of JSON can become a large struct. Default: 100,000.
@@ -109,6 +119,9 @@ func Configure(app *dunlin.App, c Config) {
 		if f == nil || mediaType(name) != name || name == "" || isJSON(name) {
 			panic(fmt.Sprintf("typed: Configure: Transcode has %q: it needs a media type other than JSON, in lower case and without parameters, and a function", name))
 		}
+	}
+	if len(c.Formats) > 0 {
+		negotiate.New(slices.Concat([]*negotiate.Format{negotiate.JSON}, c.Formats)...) // panics if a format is not valid
 	}
 	s := stateOf(app)
 	s.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
 // A Router registers routes: an App, a dunlin.Group or a [Group].
@@ -33,6 +34,7 @@ type Operation struct {
 	state   *appState
 	plan    *plan
 	result  *result
+	formats *negotiate.Negotiator // nil if the output is sent as JSON only
 	methods string
 	op      any // the *Op that contains it
 
@@ -102,6 +104,7 @@ func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out],
 	if op.result, err = resultFor[Out](); err != nil {
 		panic(wrong("output: ", err))
 	}
+	op.formats = op.result.negotiator(op.state.config.Formats)
 	if methods == "*" {
 		panic(wrong("", errors.New("an operation is for named methods")))
 	}
@@ -129,7 +132,7 @@ type input[In any] struct {
 func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 	o, bound := op.Operation, op.bound(act)
 	direct := op.plan.direct()
-	if direct == nil {
+	if direct == nil || !op.plain() {
 		return dunlin.Try(bound)
 	}
 	return dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
@@ -144,7 +147,7 @@ func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 			o.noteError(r, err)
 			return dunlin.Response{}, err
 		}
-		return op.result.respond(hidden(&out)), nil
+		return op.result.respond(hidden(&out), nil), nil
 	})
 }
 
@@ -153,6 +156,11 @@ func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.
 	o := op.Operation
 	return func(r *dunlin.Request) (dunlin.Response, error) {
 		p := op.plan
+		if !op.plain() {
+			if err := o.acceptable(r); err != nil {
+				return dunlin.Response{}, err
+			}
+		}
 		x := op.inputs.Get().(*input[In])
 		x.binder.r, x.binder.state = r, o.state
 		if err := x.binder.bind(p, placeOf(&x.in)); err != nil {
@@ -165,7 +173,10 @@ func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.
 			o.noteError(r, err)
 			return dunlin.Response{}, err
 		}
-		return op.result.respond(hidden(&out)), nil
+		if !op.plain() {
+			return o.respond(r, hidden(&out)), nil
+		}
+		return op.result.respond(hidden(&out), nil), nil
 	}
 }
 

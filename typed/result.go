@@ -10,14 +10,23 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/schema"
+	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
 // A result is a compiled output type: it converts a value to a response, decodes a response for
 // clients, and lists the answers for the document.
 type result struct {
 	answers []Answer
-	// respond returns the response for the value at a place. It does not retain the place.
-	respond func(from place) dunlin.Response
+	// bodies are the types of values that can also be sent in other formats than JSON. There are
+	// none if the output is a stream, or a dunlin.Response.
+	bodies []reflect.Type
+	// respond returns the response for the value at a place, in a format, nil for JSON. It does not
+	// retain the place.
+	respond func(from place, f *negotiate.Format) dunlin.Response
+	// faults are errors that actions with this output may return without declaring them.
+	faults []*Fault
+	// next returns the cursor of the next page; nil if the output is no Page.
+	next func(from place) string
 	// receive decodes an answer with one of the statuses into the value at a place. It is nil if
 	// clients read the answer themselves.
 	receive func(a *received, to place) error
@@ -27,9 +36,10 @@ type result struct {
 type Answer struct {
 	Status      int
 	Description string
-	MediaType   string // "" for no body
-	Schema      Schema // schema of the body, of a sequence the whole array; zero for any
-	Item        Schema // schema of one element of a sequence
+	MediaType   string   // "" for no body
+	Schema      Schema   // schema of the body, of a sequence the whole array; zero for any
+	Formats     []string // other media types that the body is sent in, by Config.Formats
+	Item        Schema   // schema of one element of a sequence
 	Headers     []AnswerHeader
 	Faults      []*Fault // faults with this status
 	Problem     bool     // the body is a problem
@@ -66,7 +76,7 @@ func resultFor[T any]() (*result, error) {
 	}
 	switch {
 	case t == reflect.TypeFor[dunlin.Response]():
-		return &result{respond: func(from place) dunlin.Response { return load[dunlin.Response](from) }}, nil
+		return &result{respond: func(from place, _ *negotiate.Format) dunlin.Response { return load[dunlin.Response](from) }}, nil
 	case isSeq2(t):
 		return reflectedSeq(t)
 	case hasHeaders(t):
@@ -78,7 +88,11 @@ func resultFor[T any]() (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
-		respond: func(from place) dunlin.Response {
+		bodies:  []reflect.Type{t},
+		respond: func(from place, f *negotiate.Format) dunlin.Response {
+			if f != nil {
+				return f.Response(load[T](from))
+			}
 			return dunlin.JSON(load[T](from), dunlin.NilAsEmpty, dunlin.OmitWriteOnly)
 		},
 		receive: func(a *received, to place) error { return json.Unmarshal(a.body, pointer[T](to)) },
@@ -144,12 +158,20 @@ func headerResult(t reflect.Type) (*result, error) {
 			return nil, fmt.Errorf("field %s of %s: beside headers an output has the field Body only", f.Name, t)
 		}
 	}
+	var bodies []reflect.Type
+	if body >= 0 {
+		bodies = append(bodies, t.Field(body).Type)
+	}
 	return &result{
 		answers: []Answer{answer},
-		respond: func(from place) dunlin.Response {
+		bodies:  bodies,
+		respond: func(from place, f *negotiate.Format) dunlin.Response {
 			v := from.value(t)
 			resp := dunlin.NoContent()
-			if body >= 0 {
+			switch {
+			case body >= 0 && f != nil:
+				resp = f.Response(v.Field(body).Interface())
+			case body >= 0:
 				resp = dunlin.JSON(v.Field(body).Interface(), dunlin.NilAsEmpty, dunlin.OmitWriteOnly)
 			}
 			for _, f := range fields {

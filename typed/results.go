@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/schema"
+	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
 // None is the output of an action that answers 204 No Content.
@@ -16,7 +18,7 @@ type None struct{}
 func (None) result() (*result, error) {
 	return &result{
 		answers: []Answer{{Status: http.StatusNoContent}},
-		respond: func(place) dunlin.Response { return dunlin.NoContent() },
+		respond: func(place, *negotiate.Format) dunlin.Response { return dunlin.NoContent() },
 		receive: func(*received, place) error { return nil },
 	}, nil
 }
@@ -70,9 +72,10 @@ func located[T any](status int, get func(place) (string, *T), set func(place, st
 	answers[0].Headers = append([]AnswerHeader{{Name: "Location", Schema: Schema{stringNode("uri-reference")}}}, answers[0].Headers...)
 	return &result{
 		answers: answers,
-		respond: func(from place) dunlin.Response {
+		bodies:  inner.bodies,
+		respond: func(from place, f *negotiate.Format) dunlin.Response {
 			location, body := get(from)
-			resp := inner.respond(hidden(body)).Status(status)
+			resp := inner.respond(hidden(body), f).Status(status)
 			if location != "" {
 				resp = resp.Header("Location", location)
 			}
@@ -137,13 +140,14 @@ func (Either[A, B]) result() (*result, error) {
 		return false
 	}
 	return &result{
-		answers: append(append([]Answer(nil), a.answers...), b.answers...),
-		respond: func(from place) dunlin.Response {
+		answers: slices.Concat(a.answers, b.answers),
+		bodies:  slices.Concat(a.bodies, b.bodies),
+		respond: func(from place, f *negotiate.Format) dunlin.Response {
 			switch e := pointer[Either[A, B]](from); {
 			case e.first != nil:
-				return a.respond(placeOf(e.first))
+				return a.respond(placeOf(e.first), f)
 			case e.second != nil:
-				return b.respond(placeOf(e.second))
+				return b.respond(placeOf(e.second), f)
 			}
 			return dunlin.Error(errors.New("typed: the action returned an Either that is neither: use First or Second"))
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
 // Seq is the output of an action that answers 200 with a JSON array. The elements are produced one
@@ -26,7 +27,7 @@ func (Seq[T]) result() (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
-		respond: func(from place) dunlin.Response {
+		respond: func(from place, _ *negotiate.Format) dunlin.Response {
 			seq := load[Seq[T]](from)
 			if seq == nil {
 				return dunlin.Bytes(mediaJSON, []byte("[]"))
@@ -104,7 +105,7 @@ func reflectedSeq(t reflect.Type) (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
-		respond: func(from place) dunlin.Response {
+		respond: func(from place, _ *negotiate.Format) dunlin.Response {
 			seq := from.value(t)
 			if seq.IsNil() {
 				return dunlin.Bytes(mediaJSON, []byte("[]"))
@@ -154,7 +155,7 @@ func (Lines[T]) result() (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaLines, Item: Schema{node}}},
-		respond: func(from place) dunlin.Response {
+		respond: func(from place, _ *negotiate.Format) dunlin.Response {
 			seq := load[Lines[T]](from)
 			if seq == nil {
 				return dunlin.Bytes(mediaLines, nil)
@@ -231,7 +232,7 @@ func (EventsOf[T]) result() (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaEvents, Item: Schema{node}}},
-		respond: func(from place) dunlin.Response {
+		respond: func(from place, _ *negotiate.Format) dunlin.Response {
 			run := load[EventsOf[T]](from)
 			if run == nil {
 				return dunlin.Error(errNoEvents)
