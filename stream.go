@@ -88,6 +88,24 @@ func Stream(contentType string, write func(w io.Writer) error) Response {
 	})
 }
 
+// A Component renders HTML, as those of templ do. Package templates makes components of html/template.
+type Component interface {
+	Render(ctx context.Context, w io.Writer) error
+}
+
+// Render answers 200 with the HTML of c, in UTF-8. All of it is rendered before Render returns: an error is answered as by
+// [Error], and no part of the page is sent. For a page that is sent while it is rendered take [Stream].
+func Render(r *Request, c Component) Response {
+	x := exchange.NewOwn(&blockHTML.block)
+	w := exchange.NewBodyWriter(x)
+	defer w.Close()
+	if err := c.Render(r.Context(), w); err != nil {
+		x.Free()
+		return Error(fmt.Errorf("render HTML: %w", err))
+	}
+	return Response{x.Answer(http.StatusOK, view.String(x.Buf))}
+}
+
 // Flush sends what has been written to the writer of a Stream so far. It fails
 // with http.ErrNotSupported behind standard middleware that cannot pass it on.
 func Flush(w io.Writer) error {

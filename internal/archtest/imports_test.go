@@ -54,9 +54,8 @@ var floors = [][]string{
 		"internal/stdhttp",
 	},
 	{""},
-	{"negotiate"},
+	{"datastar", "dunlintest", "htmx", "negotiate", "templates", "webhook"},
 	{
-		"dunlintest",
 		"health",
 		"internal/suite",
 		"middleware",

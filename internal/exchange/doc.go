@@ -94,6 +94,7 @@
 //	pace.go     whether a route blocks     slow.go     whether a request body comes too slowly
 //	outcome.go  what it is counted as
 //	answer.go   an answer as a value       own.go      the memory it may own
+//	bodywriter.go  writing into that memory
 //	fields.go   its header fields          block.go    fields that were rendered once
 //	pairs.go    what two blocks come to    namemask.go sets of names in one word
 //	check.go    what may be a field        strings.go  borrowed bytes as safe strings
