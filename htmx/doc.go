@@ -1,0 +1,12 @@
+// Package htmx reads the request headers of htmx 2 (https://htmx.org) and sets its response headers.
+//
+//	func save(r *dunlin.Request) dunlin.Response {
+//		resp := dunlin.Render(r, row(item))
+//		resp = htmx.Retarget(resp, "#items")
+//		return htmx.Trigger(resp, htmx.Event{Name: "saved", Detail: item.ID})
+//	}
+//
+// An action with one page for htmx and another for plain requests says so to caches by [Vary].
+//
+// Files: request.go has request headers, response.go response headers.
+package htmx

@@ -1,0 +1,154 @@
+package htmx
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// StopPolling is the status of a response that ends the polling of hx-trigger="every …".
+const StopPolling = 286
+
+var refresh = dunlin.NewHeaderBlock("HX-Refresh", "true")
+
+// Redirect returns the response that makes the browser load another page. The status is 200, since
+// browsers follow redirects before htmx sees them.
+func Redirect(url string) dunlin.Response { return dunlin.Empty().Header("HX-Redirect", url) }
+
+// Refresh returns the response that makes the browser reload the page.
+func Refresh() dunlin.Response { return dunlin.Empty().Headers(refresh) }
+
+// A Location is a page that htmx loads as by a click on a link with hx-boost.
+type Location struct {
+	Path    string            `json:"path"`
+	Source  string            `json:"source,omitempty"`  // selector of the element that the request comes from
+	Event   string            `json:"event,omitempty"`   // event that triggers the request
+	Handler string            `json:"handler,omitempty"` // function that handles the response
+	Target  string            `json:"target,omitempty"`  // selector of the element that the response goes to
+	Swap    string            `json:"swap,omitempty"`    // as of [Reswap]
+	Values  map[string]any    `json:"values,omitempty"`  // values to send
+	Headers map[string]string `json:"headers,omitempty"` // headers to send
+	Select  string            `json:"select,omitempty"`  // selector of the part of the response to use
+}
+
+// Response returns the response that makes htmx load the page.
+func (l Location) Response() dunlin.Response {
+	text, err := ascii(l)
+	if err != nil {
+		return dunlin.Error(fmt.Errorf("htmx: location: %w", err))
+	}
+	return dunlin.Empty().Header("HX-Location", text)
+}
+
+// PushURL returns the response with the URL that htmx adds to the history; "false" adds none.
+func PushURL(resp dunlin.Response, url string) dunlin.Response {
+	return resp.Header("HX-Push-Url", url)
+}
+
+// ReplaceURL returns the response with the URL that htmx shows in place of the current one; "false"
+// changes nothing.
+func ReplaceURL(resp dunlin.Response, url string) dunlin.Response {
+	return resp.Header("HX-Replace-Url", url)
+}
+
+// Reswap returns the response with the way it is swapped in, as in hx-swap: "outerHTML",
+// "beforeend" and so on, with modifiers.
+func Reswap(resp dunlin.Response, swap string) dunlin.Response { return resp.Header("HX-Reswap", swap) }
+
+// Retarget returns the response with the selector of the element that it goes to.
+func Retarget(resp dunlin.Response, selector string) dunlin.Response {
+	return resp.Header("HX-Retarget", selector)
+}
+
+// Reselect returns the response with the selector of the part of it that is used.
+func Reselect(resp dunlin.Response, selector string) dunlin.Response {
+	return resp.Header("HX-Reselect", selector)
+}
+
+// An Event is an event that htmx triggers on the page.
+type Event struct {
+	Name   string
+	Detail any // detail of the event as JSON; nil for none
+}
+
+// Trigger returns the response with events that htmx triggers when it has received it. They replace
+// those of an earlier call.
+func Trigger(resp dunlin.Response, events ...Event) dunlin.Response {
+	return trigger(resp, "HX-Trigger", events)
+}
+
+// TriggerAfterSwap is like Trigger, after htmx has swapped the content.
+func TriggerAfterSwap(resp dunlin.Response, events ...Event) dunlin.Response {
+	return trigger(resp, "HX-Trigger-After-Swap", events)
+}
+
+// TriggerAfterSettle is like Trigger, after the new content has settled.
+func TriggerAfterSettle(resp dunlin.Response, events ...Event) dunlin.Response {
+	return trigger(resp, "HX-Trigger-After-Settle", events)
+}
+
+func trigger(resp dunlin.Response, header string, events []Event) dunlin.Response {
+	if len(events) == 0 {
+		return resp
+	}
+	if len(events) == 1 && events[0].Detail == nil && plain(events[0].Name) {
+		return resp.Header(header, events[0].Name)
+	}
+	b := []byte{'{'}
+	for i, e := range events {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, err := ascii(e.Name)
+		if err != nil {
+			return dunlin.Error(fmt.Errorf("htmx: event %d: %w", i, err))
+		}
+		detail, err := ascii(e.Detail)
+		if err != nil {
+			return dunlin.Error(fmt.Errorf("htmx: event %s: %w", e.Name, err))
+		}
+		b = append(append(append(b, name...), ':'), detail...)
+	}
+	return resp.Header(header, string(append(b, '}')))
+}
+
+// plain reports whether a name can be a header without JSON: htmx splits it at commas, and takes
+// one that begins with a brace for JSON.
+func plain(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == ',' || c == '{' })
+}
+
+// ascii returns the JSON of v without characters beyond ASCII: browsers read headers as ISO 8859-1.
+func ascii(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for len(b) > 0 {
+		c, n := utf8.DecodeRune(b)
+		switch b = b[n:]; {
+		case c < utf8.RuneSelf:
+			text.WriteByte(byte(c))
+		case c > 0xffff:
+			c -= 0x10000
+			fmt.Fprintf(&text, `\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
+		default:
+			fmt.Fprintf(&text, `\u%04x`, c)
+		}
+	}
+	return text.String(), nil
+}
+
+var vary = dunlin.NewHeaderBlock("Vary", "HX-Request")
+
+// Vary returns the response with Vary: HX-Request, for pages that differ for htmx.
+func Vary(resp dunlin.Response) dunlin.Response {
+	if resp.Get("Vary") == "" {
+		return resp.Headers(vary)
+	}
+	return resp.AddHeader("Vary", "HX-Request")
+}
