@@ -1,0 +1,71 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin"
+)
+
+// Middleware returns middleware that passes on verified webhooks only. It reads the body, so
+// Route.MaxBody bounds the memory; it must see the body as sent, before middleware.Decompress. It
+// answers
+//
+//	204  the webhook has run before, and its action answered 2xx
+//	400  headers are missing or malformed
+//	403  the timestamp is too far from the clock, or no signature is by a known key
+//	409  another request with this ID is running; the sender tries again
+//	503  the store is unavailable
+//
+// With a store, the ID of a webhook is remembered when its action has answered 2xx. After another
+// answer or a panic the sender may repeat it. An action runs again if the process ends while it
+// runs, or if the store fails right after it.
+func (v *Verifier) Middleware() dunlin.Middleware {
+	return func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			if err := v.Check(r); err != nil {
+				return dunlin.Error(err)
+			}
+			if v.config.Store == nil {
+				return next(r)
+			}
+			c, err := v.claim(r.Context(), r.Header(HeaderID))
+			switch {
+			case errors.Is(err, errDone):
+				return dunlin.NoContent()
+			case errors.Is(err, errRunning):
+				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusConflict, Detail: "a webhook with this ID is running", Cause: err})
+			case err != nil:
+				return dunlin.Problem(dunlin.ProblemDetails{
+					Status: http.StatusServiceUnavailable, Detail: "webhooks cannot be received at the moment", Cause: err, Temporary: true})
+			}
+			ok := false
+			ctx := context.WithoutCancel(r.Context()) // the outcome counts even if the sender has gone
+			defer func() { c.finish(ctx, ok) }()
+			resp := next(r)
+			ok = resp.StatusCode() < 300
+			return resp
+		}
+	}
+}
+
+// Check verifies the signature of a request. The error is a problem with the status 400 or 403, which
+// wraps an error of [Verifier.Verify], or an error of reading the body. Check does not use the
+// store.
+func (v *Verifier) Check(r *dunlin.Request) error {
+	body, err := r.Bytes()
+	if err != nil {
+		return err
+	}
+	err = v.Verify(r.Header(HeaderID), r.Header(HeaderTimestamp), r.Header(HeaderSignature), body)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrMalformed):
+		return &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the headers webhook-id, webhook-timestamp and webhook-signature are missing or malformed", Cause: err}
+	case errors.Is(err, ErrExpired):
+		return &dunlin.ProblemDetails{Status: http.StatusForbidden, Detail: "webhook-timestamp is too far from the clock of the server", Cause: err}
+	}
+	return &dunlin.ProblemDetails{Status: http.StatusForbidden, Detail: "webhook-signature has no signature by a known key", Cause: err}
+}

@@ -1,0 +1,66 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+
+	"github.com/dunlinhttp/dunlin/store"
+)
+
+// States of an ID in the store.
+const (
+	running = "running"
+	done    = "done"
+	failed  = "failed"
+)
+
+// A claim is the right to run the action of a webhook.
+type claim struct {
+	v       *Verifier
+	key     string
+	version store.Version
+}
+
+// Errors of an ID that another request has claimed.
+var (
+	errDone    = errors.New("webhook: it has run already")
+	errRunning = errors.New("webhook: it is running")
+)
+
+// claim claims an ID. The error is errDone, errRunning, or one of the store.
+func (v *Verifier) claim(ctx context.Context, id string) (*claim, error) {
+	c := &claim{v: v, key: v.config.Prefix + id}
+	err := c.begin(ctx, store.Absent)
+	if !errors.Is(err, store.ErrConflict) {
+		return c, err
+	}
+	item, err := v.config.Store.Get(ctx, c.key)
+	switch {
+	case err == nil && string(item.Value) == done:
+		return nil, errDone
+	case err == nil && string(item.Value) == failed:
+		err = c.begin(ctx, item.Version)
+	case err == nil || errors.Is(err, store.ErrNotFound): // its lease has just ended: the next repetition runs it
+		err = errRunning
+	}
+	if errors.Is(err, store.ErrConflict) { // another request was faster
+		err = errRunning
+	}
+	return c, err
+}
+
+// begin sets the state running, if the version in the store is the given one.
+func (c *claim) begin(ctx context.Context, have store.Version) (err error) {
+	c.version, err = c.v.config.Store.Set(ctx, c.key, []byte(running), have, c.v.config.Lease)
+	return err
+}
+
+// finish records the outcome. A repetition of a failed action runs it again. If the store fails, repetitions are refused until the lease ends, and run then. The
+// version keeps a request that has outlived its lease from changing the record of another.
+func (c *claim) finish(ctx context.Context, ok bool) {
+	state, ttl := done, c.v.config.Remember
+	if !ok {
+		state, ttl = failed, c.v.config.Lease
+	}
+	_, _ = c.v.config.Store.Set(ctx, c.key, []byte(state), c.version, ttl)
+}

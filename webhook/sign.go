@@ -1,0 +1,49 @@
+package webhook
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names of the headers.
+const (
+	HeaderID        = "Webhook-Id"
+	HeaderTimestamp = "Webhook-Timestamp"
+	HeaderSignature = "Webhook-Signature"
+)
+
+// Sign sets the three headers of a webhook to send. Each secret adds a signature: a shared secret
+// ("whsec_") one of version v1, a private key of Ed25519 ("whsk_") one of v1a. While secrets are
+// rotated, sign with both. id names the webhook: it stays the same when it is sent again.
+func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string) error {
+	if id == "" || len(id) > maxID || strings.Contains(id, ".") {
+		return errors.New("webhook: an ID has 1 to 256 bytes, and no full stop")
+	}
+	if len(secrets) == 0 {
+		return errors.New("webhook: there is no secret to sign with")
+	}
+	timestamp := strconv.FormatInt(at.Unix(), 10)
+	var list []string
+	for _, text := range secrets {
+		k, err := parseKey(text)
+		switch {
+		case err != nil:
+			return errors.New("webhook: secret to sign with: " + err.Error())
+		case k.shared != nil:
+			list = append(list, "v1,"+base64.StdEncoding.EncodeToString(mac(k.shared, id, timestamp, body)))
+		case k.private != nil:
+			list = append(list, "v1a,"+base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, signedContent(id, timestamp, body))))
+		default:
+			return errors.New("webhook: a public key cannot sign")
+		}
+	}
+	h.Set(HeaderID, id)
+	h.Set(HeaderTimestamp, timestamp)
+	h.Set(HeaderSignature, strings.Join(list, " "))
+	return nil
+}
