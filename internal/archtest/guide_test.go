@@ -10,7 +10,7 @@ import (
 
 // compiled are the folders, with what is below them, whose files the blocks of the documentation are parts of.
 var compiled = []string{
-	"docs", "bench/idioms", "examples", "interop", "acme", "auth", "compress", "otel", "prometheus", "store/redis",
+	"docs", "bench/idioms", "examples", "interop", "acme", "auth", "cbor", "compress", "otel", "prometheus", "store/redis",
 }
 
 // What newcomers copy compiles: each block of Go in the documentation is a part of a file that some build compiles, line for line.

@@ -17,6 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	_ "github.com/dunlinhttp/dunlin/acme"
 	_ "github.com/dunlinhttp/dunlin/auth"
+	_ "github.com/dunlinhttp/dunlin/cbor"
 	_ "github.com/dunlinhttp/dunlin/compress"
 	_ "github.com/dunlinhttp/dunlin/middleware"
 	_ "github.com/dunlinhttp/dunlin/openapi"

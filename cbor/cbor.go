@@ -1,0 +1,68 @@
+// Package cbor provides CBOR (RFC 8949) for responses and request bodies, by fxamacker/cbor. It is a
+// module of its own.
+//
+//	typed.Configure(app, typed.Config{
+//		Formats:   []*negotiate.Format{cbor.CBOR},
+//		Transcode: map[string]func(dst, body []byte) ([]byte, error){"application/cbor": cbor.ToJSON},
+//	})
+//
+// Members have the names of their json tags, unless they have cbor tags. Times and types with
+// MarshalText are text, as in JSON; []byte is a byte string, and the zero time is null.
+package cbor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/dunlinhttp/dunlin/negotiate"
+)
+
+// CBOR is the format application/cbor.
+var CBOR = &negotiate.Format{MediaType: "application/cbor", Append: appendCBOR}
+
+var encoding = must(cbor.EncOptions{
+	Time:          cbor.TimeRFC3339Nano,
+	NilContainers: cbor.NilContainerAsEmpty,
+	TextMarshaler: cbor.TextMarshalerTextString,
+}.UserBufferEncMode())
+
+var decoding = must(cbor.DecOptions{
+	DefaultMapType: reflect.TypeFor[map[string]any](),
+	DupMapKey:      cbor.DupMapKeyEnforcedAPF,
+	IndefLength:    cbor.IndefLengthAllowed,
+	BigIntDec:      cbor.BigIntDecodePointer, // which JSON can encode
+	TagsMd:         cbor.TagsForbidden,
+	UTF8:           cbor.UTF8RejectInvalid,
+}.DecMode())
+
+func must[T any](mode T, err error) T {
+	if err != nil {
+		panic("cbor: " + err.Error()) // cannot happen: the options are constants
+	}
+	return mode
+}
+
+func appendCBOR(dst []byte, v any) ([]byte, error) {
+	b := bytes.NewBuffer(dst)
+	err := encoding.MarshalToBuffer(v, b)
+	return b.Bytes(), err
+}
+
+// ToJSON appends the JSON of a CBOR data item, for typed.Config.Transcode. Names of members must be
+// text. Byte strings become base64. It refuses tags, repeated names and items that are nested more
+// than 32 levels deep.
+func ToJSON(dst, body []byte) ([]byte, error) {
+	var v any
+	if err := decoding.Unmarshal(body, &v); err != nil {
+		return dst, fmt.Errorf("decode CBOR: %w", err)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return dst, fmt.Errorf("encode CBOR as JSON: %w", err)
+	}
+	return append(dst, b...), nil
+}
