@@ -28,6 +28,7 @@ var floors = [][]string{
 		"internal/jsonwire",
 		"internal/lifecycle",
 		"internal/logqueue",
+		"internal/pgtest",
 		"internal/proxyproto",
 		"internal/sse",
 		"internal/suspend",

@@ -11,16 +11,16 @@ import (
 )
 
 // The example of the README is a program that every build compiles: the text of
-// docs/quickstart from its package clause on.
+// examples/tasks/quickstart from its package clause on.
 func TestReadmeExampleCompiles(t *testing.T) {
-	program := read(t, "docs/quickstart/main.go")
+	program := read(t, "examples/tasks/quickstart/main.go")
 	_, body, found := strings.Cut(program, "\npackage main\n")
 	if !found {
-		t.Fatal("docs/quickstart/main.go has no package clause below its comment")
+		t.Fatal("examples/tasks/quickstart/main.go has no package clause below its comment")
 	}
 	want := "```go\npackage main\n" + body + "```\n"
 	if !strings.Contains(read(t, "README.md"), want) {
-		t.Errorf("README.md does not show docs/quickstart/main.go as it is: what newcomers copy must compile. It should hold:\n%s", want)
+		t.Errorf("README.md does not show examples/tasks/quickstart/main.go as it is: what newcomers copy must compile. It should hold:\n%s", want)
 	}
 }
 
