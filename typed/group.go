@@ -71,6 +71,11 @@ func (g *Group) Returns(status int, body any) *Group {
 	return g.with(func(o *Operation) { o.returns = append(o.returns, a) })
 }
 
+// ReturnsBytes declares an answer with another media type than JSON, see [Op.ReturnsBytes].
+func (g *Group) ReturnsBytes(status int, mediaType string) *Group {
+	return g.with(func(o *Operation) { o.returns = append(o.returns, Answer{Status: status, MediaType: mediaType}) })
+}
+
 // Deprecated marks the operations as deprecated.
 func (g *Group) Deprecated() *Group { return g.with(func(o *Operation) { o.deprecated = true }) }
 

@@ -93,7 +93,7 @@ func staticFiles(t *testing.T, app *dunlin.App) {
 	}
 }
 
-func templates(t *testing.T, app *dunlin.App) {
+func htmlPages(t *testing.T, app *dunlin.App) {
 	pages := template.Must(template.New("hello").Parse("<h1>Hello, {{.}}!</h1>"))
 
 	app.Get("/hello/{name}", func(r *dunlin.Request) dunlin.Response {
