@@ -96,11 +96,8 @@ type Component interface {
 // Render answers 200 with the HTML of c, in UTF-8. All of it is rendered before Render returns: an error is answered as by
 // [Error], and no part of the page is sent. For a page that is sent while it is rendered take [Stream].
 func Render(r *Request, c Component) Response {
-	x := exchange.NewOwn(&blockHTML.block)
-	w := exchange.NewBodyWriter(x)
-	defer w.Close()
-	if err := c.Render(r.Context(), w); err != nil {
-		x.Free()
+	x, err := exchange.Rendered(&blockHTML.block, func(w io.Writer) error { return c.Render(r.Context(), w) })
+	if err != nil {
 		return Error(fmt.Errorf("render HTML: %w", err))
 	}
 	return Response{x.Answer(http.StatusOK, view.String(x.Buf))}

@@ -65,6 +65,12 @@ func TestAppend(t *testing.T) {
 	if err != nil || hex.EncodeToString(got) != want {
 		t.Errorf("%v: %x, want %s", err, got, want)
 	}
+	hidden := struct {
+		Password string `json:"-"`
+	}{"hush"}
+	if got, err := cbor.CBOR.Append(nil, hidden); err != nil || string(got) != "\xa0" {
+		t.Errorf("%v: %x", err, got)
+	}
 	if _, err := cbor.CBOR.Append(nil, func() {}); err == nil {
 		t.Error("a function was encoded")
 	}

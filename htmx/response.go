@@ -131,7 +131,7 @@ func ascii(v any) (string, error) {
 	for len(b) > 0 {
 		c, n := utf8.DecodeRune(b)
 		switch b = b[n:]; {
-		case c < utf8.RuneSelf:
+		case c < 0x7f:
 			text.WriteByte(byte(c))
 		case c > 0xffff:
 			c -= 0x10000

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -30,7 +31,8 @@ type Format struct {
 var JSON = &Format{MediaType: "application/json", Append: appendJSON}
 
 // XML is the format of encoding/xml. It has no encoding for maps, and lists have no root element:
-// put them into a struct.
+// put them into a struct. A field with the tag json:"-" needs a tag xml, so that it is not sent by
+// mistake.
 var XML = &Format{MediaType: "application/xml", Append: appendXML, Encodes: encodesXML}
 
 func appendJSON(dst []byte, v any) ([]byte, error) {
@@ -39,13 +41,32 @@ func appendJSON(dst []byte, v any) ([]byte, error) {
 }
 
 func appendXML(dst []byte, v any) ([]byte, error) {
-	if t := reflect.TypeOf(v); t == nil || !hasRoot(t) {
-		return dst, fmt.Errorf("XML: a %v has no root element: put it into a struct", t)
+	if err := checkXML(reflect.TypeOf(v)); err != nil {
+		return dst, err
 	}
 	w := bytes.NewBuffer(dst)
 	_, _ = w.WriteString(xml.Header) // never fails
 	err := xml.NewEncoder(w).Encode(v)
 	return w.Bytes(), err
+}
+
+func encodesXML(t reflect.Type) bool { return checkXML(t) == nil }
+
+// checkedXML has the results of checkXML by type: an error, or nil.
+var checkedXML sync.Map
+
+// checkXML reports why encoding/xml cannot encode all values of a type as one element.
+func checkXML(t reflect.Type) error {
+	if known, ok := checkedXML.Load(t); ok {
+		err, _ := known.(error)
+		return err
+	}
+	err := fmt.Errorf("negotiate: XML of %v: it has no root element: put it into a struct", t)
+	if t != nil && hasRoot(t) {
+		err = inXML(t, map[reflect.Type]bool{})
+	}
+	checkedXML.Store(t, err)
+	return err
 }
 
 // hasRoot reports whether encoding/xml writes one element for a value of the type.
@@ -71,29 +92,35 @@ func ownXML(t reflect.Type) bool {
 	return p.Implements(xmlMarshaler) || p.Implements(textMarshaler)
 }
 
-func encodesXML(t reflect.Type) bool { return hasRoot(t) && inXML(t, map[reflect.Type]bool{}) }
-
-// inXML reports whether encoding/xml can encode all values of the type, except those within
-// interfaces. seen has the types that are being checked already.
-func inXML(t reflect.Type, seen map[reflect.Type]bool) bool {
+// inXML reports why encoding/xml cannot encode all values of the type, except those within
+// interfaces. A field that is hidden from JSON must say what it is in XML. seen has the types that
+// are being checked already.
+func inXML(t reflect.Type, seen map[reflect.Type]bool) error {
 	if seen[t] || ownXML(t) {
-		return true
+		return nil
 	}
 	seen[t] = true
 	switch t.Kind() {
 	case reflect.Map, reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		return false
+		return fmt.Errorf("negotiate: XML has no encoding of %v", t)
 	case reflect.Pointer, reflect.Slice, reflect.Array:
 		return inXML(t.Elem(), seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if f.Tag.Get("xml") != "-" && (f.IsExported() || f.Anonymous) && !inXML(f.Type, seen) {
-				return false
+			tag, tagged := f.Tag.Lookup("xml")
+			switch {
+			case tag == "-" || !f.IsExported() && !f.Anonymous:
+			case f.Tag.Get("json") == "-" && !tagged:
+				return fmt.Errorf(`negotiate: XML of %v: the field %s has the tag json:"-", and no tag xml: add xml:"-"`, t, f.Name)
+			default:
+				if err := inXML(f.Type, seen); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return true
+	return nil
 }
 
 // A Negotiator chooses one of several formats by Accept. It is immutable and safe for concurrent

@@ -110,7 +110,7 @@ func TestAnswer(t *testing.T) {
 }
 
 func TestAnswerThatCannotBeEncoded(t *testing.T) {
-	for name, v := range map[string]any{"list": []user{{ID: 1}}, "map": map[string]int{"a": 1}, "nothing": nil, "number": struct{ F func() }{}} {
+	for name, v := range map[string]any{"list": []user{{ID: 1}}, "map": map[string]int{"a": 1}, "nothing": nil, "hidden from JSON": hidden{"hush"}, "number": struct{ F func() }{}} {
 		app := newApp()
 		app.Get("/", func(r *dunlin.Request) dunlin.Response { return negotiate.Answer(formats, r, v) })
 		if w := ask(t, app, "Accept", "application/xml"); w.Code != http.StatusInternalServerError || w.Header().Get("Content-Type") != "application/problem+json" {
@@ -121,6 +121,10 @@ func TestAnswerThatCannotBeEncoded(t *testing.T) {
 
 type node struct{ Children []*node }
 
+type hidden struct {
+	Password string `json:"-"`
+}
+
 type celsius float64
 
 func (celsius) MarshalText() ([]byte, error) { return []byte("warm"), nil }
@@ -130,7 +134,7 @@ func TestXMLEncodes(t *testing.T) {
 		true: {reflect.TypeFor[user](), reflect.TypeFor[*user](), reflect.TypeFor[node](), reflect.TypeFor[int](), reflect.TypeFor[struct {
 			T map[string]celsius `xml:"-"`
 		}]()},
-		false: {reflect.TypeFor[[]user](), reflect.TypeFor[map[string]int](), reflect.TypeFor[struct{ M map[string]int }](), reflect.TypeFor[struct{ C complex128 }](), reflect.TypeFor[any]()},
+		false: {reflect.TypeFor[[]user](), reflect.TypeFor[map[string]int](), reflect.TypeFor[struct{ M map[string]int }](), reflect.TypeFor[struct{ C complex128 }](), reflect.TypeFor[any](), reflect.TypeFor[hidden](), reflect.TypeFor[[]hidden](), reflect.TypeFor[struct{ H *hidden }]()},
 	} {
 		for _, typ := range types {
 			if negotiate.XML.Encodes(typ) != want {

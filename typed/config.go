@@ -34,8 +34,8 @@ type Config struct {
 	// Formats are formats of answers besides JSON, such as negotiate.XML. The client chooses by
 	// Accept; JSON is preferred of equals, and without Accept. An operation offers the formats that
 	// can encode its output: streams, outputs with write-only members, and types that encode JSON
-	// only (Optional, Nullable, types with MarshalJSON but without MarshalText) are sent as JSON
-	// alone. The names of members follow the rules of the format. A client that accepts none of
+	// only (Optional, Nullable, interfaces, types with MarshalJSON but without MarshalText) are sent
+	// as JSON alone. The names of members follow the rules of the format. A client that accepts none of
 	// them gets 406 before the action runs. Problems are always JSON.
 	Formats []*negotiate.Format
 

@@ -55,6 +55,8 @@ func onlyJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
 		return true
 	}
 	switch t.Kind() {
+	case reflect.Interface:
+		return true // its value may have write-only members
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return onlyJSON(t.Elem(), seen)
 	case reflect.Struct:

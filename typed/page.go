@@ -24,8 +24,8 @@ type Page[T any] struct {
 const cursorParam = "cursor"
 
 // PageQuery has the query parameters of a list. Embed it in the input of an action that returns a
-// [Page]. The limits of a list may differ: then declare such fields of your own, and give them to
-// [Pager.After] and [Pager.Page].
+// [Page]. For other limits declare fields of your own with the same names of parameters, and give them
+// to [Pager.After] and [Pager.Page].
 type PageQuery struct {
 	Cursor string `query:"cursor" default:"" maxLength:"2000" description:"The cursor of the page; the first page has none"`
 	Limit  int    `query:"limit" default:"20" minimum:"1" maximum:"100" description:"The maximum number of items"`

@@ -34,13 +34,13 @@ func newApp(config dunlin.Config, s *service) *dunlin.App {
 	app := dunlin.New(config)
 	app.Get("/ready", app.Readiness()).Critical()
 	app.Use(
-		typed.Declares(middleware.CrossOrigin(), typed.Forbidden), // refuses forms of other sites
+		typed.Declares(middleware.CrossOrigin(), typed.Status{Code: 403, Description: "The request comes from another site"}),
 		s.sessions.Middleware(),
 	)
 
 	slow := typed.Declares(
 		middleware.RateLimit(middleware.Rate{Limit: 20, Window: time.Minute, Store: store.NewMemory(store.MemoryConfig{})}),
-		typed.TooManyRequests)
+		typed.Status{Code: 429, Description: "Too many requests"})
 	typed.Post(app, "/users", s.register, slow).Name("register").Faults(nameTaken)
 	typed.Post(app, "/login", s.logIn, slow).Name("logIn").Faults(wrongLogin)
 	typed.Post(app, "/logout", s.logOut).Name("logOut")

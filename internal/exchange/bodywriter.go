@@ -1,20 +1,30 @@
 package exchange
 
-import "errors"
+import (
+	"errors"
+	"io"
+)
 
-// A BodyWriter appends to the body of an answer until Close.
-type BodyWriter struct{ own *Own }
-
-// NewBodyWriter returns a writer that replaces what is in x.Buf.
-func NewBodyWriter(x *Own) *BodyWriter {
+// Rendered returns the memory of an answer whose body render has written. The writer fails once
+// render has returned: the buffer may belong to another answer then.
+func Rendered(block *Block, render func(io.Writer) error) (*Own, error) {
+	w := &bodyWriter{NewOwn(block)}
+	x := w.own
 	x.Buf = x.Buf[:0]
-	return &BodyWriter{x}
+	defer func() { w.own = nil }()
+	if err := render(w); err != nil {
+		x.Free()
+		return nil, err
+	}
+	return x, nil
 }
+
+// A bodyWriter appends to the body of an answer.
+type bodyWriter struct{ own *Own } // nil once the body is complete
 
 var errBodyClosed = errors.New("write to a response body after the function that renders it has returned")
 
-// Write appends p.
-func (w *BodyWriter) Write(p []byte) (int, error) {
+func (w *bodyWriter) Write(p []byte) (int, error) {
 	if w.own == nil {
 		return 0, errBodyClosed
 	}
@@ -22,14 +32,10 @@ func (w *BodyWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteString appends s.
-func (w *BodyWriter) WriteString(s string) (int, error) {
+func (w *bodyWriter) WriteString(s string) (int, error) {
 	if w.own == nil {
 		return 0, errBodyClosed
 	}
 	w.own.Buf = append(w.own.Buf, s...)
 	return len(s), nil
 }
-
-// Close makes later writes fail. The buffer belongs to another answer by then.
-func (w *BodyWriter) Close() { w.own = nil }
