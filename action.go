@@ -15,17 +15,20 @@ import (
 
 // chain wraps act in middleware; the first middleware sees the request first. Each middleware sees
 // a panic, or the zero Response, of the next action as a 500. chain panics with the place of the
-// registration if a middleware returns a nil action. safe reports that act makes this 500 itself.
-func chain(act Action, middleware []Middleware, at *caller.Place, safe bool) Action {
+// registration if a middleware returns a nil action. safe reports that act makes this 500 itself. Calm middleware does
+// not look at bodies, so problems are formatted for others alone.
+func (a *App) chain(act Action, middleware []Middleware, at *caller.Place, safe bool) Action {
+	formatted := safe || a.config.Problems == nil
 	for i := len(middleware) - 1; i >= 0; i-- {
-		if !safe {
+		calm := exchange.IsCalm(middleware[i])
+		if !safe || !formatted && !calm {
 			act = contained(act, false)
 		}
 		wrapped := middleware[i](act)
 		if wrapped == nil {
 			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", i, at))
 		}
-		act, safe = wrapped, exchange.IsCalm(middleware[i])
+		act, safe, formatted = wrapped, calm, a.config.Problems == nil
 	}
 	return act
 }
@@ -50,7 +53,7 @@ func contained(act Action, options bool) Action {
 				panic(v)
 			default:
 				r.depth = depth
-				resp = r.varied(r.app.recovered(r, v))
+				resp = r.finished(r.app.recovered(r, v))
 			}
 		}()
 		if options && r.options {
@@ -61,7 +64,7 @@ func contained(act Action, options bool) Action {
 		if returned = true; resp.a.Kind() == exchange.Missing {
 			resp = resp.fail(errNoResponse)
 		}
-		return r.varied(resp)
+		return r.finished(resp)
 	}
 }
 
@@ -92,7 +95,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 		*resp = bare(0, exchange.Abort)
 		return
 	}
-	*resp = r.varied(a.recovered(r, v))
+	*resp = r.finished(a.recovered(r, v))
 }
 
 // recovered logs a panic with its stack. It answers with the function given to Recover, or with a
@@ -129,7 +132,7 @@ func (a *App) settle(r *Request, resp *Response) {
 	if resp.a.Kind() == exchange.Missing {
 		*resp = resp.fail(errNoResponse)
 	}
-	if a.amends() && resp.a.Kind() == exchange.Complete {
+	if a.amending && resp.a.Kind() == exchange.Complete {
 		a.apply(r, resp)
 	}
 	if resp.a.Own() == nil {

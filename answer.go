@@ -149,7 +149,7 @@ func (a *App) Policy(p Policy) {
 	if p == nil {
 		panic("dunlin: Policy: nil function (called at " + callerPlace() + ")")
 	}
-	a.policies = append(a.policies, p)
+	a.policies, a.amending = append(a.policies, p), true
 }
 
 // OnAnswer adds an observer. The app calls f once for each answer: after the last byte of a
@@ -262,19 +262,26 @@ func (r *Request) takeWatch(from *Request) {
 	r.s.Watched = r.s.Watched || len(w.observers) > 0
 }
 
-// amends reports whether the app adds headers to all answers.
-func (a *App) amends() bool { return len(a.policies) > 0 || a.secure != nil && a.secure.hsts != nil }
-
-// apply lets the policies add headers to an unclaimed answer.
+// apply lets the policies add headers to an unclaimed answer, and formats a problem. The policies go first: they may
+// give the request its ID.
 func (a *App) apply(r *Request, resp *Response) {
-	if !a.amends() || r.rest() != nil {
+	if !a.amending {
 		return
 	}
-	if len(a.policies) > 0 {
-		a.applyPolicies(r, resp)
+	var details any
+	if a.config.Problems != nil {
+		details = resp.a.Problem()
 	}
-	if a.secure != nil && a.secure.hsts != nil && r.secure() {
-		*resp = resp.DefaultHeaders(a.secure.hsts)
+	if r.rest() == nil {
+		if len(a.policies) > 0 {
+			a.applyPolicies(r, resp)
+		}
+		if a.secure != nil && a.secure.hsts != nil && r.secure() {
+			*resp = resp.DefaultHeaders(a.secure.hsts)
+		}
+	}
+	if details != nil {
+		*resp = a.formatted(r, *resp, details)
 	}
 }
 
@@ -307,7 +314,7 @@ func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
 // applyLate is apply for a claimed answer that is made when it is sent. It does nothing if the head
 // has been sent.
 func (a *App) applyLate(r *Request, resp *Response) {
-	if kind := resp.a.Kind(); !a.amends() || r.rest() != nil || kind == exchange.Sent || kind == exchange.Abort {
+	if kind := resp.a.Kind(); !a.amending || r.rest() != nil || kind == exchange.Sent || kind == exchange.Abort {
 		return
 	}
 	if resp.a.Own() == nil {

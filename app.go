@@ -32,6 +32,7 @@ type App struct {
 	onError   func(*Request, error) Response
 	policies  []Policy
 	observers []func(*AnswerInfo)
+	amending  bool // answers are changed before they are sent, see apply
 
 	mu         sync.Mutex               // guards registration
 	registered []*Route                 // in order
@@ -83,6 +84,7 @@ func (a *App) begin() *App {
 	a.tellAdapters()
 	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}
 	a.std, a.secure = stdhttp.NewService(&a.server), newSecureOnly(&a.config)
+	a.amending = a.config.Problems != nil || a.secure != nil && a.secure.hsts != nil
 	a.leastBody.Store(a.config.MaxBody)
 	a.fallback.Store(fallbackSource{
 		notFound: func(*Request) Response { return NotFound() },
@@ -92,7 +94,7 @@ func (a *App) begin() *App {
 				Detail: "the path takes " + r.match.Allow() + ", not " + r.Method(),
 			})
 		},
-	}.wrap(nil))
+	}.wrap(a, nil))
 	return a
 }
 
@@ -160,11 +162,16 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 
 // varying is the action for a route that was chosen by the Accept header. It adds Vary: Accept also
 // to answers made by middleware.
-func varying(r *Request) Response { return r.varied(r.route.action(r)) }
+func varying(r *Request) Response { return r.finished(r.route.action(r)) }
 
-// varied adds Accept to Vary if the Accept header chose the route. It is called inside all
-// middleware, for a cache there, and outside.
-func (r *Request) varied(resp Response) Response {
+// finished returns a response as middleware sees it: a problem in the format of Config.Problems, and with Accept in
+// Vary if the Accept header chose the route. It is called inside all middleware, for a cache there, and outside.
+func (r *Request) finished(resp Response) Response {
+	if r.app.config.Problems != nil {
+		if details := resp.a.Problem(); details != nil {
+			resp = r.app.formatted(r, resp, details)
+		}
+	}
 	if !r.match.Varies() || resp.a.Varies("Accept") {
 		return resp
 	}

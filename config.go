@@ -72,6 +72,16 @@ type Config struct {
 	// requests.
 	H2CUpgrade bool
 
+	// Problems is the format of error answers: a function makes the body of every problem, see [FormatProblems]. It holds
+	// for problems of actions, middleware and package typed, for paths and methods without a route, panics, late actions,
+	// limits, overload, lack of memory, and requests that are malformed or too large. Documents of package openapi
+	// describe it. Default: application/problem+json (RFC 9457).
+	//
+	// These answers belong to no request, and keep their format: of net/http to a head that it cannot read (text/plain);
+	// to a connection that is one too many, or begins in clear text on a port for TLS (application/problem+json). Answers
+	// that standard handlers write are no problems.
+	Problems *ProblemFormat
+
 	// Ready, if set, is called when a listener is being served, with its address and engine.
 	Ready func(addr net.Addr, engine Engine)
 

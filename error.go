@@ -1,16 +1,20 @@
 package dunlin
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+	"github.com/dunlinhttp/dunlin/internal/logqueue"
+	"github.com/dunlinhttp/dunlin/internal/problem"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -53,24 +57,79 @@ func (p *ProblemDetails) Unwrap() error { return p.Cause }
 // StatusCode returns the status of the answer: Status, or 500 if it is 0.
 func (p *ProblemDetails) StatusCode() int { return p.status() }
 
-func (p *ProblemDetails) status() int {
-	if p.Status == 0 {
-		return http.StatusInternalServerError
-	}
-	return p.Status
+func (p *ProblemDetails) status() int { return cmp.Or(p.Status, http.StatusInternalServerError) }
+
+func (p *ProblemDetails) title() string { return cmp.Or(p.Title, problem.Title(p.status())) }
+
+// append appends the problem as JSON; the error is that of an extension.
+func (p *ProblemDetails) append(b []byte) ([]byte, error) {
+	d := problem.Details{Type: p.Type, Title: p.title(), Status: p.status(), Detail: p.Detail, Instance: p.Instance, Extensions: p.Extensions}
+	return d.Append(b)
 }
 
-func (p *ProblemDetails) title() string {
-	if p.Title != "" {
-		return p.Title
-	}
-	if text := http.StatusText(p.status()); text != "" {
-		return text
-	}
-	return "Status " + strconv.Itoa(p.status())
+// A detailed error makes its own answer, which is a problem.
+type detailed interface{ ProblemDetails() *ProblemDetails }
+
+// A ProblemFormat is a format of all problems of an app, see [FormatProblems].
+type ProblemFormat struct {
+	block  *HeaderBlock
+	body   reflect.Type
+	append func(b []byte, info *AnswerInfo, p *ProblemDetails) ([]byte, error)
 }
 
-// Problem answers with p as application/problem+json. It logs the cause, if any.
+// FormatProblems returns a format for [Config].Problems. Each problem is sent as the JSON of the value that body
+// returns, with the given media type, such as "application/json" or "application/vnd.api+json". Status and headers of
+// the answer stay. Nil slices and maps are written as [] and {}, as by package typed.
+//
+// The fields Status and Title of the problem are filled in. errors.As finds the error that an action returned. The
+// problem and info must not be changed, and are valid until body returns. body must be safe for concurrent use, and must
+// not send the Cause.
+func FormatProblems[T any](mediaType string, body func(info *AnswerInfo, p *ProblemDetails) T) *ProblemFormat {
+	if _, _, err := mime.ParseMediaType(mediaType); err != nil || body == nil {
+		panic(fmt.Sprintf("dunlin: FormatProblems(%q): invalid media type, or nil function (called at %s)", mediaType, callerPlace()))
+	}
+	return &ProblemFormat{NewHeaderBlock("Content-Type", mediaType), reflect.TypeFor[T](), func(b []byte, info *AnswerInfo, p *ProblemDetails) ([]byte, error) {
+		v := body(info, p)
+		return jsonwire.Append(b, &v, jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers})
+	}}
+}
+
+// MediaType returns the media type of the problems.
+func (f *ProblemFormat) MediaType() string { return f.block.Get("Content-Type") }
+
+// Body returns the type of the values that are sent as JSON.
+func (f *ProblemFormat) Body() reflect.Type { return f.body }
+
+// formatted returns an answer that describes a problem in the format of Config.Problems. The answer stays as it is if
+// the function of the format fails.
+func (a *App) formatted(r *Request, resp Response, details any) (made Response) {
+	p, ok := details.(*ProblemDetails)
+	defer func() {
+		if v := recover(); v != nil {
+			made = resp
+			a.log.Error("panic in the format of problems", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	if !ok {
+		p = details.(detailed).ProblemDetails()
+	}
+	q := *p
+	q.Status, q.Title = resp.a.Status(), cmp.Or(p.Title, problem.Title(resp.a.Status()))
+	info := &AnswerInfo{r: r, source: r.source, status: q.Status, bytes: -1, err: resp.Err()}
+	body, err := a.config.Problems.append(nil, info, &q)
+	if err != nil {
+		a.log.Error("the format of problems returned an invalid value", "error", logqueue.Error(err))
+		return resp
+	}
+	if made = resp.push(exchange.Field{Block: &a.config.Problems.block.block, Replace: true}); made.a.Failed() && !resp.a.Failed() {
+		return resp
+	}
+	made.a.SetBody(view.String(body))
+	return made
+}
+
+// Problem answers with p as application/problem+json, or in the format of [Config].Problems. It logs
+// the cause, if any.
 func Problem(p ProblemDetails) Response {
 	status := p.status()
 	if status < 400 || status > 599 {
@@ -84,47 +143,12 @@ func Problem(p ProblemDetails) Response {
 	body, err := p.append(x.Buf[:0])
 	x.Buf, x.Err = body, p.Cause
 	r := Response{x.Answer(status, view.String(body))}
+	r.a.SetProblem(&p)
 	if err != nil {
 		p.Extensions = nil // they contain the value that cannot be encoded
 		return Response{}.fail(fmt.Errorf("extensions: %w, of the problem %v", err, &p))
 	}
 	return r
-}
-
-// append appends the problem as JSON; the error is that of an extension.
-func (p *ProblemDetails) append(b []byte) ([]byte, error) {
-	b = append(b, '{')
-	member := func(name, value string) {
-		if value != "" {
-			b = append(b, '"')
-			b = append(b, name...)
-			b = append(b, `":`...)
-			b = jsonwire.AppendString(b, value, jsonwire.Options{})
-			b = append(b, ',')
-		}
-	}
-	member("type", p.Type)
-	member("title", p.title())
-	b = append(b, `"status":`...)
-	b = strconv.AppendInt(b, int64(p.status()), 10)
-	b = append(b, ',')
-	member("detail", p.Detail)
-	member("instance", p.Instance)
-	for _, name := range exchange.SortedKeys(p.Extensions) {
-		switch name {
-		case "type", "title", "status", "detail", "instance":
-			continue
-		}
-		b = jsonwire.AppendString(b, name, jsonwire.Options{})
-		b = append(b, ':')
-		var err error
-		if b, err = jsonwire.AppendValue(b, p.Extensions[name], jsonwire.Options{}); err != nil {
-			return b, fmt.Errorf("%q: %w", name, err)
-		}
-		b = append(b, ',')
-	}
-	b[len(b)-1] = '}'
-	return b, nil
 }
 
 // Error answers err. An error that is or wraps one with a method StatusCode() int is answered with
@@ -133,7 +157,8 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 // error is logged: at level Error from 500 on, else at Debug. Failures answered with 503 and
 // Retry-After, such as an unavailable store, have one line a second at level Error, with a count.
 //
-// An error with a method Response() Response provides the answer itself.
+// An error with a method Response() Response provides the answer itself. If it also has a method
+// ProblemDetails() *ProblemDetails, its answer is a problem, see [Config].Problems.
 func Error(err error) Response {
 	if err == nil {
 		err = errors.New("dunlin.Error called with a nil error")
@@ -146,6 +171,9 @@ func Error(err error) Response {
 		if x := resp.a.Take(); x.Err == nil {
 			x.Err = err
 		}
+		if p, ok := own.(detailed); ok {
+			resp.a.SetProblem(p)
+		}
 		return resp
 	}
 	if p, ok := errors.AsType[*ProblemDetails](err); ok {
@@ -153,7 +181,7 @@ func Error(err error) Response {
 		q.Cause = err
 		return Problem(q)
 	}
-	return Problem(ProblemDetails{Status: statusOf(err), Cause: err})
+	return Problem(ProblemDetails{Status: problem.StatusOf(err), Cause: err})
 }
 
 // Try returns an action that calls act. It answers an error of act by [Error], or by the function
@@ -198,25 +226,6 @@ func (a *App) tell(r *Request, err error) {
 	if ignored.a.Own() != nil && ignored.a.Claim() {
 		ignored.letGo()
 	}
-}
-
-// statusOf returns the status code for an error.
-func statusOf(err error) int {
-	if coder, ok := errors.AsType[interface {
-		error
-		StatusCode() int
-	}](err); ok {
-		if code := coder.StatusCode(); code >= 400 && code <= 599 {
-			return code
-		}
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return http.StatusRequestEntityTooLarge
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
 }
 
 // noMemory returns the problem for memory that the budget has no room for.

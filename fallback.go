@@ -49,7 +49,7 @@ func (a *App) changeFallback(change func(*fallbackSource)) {
 		before := a.fallback.Load()
 		now := before.source
 		change(&now)
-		made := now.wrap(at)
+		made := now.wrap(a, at)
 		a.mu.Lock()
 		if a.fallback.CompareAndSwap(before, made) {
 			a.middleware = now.middleware
@@ -62,9 +62,9 @@ func (a *App) changeFallback(change func(*fallbackSource)) {
 }
 
 // wrap builds the fallback actions.
-func (s fallbackSource) wrap(at *caller.Place) *fallback {
-	varied := func(act Action) Action { return func(r *Request) Response { return r.varied(act(r)) } }
-	wrap := func(act Action) Action { return varied(chain(varied(act), s.middleware, at, false)) }
+func (s fallbackSource) wrap(a *App, at *caller.Place) *fallback {
+	varied := func(act Action) Action { return func(r *Request) Response { return r.finished(act(r)) } }
+	wrap := func(act Action) Action { return varied(a.chain(varied(act), s.middleware, at, false)) }
 	return &fallback{
 		source:     s,
 		notFound:   wrap(s.notFound),

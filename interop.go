@@ -36,10 +36,10 @@ func stdAction(h http.Handler) Action {
 		}
 		if most := r.maxStdBody(); most > 0 {
 			if err := r.announced(most); err != nil {
-				return Error(err)
+				return r.finished(Error(err))
 			}
 		}
-		return r.varied(newStdWriter(r).serve(h, r.stdRequest(), nil))
+		return r.finished(newStdWriter(r).serve(h, r.stdRequest(), nil))
 	}
 }
 

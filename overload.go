@@ -11,15 +11,15 @@ func (r *Route) Critical() *Route {
 	return r
 }
 
-// blockOverload are the headers of an answer that refuses a request for now.
-var blockOverload = NewHeaderBlock("Content-Type", "application/problem+json", "Cache-Control", "no-store", "Retry-After", "1")
-
 // overloaded makes an answer with 503 that can be given any number of times.
 func overloaded(detail string) Response { return notNow(http.StatusServiceUnavailable, detail) }
 
 // notNow makes an answer that refuses a request for a moment.
 func notNow(status int, detail string) Response {
-	p := ProblemDetails{Status: status, Detail: detail}
+	p := &ProblemDetails{Status: status, Detail: detail}
 	body, _ := p.append(nil) // only extensions can fail
-	return plain(status, blockOverload, string(body))
+	headers := NewHeaderBlock("Content-Type", "application/problem+json", "Cache-Control", "no-store", "Retry-After", "1")
+	resp := plain(status, headers, string(body))
+	resp.a.SetProblem(p)
+	return resp
 }

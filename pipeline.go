@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/problem"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
@@ -31,14 +32,14 @@ func (p *pipeline) Problem(status int, detail string, cause error) error {
 	return &ProblemDetails{Status: status, Detail: detail, Cause: cause}
 }
 
-func (p *pipeline) Status(err error) int                          { return statusOf(err) }
+func (p *pipeline) Status(err error) int                          { return problem.StatusOf(err) }
 func (p *pipeline) NoMemory(what string, met admission.Cap) error { return p.app().noMemory(what, met) }
 func (p *pipeline) NotNow(detail string) exchange.Answer          { return overloaded(detail).a }
 
 // Answer is Error for a problem of an adapter's, whose cause alone is for the log.
 func (p *pipeline) Answer(err error) exchange.Answer {
-	if problem, ok := errors.AsType[*ProblemDetails](err); ok {
-		return Problem(*problem).a
+	if p, ok := errors.AsType[*ProblemDetails](err); ok {
+		return Problem(*p).a
 	}
 	return Error(err).a
 }
@@ -95,7 +96,7 @@ func (c *call) Run() exchange.Answer {
 	r := c.request()
 	var resp Response
 	r.app.run(r.act, r, &resp)
-	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || r.app.amends() || r.app.servers.IsDraining()) {
+	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || r.app.amending || r.app.servers.IsDraining()) {
 		r.app.settle(r, &resp)
 	}
 	return resp.a
@@ -127,7 +128,7 @@ func (c *call) Amend(a exchange.Answer, source exchange.Source) exchange.Answer 
 }
 
 func (c *call) Hooked() bool {
-	if c.app.amends() || len(c.app.observers) > 0 {
+	if c.app.amending || len(c.app.observers) > 0 {
 		return true
 	}
 	c.shared.Lock()

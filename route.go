@@ -255,8 +255,7 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	if len(middleware)+len(inherited) > 0 {
 		act = contained(act, true)
 	}
-	wrapped := chain(act, middleware, at, true)
-	wrapped = chain(wrapped, inherited, at, len(middleware) == 0 || exchange.IsCalm(middleware[0]))
+	wrapped := a.chain(act, withMore(inherited, middleware), at, true)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g.version != "" {

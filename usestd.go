@@ -40,7 +40,7 @@ func stdMiddleware(h http.Handler, next Action) Action {
 	return func(r *Request) Response {
 		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s, true), names: r.overlaid()}
 		w := newStdWriter(r)
-		return r.varied(w.serve(h, r.Std(), rest))
+		return r.finished(w.serve(h, r.Std(), rest))
 	}
 }
 

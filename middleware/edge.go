@@ -26,6 +26,7 @@ var inside = exchange.Inside.(interface {
 	Tap(resp dunlin.Response, tap exchange.Tap) (tapped dunlin.Response, ok bool)
 	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)
 	TakeID(h *dunlin.IDHeader, r *dunlin.Request, most int)
+	Formatted(r *dunlin.Request, resp dunlin.Response, p *dunlin.ProblemDetails) dunlin.Response
 })
 
 // RequestID, CORS, SecureHeaders and RateLimit by address wrap most actions of a service, usually
@@ -224,7 +225,7 @@ func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 	case !limited:
 		return e.next(r)
 	case !v.Admitted:
-		return e.rate.fields.refusal(v)
+		return e.rate.fields.refusal(r, v)
 	}
 	return e.rate.fields.add(e.next(r), v)
 }
@@ -264,7 +265,7 @@ func (e *edge) action() dunlin.Action {
 				seen.rate, seen.limited = e.rate.take(r)
 			}
 			if seen.limited && !seen.rate.Admitted {
-				return e.add(e.rate.fields.refusal(seen.rate), r, &seen, e.at(partRate))
+				return e.add(e.rate.fields.refusal(r, seen.rate), r, &seen, e.at(partRate))
 			}
 		}
 		resp := e.next(r)
@@ -329,7 +330,7 @@ func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Respo
 			seen.variant, seen.named = e.cors.find(origin)
 		case partRate:
 			if seen.rate, seen.limited = e.rate.take(r); seen.limited && !seen.rate.Admitted {
-				return e.add(e.rate.fields.refusal(seen.rate), r, seen, i), true
+				return e.add(e.rate.fields.refusal(r, seen.rate), r, seen, i), true
 			}
 		}
 	}

@@ -124,7 +124,12 @@ func Proxy(c ProxyConfig) dunlin.Action {
 			}
 			resp = dunlin.Problem(c.cutShort(r, from, *cut))
 		}()
-		return act(r)
+		if resp = act(r); resp.Len() >= 0 {
+			if p := from.failed.Load(); p != nil {
+				return dunlin.Problem(*p)
+			}
+		}
+		return resp
 	}
 }
 
@@ -221,28 +226,28 @@ func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded, cut error) du
 
 // answerError answers a request that got no response from the upstream.
 func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err error, notAsked *logqueue.Repeated) {
-	status, detail, level := http.StatusBadGateway, "the server behind could not be reached", slog.LevelWarn
+	p, level := &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the server behind could not be reached"}, slog.LevelWarn
 	from, _ := r.Context().Value(forwardedKey{}).(*forwarded)
 	if failure := from.bodyFailure(); failure != nil {
 		level = slog.LevelDebug
-		status, detail = ofClient(failure)
+		p.Status, p.Detail = ofClient(failure)
 	} else if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client has disconnected
 	} else if isTimeout(err) {
-		status, detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
+		p.Status, p.Detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
 	}
 	if errors.Is(err, ErrOpen) { // log once for many requests
-		status, detail = http.StatusServiceUnavailable, "the server behind does not answer for the moment"
-		w.Header().Set("Retry-After", "1")
+		p.Status, p.Detail, p.Temporary = http.StatusServiceUnavailable, "the server behind does not answer for the moment", true
 		if n, due := notAsked.Note(); due {
-			c.Logger.WarnContext(r.Context(), "proxy: not asked", "target", c.Target.Redacted(), "status", status, "error", err, "count", n)
+			c.Logger.WarnContext(r.Context(), "proxy: not asked", "target", c.Target.Redacted(), "status", p.Status, "error", err, "count", n)
 		}
 	} else {
-		c.Logger.Log(r.Context(), level, "proxy: no answer", "target", c.Target.Redacted(), "status", status, "error", err)
+		c.Logger.Log(r.Context(), level, "proxy: no answer", "target", c.Target.Redacted(), "status", p.Status, "error", err)
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"title":%q,"status":%d,"detail":%q}`, http.StatusText(status), status, detail)
+	if from != nil {
+		from.failed.Store(p)
+	}
+	w.WriteHeader(p.Status)
 }
 
 // withoutTunnel removes an upgrade to a protocol by which the client could send further requests
@@ -267,7 +272,8 @@ type forwarded struct {
 	secure bool
 	own    []string // fields that middleware has set and Connection names
 	body   *watchedBody
-	cut    atomic.Pointer[error] // the error that ended the upstream's response early
+	cut    atomic.Pointer[error]                 // the error that ended the upstream's response early
+	failed atomic.Pointer[dunlin.ProblemDetails] // the answer to a request that got no response from the upstream
 }
 
 type forwardedKey struct{}

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"bytes"
 	"math"
 	"math/bits"
 	"net/http"
@@ -25,7 +26,9 @@ type rateFields struct {
 
 	name   string // quoted
 	policy string
-	body   []byte // of refusals
+
+	problem *dunlin.ProblemDetails // of refusals
+	body    []byte                 // ... as JSON
 }
 
 type renderedRate struct {
@@ -74,8 +77,13 @@ func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
 	if rate.Burst != rate.Limit {
 		limit = strconv.Itoa(rate.Burst) + ` requests at once, and of ` + limit + `,`
 	}
-	f.body = []byte(`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
-		`"detail":"the limit of ` + limit + ` is reached","violated-policies":[` + f.name + `]}`)
+	f.problem = &dunlin.ProblemDetails{
+		Type:       "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		Status:     http.StatusTooManyRequests,
+		Detail:     "the limit of " + limit + " is reached",
+		Extensions: map[string]any{"violated-policies": []string{rate.Name}},
+	}
+	f.body = bytes.Clone(dunlin.Problem(*f.problem).Body())
 	size := int64(1)
 	for whole := inNanos.Tolerance; size < mostFields && size < rank(roundDown(int64(rate.Burst)))+rank(roundUp(seconds(whole)))+2; {
 		size *= 2
@@ -157,8 +165,8 @@ func (f *rateFields) add(resp dunlin.Response, v gcra.Verdict) dunlin.Response {
 	return resp.Headers(e.block)
 }
 
-// refusal returns the 429 response.
-func (f *rateFields) refusal(v gcra.Verdict) dunlin.Response {
+// refusal returns the 429 response to a request.
+func (f *rateFields) refusal(r *dunlin.Request, v gcra.Verdict) dunlin.Response {
 	reset, wait := roundUp(seconds(v.Used)), roundUp(seconds(v.Wait))
 	slot := &f.refused[int(rank(reset)+rank(wait))&(len(f.refused)-1)]
 	e := slot.Load()
@@ -167,5 +175,5 @@ func (f *rateFields) refusal(v gcra.Verdict) dunlin.Response {
 			"Retry-After", strconv.FormatInt(wait, 10), "RateLimit-Policy", f.policy, "RateLimit", f.limit(0, reset))}
 		slot.Store(e)
 	}
-	return dunlin.Empty().WithBody(f.body).Status(http.StatusTooManyRequests).Headers(e.block)
+	return inside.Formatted(r, dunlin.Empty().WithBody(f.body).Status(http.StatusTooManyRequests).Headers(e.block), f.problem)
 }

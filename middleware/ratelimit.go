@@ -108,7 +108,7 @@ func RateLimit(rate Rate) dunlin.Middleware {
 					Header("Retry-After", "1")
 			}
 			if !v.Admitted {
-				return l.fields.refusal(v)
+				return l.fields.refusal(r, v)
 			}
 			return l.fields.add(next(r), v)
 		}

@@ -76,6 +76,14 @@ func (e *Invalid) appendDetail(b []byte, listed int) []byte {
 // StatusCode returns the status of the answer.
 func (e *Invalid) StatusCode() int { return e.Status }
 
+// ProblemDetails returns the problem of the answer, for [dunlin.Config].Problems. Its extension errors is Violations.
+func (e *Invalid) ProblemDetails() *dunlin.ProblemDetails {
+	return &dunlin.ProblemDetails{
+		Status: e.Status, Detail: string(e.appendDetail(nil, len(e.Violations))),
+		Extensions: map[string]any{"errors": e.Violations}, Cause: e,
+	}
+}
+
 // longestInvalid limits the list of violations in an answer, in bytes. Only a single violation with
 // a long text of the application can exceed it.
 const longestInvalid = 63 << 10

@@ -48,7 +48,7 @@ var floors = [][]string{
 		"internal/schema",
 		"store",
 	},
-	{"internal/looph2", "internal/rewrite", "internal/stdwriter", "store/storetest"},
+	{"internal/looph2", "internal/problem", "internal/rewrite", "internal/stdwriter", "store/storetest"},
 	{
 		"internal/loophttp",
 		"internal/memhttp",

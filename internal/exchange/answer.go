@@ -143,6 +143,36 @@ func (r *Answer) Failed() bool { return r.meta.failed() }
 // MarkFailed makes the answer such a report.
 func (r *Answer) MarkFailed() { r.meta |= metaFailed }
 
+// Problem returns the details of the problem that the body describes, as SetProblem got them, or nil.
+func (r *Answer) Problem() any {
+	x := r.Own()
+	if x == nil {
+		if r.on == nil {
+			return nil
+		}
+		return r.Base().problem
+	}
+	details := x.problem
+	if details == nil || !r.OwnsBody() || !x.version().sameAs(r.meta.version()) {
+		return nil // also for an answer that was sent: what was read may be another's
+	}
+	return details
+}
+
+// SetProblem notes the details of the problem that the body describes. They hold until the answer gets another
+// body. An answer without memory of its own must stand on a block of its own, and keep its body.
+func (r *Answer) SetProblem(details any) {
+	x := r.Own()
+	if x == nil {
+		r.Base().problem = details
+		return
+	}
+	if x.problem = details; !r.OwnsBody() {
+		x.Buf = append(x.Buf[:0], r.Body...)
+		r.Body = view.String(x.Buf)
+	}
+}
+
 // SetBody gives the answer another body.
 func (r *Answer) SetBody(body string) {
 	r.Body = body

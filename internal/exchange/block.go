@@ -29,7 +29,9 @@ type Block struct {
 	merged pairs // this block put on others
 	filled pairs // others with what this block adds
 
-	_ [48]byte // on 64 bits to 256 bytes, which the allocator aligns
+	problem any // see Answer.Problem; blocks made from this one have none
+
+	_ [32]byte // on 64 bits to 256 bytes, which the allocator aligns
 }
 
 // Over returns the headers of below, except those that b has as well, and those

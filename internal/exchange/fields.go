@@ -92,7 +92,7 @@ func (r Answer) Branch() (Answer, bool) {
 		x.fields = make([]Field, min(2*n, maxFields))
 	}
 	copy(x.fields, from.fields[:n])
-	x.Err, x.Make, x.Lasts, x.length, x.number = from.Err, from.Make, from.Lasts, from.length, from.number
+	x.Err, x.Make, x.Lasts, x.length, x.number, x.problem = from.Err, from.Make, from.Lasts, from.length, from.number, from.problem
 	if from.text != "" {
 		x.text = from.text
 	}

@@ -32,6 +32,8 @@ type Own struct {
 	Err   error  // the cause of a failure, for the log
 	Make  any    // the pipeline's function that makes a Later answer when it is sent
 	Lasts bool   // ... which takes as long as the client likes
+
+	problem any // see Answer.Problem
 }
 
 // A Field is one of an answer's own header fields, or a whole block of them.
@@ -98,7 +100,7 @@ func (x *Own) release(n int) {
 	if x.text != "" {
 		x.text = ""
 	}
-	x.Err, x.Make, x.Lasts = nil, nil, false
+	x.Err, x.Make, x.Lasts, x.problem = nil, nil, false, nil
 	owns.Put(x)
 }
 

@@ -189,7 +189,6 @@ func (x *Wire) giveUpOn() {
 	server := x.h.server
 	server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
 	a := server.Pipeline.Answer(server.Pipeline.Problem(http.StatusInternalServerError, "", nil))
-	a.Claim()
 	x.closeStdBody()
 	own := x.own
 	own.kept.Store(true)
@@ -198,6 +197,9 @@ func (x *Wire) giveUpOn() {
 	started := own.started
 	own.s.mu.Unlock()
 	defer func() { x.postAnswer(&a) }() // also where a policy or an observer ends this goroutine
+	if started || late {
+		a.Claim()
+	}
 	if started {
 		a.Release()
 		a = exchange.Bare(0, exchange.Abort)

@@ -141,7 +141,7 @@ func TestMemoryRefusalsAreAnswers(t *testing.T) {
 		observed, block := make(chan string, requests), make(chan struct{})
 		release := sync.OnceFunc(func() { close(block) })
 		t.Cleanup(release)
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory, Problems: statusErrors}, func(a *dunlin.App) {
 			a.Get("/probe", Text("probe"))
 			a.Policy(stamp)
 			a.OnAnswer(func(info *dunlin.AnswerInfo) {
@@ -184,6 +184,9 @@ func TestMemoryRefusalsAreAnswers(t *testing.T) {
 			if resp.StatusCode == 503 {
 				refused++
 				want = "memory 503"
+				if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), `"status":"memory"`) {
+					t.Errorf("refused by %s, %v", body, err)
+				}
 			}
 			if got := resp.Header.Get("X-Policy"); got != want {
 				t.Errorf("%d: the policy's header is %q, want %q", resp.StatusCode, got, want)

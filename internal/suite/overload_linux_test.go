@@ -28,7 +28,7 @@ func compute(*dunlin.Request) dunlin.Response {
 // than the target, until requests of all kinds have been refused.
 func TestQueueTime(t *testing.T) {
 	logs := new(LogBuffer)
-	config := dunlin.Config{QueueTarget: time.Millisecond, Logger: logs.Logger(slog.LevelWarn)}
+	config := dunlin.Config{QueueTarget: time.Millisecond, Problems: statusErrors, Logger: logs.Logger(slog.LevelWarn)}
 	var observed atomic.Int64
 	app, addr, _ := StartLoop(t, config, func(a *dunlin.App) {
 		a.Policy(stamp)
@@ -59,7 +59,7 @@ func TestQueueTime(t *testing.T) {
 			case kind == critical:
 				t.Errorf("a critical route answers\n%s", answer)
 			case !strings.HasPrefix(answer, "HTTP/1.1 503"), !strings.Contains(answer, "Retry-After: 1"), !strings.Contains(answer, "X-Policy: overload 503 /compute"),
-				!strings.Contains(answer, "the server is overloaded: requests waited longer than 1ms"):
+				!strings.Contains(answer, `"status":"overload"`), !strings.Contains(answer, "the server is overloaded: requests waited longer than 1ms"):
 				t.Errorf("refused by\n%s", answer)
 			default:
 				refused[kind].Store(true)

@@ -215,7 +215,7 @@ func TestRefusalsPassOnePlace(t *testing.T) {
 // refused checks what policies and observers see of a request that an app refuses.
 func refused(t *testing.T, config dunlin.Config, send, policy, line string) error {
 	var all observed
-	config.MaxHead, config.MaxHeaders = 4<<10, 20
+	config.MaxHead, config.MaxHeaders, config.Problems = 4<<10, 20, statusErrors
 	addr, _ := Start(t, config, func(app *dunlin.App) {
 		app.Policy(stamp)
 		app.OnAnswer(all.add)
@@ -240,6 +240,9 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 	}
 	if !strings.HasPrefix(got, policy) {
 		return fmt.Errorf("the policy's header is %q, want %q", got, policy)
+	}
+	if body, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(string(body), `{"error":{"code":`) || resp.Header.Get("Content-Type") != "application/json" {
+		return fmt.Errorf("%q answers %s %q, %v", resp.Header.Get("Content-Type"), send, body, err)
 	}
 	conn.Close()
 	var seen []string
