@@ -48,9 +48,11 @@ type Tag struct{ Name, Description string }
 // generator writes one document.
 type generator struct {
 	v32             bool
-	invalid         bool // InvalidProblem is used
-	ignoreReadOnly  bool // typed.Config.IgnoreReadOnly
-	ignoreUnknown   bool // typed.Config.UnknownMembers is Ignore
+	format          *dunlin.ProblemFormat // of problems; nil for RFC 9457
+	envelope        *schema.Node          // of the body of problems in that format
+	invalid         bool                  // InvalidProblem is used
+	ignoreReadOnly  bool                  // typed.Config.IgnoreReadOnly
+	ignoreUnknown   bool                  // typed.Config.UnknownMembers is Ignore
 	components      map[reflect.Type]*component
 	types           []reflect.Type
 	names           map[reflect.Type]string
@@ -85,6 +87,13 @@ func build(app *dunlin.App, c Config) (*object, error) {
 		g.v32, version = true, "3.2.0"
 	default:
 		return nil, fmt.Errorf("openapi: Config.OpenAPI is %q: it must be 3.1 or 3.2", c.OpenAPI)
+	}
+	if g.format = app.Config().Problems; g.format != nil {
+		var err error
+		if g.envelope, err = schema.Of(g.format.Body()); err != nil {
+			return nil, fmt.Errorf("openapi: the body of problems: %w", err)
+		}
+		g.collect(g.envelope, output)
 	}
 	list := selectOperations(app, c.Routes)
 	for i := range list {

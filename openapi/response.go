@@ -40,6 +40,8 @@ func (g *generator) response(a *typed.Answer) *object {
 	}
 	r.set("headers", headers)
 	switch {
+	case a.Problem && g.format != nil:
+		r.put("content", new(object).put(g.format.MediaType(), new(object).put("schema", g.schema(g.envelope, output))))
 	case a.Problem:
 		r.put("content", new(object).put(mediaProblem, g.problem(a)))
 	case a.MediaType != "":
@@ -160,7 +162,8 @@ func exampleName(id string) string {
 	return notInNames.ReplaceAllString(id, "-")
 }
 
-// problems returns the schemas of RFC 9457 and of the members that typed adds.
+// problems returns the schemas of RFC 9457 and of the members that typed adds. There are none if the app has a format
+// of its own.
 func (g *generator) problems() map[string]*object {
 	text := func(description string) *object {
 		return new(object).put("type", "string").put("description", description)
@@ -172,6 +175,9 @@ func (g *generator) problems() map[string]*object {
 			put("status", new(object).put("type", "integer").put("minimum", 400).put("maximum", 599)).
 			put("detail", text("What went wrong this time")).
 			put("instance", new(object).put("type", "string").put("format", "uri-reference"))
+	}
+	if g.format != nil {
+		return nil
 	}
 	all := map[string]*object{
 		"Problem": new(object).put("type", "object").put("description", "A problem of RFC 9457").

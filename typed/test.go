@@ -58,7 +58,7 @@ func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*ht
 	if op.undeclaredCount() > before {
 		t.Errorf("typed: %s returned an error that it has not declared, answered with %d %s: add it with Faults", op.label(), a.status, a.body)
 	}
-	for _, wrong := range op.check(a, e.method) {
+	for _, wrong := range op.check(a, e.method, app.Config().Problems) {
 		t.Errorf("typed: %s: %s", op.label(), wrong)
 	}
 	got := Exchange[Out]{Status: a.status, Header: a.header, Body: a.body}
@@ -99,7 +99,7 @@ func (o *Operation) undeclaredCount() (n int) {
 }
 
 // check lists the differences between an answer and the document.
-func (o *Operation) check(a *received, method string) (wrong []string) {
+func (o *Operation) check(a *received, method string, format *dunlin.ProblemFormat) (wrong []string) {
 	answers := o.Answers()
 	i := slices.IndexFunc(answers, func(have Answer) bool { return have.Status == a.status })
 	if i < 0 {
@@ -115,6 +115,9 @@ func (o *Operation) check(a *received, method string) (wrong []string) {
 	wanted := want.MediaType
 	if want.Problem {
 		wanted = "application/problem+json"
+		if format != nil {
+			wanted = format.MediaType()
+		}
 	}
 	switch {
 	case wanted == "" && len(a.body) > 0:
@@ -122,6 +125,10 @@ func (o *Operation) check(a *received, method string) (wrong []string) {
 	case slices.Contains(want.Formats, kind): // only JSON has a schema to check
 	case wanted != "" && !covers(wanted, kind) && method != http.MethodHead:
 		wrong = append(wrong, fmt.Sprintf("the answer %d is of type %q, but in the document of type %q", a.status, kind, wanted))
+	case want.Problem && format != nil:
+		if node, err := schema.Of(format.Body()); err == nil && method != http.MethodHead { // package openapi reports the error
+			wrong = append(wrong, checkJSON(node, a.body)...)
+		}
 	case want.Problem:
 		wrong = append(wrong, want.checkProblem(newProblem(a))...)
 	case !want.Item.IsZero() && kind == mediaLines:
