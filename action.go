@@ -105,16 +105,11 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 	r.source = FromPanic
 	a.log.ErrorContext(r.lasting(), "panic in an action",
 		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
-	plain := Problem(ProblemDetails{Status: http.StatusInternalServerError})
+	resp = Problem(ProblemDetails{Status: http.StatusInternalServerError})
 	if a.onPanic == nil {
-		return plain
+		return resp
 	}
-	defer func() {
-		if again := recover(); again != nil {
-			a.log.Error("panic in the function given to Recover", "panic", fmt.Sprint(again), "stack", string(debug.Stack()))
-			resp = plain
-		}
-	}()
+	defer a.contain("panic in the function given to Recover")
 	return a.onPanic(r, v)
 }
 

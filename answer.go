@@ -1,15 +1,20 @@
 package dunlin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
+	"reflect"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
+	"github.com/dunlinhttp/dunlin/internal/problem"
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // Every answer to a request passes this place, whoever made it: an action, the app
@@ -303,11 +308,7 @@ func (a *App) applyPolicies(r *Request, resp *Response) {
 
 // callPolicy leaves the answer unchanged if the policy panics.
 func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
-	defer func() {
-		if v := recover(); v != nil {
-			a.log.Error("panic in a policy", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-		}
-	}()
+	defer a.contain("panic in a policy")
 	*resp = p(info, *resp)
 }
 
@@ -358,11 +359,7 @@ func (w *watch) forget() {
 }
 
 func (a *App) callObserver(f func(*AnswerInfo), info *AnswerInfo) {
-	defer func() {
-		if v := recover(); v != nil {
-			a.log.Error("panic in an observer", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-		}
-	}()
+	defer a.contain("panic in an observer")
 	f(info)
 }
 
@@ -375,4 +372,70 @@ func sentBytes(r *Request, resp *exchange.Answer) int64 {
 		return 0
 	}
 	return int64(len(resp.Body))
+}
+
+// A detailed error makes its own answer, which is a problem.
+type detailed interface{ ProblemDetails() *ProblemDetails }
+
+// A ProblemFormat is a format of all problems of an app, see [FormatProblems].
+type ProblemFormat struct {
+	media  string
+	body   reflect.Type
+	append func(b []byte, info *AnswerInfo, p *ProblemDetails) ([]byte, error)
+}
+
+// FormatProblems returns a format for [Config].Problems. Each problem is sent as the JSON of the value that body
+// returns, with the given media type, such as "application/json" or "application/vnd.api+json". Status and headers of
+// the answer stay. Nil slices and maps are written as [] and {}, as by package typed.
+//
+// The fields Status and Title of the problem are filled in. errors.As finds the error that an action returned. The
+// problem and info must not be changed, and are valid until body returns. body must be safe for concurrent use, and must
+// not send the Cause.
+func FormatProblems[T any](mediaType string, body func(info *AnswerInfo, p *ProblemDetails) T) *ProblemFormat {
+	if _, _, err := mime.ParseMediaType(mediaType); err != nil || exchange.CheckField("Content-Type", mediaType) != nil || body == nil {
+		panic(fmt.Sprintf("dunlin: FormatProblems(%q): invalid media type, or nil function (called at %s)", mediaType, callerPlace()))
+	}
+	return &ProblemFormat{mediaType, reflect.TypeFor[T](), func(b []byte, info *AnswerInfo, p *ProblemDetails) ([]byte, error) {
+		v := body(info, p)
+		return jsonwire.Append(b, &v, jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers})
+	}}
+}
+
+// MediaType returns the media type of the problems.
+func (f *ProblemFormat) MediaType() string { return f.media }
+
+// Body returns the type of the values that are sent as JSON.
+func (f *ProblemFormat) Body() reflect.Type { return f.body }
+
+// formatted returns an answer that describes a problem in the format of Config.Problems. The answer stays as it is if
+// the function of the format fails.
+func (a *App) formatted(r *Request, resp Response, details any) (made Response) {
+	made = resp
+	defer a.contain("panic in the format of problems")
+	p, ok := details.(*ProblemDetails)
+	if !ok {
+		p = details.(detailed).ProblemDetails()
+	}
+	q := *p
+	q.Status, q.Title = resp.a.Status(), cmp.Or(p.Title, problem.Title(resp.a.Status()))
+	info := &AnswerInfo{r: r, source: r.source, status: q.Status, bytes: -1, err: resp.Err()}
+	body, err := a.config.Problems.append(nil, info, &q)
+	if err != nil {
+		a.log.Error("the format of problems returned an invalid value", "error", logqueue.Error(err))
+		return resp
+	}
+	typed := resp.push(exchange.Field{Name: "Content-Type", Value: a.config.Problems.media, Replace: true})
+	if typed.a.Failed() && !resp.a.Failed() {
+		return resp
+	}
+	typed.a.SetBody(view.String(body))
+	return typed
+}
+
+// Formatted returns an answer of package middleware that describes p, in the format of Config.Problems.
+func (*inside) Formatted(r *Request, resp Response, p *ProblemDetails) Response {
+	if r.app.config.Problems == nil {
+		return resp
+	}
+	return r.app.formatted(r, resp, p)
 }

@@ -48,8 +48,6 @@ func (a *App) tellAdapters() {
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.ForwardedHeader))
 	s.Budget, s.Holders = &a.memory.Budget, a.memory.Holders
 	s.Holders.SetCaps(int64(c.MaxMemoryPerConnection), 2*int64(leastCap+c.MaxHead), int64(c.MaxMemoryPerAddress))
-	s.AddressRefusal, s.ConnectionRefusal = addressRefusal, connectionRefusal
-	s.ClearTextRefusal = clearTextRefusal
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()
 	s.Counting.Store(c.RouteStats == StatsOn)
@@ -73,18 +71,3 @@ func (a *App) loopSettings() loophttp.Settings {
 		OnQuiet:       a.memory.OnQuiet,
 	}
 }
-
-// Whole answers for connections, to no request in particular: for those that are one too many, or begin in clear text
-// where TLS is spoken. They are written out, since rendering them would delay the start of every program. They have
-// no Date, which RFC 9110 section 6.6.1 leaves open for 5xx and for servers without a clock.
-var (
-	addressRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
-		"Content-Length: 120\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
-		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections from this address as it takes"}`)
-	connectionRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
-		"Content-Length: 102\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
-		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections as it takes"}`)
-	clearTextRefusal = []byte("HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n" +
-		"Content-Length: 111\r\nConnection: close\r\n\r\n" +
-		`{"title":"Bad Request","status":400,"detail":"the request came in clear text: this port speaks TLS, use https"}`)
-)

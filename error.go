@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
-	"reflect"
 	"runtime/debug"
 	"strconv"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/jsonwire"
-	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/problem"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -65,67 +61,6 @@ func (p *ProblemDetails) title() string { return cmp.Or(p.Title, problem.Title(p
 func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 	d := problem.Details{Type: p.Type, Title: p.title(), Status: p.status(), Detail: p.Detail, Instance: p.Instance, Extensions: p.Extensions}
 	return d.Append(b)
-}
-
-// A detailed error makes its own answer, which is a problem.
-type detailed interface{ ProblemDetails() *ProblemDetails }
-
-// A ProblemFormat is a format of all problems of an app, see [FormatProblems].
-type ProblemFormat struct {
-	block  *HeaderBlock
-	body   reflect.Type
-	append func(b []byte, info *AnswerInfo, p *ProblemDetails) ([]byte, error)
-}
-
-// FormatProblems returns a format for [Config].Problems. Each problem is sent as the JSON of the value that body
-// returns, with the given media type, such as "application/json" or "application/vnd.api+json". Status and headers of
-// the answer stay. Nil slices and maps are written as [] and {}, as by package typed.
-//
-// The fields Status and Title of the problem are filled in. errors.As finds the error that an action returned. The
-// problem and info must not be changed, and are valid until body returns. body must be safe for concurrent use, and must
-// not send the Cause.
-func FormatProblems[T any](mediaType string, body func(info *AnswerInfo, p *ProblemDetails) T) *ProblemFormat {
-	if _, _, err := mime.ParseMediaType(mediaType); err != nil || body == nil {
-		panic(fmt.Sprintf("dunlin: FormatProblems(%q): invalid media type, or nil function (called at %s)", mediaType, callerPlace()))
-	}
-	return &ProblemFormat{NewHeaderBlock("Content-Type", mediaType), reflect.TypeFor[T](), func(b []byte, info *AnswerInfo, p *ProblemDetails) ([]byte, error) {
-		v := body(info, p)
-		return jsonwire.Append(b, &v, jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers})
-	}}
-}
-
-// MediaType returns the media type of the problems.
-func (f *ProblemFormat) MediaType() string { return f.block.Get("Content-Type") }
-
-// Body returns the type of the values that are sent as JSON.
-func (f *ProblemFormat) Body() reflect.Type { return f.body }
-
-// formatted returns an answer that describes a problem in the format of Config.Problems. The answer stays as it is if
-// the function of the format fails.
-func (a *App) formatted(r *Request, resp Response, details any) (made Response) {
-	p, ok := details.(*ProblemDetails)
-	defer func() {
-		if v := recover(); v != nil {
-			made = resp
-			a.log.Error("panic in the format of problems", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-		}
-	}()
-	if !ok {
-		p = details.(detailed).ProblemDetails()
-	}
-	q := *p
-	q.Status, q.Title = resp.a.Status(), cmp.Or(p.Title, problem.Title(resp.a.Status()))
-	info := &AnswerInfo{r: r, source: r.source, status: q.Status, bytes: -1, err: resp.Err()}
-	body, err := a.config.Problems.append(nil, info, &q)
-	if err != nil {
-		a.log.Error("the format of problems returned an invalid value", "error", logqueue.Error(err))
-		return resp
-	}
-	if made = resp.push(exchange.Field{Block: &a.config.Problems.block.block, Replace: true}); made.a.Failed() && !resp.a.Failed() {
-		return resp
-	}
-	made.a.SetBody(view.String(body))
-	return made
 }
 
 // Problem answers with p as application/problem+json, or in the format of [Config].Problems. It logs
@@ -217,11 +152,7 @@ func (a *App) tell(r *Request, err error) {
 		return
 	}
 	r.told = true
-	defer func() {
-		if v := recover(); v != nil {
-			a.log.Error("panic in the function given to OnError", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-		}
-	}()
+	defer a.contain("panic in the function given to OnError")
 	ignored := a.onError(r, err)
 	if ignored.a.Own() != nil && ignored.a.Claim() {
 		ignored.letGo()
@@ -245,4 +176,11 @@ func NotFound() Response { return Problem(ProblemDetails{Status: http.StatusNotF
 // badRequest returns a 400 problem.
 func badRequest(detail string, cause error) *ProblemDetails {
 	return &ProblemDetails{Status: http.StatusBadRequest, Detail: detail, Cause: cause}
+}
+
+// contain logs the panic of the function that has deferred it.
+func (a *App) contain(what string) {
+	if v := recover(); v != nil {
+		a.log.Error(what, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	}
 }

@@ -154,14 +154,6 @@ func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 	}
 }
 
-// Formatted returns an answer of package middleware that describes p, in the format of Config.Problems.
-func (*inside) Formatted(r *Request, resp Response, p *ProblemDetails) Response {
-	if r.app.config.Problems == nil {
-		return resp
-	}
-	return r.app.formatted(r, resp, p)
-}
-
 // Lacks reports whether the response has none of the headers of block, empty ones included.
 func (r Response) Lacks(block *HeaderBlock) bool { return r.a.LacksAll(&block.block) }
 

@@ -6,10 +6,37 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
+
+// Timeout returns a group whose routes are answered with 503 when their action
+// has not returned after d; zero sets none. It counts until the answer
+// begins: a response that streams may take as long as it needs.
+//
+// The context of the request ends with the timeout, so that the action can stop. Once
+// the answer has begun the context has no deadline any more: what streams, and a
+// connection that was hijacked, go on until the client leaves.
+func (g *Group) Timeout(d time.Duration) *Group {
+	if d < 0 {
+		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
+	}
+	sub := g.set("Timeout")
+	sub.timeout = min(d, longest)
+	return sub
+}
+
+// Timeout sets the timeout of one route, see Group.Timeout. It belongs before the
+// route's first request.
+func (r *Route) Timeout(d time.Duration) *Route {
+	if d < 0 {
+		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
+	}
+	r.shared.Timeout = min(d, longest)
+	return r
+}
 
 // A limit bounds how many requests are served at once: of the routes that it
 // stands for together, or of these for each key.
@@ -166,4 +193,26 @@ func (r *Request) releaseLimits() {
 	}
 	clear(u.slots)
 	u.slots = u.slots[:0]
+}
+
+// Critical says that the route's requests are never refused because the server is
+// overloaded, and go ahead of others that wait for a goroutine: health checks,
+// and what operators need to see what is going on. Limits of its own still hold.
+// It belongs before the route's first request.
+func (r *Route) Critical() *Route {
+	r.shared.Critical = true
+	return r
+}
+
+// overloaded makes an answer with 503 that can be given any number of times.
+func overloaded(detail string) Response { return notNow(http.StatusServiceUnavailable, detail) }
+
+// notNow makes an answer that refuses a request for a moment.
+func notNow(status int, detail string) Response {
+	p := &ProblemDetails{Status: status, Detail: detail}
+	body, _ := p.append(nil) // only extensions can fail
+	headers := NewHeaderBlock("Content-Type", "application/problem+json", "Cache-Control", "no-store", "Retry-After", "1")
+	resp := plain(status, headers, string(body))
+	resp.a.SetProblem(p)
+	return resp
 }

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // The compiler keeps a struct of up to four words in up to four fields in
@@ -45,9 +47,9 @@ func TestRefusalsAreWholeAnswers(t *testing.T) {
 		detail     string
 		retryAfter string
 	}{
-		{addressRefusal, 503, "the server has as many connections from this address as it takes", "1"},
-		{connectionRefusal, 503, "the server has as many connections as it takes", "1"},
-		{clearTextRefusal, 400, "the request came in clear text: this port speaks TLS, use https", ""},
+		{exchange.AddressRefusal, 503, "the server has as many connections from this address as it takes", "1"},
+		{exchange.ConnectionRefusal, 503, "the server has as many connections as it takes", "1"},
+		{exchange.ClearTextRefusal, 400, "the request came in clear text: this port speaks TLS, use https", ""},
 	} {
 		from := bufio.NewReader(bytes.NewReader(test.refusal))
 		got, err := http.ReadResponse(from, nil)

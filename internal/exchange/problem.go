@@ -175,3 +175,19 @@ func (s *Server) BodyUnreadable(err error) error {
 	}
 	return s.Pipeline.Problem(http.StatusBadRequest, "the request body could not be read to its end", TooEarly(err))
 }
+
+// Whole answers of HTTP/1.1 for connections, which belong to no request. The bytes are constant, because rendering them
+// would delay the start of every program. They have no Date (RFC 9110 section 6.6.1).
+var (
+	// AddressRefusal and ConnectionRefusal answer a connection beyond a limit, by address and in all.
+	AddressRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
+		"Content-Length: 120\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections from this address as it takes"}`)
+	ConnectionRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
+		"Content-Length: 102\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections as it takes"}`)
+	// ClearTextRefusal answers a request in clear text on a port for TLS.
+	ClearTextRefusal = []byte("HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n" +
+		"Content-Length: 111\r\nConnection: close\r\n\r\n" +
+		`{"title":"Bad Request","status":400,"detail":"the request came in clear text: this port speaks TLS, use https"}`)
+)

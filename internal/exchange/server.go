@@ -28,12 +28,6 @@ type Server struct {
 	Holders   *admission.Holders   // who holds what of it
 	Proxies   *clientaddr.Source   // those in front that are trusted; nil: none
 
-	// AddressRefusal and ConnectionRefusal are the whole answers, of HTTP/1.1, to a
-	// connection that is one too many from its address, or of all.
-	AddressRefusal, ConnectionRefusal []byte
-	// ClearTextRefusal is the whole answer to a request in clear text where TLS is spoken.
-	ClearTextRefusal []byte
-
 	Unmatched Route // stands for requests that no route takes
 
 	Counting atomic.Bool   // requests are counted by route; set before the first connection

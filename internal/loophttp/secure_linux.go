@@ -35,7 +35,7 @@ func (s *secureServer) Serve(ln net.Listener) error {
 		Config:  s.config,
 		Prompt:  certfile.Gives(s.config.GetCertificate),
 		Timeout: s.from.HeadTimeout,
-		NotTLS:  s.from.ClearTextRefusal,
+		NotTLS:  exchange.ClearTextRefusal,
 		Other:   closeUnlessHTTP,
 	}
 	if err := s.engine.ServePrepared(ln, by); err != net.ErrClosed {

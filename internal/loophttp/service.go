@@ -77,8 +77,8 @@ func (s *Service) start(settings *Settings) {
 		Addresses:      from.Addresses,
 		Proxies:        from.TrustedProxies(),
 		ProxyHeader:    from.ProxyHeader,
-		LoopRefusal:    from.ConnectionRefusal,
-		AddressRefusal: from.AddressRefusal,
+		LoopRefusal:    exchange.ConnectionRefusal,
+		AddressRefusal: exchange.AddressRefusal,
 
 		CountSwitches: from.CountSwitches,
 	}, h)

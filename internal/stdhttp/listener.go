@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // netKeepAlive is what package net sets on connections by itself.
@@ -63,7 +64,7 @@ func (s *Service) refuseConn(c net.Conn, from string, tls bool) {
 			"latest", from, "limit", s.MaxConnectionsPerAddress, "count", n)
 	}
 	if !tls {
-		_, _ = c.Write(s.AddressRefusal) // a new connection has room for it
+		_, _ = c.Write(exchange.AddressRefusal) // a new connection has room for it
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.CloseWrite()
 		}
