@@ -53,13 +53,7 @@ const (
 )
 
 // String returns the name of the source, such as action, app or panic.
-func (s AnswerSource) String() string {
-	names := [...]string{"action", "app", "panic", "timeout", "limit", "overload", "memory", "protocol"}
-	if int(s) < len(names) {
-		return names[s]
-	}
-	return fmt.Sprintf("AnswerSource(%d)", uint8(s))
-}
+func (s AnswerSource) String() string { return exchange.Source(s).String() }
 
 // Source returns the origin of the answer.
 func (i *AnswerInfo) Source() AnswerSource {

@@ -42,7 +42,7 @@ type App struct {
 	rewrites   rewrite.Rules            // see Rewrite
 	careful    atomic.Bool              // lookups need findCarefully
 	leastBody  atomic.Int64             // the smallest body limit of all routes, in bytes
-	fallback   atomic.Pointer[fallback] // for requests that no route takes
+	areas      router.Router[*endpoint] // the prefixes of groups with a fallback
 
 	secure   *secureOnly // handling of requests in clear text; nil serves them
 	ports    lifecycle.Ports
@@ -86,7 +86,8 @@ func (a *App) begin() *App {
 	a.std, a.secure = stdhttp.NewService(&a.server), newSecureOnly(&a.config)
 	a.amending = a.config.Problems != nil || a.secure != nil && a.secure.hsts != nil
 	a.leastBody.Store(a.config.MaxBody)
-	a.fallback.Store(fallbackSource{
+	a.routes.fallback = new(groupFallback)
+	a.routes.fallback.Store(fallbackSource{
 		notFound: func(*Request) Response { return NotFound() },
 		notAllowed: func(r *Request) Response {
 			return Problem(ProblemDetails{
@@ -94,7 +95,7 @@ func (a *App) begin() *App {
 				Detail: "the path takes " + r.match.Allow() + ", not " + r.Method(),
 			})
 		},
-	}.wrap(a, nil))
+	}.wrap(&a.routes, nil))
 	return a
 }
 

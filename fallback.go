@@ -1,14 +1,16 @@
 package dunlin
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// fallback holds the actions for requests without a route, wrapped in the middleware of the app.
+// fallback holds the actions for requests without a route, wrapped in the middleware of the app or of a group.
 type fallback struct {
 	notFound, notAllowed, options, notAcceptable, dirty, redirect, noAsterisk Action
 
@@ -17,58 +19,102 @@ type fallback struct {
 
 // A fallbackSource holds the inputs from which the fallback actions are built.
 type fallbackSource struct {
-	notFound, notAllowed Action // without middleware
+	notFound, notAllowed Action // without middleware; nil for those of the group around
 	middleware           []Middleware
 }
 
-// NotFound sets the action for requests whose path no route matches. All middleware of the app
-// wraps it, whether added before or after.
-func (a *App) NotFound(act Action) {
-	a.setFallback("NotFound", act, func(s *fallbackSource) { s.notFound = act })
+// groupFallback is the fallback of a group, which may have none.
+type groupFallback struct {
+	atomic.Pointer[fallback]
+	outer *groupFallback // of the group that this one was made from; nil for the app
 }
 
-// MethodNotAllowed sets the action for requests whose path has routes, but none for the method. The
-// app adds the Allow header to its response.
-func (a *App) MethodNotAllowed(act Action) {
-	a.setFallback("MethodNotAllowed", act, func(s *fallbackSource) { s.notAllowed = act })
+// action returns an action that source selects, of the innermost group that has one.
+func (f *groupFallback) action(selected func(*fallbackSource) Action) Action {
+	for {
+		if now := f.Load(); now != nil {
+			if act := selected(&now.source); act != nil {
+				return act
+			}
+		}
+		f = f.outer
+	}
 }
 
-func (a *App) setFallback(what string, act Action, change func(*fallbackSource)) {
+// NotFound sets the action for requests to the host and below the prefix of the group whose path no route matches. All
+// middleware of the group wraps it, whether added before or after. In a group it also wraps the other answers of the app
+// below the prefix: to wrong methods and versions, and to unclean paths. The innermost group decides; its version does
+// not matter. A group without an action of its own uses that of the group that it was made from. The app answers 404 by
+// default.
+func (g *Group) NotFound(act Action) {
+	g.setFallback("NotFound", act, func(s *fallbackSource) { s.notFound = act })
+}
+
+// MethodNotAllowed sets the action for requests whose path has routes, but none for the method. It adds the Allow header
+// to the response. Else it is like NotFound. The app answers 405 by default.
+func (g *Group) MethodNotAllowed(act Action) {
+	g.setFallback("MethodNotAllowed", act, func(s *fallbackSource) { s.notAllowed = act })
+}
+
+func (g *Group) setFallback(what string, act Action, change func(*fallbackSource)) {
 	if act == nil {
 		panic("dunlin: " + what + ": nil action (called at " + callerPlace() + ")")
 	}
-	a.changeFallback(change)
+	g.result.Use()
+	g.changeFallback(change)
 }
 
 // changeFallback changes the inputs of the fallback actions and rebuilds them. It calls middleware
 // without the lock, because middleware may register routes, and repeats if the inputs have changed
 // meanwhile.
-func (a *App) changeFallback(change func(*fallbackSource)) {
-	at := caller.Here()
+func (g *Group) changeFallback(change func(*fallbackSource)) {
+	at, a := caller.Here(), g.app
 	for range 10 {
-		before := a.fallback.Load()
-		now := before.source
-		change(&now)
-		made := now.wrap(a, at)
+		before, now := g.fallback.Load(), fallbackSource{}
 		a.mu.Lock()
-		if a.fallback.CompareAndSwap(before, made) {
-			a.middleware = now.middleware
-			a.mu.Unlock()
-			return
+		have := g.middleware
+		a.mu.Unlock()
+		if now.middleware = have; before != nil {
+			now = before.source
+		}
+		change(&now)
+		made := now.wrap(g, at)
+		a.mu.Lock()
+		changed := g.fallback.Load() != before || len(g.middleware) != len(have)
+		if !changed {
+			g.middleware = now.middleware
+			if before == nil {
+				g.beginFallback(at)
+			}
+			g.fallback.Store(made)
 		}
 		a.mu.Unlock()
+		if !changed {
+			return
+		}
 	}
 	panic("dunlin: middleware changes the app that it is used in (called at " + at.String() + ")")
 }
 
-// wrap builds the fallback actions.
-func (s fallbackSource) wrap(a *App, at *caller.Place) *fallback {
+// beginFallback notes that the group answers what no route matches below its prefix. The app has its lock.
+func (g *Group) beginFallback(at *caller.Place) {
+	err := g.app.areas.Add(router.Route[*endpoint]{Methods: "*", Pattern: cmp.Or(g.prefix, "/"), Prefix: true, Host: g.host, Where: at, Value: &endpoint{below: g.fallback}})
+	if err != nil {
+		g.app.mu.Unlock()
+		panic("dunlin: NotFound or MethodNotAllowed: " + err.Error())
+	}
+}
+
+// wrap builds the fallback actions of a group.
+func (s fallbackSource) wrap(g *Group, at *caller.Place) *fallback {
 	varied := func(act Action) Action { return func(r *Request) Response { return r.finished(act(r)) } }
-	wrap := func(act Action) Action { return varied(a.chain(varied(act), s.middleware, at, false)) }
+	wrap := func(act Action) Action { return varied(g.app.chain(varied(act), s.middleware, at, false)) }
+	own := g.fallback
+	notFound, notAllowed := func(s *fallbackSource) Action { return s.notFound }, func(s *fallbackSource) Action { return s.notAllowed }
 	return &fallback{
 		source:     s,
-		notFound:   wrap(s.notFound),
-		notAllowed: wrap(func(r *Request) Response { return s.notAllowed(r).Header("Allow", r.match.Allow()) }),
+		notFound:   wrap(func(r *Request) Response { return own.action(notFound)(r) }),
+		notAllowed: wrap(func(r *Request) Response { return own.action(notAllowed)(r).Header("Allow", r.match.Allow()) }),
 		options:    wrap(answerOptions),
 		notAcceptable: wrap(func(r *Request) Response {
 			return Problem(ProblemDetails{
@@ -106,7 +152,7 @@ func (a *App) optionsOf(r *Request, host string) Action {
 	if asked == "" || a.router.Lookup(asked, host, r.s.Path, &match) != router.Found {
 		first, _, _ := strings.Cut(r.match.Allow(), ",")
 		if a.router.Lookup(first, host, r.s.Path, &match) != router.Found {
-			return a.fallback.Load().options
+			return a.routes.fallback.Load().options
 		}
 	}
 	r.options = true
@@ -115,7 +161,12 @@ func (a *App) optionsOf(r *Request, host string) Action {
 
 // missing returns the action for a request without a route.
 func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
-	f := a.fallback.Load()
+	f := a.routes.fallback.Load()
+	var match router.Match[*endpoint] // other lookups need one of their own: r.Param reads offsets in the path as sent
+	if strings.HasPrefix(r.s.Path, "/") && a.areas.Lookup(r.s.Method, host, r.s.Path, &match) == router.Found {
+		f = match.Value().below.Load()
+		r.match.TakeParams(&match)
+	}
 	switch {
 	case r.s.Method == http.MethodOptions && r.s.Path == "*":
 		return f.options
@@ -131,12 +182,12 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	if r.s.Path == "" && r.s.Method == http.MethodConnect {
 		return a.connect(r, host)
 	}
-	// Other lookups need a match of their own: r.Param reads offsets in
-	// the path as sent.
-	var match router.Match[*endpoint]
 	clean, dirty := router.Clean(r.s.Path)
 	found := dirty
 	if dirty {
+		if a.areas.Lookup(r.s.Method, host, clean, &match) == router.Found && match.Len() == 0 { // parameters would be offsets in clean
+			f = match.Value().below.Load()
+		}
 		policy := a.config.DirtyPaths
 		o := a.router.Lookup(r.s.Method, host, clean, &match)
 		if o == router.Found {
@@ -177,5 +228,5 @@ func (a *App) connect(r *Request, host string) Action {
 		}
 	}
 	r.match = router.Match[*endpoint]{}
-	return a.fallback.Load().notFound
+	return a.routes.fallback.Load().notFound
 }

@@ -49,10 +49,9 @@ func (r *Request) setMatch(req *http.Request) {
 	if r.s.Sent != "" {
 		rewrite.SetPath(req, r.s.Path)
 	}
-	if r.route == nil {
-		return
+	if r.route != nil {
+		req.Pattern = r.route.shared.Pattern
 	}
-	req.Pattern = r.route.shared.Pattern
 	for name, value := range r.Params() {
 		req.SetPathValue(name, value)
 	}

@@ -204,10 +204,7 @@ func (r *Route) Critical() *Route {
 	return r
 }
 
-// overloaded makes an answer with 503 that can be given any number of times.
-func overloaded(detail string) Response { return notNow(http.StatusServiceUnavailable, detail) }
-
-// notNow makes an answer that refuses a request for a moment.
+// notNow makes an answer that refuses a request for a moment, and can be given any number of times.
 func notNow(status int, detail string) Response {
 	p := &ProblemDetails{Status: status, Detail: detail}
 	body, _ := p.append(nil) // only extensions can fail

@@ -34,7 +34,9 @@ func (p *pipeline) Problem(status int, detail string, cause error) error {
 
 func (p *pipeline) Status(err error) int                          { return problem.StatusOf(err) }
 func (p *pipeline) NoMemory(what string, met admission.Cap) error { return p.app().noMemory(what, met) }
-func (p *pipeline) NotNow(detail string) exchange.Answer          { return overloaded(detail).a }
+func (p *pipeline) NotNow(detail string) exchange.Answer {
+	return notNow(http.StatusServiceUnavailable, detail).a
+}
 
 // Answer is Error for a problem of an adapter's, whose cause alone is for the log.
 func (p *pipeline) Answer(err error) exchange.Answer {

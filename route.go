@@ -22,6 +22,7 @@ type Group struct {
 	limits        []*limit
 	maxBody       int64 // 0: that of the config
 	middleware    []Middleware
+	fallback      *groupFallback
 	result        *caller.Result // of the last call that returned a group for its settings
 }
 
@@ -47,6 +48,7 @@ type endpoint struct {
 	mount  bool           // of a standard handler, with all that is below its path
 	clear  bool           // served in clear text, too, whatever Config.HSTS says
 	room   exchange.Room  // for what its streams hold back
+	below  *groupFallback // of a group, for paths below its prefix
 }
 
 // Name names the route for App.URL. It panics when the name is taken.
@@ -75,15 +77,15 @@ func routeKey(index int) string { return "#" + strconv.Itoa(index) }
 // Use adds middleware to the routes that are registered after it, in this group
 // and in groups made from it after it. Of several, the first sees the request
 // first. That of a route also wraps what answers OPTIONS for it, see Options; that of the
-// app also wraps NotFound and MethodNotAllowed.
+// app, and of a group with one of them, also wraps NotFound and MethodNotAllowed.
 func (g *Group) Use(middleware ...Middleware) {
 	for i, m := range middleware {
 		if m == nil {
 			panic(fmt.Sprintf("dunlin: Use: middleware %d is nil (called at %s)", i, callerPlace()))
 		}
 	}
-	if g == &g.app.routes {
-		g.app.changeFallback(func(s *fallbackSource) { s.middleware = withMore(s.middleware, middleware) })
+	if g.fallback.Load() != nil {
+		g.changeFallback(func(s *fallbackSource) { s.middleware = withMore(s.middleware, middleware) })
 		return
 	}
 	g.app.mu.Lock()
@@ -142,6 +144,7 @@ func (g *Group) derive() *Group {
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
 	sub := *g
+	sub.fallback = &groupFallback{outer: g.fallback}
 	return &sub
 }
 

@@ -1,6 +1,7 @@
 package dunlin
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -158,7 +159,7 @@ func (a *App) Rewrite(from, to string) {
 // after it ({name:constraint}) from a regular expression that must match the
 // whole value. It panics when the name is taken or the expression malformed.
 func (a *App) Constraint(name, expr string) {
-	if err := a.router.Constraint(name, expr); err != nil {
+	if err := cmp.Or(a.router.Constraint(name, expr), a.areas.Constraint(name, expr)); err != nil {
 		panic(fmt.Sprintf("dunlin: Constraint(%q): %v (called at %s)", name, err, callerPlace()))
 	}
 }
@@ -171,7 +172,7 @@ func (a *App) ConstraintFunc(name string, accept func(value string) bool) {
 		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): nil function (called at %s)", name, callerPlace()))
 	}
 	a.careful.Store(true)
-	if err := a.router.ConstraintFunc(name, accept); err != nil {
+	if err := cmp.Or(a.router.ConstraintFunc(name, accept), a.areas.ConstraintFunc(name, accept)); err != nil {
 		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): %v (called at %s)", name, err, callerPlace()))
 	}
 }

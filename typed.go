@@ -15,30 +15,20 @@ import (
 // parameters, but none of this name, and the query has none either, the name is
 // taken for misspelt: the answer is a 500 whose cause says so. A query parameter that
 // a client may leave out is read with [Request.QueryInt].
-func (r *Request) Int(name string) (int, error) {
-	return typed(r, name, textvalue.Int)
-}
+func (r *Request) Int(name string) (int, error) { return typed(r, name, textvalue.Int) }
 
 // Int64 is [Request.Int] for a decimal integer.
-func (r *Request) Int64(name string) (int64, error) {
-	return typed(r, name, textvalue.Int64)
-}
+func (r *Request) Int64(name string) (int64, error) { return typed(r, name, textvalue.Int64) }
 
 // Uint64 is [Request.Int] for a decimal integer without a sign.
-func (r *Request) Uint64(name string) (uint64, error) {
-	return typed(r, name, textvalue.Uint64)
-}
+func (r *Request) Uint64(name string) (uint64, error) { return typed(r, name, textvalue.Uint64) }
 
 // Float64 is [Request.Int] for a finite number.
-func (r *Request) Float64(name string) (float64, error) {
-	return typed(r, name, textvalue.Float64)
-}
+func (r *Request) Float64(name string) (float64, error) { return typed(r, name, textvalue.Float64) }
 
 // Bool is [Request.Int] for a truth value, as strconv.ParseBool takes it: 1, t, true,
 // 0, f or false.
-func (r *Request) Bool(name string) (bool, error) {
-	return typed(r, name, textvalue.Bool)
-}
+func (r *Request) Bool(name string) (bool, error) { return typed(r, name, textvalue.Bool) }
 
 // Duration is [Request.Int] for a duration such as 1m30s.
 func (r *Request) Duration(name string) (time.Duration, error) {
@@ -46,21 +36,15 @@ func (r *Request) Duration(name string) (time.Duration, error) {
 }
 
 // Time is [Request.Int] for a time of RFC 3339.
-func (r *Request) Time(name string) (time.Time, error) {
-	return typed(r, name, textvalue.Time)
-}
+func (r *Request) Time(name string) (time.Time, error) { return typed(r, name, textvalue.Time) }
 
 // QueryInt returns the query parameter of the given name as a decimal integer. The
 // error is a *ProblemDetails that [Error] answers with 400: the value is missing, or
 // not an integer.
-func (r *Request) QueryInt(name string) (int, error) {
-	return typedQuery(r, name, textvalue.Int)
-}
+func (r *Request) QueryInt(name string) (int, error) { return typedQuery(r, name, textvalue.Int) }
 
 // QueryInt64 is [Request.QueryInt] for 64 bits.
-func (r *Request) QueryInt64(name string) (int64, error) {
-	return typedQuery(r, name, textvalue.Int64)
-}
+func (r *Request) QueryInt64(name string) (int64, error) { return typedQuery(r, name, textvalue.Int64) }
 
 // QueryUint64 is [Request.QueryInt] for a decimal integer without a sign.
 func (r *Request) QueryUint64(name string) (uint64, error) {
@@ -73,9 +57,7 @@ func (r *Request) QueryFloat64(name string) (float64, error) {
 }
 
 // QueryBool is [Request.QueryInt] for a truth value, see [Request.Bool].
-func (r *Request) QueryBool(name string) (bool, error) {
-	return typedQuery(r, name, textvalue.Bool)
-}
+func (r *Request) QueryBool(name string) (bool, error) { return typedQuery(r, name, textvalue.Bool) }
 
 // QueryDuration is [Request.QueryInt] for a duration such as 1m30s.
 func (r *Request) QueryDuration(name string) (time.Duration, error) {

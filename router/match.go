@@ -124,6 +124,13 @@ func (m *Match[T]) CopyTo(dst *Match[T]) {
 	own.kept = kept
 }
 
+// TakeParams takes the route and the parameters from another match of the same host and path. Allow and Versions
+// stay those of m.
+func (m *Match[T]) TakeParams(from *Match[T]) {
+	m.found, m.state.spans, m.state.rest = from.found, from.state.spans, from.state.rest
+	m.state.more = append(m.state.more[:0], from.state.more...)
+}
+
 // memory is for strings that a lookup has to change. It is kept from lookup to lookup.
 type memory struct {
 	value []byte // for unescaping; grows to the longest value a constraint saw unescaped

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -140,3 +141,12 @@ const (
 	FromMemory                 // the adapter, for want of memory
 	FromProtocol               // the adapter, for a request that it could not read
 )
+
+// String returns the name of the source, such as action, app or panic.
+func (s Source) String() string {
+	names := [...]string{"action", "app", "panic", "timeout", "limit", "overload", "memory", "protocol"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return fmt.Sprintf("AnswerSource(%d)", uint8(s))
+}
