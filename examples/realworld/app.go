@@ -25,6 +25,7 @@ var cors = middleware.CORSConfig{Origins: []string{"*"}, Headers: []string{"Cont
 
 // newApp registers all routes. api has those without login, readers those with optional login, users those with required login.
 func newApp(config dunlin.Config, c *conduit) *dunlin.App {
+	config.Problems = dunlin.FormatProblems("application/json", envelope)
 	app := dunlin.New(config)
 	app.OnError(failure)
 	app.OnAnswer(middleware.LogAnswers(c.log))
@@ -79,28 +80,31 @@ var (
 	notYours     = typed.NewFault(403, "not-yours", "it belongs to another user")
 )
 
-// failure answers errors with problems that have RealWorld's member errors: messages by the name of the invalid member.
-func failure(_ *dunlin.Request, err error) dunlin.Response {
-	problem := dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity}
+// Errors is the body of all answers to errors: messages by the name of the invalid member, else "body".
+type Errors struct {
+	Errors map[string][]string `json:"errors"`
+}
+
+func envelope(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) Errors {
 	messages := map[string][]string{}
-	var invalid *typed.Invalid
-	var fault *typed.Fault
-	switch {
-	case errors.As(err, &invalid):
+	if invalid, ok := errors.AsType[*typed.Invalid](p); ok {
 		for _, v := range invalid.Violations {
 			name := cmp.Or(v.Name, path.Base(v.Pointer)) // "#" is the whole body
 			messages[name] = append(messages[name], v.Text())
 		}
-	case errors.As(err, &fault):
-		problem.Type, problem.Title, problem.Status = fault.ID(), fault.Title(), fault.Status()
-		messages["body"] = []string{fault.Title()}
+	} else {
+		messages["body"] = []string{cmp.Or(p.Detail, p.Title)}
+	}
+	return Errors{messages}
+}
+
+// failure answers errors of the database.
+func failure(_ *dunlin.Request, err error) dunlin.Response {
+	switch {
 	case malformed(err):
-		messages["body"] = []string{"has text that cannot be stored"}
+		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "a text cannot be stored", Cause: err})
 	case away(err):
 		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Temporary: true, Cause: err})
-	default:
-		return dunlin.Response{} // a 500 that tells the client nothing
 	}
-	problem.Extensions = map[string]any{"errors": messages}
-	return dunlin.Problem(problem)
+	return dunlin.Response{} // the answer of the error itself
 }

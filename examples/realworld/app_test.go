@@ -105,9 +105,9 @@ func TestErrors(t *testing.T) {
 		{"wrong password", guest, "POST", "/users/login", `{"user":{"email":"ada@example.com","password":"wrong"}}`, 422, "body"},
 		{"unknown user logs in", guest, "POST", "/users/login", `{"user":{"email":"eve@example.com","password":"password"}}`, 422, "body"},
 		{"password beyond bcrypt", guest, "POST", "/users", `{"user":{"username":"eve","email":"e@example.com","password":"` + strings.Repeat("ü", 72) + `"}}`, 422, "body"},
-		{"no login", guest, "GET", "/user", "", 401, ""},
-		{"forged token", forged, "GET", "/user", "", 401, ""},
-		{"forged token where login is optional", forged, "GET", "/articles", "", 401, ""},
+		{"no login", guest, "GET", "/user", "", 401, "body"},
+		{"forged token", forged, "GET", "/user", "", 401, "body"},
+		{"forged token where login is optional", forged, "GET", "/articles", "", 401, "body"},
 		{"name of another", bob, "PUT", "/user", `{"user":{"username":"ada"}}`, 422, "body"},
 		{"unknown profile", guest, "GET", "/profiles/eve", "", 404, "body"},
 		{"unknown profile to follow", bob, "POST", "/profiles/eve/follow", "", 404, "body"},
@@ -116,6 +116,8 @@ func TestErrors(t *testing.T) {
 		{"article of another deleted", bob, "DELETE", dragons, "", 403, "body"},
 		{"comment of another", bob, "DELETE", dragons + "/comments/1", "", 403, "body"},
 		{"comment on another article", ada, "DELETE", bob.publish("x", "[]") + "/comments/1", "", 404, "body"},
+		{"no route", guest, "GET", "/nothing", "", 404, "body"},
+		{"wrong method", guest, "PATCH", "/tags", "", 405, "body"},
 		{"a page too large", guest, "GET", "/articles?limit=101", "", 422, "limit"},
 	} {
 		status, answer := test.as.ask(test.method, test.path, test.body)
