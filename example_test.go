@@ -147,6 +147,21 @@ func ExampleProblem() {
 	// {"type":"https://example.com/problems/no-credit","title":"You have no credit","status":403,"detail":"the balance is 30, the price 50","balance":30}
 }
 
+func ExampleFormatProblems() {
+	type envelope struct {
+		Error string `json:"error"`
+	}
+	app := dunlin.New(dunlin.Config{
+		Problems: dunlin.FormatProblems("application/json", func(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) envelope {
+			return envelope{p.Title}
+		}),
+	})
+	print(app, "GET", "/nowhere")
+	// Output:
+	// 404 application/json
+	// {"error":"Not Found"}
+}
+
 func ExampleError() {
 	// The code that knows what went wrong says so; the cause is for the log.
 	find := func(id string) error {
@@ -323,13 +338,18 @@ func ExampleApp_Recover() {
 	// sorry
 }
 
-func ExampleApp_NotFound() {
+func ExampleGroup_NotFound() {
 	app := quiet()
-	app.NotFound(constant(dunlin.HTML("<p>Nothing here.</p>").Status(http.StatusNotFound)))
+	app.NotFound(func(*dunlin.Request) dunlin.Response { return dunlin.HTML("<h1>not here</h1>").Status(404) })
+	api := app.Group("/api")
+	api.NotFound(func(*dunlin.Request) dunlin.Response { return dunlin.NotFound() })
 	print(app, "GET", "/nowhere")
+	print(app, "GET", "/api/nowhere")
 	// Output:
 	// 404 text/html; charset=utf-8
-	// <p>Nothing here.</p>
+	// <h1>not here</h1>
+	// 404 application/problem+json
+	// {"title":"Not Found","status":404}
 }
 
 func ExampleApp_ServeHTTP() {

@@ -30,6 +30,7 @@ func TestPages(t *testing.T) {
 		"webhooks":    webhooks,
 		"templates":   htmlPages,
 		"problems":    problemsAsPages,
+		"envelope":    problemFormat,
 		"typed":       typedActions,
 		"two ways in": twoWaysIn,
 		"deploy":      tlsSettings,

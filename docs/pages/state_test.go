@@ -3,6 +3,7 @@ package pages
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -179,6 +180,28 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 	}
 	if causes.Load() != 1 {
 		t.Error("the cause of the 500 is lost")
+	}
+}
+
+func problemFormat(t *testing.T, _ *dunlin.App) {
+	var config dunlin.Config
+
+	type envelope struct {
+		Errors struct {
+			Body []string `json:"body"`
+		} `json:"errors"`
+	}
+
+	config.Problems = dunlin.FormatProblems("application/json", func(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) (e envelope) {
+		e.Errors.Body = []string{cmp.Or(p.Detail, p.Title)}
+		return e
+	})
+	resp, err := dunlintest.NewClient(dunlin.New(config)).Get("https://links.example/none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body := suite.Body(t, resp); body != `{"errors":{"body":["Not Found"]}}` {
+		t.Error(body)
 	}
 }
 
