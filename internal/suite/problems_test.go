@@ -133,8 +133,8 @@ func askForProblems(t *testing.T, engine dunlin.Engine, around []dunlin.Middlewa
 	}
 	if engine == dunlin.EngineLoop { // net/http drops the connection
 		want := `{"error":{"code":500,"message":"Internal Server Error","status":"panic","details":[]}}`
-		if _, body := askStd(t, "GET", "http://"+addr+"/exit", ""); body != want {
-			t.Errorf("an action that ends its goroutine: %s", body)
+		if resp, body := askStd(t, "GET", "http://"+addr+"/exit", ""); body != want || resp.Header.Get("X-Request-ID") == "" {
+			t.Errorf("an action that ends its goroutine: %s %v", body, resp.Header)
 		}
 	}
 	for _, c := range []struct {
