@@ -109,6 +109,32 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// The choice is alike on both engines.
+func TestOnEngines(t *testing.T) {
+	languages := negotiate.NewLanguages("en", "de")
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, func(t *testing.T, app *dunlin.App) {
+		app.Get("/", func(r *dunlin.Request) dunlin.Response {
+			return negotiate.Answer(formats, r, user{ID: 7, Name: "Ada"})
+		}, languages.Middleware())
+		addr := dunlintest.Serve(t, app)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+addr+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header["Accept"] = []string{"text/html", "application/xml"}
+		req.Header.Set("Accept-Language", "de-AT, en;q=0.5")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		vary := strings.Join(resp.Header.Values("Vary"), ", ")
+		if resp.Header.Get("Content-Type") != "application/xml" || resp.Header.Get("Content-Language") != "de" || vary != "Accept, Accept-Language" {
+			t.Errorf("%v", resp.Header)
+		}
+	})
+}
+
 func TestAnswerThatCannotBeEncoded(t *testing.T) {
 	for name, v := range map[string]any{"list": []user{{ID: 1}}, "map": map[string]int{"a": 1}, "nothing": nil, "hidden from JSON": hidden{"hush"}, "number": struct{ F func() }{}} {
 		app := newApp()
