@@ -3,11 +3,11 @@
 //
 //	config.ConnConfig.DialFunc = backend.Dial // pgxpool.Config
 //
-// Package net tells the Go scheduler about every read and write, since a system call may block: the scheduler's monitor
-// thread then looks after the processor that the call holds, up to 50,000 times a second. These calls never block,
-// because the descriptor is non-blocking, and package net waits for it by the network poller. A [Wrap] connection makes
-// the same calls without telling the scheduler, and waits by the same poller. The event loops of Dunlin read and write
-// in the same way, so that in a service on the loop engine the monitor thread sleeps.
+// Package net tells the Go scheduler about every read and write, since a system call may block. Such a call after a pause
+// wakes the scheduler's monitor thread, which then looks at the processors up to 50,000 times a second. These calls
+// never block: the descriptor is non-blocking, and package net waits for it by the network poller. A connection of this
+// package makes the same calls without telling the scheduler, and waits by the same poller. The event loops of Dunlin
+// read and write in the same way, so in a service on the loop engine the monitor thread sleeps.
 //
 // A connection from this package is a [net.Conn] in every respect: deadlines, Close, errors and concurrent use are those
 // of package net. It belongs to no loop and no App, and may be used from any goroutine. It is not a *net.TCPConn: code
