@@ -42,7 +42,7 @@ type Conn struct {
 
 	deadline   uint32 // tick at which to call Timeout, 0 for none
 	filed      uint32 // tick under which the wheel has it, 0 for none; the loop's
-	mark       uint32 // away: filed at that time; queued: the stamp since when; else until when the peer may be busy with its last answer, 0: it is new
+	mark       uint32 // away: filed at that time; else the stamp of its latest visit, 0: it is new
 	prev, next int32  // neighbours in the wheel's slot; the loop's
 
 	flags  connFlags
@@ -94,8 +94,6 @@ const (
 	flagWantOut                          // EPOLLOUT is in the interest set
 	flagLook                             // the goroutine read or waited itself: giveBack must look
 	flagUrgent                           // it goes before others to a worker
-	flagNew                              // what it asks, on a saturated loop: admission.New
-	flagFresh                            // ... or Fresh
 	flagAwaitsRoom                       // it is in loop.noRoom, or to be put there
 	flagUnbounded                        // nothing bounds yet what the kernel holds unsent but itself, see unread.go
 )

@@ -37,8 +37,6 @@ type Driver struct {
 	leftover leftover      // what the handler asked for during this call of Data
 	waited   time.Duration // what it serves, in the queue of a saturated loop
 	begun    int           // requests of a connection of parts, in its visit
-	sent     int           // bytes of answers in this visit, or what of them was left to be sent
-	drained  int           // ... of answers of earlier ones that were sent now
 	now      int64         // copies of the loop's, which may be lost at any time; of a worker: when its job began, where the pool adapts its bound
 	unix     int64         // between Enter and Leave
 	owned    []owned
@@ -162,7 +160,7 @@ func (d *Driver) Draining() bool { return d.engine.draining.Load() }
 func (d *Driver) begin(c *Conn) {
 	l := d.loop
 	l.current = c
-	d.conn, c.driver, d.begun, d.sent, d.drained = c, d, 0, 0, 0
+	d.conn, c.driver, d.begun = c, d, 0
 	d.now, d.unix = l.now, l.unix
 }
 
@@ -192,7 +190,10 @@ func (d *Driver) end(c *Conn) bool {
 	}
 	l := d.loop
 	mark := c.mark
-	d.noteVisit(c)
+	c.mark = stampAt(l.now)
+	if d.begun > 0 {
+		l.asked(c, d.begun)
+	}
 	switch {
 	case c.over():
 		l.finish(c)
@@ -200,7 +201,7 @@ func (d *Driver) end(c *Conn) bool {
 		c.setAway()
 		d.engine.shakes.submit(c)
 	case c.flags&flagHandOff != 0:
-		urgent, from := c.flags&flagUrgent != 0, l.originServed(c, mark)
+		urgent, from := c.flags&flagUrgent != 0, l.originOf(mark, l.now-int64(d.waited))
 		c.flags &^= flagHandOff | flagUrgent
 		c.setAway()
 		d.engine.workers.submit(c, urgent, from)
@@ -225,7 +226,7 @@ func (d *Driver) letGo(c *Conn) {
 	}
 	look := c.flags&(flagLook|flagReadable|flagPeerDone) != 0
 	c.flags &^= flagLook | flagReadable
-	c.giveBack(look, d.sent)
+	c.giveBack(look)
 }
 
 // visit serves a connection that is the loop's and has something to do. It
@@ -233,7 +234,7 @@ func (d *Driver) letGo(c *Conn) {
 func (d *Driver) visit(c *Conn) bool {
 	d.begin(c)
 	switch {
-	case c.out != nil && !d.drainEarlier(c):
+	case c.out != nil && !d.drain(c):
 		// Back pressure: nothing is read until the peer has read.
 	case c.over():
 	case c.flags&flagAgain != 0:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 // An Engine serves connections with event loops.
@@ -73,9 +74,9 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		return nil, err
 	}
 	e.workers.e = e
-	e.workers.line.control = e.newQueueControl()
+	e.workers.line.control = overload.NewQueue(e.cfg.QueueTarget)
 	if e.cfg.AdaptiveWorkers {
-		e.workers.adaptive = admission.NewGradient(leastWorkers, e.cfg.MaxWorkers)
+		e.workers.adaptive = overload.NewConcurrency(leastWorkers, e.cfg.MaxWorkers)
 	}
 	e.shakes.init(e)
 	e.buffers.init(e.cfg.Budget, e.cfg.ReadBuffer)

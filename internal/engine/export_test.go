@@ -29,10 +29,6 @@ func (c *Conn) NoDelay() bool {
 	return err == nil && on == 1
 }
 
-// BusyUntil returns until when c's peer was believed to be busy with its last answer, in ns since the engine was made, when
-// the handler is called.
-func (c *Conn) BusyUntil() int64 { return int64(c.mark) << stampShift }
-
 // ShakesBegun returns how many handshakes are under way of clients without a session, and of those with one.
 func (e *Engine) ShakesBegun() (whole, resume int) {
 	s := &e.shakes

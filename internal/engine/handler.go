@@ -137,7 +137,7 @@ type Config struct {
 	MaxWorkers int
 
 	// AdaptiveWorkers lets the bound be lower than MaxWorkers while handed-off
-	// connections take longer than usual, see admission.Gradient.
+	// connections take longer than usual, see overload.Concurrency.
 	AdaptiveWorkers bool
 
 	// IdleWorkers bounds the worker goroutines kept for later. Default: 256.

@@ -5,17 +5,17 @@ package engine
 import (
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 // line is where connections wait while all workers are busy: in order, as long as
 // the line does not stand for lack of workers. While it does
-// (admission.QueueControl), the newest goes first, who has the best chance to be
+// (overload.Queue), the newest goes first, who has the best chance to be
 // served in time, and who has waited longer than the target is given back to
 // its loop to be refused. Urgent ones go before all others and are never refused.
 type line struct {
 	urgent, ordinary jobQueue
-	control          admission.QueueControl
+	control          overload.Queue
 	watch            *time.Timer // runs while somebody is in line
 	watched          bool
 	waits            waits
@@ -72,7 +72,7 @@ func (q *jobQueue) popNewest() job {
 func (l *line) size() int { return l.urgent.size + l.ordinary.size }
 
 // join has a job wait in line. w.mu is held.
-func (w *workers) join(j job, urgent bool, from admission.Origin) {
+func (w *workers) join(j job, urgent bool, from overload.Origin) {
 	l := &w.line
 	if urgent {
 		l.urgent.push(j)
@@ -80,14 +80,14 @@ func (w *workers) join(j job, urgent bool, from admission.Origin) {
 	}
 	l.ordinary.push(j)
 	l.control.Arrived(from, 1)
-	if l.watched || l.control.Target <= 0 {
+	if l.watched || l.control.Target() <= 0 {
 		return
 	}
 	l.watched = true
 	if l.watch == nil {
-		l.watch = time.AfterFunc(l.control.Target, w.look)
+		l.watch = time.AfterFunc(l.control.Target(), w.look)
 	} else {
-		l.watch.Reset(l.control.Target)
+		l.watch.Reset(l.control.Target())
 	}
 }
 
@@ -124,9 +124,8 @@ func (w *workers) look() {
 		}
 		return time.Duration(now - l.ordinary.ring[l.ordinary.first].since)
 	}
-	_, l.control.OpenedUsually = w.e.openedLately()
 	if l.control.Look(now, oldest(), l.ordinary.size, int(w.e.conns.Load())) {
-		w.e.warnOverload("workers", oldest(), l.ordinary.size, l.control.Target)
+		w.e.warnOverload("workers", oldest(), l.ordinary.size, l.control.Target())
 	}
 	for l.ordinary.size > 0 && l.control.Refuse(now, oldest()) {
 		if j := l.ordinary.popOldest(); j.part != nil {
@@ -136,7 +135,7 @@ func (w *workers) look() {
 		}
 	}
 	if l.watched = l.ordinary.size > 0; l.watched {
-		l.watch.Reset(l.control.Target / 2)
+		l.watch.Reset(l.control.Target() / 2)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 // yieldEvery is how long a driver that never runs out of events keeps the processor
@@ -65,14 +67,13 @@ type loop struct {
 	wheel      wheel
 	recalls    recalls
 	saturation saturation
-	openings   openings // any goroutine
-	now        int64    // ns since the engine was made, once a turn
-	ready      int64    // about when what was fetched last was ready
-	fetched    int64    // ... and when at the earliest
-	unix       int64    // wall clock in s
-	second     int64    // now at which unix is to be read again
-	yielded    int64    // when the driver last let others run
-	armed      int64    // the park deadline set, 0 for none
+	now        int64 // ns since the engine was made, once a turn
+	ready      int64 // about when what was fetched last was ready
+	fetched    int64 // ... and when at the earliest
+	unix       int64 // wall clock in s
+	second     int64 // now at which unix is to be read again
+	yielded    int64 // when the driver last let others run
+	armed      int64 // the park deadline set, 0 for none
 
 	acceptor acceptor
 	inbox    inbox
@@ -112,7 +113,7 @@ func newLoop(e *Engine) (*loop, error) {
 	l.now = e.now()
 	l.wheel.init(tickAt(l.now))
 	l.sweepAt = sweepDone
-	l.saturation.control = e.newQueueControl()
+	l.saturation.control = overload.NewQueue(e.cfg.QueueTarget)
 	return l, nil
 }
 
@@ -137,7 +138,6 @@ func (l *loop) turn(d *Driver) bool {
 	for l.next < l.n {
 		ev := &l.events[l.next]
 		l.next++
-		l.prefetchEvents()
 		if !l.dispatch(d, ev) {
 			return false
 		}
@@ -286,7 +286,6 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		c.flags |= flagReadable
 		if ev.Events&hungUp != 0 {
 			if c.queued && c.flags&(flagPeerDone|flagAwaitsRoom) == 0 {
-				l.saturation.finished++
 				l.saturation.control.Abandoned()
 			}
 			c.flags |= flagPeerDone
@@ -319,11 +318,7 @@ func (l *loop) serveSoon(c *Conn) {
 		l.awaitRoom(c)
 		return
 	}
-	if c.flags&flagPeerDone != 0 {
-		l.saturation.finished++
-	}
-	l.later = append(l.later, laterConn{c, c.asks(), c.mark})
-	c.mark = stampAt(l.now)
+	l.later = append(l.later, laterConn{c, c.asks(), stampAt(l.now)})
 }
 
 // adopt makes c, which the loop's count already includes, one of its connections.

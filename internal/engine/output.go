@@ -119,7 +119,6 @@ func (d *Driver) send(c *Conn) {
 		c.willSend(total)
 		n, errno = d.gatherer().send(c.fd)
 	}
-	d.sent += total
 	switch {
 	case n == total && errno == 0:
 		d.dropOutput()
@@ -278,14 +277,6 @@ func (d *Driver) drain(c *Conn) bool {
 	}
 	c.sentAll(d.engine)
 	return true
-}
-
-// drainEarlier is drain for what earlier visits have left, which the peer takes now.
-func (d *Driver) drainEarlier(c *Conn) bool {
-	before := d.taking.moved
-	all := d.drain(c)
-	d.drained = int(d.taking.moved - before)
-	return all
 }
 
 // sentAll ends the pending output of c.

@@ -2,7 +2,10 @@
 
 package engine
 
-import "github.com/dunlinhttp/dunlin/internal/admission"
+import (
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
+)
 
 // A call of the handler may be about one part of a connection, such as one of many
 // streams, and the others are not to wait for it. Code between EnterPart and Leave that
@@ -142,7 +145,7 @@ type PartJob interface {
 // SubmitPart has job done by a worker, before others if it is urgent: at once or, where as many
 // calls wait as Config.MaxWorkers allows, in its turn.
 func (d *Driver) SubmitPart(job PartJob, urgent bool) {
-	d.engine.workers.add(task{part: job}, urgent, admission.Returning)
+	d.engine.workers.add(task{part: job}, urgent, overload.Returning)
 }
 
 // A HeldBody is what a part holds of an answer that its peer has not let out yet. The zero

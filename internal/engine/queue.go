@@ -3,11 +3,9 @@
 package engine
 
 import (
-	"math"
-	"sync/atomic"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 // A loop that keeps up serves events as epoll gives them. One that does not is
@@ -36,126 +34,63 @@ const (
 // connQueue is a queue of connections. conns[at:] are in it.
 type connQueue struct {
 	conns    []*Conn
-	asked    []uint16 // what each counted as: who is away meanwhile is its goroutine's
-	busy     []uint32 // likewise, the mark of each before it was queued
+	since    []uint32 // the stamp of the time since when each waits
+	asked    []uint16 // what each counted as: its present count belongs to whoever serves it
 	at       int
 	requests int // about as many as they ask, see Conn.asks
-	unknown  int // ... without those of so many connections
 }
 
-// A laterConn is a connection that is to be served in the next turn, and what it counts as.
+// A laterConn is a connection that is to be served in the next turn.
 type laterConn struct {
-	conn *Conn
-	asks uint16
-	busy uint32
+	conn  *Conn
+	asks  uint16
+	since uint32
 }
 
 func (q *connQueue) size() int { return len(q.conns) - q.at }
 
-// push puts c at the end, which asks as many requests and had this mark.
-func (q *connQueue) push(c *Conn, asks uint16, busy uint32) {
+// push appends c, which asks for so many requests and waits since the given stamp.
+func (q *connQueue) push(c *Conn, asks uint16, since uint32) {
 	if len(q.conns) == cap(q.conns) && q.at > len(q.conns)/2 {
 		n := copy(q.conns, q.conns[q.at:])
 		clear(q.conns[n:])
+		copy(q.since, q.since[q.at:])
 		copy(q.asked, q.asked[q.at:])
-		copy(q.busy, q.busy[q.at:])
-		q.conns, q.asked, q.busy, q.at = q.conns[:n], q.asked[:n], q.busy[:n], 0
+		q.conns, q.since, q.asked, q.at = q.conns[:n], q.since[:n], q.asked[:n], 0
 	}
-	q.conns, q.asked, q.busy = append(q.conns, c), append(q.asked, asks), append(q.busy, busy)
-	if q.requests += int(asks); asks == 0 {
-		q.unknown++
-	}
+	q.conns, q.since, q.asked = append(q.conns, c), append(q.since, since), append(q.asked, asks)
+	q.requests += int(asks)
 }
 
 func (q *connQueue) pop() *Conn {
 	c := q.conns[q.at]
 	q.conns[q.at] = nil
-	n := int(q.asked[q.at])
-	if q.requests -= n; n == 0 {
-		q.unknown--
-	}
+	q.requests -= int(q.asked[q.at])
 	if q.at++; q.at == len(q.conns) {
-		q.conns, q.asked, q.busy, q.at, q.requests, q.unknown = q.conns[:0], q.asked[:0], q.busy[:0], 0, 0, 0
+		q.conns, q.since, q.asked, q.at, q.requests = q.conns[:0], q.since[:0], q.asked[:0], 0, 0
 	}
 	return c
 }
 
-// asks returns about how many requests c has for its next visit: those of a connection of parts are known
-// only when it is served, and taken for as many as it had lately. 0 is for one that had none yet.
+// asks returns about how many requests c has for its next visit. Those of a connection of parts are known only when it
+// is served, and taken to be as many as it had lately.
 func (c *Conn) asks() uint16 {
 	if c.Notes&Parts == 0 {
 		return 1
 	}
-	return c.Count
-}
-
-// queueIntervals is for how many times its target a queue must stand, see
-// admission.QueueControl.
-const queueIntervals = 10
-
-func (e *Engine) newQueueControl() admission.QueueControl {
-	return admission.QueueControl{Target: e.cfg.QueueTarget, Interval: queueIntervals * e.cfg.QueueTarget}
-}
-
-// queueInterval returns the number of the interval of queues in which now lies.
-func (e *Engine) queueInterval(now int64) uint32 {
-	return uint32(now / int64(queueIntervals*max(e.cfg.QueueTarget, time.Millisecond)))
-}
-
-// openings counts the connections of a loop that have shaken hands lately, by intervals: the number of each above
-// how many they were. Any goroutine may add and read.
-type openings [3*admission.ShakingIntervals + 1]atomic.Uint64
-
-func (o *openings) add(interval uint32) {
-	for n := &o[interval%uint32(len(o))]; ; {
-		old := n.Load()
-		next := old + 1
-		if uint32(old>>32) != interval {
-			next = uint64(interval)<<32 | 1
-		}
-		if n.CompareAndSwap(old, next) {
-			return
-		}
-	}
-}
-
-// lately returns how many they were in the latest admission.ShakingIntervals, and how many at the least in each of the
-// two spans before that are as long: of a burst there are none in the earlier one.
-func (o *openings) lately(interval uint32) (n, usually int) {
-	var in [3]int
-	for i := range o {
-		had := o[i].Load()
-		if age := interval - uint32(had>>32); age < 3*admission.ShakingIntervals {
-			in[age/admission.ShakingIntervals] += int(uint32(had))
-		} else if int32(age) < 0 {
-			in[0] += int(uint32(had)) // the loop's clock is that of its turn
-		}
-	}
-	return in[0], min(in[1], in[2])
-}
-
-// openedLately adds up lately of all loops.
-func (e *Engine) openedLately() (n, usually int) {
-	interval := e.queueInterval(e.now())
-	for _, l := range e.loops {
-		a, b := l.openings.lately(interval)
-		n, usually = n+a, usually+b
-	}
-	return n, usually
+	return max(c.Count, 1)
 }
 
 // saturation is a loop's part in this. The queues themselves are loop.primary and loop.secondary.
 type saturation struct {
-	on       bool
-	served   int   // connections of the queues served in this turn
-	began    int64 // when the first of them was
-	latest   int64 // ... and the latest, which was one
-	second   bool  // ... of loop.secondary
-	ahead    int64 // by how many ns loop.primary was served for longer than loop.secondary, lately
-	finished int   // of the queues, those whose peer has finished: they make no burst
-	usual    int   // requests of a connection of parts in its visit, of those that had any, lately
-	most     int   // requests that have waited at once
-	control  admission.QueueControl
+	on      bool
+	served  int   // connections of the queues served in this turn
+	began   int64 // when the first of them was
+	latest  int64 // ... and the latest, which was one
+	second  bool  // ... of loop.secondary
+	ahead   int64 // by how many ns loop.primary was served for longer than loop.secondary, lately
+	most    int   // requests that have waited at once
+	control overload.Queue
 }
 
 // A stamp is a time in units of 2^16 ns since the engine was made, for spans of up
@@ -174,122 +109,40 @@ func (l *loop) enqueue(c *Conn) {
 	}
 	to := &l.primary
 	if (c.Notes&Parts != 0 || c.idle()) && c.flags&flagPeerDone == 0 {
-		from := l.joins(c)
-		if c.flags&flagNew != 0 {
+		from := l.originOf(c.mark, l.fetched)
+		if from == overload.First {
 			to = &l.secondary
 		}
-		n := int(c.asks())
-		if n == 0 {
-			n = max(l.saturation.usual, 1)
+		if t := c.secure(); t == nil || t.phase == tlsOpen { // else it asks later
+			l.saturation.control.Arrived(from, int(c.asks()))
 		}
-		l.saturation.control.Arrived(from, n)
 	}
-	if c.flags&flagPeerDone != 0 {
-		l.saturation.finished++
-	}
-	to.push(c, c.asks(), c.mark)
-	c.queued, c.mark = true, stampAt(l.ready)
+	to.push(c, c.asks(), stampAt(l.ready))
+	c.queued = true
 }
 
-// joins says, and notes, where what c has for the queue comes from.
-func (l *loop) joins(c *Conn) admission.Origin {
-	from := l.originOf(c, c.mark)
-	if from == admission.Fresh && c.Notes&Parts != 0 && between(c.mark, stampAt(l.fetched)) <= l.saturation.control.Target {
-		from = admission.Returning // it may have come at once, while another's many requests were served
-	}
-	c.flags &^= flagNew | flagFresh
-	switch from {
-	case admission.New, admission.Shaken:
-		c.flags |= flagNew
-	case admission.Fresh:
-		c.flags |= flagFresh
-	}
-	if t := c.secure(); t != nil && t.phase != tlsOpen {
-		from = admission.Hello // it asks later
-	}
-	return from
-}
-
-// asked notes that a connection of parts had n > 0 requests for a visit. What is clearly more than it had lately was
-// asked by others than those who were answered then, and was not counted when the connection was queued.
+// asked notes that a connection of parts had n > 0 requests for a visit. Clearly more than it had lately come from outside: they
+// were not counted when the connection was queued.
 func (l *loop) asked(c *Conn, n int) {
-	p, had := &l.saturation, int(c.Count)
+	had := int(c.Count)
 	if had == 0 {
 		had = n
 	}
 	c.Count = uint16(min((had+n+1)/2, 1<<16-1))
-	if !p.on {
-		return
-	}
-	c.mark = stampAt(l.e.now()) // a visit may be long
-	p.usual = max(n, (p.usual*7+n)/8)
-	p.control.Arrived(admission.Fresh, max(n-had-had/4, 0))
-}
-
-// unanswered is for a connection that is open, and has not asked.
-const unanswered = -1
-
-// taking notes that c's peer has been sent n bytes of answers at the time of its mark, and may be busy with that.
-func (c *Conn) taking(n int) {
-	switch {
-	case n == unanswered:
-		c.mark = 0
-	case n >= muchOutput:
-		c.mark = (c.mark + stampAt(int64(admission.Taking(n)))) | 1
-	}
-}
-
-// noteVisit sets c's mark after a visit.
-func (d *Driver) noteVisit(c *Conn) {
-	l, before := d.loop, c.mark
-	c.mark = stampAt(l.now)
-	if d.begun > 0 {
-		l.asked(c, d.begun)
-	}
-	c.taking(d.sent + d.drained)
-	if d.begun > 0 || d.sent > 0 && c.Notes&Parts == 0 {
-		return // it was not busy any more: it asked
-	}
-	if ahead := between(c.mark, before); before != 0 && ahead > 0 && ahead <= admission.Taking(math.MaxInt)+4<<stampShift { // stamps are not exact
-		c.mark = before
+	if more := n - had - had/4; more > 0 && l.saturation.on {
+		l.saturation.control.Arrived(overload.Idle, more)
 	}
 }
 
 // waiting returns how many connections wait for their turn.
 func (l *loop) waiting() int { return l.primary.size() + l.secondary.size() }
 
-// originOf says where the request comes from that has just arrived on c, whose peer
-// may have been busy with its last answer until the given stamp.
-func (l *loop) originOf(c *Conn, answered uint32) admission.Origin {
-	switch {
-	case answered == 0:
-		return c.newOrigin()
-	case between(answered, stampAt(l.now)) > l.saturation.control.Target:
-		return admission.Fresh
+// originOf returns the origin of a request that has come at the given time on a connection with this mark.
+func (l *loop) originOf(mark uint32, at int64) overload.Origin {
+	if mark == 0 {
+		return overload.First
 	}
-	return admission.Returning
-}
-
-// newOrigin is originOf for the first request of a connection.
-func (c *Conn) newOrigin() admission.Origin {
-	if c.secure() != nil {
-		return admission.Shaken
-	}
-	return admission.New
-}
-
-// originServed is originOf for a request that the loop has looked at; mark is what
-// the connection's was.
-func (l *loop) originServed(c *Conn, mark uint32) admission.Origin {
-	switch {
-	case !l.saturation.on:
-		return l.originOf(c, mark)
-	case c.flags&flagNew != 0:
-		return c.newOrigin()
-	case c.flags&flagFresh != 0:
-		return admission.Fresh
-	}
-	return admission.Returning
+	return l.saturation.control.OriginOf(between(mark, stampAt(at)))
 }
 
 // fetchAll fetches what else is ready into the queue.
@@ -312,22 +165,20 @@ func (l *loop) fetchAll(d *Driver) bool {
 func (l *loop) look() {
 	p := &l.saturation
 	oldest := max(l.oldest(&l.primary), l.oldest(&l.secondary))
-	unknown := (l.primary.unknown + l.secondary.unknown) * max(p.usual, 1)
-	waiting := max(l.primary.requests+l.secondary.requests+unknown-p.finished, 0)
+	waiting := l.primary.requests + l.secondary.requests
 	p.most = max(p.most, waiting)
-	p.control.Opened, p.control.OpenedUsually = l.openings.lately(l.e.queueInterval(l.now))
 	l.waits.note(l.now, int64(oldest))
 	if p.control.Look(l.now, oldest, waiting, max(int(l.count.Load()), p.most)) {
-		l.e.warnOverload("event loop", oldest, waiting, p.control.Target)
+		l.e.warnOverload("event loop", oldest, waiting, p.control.Target())
 	}
 }
 
 // oldest returns how long the first in a queue has waited. Those that a deadline or a sweep has
 // served out of turn are in it no more.
 func (l *loop) oldest(q *connQueue) time.Duration {
-	for _, c := range q.conns[q.at:] {
-		if c.slot >= 0 && c.state.Load() == atLoop {
-			return between(c.mark, stampAt(l.now))
+	for i := q.at; i < len(q.conns); i++ {
+		if c := q.conns[i]; c.slot >= 0 && c.state.Load() == atLoop {
+			return between(q.since[i], stampAt(l.now))
 		}
 	}
 	return 0
@@ -337,21 +188,12 @@ func (l *loop) oldest(q *connQueue) time.Duration {
 func (l *loop) visitNext(d *Driver) bool {
 	p := &l.saturation
 	q := l.nextQueue()
-	busy := q.busy[q.at]
+	since := q.since[q.at]
 	c := q.pop()
-	q.prefetchVisits()
 	c.queued = false
-	if c.slot >= 0 && !c.noteEvent(0) {
+	if c.slot < 0 || !c.noteEvent(0) {
 		return true
 	}
-	if c.flags&flagPeerDone != 0 {
-		p.finished--
-	}
-	if c.slot < 0 {
-		return true
-	}
-	since := c.mark
-	c.mark = busy
 	if !p.on {
 		return d.visit(c)
 	}
@@ -412,11 +254,11 @@ func (l *loop) carryOver() {
 	}
 	for i, next := range l.later {
 		l.later[i] = laterConn{}
-		to.push(next.conn, next.asks, next.busy)
+		to.push(next.conn, next.asks, next.since)
 	}
 	l.later = l.later[:0]
 	if p.on && l.waiting() == 0 {
-		p.on, p.finished, p.most = false, 0, 0
+		p.on, p.most = false, 0
 		p.control.Look(l.now, 0, 0, int(l.count.Load()))
 	}
 }
@@ -452,7 +294,7 @@ func (l *loop) noteTurn(began int64, n int) {
 
 // Overdue reports whether the requests of this call have waited so long that they are
 // to be refused, quickly: the loop, or the pool of workers, has more than it can
-// do. See admission.QueueControl.
+// do. See overload.Queue.
 func (d *Driver) Overdue() bool { return d.overdue }
 
 // warnOverload says, at most once a second, that requests are refused.

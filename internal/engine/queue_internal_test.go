@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 // A turnSim is a saturated loop without sockets, on a clock of its own: its queues hold connections of parts, each
@@ -25,7 +25,7 @@ func newTurnSim(conns int) *turnSim {
 	e := &Engine{cfg: Config{QueueTarget: time.Millisecond, Logger: slog.New(slog.DiscardHandler)}}
 	s := &turnSim{l: &loop{e: e, now: int64(time.Hour)}, has: map[*Conn]int{}}
 	s.l.saturation.on, s.l.ready = true, s.l.now
-	s.l.saturation.control = e.newQueueControl()
+	s.l.saturation.control = overload.NewQueue(e.cfg.QueueTarget)
 	for i := range conns {
 		s.conns = append(s.conns, &Conn{slot: int32(i), Notes: Parts, mark: 1})
 	}
@@ -55,12 +55,14 @@ func (s *turnSim) turn() (c *Conn, served, refused int) {
 		l.now += int64(time.Millisecond)
 		return nil, 0, 0
 	}
-	c = l.nextQueue().pop()
+	q := l.nextQueue()
+	since := q.since[q.at]
+	c = q.pop()
 	c.queued = false
 	c.Notes |= Parts // which is known now at the latest
 	n := s.has[c]
 	s.has[c] = 0
-	if l.saturation.control.Refuse(l.now, between(c.mark, stampAt(l.now))) {
+	if l.saturation.control.Refuse(l.now, between(since, stampAt(l.now))) {
 		refused = n
 		l.now += int64(n) * 8000
 	} else {
@@ -165,98 +167,22 @@ func TestMarksAfterALongTurn(t *testing.T) {
 	}
 }
 
-// Who asks after a large answer is not from outside while it may have been busy with that; who has only shaken hands is
-// new.
-func TestWhoIsBusyWithItsAnswer(t *testing.T) {
-	s := newTurnSim(1)
-	l, c := s.l, s.conns[0]
-	for _, test := range []struct {
-		sent  int
-		after time.Duration
-		want  admission.Origin
-	}{
-		{200, 500 * time.Microsecond, admission.Returning},
-		{200, 5 * time.Millisecond, admission.Fresh},
-		{108 << 10, 100 * time.Millisecond, admission.Returning},
-		{108 << 10, 160 * time.Millisecond, admission.Fresh},
-		{1 << 30, time.Second, admission.Returning}, // no longer for what it cannot have got
-		{1 << 30, 2 * time.Second, admission.Fresh},
-		{unanswered, 0, admission.New},
-		{unanswered, time.Second, admission.New},
-	} {
-		answered := l.now
-		c.mark = stampAt(answered)
-		c.taking(test.sent)
-		l.now += int64(test.after)
-		if got := l.originOf(c, c.mark); got != test.want {
-			t.Errorf("%v after %d bytes it is %v, want %v", test.after, test.sent, got, test.want)
-		}
-	}
-}
-
-// Who has shaken hands lately is counted for ShakingIntervals, and no longer.
-func TestOpenings(t *testing.T) {
-	const span = admission.ShakingIntervals
-	var o openings
-	sum := func(from, to int) (n int) { // of those in the intervals [from, to)
-		for k := max(from, 0); k < to; k++ {
-			n += k
-		}
-		return n
-	}
-	for i := range 100 {
-		for range i {
-			o.add(1000 + uint32(i))
-		}
-		lately, usually := o.lately(1000 + uint32(i))
-		at := i + 1
-		wantLately := sum(at-span, at)
-		wantUsually := min(sum(at-2*span, at-span), sum(at-3*span, at-2*span))
-		if lately != wantLately || usually != wantUsually {
-			t.Errorf("in interval %d there are %d, usually %d, want %d and %d", i, lately, usually, wantLately, wantUsually)
-		}
-	}
-	if lately, usually := o.lately(1200); lately != 0 || usually != 0 {
-		t.Errorf("long afterwards there are %d, usually %d", lately, usually)
-	}
-	if lately, _ := o.lately(1098); lately != sum(99-span, 100) {
-		t.Errorf("with those of the interval that has begun since there are %d, want %d", lately, sum(99-span, 100))
-	}
-}
-
-// A burst that has shaken hands is not what is usual, however long it is looked at.
-func TestOpeningsOfABurst(t *testing.T) {
-	var o openings
-	for i := range uint32(100) {
-		if i < admission.ShakingIntervals {
-			o.add(1000 + i)
-		}
-		if lately, usually := o.lately(1000 + i); usually > 0 && lately > 0 {
-			t.Errorf("after %d intervals there are %d, usually %d", i, lately, usually)
-		}
-	}
-}
-
-// Who begins to shake hands has not asked, be it the first that is seen of it or not; its first request is one of a
-// connection that has shaken hands.
-func TestHellosAreNoRequests(t *testing.T) {
+// A request counts by the time since the latest answer on its connection. A handshake is no request.
+func TestOrigins(t *testing.T) {
 	l := newTurnSim(0).l
-	s := &secureConn{Conn: Conn{loop: l, gen: genSecure}}
-	c := &s.Conn
+	l.saturation.control = overload.NewQueue(10 * time.Millisecond)
 	for _, test := range []struct {
-		phase tlsPhase
-		mark  uint32
-		want  admission.Origin
+		mark uint32
+		want overload.Origin
 	}{
-		{tlsGreeting, 0, admission.Hello},
-		{tlsGreeting, stampAt(l.now - int64(time.Minute)), admission.Hello},
-		{tlsOpen, 0, admission.Shaken},
-		{tlsOpen, stampAt(l.now), admission.Returning},
-		{tlsOpen, stampAt(l.now - int64(time.Minute)), admission.Fresh},
+		{0, overload.First},
+		{stampAt(l.now), overload.Returning},
+		{stampAt(l.now - int64(299*time.Millisecond)), overload.Returning},
+		{stampAt(l.now - int64(301*time.Millisecond)), overload.Idle},
+		{stampAt(l.now - int64(time.Hour)), overload.Idle},
 	} {
-		s.tls.phase, c.mark = test.phase, test.mark
-		if got := l.joins(c); got != test.want {
-			t.Errorf("in phase %v with mark %d it is %v, want %v", test.phase, test.mark, got, test.want)
+		if got := l.originOf(test.mark, l.now); got != test.want {
+			t.Errorf("with mark %d it is %v, want %v", test.mark, got, test.want)
 		}
 	}
 }

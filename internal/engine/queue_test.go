@@ -3,15 +3,11 @@
 package engine_test
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
@@ -65,31 +61,5 @@ func TestNewConnectionsShareTheTime(t *testing.T) {
 	defer mu.Unlock()
 	if at := slices.Index(order, "old"); at != 1 {
 		t.Errorf("served in the order %v, want the old one next after the first", order)
-	}
-}
-
-// A client is believed to be busy with a large answer from when that was made, although its socket took it in pieces, of
-// which the last are small.
-func TestLargeAnswerKeepsItsPeerBusy(t *testing.T) {
-	h := newLineHandler()
-	var made, until atomic.Int64
-	h.commands["large"] = func(d *engine.Driver, _ *engine.Conn, args string) {
-		made.Store(d.Now())
-		answer(d, pattern(args))
-	}
-	h.commands["busy"] = func(d *engine.Driver, c *engine.Conn, args string) {
-		until.Store(c.BusyUntil())
-		answer(d, args)
-	}
-	const length = 20_000_000
-	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, h)
-	c := s.dial()
-	c.send(fmt.Sprintf("large %d\n", length))
-	eventually(t, "the socket is full", func() bool { return s.Stats().PendingBytes > 0 })
-	c.want(pattern(strconv.Itoa(length)))
-	c.send("busy yes\n")
-	c.want("yes")
-	if busy, want := time.Duration(until.Load()-made.Load()), admission.Taking(length); busy < want-time.Millisecond {
-		t.Errorf("it is busy for %v after its answer was made, want %v", busy, want)
 	}
 }

@@ -98,8 +98,8 @@ func (c *Conn) noteEvent(events uint32) bool {
 }
 
 // giveBack returns the connection to its loop. look asks epoll to repeat what the
-// goroutine may have left unread; sent is the length of the answers it was left to send.
-func (c *Conn) giveBack(look bool, sent int) {
+// goroutine may have left unread.
+func (c *Conn) giveBack(look bool) {
 	l := c.loop
 	c.Working(false)
 	if look {
@@ -107,7 +107,6 @@ func (c *Conn) giveBack(look bool, sent int) {
 	}
 	check := c.refileNeeded() || c.flags&flagAgain != 0 || c.hasEnded()
 	c.mark = stampAt(l.e.now())
-	c.taking(sent)
 	l.e.away.Add(-1)
 	for !c.state.CompareAndSwap(away, atLoop) {
 		c.state.Store(away)

@@ -239,8 +239,6 @@ func (h *shake) open() (other func()) {
 	}
 	t.hold(h.e)
 	t.left = true // the client's first request may have come with its last message
-	h.d.sent = unanswered
-	c.loop.openings.add(h.e.queueInterval(h.e.now()))
 	c.deadline = 0
 	if idle := h.e.cfg.OpenTimeout; idle > 0 {
 		c.deadline = deadlineTick(h.e.now(), idle)

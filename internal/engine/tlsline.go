@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
@@ -86,7 +87,7 @@ func (s *shakes) init(e *Engine) {
 	s.most, s.only = max(procs/2, 1), procs == 1
 	for kind := range shakeKinds {
 		s.lines[kind].kind = kind
-		s.lines[kind].control = admission.QueueControl{Target: shakeTarget * e.cfg.QueueTarget, Interval: shakeTarget * queueIntervals * e.cfg.QueueTarget}
+		s.lines[kind].control = overload.NewQueue(shakeTarget * e.cfg.QueueTarget)
 	}
 }
 
@@ -123,7 +124,7 @@ func (s *shakes) submit(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines[kind].push(c, s.source(c), s.e.now())
-	s.lines[kind].control.Arrived(admission.New, 1)
+	s.lines[kind].control.Arrived(overload.Idle, 1)
 	s.next()
 }
 
@@ -274,7 +275,7 @@ func (s *shakes) judge() {
 
 // judgeLine closes the connections that have waited too long in a line. s.mu is held.
 func (s *shakes) judgeLine(l *shakeLine, now int64) {
-	if l.control.Target <= 0 {
+	if l.control.Target() <= 0 {
 		return
 	}
 	l.control.Look(now, l.oldest(now), l.all.Len(), int(s.e.conns.Load()))

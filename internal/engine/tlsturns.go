@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 // A shakeLine is where handshakes of a kind wait to begin. Addresses take turns, so that one that opens many connections
@@ -15,7 +16,7 @@ type shakeLine struct {
 	kind    shakeKind
 	all     list.List // of *shakeJob, the oldest first
 	turns   list.List // of *shakeSource with jobs in this line
-	control admission.QueueControl
+	control overload.Queue
 	begun   int
 }
 

@@ -43,7 +43,6 @@ func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 		return
 	}
 	if c.out == nil {
-		d.sent += d.Gathered()
 		buf := d.beginSeal(t)
 		d.sealOut(c, t)
 		d.flushSealed(c, t)

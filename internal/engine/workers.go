@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 // workers is a bounded pool of goroutines that serve connections whose
@@ -29,7 +29,7 @@ type workers struct {
 	over   atomic.Bool
 	closed bool
 
-	adaptive *admission.Gradient // nil: Config.MaxWorkers is the bound
+	adaptive *overload.Concurrency // nil: Config.MaxWorkers is the bound
 }
 
 // worker is a goroutine with its driver. It waits for its next job on jobs.
@@ -53,12 +53,12 @@ func (w *workers) newWorker(t task) *worker {
 
 // submit has the kept input of c, which is away from its loop, served: before
 // others if it is urgent.
-func (w *workers) submit(c *Conn, urgent bool, from admission.Origin) {
+func (w *workers) submit(c *Conn, urgent bool, from overload.Origin) {
 	w.add(task{conn: c}, urgent, from)
 }
 
 // add is submit for any task.
-func (w *workers) add(t task, urgent bool, from admission.Origin) {
+func (w *workers) add(t task, urgent bool, from overload.Origin) {
 	w.mu.Lock()
 	defer w.unlock()
 	if w.room(urgent) {
@@ -226,7 +226,7 @@ func (d *Driver) work(c *Conn) {
 	if d.Scratch == nil {
 		d.Scratch, d.parking = d.engine.handler.NewScratch(), new(parking)
 	}
-	d.conn, c.driver, d.taking, d.sent = c, d, meter{}, 0
+	d.conn, c.driver, d.taking = c, d, meter{}
 	if c.ended() {
 		d.refuse(c)
 	} else {

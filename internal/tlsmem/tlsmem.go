@@ -30,7 +30,6 @@ type Conn struct {
 	inPlace bool   // lent records are in the input buffer of crypto/tls, see LendInPlace
 	wire    net.Conn
 	addr    Addresses
-	near    near // set after the handshake
 }
 
 // Addresses provides the addresses of a connection.
@@ -127,11 +126,7 @@ func (c *Conn) dropInput(in inputs) {
 // Handshake performs the handshake. More must be set. An error is permanent; Out then holds the
 // alert for the peer.
 func (c *Conn) Handshake(ctx context.Context) error {
-	err := c.tls.HandshakeContext(ctx)
-	if err == nil {
-		c.near = nearOf(c.tls)
-	}
-	return err
+	return c.tls.HandshakeContext(ctx)
 }
 
 // Read reads plaintext from the peer, from at most one record at a time. The error is io.EOF after

@@ -1,15 +1,15 @@
-package admission_test
+package overload_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 // settled returns where a bound comes to that is always used in full, when one of
 // n that run at once takes as long as took says.
-func settled(g *admission.Gradient, took func(n int) time.Duration) int {
+func settled(g *overload.Concurrency, took func(n int) time.Duration) int {
 	for range 500_000 {
 		n := g.Limit()
 		g.Note(took(n), n)
@@ -17,13 +17,13 @@ func settled(g *admission.Gradient, took func(n int) time.Duration) int {
 	return g.Limit()
 }
 
-func TestGradient(t *testing.T) {
+func TestConcurrency(t *testing.T) {
 	sleeping := func(int) time.Duration { return 10 * ms }
 	contended := func(n int) time.Duration { return 10 * ms * time.Duration(max(n, 20)) / 20 } // 20 at a time
-	if n := settled(admission.NewGradient(4, 1000), sleeping); n != 1000 {
+	if n := settled(overload.NewConcurrency(4, 1000), sleeping); n != 1000 {
 		t.Errorf("what only waits comes to %d, want all of 1000", n)
 	}
-	g := admission.NewGradient(4, 100_000)
+	g := overload.NewConcurrency(4, 100_000)
 	// It begins idle, and so learns what is usual.
 	for range 5000 {
 		g.Note(contended(1), 1)
@@ -34,16 +34,16 @@ func TestGradient(t *testing.T) {
 }
 
 // What has become slow for good, however few ask it, is not throttled for ever.
-func TestGradientLearns(t *testing.T) {
-	g := admission.NewGradient(4, 500)
+func TestConcurrencyLearns(t *testing.T) {
+	g := overload.NewConcurrency(4, 500)
 	settled(g, func(int) time.Duration { return ms })
 	if n := settled(g, func(int) time.Duration { return 50 * ms }); n != 500 {
 		t.Errorf("what waits for longer than it used to comes to %d, want all of 500", n)
 	}
 }
 
-func TestGradientStaysInBounds(t *testing.T) {
-	g := admission.NewGradient(8, 64)
+func TestConcurrencyStaysInBounds(t *testing.T) {
+	g := overload.NewConcurrency(8, 64)
 	slower := 1 * ms
 	for range 10_000 {
 		slower += ms
@@ -52,10 +52,10 @@ func TestGradientStaysInBounds(t *testing.T) {
 			t.Fatalf("the limit is %d", n)
 		}
 	}
-	if n := admission.NewGradient(8, 3).Limit(); n != 3 {
+	if n := overload.NewConcurrency(8, 3).Limit(); n != 3 {
 		t.Errorf("the least is above the most: %d", n)
 	}
-	idle := admission.NewGradient(4, 1000)
+	idle := overload.NewConcurrency(4, 1000)
 	before := idle.Limit()
 	for range 1000 {
 		idle.Note(ms, 1)

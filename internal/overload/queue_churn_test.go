@@ -1,11 +1,9 @@
-package admission_test
+package overload_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // churn runs requests at a rate through a pool of connections, each of which shakes hands and lives for so long:
@@ -13,21 +11,9 @@ import (
 //
 //go:norace
 func (s *queueSim) churn(life, begin, length time.Duration, rate float64) {
-	var opened []int // by intervals
 	born := map[*simClient]time.Duration{}
 	renew := func(c *simClient) {
 		born[c], c.last = s.now, 0
-		for len(opened) <= int(s.now/s.control.Interval) {
-			opened = append(opened, 0)
-		}
-		opened[len(opened)-1]++
-	}
-	in := func(from, to int) (n int) { // intervals before this one
-		at := int(s.now/s.control.Interval) + 1
-		for i := max(at-to, 0); i < min(at-from, len(opened)); i++ {
-			n += opened[i]
-		}
-		return n
 	}
 	for i, c := range s.clients {
 		renew(c)
@@ -53,8 +39,6 @@ func (s *queueSim) churn(life, begin, length time.Duration, rate float64) {
 			c.due, c.at, c.asked = backlog[0], s.now, true
 			backlog, idle = backlog[1:], idle[1:]
 		}
-		const span = admission.ShakingIntervals
-		s.control.Opened, s.control.OpenedUsually = in(0, span), min(in(span, 2*span), in(2*span, 3*span))
 		s.turn(func(c *simClient) { idle = append(idle, c) })
 	}
 }
@@ -66,8 +50,7 @@ func TestOverloadBesideHandshakesIsShed(t *testing.T) {
 		for _, factor := range []float64{1.2, 2} {
 			t.Run(fmt.Sprintf("%v at %vx", service, factor), func(t *testing.T) {
 				t.Parallel()
-				s := newSim(service, 1000)
-				s.shakes = true
+				s := newSim(service, 2000)
 				capacity := 1 / service.Seconds()
 				s.churn(2*time.Second, begin, length, factor*capacity)
 				share := s.refusal.Seconds() * (factor - 1) * capacity
@@ -82,35 +65,6 @@ func TestOverloadBesideHandshakesIsShed(t *testing.T) {
 					t.Errorf("%d are refused, p99 is %v", s.refused, p)
 				}
 			})
-		}
-	}
-}
-
-// Handshakes that begin beside it, three for each request, do not hide an overload.
-func TestOverloadBesideHellosIsShed(t *testing.T) {
-	const service, factor, length = 400 * us, 2.0, 10 * time.Second
-	const capacity = 1e9 / float64(service)
-	for _, each := range []float64{0, 3} {
-		s := newSim(service, 4000)
-		hellos, cost := 0, 0.0
-		s.stall = func(now time.Duration) time.Duration {
-			n := int(each*factor*capacity*now.Seconds()) - hellos
-			s.control.Arrived(admission.Hello, n)
-			hellos += n
-			took := time.Duration(n) * 2 * us
-			cost += took.Seconds()
-			return took
-		}
-		s.open(factor*capacity, length)
-		share := s.refusal.Seconds()*(factor-1)*capacity + cost/length.Seconds()
-		if goodput := float64(s.served) / capacity / length.Seconds(); goodput < 0.97-share*1.3 {
-			t.Errorf("%v each: goodput is %.3f of the capacity", each, goodput)
-		}
-		if p := percentile(s.waits, 0.99); p > 100*ms {
-			t.Errorf("%v each: p99 of the answered is %v", each, p)
-		}
-		if p := percentile(s.refusedWaits, 0.99); s.refused == 0 || p > 100*ms {
-			t.Errorf("%v each: %d are refused, p99 is %v", each, s.refused, p)
 		}
 	}
 }

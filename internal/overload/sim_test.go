@@ -1,4 +1,4 @@
-package admission_test
+package overload_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 const ms = time.Millisecond
@@ -14,15 +14,14 @@ const ms = time.Millisecond
 // A queueSim is a server of one processor with its clients, on a clock of its
 // own. It serves a queue in turns of a millisecond, as an event loop does.
 type queueSim struct {
-	control admission.QueueControl
+	control overload.Queue
 	service time.Duration // of one request
 	refusal time.Duration // of one that is refused
 	clients []*simClient
 	now     time.Duration
 	queue   []*simClient
-	answer  int                                   // its length, in bytes
-	shakes  bool                                  // connections begin with a handshake
-	once    bool                                  // they are new for each request
+	once    bool                                  // connections are new for each request
+	lifo    bool                                  // a pool takes the connection that was idle for the shortest time
 	stall   func(now time.Duration) time.Duration // what the machine takes away
 
 	oldest   time.Duration // how long the first in the queue had waited
@@ -38,7 +37,6 @@ type simClient struct {
 	asked  bool          // it has a request for at
 	queued bool
 	last   time.Duration // when it was last answered, 0: never
-	taken  time.Duration // until when it may have been busy with that
 }
 
 // turn lets the server and its clients do one turn; next gives an answered
@@ -51,15 +49,10 @@ func (s *queueSim) turn(next func(c *simClient)) {
 		if !c.asked || c.queued || c.at > s.now {
 			continue
 		}
-		switch {
-		case s.shakes && (s.once || c.last == 0):
-			s.control.Arrived(admission.Shaken, 1)
-		case c.last == 0:
-			s.control.Arrived(admission.New, 1)
-		case c.at > c.taken+s.control.Target:
-			s.control.Arrived(admission.Fresh, 1)
-		default:
-			s.control.Arrived(admission.Returning, 1)
+		if s.once || c.last == 0 {
+			s.control.Arrived(overload.First, 1)
+		} else {
+			s.control.Arrived(s.control.OriginOf(c.at-c.last), 1)
 		}
 		c.queued = true
 		c.at = s.now
@@ -100,7 +93,6 @@ func (s *queueSim) turn(next func(c *simClient)) {
 			}
 			continue
 		}
-		took := time.Duration(0)
 		if s.control.Refuse(int64(now), time.Duration(now)-1-c.at) {
 			s.now += s.refusal
 			s.refused++
@@ -109,9 +101,8 @@ func (s *queueSim) turn(next func(c *simClient)) {
 			s.now += s.service
 			s.served++
 			s.waits = append(s.waits, s.now-c.due)
-			took = admission.Taking(s.answer)
 		}
-		c.queued, c.asked, c.last, c.taken = false, false, s.now, s.now+took
+		c.queued, c.asked, c.last = false, false, s.now
 		next(c)
 	}
 	s.now = max(s.now, end)
@@ -127,37 +118,59 @@ func percentile(waits []time.Duration, p float64) time.Duration {
 
 func newSim(service time.Duration, clients int) *queueSim {
 	s := &queueSim{service: service, refusal: 8 * time.Microsecond}
-	s.control.Target, s.control.Interval = 10*ms, 100*ms
+	s.control = overload.NewQueue(10 * ms)
 	for range clients {
 		s.clients = append(s.clients, new(simClient))
 	}
 	return s
 }
 
-// open runs requests at a constant rate through a pool of connections: one that
-// finds none free waits for it, and its wait counts.
+// open runs requests at a constant rate through a pool of connections: one that finds none free waits for it, and its wait
+// counts. For some seconds before, when all connections are made, it runs half of what can be served; nothing counts then.
 func (s *queueSim) open(rate float64, length time.Duration) {
 	idle := slices.Clone(s.clients)
+	lifo := s.lifo
+	s.lifo = false // each connection is used once
+	s.run(&idle, 0.5/s.service.Seconds(), leadIn/2)
+	s.lifo = lifo
+	s.run(&idle, 0.5/s.service.Seconds(), leadIn/2)
+	s.served, s.refused, s.waits, s.refusedWaits = 0, 0, nil, nil
+	s.run(&idle, rate, length)
+}
+
+const leadIn = 3 * time.Second
+
+// run has requests come at a rate for so long.
+func (s *queueSim) run(idle *[]*simClient, rate float64, length time.Duration) {
 	var backlog []time.Duration
-	sent := 0
-	for s.now < length {
-		for ; time.Duration(float64(sent)/rate*1e9) <= s.now; sent++ {
-			backlog = append(backlog, time.Duration(float64(sent)/rate*1e9))
+	begin, sent := s.now, 0
+	due := func() time.Duration { return begin + time.Duration(float64(sent)/rate*1e9) }
+	give := func(c *simClient) {
+		c.due, c.at, c.asked = backlog[0], max(backlog[0], c.last), true
+		backlog = backlog[1:]
+	}
+	for s.now < begin+length {
+		for ; due() <= s.now; sent++ {
+			backlog = append(backlog, due())
 		}
-		for len(backlog) > 0 && len(idle) > 0 {
-			idle[0].due, idle[0].at, idle[0].asked = backlog[0], max(backlog[0], idle[0].last), true
-			backlog, idle = backlog[1:], idle[1:]
+		for len(backlog) > 0 && len(*idle) > 0 {
+			at := 0
+			if s.lifo {
+				at = len(*idle) - 1
+			}
+			give((*idle)[at])
+			*idle = slices.Delete(*idle, at, at+1)
 		}
 		for s.patience > 0 && len(backlog) > 0 && s.now > backlog[0]+s.patience {
 			backlog = backlog[1:]
 		}
 		s.turn(func(c *simClient) {
 			if len(backlog) == 0 {
-				idle = append(idle, c)
+				*idle = append(*idle, c)
 				return
 			}
-			c.due, c.at, c.asked = backlog[0], s.now, true
-			backlog = backlog[1:]
+			give(c)
+			c.at = s.now
 		})
 	}
 }
@@ -188,14 +201,15 @@ func TestOverloadIsShed(t *testing.T) {
 		clients int
 		service time.Duration
 	}{
-		{1000, 80 * time.Microsecond}, {1000, 158 * time.Microsecond}, {1000, 400 * time.Microsecond},
+		{2000, 80 * time.Microsecond}, {1000, 158 * time.Microsecond}, {1000, 400 * time.Microsecond},
 		{4000, 80 * time.Microsecond}, {4000, 158 * time.Microsecond}, {4000, 400 * time.Microsecond},
 	} {
-		service, length := c.service, 30*time.Second
+		service, length := c.service, 10*time.Second
 		for _, factor := range []float64{1.02, 1.2, 2, 2.5} {
 			t.Run(fmt.Sprintf("%v for %d clients at %vx", service, c.clients, factor), func(t *testing.T) {
 				t.Parallel()
 				s := newSim(service, c.clients)
+				s.lifo = c.clients < 4000
 				capacity := 1 / service.Seconds()
 				s.open(factor*capacity, length)
 				// What refusing costs cannot be served, and the first interval is lost.
@@ -226,15 +240,14 @@ func TestClientsThatGiveUp(t *testing.T) {
 	}
 }
 
-// Those who shake hands come one after the other for as long as that takes, and ask again meanwhile.
-func TestBurstThatShakesHandsIsNotShed(t *testing.T) {
+// Clients whose handshakes take a second connect one after the other, and ask again meanwhile.
+func TestBurstOfHandshakesIsNotShed(t *testing.T) {
 	for _, spacing := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
 		for _, service := range []time.Duration{400 * time.Microsecond, time.Millisecond} {
 			for _, think := range []time.Duration{0, 40 * ms} {
 				t.Run(fmt.Sprintf("each %v, %v, %v", spacing, service, think), func(t *testing.T) {
 					t.Parallel()
 					s := newSim(service, 1000)
-					s.shakes = true
 					s.closedFrom(spacing, 10*time.Second, func(i int) time.Duration { return think * time.Duration(i*i%8) / 8 })
 					if s.refused > 0 {
 						t.Errorf("%d requests were refused, %d served", s.refused, s.served)
@@ -245,10 +258,10 @@ func TestBurstThatShakesHandsIsNotShed(t *testing.T) {
 	}
 }
 
-// Those who shake hands for each request, and are too many, are refused.
-func TestOverloadByThoseWhoShakeHandsIsShed(t *testing.T) {
+// Clients that connect for each request, and are too many, are refused.
+func TestOverloadByNewConnectionsIsShed(t *testing.T) {
 	s := newSim(400*time.Microsecond, 8000)
-	s.shakes, s.once = true, true
+	s.once = true
 	s.open(2*2500, 20*time.Second)
 	if goodput := float64(s.served) / 2500 / 20; goodput < 0.9 {
 		t.Errorf("goodput is %.3f of the capacity", goodput)
@@ -263,6 +276,7 @@ func TestBurstIsNotShed(t *testing.T) {
 		"at once":   func(int) time.Duration { return 0 },
 		"soon":      func(i int) time.Duration { return time.Duration(i%3000) * time.Microsecond },
 		"on a whim": func(i int) time.Duration { return time.Duration(i*i%40) * ms },
+		"for long":  func(i int) time.Duration { return time.Duration(i*i%40) * 40 * ms },
 	}
 	for name, think := range thinking {
 		for _, service := range []time.Duration{8 * time.Microsecond, 80 * time.Microsecond, 158 * time.Microsecond, 1 * ms} {

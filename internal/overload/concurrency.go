@@ -1,11 +1,11 @@
-package admission
+package overload
 
 import (
 	"math"
 	"time"
 )
 
-// A Gradient is a bound on what runs at once that finds its own value from how long
+// A Concurrency is a bound on what runs at once that finds its own value from how long
 // things take: as long as they take no longer than they used to, more may run;
 // when they take longer, they wait for each other, and fewer run sooner. It is
 // the idea of TCP Vegas (L. Brakmo and L. Peterson, 1995) as Netflix's
@@ -18,7 +18,7 @@ import (
 // slower, and not just many, can only be seen when few run: now and then, while the limit is
 // kept down, it is lowered to the least for a moment. Things of very different length
 // make it blind. Its methods must not be called at once.
-type Gradient struct {
+type Concurrency struct {
 	least, most float64
 	limit       float64
 	usual       float64 // ns
@@ -44,18 +44,18 @@ const (
 	windowSize = 20
 )
 
-// NewGradient returns a bound that moves between least and most, and begins in
+// NewConcurrency returns a bound that moves between least and most, and begins in
 // between.
-func NewGradient(least, most int) *Gradient {
+func NewConcurrency(least, most int) *Concurrency {
 	least = min(least, most)
-	return &Gradient{least: float64(least), most: float64(most), limit: math.Sqrt(float64(least) * float64(most))}
+	return &Concurrency{least: float64(least), most: float64(most), limit: math.Sqrt(float64(least) * float64(most))}
 }
 
 // Limit returns how many may run at once.
-func (g *Gradient) Limit() int { return int(g.limit) }
+func (g *Concurrency) Limit() int { return int(g.limit) }
 
 // Note takes in that one of running has ended, and how long it took.
-func (g *Gradient) Note(took time.Duration, running int) {
+func (g *Concurrency) Note(took time.Duration, running int) {
 	w := &g.window
 	if g.after > 0 && running > int(g.limit) {
 		return // from before the probe

@@ -1,11 +1,11 @@
-package admission_test
+package overload_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
 const us = time.Microsecond
@@ -28,9 +28,9 @@ func TestClosedLoopsAreNotShed(t *testing.T) {
 				for _, clients := range []int{64, 100, 1000} {
 					for offset := range 5 { // where windows begin
 						s := newSim(service, clients)
-						s.control.Target, s.control.Interval = 1*ms, 10*ms
+						s.control = overload.NewQueue(1 * ms)
 						s.now = time.Duration(offset) * 500 * us
-						s.closedFrom(s.control.Target/time.Duration(clients), time.Second, think)
+						s.closedFrom(s.control.Target()/time.Duration(clients), time.Second, think)
 						if s.refused > 0 {
 							t.Errorf("%d clients from %v on: %d requests were refused, %d served", clients, time.Duration(offset)*500*us, s.refused, s.served)
 						}
@@ -50,7 +50,7 @@ func TestOneBurstIsNotShed(t *testing.T) {
 					for _, within := range []time.Duration{0, target, 4 * target, 8 * target} {
 						for offset := range 5 {
 							s := newSim(service, 1000)
-							s.control.Target, s.control.Interval = target, 10*target
+							s.control = overload.NewQueue(target)
 							s.now = 5*time.Second + time.Duration(offset)*target/2
 							for i, c := range s.clients {
 								c.at, c.asked = s.now+within*time.Duration(i)/1000, true
@@ -76,10 +76,10 @@ func TestOneBurstIsNotShed(t *testing.T) {
 // A queue that stands and gets no longer is no overload, whoever joins it and whenever it is looked at.
 func TestQueueThatDoesNotGrow(t *testing.T) {
 	for gap := 200 * us; gap < 12*ms; gap += 100 * us {
-		q := admission.QueueControl{Target: 1 * ms, Interval: 10 * ms}
+		q := overload.NewQueue(1 * ms)
 		start := 339 * ms
 		for range 100 {
-			q.Arrived(admission.Fresh, 1)
+			q.Arrived(overload.Idle, 1)
 		}
 		q.Look(int64(start), 0, 100, 100)
 		step := 250 * us
@@ -88,7 +88,7 @@ func TestQueueThatDoesNotGrow(t *testing.T) {
 				step = gap
 			}
 			for range 3 {
-				q.Arrived(admission.Fresh, 1) // for three that were answered
+				q.Arrived(overload.Idle, 1) // for three that were answered
 			}
 			if q.Look(int64(now), min(now-start, 30*ms), 100, 100) {
 				t.Errorf("overloaded after %v, looking every %v", now-start, gap)
@@ -105,7 +105,7 @@ func TestOverloadIsShedByAShortTarget(t *testing.T) {
 			t.Run(fmt.Sprintf("%v at %vx", service, factor), func(t *testing.T) {
 				t.Parallel()
 				s := newSim(service, 1000)
-				s.control.Target, s.control.Interval = 1*ms, 10*ms
+				s.control = overload.NewQueue(1 * ms)
 				capacity := 1 / service.Seconds()
 				s.open(factor*capacity, 3*time.Second)
 				share := s.refusal.Seconds() * (factor - 1) * capacity
