@@ -8,8 +8,8 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/caller"
-	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/gcpace"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
@@ -51,7 +51,7 @@ type App struct {
 	renewal  sync.Once    // of certificates
 	tickets  tickets.Keys // of TLS sessions
 	servers  *lifecycle.Servers
-	memory   *ceiling.Ceiling
+	memory   *memory
 	parts    tally.Parts       // added to Stats by AddStats
 	shed     admission.Shed    // counts of refused and cut requests, by reason
 	logs     *logqueue.Queue   // to the handler of config.Logger
@@ -67,9 +67,22 @@ type App struct {
 // routes is Group under a name that leaves App.Group free for the method.
 type routes = Group
 
+// memory is the memory limit, which an app shares with its inner apps.
+type memory struct {
+	gcpace.Process
+	Budget  admission.Budget // for the memory that clients make the server hold
+	Holders *admission.Holders
+}
+
+func newMemory() *memory {
+	m := new(memory)
+	m.Holders = admission.NewHolders(&m.Budget, admission.Clock())
+	return m
+}
+
 // New returns an App. It panics if a setting of config is invalid.
 func New(config Config) *App {
-	a := &App{config: config.withDefaults(), servers: new(lifecycle.Servers), memory: ceiling.New()}
+	a := &App{config: config.withDefaults(), servers: new(lifecycle.Servers), memory: newMemory()}
 	if err := a.config.validate(); err != nil {
 		panic("dunlin: New: " + err.Error())
 	}

@@ -144,10 +144,10 @@ type Config struct {
 	AdaptiveLimit bool
 
 	// QueueTarget is the maximum time that requests may wait for their turn on the loop engine in
-	// an overload. If all requests have waited longer for ten times QueueTarget, and they do not
-	// just come from the same returning clients, later requests are answered with 503 until waits
-	// are shorter again. Requests of a [Route.Critical] are never refused. Negative: no request is
-	// refused. Default: 10 ms.
+	// an overload. An overload begins when the oldest request has waited longer during ten times
+	// QueueTarget, and the queue grows by requests on connections that were idle, or clients give
+	// up. Then requests that have waited longer are answered with 503. Requests of a
+	// [Route.Critical] are never refused. Negative: no request is refused. Default: 10 ms.
 	QueueTarget time.Duration
 
 	// MaxBody is the maximum length of a request body, in bytes, for Bytes, Body and Decode. A
@@ -267,17 +267,6 @@ type Config struct {
 	// DisableGCPacing leaves the garbage collector to the program: GOGC, the runtime's memory limit, and returning memory
 	// to the system when the process becomes quiet, see MemoryLimit. The budget for clients is kept all the same.
 	DisableGCPacing bool
-
-	// DisableProgramDrop keeps those pages of the program's file in memory that only starting, or a burst, has needed. By
-	// default the system may take them back soon after the first Serve and when the process becomes quiet; those used
-	// again are read from the system's cache. It only has an effect on Linux, outside a control group with a memory
-	// limit.
-	DisableProgramDrop bool
-
-	// DisableDescriptorGrowth leaves the size of the process's table of file descriptors to the system. By default the
-	// loop engine has it enlarged ahead of need, at first for 4,096 descriptors (32 KB of the kernel's memory), since
-	// connections wait for up to 25 ms each time the system enlarges it.
-	DisableDescriptorGrowth bool
 
 	// DisableRestart leaves SIGHUP to the program or to the system's default, which ends the process. By default Run
 	// starts the program anew, see Run.

@@ -35,11 +35,10 @@ func (a *App) tellAdapters() {
 		MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
 		MaxConnectionsPerLoop:    c.MaxConnectionsPerLoop,
 
-		ProxyHeader:             c.proxyHeader(),
-		H2C:                     c.H2C || c.H2CUpgrade,
-		H2CUpgrade:              c.H2CUpgrade,
-		AdaptiveLimit:           c.AdaptiveLimit,
-		DisableDescriptorGrowth: c.DisableDescriptorGrowth,
+		ProxyHeader:   c.proxyHeader(),
+		H2C:           c.H2C || c.H2CUpgrade,
+		H2CUpgrade:    c.H2CUpgrade,
+		AdaptiveLimit: c.AdaptiveLimit,
 	}
 	s.Pipeline, s.Handler = (*pipeline)(a), a
 	s.Log, s.Shed = a.asyncLog, &a.shed

@@ -7,8 +7,8 @@ import (
 	"net"
 
 	"github.com/dunlinhttp/dunlin/internal/caller"
-	"github.com/dunlinhttp/dunlin/internal/ceiling"
 	"github.com/dunlinhttp/dunlin/internal/certfile"
+	"github.com/dunlinhttp/dunlin/internal/gcpace"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
@@ -77,9 +77,9 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 
 // newServer chooses the engine for a place.
 func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
-	a.memory.Begin(ceiling.Settings{
-		Limit: int64(a.config.MemoryLimit), KeepProgram: a.config.DisableProgramDrop, NoPacing: a.config.DisableGCPacing, Log: a.asyncLog,
-	})
+	if budget := a.memory.Begin(gcpace.Settings{Limit: int64(a.config.MemoryLimit), NoPacing: a.config.DisableGCPacing, Log: a.asyncLog}); budget > 0 {
+		a.memory.Budget.SetBound(budget)
+	}
 	a.server.Counting.Store(a.config.RouteStats != StatsOff)
 	if p.TLS != nil {
 		if err := certfile.Check(p.TLS); err != nil {

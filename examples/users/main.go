@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/lowmem"
 )
 
 func main() {
@@ -35,6 +36,9 @@ func main() {
 	flag.DurationVar(&config.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
 	profiles := flag.String("pprof", "", "inner `address`, such as 127.0.0.1:6060, that serves /debug/pprof")
 	flag.Parse()
+	if config.MemoryLimit > 0 {
+		time.AfterFunc(time.Second, lowmem.DropProgram)
+	}
 
 	app := newApp(config)
 	if *profiles != "" {

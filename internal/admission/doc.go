@@ -1,9 +1,6 @@
 // Package admission decides what a server takes on: how much memory it may hold,
 // and for what. It knows neither connections nor HTTP.
 //
-//	memorylimit.go how much memory the process may have
-//	kernelfiles_linux.go what the kernel says of that and of the process
-//	kernelfiles_other.go the same where there is no /proc
 //	budget.go     how much of it is held, for what
 //	kept.go       what of it is the first to go: caches
 //	holders.go    by whom
@@ -13,16 +10,10 @@
 //	probe.go      who begins without it, since probably little comes of it
 //	victims.go    who makes room when there is none
 //	caps.go       what one connection or address may hold, whatever room there is
-//	collector.go  the garbage collector, paced to use the rest
-//	settings.go   what is set of the runtime, and what of that is the program's own
-//	lows.go       how much of the heap is really live
-//	program.go    what the program itself takes of it, in the end by smaps.go
 //	shed.go       what was refused, by reason
 //	freelist.go   what is kept for later, and how much of it
 //	addresses.go  how much each remote address has open
 //	descriptors_*.go how many connections may be open by default
 //	keys.go       how much each key of a limit has in flight
 //	keycount.go   counting by key, for these two
-//	queue.go      how long requests wait, and who goes when they wait too long
-//	gradient.go   how many actions at once suit what they wait for
 package admission

@@ -11,7 +11,7 @@ import (
 // floors only. A name stands for the folder and everything below it; "" is the
 // root alone. The longest name counts.
 var floors = [][]string{
-	{"internal/invariants", "internal/prefetch", "internal/view"},
+	{"internal/invariants", "internal/view"},
 	{
 		"backend",
 		"internal/admission",
@@ -21,6 +21,7 @@ var floors = [][]string{
 		"internal/clientaddr",
 		"internal/devcert",
 		"internal/files",
+		"internal/gcpace",
 		"internal/gcra",
 		"internal/hpack",
 		"internal/http1",
@@ -29,6 +30,7 @@ var floors = [][]string{
 		"internal/lifecycle",
 		"internal/logqueue",
 		"internal/pgtest",
+		"internal/overload",
 		"internal/proxyproto",
 		"internal/sse",
 		"internal/suspend",
@@ -40,12 +42,12 @@ var floors = [][]string{
 		"router",
 	},
 	{
-		"internal/ceiling",
 		"internal/envconfig",
 		"internal/engine",
 		"internal/exchange",
 		"internal/http2",
 		"internal/schema",
+		"lowmem",
 		"store",
 	},
 	{"internal/looph2", "internal/problem", "internal/rewrite", "internal/stdwriter", "store/storetest"},

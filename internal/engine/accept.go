@@ -227,7 +227,6 @@ func (l *loop) accept(d *Driver, i int) bool {
 
 // admitNew makes a connection of what accept has returned just now from ln.
 func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
-	descriptors.taken(fd)
 	if ln.early.Load() > 0 && ln.early.Add(-1) >= 0 {
 		_ = setInherited(int(fd), l.e.cfg.KeepAlive) // a connection that is lost shows when it is read
 	}

@@ -216,7 +216,7 @@ func TestOutOfDescriptors(t *testing.T) {
 		return
 	}
 	// No other descriptor is opened meanwhile, and no idle connection closed for want of them.
-	s := serve(t, engine.Config{Loops: 1, Shed: new(admission.Shed), DisableDescriptorGrowth: true, OpenTimeout: -1}, newLineHandler())
+	s := serve(t, engine.Config{Loops: 1, Shed: new(admission.Shed), OpenTimeout: -1}, newLineHandler())
 	before := s.dial()
 	before.send("echo before\n")
 	before.want("before")

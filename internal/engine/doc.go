@@ -52,9 +52,8 @@
 //	timers.go    deadlines                          rate.go     peers that take too little
 //	accept.go    new connections                    address.go  where they come from
 //	proxy.go     ... by a proxy that says whose they are
-//	blocking.go  reads and writes that wait         descriptors.go  room for them in the kernel
+//	blocking.go  reads and writes that wait
 //	recall.go    what is likely to be complete soon
-//	prefetch.go  the memory of who is served next
 //	tls.go       connections that are secured       tlsline.go  handshakes, in line and at work
 //	tlsturns.go  the line, by addresses             evict.go    connections that end for new ones
 //	tlshandshake.go one of them                     tlsread.go tlswrite.go unsafetls.go
@@ -70,8 +69,6 @@
 // connections that have more to do, the messages and the deadlines, then wait. The epoll
 // descriptor is itself watched by the runtime's network poller, so a waiting driver is a parked
 // goroutine and not a blocked thread.
-//
-// While a connection is served, the memory of those whose events come next is asked for (prefetch.go).
 //
 // Events are edge-triggered. A connection is read once a visit; when the read filled the buffer
 // it is visited again in the next turn, after the others.
@@ -152,15 +149,14 @@
 // those in the middle of what they have sent at once, have a queue beside that of all others,
 // and the two share the time: a burst that comes holds up only itself. While both wait, the loop
 // fetches events after each 0.1 ms, accepts fewer connections at once and leaves a connection
-// after as long. Nor does it wait, when a burst comes, for the kernel to enlarge the process's
-// table of descriptors: that is done ahead of it (descriptors.go).
+// after as long.
 //
 // What is ready after a long turn, such as the first, is taken to have come in the middle of it. A connection of
 // parts counts for as many requests as it had lately when it was served, since how many it has this time is known
 // only then.
 //
-// admission.QueueControl judges how long requests have waited: when the queue stands, and it is
-// no mere burst, those that have waited longer than Config.QueueTarget are overdue. The handler
+// [overload.Queue] judges each queue by the age of its oldest request; the documentation of its package has the rules. In an
+// overload, requests that have waited longer than Config.QueueTarget are overdue. The handler
 // still parses and routes an overdue request, since its route may be Critical; else it appends a
 // 503 that is rendered beforehand (internal/loophttp/refuse.go), which takes a few microseconds
 // with the two system calls.
@@ -170,7 +166,7 @@
 // gives the overdue back to their loops to be refused.
 //
 // With Config.AdaptiveLimit the number of workers follows how long their jobs take
-// (admission.Gradient): fewer run when more only wait for each other.
+// ([overload.Concurrency]): fewer run when more only wait for each other.
 //
 // How many requests of a route may run at once (Limit, LimitBy) is counted by a guard around its
 // action, outside all middleware and on both engines (limit.go). Its places are given back when

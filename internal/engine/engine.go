@@ -113,9 +113,6 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		}()
 	}
 	go e.watch()
-	if !e.cfg.DisableDescriptorGrowth {
-		descriptors.begin()
-	}
 	return e, nil
 }
 

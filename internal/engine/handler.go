@@ -169,9 +169,6 @@ type Config struct {
 	// Negative: none ever has.
 	QueueTarget time.Duration
 
-	// DisableDescriptorGrowth leaves the size of the process's table of descriptors to the system.
-	DisableDescriptorGrowth bool
-
 	// TakeoverAfter is about how long a handler may stay between Enter and Leave
 	// before its loop is given to another driver. Default: 500 µs.
 	TakeoverAfter time.Duration

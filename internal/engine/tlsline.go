@@ -71,7 +71,7 @@ const (
 	// A handshake may wait shakeTarget times as long as a request, and its line may stand for as many times as long,
 	// before any is refused: a client that is sent away comes back with another handshake, and one of many that connect
 	// at once is served sooner than it could come back.
-	shakeTarget = 10
+	shakeTarget = 20
 
 	// longShake is for how long, in ns, a handshake may have a processor: some twenty times what the
 	// slowest of usual keys takes.

@@ -61,10 +61,9 @@ type Settings struct {
 
 	ProxyHeader time.Duration // within which those of Proxies send a PROXY protocol header; 0: they have none
 
-	H2C                     bool // HTTP/2 is also taken in clear text
-	H2CUpgrade              bool // and from HTTP/1.1, by Upgrade
-	AdaptiveLimit           bool // fewer requests at once than may be, where that is quicker
-	DisableDescriptorGrowth bool // the size of the table of descriptors is left to the system
+	H2C           bool // HTTP/2 is also taken in clear text
+	H2CUpgrade    bool // and from HTTP/1.1, by Upgrade
+	AdaptiveLimit bool // fewer requests at once than may be, where that is quicker
 
 	CountSwitches func() int64 // of the calling thread, voluntary ones; nil: as the system counts. For tests
 }

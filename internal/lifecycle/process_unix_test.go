@@ -25,13 +25,11 @@ func TestProcessIsLeftAlone(t *testing.T) {
 	defer debug.SetGCPercent(old)
 	serving := make(chan struct{})
 	app := dunlin.New(dunlin.Config{
-		Addr:                    "127.0.0.1:0",
-		MemoryLimit:             64 << 20,
-		DisableGCPacing:         true,
-		DisableProgramDrop:      true,
-		DisableDescriptorGrowth: true,
-		DisableRestart:          true,
-		Ready:                   func(net.Addr, dunlin.Engine) { close(serving) },
+		Addr:            "127.0.0.1:0",
+		MemoryLimit:     64 << 20,
+		DisableGCPacing: true,
+		DisableRestart:  true,
+		Ready:           func(net.Addr, dunlin.Engine) { close(serving) },
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

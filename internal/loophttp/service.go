@@ -55,18 +55,17 @@ func (s *Service) start(settings *Settings) {
 	from := settings.Server
 	h := newHandler(from, settings.MaxConcurrent)
 	s.engine, s.err = engine.New(engine.Config{
-		Start:                   exchange.Began(),
-		ReadBuffer:              max(readBuffer, from.MaxHead+1),
-		OpenTimeout:             from.IdleTimeout,
-		WriteGrace:              from.WriteTimeout,
-		Budget:                  from.Budget,
-		Holders:                 from.Holders,
-		SecureMemory:            settings.SecureMemory,
-		MaxWorkers:              settings.MaxConcurrent,
-		AdaptiveWorkers:         from.AdaptiveLimit,
-		QueueTarget:             from.QueueTarget,
-		Shed:                    from.Shed,
-		DisableDescriptorGrowth: from.DisableDescriptorGrowth,
+		Start:           exchange.Began(),
+		ReadBuffer:      max(readBuffer, from.MaxHead+1),
+		OpenTimeout:     from.IdleTimeout,
+		WriteGrace:      from.WriteTimeout,
+		Budget:          from.Budget,
+		Holders:         from.Holders,
+		SecureMemory:    settings.SecureMemory,
+		MaxWorkers:      settings.MaxConcurrent,
+		AdaptiveWorkers: from.AdaptiveLimit,
+		QueueTarget:     from.QueueTarget,
+		Shed:            from.Shed,
 
 		Logger: from.Log,
 

@@ -16,7 +16,7 @@ import (
 	"runtime/debug"
 
 	"github.com/dunlinhttp/dunlin"
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/gcpace"
 )
 
 // perRequest is how many bytes an answer allocates, in pieces of pieceSize.
@@ -37,7 +37,7 @@ func main() {
 	whole := flag.Bool("whole", false, "with -plain: the limit is that of the process, of which the runtime has what the program leaves")
 	flag.Parse()
 	if *plain && *whole {
-		*limit -= admission.ProgramBytes()
+		*limit -= gcpace.ProgramBytes()
 	}
 	collections, err := run(*plain, *limit, *live, *first, *requests)
 	if err != nil {

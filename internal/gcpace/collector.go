@@ -1,4 +1,4 @@
-package admission
+package gcpace
 
 import (
 	"runtime"
@@ -143,7 +143,6 @@ type Collector struct {
 	quiet   *time.Timer  // set by each look: then becameQuiet
 	pause   *time.Timer  // set by each look: then watch
 	letGo   func() int64 // see OnQuiet; nil: nothing is kept for later
-	program bool         // see DropsProgram
 	modest  bool         // nothing limits memory, and LoopServes was not called
 }
 
@@ -231,19 +230,11 @@ func (c *Collector) OnQuiet(letGo func() int64) {
 	c.letGo = letGo
 }
 
-// DropsProgram has the pages of the program dropped, too, when a process that has become
-// quiet gives back memory, as DropProgram does.
-func (c *Collector) DropsProgram() {
-	collectors.Lock()
-	defer collectors.Unlock()
-	c.program = true
-}
-
 // becameQuiet collects and returns memory to the system, if there is any to speak of.
 // Its own collections have it called once more, when there is not.
 func (c *Collector) becameQuiet() {
 	collectors.Lock()
-	letGo, program, stopped := c.letGo, c.program, c.stopped
+	letGo, stopped := c.letGo, c.stopped
 	collectors.Unlock()
 	if stopped {
 		return
@@ -257,9 +248,6 @@ func (c *Collector) becameQuiet() {
 	}
 	runtime.GC() // what was pooled goes with the second collection
 	debug.FreeOSMemory()
-	if program {
-		DropProgram()
-	}
 }
 
 // returnable returns how much of the heap's memory is not known to be live, in bytes.

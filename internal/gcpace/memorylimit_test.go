@@ -1,4 +1,4 @@
-package admission_test
+package gcpace_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/gcpace"
 )
 
 func TestFindLimit(t *testing.T) {
@@ -18,27 +18,27 @@ func TestFindLimit(t *testing.T) {
 	for name, test := range map[string]struct {
 		configured int64
 		files      fstest.MapFS
-		want       admission.MemoryLimit
+		want       gcpace.MemoryLimit
 	}{
-		"no groups at all": {0, fstest.MapFS{}, admission.MemoryLimit{Source: "none"}},
+		"no groups at all": {0, fstest.MapFS{}, gcpace.MemoryLimit{Source: "none"}},
 		"configured goes first": {5, fstest.MapFS{"proc/self/cgroup": file(v2), "sys/fs/cgroup/kube/pod7/memory.max": file("7\n")},
-			admission.MemoryLimit{Bytes: 5, Source: "config"}},
+			gcpace.MemoryLimit{Bytes: 5, Source: "config"}},
 		"v2": {0, fstest.MapFS{"proc/self/cgroup": file(v2), "sys/fs/cgroup/kube/pod7/memory.max": file("33554432\n")},
-			admission.MemoryLimit{Bytes: 32 << 20, Source: "cgroup v2"}},
+			gcpace.MemoryLimit{Bytes: 32 << 20, Source: "cgroup v2"}},
 		"v2, the group above is tighter": {0, fstest.MapFS{"proc/self/cgroup": file(v2),
 			"sys/fs/cgroup/kube/pod7/memory.max": file("max\n"), "sys/fs/cgroup/kube/memory.max": file("4096\n")},
-			admission.MemoryLimit{Bytes: 4096, Source: "cgroup v2"}},
+			gcpace.MemoryLimit{Bytes: 4096, Source: "cgroup v2"}},
 		"v2, seen from inside": {0, fstest.MapFS{"proc/self/cgroup": file(v2), "sys/fs/cgroup/memory.max": file("8192\n")},
-			admission.MemoryLimit{Bytes: 8192, Source: "cgroup v2"}},
+			gcpace.MemoryLimit{Bytes: 8192, Source: "cgroup v2"}},
 		"v2 without a limit": {0, fstest.MapFS{"proc/self/cgroup": file(v2), "sys/fs/cgroup/memory.max": file("max\n")},
-			admission.MemoryLimit{Source: "none"}},
+			gcpace.MemoryLimit{Source: "none"}},
 		"v1": {0, fstest.MapFS{"proc/self/cgroup": file(v1), "sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes": file("65536\n")},
-			admission.MemoryLimit{Bytes: 65536, Source: "cgroup v1"}},
+			gcpace.MemoryLimit{Bytes: 65536, Source: "cgroup v1"}},
 		"v1 without a limit": {0, fstest.MapFS{"proc/self/cgroup": file(v1), "sys/fs/cgroup/memory/memory.limit_in_bytes": file("9223372036854771712\n")},
-			admission.MemoryLimit{Source: "none"}},
+			gcpace.MemoryLimit{Source: "none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := admission.FindMemoryLimit(test.configured, test.files); got != test.want {
+			if got := gcpace.FindMemoryLimit(test.configured, test.files); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -48,7 +48,7 @@ func TestFindLimit(t *testing.T) {
 func TestFindLimitOfTheRuntime(t *testing.T) {
 	old := debug.SetMemoryLimit(1 << 30)
 	defer debug.SetMemoryLimit(old)
-	if got := admission.FindMemoryLimit(0, fstest.MapFS{}); got != (admission.MemoryLimit{Bytes: 1 << 30, Source: "GOMEMLIMIT"}) {
+	if got := gcpace.FindMemoryLimit(0, fstest.MapFS{}); got != (gcpace.MemoryLimit{Bytes: 1 << 30, Source: "GOMEMLIMIT"}) {
 		t.Errorf("got %+v", got)
 	}
 	if old != math.MaxInt64 {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package admission
+package gcpace
 
 import (
 	"io/fs"

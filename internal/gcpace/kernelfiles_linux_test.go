@@ -1,4 +1,4 @@
-package admission_test
+package gcpace_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/gcpace"
 )
 
 // Files of every length are read whole, and what cannot be read says why.
@@ -21,18 +21,18 @@ func TestKernelFiles(t *testing.T) {
 		if err := os.WriteFile(path, want, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := fs.ReadFile(admission.KernelFiles(), strings.TrimPrefix(path, "/"))
+		got, err := fs.ReadFile(gcpace.KernelFiles(), strings.TrimPrefix(path, "/"))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%d bytes: read %d, %v", size, len(got), err)
 		}
 	}
 	for _, name := range []string{strings.TrimPrefix(filepath.Join(dir, "none"), "/"), strings.TrimPrefix(dir, "/"), "/proc/self/cgroup", "../x"} {
 		var about *fs.PathError
-		if text, err := fs.ReadFile(admission.KernelFiles(), name); !errors.As(err, &about) {
+		if text, err := fs.ReadFile(gcpace.KernelFiles(), name); !errors.As(err, &about) {
 			t.Errorf("%s: read %q, %v", name, text, err)
 		}
 	}
-	if text, err := fs.ReadFile(admission.KernelFiles(), "proc/self/statm"); err != nil || len(bytes.Fields(text)) != 7 {
+	if text, err := fs.ReadFile(gcpace.KernelFiles(), "proc/self/statm"); err != nil || len(bytes.Fields(text)) != 7 {
 		t.Errorf("statm: %q, %v", text, err)
 	}
 }

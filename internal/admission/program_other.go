@@ -1,6 +1,0 @@
-//go:build !linux
-
-package admission
-
-// DropProgram does nothing on this system.
-func DropProgram() {}
