@@ -46,7 +46,7 @@ type Conn struct {
 	prev, next int32  // neighbours in the wheel's slot; the loop's
 
 	flags  connFlags
-	queued bool // in loop.primary, loop.secondary, loop.later or loop.noRoom; the loop's
+	queued bool // in loop.queue, loop.later or loop.noRoom; the loop's
 
 	// Notes are the handler's, but that the engine reads Parts, Begun, Probes and Paused.
 	Notes Note

@@ -145,11 +145,8 @@
 //
 // A loop that keeps up serves events as epoll gives them. One that does not is saturated
 // (internal/engine/queue.go): it fetches all events every millisecond or so and serves their
-// connections from queues of its own. So it knows how long each has waited. New connections, and
-// those in the middle of what they have sent at once, have a queue beside that of all others,
-// and the two share the time: a burst that comes holds up only itself. While both wait, the loop
-// fetches events after each 0.1 ms, accepts fewer connections at once and leaves a connection
-// after as long.
+// connections from a queue of its own. So it knows how long each has waited. It accepts fewer connections at once then, and leaves
+// a connection that has sent many requests after 0.1 ms.
 //
 // What is ready after a long turn, such as the first, is taken to have come in the middle of it. A connection of
 // parts counts for as many requests as it had lately when it was served, since how many it has this time is known

@@ -308,7 +308,7 @@ func (d *Driver) VisitTime() int64 { return d.loop.visitTime() }
 // sent many requests at once.
 func (l *loop) visitTime() int64 {
 	if l.saturation.on {
-		return shortTurnTime
+		return pieceTime
 	}
 	return turnTime
 }

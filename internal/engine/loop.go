@@ -45,17 +45,16 @@ type loop struct {
 	poll   func(uintptr) bool // fills events; made once
 	polls  int                // calls of poll in this wait
 
-	events    [eventBatch]unix.EpollEvent
-	n, next   int         // events[next:n] are still to be served
-	primary   connQueue   // still to be served, in this turn unless the loop is saturated
-	secondary connQueue   // likewise, and every second time only, see queue.go
-	later     []laterConn // to be served in the next turn
-	noRoom    connQueue   // they wait for room for what their requests will hold
-	retried   *Conn       // the one of them that asks again
-	roomAt    int64       // when to look at them again at the latest, 0 if there are none
-	mail      []message
-	mailAt    int // mail[mailAt:] are still to be handled
-	sweepAt   int // conns[sweepAt:] are still to be swept
+	events  [eventBatch]unix.EpollEvent
+	n, next int         // events[next:n] are still to be served
+	queue   connQueue   // still to be served, in this turn unless the loop is saturated, see queue.go
+	later   []laterConn // to be served in the next turn
+	noRoom  connQueue   // they wait for room for what their requests will hold
+	retried *Conn       // the one of them that asks again
+	roomAt  int64       // when to look at them again at the latest, 0 if there are none
+	mail    []message
+	mailAt  int // mail[mailAt:] are still to be handled
+	sweepAt int // conns[sweepAt:] are still to be swept
 
 	sweepers []*sync.WaitGroup // who waits for the end of the sweep
 

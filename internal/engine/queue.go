@@ -8,25 +8,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// A loop that keeps up serves events as epoll gives them. One that does not is
+// A loop that keeps up serves events as epoll gives them. A loop that does not is
 // saturated: it fetches all events at once and often, and serves their connections
-// from queues of its own, a few in a turn. Only so does it know how long each
-// has waited, since what epoll keeps has no time.
+// from a queue of its own, a few in a turn. Only so does it know how long each
+// has waited, since epoll keeps no times.
 //
 //	relaxed ──(a turn took longer than longTurn)──▶ saturated
-//	relaxed ◀──(the queues are empty)── saturated
-//
-// There are two queues, which share the time: one of connections that ask again after
-// they have been answered, and one of new connections and of those in the middle of what
-// they have sent at once. So neither a burst that comes nor long pipelines hold up those
-// who are there and ask for little.
+//	relaxed ◀──(the queue is empty)── saturated
 const (
 	longTurn = int64(2 * time.Millisecond)
 	// turnTime is how long a saturated loop serves before it fetches events again, and so
-	// how exact it knows when they came. A turn is shorter while others wait, for whom
-	// those who come meanwhile should not wait.
-	turnTime      = int64(time.Millisecond)
-	shortTurnTime = int64(100 * time.Microsecond)
+	// how exactly it knows when they came.
+	turnTime = int64(time.Millisecond)
+	// pieceTime is how long it goes on with a connection that has sent many requests at once.
+	pieceTime = int64(100 * time.Microsecond)
 	// manyAtOnce is how many connections a turn must serve for its length to be looked at.
 	manyAtOnce = 32
 )
@@ -81,14 +76,11 @@ func (c *Conn) asks() uint16 {
 	return max(c.Count, 1)
 }
 
-// saturation is a loop's part in this. The queues themselves are loop.primary and loop.secondary.
+// saturation is a loop's part in this. The queue itself is loop.queue.
 type saturation struct {
 	on      bool
-	served  int   // connections of the queues served in this turn
+	served  int   // connections of the queue served in this turn
 	began   int64 // when the first of them was
-	latest  int64 // ... and the latest, which was one
-	second  bool  // ... of loop.secondary
-	ahead   int64 // by how many ns loop.primary was served for longer than loop.secondary, lately
 	most    int   // requests that have waited at once
 	control overload.Queue
 }
@@ -107,17 +99,12 @@ func (l *loop) enqueue(c *Conn) {
 	if c.queued {
 		return
 	}
-	to := &l.primary
 	if (c.Notes&Parts != 0 || c.idle()) && c.flags&flagPeerDone == 0 {
-		from := l.originOf(c.mark, l.fetched)
-		if from == overload.First {
-			to = &l.secondary
-		}
 		if t := c.secure(); t == nil || t.phase == tlsOpen { // else it asks later
-			l.saturation.control.Arrived(from, int(c.asks()))
+			l.saturation.control.Arrived(l.originOf(c.mark, l.fetched), int(c.asks()))
 		}
 	}
-	to.push(c, c.asks(), stampAt(l.ready))
+	l.queue.push(c, c.asks(), stampAt(l.ready))
 	c.queued = true
 }
 
@@ -135,7 +122,7 @@ func (l *loop) asked(c *Conn, n int) {
 }
 
 // waiting returns how many connections wait for their turn.
-func (l *loop) waiting() int { return l.primary.size() + l.secondary.size() }
+func (l *loop) waiting() int { return l.queue.size() }
 
 // originOf returns the origin of a request that has come at the given time on a connection with this mark.
 func (l *loop) originOf(mark uint32, at int64) overload.Origin {
@@ -161,11 +148,10 @@ func (l *loop) fetchAll(d *Driver) bool {
 	return true
 }
 
-// look judges the queues, once a turn.
+// look judges the queue, once a turn.
 func (l *loop) look() {
 	p := &l.saturation
-	oldest := max(l.oldest(&l.primary), l.oldest(&l.secondary))
-	waiting := l.primary.requests + l.secondary.requests
+	oldest, waiting := l.oldest(), l.queue.requests
 	p.most = max(p.most, waiting)
 	l.waits.note(l.now, int64(oldest))
 	if p.control.Look(l.now, oldest, waiting, max(int(l.count.Load()), p.most)) {
@@ -173,9 +159,10 @@ func (l *loop) look() {
 	}
 }
 
-// oldest returns how long the first in a queue has waited. Those that a deadline or a sweep has
-// served out of turn are in it no more.
-func (l *loop) oldest(q *connQueue) time.Duration {
+// oldest returns how long the first in the queue has waited. A deadline or a sweep may have served it out of turn: then it is
+// not in the queue any more.
+func (l *loop) oldest() time.Duration {
+	q := &l.queue
 	for i := q.at; i < len(q.conns); i++ {
 		if c := q.conns[i]; c.slot >= 0 && c.state.Load() == atLoop {
 			return between(q.since[i], stampAt(l.now))
@@ -187,7 +174,7 @@ func (l *loop) oldest(q *connQueue) time.Duration {
 // visitNext serves the connection whose turn it is.
 func (l *loop) visitNext(d *Driver) bool {
 	p := &l.saturation
-	q := l.nextQueue()
+	q := &l.queue
 	since := q.since[q.at]
 	c := q.pop()
 	c.queued = false
@@ -208,16 +195,6 @@ func (l *loop) visitNext(d *Driver) bool {
 // Began says that this call of Data has begun so many requests, for a connection of Parts.
 func (d *Driver) Began(n int) { d.begun += n }
 
-// nextQueue returns the queue whose turn it is, one of which must not be empty.
-func (l *loop) nextQueue() *connQueue {
-	p := &l.saturation
-	p.second = l.primary.size() == 0 || p.ahead > 0 && l.secondary.size() > 0
-	if p.second {
-		return &l.secondary
-	}
-	return &l.primary
-}
-
 // turnOver reports whether a saturated loop has served for long enough to look for events
 // again.
 func (l *loop) turnOver() bool {
@@ -226,19 +203,9 @@ func (l *loop) turnOver() bool {
 		return false
 	}
 	now := l.e.now()
-	took := now - p.latest
-	p.latest = now
-	switch {
-	case p.served == 0:
+	if p.served == 0 {
 		p.began = now
 		return false
-	case p.second:
-		p.ahead = max(p.ahead-took, -longTurn)
-	default:
-		p.ahead = min(p.ahead+took, turnTime)
-	}
-	if l.secondary.size() > 0 {
-		return now-p.began >= shortTurnTime
 	}
 	return now-p.began >= turnTime
 }
@@ -248,13 +215,9 @@ func (l *loop) turnOver() bool {
 func (l *loop) carryOver() {
 	p := &l.saturation
 	p.served = 0
-	to := &l.primary
-	if p.on {
-		to = &l.secondary
-	}
 	for i, next := range l.later {
 		l.later[i] = laterConn{}
-		to.push(next.conn, next.asks, next.since)
+		l.queue.push(next.conn, next.asks, next.since)
 	}
 	l.later = l.later[:0]
 	if p.on && l.waiting() == 0 {
@@ -275,11 +238,7 @@ func (l *loop) saturate(began int64) {
 		return
 	}
 	l.ready -= (l.now - began) / 2
-	if p.on {
-		return
-	}
 	p.on = true
-	l.primary, l.secondary = l.secondary, l.primary // what is in the middle of what it has sent
 }
 
 // noteTurn tells how many connections a loop that was not saturated had to serve in the turn that began at the given time,

@@ -55,7 +55,7 @@ func (s *turnSim) turn() (c *Conn, served, refused int) {
 		l.now += int64(time.Millisecond)
 		return nil, 0, 0
 	}
-	q := l.nextQueue()
+	q := &l.queue
 	since := q.since[q.at]
 	c = q.pop()
 	c.queued = false
@@ -68,11 +68,6 @@ func (s *turnSim) turn() (c *Conn, served, refused int) {
 	} else {
 		served = n
 		l.now += int64(n) * simService
-	}
-	if p, took := &l.saturation, l.now-began; p.second { // as turnOver has it
-		p.ahead = max(p.ahead-took, -longTurn)
-	} else {
-		p.ahead = min(p.ahead+took, turnTime)
 	}
 	l.asked(c, n)
 	c.mark = stampAt(l.now) // on this clock
@@ -141,7 +136,7 @@ func TestQueueLooksPastThoseWhoAreGone(t *testing.T) {
 	s.conns[0].slot = -1
 	s.conns[1].state.Store(closing)
 	s.l.now += int64(5 * time.Millisecond)
-	if got := s.l.oldest(&s.l.primary); got < 4*time.Millisecond {
+	if got := s.l.oldest(); got < 4*time.Millisecond {
 		t.Errorf("the oldest has waited %v", got)
 	}
 }
