@@ -190,7 +190,7 @@ func (d *Driver) end(c *Conn) bool {
 	}
 	l := d.loop
 	mark := c.mark
-	c.mark = stampAt(l.now)
+	c.served(l.now)
 	if d.begun > 0 {
 		l.asked(c, d.begun)
 	}

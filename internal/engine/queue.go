@@ -121,6 +121,14 @@ func (l *loop) asked(c *Conn, n int) {
 	}
 }
 
+// served notes that c has been served at the given time. It is new until it has asked for something.
+func (c *Conn) served(now int64) {
+	c.mark = 0
+	if c.Notes&Begun != 0 {
+		c.mark = stampAt(now)
+	}
+}
+
 // waiting returns how many connections wait for their turn.
 func (l *loop) waiting() int { return l.queue.size() }
 

@@ -172,8 +172,8 @@ func TestOrigins(t *testing.T) {
 	}{
 		{0, overload.First},
 		{stampAt(l.now), overload.Returning},
-		{stampAt(l.now - int64(299*time.Millisecond)), overload.Returning},
-		{stampAt(l.now - int64(301*time.Millisecond)), overload.Idle},
+		{stampAt(l.now - int64(499*time.Millisecond)), overload.Returning},
+		{stampAt(l.now - int64(501*time.Millisecond)), overload.Idle},
 		{stampAt(l.now - int64(time.Hour)), overload.Idle},
 	} {
 		if got := l.originOf(test.mark, l.now); got != test.want {

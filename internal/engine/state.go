@@ -106,7 +106,7 @@ func (c *Conn) giveBack(look bool) {
 		c.lookAgain()
 	}
 	check := c.refileNeeded() || c.flags&flagAgain != 0 || c.hasEnded()
-	c.mark = stampAt(l.e.now())
+	c.served(l.e.now())
 	l.e.away.Add(-1)
 	for !c.state.CompareAndSwap(away, atLoop) {
 		c.state.Store(away)

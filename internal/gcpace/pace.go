@@ -26,6 +26,10 @@ const (
 	kernelShare = 3
 	mostKernel  = 64 << 20
 
+	// usedAgain is how many sixteenths of the program's pages that starting has touched are used again. The system takes
+	// back the others first, or the program drops them.
+	usedAgain = 10
+
 	// leastRoom is less than any server with traffic needs.
 	leastRoom = 4 << 20
 
@@ -68,9 +72,13 @@ func (p *Process) Begin(settings Settings) (budget int64) {
 	if p.limit.Bytes <= 0 {
 		return easyBudget
 	}
-	if p.room = p.roomNow(); p.room <= leastRoom {
+	program := ProgramBytes()
+	if !ofGroup(p.limit) {
+		program = program * usedAgain / 16
+	}
+	if p.room = p.beside(program); p.room <= leastRoom {
 		settings.Log.Warn("the memory limit leaves hardly anything beside the program itself",
-			"limit", p.limit.Bytes, "source", p.limit.Source, "program", ProgramBytes())
+			"limit", p.limit.Bytes, "source", p.limit.Source, "program", program)
 	}
 	p.pace()
 	return min(easyBudget, p.room/budgetShare)
@@ -173,7 +181,10 @@ func (p *Process) State() (limit MemoryLimit, heapGoal int64, percent int, begun
 }
 
 // roomNow returns what the limit leaves to Go beside the pages of the program that are in memory now.
-func (p *Process) roomNow() int64 {
+func (p *Process) roomNow() int64 { return p.beside(ProgramBytes()) }
+
+// beside returns what the limit leaves to Go beside so many bytes of the program.
+func (p *Process) beside(program int64) int64 {
 	bytes := p.limit.Bytes
 	if p.limit.Source == "GOMEMLIMIT" {
 		return bytes // it does not count the program
@@ -181,7 +192,7 @@ func (p *Process) roomNow() int64 {
 	if ofGroup(p.limit) {
 		bytes = leftToProcesses(p.limit)
 	}
-	return max(bytes-ProgramBytes(), leastRoom)
+	return max(bytes-program, leastRoom)
 }
 
 // findLimit finds the limit that holds: the configured one, unless the process's control group

@@ -11,9 +11,9 @@
 //  2. An overload begins when the oldest request has waited for longer than a target during a whole interval, and
 //     more requests come than the present clients explain. There are two such signs:
 //     - The queue grows from outside. It is a quarter longer than it was before the latest interval, as far as 20
-//     intervals back, and at least a quarter of the difference came from idle connections. A connection is idle if it was
-//     last served more than three intervals ago. A queue that has stood for more than 10 intervals is also compared with
-//     its length 10 to 20 intervals ago, so that slow growth is noticed. A queue that is getting shorter does not grow.
+//     intervals back, and more than an eighth of the requests since then came from idle connections. A connection is idle if
+//     it was last served more than five intervals ago. A queue that has stood for more than 10 intervals is also compared
+//     with its length 10 to 20 intervals ago, so that slow growth is noticed. A queue that is getting shorter does not grow.
 //     - Clients give up. In a quarter of the windows of 20 intervals, more than one request in eight was abandoned: its
 //     client closed before its turn. A window is a quarter of an interval.
 //  3. During an overload, a request that has waited for longer than a target is refused. Requests of Critical routes

@@ -59,7 +59,7 @@ const (
 	// leastQueue is the length below which a queue is never an overload.
 	leastQueue = 64
 	// idleTargets is for how long a connection must not have been answered to be idle, in targets.
-	idleTargets = 3 * intervalTargets
+	idleTargets = 5 * intervalTargets
 )
 
 // NewQueue returns a Queue whose requests may wait for the target in an overload. A negative target refuses nothing.
@@ -176,8 +176,7 @@ func (q *Queue) hasSign(stood int64, waiting int32) bool {
 		if newcomers {
 			outside += now.first
 		}
-		by := waiting - before.longest
-		return by > before.longest/4 && outside >= by/4
+		return waiting-before.longest > before.longest/4 && outside > now.arrived/8
 	}
 	return grown(q.sum(0, latest), q.sum(latest, all)) ||
 		stood > (manyIntervals/2+1)*q.interval && grown(q.sum(0, half), q.sum(half, all))

@@ -50,7 +50,7 @@ func TestOverloadBesideHandshakesIsShed(t *testing.T) {
 		for _, factor := range []float64{1.2, 2} {
 			t.Run(fmt.Sprintf("%v at %vx", service, factor), func(t *testing.T) {
 				t.Parallel()
-				s := newSim(service, 2000)
+				s := newSim(service, 4000)
 				capacity := 1 / service.Seconds()
 				s.churn(2*time.Second, begin, length, factor*capacity)
 				share := s.refusal.Seconds() * (factor - 1) * capacity

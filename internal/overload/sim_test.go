@@ -202,14 +202,18 @@ func TestOverloadIsShed(t *testing.T) {
 		service time.Duration
 	}{
 		{2000, 80 * time.Microsecond}, {1000, 158 * time.Microsecond}, {1000, 400 * time.Microsecond},
-		{4000, 80 * time.Microsecond}, {4000, 158 * time.Microsecond}, {4000, 400 * time.Microsecond},
+		{8000, 80 * time.Microsecond}, {4000, 158 * time.Microsecond}, {4000, 400 * time.Microsecond},
 	} {
 		service, length := c.service, 10*time.Second
+		lifo := c.clients < 4000
 		for _, factor := range []float64{1.02, 1.2, 2, 2.5} {
+			if lifo && factor < 1.2 {
+				continue // it grows by few connections that were idle
+			}
 			t.Run(fmt.Sprintf("%v for %d clients at %vx", service, c.clients, factor), func(t *testing.T) {
 				t.Parallel()
 				s := newSim(service, c.clients)
-				s.lifo = c.clients < 4000
+				s.lifo = lifo
 				capacity := 1 / service.Seconds()
 				s.open(factor*capacity, length)
 				// What refusing costs cannot be served, and the first interval is lost.

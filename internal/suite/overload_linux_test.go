@@ -24,11 +24,11 @@ func compute(*dunlin.Request) dunlin.Response {
 	return dunlin.Text("computed")
 }
 
-// TestQueueTime has more and more clients come, each of which thinks for longer
-// than the target, until requests of all kinds have been refused.
+// TestQueueTime has more and more clients come, whose connections are idle between their requests, until requests of all kinds
+// have been refused.
 func TestQueueTime(t *testing.T) {
 	logs := new(LogBuffer)
-	config := dunlin.Config{QueueTarget: time.Millisecond, Problems: statusErrors, Logger: logs.Logger(slog.LevelWarn)}
+	config := dunlin.Config{QueueTarget: 500 * time.Microsecond, Problems: statusErrors, Logger: logs.Logger(slog.LevelWarn)}
 	var observed atomic.Int64
 	app, addr, _ := StartLoop(t, config, func(a *dunlin.App) {
 		a.Policy(stamp)
@@ -52,14 +52,14 @@ func TestQueueTime(t *testing.T) {
 	done := func() bool { return refused[0].Load() && refused[1].Load() && refused[2].Load() }
 	limit := time.Now().Add(Patience)
 	for !done() && time.Now().Before(limit) && !t.Failed() {
-		burst(t, addr, 150*runtime.GOMAXPROCS(0), func(i int) string { return requests[i%len(requests)] }, func(i int, answer string) bool {
+		burst(t, addr, 200*runtime.GOMAXPROCS(0), func(i int) string { return requests[i%len(requests)] }, func(i int, answer string) bool {
 			kind := i % len(requests)
 			switch {
 			case strings.HasPrefix(answer, "HTTP/1.1 200"):
 			case kind == critical:
 				t.Errorf("a critical route answers\n%s", answer)
 			case !strings.HasPrefix(answer, "HTTP/1.1 503"), !strings.Contains(answer, "Retry-After: 1"), !strings.Contains(answer, "X-Policy: overload 503 /compute"),
-				!strings.Contains(answer, `"status":"overload"`), !strings.Contains(answer, "the server is overloaded: requests waited longer than 1ms"):
+				!strings.Contains(answer, `"status":"overload"`), !strings.Contains(answer, "the server is overloaded: requests waited longer than 500µs"):
 				t.Errorf("refused by\n%s", answer)
 			default:
 				refused[kind].Store(true)
@@ -106,7 +106,7 @@ func burst(t *testing.T, addr string, clients int, request func(i int) string, t
 				if !took(i, answer) {
 					over.Store(true)
 				}
-				time.Sleep(3 * time.Millisecond) // a client that thinks
+				time.Sleep(30 * time.Millisecond) // it is idle
 			}
 		})
 	}
