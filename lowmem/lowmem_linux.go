@@ -20,31 +20,32 @@ func dropProgram() {
 	}
 }
 
-// faultPiece is how much of the program comes back at a fault, in bytes. By itself the system maps the cached part of the
-// 64 KB around the page, which was 6 MB of a program that used 2 MB. Smaller pieces would bring back less, but each costs the
-// system some 200 bytes.
+// faultPiece is the part of the program that a page fault brings back, in bytes. By default the kernel maps the cached
+// part of the 64 KB around the page, which was 6 MB for a program that used 2 MB. Smaller pieces would bring back
+// less, but each costs the kernel about 200 bytes.
 const faultPiece = 16 << 10
 
-// cut makes a fault in the mapping map no more than faultPiece. A fault maps pages of one mapping only, and adjacent
-// mappings are merged unless they differ. So every other piece gets a mark that changes nothing else: core dumps have no unwritten
-// pages of a file anyway. The first piece is left as it is, since they may have its page with the file's header.
+// cut limits the pages mapped by a fault in the mapping to faultPiece. A fault maps pages of one mapping only, and
+// adjacent mappings are merged unless they differ. So every second piece gets a mark without another effect: core
+// dumps contain no unmodified file pages anyway. The first piece is unmarked, since a core dump may need its page with
+// the file's header.
 func (m mapping) cut() {
 	if m.to-m.from <= faultPiece {
-		return // it was cut before
+		return // cut before
 	}
 	for from := m.from&^(faultPiece-1) + faultPiece; from < m.to; from += 2 * faultPiece {
 		mapping{from, min(from+faultPiece, m.to)}.advise(unix.MADV_DONTDUMP)
 	}
 }
 
-// advise calls madvise(2) for the mapping. An error leaves it as it was.
+// advise calls madvise(2) for the mapping. On error the mapping is unchanged.
 func (m mapping) advise(advice uintptr) {
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, advice)
 }
 
-// unchanged returns the mappings of a file that can be dropped and read again: private read-only ones without a page that is the
-// process's own copy, such as one that a linker or a debugger has changed. A program that has capabilities by its file
-// may not open pagemap, and drops nothing.
+// unchanged returns the mappings of a file that can be dropped and read again: private read-only ones without pages
+// modified by the process, for example by a linker or a debugger. A program with file capabilities may not open
+// pagemap and drops nothing.
 func unchanged(file string) []mapping {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -87,7 +88,8 @@ func isMappingOf(file string, said []byte) bool {
 	return string(bytes.TrimSpace(rest)) == file
 }
 
-// The bits of a page in pagemap (proc_pid_pagemap(5)). A page that is present and not the file's is the process's own copy.
+// The bits of a page in pagemap (proc_pid_pagemap(5)). A present page that does not belong to the file is the
+// process's own copy.
 const (
 	pagePresent = 1 << 63
 	pageSwapped = 1 << 62

@@ -22,8 +22,6 @@ var oddProse = map[string]int{
 	"docs/ARCHITECTURE.md": 117,
 	"docs/BENCHMARKS.md":   37,
 	"internal/admission":   250,
-	"internal/gcpace":      170,
-	"internal/overload":    60,
 	"internal/engine":      159,
 	"internal/exchange":    164,
 	"internal/jsonwire":    107,

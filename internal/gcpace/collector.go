@@ -10,157 +10,139 @@ import (
 	"time"
 )
 
-// The collector runs when the heap has grown by GOGC percent over what was live,
-// but not before it has 4 MB · GOGC/100. A server with 1 MB of live heap that makes
-// 300 MB of garbage a second is collected 75 times a second for no reason while there
-// is room for a heap several times as large. So GOGC is chosen after each
-// collection:
+// A collection starts when the heap has grown by GOGC percent over its live part, but not below 4 MB · GOGC/100. A server
+// with 1 MB of live heap that allocates 300 MB a second is collected 75 times a second, although there is room for a heap
+// several times as large. So GOGC is chosen after each collection:
 //
-//	goal     = how large the heap may grow: what the room allows
+//	goal     = the heap size that the room allows
 //	percent  = (goal - live) / live, and at most goal / 4 MB, in percent
 //
 //	live 1 MB, goal 16 MB:  4 MB · percent/100 ≤ 16 MB      → 400
 //	live 8 MB, goal 16 MB:  (16-8)/8                        → 100
 //	live 30 MB, goal 16 MB: there is no room                → leastPercent
 //
-// It never falls below leastPercent: a heap that is too large for its limit then is
-// collected about three times as often as Go would, and no oftener. A heap that
-// cannot fit costs some processor time, not all of it; that the budget refuses new
-// work is what makes it smaller.
+// It never falls below leastPercent: a heap that is too large for its limit is then collected about three times as often
+// as by default. That costs some CPU time, but not all of it. The budget, which refuses new work, makes the heap smaller.
 //
-// What is allocated while the collector marks counts as live, which for a server
-// short of processor time is more than all the rest. The collections of a second or more together
-// say more than one: the least of them is taken to be what is really
-// live, and decides the goal. But the heap does grow by percent over what counted as live.
-// So for the percentage that is the last collection's, or within a limit, where the
-// goal is tight and a percentage holds for several collections, the mean of the last few. Where each
-// collection is looked at, it holds for the next one only, and the last says best how far that lets
-// the heap grow. Should it really have grown at once, the runtime's own limit holds meanwhile.
+// Allocations during marking count as live. In a server short of CPU time they exceed all the rest. So the goal is derived
+// from the minimum over a second or more of collections, which is taken for the real live part. The heap grows by percent
+// over the part that counted as live. So the percentage is derived from the last collection, or within a limit, where a
+// percentage holds for several collections, from the mean of the last few. If each collection is followed by a look, the
+// percentage holds for one collection only, and the last one predicts it best. If the heap really grows at once, the
+// runtime's own limit applies meanwhile.
 //
-// Where no event loop serves and nothing limits memory, only a small heap is given more than Go gives it, see modestGoal.
+// Without event loops and without a limit, only a small heap may grow further than by default, see modestGoal.
 //
-// Without a limit the runtime's is set all the same where event loops serve, somewhat above the goal: by how much a
-// heap passes its goal depends on how long a collection has to wait for a processor, and what is
-// free in it in pieces stays resident. A heap that really grows is not held up for longer than
-// a few collections, as that limit is never below what Go's own percentage would have the process take.
+// With event loops and without a limit, the runtime's memory limit is set slightly above the goal: the heap exceeds its
+// goal by an amount that depends on how long a collection waits for a processor, and fragmented free memory stays resident.
+// A growing heap is held up for a few collections at most, as that limit is never below the size by Go's own percentage.
 //
-// Under load a small heap is collected hundreds of times a second. Each look costs some
-// microseconds and a change of goroutines, so there is a pause after it, for which the
-// setting holds.
+// Under load a small heap is collected hundreds of times a second. Each look costs some microseconds and a goroutine
+// switch, so a pause follows each look, for which the setting holds.
 //
-// When a process has become quiet, nobody collects any more what the last clients left
-// behind. So some time after the last collection there is another, and the memory
-// goes back to the system.
+// When a process becomes quiet, no further collection frees the memory of the last clients. So some time after the last
+// collection there is another one, and memory is returned to the system.
 const (
 	leastPercent = 30
 	mostPercent  = 400
 	minHeap      = 4 << 20 // of the runtime, at GOGC=100
 
-	// untouched is memory that the runtime maps for its own bookkeeping and counts
-	// against its memory limit, but hardly ever touches, so that it is not resident.
+	// untouched is memory that the runtime maps for its own tables and counts against its memory limit, but rarely
+	// touches, so that it is not resident.
 	untouched = 4 << 20
 
-	// While a collection waits for a processor, the others go on to allocate beyond the
-	// runtime's limit, the more the larger the heap is. A beyondShare of what a room has
-	// more than withoutBeyond is kept for that. In a large room the percentage has a heap
-	// collected before it comes near that limit, and less is kept: the same share less of
-	// what a room has more than withBeyond.
+	// While a collection waits for a processor, allocation continues beyond the runtime's limit; a larger heap exceeds
+	// it by more. So one part in beyondShare of the room above withoutBeyond is reserved for it. In a room above
+	// withBeyond the percentage starts collections well before the limit, and the reserve shrinks by the same share of
+	// the room above withBeyond.
 	beyondShare   = 4
 	withoutBeyond = 7 << 20
 	withBeyond    = 32 << 20
 	mostBeyond    = 4 << 20
 	leastBeyond   = 1 << 20
 
-	// easyGoal is how large a small heap grows when nothing limits memory; while less than
-	// 4 MB are live, mostPercent makes that 16 MB. A larger one then doubles, as with Go's
-	// own setting.
+	// easyGoal is the size to which a small heap grows without a memory limit. While less than 4 MB are live,
+	// mostPercent limits it to 16 MB. A larger heap doubles, as with Go's default.
 	easyGoal = 20 << 20
 
-	// modestGoal is that where no event loop serves: by net/http a service is to take hardly more memory than others
-	// by it, but the 4 MB from which on Go collects are spent 500 times a second by bodies of 64 KB. A larger heap grows
-	// as with Go's own percentage.
+	// modestGoal is the same without event loops. A service on net/http should need hardly more memory than other
+	// net/http services, but bodies of 64 KB allocate Go's initial 4 MB 500 times a second. A larger heap grows as
+	// with Go's default.
 	modestGoal = 7 << 20
 
-	// easyLimit is the runtime's memory limit while little is live and nothing limits memory, and
-	// easyShare how much more than needed there is of a larger one, one part in so many.
+	// easyLimit is the runtime's memory limit while little is live and there is no configured limit. For a larger heap
+	// the limit is one part in easyShare above its need.
 	easyLimit = 24 << 20
 	easyShare = 8
 
-	// limitedGoal is how large a small heap grows in a room that is large enough.
+	// limitedGoal is the size to which a small heap grows in a large room.
 	limitedGoal = 12 << 20
 
-	// mostBeside is how much of a room is not for the heap, at most. Should more be needed,
-	// the runtime's own limit holds.
+	// mostBeside is the maximum part of the room that is not for the heap. If more is needed, the runtime's own limit
+	// applies.
 	mostBeside = 6 << 20
 
-	// quietAfter is how long after a collection a process counts as quiet when there
-	// was no other, and worthReturning how many bytes must be to be gained then.
+	// quietAfter is the time without a collection after which a process is quiet, and worthReturning the minimum
+	// number of bytes that a collection must free then.
 	quietAfter     = 10 * time.Second
 	worthReturning = 1 << 20
 
-	// remembered is how many looks are averaged, and lookPause the least time between two;
-	// within a limit, where that is done, limitedPause; but rarePause where collections are
-	// further apart than lookPause. A look that is to see each has to be asked for before the
-	// collection begins.
+	// remembered is the number of looks that are averaged. The minimum time between looks is lookPause, within a limit
+	// limitedPause, and rarePause if collections are further apart than lookPause. A look that must see each
+	// collection has to be requested before the collection begins.
 	remembered   = 4
 	lookPause    = 10 * time.Millisecond
 	limitedPause = 20 * time.Millisecond
 	rarePause    = 5 * time.Millisecond
 
-	// easyPart says by which part of itself, one in so many, the percentage must be wrong to be set anew;
-	// within a limit limitedPart, since what is not used of the room costs collections.
+	// easyPart is the relative error, one part in so many, at which the percentage is set again. Within a limit it is
+	// limitedPart, since unused room costs collections.
 	easyPart    = 8
 	limitedPart = 32
 )
 
-// percentFor chooses GOGC for a heap of which live bytes survived the last
-// collection.
+// percentFor returns GOGC for a heap with live bytes after the last collection.
 func percentFor(live, goal int64) int {
 	percent := min(100*(goal-live)/max(live, 1<<16), 100*goal/minHeap, mostPercent)
 	return int(max(percent, leastPercent))
 }
 
-// modestPercent chooses it for a heap that is to stay about as small as Go's own percentage, which counts
-// stacks, too, has it.
+// modestPercent returns GOGC for a heap that stays about as small as with Go's default, which includes stacks.
 func modestPercent(live, stacks int64) int {
 	percent := min(100*(modestGoal-live)/max(live+stacks, 1<<16), 100*modestGoal/minHeap)
 	return int(max(percent, goPercent))
 }
 
-// A Collector paces the garbage collector of the process. There is one of
-// those, so the settings are the process's: of several servers in it the
-// tightest limit holds.
+// A Collector paces the garbage collector of the process. The settings are those of the process: of several servers
+// the lowest limit applies.
 type Collector struct {
-	room    func() int64 // nil: no limit
+	room    func() int64 // nil without a limit
 	goal    atomic.Int64
 	percent atomic.Int64 // GOGC as last set
 
-	// Under collectors.Mutex.
+	// Guarded by collectors.Mutex.
 	lows    lows
 	recent  lastFew
 	spaced  spacing
 	stopped bool
-	quiet   *time.Timer  // set by each look: then becameQuiet
-	pause   *time.Timer  // set by each look: then watch
-	letGo   func() int64 // see OnQuiet; nil: nothing is kept for later
-	modest  bool         // nothing limits memory, and LoopServes was not called
+	quiet   *time.Timer  // calls becameQuiet; set by each look
+	pause   *time.Timer  // calls watch; set by each look
+	letGo   func() int64 // see OnQuiet, or nil
+	modest  bool         // no limit, and LoopServes was not called
 }
 
-// collectors are the collectors at work; the runtime's settings from before the
-// first of them come back after the last.
+// collectors holds the active collectors. The runtime's settings before the first one are restored after the last.
 var collectors struct {
 	sync.Mutex
 	all     []*Collector
 	runtime settings
 }
 
-// PaceCollector begins to pace the collector until Stop, for a process that may have
-// room() bytes of memory under Go's control. room is called again and again, by one
-// goroutine at a time, as what else the process holds may change; nil is no limit: then the heap may grow
-// further if event loops serve, see also LoopServes. What
-// the user has set is respected: a percentage that is in the environment, or is not Go's own,
-// stays, and a memory limit of the runtime is only ever made tighter. What the program changes
-// later is its own from then on.
+// PaceCollector paces the collector until Stop, for a process in which Go may use room() bytes. room is called
+// repeatedly, by one goroutine at a time, since the rest of the process changes in size. A nil room means no limit:
+// then the heap may grow further if event loops serve, see LoopServes. The user's settings have priority: a percentage
+// from the environment, or other than Go's default, stays, and the runtime's memory limit is only lowered. A setting
+// that the program changes later belongs to the program from then on.
 func PaceCollector(room func() int64, loop bool) *Collector {
 	c := &Collector{room: room, modest: room == nil && !loop}
 	p := &collectors
@@ -176,8 +158,7 @@ func PaceCollector(room func() int64, loop bool) *Collector {
 	return c
 }
 
-// Percent returns the GOGC last chosen, 0 when that is left to the user. A nil Collector
-// has chosen nothing.
+// Percent returns the GOGC last chosen, or 0 if it belongs to the user. A nil Collector has chosen none.
 func (c *Collector) Percent() int {
 	if c == nil {
 		return 0
@@ -185,7 +166,7 @@ func (c *Collector) Percent() int {
 	return int(c.percent.Load())
 }
 
-// Goal returns how large the heap is to grow before a collection, in bytes; 0 for a nil Collector.
+// Goal returns the heap size at which the next collection starts, in bytes; 0 for a nil Collector.
 func (c *Collector) Goal() int64 {
 	if c == nil {
 		return 0
@@ -193,8 +174,8 @@ func (c *Collector) Goal() int64 {
 	return c.goal.Load()
 }
 
-// Stop ends the pacing. The settings are those of the others then; after the last one
-// they are what they were.
+// Stop ends the pacing. The settings of the other collectors apply then; after the last one the program's settings are
+// restored.
 func (c *Collector) Stop() {
 	p := &collectors
 	p.Lock()
@@ -212,7 +193,7 @@ func (c *Collector) Stop() {
 	}
 }
 
-// LoopServes says that event loops serve: without a limit a small heap may grow further then.
+// LoopServes reports that event loops serve: without a limit a small heap may grow further.
 func (c *Collector) LoopServes() {
 	collectors.Lock()
 	defer collectors.Unlock()
@@ -222,16 +203,16 @@ func (c *Collector) LoopServes() {
 	}
 }
 
-// OnQuiet has letGo called when the process becomes quiet: it leaves to the collector
-// what is kept for later only, and returns how many bytes that is.
+// OnQuiet registers a function that is called when the process becomes quiet. It releases memory that is kept for
+// later use, and returns its size in bytes.
 func (c *Collector) OnQuiet(letGo func() int64) {
 	collectors.Lock()
 	defer collectors.Unlock()
 	c.letGo = letGo
 }
 
-// becameQuiet collects and returns memory to the system, if there is any to speak of.
-// Its own collections have it called once more, when there is not.
+// becameQuiet collects and returns memory to the system, if there is enough to return. Its own collections trigger it
+// once more, when there is not.
 func (c *Collector) becameQuiet() {
 	collectors.Lock()
 	letGo, stopped := c.letGo, c.stopped
@@ -246,11 +227,11 @@ func (c *Collector) becameQuiet() {
 	if gained < worthReturning {
 		return
 	}
-	runtime.GC() // what was pooled goes with the second collection
+	runtime.GC() // the second collection frees pooled memory
 	debug.FreeOSMemory()
 }
 
-// returnable returns how much of the heap's memory is not known to be live, in bytes.
+// returnable returns the part of the heap's memory that is not known to be live, in bytes.
 func returnable() int64 {
 	samples := [...]metrics.Sample{
 		{Name: "/memory/classes/heap/free:bytes"},
@@ -265,17 +246,16 @@ func returnable() int64 {
 	return n[0] + n[1] - n[2]
 }
 
-// sentinel dies in every collection. It is large enough not to share its memory
-// with others, whose life would prolong its own.
+// sentinel is freed by every collection. It is large enough not to share an allocation with other objects, which could
+// keep it alive.
 type sentinel struct{ _ [64]byte }
 
-// watch has the next collection looked at, without a timer: an idle process is not
-// woken.
+// watch requests a look after the next collection, without a timer: an idle process is not woken.
 func (c *Collector) watch() {
 	runtime.AddCleanup(new(sentinel), (*Collector).look, c)
 }
 
-// look follows a collection.
+// look runs after a collection.
 func (c *Collector) look() {
 	collectors.Lock()
 	defer collectors.Unlock()
@@ -286,7 +266,7 @@ func (c *Collector) look() {
 	}
 }
 
-// pauseNow returns how long nobody is to look.
+// pauseNow returns the time until the next look.
 func (c *Collector) pauseNow() time.Duration {
 	switch {
 	case !c.limited():
@@ -299,8 +279,8 @@ func (c *Collector) pauseNow() time.Duration {
 
 func (c *Collector) limited() bool { return c.room != nil }
 
-// tighter reports whether c's settings go before those of other: a limit goes
-// before none, without one that of event loops before a modest one, then a smaller goal before a larger.
+// tighter reports whether c's settings have priority over those of other: a limit over none; without one, event loops
+// over a modest goal; then the smaller goal.
 func (c *Collector) tighter(other *Collector) bool {
 	if c.limited() != other.limited() {
 		return c.limited()
@@ -311,8 +291,7 @@ func (c *Collector) tighter(other *Collector) bool {
 	return c.Goal() < other.Goal()
 }
 
-// adjust sets GOGC and the runtime's limit to suit the live heap and the room.
-// collectors is locked.
+// adjust sets GOGC and the runtime's limit for the live heap and the room. The caller holds collectors.
 func (c *Collector) adjust() {
 	p := &collectors
 	now := readRuntime()
@@ -362,19 +341,19 @@ func (c *Collector) adjust() {
 	}
 }
 
-// spacing is how collections follow each other.
+// spacing measures the distance between collections.
 type spacing struct {
-	cycles int64 // ever, at the last look
+	cycles int64 // number of collections at the last look
 	at     time.Time
-	apart  time.Duration // how far from each other those since the look before were
-	seen   int           // looks in a row that have each seen the next collection
+	apart  time.Duration // average distance of the collections since the look before
+	seen   int           // consecutive looks that have each seen the next collection
 }
 
-// note takes down a look, by the number of collections so far.
+// note records a look with the number of collections so far.
 func (s *spacing) note(cycles int64, at time.Time) {
 	n := cycles - s.cycles
 	if n <= 0 {
-		return // nobody has collected since
+		return // no collection since
 	}
 	s.seen++
 	if n > 1 {
@@ -384,22 +363,21 @@ func (s *spacing) note(cycles int64, at time.Time) {
 	s.cycles, s.at = cycles, at
 }
 
-// easyLimitFor returns the runtime's memory limit without one of ours, for a heap of which few bytes
-// stayed live over the last few collections. It leaves room for what Go's own percentage would have
-// the heap grow to, which counts stacks, too.
+// easyLimitFor returns the runtime's memory limit for a process without a configured one, with a heap of which few
+// bytes stayed live over the last collections. It leaves room for the growth by Go's default percentage, which
+// includes stacks.
 func easyLimitFor(few int64, now runtimeState) int64 {
 	heap := 2*few + now.stacks
 	return max(easyLimit, now.beside+heap+heap/easyShare)
 }
 
-// beyond returns how much of a room is kept for what is allocated beyond the runtime's
-// limit.
+// beyond returns the part of a room reserved for allocation beyond the runtime's limit.
 func beyond(room int64) int64 {
 	most := max(mostBeyond-max(room-withBeyond, 0)/beyondShare, leastBeyond)
 	return min(max(room-withoutBeyond, 0)/beyondShare, most)
 }
 
-// userLimit returns the runtime's memory limit as the user has set it.
+// userLimit returns the runtime's memory limit as set by the user.
 func userLimit() int64 {
 	p := &collectors
 	p.Lock()
@@ -410,12 +388,10 @@ func userLimit() int64 {
 	return debug.SetMemoryLimit(-1)
 }
 
-// goalFor returns the goal for a heap of which least bytes are really live, with room
-// bytes for all that Go holds, 0 for no limit. A heap that is small beside the room leaves
-// half of it alone; one that is not may double, as with Go's own setting (an eighth more, as what is allocated
-// while the collector marks counts as live for the percentage), until the room is
-// full but for what is not heap (stacks, the collector's own) and what fragments: a quarter
-// of a small room, and at most mostBeside.
+// goalFor returns the goal for a heap with least live bytes, with room bytes for all of Go's memory, 0 for no limit. A
+// heap that is small compared with the room may fill half of it. A larger one may double, as with Go's default (plus
+// an eighth, since allocation during marking counts as live), until the room is full except for stacks, the
+// collector's own memory and fragmentation: a quarter of a small room, and at most mostBeside.
 func goalFor(least, room int64) int64 {
 	if room == 0 {
 		return max(easyGoal, 2*least)

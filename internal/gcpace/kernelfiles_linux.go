@@ -7,17 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KernelFiles is the file system from its root, for files that the kernel makes up as they are
-// read, such as those of /proc: it does without the poller, which has nothing to wait for there, and
-// without most of the system calls of package os, as programs wait for this when they start.
+// KernelFiles is the file system of the kernel's files, such as /proc. It avoids the poller and most of the system
+// calls of package os, since programs read these files when they start.
 func KernelFiles() fs.ReadFileFS { return kernelFiles{} }
 
 type kernelFiles struct{}
 
-// Open is what others than fs.ReadFile call.
+// Open opens a file for callers other than fs.ReadFile.
 func (kernelFiles) Open(name string) (fs.File, error) { return os.DirFS("/").Open(name) }
 
-// ReadFile returns what the file holds, whose name has no slash at the beginning.
+// ReadFile returns the contents of a file. name has no leading slash.
 func (kernelFiles) ReadFile(name string) ([]byte, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
@@ -43,7 +42,7 @@ func (kernelFiles) ReadFile(name string) ([]byte, error) {
 	}
 }
 
-// retried calls again what a signal has interrupted.
+// retried repeats a call interrupted by a signal.
 func retried(call func() (int, error)) (n int, err error) {
 	for {
 		if n, err = call(); err != unix.EINTR {

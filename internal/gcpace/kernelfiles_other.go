@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// KernelFiles is the file system from its root.
+// KernelFiles is the root file system.
 func KernelFiles() fs.ReadFileFS { return os.DirFS("/").(fs.ReadFileFS) }

@@ -5,15 +5,13 @@ import (
 	"time"
 )
 
-// lows remembers the least of what was noted in the last second, or longer where little
-// was. The least of a few
-// collections is not enough to say what of a heap is really live: where processors are short,
-// a goal that is too large has more allocated while the collector marks, all of which
-// counts as live, for as long as it takes.
+// lows holds the minimum of the values of the last second, or of a longer time if there were few. The minimum of a few
+// collections is not the live part of a heap: if processors are scarce and the goal is too large, more is allocated
+// while the collector marks, and all of it counts as live.
 type lows struct {
-	recent [lowParts]int64 // the least of each part, the present one at index at
+	recent [lowParts]int64 // minimum of each part; the current one is at index at
 	at     int
-	parts  int // that have begun, as far as they are remembered
+	parts  int // number of valid parts
 	since  time.Time
 }
 
@@ -22,7 +20,7 @@ const (
 	lowPart  = 128 * time.Millisecond
 )
 
-// note returns the least, n of now included.
+// note adds n and returns the minimum.
 func (l *lows) note(n int64, now time.Time) int64 {
 	if l.parts == 0 || now.Sub(l.since) >= lowPart {
 		l.at = (l.at + 1) % lowParts
@@ -37,12 +35,12 @@ func (l *lows) note(n int64, now time.Time) int64 {
 	return least
 }
 
-// lastFew remembers what was noted last.
+// lastFew holds the last few values.
 type lastFew struct {
 	recent []int64
 }
 
-// mean returns the mean of the last most numbers, n included.
+// mean adds n and returns the mean of the last values, at most most.
 func (l *lastFew) mean(n int64, most int) (mean int64) {
 	l.recent = append(l.recent, n)
 	if len(l.recent) > most {

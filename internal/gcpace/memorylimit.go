@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A MemoryLimit is how much memory the process may have, and who says so.
+// A MemoryLimit is a memory limit of the process and its source.
 type MemoryLimit struct {
-	Bytes  int64  // 0: there is none
+	Bytes  int64  // 0 without a limit
 	Source string // "config", "cgroup v2", "cgroup v1", "GOMEMLIMIT" or "none"
 }
 
-// FindMemoryLimit returns the process's limit: the configured one unless that is 0,
-// else the tightest of its control groups, else GOMEMLIMIT (or what was given to
-// debug.SetMemoryLimit), else none. root is the file system's root.
+// FindMemoryLimit returns the limit of the process: the configured one unless it is 0, otherwise the lowest of its
+// control groups, otherwise GOMEMLIMIT (or the value passed to debug.SetMemoryLimit), otherwise none. root is the root
+// file system.
 func FindMemoryLimit(configured int64, root fs.ReadFileFS) MemoryLimit {
 	if configured > 0 {
 		return MemoryLimit{configured, "config"}
@@ -30,13 +30,12 @@ func FindMemoryLimit(configured int64, root fs.ReadFileFS) MemoryLimit {
 	return MemoryLimit{0, "none"}
 }
 
-// unlimited is what a control group of version 1 shows, or more, when it sets no
-// limit: the largest multiple of a page, and no machine has as much.
+// unlimited is the minimum value that a version 1 control group shows without a limit: the largest multiple of a page.
+// No machine has as much memory.
 const unlimited = 1 << 60
 
-// cgroupLimit reads the limits of the process's control group and of all groups
-// above it (cgroups(7)). A container often sees its own group as the root, though
-// /proc names it by the host's path: then only the last step, the root, exists.
+// cgroupLimit reads the limits of the process's control group and of all groups above it (cgroups(7)). A container
+// often sees its own group as the root, although /proc shows the path on the host: then only the root exists.
 func cgroupLimit(root fs.ReadFileFS) (limit MemoryLimit) {
 	groups, err := root.ReadFile("proc/self/cgroup")
 	if err != nil {
@@ -64,14 +63,14 @@ func tighter(l MemoryLimit, bytes int64, source string) MemoryLimit {
 	return l
 }
 
-// walkUp returns the smallest number in the files of the given name from a group
-// up to the root of its hierarchy, 0 when there is none.
+// walkUp returns the minimum of the numbers in the files of the given name, from a group up to the root of its
+// hierarchy, or 0.
 func walkUp(root fs.ReadFileFS, mount, group, name string) (least int64) {
 	group = path.Clean("/" + group)
 	for {
 		text, err := root.ReadFile(path.Join(mount, group, name))
 		if err == nil {
-			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no number
+			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is not a number
 			if err == nil && n > 0 && n < unlimited && (least == 0 || n < least) {
 				least = n
 			}

@@ -9,58 +9,58 @@ import (
 )
 
 const (
-	budgetShare = 4 // of the room, the budget is one part in so many
+	budgetShare = 4 // the budget is the room divided by this
 
-	// easyBudget is the budget's bound without a limit, so that clients alone cannot fill the machine.
+	// easyBudget is the budget without a limit, so that clients alone cannot fill the machine.
 	easyBudget = 256 << 20
 
-	// actionShare is the part of the room, in bytes, that one waiting action is expected to take:
-	// its goroutine, its values and the answer it encodes.
+	// actionShare is the expected memory of one waiting action, in bytes: its goroutine, its values and the encoded
+	// answer.
 	actionShare   = 256 << 10
 	mostActions   = 10_000
 	fewestActions = 16
 
-	// kernelShare is the part of a control group's limit, one in so many, that is left to the kernel, which
-	// counts sockets (2.5 KB each), page tables and cached files against it. Without it a small group that is full of
-	// connections loses the pages of its program again and again, until the kernel kills it.
+	// The kernel keeps one part in kernelShare of a control group's limit, at most mostKernel, for sockets (2.5 KB
+	// each), page tables and cached files, which count against the limit. Without it a small group full of connections
+	// loses the pages of its program again and again, until the kernel kills the process.
 	kernelShare = 3
 	mostKernel  = 64 << 20
 
-	// usedAgain is how many sixteenths of the program's pages that starting has touched are used again. The system takes
-	// back the others first, or the program drops them.
+	// usedAgain is the share, in sixteenths, of the program's pages touched during start-up that are used again. The
+	// system reclaims the others first, or the program drops them.
 	usedAgain = 10
 
 	// leastRoom is less than any server with traffic needs.
 	leastRoom = 4 << 20
 
-	// paceAfter is how long after it has begun to serve the collector of a process without a limit is paced.
+	// paceAfter is the delay between the start of serving and pacing in a process without a limit.
 	paceAfter = 10 * time.Millisecond
 )
 
 // Settings are the settings of a Process.
 type Settings struct {
-	Limit    int64 // in bytes; 0: that of the control group, or GOMEMLIMIT
-	NoPacing bool  // the collector is left alone
+	Limit    int64 // in bytes; 0: the limit of the control group, or GOMEMLIMIT
+	NoPacing bool  // do not change the collector's settings
 	Log      *slog.Logger
 }
 
-// A Process keeps the memory limit of the process for an app. The zero value has not begun.
+// A Process applies the memory limit of the process for an app. The zero value is ready for Begin.
 type Process struct {
 	mu        sync.Mutex
-	begun     bool // or ended before that
-	told      bool // the log has the limit
+	begun     bool // Begin or End was called
+	told      bool // the limit was logged
 	loop      bool // event loops serve
 	settings  Settings
 	limit     MemoryLimit
-	room      int64        // beside the program when the app began; 0 without a limit
+	room      int64        // limit less the program's size at Begin; 0 without a limit
 	letGo     func() int64 // see OnQuiet
 	collector *Collector
-	soon      *time.Timer // paces the collector; nil unless Serving has asked for it
+	soon      *time.Timer // starts pacing; nil before Serving
 	ended     bool
 }
 
-// Begin finds the limit, and paces the collector if there is one. It returns the budget for clients, in bytes; 0 if
-// Begin or End has been called before.
+// Begin finds the limit, and starts to pace the collector if there is one. It returns the budget for clients, in
+// bytes, or 0 if Begin or End was called before.
 func (p *Process) Begin(settings Settings) (budget int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +113,7 @@ func (p *Process) paceNow() {
 	p.pace()
 }
 
-// pace begins to pace the collector unless it is paced or must not be. p.mu is held.
+// pace starts to pace the collector unless it is paced or must not be. The caller holds p.mu.
 func (p *Process) pace() {
 	if p.collector != nil || p.ended || p.settings.NoPacing {
 		return
@@ -128,7 +128,7 @@ func (p *Process) pace() {
 	}
 }
 
-// End restores the settings of the collector.
+// End restores the collector's settings.
 func (p *Process) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +141,8 @@ func (p *Process) End() {
 	}
 }
 
-// OnQuiet has letGo called when the process becomes quiet, beside the functions of earlier calls, see [Collector.OnQuiet].
+// OnQuiet registers a function that is called when the process becomes quiet, in addition to earlier ones, see
+// [Collector.OnQuiet].
 func (p *Process) OnQuiet(letGo func() int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +156,7 @@ func (p *Process) OnQuiet(letGo func() int64) {
 	}
 }
 
-// MaxConcurrent returns how many actions may wait at once, by the memory that they take.
+// MaxConcurrent returns the number of actions that may wait at once, derived from the room.
 func (p *Process) MaxConcurrent() int {
 	if p.room == 0 {
 		return mostActions
@@ -163,11 +164,12 @@ func (p *Process) MaxConcurrent() int {
 	return int(min(max(p.room/actionShare, fewestActions), mostActions))
 }
 
-// SecureMemory returns the memory for open connections with TLS, in bytes, beside the budget; 0 without a limit.
+// SecureMemory returns the memory for open TLS connections in bytes, in addition to the budget. It is 0 without a
+// limit.
 func (p *Process) SecureMemory() int64 { return p.room - p.room/budgetShare }
 
-// State returns the limit, how large the heap may grow before a collection, and GOGC as it was
-// chosen (0: as Go or the user has them); false before Begin.
+// State returns the limit, the heap size at which the next collection starts, and the chosen GOGC (0 if not chosen
+// here). It returns false before Begin.
 func (p *Process) State() (limit MemoryLimit, heapGoal int64, percent int, begun bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,14 +182,14 @@ func (p *Process) State() (limit MemoryLimit, heapGoal int64, percent int, begun
 	return p.limit, p.collector.Goal(), p.collector.Percent(), true
 }
 
-// roomNow returns what the limit leaves to Go beside the pages of the program that are in memory now.
+// roomNow returns the room with the program's current resident size.
 func (p *Process) roomNow() int64 { return p.beside(ProgramBytes()) }
 
-// beside returns what the limit leaves to Go beside so many bytes of the program.
+// beside returns the part of the limit left to Go by a program of the given resident size.
 func (p *Process) beside(program int64) int64 {
 	bytes := p.limit.Bytes
 	if p.limit.Source == "GOMEMLIMIT" {
-		return bytes // it does not count the program
+		return bytes // it does not include the program
 	}
 	if ofGroup(p.limit) {
 		bytes = leftToProcesses(p.limit)
@@ -195,8 +197,7 @@ func (p *Process) beside(program int64) int64 {
 	return max(bytes-program, leastRoom)
 }
 
-// findLimit finds the limit that holds: the configured one, unless the process's control group
-// leaves less.
+// findLimit returns the effective limit: the configured one, unless the control group leaves less.
 func findLimit(configured int64, root fs.ReadFileFS) MemoryLimit {
 	limit := FindMemoryLimit(configured, root)
 	if configured > 0 {
@@ -207,7 +208,7 @@ func findLimit(configured int64, root fs.ReadFileFS) MemoryLimit {
 	return limit
 }
 
-// leftToProcesses returns what a control group's limit leaves to its processes.
+// leftToProcesses returns the part of a control group's limit that its processes can use.
 func leftToProcesses(group MemoryLimit) int64 {
 	return group.Bytes - min(group.Bytes/kernelShare, mostKernel)
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ProgramBytes returns how much of the process's resident memory is files it has
-// mapped, which is the program itself and its libraries; 0 where that is unknown.
+// ProgramBytes returns the resident size of the files mapped into the process: the program and its libraries. It is 0
+// if unknown.
 func ProgramBytes() int64 {
 	text, err := fs.ReadFile(KernelFiles(), "proc/self/statm") // size resident shared ..., in pages
 	if err != nil {

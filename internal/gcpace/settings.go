@@ -6,9 +6,8 @@ import (
 	"runtime/metrics"
 )
 
-// The settings of the runtime, GOGC and the memory limit, are the process's, and the
-// program's before they are ours. One that is found to be other than what was set here
-// last was set by the program: it stays, and nothing is set here any more until the last
+// The runtime's settings, GOGC and the memory limit, belong to the process, and to the program first. A setting with
+// another value than the one last set here was set by the program: it stays, and is not changed here until the last
 // collector has stopped.
 type settings struct {
 	percent, limit setting
@@ -16,16 +15,16 @@ type settings struct {
 
 type setting struct {
 	ours   bool
-	before int64                   // to come back in the end
-	last   int64                   // what was set
-	apply  func(value int64) int64 // returns what was before
+	before int64                   // restored at the end
+	last   int64                   // the value last set
+	apply  func(value int64) int64 // returns the previous value
 }
 
 // goPercent is the percentage of a program that has not chosen one.
 const goPercent = 100
 
-// begin notes what the program has chosen: the percentage is its own if it is in the
-// environment or is not Go's; a memory limit may be made tighter.
+// begin records the program's settings. The percentage belongs to the program if it is in the environment or is not
+// Go's default. A memory limit may be lowered.
 func (s *settings) begin() {
 	now := readRuntime()
 	s.percent = setting{now.percent == goPercent && os.Getenv("GOGC") == "", now.percent, now.percent, setPercent}
@@ -34,13 +33,13 @@ func (s *settings) begin() {
 
 func setPercent(value int64) int64 { return int64(debug.SetGCPercent(int(value))) }
 
-// look says what the settings are.
+// look compares the current settings with the last ones.
 func (s *settings) look(now runtimeState) {
 	s.percent.ours = s.percent.ours && now.percent == s.percent.last
 	s.limit.ours = s.limit.ours && now.limit == s.limit.last
 }
 
-// set changes a setting if it is ours.
+// set changes a setting unless it belongs to the program.
 func (s *setting) set(value int64) {
 	if !s.ours || value == s.last {
 		return
@@ -53,29 +52,29 @@ func (s *setting) set(value int64) {
 	s.last = value
 }
 
-// setAbout is set when that makes a difference of more than one in part. To change a setting is
-// not for nothing: the runtime reckons its pace anew, with the world stopped.
+// setAbout calls set if the value changes by more than one part in part. Changing a setting is not free: the runtime
+// recomputes its pace while the world is stopped.
 func (s *setting) setAbout(value, part int64) {
 	if diff := value - s.last; max(diff, -diff) > s.last/part {
 		s.set(value)
 	}
 }
 
-// end brings back what was before.
+// end restores the program's settings.
 func (s *settings) end() {
 	s.look(readRuntime())
 	s.percent.set(s.percent.before)
 	s.limit.set(s.limit.before)
 }
 
-// runtimeState is what the runtime says of itself.
+// runtimeState is a snapshot of runtime metrics.
 type runtimeState struct {
-	percent int64 // -1: off
+	percent int64 // -1 if off
 	limit   int64
-	live    int64 // bytes that the last collection found live
+	live    int64 // live bytes after the last collection
 	stacks  int64
-	beside  int64 // bytes of Go's that its limit counts, but for objects and free memory of the heap
-	cycles  int64 // collections so far
+	beside  int64 // bytes counted by the limit, without heap objects and free heap memory
+	cycles  int64 // number of collections
 }
 
 func readRuntime() runtimeState {

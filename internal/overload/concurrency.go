@@ -5,60 +5,57 @@ import (
 	"time"
 )
 
-// A Concurrency is a bound on what runs at once that finds its own value from how long
-// things take: as long as they take no longer than they used to, more may run;
-// when they take longer, they wait for each other, and fewer run sooner. It is
-// the idea of TCP Vegas (L. Brakmo and L. Peterson, 1995) as Netflix's
-// concurrency-limits apply it to requests ("Gradient2"):
+// A Concurrency limits the number of concurrent actions, and finds the limit from their durations. While durations
+// stay at their usual value, the limit grows. If they increase, actions wait for each other, and the limit falls.
+// It follows TCP Vegas (L. Brakmo and L. Peterson, 1995) in the form that Netflix's concurrency-limits uses for requests
+// ("Gradient2"):
 //
-//	gradient = what is usual / what is seen now, between ½ and 1
+//	gradient = usual duration / current duration, between ½ and 1
 //	limit    = limit × gradient + room for some to wait
 //
-// What is usual follows what is seen when that is faster. Whether it has become
-// slower, and not just many, can only be seen when few run: now and then, while the limit is
-// kept down, it is lowered to the least for a moment. Things of very different length
-// make it blind. Its methods must not be called at once.
+// The usual duration follows a lower current one. An increase that is not caused by concurrency is visible only at low
+// concurrency. So from time to time, while the limit is held low, a probe lowers it to the minimum for a moment.
+// Actions of very different durations make the estimate useless. The methods must not be called concurrently.
 type Concurrency struct {
 	least, most float64
 	limit       float64
-	usual       float64 // ns
-	down        int     // windows since the last probe in which the limit was kept down
-	after       float64 // the limit after the present probe, 0: there is none
+	usual       float64 // usual duration, in ns
+	down        int     // windows since the last probe in which the limit was held low
+	after       float64 // the limit after the current probe; 0 without a probe
 	window      struct {
-		sum     float64 // ns
+		sum     float64 // in ns
 		n       int
-		highest int // how many ran at once
+		highest int // maximum number running at once
 	}
 }
 
 const (
-	// tolerance is how much longer than usual things may take: noise.
+	// tolerance is the ratio of a duration to the usual one that counts as noise.
 	tolerance = 1.5
-	// usualSteps is over how many windows the usual is averaged.
+	// usualSteps is the number of windows over which the usual duration is averaged.
 	usualSteps = 20
-	// probeEvery is how many windows the limit is kept down between probes.
+	// probeEvery is the number of windows with a low limit between probes.
 	probeEvery = 300
-	// smoothing is how much of a step is taken at once.
+	// smoothing is the part of a change that is applied per window.
 	smoothing = 0.2
-	// windowSize is how many things are looked at together, at least.
+	// windowSize is the minimum number of durations in a window.
 	windowSize = 20
 )
 
-// NewConcurrency returns a bound that moves between least and most, and begins in
-// between.
+// NewConcurrency returns a limit between least and most, which starts in the middle.
 func NewConcurrency(least, most int) *Concurrency {
 	least = min(least, most)
 	return &Concurrency{least: float64(least), most: float64(most), limit: math.Sqrt(float64(least) * float64(most))}
 }
 
-// Limit returns how many may run at once.
+// Limit returns the maximum number of concurrent actions.
 func (g *Concurrency) Limit() int { return int(g.limit) }
 
-// Note takes in that one of running has ended, and how long it took.
+// Note records that one of the running actions has ended, and its duration.
 func (g *Concurrency) Note(took time.Duration, running int) {
 	w := &g.window
 	if g.after > 0 && running > int(g.limit) {
-		return // from before the probe
+		return // began before the probe
 	}
 	w.sum += float64(took)
 	w.n++
@@ -80,7 +77,7 @@ func (g *Concurrency) Note(took time.Duration, running int) {
 		g.usual += (now - g.usual) / usualSteps
 	}
 	if !used {
-		return // a bound that nobody comes near says nothing
+		return // a limit that is not nearly reached gives no information
 	}
 	gradient := min(max(tolerance*g.usual/now, 0.5), 1)
 	if gradient < 1 {

@@ -2,9 +2,9 @@ package overload
 
 import "time"
 
-// A Queue judges a queue of requests, and decides which of them are refused. The package documentation has its rules. It is
-// controlled delay (K. Nichols and V. Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012) as it is used for
-// requests (B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015), but for what begins an overload.
+// A Queue decides which requests of a queue are refused, by the rules of the package documentation. It uses controlled
+// delay (K. Nichols and V. Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012) in its form for requests
+// (B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015), with another condition for the start of an overload.
 //
 //	calm ──(the queue stood for an interval, and there is a sign)──▶ overloaded
 //	calm ◀──(nothing refused for 20 intervals, or refusing does not help)── overloaded
