@@ -148,8 +148,11 @@ func (a *App) settle(r *Request, resp *Response) {
 	if resp.a.Kind() == exchange.Later {
 		a.carryOut(r, resp)
 	}
-	if x := resp.a.Own(); x != nil && !r.s.Watched {
-		x.Err = nil // it is not charged, and the client may take long to read the response
+	if x := resp.a.Own(); x != nil { // neither is charged, and the client may take long to read the response
+		x.ForgetProblem()
+		if !r.s.Watched {
+			x.Err = nil
+		}
 	}
 }
 

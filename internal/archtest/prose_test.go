@@ -19,7 +19,7 @@ const mostMarkers = 20
 var oddProse = map[string]int{
 	"":                     75,
 	"README.md":            38,
-	"docs/ARCHITECTURE.md": 117,
+	"docs/ARCHITECTURE.md": 20,
 	"docs/BENCHMARKS.md":   37,
 	"internal/admission":   250,
 	"internal/engine":      159,

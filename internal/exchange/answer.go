@@ -173,6 +173,9 @@ func (r *Answer) SetProblem(details any) {
 	}
 }
 
+// ForgetProblem drops the details of the problem, which hold memory beside the body.
+func (x *Own) ForgetProblem() { x.problem = nil }
+
 // SetBody gives the answer another body.
 func (r *Answer) SetBody(body string) {
 	r.Body = body
