@@ -17,13 +17,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// Every answer to a request passes this place, whoever made it: an action, the app
-// where no route matches, a timeout, a limit, an overloaded server, or the
-// engine for what it could not read. Policies add headers to it, and observers learn
-// what the client got. Two kinds of answers do not come here: those of net/http's own
-// server to what it cannot read (400, 431, 505 and the like), which it sends without
-// telling anybody, and those to connections that are refused before anything was
-// read from them, which Stats counts.
+// All answers to requests pass this place, regardless of their origin: an action, the app if no route matches, a
+// timeout, a limit, an overload, or the engine for a malformed request. Policies add headers to them, and observers
+// learn the result.
+//
+// Two kinds of answers do not pass: those that net/http's own server sends to malformed requests (400, 431, 505 and
+// the like), without a notification; and those to connections that are refused before a byte is read, which Stats
+// counts.
 
 // An AnswerInfo describes an answer and its request. It is valid until the function that received
 // it returns. Unknown facts are empty: for a request that could not be read, only the address of
@@ -186,10 +186,10 @@ func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 type watch struct {
 	info      AnswerInfo
 	observers []func(*AnswerInfo)
-	since     time.Time // when it began, on net/http
+	since     time.Time // start of the request, on net/http
 
-	values  context.Context // of SetContext
-	context *valuedContext  // ... with the request's own; made when it is first asked for
+	values  context.Context // the values given to SetContext
+	context *valuedContext  // the request's context with these values; made on first use
 }
 
 // watched returns the watch of the request and allocates it on first use.

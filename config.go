@@ -34,8 +34,9 @@ type Config struct {
 	// certificates in TLS. The app reloads them when they change. Default: none.
 	TLSCert, TLSKey string
 
-	// TLS holds the settings of TLS: certificates, client authentication and so on. Default: those of package crypto/tls,
-	// which takes TLS 1.2 and later. A connection that agrees by ALPN on one of its NextProtos other than HTTP is closed.
+	// TLS holds the settings of TLS: certificates, client authentication and so on. Default: those of package
+	// crypto/tls, which accepts TLS 1.2 and later. A connection that agrees by ALPN on a protocol of NextProtos other
+	// than HTTP is closed.
 	TLS *tls.Config
 
 	// TLSDomains are the host names for which TLSIssuer obtains certificates, which replace those
@@ -46,95 +47,94 @@ type Config struct {
 	// module github.com/dunlinhttp/dunlin/acme has one. Default: none.
 	TLSIssuer TLSIssuer
 
-	// TLSDevelopment serves by TLS with a certificate for localhost, for development. It is made when there is none, and
-	// kept in the folder dunlin of [os.UserConfigDir]. The commands that make this machine trust it are logged. Default:
-	// false.
+	// TLSDevelopment serves TLS with a certificate for localhost, for development. The app makes the certificate if
+	// there is none and stores it in the folder dunlin of [os.UserConfigDir]. It logs the commands that make this
+	// machine trust it. Default: false.
 	TLSDevelopment bool
 
-	// HSTS makes clients use TLS. A request in clear text is redirected (308) to https on the host that it names, unless
-	// its route is exempt, see [Route.ClearText]; with TLSDomains, a request for any other host is answered with 400.
-	// Answers by TLS have the header Strict-Transport-Security (RFC 6797) with this duration, in whole seconds: for so
-	// long browsers use TLS by themselves. Only an answer by TLS can take that back, so begin with a few minutes.
+	// HSTS makes clients use TLS. A request in clear text is redirected (308) to https on the same host, unless its
+	// route is exempt, see [Route.ClearText]. With TLSDomains, a request for any other host is answered with 400.
+	// Answers over TLS carry the header Strict-Transport-Security (RFC 6797) with this duration, rounded down to
+	// seconds. Browsers use TLS on their own for that time. Only an answer over TLS can revoke the header, so begin
+	// with a few minutes.
 	//
-	// Behind a proxy that terminates TLS, TrustedProxies must name it, or every request is redirected for ever. With
-	// TLSDevelopment the header is not sent: it would hold for everything on localhost. The header of package
+	// Behind a proxy that terminates TLS, TrustedProxies must name the proxy, or every request is redirected forever.
+	// TLSDevelopment suppresses the header, which would apply to everything on localhost. The header of package
 	// middleware's SecurityConfig, if set, takes precedence. Default: clear text is served.
 	HSTS time.Duration
 
-	// H2C also takes HTTP/2 in clear text from clients that use it without asking (prior knowledge, RFC 9113 section
-	// 3.3), on the same port as HTTP/1.1: the first bytes of a connection decide. Clients that ask for an upgrade are
-	// answered by HTTP/1.1, unless H2CUpgrade is set.
+	// H2C also accepts HTTP/2 in clear text with prior knowledge (RFC 9113 section 3.3), on the same port as HTTP/1.1:
+	// the first bytes of a connection decide. Requests for an upgrade are answered by HTTP/1.1, unless H2CUpgrade is
+	// set.
 	H2C bool
 
-	// H2CUpgrade also takes HTTP/2 from clients that ask for it by Upgrade: h2c (RFC 7540 section 3.2) in a request
-	// without a body, as curl --http2 and Java's HttpClient do. Only the loop engine does this. It implies H2C. Leave it
-	// off behind a proxy that does not remove Upgrade: one that passes it on without understanding it no longer sees the
-	// requests.
+	// H2CUpgrade also accepts HTTP/2 from clients that request it by Upgrade: h2c (RFC 7540 section 3.2) in a request
+	// without a body, such as curl --http2 and Java's HttpClient. Only the loop engine supports this. It implies H2C.
+	// Do not set it behind a proxy that forwards Upgrade without understanding it: after the upgrade the proxy no
+	// longer sees the requests.
 	H2CUpgrade bool
 
-	// Problems is the format of error answers: a function makes the body of every problem, see [FormatProblems]. It holds
-	// for problems of actions, middleware and package typed, for paths and methods without a route, panics, late actions,
-	// limits, overload, lack of memory, and requests that are malformed or too large. Documents of package openapi
-	// describe it. Default: application/problem+json (RFC 9457).
+	// Problems is the format of error answers. Its function makes the body of every problem, see [FormatProblems]. It
+	// applies to problems of actions, middleware and package typed, to paths and methods without a route, panics,
+	// timeouts, limits, overload, lack of memory, and requests that are malformed or too large. Documents of package
+	// openapi describe it. Default: application/problem+json (RFC 9457).
 	//
-	// These answers belong to no request, and keep their format: of net/http to a head that it cannot read (text/plain);
-	// to a connection that is one too many, or begins in clear text on a port for TLS (application/problem+json). Answers
-	// that standard handlers write are no problems.
+	// Answers that belong to no request keep their format: those of net/http to a malformed head (text/plain), and
+	// those to a connection beyond a bound or in clear text on a TLS port (application/problem+json). Answers written
+	// by standard handlers are not problems.
 	Problems *ProblemFormat
 
-	// Ready, if set, is called when a listener is being served, with its address and engine.
+	// Ready, if set, is called for each listener when the app serves it, with its address and engine.
 	Ready func(addr net.Addr, engine Engine)
 
-	// Logger receives failures, panics and the engine's own events. Its handler is called on a goroutine of its own and
-	// may block: what an action causes, such as its panic, waits for it for 50 ms at most, and not at all while the
-	// handler is slow; nothing else waits. Up to 1,024 records are queued; those beyond are dropped, and counted in Stats
-	// and by a record a second. What actions and middleware log themselves does not pass here. Default: slog.Default()
-	// when New is called.
+	// Logger receives failures, panics and events of the engine. Its handler runs on a goroutine of its own and may
+	// block. A record caused by an action, such as its panic, delays the action for at most 50 ms, and not at all
+	// while the handler is slow; nothing else waits. Up to 1,024 records are queued. Further records are dropped, and
+	// counted in Stats and by a record a second. Records that actions and middleware log themselves do not pass here.
+	// Default: slog.Default() when New is called.
 	Logger *slog.Logger
 
-	// MemoryLimit is how much memory the process should have resident, in bytes, the program's own pages included.
-	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none. A control group's limit that leaves
-	// less, after what the kernel needs in it for sockets and page tables, takes precedence.
+	// MemoryLimit is the intended resident memory of the process, in bytes, including the program's own pages.
+	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none. If a control group's limit leaves
+	// less, after the kernel's memory for sockets and page tables, it takes precedence.
 	//
-	// A quarter of what the program itself leaves, at most 256 MiB, is the budget for what clients make the server hold:
-	// incomplete requests, bodies that an action reads in whole, answers that are not taken. (Without a limit the budget
-	// is 256 MiB.) When it is used up, the clients that hold most for longest are refused with 503, or cut off if their
+	// The budget for clients is a quarter of the memory that the program itself leaves, at most 256 MiB, and 256 MiB
+	// without a limit. It holds incomplete requests, bodies that an action reads completely, and answers that clients
+	// have not read. When it is exhausted, the largest and longest holders are refused with 503, or cut off if their
 	// answer has begun. Clients that hold no more than a fair share, at least 80 KiB, are served as before; bodies of
-	// larger holders leave a quarter of the budget to them. Bodies that could never fit are refused with 413. A small
-	// limit leaves little: of 16 MiB the budget is about 2.5 MiB, in which 40 bodies of 60 KB fit that arrive slowly at
-	// the same time.
+	// larger holders leave a quarter of the budget to them. Bodies that can never fit are refused with 413. A small
+	// limit leaves little: with 16 MiB the budget is about 2.5 MiB, enough for 40 bodies of 60 KB that arrive slowly
+	// at the same time.
 	//
 	// The limit also sets the default of MaxConcurrent, on the loop engine, and the pace of the garbage collector from
-	// the first Serve to the end of Shutdown: GOGC and the runtime's memory limit, or GOGC alone if there is no limit and
-	// only net/http serves. Settings of the program take precedence: GOGC in the environment, debug.SetGCPercent with
-	// anything but 100, debug.SetMemoryLimit while the app serves or, before that, with less. What actions allocate is
-	// not bounded.
+	// the first Serve to the end of Shutdown: GOGC and the runtime's memory limit, or GOGC alone if there is no limit
+	// and only net/http serves. Settings of the program take precedence: GOGC in the environment, debug.SetGCPercent
+	// with a value other than 100, debug.SetMemoryLimit while the app serves, or with a lower limit before that.
+	// Memory that actions allocate is not bounded.
 	MemoryLimit ByteSize
 
-	// MaxMemoryPerConnection bounds how much of that budget one connection, or on net/http one request, may use for
-	// bodies that are read in whole: a larger one is answered with 413, one that does not fit beside others of its HTTP/2
-	// connection with 503. Buffers for reading come on top, 256 KiB and twice MaxHead at most; answers count for
-	// MaxMemoryPerAddress only. By HTTP/2 from trusted proxies it bounds each request. At least 128 KiB. Default: the
-	// budget.
+	// MaxMemoryPerConnection bounds the part of that budget that one connection, or on net/http one request, may use
+	// for bodies that are read completely. A larger body is answered with 413. A body that does not fit beside others
+	// of its HTTP/2 connection is answered with 503. Read buffers are additional, at most 256 KiB and twice MaxHead;
+	// answers count only for MaxMemoryPerAddress. On HTTP/2 from trusted proxies it bounds each request. At least 128
+	// KiB. Default: the budget.
 	MaxMemoryPerConnection ByteSize
 
-	// MaxMemoryPerAddress bounds how much of the budget all connections from one remote address may use together, answers
-	// included. Beyond it other requests of that address make room, as described at MemoryLimit; if none can, the answer
-	// is 503, for a large body after ten seconds. One answer may be larger if the address holds nothing else. Addresses
-	// are counted as for MaxConnectionsPerAddress. At least 128 KiB. Default: the budget.
+	// MaxMemoryPerAddress bounds the part of the budget that all connections from one remote address may use together,
+	// including answers. Beyond it, other requests of that address make room, as described at MemoryLimit. If none
+	// can, the answer is 503, for a large body after ten seconds. One answer may be larger if the address holds
+	// nothing else. Addresses are counted as for MaxConnectionsPerAddress. At least 128 KiB. Default: the budget.
 	MaxMemoryPerAddress ByteSize
 
-	// MaxConcurrent is the maximum number of actions that may block at once on the loop engine.
-	// Requests of routes whose actions are known to block wait in a queue; Critical ones may exceed
-	// the limit by an eighth. Default: 10,000; under a memory limit one for each 256 KiB that it
-	// leaves, if that is less, but at least 16.
+	// MaxConcurrent is the maximum number of actions that may block at once on the loop engine. Requests of routes
+	// whose actions are known to block wait in a queue; Critical ones may exceed the limit by an eighth. Default:
+	// 10,000, or under a memory limit one for each 256 KiB that it leaves, if that is less, but at least 16.
 	//
-	// A route whose actions have not blocked lately is not queued, and may exceed the limit by one
-	// on each processor; all routes that block rarely, by one together. An action that waits for
-	// its own client, to send the body or to take the answer, is not counted. At most a quarter of
-	// MaxConcurrent may wait for the rest of a body of up to 64 KiB: beyond that, such bodies are
-	// read completely before their actions start. A route whose bodies are longer and arrive in
-	// parts counts as one that blocks. Use Limit to keep a hanging route from taking all places.
+	// A route whose actions have not blocked lately is not queued. It may exceed the limit by one on each processor;
+	// all routes that block rarely may exceed it by one together. An action that waits for its own client, to send the
+	// body or to read the answer, is not counted. At most a quarter of MaxConcurrent may wait for the rest of a body
+	// of up to 64 KiB; beyond that, such bodies are read completely before their actions start. A route whose bodies
+	// are longer and arrive in parts counts as blocking. Use Limit to keep a hanging route from taking all places.
 	MaxConcurrent int
 
 	// AdaptiveLimit lets the loop engine choose, between 4 and MaxConcurrent, how many requests of
@@ -174,68 +174,67 @@ type Config struct {
 	// Default: no limit.
 	MaxRequestsPerConnection int
 
-	// MaxStreamsPerConnection is how many streams a client of HTTP/2 may have open at once, up to 10,000. On the loop
+	// MaxStreamsPerConnection is the maximum number of open streams on an HTTP/2 connection, up to 10,000. On the loop
 	// engine a stream counts until its action has returned, even if the client has reset it. Default: 128.
 	MaxStreamsPerConnection int
 
-	// MaxConnections bounds the connections that are open at once, for each engine by itself. At the bound idle connections
-	// end for clients that wait in the system's backlog, and on the loop engine also connections that wait for the rest of a
-	// request or a handshake, of the address that has most. Hijacked connections are their handlers' to bound, here and in
-	// the two fields below: on net/http they no longer count, on the loop engine until the handler returns.
-	// Default: the limit on file descriptors (RLIMIT_NOFILE) less 5 %, which are left to the program.
+	// MaxConnections bounds the open connections of each engine. At the bound, idle connections are closed to admit
+	// clients from the system's backlog. The loop engine also closes connections that wait for the rest of a request
+	// or a handshake, of the address with the most. Handlers must bound their hijacked connections, here and in the
+	// two fields below: such a connection no longer counts on net/http, and on the loop engine it counts until the
+	// handler returns. Default: the limit on file descriptors (RLIMIT_NOFILE) less 5 %, which are left to the program.
 	MaxConnections int
 
-	// MaxConnectionsPerLoop bounds the open connections of each event loop, of which there is one for each processor. A
-	// client that finds all of them full does not wait: it is answered with 503 and disconnected. It has no effect on
+	// MaxConnectionsPerLoop bounds the open connections of each event loop; there is one loop for each processor. If
+	// all loops are full, a new client is answered with 503 and disconnected without waiting. It has no effect on
 	// net/http. Default: no bound.
 	MaxConnectionsPerLoop int
 
-	// MaxConnectionsPerAddress bounds the open connections from one remote address, on both engines together. A client
-	// beyond it is disconnected at once, in clear text with a 503. The addresses of an IPv6 network of 64 bits count as
-	// one; unix sockets have none. Behind a proxy all clients have the proxy's address, see TrustedProxies. Default: no
-	// bound.
+	// MaxConnectionsPerAddress bounds the open connections from one remote address, on both engines together. Further
+	// connections are closed at once, in clear text with a 503. The addresses of an IPv6 network of 64 bits count as
+	// one; unix sockets have none. Behind a proxy all clients have the proxy's address, see TrustedProxies. Default:
+	// no bound.
 	MaxConnectionsPerAddress int
 
-	// Timeout is how long an action may take until its answer begins; a later
-	// one is discarded, and the client gets a 503, see Group.Timeout. Groups and
-	// routes may set their own. Default: no limit.
+	// Timeout limits the time from the start of an action to the start of its answer. A later answer is discarded and
+	// the client gets a 503, see Group.Timeout. Groups and routes may set their own. Default: no limit.
 	Timeout time.Duration
 
-	// HeadTimeout is how long a client may take to send a request head, from its
-	// first byte to its last; then the loop engine answers with 408, and net/http
-	// disconnects it, with a 400 if it has stopped within a line. Default: 10 s.
+	// HeadTimeout limits the time to receive a request head, from its first byte to its last. After it the loop engine
+	// answers with 408. net/http disconnects the client, with a 400 if the head has stopped within a line. Default: 10
+	// s.
 	HeadTimeout time.Duration
 
-	// BodyTimeout is the time over which MinBodyRate is judged, and so about how long a client may pause within a request
-	// body. Only time in which the server waits for more of the body counts. On net/http it may be twice as long.
-	// Default: 30 s.
+	// BodyTimeout is the period over which MinBodyRate is measured, and so about the longest pause of a client within
+	// a request body. Only time in which the server waits for more of the body counts. On net/http the period may be
+	// twice as long. Default: 30 s.
 	BodyTimeout time.Duration
 
-	// MinBodyRate is how many bytes a second of a request body must arrive, on average over each BodyTimeout. A slower
-	// client is answered with 408; an action that reads the body itself gets an error. A read deadline that a standard
-	// handler sets takes its place. Negative: something must arrive in each BodyTimeout. Default: 256.
+	// MinBodyRate is the minimum rate of a request body, in bytes a second, on average over each BodyTimeout. A slower
+	// client is answered with 408; an action that reads the body itself gets an error. A read deadline set by a
+	// standard handler replaces it. Negative: at least one byte must arrive in each BodyTimeout. Default: 256.
 	MinBodyRate int
 
-	// WriteTimeout is the time over which MinWriteRate is judged, and so about how long a client may take nothing of an
-	// answer before its connection is cut. Only time in which part of the answer waits for the client counts. On net/http
-	// it may be twice as long. By HTTP/2 it ends the streams that wait for the client: for its window to open, or for
-	// others of its streams. Default: 30 s.
+	// WriteTimeout is the period over which MinWriteRate is measured. A client that reads nothing of an answer for
+	// about this long is disconnected. Only time in which part of the answer waits for the client counts. On net/http
+	// the period may be twice as long. On HTTP/2 it ends the streams that wait for the client: for its window to open,
+	// or for other streams of the client. Default: 30 s.
 	WriteTimeout time.Duration
 
-	// MinWriteRate is how many bytes a second of an answer a client must take, on average over each WriteTimeout. A write
-	// deadline that a standard handler sets takes its place. On net/http, by HTTP/1.1 a client must take anything at all
-	// in each WriteTimeout, and by HTTP/2 the rate is that of all streams on the connection together; the last 4 KiB that
-	// a handler writes must be taken within one WriteTimeout. Negative: something must be taken in each WriteTimeout.
-	// Default: 256.
+	// MinWriteRate is the minimum rate at which a client must read an answer, in bytes a second, on average over each
+	// WriteTimeout. A write deadline set by a standard handler replaces it. On net/http, a client of HTTP/1.1 must
+	// read anything at all in each WriteTimeout, and on HTTP/2 the rate is that of all streams of the connection
+	// together; the last 4 KiB that a handler writes must be read within one WriteTimeout. Negative: the client must
+	// read something in each WriteTimeout. Default: 256.
 	MinWriteRate int
 
 	// IdleTimeout is the maximum time that a connection may stay open without a request. Default:
 	// 75 s.
 	IdleTimeout time.Duration
 
-	// TCPKeepAlive is how long a connection may be silent before the system probes whether the client is still there, and
-	// the interval between probes. After nine without a reply the connection is closed and the context of its request
-	// ends. Negative: no probes. Default: 15 s, as of a net.ListenConfig.
+	// TCPKeepAlive is the time of silence after which the system probes the peer of a connection, and the interval
+	// between probes. After nine probes without a reply the connection is closed and the context of its request ends.
+	// Negative: no probes. Default: 15 s, as for a net.ListenConfig.
 	TCPKeepAlive time.Duration
 
 	// DrainGrace is how long Run continues to serve after a signal, while Readiness answers 503.
@@ -253,23 +252,23 @@ type Config struct {
 	// address can claim any client address. Default: no proxy is trusted.
 	TrustedProxies []string
 
-	// ForwardedHeader is the header in which TrustedProxies name the client: Forwarded (RFC 7239),
-	// or a header with a comma-separated list of addresses. Other headers are ignored, because
-	// proxies pass on those sent by clients. Each proxy appends an address; the client's is the
-	// last one that is not in TrustedProxies. Default: X-Forwarded-For.
+	// ForwardedHeader is the header in which TrustedProxies name the client: Forwarded (RFC 7239), or a header with a
+	// comma-separated list of addresses. Other headers are ignored, because proxies pass on those sent by clients.
+	// Each proxy appends an address; the last address outside TrustedProxies is the client's. Default:
+	// X-Forwarded-For.
 	ForwardedHeader string
 
-	// ProxyProtocol says that connections from TrustedProxies begin with a header of the PROXY protocol, version 1 or 2,
-	// which names the client. A connection without it, within HeadTimeout, is closed. Connections from others have no
-	// such header.
+	// ProxyProtocol requires connections from TrustedProxies to begin with a header of the PROXY protocol, version 1
+	// or 2, which names the client. A connection without it, within HeadTimeout, is closed. Connections from other
+	// peers have no such header.
 	ProxyProtocol bool
 
-	// DisableGCPacing leaves the garbage collector to the program: GOGC, the runtime's memory limit, and returning memory
-	// to the system when the process becomes quiet, see MemoryLimit. The budget for clients is kept all the same.
+	// DisableGCPacing leaves the garbage collector to the program: GOGC, the runtime's memory limit, and returning
+	// memory to the system when the process becomes quiet, see MemoryLimit. The budget for clients still applies.
 	DisableGCPacing bool
 
-	// DisableRestart leaves SIGHUP to the program or to the system's default, which ends the process. By default Run
-	// starts the program anew, see Run.
+	// DisableRestart leaves SIGHUP to the program or to the system's default, which ends the process. By default
+	// SIGHUP makes Run restart the program, see Run.
 	DisableRestart bool
 
 	// RouteStats selects when requests are counted and timed by route, for Stats. This costs about
@@ -332,7 +331,7 @@ const (
 	ServeDirty
 )
 
-// RouteStatsPolicy says when requests are counted by route.
+// RouteStatsPolicy selects when requests are counted by route.
 type RouteStatsPolicy uint8
 
 const (
@@ -343,11 +342,11 @@ const (
 	StatsOff                   // never
 )
 
-// FromEnv sets the fields of config from the environment variables whose names begin with DUNLIN_. The name of a variable is that
-// of its field with the words in upper case: DUNLIN_ADDR, DUNLIN_TLS_ADDR, DUNLIN_MAX_BODY. Values are numbers, sizes (16MiB),
-// durations (1m30s), true or false, the names of engines, lists separated by commas; auto, on or off for RouteStats, and redirect,
-// refuse or serve for DirtyPaths. Empty variables are ignored. The error names every variable that is wrong, or no setting. Then
-// config is not changed.
+// FromEnv sets the fields of config from environment variables. The name of a variable is DUNLIN_ and the name of its
+// field with the words in upper case: DUNLIN_ADDR, DUNLIN_TLS_ADDR, DUNLIN_MAX_BODY. Values are numbers, sizes
+// (16MiB), durations (1m30s), true or false, names of engines, and lists separated by commas; RouteStats takes auto,
+// on or off, and DirtyPaths takes redirect, refuse or serve. Empty variables are ignored. The error names every
+// invalid variable and every variable without a setting. After an error config is unchanged.
 func FromEnv(config *Config) error {
 	names := envconfig.Choices{
 		reflect.TypeFor[RouteStatsPolicy](): {"auto", "on", "off"}, reflect.TypeFor[DirtyPaths](): {"redirect", "refuse", "serve"},
@@ -387,7 +386,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// defaultKeepAlive is that of package net, too: net/http's connections have it without a call.
+// defaultKeepAlive is also the default of package net: connections of net/http have it without a call.
 const defaultKeepAlive = 15 * time.Second
 
 // mostHead is the maximum of MaxHead, in bytes: offsets in a head are 32-bit numbers. leastCap is

@@ -1,5 +1,5 @@
-// Package dunlin is an HTTP service framework in which an action returns its
-// response and an ordinary request allocates nothing.
+// Package dunlin is an HTTP service framework in which an action returns its response and an ordinary request allocates
+// nothing.
 //
 //	app := dunlin.New(dunlin.Config{Addr: "127.0.0.1:3000"})
 //	app.Get("/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
@@ -15,27 +15,23 @@
 //
 // # Routes
 //
-// A pattern is a path with parameters: {id} takes a segment, {id:int} one that is an
-// integer, {path...} the rest. Which constraints there are, and which of several routes
-// that match goes first, is said in package
-// [github.com/dunlinhttp/dunlin/router]. Parameters are read by [Request.Param], typed by
-// [Request.Int] and its like.
+// A pattern is a path with parameters: {id} takes a segment, {id:int} takes a segment that is an integer, {path...} takes
+// the rest. Package [github.com/dunlinhttp/dunlin/router] describes the constraints and the precedence of matching
+// routes. [Request.Param] reads a parameter as text; [Request.Int] and similar methods read it as a value of a type.
 //
 // # Ownership
 //
-// Every string that a [Request] hands out is safe: it stays valid and
-// unchanged for ever. Every []byte it hands out is borrowed: it is valid until
-// the response has been sent, and in builds with the race detector it is
-// overwritten with 0xCC then, so that tests catch a view that was kept. An
-// action that is late, see [Group.Timeout], keeps its loans until it returns.
+// Every string that a [Request] returns is safe: it stays valid and unchanged forever. Every []byte that it returns is
+// borrowed: it is valid until the response has been sent. Builds with the race detector then overwrite it with 0xCC, so
+// that tests detect a retained slice. An action that exceeds its [Group.Timeout] keeps its borrowed bytes until it
+// returns.
 //
-// A [Response] is a value. One that owns encoded bytes or headers of its own
-// (JSON, Problem, Stream, anything after [Response.Header]) may be returned
-// once: what it owns goes back to a pool when it has been sent.
+// A [Response] is a value. A response that owns encoded bytes or headers (JSON, Problem, Stream, any after
+// [Response.Header]) may be returned once: its memory returns to a pool when it has been sent.
 //
 // # Engines
 //
-// On Linux, HTTP/1 and HTTP/2 over TCP and unix sockets, also by TLS, are served by event loops, everything else by
-// net/http; [Config].Engine chooses. The answers are the same, and actions may
-// block on either. An [App] is also an [http.Handler], for any other server.
+// On Linux, event loops serve HTTP/1 and HTTP/2 over TCP and unix sockets, with and without TLS. net/http serves all
+// else. [Config].Engine selects the engine. The answers are the same, and actions may block on either. An [App] is also
+// an [http.Handler], for any other server.
 package dunlin

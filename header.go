@@ -15,8 +15,8 @@ import (
 //	var static = dunlin.NewHeaderBlock("Cache-Control", "public,max-age=30", "Vary", "Accept")
 type HeaderBlock struct{ block exchange.Block }
 
-// NewHeaderBlock builds a block from alternating names and values. A name may come more than once: it is then sent more
-// than once. It panics when a name or a value may not stand in a response, since a block is a constant of the program.
+// NewHeaderBlock returns a block of alternating names and values. A name that occurs several times is sent several
+// times. It panics if a name or a value is invalid in a response, because a block is a constant of the program.
 func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	if len(pairs)%2 != 0 {
 		panic(fmt.Sprintf("dunlin: NewHeaderBlock: %d strings are not pairs: the last name, %q, has no value", len(pairs), pairs[len(pairs)-1]))
@@ -33,9 +33,9 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	return b
 }
 
-// DefaultHeaders returns the response with those headers of block that it does not have yet. It is for
-// middleware and policies, which must not override what the action has set. On a response that reports a
-// failure, headers that describe the content (see [Response.Status]) are left out. The result may own memory.
+// DefaultHeaders returns the response with the headers of block that it lacks. It is for middleware and policies,
+// which must not override headers of the action. On a response that reports a failure, headers that describe the
+// content (see [Response.Status]) are left out. The result may own memory.
 func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 	if block == nil || len(block.block.Fields) == 0 {
 		return r
@@ -62,25 +62,25 @@ func (r Response) DefaultHeaders(block *HeaderBlock) Response {
 	return r
 }
 
-// An IDHeader is a response header with the ID of the request as its value. Setting it needs no string for an
-// ID that only the client sees. It is safe for any number of goroutines.
+// An IDHeader is a response header with the ID of the request as its value. It needs no string for an ID that has no
+// other use. It is safe for any number of goroutines.
 type IDHeader struct {
-	block  *exchange.Block // the header, and others
+	block  *exchange.Block // the header, and the pairs
 	others *HeaderBlock
 }
 
-// NewIDHeader returns the header of a name, to be set together with pairs as of [NewHeaderBlock]. It panics as that does.
+// NewIDHeader returns an IDHeader for the named header, which also sets pairs, see [NewHeaderBlock]. It panics if a
+// name or a value is invalid.
 func NewIDHeader(name string, pairs ...string) *IDHeader {
 	all := &NewHeaderBlock(append([]string{name, ""}, pairs...)...).block
 	others := NewHeaderBlock(pairs...)
 	return &IDHeader{exchange.IDBlock(all.Fields[0].Name, &others.block), others}
 }
 
-// SetOn returns resp with the header saying [Request.ID] of r, and with those of NewIDHeader's pairs that
-// resp does not have yet.
+// SetOn returns resp with the header set to [Request.ID] of r, and with the pairs of NewIDHeader that resp lacks.
 func (h *IDHeader) SetOn(resp Response, r *Request) Response { return h.SetWith(resp, r, nil) }
 
-// SetWith is SetOn, followed by [Response.Headers] of block unless that is nil.
+// SetWith is SetOn, followed by [Response.Headers] with block unless block is nil.
 func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Response {
 	if r.s.Numbers {
 		var over *exchange.Block
@@ -104,42 +104,43 @@ func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Respon
 	return resp.DefaultHeaders(h.others).Headers(block)
 }
 
-// inside is what package middleware and module otel ask for beside what is exported.
+// inside holds internal methods for package middleware and module otel.
 type inside struct{}
 
 func init() { exchange.Inside = new(inside) }
 
-// Glance asks by one call what middleware asks that goes around most actions, see [exchange.Wire]. origin is borrowed.
+// Glance returns the facts that most middleware needs, in one call, see [exchange.Wire]. origin is borrowed.
 func (*inside) Glance(r *Request, name string, client bool) (named bool, origin string, ip, now int64) {
 	r.alive()
 	return r.wire.Glance(name, client)
 }
 
-// Among is that of the request's wire, see [exchange.Wire].
+// Among calls Among of the request's wire, see [exchange.Wire].
 func (*inside) Among(r *Request, names *exchange.Names) uint64 {
 	r.alive()
 	return r.wire.Among(names)
 }
 
-// Version is that of the request's wire: Std would say it, too, but changes how the body is read.
+// Version calls Version of the request's wire. Std also has the version, but changes how the body is read.
 func (inside) Version(r *Request) string { return r.wire.Version() }
 
-// Spelling is that of the request's wire.
+// Spelling calls Spelling of the request's wire.
 func (*inside) Spelling(r *Request) string { return r.wire.Spelling() }
 
-// Credentials are those of exchange.CredentialsOf, and more, which is added.
+// Credentials adds more to the request's credentials and returns them as exchange.CredentialsOf does.
 func (*inside) Credentials(r *Request, more exchange.Credentials, fields bool) exchange.Credentials {
 	r.s.Credentials |= more
 	return exchange.CredentialsOf(r.wire, &r.s, fields)
 }
 
-// Overlaid returns the names of the fields that WithHeaders has set.
+// Overlaid returns the names of the fields set by WithHeaders.
 func (*inside) Overlaid(r *Request) []string { return r.overlaid() }
 
-// Gather has answers of standard handlers whose length is known gathered up to so many bytes.
+// Gather lets answers of standard handlers with a known length be gathered up to most bytes.
 func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }
 
-// SetAgain is SetWith, of a block, where the same came to the same before. It is not ok, and does nothing, for others.
+// SetAgain is SetWith for arguments whose result is known from an earlier call. It reports false, and does nothing,
+// for others.
 func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
 	if r.s.Numbers && r.s.Route.Timeout == 0 {
 		resp.a, ok = resp.a.IdentifyAgain(h.block, &r.id, &r.s.Strings, &block.block)
@@ -147,7 +148,8 @@ func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlo
 	return resp, ok
 }
 
-// TakeID has Request.ID return the first value of the request's header of that name, if it is visible ASCII of so many bytes at most.
+// TakeID makes Request.ID return the first value of the request's header of that name, if it is visible ASCII of at
+// most so many bytes.
 func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 	if id, ok := exchange.NamedVisibly(r.Header(h.block.Fields[0].Name), most); ok {
 		r.setID(id)
@@ -157,7 +159,7 @@ func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 // Lacks reports whether the response has none of the headers of block, empty ones included.
 func (r Response) Lacks(block *HeaderBlock) bool { return r.a.LacksAll(&block.block) }
 
-// Get returns the first value of the named header, "" when the block has none. Names compare without regard to case.
+// Get returns the first value of the named header, or "" if the block has none. Names compare without regard to case.
 func (b *HeaderBlock) Get(name string) string {
 	if b == nil {
 		return ""
@@ -168,15 +170,15 @@ func (b *HeaderBlock) Get(name string) string {
 	return ""
 }
 
-// SetIn sets the block's headers in a header map of net/http, sharing its value slices: for standard handlers, at the cost of the map
-// alone. The slices must not be written to; appending to one copies it.
+// SetIn sets the block's headers in a header map of net/http, for standard handlers. It shares the block's value
+// slices, so only the map costs memory. The slices must not be written to; appending to one copies it.
 func (b *HeaderBlock) SetIn(h http.Header) {
 	if b != nil {
 		b.block.SetIn(h)
 	}
 }
 
-// String returns the block as it goes over the wire.
+// String returns the block in its wire format.
 func (b *HeaderBlock) String() string {
 	if b == nil {
 		return ""

@@ -9,12 +9,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// What the framework holds for a request, beside what its engine does, is charged to an account
-// (admission.Holders): on the loop engine that of its connection, on net/http one of its
-// own, since a connection of HTTP/2 carries many.
+// Memory that the framework holds for a request, in addition to the engine's, is charged to an account
+// (admission.Holders). On the loop engine this is the account of the connection. On net/http each request has an
+// account of its own, because an HTTP/2 connection carries many requests.
 
-// A client that announces much and sends nothing must not cost memory: a body of up to
-// trustedBody bytes has its memory at once, of a larger one what has come, and firstBody at first.
+// A client that announces a large body and sends nothing must not cost memory. A body of up to trustedBody bytes has
+// its memory at once; a larger one has memory for the bytes received, and firstBody at first.
 const (
 	trustedBody = 64 << 10
 	firstBody   = 16 << 10
@@ -28,7 +28,7 @@ func (r *Request) maxBody() int64 {
 	return r.app.config.MaxBody
 }
 
-// maxStdBody returns the limit on what a standard handler may read, 0 for none.
+// maxStdBody returns the limit on the body that a standard handler may read, in bytes, or 0 for none.
 func (r *Request) maxStdBody() int64 {
 	if r.route == nil {
 		return 0
@@ -36,9 +36,8 @@ func (r *Request) maxStdBody() int64 {
 	return r.route.shared.MaxBody
 }
 
-// holdBody has capacity bytes held, in all, for what is read of the request's body. A body
-// that could never fit is a 413 problem, one for which no room is made a 503. Who holds
-// little never waits here.
+// holdBody charges a total of capacity bytes for the request's body. It returns a 413 problem for a body that can
+// never fit, and a 503 problem if no room is made. A small holder never waits here.
 func (r *Request) holdBody(capacity int, announced int64) error {
 	if most := r.app.memory.Holders.MostBody(); most > 0 && max(int64(capacity), announced) > most {
 		r.wire.RefuseBody()
@@ -68,7 +67,7 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	return r.app.server.NoRoomForBody(r.Route(), r.account.Met())
 }
 
-// opensAccount is false once the request has been answered without its action.
+// opensAccount reports false if the request has been answered without its action.
 func (r *Request) opensAccount() bool {
 	if r.account == nil {
 		r.account = r.wire.Account()
@@ -76,20 +75,19 @@ func (r *Request) opensAccount() bool {
 	return r.account != nil
 }
 
-// noteBody notes that n more bytes of the body have come, for which its account is judged,
-// and how many are left (-1: unknown).
+// noteBody records that n more bytes of the body have arrived, and how many are left (-1: unknown). The account is
+// judged by its progress.
 func (r *Request) noteBody(n int, left int64) {
 	if r.account != nil && n > 0 {
 		r.account.Moved(int64(n), left)
 	}
 }
 
-// bodyEnded returns err, with which reading the body has ended, or the reason for it: that
-// its memory is needed for others.
+// bodyEnded returns the error that ended the reading of the body: err, or a problem if other requests need its memory.
 func (r *Request) bodyEnded(err error) error {
 	switch {
 	case r.account == nil:
-	case err == io.EOF && r.account.Complete(): // from here on nobody waits for the client
+	case err == io.EOF && r.account.Complete(): // the request no longer waits for the client
 	case r.account.Ending():
 		r.wire.RefuseBody()
 		return r.app.noMemory("the request body", r.account.Met())
@@ -97,8 +95,7 @@ func (r *Request) bodyEnded(err error) error {
 	return err
 }
 
-// releaseBody gives back what is held for the request. It is called by itself for one that is
-// left to the collector.
+// releaseBody releases the memory held for the request. The garbage collector triggers it for an abandoned request.
 func (r *Request) releaseBody() {
 	if r.account == nil {
 		return

@@ -9,16 +9,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/stdwriter"
 )
 
-// FromStd makes an action of a standard handler, on either engine. What the handler writes is gathered and becomes the
-// action's Response, so that middleware sees the real status, headers and body.
+// FromStd returns an action that calls a standard handler, on either engine. The output of the handler is gathered and
+// becomes the action's Response, so that middleware sees the real status, headers and body.
 //
-// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a response that streams, and the
-// handler goes on when that is sent. Middleware has no part in interim responses (1xx), nor in connections that the
+// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a streaming response, and the
+// handler continues when that is sent. Middleware does not see interim responses (1xx), nor connections that the
 // handler hijacks. With middleware around it the handler runs on a goroutine of its own.
 //
-// The handler reads the body as it arrives, or what Request.Bytes has read before. Group.MaxBody
-// and Route.MaxBody bound it; Config.MaxBody does not. Its Request.Pattern is that of the route,
-// without a method or host, and its Request.PathValue gives the parameters.
+// The handler reads the body as it arrives, or the bytes that Request.Bytes has read. Group.MaxBody and Route.MaxBody
+// bound it; Config.MaxBody does not. Its Request.Pattern is that of the route, without a method or host, and its
+// Request.PathValue returns the parameters.
 func FromStd(h http.Handler) Action {
 	if h == nil {
 		panic("dunlin: FromStd: nil handler (called at " + callerPlace() + ")")
@@ -26,7 +26,7 @@ func FromStd(h http.Handler) Action {
 	return stdAction(h)
 }
 
-// stdAction is FromStd; isStd knows what it returns.
+// stdAction implements FromStd; isStd recognizes its result.
 //
 //go:noinline
 func stdAction(h http.Handler) Action {
@@ -43,8 +43,8 @@ func stdAction(h http.Handler) Action {
 	}
 }
 
-// setMatch says in a standard request, which is the handler's alone, what was
-// matched, as http.ServeMux does: Pattern is that of the route, without a method.
+// setMatch stores the match in a standard request that only the handler uses, as http.ServeMux does: Pattern is that
+// of the route, without a method.
 func (r *Request) setMatch(req *http.Request) {
 	if r.s.Sent != "" {
 		rewrite.SetPath(req, r.s.Path)
@@ -57,11 +57,11 @@ func (r *Request) setMatch(req *http.Request) {
 	}
 }
 
-// A stdWriter is what a standard handler writes its answer to.
+// A stdWriter receives the answer of a standard handler.
 type stdWriter struct {
 	stdwriter.Writer
 	r          *Request
-	suspension *suspension // if the handler has a goroutine of its own
+	suspension *suspension // non-nil if the handler has a goroutine of its own
 }
 
 func newStdWriter(r *Request) *stdWriter {
@@ -70,8 +70,8 @@ func newStdWriter(r *Request) *stdWriter {
 	return w
 }
 
-// Begin sends the head of an answer that cannot be held back any longer, where the handler is
-// suspended when that has passed the middleware.
+// Begin sends the head of an answer that can be held back no longer. A handler inside middleware is suspended first,
+// until the head has passed the middleware.
 func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, error) {
 	if w.suspension != nil {
 		return w.suspension.pause()
@@ -85,25 +85,25 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 	return sink, nil
 }
 
-// Hold charges what is gathered of an answer, as output that is to come.
+// Hold charges n gathered bytes of an answer as pending output.
 func (w *stdWriter) Hold(n int64) bool {
 	return w.r.opensAccount() && w.r.account.Ahead(n)
 }
 
-// Fail returns the answer for headers that cannot be sent.
+// Fail returns the answer for invalid headers.
 func (w *stdWriter) Fail(err error) exchange.Answer { return Response{}.fail(err).a }
 
 func (w *stdWriter) response() Response { return Response{w.Answer()} }
 
-// run calls the handler, and removes the files of a form that it has parsed.
+// run calls the handler and removes the files of a form that it has parsed.
 func (w *stdWriter) run(h http.Handler, req *http.Request) {
 	defer w.r.cutAfter(w.Begun)
-	if req.MultipartForm == nil { // else it is for whoever parsed it
+	if req.MultipartForm == nil { // otherwise the earlier parser removes them
 		defer exchange.RemoveForm(req)
 	}
 	defer w.End()
 	h.ServeHTTP(w.For(req.ProtoMajor), req)
 }
 
-// errDiscarded is what a handler gets whose answer was replaced.
+// errDiscarded is the error of writes to an answer that middleware has replaced.
 var errDiscarded = errors.New("dunlin: middleware has answered instead of the handler")

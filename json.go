@@ -12,30 +12,29 @@ import (
 // A JSONOption changes how JSON writes.
 type JSONOption uint8
 
-// NoEscapeHTML writes <, > and & in strings as they are. By default they are
-// escaped, as encoding/json does, so that the text is safe inside HTML.
+// NoEscapeHTML writes <, > and & in strings unchanged. By default they are escaped, as in encoding/json, so that the
+// text is safe inside HTML.
 const NoEscapeHTML JSONOption = 1
 
-// NilAsEmpty writes nil slices as [], nil maps as {} and nil byte slices as "", where
-// encoding/json writes null: clients then need not expect both.
+// NilAsEmpty writes nil slices as [], nil maps as {} and nil byte slices as "", where encoding/json writes null.
+// Clients then need not expect both.
 const NilAsEmpty JSONOption = 2
 
-// OmitWriteOnly leaves out members whose fields have the tag writeOnly:"true", as the answers of
-// package typed do. MarshalJSON methods write what they want.
+// OmitWriteOnly leaves out members whose fields have the tag writeOnly:"true", as the answers of package typed do. It
+// does not affect the output of MarshalJSON methods.
 const OmitWriteOnly JSONOption = 3
 
-// JSON answers 200 with v as application/json, byte for byte as
-// encoding/json's Marshal writes it. It encodes at once: v may change as soon
-// as JSON returns. Plain values (structs, slices, maps, strings, numbers, with
-// no MarshalJSON or MarshalText among them) are encoded without allocating.
-// A value that cannot be encoded makes the response a 500 whose cause is logged.
+// JSON answers 200 with v as application/json, byte for byte as json.Marshal writes it. It encodes v before it
+// returns, so v may change afterwards. Plain values (structs, slices, maps, strings and numbers, without MarshalJSON
+// or MarshalText) are encoded without allocating. A value that cannot be encoded makes the response a 500 whose cause
+// is logged.
 func JSON[T any](v T, options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)
 	body, err := jsonwire.Append(x.Buf[:0], &v, wireOptions(options))
 	return encoded(x, body, err)
 }
 
-// encoded makes the response whose body was encoded into x's buffer.
+// encoded returns the response for a body that was encoded into x's buffer.
 func encoded(x *exchange.Own, body []byte, err error) Response {
 	x.Buf = body
 	if err != nil {

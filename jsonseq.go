@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// seqAtOnce is how much of a sequence JSONSeq encodes at once, in bytes.
+	// seqAtOnce is the maximum length of a sequence that is encoded at once, in bytes.
 	seqAtOnce = 64 << 10
-	// seqPiece is how much a longer one encodes before it sends, in bytes.
+	// seqPiece is the length at which a piece of a longer sequence is sent, in bytes.
 	seqPiece = 12 << 10
 )
 
-// seqBuffers holds what the pieces are encoded into, with room for a last element.
+// seqBuffers holds buffers for the pieces, with room for a last element.
 var seqBuffers = sync.Pool{New: func() any { return new([seqPiece + 2<<10]byte) }}
 
-// JSONSeq answers 200 with the elements of seq as a JSON array, encoding each as it comes, so that the whole never
-// exists but as JSON. An array of up to 64 KB is encoded at once, like the value given to [JSON].
+// JSONSeq answers 200 with the elements of seq as a JSON array. It encodes each element as it is produced, so the
+// whole array exists only as JSON. An array of up to 64 KB is encoded at once, like the value given to [JSON].
 //
-// A longer one is streamed: what is left of seq runs when the response is sent, after the action has returned, in a
-// coroutine of its own that takes turns with the request's goroutine. The request may still be used; what the action
-// closes when it returns may not, so let seq itself open and close what it reads from. From there on an element that
-// cannot be encoded, or a panic, cuts the connection, as [Stream] says. For HEAD the rest does not run. A response that
-// is never sent has seq stopped by the garbage collector.
+// A longer array is streamed. The rest of seq runs when the response is sent, after the action has returned, in a
+// coroutine that alternates with the request's goroutine. seq may use the request, but nothing that the action closes
+// on return; seq itself should open and close its sources. From then on an element that cannot be encoded, or a panic,
+// cuts the connection, as for [Stream]. For HEAD the rest does not run. If the response is never sent, the garbage
+// collector stops seq.
 func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)
 	e, stop := jsonwire.NewSequence(x.Buf[:0], seq, wireOptions(options))
@@ -49,12 +49,12 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	rest := &seqRest{stop: stop}
 	runtime.AddCleanup(rest, func(stop func()) { go endSeq(stop, slog.Default()) }, stop)
 	r := encoded(x, nil, nil)
-	x.Buf = nil // the encoder has it
+	x.Buf = nil // the encoder owns it
 	return r.producing(func(r *Request, resp *Response) Response {
 		if !rest.used.CompareAndSwap(false, true) {
 			return resp.failLate(exchange.ErrStale)
 		}
-		defer runtime.KeepAlive(rest) // or the collector stops it, too
+		defer runtime.KeepAlive(rest) // otherwise the collector stops it, too
 		defer endSeq(rest.stop, r.app.log)
 		return (&streamWriter{r: r, resp: resp}).run(func(w io.Writer) error {
 			return writeSequence(w, e)
@@ -62,14 +62,14 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	})
 }
 
-// seqRest is what is left of a sequence that has outgrown seqAtOnce.
+// seqRest is the rest of a sequence that exceeds seqAtOnce.
 type seqRest struct {
 	stop func()
 	used atomic.Bool
 }
 
-// endSeq stops a sequence that is not read to its end. One that goes on all the same
-// panics, for the log only: no answer is left that could tell.
+// endSeq stops a sequence before its end. A sequence that continues panics; the panic is only logged, because no
+// answer is left to report it.
 func endSeq(stop func(), logger *slog.Logger) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -79,7 +79,7 @@ func endSeq(stop func(), logger *slog.Logger) {
 	stop()
 }
 
-// writeSequence writes what is encoded, then what is left of the sequence.
+// writeSequence writes the encoded part, then the rest of the sequence.
 func writeSequence[T any](w io.Writer, s *jsonwire.Sequence[T]) error {
 	if _, err := w.Write(s.Buf); err != nil {
 		return err

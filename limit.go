@@ -12,13 +12,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Timeout returns a group whose routes are answered with 503 when their action
-// has not returned after d; zero sets none. It counts until the answer
-// begins: a response that streams may take as long as it needs.
+// Timeout returns a group whose routes are answered with 503 if their action has not returned after d. Zero sets no
+// timeout. It counts until the answer begins: a streamed response may take any time.
 //
-// The context of the request ends with the timeout, so that the action can stop. Once
-// the answer has begun the context has no deadline any more: what streams, and a
-// connection that was hijacked, go on until the client leaves.
+// The context of the request ends with the timeout, so that the action can stop. Once the answer has begun the context
+// has no deadline: a stream or a hijacked connection continues until the client leaves.
 func (g *Group) Timeout(d time.Duration) *Group {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
@@ -28,8 +26,7 @@ func (g *Group) Timeout(d time.Duration) *Group {
 	return sub
 }
 
-// Timeout sets the timeout of one route, see Group.Timeout. It belongs before the
-// route's first request.
+// Timeout sets the timeout of one route, see Group.Timeout. Call it before the first request of the route.
 func (r *Route) Timeout(d time.Duration) *Route {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
@@ -38,45 +35,41 @@ func (r *Route) Timeout(d time.Duration) *Route {
 	return r
 }
 
-// A limit bounds how many requests are served at once: of the routes that it
-// stands for together, or of these for each key.
+// A limit bounds how many requests of a set of routes are served at once, in total or for each key.
 type limit struct {
 	app     *App
 	most    int
-	pattern string // of the route or the group's prefix, for the log
+	pattern string // of the route, or the group's prefix, for the log
 	refusal Response
 	reason  admission.Reason
 
-	running atomic.Int64 // of a limit for all
+	running atomic.Int64 // of a limit without keys
 
-	// Of a limit for each client: by key, or by address where that is nil or returns "".
+	// For a limit for each client: by key, or by address if key is nil or returns "".
 	key       func(*Request) string
 	keys      *admission.Keys
-	addresses *admission.Addresses // nil for a limit for all
+	addresses *admission.Addresses // nil for a limit without keys
 }
 
-// A slot is a place that a request has taken under a limit.
+// A slot is the place of a request under a limit.
 type slot struct {
 	limit *limit
 	key   string
-	ip    netip.Addr // where key is ""
+	ip    netip.Addr // if key is ""
 }
 
-// Limit bounds how many requests of the route are served at once, on whatever
-// connections: further ones are answered with 503 and Retry-After, before any
-// middleware runs. A request counts until its action has really ended, though
-// it may have been answered for by a timeout, and a stream until it has ended.
-// It belongs before the route's first request.
+// Limit bounds how many requests of the route are served at once, on all connections. Further ones are answered with
+// 503 and Retry-After, before any middleware runs. A request counts until its action has returned, even if a timeout
+// has answered it; a stream counts until it has ended. Call Limit before the first request of the route.
 func (r *Route) Limit(n int) *Route {
 	r.guard(r.app.newLimit("Limit", n, r.shared.Pattern))
 	return r
 }
 
-// LimitBy bounds how many requests of the route are served at once for each client:
-// further ones are answered with 429 and Retry-After. key returns the client; nil, and
-// "" for a request, stand for the client's address, see Request.Remote, where the first 64
-// bits of an IPv6 address count as one. key runs before any middleware, so it must check what
-// it reads: a client that makes up keys would have as many places as it likes. Else like Limit.
+// LimitBy bounds how many requests of the route are served at once for each client. Further ones are answered with 429
+// and Retry-After. key returns the client. If it is nil, or returns "", the client is its address, see Request.Remote;
+// the first 64 bits of an IPv6 address count. key runs before any middleware and must check its input: a client that
+// invents keys gets a limit for each. Otherwise LimitBy is like Limit.
 func (r *Route) LimitBy(key func(*Request) string, n int) *Route {
 	r.guard(r.app.newLimitBy(key, n, r.shared.Pattern))
 	return r
@@ -121,7 +114,7 @@ func (a *App) newLimitBy(key func(*Request) string, n int, pattern string) *limi
 	return l
 }
 
-// guard puts the endpoint under a limit.
+// guard puts the endpoint under limits.
 func (e *endpoint) guard(limits ...*limit) {
 	if len(e.limits) == 0 && len(limits) > 0 {
 		act := e.action
@@ -133,7 +126,7 @@ func (e *endpoint) guard(limits ...*limit) {
 // guarded runs the action if all limits have a place for the request.
 func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	defer func() {
-		if resp.a.Kind() != exchange.Later { // settle ends that; a panic left the zero Response
+		if resp.a.Kind() != exchange.Later { // settle releases the places then; a panic left the zero Response
 			r.releaseLimits()
 		}
 	}()
@@ -146,7 +139,7 @@ func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	return act(r)
 }
 
-// take takes a place for the request, or reports that there is none.
+// take takes a place for the request. It reports false if there is none.
 func (l *limit) take(r *Request) bool {
 	s := slot{limit: l}
 	if l.key != nil {
@@ -175,7 +168,7 @@ func (l *limit) take(r *Request) bool {
 	return false
 }
 
-// releaseLimits gives up the places that the request has.
+// releaseLimits releases the places of the request.
 func (r *Request) releaseLimits() {
 	u := r.uncommon
 	if u == nil || len(u.slots) == 0 {
@@ -195,16 +188,15 @@ func (r *Request) releaseLimits() {
 	u.slots = u.slots[:0]
 }
 
-// Critical says that the route's requests are never refused because the server is
-// overloaded, and go ahead of others that wait for a goroutine: health checks,
-// and what operators need to see what is going on. Limits of its own still hold.
-// It belongs before the route's first request.
+// Critical exempts the route's requests from refusals in an overload, and serves them before others that wait for a
+// goroutine. It is for health checks and diagnostics. Limits of the route still hold. Call it before the first request
+// of the route.
 func (r *Route) Critical() *Route {
 	r.shared.Critical = true
 	return r
 }
 
-// notNow makes an answer that refuses a request for a moment, and can be given any number of times.
+// notNow returns a reusable answer that refuses a request for a moment.
 func notNow(status int, detail string) Response {
 	p := &ProblemDetails{Status: status, Detail: detail}
 	body, _ := p.append(nil) // only extensions can fail
