@@ -31,7 +31,7 @@
 //
 // # Engines
 //
-// On Linux, event loops serve HTTP/1 and HTTP/2 over TCP and unix sockets, with and without TLS. net/http serves all
-// else. [Config].Engine selects the engine. The answers are the same, and actions may block on either. An [App] is also
+// On Linux, event loops serve HTTP/1 and HTTP/2 over TCP and unix sockets, with and without TLS. net/http serves
+// everything else. [Config].Engine selects the engine. The answers are the same, and actions may block on either. An [App] is also
 // an [http.Handler], for any other server.
 package dunlin

@@ -38,7 +38,7 @@ func (p *pipeline) NotNow(detail string) exchange.Answer {
 	return notNow(http.StatusServiceUnavailable, detail).a
 }
 
-// Answer is Error for a problem of an adapter's, whose cause alone is for the log.
+// Answer is Error for a problem of an adapter; its cause is only logged.
 func (p *pipeline) Answer(err error) exchange.Answer {
 	if p, ok := errors.AsType[*ProblemDetails](err); ok {
 		return Problem(*p).a

@@ -7,15 +7,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/urlquery"
 )
 
-// Query returns the first value of the named query parameter, unescaped; ""
-// when there is none. A pair that is malformed (a bad escape, a semicolon) is
-// skipped, as net/url does.
+// Query returns the first value of the named query parameter, unescaped, or "" if there is none. It skips a malformed
+// pair (a bad escape, a semicolon), as net/url does.
 func (r *Request) Query(name string) string {
 	s, _ := r.queryValue(name)
 	return r.own(s)
 }
 
-// HasQuery reports whether the query has the named parameter, be it empty.
+// HasQuery reports whether the query has the named parameter, including an empty one.
 func (r *Request) HasQuery(name string) bool {
 	_, ok := r.queryValue(name)
 	return ok
@@ -55,7 +54,7 @@ func (r *Request) queryValue(name string) (string, bool) {
 	return "", false
 }
 
-// keyIs reports whether an escaped key says name.
+// keyIs reports whether an escaped key equals name.
 func (r *Request) keyIs(key, name string) bool {
 	if strings.IndexByte(key, '%') < 0 && strings.IndexByte(key, '+') < 0 {
 		return key == name && name != ""
@@ -65,7 +64,7 @@ func (r *Request) keyIs(key, name string) bool {
 	return ok && string(plain) == name
 }
 
-// queryText returns an escaped value, which is safe only if something was escaped: see own.
+// queryText returns an escaped value. The value is safe only if it contained an escape: see own.
 func (r *Request) queryText(value string) (string, bool) {
 	if strings.IndexByte(value, '%') < 0 && strings.IndexByte(value, '+') < 0 {
 		return value, true

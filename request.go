@@ -17,59 +17,56 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// An Action answers a request by returning the response. It runs on whatever
-// goroutine the engine chooses and may block.
+// An Action answers a request by returning the response. It runs on a goroutine chosen by the engine and may block.
 type Action func(*Request) Response
 
-// A Middleware wraps an action: it may look at the request before, at the
-// response after, or answer itself. It runs once for each registration, when
-// the route is registered, not for each request.
+// A Middleware wraps an action. It may look at the request before the action, at the response after it, or answer
+// itself. It is called once for each registration of a route, not for each request.
 type Middleware func(Action) Action
 
-// A Request is what an action answers. It belongs to the action: it must not be
-// used, by any goroutine, after the action has returned, or after the function has
-// that sends its response piece by piece ([Stream], [SSE], [JSONSeq]). Strings taken
-// from it stay valid for ever; byte slices are borrowed, see the package comment.
-// In builds with the race detector, late use of a Request panics.
+// A Request is the request that an action answers. It belongs to the action: no goroutine may use it after the action
+// has returned or, for a response sent piece by piece ([Stream], [SSE], [JSONSeq]), after the sending function has
+// returned. Strings from it stay valid forever; byte slices are borrowed, see the package comment. In builds with the
+// race detector, late use of a Request panics.
 type Request struct {
 	app   *App
 	wire  exchange.Wire
 	match router.Match[*endpoint]
-	route *endpoint // nil when no route matched
-	act   Action    // that answers it
+	route *endpoint // nil if no route matched
+	act   Action    // the action for the request
 	s     exchange.State
 
-	ended  invariants.Flag // the action has returned, and its response has been sent
-	depth  int32           // calls of App.run under way
-	source AnswerSource    // of its answer
-	unread bool            // nothing is known of it
-	told   bool            // of the failure of its answer: OnError has been called
-	// options has the route's middleware lead to answerOptions.
+	ended  invariants.Flag // the action has returned and its response has been sent
+	depth  int32           // running calls of App.run
+	source AnswerSource    // origin of the answer
+	unread bool            // the request could not be read
+	told   bool            // OnError has been called for the answer
+	// options makes the route's middleware lead to answerOptions.
 	options bool
-	shared  sync.Mutex // guards id and watch while an answer is given without the action
-	watch   *watch     // made when it is first needed
+	shared  sync.Mutex // guards id and watch while an answer is made without the action
+	watch   *watch     // made on first use
 
-	uncommon *uncommon // made when it is first needed
+	uncommon *uncommon // made on first use
 
 	id      exchange.Identity
 	values  []keyed
 	scratch []byte             // for unescaping queries
-	account *admission.Account // charged with what is held for it; nil for nothing
-	bodyErr error              // why the body could not be read
+	account *admission.Account // charged with the memory held for the request; nil for none
+	bodyErr error              // the reason why the body could not be read
 }
 
-// uncommon is what few requests have.
+// uncommon holds rarely used fields; it is allocated on demand.
 type uncommon struct {
 	suspended *suspension        // a standard handler whose answer has not been sent
-	rest      *restOfChain       // which it is the request of, behind standard middleware
-	location  string             // where to, when no route takes this path but one like it
-	slots     []slot             // places it has under limits
-	encoding  *exchange.Encoding // of the answer that is being carried out
-	decoded   bool               // the body is not in a content coding any more
-	rewrite   rewrite.Match      // of the path, where there are rules for that
+	rest      *restOfChain       // the chain that leads to this request, inside standard middleware
+	location  string             // the target of a redirect to a similar path that a route takes
+	slots     []slot             // places under limits
+	encoding  *exchange.Encoding // of the answer being carried out
+	decoded   bool               // DecodeBody has removed the content coding of the body
+	rewrite   rewrite.Match      // of the path, if there are rules
 }
 
-// more returns what the request has that few have.
+// more returns the rarely used fields, and allocates them on first use.
 func (r *Request) more() *uncommon {
 	if r.uncommon == nil {
 		r.uncommon = new(uncommon)
@@ -77,7 +74,7 @@ func (r *Request) more() *uncommon {
 	return r.uncommon
 }
 
-// rest returns what leads on to the action from standard middleware, nil where none does.
+// rest returns the chain of standard middleware that leads to the request, or nil.
 func (r *Request) rest() *restOfChain {
 	if r.uncommon == nil {
 		return nil
@@ -85,27 +82,27 @@ func (r *Request) rest() *restOfChain {
 	return r.uncommon.rest
 }
 
-// begin makes the request ready for the message in r.s.
+// begin prepares the request for the message in r.s.
 func (r *Request) begin() {
 	r.s.Route, r.s.Viewed, r.s.Watched = &r.app.server.Unmatched, false, len(r.app.observers) > 0
 	r.route, r.depth, r.source, r.unread, r.told, r.options = nil, 0, FromAction, false, false, false
 	r.ended.Set(false)
 }
 
-// matched makes e the route of the request.
+// matched sets e as the route of the request.
 func (r *Request) matched(e *endpoint) {
 	r.route, r.s.Route = e, &e.shared
 }
 
-// alive panics, in builds with the race detector, when the request is used after its
-// action has returned: in others it may be another request by then.
+// alive panics, in builds with the race detector, if the request is used after its action has returned. In other
+// builds it may be another request by then.
 func (r *Request) alive() {
 	if r.ended.IsSet() {
 		panic("dunlin: a Request is used after its action has returned: it is another request by now. Copy what is needed before.")
 	}
 }
 
-// end drops what the request held for its message. The loans of byte slices end here.
+// end releases the memory that the request held for its message. Borrowed byte slices become invalid.
 func (r *Request) end() {
 	r.ended.Set(true)
 	r.id = exchange.Identity{}
@@ -131,15 +128,15 @@ func (r *Request) Method() string {
 	return r.s.Method
 }
 
-// Path returns the path that was matched, percent-decoded except for %2F and
-// %25, so that an escaped slash is not taken for a separator.
+// Path returns the matched path, percent-decoded except for %2F and %25, so that an escaped slash is not taken for a
+// separator.
 func (r *Request) Path() string {
 	r.alive()
 	return r.own(r.s.Path)
 }
 
-// SentPath returns the path that the client sent, in the form of Path. It differs from Path where a rule of
-// [App.Rewrite] has replaced the path.
+// SentPath returns the path that the client sent, in the form of Path. It differs from Path if a rule of [App.Rewrite]
+// has replaced the path.
 func (r *Request) SentPath() string {
 	if r.s.Sent == "" {
 		return r.Path()
@@ -153,7 +150,7 @@ func (r *Request) RawQuery() string {
 	return r.own(r.s.Query)
 }
 
-// own returns a safe string of one that may be lent by the engine.
+// own returns a safe string for s, which the engine may have lent.
 func (r *Request) own(s string) string {
 	if !r.s.Lent || s == "" {
 		return s
@@ -161,13 +158,13 @@ func (r *Request) own(s string) string {
 	return r.s.Strings.Copy(view.Bytes(s))
 }
 
-// Host returns the host the request is for, with its port if the client sent one.
+// Host returns the host of the request, with its port if the client sent one.
 func (r *Request) Host() string {
 	r.alive()
 	return r.wire.Host()
 }
 
-// Route returns the pattern of the route that was matched, "" when none was.
+// Route returns the pattern of the matched route, or "" if no route matched.
 func (r *Request) Route() string {
 	r.alive()
 	if r.route == nil {
@@ -176,7 +173,7 @@ func (r *Request) Route() string {
 	return r.route.shared.Pattern
 }
 
-// Param returns the named path parameter, unescaped; "" when the route has none of that name.
+// Param returns the named path parameter, unescaped, or "" if the route has none of that name.
 func (r *Request) Param(name string) string {
 	s, _ := r.param(name)
 	return s
@@ -211,13 +208,13 @@ func (r *Request) paramAt(i int) string {
 	if strings.IndexByte(value, '%') < 0 {
 		return r.own(value)
 	}
-	// The path itself may be in scratch: what is appended must not touch it.
+	// The path itself may be in scratch, so appending must not touch scratch.
 	var plain [128]byte
 	return r.s.Strings.Copy(router.AppendValue(plain[:0], value))
 }
 
-// Header returns the first value of the named request header, "" when there is
-// none. Names compare without regard to case.
+// Header returns the first value of the named request header, or "" if there is none. Names compare without regard to
+// case.
 func (r *Request) Header(name string) string {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {
@@ -227,9 +224,9 @@ func (r *Request) Header(name string) string {
 	return s
 }
 
-// HeaderList returns all values of the named request header as one: where it was sent in several lines, they
-// are joined by a comma and a space, those of Cookie by a semicolon and a space (RFC 9110 section 5.3, RFC
-// 9113 section 8.2.3). It returns "" when there is none.
+// HeaderList returns all values of the named request header as one. Values of several lines are joined by a comma and
+// a space, those of Cookie by a semicolon and a space (RFC 9110 section 5.3, RFC 9113 section 8.2.3). It returns "" if
+// there is none.
 func (r *Request) HeaderList(name string) string {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {
@@ -238,8 +235,8 @@ func (r *Request) HeaderList(name string) string {
 	return r.own(r.wire.List(name))
 }
 
-// HeaderBytes is HeaderList without a copy, for comparing. The slice must not be written to. It is valid
-// until the body is read, the action blocks, or it returns.
+// HeaderBytes is HeaderList without a copy, for comparisons. The slice must not be written to. It is valid until the
+// body is read, the action blocks, or the action returns.
 func (r *Request) HeaderBytes(name string) []byte {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {
@@ -248,7 +245,7 @@ func (r *Request) HeaderBytes(name string) []byte {
 	return view.Bytes(r.wire.List(name))
 }
 
-// Headers yields every request header, a name as often as it was sent.
+// Headers yields every request header; a repeated name is yielded each time.
 func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()
 	if r.decoded() {
@@ -259,7 +256,7 @@ func (r *Request) Headers() iter.Seq2[string, string] {
 	return r.wire.Headers
 }
 
-// overlaid returns the names of the fields that WithHeaders has set, also in front of standard middleware.
+// overlaid returns the names of the fields set by WithHeaders, also outside standard middleware.
 func (r *Request) overlaid() (names []string) {
 	if rest := r.rest(); rest != nil {
 		names = rest.names
@@ -267,9 +264,9 @@ func (r *Request) overlaid() (names []string) {
 	return append(names[:len(names):len(names)], exchange.Overlaid(r.wire)...)
 }
 
-// WithHeaders returns the answer of next to the request with other headers: for each of fields, the header of
-// that name has the given value alone, or is absent if the value is "". It is for middleware. Once next has
-// returned, the request has the client's headers again, also for the code that sends the response.
+// WithHeaders returns the answer of next to the request with changed headers: each header named in fields has only the
+// given value, or is absent if the value is "". It is for middleware. After next has returned, the request has the
+// client's headers again, also for the code that sends the response.
 func (r *Request) WithHeaders(fields map[string]string, next Action) Response {
 	r.alive()
 	sent := r.wire
@@ -278,40 +275,37 @@ func (r *Request) WithHeaders(fields map[string]string, next Action) Response {
 	return next(r)
 }
 
-// TLS returns what was agreed in the handshake of the connection, nil in clear text. It is shared
-// by the requests of the connection and must not be changed. Behind a proxy it is the proxy's.
+// TLS returns the TLS state of the connection, or nil in clear text. The requests of the connection share it, and it
+// must not be changed. Behind a proxy it is the proxy's.
 func (r *Request) TLS() *tls.ConnectionState {
 	r.alive()
 	return r.wire.TLS()
 }
 
-// Context returns the request's context: cancelled when the client hangs up,
-// when the server is told to stop at once, when the timeout of the route has passed,
-// and when the action has returned and its response, which may stream, has been sent. While
-// events are sent ([SSE]) it is that of [Events.Context]. SetContext adds values to it.
+// Context returns the request's context. It is cancelled when the client disconnects, when the server is told to stop
+// at once, when the timeout of the route has passed, and when the action has returned and its response, including a
+// stream, has been sent. While events are sent ([SSE]) it is that of [Events.Context]. SetContext adds values to it.
 func (r *Request) Context() context.Context {
 	r.alive()
 	return r.context()
 }
 
-// Std returns the request as net/http knows it, for libraries that want one. It
-// is made when first asked for and valid until the action returns. Its body is
-// that of the request, or what Bytes has read of it before.
+// Std returns the request as a net/http request, for libraries that need one. It is made on first use and valid until
+// the action returns. Its body is that of the request, or the bytes that Bytes has read.
 func (r *Request) Std() *http.Request {
 	r.alive()
 	return r.stdRequest()
 }
 
-// Now returns the time. On an event loop it is when the loop's present turn began, mostly some microseconds
-// ago, which spares a look at the clock. Once the action has blocked, and where there is no loop, it is
-// time.Now.
+// Now returns the time. On an event loop it is the start of the loop's current turn, usually some microseconds ago,
+// which saves a look at the clock. After the action has blocked, and without a loop, it is time.Now.
 func (r *Request) Now() time.Time {
 	r.alive()
 	return r.wire.Now()
 }
 
-// ID returns an identifier of this request, 26 characters that are unique but no secret, unless a
-// middleware has set one with SetID.
+// ID returns the identifier of the request: 26 characters that are unique but no secret, or the ID that middleware has
+// set with SetID.
 func (r *Request) ID() string {
 	r.alive()
 	return r.identity()

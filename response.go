@@ -12,29 +12,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A Response is what an action returns: status, headers and body, complete
-// before its first byte is sent. It is a value; each modifier returns a new
-// one and leaves its receiver as it was:
+// A Response is the result of an action: status, headers and body, complete before its first byte is sent. It is a
+// value; each modifier returns a new one and leaves its receiver unchanged:
 //
 //	return dunlin.JSON(user).Status(201).Header("Location", "/users/7")
 //
-// A Response that owns memory (from JSON or Problem, or after Header) may be
-// returned from an action once; returning it again is answered with a 500 and
-// a log line. Plain ones (Text, HTML, Empty, with Status, Headers and Cache)
-// may be kept in a variable and returned any number of times, by any number of
-// goroutines.
+// A Response that owns memory (from JSON or Problem, or after Header) may be returned from an action once; returning it
+// again is answered with a 500 and a log line. Plain ones (Text, HTML, Empty, with Status, Headers and Cache) may be kept
+// in a variable and returned any number of times, by any number of goroutines.
 //
-// The zero Response says nothing and is answered with a 500, which middleware sees.
+// The zero Response is empty and is answered with a 500, which middleware sees.
 type Response struct {
 	a exchange.Answer // four words, so that the compiler keeps it in registers
 }
 
-// plain returns a response that owns nothing.
+// plain returns a response that owns no memory.
 func plain(status int, block *HeaderBlock, body string) Response {
 	return Response{exchange.Plain(status, &block.block, body)}
 }
 
-// bare returns a response of a kind without headers.
+// bare returns a response of the given kind without headers.
 func bare(status int, kind exchange.Kind) Response { return Response{exchange.Bare(status, kind)} }
 
 // Media types of the constructors, computed once.
@@ -58,9 +55,8 @@ func HTML(s string) Response {
 	return plain(http.StatusOK, blockHTML, s)
 }
 
-// Bytes answers 200 with b as contentType; "" stands for
-// application/octet-stream. The response keeps b, which must not change until
-// it has been sent. What [Request.Bytes] lends may be passed on.
+// Bytes answers 200 with b as contentType; "" stands for application/octet-stream. The response keeps b, which must
+// not change until it has been sent. The slice of [Request.Bytes] may be passed on.
 func Bytes(contentType string, b []byte) Response {
 	body := view.String(b)
 	switch contentType {
@@ -84,22 +80,20 @@ func Empty() Response { return bare(http.StatusOK, exchange.Complete) }
 // NoContent answers 204.
 func NoContent() Response { return bare(http.StatusNoContent, exchange.Complete) }
 
-// Created answers 201 with the Location of what was made and no body. For a
-// body, take JSON(v).Status(201).Header("Location", location).
+// Created answers 201 with location in the Location header and no body. For a body use
+// JSON(v).Status(201).Header("Location", location).
 func Created(location string) Response {
 	return Empty().Status(http.StatusCreated).Header("Location", location)
 }
 
-// Redirect answers 303 See Other: the client fetches location with GET. Choose
-// another kind with Status: 301 and 308 are permanent, 307 and 308 keep the
-// method.
+// Redirect answers 303 See Other: the client fetches location with GET. Status selects another kind: 301 and 308 are
+// permanent, 307 and 308 keep the method.
 func Redirect(location string) Response {
 	return Empty().Status(http.StatusSeeOther).Header("Location", location)
 }
 
-// Status returns the response with another status code, 200 to 599. A response
-// that reports a failure keeps its 500 and drops headers that describe the
-// content (Content-Type, Cache-Control, Location and the like).
+// Status returns the response with another status code, 200 to 599. A response that reports a failure keeps its 500.
+// Headers that describe the content (Content-Type, Cache-Control, Location and the like) are dropped from it.
 func (r Response) Status(code int) Response {
 	if code < 200 || code > 599 {
 		return r.fail(fmt.Errorf("response status %d is not between 200 and 599", code))
@@ -114,10 +108,9 @@ func (r Response) Status(code int) Response {
 	return r
 }
 
-// Header returns the response with the named header set to value, in place of
-// any value it had. A name or value that must not reach the wire (a control
-// byte, an empty name, a header of the framing) makes the response a 500 whose
-// cause is logged. Both strings are kept until the response has been sent.
+// Header returns the response with the named header set to value, which replaces earlier values. An invalid name or
+// value (a control byte, an empty name, a header of the framing) makes the response a 500 whose cause is logged. Both
+// strings are kept until the response has been sent.
 func (r Response) Header(name, value string) Response {
 	if !r.a.Failed() && exchange.PlainField(name, value) && r.a.ClaimSlot() {
 		r.a.SetSlot(name, value, true)
@@ -126,7 +119,7 @@ func (r Response) Header(name, value string) Response {
 	return r.with(exchange.Field{Name: name, Value: value, Replace: true})
 }
 
-// AddHeader is Header, but keeps the values that the header already has.
+// AddHeader is Header, but keeps earlier values.
 func (r Response) AddHeader(name, value string) Response {
 	if !r.a.Failed() && exchange.PlainField(name, value) && r.a.ClaimSlot() {
 		r.a.SetSlot(name, value, false)
@@ -135,8 +128,7 @@ func (r Response) AddHeader(name, value string) Response {
 	return r.with(exchange.Field{Name: name, Value: value})
 }
 
-// Headers returns the response with the headers of block. They replace those of
-// the same names.
+// Headers returns the response with the headers of block, which replace those of the same names.
 func (r Response) Headers(block *HeaderBlock) Response {
 	if block == nil || len(block.block.Fields) == 0 {
 		return r
@@ -151,18 +143,18 @@ func (r Response) Headers(block *HeaderBlock) Response {
 		return r
 	}
 	if r.a.Stands() {
-		r.a.Stand(b.Over(r.a.Base())) // no memory of the response's own is needed
+		r.a.Stand(b.Over(r.a.Base())) // the response needs no memory of its own
 		return r
 	}
 	return r.push(exchange.Field{Block: b, Replace: true})
 }
 
-// Cache returns the response with Cache-Control: private, max-age=d in whole seconds,
-// for the client's cache alone; d of zero or less says no-store.
+// Cache returns the response with Cache-Control: private, max-age=d in seconds, for the client's cache only. For d of
+// zero or less it sets no-store.
 func (r Response) Cache(d time.Duration) Response { return r.Headers(cacheBlock("private", -1, d)) }
 
-// CachePublic is Cache with public in place of private: shared caches, such as that of
-// package middleware, send the response to all clients, also to requests with credentials.
+// CachePublic is Cache with public in place of private. Shared caches, such as that of package middleware, send the
+// response to all clients, even for requests with credentials.
 func (r Response) CachePublic(d time.Duration) Response { return r.Headers(cacheBlock("public", 1, d)) }
 
 // Cookie returns the response with c added as Set-Cookie. An invalid cookie
@@ -179,7 +171,7 @@ func (r Response) with(f exchange.Field) Response {
 	if err := exchange.CheckField(f.Name, f.Value); err != nil {
 		return r.fail(err)
 	}
-	// As net/http spells and trims them, so that every engine sends the same.
+	// net/http spells and trims them like this, and every engine must send the same.
 	f.Name, f.Value = textproto.CanonicalMIMEHeaderKey(f.Name), exchange.TrimBlanks(f.Value)
 	if r.a.Failed() && exchange.AboutContent[f.Name] {
 		return r
@@ -187,7 +179,7 @@ func (r Response) with(f exchange.Field) Response {
 	return r.push(f)
 }
 
-// StatusCode returns the status the client will see: 500 for the zero Response.
+// StatusCode returns the status that the client receives: 500 for the zero Response.
 func (r Response) StatusCode() int {
 	if r.a.Kind() == exchange.Missing {
 		return http.StatusInternalServerError
@@ -195,8 +187,7 @@ func (r Response) StatusCode() int {
 	return r.a.Status()
 }
 
-// Len returns the length of the body in bytes, -1 when it is not known before
-// it is sent.
+// Len returns the length of the body in bytes, or -1 if it is unknown until the body is sent.
 func (r Response) Len() int {
 	if kind := r.a.Kind(); kind == exchange.Later || kind == exchange.Sent {
 		return -1
@@ -204,8 +195,8 @@ func (r Response) Len() int {
 	return len(r.a.Body)
 }
 
-// Body returns the body, nil when it is not known before it is sent. It is
-// borrowed: valid until the action returns, and not to be written to.
+// Body returns the body, or nil if it is unknown until it is sent. It is borrowed: valid until the action returns, and
+// not to be written to.
 func (r Response) Body() []byte {
 	if r.a.Body == "" || r.a.Kind() != exchange.Complete {
 		return nil
@@ -213,22 +204,20 @@ func (r Response) Body() []byte {
 	return view.Bytes(r.a.Body)
 }
 
-// Get returns the value the named header will have, the first one where it has
-// several, "" when it has none. Content-Length, the headers of the connection, and Date unless
-// it was set, are written later and never seen here.
+// Get returns the first value of the named header, or "" if the response has none. Content-Length, the headers of the
+// connection, and Date unless it was set, are written later and never visible here.
 func (r Response) Get(name string) string { return r.a.First(name) }
 
-// Values returns every value the named header will have.
+// Values returns every value of the named header.
 func (r Response) Values(name string) []string { return r.a.All(name) }
 
-// Fields yields the name and value of every header that Get knows of, a name as often as it will
-// be sent.
+// Fields yields the name and value of every header that Get can return; a repeated name is yielded each time.
 func (r Response) Fields() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) { r.a.Headers(yield) }
 }
 
-// Err returns the cause of a failure: what Error was given, or why the response
-// could not be built. It is meant for logs, never for the client.
+// Err returns the cause of a failure: the error given to Error, or the reason why the response could not be built. It
+// is meant for logs, never for the client.
 func (r Response) Err() error {
 	if x := r.a.Own(); x != nil {
 		return x.Err
@@ -236,16 +225,15 @@ func (r Response) Err() error {
 	return nil
 }
 
-// String describes the response for logs and debuggers: status, media type and
-// length, as in "200 application/json 27 bytes".
+// String describes the response for logs and debuggers by status, media type and length: "200 application/json 27
+// bytes".
 func (r Response) String() string {
 	return r.a.Describe(r.Err())
 }
 
-// WithBody returns the response with b as its body; status and headers stay.
-// The response keeps b, which must not change until it has been sent. It is for
-// middleware that encodes bodies: a response without a complete body (a
-// stream, a failure) stays as it was.
+// WithBody returns the response with b as its body and the same status and headers. The response keeps b, which must
+// not change until it has been sent. WithBody is for middleware that encodes bodies: it returns a response without a
+// complete body (a stream, a failure) unchanged.
 func (r Response) WithBody(b []byte) Response {
 	if r.a.Kind() != exchange.Complete || r.a.Failed() {
 		return r
@@ -263,12 +251,12 @@ func (r Response) push(f exchange.Field) Response {
 	return Response{a}
 }
 
-// fail returns the response that reports err: a 500 whose cause is logged.
+// fail returns a response that reports err: a 500 whose cause is logged.
 func (r Response) fail(err error) Response {
 	if r.a.Failed() {
-		return r // the first failure is the one to read
+		return r // the first failure is the useful one
 	}
-	// Not Error: a problem within err is what went wrong, not what to answer.
+	// Not Error: a problem within err is the cause of the failure, not the answer.
 	failure := Problem(ProblemDetails{Status: http.StatusInternalServerError, Cause: err})
 	failure.a.MarkFailed()
 	return failure
@@ -276,7 +264,7 @@ func (r Response) fail(err error) Response {
 
 var errNoResponse = errors.New("action returned the zero Response, which says nothing")
 
-// letGo gives the extra back of a claimed response whose head has been sent.
+// letGo releases the memory of a claimed response whose head has been sent.
 func (r *Response) letGo() {
 	r.a.Release()
 	r.a.LetGo()

@@ -12,8 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A Group registers routes under a common prefix, host, version and
-// middleware. The App is the group without any of them.
+// A Group registers routes under a common prefix, host, version and middleware. An App is a group without them.
 type Group struct {
 	app           *App
 	prefix        string
@@ -26,7 +25,7 @@ type Group struct {
 	result        *caller.Result // of the last call that returned a group for its settings
 }
 
-// A Route is one registration, for settings that are its own.
+// A Route is one registered route; its methods change settings of this route.
 type Route struct {
 	endpoint
 	app   *App
@@ -37,21 +36,21 @@ type Route struct {
 	methods, host, version string
 }
 
-// endpoint is what the router stores for a route: what a request needs.
+// endpoint is the value that the router stores for a route: everything a request needs.
 type endpoint struct {
-	action Action         // with its middleware
-	shared exchange.Route // what adapters see of it
+	action Action         // wrapped in its middleware
+	shared exchange.Route // the part for adapters
 	around Action         // action without its limits; answers OPTIONS instead if Request.options is set
-	limits []*limit       // on how many are served at once
-	alone  bool           // the action is a standard handler, with nothing around it
-	dirty  DirtyPaths     // of paths that lead here when they are clean
-	mount  bool           // of a standard handler, with all that is below its path
-	clear  bool           // served in clear text, too, whatever Config.HSTS says
-	room   exchange.Room  // for what its streams hold back
+	limits []*limit       // on the number of requests served at once
+	alone  bool           // the action is a standard handler without middleware
+	dirty  DirtyPaths     // for unclean paths whose clean path leads here
+	mount  bool           // a standard handler for its path and all paths below
+	clear  bool           // served in clear text, regardless of Config.HSTS
+	room   exchange.Room  // for bytes that its streams hold back
 	below  *groupFallback // of a group, for paths below its prefix
 }
 
-// Name names the route for App.URL. It panics when the name is taken.
+// Name names the route for App.URL. It panics if the name is taken.
 func (r *Route) Name(name string) *Route {
 	a := r.app
 	a.mu.Lock()
@@ -70,14 +69,12 @@ func (r *Route) Name(name string) *Route {
 	return r
 }
 
-// routeKey is the name under which the router knows a route; those that people
-// give may come later.
+// routeKey is the name of a route in the router. Names given by Route.Name may come later.
 func routeKey(index int) string { return "#" + strconv.Itoa(index) }
 
-// Use adds middleware to the routes that are registered after it, in this group
-// and in groups made from it after it. Of several, the first sees the request
-// first. That of a route also wraps what answers OPTIONS for it, see Options; that of the
-// app, and of a group with one of them, also wraps NotFound and MethodNotAllowed.
+// Use adds middleware to routes that are registered after it, in this group and in groups made from it later. The
+// first middleware sees the request first. The middleware of a route also wraps the answer to OPTIONS for it, see
+// Options. The middleware of the app, and of a group with one of them, also wraps NotFound and MethodNotAllowed.
 func (g *Group) Use(middleware ...Middleware) {
 	for i, m := range middleware {
 		if m == nil {
@@ -93,13 +90,13 @@ func (g *Group) Use(middleware ...Middleware) {
 	g.middleware = withMore(g.middleware, middleware)
 }
 
-// withMore returns a slice of its own with the middleware of both.
+// withMore returns a new slice with the middleware of both.
 func withMore(have, more []Middleware) []Middleware {
 	return append(have[:len(have):len(have)], more...)
 }
 
-// Group returns a group whose routes stand below prefix ("/api/v1"), with the
-// middleware of this group and, after it, the given one.
+// Group returns a group whose routes are below prefix ("/api/v1"). They have the middleware of this group and, after
+// it, the given one.
 func (g *Group) Group(prefix string, middleware ...Middleware) *Group {
 	if prefix != "" && (prefix[0] != '/' || strings.HasSuffix(prefix, "/")) {
 		panic(fmt.Sprintf("dunlin: Group: prefix %q must begin with a slash and not end with one; \"\" is none (called at %s)", prefix, callerPlace()))
@@ -110,10 +107,9 @@ func (g *Group) Group(prefix string, middleware ...Middleware) *Group {
 	return sub
 }
 
-// Host returns a group whose routes are only for requests to the given host:
-// "api.example.com", or a pattern such as "{tenant}.example.com", whose
-// parameters are read like those of the path. The port does not count. Routes
-// for a host go before routes for any host, exact hosts before patterns.
+// Host returns a group whose routes only match requests to the given host: "api.example.com", or a pattern such as
+// "{tenant}.example.com", whose parameters are read like those of the path. The port does not count. Routes for a host
+// take precedence over routes for any host, and exact hosts over patterns.
 func (g *Group) Host(pattern string, middleware ...Middleware) *Group {
 	if g.host != "" {
 		panic(fmt.Sprintf("dunlin: Host(%q): the group is for host %q already (called at %s)", pattern, g.host, callerPlace()))
@@ -124,10 +120,9 @@ func (g *Group) Host(pattern string, middleware ...Middleware) *Group {
 	return sub
 }
 
-// Version returns a group whose routes are only for requests that accept a vendor media
-// type of the given version: "v2" for Accept: application/vnd.acme.v2+json. When no
-// version fits, the answer is 406 and lists those that exist. Every answer of such a path
-// says Vary: Accept.
+// Version returns a group whose routes only match requests that accept a vendor media type of the given version: "v2"
+// for Accept: application/vnd.acme.v2+json. If no version fits, the answer is 406 and lists the versions of the path.
+// Every answer of such a path has Vary: Accept.
 func (g *Group) Version(version string, middleware ...Middleware) *Group {
 	sub := g.derive()
 	sub.version = version
@@ -135,10 +130,10 @@ func (g *Group) Version(version string, middleware ...Middleware) *Group {
 	return sub
 }
 
-// App returns the app that the group belongs to; that of an App is itself.
+// App returns the app of the group; an App returns itself.
 func (g *Group) App() *App { return g.app }
 
-// derive copies the group; what is used in the copy does not reach the original.
+// derive copies the group. Middleware added to the copy does not affect the original.
 func (g *Group) derive() *Group {
 	g.result.Use()
 	g.app.mu.Lock()
@@ -148,15 +143,15 @@ func (g *Group) derive() *Group {
 	return &sub
 }
 
-// set is derive for a call that does nothing but return the copy.
+// set is derive for a call that only returns the copy.
 func (g *Group) set(call string) *Group {
 	sub := g.derive()
 	sub.result = g.app.results.New(call)
 	return sub
 }
 
-// Get registers act for GET requests, and for HEAD where no route is registered
-// for it: the body is then dropped.
+// Get registers act for GET requests and, if no route is registered for HEAD, for HEAD requests, whose body is
+// dropped.
 func (g *Group) Get(pattern string, act Action, middleware ...Middleware) *Route {
 	return g.register(http.MethodGet, pattern, act, middleware)
 }
@@ -186,28 +181,25 @@ func (g *Group) Delete(pattern string, act Action, middleware ...Middleware) *Ro
 	return g.register(http.MethodDelete, pattern, act, middleware)
 }
 
-// Options registers act for OPTIONS requests. Without it they are answered with
-// 204 and Allow, behind the middleware of the path's other routes: of the one that a
-// preflight of CORS asks about, or else of the first that Allow names.
+// Options registers act for OPTIONS requests. Without it they are answered with 204 and Allow, inside the middleware
+// of another route of the path: the route that a CORS preflight asks about, or else the first that Allow names.
 func (g *Group) Options(pattern string, act Action, middleware ...Middleware) *Route {
 	return g.register(http.MethodOptions, pattern, act, middleware)
 }
 
-// Handle registers act for a comma-separated set of methods ("GET,HEAD"), or
-// for any method ("*").
+// Handle registers act for a comma-separated set of methods ("GET,HEAD"), or for any method ("*").
 //
-// Like all registration it panics on a programmer's error, naming the places:
-// a malformed pattern, a nil action, a route that conflicts with another.
+// Like all registration it panics on a programmer's error and names the places: a malformed pattern, a nil action, a
+// route that conflicts with another.
 func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middleware) *Route {
 	return g.register(methods, pattern, act, middleware)
 }
 
-// Mount registers a standard handler for every method and every path at and
-// below prefix. The handler sees the whole path; wrap it in http.StripPrefix to cut
-// the prefix off. A handler mounted at "/" also gets CONNECT for a host and port, as
-// forward proxies do. An escaped slash is none for the router, and one in r.URL.Path:
-// guard the handler itself, and not paths below it by other routes. One that is to
-// see paths with empty, «.» or «..» segments says so:
+// Mount registers a standard handler for every method and every path at and below prefix. The handler sees the whole
+// path; wrap it in http.StripPrefix to remove the prefix. A handler mounted at "/" also gets CONNECT for a host and port,
+// as forward proxies do. The router does not treat an escaped slash as a slash, but r.URL.Path contains it as one. Guard
+// the handler itself; routes do not guard paths below it. A handler that needs paths with empty, «.» or «..» segments
+// requires:
 //
 //	app.Mount("/legacy", h).DirtyPaths(dunlin.ServeDirty)
 func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *Route {
@@ -221,9 +213,9 @@ func (g *Group) register(methods, pattern string, act Action, middleware []Middl
 	return g.add(router.Route[*endpoint]{Methods: methods, Pattern: pattern}, act, middleware)
 }
 
-// DirtyPaths says what becomes of a path with empty, «.» or «..» segments that leads to
-// this route when it is clean, in place of Config.DirtyPaths. It belongs before
-// the route's first request. It panics for ServeDirty on a route that Mount has not made.
+// DirtyPaths sets the policy for a path with empty, «.» or «..» segments whose clean path leads to this route, in
+// place of Config.DirtyPaths. Call it before the first request of the route. It panics for ServeDirty on a route that
+// Mount has not made.
 func (r *Route) DirtyPaths(policy DirtyPaths) *Route {
 	if policy > ServeDirty || policy == ServeDirty && !r.mount {
 		panic(fmt.Sprintf("dunlin: DirtyPaths(%d) of route %s: it must be RedirectDirty or RefuseDirty, or ServeDirty for a mounted handler (called at %s)",
@@ -233,7 +225,7 @@ func (r *Route) DirtyPaths(policy DirtyPaths) *Route {
 	return r
 }
 
-// add registers a route and panics when it cannot.
+// add registers a route and panics if it cannot.
 func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middleware) *Route {
 	at := caller.Here()
 	g.result.Use()
@@ -254,7 +246,7 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	a.mu.Lock()
 	inherited := g.middleware
 	a.mu.Unlock()
-	// Middleware is code of others and may ask the app something: no lock is held.
+	// Middleware is foreign code and may call the app, so no lock is held.
 	if len(middleware)+len(inherited) > 0 {
 		act = contained(act, true)
 	}
@@ -289,5 +281,6 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	return route
 }
 
-// callerPlace returns file:line of the nearest caller outside this package and those that register routes for others.
+// callerPlace returns file:line of the nearest caller outside this package and the packages that register routes for
+// others.
 func callerPlace() string { return caller.Here().String() }
