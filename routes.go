@@ -11,17 +11,16 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// RouteInfo describes a registered route for people.
+// RouteInfo describes a registered route.
 type RouteInfo struct {
 	Methods string // "GET", "GET,HEAD", or "*" for any
 	Pattern string // with the prefix of its group
-	Prefix  bool   // it also takes everything below the pattern
+	Prefix  bool   // it also matches every path below the pattern
 	Host    string // "" for any
 	Version string // "" for any
 	Name    string // as given to Route.Name
-	// Constraints are those of the parameters that have one, in order:
-	// "id: int". One that is matched by package regexp, because its automaton
-	// would be too large, says so.
+	// Constraints are the constraints of parameters, in order: "id: int". An entry says so if package regexp matches
+	// it, because its automaton would be too large.
 	Constraints []string
 	Place       string // file:line of the registration
 
@@ -29,13 +28,13 @@ type RouteInfo struct {
 
 	Timeout   time.Duration // 0 for none
 	MaxBody   int64         // in bytes
-	Limited   bool          // Limit holds for it: 503
-	LimitedBy bool          // LimitBy holds for it: 429
+	Limited   bool          // Limit applies to it: 503
+	LimitedBy bool          // LimitBy applies to it: 429
 	Critical  bool          // never refused because of an overload
-	About     any           // what Route.Describe was given
+	About     any           // the argument of Route.Describe
 }
 
-// String returns the route as one line of a listing.
+// String returns the route as a line of a listing.
 func (i RouteInfo) String() string {
 	s := i.Methods + " " + i.Host + i.Pattern
 	if i.Prefix {
@@ -64,7 +63,7 @@ func (a *App) Routes() []RouteInfo {
 	return list
 }
 
-// info completes what the router knows of the route.
+// info adds the settings of the route to the router's description.
 func (r *Route) info(in router.Info) RouteInfo {
 	i := RouteInfo{
 		Methods: in.Methods, Pattern: in.Pattern, Prefix: in.Prefix, Host: in.Host, Version: in.Version,
@@ -84,16 +83,15 @@ func (r *Route) info(in router.Info) RouteInfo {
 	return i
 }
 
-// Info describes the route. It allocates and is not meant for requests.
+// Info describes the route. It allocates, so do not call it for each request.
 func (r *Route) Info() RouteInfo {
 	r.app.mu.Lock()
 	defer r.app.mu.Unlock()
 	return r.info(r.app.router.Info(r.index))
 }
 
-// Describe leaves about with the route, for packages that build on Dunlin to find in
-// [RouteInfo].About: what a document of the routes is written from, say. It belongs
-// before the route's first request.
+// Describe stores about with the route, in [RouteInfo].About, for packages that build on Dunlin: a description for a
+// document of the routes, for example. Call it before the first request of the route.
 func (r *Route) Describe(about any) *Route {
 	r.app.mu.Lock()
 	defer r.app.mu.Unlock()
@@ -101,10 +99,9 @@ func (r *Route) Describe(about any) *Route {
 	return r
 }
 
-// URL builds the path of the named route from values for its parameters, in
-// their order, those of its host first; for a route with a host the result
-// begins with "//" and the host. A value that the route would not match is an
-// error, so whatever URL returns finds its way back to the route.
+// URL builds the path of the named route from values for its parameters, in order, those of the host first. For a
+// route with a host the result begins with "//" and the host. A value that the route would not match is an error, so
+// the result of URL always leads to the route.
 func (a *App) URL(name string, values ...any) (string, error) {
 	a.mu.Lock()
 	route := a.named[name]
@@ -119,8 +116,8 @@ func (a *App) URL(name string, values ...any) (string, error) {
 	return url, nil
 }
 
-// Explain tells step by step why a target matches a route or does not. The
-// target is a path, or a host and a path ("//api.example.com/users").
+// Explain reports step by step why a target matches a route or does not. The target is a path, or a host and a path
+// ("//api.example.com/users").
 func (a *App) Explain(method, target string) string {
 	host := ""
 	if rest, hasHost := strings.CutPrefix(target, "//"); hasHost {
@@ -155,18 +152,16 @@ func (a *App) Rewrite(from, to string) {
 	a.careful.Store(true)
 }
 
-// Constraint defines a constraint for the parameters of routes registered
-// after it ({name:constraint}) from a regular expression that must match the
-// whole value. It panics when the name is taken or the expression malformed.
+// Constraint defines a constraint for the parameters of routes registered after it ({name:constraint}), by a regular
+// expression that must match the whole value. It panics if the name is taken or the expression is malformed.
 func (a *App) Constraint(name, expr string) {
 	if err := cmp.Or(a.router.Constraint(name, expr), a.areas.Constraint(name, expr)); err != nil {
 		panic(fmt.Sprintf("dunlin: Constraint(%q): %v (called at %s)", name, err, callerPlace()))
 	}
 }
 
-// ConstraintFunc is Constraint with a function of the unescaped value, which
-// it must not keep. The function must be safe for concurrent use, and may block, as
-// actions may; a panic is answered with 500.
+// ConstraintFunc is Constraint with a function of the unescaped value, which it must not keep. The function must be
+// safe for concurrent use, and may block as actions may. A panic is answered with 500.
 func (a *App) ConstraintFunc(name string, accept func(value string) bool) {
 	if accept == nil {
 		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): nil function (called at %s)", name, callerPlace()))

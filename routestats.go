@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// RouteStats says what became of the requests of one route since the app was made.
+// RouteStats counts the requests of one route since the app was made.
 type RouteStats struct {
 	Methods string `json:"methods,omitempty"` // as registered: "GET", "GET,HEAD", "*"
 	Pattern string `json:"pattern,omitempty"`
@@ -15,23 +15,23 @@ type RouteStats struct {
 	Version string `json:"version,omitempty"`
 	Name    string `json:"name,omitempty"`
 
-	Requests uint64       `json:"requests"` // that have ended
-	Status   StatusCounts `json:"status"`   // how
-	InFlight int          `json:"inFlight"` // begun and not ended; what a loop is answering at once is not counted
+	Requests uint64       `json:"requests"` // ended requests
+	Status   StatusCounts `json:"status"`   // ended requests by status
+	InFlight int          `json:"inFlight"` // begun and not ended, except requests that a loop is answering right now
 
 	Panics    uint64 `json:"panics"`
-	Timeouts  uint64 `json:"timeouts"`  // answered for with 503 while the action went on, see Group.Timeout
+	Timeouts  uint64 `json:"timeouts"`  // answered with 503 while the action continued, see Group.Timeout
 	Takeovers uint64 `json:"takeovers"` // actions that blocked on an event loop
-	Blocking  bool   `json:"blocking"`  // they block, or wait briefly, so often that the route's requests go to workers at once
+	Blocking  bool   `json:"blocking"`  // the actions block, or wait briefly, so often that the route's requests go to workers at once
 
 	Latency Latency `json:"latency"`
 
-	ended []tally.Ended // of which the rest are sums
+	ended []tally.Ended // the other fields are sums of these
 }
 
-// StatusCounts counts requests by how they were answered.
+// StatusCounts counts requests by the status of their answers.
 type StatusCounts struct {
-	Dropped       uint64 `json:"dropped"` // not, or not to the end: the client left, or the connection was dropped
+	Dropped       uint64 `json:"dropped"` // no complete answer: the client left, or the connection was dropped
 	Informational uint64 `json:"1xx"`     // 101: the connection was handed to the action
 	Success       uint64 `json:"2xx"`
 	Redirection   uint64 `json:"3xx"`
@@ -39,13 +39,13 @@ type StatusCounts struct {
 	ServerError   uint64 `json:"5xx"`
 }
 
-// Latency says how long requests took, from when the server had read them until their answers were ready to be sent, or
-// for streams were sent. On the loop engine it begins when the loop learns that there is something to read, so what
-// waits behind others takes longer; requests that were pipelined are ready with the last of them. On net/http it is the
-// action's time.
+// Latency is the distribution of the time from the end of reading a request until its answer is ready to be sent or,
+// for a stream, has been sent. On the loop engine it begins when the loop learns of readable data, so the time that a
+// request waits for others counts; pipelined requests are ready with the last of them. On net/http it is the action's
+// time.
 //
-// P50 of the requests took at most P50, 99.9 % at most P999. These are read from a
-// histogram and may be off by a quarter at most. Max is exact.
+// P50 is the maximum for 50 % of the requests, P999 for 99.9 %. These are read from a histogram and may be off by a
+// quarter at most. Max is exact.
 type Latency struct {
 	P50  time.Duration `json:"p50Ns"`
 	P90  time.Duration `json:"p90Ns"`
@@ -63,21 +63,21 @@ func latencyOf(all tally.Latencies) Latency {
 	}
 }
 
-// Since returns the latency of the requests between an earlier snapshot of the same
-// route and this one: that of the last minute, say. Its Max may be off by a quarter, too.
+// Since returns the latency of the requests between an earlier snapshot of the same route and this one, such as that
+// of the last minute. Its Max may also be off by a quarter.
 func (l Latency) Since(earlier Latency) Latency { return latencyOf(l.all.Since(&earlier.all)) }
 
-// Buckets yields the histogram: how many requests took less than each of a series of
-// durations, the last of which is longer than all. A Latency that was read from JSON has none.
+// Buckets yields the histogram: for each of a series of durations the number of requests that took less. The last
+// duration is longer than all requests. A Latency decoded from JSON has no buckets.
 func (l Latency) Buckets(yield func(below time.Duration, requests uint64) bool) { l.all.Buckets(yield) }
 
-// Ended returns the requests of a route by how they have ended.
+// Ended returns the ended requests of a route by their outcomes.
 func (*inside) Ended(s *RouteStats) []tally.Ended { return s.ended }
 
-// routeStats returns the counts of all routes, in the order of their registration.
+// routeStats returns the counts of all routes in the order of registration.
 func (a *App) routeStats() []RouteStats {
 	a.mu.Lock()
-	routes := a.registered // only ever appended to
+	routes := a.registered // only appended to
 	list := make([]RouteStats, len(routes))
 	for i, r := range routes {
 		list[i].Name = r.name
@@ -92,7 +92,7 @@ func (a *App) routeStats() []RouteStats {
 	return list
 }
 
-// stats fills in what was counted.
+// countStats fills in the counts of a route.
 func countStats(c *exchange.RouteCounts, s *RouteStats) {
 	sums := c.Sums()
 	o := &sums.Classes

@@ -10,22 +10,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// Run serves Config.Addr, Config.TLSAddr if there is one, and the addresses of Inner, until ctx ends or the process is told to stop
-// by SIGINT or SIGTERM. Then it drains, see Drain. It returns nil when all running requests and workers have finished, and an
-// error when they had not after Config.DrainTimeout.
+// Run serves Config.Addr, Config.TLSAddr if set, and the addresses of Inner, until ctx ends or the process receives
+// SIGINT or SIGTERM. Then it drains, see Drain. It returns nil when all running requests and workers have finished,
+// and an error if they have not after Config.DrainTimeout.
 //
-// Listeners that systemd passed on (LISTEN_FDS) are served in place of the address to which they are bound. Wherever it is bound,
-// a listener with the name «http» (LISTEN_FDNAMES) is served in place of Addr, «https» by TLS, and «inner» in place of the first
-// address of Inner («inner-2»: the second). Others are closed, with a warning.
+// A listener passed on by systemd (LISTEN_FDS) is served in place of the address to which it is bound. Regardless of
+// its address, a listener with the name «http» (LISTEN_FDNAMES) is served in place of Addr, «https» by TLS, and
+// «inner» in place of the first address of Inner («inner-2»: the second). Other listeners are closed, with a warning.
 //
-// On unix systems SIGHUP starts the program anew, from the file it was started from and with the same arguments, and hands it the
-// listeners, those of ListenAndServe and ListenAndServeTLS included unless the system chose their port. As soon as the new process
-// serves, this one drains, without the grace, and Run returns. If the new process does not come that far, that is logged and this
-// one goes on. The SIGHUP of a terminal that was closed stops the program instead. With Config.DisableRestart SIGHUP is left to
-// the program.
+// On unix systems SIGHUP restarts the program, from the same file and with the same arguments. The new process
+// receives the listeners, including those of ListenAndServe and ListenAndServeTLS unless the system chose their port.
+// When the new process serves, this one drains, without the grace, and Run returns. If the new process fails before,
+// the failure is logged and this process continues. The SIGHUP of a closed terminal stops the program instead. With
+// Config.DisableRestart SIGHUP is left to the program.
 //
-// A process has one Run at a time: Run panics while another one has not returned. Serve a second App by ListenAndServe or Serve,
-// and call its Shutdown when Run has returned.
+// A process has one Run at a time: Run panics while another one has not returned. Serve a second App by ListenAndServe
+// or Serve, and call its Shutdown when Run has returned.
 func (a *App) Run(ctx context.Context) error {
 	defer a.logs.FlushLast(ctx)
 	c := &a.config
@@ -96,5 +96,5 @@ func (a *App) Inner(addr string) *Group {
 	return &in.routes
 }
 
-// Addrs returns the addresses of the listeners that the app has served, in their order.
+// Addrs returns the addresses of the listeners that the app has served, in order.
 func (a *App) Addrs() []net.Addr { return a.ports.Addrs() }

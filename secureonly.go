@@ -10,15 +10,15 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A secureOnly looks at requests before their action is called: it has clients come by TLS, see
-// Config.HSTS, and answers the authority that certificates come from.
+// A secureOnly looks at requests before their action is called. It makes clients use TLS, see Config.HSTS, and answers
+// the authority that issues certificates.
 type secureOnly struct {
-	only   bool         // nothing is served in clear text
-	hsts   *HeaderBlock // of answers by TLS; nil for none
+	only   bool         // clear text is not served
+	hsts   *HeaderBlock // for answers over TLS; nil for none
 	issued atomic.Pointer[TLSCertificates]
 }
 
-// newSecureOnly returns nil where no request need be looked at.
+// newSecureOnly returns nil if no request needs a look.
 func newSecureOnly(c *Config) *secureOnly {
 	if c.HSTS == 0 && c.TLSIssuer == nil {
 		return nil
@@ -30,15 +30,15 @@ func newSecureOnly(c *Config) *secureOnly {
 	return s
 }
 
-// ClearText has the route served in clear text, too, where [Config.HSTS] redirects: for health
-// checks of a balancer, say. It belongs before the route's first request.
+// ClearText serves the route in clear text, too, although [Config.HSTS] redirects, such as for health checks of a load
+// balancer. Call it before the first request of the route.
 func (r *Route) ClearText() *Route {
 	r.clear = true
 	return r
 }
 
-// instead replaces the action of a request that is not for the app, or must come by TLS. What it was found to
-// ask for does not matter then.
+// instead replaces the action of a request from the certificate authority or of one that must come over TLS. The
+// matched route does not matter then.
 func (s *secureOnly) instead(r *Request) {
 	act := Action(goSecure)
 	if answer, ok := s.challenge(r); ok {
@@ -47,10 +47,10 @@ func (s *secureOnly) instead(r *Request) {
 		return
 	}
 	r.match, r.route, r.s.Route, r.options = router.Match[*endpoint]{}, nil, &r.app.server.Unmatched, false
-	r.act = act // without middleware, which might ask for a password
+	r.act = act // without middleware, which might require a password
 }
 
-// challenge returns the answer to a request of an authority that is to issue a certificate.
+// challenge returns the answer to a request of the certificate authority.
 func (s *secureOnly) challenge(r *Request) (answer string, ok bool) {
 	certs := s.issued.Load()
 	if certs == nil || !strings.HasPrefix(r.s.Path, "/.well-known/acme-challenge/") {
@@ -59,7 +59,7 @@ func (s *secureOnly) challenge(r *Request) (answer string, ok bool) {
 	return (*certs).Challenge(r.wire.Host(), r.Path())
 }
 
-// goSecure answers a request that must come by TLS.
+// goSecure answers a request that must come over TLS.
 func goSecure(r *Request) Response {
 	host := r.app.ports.SecureHost(r.wire.Host(), r.app.config.TLSDomains)
 	if host == "" || !strings.HasPrefix(r.s.Path, "/") || r.s.Method == http.MethodConnect {

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// ListenAndServe listens on the TCP address addr and serves it, see Serve and, about restarts, Run.
+// ListenAndServe listens on the TCP address addr and serves it, see Serve and, for restarts, Run.
 func (a *App) ListenAndServe(addr string) error {
 	ln, done, err := lifecycle.ListenShared(addr)
 	if err != nil {
@@ -22,25 +22,25 @@ func (a *App) ListenAndServe(addr string) error {
 	return a.Serve(ln)
 }
 
-// Serve answers the connections of ln until Shutdown, and returns nil when that has finished; or the error that made the listener
-// fail. It closes ln. Several listeners may be served at the same time.
+// Serve answers the connections of ln until Shutdown. It returns nil when Shutdown has finished, or the error of the
+// listener. It closes ln. Several listeners may be served at the same time.
 func (a *App) Serve(ln net.Listener) error { return a.serve(lifecycle.Place{Listener: ln}) }
 
 func (a *App) serve(p lifecycle.Place) error {
-	defer a.logs.FlushLast(context.Background()) // who has served may end the program
+	defer a.logs.FlushLast(context.Background()) // the caller may end the program after this
 	serve, err := a.open(p)
 	if err != nil {
 		return fmt.Errorf("dunlin: %w", err)
 	}
 	if err := serve(); err != nil {
-		// The listener's error is one step away, for those who ask for it by Unwrap.
+		// The listener's error is one step away, for callers of Unwrap.
 		return fmt.Errorf("dunlin: serve %s: %w", p.Addr(), errors.Unwrap(err))
 	}
 	return nil
 }
 
-// open makes the server of a place known to Shutdown, and returns the function that serves it until Shutdown has finished or the
-// listener fails. When open fails, the listener is closed.
+// open registers the server of a place with Shutdown. It returns the function that serves the place until Shutdown has
+// finished or the listener fails. If open fails, it closes the listener.
 func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 	var srv lifecycle.Server
 	var engine Engine
@@ -102,14 +102,15 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	return a.std.NewServer(p.TLS), EngineStd, nil
 }
 
-// Shutdown stops accepting connections, closes idle ones, lets running requests and workers finish, and then returns; see also
-// Drain. When ctx ends first it closes the remaining connections and returns ctx's error. The app cannot serve again.
+// Shutdown stops accepting connections, closes idle ones, and returns when running requests and workers have finished;
+// see also Drain. If ctx ends first it closes the remaining connections and returns ctx's error. The app cannot serve
+// again.
 func (a *App) Shutdown(ctx context.Context) error {
 	a.servers.Unready()
 	return a.shutdown(ctx)
 }
 
-// shutdown is Shutdown of an app whose place another process may take, so that Readiness stays as it is.
+// shutdown is Shutdown of an app whose place another process may take, so Readiness does not change.
 func (a *App) shutdown(ctx context.Context) error {
 	err := a.servers.Shutdown(ctx, a.memory.End)
 	a.logs.FlushLast(ctx)

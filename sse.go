@@ -13,10 +13,10 @@ import (
 
 // An Event is one message of an event stream (HTML standard, section 9.2).
 type Event struct {
-	ID    string        // what LastEventID says when the client comes back; "" changes nothing
-	Type  string        // the name a client listens to; "" is "message"
+	ID    string        // the value of LastEventID after the client reconnects; "" changes nothing
+	Type  string        // the name of the event at the client; "" is "message"
 	Data  string        // the text, of any number of lines
-	Retry time.Duration // how long the client waits before it comes back; 0 changes nothing
+	Retry time.Duration // the client's delay before it reconnects; 0 changes nothing
 }
 
 var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Control", "no-store")
@@ -50,26 +50,26 @@ func SSE(stream func(e *Events) error) Response {
 	return resp
 }
 
-// Events is an event stream being sent. Its methods are safe for any number of
-// goroutines, until the function given to SSE returns.
+// Events is an event stream being sent. Its methods are safe for any number of goroutines, until the function given to
+// SSE returns.
 type Events struct {
 	r      *Request
 	w      *streamWriter
-	ctx    context.Context // the request's
+	ctx    context.Context // of the request
 	end    context.CancelFunc
-	told   atomic.Bool // that the server is about to stop
+	told   atomic.Bool // the server is about to stop
 	drain  sse.Listener
-	sender sse.Sender // by way of w
+	sender sse.Sender // writes to w
 }
 
-// heartbeat is how long an event stream is silent by default, shorter than the idle timeout of common proxies.
+// heartbeat is the default interval of heartbeats, shorter than the idle timeout of common proxies.
 const heartbeat = 15 * time.Second
 
-// run has stream send its events.
+// run calls stream, which sends its events.
 func (e *Events) run(stream func(*Events) error) error {
 	e.ctx, e.end = e.r.wire.Endable()
 	e.sender.To, e.sender.Lost = e.w, e.end
-	defer e.sender.Close() // for whoever still holds e
+	defer e.sender.Close() // later use of e fails
 	defer e.end()
 	drains := &e.r.app.drains
 	e.drain.Stream = (*draining)(e)
@@ -83,14 +83,14 @@ func (e *Events) run(stream func(*Events) error) error {
 	switch {
 	case err == nil || e.ctx.Err() == nil:
 	case !e.told.Load():
-		e.sender.While(func() { _, err = e.w.note(0, err) }) // the client has gone, whatever came of it
+		e.sender.While(func() { _, err = e.w.note(0, err) }) // the client has gone, regardless of err
 	case errors.Is(err, context.Canceled):
-		return nil // the server is about to stop, and stream has obeyed
+		return nil // stream has ended because the server is about to stop
 	}
 	return err
 }
 
-// Send sends one event. It fails for an ID or a Type that holds a line break, and when the client has gone.
+// Send sends one event. It fails if the ID or the Type contains a line break, and if the client has gone.
 func (e *Events) Send(ev Event) error {
 	return e.sender.Send(&sse.Event{ID: ev.ID, Type: ev.Type, Data: ev.Data, Retry: ev.Retry})
 }
@@ -98,22 +98,22 @@ func (e *Events) Send(ev Event) error {
 // Comment sends lines that clients ignore.
 func (e *Events) Comment(text string) error { return e.sender.Comment(text) }
 
-// Heartbeat sets how long the stream may be silent before an empty comment is sent, which keeps proxies from closing it
-// and finds out whether the client is still there; 0 is for ever. Default: 15 s.
+// Heartbeat sets the interval of silence after which an empty comment is sent. It keeps proxies from closing the
+// stream and detects that the client has gone. 0 sends none. Default: 15 s.
 func (e *Events) Heartbeat(every time.Duration) { e.sender.Heartbeat(every) }
 
-// Done returns a channel that is closed when the stream should end: the client
-// has gone, or the server is about to stop.
+// Done returns a channel that is closed when the stream should end: the client has gone, or the server is about to
+// stop.
 func (e *Events) Done() <-chan struct{} { return e.ctx.Done() }
 
-// Context returns a context that ends with [Events.Done]. It is that of the request, for as long as events are sent.
+// Context returns the context of the request, which [Events.Done] ends while events are sent.
 func (e *Events) Context() context.Context { return e.ctx }
 
-// LastEventID returns the ID of the last event that the client has seen of an
-// earlier stream, "" when it comes for the first time.
+// LastEventID returns the ID of the last event that the client received from an earlier stream, or "" for a first
+// connection.
 func (e *Events) LastEventID() string { return e.r.Header("Last-Event-ID") }
 
-// draining is Events as one who is told that the server is about to stop.
+// draining is Events as a listener for the drain of the server.
 type draining Events
 
 // Draining ends the context.

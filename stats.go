@@ -9,109 +9,105 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// Stats is a snapshot of an App at work. As JSON its names are those of the tags;
-// times are in nanoseconds, and their names end in Ns.
+// Stats is a snapshot of an App. Its JSON names are those of the tags. Times are in nanoseconds, and their JSON names
+// end in Ns.
 type Stats struct {
 	Connections Connections       `json:"connections"`
 	Actions     ActionStats       `json:"actions"`
 	Memory      MemoryStats       `json:"memory"`
 	Runtime     RuntimeStats      `json:"runtime"`
-	Shed        map[string]uint64 `json:"shed"`            // what was refused, put off or cut off, by reason: docs/DEPLOY.md has the list
+	Shed        map[string]uint64 `json:"shed"`            // refused, delayed and cut off requests by reason, see docs/DEPLOY.md
 	Workers     []WorkerStats     `json:"workers"`         // background workers by name, see App.Go
-	Routes      []RouteStats      `json:"routes"`          // in the order of their registration, see Config.RouteStats
-	Unmatched   RouteStats        `json:"unmatched"`       // requests that no route takes: 404, 405, redirects to a clean path; and those that were refused before there was a route
+	Routes      []RouteStats      `json:"routes"`          // in the order of registration, see Config.RouteStats
+	Unmatched   RouteStats        `json:"unmatched"`       // requests without a route: 404, 405, redirects to a clean path, and requests refused before routing
 	LogDropped  uint64            `json:"logDropped"`      // log records for which Config.Logger was too slow
-	Added       map[string]any    `json:"added,omitempty"` // what is counted by others, see App.AddStats
+	Added       map[string]any    `json:"added,omitempty"` // counts of other packages, see App.AddStats
 }
 
 // WorkerStats are the counts of the background workers of one name, see [App.Go].
 type WorkerStats struct {
 	Name    string `json:"name"`
 	Running int    `json:"running"`
-	Ended   uint64 `json:"ended"`  // for whatever reason
-	Errors  uint64 `json:"errors"` // ended with an error, before the app told them to end
+	Ended   uint64 `json:"ended"`  // for any reason
+	Errors  uint64 `json:"errors"` // ended with an error before the app was told to stop
 	Panics  uint64 `json:"panics"`
 }
 
-// Connections are those of both engines.
+// Connections counts the connections of both engines.
 type Connections struct {
-	Open         int    `json:"open"`    // without hijacked ones, at the latest once their handlers have returned
-	PerLoop      []int  `json:"perLoop"` // of these, on each event loop
+	Open         int    `json:"open"`    // without hijacked ones, at the latest after their handlers have returned
+	PerLoop      []int  `json:"perLoop"` // those on each event loop
 	Accepted     uint64 `json:"accepted"`
-	AcceptPauses uint64 `json:"acceptPauses"` // times accepting stopped for want of file descriptors, or at MaxConnections
+	AcceptPauses uint64 `json:"acceptPauses"` // pauses of accepting for lack of file descriptors, or at MaxConnections
 
-	// AcceptPaused is how long accepting has been paused for one of these reasons; 0 if it is
-	// not paused.
+	// AcceptPaused is the duration of a current pause for one of these reasons, or 0.
 	AcceptPaused time.Duration `json:"acceptPausedNs"`
 
 	Refused uint64 `json:"refused"` // requests to the loop engine that were malformed, too large or cut short
 }
 
-// ActionStats says how actions run. Those that run on the loop engine without
-// blocking are never in flight for long enough to be seen.
+// ActionStats describes running actions. Actions that do not block the loop engine are in flight too shortly to be
+// seen.
 type ActionStats struct {
 	InFlight  int    `json:"inFlight"`  // on both engines, see RouteStats
-	Away      int    `json:"away"`      // connections to the loop engine with a goroutine of their own: actions that block, streams
-	Working   int    `json:"working"`   // of these, those that count against Config.MaxConcurrent
-	Most      int    `json:"most"`      // how many may be Working: Config.MaxConcurrent, or less by AdaptiveLimit
+	Away      int    `json:"away"`      // connections of the loop engine with a goroutine of their own: blocking actions, streams
+	Working   int    `json:"working"`   // those that count against Config.MaxConcurrent
+	Most      int    `json:"most"`      // the maximum of Working: Config.MaxConcurrent, or less by AdaptiveLimit
 	Queued    int    `json:"queued"`    // waiting for a worker, see Config.MaxConcurrent
-	Takeovers uint64 `json:"takeovers"` // event loops taken from an action that blocked
+	Takeovers uint64 `json:"takeovers"` // event loops taken from blocking actions
 
-	// How long requests waited before anything was done for them: the longest wait of the last
-	// second or two, and (Most) the longest ever. LoopWait is for a turn on an event loop,
-	// QueueWait for a worker.
+	// Times that requests waited before any work for them: the longest wait of the last second or two, and (Most) the
+	// longest ever. LoopWait is for a turn on an event loop, QueueWait for a worker.
 	LoopWait      time.Duration `json:"loopWaitNs"`
 	LoopWaitMost  time.Duration `json:"loopWaitMostNs"`
 	QueueWait     time.Duration `json:"queueWaitNs"`
 	QueueWaitMost time.Duration `json:"queueWaitMostNs"`
 }
 
-// MemoryStats says what the memory limit is spent on, in bytes.
+// MemoryStats describes the use of the memory limit, in bytes.
 type MemoryStats struct {
 	Limit       int64            `json:"limit"`        // 0: none
 	LimitSource string           `json:"limitSource"`  // config, cgroup v2, cgroup v1, GOMEMLIMIT or none
-	Budget      int64            `json:"budget"`       // what clients may make the server hold
-	Held        int64            `json:"held"`         // what they make it hold now
+	Budget      int64            `json:"budget"`       // for memory that clients cause
+	Held        int64            `json:"held"`         // the part of Budget in use
 	HeldFor     map[string]int64 `json:"heldFor"`      // Held by use: input, body, output, stream, queued, handshake and cache
-	HeldPeak    int64            `json:"heldPeak"`     // the most there has been
-	Refused     uint64           `json:"refused"`      // times something found no room in the budget
-	TLS         int64            `json:"tls"`          // estimated use of TLS for open connections to the loop engine, beside the budget
-	Pending     int64            `json:"pending"`      // answers that clients have not taken yet
-	ReadPaused  int              `json:"readPaused"`   // connections to the loop engine that are not read until their clients take their answers
-	Waiting     int              `json:"waiting"`      // requests whose bodies are not read on until there is room
-	WaitingFor  time.Duration    `json:"waitingForNs"` // how long there have been such requests without a break; 0 if there are none
-	Holders     int              `json:"holders"`      // connections and requests that hold something
-	Fair        int64            `json:"fair"`         // the fair share: who holds no more is not refused or cut off for others
-	Ending      int64            `json:"ending"`       // held by those who are being ended to make room
-	Largest     []Holding        `json:"largest"`      // those who hold most, the largest first
-	HeapGoal    int64            `json:"heapGoal"`     // how large the heap may grow before a collection; 0: Go's own choice
+	HeldPeak    int64            `json:"heldPeak"`     // the maximum of Held
+	Refused     uint64           `json:"refused"`      // failed attempts to take memory from the budget
+	TLS         int64            `json:"tls"`          // estimated use of TLS for open connections to the loop engine, outside the budget
+	Pending     int64            `json:"pending"`      // answers that clients have not read yet
+	ReadPaused  int              `json:"readPaused"`   // connections of the loop engine that are not read until their clients read their answers
+	Waiting     int              `json:"waiting"`      // requests whose bodies are not read further until there is room
+	WaitingFor  time.Duration    `json:"waitingForNs"` // how long Waiting has been above 0 without a break
+	Holders     int              `json:"holders"`      // connections and requests that hold memory
+	Fair        int64            `json:"fair"`         // the fair share: holders of no more are not refused or cut off for others
+	Ending      int64            `json:"ending"`       // held by holders that are being ended to make room
+	Largest     []Holding        `json:"largest"`      // the largest holders, the largest first
+	HeapGoal    int64            `json:"heapGoal"`     // the heap size that starts a collection; 0: Go's own choice
 	GOGC        int              `json:"gogc"`         // as set after the latest collection; 0: the program's own
 }
 
-// A Holding says what one client makes the server hold: over a connection to the loop engine,
-// or with a request to net/http.
+// A Holding is the memory held for one client: for a connection to the loop engine, or a request to net/http.
 type Holding struct {
 	Remote string        `json:"remote"` // address and port
 	Held   int64         `json:"held"`   // bytes
-	For    time.Duration `json:"forNs"`  // since it began to hold something
-	Free   time.Duration `json:"freeNs"` // until that will be free, as estimated from the client's speed
+	For    time.Duration `json:"forNs"`  // since it began to hold memory
+	Free   time.Duration `json:"freeNs"` // until the memory is free, as estimated from the client's speed
 }
 
-// mostHoldings is how many there are in MemoryStats.
+// mostHoldings is the maximum length of MemoryStats.Largest.
 const mostHoldings = 5
 
-// RuntimeStats are Go's own figures.
+// RuntimeStats are figures of the Go runtime.
 type RuntimeStats struct {
 	Goroutines  int           `json:"goroutines"`
-	HeapLive    int64         `json:"heapLive"`    // bytes that the latest collection left
-	Collections uint64        `json:"collections"` // since the process began, as the next two
-	GCPauses    time.Duration `json:"gcPausesNs"`  // how long they stopped the program in all
-	GCShare     float64       `json:"gcShare"`     // of the processor time there was, up to the latest collection
+	HeapLive    int64         `json:"heapLive"`    // bytes that survived the latest collection
+	Collections uint64        `json:"collections"` // since the process began, like the next two
+	GCPauses    time.Duration `json:"gcPausesNs"`  // total time that they stopped the program
+	GCShare     float64       `json:"gcShare"`     // of the available processor time, up to the latest collection
 }
 
-// Stats returns a snapshot. It takes some ten microseconds, and about one for each
-// route that is in use, and stops nothing; it may be called at any time, from any
-// goroutine. What happens meanwhile may show in one figure and not yet in another.
+// Stats returns a snapshot. It takes about ten microseconds, plus about one for each route in use, and stops nothing.
+// It is safe for concurrent use at any time. Concurrent changes may be visible in one figure and not yet in another.
 func (a *App) Stats() Stats {
 	var s Stats
 	a.memoryStats(&s.Memory)
@@ -147,7 +143,7 @@ func (a *App) AddStats(name string, stats func() any) {
 	}
 }
 
-// PublishStats makes Stats a variable of package expvar, read anew each time. It panics when the name is taken.
+// PublishStats publishes Stats as a variable of package expvar, read anew each time. It panics if the name is taken.
 func (a *App) PublishStats(name string) {
 	expvar.Publish(name, expvar.Func(func() any { return a.Stats() }))
 }
@@ -156,12 +152,12 @@ func (a *App) PublishStats(name string) {
 func (s Stats) String() string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		return err.Error() // no field of it can fail
+		return err.Error() // encoding Stats cannot fail
 	}
 	return string(text)
 }
 
-// engineStats fills in what the event loops know.
+// engineStats fills in the counts of the event loops.
 func (a *App) engineStats(s *Stats) {
 	from, serving := a.loop.Stats()
 	if !serving {

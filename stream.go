@@ -13,14 +13,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A producer carries out a response that is made when it is sent. It runs after
-// the action has returned, on the same goroutine or, if the response lasts, on one
-// of its own, and may use the request. What
-// it returns is sent in place of the response; of kind exchange.Sent if the producer
-// has answered already.
+// A producer makes a response when it is sent. It runs after the action has returned, on the same goroutine or, for a
+// long response, on one of its own, and may use the request. Its result is sent in place of the response; the result
+// has kind exchange.Sent if the producer has already answered.
 type producer func(r *Request, resp *Response) Response
 
-// producing returns r as a response that produce carries out.
+// producing returns r as a response that produce makes.
 func (r Response) producing(produce producer) Response {
 	if r.a.Failed() {
 		return r
@@ -30,19 +28,18 @@ func (r Response) producing(produce producer) Response {
 	return r
 }
 
-// carryOut replaces a response that is made when it is sent by what becomes of
-// it. Both the one given and the one it leaves are claimed.
+// carryOut replaces a response that is made when it is sent by its result. Both responses are claimed.
 func (a *App) carryOut(r *Request, resp *Response) {
 	planned := *resp
 	var made Response
 	a.run(func(r *Request) Response { return planned.a.Own().Make.(producer)(r, &planned) }, r, &made)
 	if made.a.SameOwner(&planned.a) {
-		*resp = made // the same response, complete now
+		*resp = made // the same response, now complete
 		a.applyLate(r, resp)
 		return
 	}
 	planned.letGo()
-	if made.a.Kind() == exchange.Later { // from the function given to Recover: no third try
+	if made.a.Kind() == exchange.Later { // from the function given to Recover: there is no third attempt
 		made = Problem(ProblemDetails{Status: http.StatusInternalServerError})
 	}
 	*resp = made
@@ -54,8 +51,7 @@ func (r *Request) beginAnswer(resp *Response, length int64) exchange.Sink {
 	return r.beginEncoded(resp, length, true, func() { r.app.applyLate(r, resp) })
 }
 
-// failLate returns the failure that takes the place of r: the headers that do
-// not speak of the content stay.
+// failLate returns the failure that replaces r. Headers that do not describe the content stay.
 func (r *Response) failLate(err error) Response {
 	failure := Error(err)
 	for name, value := range r.a.Headers {
@@ -66,18 +62,18 @@ func (r *Response) failLate(err error) Response {
 	return failure
 }
 
-// maxHeldBack is how much of a stream is held back, in bytes: until then an error is still a clean answer, and a stream
-// that ends is an ordinary response with a length.
+// maxHeldBack is the number of bytes of a stream that are held back. An error within them is still a clean answer, and
+// a stream that ends within them is an ordinary response with a length.
 const maxHeldBack = 8 << 10
 
 // Stream answers 200 with a body that write produces piece by piece, when the response is sent: after the action has
-// returned, on the same goroutine or on one of its own. The request may be used until write returns, and the writer fails
-// from then on. For HEAD, write is not called.
+// returned, on the same goroutine or on one of its own. The request may be used until write returns, and the writer
+// fails from then on. For HEAD, write is not called.
 //
-// The first 8 KB are held back. When write ends before, the response goes out as any other, with its length; when it fails
-// before, its error is answered as by [Error]. Otherwise the body is sent in pieces, and [Flush] on the writer sends what
-// there is. Then an error or a panic cuts the connection, so that the client does not take what it has for the whole. A write
-// fails when the client has gone; write should return that error.
+// The first 8 KB are held back. If write returns within them, the response is sent as any other, with its length; if
+// it fails within them, its error is answered as by [Error]. Otherwise the body is sent in pieces, and [Flush] on the
+// writer sends the pending bytes. A later error or panic cuts the connection, so that the client does not take a part
+// for the whole. A write fails when the client has gone; write should return that error.
 func Stream(contentType string, write func(w io.Writer) error) Response {
 	r := Bytes(contentType, nil)
 	if write == nil {
@@ -88,13 +84,13 @@ func Stream(contentType string, write func(w io.Writer) error) Response {
 	})
 }
 
-// A Component renders HTML, as those of templ do. Package templates makes components of html/template.
+// A Component renders HTML, such as a component of templ. Package templates makes components of html/template.
 type Component interface {
 	Render(ctx context.Context, w io.Writer) error
 }
 
-// Render answers 200 with the HTML of c, in UTF-8. All of it is rendered before Render returns: an error is answered as by
-// [Error], and no part of the page is sent. For a page that is sent while it is rendered take [Stream].
+// Render answers 200 with the HTML of c, in UTF-8. It renders the whole component before it returns. An error is
+// answered as by [Error], and no part of the page is sent. To send a page while it is rendered use [Stream].
 func Render(r *Request, c Component) Response {
 	x, err := exchange.Rendered(&blockHTML.block, func(w io.Writer) error { return c.Render(r.Context(), w) })
 	if err != nil {
@@ -103,8 +99,8 @@ func Render(r *Request, c Component) Response {
 	return Response{x.Answer(http.StatusOK, view.String(x.Buf))}
 }
 
-// Flush sends what has been written to the writer of a Stream so far. It fails
-// with http.ErrNotSupported behind standard middleware that cannot pass it on.
+// Flush sends the bytes written to the writer of a Stream so far. It fails with http.ErrNotSupported inside standard
+// middleware that cannot flush.
 func Flush(w io.Writer) error {
 	if f, ok := w.(interface{ Flush() error }); ok {
 		return f.Flush()
@@ -112,19 +108,19 @@ func Flush(w io.Writer) error {
 	return http.ErrNotSupported
 }
 
-// A streamWriter is what a stream writes to: it holds back the first bytes and passes on the rest.
+// A streamWriter is the writer of a stream. It holds back the first bytes and passes on the rest.
 type streamWriter struct {
-	use  exchange.Use // what writes to it may have left it to others
+	use  exchange.Use // guards against use by several goroutines
 	r    *Request
 	resp *Response
 	held []byte
-	room *exchange.Room // for held; nil where no route matched
+	room *exchange.Room // for held; nil if no route matched
 	most int            // bytes to hold back
 	sink exchange.Sink  // non-nil once the head has been sent
 	err  error          // of the connection
 }
 
-// run has write produce the body of the response.
+// run calls write, which produces the body of the response.
 func (w *streamWriter) run(write func(io.Writer) error) Response {
 	sent := bare(w.resp.a.Status(), exchange.Sent)
 	switch {
@@ -153,14 +149,14 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 	}
 	level := slog.LevelError
 	if w.err != nil || errors.Is(err, context.Canceled) && w.r.Context().Err() != nil {
-		level = slog.LevelDebug // the client has gone: nobody's fault
+		level = slog.LevelDebug // the client has gone: not an error of the server
 	}
 	w.r.app.log.Log(w.r.lasting(), level, "stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
 	w.r.app.tell(w.r, err)
 	panic(http.ErrAbortHandler)
 }
 
-// failBefore answers an error of a stream of which nothing has been sent.
+// failBefore answers an error of a stream that has sent nothing.
 func (w *streamWriter) failBefore(err error) Response {
 	if w.r.app.onError == nil {
 		return w.resp.failLate(err)
@@ -178,8 +174,8 @@ func (w *streamWriter) call(write func(io.Writer) error) error {
 	return write(w)
 }
 
-// cutAfter is to be deferred: once part of the answer has been sent, a panic
-// cannot become a 500 any more. It is logged, and the connection dropped.
+// cutAfter handles a panic after a part of the answer has been sent; call it by defer. The panic cannot become a 500:
+// it is logged, and the connection dropped.
 func (r *Request) cutAfter(begun func() bool) {
 	v := recover()
 	if v == nil {
@@ -211,7 +207,7 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	return w.note(w.sink.Write(p))
 }
 
-// Flush sends what has been written so far.
+// Flush sends the bytes written so far.
 func (w *streamWriter) Flush() error {
 	if err := w.use.Begin(); err != nil {
 		return err
@@ -222,13 +218,13 @@ func (w *streamWriter) Flush() error {
 	}
 	err := w.sink.Flush()
 	if errors.Is(err, http.ErrNotSupported) {
-		return err // and nothing is wrong with the connection
+		return err // the connection is intact
 	}
 	_, err = w.note(0, err)
 	return err
 }
 
-// begin sends the head and what was held back.
+// begin sends the head and the bytes held back.
 func (w *streamWriter) begin() error {
 	if w.sink != nil {
 		return w.err
@@ -248,11 +244,10 @@ func (w *streamWriter) note(n int, err error) (int, error) {
 	return n, err
 }
 
-// A BodyEncoder encodes a body as it is sent, see Response.EncodeLater. What it makes of what is
-// written to it goes to the writer that it was made with. Flush writes all that the other end needs
-// to decode the body so far. Its methods are called by one goroutine at a time. Close is called
-// once, also after an error and when the stream fails; in that case writing to the writer fails,
-// too.
+// A BodyEncoder encodes a body as it is sent, see Response.EncodeLater. It writes the encoded bytes to the writer that
+// it was made with. Flush writes everything that the receiver needs to decode the body so far. Its methods are called
+// by one goroutine at a time. Close is called once, also after an error and when the stream fails; in that case
+// writing to the writer also fails.
 type BodyEncoder = exchange.Encoder
 
 // EncodeLater is for middleware that encodes bodies, such as Compress, where the body does not exist yet and
@@ -273,7 +268,7 @@ func (r Response) EncodeLater(decide func(head Response, size int64) (Response, 
 	if r.a.Failed() || decide == nil || r.a.Kind() != exchange.Later && !announces {
 		return r
 	}
-	a, ok := r.a.Branch() // the value that this one is made of is not to be encoded
+	a, ok := r.a.Branch() // the original response is not encoded
 	if !ok {
 		return Response{}.fail(exchange.ErrStale)
 	}
@@ -289,7 +284,7 @@ func (r Response) EncodeLater(decide func(head Response, size int64) (Response, 
 	return sentThrough(a, encoding)
 }
 
-// sentThrough has a response that is made when it is sent encoded then, or shown to a tap.
+// sentThrough adds an encoding or a tap to a response that is made when it is sent.
 func sentThrough(a exchange.Answer, encoding func() *exchange.Encoding) Response {
 	made := a.Own().Make.(producer)
 	a.Own().Make = producer(func(req *Request, resp *Response) Response {
@@ -306,7 +301,7 @@ func sentThrough(a exchange.Answer, encoding func() *exchange.Encoding) Response
 	return Response{a}
 }
 
-// Tap has a response that is made when it is sent, and no other, shown to a tap.
+// Tap adds a tap to a response that is made when it is sent. It returns other responses unchanged.
 func (*inside) Tap(r Response, tap exchange.Tap) (tapped Response, ok bool) {
 	if r.a.Failed() || r.a.Kind() != exchange.Later {
 		return r, false
@@ -318,8 +313,8 @@ func (*inside) Tap(r Response, tap exchange.Tap) (tapped Response, ok bool) {
 	return sentThrough(a, func() *exchange.Encoding { return &exchange.Encoding{Tap: tap} }), true
 }
 
-// beginEncoded is Wire.Begin for an answer that is encoded as it is sent, if middleware wants it so. settle, which
-// has the policies add theirs, comes in between.
+// beginEncoded is Wire.Begin for an answer that middleware may encode as it is sent. settle adds the headers of the
+// policies in between.
 func (r *Request) beginEncoded(resp *Response, length int64, claimed bool, settle func()) exchange.Sink {
 	var wrap func(exchange.Sink) exchange.Sink
 	if r.uncommon != nil && r.uncommon.encoding != nil {

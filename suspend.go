@@ -23,20 +23,20 @@ import (
 //
 // A handler that nothing is around runs on the action's goroutine instead.
 
-// A suspension is a standard handler that runs on a goroutine of its own.
+// A suspension is a standard handler on a goroutine of its own.
 type suspension struct {
 	*suspend.Call[Response, Response]
 	w   *stdWriter
 	end context.CancelFunc // ends the request's context
 }
 
-// isStd reports whether an action is the very one that FromStd or UseStd made.
+// isStd reports whether act is exactly an action made by FromStd or UseStd.
 func isStd(act Action) bool {
 	at := reflect.ValueOf(act).Pointer()
 	return at == stdActions[0] || at == stdActions[1]
 }
 
-// stdActions are where the code of the functions is that FromStd and UseStd return.
+// stdActions are the code addresses of the functions that FromStd and UseStd return.
 var stdActions [2]uintptr
 
 func init() {
@@ -44,7 +44,7 @@ func init() {
 	stdActions[1] = reflect.ValueOf(stdMiddleware(nil, nil)).Pointer()
 }
 
-// alone reports whether nothing is around the standard action that answers.
+// alone reports whether the standard action of the request has no middleware around it.
 func (r *Request) alone() bool {
 	if rest := r.rest(); rest != nil {
 		return rest.alone
@@ -52,8 +52,8 @@ func (r *Request) alone() bool {
 	return r.route != nil && r.route.alone && !r.match.Varies()
 }
 
-// serve runs a handler and returns its answer. rest is what standard middleware leads
-// on to, nil for a handler that leads nowhere.
+// serve runs a handler and returns its answer. rest is the chain inside standard middleware, or nil for a plain
+// handler.
 func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) Response {
 	ctx, end := req.Context(), context.CancelFunc(nil)
 	alone := w.r.alone()
@@ -88,7 +88,7 @@ func (w *stdWriter) answer(h http.Handler, req *http.Request, rest *restOfChain)
 	return w.response().because(rest)
 }
 
-// recovered makes the answer of a handler that has panicked; [http.ErrAbortHandler] is the action's panic.
+// recovered returns the answer for a panic of the handler. [http.ErrAbortHandler] becomes a panic of the action.
 func (s *suspension) recovered(v any) (Response, bool) {
 	if v == http.ErrAbortHandler {
 		return Response{}, false
@@ -96,7 +96,7 @@ func (s *suspension) recovered(v any) (Response, bool) {
 	return s.w.r.app.recovered(s.w.r, v), true
 }
 
-// because returns the response with the cause of the failure that the action behind rest has answered with, if it has.
+// because returns the response with the cause of the failure of the action inside rest, if the action failed.
 func (r Response) because(rest *restOfChain) Response {
 	if rest != nil {
 		if err := rest.failure(); err != nil {
@@ -106,7 +106,7 @@ func (r Response) because(rest *restOfChain) Response {
 	return r
 }
 
-// pause suspends the handler, and sends the head when it goes on.
+// pause suspends the handler, and sends the head when the handler continues.
 func (s *suspension) pause() (exchange.Sink, error) {
 	resp := s.Pause()
 	if resp == nil {
@@ -117,14 +117,13 @@ func (s *suspension) pause() (exchange.Sink, error) {
 	return sink, nil
 }
 
-// carryOut is the producer of the response that the handler was suspended for.
+// carryOut is the producer of the response of a suspended handler.
 func (s *suspension) carryOut(r *Request, resp *Response) Response {
 	r.uncommon.suspended = nil
 	return s.Resume(resp)
 }
 
-// discard ends a handler whose response is not sent, because middleware has returned
-// another: its context ends, and what it writes fails.
+// discard ends a handler whose response middleware has replaced: its context ends and its writes fail.
 func (r *Request) discard() {
 	if r.uncommon == nil || r.uncommon.suspended == nil {
 		return

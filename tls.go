@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// ListenAndServeTLS listens on the TCP address addr and serves it by TLS with the certificate in the named PEM files,
-// see Config.TLSCert; when both names are empty, with that of the Config. It returns as Serve does.
+// ListenAndServeTLS listens on the TCP address addr and serves TLS with the certificate in the named PEM files, see
+// Config.TLSCert. If both names are empty it uses the certificate of the Config. It returns as Serve does.
 func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 	if certFile == "" && keyFile == "" {
 		certFile, keyFile = a.config.TLSCert, a.config.TLSKey
@@ -32,42 +32,41 @@ func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 	return a.ServeTLS(ln, config)
 }
 
-// ServeTLS answers the connections of ln by TLS with the given settings, which
-// must have a certificate and are not changed. Else it is as Serve.
+// ServeTLS is Serve for TLS with the given settings, which must have a certificate and are not changed.
 func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
-	return a.serve(lifecycle.Place{Listener: ln, TLS: cmp.Or(config, new(tls.Config))}) // nil is no clear text
+	return a.serve(lifecycle.Place{Listener: ln, TLS: cmp.Or(config, new(tls.Config))}) // nil must not mean clear text
 }
 
-// hasTLS reports whether the config has what TLS needs.
+// hasTLS reports whether the config has a certificate or a source of one.
 func (c *Config) hasTLS() bool {
 	return c.TLS != nil || c.TLSCert != "" || c.TLSDevelopment || c.TLSIssuer != nil
 }
 
-// A TLSIssuer gets certificates from an authority, see Config.TLSIssuer.
+// A TLSIssuer obtains certificates from an authority, see Config.TLSIssuer.
 type TLSIssuer interface {
-	// Certificates returns the certificates for the names. It does no I/O over the network: those that are
-	// missing are got by Renew. It fails when they could never be got. Later failures are reported to log.
+	// Certificates returns the certificates for the names. It uses no network: Renew obtains missing certificates. It
+	// fails if they can never be obtained. Later failures are reported to log.
 	Certificates(domains []string, log *slog.Logger) (TLSCertificates, error)
 }
 
-// TLSCertificates are the certificates of a [TLSIssuer], those that it still has to get included. Its methods
+// TLSCertificates are the certificates of a [TLSIssuer], including certificates that it has yet to obtain. Its methods
 // must be safe for concurrent use.
 type TLSCertificates interface {
-	// GetCertificate is used as that of a [tls.Config].
+	// GetCertificate is the function of that name of a [tls.Config].
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Protocols returns the ALPN protocols of the authority's own checks, such as acme-tls/1. A connection
-	// that agrees on one is closed after the handshake.
+	// Protocols returns the ALPN protocols of the authority's own checks, such as acme-tls/1. A connection that agrees
+	// on one of them is closed after the handshake.
 	Protocols() []string
-	// Challenge returns the answer to a request of the authority for a path of host, and whether there is
-	// one. It is asked about paths below /.well-known/acme-challenge/, before the app's routes are.
+	// Challenge returns the answer to a request of the authority for a path of host, and whether there is one. It is
+	// called for paths below /.well-known/acme-challenge/, before routing.
 	Challenge(host, path string) (answer string, ok bool)
-	// Renew gets the certificates and renews them before they expire, until ctx ends. It is called once, when
-	// the app begins to serve.
+	// Renew obtains the certificates and renews them before they expire, until ctx ends. It is called once, when the
+	// app begins to serve.
 	Renew(ctx context.Context)
 }
 
-// tlsConfig returns Config.TLS with the certificate in two files, if they are
-// named, or else with those that Config has made or got.
+// tlsConfig returns Config.TLS with the certificate in the two files, if they are named, or else with the certificates
+// that Config has made or obtained.
 func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 	config := a.config.TLS.Clone()
 	if config == nil {

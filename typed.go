@@ -9,12 +9,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/textvalue"
 )
 
-// Int returns the path parameter of the given name or, when the route has none, the
-// query parameter, as a decimal integer. The error is a *ProblemDetails that [Error]
-// answers with 400: the value is missing, or not an integer. Where the route has
-// parameters, but none of this name, and the query has none either, the name is
-// taken for misspelt: the answer is a 500 whose cause says so. A query parameter that
-// a client may leave out is read with [Request.QueryInt].
+// Int returns the path parameter of the given name or, if the route has none, the query parameter, as a decimal
+// integer. The error is a *ProblemDetails that [Error] answers with 400: the value is missing, or not an integer. If
+// the route has parameters, but neither the route nor the query has this name, the name counts as misspelt: the answer
+// is a 500 whose cause says so. Read an optional query parameter with [Request.QueryInt].
 func (r *Request) Int(name string) (int, error) { return typed(r, name, textvalue.Int) }
 
 // Int64 is [Request.Int] for a decimal integer.
@@ -26,8 +24,7 @@ func (r *Request) Uint64(name string) (uint64, error) { return typed(r, name, te
 // Float64 is [Request.Int] for a finite number.
 func (r *Request) Float64(name string) (float64, error) { return typed(r, name, textvalue.Float64) }
 
-// Bool is [Request.Int] for a truth value, as strconv.ParseBool takes it: 1, t, true,
-// 0, f or false.
+// Bool is [Request.Int] for a truth value in the form of strconv.ParseBool: 1, t, true, 0, f or false.
 func (r *Request) Bool(name string) (bool, error) { return typed(r, name, textvalue.Bool) }
 
 // Duration is [Request.Int] for a duration such as 1m30s.
@@ -38,9 +35,8 @@ func (r *Request) Duration(name string) (time.Duration, error) {
 // Time is [Request.Int] for a time of RFC 3339.
 func (r *Request) Time(name string) (time.Time, error) { return typed(r, name, textvalue.Time) }
 
-// QueryInt returns the query parameter of the given name as a decimal integer. The
-// error is a *ProblemDetails that [Error] answers with 400: the value is missing, or
-// not an integer.
+// QueryInt returns the query parameter of the given name as a decimal integer. The error is a *ProblemDetails that
+// [Error] answers with 400: the value is missing, or not an integer.
 func (r *Request) QueryInt(name string) (int, error) { return typedQuery(r, name, textvalue.Int) }
 
 // QueryInt64 is [Request.QueryInt] for 64 bits.
@@ -81,7 +77,7 @@ func typed[T any](r *Request, name string, kind textvalue.Kind[T]) (T, error) {
 	return typedQuery(r, name, kind)
 }
 
-// unknownParam is the problem of a parameter that neither route nor request has.
+// unknownParam returns the problem of a parameter that neither route nor request has.
 func (r *Request) unknownParam(name string) error {
 	names := make([]string, 0, r.match.Len())
 	for has := range r.Params() {

@@ -9,16 +9,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// UseStd is Use for standard middleware, on either engine. Of several, the first sees the request first.
+// UseStd is Use for standard middleware, on either engine. The first middleware sees the request first.
 //
-// The middleware is called once, here, with a handler that stands for the rest of the chain: what it keeps, it keeps
-// for all routes. The actions behind it get a request of their own, with the headers, body, context and remote address
-// that the middleware passed on; the route, its parameters and Request.Path stay as they were matched. What an action
-// answers goes through the ResponseWriter that the middleware passed on, and what comes out of the middleware is the
-// Response that those before it see, as with [FromStd]; its Err is that of the action's.
+// The middleware is called once, by UseStd, with a handler for the rest of the chain, so its state is shared by all
+// routes. The actions inside get a request of their own, with the headers, body, context and remote address that the
+// middleware passed on. The route, its parameters and Request.Path do not change. The answer of an action goes through
+// the ResponseWriter that the middleware passed on. The output of the middleware becomes the Response for the
+// middleware outside, as with [FromStd]; its Err is that of the action's response.
 //
-// The context of the request that the middleware passes on must derive from that of the request it was given. An action
-// that middleware leaves behind, as http.TimeoutHandler does, may go on using its request.
+// The context of the request that the middleware passes on must derive from the context of its own request. If the
+// middleware returns before an action, as http.TimeoutHandler does, the action may continue to use its request.
 func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 	var h http.Handler = http.HandlerFunc(g.app.serveRest)
 	for i := len(middleware) - 1; i >= 0; i-- {
@@ -32,7 +32,7 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 	g.Use(func(next Action) Action { return stdMiddleware(h, next) })
 }
 
-// stdMiddleware is what UseStd puts around an action; isStd knows what it returns.
+// stdMiddleware is the action that UseStd puts around another; isStd recognizes it.
 //
 //go:noinline
 func stdMiddleware(h http.Handler, next Action) Action {
@@ -44,24 +44,24 @@ func stdMiddleware(h http.Handler, next Action) Action {
 	}
 }
 
-// A restOfChain leads from standard middleware on to the action behind it. It travels in the request's context.
+// A restOfChain connects standard middleware with the action inside. It travels in the request's context.
 type restOfChain struct {
 	act   Action
 	alone bool                 // act is a standard handler itself
-	came  exchange.Credentials // before the middleware, which may take them out, was called
-	names []string             // likewise: what Request.overlaid returns
+	came  exchange.Credentials // before the middleware, which may remove them
+	names []string             // the result of Request.overlaid, before the middleware
 
 	mu    sync.Mutex
 	outer *Request // nil once the middleware has returned
-	err   error    // why what the action answered is a failure
+	err   error    // the cause of the action's failure
 }
 
 type restKey struct{}
 
 var errRestLost = errors.New("standard middleware passed on a request whose context does not derive from that of the request it was given")
 
-// enter makes r the request for the action: matched like the outer one, in host if that
-// is not empty. It is false when that is over.
+// enter makes r the request for the action. r has the match of the outer request, in host if that is not empty. It
+// reports false if the middleware has returned.
 func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,12 +87,12 @@ func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 	r.values = append(r.values[:0], o.values...)
 	r.options = o.options
 	if r.match.Len() > 0 && r.match.InHost(0) {
-		host = o.Host() // parameters are places in the host that was matched
+		host = o.Host() // parameters are offsets in the matched host
 	}
 	return host, true
 }
 
-// exit gives the outer request what the action has learned about it.
+// exit copies the facts that the action has added to the outer request.
 func (c *restOfChain) exit(r *Request) {
 	c.outside(func(o *Request) {
 		if !r.id.IsZero() {
@@ -115,8 +115,8 @@ func (c *restOfChain) outside(f func(o *Request)) {
 	}
 }
 
-// failed passes on why the action's response is a failure, for those before the
-// middleware to see and for the log; false if nobody waits for it any more.
+// failed records the cause of a failed response for the middleware outside and for the log. It reports false if the
+// middleware has returned.
 func (c *restOfChain) failed(err error) (known bool) {
 	c.outside(func(*Request) { c.err, known = err, true })
 	return known
@@ -134,7 +134,7 @@ func (c *restOfChain) leave() {
 	c.outside(func(*Request) { c.outer = nil })
 }
 
-// serveRest is the handler that standard middleware wraps: it runs the rest of the chain.
+// serveRest is the handler that standard middleware wraps. It runs the rest of the chain.
 func (a *App) serveRest(w http.ResponseWriter, req *http.Request) {
 	rest, ok := req.Context().Value(restKey{}).(*restOfChain)
 	if !ok {
@@ -145,6 +145,6 @@ func (a *App) serveRest(w http.ResponseWriter, req *http.Request) {
 	var r *Request
 	a.std.ServeInner(w, req, func(c exchange.Call) (host string, ok bool) {
 		r = c.(*call).request()
-		return rest.enter(r) // else the middleware has answered without waiting for the action
+		return rest.enter(r) // false if the middleware has answered without waiting for the action
 	}, func() { rest.exit(r) })
 }
