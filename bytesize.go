@@ -2,12 +2,11 @@ package dunlin
 
 import "github.com/dunlinhttp/dunlin/internal/bytesize"
 
-// A ByteSize is an amount of memory in bytes. As text it is a whole number and a
-// unit: B, KiB, MiB, GiB or TiB (powers of 1024), kB, MB, GB or TB (powers of 1000),
-// or none for bytes. It can be a flag (flag.TextVar).
+// A ByteSize is an amount of memory in bytes. Its text is an integer and a unit: B, KiB, MiB, GiB or TiB (powers of
+// 1024), kB, MB, GB or TB (powers of 1000), or none for bytes. It can be a flag (flag.TextVar).
 type ByteSize int64
 
-// String returns the size in the largest unit in which it is a whole number.
+// String returns the size in the largest unit that needs no fraction.
 func (s ByteSize) String() string { return bytesize.Text(int64(s)) }
 
 // MarshalText returns String.

@@ -54,29 +54,27 @@ func (c *valuedContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// A Key names a value that middleware leaves on a request for the action to
-// find, with its type:
+// A Key names a value of a type that middleware stores in a request for the action:
 //
 //	var userKey = dunlin.NewKey[*User]("user")
 //
 //	userKey.Set(r, user)        // in a middleware
 //	user, ok := userKey.Get(r)  // in an action
 //
-// Two keys are different even when they have the same name. A Key is safe for
-// any number of goroutines; a request is not.
+// Two keys are different even if they have the same name. A Key is safe for concurrent use; a request is not.
 type Key[T any] struct{ name string }
 
 // keyed is one value of a request. The key is a *Key[T], whose identity counts.
 type keyed struct{ key, value any }
 
-// NewKey returns a new key; name is for people to read.
+// NewKey returns a new key. name is only for display.
 func NewKey[T any](name string) *Key[T] { return &Key[T]{name} }
 
 // String returns the key's name.
 func (k *Key[T]) String() string { return k.name }
 
-// Set gives the request the value v under k, in place of any it had. A pointer is stored
-// without an allocation; a value of another type is moved to the heap.
+// Set stores the value v under k in the request and replaces an earlier one. A pointer is stored without an
+// allocation; a value of another type is moved to the heap.
 func (k *Key[T]) Set(r *Request, v T) {
 	r.alive()
 	for i := range r.values {
@@ -88,7 +86,7 @@ func (k *Key[T]) Set(r *Request, v T) {
 	r.values = append(r.values, keyed{k, v})
 }
 
-// Get returns the value that the request has under k; false when it has none.
+// Get returns the value of the request under k. It reports false if there is none.
 func (k *Key[T]) Get(r *Request) (T, bool) {
 	r.alive()
 	for i := range r.values {

@@ -32,9 +32,9 @@ func isSeparator(c rune) bool { return c == '/' || c == filepath.Separator }
 
 // FS answers with the named file of fsys and follows net/http: ranges (206, 416, several as multipart/byteranges),
 // conditional requests (304, 412) and HEAD. The name determines the media type, or else the first bytes do. For a
-// directory FS serves its index.html. It answers 404 if there is none, and for a name that cannot name a file: one
-// rejected by fs.ValidPath, one below a file, one that is too long, or one that leads out of an os.Root. A file without
-// read permission is a 403.
+// directory FS serves its index.html. It answers 404 if there is none, and for a name that cannot name a file: a name
+// rejected by fs.ValidPath, below a file, too long, or leading out of an os.Root. It answers 403 for a file without read
+// permission.
 //
 // Last-Modified and ETag are derived from the time and size of the file, unless the response has
 // others set by Header. A file without a time, as in an embed.FS, has neither. With a status other

@@ -9,7 +9,7 @@ import (
 )
 
 // A HeaderBlock is an immutable set of response headers, rendered once: as wire bytes for the loop engine and as shared
-// value slices for the map of net/http. It costs one copy a response and is safe for any number of goroutines. Build
+// value slices for the map of net/http. It costs one copy for each response and is safe for concurrent use. Create
 // blocks at start-up and share them:
 //
 //	var static = dunlin.NewHeaderBlock("Cache-Control", "public,max-age=30", "Vary", "Accept")

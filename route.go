@@ -198,7 +198,7 @@ func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middle
 // Mount registers a standard handler for every method and every path at and below prefix. The handler sees the whole
 // path; wrap it in http.StripPrefix to remove the prefix. A handler mounted at "/" also gets CONNECT for a host and port,
 // as forward proxies do. The router does not treat an escaped slash as a slash, but r.URL.Path contains it as one. Guard
-// the handler itself; routes do not guard paths below it. A handler that needs paths with empty, «.» or «..» segments
+// the handler itself; other routes do not guard paths below it. A handler that needs paths with empty, «.» or «..» segments
 // requires:
 //
 //	app.Mount("/legacy", h).DirtyPaths(dunlin.ServeDirty)

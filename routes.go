@@ -135,16 +135,15 @@ func (a *App) Explain(method, target string) string {
 	return a.router.Explain(method, host, string(path), "")
 }
 
-// Rewrite replaces the path of requests before they are routed, without a redirect. Paths that match the
-// pattern from become the path to, in which {name} stands for a parameter of from, and {name...} for one with
-// slashes:
+// Rewrite replaces the path of requests before they are routed, without a redirect. A path that matches the pattern from
+// becomes the path to, where {name} stands for a parameter of from, and {name...} for a parameter with slashes:
 //
 //	app.Rewrite("/v1/{path...}", "/api/{path...}")
 //
-// The new path is routed, with the middleware of its route; the query stays. Path, and the URL that standard
-// handlers see, have the new path, SentPath has the one sent. A redirect to the path with or without a slash
-// at its end names the path as sent if that leads to the route, too. A request is rewritten once. Rewrite
-// panics when the rule is not valid.
+// The new path is routed, with the middleware of its route; the query does not change. Path, and the URL that standard
+// handlers see, have the new path; SentPath has the original one. A redirect that adds or removes a slash at the end of
+// the path names the original path if that also leads to the route. A request is rewritten once. Rewrite panics if the
+// rule is invalid.
 func (a *App) Rewrite(from, to string) {
 	if err := a.rewrites.Add(from, to, callerPlace()); err != nil {
 		panic(fmt.Sprintf("dunlin: Rewrite(%q, %q): %v (called at %s)", from, to, err, callerPlace()))

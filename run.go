@@ -58,18 +58,18 @@ func (a *App) Run(ctx context.Context) error {
 	return nil
 }
 
-// Inner returns a group whose routes exist on a second, inner address alone, in clear text, for metrics, profiles and the like:
+// Inner returns a group whose routes are only served on a second, inner address, in clear text, for metrics, profiles and the like:
 //
 //	inner := app.Inner("127.0.0.1:9090")
 //	inner.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
 //
-// A public address never leads to them, nor the inner one to the routes of a. Inner returns the same group for the same
-// address. Its [Group.App] is an app of its own with the settings of a, but without Timeout, TrustedProxies, TLS and Ready, and
-// without middleware, policies and observers of a. It has its own event loops and counts, so that it answers in an overload
-// of a, and shares the memory limit, workers, logger and end of a.
+// Public addresses do not serve these routes, and the inner address does not serve the routes of a. Inner returns the same group
+// for the same address. Its [Group.App] is a separate app with the settings of a, but without Timeout, TrustedProxies, TLS and
+// Ready, and without middleware, policies and observers of a. It has its own event loops and counts, so it answers while a is
+// overloaded. It shares the memory limit, workers, logger and end of a.
 //
-// Run of a serves it, before the public addresses: call Inner before Run. Serve and ListenAndServe do not. Tests use the app
-// of the group, as with dunlintest.Serve; its Addrs returns the port that the system has chosen for port 0.
+// Run of a serves it, before the public addresses, so call Inner before Run. Serve and ListenAndServe do not serve it. Tests use
+// the app of the group, as with dunlintest.Serve; its Addrs returns the port that the system has chosen for port 0.
 func (a *App) Inner(addr string) *Group {
 	a.mu.Lock()
 	defer a.mu.Unlock()

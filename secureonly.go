@@ -37,7 +37,7 @@ func (r *Route) ClearText() *Route {
 	return r
 }
 
-// instead replaces the action of a request from the certificate authority or of one that must come over TLS. The
+// instead replaces the action of a request from the certificate authority, or of a request that must come over TLS. The
 // matched route does not matter then.
 func (s *secureOnly) instead(r *Request) {
 	act := Action(goSecure)

@@ -21,8 +21,8 @@ type Event struct {
 
 var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Control", "no-store")
 
-// SSE answers 200 with an event stream that lasts until stream returns. Stream runs when the response is sent, after
-// the action has returned, and may use the request, except for its body. It should return when [Events.Done] says so:
+// SSE answers 200 with an event stream that lasts until stream returns. stream runs when the response is sent, after
+// the action has returned, and may use the request, except for its body. It should return when [Events.Done] is closed:
 //
 //	return dunlin.SSE(func(e *dunlin.Events) error {
 //		for {
@@ -37,7 +37,7 @@ var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Contro
 //		}
 //	})
 //
-// The head is sent at once, and each event as it comes. An error or a panic cuts the connection.
+// The head and each event are sent at once. An error or a panic cuts the connection.
 func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
 		return Response{}.fail(errors.New("SSE was given a nil function"))

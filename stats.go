@@ -132,9 +132,9 @@ func (a *App) Stats() Stats {
 	return s
 }
 
-// AddStats adds what stats returns to [Stats.Added], under a name: the counts of a store that is not always reachable,
-// for example. stats is called for each snapshot, by any goroutine, and must not block. What it returns is encoded as
-// JSON; if it panics, a text that says so stands there instead. AddStats panics when the name is taken.
+// AddStats adds the result of stats to [Stats.Added], under a name: the counts of a store that is not always reachable,
+// for example. stats is called for each snapshot, by any goroutine, and must not block. Its result is encoded as JSON; if
+// it panics, a text that reports the panic takes its place. AddStats panics if the name is taken.
 //
 //	app.AddStats("store", func() any { return guarded.Stats() })
 func (a *App) AddStats(name string, stats func() any) {

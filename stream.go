@@ -250,17 +250,17 @@ func (w *streamWriter) note(n int, err error) (int, error) {
 // writing to the writer also fails.
 type BodyEncoder = exchange.Encoder
 
-// EncodeLater is for middleware that encodes bodies, such as Compress, where the body does not exist yet and
-// Len is -1: streams, events, files, long answers of standard handlers. Other responses are returned
-// unchanged.
+// EncodeLater is for middleware that encodes bodies, such as Compress, and for responses whose body does not exist yet, so
+// that Len is -1: streams, events, files, long answers of standard handlers. It returns other responses unchanged.
 //
 // decide is called once, when the headers are final, and may use the request:
 //
-//   - Where the body is complete by then, decide gets the response with it, see [Response.Body], and changes it by
+//   - If the body is complete by then, decide gets the response with its body, see [Response.Body], and changes it by
 //     WithBody.
-//   - Otherwise it gets the response without a body, and the size of the body in bytes, -1 if that is not known. It
-//     returns the response with its headers changed, and a function that makes the encoder, or nil to send the body as
-//     it is. So it is for HEAD, where no encoder is made; if a standard handler answers HEAD, decide is called at once.
+//   - Otherwise it gets the response without a body, and the size of the body in bytes, or -1 if that is unknown. It
+//     returns the response with its headers changed, and a function that makes the encoder, or nil to send the body
+//     unchanged. This also applies to HEAD, where no encoder is made; if a standard handler answers HEAD, decide is
+//     called at once.
 //
 // Of several encoders, the one added last is applied last.
 func (r Response) EncodeLater(decide func(head Response, size int64) (Response, func(io.Writer) BodyEncoder)) Response {

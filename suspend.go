@@ -9,10 +9,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suspend"
 )
 
-// A standard handler writes its answer, and an action returns it to the middleware around it. Where the answer is too
-// long to be held back, or the handler flushes, these meet like this: the handler runs on a goroutine of its own and is
-// suspended before the head is sent; the action returns a response with that head, which middleware may add to; and
-// when it is sent, the handler goes on.
+// A standard handler writes its answer, but middleware expects an action to return it. A handler inside middleware runs on
+// a goroutine of its own. If its answer is too long to be held back, or it flushes, it is suspended before the head is
+// sent. The action returns a response with that head, which middleware may change. When the response is sent, the handler
+// continues.
 //
 //	action's goroutine     handler's goroutine
 //	serve ───────────────▶ ServeHTTP, Write …
@@ -21,7 +21,7 @@ import (
 //	carry out ───────────▶ head is sent, Write …
 //	          ◀─────────── the handler has returned
 //
-// A handler that nothing is around runs on the action's goroutine instead.
+// A handler without middleware runs on the action's goroutine.
 
 // A suspension is a standard handler on a goroutine of its own.
 type suspension struct {
