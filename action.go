@@ -16,7 +16,7 @@ import (
 // chain wraps act in middleware; the first middleware sees the request first. Each middleware sees
 // a panic, or the zero Response, of the next action as a 500. chain panics with the place of the
 // registration if a middleware returns a nil action. safe reports that act makes this 500 itself. Calm middleware does
-// not look at bodies, so problems are formatted for others alone.
+// not read bodies, so problems are formatted only for other middleware.
 func (a *App) chain(act Action, middleware []Middleware, at *caller.Place, safe bool) Action {
 	formatted := safe || a.config.Problems == nil
 	for i := len(middleware) - 1; i >= 0; i-- {

@@ -21,9 +21,8 @@ import (
 // timeout, a limit, an overload, or the engine for a malformed request. Policies add headers to them, and observers
 // learn the result.
 //
-// Two kinds of answers do not pass: those that net/http's own server sends to malformed requests (400, 431, 505 and
-// the like), without a notification; and those to connections that are refused before a byte is read, which Stats
-// counts.
+// Two kinds of answers do not pass. net/http's own server answers malformed requests (400, 431, 505 and the like)
+// without a notification. Connections that are refused before a byte is read are only counted, in Stats.
 
 // An AnswerInfo describes an answer and its request. It is valid until the function that received
 // it returns. Unknown facts are empty: for a request that could not be read, only the address of

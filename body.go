@@ -137,12 +137,12 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	}
 	for {
 		if b := r.s.Payload; len(b) == cap(b) {
-			want := int(min(int64(max(512, 2*cap(b))-1), r.maxBody())) + 1 // one more, to see the end
+			want := int(min(int64(max(512, 2*cap(b))-1), r.maxBody())) + 1 // one more byte detects the end
 			if announced > trustedBody {
-				want *= 2 // which it has the room for: fewer copies are left to the collector
+				want *= 2 // the body fits, and fewer copies are left to the collector
 			}
 			if announced >= 0 && announced <= int64(want) {
-				want = max(int(announced), cap(b)) + 1 // one more, to see the end
+				want = max(int(announced), cap(b)) + 1 // one more byte detects the end
 			}
 			want = r.app.memory.Holders.MostGrown(want, len(b), announced < 0)
 			if err := r.growPayload(want, announced); err != nil {

@@ -2,7 +2,7 @@ package dunlin
 
 import "net/netip"
 
-// The client's address and scheme, behind proxies or not: see Config.TrustedProxies.
+// This file finds the client's address and scheme, with or without proxies: see Config.TrustedProxies.
 
 // Remote returns the address of the client. This is the peer of the connection or, if the peer is
 // in Config.TrustedProxies, the address that the proxy names. The port is 0 if the proxy names

@@ -64,7 +64,7 @@ func (c *valuedContext) Value(key any) any {
 // Two keys are different even if they have the same name. A Key is safe for concurrent use; a request is not.
 type Key[T any] struct{ name string }
 
-// keyed is one value of a request. The key is a *Key[T], whose identity counts.
+// keyed is a value of a request. The key is a *Key[T] and is compared by identity.
 type keyed struct{ key, value any }
 
 // NewKey returns a new key. name is only for display.

@@ -112,7 +112,7 @@ func byteName(c byte) string {
 	return fmt.Sprintf("%#02X", c)
 }
 
-// jsonProblem returns a 400 problem with offset and pointer as members of their own, for programs.
+// jsonProblem returns a 400 problem with offset and pointer as separate members, for programs.
 func jsonProblem(detail, pointer string, offset int, cause error) error {
 	at := map[string]any{"offset": offset}
 	if pointer != "" {

@@ -27,12 +27,12 @@ func (a *App) Drain(ctx context.Context) error {
 // the shutdown; the context of an event stream ([SSE]) is cancelled at once.
 func (a *App) Draining() <-chan struct{} { return a.servers.Draining() }
 
-// Go runs f in a goroutine of its own, as a background worker of the app: from the first Serve or Run until f returns. It may
-// be called before that, and while the app serves. When the app drains, after it has stopped accepting, the context of f ends;
-// Shutdown then waits for f as it waits for requests. The worker of the next process begins before that, see Run.
+// Go runs f in its own goroutine as a background worker of the app, from the first Serve or Run until f returns. It may be
+// called before that, and while the app serves. When the app drains, the context of f ends after the app has stopped
+// accepting; Shutdown waits for f as it waits for requests. In a restart the worker of the new process starts earlier, see Run.
 //
-// A panic of f is recovered and logged, and an error logged unless the context has ended. f is not called again. Workers are
-// counted by name in [Stats].Workers; several may have the same name.
+// A panic of f is recovered and logged. An error is logged unless the context has ended. f is not called again. [Stats].Workers
+// counts workers by name; several may have the same name.
 func (a *App) Go(name string, f func(context.Context) error) {
 	if name == "" || f == nil {
 		panic("dunlin: Go: the worker has no name, or no function (called at " + callerPlace() + ")")

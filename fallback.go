@@ -19,17 +19,17 @@ type fallback struct {
 
 // A fallbackSource holds the inputs from which the fallback actions are built.
 type fallbackSource struct {
-	notFound, notAllowed Action // without middleware; nil for those of the group around
+	notFound, notAllowed Action // without middleware; nil selects those of the outer group
 	middleware           []Middleware
 }
 
-// groupFallback is the fallback of a group, which may have none.
+// groupFallback is the optional fallback of a group.
 type groupFallback struct {
 	atomic.Pointer[fallback]
-	outer *groupFallback // of the group that this one was made from; nil for the app
+	outer *groupFallback // of the parent group; nil for the app
 }
 
-// action returns an action that source selects, of the innermost group that has one.
+// action returns an action of the innermost group that has one. selected returns it for a group, or nil.
 func (f *groupFallback) action(selected func(*fallbackSource) Action) Action {
 	for {
 		if now := f.Load(); now != nil {
@@ -42,16 +42,16 @@ func (f *groupFallback) action(selected func(*fallbackSource) Action) Action {
 }
 
 // NotFound sets the action for requests to the host and below the prefix of the group whose path no route matches. All
-// middleware of the group wraps it, whether added before or after. In a group it also wraps the other answers of the app
-// below the prefix: to wrong methods and versions, and to unclean paths. The innermost group decides; its version does
-// not matter. A group without an action of its own uses that of the group that it was made from. The app answers 404 by
+// middleware of the group wraps it, including middleware added later. In a group this middleware also wraps the other
+// answers of the app below the prefix: to wrong methods and versions, and to unclean paths. The innermost group decides;
+// its version does not matter. A group without its own action uses the action of its parent. The app answers 404 by
 // default.
 func (g *Group) NotFound(act Action) {
 	g.setFallback("NotFound", act, func(s *fallbackSource) { s.notFound = act })
 }
 
 // MethodNotAllowed sets the action for requests whose path has routes, but none for the method. It adds the Allow header
-// to the response. Else it is like NotFound. The app answers 405 by default.
+// to the response. Otherwise it is like NotFound. The app answers 405 by default.
 func (g *Group) MethodNotAllowed(act Action) {
 	g.setFallback("MethodNotAllowed", act, func(s *fallbackSource) { s.notAllowed = act })
 }
@@ -66,7 +66,7 @@ func (g *Group) setFallback(what string, act Action, change func(*fallbackSource
 
 // changeFallback changes the inputs of the fallback actions and rebuilds them. It calls middleware
 // without the lock, because middleware may register routes, and repeats if the inputs have changed
-// meanwhile.
+// in between.
 func (g *Group) changeFallback(change func(*fallbackSource)) {
 	at, a := caller.Here(), g.app
 	for range 10 {
@@ -96,7 +96,7 @@ func (g *Group) changeFallback(change func(*fallbackSource)) {
 	panic("dunlin: middleware changes the app that it is used in (called at " + at.String() + ")")
 }
 
-// beginFallback notes that the group answers what no route matches below its prefix. The app has its lock.
+// beginFallback registers the group to answer requests without a route below its prefix. The caller holds the lock.
 func (g *Group) beginFallback(at *caller.Place) {
 	err := g.app.areas.Add(router.Route[*endpoint]{Methods: "*", Pattern: cmp.Or(g.prefix, "/"), Prefix: true, Host: g.host, Where: at, Value: &endpoint{below: g.fallback}})
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *App) optionsOf(r *Request, host string) Action {
 // missing returns the action for a request without a route.
 func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	f := a.routes.fallback.Load()
-	var match router.Match[*endpoint] // other lookups need one of their own: r.Param reads offsets in the path as sent
+	var match router.Match[*endpoint] // for the other lookups, because r.Param reads offsets in the original path
 	if strings.HasPrefix(r.s.Path, "/") && a.areas.Lookup(r.s.Method, host, r.s.Path, &match) == router.Found {
 		f = match.Value().below.Load()
 		r.match.TakeParams(&match)
@@ -197,7 +197,7 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 		case policy == RefuseDirty:
 			return f.dirty
 		case policy == ServeDirty && o == router.Found:
-			r.s.Path = clean // the handler's own request has the path as it was sent
+			r.s.Path = clean // the handler's request keeps the original path
 			match.CopyTo(&r.match)
 			r.matched(match.Value())
 			return r.route.action

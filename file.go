@@ -85,8 +85,8 @@ type fileSource struct {
 	name  string // for the media type
 	open  func() (f fs.File, index bool, err error)
 	tags  *files.Tags // of files without a time, or nil
-	tree  bool        // the URL is that of the file: relative links count
-	slash bool        // it ends with a slash
+	tree  bool        // the URL names the file, so relative links matter
+	slash bool        // the URL ends with a slash
 }
 
 func fileResponse(src fileSource) Response {
@@ -146,9 +146,9 @@ func redirectFile(req *Request, directory bool) Response {
 	base := string(router.AppendEscaped(nil, path.Base(req.s.Path)))
 	to := "../" + base
 	if directory {
-		to = "./" + base + "/" // the name may have a colon
+		to = "./" + base + "/" // the prefix "./" protects a colon in the name
 	}
-	if req.s.Sent != "" { // the base of that may be another one
+	if req.s.Sent != "" { // the base of the original path may differ
 		to = string(router.AppendEscaped(nil, req.app.rewrites.OtherSlash(req.s.Sent, req.s.Path)))
 	}
 	if query := req.RawQuery(); query != "" {

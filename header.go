@@ -159,7 +159,7 @@ func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 // Lacks reports whether the response has none of the headers of block, empty ones included.
 func (r Response) Lacks(block *HeaderBlock) bool { return r.a.LacksAll(&block.block) }
 
-// Get returns the first value of the named header, or "" if the block has none. Names compare without regard to case.
+// Get returns the first value of the named header, or "" if the block has none. Names are case-insensitive.
 func (b *HeaderBlock) Get(name string) string {
 	if b == nil {
 		return ""

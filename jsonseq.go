@@ -86,7 +86,7 @@ func writeSequence[T any](w io.Writer, s *jsonwire.Sequence[T]) error {
 	}
 	x := exchange.NewOwn(nil)
 	x.Buf = s.Buf
-	x.Free() // the large buffer serves another response meanwhile
+	x.Free() // another response can use the large buffer
 	piece := seqBuffers.Get().(*[seqPiece + 2<<10]byte)
 	defer seqBuffers.Put(piece)
 	return s.WriteRest(w, piece[:], seqPiece)

@@ -213,8 +213,7 @@ func (r *Request) paramAt(i int) string {
 	return r.s.Strings.Copy(router.AppendValue(plain[:0], value))
 }
 
-// Header returns the first value of the named request header, or "" if there is none. Names compare without regard to
-// case.
+// Header returns the first value of the named request header, or "" if there is none. Names are case-insensitive.
 func (r *Request) Header(name string) string {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {

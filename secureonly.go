@@ -30,8 +30,8 @@ func newSecureOnly(c *Config) *secureOnly {
 	return s
 }
 
-// ClearText serves the route in clear text, too, although [Config.HSTS] redirects, such as for health checks of a load
-// balancer. Call it before the first request of the route.
+// ClearText also serves the route in clear text, without the redirect of [Config.HSTS], for health checks of a load
+// balancer, for example. Call it before the first request of the route.
 func (r *Route) ClearText() *Route {
 	r.clear = true
 	return r

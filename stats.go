@@ -36,7 +36,7 @@ type WorkerStats struct {
 // Connections counts the connections of both engines.
 type Connections struct {
 	Open         int    `json:"open"`    // without hijacked ones, at the latest after their handlers have returned
-	PerLoop      []int  `json:"perLoop"` // those on each event loop
+	PerLoop      []int  `json:"perLoop"` // the part of Open on each event loop
 	Accepted     uint64 `json:"accepted"`
 	AcceptPauses uint64 `json:"acceptPauses"` // pauses of accepting for lack of file descriptors, or at MaxConnections
 
@@ -51,7 +51,7 @@ type Connections struct {
 type ActionStats struct {
 	InFlight  int    `json:"inFlight"`  // on both engines, see RouteStats
 	Away      int    `json:"away"`      // connections of the loop engine with a goroutine of their own: blocking actions, streams
-	Working   int    `json:"working"`   // those that count against Config.MaxConcurrent
+	Working   int    `json:"working"`   // the part of Away that counts against Config.MaxConcurrent
 	Most      int    `json:"most"`      // the maximum of Working: Config.MaxConcurrent, or less by AdaptiveLimit
 	Queued    int    `json:"queued"`    // waiting for a worker, see Config.MaxConcurrent
 	Takeovers uint64 `json:"takeovers"` // event loops taken from blocking actions
