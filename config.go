@@ -100,7 +100,7 @@ type Config struct {
 	//
 	// The budget for clients is a quarter of the memory that the program itself leaves, at most 256 MiB, and 256 MiB
 	// without a limit. It holds incomplete requests, bodies that an action reads completely, and answers that clients
-	// have not read. When it is exhausted, the largest and longest holders are refused with 503, or cut off if their
+	// have not read. When it is exhausted, the clients that hold most for longest are refused with 503, or cut off if their
 	// answer has begun. Clients that hold no more than a fair share, at least 80 KiB, are served as before; bodies of
 	// larger holders leave a quarter of the budget to them. Bodies that can never fit are refused with 413. A small
 	// limit leaves little: with 16 MiB the budget is about 2.5 MiB, enough for 40 bodies of 60 KB that arrive slowly
@@ -222,8 +222,8 @@ type Config struct {
 	WriteTimeout time.Duration
 
 	// MinWriteRate is the minimum rate at which a client must read an answer, in bytes a second, on average over each
-	// WriteTimeout. A write deadline set by a standard handler replaces it. On net/http, a client of HTTP/1.1 must
-	// read anything at all in each WriteTimeout, and on HTTP/2 the rate is that of all streams of the connection
+	// WriteTimeout. A write deadline set by a standard handler replaces it. On net/http, a client of HTTP/1.1 only
+	// has to read something in each WriteTimeout, and on HTTP/2 the rate is that of all streams of the connection
 	// together; the last 4 KiB that a handler writes must be read within one WriteTimeout. Negative: the client must
 	// read something in each WriteTimeout. Default: 256.
 	MinWriteRate int

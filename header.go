@@ -69,8 +69,8 @@ type IDHeader struct {
 	others *HeaderBlock
 }
 
-// NewIDHeader returns an IDHeader for the named header, which also sets pairs, see [NewHeaderBlock]. It panics if a
-// name or a value is invalid.
+// NewIDHeader returns an IDHeader for the named header, which also sets pairs, alternating names and values as for
+// [NewHeaderBlock]. It panics if a name or a value is invalid.
 func NewIDHeader(name string, pairs ...string) *IDHeader {
 	all := &NewHeaderBlock(append([]string{name, ""}, pairs...)...).block
 	others := NewHeaderBlock(pairs...)
@@ -127,7 +127,7 @@ func (inside) Version(r *Request) string { return r.wire.Version() }
 // Spelling calls Spelling of the request's wire.
 func (*inside) Spelling(r *Request) string { return r.wire.Spelling() }
 
-// Credentials adds more to the request's credentials and returns them as exchange.CredentialsOf does.
+// Credentials adds more to the request's credentials and returns the result of exchange.CredentialsOf.
 func (*inside) Credentials(r *Request, more exchange.Credentials, fields bool) exchange.Credentials {
 	r.s.Credentials |= more
 	return exchange.CredentialsOf(r.wire, &r.s, fields)
@@ -136,10 +136,10 @@ func (*inside) Credentials(r *Request, more exchange.Credentials, fields bool) e
 // Overlaid returns the names of the fields set by WithHeaders.
 func (*inside) Overlaid(r *Request) []string { return r.overlaid() }
 
-// Gather lets answers of standard handlers with a known length be gathered up to most bytes.
+// Gather lets the answer of a standard handler be gathered if it announces a length of at most so many bytes.
 func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }
 
-// SetAgain is SetWith for arguments whose result is known from an earlier call. It reports false, and does nothing,
+// SetAgain is SetWith for a response whose headers have had this result before. It reports false, and does nothing,
 // for others.
 func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
 	if r.s.Numbers && r.s.Route.Timeout == 0 {

@@ -95,7 +95,7 @@ func (r *Request) bodyEnded(err error) error {
 	return err
 }
 
-// releaseBody releases the memory held for the request. The garbage collector triggers it for an abandoned request.
+// releaseBody releases the memory held for the request. It is called alone, without end, for an abandoned request.
 func (r *Request) releaseBody() {
 	if r.account == nil {
 		return

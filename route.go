@@ -45,7 +45,7 @@ type endpoint struct {
 	alone  bool           // the action is a standard handler without middleware
 	dirty  DirtyPaths     // for unclean paths whose clean path leads here
 	mount  bool           // a standard handler for its path and all paths below
-	clear  bool           // served in clear text, regardless of Config.HSTS
+	clear  bool           // also served in clear text, regardless of Config.HSTS
 	room   exchange.Room  // for bytes that its streams hold back
 	below  *groupFallback // of a group, for paths below its prefix
 }
@@ -199,7 +199,7 @@ func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middle
 // path; wrap it in http.StripPrefix to remove the prefix. A handler mounted at "/" also gets CONNECT for a host and port,
 // as forward proxies do. The router does not treat an escaped slash as a slash, but r.URL.Path contains it as one. Guard
 // the handler itself; other routes do not guard paths below it. A handler that needs paths with empty, «.» or «..» segments
-// requires:
+// needs this setting:
 //
 //	app.Mount("/legacy", h).DirtyPaths(dunlin.ServeDirty)
 func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *Route {

@@ -37,8 +37,8 @@ func (r *Route) ClearText() *Route {
 	return r
 }
 
-// instead replaces the action of a request from the certificate authority, or of a request that must come over TLS. The
-// matched route does not matter then.
+// instead replaces the action of a request from the certificate authority, or of a request that must come over TLS. It
+// also clears the matched route.
 func (s *secureOnly) instead(r *Request) {
 	act := Action(goSecure)
 	if answer, ok := s.challenge(r); ok {

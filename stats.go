@@ -29,7 +29,7 @@ type WorkerStats struct {
 	Name    string `json:"name"`
 	Running int    `json:"running"`
 	Ended   uint64 `json:"ended"`  // for any reason
-	Errors  uint64 `json:"errors"` // ended with an error before the app was told to stop
+	Errors  uint64 `json:"errors"` // ended with an error, before the app told them to end
 	Panics  uint64 `json:"panics"`
 }
 
@@ -46,7 +46,7 @@ type Connections struct {
 	Refused uint64 `json:"refused"` // requests to the loop engine that were malformed, too large or cut short
 }
 
-// ActionStats describes running actions. Actions that do not block the loop engine are in flight too shortly to be
+// ActionStats describes running actions. Actions on the loop engine that do not block are in flight too briefly to be
 // seen.
 type ActionStats struct {
 	InFlight  int    `json:"inFlight"`  // on both engines, see RouteStats
