@@ -110,7 +110,9 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
 		return true // it is closed
 	}
 	if !c.noteEvent(0) {
-		c.fireHangup()
+		if c.acct.Load() == a && a.Ending() { // not the account of an earlier request, which has been refused
+			c.fireHangup()
+		}
 		return true
 	}
 	if c.acct.Load() != a || a.Spare() {
