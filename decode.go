@@ -19,6 +19,9 @@ import (
 // For a value of the wrong type and for an unknown member it also has the JSON pointer (RFC 6901).
 // Errors of UnmarshalJSON methods are only logged.
 //
+// A value that takes more memory than its text is charged to the memory budget, see
+// [Request.ReserveMemory], whose errors Decode returns.
+//
 // Decode follows encoding/json of Go 1.26. Strings are safe copies that share memory: a string that
 // is kept may retain 4 KB.
 func Decode[T any](r *Request) (T, error) {
@@ -38,8 +41,11 @@ func decode(r *Request, d *jsonwire.Decoder, v any) error {
 	if err != nil {
 		return err
 	}
-	if !d.Try(body, v, decodeLimits) {
+	if !d.Try(body, v, decodeLimits, room{r}) {
 		reflect.ValueOf(v).Elem().SetZero() // releases the first result before Explain builds another
+		if r.bodyErr != nil {
+			return r.bodyErr
+		}
 		return decodeProblem(body, d.Explain(body, decodeLimits))
 	}
 	return nil

@@ -62,6 +62,11 @@ func (r *Request) parseForm() (url.Values, error) {
 	if most := r.app.config.MaxFormFields; bytes.Count(body, []byte("&")) >= most {
 		return nil, tooManyFields(most)
 	}
+	if n := 2 * len(body); n > trustedBody { // the text, and fields with escapes
+		if err := r.ReserveMemory(int64(n)); err != nil {
+			return nil, err
+		}
+	}
 	values, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, badRequest("the form is malformed", err)

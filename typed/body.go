@@ -112,6 +112,9 @@ func (b *binder) bindBody(p *bodyPlan, in place) {
 		return
 	}
 	if p.raw {
+		if !b.copies(len(body)) {
+			return
+		}
 		body = bytes.Clone(body) // Bytes returns borrowed memory
 		if w, ok := schema.WrappedBy(p.typ); ok && w.Optional {
 			store(to, Optional[Raw]{Value: body, Set: true})
@@ -125,6 +128,9 @@ func (b *binder) bindBody(p *bodyPlan, in place) {
 	if transcode != nil {
 		if body, err = transcode(nil, body); err != nil {
 			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is not " + mediaType(kind)})
+			return
+		}
+		if !b.copies(cap(body)) {
 			return
 		}
 	}

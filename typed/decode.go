@@ -2,10 +2,10 @@ package typed
 
 import (
 	"bytes"
-	"encoding/json"
 	"reflect"
 	"sync"
 
+	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
@@ -75,18 +75,38 @@ func (o *onePassDecoder) limits(s *appState) *jsonwire.Limits {
 
 func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // a pointer would accept it
-	if null || !to.decode(o.decoder, body, o.limits(b.state)) {
+	if null || !to.decode(o.decoder, body, o.limits(b.state), b.r) {
 		to.value(p.typ).SetZero()
-		o.plain.decode(b, p, body, to)
+		if b.reserves(0) {
+			o.plain.decode(b, p, body, to)
+		}
 	}
 }
 
-// plainDecoder checks the text against the schema. Then encoding/json decodes it, or a decoder that
-// ignores members. With ignored members encoding/json is not used: it matches names regardless of
+// A room is a request as a decoder sees it.
+type room struct{ *dunlin.Request }
+
+func (x room) Reserve(n int) bool { return x.ReserveMemory(int64(n)) == nil }
+
+// copies reserves n bytes for a copy of the body, unless it is small.
+func (b *binder) copies(n int) bool { return n <= smallCopy || b.reserves(n) }
+
+// smallCopy is the maximum size of a copy of the body, in bytes, that is not reserved.
+const smallCopy = 64 << 10
+
+// reserves reserves n bytes for values of the body. If there is no room, or was none before, it stores the
+// error in b.err.
+func (b *binder) reserves(n int) bool {
+	b.err = b.r.ReserveMemory(int64(n))
+	return b.err == nil
+}
+
+// plainDecoder checks the text against the schema. Then it decodes it as encoding/json does, or
+// ignores members. With ignored members names are matched exactly: encoding/json matches them regardless of
 // case, and would store an unknown member into a known field without a check of that field's rules.
 type plainDecoder struct {
 	ignores  ignores
-	ignoring *jsonwire.Decoder // nil for encoding/json
+	ignoring *jsonwire.Decoder // nil: nothing is ignored
 }
 
 func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
@@ -94,24 +114,24 @@ func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 		return
 	}
 	before := len(b.report.List)
-	b.report.MaxElements, b.report.Request = b.state.limits.MaxElements, b.r
+	b.report.MaxElements, b.report.Request, b.report.Room = b.state.limits.MaxElements, b.r, room{b.r}
 	b.report.IgnoreReadOnly, b.report.IgnoreUnknown = d.ignores.readOnly, d.ignores.unknown
 	body = p.node.Check(body, "body", &b.report)
-	b.report.Request = nil
+	b.report.Request, b.report.Room = nil, nil
 	if b.report.Ended {
-		b.err = b.r.Context().Err()
+		if b.reserves(0) {
+			b.err = b.r.Context().Err()
+		}
 		return
 	}
 	if len(b.report.List) > before {
 		return
 	}
-	v, ok := to.value(p.typ).Addr().Interface(), false
-	if d.ignoring != nil {
-		ok = d.ignoring.Try(body, v, schema.IgnoringLimits)
-	} else {
-		ok = json.Unmarshal(body, v) == nil
+	decoder, limits := d.ignoring, schema.IgnoringLimits
+	if decoder == nil {
+		decoder, limits = jsonwire.DecoderFor(p.typ), jsonwire.Limits{}
 	}
-	if !ok {
+	if !decoder.Try(body, to.value(p.typ).Addr().Interface(), limits, room{b.r}) && b.reserves(0) {
 		b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "type", Message: "cannot be read"})
 	}
 }

@@ -59,7 +59,7 @@ func FuzzBodyDecoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var first, second fuzzedBody
-		took := fast.Try(body, &first, schema.DecoderLimits(20, false))
+		took := fast.Try(body, &first, schema.DecoderLimits(20, false), nil)
 		report := schema.Report{MaxElements: 20}
 		plain := node.Check(body, "body", &report)
 		if took && !report.OK() {

@@ -40,5 +40,8 @@ func (d *directPlan) bind(r *dunlin.Request, s *appState, in place) (bound bool,
 	if err != nil {
 		return false, err
 	}
-	return in.at(d.offset).decode(d.decoder, body, d.limits(s)), nil
+	if in.at(d.offset).decode(d.decoder, body, d.limits(s), r) {
+		return true, nil
+	}
+	return false, r.ReserveMemory(0) // there may have been no room
 }

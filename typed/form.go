@@ -111,6 +111,9 @@ func (b *binder) bindForm(f *formPlan, in place) {
 			b.err = tooManyFields(b.state.formFields)
 			return
 		}
+		if !b.copies(2 * len(body)) { // the text, and fields with escapes
+			return
+		}
 		form, err := url.ParseQuery(string(body))
 		if err != nil {
 			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is no well-formed form"})
@@ -121,6 +124,9 @@ func (b *binder) bindForm(f *formPlan, in place) {
 		}
 	case kind == mediaMultipart:
 		body, err := b.r.Bytes()
+		if err == nil && !b.copies(len(body)) {
+			return
+		}
 		if err == nil {
 			err = values.multipart(f, body, params["boundary"], b.state.formFields)
 		} else {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
@@ -56,7 +57,7 @@ func placeIn(pointer reflect.Value) place { return place{pointer.UnsafePointer()
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // decode decodes a body into the value at the place. The decoder must be of the value's type. It
-// returns false if the decoder refuses the body.
-func (at place) decode(d *jsonwire.Decoder, body []byte, l *jsonwire.Limits) bool {
-	return d.TryAt(body, at.p, l)
+// returns false if the decoder refuses the body, or if there is no room for the value.
+func (at place) decode(d *jsonwire.Decoder, body []byte, l *jsonwire.Limits, r *dunlin.Request) bool {
+	return d.TryAt(body, at.p, l, room{r})
 }

@@ -33,12 +33,22 @@ func (s *Server) BodyTooLarge(limit int64) error {
 }
 
 // BodyTooLargeEver is the problem of a body that could never be held.
-func (s *Server) BodyTooLargeEver() error {
-	detail := fmt.Sprintf("the request body is larger than the %v", s.Budget)
+func (s *Server) BodyTooLargeEver() error { return s.tooLargeEver("the request body is") }
+
+func (s *Server) tooLargeEver(what string) error {
+	detail := fmt.Sprintf("%s larger than the %v", what, s.Budget)
 	if most := s.Holders.MostBody(); most != s.Budget.Bound() {
-		detail = fmt.Sprintf("the request body is larger than the %d bytes that one client may have held", most)
+		detail = fmt.Sprintf("%s larger than the %d bytes that one client may have held", what, most)
 	}
 	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, detail, nil)
+}
+
+// NoRoomForValues is NoRoomForBody for the values that a request body decodes to.
+func (s *Server) NoRoomForValues(route string, met admission.Cap) error {
+	if met == admission.ConnectionCap || met == admission.BudgetCap {
+		return s.tooLargeEver("the decoded values of the request body are")
+	}
+	return s.NoRoomForBody(route, met)
 }
 
 // NoRoomForBody counts, and logs now and then, that there is no memory for the body of a request, and

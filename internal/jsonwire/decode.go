@@ -85,17 +85,17 @@ func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder,
 // error is a *Refusal, and then *v is half decoded.
 func (d *Decoder) Decode(data []byte, v any, l Limits) error {
 	d.check(v)
-	if d.decode(data, heldPointer(v), l) {
+	if d.decode(data, heldPointer(v), l, nil) {
 		return nil
 	}
 	return d.Explain(data, l)
 }
 
 // Try is Decode for callers that need not know why a text is refused, or find out
-// for themselves.
-func (d *Decoder) Try(data []byte, v any, l Limits) bool {
+// for themselves. The value's memory is reserved in room, see Room.
+func (d *Decoder) Try(data []byte, v any, l Limits, room Room) bool {
 	d.check(v)
-	return d.decode(data, heldPointer(v), l)
+	return d.decode(data, heldPointer(v), l, room)
 }
 
 // check panics when v is no pointer to the decoder's type.
@@ -105,8 +105,8 @@ func (d *Decoder) check(v any) {
 	}
 }
 
-func (d *Decoder) decode(data []byte, m memory, l Limits) bool {
-	run := decoder{limits: l.Filled(), data: data}
+func (d *Decoder) decode(data []byte, m memory, l Limits, room Room) bool {
+	run := decoder{limits: l.Filled(), data: data, room: room, free: free(len(data))}
 	run.depth, run.elements = run.limits.MaxDepth, run.limits.MaxElements
 	return run.text(d.plan, m) >= 0
 }
@@ -143,6 +143,8 @@ type decoder struct {
 	depth    int // how many more objects and arrays may be opened
 	elements int // how many more there may be
 	count    int // elements of the array, members of the map that was read last
+	free     int // bytes that may be allocated before room is asked for more
+	room     Room
 	all      *collector
 
 	why ProblemKind // why the text is no JSON, or too large, and where
@@ -204,6 +206,9 @@ func (d *decoder) value(p *decodePlan, m memory, i int) int {
 	case opPointer:
 		if c != 'n' {
 			if m.isNil() {
+				if !d.takes(int(p.size)) {
+					return -1
+				}
 				store(m, reflect.New(p.elem.typ).UnsafePointer())
 			}
 			return d.value(p.elem, m.deref(), i)

@@ -59,7 +59,7 @@ func TestDecodeAllocations(t *testing.T) {
 	}
 	allocs(t, "a refusal for four reasons", 4, func() { _ = d.Decode(broken, &s, strict) })
 	allocs(t, "a refusal without reasons", 0, func() {
-		if d.Try(broken, &s, strict) {
+		if d.Try(broken, &s, strict, nil) {
 			t.Error("accepted")
 		}
 	})

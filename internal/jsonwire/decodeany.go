@@ -13,6 +13,9 @@ func (d *decoder) any(i int) (v any, next int) {
 		return d.anyArray(i)
 	case '"':
 		s, next := d.string(i + 1)
+		if !d.takes(stringBox) {
+			return nil, -1
+		}
 		return s, next
 	case 't':
 		return true, d.word(i, "true")
@@ -28,6 +31,9 @@ func (d *decoder) any(i int) (v any, next int) {
 		if !ok {
 			return nil, d.badNumber(anyNumber, i, next)
 		}
+		if !d.takes(numberBox) {
+			return nil, -1
+		}
 		return f, next
 	}
 }
@@ -38,6 +44,9 @@ var anyNumber = &decodePlan{op: opFloat64, typ: float64Type}
 func (d *decoder) anyObject(start int) (v any, next int) {
 	if d.depth--; d.depth < 0 {
 		return nil, d.beyond(ProblemDepth, start)
+	}
+	if !d.takes(mapHead) {
+		return nil, -1
 	}
 	made := map[string]any{}
 	i, more := d.open(start, '}')
@@ -59,6 +68,9 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 				return nil, -1
 			}
 		}
+		if !d.takesEntry(len(made), anySlot) {
+			return nil, -1
+		}
 		made[name] = value
 		if i, more = d.next(after, '}'); i < 0 {
 			return nil, -1
@@ -73,6 +85,9 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	if d.depth--; d.depth < 0 {
 		return nil, d.beyond(ProblemDepth, start)
 	}
+	if !d.takes(sliceBox) {
+		return nil, -1
+	}
 	made := []any{}
 	i, more := d.open(start, ']')
 	for more {
@@ -81,6 +96,9 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 			if after = d.resume(i); after < 0 {
 				return nil, -1
 			}
+		}
+		if n := len(made); n == cap(made) && !d.takes(max(n, 1)*interfaceSize) { // append doubles it
+			return nil, -1
 		}
 		made = append(made, value)
 		if i, more = d.next(after, ']'); i < 0 {

@@ -13,8 +13,9 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 	n := 0
 	for more {
 		if n >= h.cap {
-			h.len = n
-			d.grow(p, m, n, start, i)
+			if h.len = n; !d.grow(p, m, n, start, i) {
+				return -1
+			}
 		}
 		// The address is taken anew each time: what reads an element may be given
 		// the slice by way of an interface.
@@ -57,8 +58,9 @@ const (
 // whole text, grows to what the rest of the text would hold if that were all of
 // this array and of the same kind. That is a guess, which the rest may not bear out: a
 // slice grows to four times the elements that are there, eight times if it is the whole
-// text, or to guessedBytes, and never beyond the elements that the limits allow.
-func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) {
+// text, or to guessedBytes, and never beyond the elements that the limits allow. It is
+// false if there is no room for the memory.
+func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	size := max(int(p.size), 1)
 	want := max(2*n, min(firstElements, max(1, firstBytes/size)))
 	whole := d.depth == d.limits.MaxDepth-1 && start <= wholeStart
@@ -71,7 +73,15 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) {
 	}
 	left := max(d.elements, 0)                                              // behind the one that is being read
 	want = min(want, n+(len(d.data)-i)/2+1, n+1+min(left, math.MaxInt-n-1)) // an element and its comma take two bytes
+	h := m.header()
+	more := want - h.cap
+	if !d.takesMany(more, p.size) {
+		return false
+	}
+	more += h.cap
 	growSlice(p.typ, p.elem.op, m, want-n)
+	d.free -= (h.cap - more) * int(p.size) // reflect rounds up
+	return true
 }
 
 // wholeStart is where an array begins that may be the whole text, after some

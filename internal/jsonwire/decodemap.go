@@ -12,6 +12,7 @@ type keyPlan struct {
 	form   keyForm
 	key    *decodePlan // of keyText: how UnmarshalText, or UnmarshalJSON, is called
 	mapped mapped
+	slot   int       // bytes of a member, in the map and beside it
 	pool   sync.Pool // of *mapMember
 }
 
@@ -33,7 +34,7 @@ type mapMember struct {
 
 func (c *decodeCompiler) compileMap(p *decodePlan) {
 	t := p.typ
-	k := &keyPlan{}
+	k := &keyPlan{slot: slotOf(t.Key()) + slotOf(t.Elem()) + 1}
 	p.keys = k
 	p.elem = c.compile(t.Elem(), false)
 	switch key := t.Key(); {
@@ -70,6 +71,9 @@ func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
 		return d.beyond(ProblemDepth, start)
 	}
 	if m.isNil() {
+		if !d.takes(mapHead) {
+			return -1
+		}
 		made := reflect.MakeMap(p.typ)
 		store(m, made.UnsafePointer())
 	}
@@ -94,7 +98,7 @@ func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
 
 // mapMembers reads the members of an object into a map of any type.
 func (d *decoder) mapMembers(p *decodePlan, m memory, member *mapMember, start int) int {
-	target := valueAt(p.typ, m)
+	target, n := valueAt(p.typ, m), 0
 	i, more := d.open(start, '}')
 	for more {
 		nameAt := i
@@ -121,6 +125,10 @@ func (d *decoder) mapMembers(p *decodePlan, m memory, member *mapMember, start i
 			}
 		}
 		if good {
+			if !d.takesEntry(n, p.keys.slot) {
+				return -1
+			}
+			n++
 			target.SetMapIndex(member.key, member.value)
 		}
 		if i, more = d.next(after, '}'); i < 0 {
@@ -199,10 +207,15 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int) int {
 			} else {
 				after = d.value(p.elem, memory{}, i) // null at best, which stores nothing
 			}
+			if !d.takesEntry(len(texts), anySlot) {
+				return -1
+			}
 			texts[name] = text
 		} else {
 			var v any
-			v, after = d.any(i)
+			if v, after = d.any(i); !d.takesEntry(len(values), anySlot) {
+				return -1
+			}
 			values[name] = v
 		}
 		if after < 0 {

@@ -22,6 +22,9 @@ func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 	if d.limits.InvalidUTF8 && !d.wellFormed(raw) && !d.tolerate(problem{kind: ProblemUTF8, at: i, end: next}) {
 		return -1
 	}
+	if !d.takesRaw(p, raw) {
+		return -1
+	}
 	var err error
 	switch p.op {
 	case opRaw:
@@ -77,6 +80,9 @@ func (d *decoder) unmarshalText(p *decodePlan, m memory, i int) int {
 	if next < 0 {
 		return next
 	}
+	if !d.takes(len(text)) {
+		return -1
+	}
 	if err := pointerTo(p.pointer, m).(encoding.TextUnmarshaler).UnmarshalText(d.given(text)); err != nil {
 		return d.refuse(problem{kind: ProblemType, at: i, end: next, want: p, err: err})
 	}
@@ -131,6 +137,7 @@ func (d *decoder) quotedText(p *decodePlan, m memory, text string) bool {
 			return text == "null"
 		}
 		if m.isNil() {
+			d.free -= int(p.size)
 			store(m, reflect.New(p.elem.typ).UnsafePointer())
 		}
 		return d.quotedText(p.elem, m.deref(), text)

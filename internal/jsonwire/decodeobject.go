@@ -171,6 +171,9 @@ func (d *decoder) indirect(f *member, m memory, i int) int {
 			if h.closed {
 				return d.mismatch(f.value, i)
 			}
+			if !d.takes(int(h.typ.Size())) {
+				return -1
+			}
 			store(m, reflect.New(h.typ).UnsafePointer())
 		}
 		m = m.deref()
@@ -245,24 +248,28 @@ func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start, end int
 	}
 	for _, i := range o.defaults {
 		if !seen.has(i) || o.members[i].value.op == opIgnored {
-			d.setDefault(&o.members[i], m, o.names[i].byAbsent)
+			if !d.setDefault(&o.members[i], m, o.names[i].byAbsent) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// setDefault reads the default of a member, which is known to fit.
-func (d *decoder) setDefault(f *member, m memory, text []byte) {
-	run := decoder{data: text, limits: noLimits, depth: maxDepth, elements: noLimits.MaxElements, strings: d.strings}
+// setDefault reads the default of a member, which is known to fit. It is false if there is
+// no room for its memory.
+func (d *decoder) setDefault(f *member, m memory, text []byte) bool {
+	run := decoder{data: text, limits: noLimits, depth: maxDepth, elements: noLimits.MaxElements, strings: d.strings, room: d.room, free: d.free - len(text)}
 	i := skipSpace(text, 0)
 	if value := f.value.taken(); value != f.value {
 		taken := *f
 		taken.value, f = value, &taken
 	}
 	if f.op == opIndirect {
-		run.indirect(f, m, i)
+		i = run.indirect(f, m, i)
 	} else {
-		run.value(f.value, m.at(f.offset), i)
+		i = run.value(f.value, m.at(f.offset), i)
 	}
-	d.strings = run.strings
+	d.strings, d.free = run.strings, run.free
+	return i >= 0
 }

@@ -14,7 +14,7 @@ type decodePlan struct {
 	strict bool         // null is refused (Strictness.RefuseNull)
 	typ    reflect.Type // for errors, and to reach the value through reflect
 	elem   *decodePlan  // of pointers, slices, arrays, maps, quoted, checked, wrapped
-	size   uintptr      // of an element, of arrays and slices
+	size   uintptr      // of an element, of arrays and slices; of what a pointer points to
 	length int          // of arrays
 
 	// pointer is *typ, through which user methods are called.
@@ -139,7 +139,7 @@ func (c *decodeCompiler) compileKind(p *decodePlan) {
 		p.elem = c.compile(t.Elem(), false)
 	case reflect.Pointer:
 		if !endlessPointer(t) {
-			p.op = opPointer
+			p.op, p.size = opPointer, t.Elem().Size()
 			p.elem = c.compile(t.Elem(), true)
 		}
 	case reflect.Map:

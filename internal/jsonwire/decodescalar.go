@@ -36,6 +36,9 @@ func (d *decoder) oddString(i, at int) (s string, next int) {
 		return d.strings.copy(raw, len(d.data)-i), next
 	}
 	s, odd := d.strings.unquote(raw, len(d.data)-i)
+	if longer := len(s) - len(raw); longer > 0 && !d.takes(longer) { // U+FFFD for each byte
+		return "", -1
+	}
 	if odd && d.limits.InvalidUTF8 && !d.tolerate(problem{kind: ProblemUTF8, at: i - 1, end: next}) {
 		return "", -1
 	}
@@ -341,6 +344,9 @@ func (d *decoder) base64(p *decodePlan, m memory, i int) int {
 	text, next := d.lentText(i)
 	if next < 0 {
 		return next
+	}
+	if !d.takes(base64.StdEncoding.DecodedLen(len(text))) {
+		return -1
 	}
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(b, text)

@@ -26,7 +26,7 @@ func FuzzRules(f *testing.F) {
 		for _, limits := range []jsonwire.Limits{{}, strict, {MaxDepth: 3, MaxElements: 5, MaxNumber: 3}} {
 			var v ruled
 			err := d.Decode(data, &v, limits)
-			if d.Try(data, new(ruled), limits) != (err == nil) {
+			if d.Try(data, new(ruled), limits, nil) != (err == nil) {
 				t.Fatalf("%q: Try and Decode differ", data)
 			}
 			r, refused := errors.AsType[*jsonwire.Refusal](err)

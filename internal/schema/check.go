@@ -72,8 +72,10 @@ func (n *Node) check(body []byte, in string, report *Report, output bool) []byte
 	if c.broken || !c.unplain {
 		return body
 	}
-	c.writing, c.plain = true, make([]byte, 0, len(body)+64)
-	c.whole(n, body)
+	c.writing = true
+	if c.whole(n, body); !c.copies(len(body), 0) {
+		return body
+	}
 	return append(c.plain, body[c.from:]...)
 }
 
@@ -111,8 +113,33 @@ func (c *checker) rewrites() bool {
 	return c.writing
 }
 
+// copies makes room in plain for body[from:until] and added bytes more. If there is none, it ends the check.
+func (c *checker) copies(until, added int) bool {
+	need := len(c.plain) + until - c.from + added
+	if need <= cap(c.plain) || c.report.Ended {
+		return !c.report.Ended
+	}
+	size := max(need, len(c.body)+64, 2*cap(c.plain))
+	if more := size - cap(c.plain); size > smallCopy && c.report.Room != nil && !c.report.Room.Reserve(more) {
+		c.report.Ended = true
+		return false
+	}
+	c.plain = append(make([]byte, 0, size), c.plain...)
+	return true
+}
+
+// smallCopy is the size of a rewritten text, in bytes, that is not reserved.
+const smallCopy = 64 << 10
+
 // write replaces body[at:until] by text for decoders.
 func (c *checker) write(at, until int, text ...string) {
+	added := 0
+	for _, piece := range text {
+		added += len(piece)
+	}
+	if !c.copies(at, added) {
+		return
+	}
 	c.plain = append(c.plain, c.body[c.from:at]...)
 	for _, piece := range text {
 		c.plain = append(c.plain, piece...)
@@ -255,7 +282,7 @@ func (c *checker) another() bool {
 		c.broken = true
 		return false
 	}
-	return !c.report.More
+	return !c.report.More && !c.report.Ended
 }
 
 // elementsBetweenLooks is the number of elements between two checks of the request's context.

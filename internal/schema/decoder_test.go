@@ -98,7 +98,7 @@ func FuzzDecoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var v, want read
-		taken := d.Try(body, &v, schema.DecoderLimits(20, false))
+		taken := d.Try(body, &v, schema.DecoderLimits(20, false), nil)
 		report := schema.Report{MaxElements: 20}
 		plain := node.Check(body, "body", &report)
 		if !taken {
@@ -134,7 +134,7 @@ func TestDecoderTakes(t *testing.T) {
 		`{"name":"ab","range":-0.3}`, `{"name":"ab","range":9007199254740992}`,
 	} {
 		var v read
-		if !d.Try([]byte(body), &v, schema.DecoderLimits(0, false)) {
+		if !d.Try([]byte(body), &v, schema.DecoderLimits(0, false), nil) {
 			t.Errorf("%s is refused", body)
 		}
 	}

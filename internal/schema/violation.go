@@ -97,6 +97,10 @@ type Report struct {
 	Request interface{ Context() context.Context }
 	Ended   bool
 
+	// Room reserves memory for a text that Check returns in place of a large body, nil for no limit. If it has
+	// none, the check ends as if the request had.
+	Room jsonwire.Room
+
 	text int // bytes of text in List
 }
 

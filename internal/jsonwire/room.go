@@ -1,0 +1,106 @@
+package jsonwire
+
+import (
+	"math"
+	"math/bits"
+	"reflect"
+)
+
+// A few bytes of JSON can become hundreds of bytes in memory: an empty object becomes a
+// struct, a map or an interface. A decoder counts what it allocates and reserves it.
+
+// A Room reserves memory for decoded values. A decoder without a Room has no bound but its Limits.
+type Room interface {
+	// Reserve takes n bytes more. It reports false if there is no room for them. Then the text
+	// is refused.
+	Reserve(n int) bool
+}
+
+// A decoded value may take freeBytes and freeTimes the length of its text, beside its strings, before it is
+// reserved: ordinary texts are decoded one after the other, and their values are soon garbage. roomStep is the
+// least that is reserved at once, in bytes.
+const (
+	freeBytes = 16 << 10
+	freeTimes = 4
+	roomStep  = 64 << 10
+)
+
+// free returns the bytes that the value of a text of n bytes may take before it is reserved.
+func free(n int) int { return freeBytes + freeTimes*n }
+
+// What parts of decoded values take, in bytes, as the allocator of 64-bit systems rounds it. Strings are not
+// counted: they take no more than the text.
+const (
+	numberBox     = 8  // a number in an interface
+	stringBox     = 16 // the header of a string there
+	sliceBox      = 24 // the header of a slice there
+	interfaceSize = 16
+	mapHead       = 48 // an empty map
+	groupSlots    = 8  // members for which a map has room from the first one on
+	anySlot       = stringBox + interfaceSize + 1
+	mostInSlot    = 128 // a larger key or value is allocated by itself
+	allocated     = 8   // that small allocations are rounded up by, on average
+	zoneBytes     = 208 // the time.Location of an offset
+	takesOfMany   = 2   // slots of a large map for each member: a half is free after it has grown
+)
+
+// slotOf returns what a key or a value of type t takes in a map and beside it.
+func slotOf(t reflect.Type) int {
+	size := int(t.Size())
+	if size > mostInSlot {
+		return size + bits.UintSize/8
+	}
+	return size
+}
+
+// takes counts n bytes that will be allocated. It is false if there is no room for them.
+func (d *decoder) takes(n int) bool {
+	d.free -= n
+	return d.free >= 0 || d.reserve()
+}
+
+// takesMany is takes for n values of size bytes.
+func (d *decoder) takesMany(n int, size uintptr) bool {
+	if size > 0 && n > math.MaxInt/2/int(size) {
+		return d.takes(math.MaxInt / 2)
+	}
+	return d.takes(n * int(size))
+}
+
+// takesRaw is takes for what becomes of a JSON text that is copied, or read as a time.
+func (d *decoder) takesRaw(p *decodePlan, raw []byte) bool {
+	switch {
+	case p.op != opTime:
+		return d.takes(len(raw) + allocated)
+	case len(raw) > 2 && raw[len(raw)-2] != 'Z':
+		return d.takes(zoneBytes)
+	}
+	return true
+}
+
+// takesEntry counts one more entry of a map that has n of them, each of slot bytes.
+func (d *decoder) takesEntry(n, slot int) bool {
+	switch {
+	case n == 0:
+		slot *= groupSlots
+	case n < groupSlots:
+		return true
+	default:
+		slot *= takesOfMany
+	}
+	return d.takes(slot)
+}
+
+// reserve reserves what has been counted.
+func (d *decoder) reserve() bool {
+	if d.room == nil {
+		d.free = math.MaxInt
+		return true
+	}
+	n := max(roomStep, len(d.data)/4) - d.free
+	if !d.room.Reserve(n) {
+		return false
+	}
+	d.free += n
+	return true
+}

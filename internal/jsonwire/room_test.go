@@ -1,0 +1,78 @@
+package jsonwire_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/jsonwire"
+)
+
+// A purse is a Room of so many bytes.
+type purse struct{ left, asked int }
+
+func (p *purse) Reserve(n int) bool {
+	p.asked++
+	p.left -= n
+	return p.left >= 0
+}
+
+// Texts whose values take many times their length are refused when there is no room for the values.
+func TestValuesAreReserved(t *testing.T) {
+	type wide struct {
+		Text [16]string
+		List [16]float64
+	}
+	type small struct{ A int }
+	repeat := func(unit string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(unit+",", n), ",") + "]"
+	}
+	for name, c := range map[string]struct {
+		v     any
+		text  string
+		least int // bytes that are reserved
+	}{
+		"objects in any":      {new(any), repeat(`{"a":1}`, 10_000), 2 << 20},
+		"lists in any":        {new(any), repeat(`[[]]`, 10_000), 500_000},
+		"texts in any":        {new(any), repeat(`""`, 20_000), 500_000},
+		"wide structs":        {new([]wide), repeat(`{}`, 10_000), 3 << 20},
+		"wide structs apart":  {new([]*wide), repeat(`{}`, 10_000), 3 << 20},
+		"maps":                {new([]map[string]string), repeat(`{"a":"b"}`, 10_000), 2 << 20},
+		"maps with numbers":   {new([]map[int]*small), repeat(`{"1":{}}`, 10_000), 1 << 20},
+		"lists of lists":      {new([][]string), repeat(`[]`, 40_000), 400_000},
+		"raw messages":        {new([]json.RawMessage), repeat(`1`, 40_000), 800_000},
+		"times with offsets":  {new([]time.Time), repeat(`"2026-01-31T15:04:05+01:23"`, 10_000), 1 << 20},
+		"a map with any":      {new(map[string]any), `{"a":` + repeat(`{"a":1}`, 10_000) + "}", 2 << 20},
+		"behind an interface": {new(struct{ V any }), `{"V":` + repeat(`{"a":1}`, 10_000) + "}", 2 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, data := jsonwire.DecoderFor(reflect.TypeOf(c.v).Elem()), []byte(c.text)
+			enough := &purse{left: 1 << 30}
+			if !d.Try(data, c.v, jsonwire.Limits{}, enough) {
+				t.Fatal("refused though there is room")
+			}
+			if used := 1<<30 - enough.left; used < c.least {
+				t.Errorf("%d bytes are reserved for the values of %d bytes, want at least %d", used, len(data), c.least)
+			}
+			if enough.asked > 100 {
+				t.Errorf("room is asked for %d times", enough.asked)
+			}
+			reflect.ValueOf(c.v).Elem().SetZero()
+			if few := (&purse{left: c.least / 2}); d.Try(data, c.v, jsonwire.Limits{}, few) {
+				t.Error("taken though there is no room")
+			}
+		})
+	}
+	none := new(purse)
+	for text, v := range map[string]any{
+		`{"a":[1,"two",{"b":null}]}`:                     new(any),
+		repeat(`{"A":12}`, 5000):                         new([]small),
+		repeat(`"`+strings.Repeat("text", 20)+`"`, 1000): new([]string),
+	} {
+		if !jsonwire.DecoderFor(reflect.TypeOf(v).Elem()).Try([]byte(text), v, jsonwire.Limits{}, none) || none.asked != 0 {
+			t.Errorf("room is asked for %.40s", text)
+		}
+	}
+}
