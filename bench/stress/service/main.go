@@ -73,6 +73,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 	app.Get("/pid", func(*dunlin.Request) dunlin.Response { return dunlin.Text(strconv.Itoa(os.Getpid())) })
 	app.Get("/sleep/{ms:int}", sleep)
+	typedRoutes(app)
 	app.Post("/upload", upload)
 	app.Get("/stream/{seed:int}/{size:int}", stream)
 	app.Get("/number/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("n")) })
