@@ -19,8 +19,7 @@ import (
 // For a value of the wrong type and for an unknown member it also has the JSON pointer (RFC 6901).
 // Errors of UnmarshalJSON methods are only logged.
 //
-// A value that takes more memory than its text is charged to the memory budget, see
-// [Request.ReserveMemory], whose errors Decode returns.
+// Values beyond 16 KB and four times their text are charged to the memory budget, see [Request.ReserveMemory].
 //
 // Decode follows encoding/json of Go 1.26. Strings are safe copies that share memory: a string that
 // is kept may retain 4 KB.
@@ -41,10 +40,10 @@ func decode(r *Request, d *jsonwire.Decoder, v any) error {
 	if err != nil {
 		return err
 	}
-	if !d.Try(body, v, decodeLimits, room{r}) {
+	if !d.Try(body, v, decodeLimits, r) {
 		reflect.ValueOf(v).Elem().SetZero() // releases the first result before Explain builds another
 		if r.bodyErr != nil {
-			return r.bodyErr
+			return r.bodyErr // there was no room
 		}
 		return decodeProblem(body, d.Explain(body, decodeLimits))
 	}

@@ -67,27 +67,21 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	return r.app.server.NoRoomForBody(r.Route(), r.account.Met())
 }
 
-// ReserveMemory charges n more bytes to the memory budget for the request, beside its body: memory
-// that is allocated because of what the client sent. The charge ends with the request.
-// [Decode], [Request.Form] and typed actions call it for values that take more memory than their
-// text. It does not wait. The error is a 503 problem if there is no room, and a 413 problem if one
-// request can never have so much memory. Later calls then return the same error.
+// ReserveMemory charges n more bytes to the memory budget until the request ends, beside its body. [Decode],
+// [Request.Form] and typed actions call it for values that take much more memory than their text. It does not wait.
+// The error is a 503 problem if there is no room, and a 413 problem if one request can never have so much memory.
+// Later calls return the same error, and also that of a body that could not be read.
 func (r *Request) ReserveMemory(n int64) error {
 	r.alive()
 	switch {
 	case r.bodyErr != nil || n <= 0 && r.account == nil:
 	case !r.opensAccount():
-		return exchange.ErrLate
-	case !r.account.AddBody(n, r.s.Loaded):
+		r.bodyErr = exchange.ErrLate
+	case !r.account.ReserveBeside(n, r.s.Loaded || r.wire.ContentLength() == 0):
 		r.bodyErr = r.app.server.NoRoomForValues(r.Route(), r.account.Met())
 	}
 	return r.bodyErr
 }
-
-// A room is a request as the decoder of its body sees it. Its pointer shape keeps it off the heap.
-type room struct{ *Request }
-
-func (x room) Reserve(n int) bool { return x.ReserveMemory(int64(n)) == nil }
 
 // opensAccount reports false if the request has been answered without its action.
 func (r *Request) opensAccount() bool {

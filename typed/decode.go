@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
@@ -83,11 +82,6 @@ func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	}
 }
 
-// A room is a request as a decoder sees it.
-type room struct{ *dunlin.Request }
-
-func (x room) Reserve(n int) bool { return x.ReserveMemory(int64(n)) == nil }
-
 // copies reserves n bytes for a copy of the body, unless it is small.
 func (b *binder) copies(n int) bool { return n <= smallCopy || b.reserves(n) }
 
@@ -114,7 +108,7 @@ func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 		return
 	}
 	before := len(b.report.List)
-	b.report.MaxElements, b.report.Request, b.report.Room = b.state.limits.MaxElements, b.r, room{b.r}
+	b.report.MaxElements, b.report.Request, b.report.Room = b.state.limits.MaxElements, b.r, b.r
 	b.report.IgnoreReadOnly, b.report.IgnoreUnknown = d.ignores.readOnly, d.ignores.unknown
 	body = p.node.Check(body, "body", &b.report)
 	b.report.Request, b.report.Room = nil, nil
@@ -131,7 +125,7 @@ func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
 	if decoder == nil {
 		decoder, limits = jsonwire.DecoderFor(p.typ), jsonwire.Limits{}
 	}
-	if !decoder.Try(body, to.value(p.typ).Addr().Interface(), limits, room{b.r}) && b.reserves(0) {
+	if !decoder.Try(body, to.value(p.typ).Addr().Interface(), limits, b.r) && b.reserves(0) {
 		b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "type", Message: "cannot be read"})
 	}
 }

@@ -59,5 +59,5 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // decode decodes a body into the value at the place. The decoder must be of the value's type. It
 // returns false if the decoder refuses the body, or if there is no room for the value.
 func (at place) decode(d *jsonwire.Decoder, body []byte, l *jsonwire.Limits, r *dunlin.Request) bool {
-	return d.TryAt(body, at.p, l, room{r})
+	return d.TryAt(body, at.p, l, r)
 }

@@ -39,6 +39,7 @@ type Account struct {
 	left     int64 // bytes that its peer still has to send or to take; -1: unknown
 	stopped  int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
 	body     int64 // bytes of the present request's body, see ReserveBody
+	beside   int64 // bytes of that for other memory of the request, see ReserveBeside
 	ahead    int64 // bytes reserved for output that is to come, see ReserveAhead
 	much     int64 // what it adds to holders.much
 	promised int64 // bytes at the most of an answer that is made without room, see Probe
@@ -342,11 +343,11 @@ func (a *Account) cost(now int64) float64 { return float64(a.held.Load()) * a.ex
 // Held returns how many bytes it holds.
 func (a *Account) Held() int64 { return a.held.Load() }
 
-// Body returns the bytes reserved by ReserveBody.
+// Body returns the bytes reserved by ReserveBody, without those of ReserveBeside.
 func (a *Account) Body() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.body
+	return a.body - a.beside
 }
 
 // HeldByAddress returns how many bytes all accounts of its peer's address hold. It may be called

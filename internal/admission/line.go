@@ -216,7 +216,7 @@ func (h *Holders) growsBehind(a *Account, n, waits int64) bool {
 // grows notes how a body of unknown length is to stand in line that holds more than leastShare already.
 func (h *Holders) grows(a *Account, most int64) {
 	a.mu.Lock()
-	grows, rest := a.unknown && a.held.Load() > leastShare, most-a.body
+	grows, rest := a.unknown && a.held.Load() > leastShare, most-a.body+a.beside
 	a.mu.Unlock()
 	if !grows {
 		return

@@ -62,7 +62,7 @@ func (a *Account) ReserveBody(capacity int64) Outcome {
 // have up to most, see line.go.
 func (a *Account) ReserveGrowing(capacity, announced, most int64) Outcome {
 	a.mu.Lock()
-	more := capacity - a.body
+	more := capacity + a.beside - a.body
 	if more <= 0 {
 		a.mu.Unlock()
 		return Granted
@@ -172,7 +172,7 @@ func (a *Account) EndRequest() {
 	a.endsBody()
 	a.mu.Lock()
 	body, closed := a.body, a.closed
-	a.body = 0
+	a.body, a.beside = 0, 0
 	if !closed {
 		a.ahead += body
 	}

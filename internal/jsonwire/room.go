@@ -11,9 +11,9 @@ import (
 
 // A Room reserves memory for decoded values. A decoder without a Room has no bound but its Limits.
 type Room interface {
-	// Reserve takes n bytes more. It reports false if there is no room for them. Then the text
-	// is refused.
-	Reserve(n int) bool
+	// ReserveMemory takes n bytes more. It returns an error if there is no room for them. Then the
+	// text is refused.
+	ReserveMemory(n int64) error
 }
 
 // A decoded value may take freeBytes and freeTimes the length of its text, beside its strings, before it is
@@ -98,7 +98,7 @@ func (d *decoder) reserve() bool {
 		return true
 	}
 	n := max(roomStep, len(d.data)/4) - d.free
-	if !d.room.Reserve(n) {
+	if d.room.ReserveMemory(int64(n)) != nil {
 		return false
 	}
 	d.free += n

@@ -2,6 +2,7 @@ package jsonwire_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,10 +14,12 @@ import (
 // A purse is a Room of so many bytes.
 type purse struct{ left, asked int }
 
-func (p *purse) Reserve(n int) bool {
+func (p *purse) ReserveMemory(n int64) error {
 	p.asked++
-	p.left -= n
-	return p.left >= 0
+	if p.left -= int(n); p.left < 0 {
+		return errors.New("no room")
+	}
+	return nil
 }
 
 // Texts whose values take many times their length are refused when there is no room for the values.

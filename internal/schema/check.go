@@ -120,7 +120,7 @@ func (c *checker) copies(until, added int) bool {
 		return !c.report.Ended
 	}
 	size := max(need, len(c.body)+64, 2*cap(c.plain))
-	if more := size - cap(c.plain); size > smallCopy && c.report.Room != nil && !c.report.Room.Reserve(more) {
+	if more := size - cap(c.plain); size > smallCopy && c.report.Room != nil && c.report.Room.ReserveMemory(int64(more)) != nil {
 		c.report.Ended = true
 		return false
 	}
