@@ -48,7 +48,7 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 	if !d.takes(mapHead) {
 		return nil, -1
 	}
-	made := map[string]any{}
+	made, room := map[string]any{}, mapRoom{start: start}
 	i, more := d.open(start, '}')
 	for more {
 		nameAt := i
@@ -68,7 +68,7 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 				return nil, -1
 			}
 		}
-		if !d.takesEntry(len(made), anySlot) {
+		if !takesMember(d, &made, &room, i) {
 			return nil, -1
 		}
 		made[name] = value

@@ -70,7 +70,8 @@ func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
 		return d.beyond(ProblemDepth, start)
 	}
-	if m.isNil() {
+	fresh := m.isNil()
+	if fresh {
 		if !d.takes(mapHead) {
 			return -1
 		}
@@ -79,7 +80,7 @@ func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
 	}
 	var next int
 	if p.keys.mapped != mappedOther && p.elem.op != opChecked {
-		next = d.commonMembers(p, m, start)
+		next = d.commonMembers(p, m, start, fresh)
 	} else {
 		// A panic in a user's method leaves the member to the collector.
 		member, ok := p.keys.pool.Get().(*mapMember)
@@ -175,8 +176,9 @@ func (d *decoder) mapKey(p *decodePlan, member *mapMember, i int) int {
 	return next
 }
 
-// commonMembers is mapMembers for the map types that are written without reflect.
-func (d *decoder) commonMembers(p *decodePlan, m memory, start int) int {
+// commonMembers is mapMembers for the map types that are written without reflect. A fresh map, which only the
+// decoder has, may be replaced by a larger one.
+func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) int {
 	var texts map[string]string
 	var values map[string]any
 	if p.keys.mapped == mappedStrings {
@@ -184,6 +186,7 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int) int {
 	} else {
 		values = load[map[string]any](m)
 	}
+	room := mapRoom{start: start, fixed: !fresh}
 	i, more := d.open(start, '}')
 	for more {
 		nameAt := i
@@ -207,13 +210,14 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int) int {
 			} else {
 				after = d.value(p.elem, memory{}, i) // null at best, which stores nothing
 			}
-			if !d.takesEntry(len(texts), anySlot) {
+			if !takesMember(d, &texts, &room, i) {
 				return -1
 			}
 			texts[name] = text
 		} else {
 			var v any
-			if v, after = d.any(i); !d.takesEntry(len(values), anySlot) {
+			v, after = d.any(i)
+			if !takesMember(d, &values, &room, i) {
 				return -1
 			}
 			values[name] = v
@@ -226,6 +230,11 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int) int {
 		if i, more = d.next(after, '}'); i < 0 {
 			return -1
 		}
+	}
+	if texts != nil {
+		store(m, texts)
+	} else {
+		store(m, values)
 	}
 	d.count = len(texts) + len(values)
 	return i

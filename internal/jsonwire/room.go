@@ -1,6 +1,7 @@
 package jsonwire
 
 import (
+	"maps"
 	"math"
 	"math/bits"
 	"reflect"
@@ -89,6 +90,39 @@ func (d *decoder) takesEntry(n, slot int) bool {
 		slot *= takesOfMany
 	}
 	return d.takes(slot)
+}
+
+// A mapRoom is what has been counted for a map whose text begins at start.
+type mapRoom struct {
+	start   int
+	members int  // that it has room for
+	fixed   bool // the map must stay the same, as others may have it
+}
+
+// crowded is from how many members on a map grows by a guess: step by step it would be rehashed many times.
+const crowded = 256
+
+// takesMember counts one more member, before data[i:], of a map. A crowded map grows to what the rest of the text would hold
+// if that were all of this object, and to four times its members at most. It is false if there is no room for the memory.
+func takesMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
+	n := len(*made)
+	switch {
+	case n < r.members:
+		return true
+	case n < crowded || r.fixed:
+		return d.takesEntry(n, anySlot)
+	}
+	each := max((i-r.start)/n, 1)
+	r.members = min(n+1+(len(d.data)-i)/each, 4*n)
+	if !d.takesMany((r.members-n)*takesOfMany, anySlot) {
+		return false
+	}
+	if r.members >= 2*n {
+		larger := make(map[string]V, r.members)
+		maps.Copy(larger, *made)
+		*made = larger
+	}
+	return true
 }
 
 // reserve reserves what has been counted.

@@ -3,10 +3,12 @@ package jsonwire_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
@@ -76,6 +78,46 @@ func TestValuesAreReserved(t *testing.T) {
 	} {
 		if !jsonwire.DecoderFor(reflect.TypeOf(v).Elem()).Try([]byte(text), v, jsonwire.Limits{}, none) || none.asked != 0 {
 			t.Errorf("room is asked for %.40s", text)
+		}
+	}
+}
+
+// A map of many members, some of them twice, is that of encoding/json, and one that the caller has stays the same.
+func TestCrowdedMaps(t *testing.T) {
+	var texts strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&texts, `"%d":"%d",`, i%15_000, i)
+	}
+	for name, text := range map[string]string{
+		"alone":            "{" + texts.String() + `"":""}`,
+		"before much":      "{" + texts.String()[:30_000] + `"":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"before a mistake": "{" + texts.String() + `"":nul}`,
+	} {
+		for _, c := range []struct{ v, want any }{
+			{new(any), new(any)},
+			{new(map[string]any), new(map[string]any)},
+			{new(map[string]string), new(map[string]string)},
+			{&map[string]any{"a": 1.0}, &map[string]any{"a": 1.0}},
+			{&map[string]string{"a": "b"}, &map[string]string{"a": "b"}},
+		} {
+			had := reflect.ValueOf(c.v).Elem()
+			var address unsafe.Pointer
+			if had.Kind() == reflect.Map {
+				address = had.UnsafePointer()
+			}
+			room := &purse{left: 1 << 30}
+			took := jsonwire.DecoderFor(had.Type()).Try([]byte(text), c.v, jsonwire.Limits{}, room)
+			if err := json.Unmarshal([]byte(text), c.want); took != (err == nil) {
+				t.Fatalf("%s: %T: taken: %v; encoding/json: %v", name, c.v, took, err)
+			} else if took && !reflect.DeepEqual(c.v, c.want) {
+				t.Errorf("%s: %T differs from encoding/json", name, c.v)
+			}
+			if address != nil && address != had.UnsafePointer() {
+				t.Errorf("%s: %T is another map", name, c.v)
+			}
+			if used, most := 1<<30-room.left, 4*33*2*20_000; used > most {
+				t.Errorf("%s: %T: %d bytes are reserved, want at most %d", name, c.v, used, most)
+			}
 		}
 	}
 }
