@@ -57,7 +57,7 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 			return nil, -1
 		}
 		i = skipSpace(d.data, i)
-		if d.limits.DuplicateMembers {
+		if d.limits.DuplicateMembers && d.all != nil {
 			if _, twice := made[name]; twice && !d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
 				return nil, -1
 			}
@@ -71,7 +71,10 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 		if !takesMember(d, &made, &room, i) {
 			return nil, -1
 		}
-		made[name] = value
+		n := len(made)
+		if made[name] = value; d.twice(n, len(made)) {
+			return nil, -1
+		}
 		if i, more = d.next(after, '}'); i < 0 {
 			return nil, -1
 		}

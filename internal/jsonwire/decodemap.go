@@ -195,14 +195,14 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 			return -1
 		}
 		i = skipSpace(d.data, i)
-		if d.limits.DuplicateMembers {
+		if d.limits.DuplicateMembers && d.all != nil {
 			_, twice := texts[name]
 			_, twiceAny := values[name]
 			if (twice || twiceAny) && !d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
 				return -1
 			}
 		}
-		var after int
+		had, after := len(texts)+len(values), 0
 		if texts != nil {
 			var text string
 			if i < len(d.data) && d.data[i] == '"' {
@@ -222,6 +222,9 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 			}
 			values[name] = v
 		}
+		if d.twice(had, len(texts)+len(values)) {
+			return -1
+		}
 		if after < 0 {
 			if after = d.resume(i); after < 0 {
 				return -1
@@ -238,4 +241,10 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 	}
 	d.count = len(texts) + len(values)
 	return i
+}
+
+// twice reports whether a text is refused without reasons because of a member that is there twice: a map that had
+// so many members has no more with it. It saves a look-up. With reasons they are looked up before their values are read.
+func (d *decoder) twice(had, has int) bool {
+	return had == has && d.limits.DuplicateMembers && d.all == nil
 }
