@@ -6,6 +6,7 @@
 //	holders.go    by whom
 //	account.go    one of them
 //	room.go       who gets room, waits for it or has it made
+//	beside.go     memory of a request beside its body
 //	line.go       in which order large bodies have it
 //	probe.go      who begins without it, since probably little comes of it
 //	victims.go    who makes room when there is none

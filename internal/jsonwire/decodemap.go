@@ -243,8 +243,8 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 	return i
 }
 
-// twice reports whether a text is refused without reasons because of a member that is there twice: a map that had
-// so many members has no more with it. It saves a look-up. With reasons they are looked up before their values are read.
+// twice reports whether a text is refused because of a repeated member, which left a map with as many members as it had.
+// It saves a look-up. If problems are collected, names are looked up before their values are read.
 func (d *decoder) twice(had, has int) bool {
 	return had == has && d.limits.DuplicateMembers && d.all == nil
 }

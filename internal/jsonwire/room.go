@@ -68,7 +68,7 @@ func (d *decoder) takesMany(n int, size uintptr) bool {
 	return d.takes(n * int(size))
 }
 
-// takesRaw is takes for what becomes of a JSON text that is copied, or read as a time.
+// takesRaw is takes for a JSON text that is copied, or read as a time.
 func (d *decoder) takesRaw(p *decodePlan, raw []byte) bool {
 	switch {
 	case p.op != opTime:
@@ -92,14 +92,14 @@ func (d *decoder) takesEntry(n, slot int) bool {
 	return d.takes(slot)
 }
 
-// A mapRoom is what has been counted for a map whose text begins at start.
+// A mapRoom counts the room of a map whose text begins at start.
 type mapRoom struct {
 	start   int
-	members int  // that it has room for
-	fixed   bool // the map must stay the same, as others may have it
+	members int  // it has room for so many members; 0: it grows by itself
+	fixed   bool // the map must not be replaced: the caller has it
 }
 
-// crowded is from how many members on a map grows by a guess: step by step it would be rehashed many times.
+// crowded is the number of members at which a map grows by a guess: step by step it would be rehashed many times.
 const crowded = 256
 
 // takesMember counts one more member, before data[i:], of a map. A crowded map grows to what the rest of the text would hold
@@ -125,7 +125,7 @@ func takesMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool 
 	return true
 }
 
-// reserve reserves what has been counted.
+// reserve reserves the bytes that exceed free, and some more.
 func (d *decoder) reserve() bool {
 	if d.room == nil {
 		d.free = math.MaxInt
