@@ -22,7 +22,6 @@ var oddProse = map[string]int{
 	"internal/engine":    159,
 	"internal/exchange":  164,
 	"internal/jsonwire":  107,
-	"internal/lifecycle": 122,
 	"internal/looph2":    217,
 	"internal/loophttp":  181,
 	"internal/stdhttp":   30,

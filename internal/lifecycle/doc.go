@@ -1,54 +1,54 @@
-// Package lifecycle is how a service begins and ends: which sockets it listens on,
-// inherited ones included, the order in which its servers stop, and the handover to a
-// new process. It knows no HTTP and no engine: a [Server] is whatever answers what
-// comes in by a listener.
+// Package lifecycle starts and ends a service: its listeners, including inherited ones,
+// the order of shutdown of its servers, and the handover to a new process. It does not
+// depend on HTTP or an engine: a [Server] is anything that serves the connections of a
+// listener.
 //
-// # The order of the end
+// # The order of shutdown
 //
-//  1. [Servers.Unready]: health checks fail, balancers look elsewhere, for as long as the grace.
-//  2. [Servers.Shutdown] has every server stop accepting: each empties the backlog of its
-//     listener, whose clients take their connections for made, and closes it. On the loop engine
-//     the last loop to let go of a listener does that, with net/http a lastListener
+//  1. [Servers.Unready]: health checks fail, so that load balancers choose other servers. This takes the grace time.
+//  2. [Servers.Shutdown] makes every server stop accepting. Each server accepts the connections in the backlog
+//     of its listener, which are established for their clients, and closes it. On the loop engine
+//     the last loop that releases a listener does so, with net/http a lastListener
 //     (internal/stdhttp).
 //  3. The channel of [Servers.Draining] is closed, which ends event streams. From now on every answer
-//     that begins closes its connection; for HTTP/2 a GOAWAY says so. The context of background workers
-//     ends, too. It comes after step 2
-//     because clients whose connections are closed make new ones.
-//  4. All servers end. Each loop looks at its connections once: an idle one may send a
-//     request for another 250 ms, is read a last time and closed. So is one that becomes idle later
-//     without having been told, because its answer had begun before. A new one has 2 s for its first
-//     request, which clients do not send again, after its handshake if it is by TLS. Each of these times is
-//     at most half of what the drain may take. The server of net/http grants the same, the 2 s from the beginning and
-//     with the handshake, and ends idle connections of HTTP/1.1 itself (internal/stdhttp/drain.go). Then it calls
-//     http.Server.Shutdown, which sends the GOAWAYs: connections of HTTP/2 that are idle have theirs when no new connection
-//     is waited for any more, after 2 s at most, others with their next answer.
-//  5. At the deadline, what is left is closed. On the loop engine the goroutine that has
+//     that begins closes its connection; for HTTP/2 a GOAWAY announces this. The context of background workers
+//     ends, too. This step follows step 2
+//     because clients open new connections when theirs are closed.
+//  4. All servers end. Each loop checks its connections once: an idle connection may send a
+//     request for another 250 ms, is read a last time and closed. The same applies to a connection that becomes
+//     idle later and whose answer began before step 3. A new connection has 2 s for its first
+//     request, because clients do not repeat it; with TLS the time starts after the handshake. Each of these times is
+//     at most half of the drain timeout. The server of net/http grants the same times, but its 2 s include
+//     the handshake. It ends idle connections of HTTP/1.1 itself (internal/stdhttp/drain.go). Then it calls
+//     http.Server.Shutdown, which sends the GOAWAYs: idle connections of HTTP/2 get theirs when the wait for new
+//     connections is over, after 2 s at most, others with their next answer.
+//  5. At the deadline the remaining connections are closed. On the loop engine the goroutine that owns
 //     such a connection fails in its next read or write, and the request's context is cancelled.
 //
-// What remains is what HTTP/1.1 leaves to clients (RFC 9112, section 9.5): a request that is sent
-// in the very moment in which its connection is closed after 250 ms of silence, 2 s for a new one; and, when no
+// Some losses cannot be avoided in HTTP/1.1; clients must handle them (RFC 9112, section 9.5): a request that is sent
+// at the moment in which its connection is closed after 250 ms of silence, or 2 s for a new one; and, if no
 // other process has the listener, a connection that is made between the last accept and the close.
 //
-// On net/http some more are lost. Where the listener has HTTP/2, by TLS or H2C: the first request of a new connection that
-// comes after the 2 s, and a request on a connection that becomes idle after that because its answer had begun before the
-// drain. (On other listeners the latter happens only after 2 s and Config.HeadTimeout, while some client has sent a part of a
-// request.) And a request of which only a part came together with the one before, if the rest takes longer than 250 ms.
+// Net/http loses more requests. If the listener has HTTP/2, by TLS or H2C: the first request of a new connection
+// after the 2 s, and a request on a connection that becomes idle after that time because its answer began before the
+// drain. (On other listeners the latter happens only after 2 s and Config.HeadTimeout, while another client has sent a part of a
+// request.) And a request that arrived in part together with the previous one, if the rest takes longer than 250 ms.
 // On systems other than Linux a request that has arrived but was not read is lost with its connection.
 //
 // # The handover
 //
-// SIGHUP begins the end without the grace, once a new process serves. The program's file is started anew
-// with duplicates of the listeners, in the protocol of systemd (LISTEN_FDS), and a pipe, to which
-// the new process writes a byte once it serves. A program of the new process gets the listeners of its addresses, so that
-// no app serves the address of another one; see places.go. Without that byte, within a minute, the new process
-// is killed and the old one goes on. Both accept from the same sockets in between, so nothing
+// SIGHUP starts the shutdown without the grace time, once a new process serves. The old process starts the program's file
+// with duplicates of the listeners, by the protocol of systemd (LISTEN_FDS), and a pipe. The new process writes
+// a byte to the pipe once it serves. An app in the new process gets only the listeners of its own addresses;
+// see places.go. Without that byte within a minute, the old process kills the new one and continues.
+// During the handover both accept from the same sockets, so no connection
 // is refused.
 //
 // # Where to look
 //
-//	servers.go   what runs, and stopping it     run.go      from the first listener to the last
-//	process.go   what apps of a process share   workers.go  background workers
-//	places.go    what is listened on            inherit_*   listeners of systemd, or of the process before
-//	restart_*    the process after this one     notify.go   telling the service manager
-//	ports.go     where TLS is to be found       listen_*    net.Listen, sooner on Linux
+//	servers.go   running servers, shutdown          run.go      from the first listener to the last
+//	process.go   state shared by a process's apps   workers.go  background workers
+//	places.go    addresses and their listeners      inherit_*   listeners of systemd or of the previous process
+//	restart_*    the next process                   notify.go   reports to the service manager
+//	ports.go     ports in clear text and with TLS   listen_*    net.Listen, faster on Linux
 package lifecycle

@@ -13,19 +13,18 @@ import (
 	"syscall"
 )
 
-// Listeners are passed to a process as systemd does it (sd_listen_fds(3)):
+// Listeners are passed to a process by the protocol of systemd (sd_listen_fds(3)):
 //
-//	LISTEN_FDS      how many; their descriptors are 3, 4 and so on
-//	LISTEN_PID      the process that they are for
-//	LISTEN_FDNAMES  their names, with colons between
+//	LISTEN_FDS      number of listeners; their descriptors are 3, 4 and so on
+//	LISTEN_PID      process that gets them
+//	LISTEN_FDNAMES  their names, separated by colons
 //
-// Whoever restarts itself cannot know the second before the new process runs. It
-// leaves it out and says instead
+// A restart does not set LISTEN_PID, which is unknown before the new process runs. It sets instead
 //
-//	DUNLIN_RESTART  its own process and the descriptors of two pipes, as «4711:5:6»
+//	DUNLIN_RESTART  ID of the old process and the descriptors of two pipes, as «4711:5:6»
 //
-// To the first the new process, that child, writes a byte when it serves. From the second it reads
-// secrets: a pipe is memory, and nobody else has its end.
+// The new process is a child of the old one. It writes a byte to the first pipe when it serves, and reads
+// secrets from the second one. A pipe keeps them in memory, and no other process has it open.
 const (
 	envFDs     = "LISTEN_FDS"
 	envPID     = "LISTEN_PID"
@@ -34,24 +33,23 @@ const (
 	firstFD    = 3
 )
 
-// inheritance is what a process was started with.
+// inheritance is the state that the process inherited at its start.
 type inheritance struct {
 	listeners []inheritedListener // not claimed yet
-	secrets   []byte              // of the process before
+	secrets   []byte              // of the previous process
 	ready     *os.File            // nil unless this process is a successor
 }
 
-// inherit takes what is for this process, once: it unsets the variables, so that
-// programs started from here do not think it theirs. With successor it does so only
-// in a process that another one of this program has started.
+// inherit takes the inherited state, once. It unsets the variables, so that programs started by this process do not
+// use them. With successor it takes the state only if another process of this program started this one.
 func inherit(successor bool) (in inheritance, err error) {
 	fds, pid, names, restart := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envRestart)
 	if successor && restart == "" {
-		return in, nil // what systemd passes on may be the program's to take
+		return in, nil // listeners from systemd may belong to the program
 	}
 	for _, name := range []string{envFDs, envPID, envNames, envRestart} {
 		if _, set := os.LookupEnv(name); !set {
-			continue // to unset it, C's environment would be looked through
+			continue // unsetting it would search C's environment
 		}
 		if err := os.Unsetenv(name); err != nil {
 			return in, err
@@ -59,13 +57,13 @@ func inherit(successor bool) (in inheritance, err error) {
 	}
 	var parent, readyFD, secretsFD int
 	n := 0
-	if restart != "" { // else nothing is to be scanned, which takes its time at every start
+	if restart != "" { // fmt.Sscan takes time at every start, so it is skipped without the variable
 		n, _ = fmt.Sscanf(restart, "%d:%d:%d", &parent, &readyFD, &secretsFD)
 	}
 	if n >= 2 && parent == os.Getppid() {
 		syscall.CloseOnExec(readyFD)
 		in.ready = os.NewFile(uintptr(readyFD), "ready")
-		if n == 3 { // an older version has none
+		if n == 3 { // a variable of an older version has no second pipe
 			in.secrets = readSecrets(secretsFD)
 		}
 	} else if pid != strconv.Itoa(os.Getpid()) {
@@ -83,7 +81,7 @@ func inherit(successor bool) (in inheritance, err error) {
 		}
 		ln, fdErr := inheritFD(firstFD + i)
 		if fdErr != nil {
-			err = fdErr // the descriptors behind it are taken nevertheless, to be closed
+			err = fdErr // the remaining descriptors are taken nevertheless, to be closed
 			continue
 		}
 		in.listeners = append(in.listeners, inheritedListener{ln, name})
@@ -97,10 +95,10 @@ func inherit(successor bool) (in inheritance, err error) {
 	return in, nil
 }
 
-// mostSecrets is how much a pipe takes, in bytes, before somebody reads.
+// mostSecrets is the maximum size of the secrets, in bytes: a pipe takes as much before it is read.
 const mostSecrets = 4096
 
-// readSecrets reads to the end of a pipe, of which the other end is closed; nil if it cannot be read.
+// readSecrets reads a pipe whose write end is closed. It returns nil if the pipe cannot be read.
 func readSecrets(fd int) []byte {
 	f := os.NewFile(uintptr(fd), "secrets")
 	defer f.Close()
@@ -111,7 +109,7 @@ func readSecrets(fd int) []byte {
 	return b
 }
 
-// writeSecrets returns the end of a pipe that has b.
+// writeSecrets returns the read end of a pipe with the content b.
 func writeSecrets(b []byte) (*os.File, error) {
 	if len(b) > mostSecrets {
 		return nil, fmt.Errorf("%d bytes of secrets are too many to be handed on", len(b))
@@ -127,10 +125,10 @@ func writeSecrets(b []byte) (*os.File, error) {
 	return r, nil
 }
 
-// inheritFD makes a listener of a descriptor and closes that.
+// inheritFD makes a listener from a descriptor and closes the descriptor.
 func inheritFD(fd int) (net.Listener, error) {
 	f := os.NewFile(uintptr(fd), "listener")
-	ln, err := net.FileListener(f) // of a duplicate
+	ln, err := net.FileListener(f) // duplicates the descriptor
 	_ = f.Close()
 	if err != nil {
 		return nil, fmt.Errorf("descriptor %d: %w", fd, err)
@@ -138,15 +136,15 @@ func inheritFD(fd int) (net.Listener, error) {
 	return ln, nil
 }
 
-// isSuccessor reports whether the process before this one waits for tellReady.
+// isSuccessor reports whether the previous process waits for tellReady.
 func (in *inheritance) isSuccessor() bool { return in.ready != nil }
 
-// tellReady tells the process before this one that it may go.
+// tellReady tells the previous process to drain.
 func (in *inheritance) tellReady() {
 	if in.ready == nil {
 		return
 	}
-	_, _ = in.ready.Write([]byte{1}) // if it is gone already, so much the better
+	_, _ = in.ready.Write([]byte{1}) // the previous process may have ended already
 	_ = in.ready.Close()
 	in.ready = nil
 }

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen is net.Listen for TCP, whose listener it returns, and takes less than half of its time: before the first socket
-// of a program net.Listen tries which kinds of addresses and sockets the system has, by five sockets, and reads how long
-// a backlog may be. Where the address is given by numbers the system is asked for the socket itself, which it has or
-// not, and bounds the backlog anyway. All else, and what fails, is left to net.Listen.
+// Listen is net.Listen for TCP in less than half the time, and returns the same type of listener. Before its first
+// socket, net.Listen detects the supported kinds of addresses and sockets with five test sockets, and reads the
+// system's maximum backlog. For a numeric address, Listen opens the socket directly: the system refuses an unsupported
+// kind, and limits the backlog itself. Other addresses, and errors, are left to net.Listen.
 func Listen(addr string) (net.Listener, error) {
 	if at, ok := numeric(addr); ok {
 		if new(net.ListenConfig).MultipathTCP() {
@@ -28,7 +28,7 @@ func Listen(addr string) (net.Listener, error) {
 	return net.Listen("tcp", addr)
 }
 
-// numeric returns what an address says that needs no look-up; no host is every address of IPv4 and IPv6.
+// numeric parses an address that needs no look-up. An empty host means all addresses of IPv4 and IPv6.
 func numeric(addr string) (at netip.AddrPort, ok bool) {
 	if strings.HasPrefix(addr, ":") {
 		addr = "[::]" + addr
@@ -37,7 +37,7 @@ func numeric(addr string) (at netip.AddrPort, ok bool) {
 	return at, err == nil && at.Addr().Zone() == "" && !at.Addr().Is4In6()
 }
 
-// listenSocket returns nil when the system refuses.
+// listenSocket opens a listening socket. It returns nil if the system refuses.
 func listenSocket(at netip.AddrPort, protocol int) net.Listener {
 	family, to := socketAddress(at)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, protocol)
@@ -49,17 +49,17 @@ func listenSocket(at netip.AddrPort, protocol int) net.Listener {
 	if family == unix.AF_INET6 && unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0) != nil ||
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) != nil ||
 		unix.Bind(fd, to) != nil ||
-		unix.Listen(fd, math.MaxInt32) != nil { // net.core.somaxconn bounds it
+		unix.Listen(fd, math.MaxInt32) != nil { // the kernel caps it at net.core.somaxconn
 		return nil
 	}
-	ln, err := net.FileListener(f) // of a duplicate
+	ln, err := net.FileListener(f) // duplicates the descriptor
 	if err != nil {
 		return nil
 	}
 	return ln
 }
 
-// socketAddress returns the system's form of an address. As by net.Listen, 0.0.0.0 is every address of IPv6, too.
+// socketAddress returns the system's form of an address. As in net.Listen, 0.0.0.0 includes all addresses of IPv6.
 func socketAddress(at netip.AddrPort) (family int, to unix.Sockaddr) {
 	switch ip, port := at.Addr(), int(at.Port()); {
 	case ip.IsUnspecified():

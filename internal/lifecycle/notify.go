@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// tellManager tells systemd about this process (sd_notify(3)), if it listens. A
-// manager that cannot be told is none to fail for.
+// tellManager reports the state of this process to systemd (sd_notify(3)), if systemd listens. Errors are ignored: the
+// service works without the report.
 func tellManager(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

@@ -7,37 +7,38 @@ import (
 	"strconv"
 )
 
-// A Place is a listener, and how it is served: by TLS unless that is nil.
+// A Place is a listener with its TLS configuration, which is nil for clear text.
 type Place struct {
 	net.Listener
 	TLS  *tls.Config
-	name string // the next process knows the listener by it, or by its address if that is ""
-	open open   // nil: Program.Open
+	name string // identifies the listener in the next process; "" means its address
+	open open   // nil means Program.Open
 }
 
 // open makes the server of a place, see Program.Open.
 type open = func(Place) (serve func() error, err error)
 
-// An inheritedListener came from systemd or the process before this one.
+// An inheritedListener came from systemd or from the previous process.
 type inheritedListener struct {
 	net.Listener
 	name string
 }
 
-// The names of listeners that stand for an address of the configuration, whatever they are bound to. A socket unit
-// gives the first two by FileDescriptorName=, a process those with a port that the system has chosen to the next one.
+// Names of listeners, which match an address of the configuration whatever address they are bound to. A socket unit
+// sets the first two by FileDescriptorName=. A process passes on those with a port chosen by the system to the next
+// process.
 const (
 	nameClear   = "http"
 	nameTLS     = "https"
 	nameAnyPort = "any-port"
 	nameAnyTLS  = "any-port-tls"
-	nameInner   = "inner" // the second is inner-2, and so on
+	nameInner   = "inner" // the second one is inner-2, and so on
 )
 
-// Addresses say where a program listens unless it inherits listeners.
+// Addresses are the addresses of a program, for which it listens or inherits listeners.
 type Addresses struct {
-	Addr    string // in clear text, unless Secure is set and TLSAddr is not
-	TLSAddr string // by TLS; "" for none
+	Addr    string // clear text, unless Secure is set and TLSAddr is empty
+	TLSAddr string // TLS; "" for none
 	Secure  *tls.Config
 	Inner   []Inner
 }
@@ -48,7 +49,7 @@ type Inner struct {
 	Open func(Place) (serve func() error, err error)
 }
 
-// CheckAddress returns an error for an address on which no process can listen.
+// CheckAddress returns an error if addr can never be listened on.
 func CheckAddress(addr string) error {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -60,8 +61,8 @@ func CheckAddress(addr string) error {
 	return nil
 }
 
-// listen returns where to serve, the inner addresses first: inherited listeners, and the configured addresses for which there are
-// none.
+// listen returns the places of all addresses, the inner addresses first. It uses the inherited listeners of an
+// address, and listens if there are none.
 func (a *Addresses) listen() (places []Place, err error) {
 	for _, in := range a.Inner {
 		for _, public := range []string{a.Addr, a.TLSAddr} {
@@ -89,7 +90,7 @@ func (a *Addresses) listen() (places []Place, err error) {
 	return places, nil
 }
 
-// listen returns where to serve the inner address of an index.
+// listen returns the places of the inner address with this index.
 func (in *Inner) listen(index int) (places []Place, err error) {
 	name := nameInner
 	if index > 0 {
@@ -118,15 +119,15 @@ func overlap(a, b string) bool {
 	x, errX := net.ResolveTCPAddr("tcp", a)
 	y, errY := net.ResolveTCPAddr("tcp", b)
 	if errX != nil || errY != nil || x.Port != y.Port || x.Port == 0 {
-		return false // listening says why
+		return false // listening reports the error
 	}
 	every := func(ip net.IP) bool { return ip == nil || ip.IsUnspecified() }
 	return every(x.IP) || every(y.IP) || x.IP.Equal(y.IP) && x.Zone == y.Zone
 }
 
-// listenPublic returns where to serve Addr and TLSAddr.
+// listenPublic returns the places of Addr and TLSAddr.
 func (a *Addresses) listenPublic() (places []Place, err error) {
-	var main *tls.Config // how Addr is served
+	var main *tls.Config // the TLS configuration of Addr
 	if a.TLSAddr == "" {
 		main = a.Secure
 	}
@@ -172,19 +173,19 @@ func hasAnyPort(addr string) bool {
 	return err == nil && at.Port == 0
 }
 
-// standsFor reports whether a listener is the one for an address: it is bound to that, or has a name that says so.
-// A listener on a port chosen by the system needs the name anyPort, and must be bound to the same host.
+// standsFor reports whether a listener matches an address: it is bound to the address, or has its name. A listener on
+// a port chosen by the system needs the name anyPort and the same host.
 func (in inheritedListener) standsFor(addr, name, anyPort string) bool {
 	if in.name == name && name != "" {
 		return true
 	}
 	bound, ok := in.Addr().(*net.TCPAddr)
 	if !ok || addr == "" {
-		return false // a unix socket has a name, or is nobody's
+		return false // a unix socket has a name, or matches no address
 	}
 	at, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return false // listening says why
+		return false // listening reports the error
 	}
 	everyHost := at.IP == nil || at.IP.IsUnspecified()
 	if at.Zone != bound.Zone || everyHost != bound.IP.IsUnspecified() || !everyHost && !at.IP.Equal(bound.IP) {

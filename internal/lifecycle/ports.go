@@ -7,16 +7,15 @@ import (
 	"sync"
 )
 
-// Ports are those where a program listens. The zero value has none. Its methods may be called by
-// any goroutine.
+// Ports are the ports of a program's listeners. The zero value has none. The methods are safe for concurrent use.
 type Ports struct {
 	mu     sync.RWMutex
 	addrs  []net.Addr
-	clear  []string // ports
-	secure string   // the latest
+	clear  []string // ports in clear text
+	secure string   // the latest port with TLS
 }
 
-// Add notes a listener.
+// Add adds the port of a listener.
 func (s *Ports) Add(p Place) {
 	_, port, err := net.SplitHostPort(p.Addr().String())
 	s.mu.Lock()
@@ -39,10 +38,10 @@ func (s *Ports) Addrs() []net.Addr {
 	return slices.Clone(s.addrs)
 }
 
-// SecureHost returns the host, with its port unless that is 443, to which to redirect a client that came to
-// host in clear text; "" if host is malformed or, where there are domains, is none of them (they are what
-// certificates are for). A client that named a port at which the program listens is sent to the port where it
-// speaks TLS. If it named another one, something in front maps ports: it is sent to 443.
+// SecureHost returns the host to which to redirect a client that came to host in clear text, with its port unless that
+// is 443. It returns "" if host is malformed, or if there are domains and host is in none of them (certificates are
+// for domains). A client that named a port of this program is redirected to the program's TLS port. Another port in
+// the request means that something in front maps ports: then the redirect is to port 443.
 func (s *Ports) SecureHost(host string, domains []string) string {
 	name, port := host, "80"
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
@@ -65,7 +64,7 @@ func (s *Ports) SecureHost(host string, domains []string) string {
 	return name
 }
 
-// inDomain reports whether a name is a domain's: "*." stands for one label.
+// inDomain reports whether a name is in a domain. "*." stands for one label.
 func inDomain(name, domain string) bool {
 	name = strings.TrimSuffix(name, ".")
 	if parent, any := strings.CutPrefix(domain, "*."); any {

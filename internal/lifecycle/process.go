@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// process is what the apps of this process have in common.
+// process is the state that the apps of this process share.
 var process processState
 
 type processState struct {
 	mu        sync.Mutex
 	running   *Program // by Run
 	inherited inheritance
-	listening []net.Listener // of ListenShared
+	listening []net.Listener // by ListenShared
 }
 
-// unclaimedFor is how long a listener of the process before this one is kept for an app that calls ListenShared, after Run
-// serves.
+// unclaimedFor is the time, after Run has started to serve, that an app has to claim a listener of the previous
+// process by ListenShared.
 var unclaimedFor = 10 * time.Second
 
-// begin makes p the one program that runs, and takes what the process has inherited.
+// begin makes p the running program and takes the inherited state. Only one program can run.
 func (s *processState) begin(p *Program) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *processState) end() {
 	s.running = nil
 }
 
-// inherit takes what this process was started with, unless that was done before. s.mu is held.
+// inherit takes the inherited state, unless it was taken before. s.mu is held.
 func (s *processState) inherit(successor bool) error {
 	in, err := inherit(successor)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *processState) inherit(successor bool) error {
 	return nil
 }
 
-// takeSecrets returns the secrets of the process before this one, once.
+// takeSecrets returns the secrets of the previous process, once.
 func (s *processState) takeSecrets() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *processState) takeSecrets() []byte {
 	return b
 }
 
-// claim returns the inherited listeners that stand for an address, see standsFor. Nobody else gets them.
+// claim returns the inherited listeners that match an address, see standsFor, and removes them from the state.
 func (s *processState) claim(addr, name, anyPort string) (claimed []inheritedListener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +76,8 @@ func (s *processState) claim(addr, name, anyPort string) (claimed []inheritedLis
 	return claimed
 }
 
-// ready tells the process before this one that Run serves. Listeners that nobody has claimed are closed: those of systemd
-// now, those of the process before this one after unclaimedFor.
+// ready tells the previous process that Run serves. It closes the unclaimed listeners: those of systemd now, those of
+// the previous process after unclaimedFor.
 func (s *processState) ready(log *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *processState) ready(log *slog.Logger) {
 	}
 }
 
-// closeUnclaimed closes the inherited listeners for which there is no app. s.mu is held.
+// closeUnclaimed closes the unclaimed inherited listeners. s.mu is held.
 func (s *processState) closeUnclaimed(log *slog.Logger) {
 	for _, in := range s.inherited.listeners {
 		log.Warn("an inherited listener is closed: it is bound to no address of this process, and not named http, https or inner",
@@ -113,9 +113,8 @@ func (s *processState) shared() []net.Listener {
 	return slices.Clone(s.listening)
 }
 
-// ListenShared is Listen for an address that is served beside Run, until done is called: the listener is handed to the next
-// process, and this process gets that of the process before it. A port that the system chooses is another one in
-// each process.
+// ListenShared is Listen for an address that is served beside Run, until done is called. The listener is inherited
+// from the previous process and passed on to the next one. A port that the system chooses differs in each process.
 func ListenShared(addr string) (ln net.Listener, done func(), err error) {
 	return process.listen(addr)
 }
@@ -129,7 +128,7 @@ func (s *processState) listen(addr string) (ln net.Listener, done func(), err er
 	}
 	if in := s.claim(addr, "", ""); len(in) > 0 {
 		ln = in[0].Listener
-		for _, other := range in[1:] { // the same address twice: there is no such thing
+		for _, other := range in[1:] { // further listeners on the same address cannot exist
 			_ = other.Close()
 		}
 	} else if ln, err = Listen(addr); err != nil {

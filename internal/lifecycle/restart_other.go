@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Here nothing is inherited and nothing is handed on.
+// This system has no inherited listeners and no handover.
 
 type inheritance struct {
 	listeners []inheritedListener
@@ -20,7 +20,7 @@ func (*inheritance) isSuccessor() bool { return false }
 
 func (*inheritance) tellReady() {}
 
-// hangups never come.
+// hangups never receive a signal.
 type hangups struct {
 	c     chan os.Signal
 	nohup bool

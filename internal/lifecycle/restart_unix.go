@@ -20,12 +20,12 @@ import (
 // hangups are the SIGHUPs of a process.
 type hangups struct {
 	c        chan os.Signal
-	terminal bool // the process has one
-	nohup    bool // ... and is to outlive it, see nohup(1)
+	terminal bool // the process has a controlling terminal
+	nohup    bool // SIGHUP of the terminal must not end the process, see nohup(1)
 	program  string
 }
 
-// newHangups begins to receive them, unless they are to be left alone.
+// newHangups starts to receive the signals, unless leave is set.
 func newHangups(leave bool) *hangups {
 	if leave {
 		return new(hangups)
@@ -35,10 +35,9 @@ func newHangups(leave bool) *hangups {
 	return h
 }
 
-// program returns the path of this program's file for a restart, "" if it is not known. That is the name by
-// which it was started, if that still leads to a file: the path that the system has of the running file may
-// be out of date, since a deployment may have moved the file away, or let a symbolic link lead to another
-// one.
+// program returns the path of this program's file for a restart, or "" if it is unknown. It is the name by which the
+// program was started, if that still leads to a file. The system's path of the running file may be outdated: a
+// deployment may have moved the file, or changed a symbolic link.
 func program() string {
 	running, err := os.Executable()
 	if err != nil {
@@ -54,20 +53,19 @@ func program() string {
 	a, errA := os.Stat(running)
 	b, errB := os.Stat(named)
 	if errA != nil || errB != nil || !os.SameFile(a, b) {
-		return running // its name is no path, or one from another folder
+		return running // the name is not a path, or is relative to another folder
 	}
 	return named
 }
 
-// close ends it. Until then, also while the app drains, a further SIGHUP does not
-// kill the process.
+// close stops receiving the signals. Before, also while the app drains, another SIGHUP does not kill the process.
 func (h *hangups) close() {
 	if h.c != nil {
 		signal.Stop(h.c)
 	}
 }
 
-// terminalGone tells the SIGHUP of a closed terminal from one that somebody sent.
+// terminalGone reports whether a SIGHUP came from a closed terminal instead of from another process.
 func (h *hangups) terminalGone() bool {
 	gone := h.terminal && !hasTerminal()
 	h.terminal = h.terminal && !gone
@@ -83,16 +81,16 @@ func hasTerminal() bool {
 	return true
 }
 
-// A successor is the new process of a restart, until it is known to serve.
+// A successor is the new process of a restart, until it serves.
 type successor struct {
 	process *os.Process
-	result  chan error // gets one value: nil when it serves
+	result  chan error // gets one value: nil when the successor serves
 }
 
-// successorTimeout is how long a new process may take until it serves.
+// successorTimeout is the maximum time until a new process serves.
 const successorTimeout = time.Minute
 
-// startSuccessor starts the program's file anew and hands it the listeners and secrets.
+// startSuccessor starts the program's file and passes on the listeners and secrets.
 func (h *hangups) startSuccessor(places []Place, secrets []byte) (*successor, error) {
 	if os.Getpid() == 1 {
 		return nil, errors.New("this is process 1, whose end is the end of its container")
@@ -129,8 +127,7 @@ func (h *hangups) startSuccessor(places []Place, secrets []byte) (*successor, er
 	return s, nil
 }
 
-// watch reports what becomes of the new process, and stays with it so that its
-// end is noted (wait(2)).
+// watch reports the result of the new process, and waits for its end (wait(2)).
 func (s *successor) watch(cmd *exec.Cmd, ready *os.File) {
 	var one [1]byte
 	err := ready.SetReadDeadline(time.Now().Add(successorTimeout))
@@ -143,7 +140,7 @@ func (s *successor) watch(cmd *exec.Cmd, ready *os.File) {
 		_ = cmd.Wait()
 		return
 	}
-	// It has ended, or is taken not to come any further.
+	// The process has ended, or the time is over.
 	_ = cmd.Process.Kill()
 	if ended := cmd.Wait(); ended != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		err = ended
@@ -153,8 +150,7 @@ func (s *successor) watch(cmd *exec.Cmd, ready *os.File) {
 
 func (s *successor) pid() int { return s.process.Pid }
 
-// outcome returns the channel of the result; one that never has any if there is no
-// successor.
+// outcome returns the channel of the result. It returns a nil channel if there is no successor.
 func (s *successor) outcome() <-chan error {
 	if s == nil {
 		return nil
@@ -162,15 +158,15 @@ func (s *successor) outcome() <-chan error {
 	return s.result
 }
 
-// abandon ends a new process that is not wanted any more.
+// abandon ends a new process that is not needed any more.
 func (s *successor) abandon() {
 	if s != nil {
 		_ = s.process.Signal(syscall.SIGTERM)
 	}
 }
 
-// duplicates returns a descriptor of its own for each listener, and the name by which the new process
-// knows it. A listener of ListenShared that is closed by now is left out.
+// duplicates returns a descriptor of its own for each listener, and the names that identify them in the new process.
+// It omits a listener of ListenShared that was closed meanwhile.
 func duplicates(places []Place) (files []*os.File, names []string, err error) {
 	for _, p := range places {
 		f, err := duplicate(p)
@@ -187,8 +183,8 @@ func duplicates(places []Place) (files []*os.File, names []string, err error) {
 	return files, names, nil
 }
 
-// duplicate returns a descriptor of its own for a listener. It must not come from the File method: os/exec
-// would make that blocking, and with it the socket of this process.
+// duplicate returns a descriptor of its own for a listener. It does not use the method File: os/exec would make that
+// descriptor blocking, and with it the socket of this process.
 func duplicate(p Place) (*os.File, error) {
 	sc, ok := p.Listener.(syscall.Conn)
 	if !ok {
@@ -206,7 +202,7 @@ func duplicate(p Place) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "listener"), nil
 }
 
-// successorEnv is the environment of this process with what inherit reads.
+// successorEnv returns the environment of this process with the variables of inherit.
 func successorEnv(names []string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

@@ -11,33 +11,31 @@ import (
 	"time"
 )
 
-// A Program is what Run runs.
+// A Program is the service that Run runs.
 type Program struct {
 	Addresses
 	Log *slog.Logger
-	At  fmt.Stringer // where Run was called, for messages
+	At  fmt.Stringer // position of the call of Run, for messages
 
-	// Open makes the server of a place, and returns the function that serves it until a
-	// shutdown has finished or the listener fails. When Open fails, it closes the
-	// listener. An inner address has an Open of its own.
+	// Open makes the server of a place, and returns the function that serves it until a shutdown has finished or the
+	// listener fails. If Open fails, it closes the listener. An inner address has an Open of its own.
 	Open func(Place) (serve func() error, err error)
-	// Drain ends the program in order; Handover does when another process serves
-	// already. Both close what is left when the context ends, and return its error.
+	// Drain shuts the program down in order. Handover does so after another process has started to serve. Both close
+	// the remaining connections when the context ends, and return its error.
 	Drain, Handover func(context.Context) error
-	// Grace and Timeout are how long Drain waits before it stops accepting, and for
-	// running requests after that.
+	// Grace is the time that Drain waits before it stops accepting. Timeout is the time for running requests after
+	// that.
 	Grace, Timeout time.Duration
-	// Secrets returns what only memory may keep, a few KB, for the process after this one, which gets it by
-	// Inherit before Open.
+	// Secrets returns secrets for the next process, a few KB, which must not be written to disk. The next process gets
+	// them by Inherit before Open.
 	Secrets func() []byte
 	Inherit func([]byte) error
-	// NoRestart leaves SIGHUP alone.
+	// NoRestart disables the restart by SIGHUP.
 	NoRestart bool
 }
 
-// Run listens and serves until ctx ends or a signal asks for the end, drains, and
-// returns nil when that was in time. SIGHUP hands the listeners to a new process.
-// It panics if another Run is under way in this process.
+// Run listens and serves until ctx ends or a signal asks for shutdown, then drains. It returns nil if the drain ended
+// in time. SIGHUP passes the listeners on to a new process. Run panics if another Run is active in this process.
 func Run(ctx context.Context, p *Program) error {
 	err := process.begin(p)
 	defer process.end()
@@ -69,7 +67,7 @@ func Run(ctx context.Context, p *Program) error {
 type runner struct {
 	*Program
 	places  []Place
-	failed  chan error // what a listener failed with, nil after a shutdown
+	failed  chan error // errors of listeners; nil after a shutdown
 	stop    chan os.Signal
 	hangups *hangups
 }
@@ -86,7 +84,7 @@ func (r *runner) start() error {
 		serve, err := open(p)
 		if err != nil {
 			for k, other := range r.places {
-				if k != i { // that one is closed
+				if k != i { // listener k is closed already
 					err = errors.Join(err, other.Close())
 				}
 			}
@@ -103,8 +101,8 @@ func (r *runner) start() error {
 	return nil
 }
 
-// deepen has a stack with room for what serving a listener calls, at once, and while there is nothing on it: to copy
-// and adjust it later, tables of the program would be read that nothing else needs.
+// deepen grows the stack for serving a listener at once, while the stack is empty. Growing it later copies and adjusts
+// frames, which reads tables of the program that nothing else needs.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -112,7 +110,7 @@ func deepen(i int) byte {
 	return room[i]
 }
 
-// wait serves until it is time to drain, and drains.
+// wait serves until a reason to drain, then drains.
 func (r *runner) wait(ctx context.Context) error {
 	var next *successor // while a restart is under way
 	for {
@@ -146,14 +144,14 @@ func (r *runner) wait(ctx context.Context) error {
 	}
 }
 
-// end is drain when nobody takes over.
+// end is drain without a successor.
 func (r *runner) end(next *successor, end func(context.Context) error) error {
 	next.abandon()
 	tellManager("STOPPING=1")
 	return r.drain(end)
 }
 
-// restart starts a successor; nil when that fails.
+// restart starts a successor. It returns nil if that fails.
 func (r *runner) restart() *successor {
 	next, err := r.hangups.startSuccessor(r.places, r.Secrets())
 	if err != nil {

@@ -10,41 +10,38 @@ import (
 
 // A Server serves one listener.
 type Server interface {
-	// Serve answers what comes in until Shutdown, then it returns nil, or until a
-	// failure of the listener. It closes the listener.
+	// Serve serves connections until Shutdown, then it returns nil, or until the listener fails. It closes the
+	// listener.
 	Serve(ln net.Listener) error
-	// StopAccepting closes the listener, when the connections in its backlog have
-	// been accepted. It returns early when ctx ends.
+	// StopAccepting accepts the connections in the backlog and closes the listener. It returns early when ctx ends.
 	StopAccepting(ctx context.Context)
-	// Shutdown, after StopAccepting, closes idle connections and waits for running
-	// requests until ctx ends; then it closes what is left and returns ctx's
-	// error.
+	// Shutdown, after StopAccepting, closes idle connections and waits for running requests until ctx ends. Then it
+	// closes the remaining connections and returns ctx's error.
 	Shutdown(ctx context.Context) error
 }
 
-// Servers are those of one app, its inner addresses included. The zero value has none. Its methods may be called by
-// any goroutine.
+// Servers are the servers of one app, including its inner addresses. The zero value has none. The methods are safe for
+// concurrent use.
 type Servers struct {
 	Workers              // run from the first Add to Shutdown
-	unready  atomic.Bool // health checks are to fail
+	unready  atomic.Bool // health checks fail
 	draining atomic.Bool // answers close their connections
 
 	mu      sync.Mutex
 	running []Server
-	opening sync.WaitGroup // calls of Add; none begins once stopped
+	opening sync.WaitGroup // calls of Add; none begins after stopped is set
 	stopped bool
-	signal  chan struct{} // closed with draining; made when first asked for
-	drained chan struct{} // closed when Shutdown is over
+	signal  chan struct{} // closed with draining; made on demand
+	drained chan struct{} // closed when Shutdown has ended
 }
 
-// Unready has Ready report false from now on.
+// Unready makes Ready report false from now on.
 func (s *Servers) Unready() { s.unready.Store(true) }
 
-// Ready reports whether more requests are wanted.
+// Ready reports whether the app accepts more requests.
 func (s *Servers) Ready() bool { return !s.unready.Load() }
 
-// IsDraining reports whether Shutdown has come so far that nothing is accepted any more
-// and every answer closes its connection.
+// IsDraining reports whether Shutdown has stopped accepting, so that every answer closes its connection.
 func (s *Servers) IsDraining() bool { return s.draining.Load() }
 
 // Draining returns a channel that is closed when IsDraining becomes true.
@@ -60,11 +57,11 @@ func (s *Servers) Draining() <-chan struct{} {
 	return s.signal
 }
 
-// ErrStopped is what Add fails with once Shutdown was called.
+// ErrStopped is the error of Add after Shutdown.
 var ErrStopped = errors.New("the app was shut down")
 
-// Add has open make a server, unless Shutdown was called, and remembers it for
-// Shutdown, which waits for open. drained is closed when Shutdown is over.
+// Add makes a server by open, unless Shutdown was called, and registers it for Shutdown. Shutdown waits for open. The
+// channel drained is closed when Shutdown has ended.
 func (s *Servers) Add(open func() (Server, error)) (drained <-chan struct{}, err error) {
 	s.mu.Lock()
 	if s.stopped {
@@ -88,22 +85,22 @@ func (s *Servers) Add(open func() (Server, error)) (drained <-chan struct{}, err
 	return s.drained, nil
 }
 
-// Serving reports whether Add has been called with success.
+// Serving reports whether a call of Add has succeeded.
 func (s *Servers) Serving() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.running) > 0
 }
 
-// Shutdown ends all servers and workers, in the order of the package comment, until ctx ends, and
-// calls last when they have. Nothing can be added afterwards.
+// Shutdown ends all servers and workers, in the order of the package comment, until ctx ends, and calls last
+// afterwards. Add fails from then on.
 func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 	s.mu.Lock()
 	first := !s.stopped
 	s.stopped = true
 	s.mu.Unlock()
 	s.opening.Wait()
-	running := s.running // which does not change any more
+	running := s.running // constant from here on
 	errs := make([]error, len(running)+1)
 	var wg sync.WaitGroup
 	for _, srv := range running {
@@ -123,8 +120,7 @@ func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 	return errors.Join(errs...)
 }
 
-// beginDrain makes every answer from now on the last of its connection and
-// closes the channel of Draining.
+// beginDrain makes every answer from now on the last of its connection and closes the channel of Draining.
 func (s *Servers) beginDrain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"sync"
 )
 
-// Workers are the background workers of a program. The zero value has none. Its methods may be called by any goroutine.
+// Workers are the background workers of a program. The zero value has none. The methods are safe for concurrent use.
 type Workers struct {
 	mu      sync.Mutex
 	ctx     context.Context // of all workers; nil until they start
 	cancel  context.CancelFunc
 	stopped bool
-	waiting []func() // start workers that came before start
+	waiting []func() // start the workers that were added before start
 	counts  []*WorkerCounts
 	running int
 	idle    chan struct{} // closed by the last worker; made by stop
@@ -31,7 +31,7 @@ type WorkerCounts struct {
 	Panics  uint64
 }
 
-// Go runs f once the workers have started, until stop ends its context. It does nothing after stop.
+// Go runs f once the workers have started, until stop ends its context. It has no effect after stop.
 func (w *Workers) Go(name string, f func(context.Context) error, log *slog.Logger) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,14 +57,14 @@ func (w *Workers) Go(name string, f func(context.Context) error, log *slog.Logge
 	begin()
 }
 
-// run calls f and counts how it ends.
+// run calls f and counts its result.
 func (w *Workers) run(counts *WorkerCounts, f func(context.Context) error, log *slog.Logger) {
 	returned := false
 	var err error
 	defer func() {
 		v := recover()
-		panicked := !returned && v != nil // else runtime.Goexit
-		// An error after the end of the context is how most workers say that they were told to end.
+		panicked := !returned && v != nil // otherwise runtime.Goexit
+		// Most workers return the error of their context when it ends. That is no failure.
 		failed := err != nil && w.ctx.Err() == nil
 		switch {
 		case panicked:
@@ -98,7 +98,7 @@ func (w *Workers) ended(counts *WorkerCounts, panicked, failed bool) {
 	}
 }
 
-// start runs the workers that wait, when called first.
+// start starts the waiting workers at its first call.
 func (w *Workers) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +112,7 @@ func (w *Workers) start() {
 	w.waiting = nil
 }
 
-// stop ends the context of all workers and waits for them, until ctx ends. The error names those that still run.
+// stop ends the context of all workers and waits for them, until ctx ends. The error names the workers that still run.
 func (w *Workers) stop(ctx context.Context) error {
 	w.mu.Lock()
 	w.stopped, w.waiting = true, nil
