@@ -23,7 +23,7 @@ import (
 	"net"
 )
 
-// Dial connects as [net.Dialer.DialContext] of a zero Dialer does, and wraps the connection.
+// Dial connects like [net.Dialer.DialContext] of a zero Dialer, and wraps the connection.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, network, address)
@@ -33,6 +33,6 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return Wrap(c), nil
 }
 
-// Wrap returns c with reads and writes that cost less, for connections that a dialer of one's own has made. The caller
-// uses c no more.
+// Wrap returns c with reads and writes that cost less, for connections of another dialer. The caller must not use c
+// afterwards.
 func Wrap(c net.Conn) net.Conn { return wrap(c) }

@@ -11,24 +11,25 @@ import (
 	"syscall"
 )
 
-// mostAtOnce bounds what one system call copies, in bytes. The scheduler cannot take the processor from a goroutine
-// in such a call.
+// mostAtOnce is the maximum number of bytes that one system call copies. The scheduler cannot take the processor from
+// a goroutine in such a call.
 const mostAtOnce = 64 << 10
 
-// conn is a connection whose reads and writes bypass the scheduler. Everything else is that of the connection it wraps.
+// conn is a connection whose reads and writes bypass the scheduler. All other methods are those of the wrapped
+// connection.
 type conn struct {
 	net.Conn
 	raw           syscall.RawConn
 	reads, writes direction
 }
 
-// direction is one of the two: reading or writing.
+// direction is the state of reading or of writing.
 type direction struct {
 	mu    sync.Mutex         // held during a Read or a Write
 	rest  []byte             // to be filled or sent
-	n     int                // of the last system call
-	errno syscall.Errno      // likewise
-	try   func(uintptr) bool // a call of RawConn.Read or Write; made once
+	n     int                // result of the last system call
+	errno syscall.Errno      // error of the last system call
+	try   func(uintptr) bool // argument of RawConn.Read or Write; made once
 }
 
 func wrap(c net.Conn) net.Conn {
@@ -38,24 +39,24 @@ func wrap(c net.Conn) net.Conn {
 		return c
 	}
 	if network := c.LocalAddr().Network(); network != "tcp" && network != "unix" {
-		return c // a read is a message
+		return c // a read returns one message
 	}
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
-		return c // it is closed
+		return c // the connection is closed
 	}
 	w := &conn{Conn: c, raw: raw}
 	w.reads.try, w.writes.try = w.reads.recv, w.writes.send
 	return w
 }
 
-// recv reads once and reports whether that is over: false waits until the descriptor can be read.
+// recv reads once. It returns false to wait until the descriptor can be read.
 func (d *direction) recv(fd uintptr) bool {
 	d.n, d.errno = recv(fd, d.rest[:min(len(d.rest), mostAtOnce)])
 	return d.errno != syscall.EAGAIN
 }
 
-// send writes until all is sent, and reports whether that is over: false waits until the descriptor can be written.
+// send writes until all is sent. It returns false to wait until the descriptor can be written.
 func (d *direction) send(fd uintptr) bool {
 	for len(d.rest) > 0 {
 		d.n, d.errno = send(fd, d.rest[:min(len(d.rest), mostAtOnce)])
@@ -103,10 +104,11 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// failed returns the error of an operation as package net words it: that of waiting, or of a system call.
+// failed returns the error of an operation in the form of package net. The error is from waiting or from a system
+// call.
 func (c *conn) failed(op, call string, err error, errno syscall.Errno) error {
 	if e, ok := errors.AsType[*net.OpError](err); ok {
-		e.Op = op // from raw-read
+		e.Op = op // instead of raw-read
 		return e
 	}
 	if err == nil {

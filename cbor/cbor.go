@@ -34,14 +34,14 @@ var decoding = must(cbor.DecOptions{
 	DefaultMapType: reflect.TypeFor[map[string]any](),
 	DupMapKey:      cbor.DupMapKeyEnforcedAPF,
 	IndefLength:    cbor.IndefLengthAllowed,
-	BigIntDec:      cbor.BigIntDecodePointer, // which JSON can encode
+	BigIntDec:      cbor.BigIntDecodePointer, // a type that JSON can encode
 	TagsMd:         cbor.TagsForbidden,
 	UTF8:           cbor.UTF8RejectInvalid,
 }.DecMode())
 
 func must[T any](mode T, err error) T {
 	if err != nil {
-		panic("cbor: " + err.Error()) // cannot happen: the options are constants
+		panic("cbor: " + err.Error()) // unreachable: the options are constants
 	}
 	return mode
 }

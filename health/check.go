@@ -22,21 +22,21 @@ var (
 	errExit  = errors.New("the check has ended its goroutine")
 )
 
-// A check calls its function in at most one goroutine at a time, however many requests ask for the result.
+// A check calls its function in at most one goroutine at a time, for any number of requests.
 type check struct {
 	Check
 	log *slog.Logger
 
 	mu       sync.Mutex
 	running  bool          // the function has not returned
-	returned chan struct{} // closed when it has; of the latest call
-	began    time.Time     // of the latest call
+	returned chan struct{} // closed when the latest call has returned
+	began    time.Time     // start of the latest call
 	known    bool          // there is a result
 	err      error         // the latest result
-	at       time.Time     // when its call began
+	at       time.Time     // start of its call
 }
 
-// begin calls the function in a goroutine, unless it runs or the latest result may be used again.
+// begin calls the function in a goroutine, unless it runs or the latest result is still cached.
 func (k *check) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,7 +48,7 @@ func (k *check) begin() {
 	go k.call()
 }
 
-// call calls the function. A panic is an error.
+// call calls the function. It turns a panic into an error.
 func (k *check) call() {
 	ctx, cancel := context.WithTimeout(context.Background(), k.Timeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (k *check) call() {
 	err = k.Run(ctx)
 }
 
-// settle takes err for the result of the latest call. The log has changes of the state. k.mu is held.
+// settle stores the result of the latest call, and logs a change of the state. k.mu is held.
 func (k *check) settle(err error) {
 	switch failed := k.known && k.err != nil; {
 	case err != nil && !failed:
@@ -77,7 +77,7 @@ func (k *check) settle(err error) {
 	k.known, k.err, k.at = true, err, k.began
 }
 
-// await returns the result of the latest call. It waits for the function until that has used up its time, or ctx ends.
+// await returns the result of the latest call. It waits for the function until its timeout, or until ctx ends.
 func (k *check) await(ctx context.Context) CheckReport {
 	k.mu.Lock()
 	running, returned, left := k.running, k.returned, k.Timeout-time.Since(k.began)
@@ -94,7 +94,7 @@ func (k *check) await(ctx context.Context) CheckReport {
 	return k.report()
 }
 
-// report returns the latest result. A function that has used up its time has failed.
+// report returns the latest result. A function over its timeout has failed.
 func (k *check) report() CheckReport {
 	k.mu.Lock()
 	defer k.mu.Unlock()

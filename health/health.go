@@ -36,16 +36,16 @@ type Check struct {
 	// Name names the check in answers, in the log and in Stats.
 	Name string
 
-	// Run returns nil if the part of the service works. Its context ends after Timeout. It is not called again before it has
-	// returned, so that a check that hangs holds one goroutine.
+	// Run returns nil if the part of the service works. Its context ends after Timeout. Calls do not overlap, so a
+	// check that hangs holds one goroutine.
 	Run func(context.Context) error
 
-	// Timeout is how long Run may take. Then the check fails, also if Run ignores its context and goes on. Default:
-	// DefaultTimeout.
+	// Timeout is the maximum duration of Run. After it the check fails, even if Run ignores its context and continues.
+	// Default: DefaultTimeout.
 	Timeout time.Duration
 
-	// Cache is how long a result is used again, so that frequent probes cost the dependency little. Negative: not at all.
-	// Default: DefaultCache.
+	// Cache is how long a result is reused, which limits the cost of frequent probes. A negative value disables the
+	// cache. Default: DefaultCache.
 	Cache time.Duration
 
 	// Live makes the check a part of liveness as well: a failure has the orchestrator restart the process. Use it for states that
@@ -62,7 +62,8 @@ type Checks struct {
 	all []*check
 }
 
-// New returns the checks of an app, at first none, and adds them to its Stats under the name "health". An app has one Checks.
+// New returns the checks of an app, initially none, and adds them to its Stats under the name "health". An app has one
+// Checks.
 func New(app *dunlin.App) *Checks {
 	c := &Checks{ready: app.Readiness(), log: app.Config().Logger}
 	app.AddStats("health", func() any { return c.reports() })
@@ -106,13 +107,13 @@ type CheckReport struct {
 	Name   string        `json:"name"`
 	Status string        `json:"status"`          // ok, failing, timeout, or unknown before the first call has ended
 	Error  string        `json:"error,omitempty"` // in Stats alone
-	Age    time.Duration `json:"ageNs"`           // since the call began that found the status
+	Age    time.Duration `json:"ageNs"`           // time since the start of the call with this status
 }
 
 var noStore = dunlin.NewHeaderBlock("Cache-Control", "no-store")
 
-// Live returns the action for liveness. It answers 200 as long as the checks with Live succeed, also while the app drains, and 503
-// otherwise.
+// Live returns the action for liveness. It answers 200 while the checks with Live succeed, also while the app drains,
+// and 503 otherwise.
 func (c *Checks) Live() dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response { return c.answer(r, true) }
 }
@@ -127,14 +128,14 @@ func (c *Checks) Ready() dunlin.Action {
 	}
 }
 
-// answer runs the checks, at the same time, and answers with their states.
+// answer runs the checks concurrently and answers with their states.
 func (c *Checks) answer(r *dunlin.Request, live bool) dunlin.Response {
 	report, status := Report{Status: "ok"}, http.StatusOK
 	var wanted []*check
 	for _, k := range c.list() {
 		if k.Live || !live {
 			wanted = append(wanted, k)
-			k.begin() // all of them before the first is waited for
+			k.begin() // start all before waiting for the first
 		}
 	}
 	for _, k := range wanted {
@@ -148,7 +149,7 @@ func (c *Checks) answer(r *dunlin.Request, live bool) dunlin.Response {
 	return dunlin.JSON(report).Status(status).Headers(noStore)
 }
 
-// reports returns the latest states, without a call of a check.
+// reports returns the latest states without calling a check.
 func (c *Checks) reports() []CheckReport {
 	var reports []CheckReport
 	for _, k := range c.list() {

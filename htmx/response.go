@@ -115,8 +115,8 @@ func trigger(resp dunlin.Response, header string, events []Event) dunlin.Respons
 	return resp.Header(header, string(append(b, '}')))
 }
 
-// plain reports whether a name can be a header without JSON: htmx splits it at commas, and takes
-// one that begins with a brace for JSON.
+// plain reports whether a name can be sent without JSON: htmx splits the header at commas, and parses a header that
+// begins with a brace as JSON.
 func plain(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == ',' || c == '{' })
 }

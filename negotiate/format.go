@@ -92,9 +92,8 @@ func ownXML(t reflect.Type) bool {
 	return p.Implements(xmlMarshaler) || p.Implements(textMarshaler)
 }
 
-// inXML reports why encoding/xml cannot encode all values of the type, except those within
-// interfaces. A field that is hidden from JSON must say what it is in XML. seen has the types that
-// are being checked already.
+// inXML reports why encoding/xml cannot encode all values of the type, except those within interfaces. A field that is
+// hidden from JSON needs a tag xml. seen has the types whose check has begun.
 func inXML(t reflect.Type, seen map[reflect.Type]bool) error {
 	if seen[t] || ownXML(t) {
 		return nil

@@ -47,8 +47,8 @@ func (l *Languages) Match(r *dunlin.Request) string {
 // ranges.
 const mostRanges = 64
 
-// match returns the index of the tag. The first range in the order of the weights that finds a tag
-// is the one with the greatest weight of those that find any.
+// match returns the index of the tag: that of the range with the greatest weight among the ranges that find a tag. The
+// first range wins between equal weights.
 func (l *Languages) match(accept string) (found int) {
 	greatest, n := 0, 0
 	for element, params := range elements(accept) {

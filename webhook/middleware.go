@@ -41,7 +41,7 @@ func (v *Verifier) Middleware() dunlin.Middleware {
 					Status: http.StatusServiceUnavailable, Detail: "webhooks cannot be received at the moment", Cause: err, Temporary: true})
 			}
 			ok := false
-			ctx := context.WithoutCancel(r.Context()) // the outcome counts even if the sender has gone
+			ctx := context.WithoutCancel(r.Context()) // the outcome counts even if the client has disconnected
 			defer func() { c.finish(ctx, ok) }()
 			resp := next(r)
 			ok = resp.StatusCode() < 300
@@ -50,9 +50,8 @@ func (v *Verifier) Middleware() dunlin.Middleware {
 	}
 }
 
-// Check verifies the signature of a request. The error is a problem with the status 400 or 403, which
-// wraps an error of [Verifier.Verify], or an error of reading the body. Check does not use the
-// store.
+// Check verifies the signature of a request. The error is a problem with the status 400 or 403 that wraps an error of
+// [Verifier.Verify], or an error of reading the body. Check does not use the store.
 func (v *Verifier) Check(r *dunlin.Request) error {
 	body, err := r.Bytes()
 	if err != nil {

@@ -40,7 +40,7 @@ func (v *Verifier) claim(ctx context.Context, id string) (*claim, error) {
 		return nil, errDone
 	case err == nil && string(item.Value) == failed:
 		err = c.begin(ctx, item.Version)
-	case err == nil || errors.Is(err, store.ErrNotFound): // its lease has just ended: the next repetition runs it
+	case err == nil || errors.Is(err, store.ErrNotFound): // the other request's lease has just ended: the next repetition runs the action
 		err = errRunning
 	}
 	if errors.Is(err, store.ErrConflict) { // another request was faster
@@ -55,8 +55,8 @@ func (c *claim) begin(ctx context.Context, have store.Version) (err error) {
 	return err
 }
 
-// finish records the outcome. A repetition of a failed action runs it again. If the store fails, repetitions are refused until the lease ends, and run then. The
-// version keeps a request that has outlived its lease from changing the record of another.
+// finish records the outcome. After a failed action a repetition runs it again. If the store fails, repetitions are
+// refused until the lease ends. The version protects the record of another request if this one has outlived its lease.
 func (c *claim) finish(ctx context.Context, ok bool) {
 	state, ttl := done, c.v.config.Remember
 	if !ok {

@@ -17,9 +17,9 @@ const (
 	HeaderSignature = "Webhook-Signature"
 )
 
-// Sign sets the three headers of a webhook to send. Each secret adds a signature: a shared secret
-// ("whsec_") one of version v1, a private key of Ed25519 ("whsk_") one of v1a. While secrets are
-// rotated, sign with both. id names the webhook: it stays the same when it is sent again.
+// Sign sets the three headers of a webhook to send. Each secret adds a signature: a shared secret ("whsec_") one of
+// version v1, a private key of Ed25519 ("whsk_") one of v1a. During a rotation of secrets, sign with both. id
+// identifies the webhook: a repetition has the same id.
 func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string) error {
 	if id == "" || len(id) > maxID || strings.Contains(id, ".") {
 		return errors.New("webhook: an ID has 1 to 256 bytes, and no full stop")

@@ -25,20 +25,20 @@ type Config struct {
 	// directions. Default: 5 minutes.
 	Tolerance time.Duration
 
-	// Store remembers the IDs of webhooks, so that none runs twice. Default: none; then a webhook can
-	// be repeated within the tolerance, by the sender and by an attacker who has seen it.
+	// Store remembers the IDs of webhooks, so that none runs twice. Default: none; then the sender, or an attacker who
+	// copied a webhook, can repeat it within the tolerance.
 	Store store.Store
 
 	// Prefix begins the keys in the store. Endpoints with different senders need different
 	// prefixes. Default: "webhook:".
 	Prefix string
 
-	// Remember is how long an ID is remembered, at least twice the tolerance. Senders repeat
-	// webhooks for hours or days. Default: 24 hours.
+	// Remember is the time for which an ID is remembered, at least twice the tolerance. Senders repeat webhooks for
+	// hours or days. Default: 24 hours.
 	Remember time.Duration
 
-	// Lease is how long an action may take. After that, a repetition runs the action again, since
-	// the process may have ended. Default: 1 minute.
+	// Lease is the maximum duration of an action. After it, a repetition runs the action again, since the process may
+	// have ended. Default: 1 minute.
 	Lease time.Duration
 
 	// Now tells the time. Default: time.Now.
@@ -68,7 +68,7 @@ func New(c Config) *Verifier {
 	for i, text := range c.Secrets {
 		k, err := parseKey(text)
 		if err != nil {
-			panic(fmt.Sprintf("webhook: New: secret %d: %v", i, err)) // without the secret
+			panic(fmt.Sprintf("webhook: New: secret %d: %v", i, err)) // the error does not contain the secret
 		}
 		switch {
 		case k.public != nil:
@@ -146,7 +146,7 @@ func parseKey(text string) (k key, err error) {
 
 const (
 	maxID         = 256 // bytes of webhook-id
-	maxSignatures = 16  // that are compared; others are ignored
+	maxSignatures = 16  // maximum number of compared signatures; others are ignored
 )
 
 // Verify verifies a webhook from the values of its three headers and its body, as received. The
@@ -156,7 +156,7 @@ func (v *Verifier) Verify(id, timestamp, signatures string, body []byte) error {
 	if id == "" || len(id) > maxID || strings.Contains(id, ".") || signatures == "" {
 		return ErrMalformed
 	}
-	seconds, err := strconv.ParseUint(timestamp, 10, 40) // digits alone
+	seconds, err := strconv.ParseUint(timestamp, 10, 40) // digits only
 	if err != nil {
 		return ErrMalformed
 	}

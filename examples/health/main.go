@@ -17,7 +17,7 @@ import (
 
 const innerAddr = "127.0.0.1:9090"
 
-// A database is one that can be out of reach.
+// A database is a dependency that can be unavailable.
 type database struct{ down atomic.Bool }
 
 // Ping is like that of a *sql.DB.

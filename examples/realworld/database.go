@@ -75,8 +75,8 @@ const tables = `
 	create index if not exists articles_by_reader on favorites (reader);
 	create index if not exists comments_by_article on comments (article);`
 
-// transaction runs f in a transaction. One that the database ends because of another is tried again, so f may run more
-// than once.
+// transaction runs f in a transaction. It repeats a transaction that the database has ended because of another, so f
+// may run more than once.
 func (c *conduit) transaction(ctx context.Context, f func(tx *sql.Tx) error) error {
 	for attempt := 1; ; attempt++ {
 		err := c.try(ctx, f)
@@ -98,19 +98,20 @@ func (c *conduit) try(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// conflict reports that PostgreSQL has ended a transaction for another: a serialization failure or a deadlock.
+// conflict reports whether PostgreSQL ended a transaction because of another one: a serialization failure or a
+// deadlock.
 func conflict(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// malformed reports text that PostgreSQL does not store, such as a NUL (class 22, data exception).
+// malformed reports whether PostgreSQL refused text that it cannot store, such as a NUL (class 22, data exception).
 func malformed(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && strings.HasPrefix(pg.Code, "22")
 }
 
-// away reports that no connection to PostgreSQL could be made.
+// away reports whether err means that PostgreSQL is unreachable.
 func away(err error) bool {
 	var refused *pgconn.ConnectError
 	return errors.As(err, &refused)

@@ -58,7 +58,7 @@ func hash(password string) (string, error) {
 	return string(hashed), err
 }
 
-// noPassword is compared where there is no user: the time of a refusal tells nothing.
+// noPassword is compared if the user does not exist, so that the time of a refusal does not reveal it.
 const noPassword = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"
 
 func matches(hashed, password string) bool {

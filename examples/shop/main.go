@@ -79,7 +79,7 @@ func main() {
 	}
 }
 
-// open opens the database and makes what it does not have yet.
+// open opens the database and creates missing tables.
 func open(file string) (*sql.DB, error) {
 	if file != ":memory:" { // other replicas may write, too
 		file = "file:" + file + "?_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(normal)&_txlock=immediate"
@@ -105,7 +105,7 @@ func open(file string) (*sql.DB, error) {
 	return db, nil
 }
 
-// news passes notices on to whoever listens. A listener that does not keep up misses some.
+// news sends notices to all listeners. A slow listener misses some.
 type news struct {
 	mu        sync.Mutex
 	listeners map[chan Notice]bool

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// What the shop's replicas have in common stands in a store: which orders were placed already, how many
-// a customer may still place, and the baskets.
+// The replicas of the shop share a store. It has the orders by idempotency key, the rate of orders of each customer,
+// and the baskets.
 type shared struct {
 	store   store.Store
 	keys    store.Store // of orders that may be sent again
@@ -21,7 +21,7 @@ type shared struct {
 	baskets *middleware.Sessions[basket]
 }
 
-// A basket is what a visitor has chosen so far: copies by book.
+// A basket is the current selection of a visitor: copies by book.
 type basket map[int64]int64
 
 var basketGone = typed.NewFault(409, "basket-gone", "The basket has ended meanwhile")
@@ -30,16 +30,16 @@ func newShared(st, keys store.Store, bytes int64, perHour int) *shared {
 	return &shared{st, keys, bytes, perHour, middleware.NewSessions[basket](middleware.SessionConfig{Store: st, Cookie: "__Host-basket"})}
 }
 
-// browsing bounds what an address may ask for. While the store is away each replica counts for itself:
-// it is better to serve a few too many than nobody.
+// browsing limits the rate of requests of an address. While the store is unavailable, each replica counts for itself:
+// a few requests too many are better than no service.
 func (s *shared) browsing() dunlin.Middleware {
 	return typed.Declares(middleware.RateLimit(middleware.Rate{
 		Name: "browsing", Limit: 6_000_000, Window: time.Hour, Store: s.store, Away: middleware.LimitLocally,
 	}), typed.Status{Code: 429, Description: "The address has asked too often"})
 }
 
-// once lets an order be sent again without being placed twice. While the store is away nobody knows
-// which orders there were: those with a key are refused.
+// once makes orders idempotent. While the store is unavailable, earlier orders are unknown, and orders with a key are
+// refused.
 func (s *shared) once() dunlin.Middleware {
 	return typed.Declares(middleware.Idempotency(middleware.IdempotencyConfig{
 		Store: s.keys, StoreBytes: s.bytes, Lease: 10 * time.Minute, Anonymous: true, // customers do not sign in
@@ -72,7 +72,7 @@ func (s *shared) register(app *dunlin.App) {
 		Summary("Puts books into the basket").Description("The answer has the whole basket.")
 }
 
-// Basket is what a visitor has chosen.
+// Basket is the current selection of a visitor.
 type Basket struct {
 	Copies int64            `json:"copies" minimum:"0" description:"In all"`
 	Lines  map[string]int64 `json:"lines" description:"Copies by book"`

@@ -92,7 +92,7 @@ var config = openapi.Config{
 	Tags:    []openapi.Tag{{Name: "books", Description: "What there is"}, {Name: "orders", Description: "What is bought"}, {Name: "staff", Description: "For those who run the shop"}},
 }
 
-// onlyStaff lets those pass who have the key.
+// onlyStaff passes on requests with the staff key only.
 func (s *shop) onlyStaff(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		if s.key == "" || subtle.ConstantTimeCompare([]byte(r.Header("X-Staff-Key")), []byte(s.key)) != 1 {
@@ -199,7 +199,7 @@ func (s *catalogue) list(ctx context.Context, in ListBooks) (Page[Book], error) 
 	if err := s.db.QueryRowContext(ctx, "select count(*) from books where "+where, args...).Scan(&p.Total); err != nil {
 		return p, err
 	}
-	// The column is one of those that the rule of Sort lets pass.
+	// The rule of Sort permits only known columns.
 	rows, err := s.db.QueryContext(ctx, "select "+columns+" from books where "+where+" order by "+in.Sort+", id limit ? offset ?", append(args, in.Limit, in.Offset)...)
 	if err != nil {
 		return p, err
@@ -342,7 +342,7 @@ func (s *catalogue) cover(ctx context.Context, id int64) (kind string, data []by
 	return media.String, data, err
 }
 
-// order takes the copies from the stock, and tells what is left.
+// order removes the copies from the stock and reports the remaining number.
 func (s *catalogue) order(ctx context.Context, mail string, lines []OrderLine) (o Order, left []Notice, err error) {
 	o = Order{Mail: mail, Lines: lines, At: time.Now().UTC()}
 	seen := map[int64]bool{}

@@ -12,7 +12,7 @@ type Genre string
 // Enum lists the genres that there are.
 func (Genre) Enum() []Genre { return []Genre{"novel", "crime", "poetry", "science", "children"} }
 
-// A Book is what the shop sells.
+// A Book is an item of the shop.
 type Book struct {
 	ID      int64     `json:"id" minimum:"1" description:"Given by the shop"`
 	Added   time.Time `json:"added" description:"When the shop took it into its range"`
@@ -39,7 +39,7 @@ type Page[T any] struct {
 	Next  int64 `json:"next,omitempty" description:"The offset of the next page, absent behind the last"`
 }
 
-// An Order is what somebody buys.
+// An Order is a purchase of a customer.
 type Order struct {
 	ID    int64       `json:"id"`
 	Cents int64       `json:"cents" description:"What it costs in all"`

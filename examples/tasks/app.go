@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// service has what the actions need.
+// service has the dependencies of the actions.
 type service struct {
 	db       *pgxpool.Pool
 	sessions *middleware.Sessions[visit]

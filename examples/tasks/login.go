@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// A visit is what a session holds.
+// A visit is the content of a session.
 type visit struct {
 	User int64 `json:"user"`
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// maxAge is how old a message may be. An older one may be a copy that somebody recorded.
+// maxAge is the maximum age of a message. An older one may be a recorded copy.
 const maxAge = 5 * time.Minute
 
 func main() {
@@ -43,7 +43,7 @@ func newApp(config dunlin.Config, secret []byte) *dunlin.App {
 		if age := time.Since(time.Unix(seconds, 0)).Abs(); err != nil || age > maxAge || !signed(secret, id, at, body, r.Header("Webhook-Signature")) {
 			return dunlin.Problem(dunlin.ProblemDetails{Status: 401, Detail: "the signature or the time of the message is wrong"}), nil
 		}
-		log.Printf("message %s: %s", id, body) // a message may come twice: remember the IDs of those that were handled
+		log.Printf("message %s: %s", id, body) // a message may come twice: a real service remembers the IDs of handled messages
 		return dunlin.NoContent(), nil
 	}))
 	return app

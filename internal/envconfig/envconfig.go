@@ -16,11 +16,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/bytesize"
 )
 
-// Reserved are variables with the prefix of Dunlin that are no settings of an app: internal/lifecycle sets the first for the process
-// after this one, and the second is the URL of a store in the documentation.
+// Reserved are variables with the prefix of Dunlin that are not settings of an app. internal/lifecycle sets the first
+// for the next process. The second is the URL of a store in the documentation.
 var Reserved = []string{"DUNLIN_RESTART", "DUNLIN_STORE"}
 
-// Choices are the texts of the values of integer types, in the order of the values from 0 on.
+// Choices are the names of the values of integer types, in the order of the values, from 0.
 type Choices map[reflect.Type][]string
 
 // Fill sets the fields of the struct that into points to. environ has the form of os.Environ. The variable of a field is prefix, an
@@ -158,7 +158,7 @@ func setInt(field reflect.Value, text string) error {
 	return nil
 }
 
-// bare returns an error without the name of the package that made it, which the caller adds.
+// bare removes the package name from an error, since the caller adds a prefix.
 func bare(err error) error {
 	if err == nil {
 		return nil
@@ -166,9 +166,9 @@ func bare(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "dunlin: "))
 }
 
-// suggestion returns the known name that is the most similar to name, as a part of a message.
+// suggestion returns the known name most similar to name, as a part of a message.
 func suggestion(name string, fields map[string]reflect.Value) string {
-	best, least := "", 3 // so many changes make another word
+	best, least := "", 3 // names with this many differences are not similar
 	for known := range fields {
 		if d := distance(name, known); d < least || d == least && best != "" && known < best {
 			best, least = known, d
@@ -180,7 +180,7 @@ func suggestion(name string, fields map[string]reflect.Value) string {
 	return ": did you mean " + best + "?"
 }
 
-// distance returns how many characters must be inserted, removed or replaced to make b of a.
+// distance returns the number of characters to insert, remove or replace to change a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -57,7 +57,7 @@ func inherit(successor bool) (in inheritance, err error) {
 	}
 	var parent, readyFD, secretsFD int
 	n := 0
-	if restart != "" { // fmt.Sscan takes time at every start, so it is skipped without the variable
+	if restart != "" { // fmt.Sscanf takes time at every start
 		n, _ = fmt.Sscanf(restart, "%d:%d:%d", &parent, &readyFD, &secretsFD)
 	}
 	if n >= 2 && parent == os.Getppid() {

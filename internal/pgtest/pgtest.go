@@ -1,5 +1,4 @@
-// Package pgtest starts a PostgreSQL server for the time of a test. It knows nothing of HTTP, and
-// needs no driver.
+// Package pgtest starts a PostgreSQL server for the duration of a test. It does not depend on HTTP or a driver.
 package pgtest
 
 import (
@@ -37,7 +36,7 @@ func start(t testing.TB, ctl string) string {
 		t.Helper()
 		cmd := exec.Command(ctl, args...)
 		cmd.Dir, cmd.SysProcAttr = folder, attributes
-		log, err := os.Create(filepath.Join(folder, "ctl.log")) // a file: the server inherits it, and Wait must not wait for it
+		log, err := os.Create(filepath.Join(folder, "ctl.log")) // a file instead of a pipe: the server inherits it, and Wait would wait for the server
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +64,7 @@ func start(t testing.TB, ctl string) string {
 	return "postgres://dunlin@127.0.0.1:" + port + "/postgres?sslmode=disable"
 }
 
-// missing skips a test, or fails it where nothing may be missing.
+// missing skips a test, or fails it if DUNLIN_REQUIRE_ALL is set.
 func missing(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv("DUNLIN_REQUIRE_ALL") != "" {
