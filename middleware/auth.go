@@ -50,7 +50,7 @@ func BasicAuth(realm string, check func(r *dunlin.Request, name, password string
 		return func(r *dunlin.Request) dunlin.Response {
 			name, password, ok := basicCredentials(r.HeaderList("Authorization")) // all lines together: with two lines an upstream might use the other one
 			if !ok || !check(r, name, password) {
-				return unauthorized("a name and password are needed").Headers(challenge)
+				return unauthorized("a user name and password are required").Headers(challenge)
 			}
 			SetUser(r, name)
 			return next(r)

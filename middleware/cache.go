@@ -455,7 +455,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 
 // notInCache returns the response to only-if-cached without a usable stored response.
 func notInCache() dunlin.Response {
-	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the answer is not in the cache"})
+	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the request allows only a cached response, and the cache has none"})
 }
 
 // mostWaits is the number of waits of a request for responses that it then cannot use: failures, or
@@ -483,7 +483,7 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	}
 	if stale != nil && isFailure(resp.StatusCode()) && k.now() < stale.errorUntil {
 		k.counts.stale.Add(1)
-		k.config.Logger.Warn("a stale answer is sent instead of an error", "status", resp.StatusCode(), "error", resp.Err(), "route", r.Route(), "id", r.ID())
+		k.config.Logger.Warn("cache: serving a stale response after an error", "status", resp.StatusCode(), "error", resp.Err(), "route", r.Route(), "id", r.ID())
 		return stale.response(k.now(), cacheStatusStale)
 	}
 	if r.Method() != http.MethodGet {

@@ -78,7 +78,7 @@ func (z *zlibReader) Read(p []byte) (int, error) {
 	n, err := z.ReadCloser.Read(p)
 	if err == io.EOF {
 		if _, more := z.src.ReadByte(); more == nil {
-			err = errors.New("zlib: the data goes on after its end")
+			err = errors.New("zlib: data after the end of the stream")
 		} else if more != io.EOF {
 			err = more
 		}

@@ -17,7 +17,7 @@ import (
 // an invalid media type.
 func ContentTypes(types ...string) dunlin.Middleware {
 	if len(types) == 0 {
-		panic("middleware: ContentTypes: no media types: no body would pass")
+		panic("middleware: ContentTypes: no media types: all bodies would be refused")
 	}
 	ranges := slices.Clone(types)
 	for i, t := range types {
@@ -25,7 +25,7 @@ func ContentTypes(types ...string) dunlin.Middleware {
 			ranges[i] = "application/" + t // Accept has no suffix ranges, and most types with a suffix are application types
 		}
 		if !isMediaType(ranges[i]) {
-			panic(fmt.Sprintf("middleware: ContentTypes: %q is no media type", t))
+			panic(fmt.Sprintf("middleware: ContentTypes: %q is not a media type", t))
 		}
 	}
 	accept := dunlin.NewHeaderBlock("Accept", strings.Join(ranges, ", "))

@@ -22,7 +22,7 @@ func CrossOrigin(trusted ...string) dunlin.Middleware {
 	allowed := trustedOrigins{exact: make(map[string]bool)}
 	for _, text := range trusted {
 		if text == "*" {
-			panic(`middleware: CrossOrigin: "*" is every page, which could act for its visitor then: name the origins, or none`)
+			panic(`middleware: CrossOrigin: "*" allows every page to act for its visitors: list the trusted origins`)
 		}
 		if p := parseOrigin("CrossOrigin", text); p.suffix != "" || p.anyPort {
 			allowed.like = append(allowed.like, p)
@@ -71,5 +71,5 @@ func crossOrigin(r *dunlin.Request, trusted *trustedOrigins) string {
 	if _, host, ok := strings.Cut(origin, "://"); ok && host == r.Host() {
 		return "" // a proxy may hide the scheme; HSTS prevents forged pages in clear text
 	}
-	return "the request comes from a page of another origin, by its Origin"
+	return "the Origin header names another origin"
 }

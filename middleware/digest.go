@@ -69,7 +69,7 @@ func (c *DigestConfig) check(r *dunlin.Request) (resp dunlin.Response, refused b
 	}
 	if digests.sha256 == nil && digests.sha512 == nil {
 		if c.Require {
-			return refuse("Content-Digest is by none of sha-256 and sha-512")
+			return refuse("Content-Digest has neither sha-256 nor sha-512")
 		}
 		return resp, false
 	}

@@ -67,7 +67,7 @@ func (g *Flight[K, V]) Do(ctx context.Context, key K, f func(context.Context) (V
 	return v, shared, ctx.Err()
 }
 
-var errGoexit = errors.New("the function ended its goroutine instead of returning")
+var errGoexit = errors.New("the function called runtime.Goexit instead of returning")
 
 func (g *Flight[K, V]) run(ctx context.Context, key K, c *flightCall[V], f func(context.Context) (V, error)) {
 	c.err = errGoexit

@@ -17,7 +17,7 @@ import (
 // for an invalid host.
 func AllowedHosts(hosts ...string) dunlin.Middleware {
 	if len(hosts) == 0 {
-		panic("middleware: AllowedHosts: no hosts: nothing would pass")
+		panic("middleware: AllowedHosts: no hosts: all requests would be refused")
 	}
 	exact := make(map[string]bool)
 	var below []string // with the leading dot
@@ -26,9 +26,9 @@ func AllowedHosts(hosts ...string) dunlin.Middleware {
 		name = strings.ToLower(name)
 		switch {
 		case name != hostOnly(name) || !isHostName(name) && !isAddress(strings.Trim(name, "[]")):
-			panic(fmt.Sprintf("middleware: AllowedHosts: %q is no host: it has no port, no scheme, and an asterisk only as *.example.com", host))
+			panic(fmt.Sprintf("middleware: AllowedHosts: %q is not a host: a host has no port and no scheme, and an asterisk only as *.example.com", host))
 		case wild && isAddress(name):
-			panic(fmt.Sprintf("middleware: AllowedHosts: %q: an address has no hosts below it", host))
+			panic(fmt.Sprintf("middleware: AllowedHosts: %q: an IP address has no subdomains", host))
 		case wild:
 			below = append(below, "."+name)
 		default:
@@ -62,7 +62,7 @@ func AllowedHosts(hosts ...string) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if !allowed(r.Host()) {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusMisdirectedRequest, Detail: "this server does not answer for the host that was asked for"})
+				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusMisdirectedRequest, Detail: "the requested host is not served here"})
 			}
 			return next(r)
 		}

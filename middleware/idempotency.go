@@ -124,7 +124,7 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 			}
 			if user == "" && !c.Anonymous {
 				return dunlin.Problem(dunlin.ProblemDetails{
-					Status: http.StatusForbidden, Detail: "an Idempotency-Key belongs to a user, and none is known for this request",
+					Status: http.StatusForbidden, Detail: "an Idempotency-Key needs an authenticated user, and this request has none",
 				})
 			}
 			k, err := c.identify(r, user, key)
@@ -178,7 +178,7 @@ const keysPrefix = "idempotency:"
 func (c *IdempotencyConfig) validate() error {
 	switch {
 	case c.Store == nil:
-		return errors.New("IdempotencyConfig.Store is nil: what is done once must be written down somewhere")
+		return errors.New("IdempotencyConfig.Store is nil: set a store for the records of requests")
 	case c.User == nil && !c.Anonymous:
 		return errors.New("IdempotencyConfig.User is nil: give the function that returns the authenticated user, such as middleware.User, or set Anonymous")
 	case c.StoreBytes < 0 || c.UserBytes < 0:
@@ -204,7 +204,7 @@ func readIdempotencyKey(r *dunlin.Request, header string) (string, error) {
 		}
 	}
 	if lines > 1 {
-		return "", errors.New("there is more than one Idempotency-Key")
+		return "", errors.New("the request has more than one Idempotency-Key")
 	}
 	header = strings.Trim(header, " ")
 	if header == "" {
@@ -219,7 +219,7 @@ func readIdempotencyKey(r *dunlin.Request, header string) (string, error) {
 		}
 	}
 	if !ok || key == "" {
-		return "", errors.New("the Idempotency-Key is no String of RFC 9651: visible ASCII in quotes")
+		return "", errors.New("the Idempotency-Key is not a String of RFC 9651: it must be visible ASCII in quotes")
 	}
 	if len(key) > longestKey {
 		return "", fmt.Errorf("the Idempotency-Key is longer than %d bytes", longestKey)
@@ -313,7 +313,7 @@ func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 		case err != nil:
 			return notKept(err), false
 		case len(item.Value) < recordHead:
-			return notKept(fmt.Errorf("middleware: under the key %s of the store is no record of a request", k.key)), false
+			return notKept(fmt.Errorf("middleware: read idempotency record: the value of store key %s is not a record", k.key)), false
 		case bytes.Equal(item.Value, k.record(stateRunning)): // the store's response was lost, and its client repeated the call
 			k.version = item.Version
 			return resp, true
@@ -363,7 +363,7 @@ func (k *claim) again(record []byte) dunlin.Response {
 	if [sha256.Size]byte(record[1:recordHead]) != k.fingerprint {
 		return dunlin.Problem(dunlin.ProblemDetails{
 			Status: http.StatusUnprocessableEntity, Title: "Idempotency-Key is already used",
-			Detail: "the key was used for a request with another host, path, query, media type or body; take a new one for what is new",
+			Detail: "the key was used for a request with another host, path, query, media type or body; use a new key for a new request",
 		})
 	}
 	switch record[0] {
@@ -375,22 +375,22 @@ func (k *claim) again(record []byte) dunlin.Response {
 		}
 	}
 	return dunlin.Problem(dunlin.ProblemDetails{
-		Status: http.StatusConflict, Title: "The answer was not kept",
-		Detail: "the request with this Idempotency-Key was carried out, but its answer cannot be sent again",
+		Status: http.StatusConflict, Title: "The response was not stored",
+		Detail: "the request with this Idempotency-Key was executed, but its response was not stored and cannot be repeated",
 	})
 }
 
 func outstanding() dunlin.Response {
 	return dunlin.Problem(dunlin.ProblemDetails{
 		Status: http.StatusConflict, Title: "A request is outstanding for this Idempotency-Key",
-		Detail: "the first request with this key has not ended yet",
+		Detail: "the first request with this key is still running",
 	}).Header("Retry-After", "1")
 }
 
 // notKept returns the response while the store is unavailable.
 func notKept(err error) dunlin.Response {
 	return dunlin.Problem(dunlin.ProblemDetails{
-		Status: http.StatusServiceUnavailable, Detail: "requests with an Idempotency-Key cannot be carried out at the moment", Cause: err,
+		Status: http.StatusServiceUnavailable, Detail: "requests with an Idempotency-Key are temporarily unavailable", Cause: err,
 	}).Header("Retry-After", "1")
 }
 
@@ -462,6 +462,6 @@ func (k *claim) keep(ctx context.Context, record []byte) {
 // notKept logs that a response was not stored, once a second at most.
 func (k *claim) notKept(why any) {
 	if n, due := k.undo.unkept.Note(); due {
-		k.config.Logger.Error("answers could not be kept under their idempotency keys: repetitions get 409", "error", why, "count", n)
+		k.config.Logger.Error("idempotency: storing responses failed: repetitions get 409", "error", why, "count", n)
 	}
 }

@@ -111,9 +111,9 @@ func (k *claim) overQuota(r *dunlin.Request, wait time.Duration, short *keyQuota
 	case len(item.Value) >= recordHead && item.Value[0] != stateFree:
 		return k.again(item.Value)
 	}
-	status, detail := http.StatusTooManyRequests, "the answers kept for this user's Idempotency-Keys take as much room as they may"
+	status, detail := http.StatusTooManyRequests, "the responses stored for this user's Idempotency-Keys have reached the quota"
 	if short != k.quota {
-		status, detail = http.StatusServiceUnavailable, "the answers kept for Idempotency-Keys take as much room as they may"
+		status, detail = http.StatusServiceUnavailable, "the responses stored for Idempotency-Keys have reached the quota"
 	}
 	return dunlin.Problem(dunlin.ProblemDetails{Status: status, Detail: detail}).Header("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
 }

@@ -190,7 +190,7 @@ func TestIdempotencyFullStore(t *testing.T) {
 	})
 	for i, want := range []int{200, 409} {
 		w := post(app, "/orders/7", "x", "Idempotency-Key", "k")
-		if w.Code != want || want == 409 && !strings.Contains(w.Body.String(), "was carried out") {
+		if w.Code != want || want == 409 && !strings.Contains(w.Body.String(), "was executed") {
 			t.Errorf("time %d: %d %s, want %d", i, w.Code, w.Body, want)
 		}
 	}

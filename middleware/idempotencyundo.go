@@ -40,7 +40,7 @@ func (u *claimsToUndo) add(k *claim) {
 		return
 	}
 	if n, due := u.tooMany.Note(); due {
-		u.config.Logger.Warn("idempotency keys cannot be given back: repetitions get 409 until their leases are over", "count", n)
+		u.config.Logger.Warn("idempotency: releasing keys failed: repetitions get 409 until the leases end", "count", n)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestClaimsToUndoAreBounded(t *testing.T) {
 		if n := st.asked.Load(); n != mostToUndo {
 			t.Errorf("%d claims wait, want %d", n, mostToUndo)
 		}
-		const line = "idempotency keys cannot be given back: repetitions get 409 until their leases are over count="
+		const line = "idempotency: releasing keys failed: repetitions get 409 until the leases end count="
 		if want := []string{line + "1", line + fmt.Sprint(mostToUndo)}; !slices.Equal(log.lines, want) {
 			t.Errorf("logged %q, want %q", log.lines, want)
 		}

@@ -32,12 +32,12 @@ const leastKey = 16
 // if there is none, or if one is too short or repeated.
 func NewKeyRing(secrets ...[]byte) *KeyRing {
 	if len(secrets) == 0 {
-		panic("middleware: NewKeyRing: there is no key")
+		panic("middleware: NewKeyRing: no keys")
 	}
 	k := new(KeyRing)
 	for i, secret := range secrets {
 		if len(secret) < leastKey {
-			panic(fmt.Sprintf("middleware: NewKeyRing: key %d has %d bytes: it must have %d at least", i, len(secret), leastKey))
+			panic(fmt.Sprintf("middleware: NewKeyRing: key %d has %d bytes: it must have at least %d", i, len(secret), leastKey))
 		}
 		sum := sha256.Sum256(append([]byte("dunlin key ring\x00"), secret...))
 		key := ringKey{[4]byte(sum[:4]), bytes.Clone(secret)}
@@ -53,7 +53,7 @@ func NewKeyRing(secrets ...[]byte) *KeyRing {
 
 // ErrForged reports that a value given to Open or Verify was not made by a key of the ring for this
 // purpose, or was changed.
-var ErrForged = errors.New("middleware: not made by a key of this ring, or changed since")
+var ErrForged = errors.New("middleware: verify value: not signed by a key of this ring, or modified")
 
 // A sealed value, before its encoding in base64:
 //

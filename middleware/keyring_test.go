@@ -109,7 +109,7 @@ func ExampleKeyRing() {
 	fmt.Println(err)
 	// Output:
 	// user 7 <nil>
-	// middleware: not made by a key of this ring, or changed since
+	// middleware: verify value: not signed by a key of this ring, or modified
 }
 
 // What was signed for a purpose counts for that alone, wherever the two of them are divided.

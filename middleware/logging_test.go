@@ -54,20 +54,20 @@ func TestLoggersThatBlock(t *testing.T) {
 		codes                      string
 	}{
 		{
-			"Proxy", "GET", "", "WARN proxy: no answer target=" + target.String() + " status=502",
+			"Proxy", "GET", "", "WARN proxy: no response target=" + target.String() + " status=502",
 			func(l *slog.Logger) dunlin.Action {
 				return middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: l})
 			}, "[502 502]",
 		},
 		{
-			"RateLimit", "GET", "", "WARN the store of a rate limit does not answer policy=default",
+			"RateLimit", "GET", "", "WARN rate limit: store is unavailable policy=default",
 			func(l *slog.Logger) dunlin.Action {
 				limited := middleware.RateLimit(middleware.Rate{Limit: 10, Window: time.Hour, Key: byToken, Store: failing(), Logger: l})
 				return limited(text("hello"))
 			}, "[200 200]",
 		},
 		{
-			"Idempotency", "POST", "Idempotency-Key", "ERROR answers could not be kept under their idempotency keys",
+			"Idempotency", "POST", "Idempotency-Key", "ERROR idempotency: storing responses failed",
 			func(l *slog.Logger) dunlin.Action {
 				once := middleware.Idempotency(middleware.IdempotencyConfig{Store: unkept{store.NewMemory(store.MemoryConfig{})}, Anonymous: true, Logger: l})
 				return once(text("hello"))
@@ -123,7 +123,7 @@ func TestCacheLoggerThatBlocks(t *testing.T) {
 		<-time.After(2 * time.Second)
 		is(t, "when it is stale", send(app, "GET"), "hello")
 		close(shut.open)
-		if line, want := <-shut.lines, "WARN a stale answer is sent instead of an error status=500"; !strings.HasPrefix(line, want) || runs != 2 {
+		if line, want := <-shut.lines, "WARN cache: serving a stale response after an error status=500"; !strings.HasPrefix(line, want) || runs != 2 {
 			t.Errorf("logged %q, want %q; %d runs", line, want, runs)
 		}
 		synctest.Wait()

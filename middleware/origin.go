@@ -14,7 +14,7 @@ func (c *CORSConfig) check(who string) {
 		panic("middleware: " + who + ": " + fmt.Sprintf(format, args...))
 	}
 	if len(c.Origins) == 0 {
-		fail("Origins is empty: no page of another origin could read anything")
+		fail("Origins is empty: all other origins would be refused")
 	}
 	if slices.Contains(c.Origins, "*") {
 		if len(c.Origins) > 1 {
@@ -35,7 +35,7 @@ func (c *CORSConfig) check(who string) {
 			case name == "*" && c.Credentials:
 				fail(`%s has "*" with Credentials, where it stands for a name of one asterisk: name them`, what)
 			case name != "*" && !isToken(name):
-				fail("%s has %q, which is no name", what, name)
+				fail("%s has %q, which is not a name", what, name)
 			case what == "Methods" && (strings.EqualFold(name, "CONNECT") || strings.EqualFold(name, "TRACE") || strings.EqualFold(name, "TRACK")):
 				fail("Methods has %q, which no page may use", name)
 			case what == "Methods" && slices.Contains([]string{"DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"}, strings.ToUpper(name)) && name != strings.ToUpper(name):
@@ -111,10 +111,10 @@ func isHostName(s string) bool {
 // or that matches hosts of others.
 func parseOrigin(who, text string) originPattern {
 	fail := func(why string) {
-		panic(fmt.Sprintf("middleware: %s: %q is no origin that browsers send: %s", who, text, why))
+		panic(fmt.Sprintf("middleware: %s: %q is not an origin in the form that browsers send: %s", who, text, why))
 	}
 	if text == "null" {
-		fail("every page in a sandboxed frame, and every file, says null; nobody can be told from the others")
+		fail("null is the origin of all sandboxed frames and local files, which cannot be told apart")
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme == "" {
@@ -136,14 +136,14 @@ func parseOrigin(who, text string) originPattern {
 		case port == "*":
 			p.anyPort, p.port = true, ""
 		case !isPort(port):
-			fail("its port is none")
+			fail("its port is not valid")
 		case scheme == "https" && port == "443", scheme == "http" && port == "80":
-			fail("the port is the scheme's own, which browsers leave out")
+			fail("browsers omit the scheme's default port")
 		}
 	}
 	if below, ok := strings.CutPrefix(p.host, "*."); ok {
 		if p.anyPort {
-			fail("it may stand for every host or every port, not for both")
+			fail("an asterisk may stand for every host or every port, not for both")
 		}
 		p.host, p.suffix = below, "."+below
 		if !strings.Contains(below, ".") || isAddress(below) {
@@ -152,15 +152,15 @@ func parseOrigin(who, text string) originPattern {
 	}
 	switch {
 	case strings.Contains(p.host, "*"):
-		fail("an asterisk stands for whole labels at the start of the host, https://*.example.com, or for the port: anybody could register a host that another pattern matches")
+		fail("an asterisk stands for whole labels at the start of the host, https://*.example.com, or for the port: other patterns match hosts that an attacker could register")
 	case p.host != strings.ToLower(p.host):
 		fail("its host must be in small letters")
 	case end > 0:
 		if a, err := netip.ParseAddr(strings.Trim(p.host, "[]")); err != nil || !a.Is6() || "["+a.String()+"]" != p.host {
-			fail("its host is no IPv6 address in brackets, written in the shortest way")
+			fail("its host is not an IPv6 address in brackets in its shortest form")
 		}
 	case !isHostName(p.host):
-		fail("its host is none; names with other letters are written as browsers send them (xn--...)")
+		fail("its host is not valid; write international names as browsers send them (xn--...)")
 	}
 	return p
 }

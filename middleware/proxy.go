@@ -104,7 +104,7 @@ func Proxy(c ProxyConfig) dunlin.Action {
 	})
 	return func(r *dunlin.Request) (resp dunlin.Response) {
 		if why := ambiguous(r.Path()); why != "" && !c.AmbiguousPaths {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has " + why + ", which servers read in different ways"})
+			return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has " + why + ", which servers interpret differently"})
 		}
 		from := &forwarded{secure: r.Secure(), own: ownNamed(r)}
 		if remote := r.Remote(); remote != r.Peer() {
@@ -188,7 +188,7 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 func receive(resp *http.Response) error {
 	switch {
 	case resp.StatusCode < 100:
-		return fmt.Errorf("the server behind answers with the status %03d", resp.StatusCode)
+		return fmt.Errorf("upstream sent the invalid status %03d", resp.StatusCode)
 	case resp.StatusCode != http.StatusSwitchingProtocols && resp.Request != nil: // another transport may leave Request nil
 		if from, _ := resp.Request.Context().Value(forwardedKey{}).(*forwarded); from != nil {
 			resp.Body = &answerBody{resp.Body, from}
@@ -213,20 +213,20 @@ func (b *answerBody) Read(p []byte) (int, error) {
 
 // cutShort returns the response after the upstream's was cut off before any of it was sent.
 func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded, cut error) dunlin.ProblemDetails {
-	p, level := dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the server behind broke off its answer"}, slog.LevelWarn
+	p, level := dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the upstream closed the connection mid-response"}, slog.LevelWarn
 	if failure := from.bodyFailure(); failure != nil {
 		level = slog.LevelDebug
 		p.Status, p.Detail = ofClient(failure)
 	} else if isTimeout(cut) {
-		p.Status, p.Detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
+		p.Status, p.Detail = http.StatusGatewayTimeout, "the upstream did not respond in time"
 	}
-	c.Logger.Log(r.Context(), level, "proxy: the answer broke off", "target", c.Target.Redacted(), "status", p.Status, "error", cut)
+	c.Logger.Log(r.Context(), level, "proxy: incomplete response", "target", c.Target.Redacted(), "status", p.Status, "error", cut)
 	return p
 }
 
 // answerError answers a request that got no response from the upstream.
 func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err error, notAsked *logqueue.Repeated) {
-	p, level := &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the server behind could not be reached"}, slog.LevelWarn
+	p, level := &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the upstream could not be reached"}, slog.LevelWarn
 	from, _ := r.Context().Value(forwardedKey{}).(*forwarded)
 	if failure := from.bodyFailure(); failure != nil {
 		level = slog.LevelDebug
@@ -234,15 +234,15 @@ func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err er
 	} else if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client has disconnected
 	} else if isTimeout(err) {
-		p.Status, p.Detail = http.StatusGatewayTimeout, "the server behind did not answer in time"
+		p.Status, p.Detail = http.StatusGatewayTimeout, "the upstream did not respond in time"
 	}
 	if errors.Is(err, ErrOpen) { // log once for many requests
-		p.Status, p.Detail, p.Temporary = http.StatusServiceUnavailable, "the server behind does not answer for the moment", true
+		p.Status, p.Detail, p.Temporary = http.StatusServiceUnavailable, "the upstream is temporarily unavailable", true
 		if n, due := notAsked.Note(); due {
-			c.Logger.WarnContext(r.Context(), "proxy: not asked", "target", c.Target.Redacted(), "status", p.Status, "error", err, "count", n)
+			c.Logger.WarnContext(r.Context(), "proxy: circuit breaker is open", "target", c.Target.Redacted(), "status", p.Status, "error", err, "count", n)
 		}
 	} else {
-		c.Logger.Log(r.Context(), level, "proxy: no answer", "target", c.Target.Redacted(), "status", p.Status, "error", err)
+		c.Logger.Log(r.Context(), level, "proxy: no response", "target", c.Target.Redacted(), "status", p.Status, "error", err)
 	}
 	if from != nil {
 		from.failed.Store(p)
@@ -294,7 +294,7 @@ func ofClient(err error) (status int, detail string) {
 	if isTimeout(err) {
 		return http.StatusRequestTimeout, "the request body came too slowly"
 	}
-	return http.StatusBadRequest, "the request body is cut short or malformed"
+	return http.StatusBadRequest, "the request body is incomplete or malformed"
 }
 
 func isTimeout(err error) bool {

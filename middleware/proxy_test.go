@@ -399,12 +399,12 @@ func TestProxyBehindAnOpenBreaker(t *testing.T) {
 		begin := time.Now()
 		for range 20 {
 			resp, body := exchangeRaw(t, addr, get)
-			want := `{"title":"Service Unavailable","status":503,"detail":"the server behind does not answer for the moment"}`
+			want := `{"title":"Service Unavailable","status":503,"detail":"the upstream is temporarily unavailable"}`
 			if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || body != want {
 				t.Fatalf("%d %v %s", resp.StatusCode, resp.Header, body)
 			}
 		}
-		if first := <-lines; !strings.Contains(first, "not asked") {
+		if first := <-lines; !strings.Contains(first, "circuit breaker is open") {
 			t.Error(first)
 		}
 		if n, most := 1+len(lines), 1+int(time.Since(begin)/time.Second); n > most {
@@ -470,7 +470,7 @@ func TestProxyWhereTheAnswerBreaksOff(t *testing.T) {
 					if !size.orCut {
 						t.Errorf("%s: %v", prefix+path, err)
 					}
-				case resp.StatusCode != size.status || size.status == 502 && (resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Set-Cookie") != "" || !strings.Contains(string(body), "broke off")):
+				case resp.StatusCode != size.status || size.status == 502 && (resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Set-Cookie") != "" || !strings.Contains(string(body), "mid-response")):
 					t.Errorf("%s: %d %v %.100s", prefix+path, resp.StatusCode, resp.Header, body)
 				}
 			}

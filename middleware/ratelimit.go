@@ -104,7 +104,7 @@ func RateLimit(rate Rate) dunlin.Middleware {
 			}
 			v, ok := l.judge(r, &c)
 			if !ok {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "rates cannot be limited at the moment"}).
+				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "rate limiting is temporarily unavailable"}).
 					Header("Retry-After", "1")
 			}
 			if !v.Admitted {
@@ -225,15 +225,15 @@ func (rate *Rate) validate() error {
 	const longest = 365 * 24 * time.Hour
 	switch {
 	case rate.Limit < 1:
-		return fmt.Errorf("Rate.Limit is %d: it must let at least one request pass", rate.Limit)
+		return fmt.Errorf("Rate.Limit is %d: it must be positive", rate.Limit)
 	case rate.Window <= 0 || rate.Window > longest:
 		return fmt.Errorf("Rate.Window is %v: it must be positive, and at most a year", rate.Window)
 	case rate.Window/time.Duration(rate.Limit) < time.Microsecond:
-		return fmt.Errorf("%d requests in %v are more than a million a second", rate.Limit, rate.Window)
+		return fmt.Errorf("%d requests in %v exceed the maximum of a million a second", rate.Limit, rate.Window)
 	case rate.Burst < 1:
 		return fmt.Errorf("Rate.Burst is %d: it must not be negative", rate.Burst)
 	case int64(rate.Burst) > int64(10*longest)/(int64(rate.Window)/int64(rate.Limit)):
-		return fmt.Errorf("Rate.Burst is %d: that is the quota of more than ten years", rate.Burst)
+		return fmt.Errorf("Rate.Burst is %d: it exceeds the quota of ten years", rate.Burst)
 	case rate.MaxKeys < 1:
 		return fmt.Errorf("Rate.MaxKeys is %d: it must not be negative", rate.MaxKeys)
 	case rate.IPv6Prefix < 1 || rate.IPv6Prefix > 128:
@@ -410,6 +410,6 @@ func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error)
 
 func (l *rateLimiter) warn(err error) {
 	if n, due := l.away.Note(); due {
-		l.Logger.Warn("the store of a rate limit does not answer", "policy", l.Name, "error", err, "count", n)
+		l.Logger.Warn("rate limit: store is unavailable", "policy", l.Name, "error", err, "count", n)
 	}
 }

@@ -319,7 +319,7 @@ func TestRateLimitOfAClientThatLeaves(t *testing.T) {
 		want   string
 	}{
 		{"the client has left", true, ""},
-		{"the store is away", false, "does not answer"},
+		{"the store is away", false, "store is unavailable"},
 	} {
 		var log strings.Builder
 		b := &broken{Store: store.NewMemory(store.MemoryConfig{})}

@@ -26,7 +26,7 @@ func SecureOnly(host string) dunlin.Middleware {
 			to := host
 			if to == "" {
 				if to = hostOnly(r.Host()); !isHostName(strings.ToLower(to)) && !isAddress(strings.Trim(to, "[]")) {
-					return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the host that was asked for is none"})
+					return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the requested host is not valid"})
 				}
 			}
 			return redirect(r, "https://"+to)
@@ -59,7 +59,7 @@ func CanonicalHost(host string) dunlin.Middleware {
 
 func checkHost(who, host string) {
 	if u, err := url.Parse("https://" + host); err != nil || u.Host != host || u.Hostname() == "" {
-		panic(fmt.Sprintf("middleware: %s: %q is no host, with or without a port", who, host))
+		panic(fmt.Sprintf("middleware: %s: %q is not a host, with or without a port", who, host))
 	}
 }
 
@@ -92,7 +92,7 @@ func escapePath(path string) string {
 // RedirectTo panics when target is not valid.
 func RedirectTo(target string) dunlin.Action {
 	if strings.HasPrefix(target, "//") {
-		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes: that would be a host", target))
+		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes, which browsers parse as a host", target))
 	}
 	pieces := strings.Split(target, "{")
 	names, inQuery := make([]string, len(pieces)), make([]bool, len(pieces))
@@ -179,7 +179,7 @@ func MethodOverride(post dunlin.Action, actions map[string]dunlin.Action) dunlin
 		case act == nil:
 			panic(fmt.Sprintf("middleware: MethodOverride: the action for %s is nil", method))
 		case !isToken(method) || method != strings.ToUpper(method):
-			panic(fmt.Sprintf("middleware: MethodOverride: %q is no method in capital letters", method))
+			panic(fmt.Sprintf("middleware: MethodOverride: %q is not a method in capital letters", method))
 		case method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions || method == http.MethodPost:
 			panic(fmt.Sprintf("middleware: MethodOverride: %s needs no override", method))
 		}
@@ -196,7 +196,7 @@ func MethodOverride(post dunlin.Action, actions map[string]dunlin.Action) dunlin
 			return act(r)
 		}
 		return dunlin.Problem(dunlin.ProblemDetails{
-			Status: http.StatusMethodNotAllowed, Detail: "X-HTTP-Method-Override names no method that the path takes",
+			Status: http.StatusMethodNotAllowed, Detail: "the path does not support the method in X-HTTP-Method-Override",
 		}).Header("Allow", allowed)
 	}
 }

@@ -97,13 +97,13 @@ func (c SecurityConfig) render(who string) (clear, secure *dunlin.HeaderBlock) {
 	add("Permissions-Policy", c.PermissionsPolicy, "")
 	switch frame := strings.ToUpper(c.FrameOptions); {
 	case frame != "" && frame != "-" && frame != "DENY" && frame != "SAMEORIGIN":
-		panic(fmt.Sprintf("middleware: %s: FrameOptions is %q: it must be DENY or SAMEORIGIN; what else may frame a page is said by ContentSecurityPolicy (frame-ancestors)", who, c.FrameOptions))
+		panic(fmt.Sprintf("middleware: %s: FrameOptions is %q: it must be DENY or SAMEORIGIN; for other rules set ContentSecurityPolicy (frame-ancestors)", who, c.FrameOptions))
 	case (c.HSTSSubdomains || c.HSTSPreload) && c.HSTS == 0:
-		panic("middleware: " + who + ": HSTSSubdomains and HSTSPreload say nothing without HSTS")
+		panic("middleware: " + who + ": HSTSSubdomains and HSTSPreload have no effect without HSTS")
 	case c.HSTSPreload && (!c.HSTSSubdomains || c.HSTS < 365*24*time.Hour):
-		panic(fmt.Sprintf("middleware: %s: HSTSPreload needs HSTSSubdomains and an HSTS of a year, not %v: lists of browsers do not take others", who, c.HSTS))
+		panic(fmt.Sprintf("middleware: %s: HSTSPreload needs HSTSSubdomains and an HSTS of a year, not %v: browsers' preload lists refuse others", who, c.HSTS))
 	case c.HSTS > 0 && c.HSTS < time.Second:
-		panic(fmt.Sprintf("middleware: %s: HSTS is %v: it counts whole seconds", who, c.HSTS))
+		panic(fmt.Sprintf("middleware: %s: HSTS is %v: it must be in whole seconds", who, c.HSTS))
 	}
 	clear = dunlin.NewHeaderBlock(pairs...)
 	if c.HSTS == 0 {

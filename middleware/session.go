@@ -77,13 +77,13 @@ var ErrSessionEnded error = &dunlin.ProblemDetails{Status: http.StatusConflict, 
 
 // Other errors of sessions. Errors of an unavailable store are problems with status 503.
 var (
-	ErrSessionTooLarge = errors.New("middleware: the session is larger than it may be")
-	ErrSessionTooLate  = errors.New("middleware: the session's cookie can change no more: the answer has begun, or the middleware is missing")
+	ErrSessionTooLarge = errors.New("middleware: session is larger than the limit")
+	ErrSessionTooLate  = errors.New("middleware: set session cookie: the response has begun, or the middleware is missing")
 )
 
 // errUnreadable reports a stored session that does not decode as T, for example after a change of
 // T.
-var errUnreadable = errors.New("middleware: a session that was kept cannot be read")
+var errUnreadable = errors.New("middleware: decode stored session")
 
 // sessionState is the session of a request.
 type sessionState[T any] struct {
@@ -129,7 +129,7 @@ func NewSessions[T any](c SessionConfig) *Sessions[T] {
 func (c *SessionConfig) validate() error {
 	switch {
 	case c.Store == nil && c.Keys == nil:
-		return errors.New("SessionConfig.Store and Keys are nil: sessions are kept in one, or sealed by the other")
+		return errors.New("SessionConfig.Store and Keys are nil: set Store for sessions on the server, or Keys for sessions in sealed cookies")
 	case c.Idle < 0 || c.Absolute < 0:
 		return fmt.Errorf("SessionConfig.Idle and Absolute (%v, %v) must not be negative", c.Idle, c.Absolute)
 	case c.MaxBytes < 0:
@@ -325,15 +325,15 @@ func (s *Sessions[T]) begin(r *dunlin.Request, state *sessionState[T], change fu
 func (s *Sessions[T]) encode(data *T) ([]byte, error) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		return nil, fmt.Errorf("middleware: a session as JSON: %w", err)
+		return nil, fmt.Errorf("middleware: encode session as JSON: %w", err)
 	}
 	if len(text) > s.config.MaxBytes {
-		return nil, fmt.Errorf("%w: %d bytes of JSON, of %d", ErrSessionTooLarge, len(text), s.config.MaxBytes)
+		return nil, fmt.Errorf("%w: %d bytes of JSON, limit %d", ErrSessionTooLarge, len(text), s.config.MaxBytes)
 	}
 	return text, nil
 }
 
 // unavailable returns the problem for a failed call of the store.
 func unavailable(err error) error {
-	return &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "sessions are not available at the moment", Cause: err, Temporary: true}
+	return &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "sessions are temporarily unavailable", Cause: err, Temporary: true}
 }

@@ -49,7 +49,7 @@ func (s *Sessions[T]) seal(state *sessionState[T]) error {
 	rec := sessionRecord{began: state.record.began, seen: time.Now(), json: text}
 	sealed := s.config.Keys.Seal(s.purpose, rec.bytes())
 	if n := len(s.config.Cookie) + 1 + len(sealed); n > mostCookie {
-		return fmt.Errorf("%w: %d bytes as a cookie, of %d", ErrSessionTooLarge, n, mostCookie)
+		return fmt.Errorf("%w: %d bytes as a cookie, limit %d", ErrSessionTooLarge, n, mostCookie)
 	}
 	state.record, state.cookie, state.clear = rec, sealed, false
 	return nil

@@ -94,7 +94,7 @@ func Static(c StaticConfig) (dunlin.Action, error) {
 	var fallback *asset
 	if c.Fallback != "" {
 		if fallback = m[c.Fallback]; fallback == nil {
-			return nil, fmt.Errorf("static files: there is no %s to fall back to", c.Fallback)
+			return nil, fmt.Errorf("static files: open fallback %s: file does not exist", c.Fallback)
 		}
 	}
 	return func(r *dunlin.Request) dunlin.Response {
