@@ -20,7 +20,7 @@ var oddProse = map[string]int{
 	"docs/BENCHMARKS.md": 37,
 	"internal/admission": 250,
 	"internal/engine":    159,
-	"internal/exchange":  164,
+	"internal/exchange":  155,
 	"internal/jsonwire":  107,
 	"internal/looph2":    217,
 	"internal/loophttp":  181,
