@@ -444,7 +444,7 @@ func (c Config) validate() error {
 	case c.DrainGrace < 0:
 		return fmt.Errorf("Config.DrainGrace is %v: it must not be negative", c.DrainGrace)
 	case c.TLSCert == "" != (c.TLSKey == ""):
-		return fmt.Errorf("Config.TLSCert is %q and TLSKey %q: one is of no use without the other", c.TLSCert, c.TLSKey)
+		return fmt.Errorf("Config.TLSCert is %q and TLSKey %q: set both or neither", c.TLSCert, c.TLSKey)
 	case c.TLSDevelopment && c.TLSCert != "":
 		return fmt.Errorf("Config.TLSDevelopment makes a certificate: TLSCert is %q and must be empty", c.TLSCert)
 	case len(c.TLSDomains) > 0 && c.TLSIssuer == nil:
@@ -456,11 +456,11 @@ func (c Config) validate() error {
 	case c.TLSAddr != "" && !c.hasTLS():
 		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS, TLSDomains or TLSDevelopment", c.TLSAddr)
 	case c.HSTS < 0 || c.HSTS > 0 && c.HSTS < time.Second:
-		return fmt.Errorf("Config.HSTS is %v: it must be a second at least; SecurityConfig of package middleware ends what browsers were told", c.HSTS)
+		return fmt.Errorf("Config.HSTS is %v: it must be at least a second; to make browsers forget it use SecurityConfig of package middleware", c.HSTS)
 	case http1.CheckField(c.ForwardedHeader, "") != nil:
-		return fmt.Errorf("Config.ForwardedHeader is %q: that is no name of a header", c.ForwardedHeader)
+		return fmt.Errorf("Config.ForwardedHeader is %q: it is not a header name", c.ForwardedHeader)
 	case c.ProxyProtocol && len(c.TrustedProxies) == 0:
-		return fmt.Errorf("Config.ProxyProtocol needs Config.TrustedProxies: its header is taken of them only")
+		return fmt.Errorf("Config.ProxyProtocol needs Config.TrustedProxies: the header is accepted from trusted proxies only")
 	case c.RouteStats > StatsOff:
 		return fmt.Errorf("Config.RouteStats is %d: it must be StatsAuto, StatsOn or StatsOff", c.RouteStats)
 	case c.DirtyPaths > ServeDirty:

@@ -95,18 +95,18 @@ func (g *Group) limited(call string, l *limit) *Group {
 
 func (a *App) newLimit(what string, n int, pattern string) *limit {
 	if n < 1 {
-		panic(fmt.Sprintf("dunlin: %s(%d): it must let at least one request pass (called at %s)", what, n, callerPlace()))
+		panic(fmt.Sprintf("dunlin: %s(%d): it must be positive (called at %s)", what, n, callerPlace()))
 	}
 	return &limit{
 		app: a, most: n, pattern: pattern, reason: admission.RouteLimit,
-		refusal: notNow(http.StatusServiceUnavailable, fmt.Sprintf("too many requests are being served here already: the limit is %d", n)),
+		refusal: notNow(http.StatusServiceUnavailable, fmt.Sprintf("too many concurrent requests for this resource: the limit is %d", n)),
 	}
 }
 
 func (a *App) newLimitBy(key func(*Request) string, n int, pattern string) *limit {
 	l := a.newLimit("LimitBy", n, pattern)
 	l.reason, l.key = admission.KeyLimit, key
-	l.refusal = notNow(http.StatusTooManyRequests, fmt.Sprintf("too many requests are being served for this client already: the limit is %d", n))
+	l.refusal = notNow(http.StatusTooManyRequests, fmt.Sprintf("too many concurrent requests from this client: the limit is %d", n))
 	l.addresses = admission.NewAddresses(n)
 	if key != nil {
 		l.keys = admission.NewKeys(n)

@@ -262,7 +262,7 @@ func (r Response) fail(err error) Response {
 	return failure
 }
 
-var errNoResponse = errors.New("action returned the zero Response, which says nothing")
+var errNoResponse = errors.New("action returned the zero Response")
 
 // letGo releases the memory of a claimed response whose head has been sent.
 func (r *Response) letGo() {

@@ -65,11 +65,11 @@ func TestLimits(t *testing.T) {
 			others            []string
 			status, detail    string
 		}{
-			{"a route", "/route,/route", "", []string{"/route"}, "503", "are being served here already: the limit is 2"},
-			{"a group", "/group/one", "", []string{"/group/one", "/group/two"}, "503", "are being served here already: the limit is 1"},
-			{"a key", "/key", "one", []string{"/key"}, "429", "for this client already: the limit is 1"},
-			{"a request without a key", "/key", "", []string{"/key"}, "429", "for this client already: the limit is 1"},
-			{"an address", "/address", "", []string{"/address"}, "429", "for this client already: the limit is 1"},
+			{"a route", "/route,/route", "", []string{"/route"}, "503", "requests for this resource: the limit is 2"},
+			{"a group", "/group/one", "", []string{"/group/one", "/group/two"}, "503", "requests for this resource: the limit is 1"},
+			{"a key", "/key", "one", []string{"/key"}, "429", "from this client: the limit is 1"},
+			{"a request without a key", "/key", "", []string{"/key"}, "429", "from this client: the limit is 1"},
+			{"an address", "/address", "", []string{"/address"}, "429", "from this client: the limit is 1"},
 		} {
 			var served []*bufio.Reader
 			for path := range strings.SplitSeq(c.path, ",") {
@@ -189,13 +189,13 @@ func TestLimitHoldsWhileAnActionIsLate(t *testing.T) {
 			if err != nil || !strings.HasPrefix(answer, "HTTP/1.1 503") {
 				t.Fatalf("%v\n%s", err, answer)
 			}
-			return strings.Contains(answer, "are being served here already: the limit is 1")
+			return strings.Contains(answer, "requests for this resource: the limit is 1")
 		})
 		g.Open <- struct{}{}
 		Soon(t, "the place is free", func() bool {
 			g.Open <- struct{}{} // for this one, if it gets there
 			answer, err := ReadAnswer(askFor(t, addr, "/late", ""), "GET")
-			return err == nil && !strings.Contains(answer, "are being served here")
+			return err == nil && !strings.Contains(answer, "for this resource")
 		})
 	})
 }
