@@ -193,13 +193,18 @@ func (g *generator) form(m *object, fields []*typed.Param, media string) {
 	}
 }
 
-// security lists the ways to meet all requirements. Each way has one scheme for each requirement.
+// security lists the ways to meet all requirements. Each way has one scheme for each requirement, except optional ones: an
+// object without schemes stands for a request without credentials.
 func (g *generator) security(all []typed.Requirement) ([]*object, error) {
 	ways := []*object{new(object)}
 	for _, q := range all {
 		var longer []*object
 		for _, way := range ways {
 			for _, suffices := range q.Ways() {
+				if suffices.IsZero() {
+					longer = append(longer, way)
+					continue
+				}
 				if err := g.scheme(suffices.Scheme); err != nil {
 					return nil, err
 				}

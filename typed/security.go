@@ -56,6 +56,8 @@ func Requires(scheme SecurityScheme, scopes ...string) Requirement {
 // of a person:
 //
 //	typed.Requires(typed.BearerAuth("token", "JWT")).Or(typed.Requires(typed.APIKey("session", "cookie", "__Host-session")))
+//
+// The zero Requirement as other makes the credentials optional.
 func (q Requirement) Or(other Requirement) Requirement {
 	q.others = slices.Concat(q.others, other.Ways())
 	return q
@@ -68,6 +70,11 @@ func (q Requirement) Ways() []Requirement {
 		ways = append(ways, other.Ways()...)
 	}
 	return ways
+}
+
+// IsZero reports whether the requirement needs no credentials.
+func (q Requirement) IsZero() bool {
+	return q.Scheme.Name == "" && q.Scheme.Type == "" && len(q.others) == 0
 }
 
 // scoped reports whether the requirement has scopes.
