@@ -18,9 +18,10 @@ import (
 //	409  another request with this ID is running; the sender tries again
 //	503  the store is unavailable
 //
-// With a store, the ID of a webhook is remembered when its action has answered 2xx. After another
-// answer or a panic the sender may repeat it. An action runs again if the process ends while it
-// runs, or if the store fails right after it.
+// With a store, the ID of a webhook is remembered when its action has answered 2xx; if the answer is
+// a stream or a file, when that has been sent without an error. After another answer or a panic the
+// sender may repeat it. An action runs again if the process ends while it runs, or if the store
+// fails right after it.
 func (v *Verifier) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -40,11 +41,18 @@ func (v *Verifier) Middleware() dunlin.Middleware {
 				return dunlin.Problem(dunlin.ProblemDetails{
 					Status: http.StatusServiceUnavailable, Detail: "webhooks cannot be received at the moment", Cause: err, Temporary: true})
 			}
-			ok := false
-			ctx := context.WithoutCancel(r.Context()) // the outcome counts even if the client has disconnected
-			defer func() { c.finish(ctx, ok) }()
+			ok, later := false, false
+			ctx := context.WithoutCancel(r.Context()) // the outcome counts even if the sender has disconnected
+			defer func() {
+				if !later {
+					c.finish(ctx, ok)
+				}
+			}()
 			resp := next(r)
-			ok = resp.StatusCode() < 300
+			if ok = resp.StatusCode() < 300; ok && resp.Len() < 0 { // a stream or file can fail when it is sent
+				r.OnAnswer(func(info *dunlin.AnswerInfo) { c.finish(info.Context(), info.Status()/100 == 2 && info.Err() == nil) })
+				later = true
+			}
 			return resp
 		}
 	}

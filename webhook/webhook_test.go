@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -249,6 +250,32 @@ func TestWebhooksRunOnce(t *testing.T) {
 	status = 200
 	if w := hook(app, "msg_2", "{}"); w.Code != 200 {
 		t.Errorf("another webhook: %d", w.Code)
+	}
+}
+
+// The status of a stream or a file is known when it has been sent.
+func TestFailuresOfStreamsAreRepeated(t *testing.T) {
+	fail := func(io.Writer) error { return errors.New("broken") }
+	for name, c := range map[string]struct {
+		resp  dunlin.Response
+		first int
+		ok    bool
+	}{
+		"stream that fails":      {dunlin.Stream("text/plain", fail), 500, false},
+		"file that is not there": {dunlin.File("testdata/no-such-file"), 404, false},
+		"stream":                 {dunlin.Stream("text/plain", func(io.Writer) error { return nil }), 200, true},
+	} {
+		ran := 0
+		app := newApp(store.NewMemory(store.MemoryConfig{}), func(*dunlin.Request) dunlin.Response {
+			ran++
+			return c.resp
+		})
+		if w := hook(app, "msg_1", "{}"); w.Code != c.first {
+			t.Errorf("%s: %d, want %d", name, w.Code, c.first)
+		}
+		if again := hook(app, "msg_1", "{}"); (again.Code == 204) != c.ok || (ran == 1) != c.ok {
+			t.Errorf("%s: %d for the repetition, which ran %d times", name, again.Code, ran)
+		}
 	}
 }
 
