@@ -17,9 +17,10 @@ const (
 	statusUnknown = "unknown"
 )
 
-var (
-	errHangs = errors.New("the check has not returned")
-	errExit  = errors.New("the check has ended its goroutine")
+// Errors of checks.
+const (
+	hangs = "the check has not returned"
+	exits = "the check has ended its goroutine"
 )
 
 // A check calls its function in at most one goroutine at a time, for any number of requests.
@@ -29,11 +30,11 @@ type check struct {
 
 	mu       sync.Mutex
 	running  bool          // the function has not returned
-	returned chan struct{} // closed when the latest call has returned
-	began    time.Time     // start of the latest call
-	known    bool          // there is a result
-	err      error         // the latest result
-	at       time.Time     // start of its call
+	returned chan struct{} // closed when it has; of the latest call
+	began    time.Time     // of the latest call
+	status   string        // the latest result; "" if there is none
+	text     string        // of its error
+	at       time.Time     // when its call began
 }
 
 // begin calls the function in a goroutine, unless it runs or the latest result is still cached.
@@ -41,40 +42,52 @@ func (k *check) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
-	if k.running || k.known && now.Sub(k.at) < k.Cache {
+	if k.running || k.status != "" && now.Sub(k.at) < k.Cache {
 		return
 	}
 	k.running, k.began, k.returned = true, now, make(chan struct{})
 	go k.call()
 }
 
-// call calls the function. It turns a panic into an error.
+// call calls the function. A panic is an error, also one of the methods of the error that the function returns.
 func (k *check) call() {
 	ctx, cancel := context.WithTimeout(context.Background(), k.Timeout)
 	defer cancel()
-	err := errExit // unless Run returns or panics
+	status, text := statusFailing, exits // unless Run returns or panics
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
+			status, text = statusFailing, fmt.Sprintf("panic: %v", v)
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.running = false
-		k.settle(err)
+		k.settle(status, text)
 		close(k.returned)
 	}()
-	err = k.Run(ctx)
+	switch err := k.Run(ctx); {
+	case err == nil && ctx.Err() != nil:
+		status, text = statusTimeout, k.late()
+	case err == nil:
+		status, text = statusOK, ""
+	case errors.Is(err, context.DeadlineExceeded):
+		status, text = statusTimeout, err.Error()
+	default:
+		status, text = statusFailing, err.Error()
+	}
 }
 
-// settle stores the result of the latest call, and logs a change of the state. k.mu is held.
-func (k *check) settle(err error) {
-	switch failed := k.known && k.err != nil; {
-	case err != nil && !failed:
-		k.log.Error("health check fails", "check", k.Name, "error", err.Error())
-	case err == nil && failed:
+// late returns the text of the error of a function that has used up its time.
+func (k *check) late() string { return fmt.Sprintf(hangs+" within %v", k.Timeout) }
+
+// settle takes a result for that of the latest call. The log has changes of the state. k.mu is held.
+func (k *check) settle(status, text string) {
+	switch failed := k.status != "" && k.status != statusOK; {
+	case status != statusOK && !failed:
+		k.log.Error("health check fails", "check", k.Name, "error", text)
+	case status == statusOK && failed:
 		k.log.Info("health check succeeds again", "check", k.Name)
 	}
-	k.known, k.err, k.at = true, err, k.began
+	k.status, k.text, k.at = status, text, k.began
 }
 
 // await returns the result of the latest call. It waits for the function until its timeout, or until ctx ends.
@@ -99,19 +112,10 @@ func (k *check) report() CheckReport {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.running && time.Since(k.began) >= k.Timeout {
-		k.settle(fmt.Errorf("%w within %v", errHangs, k.Timeout))
+		k.settle(statusTimeout, k.late())
 	}
-	r := CheckReport{Name: k.Name, Status: statusOK}
-	if !k.known {
-		r.Status = statusUnknown
-		return r
+	if k.status == "" {
+		return CheckReport{Name: k.Name, Status: statusUnknown}
 	}
-	r.Age = time.Since(k.at)
-	if k.err != nil {
-		r.Status, r.Error = statusFailing, k.err.Error()
-	}
-	if errors.Is(k.err, errHangs) || errors.Is(k.err, context.DeadlineExceeded) {
-		r.Status = statusTimeout
-	}
-	return r
+	return CheckReport{Name: k.Name, Status: k.status, Error: k.text, Age: time.Since(k.at)}
 }

@@ -172,6 +172,40 @@ func TestChecksThatDoNotReturn(t *testing.T) {
 	})
 }
 
+// missing is an error whose methods need a value.
+type missing struct{ cause error }
+
+func (m *missing) Error() string { return m.cause.Error() }
+func (m *missing) Unwrap() error { return m.cause }
+
+// A function that returns a nil pointer as its error is a common mistake.
+func TestCheckWithErrorThatPanics(t *testing.T) {
+	app, logs := service(health.Check{Name: "database", Run: func(context.Context) error {
+		var err *missing
+		return err
+	}})
+	want(t, app, "/ready", 503, "failing database:failing")
+	if !strings.Contains(logs.String(), "nil pointer") || !strings.Contains(app.Stats().String(), "nil pointer") {
+		t.Errorf("the log has no reason:\n%s", logs)
+	}
+}
+
+// Success after the timeout is no success, so that the state does not alternate.
+func TestCheckThatSucceedsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, logs := service(health.Check{Name: "database", Cache: time.Hour, Run: func(context.Context) error {
+			time.Sleep(2 * health.DefaultTimeout)
+			return nil
+		}})
+		want(t, app, "/ready", 503, "failing database:timeout")
+		time.Sleep(2 * health.DefaultTimeout)
+		want(t, app, "/ready", 503, "failing database:timeout")
+		if strings.Contains(logs.String(), "succeeds again") {
+			t.Errorf("the log has a success:\n%s", logs)
+		}
+	})
+}
+
 func TestAddCheckPanics(t *testing.T) {
 	c := health.New(dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)}))
 	ok := func(context.Context) error { return nil }
