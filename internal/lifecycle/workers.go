@@ -70,7 +70,7 @@ func (w *Workers) run(counts *WorkerCounts, f func(context.Context) error, log *
 		case panicked:
 			log.Error("panic in a background worker", "worker", counts.Name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		case failed:
-			log.Error("background worker failed", "worker", counts.Name, "error", err.Error())
+			log.Error("background worker failed", "worker", counts.Name, "error", fmt.Sprint(err)) // which recovers a panic of err.Error
 		default:
 			log.Debug("background worker ended", "worker", counts.Name)
 		}

@@ -96,6 +96,31 @@ func TestWorkersFail(t *testing.T) {
 	}
 }
 
+// brokenError is an error whose text panics, as that of a nil pointer often does.
+type brokenError struct{}
+
+func (brokenError) Error() string { panic("broken text") }
+
+// The text of a worker's error may panic, too.
+func TestWorkerWithErrorThatPanics(t *testing.T) {
+	ended := make(chan bool, 1)
+	app, logs := NewApp(dunlin.Config{})
+	app.Go("fails", func(context.Context) error { defer func() { ended <- true }(); return brokenError{} })
+	served := make(chan error, 1)
+	go func() { served <- app.Serve(Listen(t)) }()
+	Await(t, "the end of the worker", ended)
+	if err := app.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := Await(t, "the end of Serve", served); err != nil {
+		t.Error(err)
+	}
+	if w := worker(t, app, "fails"); w != (dunlin.WorkerStats{Name: "fails", Ended: 1, Errors: 1}) {
+		t.Errorf("%+v", w)
+	}
+	WantLogged(t, logs, "background worker failed", "worker=fails", "broken text")
+}
+
 // A worker that does not end within the time is named.
 func TestWorkerThatStays(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{DrainTimeout: time.Nanosecond, Addr: "127.0.0.1:0", DisableRestart: true})
