@@ -38,18 +38,24 @@ func NewLanguages(tags ...string) *Languages {
 // section 3.4): the ranges are tried in the order of their weights, and each is shortened from the
 // end until it is a tag of l, so that "de-CH" finds "de". A range of weight 0 excludes its tag and
 // the tags below it. The range "*" is skipped. If no range finds a tag, the result is the default,
-// even if the request excludes it. Ranges after the first 64 are ignored.
+// even if the request excludes it. Ranges after the first 64, and after the first 2 KiB, are ignored.
 func (l *Languages) Match(r *dunlin.Request) string {
 	return l.tags[l.match(r.HeaderList("Accept-Language"))]
 }
 
-// mostRanges bounds the time to match a header, which grows with the square of the number of its
-// ranges.
-const mostRanges = 64
+// Limits of the time to match a header, which grows with the product of the number of its ranges
+// and its length.
+const (
+	mostRanges = 64
+	mostText   = 2 << 10 // bytes
+)
 
 // match returns the index of the tag: that of the range with the greatest weight among the ranges that find a tag. The
 // first range wins between equal weights.
 func (l *Languages) match(accept string) (found int) {
+	if len(accept) > mostText {
+		accept = accept[:strings.LastIndexByte(accept[:mostText], ',')+1]
+	}
 	greatest, n := 0, 0
 	for element, params := range elements(accept) {
 		if n++; n > mostRanges {

@@ -219,7 +219,7 @@ func TestLanguages(t *testing.T) {
 	languages := negotiate.NewLanguages("en", "de", "pt-BR", "zh-Hant", "de-AT")
 	app := newApp()
 	app.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(languages.Match(r)) }, languages.Middleware())
-	many := strings.Repeat("xx,", 100)
+	many, long := strings.Repeat("xx,", 100), ";x="+strings.Repeat("x", 2<<10)
 	for accept, want := range map[string]string{
 		"":                           "en",
 		"*":                          "en",
@@ -242,6 +242,9 @@ func TestLanguages(t *testing.T) {
 		"abcdefghi, de":              "de",
 		"-de, de-, --, 1, a;q=1;q=0": "en",
 		many + "de":                  "en",
+		"de;q=0.1" + long + ",pt-BR": "en", // text after 2 KiB is ignored, also the end of a range
+		"pt-BR, de;q=0" + long:       "pt-BR",
+		"pt-BR;q=0.1, de" + long:     "pt-BR",
 	} {
 		w := ask(t, app, "Accept-Language", accept)
 		if got := w.Body.String(); got != want || w.Header().Get("Content-Language") != want || w.Header().Get("Vary") != "Accept-Language" {
