@@ -30,11 +30,11 @@ type check struct {
 
 	mu       sync.Mutex
 	running  bool          // the function has not returned
-	returned chan struct{} // closed when it has; of the latest call
-	began    time.Time     // of the latest call
+	returned chan struct{} // closed when the latest call has returned
+	began    time.Time     // start of the latest call
 	status   string        // the latest result; "" if there is none
-	text     string        // of its error
-	at       time.Time     // when its call began
+	text     string        // text of its error
+	at       time.Time     // start of its call
 }
 
 // begin calls the function in a goroutine, unless it runs or the latest result is still cached.
