@@ -21,7 +21,6 @@ var oddProse = map[string]int{
 	"internal/admission": 250,
 	"internal/engine":    159,
 	"internal/exchange":  155,
-	"internal/jsonwire":  107,
 	"internal/looph2":    217,
 	"internal/loophttp":  181,
 	"internal/stdhttp":   30,

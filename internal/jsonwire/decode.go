@@ -22,8 +22,8 @@ type Strictness struct {
 	RefuseNull bool
 }
 
-// Limits bound what a text may hold, and say what is refused beyond what
-// encoding/json refuses. The zero value is encoding/json's.
+// Limits bounds the contents of a text, and selects refusals beyond those of encoding/json. The zero value
+// behaves like encoding/json.
 type Limits struct {
 	UnknownMembers    bool // refuse members that a struct does not have
 	DuplicateMembers  bool // refuse two members of one name, but in unknown members, json.RawMessage and for methods
@@ -62,9 +62,8 @@ func DecoderFor(t reflect.Type) *Decoder {
 	return actual.(*Decoder)
 }
 
-// Compile returns a decoder of type t that also demands what the ruler says, and of
-// the whole value the rules, which may be nil. The error names the field whose rules
-// cannot be.
+// Compile returns a decoder of type t that also checks the ruler's rules, and the given rules, which may be nil, on
+// the whole value. The error names the field with invalid rules.
 func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder, error) {
 	c := decodeCompiler{compiled: map[decodeKey]*decodePlan{}, ruler: ruler, strict: s.RefuseNull}
 	d := &Decoder{plan: c.compile(t, true), typ: t}
@@ -79,10 +78,9 @@ func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder,
 	return d, nil
 }
 
-// Decode reads the JSON text data into *v, where v is a pointer to the decoder's
-// type, as encoding/json does: into what is there already. It keeps nothing of
-// data, and gives nothing of it away: also the user's methods get copies. The
-// error is a *Refusal, and then *v is half decoded.
+// Decode decodes the JSON text data into *v, where v is a pointer to the decoder's type. Like encoding/json it decodes
+// into existing values. It neither keeps data nor passes it on: the user's methods get copies. The error is a
+// *Refusal, and then *v is partly decoded.
 func (d *Decoder) Decode(data []byte, v any, l Limits) error {
 	d.check(v)
 	if d.decode(data, heldPointer(v), l, nil) {
@@ -111,7 +109,7 @@ func (d *Decoder) decode(data []byte, m memory, l Limits, room Room) bool {
 	return run.text(d.plan, m) >= 0
 }
 
-// Filled returns l with the defaults for what is zero.
+// Filled returns l with its defaults.
 func (l Limits) Filled() Limits {
 	if l.MaxDepth <= 0 || l.MaxDepth > maxDepth {
 		l.MaxDepth = maxDepth
@@ -273,7 +271,7 @@ func (d *decoder) ignored(i int) int {
 	return next
 }
 
-// otherValue reads a value that is not what p wants: null, or a mistake.
+// otherValue reads a value of a type that does not fit p: null, or a mistake.
 func (d *decoder) otherValue(p *decodePlan, m memory, i int) int {
 	if d.data[i] == 'n' && !(p.strict && p.op != opPointer && p.op != opInterface && p.op != opInterfaceMethods) {
 		next := d.word(i, "null")
@@ -285,8 +283,7 @@ func (d *decoder) otherValue(p *decodePlan, m memory, i int) int {
 	return d.mismatch(p, i)
 }
 
-// setNull makes the value at m what null makes of it: nil if it can be nil, else
-// what it was.
+// setNull applies null to the value at m: nil if its type has nil, otherwise no change.
 func (p *decodePlan) setNull(m memory) {
 	switch p.op {
 	case opBool, opString, opNumber, opStruct, opTime:

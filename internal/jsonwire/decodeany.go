@@ -113,7 +113,7 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	return made, i
 }
 
-// nameString reads the name of a member, as a safe copy, and the colon behind it.
+// nameString reads the name of a member, as a safe copy, and the following colon.
 func (d *decoder) nameString(i int) (name string, next int) {
 	if i >= len(d.data) || d.data[i] != '"' {
 		return "", d.syntax(i)

@@ -53,13 +53,11 @@ const (
 	guessedBytes  = 64 << 10 // bytes that a slice may have on a guess, however few elements are there
 )
 
-// grow makes room for more than the n elements of the slice at m, which are
-// data[start:i]. It doubles a short slice. A longer one, and that which is the
-// whole text, grows to what the rest of the text would hold if that were all of
-// this array and of the same kind. That is a guess, which the rest may not bear out: a
-// slice grows to four times the elements that are there, eight times if it is the whole
-// text, or to guessedBytes, and never beyond the elements that the limits allow. It is
-// false if there is no room for the memory.
+// grow makes room for more than the n elements of the slice at m, which are data[start:i]. It doubles a short slice. A
+// longer one, and one that is the whole text, grows to the number of elements that the rest of the text would hold if
+// it were all of this array and of the same kind. As that is a guess, a slice grows at most to four times its
+// elements, eight times if it is the whole text, or to guessedBytes, and never beyond the number of elements that the
+// limits allow. grow returns false if there is no room for the memory.
 func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	size := max(int(p.size), 1)
 	want := max(2*n, min(firstElements, max(1, firstBytes/size)))
@@ -71,7 +69,7 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 		}
 		want = max(n+n/4+1, min(likely, most))
 	}
-	left := max(d.elements, 0)                                              // behind the one that is being read
+	left := max(d.elements, 0)                                              // after the current one
 	want = min(want, n+(len(d.data)-i)/2+1, n+1+min(left, math.MaxInt-n-1)) // an element and its comma take two bytes
 	h := m.header()
 	more := want - h.cap
@@ -88,8 +86,7 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 // white space.
 const wholeStart = 64
 
-// array reads an array into a Go array: what is too much is left out, what is
-// missing becomes zero.
+// array reads an array into a Go array. Extra elements are dropped, and missing ones become zero.
 func (d *decoder) array(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
 		return d.beyond(ProblemDepth, start)

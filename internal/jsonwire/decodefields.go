@@ -11,10 +11,10 @@ import (
 
 // objectPlan is the part of a struct's plan that finds members by name.
 //
-// Members mostly come in the order of the fields: the name at hand is compared
-// with the one that is next. Where that fails its hash leads to the only member
-// that it can be, if the names have a seed without collisions, which is nearly
-// always; else a map does.
+// Members mostly come in the order of the fields, so a name is first compared with the
+// next expected one. If it differs, its hash leads to the only possible member, provided
+// that a seed without collisions exists for the names, which is nearly always the case.
+// Otherwise a map is used.
 type objectPlan struct {
 	members []member
 	names   []memberNames
@@ -41,9 +41,9 @@ type dependency struct {
 	rule       any
 }
 
-// member is one member of an object: where its value goes and how it is read. Its
-// name is looked at as it stands in the text, with quotes and colon, 16 bytes at
-// once. A member fills one cache line.
+// member is a member of an object: the place of its value and the way to read it. Its name
+// is compared in the form of the text, with quotes and colon, 16 bytes at once. A member
+// fills one cache line.
 type member struct {
 	key    [2]uint64
 	mask   [2]uint64 // which bytes of the words count
@@ -54,9 +54,9 @@ type member struct {
 	op     op // value.op, here because the loop looks at it first
 }
 
-// memberExtra is what is rarely needed of a member.
+// memberExtra holds rarely used fields of a member.
 type memberExtra struct {
-	long   string // of the name with quotes and colon, what is behind 16 bytes
+	long   string // the name with quotes and colon, after 16 bytes
 	hops   []hop  // to embedded structs behind pointers
 	closed bool   // the field is an embedded pointer that cannot be set
 }
@@ -206,7 +206,7 @@ func (m *member) matchesEnd(rest []byte) bool {
 	return m.matches(block[:], 0)
 }
 
-// watch sets up what is looked at when the object ends.
+// watch prepares the checks at the end of the object.
 func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 	o := p.object
 	place := func(i int) string { return fmt.Sprintf("%s, member %q", p.typ, o.names[i].name) }
@@ -239,7 +239,7 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 	o.watched = o.required != nil || o.requires != nil || o.defaults != nil
 }
 
-// tryDefault decodes a default once, so that one that does not fit is found now.
+// tryDefault decodes a default once, so that an invalid one is found now.
 func (c *decodeCompiler) tryDefault(p *decodePlan, i int, place string) {
 	// Rules are applied in the order of pending; one round more sees all of them.
 	c.pending = append(c.pending, func() {
@@ -335,9 +335,8 @@ func (o *objectPlan) findFolded(name []byte) int {
 	return noMember
 }
 
-// appendFolded appends the form of a name that is the same for all that differ in
-// case alone, as encoding/json sees it: each character becomes the least of those
-// that it folds to.
+// appendFolded appends the form of a name that is equal for all names that differ only in case, as in encoding/json:
+// each character becomes the least of the characters that it folds to.
 func appendFolded(dst, name []byte) []byte {
 	for len(name) > 0 {
 		if c := name[0]; c < utf8.RuneSelf {

@@ -89,8 +89,8 @@ func (d *decoder) unmarshalText(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// intoInterface reads a value into an interface. One that holds a pointer keeps
-// it, and the value goes where it points to.
+// intoInterface reads a value into an interface. If it holds a pointer, the pointer stays, and the value is stored
+// where it points to.
 func (d *decoder) intoInterface(p *decodePlan, m memory, i int) int {
 	null := d.data[i] == 'n'
 	if !m.isNil() {
@@ -125,8 +125,8 @@ func (d *decoder) quoted(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// quotedText stores what the text in a string means; encoding/json asks less of
-// it than of JSON: numbers are strconv's.
+// quotedText stores the value written in a string. encoding/json is less strict there than for JSON: numbers are
+// parsed by strconv.
 func (d *decoder) quotedText(p *decodePlan, m memory, text string) bool {
 	if text == "" {
 		return false

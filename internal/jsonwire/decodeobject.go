@@ -27,7 +27,7 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 			if i = d.unknown(nameAt, i); i < 0 {
 				return -1
 			}
-			expected-- // the next may well be the one that was expected
+			expected-- // the next one may be the expected one
 		} else {
 			expected = index
 			f := &o.members[index]
@@ -108,8 +108,7 @@ func (d *decoder) next(i int, end byte) (next int, more bool) {
 	return skipSpace(data, i+1), true
 }
 
-// name reads the name of a member and the colon behind it, and finds the member
-// of a struct, or noMember.
+// name reads the name of a member and the following colon, and finds the member of a struct, or noMember.
 func (d *decoder) name(o *objectPlan, i int) (index, next int) {
 	name, next := d.nameText(i, o.longest)
 	if next < 0 || len(name) > o.longest {
@@ -122,8 +121,8 @@ func (d *decoder) name(o *objectPlan, i int) (index, next int) {
 	return index, next
 }
 
-// nameText reads the name of a member and the colon behind it. The name is valid
-// until the next call. One that takes more than longest bytes keeps its escapes.
+// nameText reads the name of a member and the following colon. The name is valid until the next call. A name longer
+// than longest bytes keeps its escapes.
 func (d *decoder) nameText(i, longest int) (name []byte, next int) {
 	data := d.data
 	if i >= len(data) || data[i] != '"' {

@@ -14,7 +14,7 @@ type decodePlan struct {
 	strict bool         // null is refused (Strictness.RefuseNull)
 	typ    reflect.Type // for errors, and to reach the value through reflect
 	elem   *decodePlan  // of pointers, slices, arrays, maps, quoted, checked, wrapped
-	size   uintptr      // of an element, of arrays and slices; of what a pointer points to
+	size   uintptr      // of an element, for arrays and slices; of the target, for pointers
 	length int          // of arrays
 
 	// pointer is *typ, through which user methods are called.
@@ -194,7 +194,7 @@ func (c *decodeCompiler) withRules(p *decodePlan, rules *Rules, place string) *d
 	return outer
 }
 
-// withElemRules is withRules for what is inside the values.
+// withElemRules is withRules for the parts of the values.
 func (c *decodeCompiler) withElemRules(p *decodePlan, rules *Rules, place string) *decodePlan {
 	made := *p
 	switch p.op {
@@ -231,9 +231,8 @@ func (c *decodeCompiler) finish() error {
 	return c.err
 }
 
-// Contained reports whether decoding hands the address of the value itself to nobody but
-// this package: no method of its own types, no function that looks at it, and nothing
-// that reads by way of encoding/json is given one. Then the value may lie on a stack.
+// Contained reports whether decoding passes the address of the value only to this package: its types have no methods
+// that get it, no check function gets it, and no part is decoded by encoding/json. Then the value may be on a stack.
 func (d *Decoder) Contained() bool { return d.plan.contained(map[*decodePlan]bool{}) }
 
 func (p *decodePlan) contained(seen map[*decodePlan]bool) bool {

@@ -25,7 +25,7 @@ func (d *decoder) string(i int) (s string, next int) {
 	return d.oddString(i, end)
 }
 
-// oddString is string for one that is no plain ASCII from i on; up to at it is.
+// oddString is string for a text that is not plain ASCII from i on; up to at it is.
 func (d *decoder) oddString(i, at int) (s string, next int) {
 	next, escaped, ok := scanString(d.data, at)
 	if !ok {
@@ -159,8 +159,8 @@ func (d *decoder) uint(p *decodePlan, m memory, i int) int {
 	return d.badNumber(p, i, next)
 }
 
-// longInt reads a number that may be no integer, or too large for one, and
-// returns what it is without its sign; next is -1 for what is no number.
+// longInt reads a number that may be no integer, or too large for one, and returns its kind without its sign. next is
+// -1 if it is not a number.
 func (d *decoder) longInt(i int) (n uint64, next int, ok bool) {
 	next = d.numberEnd(i)
 	if next < 0 {

@@ -221,7 +221,7 @@ func (e *encoder) slice(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	return dst, err
 }
 
-// none appends what stands for a nil slice or map.
+// none appends the encoding of a nil slice or map.
 func (e *encoder) none(dst []byte, empty string) []byte {
 	if e.empty {
 		return append(dst, empty...)
@@ -266,7 +266,7 @@ func (e *encoder) pointer(dst []byte, p *plan, m memory) ([]byte, *Error) {
 
 // dynamic appends the value that an interface holds.
 func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
-	// What json.Unmarshal puts into an any needs no plan.
+	// The types that json.Unmarshal stores in an any need no plan.
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...), nil
@@ -282,8 +282,7 @@ func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
 // quoted appends a scalar under the "string" option: inside a JSON string.
 func (e *encoder) quoted(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if p.op == opString {
-		// Encoded twice: once behind dst, then from there behind that, and
-		// moved to its place.
+		// Encoded twice: after dst, then again after that copy, and moved to its place.
 		start := len(dst)
 		dst = appendString(dst, load[string](m), e.esc)
 		once := len(dst)

@@ -22,7 +22,7 @@ type locator struct {
 
 // pointerStep is one level of a JSON pointer: a member's name, or an index.
 type pointerStep struct {
-	name  []byte // as it stands in the text, without quotes; nil for an element
+	name  []byte // as in the text, without quotes; nil for an element
 	index int
 }
 
@@ -70,8 +70,8 @@ func (l *locator) value(i int) (next int) {
 // name and a hundred problems below it must not become a hundred long pointers.
 const maxPointer = 1 << 10
 
-// pointer renders the way to where the locator is, and on to p, by RFC 6901. One
-// that is too long is cut off and ends in "…".
+// pointer renders the path to the locator's position, and on to p, by RFC 6901. A pointer that is too long is cut off
+// and ends in "…".
 func (l *locator) pointer(p *problem) string {
 	b := l.text[:0]
 	for _, s := range l.steps {

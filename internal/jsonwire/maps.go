@@ -48,8 +48,8 @@ type mapKeys struct {
 	pool sync.Pool // of *mapScratch
 }
 
-// maxPooledEntries bounds what a pooled mapScratch keeps: one map of a million
-// entries must not cost its memory for ever.
+// maxPooledEntries is the maximum size of a pooled mapScratch: one map of a million entries must not cost its memory
+// for ever.
 const maxPooledEntries = 1024
 
 // maxPooledBytes bounds the same for maps of large values.

@@ -27,7 +27,7 @@ const (
 	quickCount
 )
 
-// quickOf returns what is quickly looked at of values of p that have these checks.
+// quickOf returns the quick form of these checks for values of p.
 func (c *checks) quickOf(p *decodePlan) (q quickCheck) {
 	if !c.plain || len(c.list) == 0 || len(c.list) > 2 {
 		return q

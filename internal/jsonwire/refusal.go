@@ -20,19 +20,17 @@ type Refusal struct {
 // A Problem is one thing that is wrong with a text. It does not hold the value.
 type Problem struct {
 	Kind    ProblemKind
-	Pointer string // RFC 6901; "" for the whole text, and for what is no JSON
-	// Offset and End are where the value stands, in bytes, counted from 0; for
-	// members that are unknown or twice there, their name; for one that is missing,
-	// the object; for what is no JSON, the first byte that may not stand there,
-	// len(data) when the text ends too early.
+	Pointer string // RFC 6901; "" for the whole text, and for invalid JSON
+	// Offset and End delimit the value, in bytes from 0. For unknown and repeated members they delimit the name; for a
+	// missing one the object. For invalid JSON Offset is the first invalid byte, len(data) if the text ends too early.
 	Offset, End int
 	Want        reflect.Type // of ProblemType and ProblemName: what does not take the value
 	Quoted      bool         // of ProblemType: the field has the option «string»
 	Rule        any          // of ProblemRule and ProblemMissing: as the Ruler gave it
-	Err         error        // of ProblemType: what the user's method returned, or nil
+	Err         error        // of ProblemType: the error of the user's method, or nil
 }
 
-// ProblemKind says in what way a text is wrong.
+// ProblemKind is the kind of a fault in a text.
 type ProblemKind uint8
 
 const (
@@ -47,7 +45,7 @@ const (
 	ProblemUTF8                         // a string with invalid UTF-8 or half a surrogate pair
 	ProblemMissing                      // a member that must be there
 	ProblemRule                         // a rule is broken
-	ProblemUnstable                     // refused, but not for a new value: what was there, or a method of the user's, made it so
+	ProblemUnstable                     // refused because of the existing value or a method of the user
 )
 
 var problemNames = [...]string{
@@ -91,7 +89,7 @@ func (r *Refusal) Error() string {
 // longestReason bounds what Error repeats of an error of the user's, in bytes.
 const longestReason = 1 << 10
 
-// Unwrap returns what the user's methods returned.
+// Unwrap returns the error of the user's method.
 func (r *Refusal) Unwrap() []error {
 	var list []error
 	for _, p := range r.Problems {
@@ -114,8 +112,8 @@ type problem struct {
 	err      error
 }
 
-// collector gathers problems in the second reading of a text. It has room for what
-// most refusals need, so that one costs few allocations.
+// collector gathers problems in the second reading of a text. It has room for the problems of most refusals, so that
+// one costs few allocations.
 type collector struct {
 	found []problem
 	most  int
@@ -264,7 +262,7 @@ func (d *Decoder) Explain(data []byte, l Limits) *Refusal {
 	return all.refuse(data)
 }
 
-// refuse makes the refusal of data for what was found.
+// refuse returns the refusal of data with the problems found.
 func (c *collector) refuse(data []byte) *Refusal {
 	slices.SortStableFunc(c.found, func(a, b problem) int { return a.at - b.at })
 	r := &c.refusal

@@ -45,7 +45,7 @@ const (
 	takesOfMany   = 2   // slots of a large map for each member: a half is free after it has grown
 )
 
-// slotOf returns what a key or a value of type t takes in a map and beside it.
+// slotOf returns the memory of a key or a value of type t in a map and beside it.
 func slotOf(t reflect.Type) int {
 	size := int(t.Size())
 	if size > mostInSlot {
@@ -102,8 +102,9 @@ type mapRoom struct {
 // crowded is the number of members at which a map grows by a guess: step by step it would be rehashed many times.
 const crowded = 256
 
-// takesMember counts one more member, before data[i:], of a map. A crowded map grows to what the rest of the text would hold
-// if that were all of this object, and to four times its members at most. It is false if there is no room for the memory.
+// takesMember counts one more member of a map, before data[i:]. A crowded map grows to the number of members that the
+// rest of the text would hold if it were all of this object, and to four times its members at most. It returns false
+// if there is no room for the memory.
 func takesMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
 	n := len(*made)
 	switch {

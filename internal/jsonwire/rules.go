@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// A Ruler says what is demanded of values beside their Go types. It is asked
-// once for each type, when a decoder is compiled (see Compile).
+// A Ruler returns the rules for values in addition to their Go types. It is called once per type, when a decoder is
+// compiled (see Compile).
 type Ruler interface {
-	// Member returns what is demanded of the member of that name in the JSON object
-	// of the struct type object. f is its field, perhaps one of an embedded struct.
+	// Member returns the rules for a member with a name in the JSON object of the struct type object. f is its field,
+	// perhaps of an embedded struct.
 	Member(object reflect.Type, name string, f reflect.StructField) (MemberRules, error)
-	// Type returns what is demanded of every value of type t, wherever it stands.
+	// Type returns the rules for every value of type t, at any place.
 	Type(t reflect.Type) (TypeRules, error)
 }
 
@@ -25,7 +25,7 @@ type Rules struct {
 	Elem   *Rules // of each element of a slice or array, each value of a map
 }
 
-// MemberRules are what is demanded of a member of an object.
+// MemberRules are the rules for a member of an object.
 type MemberRules struct {
 	Rules
 	// Required, if it is not nil, makes it an error that the member is absent.
@@ -33,8 +33,8 @@ type MemberRules struct {
 	Required any
 	// Default is JSON that is decoded where the member is absent; nil is none.
 	Default []byte
-	// Requires lists the JSON names of members that must be there if this one
-	// is, with what Problem.Rule says when one is not.
+	// Requires lists the JSON names of members that must be present if this one is, with the Problem.Rule to report
+	// otherwise.
 	Requires []Requirement
 	// Refused refuses the member, whatever its value. Ignored reads the member as if it
 	// were absent. Then Rules are not looked at.
@@ -47,15 +47,14 @@ type Requirement struct {
 	Rule any
 }
 
-// TypeRules are what is demanded of every value of a type.
+// TypeRules are the rules for every value of a type.
 type TypeRules struct {
 	Checks []Check
-	// Validate looks at a decoded value, v is a pointer to it, and reports what
-	// is wrong. It must not keep v or the report.
+	// Validate checks a decoded value, v is a pointer to it, and reports faults. It must not keep v or the report.
 	Validate func(v any, r *Report)
 }
 
-// A Report takes what a Validate function finds.
+// A Report receives the faults found by a Validate function.
 type Report struct {
 	failed bool
 	found  func(pointer string, rule any) // nil: only whether there is something counts
@@ -129,8 +128,8 @@ func Length(rule any, minimum, maximum int) Check {
 // that is one. ok must not keep its argument.
 func Text(rule any, ok func(string) bool) Check { return Check{Rule: rule, kind: checkText, text: ok} }
 
-// Count bounds the elements of a slice or array, the members of a map. Of an
-// array all that the text has count, also those that are too many.
+// Count bounds the number of elements of a slice or array, or of members of a map. For an array all elements in the
+// text count, including extra ones.
 func Count(rule any, minimum, maximum int) Check {
 	return Check{Rule: rule, kind: checkCount, min: uint64(minimum), max: uint64(maximum)}
 }
@@ -169,8 +168,8 @@ func (c *Check) fits(p *decodePlan) bool {
 	return true
 }
 
-// holds looks at the value at m. text is the string of the JSON text, for plans
-// that are textual; count the elements of what was decoded last.
+// holds checks the value at m. text is the string in the JSON text, for textual plans; count is the number of elements
+// decoded last.
 func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
 	switch c.kind {
 	case checkIntRange:
@@ -239,11 +238,11 @@ func loadFloat(o op, m memory) float64 {
 	return load[float64](m)
 }
 
-// checks is what an opChecked plan demands beside its type.
+// checks are the checks of an opChecked plan in addition to its type.
 type checks struct {
 	list     []Check
 	validate func(any, *Report)
-	plain    bool // what is checked is a string, a number or a slice itself, and not by its text alone
+	plain    bool // the check needs the string, number or slice itself, not only its text
 	quick    quickCheck
 }
 
@@ -267,8 +266,8 @@ func (p *decodePlan) textual() bool {
 	return p.op == opUnmarshal || p.op == opUnmarshalText || p.op == opTime || p.op == opStandard
 }
 
-// reach follows pointers and wrappers from the value at m to the one that rules
-// are demanded of; false when there is none.
+// reach follows pointers and wrappers from the value at m to the value that the rules apply to. It returns false if
+// there is none.
 func (p *decodePlan) reach(m memory) (*decodePlan, memory, bool) {
 	for {
 		switch p.op {

@@ -105,7 +105,7 @@ func scanString(data []byte, i int) (next int, escaped, ok bool) {
 	}
 }
 
-// unescaped has what the escapes of two bytes stand for, by their second byte; 0 for others.
+// unescaped maps the second byte of a two-byte escape to its meaning; 0 for others.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // ShortEscape reports whether an escape of two bytes has c as its second byte.

@@ -56,7 +56,7 @@ func (s *Sequence[T]) Encode(most int) (more bool, err error) {
 	return more, s.err
 }
 
-// WriteRest encodes what is left of the sequence into buf, again and again, and writes it.
+// WriteRest encodes the rest of the sequence into buf, piece by piece, and writes it.
 func (s *Sequence[T]) WriteRest(w io.Writer, buf []byte, most int) error {
 	for more := true; more; {
 		s.Buf = buf[:0]

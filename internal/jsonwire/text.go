@@ -11,7 +11,7 @@ import (
 // (w ^ q*ones) - ones borrows into a byte's high bit exactly where that byte is
 // q, or, harmlessly, in bytes above one that is. Two bytes that differ in one bit
 // are found by one such test if that bit is set in w first: " and & (0x22, 0x26)
-// and < and > (0x3C, 0x3E). The word's own high bits find what is not ASCII.
+// and < and > (0x3C, 0x3E). The word's own high bits mark bytes that are not ASCII.
 
 const (
 	ones  = 0x0101010101010101

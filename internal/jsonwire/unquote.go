@@ -11,7 +11,7 @@ import (
 // with its last string, so a string that is kept keeps at most pieceSize bytes
 // of others. The zero Strings is ready; it belongs to one goroutine at a time.
 //
-// Invariant: what lies before rest in its piece is shared with strings already
+// Invariant: the part of its piece before rest is shared with strings already
 // handed out and is never written again.
 type Strings struct {
 	rest []byte // the unused part of the current piece
@@ -49,11 +49,10 @@ func (s *Strings) room(n, expect int) bool {
 	return true
 }
 
-// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or
-// both. odd says that it held what is no character: invalid UTF-8 or a surrogate
-// without its pair, which become U+FFFD.
+// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or both. odd reports whether it
+// contained invalid UTF-8 or a surrogate without its pair, which become U+FFFD.
 func (s *Strings) unquote(raw []byte, expect int) (made string, odd bool) {
-	// Only U+FFFD for invalid UTF-8 is longer than what it stands for.
+	// Only U+FFFD for invalid UTF-8 is longer than its source.
 	if utf8.Valid(raw) && s.room(len(raw), expect) {
 		out, odd := appendUnquoted(s.rest[:0], raw)
 		s.rest = s.rest[len(out):]
@@ -63,8 +62,7 @@ func (s *Strings) unquote(raw []byte, expect int) (made string, odd bool) {
 	return bytesString(out), odd
 }
 
-// appendUnquoted appends what the inside of a JSON string means, see unquote.
-// raw has been read by scanString.
+// appendUnquoted appends the meaning of the inside of a JSON string, see unquote. raw was read by scanString.
 func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' && raw[i] < utf8.RuneSelf {
@@ -94,7 +92,8 @@ func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
 	return dst, odd
 }
 
-// holdsOdd reports whether the inside of a JSON string holds what is no character, as appendUnquoted does.
+// holdsOdd reports whether the inside of a JSON string contains invalid UTF-8 or a lone surrogate, like
+// appendUnquoted.
 func holdsOdd(raw []byte) bool {
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' {

@@ -122,8 +122,8 @@ type sliceHeader struct {
 	len, cap int
 }
 
-// header is the header of the slice stored at m. Sound because all slices share
-// one layout; whoever changes len keeps 0 ≤ len ≤ cap.
+// header is the header of the slice stored at m. Sound because all slices share one layout; callers that change len
+// keep 0 ≤ len ≤ cap.
 func (m memory) header() *sliceHeader { return (*sliceHeader)(m.p) }
 
 // first is the first element of a slice that has room for one.
@@ -146,8 +146,7 @@ func growSlice(t reflect.Type, o op, m memory, n int) {
 // checked. Sound because a pointer is an interface's data word itself.
 func heldPointer(v any) memory { return memory{(*emptyInterface)(unsafe.Pointer(&v)).data} }
 
-// viewedBytes is a view of s as bytes. Sound because nobody writes to them, and
-// s is not kept by way of them.
+// viewedBytes is a view of s as bytes. Sound because no code writes to them or keeps them.
 func viewedBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // storeWord writes the pointer-shaped word stored at src to dst. Sound because

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Given says what a well-formed value is. It repeats numbers alone.
+// Given describes a well-formed value. It quotes only numbers.
 func Given(value []byte) string {
 	switch value[0] {
 	case '{':
@@ -27,7 +27,7 @@ func Given(value []byte) string {
 	return "the number " + string(value)
 }
 
-// Wanted says what a Go type wants in the words of JSON.
+// Wanted describes a Go type in the words of JSON.
 func Wanted(t reflect.Type) string {
 	if t.PkgPath() == "time" && t.Name() == "Time" {
 		return "a time such as \"2026-01-31T15:04:05Z\""

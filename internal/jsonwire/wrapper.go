@@ -20,8 +20,7 @@ type Wrapping struct {
 	// Null is a bool field that becomes true at null, false when there is a
 	// value. "" has none.
 	Null string
-	// AcceptNull makes null no value: Value is zeroed and the flags are set. Else
-	// null is what it is for Value alone.
+	// AcceptNull gives null no value: Value is zeroed and the flags are set. Without it, null is decoded into Value.
 	AcceptNull bool
 }
 
@@ -38,8 +37,8 @@ func (c *decodeCompiler) compileWrapper(p *decodePlan) {
 	p.elem = c.compile(value, false)
 }
 
-// wrapLayoutOf returns the layout of a Wrapper and the type of its value. It panics when the
-// type does not have what it says: such a type is a mistake of its author.
+// wrapLayoutOf returns the layout of a Wrapper and the type of its value. It panics if the type does not have the
+// declared layout, which is a mistake of its author.
 func wrapLayoutOf(t reflect.Type) (*wrapLayout, reflect.Type) {
 	w := reflect.Zero(t).Interface().(Wrapper).WrapsJSON()
 	field := func(name string, flag bool) reflect.StructField {
