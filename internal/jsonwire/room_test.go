@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,9 @@ func (p *purse) ReserveMemory(n int64) error {
 
 // Texts whose values take many times their length are refused when there is no room for the values.
 func TestValuesAreReserved(t *testing.T) {
+	if strconv.IntSize < 64 {
+		t.Skip("the sizes are those of 64-bit systems")
+	}
 	type wide struct {
 		Text [16]string
 		List [16]float64

@@ -279,8 +279,8 @@ func TestBurstIsNotShed(t *testing.T) {
 	thinking := map[string]func(i int) time.Duration{
 		"at once":   func(int) time.Duration { return 0 },
 		"soon":      func(i int) time.Duration { return time.Duration(i%3000) * time.Microsecond },
-		"on a whim": func(i int) time.Duration { return time.Duration(i*i%40) * ms },
-		"for long":  func(i int) time.Duration { return time.Duration(i*i%40) * 40 * ms },
+		"on a whim": func(i int) time.Duration { return time.Duration(i) * time.Duration(i) % 40 * ms },
+		"for long":  func(i int) time.Duration { return time.Duration(i) * time.Duration(i) % 40 * 40 * ms },
 	}
 	for name, think := range thinking {
 		for _, service := range []time.Duration{8 * time.Microsecond, 80 * time.Microsecond, 158 * time.Microsecond, 1 * ms} {
