@@ -94,7 +94,7 @@ func copiesIn(t *testing.T, a answer) int64 {
 	return b.Copies
 }
 
-// refusedByShop stands for a 503 that a replica gives because Redis does not answer; the other kind is that of a balancer
+// refusedByShop stands for a 503 problem of a replica, sent because Redis does not answer; the other kind is that of a balancer
 // without a replica.
 const refusedByShop = -503
 
@@ -118,7 +118,7 @@ func (c *counts) add(name string, a answer) {
 	switch {
 	case a.err != nil:
 		status = 0
-	case status == 503 && bytes.Contains(a.body, []byte("the moment")):
+	case status == 503 && bytes.Contains(a.body, []byte(`"status":503`)):
 		status = refusedByShop
 	}
 	c.n[name][status]++

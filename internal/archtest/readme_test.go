@@ -36,10 +36,8 @@ func TestReadmeCommands(t *testing.T) {
 			t.Errorf(".ci/bare does not run «%s», a command that README.md promises", command)
 		}
 	}
-	for _, command := range []string{"go test ./...", ".ci/bare"} {
-		if !strings.Contains(read(t, ".ci/run"), "\" "+command+"\n") {
-			t.Errorf(".ci/run has no step that runs «%s»", command)
-		}
+	if !strings.Contains(read(t, ".ci/run"), "\" .ci/bare\n") { // which runs both
+		t.Error(".ci/run has no step that runs .ci/bare")
 	}
 }
 
