@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -31,13 +33,17 @@ func TestAllocations(t *testing.T) {
 		return testing.AllocsPerRun(2000, func() { app.ServeHTTP(w, req) })
 	}
 	bare := measure()
+	accessLog := 2.0 // the address as text; slog's room for more than five attributes
+	if strings.HasPrefix(runtime.Version(), "go1.27") {
+		accessLog = 3 // its encoding/json allocates for a fraction
+	}
 	for name, test := range map[string]struct {
 		mw   dunlin.Middleware
 		most float64
 	}{
 		"RequestID": {middleware.RequestID("X-Request-ID"), 0},
-		"AccessLog": {middleware.AccessLog(slog.New(slog.NewJSONHandler(io.Discard, nil))), 3}, // the address as text; slog's room for more than five attributes; the duration as a JSON number
-		"ETag":      {middleware.ETag(), 1},                                                    // the tag
+		"AccessLog": {middleware.AccessLog(slog.New(slog.NewJSONHandler(io.Discard, nil))), accessLog},
+		"ETag":      {middleware.ETag(), 1}, // the tag
 	} {
 		n := measure(test.mw) - bare
 		if n > test.most {

@@ -41,7 +41,7 @@ func (h hostile) text(n, most int) string {
 // ordinary is what other bodies are compared with.
 var ordinary = hostile{"/typed/record", `{"records":[`, `{"name":"Ada Lovelace","mail":"ada@example.org","age":36,"score":99.5,"tags":["a","b","c"]}`, "]}"}
 
-// hostiles are the bodies by what is odd in them.
+// hostiles returns generators of hostile bodies, by the name of their shape.
 func hostiles() map[string]hostile {
 	long := func(unit string, n int) string { return strings.Repeat(unit, n) }
 	unknown := `"` + long(`\u0061`, 4) + `":1`
