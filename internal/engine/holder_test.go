@@ -285,7 +285,11 @@ func TestSharedBodiesCountOnce(t *testing.T) {
 		c.send("shared\n")
 		all = append(all, c)
 	}
-	eventually(t, "all wait for their readers", func() bool { return x.Stats().PendingConns == len(all) })
+	// A connection counts as pending shortly before its part is charged.
+	eventually(t, "all wait for their readers and are charged", func() bool {
+		stats := x.Stats()
+		return stats.PendingConns == len(all) && stats.PendingBytes >= int64(cap(body))
+	})
 	if n := x.Stats().PendingBytes; n < int64(cap(body)) || n > int64(cap(body)+len(all)) {
 		t.Errorf("%d bytes are held, want the %d of one", n, cap(body))
 	}
