@@ -25,7 +25,7 @@ func markStatus(name string) dunlin.Middleware {
 	}
 }
 
-func TestPanicInsideItsMiddleware(t *testing.T) {
+func TestPanicIsRecoveredInsideMiddleware(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Recover(func(r *dunlin.Request, v any) dunlin.Response {
@@ -56,7 +56,7 @@ func TestPanicInsideItsMiddleware(t *testing.T) {
 }
 
 // Middleware sees the 500 of what says nothing: of an action, and of other middleware.
-func TestNothingInsideItsMiddleware(t *testing.T) {
+func TestZeroResponseInsideMiddleware(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Use(markStatus("Outer"))
@@ -77,7 +77,7 @@ func TestNothingInsideItsMiddleware(t *testing.T) {
 
 // A stream that begins after the limit is too late, also on a route whose streams are
 // known to block.
-func TestTimeoutOfALateStream(t *testing.T) {
+func TestTimeoutOfLateStream(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 			app.Get("/late", func(r *dunlin.Request) dunlin.Response {
@@ -102,7 +102,7 @@ func TestTimeoutOfALateStream(t *testing.T) {
 }
 
 // The deadline is gone once the answer has begun: what heeds the context goes on.
-func TestTimeoutLiftsTheDeadline(t *testing.T) {
+func TestTimeoutClearsDeadline(t *testing.T) {
 	outlive := func(ctx context.Context, limit time.Duration) error {
 		select {
 		case <-ctx.Done():
@@ -263,7 +263,7 @@ func TestClientGone(t *testing.T) {
 	})
 }
 
-func TestVersionsVary(t *testing.T) {
+func TestVersionedRoutesSetVary(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/plain", Text("plain"))
@@ -323,7 +323,7 @@ func TestStdPattern(t *testing.T) {
 	})
 }
 
-func TestOtherRoutersSyntax(t *testing.T) {
+func TestForeignPatternSyntaxIsRejected(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{})
 	for pattern, hint := range map[string]string{
 		"/users/:id":      "a parameter is written {id}, not :id",
@@ -342,7 +342,7 @@ func TestOtherRoutersSyntax(t *testing.T) {
 }
 
 // A Request that is kept shows itself in builds that look for it.
-func TestRequestUsedTooLate(t *testing.T) {
+func TestRequestUseAfterReturnIsDetected(t *testing.T) {
 	if !invariants.Enabled {
 		t.Skip("only builds with the race detector see it")
 	}

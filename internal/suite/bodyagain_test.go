@@ -12,7 +12,7 @@ import (
 
 // Who asks for the body again goes on where the last reader has stopped, whether all of it was here or not, and whoever
 // has read its beginning.
-func TestABodyIsReadOn(t *testing.T) {
+func TestBodyReaderContinues(t *testing.T) {
 	body := func(r *dunlin.Request) ([]byte, error) { return io.ReadAll(r.Body()) }
 	std := func(r *dunlin.Request) ([]byte, error) { return io.ReadAll(r.Std().Body) }
 	rests := map[string]func(r *dunlin.Request) ([]byte, error){"body": body, "bytes": (*dunlin.Request).Bytes, "std": std}

@@ -89,7 +89,7 @@ func TestEarlyActionsAreBounded(t *testing.T) {
 }
 
 // A short body that is refused while it is gathered is not begun with afterwards.
-func TestRefusedBodyDoesNotBegin(t *testing.T) {
+func TestRefusedBodySkipsAction(t *testing.T) {
 	_, addr, _ := StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			if b, err := io.ReadAll(r.Body()); err == nil {

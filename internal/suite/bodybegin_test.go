@@ -29,7 +29,7 @@ func onFramings(t *testing.T, f func(t *testing.T, engine dunlin.Engine, head, f
 }
 
 // A handler has the first part before the second is sent, and answers to each.
-func TestBodyAsItComes(t *testing.T) {
+func TestBodyIsStreamed(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ func TestLongBodyReadWhileAnswering(t *testing.T) {
 
 // A handler that reads the body while it answers, and has not said so, gets all of it or an error, as a reverse proxy does that
 // sends it on: net/http reads it, too, for nobody. What is left must not be taken for the whole.
-func TestBodyReadBesideTheAnswer(t *testing.T) {
+func TestBodyReadDuringResponse(t *testing.T) {
 	const pieces = 20
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		begun, read := make(chan error), make(chan error)
@@ -156,7 +156,7 @@ func TestBodyReadBesideTheAnswer(t *testing.T) {
 }
 
 // Actions of all kinds get the whole of a body that comes in two parts.
-func TestBodyInTwoParts(t *testing.T) {
+func TestBodyInTwoReads(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			for name, read := range readers {

@@ -15,7 +15,7 @@ import (
 )
 
 // A body that came too slowly has ended for who reads it: what comes afterwards does not look as if nothing were missing.
-func TestBodyThatIsCutStaysCut(t *testing.T) {
+func TestTruncatedBodyErrorIsSticky(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		const size = 1 << 40
 		again := make(chan string, 1)
@@ -55,7 +55,7 @@ func TestBodyThatIsCutStaysCut(t *testing.T) {
 
 // An error that wraps io.EOF says that the body is complete: of a body that breaks off it is io.ErrUnexpectedEOF, for standard handlers that
 // itself.
-func TestBodyThatBreaksOffIsNotComplete(t *testing.T) {
+func TestTruncatedBodyIsUnexpectedEOF(t *testing.T) {
 	data := strings.Repeat("x", 70_000) // more than is gathered before the action begins
 	chunk := fmt.Sprintf("%x\r\n%s\r\n", len(data), data)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -149,7 +149,7 @@ func TestReadPastDeadlineIsNetError(t *testing.T) {
 }
 
 // A form that came whole and ends in the middle of its parts is not complete either.
-func TestMalformedFormIsNotComplete(t *testing.T) {
+func TestMalformedFormIsAnError(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		errs := make(chan error, 1)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -226,7 +226,7 @@ func TestStdAfterBytesEnds(t *testing.T) {
 }
 
 // What a client announces has no part in how often the memory for its body grows.
-func TestAnnouncedBodyGrowsAsItComes(t *testing.T) {
+func TestBodyWithLengthGrowsAsReceived(t *testing.T) {
 	const size = 300_000
 	app, _ := NewApp(dunlin.Config{MaxBody: math.MaxInt64})
 	app.Post("/", readers["bytes"])

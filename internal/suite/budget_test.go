@@ -51,7 +51,7 @@ func upload(t *testing.T, addr string, body io.Reader) (status int, retry, text 
 
 // A body that is larger than the whole budget is too large, and is not held to find
 // that out. One of unknown length may fill what is left of the budget first.
-func TestBodyBeyondTheBudgetIsTooLarge(t *testing.T) {
+func TestBodyLargerThanBudgetIs413(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startSmall(t, engine)
 		for _, c := range []struct {
@@ -79,7 +79,7 @@ func TestBodyBeyondTheBudgetIsTooLarge(t *testing.T) {
 
 // Of two bodies that do not fit together, the one makes room that holds more for longer: it
 // is told so, and the other waits until then.
-func TestBodyThatDoesNotFitNow(t *testing.T) {
+func TestLargestHolderIsEvictedForBody(t *testing.T) {
 	const size = 700 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startSmall(t, engine)
@@ -113,8 +113,8 @@ func TestBodyThatDoesNotFitNow(t *testing.T) {
 
 // A body for which no room is made is refused: here nobody is waited for but the actions that
 // hold the memory. It is no failure of the service: of many there is a line now and then.
-func TestBodyThatFindsNoRoom(t *testing.T) {
-	t.Parallel() // with TestBodiesThatWaitShow, which waits as long
+func TestBodyWithoutMemoryIs503(t *testing.T) {
+	t.Parallel() // with TestWaitingBodiesAreReported, which waits as long
 	const size = 600 << 10
 	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, leave := make(chan struct{}, 1), make(chan struct{})

@@ -13,7 +13,7 @@ import (
 )
 
 // However a chunked body is cut into chunks, and into reads, it arrives as it was sent, and the request behind it is answered.
-func TestChunkedBodiesOfAnyShape(t *testing.T) {
+func TestChunkedBodyShapes(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))

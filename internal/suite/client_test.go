@@ -257,7 +257,7 @@ func TestProxyProtocolRefused(t *testing.T) {
 }
 
 // The header is taken of proxies that are trusted only.
-func TestProxyProtocolOfStrangers(t *testing.T) {
+func TestProxyProtocolFromUntrustedPeer(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		config := behindProxy(engine)
 		config.TrustedProxies = []string{"127.0.0.2"}
@@ -337,7 +337,7 @@ func TestProxyProtocolDrain(t *testing.T) {
 }
 
 // Nor does it for those on which nothing has come, however long they may take: they end with others that have not asked yet.
-func TestProxyProtocolDrainOfTheSilent(t *testing.T) {
+func TestProxyProtocolDrainOfSilentConnection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a drain waits for two seconds for first requests")
 	}

@@ -173,7 +173,7 @@ func TestMaxStreamsPerConnection(t *testing.T) {
 // The last answer arrives whole although more was sent behind its request, which nobody reads: the
 // event loops wait for the client's end before they close (RFC 9112, section 9.6). The net/http engine
 // closes at once, as net/http does.
-func TestTheLastAnswerArrivesWhole(t *testing.T) {
+func TestLastResponseBeforeCloseIsComplete(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
 			return

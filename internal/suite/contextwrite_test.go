@@ -12,7 +12,7 @@ import (
 
 // A handler that learns from a Write that its client has gone finds the context of its request ended: libraries take that for the
 // reason. It is so for writes that fail because of a deadline, too.
-func TestContextEndsBeforeAWriteFails(t *testing.T) {
+func TestContextIsCanceledBeforeWriteFails(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		type outcome struct{ write, context error }
 		failed := make(chan outcome, 1)

@@ -91,7 +91,7 @@ var (
 
 // What the edge joined says is what its middleware says one by one, by each adapter, whatever the lines of a request are, whoever the
 // peer is and whom it is trusted to speak for: also which client a request counts for.
-func TestEdgeJoinedIsEdgeApart(t *testing.T) {
+func TestMergedEdgeEqualsSeparateMiddleware(t *testing.T) {
 	const header6 = "\r\n\r\n\x00\r\nQUIT\n\x21\x21\x00\x24" // of the PROXY protocol, with two addresses and two ports to come
 	from6 := func(ip string) string {
 		return header6 + string(net.ParseIP(ip).To16()) + string(net.IPv6loopback) + "\x13\x88\x00\x50"

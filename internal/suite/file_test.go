@@ -240,7 +240,7 @@ func TestFilesMultiRange(t *testing.T) {
 }
 
 // A file that was just written may be written again within its time's grain.
-func TestFilesYoung(t *testing.T) {
+func TestRecentlyModifiedFiles(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "young.txt")
 	if err := os.WriteFile(name, []byte("x"), 0o644); err != nil {

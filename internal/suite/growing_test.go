@@ -16,7 +16,7 @@ import (
 // Several bodies whose lengths nobody has announced, together more than the memory budget, are read one after
 // the other, though they come side by side: each would else have a part of its memory, and wait for the rest of
 // it until it is refused.
-func TestGrowingBodiesDoNotWaitForEachOther(t *testing.T) {
+func TestGrowingBodiesDoNotDeadlock(t *testing.T) {
 	const clients, size, piece = 8, 3 << 19, 64 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -88,7 +88,7 @@ func TestLargeBodiesOfOneConnectionTakeTurns(t *testing.T) {
 }
 
 // The client of a body of unknown length that waits for room finishes sending in the middle of it: nobody waits any more.
-func TestFinishInAChunkedBodyThatWaits(t *testing.T) {
+func TestEndOfWaitingChunkedBody(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are event loops on Linux only")
 	}

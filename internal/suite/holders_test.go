@@ -66,7 +66,7 @@ func slowSender(t *testing.T, addr string) net.Conn {
 
 // Whatever slow clients make the server hold, under a limit that they could use up many times:
 // others are served as if they were not there, on connections that were open and on new ones.
-func TestSlowClientsCostOthersNothing(t *testing.T) {
+func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, limit := range []dunlin.ByteSize{0, 64 << 20} {
 			t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestSlowClientsCostOthersNothing(t *testing.T) {
 
 // Small bodies that come to half and then hardly go on fill the budget, all from one address. New clients of that
 // address are served, several at once: for their handshakes those make room who send the bodies.
-func TestHalfBodiesCostNewClientsNothing(t *testing.T) {
+func TestHalfSentBodiesDoNotDelayNewClients(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startSmall(t, engine)
 		const size = 60_000
@@ -167,7 +167,7 @@ func TestHalfBodiesCostNewClientsNothing(t *testing.T) {
 }
 
 // The alerts of docs/DEPLOY.md for slow readers: they show before anything is refused or cut off.
-func TestSlowReadersShow(t *testing.T) {
+func TestSlowReadersAreReported(t *testing.T) {
 	app, addr, _ := startSlow(t, dunlin.EngineAuto, 0)
 	if app.Stats().Connections.PerLoop == nil {
 		t.Skip("answers that wait are counted on the loop engine")
@@ -197,7 +197,7 @@ func TestSlowReadersShow(t *testing.T) {
 }
 
 // What a handler writes of a large array costs its client what it is sent, not the array.
-func TestWhatIsWrittenIsHeld(t *testing.T) {
+func TestWrittenOutputIsCharged(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const part = 6 << 20
 		array := make([]byte, 64<<20)
@@ -227,7 +227,7 @@ func TestWhatIsWrittenIsHeld(t *testing.T) {
 }
 
 // ... for half-sent bodies: what they hold, who does, and that room is made.
-func TestSlowBodiesShow(t *testing.T) {
+func TestSlowBodiesAreReported(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr, _ := startSlow(t, engine, 64<<20)
 		for range 8 {
@@ -242,8 +242,8 @@ func TestSlowBodiesShow(t *testing.T) {
 }
 
 // ... for bodies that actions hold for long: those that come wait, and find no room.
-func TestBodiesThatWaitShow(t *testing.T) {
-	t.Parallel() // with TestBodyThatFindsNoRoom, which waits as long
+func TestWaitingBodiesAreReported(t *testing.T) {
+	t.Parallel() // with TestBodyWithoutMemoryIs503, which waits as long
 	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		leave, entered := make(chan struct{}), make(chan struct{}, 1)
 		var app *dunlin.App
@@ -280,7 +280,7 @@ func TestBodiesThatWaitShow(t *testing.T) {
 }
 
 // ... and for a bound on connections: how long nothing has been accepted.
-func TestAcceptingPausesShow(t *testing.T) {
+func TestAcceptPausesAreReported(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		logs := new(LogBuffer)
@@ -321,7 +321,7 @@ func (l *scarceListener) Accept() (net.Conn, error) {
 }
 
 // ... and for want of descriptors, on net/http's server: it tries again when a connection has ended, or a second later.
-func TestAcceptingWithoutDescriptorsShows(t *testing.T) {
+func TestDescriptorExhaustionIsReported(t *testing.T) {
 	ln := &scarceListener{Listener: Listen(t)}
 	ln.scarce.Store(true)
 	var app *dunlin.App
@@ -345,7 +345,7 @@ func TestAcceptingWithoutDescriptorsShows(t *testing.T) {
 
 // Actions that hold large bodies while they work cannot be ended. They leave room for others, who
 // hold little: those are answered at once, and large bodies that find no room wait.
-func TestWorkingHoldersLeaveRoom(t *testing.T) {
+func TestLargeBodiesInUseLeaveRoomForSmallRequests(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const large = 5
 		leave, entered := make(chan struct{}), make(chan struct{}, large)
@@ -420,7 +420,7 @@ func heldBeyond(app *dunlin.App, most int64) (n int) {
 }
 
 // A small body that comes in pieces is held once, also when its action has begun before all of it is here.
-func TestBodyInPiecesIsHeldOnce(t *testing.T) {
+func TestBodyInPiecesIsChargedOnce(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const size, here = 64 << 10, 40 << 10
 		var app *dunlin.App
@@ -490,7 +490,7 @@ func heldNow(t *testing.T, in *bufio.Reader) (length int, held int64) {
 }
 
 // Who hangs up while its body waits for room is not waited for: what it holds is free at once.
-func TestHangupWhileABodyWaits(t *testing.T) {
+func TestHangupWhileBodyWaits(t *testing.T) {
 	const size = 600 << 10
 	for _, how := range []string{"resets", "finishes"} {
 		t.Run(how, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // No request has the identifier of another one, be it one that the server or the client has given, also not of one that was
 // refused before its action: cut short, malformed, too large or over a limit.
-func TestIdentifiersAreOfOneRequest(t *testing.T) {
+func TestIdentifiersAreUnique(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var observed []string
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler), MaxBody: 1000, MaxHeaders: 20}, func(app *dunlin.App) {

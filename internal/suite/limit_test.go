@@ -101,9 +101,9 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestLimitIsGivenBack takes the only place under two limits in every way in which a request can
+// TestLimitIsReleased takes the only place under two limits in every way in which a request can
 // end, and then once more.
-func TestLimitIsGivenBack(t *testing.T) {
+func TestLimitIsReleased(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		stale := dunlin.JSON("once")
 		ends := map[string]dunlin.Action{
@@ -140,7 +140,7 @@ func TestLimitIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestLimitHoldsUntilTheStreamEnds(t *testing.T) {
+func TestLimitIsHeldUntilStreamEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
@@ -172,8 +172,8 @@ func TestLimitHoldsUntilTheStreamEnds(t *testing.T) {
 	})
 }
 
-// TestLimitHoldsWhileAnActionIsLate: its client has been answered, but it still runs.
-func TestLimitHoldsWhileAnActionIsLate(t *testing.T) {
+// TestLimitIsHeldByLateAction: its client has been answered, but it still runs.
+func TestLimitIsHeldByLateAction(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
@@ -201,7 +201,7 @@ func TestLimitHoldsWhileAnActionIsLate(t *testing.T) {
 }
 
 // A stream that comes too late gives its place back like any other answer.
-func TestLateStreamGivesItsPlaceBack(t *testing.T) {
+func TestLateStreamReleasesLimit(t *testing.T) {
 	streams := map[string]func() dunlin.Response{
 		"events": func() dunlin.Response { return dunlin.SSE(func(*dunlin.Events) error { return nil }) },
 		"stream": func() dunlin.Response {
@@ -236,7 +236,7 @@ func TestLateStreamGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-func TestLimitCostsNoAllocation(t *testing.T) {
+func TestLimitAllocatesNothing(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("pools drop at random in builds with the race detector")
 	}

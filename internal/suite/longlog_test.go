@@ -10,7 +10,7 @@ import (
 )
 
 // A client that sends long paths does not choose the length of log records, also where errors and panics quote the path.
-func TestLogRecordsQuoteLittleOfARequest(t *testing.T) {
+func TestLogRecordsTruncateRequestData(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))
@@ -33,7 +33,7 @@ func TestLogRecordsQuoteLittleOfARequest(t *testing.T) {
 }
 
 // An error whose Error method panics is logged for what it is.
-func TestErrorThatPanicsIsLogged(t *testing.T) {
+func TestPanickingErrorIsLogged(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))

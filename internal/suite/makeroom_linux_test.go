@@ -10,7 +10,7 @@ import (
 )
 
 // At MaxConnections idle connections of HTTP/2 end for new ones.
-func TestIdleConnectionsOfHTTP2MakeRoom(t *testing.T) {
+func TestIdleHTTP2ConnectionsAreEvicted(t *testing.T) {
 	_, addr, _ := StartLoop(t, dunlin.Config{MaxConnections: 2, H2C: true}, func(*dunlin.App) {})
 	for range 3 {
 		if _, body := Get(t, Client(t, nil, H2C), "http://"+addr+"/probe"); body != "probe" {
@@ -20,7 +20,7 @@ func TestIdleConnectionsOfHTTP2MakeRoom(t *testing.T) {
 }
 
 // Where there are no idle ones, connections end that wait for the rest of what their clients send.
-func TestSlowConnectionsMakeRoom(t *testing.T) {
+func TestSlowConnectionsAreEvicted(t *testing.T) {
 	for what, half := range map[string]string{
 		"head": "GET /probe HT",
 		"body": "POST /probe HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc",

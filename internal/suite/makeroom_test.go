@@ -7,7 +7,7 @@ import (
 )
 
 // At MaxConnections idle connections end for new ones.
-func TestIdleConnectionsMakeRoom(t *testing.T) {
+func TestIdleConnectionsAreEvicted(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnections: 3})
 		for range 3 {

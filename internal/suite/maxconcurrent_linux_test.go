@@ -13,7 +13,7 @@ import (
 )
 
 // MaxConcurrent bounds also what waits of a route that is quick for the most part: nine calls of ten here.
-func TestMaxConcurrentOfARouteThatSeldomBlocks(t *testing.T) {
+func TestMaxConcurrentOfRarelyBlockingRoute(t *testing.T) {
 	const bound, calls = 8, 60
 	const most = bound + 1 // as Config.MaxConcurrent says: one call at a time blocks
 	var blocked atomic.Int32

@@ -20,7 +20,7 @@ import (
 
 // A client that asks for much at once and reads nothing makes the server hold one
 // answer, not all of them.
-func TestPipeliningWithoutReadingPendsOneAnswer(t *testing.T) {
+func TestUnreadPipelineQueuesOneResponse(t *testing.T) {
 	const answer, asked = 8 << 20, 10
 	big := strings.Repeat("x", answer)
 	app, addr, _ := StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
@@ -44,7 +44,7 @@ func TestPipeliningWithoutReadingPendsOneAnswer(t *testing.T) {
 
 // Clients that send half a request and no more fill the budget; those that wait for
 // longest are told so, and others are served.
-func TestUnfinishedRequestsBeyondTheBudget(t *testing.T) {
+func TestUnfinishedRequestsExceedBudget(t *testing.T) {
 	app, addr := startSmall(t, dunlin.EngineLoop)
 	part := "POST /length HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
 	var conns []net.Conn
@@ -86,7 +86,7 @@ func TestUnfinishedRequestsBeyondTheBudget(t *testing.T) {
 // Streams of events whose clients send more behind their requests than the budget has
 // room for: each goes to its own client, others are refused, and whoever is served
 // next may wait for a body.
-func TestEventsBeyondTheBudget(t *testing.T) {
+func TestEventStreamsExceedBudget(t *testing.T) {
 	const unfinished, streams, bodies = 15, 6, 2 // bodies for each stream
 	waits := make(chan struct{}, bodies)
 	app, addr, _ := StartLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
@@ -132,7 +132,7 @@ func TestEventsBeyondTheBudget(t *testing.T) {
 
 // What is refused for want of memory passes policies and observers, each time, however long they
 // take: those hold up no loop.
-func TestMemoryRefusalsAreAnswers(t *testing.T) {
+func TestMemoryRefusalsRunPolicies(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
 			t.Skip("net/http's heads are its own: none is refused for want of memory")
@@ -204,7 +204,7 @@ func TestMemoryRefusalsAreAnswers(t *testing.T) {
 }
 
 // What some clients leave of a route's answers holds up nobody who takes them at once.
-func TestPromptClientsAwaitNoRoom(t *testing.T) {
+func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
 	here, release := make(chan struct{}), make(chan struct{})
 	var small atomic.Bool // is what was large before
 	app, addr, _ := StartLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {

@@ -171,7 +171,7 @@ func TestMaxMemoryPerAddressBehindAProxy(t *testing.T) {
 }
 
 // Answers that the clients of one address leave are within the bound; those of others are taken.
-func TestMaxMemoryPerAddressOfAnswers(t *testing.T) {
+func TestMaxMemoryPerAddressOfResponses(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
 			t.Skip("net/http's answers are its goroutines': none are charged")

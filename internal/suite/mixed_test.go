@@ -16,7 +16,7 @@ import (
 
 // Who asks a route for a small answer is not in line with all those who wait for room for its large ones, which slow
 // clients never finish: it has its answer before they have theirs, also when they come from its own address.
-func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
+func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 	const clients, small = 60, 20 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, path := range []string{"/native", "/mounted"} {

@@ -33,7 +33,7 @@ func countedBy(app *dunlin.App) outcomes {
 
 // Each answer is counted once, by the class of its status and under the route whose it is, and observed once: also those that no action
 // makes, whoever refuses, and whether anybody observes or not.
-func TestEveryAnswerOnce(t *testing.T) {
+func TestEachAnswerIsObservedOnce(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprint("watched ", watched), func(t *testing.T) {
 			OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

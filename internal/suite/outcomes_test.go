@@ -38,7 +38,7 @@ func endings(app *dunlin.App) map[string]uint64 {
 
 // Requests are counted by the method they came with, the status that the client gets and the scheme that it has used, on each
 // engine, by each protocol, whether anybody observes or not.
-func TestRequestsAreCountedByHowTheyEnd(t *testing.T) {
+func TestRequestsAreCountedByOutcome(t *testing.T) {
 	for name, by := range map[string]func(*http.Protocols){"HTTP1": HTTP1, "HTTP2": HTTP2} {
 		for _, watched := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", watched ", watched), func(t *testing.T) {

@@ -61,7 +61,7 @@ func passOn(next http.Handler) http.Handler {
 }
 
 // Whoever answers, the policy adds its header and the observer sees what the client got.
-func TestAnswersPassOnePlace(t *testing.T) {
+func TestAnswersAreObserved(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var all, own observed
@@ -174,7 +174,7 @@ func wantLine(t *testing.T, who, want string, got []string) {
 
 // What an engine refuses before there is a request passes it as well. Net/http tells
 // nobody but of too many fields.
-func TestRefusalsPassOnePlace(t *testing.T) {
+func TestRefusalsAreObserved(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var fields []string
 		for i := range 30 {
@@ -256,7 +256,7 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 
 // An observer that blocks holds up its own client alone, and a policy that panics or
 // changes more than headers does no harm.
-func TestPoliciesAndObserversThatFail(t *testing.T) {
+func TestFailingPoliciesAndObservers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		held := NewGate()
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -378,7 +378,7 @@ func registerStreamsOfAllKinds(app *dunlin.App, long string) {
 
 // Policies and observers that end their goroutine, as t.FailNow does, cost the client its answer at most: what they are called by
 // goes on, and so does what they would have been called for next.
-func TestPoliciesAndObserversThatExit(t *testing.T) {
+func TestExitingPoliciesAndObservers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {

@@ -254,7 +254,7 @@ func decoded(t *testing.T, head http.Header, body string) string {
 }
 
 // Answers that middleware, a handler or an error made are not problems, or no longer.
-func TestProblemFormatLeavesOthers(t *testing.T) {
+func TestProblemFormatKeepsOtherBodies(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{Problems: statusErrors})
 	app.Get("/text", func(*dunlin.Request) dunlin.Response { return dunlin.Text("own").Status(404) })
 	app.Get("/body", func(*dunlin.Request) dunlin.Response { return dunlin.NotFound().WithBody([]byte("own")) })

@@ -11,7 +11,7 @@ import (
 
 // Room that was reserved for a large answer, as the route has shown, ends with what it was for: an answer that has
 // been flushed, lasts, or has become another protocol holds none of it, for however long it goes on.
-func TestReservedRoomEnds(t *testing.T) {
+func TestReservedMemoryIsReleased(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const large = 16 << 20 // more than sockets and windows take
 		var app *dunlin.App

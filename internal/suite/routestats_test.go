@@ -124,7 +124,7 @@ func TestRouteStatsCountOutcomes(t *testing.T) {
 	})
 }
 
-func TestRouteStatsOfActionsThatBlock(t *testing.T) {
+func TestRouteStatsOfBlockingActions(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, leave := make(chan struct{}), make(chan struct{})
 		wait := func(*dunlin.Request) dunlin.Response {
@@ -181,7 +181,7 @@ func TestRouteStatsOfActionsThatBlock(t *testing.T) {
 	})
 }
 
-func TestRouteStatsOfActionsThatEndTheirGoroutine(t *testing.T) {
+func TestRouteStatsAfterGoexit(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startCounted(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			exit := func(*dunlin.Request) dunlin.Response { runtime.Goexit(); return dunlin.Empty() }

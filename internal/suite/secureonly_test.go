@@ -92,7 +92,7 @@ func TestSecureOnly(t *testing.T) {
 }
 
 // What is asked in clear text has its body and its method left alone: nothing of it is served.
-func TestSecureOnlyServesNothingInClearText(t *testing.T) {
+func TestSecureOnlyRefusesClearText(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, HSTS: time.Hour}, func(app *dunlin.App) {
 			app.Handle("*", "/{rest...}", func(*dunlin.Request) dunlin.Response {
@@ -142,7 +142,7 @@ func TestSecureOnlyBehindProxy(t *testing.T) {
 }
 
 // Headers that say more than Config.HSTS go before it.
-func TestSecureOnlyYields(t *testing.T) {
+func TestHSTSKeepsExistingHeader(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{HSTS: time.Minute})
 	app.Get("/", Constant(dunlin.Text("x").Header("Strict-Transport-Security", "max-age=1; includeSubDomains")))
 	req := httptest.NewRequest("GET", "/", nil)

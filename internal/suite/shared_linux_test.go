@@ -14,7 +14,7 @@ import (
 
 // Pairs of clients take bodies slowly that the program has: one that is larger than the budget, and two that fill it. Requests of
 // others that come in pieces are served, at once and when these clients count as slow.
-func TestSlowReadersOfSharedBodiesKeepNobodyOut(t *testing.T) {
+func TestSlowReadersOfSharedBodiesDoNotBlockOthers(t *testing.T) {
 	for name, sizes := range map[string][]int{"larger than the budget": {20 << 20}, "the budget": {7 << 20, 7 << 20}} {
 		t.Run(name, func(t *testing.T) {
 			onLoopAndTLS(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) e
 }
 
 // The time in which the action does not read is not the client's.
-func TestBodiesMayWaitForTheAction(t *testing.T) {
+func TestMinBodyRateExcludesWaitingForAction(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 20*time.Millisecond, func(period time.Duration) error {
 			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: period}, func(a *dunlin.App) {

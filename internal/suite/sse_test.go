@@ -193,7 +193,7 @@ func TestSSEFailures(t *testing.T) {
 }
 
 // What an event stream hands its request's context to ends with the stream.
-func TestSSEEndsTheRequestsContext(t *testing.T) {
+func TestSSECancelsRequestContext(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		begun, ended := make(chan struct{}), make(chan struct{})
 		var app *dunlin.App

@@ -12,7 +12,7 @@ import (
 
 // A handler that keeps its writer can do no harm to the requests that follow on
 // the connection.
-func TestWriterIsOverWithItsHandler(t *testing.T) {
+func TestWriterFailsAfterHandlerReturns(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan http.ResponseWriter, 2)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

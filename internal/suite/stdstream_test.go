@@ -133,7 +133,7 @@ func registerAnswers(app *dunlin.App) {
 
 // A client of HTTP/2 that takes nothing of its answers loses their streams, whatever
 // their size and whoever writes them; the goroutines that write them end.
-func TestStreamsThatNobodyReads(t *testing.T) {
+func TestUnreadStreams(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine, WriteTimeout: 50 * time.Millisecond}, func(a *dunlin.App) { app = a; registerAnswers(a) })
@@ -378,7 +378,7 @@ func TestStreamBodies(t *testing.T) {
 }
 
 // A stream that is refused, or answered late, is no reason to end the connection, which others use.
-func TestRefusedStreamsEndAlone(t *testing.T) {
+func TestRefusedStreamsDoNotEndConnection(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true, MaxBody: 1000}, func(a *dunlin.App) {

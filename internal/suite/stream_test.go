@@ -178,7 +178,7 @@ func TestStreamsCut(t *testing.T) {
 }
 
 // A client that has gone makes writes fail and ends the context.
-func TestStreamToNobody(t *testing.T) {
+func TestStreamToClosedConnection(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		failed, ended := make(chan error, 1), make(chan struct{})
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -212,7 +212,7 @@ func TestStreamToNobody(t *testing.T) {
 
 // The writer of a stream is of no use to whoever still has it when the stream's function has returned: the connection may
 // be another request's by then.
-func TestWriterOfAStreamEndsWithIt(t *testing.T) {
+func TestWriterFailsAfterStreamEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		writers, ended := make(chan io.Writer, 1), make(chan bool, 2)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -257,7 +257,7 @@ func TestWriterOfAStreamEndsWithIt(t *testing.T) {
 }
 
 // What a goroutine that is left behind is writing when the function of a stream returns belongs to that stream, or to none.
-func TestWritesUnderWayWhenAStreamEnds(t *testing.T) {
+func TestWritesDuringStreamEnd(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var writers sync.WaitGroup
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -10,7 +10,7 @@ import (
 
 // Requests that a proxy may read in another way than the server. The loop engine refuses them all; docs/ENGINES.md lists those that
 // net/http takes.
-func TestWhatNetHTTPTakes(t *testing.T) {
+func TestInputsAcceptedByNetHTTP(t *testing.T) {
 	chunked := func(rest string, headers ...string) string {
 		return Request("POST /echo", append([]string{"Transfer-Encoding: chunked"}, headers...)...) + rest
 	}

@@ -88,7 +88,7 @@ func TestHeadersAroundStandardHandlers(t *testing.T) {
 
 // Middleware may answer instead of a handler that has begun to: its context ends, its
 // writes fail, and nothing is left of it.
-func TestStreamOfAHandlerReplaced(t *testing.T) {
+func TestReplacedHandlerStream(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		ended := make(chan error, 4)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -130,7 +130,7 @@ func TestStreamOfAHandlerReplaced(t *testing.T) {
 
 // Panics before and after the head, aborts, limits on time and hijacking work for
 // handlers with middleware around them, too.
-func TestHandlersWithMiddlewareThatFail(t *testing.T) {
+func TestFailingHandlersInsideMiddleware(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Use(markStatus("Outer"))
@@ -181,7 +181,7 @@ func TestHandlersWithMiddlewareThatFail(t *testing.T) {
 }
 
 // The cause of a failure passes through standard middleware, and is logged once.
-func TestErrBehindUseStd(t *testing.T) {
+func TestErrorInsideUseStd(t *testing.T) {
 	cause := errors.New("the cause")
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		seen := make(chan error, 1)

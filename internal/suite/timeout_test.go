@@ -19,7 +19,7 @@ import (
 )
 
 // Actions that are late again and again fill no log, whatever they return.
-func TestLateActionsAreLoggedNowAndThen(t *testing.T) {
+func TestLateActionLogIsRateLimited(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const all = 20
 		var returned atomic.Int64
@@ -46,7 +46,7 @@ func TestLateActionsAreLoggedNowAndThen(t *testing.T) {
 
 const problemLate = `{"title":"Service Unavailable","status":503,"detail":"the request took too long"}`
 
-func TestTimeoutAnswersWhileTheActionRuns(t *testing.T) {
+func TestTimeoutRespondsWhileActionRuns(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		release, ended := make(chan struct{}), make(chan error, 4)
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -85,7 +85,7 @@ func TestTimeoutAnswersWhileTheActionRuns(t *testing.T) {
 }
 
 // The body may still come when the time is over: that is not the client's fault, whoever notices it first.
-func TestTimeoutWhileTheBodyComes(t *testing.T) {
+func TestTimeoutWhileReceivingBody(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		addr, _ := Start(t, dunlin.Config{Engine: engine, RouteStats: dunlin.StatsOn}, func(a *dunlin.App) {
@@ -212,7 +212,7 @@ func sendTo(t *testing.T, method, url, body string) (*http.Response, string) {
 }
 
 // The limit counts until the answer begins, whoever begins it.
-func TestTimeoutDoesNotCutAnAnswerThatBegan(t *testing.T) {
+func TestTimeoutKeepsStartedResponse(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 50*time.Millisecond, func(limit time.Duration) error { // in which the answer begins
 			long := func(w io.Writer, flush func() error) error {
@@ -251,7 +251,7 @@ func TestTimeoutDoesNotCutAnAnswerThatBegan(t *testing.T) {
 }
 
 // A late standard handler can do its connection no harm.
-func TestTimeoutTakesTheWriterAway(t *testing.T) {
+func TestTimeoutDisablesWriter(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		release, wrote := make(chan struct{}), make(chan error, 1)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -151,7 +151,7 @@ func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 }
 
 // A client of HTTP/2 whose first record has come in part, and that is refused to make room, is told so by HTTP/2.
-func TestHTTP2RefusedBeforeItBegins(t *testing.T) {
+func TestHTTP2RefusedBeforePreface(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("net/http keeps a record where no budget knows it")
 	}

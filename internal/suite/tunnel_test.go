@@ -11,7 +11,7 @@ import (
 
 // A client may take a 2xx to CONNECT, or a 101, for the beginning of something that is not HTTP. Nothing is read as a request
 // after it.
-func TestNothingIsReadInATunnel(t *testing.T) {
+func TestTunnelIsNotParsedAsHTTP(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))

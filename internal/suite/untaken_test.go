@@ -13,7 +13,7 @@ import (
 
 // Large answers of mounted standard handlers that clients do not take, by HTTP/1.1 and on streams whose windows stay shut, are held
 // within the memory budget, and others are served beside them.
-func TestAnswersOfHandlersThatNobodyTakes(t *testing.T) {
+func TestUnreadResponsesOfHandlers(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for path, piece := range map[string]int{"/whole": 1 << 20, "/pieces": 4000} {
 			t.Run(path[1:], func(t *testing.T) {

@@ -98,7 +98,7 @@ func askUntaken(t *testing.T, addr, path, protocol string, n int) {
 }
 
 // Memory of answers that clients do not take is charged, however the answers are made, by each protocol.
-func TestUntakenAnswersAreCharged(t *testing.T) {
+func TestUntakenResponsesAreCharged(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("builds with the race detector drop pooled buffers at random, so the heap says little")
 	}
@@ -139,7 +139,7 @@ func TestUntakenAnswersAreCharged(t *testing.T) {
 }
 
 // All of a slice that a handler writes is charged until the client has let out the last byte of it: so long it is in memory.
-func TestHalfTakenWritesAreCharged(t *testing.T) {
+func TestPartlyTakenWritesAreCharged(t *testing.T) {
 	onLoopAndTLS(t, func(t *testing.T) {
 		for _, path := range []string{"/stream", "/std"} {
 			t.Run(path[1:], func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 // A handler that writes the head of 101 before it hijacks has it sent, as
 // WebSocket libraries expect.
-func TestUpgradeHeadGoesOutBeforeHijack(t *testing.T) {
+func TestUpgradeHeadIsSentBeforeHijack(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Mount("/up", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -123,7 +123,7 @@ func TestDrainWaitsForHijacked(t *testing.T) {
 }
 
 // It waits for them as long also where middleware has given their request a context of its own.
-func TestDrainWaitsForHijackedBehindMiddleware(t *testing.T) {
+func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 	contexts := map[string]func(context.Context) context.Context{
 		"over": func(ctx context.Context) context.Context {
 			ctx, cancel := context.WithCancel(ctx)
@@ -185,7 +185,7 @@ func TestDrainWaitsForHijackedBehindMiddleware(t *testing.T) {
 }
 
 // A request that asks for HTTP/2 by Upgrade is answered by HTTP/1.1, and what comes behind it is a request of that.
-func TestUpgradeToHTTP2IsNotTaken(t *testing.T) {
+func TestUpgradeToHTTP2IsIgnored(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true}, func(app *dunlin.App) {
 			app.Handle("*", "/proto", Proto)
@@ -201,7 +201,7 @@ func TestUpgradeToHTTP2IsNotTaken(t *testing.T) {
 
 // A proxy whose backend breaks off in the middle must break off, too. It does so
 // only where the request's context says that a server runs it.
-func TestProxyCutsHalfAnAnswer(t *testing.T) {
+func TestProxyTruncatesResponse(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "begun")
 		_ = http.NewResponseController(w).Flush()
@@ -240,7 +240,7 @@ func TestProxyCutsHalfAnAnswer(t *testing.T) {
 }
 
 // What a handler has written goes out before it takes the connection over: a CONNECT proxy answers 200 and hijacks.
-func TestStatusGoesOutBeforeHijack(t *testing.T) {
+func TestStatusIsSentBeforeHijack(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, behind := range []string{"", "middleware"} {
 			for _, method := range []string{"CONNECT", "GET"} {

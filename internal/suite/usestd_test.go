@@ -210,7 +210,7 @@ func TestUseStdRegistration(t *testing.T) {
 
 // The action that http.TimeoutHandler leaves behind goes on with a request of
 // its own, and what it does is nobody's business any more.
-func TestUseStdLeavesActionBehind(t *testing.T) {
+func TestUseStdAbandonedAction(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const tries = 1000
 		release, done := make(chan struct{}), make(chan error, tries)

@@ -26,7 +26,7 @@ func onLoops(t *testing.T, f func(t *testing.T)) {
 }
 
 // A route whose actions wait briefly is known after a few requests, one whose actions compute for as long is not.
-func TestBriefWaitsAreLearned(t *testing.T) {
+func TestShortWaitsAreLearned(t *testing.T) {
 	onLoops(t, func(t *testing.T) {
 		var switches atomic.Int64 // of all threads: one request is served at a time
 		wait := func() {

@@ -122,7 +122,7 @@ func TestWorkerWithErrorThatPanics(t *testing.T) {
 }
 
 // A worker that does not end within the time is named.
-func TestWorkerThatStays(t *testing.T) {
+func TestWorkerOutlivesDrainTimeout(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{DrainTimeout: time.Nanosecond, Addr: "127.0.0.1:0", DisableRestart: true})
 	stay := make(chan bool)
 	t.Cleanup(func() { close(stay) })
