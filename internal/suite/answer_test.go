@@ -55,7 +55,7 @@ func TestPanicIsRecoveredInsideMiddleware(t *testing.T) {
 	})
 }
 
-// Middleware sees the 500 of what says nothing: of an action, and of other middleware.
+// Middleware sees the 500 that replaces a zero Response of an action or of inner middleware.
 func TestZeroResponseInsideMiddleware(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -75,8 +75,7 @@ func TestZeroResponseInsideMiddleware(t *testing.T) {
 	})
 }
 
-// A stream that begins after the limit is too late, also on a route whose streams are
-// known to block.
+// A stream that begins after the limit is late, also on a route whose streams are known to block.
 func TestTimeoutOfLateStream(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
@@ -101,13 +100,13 @@ func TestTimeoutOfLateStream(t *testing.T) {
 	})
 }
 
-// The deadline is gone once the answer has begun: what heeds the context goes on.
+// The deadline is cleared once the response has begun, so that work that uses the context can continue.
 func TestTimeoutClearsDeadline(t *testing.T) {
 	outlive := func(ctx context.Context, limit time.Duration) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(3 * limit): // what would end the context otherwise
+		case <-time.After(3 * limit): // the context would have ended by then
 		}
 		if until, ok := ctx.Deadline(); ok {
 			return fmt.Errorf("the deadline is still %v", until)
@@ -118,7 +117,7 @@ func TestTimeoutClearsDeadline(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
 	}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		Unhurried(t, 30*time.Millisecond, func(limit time.Duration) error { // in which the answer begins
+		Unhurried(t, 30*time.Millisecond, func(limit time.Duration) error { // the response begins within it
 			std := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.WriteString(w, "begun ")
 				_ = http.NewResponseController(w).Flush()
@@ -152,7 +151,7 @@ func TestTimeoutClearsDeadline(t *testing.T) {
 					g.Get("/hijack", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						conn, _, err := http.NewResponseController(w).Hijack()
 						if err != nil {
-							return // it is too late, as the client is told
+							return // the action is late, and the client got a 503
 						}
 						defer conn.Close()
 						err = outlive(r.Context(), limit)
@@ -182,8 +181,7 @@ func TestTimeoutClearsDeadline(t *testing.T) {
 	})
 }
 
-// The deadline stays where it is while the time passes, and what derives from the
-// context ends with it.
+// The deadline does not move while time passes, and derived contexts end with it.
 func TestTimeoutDeadline(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -195,7 +193,7 @@ func TestTimeoutDeadline(t *testing.T) {
 		got := make(chan seen, 1)
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
-				<-time.After(limit / 2) // the clock of the loop's turn is old then
+				<-time.After(limit / 2) // the loop's clock is stale by then
 				until, _ := r.Context().Deadline()
 				s := seen{left: time.Until(until)}
 				child, cancel := context.WithCancel(r.Context())
@@ -216,7 +214,7 @@ func TestTimeoutDeadline(t *testing.T) {
 	})
 }
 
-// A client that leaves is nobody's failure.
+// A disconnected client is not logged as a failure.
 func TestClientGone(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		entered := make(chan struct{}, 10)
@@ -288,7 +286,7 @@ func TestVersionedRoutesSetVary(t *testing.T) {
 	})
 }
 
-// Handlers and what wraps them see what was matched.
+// Handlers and the middleware around them see the matched pattern.
 func TestStdPattern(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		show := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -341,7 +339,7 @@ func TestForeignPatternSyntaxIsRejected(t *testing.T) {
 	}
 }
 
-// A Request that is kept shows itself in builds that look for it.
+// Race builds detect the use of a Request after its action has returned.
 func TestRequestUseAfterReturnIsDetected(t *testing.T) {
 	if !invariants.Enabled {
 		t.Skip("only builds with the race detector see it")
@@ -368,7 +366,7 @@ func TestRequestUseAfterReturnIsDetected(t *testing.T) {
 		Send(t, conn, Request("GET /stream"))
 		Answered(t, br, 200, "/stream")
 		for range 3 {
-			Send(t, conn, Request("GET /next")) // the request before has ended
+			Send(t, conn, Request("GET /next")) // the previous request has ended
 			Answered(t, br, 200, "next")
 			r, body := Await(t, "a request", kept), Await(t, "its body", bodies)
 			for what, use := range map[string]func(){

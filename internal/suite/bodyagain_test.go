@@ -10,8 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Who asks for the body again goes on where the last reader has stopped, whether all of it was here or not, and whoever
-// has read its beginning.
+// A second reader of the body continues where the first one stopped, whether the body was complete or not.
 func TestBodyReaderContinues(t *testing.T) {
 	body := func(r *dunlin.Request) ([]byte, error) { return io.ReadAll(r.Body()) }
 	std := func(r *dunlin.Request) ([]byte, error) { return io.ReadAll(r.Std().Body) }
@@ -35,7 +34,7 @@ func TestBodyReaderContinues(t *testing.T) {
 						if err != nil {
 							return dunlin.Error(err)
 						}
-						four, err := body(r) // after Bytes, what that has returned
+						four, err := body(r) // after Bytes: the same bytes again
 						return dunlin.Text(fmt.Sprint(string(one), " ", string(two), " ", len(three), " ", strings.Trim(string(three), "b"), " ", len(four), " ", err))
 					})
 				}

@@ -15,8 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// An action answers before the body has come that it does not want. Net/http reads what
-// is left of a short body first.
+// An action may answer before the body arrives. net/http first reads the rest of a short body.
 func TestAnswerBeforeBody(t *testing.T) {
 	for name, c := range framings {
 		t.Run(name, func(t *testing.T) {
@@ -47,8 +46,8 @@ func TestAnswerBeforeBody(t *testing.T) {
 	}
 }
 
-// Slow clients get no more than their part of the goroutines that MaxConcurrent allows;
-// what they send beyond is gathered, and answered when it has come.
+// Slow clients occupy only their share of the goroutines that MaxConcurrent allows. Their further bodies are buffered and
+// handled when complete.
 func TestEarlyActionsAreBounded(t *testing.T) {
 	const clients = 8
 	var running, most atomic.Int32
@@ -77,7 +76,7 @@ func TestEarlyActionsAreBounded(t *testing.T) {
 	}
 	Await(t, "the first", begun)
 	Await(t, "the second", begun)
-	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { // more would begin now if they did
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { // more actions would start now without the bound
 		Exchange(t, addr, false, Request("GET /probe"))
 	}
 	if n := most.Load(); n != 2 {
@@ -88,7 +87,7 @@ func TestEarlyActionsAreBounded(t *testing.T) {
 	}
 }
 
-// A short body that is refused while it is gathered is not begun with afterwards.
+// A short body that is refused while it is buffered does not start the action afterwards.
 func TestRefusedBodySkipsAction(t *testing.T) {
 	_, addr, _ := StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// How an action deals with a body that has not come in whole when it could begin.
+// Tests of actions that start before the request body is complete.
 
 // framings are the ways to send a small body in two parts.
 var framings = map[string]struct{ head, first, rest string }{
@@ -28,7 +28,7 @@ func onFramings(t *testing.T, f func(t *testing.T, engine dunlin.Engine, head, f
 	})
 }
 
-// A handler has the first part before the second is sent, and answers to each.
+// A handler receives the first part before the second is sent, and responds to each.
 func TestBodyIsStreamed(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -74,7 +74,7 @@ func TestBodyIsStreamed(t *testing.T) {
 	})
 }
 
-// A body of announced length that has more left than is discarded stays for the action, which may read on while it answers.
+// The rest of a long body with a length stays readable for the action while it responds.
 func TestLongBodyReadWhileAnswering(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -104,7 +104,7 @@ func TestLongBodyReadWhileAnswering(t *testing.T) {
 			got, err := io.ReadAll(resp.Body)
 			if string(got) != body || err != nil {
 				t.Errorf("%s: %d bytes of %d, %v", path, len(got), len(body), err)
-				_ = conn.Close() // or sending may wait
+				_ = conn.Close() // otherwise sending may block
 			}
 			if err := <-sent; err != nil && !t.Failed() {
 				t.Errorf("%s: send: %v", path, err)
@@ -113,8 +113,8 @@ func TestLongBodyReadWhileAnswering(t *testing.T) {
 	})
 }
 
-// A handler that reads the body while it answers, and has not said so, gets all of it or an error, as a reverse proxy does that
-// sends it on: net/http reads it, too, for nobody. What is left must not be taken for the whole.
+// A handler that reads the body while it responds, without having enabled full duplex, gets the complete body or an error. A
+// reverse proxy works this way. net/http reads the body and discards it; the rest must not look like the complete body.
 func TestBodyReadDuringResponse(t *testing.T) {
 	const pieces = 20
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -155,7 +155,7 @@ func TestBodyReadDuringResponse(t *testing.T) {
 	})
 }
 
-// Actions of all kinds get the whole of a body that comes in two parts.
+// All kinds of actions get the complete body if it arrives in two parts.
 func TestBodyInTwoReads(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -173,7 +173,7 @@ func TestBodyInTwoReads(t *testing.T) {
 	})
 }
 
-// What reads a body learns that it comes too slowly, and answers itself.
+// A reader of a body learns that the body arrives too slowly, and may respond itself.
 func TestActionSeesSlowBody(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, _ string) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
@@ -189,7 +189,7 @@ func TestActionSeesSlowBody(t *testing.T) {
 	})
 }
 
-// A connection is kept if the answer says so, however much of a chunked body is left.
+// The connection is kept if the response says so, however much of a chunked body is unread.
 func TestUnreadChunks(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

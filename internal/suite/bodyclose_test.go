@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A standard handler that has closed the body reads no more of it, and the connection goes on behind the rest.
+// A standard handler that has closed the body cannot read more of it. The connection continues with the next request.
 func TestStdBodyIsClosed(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		closes := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func TestStdBodyIsClosed(t *testing.T) {
 					if _, err := r.Bytes(); err != nil {
 						return dunlin.Error(err)
 					}
-					next(r) // what the first has closed, the second reads
+					next(r) // the second middleware reads the closed body
 					return next(r)
 				}
 			})
@@ -44,7 +44,8 @@ func TestStdBodyIsClosed(t *testing.T) {
 						t.Errorf("%s: %q", path, got)
 					}
 				}
-				// Of chunks that have not come yet nobody knows how many there are: the client may be told that the connection ends.
+				// The length of a chunked body that has not arrived is unknown, so the response may announce the end of the
+				// connection.
 				conn := Dial(t, addr)
 				if _, err := io.WriteString(conn, chunked); err != nil {
 					t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A body that came too slowly has ended for who reads it: what comes afterwards does not look as if nothing were missing.
+// After a body has failed because it was too slow, further reads fail as well and do not report io.EOF.
 func TestTruncatedBodyErrorIsSticky(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		const size = 1 << 40
@@ -36,7 +36,7 @@ func TestTruncatedBodyErrorIsSticky(t *testing.T) {
 			conn := Dial(t, addr)
 			Send(t, conn, Request("POST "+path, fmt.Sprintf("Content-Length: %d", int64(size))))
 			sent := make(chan struct{})
-			go func() { // small pieces, so that there is more to come all the time
+			go func() { // small pieces, so that the body never ends
 				defer close(sent)
 				for {
 					if _, err := io.WriteString(conn, strings.Repeat("x", 100)); err != nil {
@@ -53,10 +53,10 @@ func TestTruncatedBodyErrorIsSticky(t *testing.T) {
 	})
 }
 
-// An error that wraps io.EOF says that the body is complete: of a body that breaks off it is io.ErrUnexpectedEOF, for standard handlers that
-// itself.
+// Errors that wrap io.EOF mean that the body is complete. A truncated body fails with io.ErrUnexpectedEOF, also in standard
+// handlers.
 func TestTruncatedBodyIsUnexpectedEOF(t *testing.T) {
-	data := strings.Repeat("x", 70_000) // more than is gathered before the action begins
+	data := strings.Repeat("x", 70_000) // more than is buffered before the action begins
 	chunk := fmt.Sprintf("%x\r\n%s\r\n", len(data), data)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		begun, errs := make(chan struct{}, 1), make(chan error, 1)
@@ -87,7 +87,7 @@ func TestTruncatedBodyIsUnexpectedEOF(t *testing.T) {
 			} {
 				conn := Dial(t, addr)
 				Send(t, conn, "POST "+path+" HTTP/1.1\r\nHost: h.example\r\n"+c.framing+"\r\n\r\n"+c.sent)
-				Await(t, "the handler", begun) // by HTTP/2 a stream that ends before has none
+				Await(t, "the handler", begun) // a stream that ends earlier has none by HTTP/2
 				_ = conn.Close()
 				err := Await(t, "the error", errs)
 				if err == nil || errors.Is(err, io.EOF) {
@@ -103,7 +103,7 @@ func TestTruncatedBodyIsUnexpectedEOF(t *testing.T) {
 	})
 }
 
-// Handlers ask by a type assertion whether a read has come to its deadline.
+// Handlers recognize a passed read deadline by a type assertion to net.Error.
 func TestReadPastDeadlineIsNetError(t *testing.T) {
 	for _, adapter := range Adapters {
 		if adapter.Memory {
@@ -148,7 +148,7 @@ func TestReadPastDeadlineIsNetError(t *testing.T) {
 	}
 }
 
-// A form that came whole and ends in the middle of its parts is not complete either.
+// A form whose body is complete but ends inside a part is an error, too.
 func TestMalformedFormIsAnError(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		errs := make(chan error, 1)

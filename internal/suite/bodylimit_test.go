@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// readers are the ways to a body. Each answers with what it read.
+// readers are the ways to read a body. Each responds with the bytes read.
 var readers = map[string]dunlin.Action{
 	"bytes": func(r *dunlin.Request) dunlin.Response {
 		b, err := r.Bytes()
@@ -75,8 +75,8 @@ func post(t *testing.T, addr, path, body string, chunked bool) (status, answer s
 	return head[9:12], answer
 }
 
-// A route's limit on bodies holds for all ways to read one, a group's for its
-// routes, and both go before that of the config, lower or higher.
+// A route's limit on the body holds for all ways to read it. A group's limit holds for its routes. Both override the limit of
+// the Config, whether higher or lower.
 func TestMaxBody(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxBody: 100}, func(app *dunlin.App) {
@@ -91,7 +91,7 @@ func TestMaxBody(t *testing.T) {
 		for name := range readers {
 			for prefix, limit := range map[string]int{"/small/": 20, "/large/less/": 50, "/large/": 100_000, "/app/": 100} {
 				if name == "std" && prefix == "/app/" {
-					limit = 200_000 // the config's is not for standard handlers
+					limit = 200_000 // the Config's limit does not hold for standard handlers
 				}
 				for _, chunked := range []bool{false, true} {
 					for _, n := range []int{3, limit, limit + 1} {
@@ -118,7 +118,7 @@ func TestMaxBody(t *testing.T) {
 	})
 }
 
-// What is announced to be too long is refused before it comes.
+// A body whose announced length exceeds the limit is refused before it arrives.
 func TestMaxBodyAnnounced(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -149,8 +149,7 @@ func TestMaxBodyPanics(t *testing.T) {
 	WantContains(t, "the panic", PanicText(func() { app.Get("/", Text("")).MaxBody(-1) }), "MaxBody(-1)", "bodylimit_test.go")
 }
 
-// A standard handler behind code that has read the body sees it again, as often
-// as it is asked for.
+// A standard handler behind code that has read the body can read it again, any number of times.
 func TestStdAfterBytes(t *testing.T) {
 	read := func(r *dunlin.Request) {
 		if _, err := r.Bytes(); err != nil {
@@ -203,8 +202,7 @@ func TestStdAfterBytes(t *testing.T) {
 	})
 }
 
-// The body that Bytes has read is lent: a handler's late goroutine does not see
-// another request's.
+// The body read by Bytes is borrowed: a goroutine that outlives its handler does not see the body of another request.
 func TestStdAfterBytesEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan io.Reader, 1)
@@ -225,7 +223,7 @@ func TestStdAfterBytesEnds(t *testing.T) {
 	})
 }
 
-// What a client announces has no part in how often the memory for its body grows.
+// The announced length does not influence how often the memory of a body grows.
 func TestBodyWithLengthGrowsAsReceived(t *testing.T) {
 	const size = 300_000
 	app, _ := NewApp(dunlin.Config{MaxBody: math.MaxInt64})
@@ -243,8 +241,7 @@ func TestBodyWithLengthGrowsAsReceived(t *testing.T) {
 	}
 }
 
-// A body that is malformed, or ends early, is the client's fault, in whatever way the
-// action reads it.
+// A malformed or truncated body is the client's error, however the action reads it.
 func TestBrokenBodies(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -12,12 +12,10 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// smallMemory is a limit below what any program takes, which leaves a budget of
-// 1 MiB.
+// smallMemory is a memory limit below the memory of any program. It leaves a budget of 1 MiB.
 const smallMemory, smallBudget = 1 << 20, 1 << 20
 
-// startSmall is start with a memory budget of 1 MiB and an action that reads the
-// whole body.
+// startSmall is Start with a memory budget of 1 MiB and an action that reads the complete body.
 func startSmall(t *testing.T, engine dunlin.Engine) (app *dunlin.App, addr string) {
 	t.Helper()
 	config := dunlin.Config{Engine: engine, MemoryLimit: smallMemory}
@@ -40,7 +38,7 @@ func startSmall(t *testing.T, engine dunlin.Engine) (app *dunlin.App, addr strin
 // upload sends a body and returns status, Retry-After and text of the answer.
 func upload(t *testing.T, addr string, body io.Reader) (status int, retry, text string) {
 	t.Helper()
-	transport := http.DefaultTransport.(*http.Transport).Clone() // which dials by TLS where that is spoken
+	transport := http.DefaultTransport.(*http.Transport).Clone() // it dials by TLS where the adapter does
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport}).Post("http://"+addr+"/length", "text/plain", body)
 	if err != nil {
@@ -49,8 +47,8 @@ func upload(t *testing.T, addr string, body io.Reader) (status int, retry, text 
 	return resp.StatusCode, resp.Header.Get("Retry-After"), Body(t, resp)
 }
 
-// A body that is larger than the whole budget is too large, and is not held to find
-// that out. One of unknown length may fill what is left of the budget first.
+// A body larger than the budget is refused with 413 and not buffered. A body of unknown length may first fill the rest of the
+// budget.
 func TestBodyLargerThanBudgetIs413(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startSmall(t, engine)
@@ -69,7 +67,7 @@ func TestBodyLargerThanBudgetIs413(t *testing.T) {
 		}
 		most := int64(smallBudget)
 		if _, secured := securedAddrs.Load(addr); secured {
-			most += 64 << 10 // records that have come when the body has what was left: they are held already
+			most += 64 << 10 // records that were received with the last part are held already
 		}
 		if peak := app.Stats().Memory.HeldPeak; peak > most {
 			t.Errorf("held %d bytes at most, of a budget of %d", peak, smallBudget)
@@ -77,8 +75,8 @@ func TestBodyLargerThanBudgetIs413(t *testing.T) {
 	})
 }
 
-// Of two bodies that do not fit together, the one makes room that holds more for longer: it
-// is told so, and the other waits until then.
+// If two bodies do not fit together, the one that holds more memory for a longer time is evicted. Its client is told so, and
+// the other body waits until then.
 func TestLargestHolderIsEvictedForBody(t *testing.T) {
 	const size = 700 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -111,10 +109,10 @@ func TestLargestHolderIsEvictedForBody(t *testing.T) {
 	})
 }
 
-// A body for which no room is made is refused: here nobody is waited for but the actions that
-// hold the memory. It is no failure of the service: of many there is a line now and then.
+// A body is refused if no memory becomes free while actions hold it. This is not logged as a failure of the service; the log
+// reports many refusals at a limited rate.
 func TestBodyWithoutMemoryIs503(t *testing.T) {
-	t.Parallel() // with TestWaitingBodiesAreReported, which waits as long
+	t.Parallel() // with TestWaitingBodiesAreReported, which takes as long
 	const size = 600 << 10
 	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, leave := make(chan struct{}, 1), make(chan struct{})

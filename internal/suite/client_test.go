@@ -21,7 +21,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// whoAsks answers with what is known of the client.
+// whoAsks responds with the known facts about the client.
 func whoAsks(r *dunlin.Request) dunlin.Response {
 	host, _, _ := net.SplitHostPort(r.Std().RemoteAddr)
 	return dunlin.Text(fmt.Sprintf("%v peer=%v std=%s secure=%v", r.Remote().Addr(), r.Peer().Addr(), host, r.Secure()))
@@ -89,7 +89,7 @@ func TestLimitByClientBehindProxy(t *testing.T) {
 		}
 		first := ask("203.0.113.7")
 		g.Await(t)
-		second := ask("203.0.113.8") // over a further connection of the proxy's, of which it may have any number
+		second := ask("203.0.113.8") // over another connection of the proxy, which may have any number
 		g.Await(t)
 		refusedBy(t, ask("6.6.6.6, 203.0.113.7"), "429", "the limit is 1")
 		g.letPass(t, first, second)
@@ -110,8 +110,7 @@ func TestBadProxySettings(t *testing.T) {
 	}
 }
 
-// behindProxy is the configuration of a server that proxies on 127.0.0.0/8 pass
-// connections on to.
+// behindProxy is the configuration of a server behind proxies on 127.0.0.0/8.
 func behindProxy(engine dunlin.Engine) dunlin.Config {
 	return dunlin.Config{Engine: engine, TrustedProxies: []string{"loopback"}, ProxyProtocol: true}
 }
@@ -148,7 +147,7 @@ func TestProxyProtocol(t *testing.T) {
 				Send(t, conn, piece)
 			}
 			br := bufio.NewReader(conn)
-			for range 2 { // the address stays
+			for range 2 { // the address stays the same
 				got, err := ReadAnswer(br, "GET")
 				if err != nil || !strings.HasSuffix(got, "\n\n"+c.want) {
 					t.Fatalf("%s: %v\n%s\nwant %s", c.name, err, got, c.want)
@@ -162,7 +161,7 @@ func TestProxyProtocol(t *testing.T) {
 	})
 }
 
-// A hijacked connection says its client's address, not the proxy's.
+// A hijacked connection reports the address of its client, not of the proxy.
 func TestProxyProtocolHijack(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, network := range []string{"tcp", "unix"} {
@@ -219,7 +218,7 @@ func TestProxyProtocolHijack(t *testing.T) {
 	})
 }
 
-// What is no good header gets no answer, and is counted and logged once a second.
+// Invalid headers get no response. They are counted, and logged once a second.
 func TestProxyProtocolRefused(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(LogBuffer)
@@ -233,12 +232,12 @@ func TestProxyProtocolRefused(t *testing.T) {
 			"PROXY TCP4 " + strings.Repeat("1", 200),
 			"\r\n\r\n\x00\r\nQUIT\n\x21\x12\x00\x00",
 			"\r\n\r\n\x00\r\nQUIT\n\x21\x11\xff\xff",
-			"PROXY TCP4 203.0", // and no more in time
+			"PROXY TCP4 203.0", // and nothing more in time
 			"",                 // nothing at all
 		} {
 			conn := Dial(t, addr)
 			Send(t, conn, first)
-			if got, _ := io.ReadAll(conn); len(got) > 0 { // a reset is as good as the end
+			if got, _ := io.ReadAll(conn); len(got) > 0 { // a reset is as good as a close
 				t.Errorf("%.40q was answered: %q", first, got)
 			}
 			Soon(t, "the count", func() bool { return app.Stats().Shed["proxy-header"] == uint64(i+1) })
@@ -256,7 +255,7 @@ func TestProxyProtocolRefused(t *testing.T) {
 	})
 }
 
-// The header is taken of proxies that are trusted only.
+// The header is accepted from trusted proxies only.
 func TestProxyProtocolFromUntrustedPeer(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		config := behindProxy(engine)
@@ -276,7 +275,7 @@ func TestProxyProtocolFromUntrustedPeer(t *testing.T) {
 	})
 }
 
-// Connections count for the client that the header names, and no longer when they close.
+// Connections count for the client that the header names until they close.
 func TestProxyProtocolPerAddress(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		config := behindProxy(engine)
@@ -291,7 +290,7 @@ func TestProxyProtocolPerAddress(t *testing.T) {
 		probe(t, first)
 		probe(t, open(header2))
 		for range 3 {
-			probe(t, open(headerLocal)) // the proxy's own are not bounded
+			probe(t, open(headerLocal)) // connections of the proxy itself are not bounded
 		}
 		wantRefused(t, open(header1), "as many connections from this address as it takes")
 		_ = first.Close()
@@ -306,7 +305,7 @@ func TestProxyProtocolPerAddress(t *testing.T) {
 	})
 }
 
-// A header comes before TLS, and is looked for on connections that say nothing yet.
+// The header precedes TLS. It is expected on connections that have sent nothing yet.
 func TestProxyProtocolAndTLS(t *testing.T) {
 	config := behindProxy(dunlin.EngineAuto)
 	addr, trusted, _ := StartTLS(t, config, func(app *dunlin.App) { app.Get("/", whoAsks) })
@@ -323,7 +322,7 @@ func TestProxyProtocolAndTLS(t *testing.T) {
 	}
 }
 
-// A drain does not wait for connections whose header has not come.
+// A drain does not wait for connections whose header has not arrived.
 func TestProxyProtocolDrain(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		config := behindProxy(engine)
@@ -336,7 +335,7 @@ func TestProxyProtocolDrain(t *testing.T) {
 	})
 }
 
-// Nor does it for those on which nothing has come, however long they may take: they end with others that have not asked yet.
+// A drain does not wait for silent connections either. They end with the other idle ones.
 func TestProxyProtocolDrainOfSilentConnection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a drain waits for two seconds for first requests")
@@ -364,7 +363,7 @@ func drainsTheSilent(t *testing.T, engine dunlin.Engine) {
 	}
 }
 
-// Trust costs a request that passes no proxy nothing, and one that does no allocation.
+// The check of trusted proxies costs a direct request nothing, and a proxied request no allocation.
 func TestTrustedProxiesAllocateNothing(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")

@@ -47,7 +47,7 @@ func probe(t *testing.T, conn net.Conn) {
 	}
 }
 
-// wantRefused reads the answer of a connection that is one too many.
+// wantRefused reads the response on a connection beyond the limit.
 func wantRefused(t *testing.T, conn net.Conn, why string) {
 	t.Helper()
 	got, err := io.ReadAll(conn)
@@ -90,8 +90,7 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 	})
 }
 
-// askOnce sends a request for /probe, as far as that can be sent, and returns what
-// comes back.
+// askOnce sends as much of a request for /probe as possible, and returns the response.
 func askOnce(conn net.Conn) string {
 	_, _ = io.WriteString(conn, Request("GET /probe", "Connection: close"))
 	answer, _ := io.ReadAll(conn)
@@ -106,7 +105,7 @@ func TestMaxConnections(t *testing.T) {
 			probe(t, conn)
 		}
 		for range 5 {
-			waiting := Dial(t, addr) // in the backlog
+			waiting := Dial(t, addr) // in the accept queue
 			_ = open[0].Close()
 			probe(t, waiting)
 			open = append(open[1:], waiting)
@@ -142,7 +141,7 @@ func TestMaxRequestsPerConnection(t *testing.T) {
 	})
 }
 
-// A client of HTTP/2 is told how many streams it may have at once.
+// A client of HTTP/2 learns how many concurrent streams it may have.
 func TestMaxStreamsPerConnection(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		for most, want := range map[int]uint32{0: 128, 3: 3, 1000: 1000} {
@@ -170,9 +169,8 @@ func TestMaxStreamsPerConnection(t *testing.T) {
 	})
 }
 
-// The last answer arrives whole although more was sent behind its request, which nobody reads: the
-// event loops wait for the client's end before they close (RFC 9112, section 9.6). The net/http engine
-// closes at once, as net/http does.
+// The last response is complete although the client has sent more data that nobody reads: the event loops wait for the client's
+// end before they close (RFC 9112, section 9.6). The net/http engine closes at once, as net/http does.
 func TestLastResponseBeforeCloseIsComplete(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {

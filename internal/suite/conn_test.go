@@ -12,14 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Cases of parity that need more than one request, or that end the connection.
+// Cases of parity with more than one request, or with the end of the connection.
 
 func parityApp(t *testing.T, engine dunlin.Engine) (addr string, logs *LogBuffer) {
 	t.Helper()
 	return Start(t, dunlin.Config{Engine: engine, MaxBody: MaxBody}, Register)
 }
 
-// All at once: each answer must be that of its request, in order.
+// Pipelined requests: each response belongs to its request, in order.
 func TestParityPipeline(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := parityApp(t, engine)
@@ -53,7 +53,7 @@ func TestParityPipeline(t *testing.T) {
 	})
 }
 
-// A request that arrives byte by byte is the same request.
+// A request that arrives byte by byte is handled like any other.
 func TestParityByteByByte(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := parityApp(t, engine)
@@ -76,9 +76,8 @@ func TestParityByteByByte(t *testing.T) {
 	})
 }
 
-// What the status and the body of a refusal are is the same on all engines;
-// whether the connection outlives it is not, since that depends on how much of
-// the body has come.
+// The status and the body of a refusal are the same on all engines. Whether the connection survives differs, since it depends
+// on how much of the body has arrived.
 func TestParityTooLarge(t *testing.T) {
 	over := strings.Repeat("x", MaxBody+1)
 	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(over), over)
@@ -128,9 +127,8 @@ func TestParityContinue(t *testing.T) {
 	})
 }
 
-// Whether a connection outlives a request whose client waits to be asked for the
-// body depends on one thing: whether the action has read it to its end. How much of
-// it came along with the head does not matter.
+// Whether a connection survives an unread body with Expect: 100-continue depends only on whether the action has read the body
+// to its end. The amount that arrived with the head does not matter.
 func TestParityContinueUnread(t *testing.T) {
 	const body = "0123456789"
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -165,7 +163,7 @@ func TestParityContinueUnread(t *testing.T) {
 						conn := Dial(t, addr)
 						_, _ = io.WriteString(conn, Request(fmt.Sprint("POST /", c.read), framing, "Expect: 100-continue")+sent[:early])
 						br := bufio.NewReader(conn)
-						if start, _ := br.Peek(12); string(start) == "HTTP/1.1 100" { // may be left out for a body that is here
+						if start, _ := br.Peek(12); string(start) == "HTTP/1.1 100" { // may be left out for a body that has arrived
 							_, _ = br.Discard(len("HTTP/1.1 100 Continue\r\n\r\n"))
 						}
 						got, err := ReadAnswer(br, "POST")
@@ -191,12 +189,12 @@ func TestParityAbort(t *testing.T) {
 		if got, err := io.ReadAll(conn); len(got) > 0 {
 			t.Errorf("http.ErrAbortHandler was answered with %q, %v; want no byte", got, err)
 		}
-		Exchange(t, addr, false, Request("GET /text")) // others are served
+		Exchange(t, addr, false, Request("GET /text")) // other connections are served
 		WantLacks(t, "log", logs.String(), "panic")
 	})
 }
 
-// A constraint of the app's own that panics is a clean 500, and is logged.
+// A panic in a constraint of the app is a clean 500, and is logged.
 func TestParityConstraintPanics(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

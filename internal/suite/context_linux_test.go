@@ -15,8 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A blocked action learns that its client has gone, and never so of one that
-// waits.
+// A blocked action learns that its client has disconnected. The context of a connected client does not end.
 func TestContextCancelled(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		contexts := make(chan context.Context, 1)
@@ -40,7 +39,7 @@ func TestContextCancelled(t *testing.T) {
 		waiting := Dial(t, addr)
 		Send(t, waiting, Request("GET /until-open"))
 		alive := <-contexts
-		for range 5 { // taken over at first, learned as blocking then
+		for range 5 { // taken over at first, learned as blocking later
 			for _, reset := range []bool{false, true} {
 				conn := Dial(t, addr)
 				Send(t, conn, Request("GET /until-gone"))
@@ -64,8 +63,8 @@ func TestContextCancelled(t *testing.T) {
 	})
 }
 
-// By TLS a client says that it has finished sending, and may leave its socket open: that ends the context, too, of
-// an action as of a handler, and their answers are still sent.
+// The TLS close_notify of a client that leaves its socket open ends the context of actions and of handlers. Their responses are
+// still sent.
 func TestContextEndsWithCloseNotify(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		running := make(chan context.Context, 1)
@@ -83,7 +82,7 @@ func TestContextEndsWithCloseNotify(t *testing.T) {
 		})
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			for _, path := range []string{"/action", "/std"} {
-				for range 3 { // taken over at first, learned as blocking then
+				for range 3 { // taken over at first, learned as blocking later
 					conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: trusted, MaxVersion: version})
 					if err != nil {
 						t.Fatal(err)
@@ -105,7 +104,7 @@ func TestContextEndsWithCloseNotify(t *testing.T) {
 	})
 }
 
-// The next request on the connection has a context of its own.
+// The next request on the connection has its own context.
 func TestContextOfNextRequest(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		contexts := make(chan context.Context, 1)
@@ -136,8 +135,7 @@ func TestContextOfNextRequest(t *testing.T) {
 	})
 }
 
-// The address that a connection was accepted on is in the context, as long as
-// somebody has asked for it in time.
+// The local address of the connection is in the context if it was asked for in time.
 func TestContextLocalAddr(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan context.Context, 1)

@@ -14,8 +14,7 @@ import (
 
 type traceKey struct{}
 
-// traced is middleware that gives a request a value, by a context that ends at once and does
-// not derive from the request's.
+// traced is middleware that gives a request a value, by a context that ends at once and is not derived from the request's.
 func traced(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), traceKey{}, "trace-7"), -time.Second)
@@ -25,7 +24,7 @@ func traced(next dunlin.Action) dunlin.Action {
 	}
 }
 
-// shown says what of the request a context has.
+// shown describes the values of the request in a context.
 func shown(ctx context.Context) string {
 	_, limited := ctx.Deadline()
 	_, served := ctx.Value(http.ServerContextKey).(*http.Server)
@@ -105,7 +104,7 @@ func TestSetContext(t *testing.T) {
 	})
 }
 
-// The client's going away ends the context, whatever that of the values is.
+// A disconnect of the client ends the context, whatever the context of the values does.
 func TestSetContextKeepsCancellation(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		running, ended := make(chan struct{}), make(chan error, 1)
@@ -139,14 +138,14 @@ func TestSetContextNil(t *testing.T) {
 	Do(app, "GET", "/")
 }
 
-// named is middleware that shows that it has run.
+// named is middleware that records that it ran.
 func named(name string) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response { return next(r).AddHeader("X-Through", name) }
 	}
 }
 
-// OPTIONS is answered behind the middleware of the path's routes.
+// OPTIONS is answered inside the middleware of the routes of the path.
 func TestOptionsRunsMiddleware(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		std := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "std") })
@@ -198,7 +197,7 @@ func TestOptionsRunsMiddleware(t *testing.T) {
 				t.Errorf("OPTIONS %s for %q: %s, Allow %q, through %q; want %s, %q, %q",
 					c.path, c.asked, got, resp.Header.Get("Allow"), through, c.status, c.allow, c.through)
 			}
-			// The connection is in step, and the next request is no OPTIONS.
+			// The connection is still in step, and the next request is not OPTIONS.
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A handler that learns from a Write that its client has gone finds the context of its request ended: libraries take that for the
-// reason. It is so for writes that fail because of a deadline, too.
+// When a Write fails because the client has disconnected, the context of the request has ended already: libraries read the
+// reason from it. The same holds for writes that fail because of a deadline.
 func TestContextIsCanceledBeforeWriteFails(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		type outcome struct{ write, context error }
@@ -42,7 +42,7 @@ func TestContextIsCanceledBeforeWriteFails(t *testing.T) {
 			}))
 			app.Mount("/deadline", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
-					failed <- outcome{} // in memory there are none
+					failed <- outcome{} // there are none in memory
 					return
 				}
 				writes(w, r.Context().Err)
@@ -60,7 +60,7 @@ func TestContextIsCanceledBeforeWriteFails(t *testing.T) {
 			})
 			app.Get("/late", func(r *dunlin.Request) dunlin.Response {
 				return dunlin.Stream("text/plain", func(w io.Writer) error {
-					writes(w, func() error { return r.Context().Err() }) // made when the connection is over
+					writes(w, func() error { return r.Context().Err() }) // called after the connection has closed
 					return nil
 				})
 			})

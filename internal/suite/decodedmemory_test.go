@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// Values that take many times the memory of their text are charged to the request until it ends.
+// Decoded values that take many times the memory of their text are charged to the request until it ends.
 func TestDecodedValuesAreCharged(t *testing.T) {
 	type wide struct {
 		Text [16]string `json:"text,omitempty"`
@@ -52,7 +52,7 @@ func TestDecodedValuesAreCharged(t *testing.T) {
 	})
 }
 
-// A form that is parsed is charged like its body.
+// A parsed form is charged like its body.
 func TestParsedFormsAreCharged(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -74,5 +74,5 @@ func TestParsedFormsAreCharged(t *testing.T) {
 	})
 }
 
-// noNetwork reports whether a test runs without a network, where Stats does not show what is held.
+// noNetwork reports whether a test runs without a network, where Stats does not report held memory.
 func noNetwork(t *testing.T) bool { return strings.HasSuffix(t.Name(), "/memory") }

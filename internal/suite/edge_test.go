@@ -25,11 +25,11 @@ func edgeOf(limit int) []dunlin.Middleware {
 		middleware.RequestID("X-Request-ID"),
 		middleware.CORS(middleware.CORSConfig{Origins: []string{edgePage, "https://b.example"}, Credentials: true}),
 		middleware.SecureHeaders(middleware.SecurityConfig{HSTS: time.Hour}),
-		middleware.RateLimit(middleware.Rate{Limit: limit, Window: 8760 * time.Hour}), // of which nothing comes back meanwhile
+		middleware.RateLimit(middleware.Rate{Limit: limit, Window: 8760 * time.Hour}), // nothing expires during the test
 	}
 }
 
-// apart returns middleware with something in between.
+// apart returns middleware with other middleware in between.
 func apart(all []dunlin.Middleware) (spaced []dunlin.Middleware) {
 	for _, m := range all {
 		spaced = append(spaced, m, func(next dunlin.Action) dunlin.Action {
@@ -39,7 +39,7 @@ func apart(all []dunlin.Middleware) (spaced []dunlin.Middleware) {
 	return spaced
 }
 
-// oddLines returns field lines that the edge looks at: some twice, in any case, empty, malformed, and in any order.
+// oddLines returns field lines that the edge reads: repeated, in any case, empty, malformed, and in any order.
 func oddLines(random *rand.Rand) (lines []string) {
 	one := func(of ...string) string { return of[random.IntN(len(of))] }
 	list := func(elements ...string) (all string) {
@@ -76,7 +76,7 @@ func oddLines(random *rand.Rand) (lines []string) {
 			lines = append(lines, one(name, strings.ToLower(name), strings.ToUpper(name))+":"+one("", " ", "\t ")+value()+one("", " "))
 		}
 	}
-	for i := range random.IntN(12) { // beyond some the loop looks for names by a set of them
+	for i := range random.IntN(12) { // with many lines the loop looks names up in a set
 		lines = append(lines, fmt.Sprintf("X-Fill-%d: %d", i, i))
 	}
 	random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
@@ -89,17 +89,17 @@ var (
 	edgeID      = regexp.MustCompile(`(?m)^X-Request-Id: (.*)$`)
 )
 
-// What the edge joined says is what its middleware says one by one, by each adapter, whatever the lines of a request are, whoever the
-// peer is and whom it is trusted to speak for: also which client a request counts for.
+// The merged edge gives the same result as separate middleware, on each adapter, for any field lines, peer and trusted proxy,
+// including the client that a request counts for.
 func TestMergedEdgeEqualsSeparateMiddleware(t *testing.T) {
-	const header6 = "\r\n\r\n\x00\r\nQUIT\n\x21\x21\x00\x24" // of the PROXY protocol, with two addresses and two ports to come
+	const header6 = "\r\n\r\n\x00\r\nQUIT\n\x21\x21\x00\x24" // of the PROXY protocol; two addresses and two ports follow
 	from6 := func(ip string) string {
 		return header6 + string(net.ParseIP(ip).To16()) + string(net.IPv6loopback) + "\x13\x88\x00\x50"
 	}
 	proxied := dunlin.Config{TrustedProxies: []string{"loopback", "10.0.0.0/8", "2001:db8::/32"}, ProxyProtocol: true}
 	for name, c := range map[string]struct {
 		config dunlin.Config
-		before []string // what connections begin with; none for one that begins with nothing
+		before []string // first bytes of the connection; nil for none
 		unix   bool
 	}{
 		"nobody":         {},
@@ -120,7 +120,7 @@ func TestMergedEdgeEqualsSeparateMiddleware(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, a := range Adapters {
 				if (c.unix || c.before != nil) && (a.Secure || behindGateway(a)) {
-					continue // connections are the test's own
+					continue // connections are created by the test
 				}
 				a.On(t, func(t *testing.T, engine dunlin.Engine) { edgesOver(t, engine, c.config, c.before, c.unix) })
 			}
@@ -173,7 +173,7 @@ func edgesOver(t *testing.T, engine dunlin.Engine, config dunlin.Config, before 
 		for range 12 {
 			var pairs [8][2]string
 			raw := ""
-			for i := range pairs { // in one write: one request follows another in the same memory
+			for i := range pairs { // in one write: requests follow each other in the same memory
 				method := []string{"GET", "GET", "GET", "HEAD", "OPTIONS"}[random.IntN(5)]
 				action := []string{"/who", "/who", "/same", "/limited", "/none"}[random.IntN(5)]
 				lines := oddLines(random)
@@ -205,8 +205,8 @@ func edgesOver(t *testing.T, engine dunlin.Engine, config dunlin.Config, before 
 	}
 }
 
-// A cache keeps apart what proxies say by fields that reroute, however they write the names and over how many lines, by each adapter, and
-// also where middleware has put other values in their place.
+// A cache distinguishes requests by the rerouting fields of proxies, however the names are written and over however many lines,
+// on each adapter, and also where middleware has replaced the values.
 func TestCacheReroutes(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		rewritten := func(next dunlin.Action) dunlin.Action {
@@ -225,7 +225,7 @@ func TestCacheReroutes(t *testing.T) {
 			app.Get("/rewritten", said, rewritten, cache)
 			app.Get("/probe", Text("probe"))
 		})
-		for range 2 { // what is kept is that, too
+		for range 2 { // the second response comes from the cache
 			for _, c := range []struct {
 				path, want string
 				lines      []string
@@ -254,8 +254,7 @@ func TestCacheReroutes(t *testing.T) {
 	})
 }
 
-// Of many requests at the same time on the same response each has its own identifier, be it the client's or the server's, and nobody
-// has another's.
+// Concurrent requests for the same response get their own identifiers, whether from the client or from the server.
 func TestEdgeIdentifiers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		same := dunlin.Text("the same for all")
@@ -327,7 +326,7 @@ func TestEdgeIdentifiers(t *testing.T) {
 	})
 }
 
-// An answer that is late says the identifier that the edge has taken over, while its action goes on and asks for it, too.
+// A late response has the identifier that the edge has read, while its action continues and asks for it, too.
 func TestEdgeLate(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		seen := make(chan string, 100)
@@ -342,7 +341,7 @@ func TestEdgeLate(t *testing.T) {
 						seen <- r.ID()
 						return dunlin.Text("late")
 					default:
-						_ = r.ID() // while the late answer asks for it
+						_ = r.ID() // while the late response asks for it
 						runtime.Gosched()
 					}
 				}

@@ -54,7 +54,7 @@ func makeFiles(t *testing.T) string {
 	return dir
 }
 
-// denyFS refuses one file, as a system does when the user is not root.
+// denyFS refuses one file, as the system does if permissions are missing.
 type denyFS struct{ fs.FS }
 
 func (d denyFS) Open(name string) (fs.File, error) {
@@ -239,7 +239,7 @@ func TestFilesMultiRange(t *testing.T) {
 	})
 }
 
-// A file that was just written may be written again within its time's grain.
+// A recently written file may change again within the resolution of its modification time.
 func TestRecentlyModifiedFiles(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "young.txt")
@@ -256,7 +256,7 @@ func TestRecentlyModifiedFiles(t *testing.T) {
 	}
 }
 
-// A file that the system sends in pieces arrives in order, from wherever it begins.
+// A file that the system sends in pieces arrives in order, from any offset.
 func TestFilePieces(t *testing.T) {
 	content := make([]byte, 3<<20+123)
 	for i := range content {
@@ -279,7 +279,7 @@ func TestFilePieces(t *testing.T) {
 	})
 }
 
-// Sending large files holds no more memory than what is under way.
+// Sending large files holds only the memory of the data in flight.
 func TestFilesMemory(t *testing.T) {
 	const clients, size = 16, 10 << 20
 	name := filepath.Join(t.TempDir(), "large")
@@ -309,14 +309,13 @@ func TestFilesMemory(t *testing.T) {
 		}
 		wg.Wait()
 		runtime.ReadMemStats(&after)
-		if grown := after.TotalAlloc - before.TotalAlloc; grown > clients*256<<10 && !invariants.Enabled { // with the race detector pools forget some of what they are given
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > clients*256<<10 && !invariants.Enabled { // with the race detector pools drop some of their items
 			t.Errorf("%d KB allocated for %d files of %d KB", grown>>10, clients, size>>10)
 		}
 	})
 }
 
-// The client of a file that has shrunk since it was opened learns that it has
-// not got the whole.
+// The client learns that a file has shrunk since it was opened, and that the response is truncated.
 func TestFileShrinks(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -331,7 +330,7 @@ func TestFileShrinks(t *testing.T) {
 	})
 }
 
-// shrinking has a file that says it is longer than it is.
+// shrinking has a file that reports more bytes than it has.
 type shrinking struct{}
 
 func (shrinking) Open(string) (fs.File, error) {
@@ -362,7 +361,7 @@ func (s shrunk) Seek(offset int64, whence int) (int64, error) {
 	return s.File.Seek(offset, whence)
 }
 
-// A hugeFile is one of zeros, larger than 32 bits can say.
+// A hugeFile consists of zeros; its size exceeds 32 bits.
 type hugeFile struct{ *io.SectionReader }
 
 const hugeSize = 5<<30 + 7

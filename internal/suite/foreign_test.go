@@ -17,9 +17,9 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Code of others that is called outside actions holds up nobody either.
+// User code that is called outside actions does not block others either.
 
-// manyConns is more connections than there are loops, so that each has some.
+// manyConns exceeds the number of loops, so that each loop has some.
 const manyConns = 32
 
 // wantServed checks that connections to all loops are answered.
@@ -36,8 +36,7 @@ func wantServed(t *testing.T, addr string) {
 	}
 }
 
-// A constraint that blocks holds up its own requests alone, and these are answered when
-// it is done, however they came.
+// A constraint that blocks delays its own requests only. They are answered when it returns, however they arrived.
 func TestConstraintBlocks(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
@@ -61,7 +60,7 @@ func TestConstraintBlocks(t *testing.T) {
 			})
 			a.Timeout(Patience).Get("/limited/{v:slow}", Text("limited"))
 		})
-		t.Cleanup(func() { close(g.Open) }) // whatever failed
+		t.Cleanup(func() { close(g.Open) }) // whatever has failed
 		const chunks = "Transfer-Encoding: chunked"
 		large := strings.Repeat("x", 100_000)
 		for _, c := range []struct{ name, send, want string }{
@@ -75,7 +74,7 @@ func TestConstraintBlocks(t *testing.T) {
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				var conns []net.Conn
-				for range 3 { // and so on every loop
+				for range 3 { // on every loop
 					conns = append(conns, AskConn(t, addr, c.send))
 				}
 				for range conns {
@@ -86,7 +85,7 @@ func TestConstraintBlocks(t *testing.T) {
 					Soon(t, "what is being routed is in flight", func() bool { return app.Stats().Actions.InFlight == len(conns) })
 				}
 				for range 2 * len(conns) {
-					g.Open <- struct{}{} // that of a large body is routed twice
+					g.Open <- struct{}{} // a request with a large body is routed twice
 				}
 				method, _, _ := strings.Cut(c.send, " ")
 				for _, conn := range conns {
@@ -116,8 +115,7 @@ func TestConstraintBlocks(t *testing.T) {
 	})
 }
 
-// A stuckLog is a slog.Handler that blocks, once it is stuck, as one that writes to a
-// pipe nobody reads.
+// A stuckLog is a slog.Handler that blocks once it is stuck, like one that writes to a full pipe.
 type stuckLog struct {
 	slog.Handler
 	stuck atomic.Bool
@@ -136,7 +134,7 @@ func (l *stuckLog) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.Handle(ctx, r)
 }
 
-// A logger that blocks for ever holds up nobody, whatever goes wrong.
+// A logger that blocks forever does not block requests, whatever fails.
 func TestLoggerBlocks(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(LogBuffer)
@@ -173,7 +171,7 @@ func TestLoggerBlocks(t *testing.T) {
 			t.Error("a stream that failed came to its end")
 		}
 		ask("no route", Request("GET /unknown"), "404 ")
-		if engine == dunlin.EngineLoop { // net/http's own answer to that has no Date
+		if engine == dunlin.EngineLoop { // net/http's own response to that has no Date
 			ask("malformed", "GET /probe HTTP/1.1\r\n\r\n", "400 ")
 		}
 		ask("too large", "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n", "413 ")
@@ -186,7 +184,7 @@ func TestLoggerBlocks(t *testing.T) {
 	})
 }
 
-// registerLoggedFailures registers what goes wrong in all ways that are logged.
+// registerLoggedFailures registers actions that fail in all ways that are logged.
 func registerLoggedFailures(app *dunlin.App) {
 	app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 		switch info.Path() {
@@ -235,7 +233,7 @@ func registerLoggedFailures(app *dunlin.App) {
 	})
 }
 
-// A logger that blocks from the beginning keeps no app from being registered, served and ended.
+// An app with a logger that blocks from the start can be registered, served and shut down.
 func TestLoggerBlocksFromTheStart(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		l := &stuckLog{Handler: slog.DiscardHandler, free: make(chan struct{})}
@@ -254,7 +252,7 @@ func TestLoggerBlocksFromTheStart(t *testing.T) {
 			ended <- app.Run(ctx)
 		}()
 		wantServed(t, Await(t, "an app that serves", addrs))
-		if engine == dunlin.EngineStd { // the end waits a second for the last records, on either
+		if engine == dunlin.EngineStd { // the end waits a second for the last records, on either engine
 			free()
 		}
 		cancel()

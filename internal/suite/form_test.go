@@ -99,8 +99,8 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// A form may have a limited number of fields, and its parts of headers, whatever its
-// length: each costs many times its bytes.
+// A form may have a limited number of fields, and its parts a limited number of headers, whatever its length: each costs many
+// times its bytes.
 func TestFormFields(t *testing.T) {
 	const most = 20
 	repeated := func(n int) []string { return slices.Repeat([]string{"a="}, n) }
@@ -134,7 +134,7 @@ func TestFormFields(t *testing.T) {
 
 const headersPerPart = 10
 
-// However the bytes are cut, the form is the same.
+// The form is the same, however its bytes are divided.
 func TestFormsSplit(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, registerForms)

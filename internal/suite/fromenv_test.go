@@ -11,7 +11,7 @@ import (
 	. "github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// environment has the given variables alone whose names begin with DUNLIN_, until the test ends.
+// environment sets exactly the given variables with the prefix DUNLIN_ until the test ends.
 func environment(t *testing.T, variables map[string]string) {
 	t.Helper()
 	for _, v := range os.Environ() {
