@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A group answers what no route matches below its prefix, behind its middleware.
+// A group's NotFound answers requests below its prefix that match no route, inside the group's middleware.
 func TestGroupFallback(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, DirtyPaths: dunlin.RefuseDirty}, func(app *dunlin.App) {
@@ -77,7 +77,7 @@ func TestGroupFallback(t *testing.T) {
 	})
 }
 
-// Two groups cannot answer for one prefix, and constraints of the app hold for prefixes.
+// Two groups cannot have a fallback for the same prefix. The app's constraints hold for prefixes, too.
 func TestGroupFallbackRegistration(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{})
 	app.Constraint("abc", "[abc]+")
@@ -94,9 +94,9 @@ func TestGroupFallbackRegistration(t *testing.T) {
 	}
 	api := app.Group("/api")
 	api.NotFound(own)
-	api.NotFound(own) // again, for the same group
+	api.NotFound(own) // a second time for the same group
 	again := PanicText(func() { app.Group("/api").NotFound(own) })
 	WantContains(t, "panic", again, "NotFound", "/api", "groupfallback_test.go")
 	WantContains(t, "panic", PanicText(func() { api.MethodNotAllowed(nil) }), "MethodNotAllowed: nil action", "groupfallback_test.go")
-	app.Get("/after", own) // the app is not locked
+	app.Get("/after", own) // the app is not locked yet
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Several bodies whose lengths nobody has announced, together more than the memory budget, are read one after
-// the other, though they come side by side: each would else have a part of its memory, and wait for the rest of
-// it until it is refused.
+// Bodies of unknown length that arrive at the same time and together exceed the memory budget are read one after the other.
+// Otherwise each would hold a part of its memory and wait for the rest until it is refused.
 func TestGrowingBodiesDoNotDeadlock(t *testing.T) {
 	const clients, size, piece = 8, 3 << 19, 64 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -35,9 +34,9 @@ func TestGrowingBodiesDoNotDeadlock(t *testing.T) {
 				}
 				send("POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 1)
 				send(chunk, 1)
-				<-begun // their shares depend on how many they are
+				<-begun // the clients' shares depend on their number
 				send(chunk, size/piece-2)
-				<-crowded // until then none can come to its end
+				<-crowded // no body can end before
 				send(chunk, 1)
 				send("0\r\n\r\n", 1)
 				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -59,8 +58,8 @@ func TestGrowingBodiesDoNotDeadlock(t *testing.T) {
 	})
 }
 
-// More large bodies come on one connection of HTTP/2 than there is memory for: they have it one after the other, and those
-// that wait do not close the connection's window for those that come.
+// If more large bodies arrive on one HTTP/2 connection than memory permits, they get memory one after the other. The waiting
+// ones do not close the connection's window for the others.
 func TestLargeBodiesOfOneConnectionTakeTurns(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are event loops on Linux only")
@@ -87,7 +86,7 @@ func TestLargeBodiesOfOneConnectionTakeTurns(t *testing.T) {
 	all.Wait()
 }
 
-// The client of a body of unknown length that waits for room finishes sending in the middle of it: nobody waits any more.
+// A client finishes its body of unknown length while the body waits for memory. The wait ends.
 func TestEndOfWaitingChunkedBody(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are event loops on Linux only")
@@ -95,7 +94,7 @@ func TestEndOfWaitingChunkedBody(t *testing.T) {
 	h := startHolding(t, dunlin.EngineLoop, 600<<10)
 	second := Dial(t, h.addr)
 	chunk := fmt.Sprintf("%x\r\n%s\r\n", 82<<10, strings.Repeat("x", 82<<10))
-	Send(t, second, "POST /hold HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk+chunk) // of which the system keeps little
+	Send(t, second, "POST /hold HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk+chunk) // socket buffers are small
 	Soon(t, "the second waits", func() bool { return h.app.Stats().Memory.Waiting == 1 })
 	if err := TCP(second).CloseWrite(); err != nil {
 		t.Fatal(err)

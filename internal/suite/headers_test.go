@@ -13,7 +13,8 @@ import (
 
 type inContext struct{}
 
-// What middleware says in place of a client's headers is what all behind it see, and nobody else.
+// Headers that middleware sets in place of the client's are visible to the middleware and the action inside it, and to no other
+// code.
 func TestWithHeaders(t *testing.T) {
 	seen := func(r *dunlin.Request) string {
 		all := ""
@@ -58,7 +59,7 @@ func TestWithHeaders(t *testing.T) {
 	})
 }
 
-// An answer that says when it was made says so once; others say the moment.
+// A response with its own Date keeps it, once. Other responses get the current time.
 func TestDateOfAnswer(t *testing.T) {
 	const date = "Thu, 01 Jan 2026 00:00:00 GMT"
 	block := dunlin.NewHeaderBlock("Date", date, "X-A", "1")
@@ -90,7 +91,8 @@ func TestDateOfAnswer(t *testing.T) {
 	})
 }
 
-// White space around a value is no part of it. RFC 9113, section 8.2.1, calls it malformed, but grpc-go sends it in User-Agent.
+// White space around a field value is not part of the value. RFC 9113, section 8.2.1, calls it malformed, but grpc-go sends it
+// in User-Agent.
 func TestWhiteSpaceAroundValues(t *testing.T) {
 	byHTTP1And2(t, func(app *dunlin.App) {
 		app.Policy(stamp)
@@ -111,7 +113,8 @@ func TestWhiteSpaceAroundValues(t *testing.T) {
 	})
 }
 
-// A host that is none is answered by HTTP/2, too: a proxy in front passes on what its clients say, and asks again for a stream that is reset.
+// An invalid host by HTTP/2 gets a response and not a reset: a reverse proxy forwards hosts unchanged, and retries streams that
+// are reset.
 func TestInvalidHostByHTTP2(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true}, func(app *dunlin.App) {
@@ -140,7 +143,7 @@ func TestInvalidHostByHTTP2(t *testing.T) {
 	})
 }
 
-// byHTTP1And2 serves an app on each engine, and asks it by both protocols.
+// byHTTP1And2 serves an app on each engine and sends requests by both protocols.
 func byHTTP1And2(t *testing.T, register func(*dunlin.App), f func(t *testing.T, get func(path string, headers ...string) (*http.Response, string))) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true}, register)

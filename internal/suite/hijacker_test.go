@@ -11,11 +11,12 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Libraries decide by what a ResponseWriter is what a connection can do: by HTTP/2 it is no http.Hijacker, and all else that net/http's is.
+// Libraries use type assertions on the ResponseWriter to find out what the connection supports. By HTTP/2 it is not an
+// http.Hijacker, and implements all other interfaces of net/http's writer.
 func TestWriterIsNoHijackerByHTTP2(t *testing.T) {
 	for _, adapter := range Adapters {
 		if adapter.Memory {
-			continue // there are no deadlines
+			continue // there are no deadlines in memory
 		}
 		adapter.On(t, func(t *testing.T, engine dunlin.Engine) { writerIsNoHijackerByHTTP2(t, engine) })
 	}

@@ -20,10 +20,10 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// slowAnswer and slowBodySize are how much a slow client has the server hold.
+// slowAnswer and slowBodySize are the sizes of the response and of the body of a slow client, in bytes.
 const slowAnswer, slowBodySize = 1 << 20, 4 << 20
 
-// startSlow serves answers and bodies for slow clients, and a route that is critical.
+// startSlow serves responses and bodies for slow clients, and a critical route.
 func startSlow(t *testing.T, engine dunlin.Engine, limit dunlin.ByteSize) (app *dunlin.App, addr string, logs *LogBuffer) {
 	t.Helper()
 	addr, logs = Start(t, dunlin.Config{Engine: engine, MemoryLimit: limit}, func(a *dunlin.App) {
@@ -31,7 +31,7 @@ func startSlow(t *testing.T, engine dunlin.Engine, limit dunlin.ByteSize) (app *
 		a.Get("/probe", Text("probe"))
 		a.Get("/critical", Text("critical")).Critical()
 		a.Get("/large", func(*dunlin.Request) dunlin.Response {
-			return dunlin.Bytes("", bytes.Repeat([]byte("x"), slowAnswer)) // memory of its own
+			return dunlin.Bytes("", bytes.Repeat([]byte("x"), slowAnswer)) // a separate allocation for each response
 		})
 		a.Post("/length", func(r *dunlin.Request) dunlin.Response {
 			body, err := r.Bytes()
@@ -44,7 +44,7 @@ func startSlow(t *testing.T, engine dunlin.Engine, limit dunlin.ByteSize) (app *
 	return app, addr, logs
 }
 
-// slowReader asks for a large answer and takes little of it.
+// slowReader requests a large response and reads little of it.
 func slowReader(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn := Dial(t, addr)
@@ -55,17 +55,16 @@ func slowReader(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// slowSender sends half of a large body, as far as the server takes it.
+// slowSender sends half of a large body, as far as the server accepts it.
 func slowSender(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn := Dial(t, addr)
 	Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", slowBodySize))
-	go func() { _, _ = conn.Write(make([]byte, slowBodySize/2)) }() // it may be refused
+	go func() { _, _ = conn.Write(make([]byte, slowBodySize/2)) }() // the body may be refused
 	return conn
 }
 
-// Whatever slow clients make the server hold, under a limit that they could use up many times:
-// others are served as if they were not there, on connections that were open and on new ones.
+// Slow clients that could fill the memory limit many times do not affect other clients, on open connections and on new ones.
 func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, limit := range []dunlin.ByteSize{0, 64 << 20} {
@@ -79,7 +78,7 @@ func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 				}
 				slow := 40
 				if secured(t) {
-					slow = 12 // a client pays for each byte, too
+					slow = 12 // each client costs decryption, too
 				}
 				var readers, senders []net.Conn
 				for range slow {
@@ -89,7 +88,7 @@ func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 				Soon(t, "much is held, or was", func() bool { return app.Stats().Memory.HeldPeak > 6<<20 })
 				buf := make([]byte, 1200)
 				for round := range 20 {
-					// The slow ones go on: they are never silent, and may be gone.
+					// The slow clients continue: they are never silent, and may be evicted.
 					for i := range slow {
 						_ = readers[i].SetReadDeadline(time.Now().Add(time.Microsecond))
 						_, _ = readers[i].Read(buf)
@@ -121,8 +120,8 @@ func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 	})
 }
 
-// Small bodies that come to half and then hardly go on fill the budget, all from one address. New clients of that
-// address are served, several at once: for their handshakes those make room who send the bodies.
+// Half-sent small bodies from one address fill the budget. New clients of that address are still served, several at once:
+// senders of bodies are evicted for their handshakes.
 func TestHalfSentBodiesDoNotDelayNewClients(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr := startSmall(t, engine)
@@ -132,7 +131,7 @@ func TestHalfSentBodiesDoNotDelayNewClients(t *testing.T) {
 		begin := func(n int) {
 			for range n {
 				conn := Dial(t, addr)
-				_, _ = io.WriteString(conn, half) // it may be refused
+				_, _ = io.WriteString(conn, half) // the body may be refused
 				senders = append(senders, conn)
 			}
 		}
@@ -144,7 +143,7 @@ func TestHalfSentBodiesDoNotDelayNewClients(t *testing.T) {
 		for range 5 {
 			begin(8)
 			for _, conn := range senders {
-				_, _ = io.WriteString(conn, "x") // likewise
+				_, _ = io.WriteString(conn, "x") // the body may be refused
 			}
 			var all sync.WaitGroup
 			for range 8 {
@@ -166,7 +165,7 @@ func TestHalfSentBodiesDoNotDelayNewClients(t *testing.T) {
 	})
 }
 
-// The alerts of docs/DEPLOY.md for slow readers: they show before anything is refused or cut off.
+// The alerts of docs/DEPLOY.md for slow readers fire before anything is refused or evicted.
 func TestSlowReadersAreReported(t *testing.T) {
 	app, addr, _ := startSlow(t, dunlin.EngineAuto, 0)
 	if app.Stats().Connections.PerLoop == nil {
@@ -196,7 +195,7 @@ func TestSlowReadersAreReported(t *testing.T) {
 	}
 }
 
-// What a handler writes of a large array costs its client what it is sent, not the array.
+// A handler's write of a large array charges the client for the pending output, not for the array.
 func TestWrittenOutputIsCharged(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const part = 6 << 20
@@ -226,7 +225,7 @@ func TestWrittenOutputIsCharged(t *testing.T) {
 	})
 }
 
-// ... for half-sent bodies: what they hold, who does, and that room is made.
+// The alerts for half-sent bodies: the memory held, its holders, and evictions.
 func TestSlowBodiesAreReported(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		app, addr, _ := startSlow(t, engine, 64<<20)
@@ -241,9 +240,9 @@ func TestSlowBodiesAreReported(t *testing.T) {
 	})
 }
 
-// ... for bodies that actions hold for long: those that come wait, and find no room.
+// The alerts for bodies that actions hold for a long time: new bodies wait, and are refused.
 func TestWaitingBodiesAreReported(t *testing.T) {
-	t.Parallel() // with TestBodyWithoutMemoryIs503, which waits as long
+	t.Parallel() // with TestBodyWithoutMemoryIs503, which takes as long
 	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		leave, entered := make(chan struct{}), make(chan struct{}, 1)
 		var app *dunlin.App
@@ -279,7 +278,7 @@ func TestWaitingBodiesAreReported(t *testing.T) {
 	})
 }
 
-// ... and for a bound on connections: how long nothing has been accepted.
+// The alert for a limit on connections: the time since the last accept.
 func TestAcceptPausesAreReported(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -290,7 +289,7 @@ func TestAcceptPausesAreReported(t *testing.T) {
 		})
 		first := Dial(t, addr)
 		probe(t, first)
-		second := Dial(t, addr) // in the backlog
+		second := Dial(t, addr) // in the accept queue
 		Soon(t, "nothing is accepted", func() bool { return app.Stats().Connections.AcceptPaused > 0 })
 		if s := app.Stats(); s.Connections.AcceptPauses == 0 || s.Shed["accept-paused"] == 0 {
 			t.Errorf("%+v, %v", s.Connections, s.Shed)
@@ -307,7 +306,7 @@ func TestAcceptPausesAreReported(t *testing.T) {
 	})
 }
 
-// A scarceListener has no descriptors for connections that come, while it is told so.
+// A scarceListener reports missing descriptors for new connections while it is told so.
 type scarceListener struct {
 	net.Listener
 	scarce atomic.Bool
@@ -320,7 +319,7 @@ func (l *scarceListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// ... and for want of descriptors, on net/http's server: it tries again when a connection has ended, or a second later.
+// The alert for exhausted descriptors, on net/http's server: it accepts again when a connection has closed, or a second later.
 func TestDescriptorExhaustionIsReported(t *testing.T) {
 	ln := &scarceListener{Listener: Listen(t)}
 	ln.scarce.Store(true)
@@ -343,8 +342,8 @@ func TestDescriptorExhaustionIsReported(t *testing.T) {
 	}
 }
 
-// Actions that hold large bodies while they work cannot be ended. They leave room for others, who
-// hold little: those are answered at once, and large bodies that find no room wait.
+// Actions that use large bodies cannot be evicted. Small requests are answered at once meanwhile, and further large bodies
+// wait.
 func TestLargeBodiesInUseLeaveRoomForSmallRequests(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const large = 5
@@ -383,7 +382,7 @@ func TestLargeBodiesInUseLeaveRoomForSmallRequests(t *testing.T) {
 		Soon(t, "those that wait hold little", func() bool { return heldBeyond(app, littleHeld) == fit })
 		perConn := 1
 		if secured(t) {
-			perConn = 5 // handshakes take their time, and who waits is not to wait for ever
+			perConn = 5 // the timeout covers the handshakes
 		}
 		for range 50 / perConn {
 			conn := Dial(t, addr)
@@ -406,10 +405,10 @@ func TestLargeBodiesInUseLeaveRoomForSmallRequests(t *testing.T) {
 	})
 }
 
-// littleHeld is what everybody may hold, in bytes: a body of 64 KiB that comes in pieces, with its head.
+// littleHeld is the memory that each client may hold, in bytes: the head and a body of 64 KiB that arrives in pieces.
 const littleHeld = 80 << 10
 
-// heldBeyond returns how many hold more than that many bytes.
+// heldBeyond returns the number of clients that hold more than most bytes.
 func heldBeyond(app *dunlin.App, most int64) (n int) {
 	for _, h := range app.Stats().Memory.Largest {
 		if h.Held > most {
@@ -419,7 +418,7 @@ func heldBeyond(app *dunlin.App, most int64) (n int) {
 	return n
 }
 
-// A small body that comes in pieces is held once, also when its action has begun before all of it is here.
+// A small body that arrives in pieces is charged once, also if its action has begun before the body is complete.
 func TestBodyInPiecesIsChargedOnce(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const size, here = 64 << 10, 40 << 10
@@ -439,7 +438,7 @@ func TestBodyInPiecesIsChargedOnce(t *testing.T) {
 		})
 		conn := Dial(t, addr)
 		in := bufio.NewReader(conn)
-		for range 3 { // with memory that was used before
+		for range 3 { // with reused memory
 			Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size))
 			Send(t, conn, strings.Repeat("x", here))
 			Soon(t, "the action waits for the rest, with little", func() bool {
@@ -453,7 +452,7 @@ func TestBodyInPiecesIsChargedOnce(t *testing.T) {
 	})
 }
 
-// A small body that comes after larger ones, with the memory that was kept of them, does not count as one of them when memory is short.
+// A small body that reuses the memory of earlier large ones is not treated as a large one when memory is short.
 func TestSmallBodyAfterLargeOnes(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const large, less = 60_000, 1 << 10
@@ -476,7 +475,7 @@ func TestSmallBodyAfterLargeOnes(t *testing.T) {
 	})
 }
 
-// heldNow reads the answer of POST /held of a holding: how long the body is, and how many bytes of bodies are held with it.
+// heldNow reads the response to POST /held: the length of the body, and the bytes of all bodies held with it.
 func heldNow(t *testing.T, in *bufio.Reader) (length int, held int64) {
 	t.Helper()
 	got, err := ReadAnswer(in, "POST")
@@ -489,7 +488,7 @@ func heldNow(t *testing.T, in *bufio.Reader) (length int, held int64) {
 	return length, held
 }
 
-// Who hangs up while its body waits for room is not waited for: what it holds is free at once.
+// A client disconnects while its body waits for memory. Its memory is released at once.
 func TestHangupWhileBodyWaits(t *testing.T) {
 	const size = 600 << 10
 	for _, how := range []string{"resets", "finishes"} {
@@ -527,12 +526,13 @@ func TestHangupWhileBodyWaits(t *testing.T) {
 	}
 }
 
-// A holding is a server with little memory whose action at POST /hold holds the body of its request, and that at POST /held says what is held.
+// A holding is a server with little memory. Its action at POST /hold holds the body of the request, and the action at POST
+// /held reports the memory held.
 type holding struct {
 	app     *dunlin.App
 	addr    string
-	first   net.Conn   // whose request holds most of it, until release
-	failed  chan error // what reading another body came to
+	first   net.Conn   // its request holds most of the budget until release
+	failed  chan error // results of reading another body
 	release func()
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// No request has the identifier of another one, be it one that the server or the client has given, also not of one that was
-// refused before its action: cut short, malformed, too large or over a limit.
+// Each request has its own identifier, whether from the server or from the client, also if it was refused before its action:
+// truncated, malformed, too large or over a limit.
 func TestIdentifiersAreUnique(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var observed []string
@@ -49,10 +49,10 @@ func TestIdentifiersAreUnique(t *testing.T) {
 			for _, c := range refused {
 				for _, request := range []struct{ raw, own string }{c, {Request("GET /ok"), ""}} {
 					conn := AskConn(t, addr, request.raw)
-					_ = CloseWrite(conn) // who is refused may have been left by then: the answer tells
+					_ = CloseWrite(conn) // the server may have closed the connection: the response tells
 					resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 					if err != nil && engine == dunlin.EngineStd && len(request.raw) > 64<<10 {
-						conn.Close() // net/http may end a connection on which more has come than it has read by a reset
+						conn.Close() // net/http may reset a connection with unread data
 						continue
 					}
 					if err != nil {
@@ -61,7 +61,7 @@ func TestIdentifiersAreUnique(t *testing.T) {
 					_, _ = io.Copy(io.Discard, resp.Body)
 					conn.Close()
 					switch id := resp.Header.Get("X-Id"); {
-					case id == "" && engine == dunlin.EngineStd: // net/http has answered, unseen
+					case id == "" && engine == dunlin.EngineStd: // net/http answered without the app
 					case request.own != "" && id != request.own:
 						t.Errorf("%.60q: %q, want the client's %q", request.raw, id, request.own)
 					case request.own == "":
@@ -80,8 +80,8 @@ func TestIdentifiersAreUnique(t *testing.T) {
 	})
 }
 
-// Behind standard middleware a request has the identifier and the context's values that are said about it in front: the action's log
-// and the answer that is given while it runs, or the line of an observer, are of one request to who reads them.
+// Inside standard middleware a request has the identifier and the context values that were set outside. So the action's log, a
+// timeout response and the observer's line show the same request.
 func TestIdentityBehindStandardMiddleware(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		inAction, observed := make(chan string, 1), make(chan string, 1)

@@ -74,7 +74,7 @@ func TestInnerAddress(t *testing.T) {
 	})
 }
 
-// A route that only the inner address has is a 404 on the public one.
+// A route of the inner address only is a 404 on the public one.
 func TestInnerRoutesAreNotPublic(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

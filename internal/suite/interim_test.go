@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A handler that sends interim responses to a client that reads nothing is told by its context that the client is cut off.
+// The context of a handler ends when its client, which reads no interim responses, is cut off.
 func TestInterimResponsesOfStalledClientsEnd(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// LearnBlocking makes the routes whose patterns contain a part ones that are known to block, for
-// good, when their first action begins. It belongs before the app serves.
+// LearnBlocking marks the routes whose patterns contain part as blocking, permanently, when their first action begins. Call it
+// before the app serves.
 func LearnBlocking(app *dunlin.App, part string) {
 	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
 	server.Pipeline = learned{server.Pipeline, part}
@@ -28,7 +28,7 @@ type learnedCall struct {
 	part string
 }
 
-// Run learns when the action begins: the first one still runs where its request was read.
+// Run learns when the action begins. The first action still runs on the loop that read its request.
 func (c *learnedCall) Run() exchange.Answer {
 	if route := c.State().Route; strings.Contains(route.Pattern, c.part) {
 		route.Pace.Learn()

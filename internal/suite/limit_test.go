@@ -14,13 +14,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// askFor sends GET for path with a token over a new connection, which it returns.
+// askFor sends GET for path with a token over a new connection and returns its reader.
 func askFor(t *testing.T, addr, path, token string) *bufio.Reader {
 	t.Helper()
 	return bufio.NewReader(AskConn(t, addr, Request("GET "+path, "X-Token: "+token)))
 }
 
-// refusedBy reads an answer that must have the status, Retry-After and the detail.
+// refusedBy reads a response and checks the status, Retry-After and the detail.
 func refusedBy(t *testing.T, br *bufio.Reader, status, detail string) {
 	t.Helper()
 	answer, err := ReadAnswer(br, "GET")
@@ -31,8 +31,7 @@ func refusedBy(t *testing.T, br *bufio.Reader, status, detail string) {
 
 func token(r *dunlin.Request) string { return r.Header("X-Token") }
 
-// letPass lets the actions pass that are at the gate, in whatever order they go, and
-// reads their answers.
+// letPass releases the actions at the gate, in any order, and reads their responses.
 func (g *Gate) letPass(t *testing.T, answers ...*bufio.Reader) {
 	t.Helper()
 	for range answers {
@@ -61,7 +60,7 @@ func TestLimits(t *testing.T) {
 			a.Get("/free", Text("free"))
 		})
 		for _, c := range []struct {
-			name, path, token string // of those that are served
+			name, path, token string // names, paths and tokens of requests that are served
 			others            []string
 			status, detail    string
 		}{
@@ -101,8 +100,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestLimitIsReleased takes the only place under two limits in every way in which a request can
-// end, and then once more.
+// TestLimitIsReleased uses the only place under two limits, ends the request in each possible way, and uses the place again.
 func TestLimitIsReleased(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		stale := dunlin.JSON("once")
@@ -172,7 +170,7 @@ func TestLimitIsHeldUntilStreamEnds(t *testing.T) {
 	})
 }
 
-// TestLimitIsHeldByLateAction: its client has been answered, but it still runs.
+// TestLimitIsHeldByLateAction checks that an action holds its place after its client got a 503.
 func TestLimitIsHeldByLateAction(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
@@ -184,7 +182,7 @@ func TestLimitIsHeldByLateAction(t *testing.T) {
 		if answer, err := ReadAnswer(late, "GET"); err != nil || !strings.Contains(answer, "took too long") {
 			t.Fatalf("%v\n%s", err, answer)
 		}
-		Soon(t, "another is refused", func() bool { // unless its own millisecond is over before that
+		Soon(t, "another is refused", func() bool { // unless its own millisecond is over before
 			answer, err := ReadAnswer(askFor(t, addr, "/late", ""), "GET")
 			if err != nil || !strings.HasPrefix(answer, "HTTP/1.1 503") {
 				t.Fatalf("%v\n%s", err, answer)
@@ -193,14 +191,14 @@ func TestLimitIsHeldByLateAction(t *testing.T) {
 		})
 		g.Open <- struct{}{}
 		Soon(t, "the place is free", func() bool {
-			g.Open <- struct{}{} // for this one, if it gets there
+			g.Open <- struct{}{} // for this request, if it is admitted
 			answer, err := ReadAnswer(askFor(t, addr, "/late", ""), "GET")
 			return err == nil && !strings.Contains(answer, "for this resource")
 		})
 	})
 }
 
-// A stream that comes too late gives its place back like any other answer.
+// A stream that begins after the timeout releases its place like any other response.
 func TestLateStreamReleasesLimit(t *testing.T) {
 	streams := map[string]func() dunlin.Response{
 		"events": func() dunlin.Response { return dunlin.SSE(func(*dunlin.Events) error { return nil }) },
@@ -227,7 +225,7 @@ func TestLateStreamReleasesLimit(t *testing.T) {
 					t.Fatalf("%v\n%s", err, answer)
 				}
 				g.Open <- struct{}{}
-				Soon(t, "the place is free", func() bool { // by a new connection each time: an answer that is late ends one
+				Soon(t, "the place is free", func() bool { // on a new connection each time: a late response closes its connection
 					answer, err := ReadAnswer(askFor(t, addr, "/late", ""), "GET")
 					return err == nil && strings.HasSuffix(answer, "free")
 				})

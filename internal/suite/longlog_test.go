@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A client that sends long paths does not choose the length of log records, also where errors and panics quote the path.
+// The length of a client's path does not determine the length of log records, also where errors and panics quote the path.
 func TestLogRecordsTruncateRequestData(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -32,7 +32,7 @@ func TestLogRecordsTruncateRequestData(t *testing.T) {
 	})
 }
 
-// An error whose Error method panics is logged for what it is.
+// An error whose Error method panics is logged as a panic.
 func TestPanickingErrorIsLogged(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// At MaxConnections idle connections of HTTP/2 end for new ones.
+// At MaxConnections idle HTTP/2 connections are evicted for new ones.
 func TestIdleHTTP2ConnectionsAreEvicted(t *testing.T) {
 	_, addr, _ := StartLoop(t, dunlin.Config{MaxConnections: 2, H2C: true}, func(*dunlin.App) {})
 	for range 3 {
@@ -19,7 +19,7 @@ func TestIdleHTTP2ConnectionsAreEvicted(t *testing.T) {
 	}
 }
 
-// Where there are no idle ones, connections end that wait for the rest of what their clients send.
+// Without idle connections, connections with incomplete requests are evicted.
 func TestSlowConnectionsAreEvicted(t *testing.T) {
 	for what, half := range map[string]string{
 		"head": "GET /probe HT",
@@ -40,7 +40,7 @@ func TestSlowConnectionsAreEvicted(t *testing.T) {
 			}
 			probe(t, Dial(t, addr))
 			first := <-answers
-			// An action that does not wait for its body may have answered before.
+			// An action that does not read its body may have answered before.
 			early := what == "body" && strings.HasPrefix(first, "HTTP/1.1 200")
 			if !early && !strings.HasPrefix(first, "HTTP/1.1 408") {
 				t.Errorf("got %q, want 408", first)

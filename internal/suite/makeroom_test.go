@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// At MaxConnections idle connections end for new ones.
+// At MaxConnections idle connections are evicted for new ones.
 func TestIdleConnectionsAreEvicted(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnections: 3})

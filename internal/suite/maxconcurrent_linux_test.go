@@ -12,10 +12,10 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// MaxConcurrent bounds also what waits of a route that is quick for the most part: nine calls of ten here.
+// MaxConcurrent also bounds a route that rarely blocks: nine of ten calls here do not.
 func TestMaxConcurrentOfRarelyBlockingRoute(t *testing.T) {
 	const bound, calls = 8, 60
-	const most = bound + 1 // as Config.MaxConcurrent says: one call at a time blocks
+	const most = bound + 1 // see Config.MaxConcurrent: one blocked call stays on its loop
 	var blocked atomic.Int32
 	begun, free := make(chan error, calls), make(chan struct{})
 	app, addr, _ := StartLoop(t, dunlin.Config{MaxConcurrent: bound, QueueTarget: -1}, func(app *dunlin.App) {
@@ -30,7 +30,7 @@ func TestMaxConcurrentOfRarelyBlockingRoute(t *testing.T) {
 	})
 	defer close(free)
 	inLine := func() bool { return app.Stats().Actions.Queued > 0 }
-	// await waits for a word from c, or until a request waits in line.
+	// await waits for a value from c, or for a queued request.
 	await := func(what string, c <-chan error) {
 		t.Helper()
 		for limit := time.Now().Add(Patience); !inLine(); {
@@ -47,7 +47,7 @@ func TestMaxConcurrentOfRarelyBlockingRoute(t *testing.T) {
 			}
 		}
 	}
-	quick := func(n int) { // one after the other
+	quick := func(n int) { // sequentially
 		t.Helper()
 		answers := make(chan error, 1)
 		conn := Dial(t, addr)

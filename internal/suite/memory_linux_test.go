@@ -18,8 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A client that asks for much at once and reads nothing makes the server hold one
-// answer, not all of them.
+// A client that pipelines many requests and reads nothing makes the server hold one response only.
 func TestUnreadPipelineQueuesOneResponse(t *testing.T) {
 	const answer, asked = 8 << 20, 10
 	big := strings.Repeat("x", answer)
@@ -42,11 +41,11 @@ func TestUnreadPipelineQueuesOneResponse(t *testing.T) {
 	Soon(t, "nothing is pending", func() bool { return app.Stats().Memory.Pending == 0 })
 }
 
-// Clients that send half a request and no more fill the budget; those that wait for
-// longest are told so, and others are served.
+// Half-sent requests fill the budget. The ones that have waited longest are evicted with a response, and other clients are
+// served.
 func TestUnfinishedRequestsExceedBudget(t *testing.T) {
 	app, addr := startSmall(t, dunlin.EngineLoop)
-	part := "POST /length HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
+	part := "POST /length HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // needs a buffer of 64 KiB
 	var conns []net.Conn
 	for range 2 * smallBudget / (64 << 10) {
 		conn := Dial(t, addr)
@@ -60,7 +59,7 @@ func TestUnfinishedRequestsExceedBudget(t *testing.T) {
 	Soon(t, "some are refused", func() bool { return app.Stats().Shed["largest-holder"] > 0 })
 	refused := 0
 	for _, conn := range conns {
-		_, _ = io.WriteString(conn, "\r\nContent-Length: 1\r\n\r\nx") // it may be closed already
+		_, _ = io.WriteString(conn, "\r\nContent-Length: 1\r\n\r\nx") // the connection may be closed already
 		br := bufio.NewReader(conn)
 		resp, err := http.ReadResponse(br, nil)
 		if err != nil {
@@ -83,9 +82,8 @@ func TestUnfinishedRequestsExceedBudget(t *testing.T) {
 	}
 }
 
-// Streams of events whose clients send more behind their requests than the budget has
-// room for: each goes to its own client, others are refused, and whoever is served
-// next may wait for a body.
+// The clients of event streams send more data after their requests than the budget permits. Each stream reaches its own client,
+// other requests are refused, and the next requests served may wait for memory for their bodies.
 func TestEventStreamsExceedBudget(t *testing.T) {
 	const unfinished, streams, bodies = 15, 6, 2 // bodies for each stream
 	waits := make(chan struct{}, bodies)
@@ -110,7 +108,7 @@ func TestEventStreamsExceedBudget(t *testing.T) {
 		Answered(t, bufio.NewReader(conn), 200, "probe")
 		conns = append(conns, conn)
 	}
-	part := "GET /probe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
+	part := "GET /probe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // needs a buffer of 64 KiB
 	for _, conn := range conns[:unfinished] {
 		Send(t, conn, part)
 	}
@@ -130,8 +128,7 @@ func TestEventStreamsExceedBudget(t *testing.T) {
 	}
 }
 
-// What is refused for want of memory passes policies and observers, each time, however long they
-// take: those hold up no loop.
+// Refusals for missing memory run policies and observers each time, however slow these are. They block no loop.
 func TestMemoryRefusalsRunPolicies(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
@@ -166,7 +163,7 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 			Send(t, conn, part)
 		}
 		Soon(t, "a refusal is observed", func() bool { return len(observed) > 0 })
-		for range 20 { // more than there are loops
+		for range 20 { // more than the number of loops
 			resp, err := http.ReadResponse(bufio.NewReader(AskConn(t, addr, Request("GET /probe"))), nil)
 			if err != nil || resp.StatusCode != 200 {
 				t.Fatalf("while an observer blocks: %v, %v", resp, err)
@@ -175,7 +172,7 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 		release()
 		refused := 0
 		for _, conn := range conns {
-			_, _ = io.WriteString(conn, "\r\n\r\n") // it may be closed already
+			_, _ = io.WriteString(conn, "\r\n\r\n") // the connection may be closed already
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -203,10 +200,10 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 	})
 }
 
-// What some clients leave of a route's answers holds up nobody who takes them at once.
+// Clients that read a route's responses at once do not wait for memory held by those that do not.
 func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
 	here, release := make(chan struct{}), make(chan struct{})
-	var small atomic.Bool // is what was large before
+	var small atomic.Bool // a large response is small from now on
 	app, addr, _ := StartLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
 		a.Get("/sized/{n:int}", func(r *dunlin.Request) dunlin.Response {
 			n, err := strconv.Atoi(r.Param("n"))
@@ -227,9 +224,9 @@ func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
 			return dunlin.NoContent()
 		})
 	})
-	for range 2 { // the first shows of the route that its answers may be large, the second which of them are
+	for range 2 { // the first shows that responses of the route may be large, the second which ones are
 		slow := Dial(t, addr)
-		Send(t, slow, Request("GET /sized/12000000")) // more than a system keeps
+		Send(t, slow, Request("GET /sized/12000000")) // more than the socket buffers hold
 		Soon(t, "it is pending", func() bool { return app.Stats().Memory.Pending > 0 })
 		_ = slow.Close()
 		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
@@ -241,7 +238,7 @@ func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
 	Send(t, prompt, Request("GET /sized/3"))
 	Answered(t, in, 200, "xxx")
 
-	const held = smallBudget * 13 / 16 // the rest has room for the buffers of actions that are taken over
+	const held = smallBudget * 13 / 16 // the rest suffices for the buffers of takeovers
 	holder := Dial(t, addr)
 	Send(t, holder, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", held, strings.Repeat("x", held)))
 	<-here

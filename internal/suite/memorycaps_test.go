@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// startCapped serves bodies and large answers, with room for all of them.
+// startCapped serves bodies and large responses with enough memory for all of them.
 func startCapped(t *testing.T, config dunlin.Config) (app *dunlin.App, addr string, logs *LogBuffer) {
 	t.Helper()
 	addr, logs = Start(t, config, func(a *dunlin.App) {
@@ -63,7 +63,7 @@ func TestMaxMemoryPerConnection(t *testing.T) {
 		}
 		conn = Dial(t, addr)
 		Send(t, conn, "POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
-		go func() { _, _ = fmt.Fprintf(conn, "%x\r\n%s", 300<<10, strings.Repeat("x", 300<<10)) }() // it is refused on the way
+		go func() { _, _ = fmt.Fprintf(conn, "%x\r\n%s", 300<<10, strings.Repeat("x", 300<<10)) }() // the body is refused while it is sent
 		if status, _ := readWhole(t, conn); status != 413 {
 			t.Errorf("a chunked body beyond it: %d", status)
 		}
@@ -76,7 +76,7 @@ func TestMaxMemoryPerConnection(t *testing.T) {
 	})
 }
 
-// Who holds most at an address makes room for others there, and nothing happens to other addresses.
+// The largest holder of an address is evicted for others of that address. Other addresses are not affected.
 func TestMaxMemoryPerAddress(t *testing.T) {
 	const size = 700 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -119,7 +119,7 @@ func TestMaxMemoryPerAddress(t *testing.T) {
 	})
 }
 
-// A trusted proxy stands for many clients: what they hold together is not bounded as one client's.
+// A trusted proxy forwards many clients. The memory of all of them is not bounded like that of one client.
 func TestMaxMemoryPerAddressBehindAProxy(t *testing.T) {
 	const size = 700 << 10
 	for _, h2 := range []bool{false, true} {
@@ -170,7 +170,7 @@ func TestMaxMemoryPerAddressBehindAProxy(t *testing.T) {
 	}
 }
 
-// Answers that the clients of one address leave are within the bound; those of others are taken.
+// Unread responses of one address stay within the bound. Those of other addresses are sent.
 func TestMaxMemoryPerAddressOfResponses(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
@@ -184,7 +184,7 @@ func TestMaxMemoryPerAddressOfResponses(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := io.WriteString(conn, Request("GET /large"))
-			if full := n >= most/slowAnswer; err != nil && !(full && secured(t)) { // there may be no room for its handshake
+			if full := n >= most/slowAnswer; err != nil && !(full && secured(t)) { // its handshake may be refused
 				t.Fatal(err)
 			}
 		}

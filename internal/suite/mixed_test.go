@@ -14,15 +14,15 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Who asks a route for a small answer is not in line with all those who wait for room for its large ones, which slow
-// clients never finish: it has its answer before they have theirs, also when they come from its own address.
+// Requests for small responses of a route do not queue behind requests for its large ones, which slow clients never finish
+// reading. They are answered first, also on the same address.
 func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 	const clients, small = 60, 20 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, path := range []string{"/native", "/mounted"} {
 			t.Run(path[1:], func(t *testing.T) {
 				var app *dunlin.App
-				var begun atomic.Int64 // large ones
+				var begun atomic.Int64 // large responses that have begun
 				size := func(query string) int {
 					n, _ := strconv.Atoi(query)
 					if n > small {
@@ -47,7 +47,7 @@ func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 					}
 					Send(t, conn, Request(fmt.Sprintf("GET %s?n=%d", path, slowAnswer)))
 				}
-				slow() // the route is known from here on
+				slow() // the route's sizes are known from here on
 				Soon(t, "the first has begun", func() bool { return begun.Load() == 1 })
 				for range clients - 1 {
 					slow()
@@ -68,17 +68,17 @@ func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 				if err != nil || resp.StatusCode != 200 || n != small {
 					t.Fatalf("%d with %d bytes: %v", resp.StatusCode, n, err)
 				}
-				// By HTTP/2 what a mounted handler writes is taken from it as windows open: hardly anybody waits for room.
+				// By HTTP/2 the output of a mounted handler is taken as windows open, so few requests wait for memory.
 				if after := begun.Load() - before; !(adapterOf(t).H2 && path == "/mounted") && line > 0 && after > line/2 {
 					t.Errorf("%d of %d that waited began before it", after, line)
 				}
-				// Nor does what has no body, though a large one belongs to it.
+				// The same holds for a response without a body, though its GET has a large one.
 				conn = Dial(t, addr)
 				Send(t, conn, Request(fmt.Sprintf("HEAD %s?n=%d", path, slowAnswer)))
 				if resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "HEAD"}); err != nil || resp.StatusCode != 200 {
 					t.Errorf("HEAD: %v, %v", resp, err)
 				}
-				// What a mounted handler writes at once is its own before it is the server's.
+				// One write of a mounted handler is in the program's memory before the server holds it.
 				if m := app.Stats().Memory; path == "/native" && m.HeldPeak > m.Budget+m.Budget/4+2*slowAnswer {
 					t.Errorf("%d bytes were held of %d, and %d at once", m.HeldPeak, m.Budget, begun.Load())
 				}

@@ -17,10 +17,9 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// What standard handlers may rely on although few do.
+// Tests of guarantees for standard handlers that few handlers rely on.
 
-// answerOf returns the head and the body of the answer of a standard handler to one
-// request, as they came.
+// answerOf returns the head and the body of a standard handler's response to one request, as received.
 func answerOf(t *testing.T, engine dunlin.Engine, request string, h http.HandlerFunc) (head, body string) {
 	t.Helper()
 	addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Mount("/", h) })
@@ -76,7 +75,7 @@ func TestStdWriter(t *testing.T) {
 				t.Error(err)
 			}
 			w.WriteHeader(http.StatusAccepted)
-			w.WriteHeader(0) // superfluous, and so not looked at
+			w.WriteHeader(0) // superfluous, so its value is not checked
 			n, err := w.(io.StringWriter).WriteString("a string")
 			if n != 8 || err != nil {
 				t.Errorf("WriteString: %d, %v", n, err)
@@ -116,7 +115,7 @@ func TestStdCloseNotify(t *testing.T) {
 	})
 }
 
-// A deadline for writing that has passed counts although the socket has room.
+// A passed write deadline holds even if the socket has room.
 func TestStdPastWriteDeadline(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, flush := range []bool{false, true} {
@@ -142,7 +141,7 @@ func TestStdPastWriteDeadline(t *testing.T) {
 	})
 }
 
-// A deadline ends what waits already.
+// A deadline ends a call that is blocked already.
 func TestStdDeadlineWakes(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		t.Run("Read", func(t *testing.T) {
@@ -193,12 +192,13 @@ func TestStdDeadlineWakes(t *testing.T) {
 	})
 }
 
-// A deadline for reading that has passed can be put off: nothing of the body is lost, but for one in chunks, of which nothing more is read.
+// A passed read deadline can be extended without losing data of the body, except for chunked bodies, which cannot be read
+// further.
 func TestStdReadDeadlinePutOff(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
 		for _, end := range []string{"read on", "return"} {
 			if end == "read on" && strings.HasPrefix(head, "Transfer-Encoding") {
-				continue // net/http's reader of chunks does not, nor does that of event loops
+				continue // neither net/http's chunk reader nor that of the event loops can continue
 			}
 			lapsed := make(chan struct{})
 			addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -256,7 +256,7 @@ func TestStdReadDeadlinePutOff(t *testing.T) {
 	})
 }
 
-// Who was told that the connection goes on may send the rest of the body, also when the handler has not waited for it.
+// A client that was told that the connection continues may send the rest of the body, also if the handler did not wait for it.
 func TestStdReadDeadlineAndDuplex(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
 		if engine == dunlin.EngineStd {
@@ -296,7 +296,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// The files of a form that was parsed go with its request.
+// The files of a parsed form are removed with its request.
 func TestStdFormFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -355,11 +355,10 @@ func TestStdFormFiles(t *testing.T) {
 	})
 }
 
-// closeNotifier is http.CloseNotifier, which is deprecated but asked for by what was
-// written before.
+// closeNotifier is http.CloseNotifier, which is deprecated but used by old code.
 type closeNotifier interface{ CloseNotify() <-chan bool }
 
-// tellTarget answers with what the request asks for.
+// tellTarget responds with the target of the request.
 func tellTarget(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -368,7 +367,7 @@ func tellTarget(name string) http.Handler {
 }
 
 func TestMountConnect(t *testing.T) {
-	// Net/http of Go 1.27 ends an answer to CONNECT with the connection, and tells no length.
+	// net/http of Go 1.27 closes the connection after a response to CONNECT and sends no length.
 	ask := func(t *testing.T, addr, send string) string {
 		t.Helper()
 		got, err := ReadAnswer(bufio.NewReader(AskConn(t, addr, send)), http.MethodConnect)
@@ -439,7 +438,7 @@ func TestMountDirtyPaths(t *testing.T) {
 			"/strict//a":           "HTTP/1.1 400 ",
 			"/plain//a":            "HTTP/1.1 308 ",
 			"/own//a":              "HTTP/1.1 308 ",
-			"/raw/../own/a":        "HTTP/1.1 308 ", // the clean path decides
+			"/raw/../own/a":        "HTTP/1.1 308 ", // the cleaned path is matched
 			"/raw/../plain/a":      "HTTP/1.1 308 ",
 			"/nowhere//a":          "HTTP/1.1 404 ",
 		} {

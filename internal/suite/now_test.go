@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// The time of a request lies between its server's beginning and now, and does not stand still for an action that is taken over.
+// The time of a request lies between the start of its server and now, and advances for an action that is taken over.
 func TestNow(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		began := time.Now()
@@ -20,7 +20,7 @@ func TestNow(t *testing.T) {
 					t.Errorf("the request's time is %v, it was %v before and is %v", first, began, time.Now())
 				}
 				for r.Now().Equal(first) {
-					runtime.Gosched() // until the loop is another driver's
+					runtime.Gosched() // until another driver has the loop
 				}
 				mark := time.Now()
 				if now := r.Now(); now.Before(mark) {

@@ -19,7 +19,7 @@ import (
 
 var observedTime = flag.Duration("observed", 300*time.Millisecond, "how long TestObservedAnswers sends requests, for each engine")
 
-// toldStatuses is what observers were told about each request, by its number.
+// toldStatuses has the statuses that observers saw for each request, by number.
 type toldStatuses struct {
 	mu  sync.Mutex
 	all map[string][]int // statuses
@@ -31,7 +31,7 @@ func (o *toldStatuses) note(n string, status int) {
 	o.all[n] = append(o.all[n], status)
 }
 
-// take returns and forgets what observers were told about a request.
+// take removes and returns the statuses that observers saw for a request.
 func (o *toldStatuses) take(n string) []int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,8 +40,8 @@ func (o *toldStatuses) take(n string) []int {
 	return told
 }
 
-// registerObserved adds routes that answer in each way, with a limit on their time and without, whose answers have the number of the
-// request at the end, and in a header that a policy adds.
+// registerObserved adds routes that respond in each way, with and without a timeout. The responses end with the number of the
+// request, which a policy also sets in a header.
 func registerObserved(app *dunlin.App, o *toldStatuses) {
 	number := func(r *http.Request) string { return r.Header.Get("X-N") }
 	nap := func() {
@@ -86,8 +86,8 @@ func registerObserved(app *dunlin.App, o *toldStatuses) {
 	}
 }
 
-// Observers are told of each request once, and the status that its client gets, by HTTP/1.1 and HTTP/2, though limits on the
-// actions' time run out meanwhile and clients leave. Longer and with -race: go test -race ./internal/suite -run ObservedAnswers -observed 1m
+// Observers see each request once, with the status that its client got, by HTTP/1.1 and HTTP/2, although timeouts expire and
+// clients disconnect meanwhile. Longer and with -race: go test -race ./internal/suite -run ObservedAnswers -observed 1m
 func TestObservedAnswers(t *testing.T) {
 	paths := []string{"quick", "block", "body", "stream", "std", "panic"}
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -119,7 +119,7 @@ func TestObservedAnswers(t *testing.T) {
 					switch {
 					case err != nil:
 						t.Errorf("%s: %v", path, err)
-					case status == 0: // its client has left
+					case status == 0: // the client has disconnected
 					default:
 						answered.Add(1)
 						var told []int
@@ -149,7 +149,7 @@ func TestObservedAnswers(t *testing.T) {
 	})
 }
 
-// askObserved returns the status of an answer, having checked the rest of it; 0 if the client has left before.
+// askObserved checks a response and returns its status, or 0 if the client disconnects first.
 func askObserved(client *http.Client, url, n string, leaves bool) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

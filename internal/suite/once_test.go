@@ -15,10 +15,10 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// outcomes are how often which answers were given: "route 4xx".
+// outcomes counts responses by route and class of status: "route 4xx".
 type outcomes map[string]uint64
 
-// countedBy returns what an app has counted.
+// countedBy returns the counters of an app.
 func countedBy(app *dunlin.App) outcomes {
 	all, s := outcomes{}, app.Stats()
 	for _, r := range append(s.Routes, s.Unmatched) {
@@ -31,8 +31,8 @@ func countedBy(app *dunlin.App) outcomes {
 	return all
 }
 
-// Each answer is counted once, by the class of its status and under the route whose it is, and observed once: also those that no action
-// makes, whoever refuses, and whether anybody observes or not.
+// Each response is counted once, by the class of its status and by its route, and observed once. This includes responses that
+// no action made, with and without an observer.
 func TestEachAnswerIsObservedOnce(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprint("watched ", watched), func(t *testing.T) {
@@ -93,7 +93,7 @@ func everyAnswerOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 		fmt.Fprintf(&fields, "X-%d: y\r\n", i)
 	}
 	for _, c := range []struct {
-		name, raw, loop, std string // "" where net/http's own server answers, and tells nobody
+		name, raw, loop, std string // "" where net/http's own server answers without calling the app
 	}{
 		{"as it should", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "/ 2xx", "/ 2xx"},
 		{"nothing there", "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", " 4xx", " 4xx"},
@@ -115,8 +115,8 @@ func everyAnswerOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 		{"hijacked", "GET /hijack HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n", "/hijack 1xx", "/hijack 1xx"},
 	} {
 		conn := Dial(t, addr)
-		_, _ = io.WriteString(conn, c.raw)   // who refuses may not read all of it
-		_, _ = conn.Read(make([]byte, 4096)) // an answer, or the end
+		_, _ = io.WriteString(conn, c.raw)   // the server may refuse before it has read all of it
+		_, _ = conn.Read(make([]byte, 4096)) // a response, or the end
 		_ = conn.Close()
 		outcome := c.loop
 		if engine == dunlin.EngineStd {

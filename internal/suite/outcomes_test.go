@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// endings returns how the requests of an app have ended: "route: method status scheme".
+// endings returns the counts of requests by outcome: "route: method status scheme".
 func endings(app *dunlin.App) map[string]uint64 {
 	inside := exchange.Inside.(interface {
 		Ended(*dunlin.RouteStats) []tally.Ended
@@ -36,8 +36,8 @@ func endings(app *dunlin.App) map[string]uint64 {
 	return all
 }
 
-// Requests are counted by the method they came with, the status that the client gets and the scheme that it has used, on each
-// engine, by each protocol, whether anybody observes or not.
+// Requests are counted by method, by the status that the client gets and by scheme, on each engine, by each protocol, with and
+// without an observer.
 func TestRequestsAreCountedByOutcome(t *testing.T) {
 	for name, by := range map[string]func(*http.Protocols){"HTTP1": HTTP1, "HTTP2": HTTP2} {
 		for _, watched := range []bool{false, true} {
@@ -103,12 +103,12 @@ func countedByEnd(t *testing.T, engine dunlin.Engine, by func(*http.Protocols), 
 		{"ODDER", "/nowhere", ": other 404"},
 		{"DELETE", "/x", ": DELETE 405"},
 		{"GET", "/panic", "/panic: GET 500"},
-		{"POST", "/abort", "/abort: POST dropped"}, // a client may send a GET twice
+		{"POST", "/abort", "/abort: POST dropped"}, // a client may retry a GET
 		{"GET", "/late", "/late: GET 503"},
 	} {
 		for _, proxied := range []bool{false, true} {
 			if proxied && c.path == "/late" && !watched {
-				continue // what it said has gone with the action: the connection's own scheme counts
+				continue // the scheme set by the action is gone: that of the connection counts
 			}
 			req, err := http.NewRequest(c.method, scheme+"://"+addr+c.path, nil)
 			if err != nil {

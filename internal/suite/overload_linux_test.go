@@ -17,15 +17,14 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// compute takes the processor for a moment that a loop is not taken over for.
+// compute uses the processor for a short time, too short for a takeover.
 func compute(*dunlin.Request) dunlin.Response {
 	for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); {
 	}
 	return dunlin.Text("computed")
 }
 
-// TestQueueTime has more and more clients come, whose connections are idle between their requests, until requests of all kinds
-// have been refused.
+// TestQueueTime adds clients, whose connections are idle between requests, until requests of all kinds have been refused.
 func TestQueueTime(t *testing.T) {
 	logs := new(LogBuffer)
 	config := dunlin.Config{QueueTarget: 500 * time.Microsecond, Problems: statusErrors, Logger: logs.Logger(slog.LevelWarn)}
@@ -76,8 +75,7 @@ func TestQueueTime(t *testing.T) {
 	Soon(t, "the log says so", func() bool { return strings.Contains(logs.String(), "overloaded") })
 }
 
-// burst lets clients come one after the other, and all of them ask again and
-// again, until one is told to stop or a second has passed.
+// burst starts clients one after the other. Each of them repeats its request until one is told to stop or a second has passed.
 func burst(t *testing.T, addr string, clients int, request func(i int) string, took func(i int, answer string) bool) {
 	t.Helper()
 	conns := make([]net.Conn, clients)
@@ -88,7 +86,7 @@ func burst(t *testing.T, addr string, clients int, request func(i int) string, t
 	var over atomic.Bool
 	for i, conn := range conns {
 		if i%(1+clients/300) == 0 {
-			time.Sleep(500 * time.Microsecond) // the burst is to grow, at whatever pace
+			time.Sleep(500 * time.Microsecond) // the burst grows at any pace
 		}
 		all.Go(func() {
 			defer conn.Close()
@@ -106,7 +104,7 @@ func burst(t *testing.T, addr string, clients int, request func(i int) string, t
 				if !took(i, answer) {
 					over.Store(true)
 				}
-				time.Sleep(30 * time.Millisecond) // it is idle
+				time.Sleep(30 * time.Millisecond) // the connection is idle
 			}
 		})
 	}

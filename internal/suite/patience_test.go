@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A body whose client stops sending ends the read, not the patience of the server.
+// A body whose client stops sending ends the read with an error.
 func TestBodyTimeout(t *testing.T) {
 	config := dunlin.Config{BodyTimeout: 30 * time.Millisecond}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -56,8 +56,7 @@ func TestBodyTimeout(t *testing.T) {
 	})
 }
 
-// The time for a body is over when the body is here: the action may take longer,
-// and so may the next request.
+// BodyTimeout ends when the body is complete. The action may take longer, and so may the next request.
 func TestBodyTimeoutEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 100*time.Millisecond, func(pause time.Duration) error {
@@ -96,8 +95,7 @@ func TestBodyTimeoutEnds(t *testing.T) {
 	})
 }
 
-// A body that its action leaves unread, or in part, is not waited for longer than one
-// that is read, whatever the action answers.
+// A body that its action does not read, or reads in part, gets no more time than one that is read, whatever the action answers.
 func TestBodyTimeoutUnread(t *testing.T) {
 	long := strings.Repeat("long ", 20_000)
 	stream := func(w io.Writer) error { _, err := io.WriteString(w, long); return err }
@@ -146,8 +144,7 @@ func TestBodyTimeoutUnread(t *testing.T) {
 	})
 }
 
-// A body that came, and that its action left unread, has no part in how long the answer
-// takes, or the next request.
+// A complete body that its action left unread does not limit the time of the response or of the next request.
 func TestBodyTimeoutEndsUnread(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 100*time.Millisecond, func(pause time.Duration) error {
@@ -173,9 +170,9 @@ func TestBodyTimeoutEndsUnread(t *testing.T) {
 			br := bufio.NewReader(io.TeeReader(conn, &wire))
 			for i := range 2 {
 				wire.Reset()
-				_, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 30_000))) // the answer tells
+				_, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 30_000))) // the response tells
 				got, err := ReadAnswer(br, "POST")
-				// Who is cut off for that, which is not before the time has passed, is told by the end of the connection alone.
+				// A client that is cut off for its slow body sees only the end of the connection, and not before the timeout.
 				due := max(pause/2, time.Duration(2*i)*pause) // a loop's clock may be a little behind; an answer takes twice the time
 				if Ended(err) && time.Since(began) >= due && (wire.Len() == 0 || strings.HasPrefix(wire.String(), "HTTP/1.1 200 OK\r\n")) && !strings.Contains(wire.String(), "done") {
 					return Late(fmt.Sprintf("cut off at %q: %v", wire.String(), err))
@@ -189,7 +186,7 @@ func TestBodyTimeoutEndsUnread(t *testing.T) {
 	})
 }
 
-// The longest durations there are do not go around and end at once.
+// The longest durations do not overflow and expire at once.
 func TestLongestTimeouts(t *testing.T) {
 	const ever = math.MaxInt64
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -221,7 +218,7 @@ func TestLongestTimeouts(t *testing.T) {
 	})
 }
 
-// A client that takes nothing of a long answer is given up.
+// A client that reads nothing of a long response is cut off.
 func TestWriteTimeout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large")
 	f, err := os.Create(path)

@@ -21,7 +21,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// stamp is a policy that says in a header what it knows.
+// stamp is a policy that adds a header with the facts it knows.
 func stamp(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 	if origin := info.Header("Origin"); origin != "" {
 		resp = resp.Header("X-Origin", origin+" at "+info.Host())
@@ -29,7 +29,7 @@ func stamp(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 	return resp.Header("X-Policy", fmt.Sprint(info.Source(), " ", info.Status(), " ", info.Path()))
 }
 
-// observed collects what observers are told.
+// observed collects the observers' records.
 type observed struct {
 	mu    sync.Mutex
 	lines []string
@@ -60,7 +60,7 @@ func passOn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
 }
 
-// Whoever answers, the policy adds its header and the observer sees what the client got.
+// The policy adds its header to each response, whatever its origin, and the observer sees what the client got.
 func TestAnswersAreObserved(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -163,7 +163,7 @@ func TestAnswersAreObserved(t *testing.T) {
 	})
 }
 
-// wantLine compares what was observed; * stands for any length.
+// wantLine compares an observed line; * matches any length.
 func wantLine(t *testing.T, who, want string, got []string) {
 	t.Helper()
 	before, after, _ := strings.Cut(want, "*")
@@ -172,8 +172,7 @@ func wantLine(t *testing.T, who, want string, got []string) {
 	}
 }
 
-// What an engine refuses before there is a request passes it as well. Net/http tells
-// nobody but of too many fields.
+// Refusals of an engine before there is a request run policies and observers, too. net/http reports only too many fields.
 func TestRefusalsAreObserved(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var fields []string
@@ -202,7 +201,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 				}
 				continue
 			}
-			Unhurried(t, 200*time.Millisecond, func(d time.Duration) error { // in which a handshake is done, too
+			Unhurried(t, 200*time.Millisecond, func(d time.Duration) error { // it includes a handshake
 				if err := refused(t, dunlin.Config{Engine: engine, HeadTimeout: d, BodyTimeout: d}, c.send, c.policy, c.line); err != nil {
 					return fmt.Errorf("%s: %w", c.name, err)
 				}
@@ -212,7 +211,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 	})
 }
 
-// refused checks what policies and observers see of a request that an app refuses.
+// refused checks the calls of policies and observers for a request that an app refuses.
 func refused(t *testing.T, config dunlin.Config, send, policy, line string) error {
 	var all observed
 	config.MaxHead, config.MaxHeaders, config.Problems = 4<<10, 20, statusErrors
@@ -226,7 +225,7 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 	})
 	began := time.Now()
 	conn := Dial(t, addr)
-	_, _ = io.WriteString(conn, send) // the answer tells
+	_, _ = io.WriteString(conn, send) // the response tells
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if limit := config.HeadTimeout; limit > 0 && Ended(err) && time.Since(began) >= limit/2 { // a loop's clock may be a little behind
 		return Late(fmt.Sprintf("cut off before its head had begun: %v", err))
@@ -254,8 +253,7 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 	return nil
 }
 
-// An observer that blocks holds up its own client alone, and a policy that panics or
-// changes more than headers does no harm.
+// An observer that blocks delays only its own client. A policy that panics or changes more than headers does no harm.
 func TestFailingPoliciesAndObservers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		held := NewGate()
@@ -284,7 +282,7 @@ func TestFailingPoliciesAndObservers(t *testing.T) {
 			}
 		})
 		for _, path := range []string{"/block", "/missing/block"} {
-			conns := make([]net.Conn, 8) // more than there are loops
+			conns := make([]net.Conn, 8) // more than the number of loops
 			for i := range conns {
 				conns[i] = AskConn(t, addr, Request("GET "+path))
 				held.Await(t)
@@ -312,12 +310,12 @@ func TestFailingPoliciesAndObservers(t *testing.T) {
 	})
 }
 
-// A policy is called once for each answer, however that is sent.
+// A policy is called once for each response, however the response is sent.
 func TestPoliciesAreCalledOnce(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var calls atomic.Int32
-		observed := make(chan int32, 10) // how many calls there were when an answer was observed
+		observed := make(chan int32, 10) // calls of the policy at the time of the observer's
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				calls.Add(1)
@@ -334,7 +332,7 @@ func TestPoliciesAreCalledOnce(t *testing.T) {
 			conn := AskConn(t, addr, Request(request))
 			resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 			if err == nil {
-				_, _ = io.Copy(io.Discard, resp.Body) // one is cut
+				_, _ = io.Copy(io.Discard, resp.Body) // one response is truncated
 				if got := resp.Header.Get("X-Policy"); got != path {
 					t.Errorf("%s: the policy's header is %q", request, got)
 				}
@@ -349,7 +347,7 @@ func TestPoliciesAreCalledOnce(t *testing.T) {
 	})
 }
 
-// registerStreamsOfAllKinds registers what answers piece by piece, or might.
+// registerStreamsOfAllKinds registers actions that respond piece by piece, or may do so.
 func registerStreamsOfAllKinds(app *dunlin.App, long string) {
 	stream := func(write func(io.Writer) error) dunlin.Action {
 		return func(*dunlin.Request) dunlin.Response { return dunlin.Stream("text/plain", write) }
@@ -376,8 +374,8 @@ func registerStreamsOfAllKinds(app *dunlin.App, long string) {
 	std.Get("/flushed", stream(write("a!", "b")))
 }
 
-// Policies and observers that end their goroutine, as t.FailNow does, cost the client its answer at most: what they are called by
-// goes on, and so does what they would have been called for next.
+// Policies and observers that end their goroutine, as t.FailNow does, cost at most the response to that client. The caller and
+// the next calls continue.
 func TestExitingPoliciesAndObservers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App

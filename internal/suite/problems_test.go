@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// statusError is an error as Google's APIs answer it.
+// statusError is an error in the format of Google's APIs.
 type statusError struct {
 	Error struct {
 		Code    int      `json:"code"`
@@ -37,14 +37,14 @@ var statusErrors = dunlin.FormatProblems("application/json", func(info *dunlin.A
 	return e
 })
 
-// conduitError is an error as the RealWorld API answers it.
+// conduitError is an error in the format of the RealWorld API.
 type conduitError struct {
 	Errors struct {
 		Body []string `json:"body"`
 	} `json:"errors"`
 }
 
-// documentErrors are errors as JSON:API answers them.
+// documentErrors are errors in the format of JSON:API.
 type documentErrors struct {
 	Errors []documentError `json:"errors"`
 }
@@ -102,7 +102,7 @@ func TestProblemFormats(t *testing.T) {
 	}
 }
 
-// TestProblemFormatOfAllAnswers asks for a problem of each origin, once with middleware around the routes and once without.
+// TestProblemFormatOfAllAnswers requests a problem of each origin, with middleware around the routes and without.
 func TestProblemFormatOfAllAnswers(t *testing.T) {
 	for name, around := range map[string][]dunlin.Middleware{
 		"alone": nil,
@@ -220,7 +220,7 @@ func registerProblems(app *dunlin.App, held *Gate, release chan struct{}) {
 	})
 }
 
-// TestProblemFormatOfRefusalsByMiddleware has a problem of middleware compressed by other middleware.
+// TestProblemFormatOfRefusalsByMiddleware checks a problem of middleware that other middleware compresses.
 func TestProblemFormatOfRefusalsByMiddleware(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{Problems: statusErrors})
 	app.Use(middleware.Compress(middleware.Compression{MinSize: 1}), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
@@ -253,7 +253,7 @@ func decoded(t *testing.T, head http.Header, body string) string {
 	return string(plain)
 }
 
-// Answers that middleware, a handler or an error made are not problems, or no longer.
+// Responses that middleware, a handler or an error has made itself are not problems.
 func TestProblemFormatKeepsOtherBodies(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{Problems: statusErrors})
 	app.Get("/text", func(*dunlin.Request) dunlin.Response { return dunlin.Text("own").Status(404) })
@@ -271,7 +271,7 @@ func TestProblemFormatKeepsOtherBodies(t *testing.T) {
 	}
 }
 
-// ownAnswer is an error that makes its own answer, although it wraps a problem.
+// ownAnswer is an error with its own response, although it wraps a problem.
 type ownAnswer struct{ error }
 
 func (ownAnswer) Response() dunlin.Response { return dunlin.Text("own").Status(404) }

@@ -12,10 +12,9 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// What a client did before its request happened before the action, and what the action
-// did before its answer happened before the client goes on: the race detector is to know
-// this on the loop engine as it does on net/http. Nothing else orders the accesses to
-// seen here. Without the race detector this shows little.
+// The client's actions before a request happen before the action, and the action's before its response happen before the client
+// continues. The race detector knows this on the loop engine as it does on net/http. Nothing else orders the accesses to seen
+// here, so the test shows little without the race detector.
 func TestMessagesOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Room that was reserved for a large answer, as the route has shown, ends with what it was for: an answer that has
-// been flushed, lasts, or has become another protocol holds none of it, for however long it goes on.
+// Memory reserved for a large response of a route is released with its purpose: a response that was flushed, lasts, or has
+// become another protocol holds none of it.
 func TestReservedMemoryIsReleased(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		const large = 16 << 20 // more than sockets and windows take
+		const large = 16 << 20 // more than sockets and windows hold
 		var app *dunlin.App
 		begun, leave := make(chan bool, 9), make(chan bool)
 		wait := func() { begun <- true; <-leave }
@@ -22,7 +22,7 @@ func TestReservedMemoryIsReleased(t *testing.T) {
 			mounted := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch r.URL.Query().Get("how") {
 				case "hinted":
-					w.WriteHeader(http.StatusEarlyHints) // it goes out, but no answer has begun
+					w.WriteHeader(http.StatusEarlyHints) // it is sent, but no final response has begun
 					wait()
 				case "hijacked":
 					if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
@@ -30,7 +30,7 @@ func TestReservedMemoryIsReleased(t *testing.T) {
 						_ = c.Close()
 						return
 					}
-					fallthrough // there is none by HTTP/2, and in memory
+					fallthrough // there is no hijacking by HTTP/2 and in memory
 				case "flushed":
 					_ = http.NewResponseController(w).Flush()
 					wait()

@@ -10,14 +10,14 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Paths that stand for others are routed as those are, with all that is theirs, and only once.
+// Rewritten paths are routed like their targets, with all settings of those routes, and only once.
 func runRewrites(t *testing.T, engine dunlin.Engine) {
 	addr, _ := Start(t, dunlin.Config{Engine: engine, RedirectSlash: true}, func(app *dunlin.App) {
 		app.Get("/probe", Text("probe"))
 		app.Rewrite("/old/{path...}", "/new/{path...}")
 		app.Rewrite("/u/{name}/{id:int}", "/people/{id}/by/{name}")
 		app.Rewrite("/a", "/b")
-		app.Rewrite("/b", "/a") // in circles, if it were done again
+		app.Rewrite("/b", "/a") // a cycle if rewrites were repeated
 		app.Rewrite("/std/{path...}", "/mounted/{path...}")
 		app.Rewrite("/gone", "/nowhere")
 		app.Rewrite("/back-door", "/secret")
@@ -62,7 +62,7 @@ func runRewrites(t *testing.T, engine dunlin.Engine) {
 			t.Errorf("%q:\n%s\nwant:\n%s", c.send, got, Plain(c.want))
 		}
 	}
-	// A redirect names the path that the client knows, where that leads on.
+	// A redirect names a path of the client's namespace that leads to the target.
 	for send, want := range map[string]string{
 		Request("GET /s/a%2Fb?q=1"):  "/s/a%2Fb/?q=1",
 		Request("GET /one"):          "/slashed/1/",

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// The access log has the path that the client has sent, and the route that it led to, also where the answer is not the action's; what is under a
-// policy is so by either path.
+// The access log has the path that the client sent and the route that matched, also for responses that the action did not make.
+// Policies hold for both paths.
 func TestRewrittenPathsInLog(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var mu sync.Mutex
@@ -63,7 +63,7 @@ func TestRewrittenPathsInLog(t *testing.T) {
 	})
 }
 
-// Who comes in clear text is sent to the path that they have asked for.
+// A redirect from clear text to TLS keeps the path that the client requested.
 func TestRewrittenPathsAndTLS(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	app.Rewrite("/old/{path...}", "/new/{path...}")

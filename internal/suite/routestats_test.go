@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// statsOf returns what an app says of the route with the pattern.
+// statsOf returns the statistics of the route with the pattern.
 func statsOf(t *testing.T, app *dunlin.App, pattern string) dunlin.RouteStats {
 	t.Helper()
 	for _, s := range app.Stats().Routes {
