@@ -52,7 +52,7 @@ func statusOf(t *testing.T, method, url string) int {
 		return 0
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body) // one that breaks off is meant to
+	_, _ = io.Copy(io.Discard, resp.Body) // a truncated response is intended
 	return resp.StatusCode
 }
 
@@ -222,7 +222,7 @@ func TestRouteStatsOfPipelinedRequests(t *testing.T) {
 func TestRouteStatsPolicy(t *testing.T) {
 	for _, c := range []struct {
 		policy       dunlin.RouteStatsPolicy
-		bare, served uint64 // requests counted, of one each
+		bare, served uint64 // requests counted of each kind
 	}{{dunlin.StatsAuto, 0, 1}, {dunlin.StatsOn, 1, 2}, {dunlin.StatsOff, 0, 0}} {
 		OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 			app, addr := startCounted(t, dunlin.Config{Engine: engine, RouteStats: c.policy}, func(app *dunlin.App) {
@@ -290,8 +290,7 @@ func TestStatsWhileServing(t *testing.T) {
 	})
 }
 
-// A name that says nothing of the unit, or that changes when a field is renamed,
-// would be found out by those who read the JSON.
+// A member name without its unit, or one that changes with a field's name, would break readers of the JSON.
 func TestStatsAsJSON(t *testing.T) {
 	var check func(path string, typ reflect.Type)
 	check = func(path string, typ reflect.Type) {

@@ -21,7 +21,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// running runs an app until the test ends, and returns its addresses, of which there are n.
+// running runs an app until the test ends and returns its n addresses.
 func running(t *testing.T, n int, config dunlin.Config, register func(*dunlin.App)) (addrs []string) {
 	t.Helper()
 	ready := make(chan string, n)
@@ -50,7 +50,7 @@ func running(t *testing.T, n int, config dunlin.Config, register func(*dunlin.Ap
 	return addrs
 }
 
-// unredirected has a client show redirects.
+// unredirected makes a client return redirects instead of following them.
 func unredirected(c *http.Client) *http.Client {
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c
@@ -91,7 +91,7 @@ func TestSecureOnly(t *testing.T) {
 	})
 }
 
-// What is asked in clear text has its body and its method left alone: nothing of it is served.
+// Requests in clear text with a body or another method than GET are refused, not served.
 func TestSecureOnlyRefusesClearText(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, HSTS: time.Hour}, func(app *dunlin.App) {
@@ -125,7 +125,7 @@ func TestSecureOnlyRefusesClearText(t *testing.T) {
 	})
 }
 
-// A proxy that is trusted has its word taken on how its client came.
+// A trusted proxy reports whether its client used TLS.
 func TestSecureOnlyBehindProxy(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{HSTS: time.Minute, TrustedProxies: []string{"192.0.2.0/24"}})
 	app.Get("/", Text("served"))
@@ -141,7 +141,7 @@ func TestSecureOnlyBehindProxy(t *testing.T) {
 	}
 }
 
-// Headers that say more than Config.HSTS go before it.
+// An explicit header overrides Config.HSTS.
 func TestHSTSKeepsExistingHeader(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{HSTS: time.Minute})
 	app.Get("/", Constant(dunlin.Text("x").Header("Strict-Transport-Security", "max-age=1; includeSubDomains")))
@@ -188,7 +188,7 @@ func TestTLSDevelopment(t *testing.T) {
 	})
 }
 
-// A testIssuer has a certificate already, and one challenge.
+// A testIssuer has one certificate and one challenge.
 type testIssuer struct {
 	cert    tls.Certificate
 	asked   []string
@@ -221,7 +221,7 @@ func TestTLSIssuer(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := NewCert(t)
 		issuer := &testIssuer{cert: LoadConfig(t, certFile, keyFile).Certificates[0], renewed: make(chan context.Context, 2)}
-		t.Cleanup(func() { // after the end of the app
+		t.Cleanup(func() { // after the app has ended
 			if ctx := Await(t, "the end of renewal", issuer.renewed); ctx.Err() == nil {
 				t.Error("renewal was not told to end")
 			}
@@ -245,7 +245,7 @@ func TestTLSIssuer(t *testing.T) {
 				t.Errorf("%s: %q, want %q", path, got, want)
 			}
 		}
-		for host, want := range map[string]int{"example.com": 308, addrs[0]: 400} { // one that has a certificate, one that has none
+		for host, want := range map[string]int{"example.com": 308, addrs[0]: 400} { // a host with a certificate, and one without
 			req, err := http.NewRequest("GET", "http://"+addrs[0]+"/.well-known/acme-challenge/other", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -263,7 +263,7 @@ func TestTLSIssuer(t *testing.T) {
 		if _, body := Get(t, c, "https://"+addrs[1]+"/proto"); body != "HTTP/1.1 TLS" {
 			t.Errorf("by TLS: %q", body)
 		}
-		// Who comes for the challenge alone gets the handshake and nothing else.
+		// A connection for the ACME challenge completes its handshake only.
 		conn, err := tls.Dial("tcp", addrs[1], &tls.Config{RootCAs: trusted, NextProtos: []string{"acme-tls/1"}})
 		if err != nil {
 			t.Fatal(err)
@@ -287,14 +287,14 @@ func TestTLSIssuerFails(t *testing.T) {
 	}
 }
 
-// noIssuer gets no certificates: it is for apps that do not serve by TLS.
+// noIssuer issues no certificates: it is for apps that do not serve by TLS.
 type noIssuer struct{}
 
 func (noIssuer) Certificates([]string, *slog.Logger) (dunlin.TLSCertificates, error) {
 	return nil, errors.New("there are none")
 }
 
-// Where the names are known that certificates are for, a client that claims another host is not redirected there.
+// If the names of the certificates are known, a client is not redirected to any other host.
 func TestSecureOnlyOfDomains(t *testing.T) {
 	app := dunlin.New(dunlin.Config{HSTS: time.Hour, TLSDomains: []string{"shop.example"}, TLSIssuer: noIssuer{}})
 	app.Get("/", Text("served"))

@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Pairs of clients take bodies slowly that the program has: one that is larger than the budget, and two that fill it. Requests of
-// others that come in pieces are served, at once and when these clients count as slow.
+// Pairs of slow clients download bodies that the program holds: one larger than the budget, and two that fill it. Requests of
+// other clients that arrive in pieces are served, at once and after these clients count as slow.
 func TestSlowReadersOfSharedBodiesDoNotBlockOthers(t *testing.T) {
 	for name, sizes := range map[string][]int{"larger than the budget": {20 << 20}, "the budget": {7 << 20, 7 << 20}} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestSlowReadersOfSharedBodiesDoNotBlockOthers(t *testing.T) {
 					Send(t, c, Request(fmt.Sprint("GET /shared/", i/2)))
 					readers = append(readers, bufio.NewReaderSize(c, 512))
 				}
-				// In a large test binary the budget is smaller than the bodies: then some are evicted at once.
+				// In a large test binary the budget is smaller than the bodies: then some clients are evicted at once.
 				Soon(t, "all answers wait", func() bool {
 					s := app.Stats()
 					return s.Memory.ReadPaused+int(s.Shed["largest-holder"]) >= len(readers)
@@ -40,7 +40,7 @@ func TestSlowReadersOfSharedBodiesDoNotBlockOthers(t *testing.T) {
 						}
 					}
 					for _, r := range readers {
-						_, _ = r.Discard(512) // it may be evicted
+						_, _ = r.Discard(512) // the client may be evicted
 					}
 					Soon(t, "the readers count as slow", func() bool {
 						m := app.Stats().Memory
@@ -59,7 +59,7 @@ func TestSlowReadersOfSharedBodiesDoNotBlockOthers(t *testing.T) {
 	}
 }
 
-// startShared serves bodies of these sizes that the program has, and a route that answers with the length of a body.
+// startShared serves constant bodies of these sizes, and a route that responds with the length of a body.
 func startShared(t *testing.T, sizes []int) (app *dunlin.App, addr string) {
 	t.Helper()
 	app, addr, _ = StartLoop(t, dunlin.Config{MemoryLimit: 64 << 20}, func(a *dunlin.App) {
@@ -72,7 +72,7 @@ func startShared(t *testing.T, sizes []int) (app *dunlin.App, addr string) {
 	return app, addr
 }
 
-// askInPieces sends a head and a body in two pieces each from an address of its own, and returns the answer.
+// askInPieces sends a head and a body in two pieces each, from its own address, and returns the response.
 func askInPieces(t *testing.T, app *dunlin.App, addr string) string {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}

@@ -12,20 +12,20 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A client that sends its body all the time, but too slowly, is told which limit it
-// passed, whether the body is gathered for the action or read by it.
+// A client that sends its body steadily but too slowly gets a response that names the limit, whether the body is buffered for
+// the action or read by it.
 func TestMinBodyRate(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, c := range []struct {
 			name, head, piece string
-			most              int // pieces
+			most              int // number of pieces
 		}{
 			{"small", Request("POST /", "Content-Length: 60000"), "x", 59_999},
 			{"large", Request("POST /", "Content-Length: 2000000000"), "xxxxxxxxxx", 1 << 30},
 			{"chunks", Request("POST /", "Transfer-Encoding: chunked"), "14\r\n01234567890123456789\r\n", 1 << 30},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				Unhurried(t, 30*time.Millisecond, func(period time.Duration) error { // in which something is sent
+				Unhurried(t, 30*time.Millisecond, func(period time.Duration) error { // a piece is sent within it
 					return tooSlow(t, dunlin.Config{Engine: engine, BodyTimeout: period}, c.head, c.piece, c.most)
 				})
 			})
@@ -33,7 +33,7 @@ func TestMinBodyRate(t *testing.T) {
 	})
 }
 
-// tooSlow has a client send a body in pieces until the server has had enough of it.
+// tooSlow sends a body in pieces until the server cuts the client off.
 func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) error {
 	config.MinBodyRate, config.MaxBody = math.MaxInt32, 1<<40
 	var app *dunlin.App
@@ -48,7 +48,7 @@ func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) e
 	})
 	conn := Dial(t, addr)
 	Send(t, conn, head)
-	go func() { // until the server has had enough
+	go func() { // until the server cuts it off
 		for range most {
 			if _, err := io.WriteString(conn, piece); err != nil {
 				return
@@ -73,7 +73,7 @@ func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) e
 	return nil
 }
 
-// The time in which the action does not read is not the client's.
+// The time in which the action does not read does not count for the rate.
 func TestMinBodyRateExcludesWaitingForAction(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 20*time.Millisecond, func(period time.Duration) error {
@@ -84,7 +84,7 @@ func TestMinBodyRateExcludesWaitingForAction(t *testing.T) {
 						if _, err := io.ReadFull(body, some); err != nil {
 							return dunlin.Error(err)
 						}
-						<-time.After(3 * period) // it does something else
+						<-time.After(3 * period) // the action does other work
 					}
 					if _, err := io.Copy(io.Discard, body); err != nil {
 						return dunlin.Error(err)
@@ -93,7 +93,7 @@ func TestMinBodyRateExcludesWaitingForAction(t *testing.T) {
 				})
 			})
 			conn := Dial(t, addr)
-			go func() { _, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 300_000))) }() // the answer tells
+			go func() { _, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 300_000))) }() // the response tells
 			got, err := ReadAnswer(bufio.NewReader(conn), "POST")
 			if strings.HasPrefix(got, "HTTP/1.1 408 ") {
 				return Late(got)

@@ -68,8 +68,7 @@ func TestSSE(t *testing.T) {
 	})
 }
 
-// The head goes out before the first event, each event at once, and signs of
-// life while there is none.
+// The head is sent before the first event, each event at once, and heartbeats while there are no events.
 func TestSSEHeartbeat(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		more := make(chan string)
@@ -122,8 +121,7 @@ func TestSSEHeartbeat(t *testing.T) {
 	})
 }
 
-// Done is closed when the client goes away and when the server drains, and a
-// kept Events sends nothing after the stream has ended.
+// Done is closed when the client disconnects and when the server drains. Events sends nothing after the stream has ended.
 func TestSSEEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept, ended := make(chan *dunlin.Events, 1), make(chan struct{})
@@ -192,7 +190,7 @@ func TestSSEFailures(t *testing.T) {
 	})
 }
 
-// What an event stream hands its request's context to ends with the stream.
+// The request's context ends with the event stream.
 func TestSSECancelsRequestContext(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		begun, ended := make(chan struct{}), make(chan struct{})

@@ -118,7 +118,7 @@ func TestStd(t *testing.T) {
 	})
 }
 
-// Trailers and interim responses, as an ordinary client sees them.
+// An ordinary client receives trailers and interim responses.
 func TestStdTrailers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, registerStd)
@@ -158,8 +158,8 @@ func TestStdEarlyHints(t *testing.T) {
 	})
 }
 
-// A handler that writes less than it announced must not leave a connection on
-// which the next answer would be taken for the rest.
+// A handler that writes less than its Content-Length must not leave a connection on which the next response would be taken for
+// the rest.
 func TestStdShort(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, registerStd)
@@ -172,7 +172,7 @@ func TestStdShort(t *testing.T) {
 	})
 }
 
-// 100 Continue is sent when the handler reads, and not before.
+// 100 Continue is sent when the handler reads the body, and not before.
 func TestStdContinue(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		read := make(chan struct{})
@@ -216,8 +216,8 @@ func TestStdReadDeadline(t *testing.T) {
 	})
 }
 
-// A hijacked connection is the handler's: what came early is there to read, and
-// both directions work, also when the loop was taken over before.
+// A hijacked connection belongs to the handler: data that arrived early can be read, and both directions work, also if the loop
+// was taken over before.
 func TestStdHijack(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, early := range []string{"", "early\n"} {
@@ -232,7 +232,7 @@ func TestStdHijack(t *testing.T) {
 					br := bufio.NewReader(conn)
 					_, _ = io.WriteString(conn, Request("GET /", "Connection: Upgrade", "Upgrade: echo")+early)
 					if wait {
-						// Others are served while the handler waits, so its loop has moved on.
+						// Other requests are served while the handler waits, so its loop has continued.
 						for range 4 {
 							Exchange(t, addr, false, Request("GET /probe"))
 						}
@@ -262,7 +262,7 @@ func TestStdHijack(t *testing.T) {
 	})
 }
 
-// echoHijacked takes over the connection and sends back each line until "bye".
+// echoHijacked hijacks the connection and sends back each line until "bye".
 func echoHijacked(t *testing.T, proceed <-chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		<-proceed
@@ -290,7 +290,7 @@ func echoHijacked(t *testing.T, proceed <-chan struct{}) http.HandlerFunc {
 	}
 }
 
-// Whoever counts the bytes of an answer, it has its length, and is sent whole.
+// A response has the correct length and is complete, whether the handler or the server determines the length.
 func TestLengths(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

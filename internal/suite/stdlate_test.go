@@ -10,8 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A handler that keeps its writer can do no harm to the requests that follow on
-// the connection.
+// A handler that uses its writer after it has returned does not affect later requests on the connection.
 func TestWriterFailsAfterHandlerReturns(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan http.ResponseWriter, 2)
@@ -26,7 +25,7 @@ func TestWriterFailsAfterHandlerReturns(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 			})))
 			app.Get("/next", func(*dunlin.Request) dunlin.Response {
-				w := <-kept // while this request has the connection
+				w := <-kept // while this request uses the connection
 				if n, err := io.WriteString(w, strings.Repeat("late", 100_000)); n != 0 || err == nil {
 					t.Errorf("a late write: %d, %v", n, err)
 				}
@@ -61,8 +60,7 @@ func TestWriterFailsAfterHandlerReturns(t *testing.T) {
 	})
 }
 
-// What a handler says of the length of a body it leaves out is passed on, and
-// nothing is made up.
+// The Content-Length that a handler sets for an omitted body is sent unchanged, and none is added.
 func TestLengthOfHead(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -30,17 +30,17 @@ const (
 	flagHeaders = 4
 )
 
-// An h2Conn is a client of HTTP/2 that grants only what it is told to.
+// An h2Conn is an HTTP/2 client that grants windows only on request.
 type h2Conn struct {
 	net.Conn
 	t *testing.T
 }
 
-// dialH2 connects without granting any stream a byte.
+// dialH2 connects without granting any stream a window.
 func dialH2(t *testing.T, addr string) *h2Conn {
 	t.Helper()
 	conn := Dial(t, addr)
-	if over, ok := conn.(*tls.Conn); ok { // before its handshake
+	if over, ok := conn.(*tls.Conn); ok { // before the handshake
 		config := tlstest.Client()
 		config.NextProtos = []string{"h2"}
 		conn = tls.Client(over.NetConn(), config)
@@ -48,11 +48,11 @@ func dialH2(t *testing.T, addr string) *h2Conn {
 	c := &h2Conn{conn, t}
 	Send(t, c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	c.frame(frameSettings, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // SETTINGS_INITIAL_WINDOW_SIZE 0
-	c.frame(frameSettings, flagEnd, 0, nil)                // what the server wants is fine
+	c.frame(frameSettings, flagEnd, 0, nil)                // accepts all settings of the server
 	return c
 }
 
-// h2Client returns a client of HTTP/2 for the servers of a test, and what its URLs begin with.
+// h2Client returns an HTTP/2 client for the servers of a test, and the scheme of its URLs.
 func h2Client(t *testing.T) (c *http.Client, scheme string) {
 	t.Helper()
 	if !secured(t) {
@@ -72,7 +72,7 @@ func (c *h2Conn) frame(kind, flags byte, stream uint32, payload []byte) {
 	}
 }
 
-// get asks for a path, which must be short.
+// get sends a GET for a path, which must be short.
 func (c *h2Conn) get(stream uint32, path string) {
 	c.t.Helper()
 	block := []byte{0x82, 0x86, 0x04, byte(len(path))} // GET, http, and the path as a literal (RFC 7541)
@@ -91,7 +91,7 @@ func (c *h2Conn) grant(stream uint32, n int) {
 	}
 }
 
-// next returns the next frame that is about a stream.
+// next returns the next frame of a stream.
 func (c *h2Conn) next() (kind, flags byte, stream uint32, length int) {
 	c.t.Helper()
 	for {
@@ -131,8 +131,8 @@ func registerAnswers(app *dunlin.App) {
 	})
 }
 
-// A client of HTTP/2 that takes nothing of its answers loses their streams, whatever
-// their size and whoever writes them; the goroutines that write them end.
+// An HTTP/2 client that reads nothing of its responses loses their streams, whatever their size and origin. The goroutines that
+// write them end.
 func TestUnreadStreams(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -160,7 +160,7 @@ func TestUnreadStreams(t *testing.T) {
 	})
 }
 
-// What waits for its client is in flight, and goes on when there is room.
+// A response that waits for its client is in flight, and continues when its window opens.
 func TestStreamsInFlight(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -191,8 +191,8 @@ func TestStreamsInFlight(t *testing.T) {
 	})
 }
 
-// Only the time counts in which an answer waits for its client: a stream may be quiet
-// for as long as it likes, and a client that takes some of it now and then may go on.
+// Only the time in which a response waits for its client counts: a stream may be quiet for any time, and a client that reads a
+// little now and then may continue.
 func TestQuietStreams(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
@@ -213,7 +213,7 @@ func TestQuietStreams(t *testing.T) {
 				})
 			})
 			app.Post("/late", func(r *dunlin.Request) dunlin.Response {
-				g.Pass() // the body is not read meanwhile, which is not the client's fault
+				g.Pass() // the body is not read meanwhile, which is not the client's delay
 				body, err := r.Bytes()
 				if err != nil {
 					return dunlin.Error(err)
@@ -247,8 +247,7 @@ func TestQuietStreams(t *testing.T) {
 		ask("POST", "/late", "body")
 		slow := dialH2(t, addr)
 		slow.get(1, "/large")
-		// It takes a piece ten times in each period, whatever the others do: it would have to be held
-		// up for nearly a period to be cut off.
+		// The client reads a piece ten times in each period: it would have to stall for nearly a period to be cut off.
 		takes := time.NewTicker(quietTimeout / 10)
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -262,7 +261,7 @@ func TestQuietStreams(t *testing.T) {
 				}
 			}
 		}()
-		for range 2 { // until somebody who takes nothing is cut off, twice
+		for range 2 { // until clients that read nothing are cut off, twice
 			other := dialH2(t, addr)
 			other.get(1, "/large")
 			for kind := byte(frameData); kind != frameReset; {
@@ -292,7 +291,7 @@ func TestQuietStreams(t *testing.T) {
 	})
 }
 
-// A body that does not come is answered for by HTTP/2, too.
+// A body that does not arrive gets a response by HTTP/2, too.
 func TestStreamBodies(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -319,7 +318,7 @@ func TestStreamBodies(t *testing.T) {
 				_, _ = fmt.Fprint(w, err)
 			})))
 		})
-		// A client has a connection of its own: net/http ends one on which much comes for requests that were answered.
+		// Each client has its own connection: net/http closes one that receives much data for answered requests.
 		post := func(c *http.Client, scheme, path string, body io.Reader) (status int, text string, err error) {
 			resp, err := c.Post(scheme+addr+path, "text/plain", body)
 			if err != nil {
@@ -357,7 +356,7 @@ func TestStreamBodies(t *testing.T) {
 			client.Go(func() {
 				defer w.Close()
 				_, _ = io.WriteString(w, "some")
-				for range 2 { // until others were cut off
+				for range 2 { // until other streams were cut off
 					slow, pipe := io.Pipe()
 					status, text, err := post(c, scheme, "/bytes", slow)
 					_ = pipe.Close()
@@ -377,7 +376,7 @@ func TestStreamBodies(t *testing.T) {
 	})
 }
 
-// A stream that is refused, or answered late, is no reason to end the connection, which others use.
+// A stream that is refused or answered late does not end its connection, which other streams use.
 func TestRefusedStreamsDoNotEndConnection(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App

@@ -157,7 +157,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// A stream that fails after part of it was sent must not look whole.
+// A stream that fails after a part of it was sent must not look complete.
 func TestStreamsCut(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, registerStreams)
@@ -177,7 +177,7 @@ func TestStreamsCut(t *testing.T) {
 	})
 }
 
-// A client that has gone makes writes fail and ends the context.
+// A disconnected client makes writes fail and ends the context.
 func TestStreamToClosedConnection(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		failed, ended := make(chan error, 1), make(chan struct{})
@@ -210,8 +210,7 @@ func TestStreamToClosedConnection(t *testing.T) {
 	})
 }
 
-// The writer of a stream is of no use to whoever still has it when the stream's function has returned: the connection may
-// be another request's by then.
+// The writer of a stream fails after the stream's function has returned: another request may use the connection by then.
 func TestWriterFailsAfterStreamEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		writers, ended := make(chan io.Writer, 1), make(chan bool, 2)
@@ -256,7 +255,7 @@ func TestWriterFailsAfterStreamEnds(t *testing.T) {
 	})
 }
 
-// What a goroutine that is left behind is writing when the function of a stream returns belongs to that stream, or to none.
+// Data that a remaining goroutine writes while the stream's function returns belongs to that stream, or is discarded.
 func TestWritesDuringStreamEnd(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var writers sync.WaitGroup
@@ -299,7 +298,7 @@ func TestWritesDuringStreamEnd(t *testing.T) {
 	})
 }
 
-// The rest of a sequence that is never sent is stopped, not leaked.
+// A sequence whose rest is never sent is stopped, not leaked.
 func TestJSONSeqDropped(t *testing.T) {
 	stopped := make(chan struct{})
 	func() {
@@ -326,12 +325,12 @@ func TestJSONSeqDropped(t *testing.T) {
 	t.Error("still running")
 }
 
-// Large streams hold no more memory than what is under way.
+// Large streams hold only the memory of the data in flight.
 func TestStreamsMemory(t *testing.T) {
 	const streams, size, piece = 16, 10 << 20, 32 << 10
 	data := []byte(strings.Repeat("0123456789abcdef", piece/16))
 	on := OnEnginesAndTLS
-	if invariants.Enabled { // with the race detector the pools of crypto/tls forget at random
+	if invariants.Enabled { // with the race detector the pools of crypto/tls drop items at random
 		on = OnEngines
 	}
 	on(t, func(t *testing.T, engine dunlin.Engine) {
@@ -361,7 +360,7 @@ func TestStreamsMemory(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				var wg sync.WaitGroup
 				for range streams {
-					conn := patientConn{Dial(t, addr)} // TLS takes its time for as much, above all on 32 bits
+					conn := patientConn{Dial(t, addr)} // TLS takes long for this amount, above all on 32 bits
 					wg.Go(func() {
 						_, _ = io.WriteString(conn, c.send)
 						if c.name == "in" {
@@ -383,7 +382,7 @@ func TestStreamsMemory(t *testing.T) {
 				}
 				wg.Wait()
 				runtime.ReadMemStats(&after)
-				// All that was ever allocated, test included, not what is left of it.
+				// The limit holds for all bytes ever allocated, including those of the test.
 				if grown := after.TotalAlloc - before.TotalAlloc; grown > streams*512<<10 {
 					t.Errorf("%d KB allocated for %d streams of %d KB", grown>>10, streams, size>>10)
 				}
@@ -392,7 +391,7 @@ func TestStreamsMemory(t *testing.T) {
 	})
 }
 
-// A panicking is an encoder that panics in one of its methods, and changes nothing else.
+// A panicking is an encoder that panics in one of its methods.
 type panicking struct {
 	w  io.Writer
 	in string
@@ -408,7 +407,7 @@ func (p panicking) Write(b []byte) (int, error) { p.step("Write"); return p.w.Wr
 func (p panicking) Flush() error                { p.step("Flush"); return nil }
 func (p panicking) Close() error                { p.step("Close"); return nil }
 
-// An answer whose encoder panics when the head has gone out is cut off: no problem follows it, and nobody takes it for whole.
+// A response whose encoder panics after the head was sent is truncated: no problem follows it, and it does not look complete.
 func TestEncoderPanics(t *testing.T) {
 	steps := []string{"make", "Write", "Flush", "Close"}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

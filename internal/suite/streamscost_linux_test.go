@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Streams of events are charged with about what they take, also while they are quiet, and give it back.
+// Event streams are charged about the memory they use, also while they are quiet, and release it at their end.
 func TestQuietStreamsAreCharged(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine != dunlin.EngineLoop {

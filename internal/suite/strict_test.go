@@ -8,8 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Requests that a proxy may read in another way than the server. The loop engine refuses them all; docs/ENGINES.md lists those that
-// net/http takes.
+// Requests that a proxy may interpret differently than the server. The loop engine refuses all of them; docs/ENGINES.md lists
+// those that net/http accepts.
 func TestInputsAcceptedByNetHTTP(t *testing.T) {
 	chunked := func(rest string, headers ...string) string {
 		return Request("POST /echo", append([]string{"Transfer-Encoding: chunked"}, headers...)...) + rest

@@ -14,7 +14,7 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// What an exception names is there.
+// The tests and cases that exceptions name exist.
 func TestExceptions(t *testing.T) {
 	var all strings.Builder
 	files, _ := filepath.Glob("*_test.go")

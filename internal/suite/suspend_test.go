@@ -14,8 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// What middleware adds reaches the client, however long the answer of a standard handler
-// is and whoever begins it.
+// Headers that middleware adds reach the client, however long the response of a standard handler is and wherever it begins.
 func TestHeadersAroundStandardHandlers(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -86,8 +85,8 @@ func TestHeadersAroundStandardHandlers(t *testing.T) {
 	})
 }
 
-// Middleware may answer instead of a handler that has begun to: its context ends, its
-// writes fail, and nothing is left of it.
+// Middleware may replace the response of a handler that has begun to write: the handler's context ends, its writes fail, and
+// its output is discarded.
 func TestReplacedHandlerStream(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		ended := make(chan error, 4)
@@ -128,8 +127,7 @@ func TestReplacedHandlerStream(t *testing.T) {
 	})
 }
 
-// Panics before and after the head, aborts, limits on time and hijacking work for
-// handlers with middleware around them, too.
+// Panics before and after the head, aborts, timeouts and hijacking work for handlers inside middleware, too.
 func TestFailingHandlersInsideMiddleware(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -180,7 +178,7 @@ func TestFailingHandlersInsideMiddleware(t *testing.T) {
 	})
 }
 
-// The cause of a failure passes through standard middleware, and is logged once.
+// The cause of a failure passes through standard middleware and is logged once.
 func TestErrorInsideUseStd(t *testing.T) {
 	cause := errors.New("the cause")
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

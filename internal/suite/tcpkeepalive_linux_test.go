@@ -12,8 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Accepted connections are probed as the setting says; also where the listener is one of
-// Multipath TCP, which package net makes unless told otherwise.
+// Accepted connections use the keep-alive setting, also with a Multipath TCP listener, which package net creates by default.
 func TestTCPKeepAlive(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, multipath := range []bool{false, true} {
@@ -42,7 +41,7 @@ func TestTCPKeepAlive(t *testing.T) {
 	})
 }
 
-// tellKeepAlive says what the settings of its connection are, and nothing else.
+// tellKeepAlive responds with the keep-alive settings of its connection.
 func tellKeepAlive(w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

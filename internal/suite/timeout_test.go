@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// Actions that are late again and again fill no log, whatever they return.
+// Repeated late actions do not flood the log, whatever they return.
 func TestLateActionLogIsRateLimited(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const all = 20
@@ -59,7 +59,7 @@ func TestTimeoutRespondsWhileActionRuns(t *testing.T) {
 					return dunlin.Error(err)
 				}
 				<-release
-				// The request is still whole, and its context over.
+				// The request is still complete, and its context has ended.
 				if r.Param("id") != "7" || r.Header("X-Test") != "kept" || string(body) != "body" {
 					ended <- fmt.Errorf("the late action reads %q, %q, %q", r.Param("id"), r.Header("X-Test"), body)
 				}
@@ -84,7 +84,7 @@ func TestTimeoutRespondsWhileActionRuns(t *testing.T) {
 	})
 }
 
-// The body may still come when the time is over: that is not the client's fault, whoever notices it first.
+// The body may still be arriving when the timeout expires: this is not logged as the client's error.
 func TestTimeoutWhileReceivingBody(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -129,7 +129,7 @@ func TestTimeoutWhileReceivingBody(t *testing.T) {
 	})
 }
 
-// Observers that take longer than the limit do not make an action late that has returned in time, and are told once.
+// Observers that take longer than the timeout do not make a timely action late, and are called once.
 func TestTimeoutEndsBeforeObservers(t *testing.T) {
 	ends := map[string]func(wait func()) dunlin.Action{
 		"/answer": func(wait func()) dunlin.Action {
@@ -151,7 +151,7 @@ func TestTimeoutEndsBeforeObservers(t *testing.T) {
 		},
 	}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		Unhurried(t, 20*time.Millisecond, func(limit time.Duration) error { // within which an action returns
+		Unhurried(t, 20*time.Millisecond, func(limit time.Duration) error { // an action returns within it
 			told := make(chan string, 100)
 			addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 				app.OnAnswer(func(i *dunlin.AnswerInfo) {
@@ -211,10 +211,10 @@ func sendTo(t *testing.T, method, url, body string) (*http.Response, string) {
 	return resp, Body(t, resp)
 }
 
-// The limit counts until the answer begins, whoever begins it.
+// The timeout holds until the response begins, by the action or by its stream.
 func TestTimeoutKeepsStartedResponse(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		Unhurried(t, 50*time.Millisecond, func(limit time.Duration) error { // in which the answer begins
+		Unhurried(t, 50*time.Millisecond, func(limit time.Duration) error { // the response begins within it
 			long := func(w io.Writer, flush func() error) error {
 				if _, err := io.WriteString(w, "first "); err != nil {
 					return err
@@ -222,7 +222,7 @@ func TestTimeoutKeepsStartedResponse(t *testing.T) {
 				if err := flush(); err != nil {
 					return err
 				}
-				<-time.After(limit + 50*time.Millisecond) // it must have been lifted
+				<-time.After(limit + 50*time.Millisecond) // the deadline must have been cleared
 				_, err := io.WriteString(w, "second")
 				return err
 			}
@@ -250,7 +250,7 @@ func TestTimeoutKeepsStartedResponse(t *testing.T) {
 	})
 }
 
-// A late standard handler can do its connection no harm.
+// A late standard handler does not affect its connection.
 func TestTimeoutDisablesWriter(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		release, wrote := make(chan struct{}), make(chan error, 1)
@@ -271,7 +271,7 @@ func TestTimeoutDisablesWriter(t *testing.T) {
 	})
 }
 
-// Thousands of late actions under load: each answer is whole, and its own.
+// Thousands of late actions under load: each response is complete and belongs to its request.
 func TestTimeoutsUnderLoad(t *testing.T) {
 	total := 10_000
 	switch {
@@ -286,7 +286,7 @@ func TestTimeoutsUnderLoad(t *testing.T) {
 			app.Get("/maybe/{token}", func(r *dunlin.Request) dunlin.Response {
 				token := r.Param("token")
 				if strings.HasSuffix(token, "-slow") {
-					<-r.Context().Done() // returns just as it is given up
+					<-r.Context().Done() // returns at the moment of the timeout
 				}
 				done.Add(1)
 				return dunlin.JSON(map[string]string{"token": token}).Header("X-Token", token)

@@ -52,7 +52,7 @@ func TestTLSMinimumVersion(t *testing.T) {
 	}
 }
 
-// Who agrees to a protocol that the app's settings name, and that is not HTTP, is answered by none that is.
+// A connection with a negotiated protocol of the app's settings that is not HTTP gets no HTTP response.
 func TestTLSOtherProtocols(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		settings := func() *tls.Config { return &tls.Config{NextProtos: []string{"other", "http/1.0", "http/1.1"}} }
@@ -90,8 +90,8 @@ func TestTLSOtherProtocols(t *testing.T) {
 	})
 }
 
-// One app at the same time by TLS and in clear text.
-// HTTP/2 prohibits cipher suites that HTTP/1.1 may have (RFC 9113, section 9.2.2).
+// One app serves by TLS and in clear text at the same time. HTTP/2 prohibits cipher suites that HTTP/1.1 permits (RFC 9113,
+// section 9.2.2).
 func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -111,7 +111,7 @@ func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 		if got := conn.ConnectionState().NegotiatedProtocol; got != "h2" {
 			t.Fatalf("agreed to %q", got)
 		}
-		// It is told without being asked, and the connection may be closed before all of this is written.
+		// The server reports this unasked, and may close the connection before all of this is written.
 		_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 		sent, err := io.ReadAll(conn)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -150,7 +150,7 @@ func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 	})
 }
 
-// A client of HTTP/2 whose first record has come in part, and that is refused to make room, is told so by HTTP/2.
+// An HTTP/2 client that is evicted after a part of its first record is told so by HTTP/2.
 func TestHTTP2RefusedBeforePreface(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("net/http keeps a record where no budget knows it")
@@ -201,7 +201,7 @@ func TestHTTP2RefusedBeforePreface(t *testing.T) {
 	}
 }
 
-// A halfConn sends three quarters of what is written, when it is to.
+// A halfConn sends three quarters of the written bytes when it is told to.
 type halfConn struct {
 	net.Conn
 	now bool
@@ -243,7 +243,7 @@ func TestTLSBesideClearText(t *testing.T) {
 		if _, body := Get(t, c, "https://"+secure.addr+"/proto"); body != "HTTP/2.0 TLS" {
 			t.Errorf("got %q", body)
 		}
-		c.CloseIdleConnections() // HTTP/2 would wait a second for it
+		c.CloseIdleConnections() // an idle HTTP/2 connection would delay the drain by a second
 		Stop(t, app, served[0], served[1])
 	})
 }
@@ -271,7 +271,7 @@ func TestH2CIsOffByDefault(t *testing.T) {
 	})
 }
 
-// What strangers send to a TLS port must not fill the log.
+// Invalid data on a TLS port does not flood the log.
 func TestTLSHandshakeErrorsAreQuiet(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, c := range []struct {
@@ -308,7 +308,7 @@ func TestTLSErrors(t *testing.T) {
 			t.Errorf("certificate %q, key %q: error %v, want one with %q", c.cert, c.key, err, c.want)
 		}
 	}
-	for _, engine := range engines { // which would be clear text
+	for _, engine := range engines { // they would use clear text
 		app, _ := NewApp(dunlin.Config{Engine: engine})
 		if err := app.ServeTLS(Listen(t), nil); err == nil || !strings.Contains(err.Error(), "no certificate") {
 			t.Errorf("%v: ServeTLS without settings: %v", engine, err)

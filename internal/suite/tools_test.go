@@ -11,10 +11,9 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Clients that others have written.
+// Clients of other projects.
 
-// findTool returns the path of a program, and skips the test where it is not
-// installed.
+// findTool returns the path of a program, and skips the test if the program is not installed.
 func findTool(t *testing.T, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -27,7 +26,7 @@ func findTool(t *testing.T, name string) (path string) {
 	return path
 }
 
-// runTool runs a program and returns what it said on standard output.
+// runTool runs a program and returns its standard output.
 func runTool(t *testing.T, path string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
@@ -81,7 +80,7 @@ func startWith(t *testing.T, certFile, keyFile string) (addr string) {
 	ln := Listen(t)
 	served := make(chan error, 1)
 	go func() { served <- app.ServeTLS(ln, LoadConfig(t, certFile, keyFile)) }()
-	Await(t, "the server", ready) // to be shut down it must have begun
+	Await(t, "the server", ready) // the server must have started before it can be shut down
 	t.Cleanup(func() { Stop(t, app, served) })
 	return ln.Addr().String()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A client may take a 2xx to CONNECT, or a 101, for the beginning of something that is not HTTP. Nothing is read as a request
-// after it.
+// A client may treat a 2xx response to CONNECT, or a 101, as the start of another protocol. The server parses no request after
+// it.
 func TestTunnelIsNotParsedAsHTTP(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Large answers of mounted standard handlers that clients do not take, by HTTP/1.1 and on streams whose windows stay shut, are held
-// within the memory budget, and others are served beside them.
+// Large responses of mounted standard handlers to clients that do not read, by HTTP/1.1 and on streams with closed windows,
+// stay within the memory budget. Other clients are served meanwhile.
 func TestUnreadResponsesOfHandlers(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for path, piece := range map[string]int{"/whole": 1 << 20, "/pieces": 4000} {
@@ -33,7 +33,7 @@ func TestUnreadResponsesOfHandlers(t *testing.T) {
 				const conns, streams, old = 4, 25, 40
 				for range conns {
 					c := dialH2(t, addr)
-					go func() { _, _ = io.Copy(io.Discard, c) }() // it takes what the windows let out: heads
+					go func() { _, _ = io.Copy(io.Discard, c) }() // reads the heads, which need no window
 					for i := range streams {
 						c.get(uint32(2*i+1), path)
 					}

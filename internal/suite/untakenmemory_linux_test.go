@@ -12,14 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// untakenSize is the size in bytes of an answer that its client does not take: more than sockets do.
+// untakenSize is the size in bytes of a response that its client does not read. It exceeds the socket buffers.
 const untakenSize = 1 << 20
 
-// untakenStreams is how many of the clients share a connection of HTTP/2.
+// untakenStreams is the number of clients that share an HTTP/2 connection.
 const untakenStreams = 5
 
-// registerUntaken adds a route for each way in which memory of answers waits for clients, and GET /quick. Actions of routes that block
-// wait for open.
+// registerUntaken adds a route for each way in which responses hold memory for clients, and GET /quick. Actions of blocking
+// routes wait for open.
 func registerUntaken(app *dunlin.App, open <-chan struct{}) {
 	fresh := func() dunlin.Response { return dunlin.Bytes("text/plain", make([]byte, untakenSize)) }
 	write := func(piece int) func(w io.Writer) error {
@@ -67,7 +67,7 @@ func registerUntaken(app *dunlin.App, open <-chan struct{}) {
 	app.Get("/program", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("text/plain", text) })
 }
 
-// askUntaken asks for an answer of a route n times, by HTTP/1.1 or HTTP/2, and takes little or nothing of it.
+// askUntaken requests a route n times, by HTTP/1.1 or HTTP/2, and reads little or nothing of the responses.
 func askUntaken(t *testing.T, addr, path, protocol string, n int) {
 	t.Helper()
 	if protocol == "HTTP/1.1" {
@@ -89,7 +89,7 @@ func askUntaken(t *testing.T, addr, path, protocol string, n int) {
 			c.frame(frameSettings, 0, 0, []byte{0, 4, 1, 0, 0, 0})
 			c.frame(frameWindow, 0, 0, []byte{1, 0, 0, 0})
 		} else {
-			go func() { _, _ = io.Copy(io.Discard, c) }() // heads
+			go func() { _, _ = io.Copy(io.Discard, c) }() // reads the heads
 		}
 		for i := range untakenStreams {
 			c.get(uint32(2*i+1), path)
@@ -97,16 +97,16 @@ func askUntaken(t *testing.T, addr, path, protocol string, n int) {
 	}
 }
 
-// Memory of answers that clients do not take is charged, however the answers are made, by each protocol.
+// The memory of unread responses is charged, however the responses are made, by each protocol.
 func TestUntakenResponsesAreCharged(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("builds with the race detector drop pooled buffers at random, so the heap says little")
 	}
 	const clients = 10
-	// mostBeside is what a client takes that is not charged: goroutines, its own side of the connection, buffers of TLS.
+	// mostBeside bounds the uncharged memory of a client: goroutines, its own side of the connection, TLS buffers.
 	const mostBeside = 64 << 10
-	// mostOfServer is the size of the buffers of loops and workers, which a server makes when it first needs them: output 192 KB,
-	// input 144 KB, records of TLS 128 KB, and pooled pieces of a few clients.
+	// mostOfServer bounds the buffers that loops and workers allocate on first use: output 192 KB, input 144 KB, TLS records
+	// 128 KB, and pooled pieces of a few clients.
 	const mostOfServer = 1 << 20
 	onLoopAndTLS(t, func(t *testing.T) {
 		for _, protocol := range []string{"HTTP/1.1", "HTTP/2, shut windows", "HTTP/2, full sockets"} {
@@ -121,11 +121,11 @@ func TestUntakenResponsesAreCharged(t *testing.T) {
 					}
 					close(open)
 					least, held := int64(0), int64(0)
-					if strings.HasSuffix(path, "/blocked") || path == "/at-once" && protocol == "HTTP/1.1" { // else some wait until others are taken
+					if strings.HasSuffix(path, "/blocked") || path == "/at-once" && protocol == "HTTP/1.1" { // otherwise some wait until others are read
 						least = clients * untakenSize
 					}
 					Soon(t, "all is charged", func() bool {
-						more := inMemory() - before // first: more may be made
+						more := inMemory() - before // measured first, since more may be allocated
 						held = app.Stats().Memory.Held
 						return held >= least && held+clients*mostBeside+mostOfServer >= more && clientsWait(app, clients)
 					})
@@ -138,7 +138,7 @@ func TestUntakenResponsesAreCharged(t *testing.T) {
 	})
 }
 
-// All of a slice that a handler writes is charged until the client has let out the last byte of it: so long it is in memory.
+// A slice that a handler writes is charged in full until the client has granted its last byte: it stays in memory as long.
 func TestPartlyTakenWritesAreCharged(t *testing.T) {
 	onLoopAndTLS(t, func(t *testing.T) {
 		for _, path := range []string{"/stream", "/std"} {
@@ -163,7 +163,7 @@ func TestPartlyTakenWritesAreCharged(t *testing.T) {
 	})
 }
 
-// inMemory is how many bytes the process holds that the collector manages.
+// inMemory returns the bytes of the heap in use.
 func inMemory() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -171,7 +171,8 @@ func inMemory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// clientsWait reports whether the server works for so many clients, holds something for them, or does not read their connections.
+// clientsWait reports whether the server works for this number of clients, holds memory for them, or does not read their
+// connections.
 func clientsWait(app *dunlin.App, clients int) bool {
 	s := app.Stats()
 	return max(s.Actions.InFlight, s.Memory.Holders, s.Memory.ReadPaused*untakenStreams) >= clients

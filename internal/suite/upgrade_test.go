@@ -18,8 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A handler that writes the head of 101 before it hijacks has it sent, as
-// WebSocket libraries expect.
+// The head of a 101 that a handler writes before it hijacks is sent, as WebSocket libraries expect.
 func TestUpgradeHeadIsSentBeforeHijack(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -57,7 +56,7 @@ func TestUpgradeHeadIsSentBeforeHijack(t *testing.T) {
 	})
 }
 
-// A drain waits for handlers that have hijacked their connections, until its time is over.
+// A drain waits for handlers with hijacked connections until its timeout.
 func TestDrainWaitsForHijacked(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, how := range []string{"returns", "panics", "hangs"} {
@@ -112,7 +111,7 @@ func TestDrainWaitsForHijacked(t *testing.T) {
 				if line, err := br.ReadString('\n'); line != "leave\n" {
 					t.Fatal(line, err)
 				}
-				<-time.After(20 * time.Millisecond) // a client on its way
+				<-time.After(20 * time.Millisecond) // a client in the middle of its work
 				Send(t, conn, "left\n")
 				if err := <-shutdown; err != nil || !ended.Load() {
 					t.Errorf("Shutdown returned %v, and the handler has ended: %v", err, ended.Load())
@@ -122,7 +121,7 @@ func TestDrainWaitsForHijacked(t *testing.T) {
 	})
 }
 
-// It waits for them as long also where middleware has given their request a context of its own.
+// The drain waits for them also if middleware has replaced the request's context.
 func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 	contexts := map[string]func(context.Context) context.Context{
 		"over": func(ctx context.Context) context.Context {
@@ -173,7 +172,7 @@ func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 				select {
 				case err := <-shutdown:
 					t.Fatalf("Shutdown returned %v before the handler", err)
-				case <-time.After(20 * time.Millisecond): // a client on its way
+				case <-time.After(20 * time.Millisecond): // a client in the middle of its work
 				}
 				Send(t, conn, "left\n")
 				if err := Await(t, "Shutdown", shutdown); err != nil || !ended.Load() {
@@ -184,7 +183,7 @@ func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 	})
 }
 
-// A request that asks for HTTP/2 by Upgrade is answered by HTTP/1.1, and what comes behind it is a request of that.
+// A request with an Upgrade to HTTP/2 is answered by HTTP/1.1, and the following bytes are parsed as HTTP/1.1.
 func TestUpgradeToHTTP2IsIgnored(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true}, func(app *dunlin.App) {
@@ -199,8 +198,8 @@ func TestUpgradeToHTTP2IsIgnored(t *testing.T) {
 	})
 }
 
-// A proxy whose backend breaks off in the middle must break off, too. It does so
-// only where the request's context says that a server runs it.
+// A proxy whose upstream truncates its response must truncate its own. net/http's proxy does so only if the request's context
+// says that a server runs it.
 func TestProxyTruncatesResponse(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "begun")
@@ -239,7 +238,7 @@ func TestProxyTruncatesResponse(t *testing.T) {
 	})
 }
 
-// What a handler has written goes out before it takes the connection over: a CONNECT proxy answers 200 and hijacks.
+// Output of a handler is sent before the connection is hijacked: a CONNECT proxy responds 200 and then hijacks.
 func TestStatusIsSentBeforeHijack(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, behind := range []string{"", "middleware"} {
@@ -285,7 +284,7 @@ func statusGoesOutBeforeHijack(t *testing.T, engine dunlin.Engine, method string
 	head, rest, _ := strings.Cut(string(all), "\r\n\r\n")
 	want := "echo: early\n"
 	if method != http.MethodConnect {
-		want = "5\r\nfirst\r\n" + want // the length was not known
+		want = "5\r\nfirst\r\n" + want // the length was unknown
 	}
 	if err != nil || !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\n") || !strings.Contains(head, "X-Own: 1") || rest != want {
 		t.Errorf("%q, %v, want 200, and %q", all, err, want)

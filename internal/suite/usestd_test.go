@@ -19,8 +19,7 @@ var userKey = dunlin.NewKey[string]("user")
 
 type stdKey struct{}
 
-// stdAuth is middleware as it is written for net/http: it changes the request,
-// its context and the headers of the answer.
+// stdAuth is typical middleware for net/http: it changes the request, its context and the headers of the response.
 func stdAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user := r.Header.Get("X-User")
@@ -57,7 +56,7 @@ func (w gzipWriter) WriteHeader(status int) {
 
 func (w gzipWriter) Write(p []byte) (int, error) { return w.gz.Write(p) }
 
-// askStd sends a request and returns the answer and its whole body.
+// askStd sends a request and returns the response and its complete body.
 func askStd(t *testing.T, method, url, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -80,7 +79,7 @@ func askStd(t *testing.T, method, url, body string, headers ...string) (*http.Re
 
 func TestUseStdReachesTheAction(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		var seen atomic.Int64 // status and length that middleware before it sees
+		var seen atomic.Int64 // status and length seen by outer middleware
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Use(func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
@@ -155,8 +154,8 @@ func TestUseStdWrapsTheWriter(t *testing.T) {
 	})
 }
 
-// Standard middleware is made once, wraps groups as middleware does, and sees
-// what no route takes where the app uses it.
+// Standard middleware is created once, wraps groups like other middleware, and handles requests without a route where the app
+// uses it.
 func TestUseStdRegistration(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var made, calls atomic.Int64
@@ -208,8 +207,7 @@ func TestUseStdRegistration(t *testing.T) {
 	})
 }
 
-// The action that http.TimeoutHandler leaves behind goes on with a request of
-// its own, and what it does is nobody's business any more.
+// An action abandoned by http.TimeoutHandler continues with its own request, and its result is ignored.
 func TestUseStdAbandonedAction(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const tries = 1000
@@ -232,8 +230,8 @@ func TestUseStdAbandonedAction(t *testing.T) {
 				case engine == dunlin.EngineLoop:
 					err = errors.New("the body was read after the answer")
 				case string(body) != "some content":
-					// net/http closes the body only when it has sent the answer: it
-					// may still be there, but then it is this request's.
+					// net/http closes the body only after the response was sent: it may still be readable, but then it is the
+					// body of this request.
 					err = fmt.Errorf("the late action reads %q", body)
 				}
 				if id, method := r.Param("id"), r.Method(); id != "7" || method != "POST" {
@@ -244,7 +242,7 @@ func TestUseStdAbandonedAction(t *testing.T) {
 			})
 		})
 		conn := "http://" + addr
-		for range tries { // the time may have passed before the action has its turn
+		for range tries { // the timeout may expire before the action starts
 			if len(entered) > 0 {
 				break
 			}
@@ -256,7 +254,7 @@ func TestUseStdAbandonedAction(t *testing.T) {
 		if len(entered) == 0 {
 			t.Fatal("no action has begun")
 		}
-		for range 20 { // others use what the first request has given back
+		for range 20 { // other requests reuse the memory of the first
 			if _, got := askStd(t, "GET", conn+"/quick", ""); got != "quick" {
 				t.Errorf("another request got %q", got)
 			}
@@ -312,7 +310,7 @@ func TestUseStdFailures(t *testing.T) {
 	})
 }
 
-// A host that middleware replaces does not move the parameters that lie in it.
+// A host that middleware replaces does not change the parameters from the original host.
 func TestUseStdHostParameters(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -344,8 +342,7 @@ func TestUseStdRefusesNil(t *testing.T) {
 	WantContains(t, "the panic", got, "middleware 0 is nil or returned a nil handler")
 }
 
-// hiding is middleware whose writer hides that the one below can flush; open says
-// that ResponseController finds it all the same.
+// hiding is middleware whose writer hides the Flush method of the inner writer; open lets ResponseController find it by Unwrap.
 func hiding(open bool) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -365,7 +362,7 @@ type openWriter struct {
 
 func (w openWriter) Unwrap() http.ResponseWriter { return w.below }
 
-// A Flush behind standard middleware reaches the client, or says that it cannot.
+// A Flush inside standard middleware reaches the client, or returns an error.
 func TestUseStdFlush(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		proceed := make(chan struct{}, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// computeBriefly uses the processor for longer than the shortest wait that counts.
+// computeBriefly uses the processor for longer than the shortest detectable wait.
 func computeBriefly() {
 	for began := time.Now(); time.Since(began) < 50*time.Microsecond; {
 	}
@@ -25,7 +25,7 @@ func onLoops(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// A route whose actions wait briefly is known after a few requests, one whose actions compute for as long is not.
+// A route whose actions wait briefly is learned within a few requests. A route whose actions compute for the same time is not.
 func TestShortWaitsAreLearned(t *testing.T) {
 	onLoops(t, func(t *testing.T) {
 		var switches atomic.Int64 // of all threads: one request is served at a time

@@ -12,7 +12,7 @@ import (
 	. "github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// worker returns the counts of the workers of a name.
+// worker returns the statistics of the workers with a name.
 func worker(t *testing.T, app *dunlin.App, name string) dunlin.WorkerStats {
 	t.Helper()
 	for _, w := range app.Stats().Workers {
@@ -68,7 +68,7 @@ func TestWorkersDrainWithTheApp(t *testing.T) {
 	})
 }
 
-// Panics and errors of workers are logged and counted, and end nothing else.
+// Panics and errors of workers are logged and counted. They do not affect the app.
 func TestWorkersFail(t *testing.T) {
 	ended := make(chan bool, 3)
 	app, logs := NewApp(dunlin.Config{})
@@ -96,7 +96,7 @@ func TestWorkersFail(t *testing.T) {
 	}
 }
 
-// brokenError is an error whose text panics, as that of a nil pointer often does.
+// brokenError is an error whose text panics, like that of many nil pointers.
 type brokenError struct{}
 
 func (brokenError) Error() string { panic("broken text") }
@@ -121,7 +121,7 @@ func TestWorkerWithErrorThatPanics(t *testing.T) {
 	WantLogged(t, logs, "background worker failed", "worker=fails", "broken text")
 }
 
-// A worker that does not end within the time is named.
+// A worker that does not end within DrainTimeout is named in the error.
 func TestWorkerOutlivesDrainTimeout(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{DrainTimeout: time.Nanosecond, Addr: "127.0.0.1:0", DisableRestart: true})
 	stay := make(chan bool)
