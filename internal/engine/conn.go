@@ -12,93 +12,90 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A Conn is one accepted connection. Unless a method says otherwise it may
-// only be used by the connection's owner: the goroutine in which the engine
-// is calling the handler for it, until that call returns.
+// A Conn is one accepted connection. Unless a method says otherwise, only the connection's owner may use it: the goroutine in
+// which the engine calls the handler for it, until that call returns.
 type Conn struct {
-	// Proto is the handler's state for what is unfinished on this connection,
-	// such as a body half received. A connection with a nil Proto, no kept input
-	// and no pending output is idle: shutting down closes it at once.
+	// Proto is the handler's state for unfinished requests of this connection, such as a partial body. A connection with a nil
+	// Proto, no kept input and no pending output is idle: shutdown closes it at once.
 	Proto any
 
 	loop   *loop
 	driver *Driver                           // during a call of the handler
-	in     *buffer                           // input kept for later, nil if none
-	out    *outQueue                         // output the socket did not take, nil if none
-	acct   atomic.Pointer[admission.Account] // what it holds, nil for nothing: holder.go; the monitor reads it, too
+	in     *buffer                           // input kept for later, or nil
+	out    *outQueue                         // output that the socket did not accept, or nil
+	acct   atomic.Pointer[admission.Account] // memory charged to the connection, nil for none: holder.go; the monitor reads it, too
 	hangup hangupHook                        // any goroutine
 
 	peer peerAddr
 	port uint16 // the peer's
 
-	// Count is the handler's too: how much it has served on this connection. For one of Parts it is the
-	// engine's: how much was begun when it was served last.
+	// Count belongs to the handler: the number of requests served on this connection. For a connection with the note Parts it
+	// belongs to the engine: the number of requests begun in its latest visit.
 	Count uint16
 
 	fd    int32
-	slot  int32         // index in loop.conns; the loop's
-	gen   uint32        // tells this connection's events from those of the slot's former ones; see genSecure
+	slot  int32         // index in loop.conns; belongs to the loop
+	gen   uint32        // distinguishes this connection's events from those of earlier connections in the slot; see genSecure
 	state atomic.Uint32 // see state.go; any goroutine
 
 	deadline   uint32 // tick at which to call Timeout, 0 for none
-	filed      uint32 // tick under which the wheel has it, 0 for none; the loop's
-	mark       uint32 // away: filed at that time; else the stamp of its latest visit, 0: it is new
-	prev, next int32  // neighbours in the wheel's slot; the loop's
+	filed      uint32 // tick under which the wheel has it, 0 for none; belongs to the loop
+	mark       uint32 // away: the tick at which it was filed; else the stamp of its latest visit, 0 for a new connection
+	prev, next int32  // neighbours in the wheel's slot; belong to the loop
 
 	flags  connFlags
-	queued bool // in loop.queue, loop.later or loop.noRoom; the loop's
+	queued bool // in loop.queue, loop.later or loop.noRoom; belongs to the loop
 
-	// Notes are the handler's, but that the engine reads Parts, Begun, Probes and Paused.
+	// Notes belong to the handler; the engine reads only Parts, Begun, Probes and Paused.
 	Notes Note
 }
 
-// A Note is what a handler knows of a connection.
+// A Note is a fact that a handler knows about a connection.
 type Note uint8
 
 const (
-	// Parts: the connection is of many parts (part.go). When the engine begins to drain, Data is called
-	// for it, and the handler ends it when nothing is left to do.
+	// Parts: the connection has many parts (part.go). When the engine begins to drain, it calls Data for the connection, and
+	// the handler ends it when no work is left.
 	Parts Note = 1 << iota
 
-	// Begun: it is known what is spoken, for something was asked. Until then the connection is new, and has more
-	// time when the engine drains.
+	// Begun: the protocol is known, because a request has arrived. Before that the connection is new, and has more time when
+	// the engine drains.
 	Begun
 
-	// Prompt: its peer has taken at once what it was last expected to leave.
+	// Prompt: the peer has at once accepted the output that it was last expected to leave.
 	Prompt
 
-	// Probes: what it asks for is not known to be large, as its route is, and may begin as a probe where there is no room.
+	// Probes: the request is not known to be large, as its route is, and may begin as a probe where there is no room.
 	Probes
 
-	// asked: it has asked for room and been told to wait. The engine's.
+	// asked: the connection has asked for room and was told to wait. It belongs to the engine.
 	asked
 
-	// Paused: nothing is read from the connection, not even while it lingers, until the handler takes the note away and
-	// has the connection woken. What its peer sends stays with the system, which soon takes no more. A peer that is lost
-	// meanwhile is noticed.
+	// Paused: the connection is not read, not even while it lingers, until the handler clears the note and has the connection
+	// woken. Input from the peer stays in the system, which soon accepts no more. A peer that is lost meanwhile is noticed.
 	Paused
 )
 
 type connFlags uint16
 
 const (
-	flagReadable   connFlags = 1 << iota // an edge came that was not read to its end
-	flagPeerDone                         // epoll said that the peer has finished sending
+	flagReadable   connFlags = 1 << iota // an edge arrived, and the input was not read to its end
+	flagPeerDone                         // epoll reported that the peer has finished sending
 	flagEOF                              // the end was read and Handler.EOF called
 	flagAgain                            // kept input waits for Data, not for more input
 	flagHandOff                          // kept input goes to a worker
 	flagCloseAfter                       // close when out is empty
-	flagLinger                           // ... but linger first
+	flagLinger                           // but linger first
 	flagLingering                        // our side is shut, input is discarded
 	flagCloseNow                         // close without sending the rest
 	flagWantOut                          // EPOLLOUT is in the interest set
 	flagLook                             // the goroutine read or waited itself: giveBack must look
-	flagUrgent                           // it goes before others to a worker
-	flagAwaitsRoom                       // it is in loop.noRoom, or to be put there
-	flagUnbounded                        // nothing bounds yet what the kernel holds unsent but itself, see unread.go
+	flagUrgent                           // it precedes others in the line for a worker
+	flagAwaitsRoom                       // it is in loop.noRoom, or will be put there
+	flagUnbounded                        // the kernel alone bounds its unsent output yet, see unread.go
 )
 
-// hungUp are the events that say the peer will send no more.
+// hungUp has the events that report that the peer will send no more.
 const hungUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 
 // interest returns the event mask the connection is registered with.
@@ -110,7 +107,7 @@ func (c *Conn) interest() uint32 {
 	return mask
 }
 
-// idle reports whether nothing is unfinished.
+// idle reports whether the connection has no unfinished work.
 func (c *Conn) idle() bool {
 	if c.Proto != nil || c.in != nil || c.out != nil {
 		return false
@@ -119,10 +116,10 @@ func (c *Conn) idle() bool {
 	return t == nil || t.quiet()
 }
 
-// rests reports whether what the peer has sent is not to be read now.
+// rests reports whether input from the peer must not be read now.
 func (c *Conn) rests() bool { return c.Notes&Paused != 0 && c.flags&flagAgain == 0 }
 
-// over reports whether the connection is to be closed now.
+// over reports whether the connection must be closed now.
 func (c *Conn) over() bool {
 	return c.flags&flagCloseNow != 0 || c.flags&flagCloseAfter != 0 && c.out == nil
 }
@@ -139,11 +136,11 @@ func (c *Conn) kept() []byte {
 // Safe for concurrent use.
 func (c *Conn) RemoteAddr() netip.AddrPort { return netip.AddrPortFrom(c.peer.addr(), c.port) }
 
-// Remote4 returns the peer's address as a number where it is one of IPv4, as most are.
+// Remote4 returns the peer's address as a number if it is an IPv4 address, as most are.
 func (c *Conn) Remote4() (ip uint32, ok bool) { return c.peer.addr4() }
 
-// LocalAddr returns the address the connection was accepted on, the zero
-// AddrPort for unix sockets. It costs a system call.
+// LocalAddr returns the address at which the connection was accepted, the zero AddrPort for unix sockets. It costs a system
+// call.
 func (c *Conn) LocalAddr() netip.AddrPort {
 	sa, err := unix.Getsockname(int(c.fd))
 	if err != nil {
@@ -158,10 +155,8 @@ func (c *Conn) LocalAddr() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// SetDeadline asks for Handler.Timeout when after has passed, at the
-// engine's coarse resolution (late by at most some 140 ms); zero
-// asks for none. It replaces the deadline set before. While output is
-// pending, Config.MinWriteRate rules instead.
+// SetDeadline asks for Handler.Timeout after the given time, at the engine's coarse resolution (late by at most some 140 ms);
+// zero asks for none. It replaces the deadline set before. While output is pending, Config.MinWriteRate applies instead.
 func (c *Conn) SetDeadline(after time.Duration) {
 	if after <= 0 {
 		c.deadline = 0
@@ -170,14 +165,12 @@ func (c *Conn) SetDeadline(after time.Duration) {
 	c.deadline = deadlineTick(c.driver.Now(), after)
 }
 
-// CloseAfterFlush closes the connection once everything appended so far and
-// in the rest of this call has been sent. If input is left unconsumed, the
-// engine lingers: it ends its sending side and discards what arrives for a
-// moment, so that a reset cannot overtake the answer (RFC 9112, 9.6).
+// CloseAfterFlush closes the connection once all output so far, and of the rest of this call, has been sent. If input is left
+// unconsumed, the engine lingers: it ends its sending side and discards input for a moment, so that a reset cannot overtake the
+// answer (RFC 9112, 9.6).
 func (c *Conn) CloseAfterFlush() { c.flags |= flagCloseAfter }
 
-// CloseLingering is CloseAfterFlush for when the peer may still be sending
-// although all input so far was consumed.
+// CloseLingering is CloseAfterFlush for a peer that may still be sending although all input so far was consumed.
 func (c *Conn) CloseLingering() { c.flags |= flagCloseAfter | flagLinger }
 
 // Close closes the connection when the current call returns. Unsent output
@@ -187,11 +180,10 @@ func (c *Conn) Close() {
 	c.fireHangup()
 }
 
-// SetHangup arranges for f to be called once, on an engine goroutine or that of Close, which
-// must not be held up: when the peer finishes sending or is lost while the connection
-// is away from its loop, and at the latest when it is closed. If that has
-// happened already, f is called at once. It replaces the function set before; nil
-// sets none. The one replaced may still be running.
+// SetHangup arranges for one call of f, on an engine goroutine or that of Close, which f must not hold up. f is called when the
+// peer finishes sending or is lost while the connection is away from its loop, and at the latest when the connection is closed.
+// If that has happened already, f is called at once. It replaces the function set before; nil sets none. The replaced function
+// may still be running.
 func (c *Conn) SetHangup(f func()) {
 	if f == nil {
 		c.hangup.set(nil)
@@ -203,8 +195,8 @@ func (c *Conn) SetHangup(f func()) {
 	c.setHangup(&hangup{f, false})
 }
 
-// SetHangupAfterInput is SetHangup, but f is not called for a peer that finishes
-// sending while something it sent before waits to be read: that comes first.
+// SetHangupAfterInput is SetHangup, except that f is not called for a peer that finishes sending while earlier input waits to
+// be read: the input is read first.
 func (c *Conn) SetHangupAfterInput(f func()) { c.setHangup(&hangup{f, true}) }
 
 func (c *Conn) setHangup(h *hangup) {
@@ -215,7 +207,7 @@ func (c *Conn) setHangup(h *hangup) {
 	switch t := c.secure(); {
 	case t == nil:
 	case c.state.Load() != atLoop || c.flags&flagReadable != 0:
-		c.lookForEnd(t) // whose event may have come before
+		c.lookForEnd(t) // its event may have arrived before
 	case c.hasEnded():
 		c.fireHangup()
 	}
@@ -223,8 +215,7 @@ func (c *Conn) setHangup(h *hangup) {
 
 func (c *Conn) fireHangup() { c.hangup.fire() }
 
-// noteHangup calls the function of SetHangup, because of events that say that the
-// peer has finished sending or is lost.
+// noteHangup calls the function of SetHangup, because events report that the peer has finished sending or is lost.
 func (c *Conn) noteHangup(events uint32) {
 	if events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 && c.hangup.afterInput() {
 		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 && !c.saysGoodbye(unread) {
@@ -234,16 +225,16 @@ func (c *Conn) noteHangup(events uint32) {
 	c.fireHangup()
 }
 
-// A hangup is what is called when a peer hangs up.
+// A hangup is the function to call when a peer hangs up.
 type hangup struct {
 	f          func()
 	afterInput bool
 }
 
-// hangupHook holds at most one function to call once.
+// hangupHook holds at most one function, to be called once.
 type hangupHook struct{ h atomic.Pointer[hangup] }
 
-// fired in a hook says that the event has happened.
+// fired in a hook means that the event has happened.
 var fired = new(hangup)
 
 func (h *hangupHook) set(next *hangup) {

@@ -20,7 +20,7 @@ type Engine struct {
 	cfg     Config
 	handler Handler
 	start   time.Time
-	skew    atomic.Int64 // ns added to the clock, by tests
+	skew    atomic.Int64 // ns added to the clock by tests
 
 	loops   []*loop
 	running atomic.Int32 // loops that have not ended
@@ -28,38 +28,37 @@ type Engine struct {
 	workers workers
 	shakes  shakes
 	buffers bufferPool
-	shared  sharedBodies // and how many connections have pending output
+	shared  sharedBodies // also counts connections with pending output
 	drivers driverPool
 
 	graceTicks uint32 // Config.WriteGrace
-	graceBytes int64  // what a peer must take in it
+	graceBytes int64  // bytes that a peer must receive in graceTicks
 
 	listenMu  sync.Mutex
-	listeners map[*listener]net.Listener // being served; none any more once deaf
-	deaf      bool                       // nothing is accepted any more; under listenMu
+	listeners map[*listener]net.Listener // listeners in use; none once deaf
+	deaf      bool                       // no connection is accepted any more; under listenMu
 
 	draining atomic.Bool   // Shutdown or Close has begun
-	forced   atomic.Bool   // what is not idle is closed too
-	lastMost atomic.Int64  // bounds lastRequests and firstRequest, in ns; 0: nothing does
+	forced   atomic.Bool   // connections that are not idle are closed too
+	lastMost atomic.Int64  // limit of lastRequests and firstRequest, in ns; 0 for none
 	stopping chan struct{} // closed when deaf
 	done     chan struct{} // closed when all loops have ended
 
-	secured      atomic.Int64 // those with TLS that have shaken hands
-	idlePosted   atomic.Bool  // msgDropIdle is under way
-	conns        atomic.Int64 // open, and one for each loop that is about to accept
+	secured      atomic.Int64 // connections with TLS whose handshake is complete
+	idlePosted   atomic.Bool  // msgDropIdle was posted and not yet handled
+	conns        atomic.Int64 // open connections, and one for each loop that is about to accept
 	away         atomic.Int64
 	accepts      atomic.Uint64
 	acceptPauses atomic.Uint64
 	takeovers    atomic.Uint64
 	pausedLoops  atomic.Int32
 	pausedSince  atomic.Int64
-	roomPosted   atomic.Bool     // msgRoom is under way
-	warnedAt     atomic.Int64    // of overload
+	roomPosted   atomic.Bool     // msgRoom was posted and not yet handled
+	warnedAt     atomic.Int64    // time of the last warning of overload
 	failures     admission.Lines // of system calls for one connection
 }
 
-// New starts an engine's loops. They use no processor time while there is
-// nothing to do.
+// New starts an engine's loops. They use no processor time while they have no work.
 func New(cfg Config, h Handler) (*Engine, error) {
 	e := &Engine{
 		cfg:      cfg.withDefaults(),
@@ -116,8 +115,8 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	return e, nil
 }
 
-// deepen has a stack with room for what a turn of a loop calls, at once, and while there is nothing on it: to copy and
-// adjust it with the first request, tables of the program would be read that nothing else needs.
+// deepen grows the stack at once to the size that a turn of a loop needs, while the stack is almost empty. Growing it with the
+// first request would copy and adjust more, and read tables of the program that are not needed otherwise.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -125,7 +124,7 @@ func deepen(i int) byte {
 	return room[i]
 }
 
-// leastWorkers is how many may be busy at least, with Config.AdaptiveWorkers.
+// leastWorkers is the minimum number of busy workers with Config.AdaptiveWorkers.
 const leastWorkers = 4
 
 // now returns the engine's clock: monotonic ns since Config.Start.
@@ -136,13 +135,12 @@ func (e *Engine) deadlineAt(ns int64) time.Time {
 	return e.start.Add(time.Duration(ns - e.skew.Load()))
 }
 
-// Serve accepts connections from ln, a TCP or unix listener, until Shutdown or
-// Close, and then closes it. It may be called for several listeners.
-// It returns net.ErrClosed after Shutdown or Close, and an error that wraps that when somebody else has closed ln, the
-// connections of which are served on.
+// Serve accepts connections from ln, a TCP or unix listener, until Shutdown or Close, and then closes it. It may be called for
+// several listeners. It returns net.ErrClosed after Shutdown or Close. If other code closes ln, it returns an error that wraps
+// net.ErrClosed, and the connections of ln are served on.
 func (e *Engine) Serve(ln net.Listener) error { return e.ServeTLS(ln, nil) }
 
-// ServeTLS is Serve for connections that are secured, unless by is nil.
+// ServeTLS is Serve for connections with TLS, unless by is nil.
 func (e *Engine) ServeTLS(ln net.Listener, by *TLS) error {
 	if err := Prepare(ln, e.cfg.KeepAlive); err != nil {
 		return err
@@ -150,7 +148,7 @@ func (e *Engine) ServeTLS(ln net.Listener, by *TLS) error {
 	return e.ServePrepared(ln, by)
 }
 
-// ServePrepared is ServeTLS for a listener that Prepare has taken.
+// ServePrepared is ServeTLS for a listener on which Prepare was called.
 func (e *Engine) ServePrepared(ln net.Listener, by *TLS) error {
 	l, err := newListener(ln)
 	if err != nil {
@@ -164,13 +162,13 @@ func (e *Engine) ServePrepared(ln net.Listener, by *TLS) error {
 	l.tls = by
 	if !e.enlist(l, ln) {
 		closeFD(l.fd)
-		_ = ln.Close() // by another way perhaps closed already
+		_ = ln.Close() // perhaps closed already in another way
 		return net.ErrClosed
 	}
 	l.loops.Store(int32(len(e.loops)))
 	for _, loop := range e.loops {
 		if !loop.post(message{kind: msgListen, listener: l}) && l.loops.Add(-1) == 0 {
-			closeFD(l.fd) // it was draining before a loop could have a look
+			closeFD(l.fd) // the engine was draining before a loop could look at it
 		}
 	}
 	look := time.NewTicker(closedLook)
@@ -188,17 +186,17 @@ func (e *Engine) ServePrepared(ln net.Listener, by *TLS) error {
 	}
 }
 
-// closedLook is how often Serve looks whether somebody has closed its listener: the loops, which have
-// duplicates of the descriptor, cannot see it, and nobody is told.
+// closedLook is the interval at which Serve checks whether other code has closed its listener. The loops, which have duplicates
+// of the descriptor, cannot see that, and no call reports it.
 const closedLook = 200 * time.Millisecond
 
-// isClosed reports whether a listener that Prepare has taken is closed.
+// isClosed reports whether a listener that was prepared is closed.
 func isClosed(ln net.Listener) bool {
 	raw, err := ln.(syscall.Conn).SyscallConn()
 	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
-// delist takes back enlist; it reports false when closeListeners has closed what l is of.
+// delist undoes enlist; it reports false when closeListeners has already closed the listener of l.
 func (e *Engine) delist(l *listener) bool {
 	e.listenMu.Lock()
 	defer e.listenMu.Unlock()
@@ -206,7 +204,7 @@ func (e *Engine) delist(l *listener) bool {
 	return !e.deaf
 }
 
-// enlist has closeListeners close ln too; it reports false when it is too late.
+// enlist has closeListeners close ln too; it reports false when it is too late for that.
 func (e *Engine) enlist(l *listener, ln net.Listener) bool {
 	e.listenMu.Lock()
 	defer e.listenMu.Unlock()
@@ -220,8 +218,8 @@ func (e *Engine) enlist(l *listener, ln net.Listener) bool {
 	return true
 }
 
-// closeListeners closes what Serve was given. The loops have duplicates of the
-// descriptors: the last of them empties the backlog before the socket is gone.
+// closeListeners closes the listeners given to Serve. The loops have duplicates of the descriptors: the last loop empties the
+// backlog before the socket is closed.
 func (e *Engine) closeListeners() {
 	e.listenMu.Lock()
 	defer e.listenMu.Unlock()
@@ -230,32 +228,30 @@ func (e *Engine) closeListeners() {
 	}
 	e.deaf = true
 	for _, ln := range e.listeners {
-		_ = ln.Close() // by another way perhaps closed already
+		_ = ln.Close() // perhaps closed already in another way
 	}
 	e.listeners = nil
 	close(e.stopping)
 }
 
-// StopAccepting closes all listeners, when the connections in their backlogs have
-// been accepted. Those are served, like all others, as before.
+// StopAccepting closes all listeners once the connections in their backlogs have been accepted. These and all other connections
+// are served as before.
 func (e *Engine) StopAccepting() {
 	e.closeListeners()
 	e.postToAll(msgStopAccepting).Wait()
 }
 
-// lastRequests is how long a connection that is idle during a shutdown, or becomes
-// so without having been told, may still send a request, which is answered as
-// its last. Closed at once, it would reset the request of a busy client that is
-// on its way, or the first of a new one.
+// lastRequests is the time during a shutdown in which a connection that is idle, or becomes idle without having been told, may
+// still send a request, which is answered as its last. Closing the connection at once would reset the request of a busy client
+// that is on its way, or the first request of a new client.
 const lastRequests = 250 * time.Millisecond
 
-// firstRequest is that time for a connection on which nothing was asked yet: its client does not
-// send what it asks first again. What is lost on the way is sent again after a second (RFC 6298, section 2.1).
+// firstRequest is that time for a connection without any request yet: its client does not repeat its first request. A lost
+// packet is sent again after a second (RFC 6298, section 2.1).
 const firstRequest = 2 * time.Second
 
-// Shutdown stops accepting, closes idle connections after a moment for last
-// requests, half of ctx's time at most, and waits for the others to finish. When ctx ends first, it closes them as
-// Close does and returns ctx's error.
+// Shutdown stops accepting, closes idle connections after a moment for last requests, at most half of ctx's time, and waits for
+// the others to finish. When ctx ends first, it closes them as Close does and returns ctx's error.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok {
 		e.lastMost.Store(max(int64(time.Until(until)/2), 1))
@@ -269,8 +265,8 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close closes all listeners and connections at once. It does not wait for
-// handlers that block; their connections are closed under them.
+// Close closes all listeners and connections at once. It does not wait for handlers that block; their connections are closed
+// while they run.
 func (e *Engine) Close() error {
 	e.forced.Store(true)
 	e.drain().Wait()
@@ -280,15 +276,14 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// drain begins to stop, once, and has every loop look at its connections. The
-// group is done when all have.
+// drain begins to stop, once, and has every loop look at its connections. The group is done when all loops have looked.
 func (e *Engine) drain() *sync.WaitGroup {
 	e.closeListeners()
 	e.draining.Store(true)
 	return e.postToAll(msgSweep)
 }
 
-// postToAll asks something of every loop. The group is done when all have done it.
+// postToAll posts a message to every loop. The group is done when all have handled it.
 func (e *Engine) postToAll(kind messageKind) *sync.WaitGroup {
 	all := new(sync.WaitGroup)
 	for _, l := range e.loops {
@@ -300,7 +295,7 @@ func (e *Engine) postToAll(kind messageKind) *sync.WaitGroup {
 	return all
 }
 
-// loopEnded counts a loop out; after the last one nothing is left to do.
+// loopEnded counts an ended loop; after the last one the engine is done.
 func (e *Engine) loopEnded() {
 	if e.running.Add(-1) == 0 {
 		e.workers.close()
@@ -321,27 +316,27 @@ type Stats struct {
 	Conns        int   // open connections
 	ConnsPerLoop []int // by loop
 	Accepts      uint64
-	AcceptPauses uint64 // times accepting stopped for want of descriptors or MaxConns
+	AcceptPauses uint64 // times that accepting stopped because there were no descriptors or MaxConns was reached
 	Takeovers    uint64 // loops taken from a driver that blocked
 	Away         int    // connections with a detached driver or a worker
-	WorkersBusy  int    // calls that count against MaxWorkers, those of no worker included
+	WorkersBusy  int    // calls that count against MaxWorkers, including those not on a worker
 	WorkersIdle  int
-	WorkersMost  int // how many may be busy
+	WorkersMost  int // maximum of busy workers
 	JobsQueued   int
 
-	Handshakes       int // connections that are shaking hands
-	HandshakesQueued int // those that wait for their turn to
+	Handshakes       int // connections with a running handshake
+	HandshakesQueued int // connections that wait for their handshake
 
-	SecureBytes int64 // what TLS is reckoned to take for those that have shaken hands
+	SecureBytes int64 // estimated memory of TLS for connections whose handshake is complete
 
-	// The longest waits of the last second or two, and ever.
+	// Each has the longest wait of the last second or two, and the longest ever.
 	LoopWait, LoopWaitMost   time.Duration // of a readable connection for its loop
 	QueueWait, QueueWaitMost time.Duration // of a queued job for a worker
 
 	PendingBytes int64 // memory of output that peers have not taken yet
-	PendingConns int   // connections with such output, which are not read until it is taken
+	PendingConns int   // connections with such output, which are not read until it is sent
 
-	AcceptPaused time.Duration // for how long accepting has paused, 0 if it does not
+	AcceptPaused time.Duration // time since accepting paused, 0 if it is not paused
 }
 
 // Stats returns the engine's counts. Safe for concurrent use.
@@ -362,7 +357,7 @@ func (e *Engine) Stats() Stats {
 	}
 	for _, l := range e.loops {
 		n := int(l.count.Load())
-		s.Conns += n // not e.conns, which includes those that loops only look for
+		s.Conns += n // not e.conns, which includes reservations of loops that are about to accept
 		s.ConnsPerLoop = append(s.ConnsPerLoop, n)
 		s.LoopWait = max(s.LoopWait, l.waits.recent(now))
 		s.LoopWaitMost = max(s.LoopWaitMost, time.Duration(l.waits.most.Load()))

@@ -4,8 +4,8 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// The state of a connection says who owns it. Fields of Conn without a comment to
-// the contrary belong to the owner; a change of state passes them on.
+// The state of a connection tells its owner. Fields of Conn belong to the owner unless their comment says otherwise; a change
+// of state passes them on.
 //
 //	state     owner             an event from epoll makes the loop...
 //	atLoop    the loop          read, or send pending output
@@ -13,42 +13,37 @@ import "golang.org/x/sys/unix"
 //	missed    the goroutine     do nothing: one note is enough
 //	waiting   the goroutine,    CAS waiting → missed, then wake the goroutine
 //	          parked in block
-//	closing   nobody            do nothing; the inbox holds the order to close
+//	closing   none              do nothing; the inbox has the order to close
 //
 //	change              by                          when
 //	atLoop  → away      the driver, or the monitor  Detach, HandOff, takeover
-//	away    → missed    the loop                    an event came while away
-//	away    → atLoop    the goroutine               given back
+//	away    → missed    the loop                    an event arrived while away
+//	away    → atLoop    the goroutine               the connection is given back
 //	missed  → away      the goroutine               before it looks at the socket itself,
 //	                                                or asks epoll to look again
-//	away    → waiting   the goroutine               the socket had nothing
-//	waiting → missed    the loop                    an event came
+//	away    → waiting   the goroutine               the socket had no data
+//	waiting → missed    the loop                    an event arrived
 //	waiting → away      the goroutine               its timeout passed first
 //	any but atLoop → closing   the goroutine        it wants the connection closed
-//	closing → atLoop    the loop                    it takes the order from its inbox
-//	atLoop  → closing   the loop                    the connection is closed, for good
+//	closing → atLoop    the loop                    it reads the order from its inbox
+//	atLoop  → closing   the loop                    the connection is closed, finally
 //
-// Two more states are not the connection's but of one call for it:
+// Two more states belong to one call for the connection, not to the connection:
 //
-//	overdue   what it has sent waited for longer than Config.QueueTarget: during the call of Data
+//	overdue   the input has waited for longer than Config.QueueTarget: during the call of Data
 //	          Driver.Overdue is true, and the handler refuses the request (queue.go)
 //	given back to be refused
 //	          the same for one that waited in line for a worker: away → closing with the
 //	          order msgOverdue, since only a loop's driver refuses (line.go)
 //
-// Events are edge-triggered, so an away connection that keeps receiving does
-// not keep its loop busy, and going away and coming back costs no system call:
-// an edge that came in between left its note (missed), and only then EPOLL_CTL_MOD
-// makes epoll look at the socket again and repeat the event. The order in
-// giveBack — state away, MOD, CAS to atLoop — has no gap:
+// Events are edge-triggered, so an away connection that keeps receiving does not keep its loop busy, and going away and coming
+// back costs no system call. Only if an edge arrived in between, and was noted (missed), EPOLL_CTL_MOD makes epoll look at the
+// socket again and repeat the event. The order in giveBack is: state away, MOD, CAS to atLoop. It has no gap. If the repeated
+// event is fetched before the CAS, the loop marks the connection missed, the CAS fails, and the goroutine repeats. If it is
+// fetched after the CAS, the loop owns the connection and serves it.
 //
-//   - the repeated event is fetched before the CAS: the loop marks missed, the CAS
-//     fails, and the goroutine repeats;
-//   - it is fetched after the CAS: the loop owns the connection and serves it.
-//
-// Only the loop closes a descriptor, and never of an away connection. So a
-// goroutine may use the descriptor until its last CAS, and must touch
-// nothing of the connection after it.
+// Only the loop closes a descriptor, and never that of an away connection. So a goroutine may use the descriptor until its last
+// CAS, and must not touch the connection after it.
 const (
 	atLoop = iota
 	away
@@ -57,8 +52,7 @@ const (
 	closing
 )
 
-// setAway makes the connection the current goroutine's, or a worker's.
-// The caller drives c.loop.
+// setAway makes the current goroutine, or a worker, the owner of the connection. The caller drives c.loop.
 func (c *Conn) setAway() {
 	c.mark = c.filed
 	c.Working(true)
@@ -66,8 +60,7 @@ func (c *Conn) setAway() {
 	c.loop.e.away.Add(1)
 }
 
-// noteEvent is the loop's answer to an event for a connection that may be
-// away. It reports whether the connection is the loop's.
+// noteEvent handles an event for a connection that may be away. It reports whether the loop owns the connection.
 func (c *Conn) noteEvent(events uint32) bool {
 	for {
 		woken := false
@@ -97,8 +90,8 @@ func (c *Conn) noteEvent(events uint32) bool {
 	}
 }
 
-// giveBack returns the connection to its loop. look asks epoll to repeat what the
-// goroutine may have left unread.
+// giveBack returns the connection to its loop. look asks epoll to repeat an event for input that the goroutine may have left
+// unread.
 func (c *Conn) giveBack(look bool) {
 	l := c.loop
 	c.Working(false)
@@ -111,9 +104,9 @@ func (c *Conn) giveBack(look bool) {
 	for !c.state.CompareAndSwap(away, atLoop) {
 		c.state.Store(away)
 		c.lookAgain()
-		check = check || c.hasEnded() // what the loop has seen, see tlsend.go
+		check = check || c.hasEnded() // the loop may have noted an end, see tlsend.go
 	}
-	// From here on c belongs to the loop; its address is all that is used.
+	// From here on the loop owns c; only its address is used.
 	if check || l.e.draining.Load() {
 		l.post(message{kind: msgCheck, conn: c})
 	}
@@ -127,7 +120,7 @@ func (c *Conn) askClose() {
 	l.post(message{kind: msgClose, conn: c})
 }
 
-// lookAgain makes epoll report the connection's present readiness once more.
+// lookAgain makes epoll report the connection's current readiness again.
 func (c *Conn) lookAgain() {
 	c.loop.ctl(unix.EPOLL_CTL_MOD, c.fd, c.interest(), c.slot, c.gen)
 }
