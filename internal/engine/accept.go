@@ -18,8 +18,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// acceptBatch bounds the connections a loop accepts in a turn, before it serves others,
-// and saturatedBatch is what it is for a saturated loop, whose turns are short.
+// acceptBatch bounds the connections that a loop accepts in a turn before it serves others. saturatedBatch is that bound for a
+// saturated loop, whose turns are short.
 const (
 	acceptBatch    = 16
 	saturatedBatch = 8
@@ -28,22 +28,23 @@ const (
 const (
 	// acceptPause is the time, in ns, after which a loop that could not accept tries again, unless a connection closes before.
 	acceptPause = int64(time.Second / 8)
-	// evictPause is the least time, in ns, from one eviction of connections that are not idle to the next.
+	// evictPause is the minimum time, in ns, between two evictions of connections that are not idle.
 	evictPause = int64(time.Second)
 )
 
-// listener is a duplicated listening descriptor that every loop watches. The last
-// loop to let go of it takes what is left in the backlog and closes it.
+// listener is a duplicated listening descriptor that every loop watches. The last loop to release it accepts the rest of the
+// backlog and closes it.
 type listener struct {
 	fd        int32
-	tls       *TLS         // nil: without
-	multipath bool         // of Multipath TCP, which passes options on to some sockets only
-	early     atomic.Int32 // at most so many connections came before Prepare, and have inherited nothing
+	tls       *TLS         // nil without TLS
+	multipath bool         // of Multipath TCP, where accepted sockets inherit only some options
+	early     atomic.Int32 // at most this many connections arrived before Prepare, and did not inherit the options
 	loops     atomic.Int32
 }
 
-// Prepare sets on ln, a TCP or unix listener, what its connections inherit from an engine with the given Config.KeepAlive. Serve
-// does so, too; one who tells clients of ln before that, or makes an engine for ln alone, calls it first, and then ServePrepared.
+// Prepare sets on ln, a TCP or unix listener, the options that its connections inherit from an engine with the given
+// Config.KeepAlive. Serve does so, too. A caller that tells clients of ln before Serve, or makes an engine for ln alone, calls
+// Prepare first, and then ServePrepared.
 func Prepare(ln net.Listener, keepAlive time.Duration) error {
 	sc, ok := ln.(syscall.Conn)
 	if !ok {
@@ -61,8 +62,7 @@ func Prepare(ln net.Listener, keepAlive time.Duration) error {
 	return errors.Join(err, optErr)
 }
 
-// setInherited sets options of listening socket fd: accepted sockets inherit them,
-// which saves calls for each.
+// setInherited sets options of listening socket fd. Accepted sockets inherit them, which saves system calls for each.
 func setInherited(fd int, keepAlive time.Duration) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return fmt.Errorf("engine: serve: set TCP_NODELAY: %w", err)
@@ -96,19 +96,19 @@ func newListener(ln net.Listener) (*listener, error) {
 		protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 		l.multipath = err == nil && protocol == unix.IPPROTO_MPTCP
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			l.early.Store(int32(info.Unacked)) // of a listener it is how many wait to be accepted
+			l.early.Store(int32(info.Unacked)) // for a listener, the number of connections that wait to be accepted
 		}
 	}
 	return l, nil
 }
 
-// acceptor is a loop's part in accepting.
+// acceptor is the state of a loop for accepting connections.
 type acceptor struct {
 	listeners []*listener
-	stopped   bool // for good
+	stopped   bool // finally
 	paused    bool
-	roomAt    int64 // when connections that are not idle may be ended again for others; 0: a connection was accepted since
-	resumeAt  int64 // when to try again, if no connection closes before
+	roomAt    int64 // the earliest time to evict connections that are not idle again; 0: a connection was accepted since
+	resumeAt  int64 // the time to try again, if no connection closes before
 	addr      unix.RawSockaddrAny
 }
 
@@ -123,7 +123,8 @@ func (l *loop) listen(d *Driver, ln *listener) {
 	}
 }
 
-// watchListener is level-triggered: what one loop leaves in the backlog, any may take.
+// watchListener adds a listener to the set, level-triggered: any loop may accept the connections that another leaves in the
+// backlog.
 func (l *loop) watchListener(i int) {
 	fd := l.acceptor.listeners[i].fd
 	if err := l.ctl(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN|unix.EPOLLEXCLUSIVE, int32(listenerSlot-i), 0); err != nil {
@@ -131,7 +132,7 @@ func (l *loop) watchListener(i int) {
 	}
 }
 
-// stopListening lets go of all listeners.
+// stopListening releases all listeners.
 func (l *loop) stopListening(d *Driver) {
 	a := &l.acceptor
 	a.stopped = true
@@ -145,12 +146,12 @@ func (l *loop) stopListening(d *Driver) {
 	l.unpause()
 }
 
-// unlisten lets go of one listener. Those behind it move up.
+// unlisten releases one listener. The later ones move up.
 func (l *loop) unlisten(d *Driver, ln *listener) {
 	a := &l.acceptor
 	i := slices.Index(a.listeners, ln)
 	if i < 0 {
-		return // it was one of all
+		return // stopListening has already released it
 	}
 	if !a.paused {
 		for _, ln := range a.listeners[i:] {
@@ -166,13 +167,12 @@ func (l *loop) unlisten(d *Driver, ln *listener) {
 	l.letGo(d, ln)
 }
 
-// lastAccepts bounds the connections that are taken before a listener is closed,
-// should another process still accept from it and they never end.
+// lastAccepts bounds the number of connections that are accepted before a listener is closed, in case another process still
+// accepts from it and the backlog never ends.
 const lastAccepts = 1 << 14
 
-// letGo ends the loop's part in ln. Closing the socket would reset the
-// connections in its backlog, whose clients may have sent requests already, so the
-// last loop takes them first.
+// letGo ends the loop's use of ln. Closing the socket would reset the connections in its backlog, whose clients may have sent
+// requests already, so the last loop accepts them first.
 func (l *loop) letGo(d *Driver, ln *listener) {
 	if ln.loops.Add(-1) > 0 {
 		return
@@ -185,19 +185,18 @@ func (l *loop) letGo(d *Driver, ln *listener) {
 			l.admitNew(d, ln, fd)
 			continue
 		case unix.ECONNABORTED, unix.EPROTO:
-			continue // one that has gone meanwhile
+			continue // a connection that was lost meanwhile
 		}
 		break
 	}
 	closeFD(ln.fd)
 }
 
-// accept takes waiting connections from listener i. It reports true: d still
-// drives the loop.
+// accept accepts waiting connections from listener i. It always reports true: d still drives the loop.
 func (l *loop) accept(d *Driver, i int) bool {
 	a := &l.acceptor
 	if i >= len(a.listeners) || a.paused {
-		return true // an event from before
+		return true // an old event
 	}
 	e := l.e
 	batch := acceptBatch
@@ -207,7 +206,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 	for range batch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
 			e.conns.Add(-1)
-			if hasBacklog(a.listeners[i].fd) { // else the next client has the pause begin, and is made room for at once
+			if hasBacklog(a.listeners[i].fd) { // else the next client starts the pause, and gets room at once
 				l.pauseAccept(errMaxConns)
 				l.makeConnRoom()
 			}
@@ -225,10 +224,10 @@ func (l *loop) accept(d *Driver, i int) bool {
 	return true
 }
 
-// admitNew makes a connection of what accept has returned just now from ln.
+// admitNew makes a connection of the descriptor that accept has just returned for ln.
 func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
 	if ln.early.Load() > 0 && ln.early.Add(-1) >= 0 {
-		_ = setInherited(int(fd), l.e.cfg.KeepAlive) // a connection that is lost shows when it is read
+		_ = setInherited(int(fd), l.e.cfg.KeepAlive) // an error of a lost connection appears when it is read
 	}
 	c := newConn(ln, fd)
 	if ln.multipath {
@@ -238,8 +237,8 @@ func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
 	l.admit(d, c)
 }
 
-// acceptFailed decides what an error of accept means. Most concern one
-// connection only (accept(2), "Error handling"); it is gone, the next may do.
+// acceptFailed reports whether to accept again after an error. Most errors concern only one connection (accept(2), "Error
+// handling"), which is gone.
 func (l *loop) acceptFailed(errno syscall.Errno) bool {
 	switch errno {
 	case unix.EAGAIN, unix.ECONNABORTED, unix.EPROTO, unix.EPERM, unix.ENETDOWN, unix.ENOPROTOOPT,
@@ -251,8 +250,7 @@ func (l *loop) acceptFailed(errno syscall.Errno) bool {
 	return true
 }
 
-// admit gives an accepted connection to a loop, unless its address or every loop
-// has as many as it may.
+// admit gives an accepted connection to a loop, unless its address or every loop is at its bound.
 func (l *loop) admit(d *Driver, c *Conn) {
 	e := l.e
 	if !e.cfg.Addresses.Take(e.source(c.peer.addr())) {
@@ -276,22 +274,21 @@ func (l *loop) admit(d *Driver, c *Conn) {
 		if to.post(message{kind: msgAdopt, conn: c}) {
 			return
 		}
-		to.count.Add(-1) // it has ended
+		to.count.Add(-1) // the loop has ended
 		l.count.Add(1)
 	}
 	l.adopt(c)
 }
 
-// noteAddressLimit counts and logs a connection that is one too many for its address.
+// noteAddressLimit counts and logs a connection above the bound of its address.
 func (e *Engine) noteAddressLimit(from netip.AddrPort) {
 	if n, due := e.cfg.Shed.Note(admission.AddressLimit); due {
 		e.cfg.Logger.Warn("engine: connections refused: their address has as many as it may", "latest", from, "count", n)
 	}
 }
 
-// place returns the loop for one more connection, which its count then includes:
-// l, unless another has clearly fewer, for moving a connection wakes the other loop.
-// It returns nil if all have as many as they may.
+// place returns the loop for one more connection and increments its count. The loop is l, unless another loop has clearly fewer
+// connections, since moving a connection wakes the other loop. place returns nil if all loops are full.
 func (l *loop) place() *loop {
 	least := l
 	for _, other := range l.e.loops {
@@ -305,8 +302,8 @@ func (l *loop) place() *loop {
 		least = l
 	}
 	for n := least.count.Load(); n < most; n = least.count.Load() {
-		// Never more than there are: a loop that ends would wait for a connection that is not
-		// coming, and nobody would tell it.
+		// The count must never be too high, not even for a moment: a loop that ends would wait for a connection that never
+		// arrives, and would not be woken.
 		if least.count.CompareAndSwap(n, n+1) {
 			return least
 		}
@@ -314,9 +311,9 @@ func (l *loop) place() *loop {
 	return nil
 }
 
-// refuseConn closes a connection that was accepted and is one too many. The peer is
-// told why if that costs no wait; what it has sent already is read, because
-// closing would otherwise reset the connection under the answer.
+// refuseConn closes an accepted connection that is above a bound. It sends the reason to the peer if that is possible without
+// waiting. It reads input that has already arrived, because closing would otherwise reset the connection before the peer reads
+// the answer.
 func (d *Driver) refuseConn(c *Conn, answer []byte) {
 	e := d.engine
 	e.conns.Add(-1)
@@ -331,7 +328,7 @@ func (d *Driver) refuseConn(c *Conn, answer []byte) {
 	closeFD(c.fd)
 }
 
-// errMaxConns is why accepting pauses at Config.MaxConns.
+// errMaxConns is the reason for a pause of accepting at Config.MaxConns.
 var errMaxConns = errors.New("as many connections are open as may be")
 
 // pauseAccept stops watching the listeners until a connection closes, or for acceptPause.
@@ -351,14 +348,14 @@ func (l *loop) pauseAccept(why error) {
 	}
 }
 
-// notePaused says, also while that lasts, that nothing is accepted.
+// notePaused logs, repeatedly while it lasts, that no connections are accepted.
 func (l *loop) notePaused(why error) {
 	if n, due := l.e.cfg.Shed.Note(admission.AcceptPaused); due {
 		l.e.cfg.Logger.Warn("engine: accepting pauses", "err", why, "open", l.e.conns.Load(), "count", n)
 	}
 }
 
-// retryAccept looks whether the reason of a pause is over.
+// retryAccept ends a pause whose reason is over.
 func (l *loop) retryAccept() {
 	if e := l.e; e.conns.Load() >= int64(e.cfg.MaxConns) {
 		if slices.ContainsFunc(l.acceptor.listeners, func(ln *listener) bool { return hasBacklog(ln.fd) }) {
@@ -368,7 +365,7 @@ func (l *loop) retryAccept() {
 		l.acceptor.resumeAt = l.now + acceptPause
 		return
 	}
-	l.resumeAccept() // with descriptors there is no other way to know
+	l.resumeAccept() // with descriptors only another try can tell
 }
 
 // hasBacklog reports whether a connection waits to be accepted.
@@ -396,17 +393,17 @@ func (l *loop) resumeAccept() {
 }
 
 const (
-	// idleShare is which part of the idle connections goes at a time, and leastIdle how
-	// many at least.
+	// idleShare is the divisor for the part of the idle connections that is closed at a time, and leastIdle the minimum number.
 	idleShare, leastIdle = 16, 16
-	// silentTicks is the time for which a new connection is spared, in ticks, since a client sends its first request at once; so
-	// is a connection of an address with most of them.
+	// silentTicks is the time, in ticks, for which a new connection is spared, since a client sends its first request at once.
+	// The same time applies to connections of an address with most of the connections.
 	silentTicks = secondTicks / 8
 )
 
-// dropIdle closes some of the loop's idle connections, longest idle first, to free
-// their descriptors; or of those with TLS alone, to free their memory. One that has been used within the last second is spared: it may be
-// in use. So is, for its descriptor, a new one for silentTicks. It returns how many it has closed.
+// dropIdle closes some of the loop's idle connections, longest idle first, to free their descriptors. With secure set, it
+// closes only connections with TLS, to free their memory. A connection used within the last second is spared, since it may be
+// in use. A new connection is spared for silentTicks if the descriptor is wanted. dropIdle returns the number of closed
+// connections.
 func (l *loop) dropIdle(secure bool) (closed int) {
 	why := "no room for more connections"
 	if secure {
@@ -429,7 +426,7 @@ func (l *loop) idleConns(secure bool) (idle []*Conn) {
 	return idle
 }
 
-// idleTick returns the tick from which on the deadlines of connections are that were used within so many ticks.
+// idleTick returns the smallest deadline, as a tick, of a connection used within the given number of ticks.
 func (l *loop) idleTick(ticks uint32) uint32 {
 	if open := l.e.cfg.OpenTimeout; open > 0 {
 		return deadlineTick(l.now, open) - ticks
@@ -437,7 +434,7 @@ func (l *loop) idleTick(ticks uint32) uint32 {
 	return ^uint32(0)
 }
 
-// closeIdle closes some of these idle connections, longest idle first, and returns how many.
+// closeIdle closes some of these idle connections, longest idle first, and returns their number.
 func (l *loop) closeIdle(idle []*Conn, why string) (closed int) {
 	slices.SortStableFunc(idle, func(a, b *Conn) int { return cmp.Compare(a.deadline, b.deadline) })
 	for _, c := range idle[:min(len(idle), max(len(idle)/idleShare, leastIdle))] {

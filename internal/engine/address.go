@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerAddr is a netip.Addr in 20 bytes and without a pointer; every connection
-// carries one. An IPv4 address is written as IPv6 has it; the zero value is none.
+// peerAddr is a netip.Addr in 20 bytes and without a pointer; every connection has one. An IPv4 address is stored in its IPv6
+// form; the zero value means no address.
 type peerAddr struct {
 	ip   [16]byte
 	zone uint32
@@ -32,9 +32,9 @@ func newPeerAddr(sa *unix.RawSockaddrAny) (p peerAddr, port uint16) {
 	return p, 0
 }
 
-// addr returns the address, the zero Addr for none.
+// addr returns the address, the zero Addr if there is none.
 func (p *peerAddr) addr() netip.Addr {
-	if _, ok := p.addr4(); ok { // as most are
+	if _, ok := p.addr4(); ok { // the most common case
 		return netip.AddrFrom4([4]byte(p.ip[12:]))
 	}
 	if *p == (peerAddr{}) {
@@ -43,13 +43,12 @@ func (p *peerAddr) addr() netip.Addr {
 	return addr6(p.ip, p.zone)
 }
 
-// addr4 returns an address of IPv4, which is one of ::ffff:0:0/96.
+// addr4 returns the address if it is an IPv4 address, stored in ::ffff:0:0/96.
 func (p *peerAddr) addr4() (ip uint32, ok bool) {
 	return binary.BigEndian.Uint32(p.ip[12:]), binary.BigEndian.Uint64(p.ip[:]) == 0 && binary.BigEndian.Uint32(p.ip[8:]) == 0xffff
 }
 
-// addr6 returns the address, as IPv4 if it is an IPv4 peer of a dual-stack
-// socket.
+// addr6 returns the address, as an IPv4 address for an IPv4 peer of a dual-stack socket.
 func addr6(ip [16]byte, zone uint32) netip.Addr {
 	a := netip.AddrFrom16(ip).Unmap()
 	if zone != 0 && a.Is6() {
@@ -58,8 +57,7 @@ func addr6(ip [16]byte, zone uint32) netip.Addr {
 	return a
 }
 
-// hostOrder turns a port that was read as a native integer, but lies in memory
-// big end first, into its value.
+// hostOrder converts a port that was read as a native integer from a field in network byte order.
 func hostOrder(port uint16) uint16 {
 	b := [2]byte{}
 	binary.NativeEndian.PutUint16(b[:], port)

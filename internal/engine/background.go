@@ -2,18 +2,16 @@
 
 package engine
 
-// A call of the handler that is known to last, such as one that sends a stream of
-// events, does so in the background: on a goroutine of its own, whose stack is as small as that
-// code allows. The goroutine it began on goes on at once, with its loop if it
-// has one.
+// A call of the handler that is known to be long, such as one that sends a stream of events, runs in the background: on a
+// goroutine of its own, whose stack is as small as that code allows. The goroutine on which it began continues at once, with
+// its loop if it has one.
 
-// Background asks that this call of Data, or of Refused, go on by Handler.Background: after Data has returned, and
-// after what is in Out has been sent. The input not consumed is kept until
-// then. Nothing of the input may be viewed any more.
+// Background asks that this call of Data, or of Refused, continue in Handler.Background, after Data has returned and Out has
+// been sent. Unconsumed input is kept until then. The handler must not use views of the input any more.
 func (d *Driver) Background() { d.leftover = leftBackground }
 
-// moveToBackground has the call for c go on in the background, with the scratch of d, which gets another.
-// It reports whether d still drives a loop.
+// moveToBackground continues the call for c in the background, with the scratch of d, which gets another. It reports whether d
+// still drives a loop.
 func (d *Driver) moveToBackground(c *Conn) bool {
 	d.leftover = leftKeep
 	e := d.engine
@@ -30,7 +28,7 @@ func (d *Driver) moveToBackground(c *Conn) bool {
 	return !d.detached
 }
 
-// runBackground is the goroutine of a call that goes on in the background.
+// runBackground is the goroutine of a call in the background.
 func (d *Driver) runBackground(c *Conn) {
 	returned := false
 	defer func() {

@@ -11,41 +11,39 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// A Driver is a goroutine's licence to serve connections, with the buffers
-// and the scratch that go with it. A handler must not keep it beyond the
-// call it was given for.
+// A Driver permits a goroutine to serve connections. It has the buffers and the scratch for that. A handler must not use a
+// Driver after the call that it was passed to.
 type Driver struct {
-	// Out is where the handler appends its answers. The engine sends it after
-	// the call and reuses it.
+	// Out is the slice to which the handler appends its answers. The engine sends it after the call and reuses it.
 	Out []byte
 
-	// Scratch is what Handler.NewScratch made for this driver. A worker has none until it serves a connection.
+	// Scratch is the result of Handler.NewScratch for this driver. A worker has none until it serves a connection.
 	Scratch any
-	// PartScratch is a PartJob's to keep, for the next one that the same worker does.
+	// PartScratch is free for use by a PartJob. The next PartJob on the same worker gets it.
 	PartScratch any
 
 	engine   *Engine
-	loop     *loop  // the loop it drives, or drove until it was detached
-	conn     *Conn  // the connection it is serving
-	epoch    uint64 // what loop.epoch is while it drives; odd between Enter and Leave
-	detached bool   // it has no loop: taken over, given up, or a worker
-	overdue  bool   // what it serves has waited too long, see queue.go
-	evicting bool   // its connection's descriptor is needed, see evict.go
+	loop     *loop  // the loop that it drives, or drove until it was detached
+	conn     *Conn  // the connection that it serves
+	epoch    uint64 // the value of loop.epoch while it drives; odd between Enter and Leave
+	detached bool   // it has no loop: the loop was taken over or given up, or the driver is a worker
+	overdue  bool   // its request has waited too long, see queue.go
+	evicting bool   // the descriptor of its connection is needed, see evict.go
 	isWorker bool
-	expired  bool          // the connection was taken, see timed.go; only for the driver
-	place    place         // among those that Config.MaxWorkers bounds, see places.go; under workers.mu
-	leftover leftover      // what the handler asked for during this call of Data
-	waited   time.Duration // what it serves, in the queue of a saturated loop
-	begun    int           // requests of a connection of parts, in its visit
-	now      int64         // copies of the loop's, which may be lost at any time; of a worker: when its job began, where the pool adapts its bound
-	unix     int64         // between Enter and Leave
+	expired  bool          // the connection was taken away, see timed.go; only for the driver
+	place    place         // its place among those bounded by Config.MaxWorkers, see places.go; under workers.mu
+	leftover leftover      // the request of the handler in this call of Data
+	waited   time.Duration // the time that its request waited in the queue of a saturated loop
+	begun    int           // requests begun in this visit, for a connection of parts
+	now      int64         // copy of the loop's, which may be lost at any time; for a worker with an adaptive bound: the start of its job
+	unix     int64         // copy of the loop's, likewise; between Enter and Leave
 	owned    []owned
-	gather   *gather // made when it is needed
+	gather   *gather // made when needed
 	timeout          // of handler code, see timed.go
 	*parking         // of a call that waits, see blocking.go; nil for a worker that has served no connection
 	memory           // of a call, see memory.go
-	part             // likewise, see part.go
-	watch            // likewise, see watch.go
+	part             // of a call, see part.go
+	watch            // of a call, see watch.go
 }
 
 // A Releaser is told when an owned buffer is no longer needed.
@@ -54,7 +52,7 @@ type Releaser interface {
 	Release()
 }
 
-// leftover is what should happen to the input a call of Data left over.
+// leftover says how to treat the input that a call of Data did not consume.
 type leftover uint8
 
 const (
@@ -67,8 +65,7 @@ const (
 	leftLater                      // pass it again when others have had their turn
 )
 
-// Now returns the time of this turn as monotonic nanoseconds since the
-// Config.Start. Detached drivers see the current time.
+// Now returns the time of this turn as monotonic nanoseconds since Config.Start. A detached driver gets the current time.
 func (d *Driver) Now() int64 {
 	if d.detached {
 		return d.engine.now()
@@ -76,8 +73,7 @@ func (d *Driver) Now() int64 {
 	return d.now
 }
 
-// Time returns the time of this turn, and the present time once the driver has lost its loop, be it
-// that it does not know yet.
+// Time returns the time of this turn, or the current time once the driver has lost its loop, even if it does not know that yet.
 func (d *Driver) Time() time.Time {
 	if d.detached || d.loop.epoch.Load() != d.epoch {
 		return time.Now()
@@ -93,15 +89,14 @@ func (d *Driver) Turn() int64 {
 	return d.now
 }
 
-// Clock reads the clock of which Now is a copy.
+// Clock reads the clock that Now copies.
 func (d *Driver) Clock() int64 { return d.engine.now() }
 
-// Arrived returns when the engine learned of what this call of Data serves: when
-// the turn began, or earlier when the loop has more to do than it can.
+// Arrived returns the time at which the engine learned of the input of this call of Data: the beginning of the turn, or earlier
+// on a saturated loop.
 func (d *Driver) Arrived() int64 { return d.Now() - int64(d.waited) }
 
-// Loop returns the number, from 0 on, of the loop that the driver runs or came
-// from; 0 for workers.
+// Loop returns the number, from 0 on, of the loop that the driver runs or came from; 0 for workers.
 func (d *Driver) Loop() int {
 	if d.loop == nil {
 		return 0
@@ -117,23 +112,22 @@ func (d *Driver) Unix() int64 {
 	return d.unix
 }
 
-// presentUnix is apart so that Unix is inlined.
+// presentUnix is a separate function so that Unix is inlined.
 func presentUnix() int64 { return time.Now().Unix() }
 
 // Inline reports whether the driver runs a loop, which must not be held up
 // outside Enter and Leave. Workers and detached drivers may block anywhere.
 func (d *Driver) Inline() bool { return !d.detached }
 
-// HandOff asks that the input not consumed by this call of Data be served by a
-// worker goroutine: after Data returns, and after what is in Out has been
-// sent, Data is called there with Inline false, even if no input is left. On a
-// driver that is not inline it is the same as Again.
+// HandOff asks that a worker goroutine serve the input not consumed by this call of Data. After Data has returned and Out has
+// been sent, the worker calls Data with Inline false, even if no input is left. On a driver that is not inline, HandOff is
+// Again.
 func (d *Driver) HandOff() {
 	d.leftover = leftHandOff
 	d.conn.flags &^= flagUrgent
 }
 
-// HandOffFirst is HandOff for what goes before others when all workers are busy.
+// HandOffFirst is HandOff for a call that precedes others when all workers are busy.
 func (d *Driver) HandOffFirst() {
 	d.HandOff()
 	if !d.detached {
@@ -141,22 +135,20 @@ func (d *Driver) HandOffFirst() {
 	}
 }
 
-// Again asks for another call of Data with the input not consumed by this one,
-// without waiting for more to arrive, once the output so far is sent. A
-// handler uses it to bound Out when many requests arrive at once.
+// Again asks for another call of Data with the input not consumed by this one, without waiting for more input, once the output
+// so far is sent. A handler uses it to bound Out when many requests arrive at once.
 func (d *Driver) Again() { d.leftover = leftAgain }
 
-// More is Again for a handler that has more to send than it has appended, with input or without.
+// More is Again for a handler that has more to send than it has appended, with or without input.
 func (d *Driver) More() { d.leftover = leftMore }
 
-// Later is Again for when others have had their turn: what came takes the server long, or serves nobody.
+// Later is Again after other connections have had their turn. It is for input that takes the server long, or that is useless.
 func (d *Driver) Later() { d.leftover = leftLater }
 
-// Draining reports whether the engine is shutting down: answers should say
-// that the connection will be closed.
+// Draining reports whether the engine is shutting down: answers should announce that the connection will be closed.
 func (d *Driver) Draining() bool { return d.engine.draining.Load() }
 
-// begin and end enclose everything a driver does for one connection.
+// begin and end enclose all work of a driver for one connection.
 func (d *Driver) begin(c *Conn) {
 	l := d.loop
 	l.current = c
@@ -164,8 +156,8 @@ func (d *Driver) begin(c *Conn) {
 	d.now, d.unix = l.now, l.unix
 }
 
-// end decides what becomes of the connection. It reports whether d still
-// drives the loop.
+// end passes the connection on: to its loop, to a worker, to a handshake, or to be closed. It reports whether d still drives
+// the loop.
 func (d *Driver) end(c *Conn) bool {
 	d.releaseLent()
 	if d.expired {
@@ -217,8 +209,7 @@ func (d *Driver) end(c *Conn) bool {
 	return true
 }
 
-// letGo ends what a goroutine without a loop does for a connection. Nothing
-// of c may be touched after it.
+// letGo ends the work of a goroutine without a loop for a connection. c must not be used after it.
 func (d *Driver) letGo(c *Conn) {
 	if c.over() {
 		c.askClose()
@@ -229,13 +220,12 @@ func (d *Driver) letGo(c *Conn) {
 	c.giveBack(look)
 }
 
-// visit serves a connection that is the loop's and has something to do. It
-// reports whether d still drives the loop.
+// visit serves a connection that the loop owns and that has work. It reports whether d still drives the loop.
 func (d *Driver) visit(c *Conn) bool {
 	d.begin(c)
 	switch {
 	case c.out != nil && !d.drain(c):
-		// Back pressure: nothing is read until the peer has read.
+		// Back pressure: the connection is not read until the peer has read.
 	case c.over():
 	case c.flags&flagAgain != 0:
 		d.serveKept(c)
@@ -247,7 +237,7 @@ func (d *Driver) visit(c *Conn) bool {
 	return d.end(c)
 }
 
-// receive reads once and serves what came together with the input kept so far.
+// receive reads once and serves the input together with the input kept so far.
 func (d *Driver) receive(c *Conn) {
 	if c.awaitsHeader() && !d.readHeader(c) {
 		return
@@ -266,8 +256,8 @@ func (d *Driver) receive(c *Conn) {
 			d.engine.buffers.put(c.in)
 			c.in = nil
 		}
-		// A short read has emptied the socket; more will make a new edge. The end of
-		// the stream has made its edge already.
+		// A short read has emptied the socket; further input will make a new edge. The end of the stream has already made its
+		// edge.
 		if n < len(into) && c.flags&flagPeerDone == 0 {
 			c.flags &^= flagReadable
 		}
@@ -281,7 +271,7 @@ func (d *Driver) receive(c *Conn) {
 	}
 }
 
-// receiveEnd is for the end of what the peer sends.
+// receiveEnd handles the end of the peer's input.
 func (d *Driver) receiveEnd(c *Conn) {
 	c.flags = c.flags&^flagReadable | flagEOF
 	d.engine.handler.EOF(d, c, c.kept())
@@ -300,11 +290,11 @@ func (d *Driver) serveKept(c *Conn) {
 	d.serve(c, d.inBuf.b)
 }
 
-// VisitTime is how long a call of Data is to go on with what has come at once, in ns, on a driver that is inline:
-// then others have their turn.
+// VisitTime returns how long, in ns, a call of Data should continue with input that arrived at once, on a driver that is
+// inline. After that, other connections have their turn.
 func (d *Driver) VisitTime() int64 { return d.loop.visitTime() }
 
-// visitTime is how long into a turn, in ns, the loop goes on with a connection that has
+// visitTime returns the time since the beginning of a turn, in ns, until which the loop continues with a connection that has
 // sent many requests at once.
 func (l *loop) visitTime() int64 {
 	if l.saturation.on {
@@ -313,9 +303,8 @@ func (l *loop) visitTime() int64 {
 	return turnTime
 }
 
-// serve passes in to the handler, sends the answers, and keeps the rest. Then it
-// lets go of what in lies in; after a panic the collector does, since code that the
-// handler left behind may hold views.
+// serve passes in to the handler, sends the answers, and keeps the rest. Then it releases the buffer of in. After a panic the
+// collector frees that buffer, since other goroutines of the handler may still hold views of it.
 func (d *Driver) serve(c *Conn, in []byte) {
 	d.serveAll(c, in)
 	if d.inBuf != nil {
@@ -349,7 +338,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {
 			if len(in) > 0 || c.Secure() && !c.hasEnded() {
-				c.flags |= flagLinger // by TLS more is to come: close_notify
+				c.flags |= flagLinger // with TLS there is more input to come: close_notify
 			}
 			return
 		}
@@ -365,7 +354,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		}
 		if d.leftover == leftRoom {
 			if c.flags&flagPeerDone != 0 && c.Lost(-1) {
-				c.flags |= flagCloseNow // and no event will say so again
+				c.flags |= flagCloseNow // no further event will report it
 				return
 			}
 			c.flags |= flagAgain | flagAwaitsRoom
@@ -385,8 +374,8 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 	}
 }
 
-// mustWait reports whether c's further requests, which are here already, are for another
-// turn: until its peer has taken its answers, or others have had theirs.
+// mustWait reports whether further requests of c, which have already arrived, must wait for another turn: until the peer has
+// received its answers, or others have had their turn.
 func (d *Driver) mustWait(c *Conn) bool {
 	switch {
 	case c.out != nil:
@@ -397,24 +386,24 @@ func (d *Driver) mustWait(c *Conn) bool {
 	return (d.leftover == leftAgain || d.leftover == leftMore) && !d.detached && d.engine.now()-d.now > d.loop.visitTime()
 }
 
-// keep stores input that was not consumed with the connection.
+// keep stores unconsumed input with the connection.
 func (d *Driver) keep(c *Conn, in []byte) { d.keepFor(c, in, admission.Input) }
 
-// keepFor is keep for a use of the budget.
+// keepFor is keep for the given use of the budget.
 func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
 	if len(in) > 0 {
 		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) && use == buf.use {
-			c.in, d.inBuf = buf, nil // all of it
+			c.in, d.inBuf = buf, nil // it already holds exactly this input
 			return
 		} else if buf != nil {
-			buf.release() // one of the two goes back at once
+			buf.release() // release first, so that two copies are not charged
 		}
 		c.in = d.engine.buffers.copyOf(c.Account(), use, in)
 		invariants.EndLoan(in)
 	}
 }
 
-// discard reads and forgets what a lingering connection still receives.
+// discard reads and drops the input of a lingering connection.
 func (d *Driver) discard(c *Conn) {
 	if c.Notes&Paused != 0 {
 		if c.flags&flagPeerDone != 0 {

@@ -4,15 +4,15 @@ package engine
 
 import "github.com/dunlinhttp/dunlin/internal/admission"
 
-// driverPool keeps drivers whose goroutine has ended for the next takeover.
+// driverPool keeps drivers whose goroutine has ended, for the next takeover.
 type driverPool struct {
 	most int
 	free admission.FreeList[*Driver]
 }
 
-// A driver that is kept holds its input buffer, and an output buffer of at most keptOut
-// bytes. Of drivers there are sparePerLoop at least, and at most as many as hold about what
-// a class of the buffer pool may keep, and mostSpare.
+// A kept driver holds its input buffer, and an output buffer of at most keptOut bytes. The maximum number of kept drivers is
+// about the limit of a class of the buffer pool divided by the size of a driver, and at most mostSpare, but at least
+// sparePerLoop for each loop.
 const (
 	keptOut      = 8 << 10
 	sparePerLoop = 4
@@ -23,7 +23,7 @@ func (e *Engine) initDrivers() {
 	e.drivers.most = max(sparePerLoop*e.cfg.Loops, min(e.buffers.most/(ownInput+keptOut), mostSpare))
 }
 
-// newDriver returns a driver for l, whose epoch is now the given even one.
+// newDriver returns a driver for l, whose epoch is now the given even number.
 func (e *Engine) newDriver(l *loop, epoch uint64) *Driver {
 	d := e.spareDriver()
 	d.loop, d.epoch, d.detached = l, epoch, false
@@ -43,7 +43,7 @@ func (e *Engine) freshDriver() *Driver {
 	return &Driver{engine: e, detached: true, parking: new(parking), Scratch: e.handler.NewScratch()}
 }
 
-// retire takes back a driver that has no loop any more.
+// retire keeps a driver that has no loop any more, for later use.
 func (e *Engine) retire(d *Driver) {
 	d.loop = nil
 	if d.second = nil; cap(d.Out) > keptOut {
@@ -52,8 +52,8 @@ func (e *Engine) retire(d *Driver) {
 	e.drivers.free.Keep(d, e.drivers.most)
 }
 
-// LetGo leaves to the collector what the engine keeps for later only, and returns how
-// many bytes that is. It is for an engine with little to do, and safe at any time.
+// LetGo leaves all memory that the engine only keeps for later use to the collector, and returns its size in bytes. It is for
+// an engine with little work, and safe at any time.
 func (e *Engine) LetGo() (bytes int64) {
 	bytes = e.buffers.letGo()
 	for _, d := range e.drivers.free.TakeAll() {

@@ -17,66 +17,64 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// yieldEvery is how long a driver that never runs out of events keeps the processor
-// from the process's other goroutines.
+// yieldEvery is how long a driver that always has events keeps the processor from the process's other goroutines.
 const yieldEvery = int64(200 * time.Microsecond)
 
-// eventBatch is how many events a loop fetches at once.
+// eventBatch is the maximum number of events that a loop fetches at once.
 const eventBatch = 128
 
-// A loop is an epoll set and everything in it. All fields belong to its driver
-// except those that say otherwise. What a driver has still to do in a turn is
-// written down here and not on its stack, so that another can go on with it.
+// A loop is an epoll set and its connections. All fields belong to its driver except those that say otherwise. The remaining
+// work of a turn is recorded here and not on the driver's stack, so that another driver can continue it.
 type loop struct {
 	epoch   atomic.Uint64 // see takeover.go; any goroutine
 	_       [56]byte      // the monitor reads epoch; keep the rest off its cache line
 	takeMu  sync.Mutex    // held while the loop changes drivers
-	current *Conn         // what the driver serves; the monitor's after it took the loop
-	raw     *buffer       // what is read into, see memory.go; nil until it is needed
-	out     []byte        // a large Out between Enter and Leave, likewise
-	sealed  []byte        // what is gathered for one call of send, see tlswrite.go; empty
+	current *Conn         // the connection that the driver serves; after a takeover it belongs to the monitor
+	raw     *buffer       // the read buffer, see memory.go; nil until it is needed
+	out     []byte        // a large Out between Enter and Leave, see memory.go
+	sealed  []byte        // records gathered for one call of send, see tlswrite.go; empty
 
 	e      *Engine
-	number int // in e.loops
+	number int // index in e.loops
 	epfd   int32
-	waker  int32           // eventfd in the set; only ever written to, edges do the rest
+	waker  int32           // eventfd in the set; it is only written to, never read, since each write makes an edge
 	park   syscall.RawConn // the epoll descriptor in the runtime's own poller
 	file   *os.File
-	poll   func(uintptr) bool // fills events; made once
+	poll   func(uintptr) bool // fills events; made once to save allocations
 	polls  int                // calls of poll in this wait
 
 	events  [eventBatch]unix.EpollEvent
-	n, next int         // events[next:n] are still to be served
-	queue   connQueue   // still to be served, in this turn unless the loop is saturated, see queue.go
+	n, next int         // events[next:n] are not yet served
+	queue   connQueue   // connections not yet served, in this turn unless the loop is saturated, see queue.go
 	later   []laterConn // to be served in the next turn
-	noRoom  connQueue   // they wait for room for what their requests will hold
-	retried *Conn       // the one of them that asks again
-	roomAt  int64       // when to look at them again at the latest, 0 if there are none
+	noRoom  connQueue   // connections that wait for room for their requests
+	retried *Conn       // the connection in noRoom that asks again
+	roomAt  int64       // the latest time to look at noRoom again, 0 if it is empty
 	mail    []message
-	mailAt  int // mail[mailAt:] are still to be handled
-	sweepAt int // conns[sweepAt:] are still to be swept
+	mailAt  int // mail[mailAt:] are not yet handled
+	sweepAt int // conns[sweepAt:] are not yet swept
 
-	sweepers []*sync.WaitGroup // who waits for the end of the sweep
+	sweepers []*sync.WaitGroup // to be told of the end of the sweep
 
 	conns []*Conn // by slot, nil if free
 	free  []int32 // free slots
 	gen   uint32
-	count atomic.Int32 // connections, those on their way here included; any goroutine
+	count atomic.Int32 // connections, including those on their way here; any goroutine
 
 	wheel      wheel
 	recalls    recalls
 	saturation saturation
-	now        int64 // ns since the engine was made, once a turn
-	ready      int64 // about when what was fetched last was ready
-	fetched    int64 // ... and when at the earliest
+	now        int64 // ns since the start of the engine's clock, read once a turn
+	ready      int64 // estimated time at which the events fetched last were ready
+	fetched    int64 // the earliest time at which they can have been ready
 	unix       int64 // wall clock in s
-	second     int64 // now at which unix is to be read again
-	yielded    int64 // when the driver last let others run
-	armed      int64 // the park deadline set, 0 for none
+	second     int64 // the value of now at which unix is to be read again
+	yielded    int64 // when the driver last let other goroutines run
+	armed      int64 // the deadline that is set for parking, 0 for none
 
 	acceptor acceptor
 	inbox    inbox
-	waits    waits // of connections for their turn
+	waits    waits // of connections for their turn in the loop
 
 }
 
@@ -116,23 +114,21 @@ func newLoop(e *Engine) (*loop, error) {
 	return l, nil
 }
 
-// Slots below zero in an event are not connections: the waker, and from
-// listenerSlot downwards the listeners.
+// Slots below zero in an event are not connections, but the waker, and from listenerSlot downwards the listeners.
 const (
 	wakerSlot    = -1
 	listenerSlot = -2
 )
 
-// sweepDone is sweepAt while no sweep is under way.
+// sweepDone is the value of sweepAt while no sweep is running.
 const sweepDone = int(^uint(0) >> 1)
 
-// ctl changes what epoll watches. slot and gen come back with every event.
+// ctl changes the set of epoll. Every event carries slot and gen.
 func (l *loop) ctl(op int, fd int32, events uint32, slot int32, gen uint32) error {
 	return unix.EpollCtl(int(l.epfd), op, int(fd), &unix.EpollEvent{Events: events, Fd: slot, Pad: int32(gen)})
 }
 
-// turn does everything there is to do, once, and waits for more. It reports
-// whether d still drives the loop.
+// turn does all work there is, once, and waits for more. It reports whether d still drives the loop.
 func (l *loop) turn(d *Driver) bool {
 	for l.next < l.n {
 		ev := &l.events[l.next]
@@ -166,7 +162,7 @@ func (l *loop) turn(d *Driver) bool {
 	return true
 }
 
-// chores are what most turns have none of: mail, deadlines, sweeps.
+// chores does the work that most turns do not have: mail, deadlines, sweeps.
 func (l *loop) chores(d *Driver) bool {
 	if l.mailAt == len(l.mail) {
 		l.fetchMail()
@@ -211,8 +207,8 @@ func (l *loop) chores(d *Driver) bool {
 	return true
 }
 
-// wait fetches events, without waiting if there is work already. It parks the
-// goroutine, never a thread: the epoll descriptor is itself watched by the runtime.
+// wait fetches events, without waiting if the loop already has work. It parks the goroutine, never a thread: the epoll
+// descriptor is itself watched by the runtime.
 func (l *loop) wait() {
 	began := l.now
 	l.noteTurn(began, l.n)
@@ -242,7 +238,7 @@ func (l *loop) wait() {
 	}
 }
 
-// arm sets the time at which waiting ends though nothing came.
+// arm sets the time at which wait returns without events.
 func (l *loop) arm() {
 	var at int64
 	if next := l.wheel.next; next != 0 {
@@ -265,7 +261,7 @@ func (l *loop) arm() {
 	if at != 0 {
 		deadline = l.e.deadlineAt(at)
 	}
-	// newLoop has seen it work.
+	// It cannot fail: newLoop has tested it.
 	_ = l.file.SetReadDeadline(deadline)
 }
 
@@ -275,7 +271,7 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		if ev.Fd <= listenerSlot {
 			return l.accept(d, int(listenerSlot-ev.Fd))
 		}
-		return true // the waker: turn looks into the inbox anyway
+		return true // the waker: turn looks into the inbox in any case
 	}
 	c := l.conns[ev.Fd]
 	if c == nil || c.gen != uint32(ev.Pad) || !c.noteEvent(ev.Events) {
@@ -292,10 +288,10 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 	}
 	if c.flags&flagAwaitsRoom != 0 {
 		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
-			return true // in its turn
+			return true // its turn will come
 		}
-		c.flags = c.flags&^flagAwaitsRoom | flagCloseNow // nobody waits for the answer
-		return d.visit(c)                                // now: it stands in line for room, behind those who wait on
+		c.flags = c.flags&^flagAwaitsRoom | flagCloseNow // the client does not wait for the answer
+		return d.visit(c)                                // now, since the connection is in line for room, after others that continue to wait
 	}
 	if c.Notes&Paused != 0 && ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.flags |= flagCloseNow
@@ -320,7 +316,7 @@ func (l *loop) serveSoon(c *Conn) {
 	l.later = append(l.later, laterConn{c, c.asks(), stampAt(l.now)})
 }
 
-// adopt makes c, which the loop's count already includes, one of its connections.
+// adopt adds c to the loop's connections. The loop's count already includes it.
 func (l *loop) adopt(c *Conn) {
 	c.loop = l
 	if n := len(l.free); n > 0 {
@@ -341,7 +337,7 @@ func (l *loop) adopt(c *Conn) {
 		return
 	}
 	if l.e.draining.Load() {
-		c.flags |= flagReadable // one look: what has arrived already is answered
+		c.flags |= flagReadable // one look, so that input that has already arrived is answered
 		l.serveSoon(c)
 		return
 	}
@@ -351,11 +347,11 @@ func (l *loop) adopt(c *Conn) {
 	}
 }
 
-// lingerTime bounds how long a connection stays to discard input, so that the
-// peer can read the last answer before it hears of the close.
+// lingerTime bounds how long a connection stays open to discard input, so that the peer can read the last answer before the
+// close.
 const lingerTime = 2 * time.Second
 
-// finish closes c, or begins to linger. Its output is sent or to be dropped.
+// finish closes c, or begins to linger. The output of c is sent or will be dropped.
 func (l *loop) finish(c *Conn) {
 	if c.flags&flagCloseNow != 0 || c.flags&flagLinger == 0 || c.flags&flagEOF != 0 || l.e.forced.Load() {
 		l.close(c)
@@ -371,8 +367,8 @@ func (l *loop) finish(c *Conn) {
 	l.serveSoon(c)
 }
 
-// linger bounds how long c stays to discard input. A drain has less time, of which most is for others: a client
-// that does not close does not make it fail.
+// linger bounds how long c stays open to discard input. During a drain the bound is shorter, since other connections need most
+// of the time: a client that does not close must not make the drain fail.
 func (l *loop) linger(c *Conn) {
 	after := lingerTime
 	if most := l.e.lastMost.Load(); most > 0 {
@@ -384,7 +380,7 @@ func (l *loop) linger(c *Conn) {
 	l.refileIfEarlier(c)
 }
 
-// close ends c, which must be the loop's own.
+// close closes c, which the loop must own.
 func (l *loop) close(c *Conn) {
 	e := l.e
 	l.unfile(c)
@@ -405,7 +401,7 @@ func (l *loop) close(c *Conn) {
 	if counted {
 		e.cfg.Addresses.Release(e.source(c.peer.addr()))
 	}
-	l.count.Add(-1) // who sees it finds room for another of this address
+	l.count.Add(-1) // after the release above: a goroutine that sees the new count finds room for this address
 	if counted {
 		e.forget()
 	}
@@ -416,7 +412,7 @@ func (l *loop) close(c *Conn) {
 	}
 }
 
-// forget says that a connection is open no more.
+// forget counts a connection as closed.
 func (e *Engine) forget() {
 	e.conns.Add(-1)
 	if e.pausedLoops.Load() > 0 {
@@ -424,7 +420,7 @@ func (e *Engine) forget() {
 	}
 }
 
-// closeSoon closes c, which is idle, when its time for last requests is over.
+// closeSoon closes c, which is idle, when its time for last requests has passed.
 func (l *loop) closeSoon(c *Conn) {
 	if c.deadline != 0 && c.deadline <= tickAt(l.now) {
 		l.close(c)
@@ -443,13 +439,12 @@ func (l *loop) closeSoon(c *Conn) {
 	l.refileIfEarlier(c)
 }
 
-// sweep closes c on shutdown unless it has something to finish. It reports
-// whether d still drives the loop.
+// sweep closes c on shutdown unless it has unfinished work. It reports whether d still drives the loop.
 func (l *loop) sweep(d *Driver, c *Conn) bool {
 	if !c.noteEvent(0) {
 		if l.e.forced.Load() {
-			// The goroutine that has it fails in its next read or write. The
-			// descriptor is open: only the loop closes it.
+			// The goroutine that owns the connection fails in its next read or write. The descriptor stays open: only the loop
+			// closes it.
 			c.fireHangup()
 			shutdown(c.fd, unix.SHUT_RDWR)
 		}
@@ -468,21 +463,21 @@ func (l *loop) sweep(d *Driver, c *Conn) bool {
 		return true
 	}
 	if c.idle() || c.isSilent() {
-		// What has arrived but was not read yet is still answered.
+		// Input that has arrived but was not read yet is still answered.
 		c.flags |= flagReadable
 		return d.visit(c)
 	}
 	return true
 }
 
-// ending reports whether the loop has nothing left to live for.
+// ending reports whether the engine drains and the loop has no work left.
 func (l *loop) ending() bool {
 	return l.e.draining.Load() && l.count.Load() == 0 && len(l.acceptor.listeners) == 0 && l.inbox.close()
 }
 
-// end releases what the loop holds. Its driver returns after it.
+// end releases the resources of the loop. Its driver returns after it.
 func (l *loop) end() {
-	_ = l.file.Close() // nothing was written to it
+	_ = l.file.Close() // no data was written to it
 	closeFD(l.waker)
 	l.e.loopEnded()
 }
