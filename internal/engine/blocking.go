@@ -15,15 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The methods of this file wait. While a call of the handler uses its connection
-// from several goroutines, these take turns by the lock given to [Driver.Share], and
-// what waits lets go of it meanwhile: one may write while another waits for input.
-// Each direction is one goroutine's at a time.
+// The methods of this file wait. While a call of the handler uses its connection from several goroutines, these take turns by
+// the lock given to [Driver.Share]. A method that waits releases the lock meanwhile: one goroutine may write while another
+// waits for input. At most one goroutine uses each direction at a time.
 
-// waiter is what a goroutine parks on until its connection is ready.
+// A goroutine parks on a waiter until its connection is ready.
 type waiter struct {
 	woken chan struct{} // capacity 1: the loop never waits for the goroutine
-	poke  chan struct{} // capacity 1: another goroutine has it look again
+	poke  chan struct{} // capacity 1: another goroutine makes it look again
 	timer *time.Timer
 }
 
@@ -33,30 +32,29 @@ var waiters = sync.Pool{New: func() any {
 	return &waiter{make(chan struct{}, 1), make(chan struct{}, 1), t}
 }}
 
-// What a goroutine waits for.
+// The events that a goroutine may wait for.
 const (
 	toRead = iota
 	toWrite
 )
 
-// parking is a driver's part in this: who waits for its connection. The loop
-// wakes one goroutine, the one that came first, and that one the other.
+// parking is a driver's state for goroutines that wait for its connection. The loop wakes one goroutine, the one that parked
+// first, and that goroutine wakes the other.
 type parking struct {
 	turns      sync.Locker // nil if only one goroutine uses the connection
-	parked     [2]*waiter  // by what they wait for
-	first      *waiter     // the one of parked that the loop wakes; set before state waiting
-	noRead     bool        // the Read that waits is to fail
-	retime     [2]bool     // what waits is to return, see Retime
-	taking     meter       // what the peer takes while one waits to write
-	readWaited int64       // how long the last Read waited, in ns
+	parked     [2]*waiter  // indexed by toRead and toWrite
+	first      *waiter     // the element of parked that the loop wakes; set before state waiting
+	noRead     bool        // the waiting Read must fail
+	retime     [2]bool     // the waiting call must return, see Retime
+	taking     meter       // measures the peer's reading while a goroutine waits to write
+	readWaited int64       // the time that the last Read waited, in ns
 }
 
-// Share has the goroutines that use the connections of d's calls take turns: lock is
-// held when they call a method of d or its Conn that may wait, and is free while
-// that waits.
+// Share sets the lock by which the goroutines that use the connections of d's calls take turns. They hold it when they call a
+// method of d or its Conn that may wait. The method releases it while it waits.
 func (d *Driver) Share(lock sync.Locker) { d.turns = lock }
 
-// patience turns a timeout of a method into the time at which it ends, 0 for never.
+// patience converts a timeout of a method to the time at which it ends, 0 for never.
 func (e *Engine) patience(timeout time.Duration) int64 {
 	if timeout <= 0 {
 		return 0
@@ -64,11 +62,10 @@ func (e *Engine) patience(timeout time.Duration) int64 {
 	return e.now() + int64(timeout)
 }
 
-// block parks the goroutine until an event comes for the connection, which must be
-// away, or until it is the given time (0: for ever). It may return early; the caller
-// tries its system call again.
+// block parks the goroutine until an event arrives for the connection, which must be away, or until the given time (0: without
+// limit). It may return early; the caller tries its system call again.
 func (c *Conn) block(wants int, until int64) error {
-	c.flags |= flagLook // the events seen here are not seen by the loop
+	c.flags |= flagLook // the loop does not see the events seen here
 	d := c.driver
 	w := waiters.Get().(*waiter)
 	defer waiters.Put(w)
@@ -91,10 +88,10 @@ func (c *Conn) block(wants int, until int64) error {
 	retimed := d.retime[wants]
 	d.retime[wants] = false
 	if t := c.secure(); t != nil && t.used && wants == toWrite {
-		t.noted.Store(true) // nobody else has seen what woke us
+		t.noted.Store(true) // no other goroutine has seen the event
 	}
 	select {
-	case <-w.poke: // it came too late to be what woke us
+	case <-w.poke: // it arrived too late to be the reason of waking
 	default:
 	}
 	if first {
@@ -117,7 +114,7 @@ func (c *Conn) block(wants int, until int64) error {
 	return nil
 }
 
-// What ends the wait of a goroutine.
+// The reasons for the end of a goroutine's wait.
 const (
 	byEvent = iota
 	byOther
@@ -154,7 +151,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// StopReading has a Read that waits fail with net.ErrClosed.
+// StopReading makes a waiting Read fail with net.ErrClosed.
 func (d *Driver) StopReading() {
 	if w := d.parked[toRead]; w != nil {
 		d.noRead = true
@@ -162,16 +159,16 @@ func (d *Driver) StopReading() {
 	}
 }
 
-// ErrNoRoom is why Read and Write fail on a connection that is ended because others need
-// the memory that it holds. What its socket takes at once may still be sent.
+// ErrNoRoom is the error of Read and Write on a connection that is ended because others need its memory. Output that its socket
+// accepts at once may still be sent.
 var ErrNoRoom = errors.New("engine: the connection is ended: it holds memory that others need")
 
-// ErrRetimed is what a method that waits returns because of [Driver.Retime]. It may be
-// called again, and goes on where it was.
+// ErrRetimed is the error of a waiting method after [Driver.Retime]. The caller may call the method again; it continues where
+// it was.
 var ErrRetimed = errors.New("engine: the time to wait for was changed")
 
-// Retime has a Read that waits, or with writing set what waits to write, return
-// ErrRetimed, so that it is called again with another timeout.
+// Retime makes a waiting Read, or with writing set a waiting write, return ErrRetimed, so that it is called again with another
+// timeout.
 func (d *Driver) Retime(writing bool) {
 	wants := toRead
 	if writing {
@@ -183,9 +180,9 @@ func (d *Driver) Retime(writing bool) {
 	}
 }
 
-// Read reads from the connection itself, past what the handler was given as
-// in, and blocks for at most timeout (0: for ever). It calls [Driver.Detach] first.
-// Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, ErrNoRoom, net.ErrClosed or the system's.
+// Read reads from the connection itself, after the input that the handler was given as in, and blocks for at most timeout (0:
+// without limit). It calls [Driver.Detach] first. Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, ErrNoRoom, net.ErrClosed
+// or the system's.
 func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -194,7 +191,7 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	d.Detach()
 	w := readWait{timeout: timeout}
 	if c.secure() != nil {
-		c.beginWait(&w) // opening many small records is time that the peer takes, too
+		c.beginWait(&w) // decrypting many small records counts as time of the peer, too
 	}
 	n, err := c.read(p, &w)
 	d.readWaited = 0
@@ -205,18 +202,18 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	return n, err
 }
 
-// WaitedToRead returns how long the last [Conn.Read] waited for the peer: 0 if its bytes were here. With TLS it is the
-// time of the whole read.
+// WaitedToRead returns how long the last [Conn.Read] waited for the peer: 0 if its bytes had already arrived. With TLS it is
+// the time of the whole read.
 func (d *Driver) WaitedToRead() time.Duration { return time.Duration(d.readWaited) }
 
-// readWait is the wait of a read. Most reads of a fast peer do not wait, and look at no clock.
+// readWait is the wait of a read. Most reads of a fast peer do not wait, and do not read the clock.
 type readWait struct {
 	timeout time.Duration // 0 for none
-	since   int64         // when the wait began, 0 before
-	until   int64         // when it ends, 0 for never
+	since   int64         // the beginning of the wait, 0 before it
+	until   int64         // the end of the wait, 0 for never
 }
 
-// beginWait starts the time of w, unless it runs.
+// beginWait starts the time of w, unless it has started.
 func (c *Conn) beginWait(w *readWait) {
 	if w.since == 0 {
 		w.since, w.until = c.driver.engine.now(), c.driver.engine.patience(w.timeout)
@@ -224,7 +221,7 @@ func (c *Conn) beginWait(w *readWait) {
 	}
 }
 
-// blockToRead blocks until there may be something to read, or the time of w is over.
+// blockToRead blocks until there may be input, or the time of w has passed.
 func (c *Conn) blockToRead(w *readWait) error {
 	d := c.driver
 	c.beginWait(w)
@@ -235,10 +232,10 @@ func (c *Conn) blockToRead(w *readWait) error {
 	return err
 }
 
-// errNotHere says that there is nothing to read, to a read that does not wait.
+// errNotHere is the error of a read that does not wait when there is no input.
 var errNotHere = errors.New("engine: nothing is here")
 
-// ReadHere is Read that does not wait: where nothing has come it returns 0 bytes and no error.
+// ReadHere is Read without waiting: if no input has arrived it returns 0 bytes and no error.
 func (c *Conn) ReadHere(p []byte) (int, error) {
 	c.driver.Detach()
 	n, err := c.read(p, nil)
@@ -248,16 +245,17 @@ func (c *Conn) ReadHere(p []byte) (int, error) {
 	return n, err
 }
 
-// Peek copies what has come, without reading it, to p, and returns how much that is; 0 on a connection with TLS. It does not wait.
+// Peek copies input that has arrived to p, without reading it, and returns its length; 0 on a connection with TLS. It does not
+// wait.
 func (c *Conn) Peek(p []byte) int {
 	if c.secure() != nil {
 		return 0
 	}
-	n, _ := peek(c.fd, p) // a read finds out about errors
+	n, _ := peek(c.fd, p) // a read reports errors
 	return n
 }
 
-// read is Read; with a nil w it does not wait, and returns errNotHere.
+// read implements Read; with a nil w it does not wait, and returns errNotHere.
 func (c *Conn) read(p []byte, w *readWait) (int, error) {
 	if t := c.useTLS(); t != nil {
 		defer c.doneTLS(t)
@@ -288,13 +286,12 @@ func (c *Conn) read(p []byte, w *readWait) (int, error) {
 	}
 }
 
-// Write sends p behind all output pending so far and blocks for at most timeout
-// between signs of progress, or with timeout 0 for as long as the peer takes
-// Config.MinWriteRate. It does not look at d.Out: call [Driver.Flush] first. It
-// calls [Driver.Detach] first.
+// Write sends p after all output pending so far. It blocks for at most timeout between signs of progress, or with timeout 0 as
+// long as the peer reads at Config.MinWriteRate. It does not send d.Out: call [Driver.Flush] first. It calls [Driver.Detach]
+// first.
 func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
-	c.willSend(muchOutput) // in the end, for all we know
+	c.willSend(muchOutput) // the total is unknown
 	t := c.useTLS()
 	defer c.doneTLS(t)
 	if err := c.flushPending(timeout); err != nil {
@@ -326,15 +323,15 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	return sent, nil
 }
 
-// Flush sends Out and all pending output of the connection, blocking as Write
-// does, and gives the memory of Out back. It calls Detach first.
+// Flush sends Out and all pending output of the connection, blocking as Write does, and releases the memory of Out. It calls
+// Detach first.
 func (d *Driver) Flush(timeout time.Duration) error {
 	c := d.conn
 	d.Detach()
 	if c.ended() { // it may never wait for its peer
 		c.flags |= flagCloseNow
 	}
-	c.willSend(muchOutput) // in the end, for all we know
+	c.willSend(muchOutput) // the total is unknown
 	d.send(c)
 	d.releaseOut()
 	defer c.doneTLS(c.useTLS())
@@ -363,16 +360,15 @@ func (c *Conn) flushPending(timeout time.Duration) error {
 	}
 }
 
-// ioError ends the connection's use and names what failed.
+// ioError closes the connection and returns an error that names the failed call.
 func (c *Conn) ioError(op string, errno syscall.Errno) error {
 	c.flags |= flagCloseNow
 	return fmt.Errorf("engine: %s: %w", op, errno)
 }
 
-// Hijack takes the connection out of the engine and returns it as a
-// net.Conn with all deadlines clear, a *tls.Conn if it is one with TLS. It calls [Driver.Detach] first. What of in
-// was not consumed is the caller's to keep, and behind it [Conn.Unread]; d.Out must be empty.
-// Handler.Closed follows when the present call returns.
+// Hijack takes the connection out of the engine and returns it as a net.Conn with all deadlines clear, a *tls.Conn if it has
+// TLS. It calls [Driver.Detach] first. The caller keeps the unconsumed part of in, followed by [Conn.Unread]; d.Out must be
+// empty. Handler.Closed follows when the current call returns.
 func (c *Conn) Hijack() (net.Conn, error) {
 	if c.flags&flagCloseNow != 0 {
 		return nil, net.ErrClosed
@@ -398,8 +394,7 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	return secure(wire), nil
 }
 
-// takeSocket takes the socket from the engine. The connection is closed when the present
-// call returns.
+// takeSocket takes the socket from the engine. The connection is closed when the current call returns.
 func (c *Conn) takeSocket() (net.Conn, error) {
 	fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -417,8 +412,8 @@ func (c *Conn) takeSocket() (net.Conn, error) {
 			return nil, errors.Join(fmt.Errorf("engine: hijack: %w", err), nc.Close())
 		}
 	}
-	// The number c.fd stays the loop's to close, but no longer names the socket, so
-	// that the hijacker's Close is the last one.
+	// The loop still has to close the number c.fd, which no longer names the socket, so that the hijacker's Close is the last
+	// one.
 	_ = c.loop.ctl(unix.EPOLL_CTL_DEL, c.fd, 0, 0, 0)
 	c.flags |= flagCloseNow
 	if err := unix.Dup3(int(c.loop.waker), int(c.fd), unix.O_CLOEXEC); err != nil {

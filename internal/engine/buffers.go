@@ -7,22 +7,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// A buffer is a pooled piece of memory for what a connection has to keep:
-// input not consumed yet, or output not sent yet. 0 ≤ len(b) ≤ cap(b). While it is out
-// of the pool its capacity is held in the budget.
+// A buffer is pooled memory for data that a connection must keep: input not consumed yet, or output not sent yet. 0 ≤ len(b)
+// ≤ cap(b). While it is out of the pool, its capacity is charged to the budget.
 type buffer struct {
 	b    []byte
 	use  admission.Use
-	held int                // bytes of the budget
-	by   *admission.Account // who is charged with them, nil for nobody
+	held int                // bytes charged to the budget
+	by   *admission.Account // the account that is charged, nil for none
 }
 
-// classSizes are the capacities of pooled buffers in bytes: most partial requests
-// and halves of a ClientHello fit the small ones, the last is the usual read buffer and an output chunk.
+// classSizes are the capacities of pooled buffers in bytes. Most partial requests and halves of a ClientHello fit the small
+// ones. The last is the usual size of a read buffer and of an output chunk.
 var classSizes = [...]int{small0, small1, small2, small3, small4, small5, small6, small7, 4 << 10, 16 << 10, 64 << 10}
 
-// The smallClasses lie in one piece of memory with their buffer, which is as large as the runtime has them: 256, 320, 384, 512, 768, 1024,
-// 1536 and 2048 bytes on 64 bits. Together they may keep what another class keeps.
+// Buffers of the smallClasses are allocated together with their memory, in a size class of the runtime: 256, 320, 384, 512,
+// 768, 1024, 1536 and 2048 bytes on 64 bits. Together they may keep as much as one other class.
 const (
 	small0 = 256 - bufferSize
 	small1 = 320 - bufferSize
@@ -37,7 +36,7 @@ const (
 	bufferSize   = 48
 )
 
-// A piece is a buffer and its memory.
+// A piece is a buffer with its memory.
 type piece[Room any] struct {
 	buffer
 	room Room
@@ -78,22 +77,20 @@ func newBuffer(class, size int) (buf *buffer) {
 	return buf
 }
 
-// mostPooled bounds what a class keeps for later, in bytes, so that a burst of slow
-// clients does not pin its memory for ever; with a bounded budget it is no more
-// than a pooledShare of that.
+// mostPooled bounds the bytes that a class keeps for later, so that memory is released after a burst of slow clients. With a
+// bounded budget the bound is at most a pooledShare of it.
 const (
 	mostPooled  = 2 << 20
 	pooledShare = 16
 )
 
-// bufferPool has a list for every class. Buffers are needed only off the hot path, so
-// it serves all loops.
+// bufferPool has a list for every class. It serves all loops, since buffers are needed only off the hot path.
 type bufferPool struct {
-	most int // bytes kept of each class
+	most int // bytes to keep of each class
 	free [len(classSizes)]admission.FreeList[*buffer]
 
-	reading  admission.FreeList[*buffer] // what loops read into
-	readSize int                         // their capacity; if it is that of a class, they are of it
+	reading  admission.FreeList[*buffer] // read buffers of loops
+	readSize int                         // their capacity; buffers with the capacity of a class belong to that class
 }
 
 func (p *bufferPool) init(budget *admission.Budget, readSize int) {
@@ -103,8 +100,8 @@ func (p *bufferPool) init(budget *admission.Budget, readSize int) {
 	}
 }
 
-// classFor returns the index and the capacity of the class for n bytes; above the
-// largest the index is that of none, and the capacity n.
+// classFor returns the index and the capacity of the class for n bytes. Above the largest class it returns an index of no
+// class, and n.
 func classFor(n int) (class, size int) {
 	for i, size := range classSizes {
 		if n <= size {
@@ -114,8 +111,7 @@ func classFor(n int) (class, size int) {
 	return len(classSizes), n
 }
 
-// get returns an empty buffer with room for n bytes, charged to an account. It is pooled if
-// n is at most the largest class.
+// get returns an empty buffer with room for n bytes, charged to an account. It is pooled if n is at most the largest class.
 func (p *bufferPool) get(by *admission.Account, use admission.Use, n int) *buffer {
 	class, size := classFor(n)
 	buf := p.pooled(class)
@@ -126,14 +122,13 @@ func (p *bufferPool) get(by *admission.Account, use admission.Use, n int) *buffe
 	return buf
 }
 
-// charge charges an account for a buffer that none is charged for.
+// charge charges an account for a buffer that no account is charged for.
 func (buf *buffer) charge(by *admission.Account, use admission.Use) {
 	buf.use, buf.held, buf.by = use, cap(buf.b), by
 	by.Force(use, int64(buf.held))
 }
 
-// scratch is get for memory that the budget does not count: a driver has it only
-// while it runs.
+// scratch is get for memory that the budget does not count: a driver has it only while it runs.
 func (p *bufferPool) scratch(n int) *buffer {
 	class, size := classFor(n)
 	if buf := p.pooled(class); buf != nil {
@@ -142,7 +137,7 @@ func (p *bufferPool) scratch(n int) *buffer {
 	return newBuffer(class, size)
 }
 
-// forReading is scratch for what a loop reads into.
+// forReading returns a read buffer for a loop, not counted by the budget.
 func (p *bufferPool) forReading() *buffer {
 	if _, size := classFor(p.readSize); size == p.readSize && size <= classSizes[len(classSizes)-1] {
 		return p.scratch(size)
@@ -161,7 +156,7 @@ func (buf *buffer) unheld() int64 {
 	return int64(cap(buf.b) - buf.held)
 }
 
-// pooled returns a buffer that the pool has kept, nil if there is none.
+// pooled returns a buffer from the pool, nil if there is none.
 func (p *bufferPool) pooled(class int) *buffer {
 	if class == len(classSizes) {
 		return nil
@@ -170,21 +165,21 @@ func (p *bufferPool) pooled(class int) *buffer {
 	return buf
 }
 
-// copyOf returns a buffer holding a copy of b, charged to an account.
+// copyOf returns a buffer with a copy of b, charged to an account.
 func (p *bufferPool) copyOf(by *admission.Account, use admission.Use, b []byte) *buffer {
 	buf := p.get(by, use, len(b))
 	buf.b = append(buf.b, b...)
 	return buf
 }
 
-// exactCopyOf is copyOf without room to spare, for what is kept for long: memory that is not pooled.
+// exactCopyOf is copyOf without spare room and not from the pool, for data that is kept for long.
 func (p *bufferPool) exactCopyOf(by *admission.Account, use admission.Use, b []byte) *buffer {
 	buf := &buffer{b: append(make([]byte, 0, len(b)), b...)}
 	buf.charge(by, use)
 	return buf
 }
 
-// put takes a buffer back. Nobody may use it or its bytes any more.
+// put returns a buffer to the pool. The buffer and its bytes must not be used any more.
 func (p *bufferPool) put(buf *buffer) {
 	if buf == nil {
 		return
@@ -205,14 +200,14 @@ func (p *bufferPool) put(buf *buffer) {
 	}
 }
 
-// abandon leaves a buffer to the collector, and its memory to the budget.
+// abandon leaves a buffer to the collector, and releases its charge.
 func (p *bufferPool) abandon(buf *buffer) {
 	if buf != nil {
 		buf.release()
 	}
 }
 
-// release gives back what is held for the buffer.
+// release releases the charge of the buffer.
 func (buf *buffer) release() {
 	if buf.by != nil {
 		buf.by.Release(buf.use, int64(buf.held))
@@ -220,7 +215,7 @@ func (buf *buffer) release() {
 	buf.held, buf.by = 0, nil
 }
 
-// letGo leaves the kept buffers to the collector and returns how many bytes that is.
+// letGo leaves the kept buffers to the collector and returns their size in bytes.
 func (p *bufferPool) letGo() (bytes int64) {
 	bytes = int64(p.readSize) * int64(len(p.reading.TakeAll()))
 	for class, size := range classSizes {

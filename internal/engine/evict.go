@@ -12,24 +12,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// Where there are no descriptors for more connections, or as many are open as may be, connections of the loop are ended for
-// those that wait to be accepted:
+// Without descriptors for more connections, or at the bound of connections, the loop ends some of its connections to accept
+// those in the backlog. They are ended in this order:
 //
-//  1. idle ones, the longest idle first: those last used a second ago, and those that have sent nothing for an eighth of a second
-//     (dropIdle);
-//  2. idle ones last used an eighth of a second ago, of an address with more than half of the loop's connections (dropRecent). It
-//     could keep all places by a request a second on each;
-//  3. idle ones of many parts, which their handler knows;
-//  4. those that wait for their peer in the middle of a head, a small body or a handshake, of the address that has most. Where
-//     none has several, some that have waited longest are ended if the pause lasts;
-//  5. if the pause lasts, all idle ones of the address of 2.
+//	1. idle ones, the longest idle first: those last used a second ago, and those that have
+//	   sent nothing for an eighth of a second (dropIdle);
+//	2. idle ones last used an eighth of a second ago, of an address with more than half of the
+//	   loop's connections (dropRecent), which could keep all places by a request a second on each;
+//	3. idle ones of many parts, which only their handler knows;
+//	4. those that wait for their peer in the middle of a head, a small body or a handshake, of the
+//	   address with most of them. If no address has several, some of those with the longest wait
+//	   are ended if the pause lasts;
+//	5. if the pause lasts, all idle ones of the address of 2.
 //
-// What is being served, and what its peer is being sent, goes on.
+// Requests that are being served, and answers that are being sent, continue.
 
-// busyFlags are those of a connection that is about to be served or closed.
+// busyFlags are set on a connection that is about to be served or closed.
 const busyFlags = flagReadable | flagPeerDone | flagEOF | flagAgain | flagHandOff | flagCloseAfter | flagCloseNow | flagLingering
 
-// makeConnRoom ends some connections. It is called when accepting pauses, and again while that lasts.
+// makeConnRoom ends some connections. It is called when accepting pauses, and again while the pause lasts.
 func (l *loop) makeConnRoom() {
 	if l.dropIdle(false) > 0 || l.dropRecent(silentTicks) > 0 || l.now < l.acceptor.roomAt {
 		return
@@ -60,8 +61,8 @@ func (l *loop) makeConnRoom() {
 	}
 }
 
-// dropRecent closes idle connections of an address with more than half of the loop's connections, longest idle first. Those used within
-// so many ticks are spared. It returns how many it has closed.
+// dropRecent closes idle connections of an address with more than half of the loop's connections, longest idle first.
+// Connections used within the given number of ticks are spared. It returns the number of closed connections.
 func (l *loop) dropRecent(spared uint32) (closed int) {
 	return l.closeIdle(l.recentConns(spared), "no room for more connections")
 }
@@ -83,7 +84,7 @@ func (l *loop) recentConns(spared uint32) (idle []*Conn) {
 	return idle
 }
 
-// addressOf returns the address of a connection, not ok for one that stands for many clients.
+// addressOf returns the address of a connection, not ok if the connection carries many clients.
 func (l *loop) addressOf(c *Conn) (k admission.AddressKey, ok bool) {
 	if ip := l.e.source(c.peer.addr()); ip.IsValid() {
 		return admission.AddressKeyOf(ip), true
@@ -91,9 +92,9 @@ func (l *loop) addressOf(c *Conn) (k admission.AddressKey, ok bool) {
 	return k, false
 }
 
-// majority returns the address with more than half of the loop's connections. It votes (Boyer and Moore, 1981): every
-// connection of another address takes a vote from the candidate, so an address with more than half is the last one. Then its
-// connections are counted.
+// majority returns the address with more than half of the loop's connections. It uses the majority vote of Boyer and Moore
+// (1981): every connection of another address takes a vote from the candidate, so an address with more than half is the last
+// candidate. Then its connections are counted.
 func (l *loop) majority() (most admission.AddressKey, ok bool) {
 	votes := 0
 	for _, c := range l.conns {
@@ -120,8 +121,8 @@ func (l *loop) majority() (most admission.AddressKey, ok bool) {
 	return most, n > int(l.count.Load())/2
 }
 
-// evictSlow ends connections that wait for their peer: half of those of the address with most of them. It reports whether
-// there were any to end.
+// evictSlow ends connections that wait for their peer: half of those of the address with most of them. It reports whether there
+// were any to end.
 func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 	counts := make(map[admission.AddressKey]int)
 	for _, c := range slow {
@@ -133,7 +134,7 @@ func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 		if k, ok := l.addressOf(c); ok {
 			return counts[k]
 		}
-		return 1 // its address stands for many clients
+		return 1 // its address carries many clients
 	}
 	most := 0
 	for _, c := range slow {
@@ -158,13 +159,13 @@ func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 	return true
 }
 
-// evict has the handler end c, if that still waits for its peer. It reports whether d still drives the loop.
+// evict has the handler end c, if c still waits for its peer. It reports whether d still drives the loop.
 func (l *loop) evict(d *Driver, c *Conn) bool {
 	if c.slot < 0 || !c.noteEvent(0) || c.queued || c.out != nil || c.flags&busyFlags != 0 || c.idle() {
 		return true
 	}
 	if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 {
-		return true // its peer has gone on
+		return true // its peer has continued
 	}
 	d.begin(c)
 	switch {
@@ -176,17 +177,17 @@ func (l *loop) evict(d *Driver, c *Conn) bool {
 		d.evicting = true
 		d.timeOut(c)
 		d.evicting = false
-		c.flags &^= flagLinger // nothing is unread, and the descriptor is needed now
+		c.flags &^= flagLinger // no input is unread, and the descriptor is needed now
 	}
 	return d.end(c)
 }
 
-// Evicting reports whether the handler's Timeout is called because others need the descriptor of the connection: it is to be
-// ended if it is idle, or waits for its peer.
+// Evicting reports whether the handler's Timeout is called because other connections need the descriptor. The handler must end
+// the connection if it is idle, or waits for its peer.
 func (d *Driver) Evicting() bool { return d.evicting }
 
 // evict ends half of the handshakes that wait for their clients, of the address with most of them, if that has more than
-// others. Where none has several, it is the one that has waited longest, if the pause lasts.
+// others. If no address has several, it ends the handshake with the longest wait, if the pause lasts.
 func (s *shakes) evict(others int, lasts bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

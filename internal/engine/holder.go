@@ -9,28 +9,27 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// Whatever a peer makes the engine or its handler hold is charged to an account of its
-// connection, see admission.Holders, which decides who is ended when there is no room: no
-// connection is read less, accepted later or answered otherwise because others hold much.
+// All memory that a peer makes the engine or its handler hold is charged to an account of its connection. admission.Holders
+// decides which account is ended when there is no room. Memory held by other connections never delays the reading of a
+// connection, its acceptance or its answers.
 //
 //	holds              charged                                        ended by
 //	kept input         the buffer's capacity                          Handler.Refused
-//	a request begun    what the handler charges (Conn.Account)        Handler.Refused
-//	pending output     what is unsent; one that several are sent: to  closing it
-//	                   each a part
-//	away, it reads     what the handler charges                       Read fails: ErrNoRoom
+//	a request begun    by the handler (Conn.Account)                  Handler.Refused
+//	pending output     the unsent bytes; a body sent to several       closing it
+//	                   connections: a part to each
+//	away, it reads     by the handler                                 Read fails: ErrNoRoom
 //	away, it writes    pending output                                 Write fails
 //
-// A connection opens its account when it first holds something and closes it when it holds
-// nothing, so that ordinary requests, which hold nothing after their turn, have none.
+// A connection opens its account when it first holds memory and closes it when it holds none, so that ordinary requests, which
+// hold no memory after their turn, have no account.
 
-// Grouped is what a Conn.Proto may be whose parts have accounts of their own, with which that of the
-// connection is bounded together.
+// Grouped is implemented by a Conn.Proto whose parts have accounts of their own. The account of the connection and those of the
+// parts share a bound.
 type Grouped interface{ Group() *admission.Group }
 
-// Account returns the account of the connection, to which the handler charges what it
-// holds for it. It must be given back before Handler.Closed returns, or by code that was
-// late when that ends.
+// Account returns the account of the connection, to which the handler charges the memory that it holds for the connection. The
+// handler must release it before Handler.Closed returns; code that was late must do so when it ends.
 func (c *Conn) Account() *admission.Account {
 	a := c.acct.Load()
 	if a == nil {
@@ -43,29 +42,29 @@ func (c *Conn) Account() *admission.Account {
 	return a
 }
 
-// Moved notes that the peer has sent n bytes of what the handler waits for, of which so
-// many are left (-1: unknown): by that its account is judged.
+// Moved notes that the peer has sent n bytes that the handler waits for, and how many are left (-1: unknown). The account is
+// judged by that.
 func (c *Conn) Moved(n, left int64) {
 	if a := c.acct.Load(); a != nil {
 		a.Moved(n, left)
 	}
 }
 
-// Working says whether the peer has done its part for now, as when its body is here.
+// Working notes whether the peer has done its part for now, for example when its body has arrived.
 func (c *Conn) Working(working bool) {
 	if a := c.acct.Load(); a != nil {
 		a.Working(working)
 	}
 }
 
-// ProbeBlocks notes that the action of the request blocks, which may have begun though there is no room for a large answer.
+// ProbeBlocks notes that the action of the request, which may have begun without room for a large answer, blocks.
 func (c *Conn) ProbeBlocks() {
 	if a := c.acct.Load(); a != nil {
 		a.ProbeBlocks()
 	}
 }
 
-// Met returns the cap because of which the connection got no memory, or is ended.
+// Met returns the cap that refused memory to the connection, or that ends it.
 func (c *Conn) Met() admission.Cap {
 	if a := c.acct.Load(); a != nil {
 		return a.Met()
@@ -73,10 +72,10 @@ func (c *Conn) Met() admission.Cap {
 	return admission.NoCap
 }
 
-// End is called by admission.Holders, on any goroutine.
+// End implements admission.Holder. It may be called on any goroutine.
 func (c *Conn) End(a *admission.Account) { c.loop.post(message{kind: msgEnd, conn: c, account: a}) }
 
-// noteEnded counts, and logs now and then, that the connection is refused or cut off now to make room.
+// noteEnded counts the connection as refused or cut off to make room, and logs some of these events.
 func (c *Conn) noteEnded(a *admission.Account) {
 	e := c.loop.e
 	if !a.CountEnd() {
@@ -93,8 +92,8 @@ func (c *Conn) noteEnded(a *admission.Account) {
 	}
 }
 
-// ended reports whether the connection is being ended to make room: its caller cuts it off then, which is counted. Its
-// goroutine, when it is away, finds that out as soon as it would wait.
+// ended reports whether the connection is being ended to make room; the caller then cuts it off, and ended counts that. The
+// goroutine of an away connection learns of the end when it would wait.
 func (c *Conn) ended() bool {
 	a := c.acct.Load()
 	if a == nil || !a.Ending() {
@@ -116,7 +115,7 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
 		return true
 	}
 	if c.acct.Load() != a || a.Spare() {
-		return true // it has let go by itself
+		return true // it has released its memory itself
 	}
 	c.noteEnded(a)
 	d.begin(c)
@@ -128,7 +127,7 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
 	return d.end(c)
 }
 
-// refuse has the handler refuse what c has waiting, and closes c after that.
+// refuse has the handler refuse the waiting requests of c, and closes c after that.
 func (d *Driver) refuse(c *Conn) {
 	if c.greeting() {
 		c.flags |= flagCloseNow
@@ -144,8 +143,8 @@ func (d *Driver) refuse(c *Conn) {
 	c.in = nil
 }
 
-// settle closes the account of a connection that holds nothing any more. One that was
-// ended while it was away is closed.
+// settle closes the account of a connection that holds no memory any more. A connection that was ended while it was away is
+// closed.
 func (d *Driver) settle(c *Conn) {
 	a := c.acct.Load()
 	switch {
@@ -156,38 +155,38 @@ func (d *Driver) settle(c *Conn) {
 		c.noteEnded(a)
 		c.flags |= flagCloseNow
 	default:
-		c.loop.post(message{kind: msgEnd, conn: c, account: a}) // the loop refuses what is kept
+		c.loop.post(message{kind: msgEnd, conn: c, account: a}) // the loop refuses the kept input
 	}
 }
 
-// sharedBodies are the owned buffers that are pending, by where they lie. A body that the program made once, or that lies in a
-// cache, may be pending for many accounts at once. It lies in memory once, and is charged to all of them in equal parts: so what it
-// takes is in the budget, and whoever is evicted leaves its part to the others. A crowd that takes one body has small parts, which
-// nobody is evicted for.
+// sharedBodies has the owned buffers that are pending, by their address. A body that the program made once, or that is in a
+// cache, may be pending for many accounts at once. It is in memory once, and is charged to all of them in equal parts. So the
+// budget counts it entirely, and an evicted account leaves its part to the others. With many users the parts are small, and no
+// account is evicted for them.
 type sharedBodies struct {
 	mu sync.Mutex
 	by map[bodyKey]*sharedBody
 	n  atomic.Int64 // connections with pending output
 }
 
-// bodyKey is a piece of memory.
+// bodyKey identifies a range of memory.
 type bodyKey struct {
 	first  *byte
 	length int
 }
 
-// sharedBody is a body that is pending for n users. Invariant: parts ≤ n ≤ most, so the parts of all make up what is held, and
-// at most a sixth more.
+// sharedBody is a body that is pending for n users. Invariant: parts ≤ n ≤ most, so the sum of all parts is at least held,
+// and at most a sixth more.
 type sharedBody struct {
 	key         bodyKey
 	held        int64
-	users       *bodyUse // a list
+	users       *bodyUse // the first of a linked list
 	n           int
 	parts, most int
-	part        int64 // what each user is charged
+	part        int64 // the charge of each user
 }
 
-// bodyUse is that a body is pending for an account.
+// bodyUse records that a body is pending for an account.
 type bodyUse struct {
 	body       *sharedBody
 	account    *admission.Account
@@ -195,7 +194,7 @@ type bodyUse struct {
 	prev, next *bodyUse
 }
 
-// take notes that b is pending for an account, too, and charges it.
+// take records that b is pending for another account, and charges it.
 func (s *sharedBodies) take(a *admission.Account, b []byte, bound int64) *bodyUse {
 	key := bodyKey{&b[0], len(b)}
 	s.mu.Lock()
@@ -219,7 +218,7 @@ func (s *sharedBodies) take(a *admission.Account, b []byte, bound int64) *bodyUs
 	return u
 }
 
-// release notes that one of its users has sent it, or never will.
+// release records that one of the users has sent the body, or will never send it.
 func (s *sharedBodies) release(u *bodyUse, bound int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,9 +239,9 @@ func (s *sharedBodies) release(u *bodyUse, bound int64) {
 	x.divide(bound)
 }
 
-// divide changes the parts when there are no longer about as many users as before. A body that is larger than the budget and has
-// several users is the program's for certain, since no cache has room for it: it is not charged but for a byte, by which its
-// users' accounts stay open.
+// divide changes the parts when the number of users has changed enough. A body with several users that is larger than the
+// budget certainly belongs to the program, since no cache has room for it. It is charged with one byte only, which keeps the
+// accounts of its users open.
 func (x *sharedBody) divide(bound int64) {
 	if x.parts <= x.n && x.n <= x.most {
 		return
@@ -253,13 +252,13 @@ func (x *sharedBody) divide(bound int64) {
 		x.part = 1
 	}
 	for u := x.users; u != nil; u = u.next {
-		if u.charged > 0 { // else it is about to be
+		if u.charged > 0 { // else take is about to charge it
 			u.charge(x.part)
 		}
 	}
 }
 
-// charge corrects what the account is charged.
+// charge corrects the charge of the account.
 func (u *bodyUse) charge(part int64) {
 	switch by := part - u.charged; {
 	case by > 0:
