@@ -12,13 +12,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// message is something another goroutine asks of a loop.
+// message is a request of another goroutine to a loop.
 type message struct {
 	kind     messageKind
 	conn     *Conn
 	listener *listener
-	account  *admission.Account // of msgEnd
-	done     *sync.WaitGroup    // of msgSweep, when every connection was looked at, and msgStopAccepting
+	account  *admission.Account // for msgEnd
+	done     *sync.WaitGroup    // for msgSweep, done when every connection was looked at, and msgStopAccepting
 }
 
 type messageKind uint8
@@ -26,31 +26,31 @@ type messageKind uint8
 const (
 	msgAdopt         messageKind = iota + 1 // conn is new
 	msgListen                               // accept from listener
-	msgCheck                                // conn was given back and may need filing, closing or serving
+	msgCheck                                // conn was given back and may have to be filed, closed or served
 	msgClose                                // conn is to be closed
-	msgUnlisten                             // let go of listener
-	msgStopAccepting                        // let go of all listeners
+	msgUnlisten                             // release listener
+	msgStopAccepting                        // release all listeners
 	msgSweep                                // the engine is draining, or closing by force
 	msgResume                               // descriptors may be free again: accept
-	msgEnd                                  // conn is to be ended, since others need what account holds
-	msgRoom                                 // there may be room for what waits for it
-	msgLook                                 // conn's goroutine is to look what has become of it
-	msgOverdue                              // conn, which was in line for a worker, is to be refused
-	msgDropIdle                             // TLS takes more memory than it may: close idle connections with it
-	msgWake                                 // conn is to be served, though nothing came from its peer
-	msgEvict                                // conn is to be ended if it waits for its peer: others need its descriptor
-	msgShake                                // the next TLS handshake is to have the processor
+	msgEnd                                  // conn is to be ended, since the memory of account is needed
+	msgRoom                                 // there may be room for connections that wait for it
+	msgLook                                 // conn's goroutine is to check the state of conn
+	msgOverdue                              // conn, which waited in line for a worker, is to be refused
+	msgDropIdle                             // TLS uses more memory than its bound: close idle connections with TLS
+	msgWake                                 // conn is to be served without new input from its peer
+	msgEvict                                // conn is to be ended if it waits for its peer, since its descriptor is needed
+	msgShake                                // the next TLS handshake is to get the processor
 )
 
-// inbox takes messages from any goroutine.
+// inbox accepts messages from any goroutine.
 type inbox struct {
-	signalled atomic.Bool // a message may be there and the loop has been woken for it
+	signalled atomic.Bool // the inbox may have a message, and the loop has been woken for it
 	mu        sync.Mutex
 	messages  []message
 	closed    bool
 }
 
-// close closes the inbox if it is empty; it reports whether it is closed.
+// close closes the inbox if it is empty; it reports whether the inbox is closed.
 func (b *inbox) close() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +58,7 @@ func (b *inbox) close() bool {
 	return b.closed
 }
 
-// post leaves m for the loop and wakes it. It reports false if the loop has ended.
+// post adds m to the inbox and wakes the loop. It reports false if the loop has ended.
 func (l *loop) post(m message) bool {
 	b := &l.inbox
 	b.mu.Lock()
@@ -68,7 +68,7 @@ func (l *loop) post(m message) bool {
 	}
 	b.messages = append(b.messages, m)
 	if b.signalled.CompareAndSwap(false, true) {
-		// Under the lock, so that the loop cannot end and close the descriptor before.
+		// The lock is held, so that the loop cannot end and close the descriptor before the write.
 		var one [8]byte
 		binary.NativeEndian.PutUint64(one[:], 1)
 		_, _ = unix.Write(int(l.waker), one[:]) // cannot fail before 2^64 wake-ups
@@ -76,7 +76,7 @@ func (l *loop) post(m message) bool {
 	return true
 }
 
-// fetchMail moves the messages from the inbox to mail, which has been handled.
+// fetchMail moves the messages from the inbox to mail, all of which has been handled.
 func (l *loop) fetchMail() {
 	b := &l.inbox
 	if !b.signalled.Load() {
@@ -88,7 +88,7 @@ func (l *loop) fetchMail() {
 	l.mail, b.messages, l.mailAt = b.messages, l.mail[:0], 0
 }
 
-// handle does what m asks. It reports whether d still drives the loop.
+// handle executes m. It reports whether d still drives the loop.
 func (l *loop) handle(d *Driver, m message) bool {
 	switch m.kind {
 	case msgAdopt:

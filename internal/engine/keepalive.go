@@ -10,18 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepAliveProbes is how many probes in a row a silent peer may leave unanswered.
+// keepAliveProbes is the number of consecutive unanswered probes after which a silent peer is lost.
 const keepAliveProbes = 9
 
-// probe has the system probe peers that were silent for that long, and again in the
-// same interval: else one that has vanished without a word is waited for for ever. 0
-// turns it off. Accepted sockets inherit this from their listener fd, whoever set it
-// before.
+// probe makes the system probe peers that were silent for the given time, and again at the same interval. Without probes, the
+// engine would wait without limit for a peer that vanished. 0 turns them off. Accepted sockets inherit the setting of their
+// listener fd, also if other code made it before.
 func probe(fd int, after time.Duration) error {
 	if after <= 0 {
 		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
 	}
-	seconds := int(min((after+time.Second-1)/time.Second, 32767)) // tcp(7)
+	seconds := int(min((after+time.Second-1)/time.Second, 32767)) // the limit of tcp(7)
 	return errors.Join(
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1),
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds),
@@ -29,7 +28,7 @@ func probe(fd int, after time.Duration) error {
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAliveProbes))
 }
 
-// keepAliveOf returns what probe has set for a socket.
+// keepAliveOf returns the settings that probe has made for a socket.
 func keepAliveOf(fd int) net.KeepAliveConfig {
 	option := func(level, name int) int {
 		n, err := unix.GetsockoptInt(fd, level, name)

@@ -8,15 +8,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// line is where connections wait while all workers are busy: in order, as long as
-// the line does not stand for lack of workers. While it does
-// (overload.Queue), the newest goes first, who has the best chance to be
-// served in time, and who has waited longer than the target is given back to
-// its loop to be refused. Urgent ones go before all others and are never refused.
+// line is the queue of connections while all workers are busy. It is in order unless the line stands for lack of workers
+// (overload.Queue). While it stands, the newest connection is served first, because it has the best chance to be served in
+// time, and connections that have waited longer than the target are given back to their loops to be refused. Urgent connections
+// are served before all others and are never refused.
 type line struct {
 	urgent, ordinary jobQueue
 	control          overload.Queue
-	watch            *time.Timer // runs while somebody is in line
+	watch            *time.Timer // runs while the line is not empty
 	watched          bool
 	waits            waits
 }
@@ -27,7 +26,7 @@ type job struct {
 	since int64
 }
 
-// task is what a worker is to do: serve a connection, or what is about a part of one.
+// task is the work for a worker: serve a connection, or run a job about a part of one.
 type task struct {
 	conn *Conn
 	part PartJob
@@ -68,10 +67,10 @@ func (q *jobQueue) popNewest() job {
 	return j
 }
 
-// size returns how many wait.
+// size returns the number of waiting jobs.
 func (l *line) size() int { return l.urgent.size + l.ordinary.size }
 
-// join has a job wait in line. w.mu is held.
+// join adds a job to the line. w.mu is held.
 func (w *workers) join(j job, urgent bool, from overload.Origin) {
 	l := &w.line
 	if urgent {
@@ -91,8 +90,8 @@ func (w *workers) join(j job, urgent bool, from overload.Origin) {
 	}
 }
 
-// fromLine takes the job whose turn it is, none if there is none, or as many calls wait as
-// may. w.mu is held.
+// fromLine removes and returns the next job. It returns none if the line is empty or the bound of waiting calls is reached.
+// w.mu is held.
 func (w *workers) fromLine() task {
 	l := &w.line
 	var j job
@@ -111,8 +110,7 @@ func (w *workers) fromLine() task {
 	return j.task
 }
 
-// look judges the line, has those refused who have waited too long, and looks
-// again soon while anybody waits.
+// look judges the line and gives back overdue jobs to be refused. It runs again soon while the line is not empty.
 func (w *workers) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,8 +144,8 @@ func (w *workers) giveBack(c *Conn, order messageKind) {
 	c.loop.post(message{kind: order, conn: c})
 }
 
-// serveOverdue has the handler refuse what c, which was in line for a worker, has
-// asked. Events that came meanwhile are lost, so c is read afterwards.
+// serveOverdue has the handler refuse the requests of c, which waited in line for a worker. Events that arrived meanwhile are
+// lost, so c is read afterwards.
 func (l *loop) serveOverdue(d *Driver, c *Conn) bool {
 	c.state.Store(atLoop)
 	c.flags |= flagAgain | flagReadable

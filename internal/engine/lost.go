@@ -4,11 +4,11 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// tlsRecord is about the most, in bytes, that was read and not passed on by TLS.
+// tlsRecord is the approximate maximum, in bytes, of input that TLS has read and not passed on.
 const tlsRecord = 32 << 10
 
-// Lost reports whether the peer, of which so many bytes are still expected (-1: unknown), cannot
-// send them: it is lost, or has finished sending before. It costs a system call or two.
+// Lost reports whether the peer cannot send the given number of bytes, which are still expected (-1: unknown): it is lost, or
+// finished sending before. It costs one or two system calls.
 func (c *Conn) Lost(left int64) bool {
 	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
 	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
@@ -24,9 +24,9 @@ func (c *Conn) Lost(left int64) bool {
 	return err == nil && left >= 0 && int64(unread) < left
 }
 
-// Ahead calls f with what the peer of a connection without TLS, which has finished sending, has sent that was not read,
-// until f reports that it has seen enough. It reports whether it did; also where that cannot be told: more may come, or
-// there is more than aheadMost.
+// Ahead calls f with the unread input of a connection without TLS whose peer has finished sending, until f reports that it has
+// seen enough. Ahead reports whether f has, and also true if that is unknown: more input may arrive, or there is more than
+// aheadMost.
 func (c *Conn) Ahead(f func(piece []byte) (enough bool)) bool {
 	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
 	if c.secure() != nil {
@@ -42,7 +42,7 @@ func (c *Conn) Ahead(f func(piece []byte) (enough bool)) bool {
 	var into [][]byte
 	for skip := 0; skip < aheadMost; {
 		into = into[:0]
-		for left := skip; left > 0; left -= aheadPiece { // what is skipped goes to the same memory
+		for left := skip; left > 0; left -= aheadPiece { // the skipped pieces all use the same memory
 			into = append(into, piece[:min(left, aheadPiece)])
 		}
 		into = append(into, piece)
@@ -61,9 +61,9 @@ func (c *Conn) Ahead(f func(piece []byte) (enough bool)) bool {
 }
 
 const (
-	// aheadPiece is how much is looked at at once, in bytes.
+	// aheadPiece is the size of a piece, in bytes.
 	aheadPiece = 64 << 10
-	// aheadMost is about how much is looked at in all, in bytes: for each piece the system copies those before it, too, and
-	// where it keeps tens of megabytes that would take seconds.
+	// aheadMost is the approximate maximum of all pieces, in bytes. For each piece the system copies the pieces before it, too,
+	// which would take seconds for tens of megabytes.
 	aheadMost = 4 << 20
 )

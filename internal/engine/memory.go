@@ -9,41 +9,39 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// A call of the handler that lasts, such as one that sends a stream, is to hold no
-// more memory than it needs: it gives the large buffers of its driver back, the one its
-// input was read into by MoveInput, that of its output by Flush.
+// A long call of the handler, such as one that sends a stream, must hold no more memory than it needs. It releases the large
+// buffers of its driver: the buffer of its input by MoveInput, that of its output by Flush.
 
-// A loop reads into one large buffer, in which nothing stays: what was read moves to
-// memory of its size, which is its driver's. So a driver that is taken over keeps hardly
-// more than the request whose action it waits for, and its loop can go on reading.
+// A loop reads into one large buffer, which is free again after each call: input moves to memory of its size, which belongs to
+// the loop's driver. So a driver that is taken over keeps hardly more than the request whose action it waits for, and its loop
+// can continue to read.
 
-// memory is what a driver knows of the buffers of its present call.
+// memory has the buffers of a driver's current call.
 type memory struct {
-	own    *buffer // of ownInput bytes, for what is read; nil until it is needed, and after MoveInput
+	own    *buffer // of ownInput bytes, for input; nil until it is needed, and after MoveInput
 	in     []byte  // the input of this call of Data, without the first moved bytes
-	inBuf  *buffer // what in lies in, nil if that is own
-	moved  int     // how much of the input MoveInput has cut off
-	outBuf *buffer // what Out lies in, nil if that is not of the pool
+	inBuf  *buffer // the buffer of in, nil if that is own
+	moved  int     // the length of the input that MoveInput has cut off
+	outBuf *buffer // the buffer of Out, nil if that is not from the pool
 	second []byte  // another Out, see returnOut
-	lends  int     // the capacity of input and Out when the call began, less what was moved
-	lent   int64   // bytes of the budget for them, since the loop was lost
+	lends  int     // the capacity of input and Out at the beginning of the call, minus the part that was moved
+	lent   int64   // the charge for them since the loop was lost, in bytes
 }
 
 const (
-	// ownInput is the size in bytes of the buffer that a driver keeps for its input, a class
-	// of the pool. More is copied to a pooled buffer, and what is larger than mostCopied
-	// takes the one it was read into along.
+	// ownInput is the size in bytes of the buffer that a driver keeps for its input, a class of the pool. Longer input is
+	// copied to a pooled buffer. Input longer than mostCopied keeps the buffer that it was read into.
 	ownInput   = 4 << 10
 	mostCopied = 16 << 10
 
-	// mostSpread is how many times larger it may be.
+	// mostSpread is the maximum ratio between that buffer and its input.
 	mostSpread = 4
 
-	// smallInput is the size up to which a buffer is not worth replacing by a smaller one.
+	// smallInput is the size in bytes up to which a buffer is not replaced by a smaller one.
 	smallInput = 4 << 10
 )
 
-// readBuf returns the memory that the loop reads into, of Config.ReadBuffer bytes.
+// readBuf returns the read buffer of the loop, of Config.ReadBuffer bytes.
 func (l *loop) readBuf() []byte {
 	if l.raw == nil {
 		l.raw = l.e.buffers.forReading()
@@ -51,11 +49,11 @@ func (l *loop) readBuf() []byte {
 	return l.raw.b[:cap(l.raw.b)]
 }
 
-// crowdedRead is how many bytes are read at once of a connection while much of the budget is held: of bodies that come to
-// wait for room the rest waits in the system.
+// crowdedRead is the maximum number of bytes that are read at once from a connection while much of the budget is held. So the
+// rest of a body that will wait for room stays in the system.
 const crowdedRead = tlsmem.MaxRecord
 
-// modest returns the part of the loop's read buffer that is to be filled behind what is kept there.
+// modest returns the part of the loop's read buffer to be filled after the kept input.
 func (l *loop) modest(in []byte, kept int) []byte {
 	if len(in)-kept > crowdedRead && l.e.cfg.Holders.Crowding() {
 		return in[kept : kept+crowdedRead]
@@ -63,7 +61,7 @@ func (l *loop) modest(in []byte, kept int) []byte {
 	return in[kept:]
 }
 
-// takeInput moves the first n bytes of the loop's read buffer to memory of d's.
+// takeInput moves the first n bytes of the loop's read buffer to memory of d.
 func (d *Driver) takeInput(n int) []byte {
 	l, pool := d.loop, &d.engine.buffers
 	if n <= ownInput {
@@ -82,12 +80,10 @@ func (d *Driver) takeInput(n int) []byte {
 	return d.inBuf.b
 }
 
-// mostOut is the capacity in bytes up to which a driver keeps an Out in which there is
-// nothing, between Enter and Leave.
+// mostOut is the capacity in bytes up to which a driver keeps an empty Out between Enter and Leave.
 const mostOut = 16 << 10
 
-// returnOut is called by Enter when Out is large. It leaves Out to the loop unless there is
-// something in it.
+// returnOut is called by Enter when Out is large. It leaves Out to the loop if Out is empty.
 func (d *Driver) returnOut() {
 	if len(d.Out) == 0 {
 		d.loop.out, d.Out, d.second = d.Out, d.second, nil
@@ -95,7 +91,7 @@ func (d *Driver) returnOut() {
 	d.lends = d.unheld()
 }
 
-// takeOut undoes returnOut, perhaps of another driver's. What was appended meanwhile moves.
+// takeOut undoes returnOut, perhaps that of another driver. Output appended meanwhile moves.
 func (d *Driver) takeOut() {
 	l := d.loop
 	small := d.Out
@@ -105,17 +101,15 @@ func (d *Driver) takeOut() {
 	}
 }
 
-// lend charges the budget for what d's call holds now that it has lost its loop; n is the
-// capacity of its buffers. It is called by the driver, or with takeMu held by who takes the
-// loop from it.
+// lend charges the budget for the buffers of d's call after it has lost its loop; n is their capacity. It is called by the
+// driver, or with takeMu held by the goroutine that takes over the loop.
 func (d *Driver) lend(n int) {
 	d.lent = int64(n)
 	d.engine.cfg.Budget.Force(admission.Queued, d.lent)
 	d.engine.cfg.Holders.Balance()
 }
 
-// relend corrects what lend has charged when the buffers of a call that has lost its loop have
-// become others.
+// relend corrects the charge of lend when a call that has lost its loop has other buffers than before.
 func (d *Driver) relend() {
 	if d.lent == 0 {
 		return
@@ -134,7 +128,7 @@ func (d *Driver) unheld() int {
 	return n + int(d.own.unheld())
 }
 
-// releaseLent ends lend.
+// releaseLent releases the charge of lend.
 func (d *Driver) releaseLent() {
 	if d.lent != 0 {
 		d.engine.cfg.Budget.Release(admission.Queued, d.lent)
@@ -142,16 +136,15 @@ func (d *Driver) releaseLent() {
 	}
 }
 
-// releaseOwn gives the driver's own buffer back, which nobody views any more.
+// releaseOwn releases the driver's own buffer, of which there must be no views.
 func (d *Driver) releaseOwn() {
 	d.engine.buffers.put(d.own)
 	d.own = nil
 }
 
-// MoveInput keeps of this call's input only what begins at byte from, in a buffer
-// of its size, and returns it; the handler must not use any earlier view of the input
-// again. What Data returns still counts from the beginning. It is for calls that may
-// last: the buffer that they were read into serves others meanwhile.
+// MoveInput keeps only the part of this call's input that begins at byte from, in a buffer of its size, and returns it. The
+// handler must not use earlier views of the input again. The result of Data still counts from the beginning of the input.
+// MoveInput is for calls that may be long: meanwhile the buffer that they were read into serves others.
 func (d *Driver) MoveInput(from int) []byte {
 	rest := d.in[from-d.moved:]
 	if d.inBuf != nil && cap(d.inBuf.b) <= smallInput {
@@ -177,8 +170,8 @@ func (d *Driver) MoveInput(from int) []byte {
 	return rest
 }
 
-// lendsLess corrects what lend has charged, or will charge, when the call no longer has n bytes
-// of its buffers. The loop may be lost already without d knowing it.
+// lendsLess corrects the charge, present or future, of lend when the call has released n bytes of its buffers. The loop may
+// already be lost without d knowing it.
 func (d *Driver) lendsLess(n int64) {
 	if !d.detached {
 		l := d.loop
@@ -195,9 +188,8 @@ func (d *Driver) lendsLess(n int64) {
 	}
 }
 
-// Reserve makes room for n more bytes in Out. Once detached, the driver takes it from
-// the pool that Flush gives it back to, so that a stream holds no output buffer
-// between its pieces.
+// Reserve makes room for n more bytes in Out. A detached driver gets the memory from the pool to which Flush returns it, so
+// that a stream holds no output buffer between its pieces.
 func (d *Driver) Reserve(n int) {
 	switch {
 	case cap(d.Out)-len(d.Out) >= n:
@@ -212,7 +204,7 @@ func (d *Driver) Reserve(n int) {
 	}
 }
 
-// releaseOut gives the memory of Out back, which is empty.
+// releaseOut releases the memory of Out, which is empty.
 func (d *Driver) releaseOut() {
 	if cap(d.Out) == 0 {
 		return

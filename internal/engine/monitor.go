@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monitor takes loops from drivers that block. It sleeps without a timer unless
-// some loop has entered an action in its last few looks.
+// monitor takes over loops from drivers that block. It sleeps without a timer unless a loop has entered an action in its last
+// few looks.
 type monitor struct {
 	awake atomic.Bool
 	call  chan struct{} // capacity 1
 	stop  chan struct{}
 
-	// A timerfd in the runtime's poller instead of time.Sleep: an otherwise idle
-	// runtime rounds its own timers up to whole milliseconds.
+	// A timerfd in the runtime's poller is used instead of time.Sleep: an otherwise idle runtime rounds its own timers up to
+	// whole milliseconds.
 	timer  *os.File
 	fd     int
 	expiry syscall.RawConn
 	spec   unix.ItimerSpec
 	set    bool
-	wait   func(uintptr) bool // made once
+	wait   func(uintptr) bool // made once to save allocations
 }
 
 func (m *monitor) init() error {
@@ -47,8 +47,8 @@ func (m *monitor) init() error {
 		if m.set {
 			return true
 		}
-		// Setting the timer also clears its last expiry, so the descriptor is never
-		// read. It must happen in here: Read first forgets earlier readiness.
+		// Setting the timer also clears its last expiry, so the descriptor is never read. It must be set in this function,
+		// since Read first drops earlier readiness.
 		m.set = true
 		return unix.TimerfdSettime(m.fd, 0, &m.spec, nil) != nil
 	}
@@ -58,22 +58,20 @@ func (m *monitor) init() error {
 	return nil
 }
 
-// pause parks the goroutine for about d, or until the end.
+// pause parks the goroutine for about d, or until the end of the monitor.
 func (m *monitor) pause(d time.Duration) {
 	m.spec.Value, m.set = unix.NsecToTimespec(int64(d)), false
 	_ = m.expiry.Read(m.wait) // has no deadline before the end, and only watch closes the file
 }
 
-// wake calls the monitor to work. It costs a driver about 200 ns, hence
-// quietLooks.
+// wake wakes the monitor. It costs a driver about 200 ns, hence quietLooks.
 func (m *monitor) wake() {
 	if m.awake.CompareAndSwap(false, true) {
 		m.call <- struct{}{}
 	}
 }
 
-// quietLooks is how many looks without any action the monitor takes before it
-// goes to sleep.
+// quietLooks is the number of looks without any action after which the monitor goes to sleep.
 const quietLooks = 4
 
 // watch is the monitor's goroutine.
@@ -81,13 +79,13 @@ func (e *Engine) watch() {
 	m := &e.monitor
 	defer m.timer.Close()
 	seen := make([]uint64, len(e.loops))
-	quiet := quietLooks // nothing was asked yet
+	quiet := quietLooks // no action has begun yet
 	for {
 		interval := e.cfg.TakeoverAfter
 		busy, took := e.look(seen)
 		switch {
 		case took:
-			// Handlers that block rarely come alone: the fresh driver may meet the next.
+			// Handlers that block are rarely alone: the fresh driver may meet the next one.
 			interval /= 4
 			quiet = 0
 		case busy:
@@ -110,16 +108,16 @@ func (e *Engine) watch() {
 	}
 }
 
-// end has watch return, however long it was to pause.
+// end makes watch return, regardless of its pause.
 func (m *monitor) end() {
 	close(m.stop)
 	_ = m.timer.SetReadDeadline(time.Unix(1, 0)) // it fails if watch has returned
 }
 
-// sleep waits for a call. It reports false if the engine has ended.
+// sleep waits for a wake-up. It reports false if the engine has ended.
 func (m *monitor) sleep(e *Engine, seen []uint64) bool {
 	m.awake.Store(false)
-	// A driver may have entered before it could see that.
+	// A driver may have entered an action before it could see that the monitor sleeps.
 	if busy, _ := e.look(seen); busy && m.awake.CompareAndSwap(false, true) {
 		return true
 	}
@@ -131,9 +129,8 @@ func (m *monitor) sleep(e *Engine, seen []uint64) bool {
 	}
 }
 
-// look compares every loop's epoch with what it was at the last look, and takes
-// loops that are in the same action still. It reports whether any loop
-// was or is in an action, and whether it took one.
+// look compares every loop's epoch with that of the last look, and takes over loops that are still in the same action. It
+// reports whether any loop was or is in an action, and whether a loop was taken over.
 func (e *Engine) look(seen []uint64) (busy, took bool) {
 	for i, l := range e.loops {
 		epoch := l.epoch.Load()

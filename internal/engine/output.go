@@ -11,12 +11,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// owned is a buffer of WriteOwned: it goes out behind Out[:after].
+// owned is a buffer of WriteOwned: it is sent after Out[:after].
 type owned struct {
 	after    int
 	b        []byte
 	releaser Releaser
-	sealed   int // bytes of b that went out as records, see tlswrite.go
+	sealed   int // bytes of b that were sent as records, see tlswrite.go
 }
 
 func (o *owned) release() {
@@ -25,26 +25,26 @@ func (o *owned) release() {
 	}
 }
 
-// outQueue is the output that a connection's socket did not take, oldest first.
+// outQueue has the output that a connection's socket did not accept, oldest first.
 type outQueue struct {
 	head, tail *outNode
-	bytes      int64  // unsent, over all nodes
-	clear      bool   // what is added is still to be sealed, see tlswrite.go
-	unread     bool   // the peer is to take what the system has before more is made, see unread.go
+	bytes      int64  // unsent, of all nodes
+	clear      bool   // added output is not yet encrypted, see tlswrite.go
+	unread     bool   // no more output is made until the peer has received the output in the system, see unread.go
 	since      uint32 // tick at which output became pending
 	check      uint32 // tick at which progress is judged
-	mark       int64  // bytes and Conn.unsent at the last judgement, and what came since
+	mark       int64  // bytes and Conn.unsent at the last judgement, and the output added since
 }
 
-// outNode is a piece of pending output: a copy in a pooled buffer, or an
-// owned buffer. Its memory is charged until the last of it is sent.
+// outNode is a piece of pending output: a copy in a pooled buffer, or an owned buffer. Its memory is charged until its last
+// byte is sent.
 type outNode struct {
 	next     *outNode
 	rest     []byte // unsent part
-	clear    bool   // it is still to be sealed
+	clear    bool   // it is not yet encrypted
 	buf      *buffer
 	releaser Releaser
-	shared   *bodyUse // holds the memory, unless buf does
+	shared   *bodyUse // the charge of the memory, if buf is nil
 }
 
 func (q *outQueue) push(n *outNode) {
@@ -57,7 +57,7 @@ func (q *outQueue) push(n *outNode) {
 	q.bytes += int64(len(n.rest))
 }
 
-// pop drops the first node and gives back what it held.
+// pop drops the first node and releases its memory.
 func (q *outQueue) pop(e *Engine) {
 	n := q.head
 	q.head = n.next
@@ -73,15 +73,13 @@ func (q *outQueue) pop(e *Engine) {
 	}
 }
 
-// WriteOwned sends b behind what is in Out now, without copying. b must not
-// change until r.Release is called, which happens when it is sent or
-// the connection is closed. r may be nil. While b is pending, its capacity counts.
+// WriteOwned sends b after the current contents of Out, without copying. b must not change until r.Release is called, which
+// happens when b is sent or the connection is closed. r may be nil. While b is pending, its capacity is charged.
 func (d *Driver) WriteOwned(b []byte, r Releaser) {
 	d.owned = append(d.owned, owned{after: len(d.Out), b: b, releaser: r})
 }
 
-// Gathered returns how many bytes of answers this call has made so far: Out and
-// what WriteOwned was given.
+// Gathered returns the number of bytes of answers that this call has made so far: Out and the buffers given to WriteOwned.
 func (d *Driver) Gathered() int {
 	n := len(d.Out)
 	for i := range d.owned {
@@ -90,8 +88,8 @@ func (d *Driver) Gathered() int {
 	return n
 }
 
-// send writes Out and the owned buffers of this call; what the socket does not
-// take becomes pending output. It never blocks.
+// send writes Out and the owned buffers of this call. Output that the socket does not accept becomes pending. send never
+// blocks.
 func (d *Driver) send(c *Conn) {
 	if t := c.secure(); t != nil {
 		d.sendTLS(c, t)
@@ -125,8 +123,8 @@ func (d *Driver) send(c *Conn) {
 	case errno == 0 || errno == unix.EAGAIN:
 		d.pend(c, n)
 		if errno == 0 {
-			// More than gather has room for, or than the socket had room for: only
-			// a socket seen full makes an edge when it takes more.
+			// There is more output than gather has room for, or than the socket accepted. Only a socket that has been full
+			// makes an edge when it accepts more.
 			d.drain(c)
 		}
 	default:
@@ -142,8 +140,8 @@ func (d *Driver) gatherer() *gather {
 	return d.gather
 }
 
-// gatherOutput lines up Out and the owned buffers in their order and returns
-// the length of all of it. What finds no room is pended by send as unsent.
+// gatherOutput collects Out and the owned buffers in order and returns their total length. send pends output without room in
+// the list as unsent.
 func (d *Driver) gatherOutput() (total int) {
 	room := true
 	add := func(b []byte) {
@@ -168,7 +166,7 @@ func (d *Driver) newOutQueue(c *Conn) *outQueue {
 	return &outQueue{since: now, check: now + d.engine.graceTicks, mark: c.unsent(), clear: c.secure() != nil}
 }
 
-// pend queues the output of this call behind the first sent bytes of it.
+// pend queues the output of this call after its first sent bytes.
 func (d *Driver) pend(c *Conn, sent int) {
 	e := d.engine
 	if c.out == nil {
@@ -203,15 +201,14 @@ func (d *Driver) pend(c *Conn, sent int) {
 	c.wantOut()
 }
 
-// pushCopy queues a copy of b without its first sent bytes and returns how many of
-// the sent bytes lie behind b.
+// pushCopy queues a copy of b without its first sent bytes. It returns how many of the sent bytes are after b.
 func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 	if sent >= len(b) {
 		return sent - len(b)
 	}
 	b = b[sent:]
 	if q.tail != nil && q.tail.buf != nil && q.tail.clear == q.clear {
-		// Fill the last chunk before taking another.
+		// Fill the last chunk before another is allocated.
 		n := q.tail.fill(b)
 		q.bytes += int64(n)
 		b = b[n:]
@@ -225,7 +222,7 @@ func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 	return 0
 }
 
-// fill copies of b what its buffer, of which rest is the end, has room for, and returns how much that is.
+// fill appends to the buffer of o as much of b as it has room for, and returns the length. The buffer ends with rest.
 func (o *outNode) fill(b []byte) int {
 	buf := o.buf
 	n := min(len(b), cap(buf.b)-len(buf.b))
@@ -234,8 +231,8 @@ func (o *outNode) fill(b []byte) int {
 	return n
 }
 
-// drain writes pending output until the socket takes no more. It reports
-// whether all of it is sent; on an error the connection is marked for closing.
+// drain writes pending output until the socket accepts no more. It reports whether all of it is sent; on an error the
+// connection is marked for closing.
 func (d *Driver) drain(c *Conn) bool {
 	q, before := c.out, c.out.bytes
 	defer func() {
@@ -272,7 +269,7 @@ func (d *Driver) drain(c *Conn) bool {
 		return false
 	}
 	if now := tickAt(d.Now()); c.deadline != 0 && now > q.since {
-		// The time the peer took to read does not count against it.
+		// The time in which the peer read the output does not count against it.
 		c.deadline += now - q.since
 	}
 	c.sentAll(d.engine)
@@ -288,10 +285,10 @@ func (c *Conn) sentAll(e *Engine) {
 	}
 }
 
-// pending returns the memory, in bytes, of output that peers have not taken.
+// pending returns the memory, in bytes, of output that peers have not received.
 func (e *Engine) pending() int64 { return e.cfg.Budget.HeldFor(admission.Output) }
 
-// dropPending forgets all pending output.
+// dropPending drops all pending output.
 func (c *Conn) dropPending(e *Engine) {
 	if c.out == nil {
 		return
@@ -302,8 +299,8 @@ func (c *Conn) dropPending(e *Engine) {
 	c.sentAll(e)
 }
 
-// maxKeptOut is the capacity in bytes up to which a driver keeps its output
-// buffer, so that one large answer does not stay in memory for ever.
+// maxKeptOut is the capacity in bytes up to which a driver keeps its output buffer, so that the memory of one large answer is
+// released.
 const maxKeptOut = 256 << 10
 
 // dropOutput ends the loan of this call's output.
@@ -326,7 +323,7 @@ func clearOwned(o []owned) []owned {
 	return o[:0]
 }
 
-// wantOut has epoll report from now on when the socket takes output again.
+// wantOut makes epoll report from now on when the socket accepts output again.
 func (c *Conn) wantOut() {
 	if c.flags&flagWantOut == 0 {
 		c.flags |= flagWantOut
