@@ -4,8 +4,8 @@ package engine
 
 import "testing"
 
-// A connection that no loop has room for is not counted, not even for a moment: a loop that
-// ends when its last one closes does not look again.
+// A connection for which no loop has room is not counted, not even for a moment: a loop that ends when its last connection
+// closes does not look again.
 func TestFullLoopsCountNoMore(t *testing.T) {
 	e := &Engine{cfg: Config{MaxLoopConns: 1}, loops: []*loop{new(loop), new(loop)}}
 	for _, l := range e.loops {

@@ -114,7 +114,7 @@ func TestMaxConnsPerAddress(t *testing.T) {
 	if n := shed.Count(admission.AddressLimit); n != 2 {
 		t.Errorf("%d refused by the count, want 2", n)
 	}
-	open[0].Close() // of 127.0.0.1
+	open[0].Close() // from 127.0.0.1
 	eventually(t, "a connection closes", func() bool { return s.Stats().Conns == 3 })
 	c := from("127.0.0.1")
 	c.send("echo in\n")
@@ -125,7 +125,7 @@ func TestMaxConnsPerAddress(t *testing.T) {
 	eventually(t, "no address is remembered", func() bool { return addresses.Len() == 0 })
 }
 
-// Peers without an address are not counted against each other.
+// Peers without an address are not counted together.
 func TestUnixPeersHaveNoAddressLimit(t *testing.T) {
 	s := serveUnix(t, engine.Config{Addresses: admission.NewAddresses(1)}, newLineHandler())
 	for range 3 {
@@ -153,8 +153,7 @@ func TestSeveralListeners(t *testing.T) {
 	}
 }
 
-// A client that comes when as many connections are open as may be has idle ones end at once, however long before that
-// the last one was accepted.
+// At the bound of connections, idle ones are closed at once for a new client, regardless of when the last one was accepted.
 func TestIdleConnectionsEndAtOnceForNewOnes(t *testing.T) {
 	s := serve(t, engine.Config{Loops: 1, Shed: new(admission.Shed), MaxConns: 4, OpenTimeout: time.Minute}, newLineHandler())
 	for range 4 {
@@ -202,8 +201,7 @@ func TestRecentlyUsedConnectionsOfOneAddressMakeRoom(t *testing.T) {
 	t.Error("none was closed for a client of the same address that waits")
 }
 
-// TestOutOfDescriptors runs itself in a process of its own, which it deprives
-// of file descriptors.
+// TestOutOfDescriptors runs itself in another process, in which it uses up all file descriptors.
 func TestOutOfDescriptors(t *testing.T) {
 	const variable = "ENGINE_TEST_OUT_OF_DESCRIPTORS"
 	if os.Getenv(variable) == "" {
@@ -215,7 +213,7 @@ func TestOutOfDescriptors(t *testing.T) {
 		}
 		return
 	}
-	// No other descriptor is opened meanwhile, and no idle connection closed for want of them.
+	// Meanwhile no other descriptor is opened, and no idle connection is closed to free one.
 	s := serve(t, engine.Config{Loops: 1, Shed: new(admission.Shed), OpenTimeout: -1}, newLineHandler())
 	before := s.dial()
 	before.send("echo before\n")
@@ -228,7 +226,7 @@ func TestOutOfDescriptors(t *testing.T) {
 	before.Close() // frees two descriptors and ends the pause
 	waiting.want("waited")
 
-	// And without anybody closing: the pause ends by itself.
+	// The pause also ends by itself, without a close.
 	pauses := s.Stats().AcceptPauses
 	again := s.dialLast()
 	eventually(t, "accepting pauses again", func() bool { return s.Stats().AcceptPauses > pauses })
@@ -238,7 +236,7 @@ func TestOutOfDescriptors(t *testing.T) {
 	again.want("again")
 }
 
-// dialLast connects with the last descriptor the process may open.
+// dialLast connects with the last descriptor that the process may open.
 func (s *server) dialLast() *client {
 	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// Who goes on in the background leaves the loop with its own connection, also when what was sent
-// behind its request exceeds the budget and others are refused for it.
+// A call that moves to the background takes its own connection from the loop, even if the input after its request exceeds the
+// budget and another connection is refused for it.
 func TestAsideBeyondTheBudget(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 1}, newLineHandler())
 	waiting, c := x.dial(), x.dial()
@@ -30,9 +30,9 @@ func TestAsideBeyondTheBudget(t *testing.T) {
 	c.want("unknown command half")
 }
 
-// What one peer was waited for does not count against the next.
+// The time that the engine waited for one peer does not count against the next.
 func TestBackgroundIsJudgedAnew(t *testing.T) {
-	const grace = 10 * time.Minute // beside which the time of the test is nothing
+	const grace = 10 * time.Minute // much longer than the test takes
 	h := newLineHandler()
 	begun, ended := make(chan *engine.Conn, 1), make(chan error, 1)
 	h.background = func(d *engine.Driver, c *engine.Conn, _ string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A small buffer and its memory are one piece, which wastes nothing of what the runtime has for it.
+// A small buffer and its memory are one allocation, which uses its size class of the runtime entirely.
 func TestSmallBuffersAreOnePiece(t *testing.T) {
 	if size := unsafe.Sizeof(buffer{}); bits.UintSize == 64 && size != bufferSize {
 		t.Errorf("a buffer is %d bytes, not %d", size, bufferSize)

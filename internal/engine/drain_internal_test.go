@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// While the engine drains, a connection that was used has a moment for a last request, and a new one more, however
-// often the loop looks at it.
+// While the engine drains, a used connection has a moment for a last request, and a new one a longer time, however often the
+// loop looks at it.
 func TestTimeForLastRequests(t *testing.T) {
 	for name, test := range map[string]struct {
 		notes Note
@@ -37,7 +37,7 @@ func TestTimeForLastRequests(t *testing.T) {
 	}
 }
 
-// A connection lingers for less in a drain that has little time, also one that lingers already.
+// During a short drain a connection lingers for a shorter time, also one that lingers already.
 func TestTimeToLingerWhileDraining(t *testing.T) {
 	for name, test := range map[string]struct{ most, want time.Duration }{
 		"not draining": {0, lingerTime}, "long": {15 * time.Second, lingerTime}, "short": {500 * time.Millisecond, 250 * time.Millisecond},
@@ -59,7 +59,7 @@ func TestTimeToLingerWhileDraining(t *testing.T) {
 	}
 }
 
-// A client that has connected before the engine drains has as long for its handshake as any other.
+// A client that has connected before the engine drains has as much time for its handshake as any other.
 func TestTimeForHandshakeWhileDraining(t *testing.T) {
 	const timeout = 10 * time.Second
 	e := &Engine{start: time.Now()}
@@ -70,7 +70,7 @@ func TestTimeForHandshakeWhileDraining(t *testing.T) {
 		before := e.now()
 		c.deadline = deadlineTick(before, timeout)
 		if draining {
-			c.deadline = deadlineTick(before, lastRequests) // set as long as it was idle
+			c.deadline = deadlineTick(before, lastRequests) // set while it was idle
 		}
 		if until := c.shakeUntil(); until < before+int64(timeout) {
 			t.Errorf("draining %v: it has %v, want %v", draining, time.Duration(until-before), timeout)

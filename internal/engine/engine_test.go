@@ -129,7 +129,7 @@ func TestOwnedOutput(t *testing.T) {
 			<-released
 		}
 	}
-	c = s.dial() // whose system does not yet take as much as from one that has read a lot
+	c = s.dial() // a new connection, whose system accepts less at first than that of a client that has read a lot
 	c.send("owned 8000000\n")
 	eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
 	c.Close()
@@ -150,7 +150,7 @@ func TestDeadlines(t *testing.T) {
 		c.SetDeadline(after)
 		answer(d, "ok")
 	}
-	s := serve(t, engine.Config{OpenTimeout: 200 * time.Minute}, h) // beside which the time of the test is nothing
+	s := serve(t, engine.Config{OpenTimeout: 200 * time.Minute}, h) // much longer than the test takes
 
 	t.Run("a new connection", func(t *testing.T) {
 		c := s.dial()
@@ -170,7 +170,7 @@ func TestDeadlines(t *testing.T) {
 			c.send(command + " 60m\n")
 			c.want("ok")
 			s.AdvanceClock(50 * time.Minute)
-			c.send(command + " 60m\n") // later: stays filed where it is
+			c.send(command + " 60m\n") // later: the filed tick stays
 			c.want("ok")
 			s.AdvanceClock(50 * time.Minute)
 			c.send(command + " 10m\n") // earlier: must be filed again
@@ -210,7 +210,7 @@ func TestPeerThatDoesNotReadIsCutOff(t *testing.T) {
 	if s.Stats().Conns != 2 {
 		t.Fatal("cut off before the grace period was over")
 	}
-	for s.Stats().Conns == 2 { // in the first period the system may have taken something
+	for s.Stats().Conns == 2 { // in the first period the system may have accepted some bytes
 		s.AdvanceClock(10 * time.Minute)
 		other.awaitTurn()
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What may be closed for clients that wait: connections idle for a second, new ones that have sent nothing for an eighth of a second, and
-// those of an address with more than half of all that are idle as long.
+// Connections may be closed for waiting clients if they were idle for a second, or are new and have sent nothing for an eighth
+// of a second, or were idle for that long and belong to an address with more than half of the connections.
 func TestIdleConnectionsThatMakeRoom(t *testing.T) {
 	const open = time.Minute
 	now := int64(10 * time.Hour)
@@ -26,7 +26,7 @@ func TestIdleConnectionsThatMakeRoom(t *testing.T) {
 	old := conn("192.0.2.1", 2*time.Second, Begun)
 	silent := conn("192.0.2.2", 300*time.Millisecond, 0)
 	conn("192.0.2.3", 0, 0)                        // fresh
-	conn("192.0.2.4", 300*time.Millisecond, Begun) // used lately
+	conn("192.0.2.4", 300*time.Millisecond, Begun) // used recently
 	want := func(what string, got []*Conn, want ...*Conn) {
 		t.Helper()
 		if !slices.Equal(got, want) {

@@ -15,7 +15,7 @@ func (e *Engine) AdvanceClock(by time.Duration) {
 	e.broadcast(message{kind: msgResume})
 }
 
-// LookAtLine judges the line for a worker, as a timer does otherwise.
+// LookAtLine judges the line for a worker, as its timer does.
 func (e *Engine) LookAtLine() { e.workers.look() }
 
 // Waits reports whether a goroutine waits for c's socket.
@@ -23,13 +23,13 @@ func (c *Conn) Waits() bool { return c.state.Load() == waiting }
 
 const connSize = unsafe.Sizeof(Conn{})
 
-// NoDelay reports whether what c sends waits for nothing that its peer has to confirm.
+// NoDelay reports whether output of c is sent without waiting for an acknowledgement of its peer.
 func (c *Conn) NoDelay() bool {
 	on, err := unix.GetsockoptInt(int(c.fd), unix.IPPROTO_TCP, unix.TCP_NODELAY)
 	return err == nil && on == 1
 }
 
-// ShakesBegun returns how many handshakes are under way of clients without a session, and of those with one.
+// ShakesBegun returns the number of running handshakes of clients without a session, and of clients with one.
 func (e *Engine) ShakesBegun() (whole, resume int) {
 	s := &e.shakes
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (e *Engine) ShakesBegun() (whole, resume int) {
 	return s.lines[shakeWhole].begun, s.lines[shakeResume].begun
 }
 
-// ShakesRunning returns how many handshakes have a processor.
+// ShakesRunning returns the number of handshakes that have a processor.
 func (e *Engine) ShakesRunning() int {
 	s := &e.shakes
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func (e *Engine) ShakesRunning() int {
 	return len(s.running)
 }
 
-// Probed reports whether the system looks for c's peer while that is silent.
+// Probed reports whether the system probes c's peer while it is silent.
 func (c *Conn) Probed() bool {
 	on, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
 	return err == nil && on == 1

@@ -20,14 +20,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// patience is how long a client of TestNobodyIsForgotten waits for its next bytes. It is only
-// there for when they never come.
+// patience is how long a client of TestNobodyIsForgotten waits for its next bytes. It is reached only when the test fails.
 const patience = 20 * time.Second
 
-// Connections wait for many reasons: for a worker, for a call that blocks, for room in their
-// socket, for others to take their output, for memory. Random clients lead them from one
-// to the other, with bounds so small that all are reached, while the engine comes to its end.
-// Whoever goes on reading is answered in order, or told that it ends, and Shutdown returns.
+// Connections wait for many reasons: for a worker, for a call that blocks, for room in their socket, for other peers to read,
+// for memory. Random clients lead them from one reason to the other, with bounds so small that all are reached, while the
+// engine shuts down. Every client that continues to read is answered in order, or sees the end of its connection, and Shutdown
+// returns.
 func TestNobodyIsForgotten(t *testing.T) {
 	for range 6 {
 		seed := rand.Uint64()
@@ -82,7 +81,7 @@ func serveEverybody(t *testing.T, seed uint64) {
 	}
 }
 
-// waitingHandler has commands that wait for all that a call may wait for.
+// waitingHandler has commands for every reason for which a call may wait.
 func waitingHandler() *lineHandler {
 	h := newLineHandler()
 	nap := func(args string) { time.Sleep(time.Duration(len(args)) * 100 * time.Microsecond) }
@@ -92,7 +91,7 @@ func waitingHandler() *lineHandler {
 	}
 	h.commands["write"] = func(d *engine.Driver, c *engine.Conn, args string) {
 		if d.Flush(0) == nil {
-			_, _ = c.Write([]byte(pattern(args)+"\n"), 0) // an error shows in the answer
+			_, _ = c.Write([]byte(pattern(args)+"\n"), 0) // the answer shows an error
 		}
 	}
 	h.commands["own"] = func(d *engine.Driver, _ *engine.Conn, args string) {

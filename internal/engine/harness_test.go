@@ -21,20 +21,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// lineHandler serves a protocol of lines: "command arguments\n" is answered by one
-// line, so that every answer can be checked against its request.
+// lineHandler serves a protocol of lines: the answer to "command arguments
+// " is one line, so that every answer can be checked against its request.
 type lineHandler struct {
 	commands map[string]command
 
-	opened     sync.Map                 // *engine.Conn → how often closed
+	opened     sync.Map                 // *engine.Conn → number of calls of Closed
 	limits     map[string]time.Duration // commands under a limit
-	gone       atomic.Int32             // calls that were too late
+	gone       atomic.Int32             // number of calls that were too late
 	closed     atomic.Int32
-	data       atomic.Int32 // calls of Data
-	overdue    atomic.Int32 // requests that were
+	data       atomic.Int32 // number of calls of Data
+	overdue    atomic.Int32 // number of overdue requests
 	eofs       chan string  // kept input at EOF
-	detached   sync.Map     // *engine.Conn → arguments of its command that goes on in the background
-	background command      // what such a command does there; nil: it answers its arguments
+	detached   sync.Map     // *engine.Conn → arguments of its command that continues in the background
+	background command      // the command in the background; nil: it answers its arguments
 	timeout    func(d *engine.Driver, c *engine.Conn)
 }
 
@@ -51,7 +51,7 @@ func newLineHandler() *lineHandler {
 	}
 }
 
-// numbers is text in which no position looks like its neighbours.
+// numbers is a text in which every position differs from its neighbours.
 var numbers = sync.OnceValue(func() string {
 	var b []byte
 	for i := int64(0); len(b) < 20_000_000; i++ {
@@ -79,7 +79,7 @@ func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 	h.data.Add(1)
 	c.Notes |= engine.Begun // each time: no loop reads what belongs to those that are away
 	h.opened.LoadOrStore(c, new(atomic.Int32))
-	*d.Scratch.(*int)++ // a race if a driver is ever shared
+	*d.Scratch.(*int)++ // a race if drivers ever share a scratch
 	for {
 		i := bytes.IndexByte(in[consumed:], '\n')
 		if i < 0 {
@@ -120,7 +120,7 @@ func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 			return consumed
 		}
 		if limit, limited := h.limits[name]; limited {
-			// Such a command answers after Leave: Out is not its own before.
+			// Such a command answers after Leave: Out does not belong to it before.
 			d.EnterFor(limit)
 			run(d, c, args)
 			d.Leave()
@@ -224,7 +224,7 @@ func serveUnix(t testing.TB, cfg engine.Config, h engine.Handler) *server {
 	return serveOn(t, cfg, h, ln)
 }
 
-// onEachListener runs f with listeners of TCP, and of Multipath TCP, which package net makes by default.
+// onEachListener runs f with listeners of TCP, and of Multipath TCP, which is the default of package net.
 func onEachListener(t *testing.T, f func(t *testing.T, listen func(*testing.T) net.Listener)) {
 	for _, multipath := range []bool{false, true} {
 		t.Run(fmt.Sprint("multipath ", multipath), func(t *testing.T) {
@@ -274,7 +274,7 @@ func serveBy(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener,
 		if s := e.Stats(); s.Conns != 0 || s.PendingBytes != 0 || s.Away != 0 {
 			t.Errorf("left behind after shutdown: %+v", s)
 		}
-		for u := range admission.Uses { // calls that were late may still run, if others than ours have ended
+		for u := range admission.Uses { // late calls may still run
 			eventually(t, fmt.Sprintf("the budget holds nothing for %v", u), func() bool { return cfg.Budget.HeldFor(u) == 0 })
 		}
 		if lh, ok := h.(*lineHandler); ok {
@@ -289,8 +289,8 @@ func serveBy(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener,
 	return &server{e, t, ln.Addr()}
 }
 
-// eventually waits for something that happens on another goroutine and that
-// nothing announces. The time limit is only there for when it never does.
+// eventually waits for an event on another goroutine that cannot be observed in another way. The time limit is reached only
+// when the test fails.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(20 * time.Second); !ok(); runtime.Gosched() {
@@ -301,14 +301,14 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// client is a connection to a server, for lines.
+// client is a connection to a server of lines.
 type client struct {
 	net.Conn
 	t testing.TB
 	r *bufio.Reader
 }
 
-// closeWrite finishes sending.
+// closeWrite closes the sending side.
 func (c *client) closeWrite() {
 	c.t.Helper()
 	if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {

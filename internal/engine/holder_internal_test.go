@@ -30,7 +30,7 @@ func TestLateEndOfAnAccount(t *testing.T) {
 				conn.acct.Store(holders.Open(endedHolder{}, netip.Addr{}))
 			}
 			if c.ending {
-				a.Force(admission.Body, 2<<10) // more than one connection may hold
+				a.Force(admission.Body, 2<<10) // above the bound of one connection
 				if !a.Ending() {
 					t.Fatal("the account is not being ended")
 				}

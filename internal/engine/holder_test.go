@@ -22,7 +22,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// tight is an engine with a memory budget, and what it counts and logs.
+// tight is an engine with a memory budget, and its counts and log.
 type tight struct {
 	*server
 	budget *admission.Budget
@@ -30,7 +30,7 @@ type tight struct {
 	logs   *logBuffer
 }
 
-// tightBudget is small enough to be used up by one answer that is not taken.
+// tightBudget is so small that one answer without a reader exceeds it.
 const tightBudget = 1 << 20
 
 func serveTight(t *testing.T, cfg engine.Config, h engine.Handler) *tight {
@@ -41,7 +41,7 @@ func serveTight(t *testing.T, cfg engine.Config, h engine.Handler) *tight {
 	return x
 }
 
-// take uses part of the budget up, as if somebody held it who has no account.
+// take charges part of the budget without an account.
 func (x *tight) take(n int64) (giveBack func()) {
 	x.budget.Force(admission.Stream, n)
 	return sync.OnceFunc(func() { x.budget.Release(admission.Stream, n) })
@@ -64,7 +64,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// copies has h answer "own n" with n bytes of memory that is the answer's alone.
+// copies makes h answer "own n" with n bytes of memory that only this answer uses.
 func copies(h *lineHandler) *lineHandler {
 	h.commands["own"] = func(d *engine.Driver, _ *engine.Conn, args string) {
 		d.WriteOwned(append([]byte(pattern(args)), '\n'), nil)
@@ -72,12 +72,11 @@ func copies(h *lineHandler) *lineHandler {
 	return h
 }
 
-// filling is so large an answer that some of it is pending if nobody reads: no system keeps as
-// much between a socket and its peer.
+// filling is the size of an answer that is partly pending if its peer does not read: no system buffers as much between a socket
+// and its peer.
 const filling = 12_000_000
 
-// One answer may be larger than the budget. Others are accepted and served meanwhile,
-// those that were idle as well.
+// One answer may be larger than the budget. Meanwhile other connections are accepted and served, idle ones as well.
 func TestOneAnswerBeyondTheBudget(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 1}, copies(newLineHandler()))
 	idle := x.dial()
@@ -99,7 +98,7 @@ func TestOneAnswerBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// Of several that do not take their answers the one is cut off that costs most.
+// Of several peers that do not read their answers, the one with the highest cost is cut off.
 func TestCostliestIsCutOff(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 2, OpenTimeout: -1}, copies(newLineHandler()))
 	other := x.dial()
@@ -130,7 +129,7 @@ func TestCostliestIsCutOff(t *testing.T) {
 	}
 }
 
-// Half a request is refused, in words, before one that is smaller.
+// The largest partial request is refused first, with an answer.
 func TestLargestHalfRequestIsRefused(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 2, ReadBuffer: 512 << 10}, newLineHandler())
 	var small []*client
@@ -149,7 +148,7 @@ func TestLargestHalfRequestIsRefused(t *testing.T) {
 	}
 	eventually(t, "one is refused", func() bool { return x.shed.Count(admission.LargestHolder) > 0 })
 	told := make(chan string, len(large))
-	for _, c := range large { // which of them depends on how fast they sent
+	for _, c := range large { // either, since it depends on the speed of their clients
 		go func() {
 			line, _ := c.r.ReadString('\n')
 			told <- line
@@ -164,7 +163,7 @@ func TestLargestHalfRequestIsRefused(t *testing.T) {
 	}
 }
 
-// When all hold little, and all the memory there is, one of them is refused.
+// When all memory is held by small holders, one of them is refused.
 func TestMemoryIsFullOfSmallHolders(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 2}, newLineHandler())
 	const each = 50_000 // kept in 64 KiB
@@ -191,7 +190,7 @@ func TestMemoryIsFullOfSmallHolders(t *testing.T) {
 	}
 }
 
-// A goroutine that reads a body, or writes a stream, is told that its memory is needed.
+// A goroutine that reads a body, or writes a stream, gets an error when its memory is needed.
 func TestAwayHoldersAreEnded(t *testing.T) {
 	t.Run("reading", func(t *testing.T) {
 		h := newLineHandler()
@@ -238,7 +237,7 @@ func TestAwayHoldersAreEnded(t *testing.T) {
 		c := x.dial()
 		c.send("stream\n")
 		eventually(t, "it waits", func() bool { return x.Stats().PendingBytes > 0 })
-		// As long as its socket still took something, the other is the slower one.
+		// While its socket still accepted output, the other is the slower one.
 		var other *client
 		var heard chan string
 		ask := func() {
@@ -272,7 +271,7 @@ func TestAwayHoldersAreEnded(t *testing.T) {
 	})
 }
 
-// What the application made once and sends to many is held once, by all of them.
+// A body that the application made once and sends to many clients is charged once, in parts.
 func TestSharedBodiesCountOnce(t *testing.T) {
 	h := newLineHandler()
 	body := append([]byte(pattern(strconv.Itoa(filling))), '\n')
@@ -302,7 +301,7 @@ func TestSharedBodiesCountOnce(t *testing.T) {
 	}
 }
 
-// A request that will hold much waits until there is room, and others do not.
+// A request that will hold much memory waits until there is room, and others do not wait.
 func TestRequestsThatHoldMuchAwaitRoom(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x := serveTight(t, engine.Config{Loops: 1}, room)
@@ -335,8 +334,8 @@ func TestRequestsThatHoldMuchAwaitRoom(t *testing.T) {
 	room.giveBack()
 }
 
-// Those who wait for room wait behind nobody whose address holds more, and who comes waits behind
-// those who are there, even if there is room for a moment.
+// A connection that waits for room precedes those whose address holds more. A new one waits after those that wait already, even
+// if there is room for a moment.
 func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x := serveTight(t, engine.Config{Loops: 1}, room)
@@ -358,7 +357,7 @@ func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 	defer conn.Close()
 	alone := &client{conn, t, bufio.NewReader(conn)}
 	alone.send("much alone\n")
-	other.awaitTurn() // of the same loop, behind them: all have come
+	other.awaitTurn() // in the same loop after them, so all have arrived
 	for i, c := range append([]*client{alone}, burst...) {
 		room.giveBack()
 		for n := 0; n < i+2; n = room.begun() {
@@ -369,8 +368,8 @@ func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 	room.giveBack()
 }
 
-// One whose address holds nothing else goes before others as a probe, and so is asked before them: else they would
-// wait for each other.
+// A connection whose address holds nothing else begins as a probe before others, and so is asked before them. Otherwise they
+// would wait for each other.
 func TestProbesOfNewcomersGoFirst(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x, holders := serveHolders(t, room)
@@ -401,7 +400,7 @@ func TestProbesOfNewcomersGoFirst(t *testing.T) {
 	other.want("other")
 }
 
-// A request that waits for room and is served without it, as its handler knows better by then, waits no more.
+// A request that waits for room, and is served without it because its handler no longer asks for room, stops waiting.
 func TestWhoAsksForRoomNoMoreDoesNotWait(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x, holders := serveHolders(t, room)
@@ -421,7 +420,8 @@ func TestWhoAsksForRoomNoMoreDoesNotWait(t *testing.T) {
 	}
 }
 
-// Who hangs up waits for room no more, also on a loop that does not keep up: its place is behind those who wait on.
+// A connection whose peer hangs up stops waiting for room, even on a saturated loop, where its place is after those that
+// continue to wait.
 func TestWhoHangsUpDoesNotAwaitRoom(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	began, goOn := make(chan bool), make(chan bool)
@@ -444,12 +444,12 @@ func TestWhoHangsUpDoesNotAwaitRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = gone.Close()
-	x.AdvanceClock(10 * time.Millisecond) // the loop cannot keep up
+	x.AdvanceClock(10 * time.Millisecond) // the loop is saturated
 	goOn <- true
 	turn.want("ago")
 	eventually(t, "who hangs up is gone", func() bool { return x.Stats().Conns == 2 })
 	giveBack()
-	waits.want("here") // and not that it has waited for too long
+	waits.want("here") // and not the refusal of an overdue request
 	room.giveBack()
 }
 
@@ -461,12 +461,12 @@ func serveHolders(t *testing.T, h engine.Handler) (*tight, *admission.Holders) {
 	return x, holders
 }
 
-// A roomHandler reserves room for lines that begin with "much", and holds it until told to give it
-// back. Those that begin with "maybe" may be probes.
+// A roomHandler reserves room for lines that begin with "much", and holds it until told to release it. Lines that begin with
+// "maybe" may be probes.
 type roomHandler struct {
 	*lineHandler
 	room   int64
-	little atomic.Bool // nothing is much
+	little atomic.Bool // no line is large
 
 	mu    sync.Mutex
 	n     int
@@ -520,7 +520,7 @@ func (h *roomHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
 	return len(in)
 }
 
-// Nothing that is held stops the accepting of connections, and idle ones stay.
+// Held memory does not stop accepting, and idle connections stay open.
 func TestHeldMemoryDoesNotStopAccepting(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 1}, newLineHandler())
 	idle := x.dial()
