@@ -40,7 +40,7 @@ type Conn struct {
 
 	deadline   uint32 // tick at which to call Timeout, 0 for none
 	filed      uint32 // tick under which the wheel has it, 0 for none; belongs to the loop
-	mark       uint32 // away: the tick at which it was filed; else the stamp of its latest visit, 0 for a new connection
+	mark       uint32 // away: the value of filed at that time; else the stamp of its latest visit, 0 for a new connection
 	prev, next int32  // neighbours in the wheel's slot; belong to the loop
 
 	flags  connFlags
@@ -62,7 +62,7 @@ const (
 	// the engine drains.
 	Begun
 
-	// Prompt: the peer has at once accepted the output that it was last expected to leave.
+	// Prompt: the peer has at once accepted the output that it was last expected to leave pending.
 	Prompt
 
 	// Probes: the request is not known to be large, as its route is, and may begin as a probe where there is no room.
@@ -92,7 +92,7 @@ const (
 	flagLook                             // the goroutine read or waited itself: giveBack must look
 	flagUrgent                           // it precedes others in the line for a worker
 	flagAwaitsRoom                       // it is in loop.noRoom, or will be put there
-	flagUnbounded                        // the kernel alone bounds its unsent output yet, see unread.go
+	flagUnbounded                        // so far only the kernel bounds its unsent output, see unread.go
 )
 
 // hungUp has the events that report that the peer will send no more.

@@ -131,7 +131,7 @@
 // overdue request, since its route may be Critical. Other overdue requests get a 503 that is rendered beforehand
 // (internal/loophttp/refuse.go), which takes a few microseconds with the two system calls.
 //
-// The line for a worker (internal/engine/line.go) is judged in the same way. While the line stands, the newest request is
+// The line for a worker (internal/engine/line.go) is judged in the same way. In an overload the newest request is
 // served first. A timer, which runs only while the line is not empty, gives overdue requests back to their loops to be refused.
 //
 // With Config.AdaptiveLimit the number of workers follows the duration of their jobs ([overload.Concurrency]): fewer run when

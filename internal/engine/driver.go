@@ -59,8 +59,8 @@ const (
 	leftKeep       leftover = iota // keep it until more arrives
 	leftAgain                      // pass it again at once
 	leftHandOff                    // pass it to a worker
-	leftBackground                 // keep it until the call has gone on in the background
-	leftRoom                       // keep it until there is room for what it will hold
+	leftBackground                 // keep it until the call in the background has returned
+	leftRoom                       // keep it until there is room for its request
 	leftMore                       // call Data again even if no input is left
 	leftLater                      // pass it again when others have had their turn
 )

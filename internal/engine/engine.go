@@ -130,7 +130,7 @@ const leastWorkers = 4
 // now returns the engine's clock: monotonic ns since Config.Start.
 func (e *Engine) now() int64 { return int64(time.Since(e.start)) + e.skew.Load() }
 
-// deadlineAt returns when the engine's clock will show ns.
+// deadlineAt returns the time at which the engine's clock will show ns.
 func (e *Engine) deadlineAt(ns int64) time.Time {
 	return e.start.Add(time.Duration(ns - e.skew.Load()))
 }
@@ -317,7 +317,7 @@ type Stats struct {
 	ConnsPerLoop []int // by loop
 	Accepts      uint64
 	AcceptPauses uint64 // times that accepting stopped because there were no descriptors or MaxConns was reached
-	Takeovers    uint64 // loops taken from a driver that blocked
+	Takeovers    uint64 // loops taken over from a driver that blocked
 	Away         int    // connections with a detached driver or a worker
 	WorkersBusy  int    // calls that count against MaxWorkers, including those not on a worker
 	WorkersIdle  int
@@ -333,7 +333,7 @@ type Stats struct {
 	LoopWait, LoopWaitMost   time.Duration // of a readable connection for its loop
 	QueueWait, QueueWaitMost time.Duration // of a queued job for a worker
 
-	PendingBytes int64 // memory of output that peers have not taken yet
+	PendingBytes int64 // memory of output that peers have not received yet
 	PendingConns int   // connections with such output, which are not read until it is sent
 
 	AcceptPaused time.Duration // time since accepting paused, 0 if it is not paused

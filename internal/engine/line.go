@@ -8,10 +8,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// line is the queue of connections while all workers are busy. It is in order unless the line stands for lack of workers
-// (overload.Queue). While it stands, the newest connection is served first, because it has the best chance to be served in
-// time, and connections that have waited longer than the target are given back to their loops to be refused. Urgent connections
-// are served before all others and are never refused.
+// line is the queue of connections while all workers are busy. The oldest connection is served first, except in an overload of
+// the line (overload.Queue): then the newest is served first, because it has the best chance to be served in time, and
+// connections that have waited longer than the target are given back to their loops to be refused. Urgent connections are served
+// before all others and are never refused.
 type line struct {
 	urgent, ordinary jobQueue
 	control          overload.Queue
