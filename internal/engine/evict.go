@@ -19,7 +19,7 @@ import (
 //	   sent nothing for an eighth of a second (dropIdle);
 //	2. idle ones last used an eighth of a second ago, of an address with more than half of the
 //	   loop's connections (dropRecent), which could keep all places by a request a second on each;
-//	3. idle ones of many parts, which only their handler knows;
+//	3. idle ones of many parts, as judged by their handler;
 //	4. those that wait for their peer in the middle of a head, a small body or a handshake, of the
 //	   address with most of them. If no address has several, some of those with the longest wait
 //	   are ended if the pause lasts;

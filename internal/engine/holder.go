@@ -10,8 +10,8 @@ import (
 )
 
 // All memory that a peer makes the engine or its handler hold is charged to an account of its connection. admission.Holders
-// decides which account is ended when there is no room. Memory held by other connections never delays the reading of a
-// connection, its acceptance or its answers.
+// decides which account is ended when there is no room. Large holders never make the engine read other connections less, accept
+// them later or answer them differently.
 //
 //	holds              charged                                        ended by
 //	kept input         the buffer's capacity                          Handler.Refused
