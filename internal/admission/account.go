@@ -7,89 +7,84 @@ import (
 	"time"
 )
 
-// A Holder is who an account belongs to: a connection.
+// A Holder owns an account: it is a connection.
 type Holder interface {
-	// End has the holder let go of what it holds, in the clearest way that its state
-	// allows: a refusal if no answer has begun, else it is cut. It is called at most once
-	// for an account, on any goroutine, and must not wait. The account is
-	// [Account.Ending] then, until it is closed.
+	// End makes the holder release what it holds, in the clearest way that its state permits: by a refusal if no response has
+	// begun, otherwise by closing. It is called at most once for an account, on any goroutine, and must not block. The account
+	// is [Account.Ending] until it is closed.
 	End(a *Account)
 
 	// RemoteAddr returns the address of the peer, for statistics.
 	RemoteAddr() netip.AddrPort
 }
 
-// An Account is what one connection makes the server hold. All methods are safe for
-// concurrent use.
+// An Account records the memory that the server holds for one connection. All methods are safe for concurrent use.
 type Account struct {
 	holders *Holders
 	holder  Holder
 	source  *source
-	group   *Group // nil: it is bounded alone
+	group   *Group // nil for an account outside of groups
 
-	prevOf, nextOf *Account // of the source; under the lock of its shard
+	prevOf, nextOf *Account // list of the source; guarded by the lock of its shard
 
 	held atomic.Int64 // changes under mu
 
 	mu        sync.Mutex
-	slot      int32 // in holders.large, -1: not there; under holders.mu
-	relisting int32 // goroutines that look whether it holds much, until when it is not used again
+	slot      int32 // index in holders.large, or -1; guarded by holders.mu
+	relisting int32 // goroutines in relist; the account is not reused before they have finished
 
-	since    int64 // when it began to hold something
-	left     int64 // bytes that its peer still has to send or to take; -1: unknown
-	stopped  int64 // when the clock of the peer was stopped, because the peer is not waited for; 0: it runs
-	body     int64 // bytes of the present request's body, see ReserveBody
-	beside   int64 // bytes of that for other memory of the request, see ReserveBeside
-	ahead    int64 // bytes reserved for output that is to come, see ReserveAhead
-	much     int64 // what it adds to holders.much
-	promised int64 // bytes at the most of an answer that is made without room, see Probe
-	waits    int64 // since when it waits for room, 0 if it does not
-	answers  int64 // since when its peer is to take an answer, 0 if it is not
+	since    int64 // time at which it began to hold something
+	left     int64 // bytes that the peer still has to send or to read; -1: unknown
+	stopped  int64 // time at which the peer's clock was stopped, because the server does not wait for the peer; 0: the clock runs
+	body     int64 // bytes of the current request's body, see ReserveBody
+	beside   int64 // bytes of body that are for other memory of the request, see ReserveBeside
+	ahead    int64 // bytes reserved for future output, see ReserveAhead
+	much     int64 // its contribution to holders.much
+	promised int64 // maximum bytes of a response that is made without a reservation, see Probe
+	waits    int64 // start of its wait for memory; 0 if it does not wait
+	answers  int64 // time since which its peer is to read a response; 0 if there is none
 
 	ending   bool
-	counted  bool // ... and that has been counted, see CountEnd
+	counted  bool // ending has been counted, see CountEnd
 	closed   bool
-	unlinked bool // ... and it has been taken out of everything
-	lent     bool // others than the connection may still have it: it is not used again
+	unlinked bool // closed and removed from all lists
+	lent     bool // other goroutines may still refer to it: it is not reused
 	lone     bool // its bytes are spared
-	working  bool // it is stopped because the server works
-	met      Cap  // see Met
-	modest   bool // while it waits: its address asks for no more than half of the budget, or it is new, or it has its group's turn
-	turn     bool // it has
+	working  bool // its clock is stopped because the server works
+	met      Cap  // cap that refused it, see Met
+	modest   bool // while it waits: its address asks for at most half of the budget, or it is new, or it has its group's turn
+	turn     bool // it has its group's turn
 	newcomer bool // it waits to be a probe, and its address holds nothing else
-	blocked  bool // what it has promised counts apart, see ProbeBlocks
-	unknown  bool // nobody has announced how long its body is
-	lined    bool // it is in holders.line, whose lock is held too when this changes
-	making   bool // its answer is being made, with room reserved for it, see makes
+	blocked  bool // its promise is counted in holders.blocked, see ProbeBlocks
+	unknown  bool // the length of its body is unknown
+	lined    bool // it is in holders.line; changes require the lock of the line, too
+	making   bool // its response is being made, with a reservation, see makes
 
 	line inLine
 
-	// What the peer has sent or taken: in this window, and in the one before.
-	began, before     int64 // when they began
+	// Bytes that the peer has sent or read in the current window and in the previous one.
+	began, before     int64 // starts of the windows
 	moved, movedFirst int64 // bytes
-	last              int64 // when the peer moved something
+	last              int64 // time of the peer's last progress
 }
 
-// A holder's rate is measured over the last window and the present one. The prior is what
-// is believed of one that has just begun.
+// The rate of a holder is measured over the previous and the current window. The prior is the assumed rate at the beginning.
 const (
 	window     = int64(5 * time.Second)
 	priorBytes = 4 << 10
 	priorTime  = int64(50 * time.Millisecond)
 )
 
-// A peer moves at a good rate if all that is left is expected to have moved within goodTime,
-// and it is not silent for longer than goodPause, in ns. Who has just got an answer, or has just begun to hold
-// a little, is believed to for graceTime.
+// A peer has a good rate if the rest is expected within goodTime, in ns, and the peer was not silent for longer than goodPause,
+// in ns. A peer that has just got a response, or has just begun to hold a little, has a good rate for graceTime.
 const (
 	goodTime  = int64(4 * time.Second)
 	goodPause = int64(time.Second)
 	graceTime = int64(500 * time.Millisecond)
 )
 
-// Force takes n bytes that are held already and cannot be refused, and has room made for
-// them if there is none, be it by ending this account. Output takes what was reserved for
-// it first.
+// Force charges n bytes that are held already and cannot be refused. If they do not fit, holders are evicted, possibly this
+// account. Output is taken from its reservation first.
 func (a *Account) Force(u Use, n int64) {
 	if u == Output {
 		n -= a.takeAhead(n)
@@ -103,7 +98,7 @@ func (a *Account) Force(u Use, n int64) {
 	a.holders.balance(a, u)
 }
 
-// takeAhead takes up to n bytes of what is reserved for output, and returns how many.
+// takeAhead takes up to n bytes from the reservation for output and returns their number.
 func (a *Account) takeAhead(n int64) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,7 +107,7 @@ func (a *Account) takeAhead(n int64) int64 {
 	return n
 }
 
-// Ahead is ReserveAhead for one that does not wait.
+// Ahead is ReserveAhead without waiting.
 func (a *Account) Ahead(n int64) bool {
 	outcome := a.ReserveAhead(n)
 	if outcome == MustWait {
@@ -121,12 +116,12 @@ func (a *Account) Ahead(n int64) bool {
 	return outcome == Granted
 }
 
-// Release gives n bytes back. It reports how many the use has left over all accounts.
+// Release releases n bytes. It returns the bytes that all accounts still hold for the use.
 func (a *Account) Release(u Use, n int64) (left int64) {
 	if n == 0 {
 		return a.holders.budget.HeldFor(u)
 	}
-	h := a.holders // when nothing is held any more, a may be another's
+	h := a.holders // an account that holds nothing may be reused
 	left = h.budget.Release(u, n)
 	a.group.note(u, -n)
 	a.add(-n)
@@ -137,7 +132,7 @@ func (a *Account) Release(u Use, n int64) (left int64) {
 	return left
 }
 
-// add notes that n bytes more are held, of which the budget knows already.
+// add records n more bytes, which the budget has counted already.
 func (a *Account) add(n int64) {
 	h := a.holders
 	a.source.held.Add(n)
@@ -179,15 +174,15 @@ func (a *Account) add(n int64) {
 	}
 }
 
-// isOver reports whether a closed account, which holds nothing, is to be taken out of everything: true once, since
-// one that asked when it was closed may have got something for a moment. a.mu is held.
+// isOver reports true once for a closed account that holds nothing and is to be removed from all lists. A goroutine that asked
+// during the close may have held something for a moment. a.mu is held.
 func (a *Account) isOver() bool {
 	first := a.closed && !a.unlinked
 	a.unlinked = a.unlinked || first
 	return first
 }
 
-// weigh corrects what the account adds to those that hold much and stay. a.mu is held.
+// weigh corrects the account's contribution to holders.much. a.mu is held.
 func (a *Account) weigh() {
 	much := a.held.Load()
 	if much <= leastShare || a.ending || a.lone {
@@ -211,14 +206,13 @@ func (a *Account) begin(now int64) {
 	}
 }
 
-// measure begins to measure the peer.
+// measure starts the measurement of the peer's rate.
 func (a *Account) measure(now int64) {
 	a.last, a.began, a.before = now, now, now
 	a.moved, a.movedFirst = 0, 0
 }
 
-// Answers notes that the peer is to take an answer, of which so many bytes are left: from
-// here on it is judged by that.
+// Answers records that the peer is to read a response with left bytes. Its rate counts from here on.
 func (a *Account) Answers(left int64) {
 	now := a.holders.now()
 	a.mu.Lock()
@@ -230,15 +224,14 @@ func (a *Account) Answers(left int64) {
 	}
 }
 
-// Answered notes that it has taken all of it.
+// Answered records that the peer has read all of the response.
 func (a *Account) Answered() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answers = 0
 }
 
-// Moved notes that the peer has sent or taken n bytes of what is waited for, and how many
-// are left (-1: unknown).
+// Moved records that the peer has sent or read n bytes, and that left bytes remain (-1: unknown).
 func (a *Account) Moved(n, left int64) {
 	now := a.holders.now()
 	a.mu.Lock()
@@ -255,8 +248,8 @@ func (a *Account) Moved(n, left int64) {
 	a.last = now
 }
 
-// Working says whether the peer has done its part for now, and the server works. While
-// it does, the holder is not ended. It reports false if it is being ended already.
+// Working stops the peer's clock while the server works for the request, and restarts it. A holder with a stopped clock is not
+// evicted. It returns false if the holder is being evicted already.
 func (a *Account) Working(working bool) bool {
 	now := a.holders.now()
 	a.mu.Lock()
@@ -273,7 +266,7 @@ func (a *Account) Working(working bool) bool {
 	return !a.ending
 }
 
-// stop stops the clock of the peer; start lets it run again, as if it had not stood.
+// stop stops the peer's clock; start continues it as if no time had passed.
 func (a *Account) stop(now int64) {
 	if a.stopped == 0 {
 		a.stopped = now
@@ -289,34 +282,34 @@ func (a *Account) start(now int64) {
 	a.stopped = 0
 }
 
-// expected returns in how many ns what is held is expected to be free. It takes at
-// least as long as the peer has been silent: who is silent for long will be. a.mu is held.
+// expected returns the time in ns until the held memory is expected to be free. It is at least the time for which the peer has
+// been silent. a.mu is held.
 func (a *Account) expected(now int64) float64 {
 	if a.stopped != 0 {
 		now = a.stopped
 	}
 	moved, since := a.moved+a.movedFirst, a.before
 	if now-a.began >= 2*window {
-		moved, since = a.moved, a.began // the window before is long over
+		moved, since = a.moved, a.began // the previous window ended long ago
 	}
 	rate := float64(moved+priorBytes) / float64(now-since+priorTime)
 	left := a.left
 	if left < 0 {
-		left = a.held.Load() // as much again
+		left = a.held.Load() // assume as much again
 	}
 	return max(float64(left)/rate, float64(now-a.last))
 }
 
-// How an account stands when somebody is to be ended, the first first.
+// Standings of accounts for eviction, in the order of eviction.
 const (
-	slow      = iota // it will hold what it holds for long
-	sending          // its peer sends at a good rate; it can be refused
-	answering        // its peer takes at a good rate what has begun, which could only be cut off
+	slow      = iota // it holds its memory for long
+	sending          // its peer sends at a good rate; the request can be refused
+	answering        // its peer reads at a good rate; the response would be truncated
 )
 
-// standing says how the account stands. Its peer moves at a good rate if all will be done in
-// goodTime and it has moved something lately; one that has just got an answer is believed to, and so is one
-// that holds little and has just begun to. a.mu is held.
+// standing returns the account's standing. A peer has a good rate if the rest is expected within goodTime and it has made
+// progress lately. An account that has just got a response, or holds a little since recently, is treated as one with a good
+// rate. a.mu is held.
 func (a *Account) standing(now int64) int {
 	switch {
 	case a.answers != 0 && now-a.answers < graceTime:
@@ -337,10 +330,10 @@ func (a *Account) standing(now int64) int {
 	return sending
 }
 
-// cost returns what it costs to let the holder go on, in byte-seconds. a.mu is held.
+// cost returns the cost of keeping the holder, in byte-seconds. a.mu is held.
 func (a *Account) cost(now int64) float64 { return float64(a.held.Load()) * a.expected(now) / 1e9 }
 
-// Held returns how many bytes it holds.
+// Held returns the bytes that the account holds.
 func (a *Account) Held() int64 { return a.held.Load() }
 
 // Body returns the bytes reserved by ReserveBody, without those of ReserveBeside.
@@ -350,19 +343,18 @@ func (a *Account) Body() int64 {
 	return a.body - a.beside
 }
 
-// HeldByAddress returns how many bytes all accounts of its peer's address hold. It may be called
-// until the account is closed.
+// HeldByAddress returns the bytes that all accounts of the peer's address hold. It may be called until the account is closed.
 func (a *Account) HeldByAddress() int64 { return a.source.held.Load() }
 
-// Ending reports whether the holder is being ended.
+// Ending reports whether the holder is being evicted.
 func (a *Account) Ending() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ending
 }
 
-// CountEnd reports whether the end of the holder is to be counted by its caller, who carries it out: true once.
-// One that is chosen may still let go by itself.
+// CountEnd reports true once, to the goroutine that carries the eviction out and counts it. A chosen holder may still release
+// its memory by itself.
 func (a *Account) CountEnd() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -371,8 +363,7 @@ func (a *Account) CountEnd() bool {
 	return first
 }
 
-// Spare takes the end of a holder back that has let go of everything by itself meanwhile.
-// It reports false if it has not.
+// Spare cancels the eviction of a holder that has released everything by itself. It returns false if something is still held.
 func (a *Account) Spare() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -384,8 +375,7 @@ func (a *Account) Spare() bool {
 	return true
 }
 
-// Lend returns the account, for others than its connection, who may ask it for memory also
-// when it is closed: then they get none.
+// Lend returns the account for use by goroutines other than the connection's. After the account is closed they get no memory.
 func (a *Account) Lend() *Account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -393,12 +383,11 @@ func (a *Account) Lend() *Account {
 	return a
 }
 
-// Holder returns whose account it is.
+// Holder returns the owner of the account.
 func (a *Account) Holder() Holder { return a.holder }
 
-// CloseIdle closes the account if it holds nothing and is not being ended; the connection
-// opens another when it needs one. It reports whether it did. What was reserved for output
-// is given back.
+// CloseIdle closes an account that holds nothing and is not being evicted, and reports whether it did. The connection opens
+// another one when needed. A reservation for output is released.
 func (a *Account) CloseIdle() bool {
 	a.EndAhead()
 	a.mu.Lock()
@@ -409,7 +398,7 @@ func (a *Account) CloseIdle() bool {
 	}
 	again := idle && !a.lent && a.relisting == 0
 	a.mu.Unlock()
-	a.endsBody() // once it is closed nobody has it stand in line any more
+	a.endsBody() // a closed account must not stay in the line
 	if idle {
 		a.holders.unlink(a)
 	}
@@ -419,8 +408,7 @@ func (a *Account) CloseIdle() bool {
 	return idle
 }
 
-// Close says that the connection is over. What is still held, by code that runs on, is
-// given back when that ends.
+// Close ends the connection's use of the account. Memory that is still in use by running code is released when that code ends.
 func (a *Account) Close() {
 	a.Unwait()
 	a.mu.Lock()
@@ -434,5 +422,5 @@ func (a *Account) Close() {
 		a.holders.unlink(a)
 		return
 	}
-	a.EndAhead() // and whoever has more to come for it finds it closed
+	a.EndAhead() // later output finds the account closed
 }

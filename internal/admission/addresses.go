@@ -5,19 +5,18 @@ import (
 	"sync"
 )
 
-// Addresses counts what each remote address has open, up to a bound. All methods
-// are safe for concurrent use; a nil Addresses bounds nothing. It is never larger
-// than what it counts.
+// Addresses counts the open connections of each remote address, up to a limit. All methods are safe for concurrent use; a nil
+// Addresses has no limit. Its size is bounded by the number of connections.
 type Addresses struct {
 	most int
 	mu   sync.Mutex
 	open keyCount[addressKey]
 }
 
-// addressKey is the network that counts as one address, see Network; an IPv4 address is written as IPv6 has it.
+// addressKey is the network that counts as one address, see Network. IPv4 addresses are stored as IPv6.
 type addressKey [16]byte
 
-// AddressKey tells addresses apart that count as different ones.
+// AddressKey identifies addresses that count as one.
 type AddressKey = addressKey
 
 // AddressKeyOf returns the key of a valid address.
@@ -25,12 +24,12 @@ func AddressKeyOf(ip netip.Addr) AddressKey { return keyOf(ip) }
 
 func keyOf(ip netip.Addr) addressKey { return Network(ip, 64).As16() }
 
-// nat64 is the prefix below which a translator writes IPv4 addresses (RFC 6052 section 2.1).
+// nat64 is the prefix of translated IPv4 addresses (RFC 6052 section 2.1).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Network returns the address that stands for the clients which count as one: an IPv4 address, also one that is written in IPv6
-// (::ffff:192.0.2.1, 64:ff9b::192.0.2.1), for itself; of an IPv6 address the first bits, since a single host is given many; a
-// link-local address for itself, since the first bits are the same for all. It has no zone.
+// Network returns the address for all clients that count as one: an IPv4 address, also in its IPv6 form (::ffff:192.0.2.1,
+// 64:ff9b::192.0.2.1), itself; for other IPv6 addresses the first bits, since a single host gets many addresses; a link-local
+// address itself, since they all share the first bits. The result has no zone.
 func Network(ip netip.Addr, bits int) netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	switch {
@@ -41,14 +40,13 @@ func Network(ip netip.Addr, bits int) netip.Addr {
 		return netip.AddrFrom4([4]byte(b[12:]))
 	}
 	network, err := ip.Prefix(bits)
-	if err != nil { // no address, or no length that it has
+	if err != nil { // invalid address or length
 		return ip
 	}
 	return network.Addr()
 }
 
-// NewAddresses returns a count that allows each address most. With most 0 it
-// returns nil.
+// NewAddresses returns a counter with the given limit for each address. It returns nil for 0.
 func NewAddresses(most int) *Addresses {
 	if most == 0 {
 		return nil
@@ -56,8 +54,8 @@ func NewAddresses(most int) *Addresses {
 	return &Addresses{most: most}
 }
 
-// Take counts one more for ip, and reports false if it has as many as it may. The
-// zero Addr, which stands for a peer without an address, has no bound.
+// Take counts one more for ip, and returns false if ip has reached the limit. The zero Addr, for peers without an address, has
+// no limit.
 func (a *Addresses) Take(ip netip.Addr) bool {
 	if a == nil || !ip.IsValid() {
 		return true
@@ -67,7 +65,7 @@ func (a *Addresses) Take(ip netip.Addr) bool {
 	return a.open.take(keyOf(ip), a.most)
 }
 
-// Release takes back a Take that returned true.
+// Release undoes a successful Take.
 func (a *Addresses) Release(ip netip.Addr) {
 	if a == nil || !ip.IsValid() {
 		return
@@ -77,7 +75,7 @@ func (a *Addresses) Release(ip netip.Addr) {
 	a.open.release(keyOf(ip))
 }
 
-// Len returns how many addresses have something open.
+// Len returns the number of addresses with open connections.
 func (a *Addresses) Len() int {
 	if a == nil {
 		return 0

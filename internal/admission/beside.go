@@ -2,8 +2,8 @@ package admission
 
 import "math"
 
-// ReserveBeside reserves n bytes besides the body of the present request, and does not wait. working says that the body
-// has been read to its end. It reports false if there is no room, or if the holder is being ended.
+// ReserveBeside reserves n bytes in addition to the body of the current request, without waiting. working reports that the body
+// has been read completely. It returns false if there is not enough memory, or if the holder is being evicted.
 func (a *Account) ReserveBeside(n int64, working bool) bool {
 	if n > 0 && !a.reserveBeside(min(n, math.MaxInt64/2)) {
 		return false

@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// A Use is what memory of a budget is held for.
+// A Use is a purpose for which memory of a budget is held.
 type Use uint8
 
 const (
-	Input     Use = iota // received and not complete: heads, small bodies
-	Body                 // request bodies read in whole by an action
-	Output               // answers that clients have not taken
-	Stream               // buffers of answers that are being produced
+	Input     Use = iota // received and incomplete: heads, small bodies
+	Body                 // request bodies that an action reads completely
+	Output               // responses that clients have not read
+	Stream               // buffers of responses that are being produced
 	Queued               // complete requests that wait for a goroutine
-	Handshake            // TLS handshakes under way
-	InCache              // what can be made again, see Kept
+	Handshake            // TLS handshakes in progress
+	InCache              // cached data, see Kept
 	uses
 )
 
@@ -33,11 +33,9 @@ func Uses(yield func(Use) bool) {
 	}
 }
 
-// A Budget counts the memory that is held for clients, in bytes, by use. It is
-// asked for what is unfinished only: a request that is answered in one go holds
-// nothing. What is counted is the capacity of buffers, not how full they are. All
-// methods are safe for concurrent use; a nil Budget has no bound and counts
-// nothing, the zero Budget counts.
+// A Budget counts the memory held for clients, in bytes, by use. Only unfinished work is counted: a request that is answered at
+// once holds nothing. The capacity of buffers counts, not their length. All methods are safe for concurrent use. A nil Budget
+// has no bound and counts nothing; the zero Budget counts.
 //
 // Invariant: held is the sum over all uses, and each of them is ≥ 0.
 type Budget struct {
@@ -56,11 +54,10 @@ func NewBudget(bound int64) *Budget {
 	return b
 }
 
-// SetBound changes the bound, 0 for none. What is held stays held.
+// SetBound changes the bound; 0 is no bound. Held memory stays held.
 func (b *Budget) SetBound(bound int64) { b.bound.Store(bound) }
 
-// Reserve takes n bytes for a use, before they are filled. It reports false, and
-// takes nothing, when the budget has no room for them.
+// Reserve reserves n bytes for a use before they are filled. It returns false, and reserves nothing, if they do not fit.
 func (b *Budget) Reserve(u Use, n int64) bool {
 	if b == nil {
 		return true
@@ -72,7 +69,7 @@ func (b *Budget) Reserve(u Use, n int64) bool {
 	return true
 }
 
-// reserve is Reserve that allows so many bytes beyond the bound and does not count.
+// reserve is Reserve with a bound larger by beyond bytes, and does not count refusals.
 func (b *Budget) reserve(u Use, n, beyond int64) bool {
 	for {
 		held, bound := b.held.Load(), b.bound.Load()
@@ -80,7 +77,7 @@ func (b *Budget) reserve(u Use, n, beyond int64) bool {
 			if b.dropKept(held + n - bound - beyond) {
 				continue
 			}
-			return false // and nobody saw it taken: others might have been ended for that
+			return false // no other goroutine has seen the bytes, so no holder was evicted for them
 		}
 		if b.held.CompareAndSwap(held, held+n) {
 			b.take(u, n)
@@ -89,9 +86,8 @@ func (b *Budget) reserve(u Use, n, beyond int64) bool {
 	}
 }
 
-// Force takes n bytes that are held already and cannot be refused, such as the
-// rest of an answer that has begun. It may go beyond the bound: what
-// is asked for next is refused then.
+// Force counts n bytes that are held already and cannot be refused, such as the rest of a response. The result may exceed the
+// bound; later reservations fail then.
 func (b *Budget) Force(u Use, n int64) {
 	if b == nil || n == 0 {
 		return
@@ -102,19 +98,19 @@ func (b *Budget) Force(u Use, n int64) {
 
 func (b *Budget) take(u Use, n int64) {
 	b.by[u].Add(n)
-	// Peaks are for the curious: a lost race costs one of two neighbouring values.
+	// The peak is informative: a lost race stores one of two close values.
 	if held := b.held.Load(); held > b.peak.Load() {
 		b.peak.Store(held)
 	}
 }
 
-// change has n bytes held for another use.
+// change moves n bytes from one use to another.
 func (b *Budget) change(from, to Use, n int64) {
 	b.by[from].Add(-n)
 	b.by[to].Add(n)
 }
 
-// Release gives n bytes of a use back, and returns how many are still held for it.
+// Release releases n bytes of a use and returns the bytes still held for it.
 func (b *Budget) Release(u Use, n int64) (left int64) {
 	if b == nil {
 		return 0
@@ -123,7 +119,7 @@ func (b *Budget) Release(u Use, n int64) (left int64) {
 	return b.by[u].Add(-n)
 }
 
-// Tight reports whether the budget is used up but for a quarter.
+// Tight reports whether three quarters of the budget are held.
 func (b *Budget) Tight() bool {
 	if b == nil {
 		return false
@@ -135,7 +131,7 @@ func (b *Budget) Tight() bool {
 // Bound returns the bound in bytes, 0 for none.
 func (b *Budget) Bound() int64 { return b.bound.Load() }
 
-// String names the limit as messages do: "memory budget of 4 MiB".
+// String names the limit for messages: "memory budget of 4 MiB".
 func (b *Budget) String() string {
 	bound := b.Bound()
 	switch {
@@ -153,8 +149,8 @@ func (b *Budget) Held() int64 { return b.held.Load() }
 // HeldFor returns the bytes held for one use.
 func (b *Budget) HeldFor(u Use) int64 { return b.by[u].Load() }
 
-// Peak returns about the most bytes ever held.
+// Peak returns approximately the maximum of the bytes held.
 func (b *Budget) Peak() int64 { return b.peak.Load() }
 
-// Refused returns how often Reserve found no room.
+// Refused returns the number of failed calls of Reserve.
 func (b *Budget) Refused() uint64 { return b.refused.Load() }

@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// A Cap is a bound on what one may hold, however much room there is.
+// A Cap is a limit on the memory of one holder, independent of the free memory.
 type Cap uint8
 
 const (
 	NoCap         Cap = iota
 	ConnectionCap     // Holders.MaxConnection
 	AddressCap        // Holders.MaxAddress
-	PartsCap          // the same, because of what other accounts of the group hold
-	BudgetCap         // the budget is smaller than what was asked for
+	PartsCap          // MaxAddress, because of other accounts of the group
+	BudgetCap         // the request exceeds the budget
 )
 
-// A Group is accounts that MaxConnection bounds together, but for answers, such as those of a connection
-// and of its parts. The zero value is ready.
+// A Group is a set of accounts that MaxConnection bounds together, not counting responses: those of an HTTP/2 connection and
+// its streams. The zero value is ready for use.
 type Group struct {
-	held atomic.Int64 // bytes, without answers
-	all  atomic.Int64 // ... and with them
+	held atomic.Int64 // bytes, without responses
+	all  atomic.Int64 // bytes, with responses
 	turn atomic.Bool  // one of them waits as if its address were modest, see takeTurn
 }
 
-// alone reports whether the others of a's group hold little.
+// alone reports whether the accounts of the group other than a hold little.
 func (g *Group) alone(a *Account) bool { return g != nil && g.all.Load()-a.Held() <= leastShare }
 
-// takeTurn has an account that waits go before others of a greedy address if its group holds little else, one of a
-// group's at a time: however many a connection asks for at once, others get their turns.
+// takeTurn lets one waiting account of a group whose other accounts hold little precede the other accounts of a greedy address.
+// Each group has one turn at a time, so a connection with many requests does not delay other connections.
 func (a *Account) takeTurn() {
 	if !a.group.alone(a) {
 		return
@@ -41,8 +41,8 @@ func (a *Account) takeTurn() {
 	}
 }
 
-// Crowded reports whether a group holds more than a little of answers that are not taken, while holders of much
-// have nearly all that they may have together: what more it asks for is to wait until there is room.
+// Crowded reports whether a group holds more than a little of unread responses while large holders have used up nearly all of
+// their share. The group's next requests wait then.
 func (h *Holders) Crowded(g *Group) bool {
 	bound := h.budget.Bound()
 	return bound > 0 && g.all.Load()-g.held.Load() > leastShare && h.budget.Held() > bound-bound/smallShare
@@ -54,7 +54,7 @@ func (g *Group) note(u Use, n int64) {
 	}
 }
 
-// take is note unless the group would hold more than most, if that is a bound: then it is false.
+// take adds n bytes, and returns false if the group would exceed most, unless most is 0.
 func (g *Group) take(u Use, n, most int64) bool {
 	if g == nil || u == Output {
 		return true
@@ -70,11 +70,11 @@ func (g *Group) take(u Use, n, most int64) bool {
 	}
 }
 
-// Join makes the account, which must hold nothing yet, one of a group's, nil for none.
+// Join adds the account, which must hold nothing yet, to a group; nil is no group.
 func (a *Account) Join(g *Group) { a.group = g }
 
-// SetCaps bounds the body of a request, beside which its connection may hold as much as reading
-// takes, and what an address holds; 0 is no bound.
+// SetCaps limits the body of a request, in addition to which the connection may hold reading bytes, and the memory of an
+// address. 0 is no limit.
 func (h *Holders) SetCaps(body, reading, address int64) {
 	h.maxBody, h.MaxAddress = body, address
 	if body > 0 {
@@ -82,7 +82,7 @@ func (h *Holders) SetCaps(body, reading, address int64) {
 	}
 }
 
-// MostBody returns how large a body may be, 0 for any size.
+// MostBody returns the maximum size of a body; 0 is no limit.
 func (h *Holders) MostBody() int64 {
 	most := h.budget.Bound()
 	for _, bound := range [...]int64{h.maxBody, h.MaxAddress} {
@@ -93,9 +93,9 @@ func (h *Holders) MostBody() int64 {
 	return most
 }
 
-// MostGrown returns the size, in bytes, to which a buffer of has bytes may grow that must hold want. If it is
-// not known how much is to come (unknown) and there is not much room, it grows by no more than a quarter at
-// once. It leaves some of what an address may hold to what is held beside the body.
+// MostGrown returns the new size, in bytes, of a buffer of has bytes that must hold want. If the length of the data is unknown
+// and memory is scarce, the buffer grows by at most a quarter. A part of the address's limit stays free for memory other than
+// the body.
 func (h *Holders) MostGrown(want, has int, unknown bool) int {
 	bound, address := h.budget.Bound(), h.MaxAddress
 	if address > 0 && (bound <= 0 || address < bound) {
@@ -113,7 +113,7 @@ func (h *Holders) MostGrown(want, has int, unknown bool) int {
 	return want
 }
 
-// Why says why there is no room.
+// Why describes the reason of a refusal.
 func (h *Holders) Why(met Cap) string {
 	switch met {
 	case ConnectionCap, PartsCap:
@@ -124,15 +124,14 @@ func (h *Holders) Why(met Cap) string {
 	return "the " + h.budget.String() + " is used up"
 }
 
-// Met returns the cap because of which the account was refused memory, or was ended; NoCap if
-// that was for want of room.
+// Met returns the cap that refused memory to the account or led to its eviction; NoCap if the budget was exhausted.
 func (a *Account) Met() Cap {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.met
 }
 
-// Capped reports whether a cap was the reason that is set.
+// Capped reports whether the reason is a configured cap.
 func (c Cap) Capped() bool { return c == ConnectionCap || c == PartsCap || c == AddressCap }
 
 func (a *Account) meets(c Cap) {
@@ -141,8 +140,8 @@ func (a *Account) meets(c Cap) {
 	a.met = c
 }
 
-// overConnection returns which cap n more bytes for a use would pass, of the account or of its group. An answer
-// is made by the server, and cannot be held back.
+// overConnection returns the cap that n more bytes for a use would exceed, of the account or of its group. Responses are not
+// capped, since the server makes them.
 func (h *Holders) overConnection(a *Account, u Use, n int64) Cap {
 	switch {
 	case h.MaxConnection <= 0 || u == Output:
@@ -154,8 +153,7 @@ func (h *Holders) overConnection(a *Account, u Use, n int64) Cap {
 	return NoCap
 }
 
-// overAddress returns by how many bytes a's address would pass what it may hold, were it to hold
-// n more, when all have gone that are being ended.
+// overAddress returns the bytes by which a's address would exceed its limit with n more bytes, after all current evictions.
 func (h *Holders) overAddress(a *Account, n int64) int64 {
 	if h.MaxAddress <= 0 || !a.source.known {
 		return 0
@@ -163,8 +161,8 @@ func (h *Holders) overAddress(a *Account, n int64) int64 {
 	return a.source.held.Load() - a.source.ending.Load() + n - h.MaxAddress
 }
 
-// fitsAddress is what take asks for n more bytes, with h.capping held: what is being let go of is
-// room for those who hold little only.
+// fitsAddress decides for take whether n more bytes fit. h.capping is held. Memory of holders being evicted counts as free for
+// small holders only.
 func (h *Holders) fitsAddress(a *Account, n int64) bool {
 	over := h.overAddress(a, n)
 	if a.Held()+n > leastShare {
@@ -173,15 +171,13 @@ func (h *Holders) fitsAddress(a *Account, n int64) bool {
 	return over <= 0
 }
 
-// searchPause is for how long nobody is looked for again at an address where there was nobody
-// who could make room.
+// searchPause is the time without a further search at an address where no holder could be evicted.
 const searchPause = int64(20 * time.Millisecond)
 
-// makeRoomAt ends holders of a's address until it may hold n bytes more, or nobody is left who is
-// to be ended for that: the slow ones first, of them the costliest. For one that will
-// hold little everybody makes room who holds much or is slow, for another only
-// who is slow and costlier. With n = 0, for what a has been forced to hold already, it is anybody,
-// a too, but for the answer of one that is alone there and takes it.
+// makeRoomAt evicts holders of a's address until it may hold n more bytes or no candidate is left: slow holders first, the
+// costliest of them first. For an account that stays small, large and slow holders are evicted; for others only slow and
+// costlier ones. With n = 0, for memory that a holds already, any holder may be evicted, also a itself, except a single
+// response that its client reads.
 func (h *Holders) makeRoomAt(a *Account, n int64) {
 	for h.overAddress(a, n) > 0 {
 		v := h.costliestAt(a, n)
@@ -193,7 +189,7 @@ func (h *Holders) makeRoomAt(a *Account, n int64) {
 	}
 }
 
-// costliestAt returns who of a's address is to be ended next, nil for nobody.
+// costliestAt returns the next holder of a's address to evict, or nil.
 func (h *Holders) costliestAt(a *Account, n int64) *Account {
 	now := h.now()
 	a.mu.Lock()
@@ -217,7 +213,7 @@ func (h *Holders) costliestAt(a *Account, n int64) *Account {
 		c := candidate{account: b, standing: b.standing(now), cost: b.cost(now), since: b.since}
 		ok := held > 0 && b.endable() && (n == 0 || b != a)
 		switch {
-		case n == 0: // it cannot be refused
+		case n == 0: // the memory cannot be refused
 		case little:
 			ok = ok && (held > leastShare || c.standing == slow)
 		default:
@@ -229,7 +225,7 @@ func (h *Holders) costliestAt(a *Account, n int64) *Account {
 		}
 	}
 	if most.account != nil && most.standing == answering && (holding == 1 || n == 0 && h.overAddress(a, 0) <= h.MaxAddress/slackShare) {
-		return nil // it will be done soon
+		return nil // it finishes soon
 	}
 	if most.account == nil && n > 0 {
 		src.searchAt = now + searchPause

@@ -2,5 +2,5 @@
 
 package admission
 
-// DescriptorsForConnections returns 0: here nothing bounds descriptors.
+// DescriptorsForConnections returns 0: descriptors are not limited here.
 func DescriptorsForConnections() int { return 0 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// DescriptorsForConnections returns how many connections leave one in twenty of the descriptors that the process may have to
-// files, databases and all else of the program; 0 if that is not known.
+// DescriptorsForConnections returns the number of connections that leave one in twenty of the process's descriptors to files,
+// databases and other uses of the program; 0 if the limit is unknown.
 func DescriptorsForConnections() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

@@ -2,15 +2,14 @@ package admission
 
 import "sync"
 
-// A FreeList keeps things for whoever needs one next, the latest first, as long as
-// they are few: a burst shall not pin its memory for ever. The zero value is empty. Its
-// methods are safe for concurrent use.
+// A FreeList stores items for reuse, the most recent first, up to a limit, so that a burst does not pin its memory. The zero
+// value is empty. Its methods are safe for concurrent use.
 type FreeList[T any] struct {
 	mu   sync.Mutex
 	free []T
 }
 
-// Take returns the thing that was kept last; false if there is none.
+// Take returns the most recently stored item, and false if there is none.
 func (l *FreeList[T]) Take() (thing T, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +32,7 @@ func (l *FreeList[T]) TakeAll() []T {
 	return all
 }
 
-// Keep keeps a thing that nobody uses any more, unless most are kept already.
+// Keep stores an unused item, unless most are stored already.
 func (l *FreeList[T]) Keep(thing T, most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

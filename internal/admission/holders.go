@@ -11,87 +11,81 @@ import (
 	"time"
 )
 
-// Holders divides what is held in a Budget by holder: there is an Account for each
-// connection, and a sum for each address. Nothing is decided for all clients at once, only
-// for one holder, by what that holder does:
+// Holders divides the memory of a Budget by holder: an Account for each connection, and a sum for each address. Decisions
+// concern one holder and depend on that holder's behavior:
 //
-//	held by one         when the budget has no room for more
-//	at most Fair()      room is made at once, by ending others; it never waits, but
-//	                    for a body of unknown length, for a while, from 80 KiB on
-//	more                it waits, alone, and others much costlier make room; when it has
-//	                    waited for roomWait, the costliest of all does, which may be itself
+//	held by one         if the budget has no room for more
+//	at most Fair()      other holders are evicted at once. It never waits, except for a
+//	                    body of unknown length above 80 KiB, for a while
+//	more                it waits, and much costlier holders are evicted. After roomWait the
+//	                    costliest of all is evicted, possibly itself
 //
-// Holders of little that wait for much can fill the budget together, so that none would get on: if
-// nobody else can make room, they do for each other. Bodies larger than Fair get their room one
-// after the other, see line.go. An address that would hold more than half of the budget leaves
-// what room there is to clients that wait at other addresses, or whose own connection holds
-// little else (yields); its waiters, and its bodies that are being sent, make room for those first.
-// A client whose address holds nothing does not wait for the room of its answer while there is
-// some (ReserveFirst).
+// Small holders that wait for large amounts can fill the budget together and block each other. If no other holder can be
+// evicted, they are evicted for each other. Bodies larger than Fair get memory one after the other, see line.go. An address
+// that would hold more than half of the budget yields the free memory to clients waiting at other addresses, or whose own
+// connection holds little else. Its waiting accounts, and its incoming bodies, are evicted for those first. A client whose
+// address holds nothing does not wait for the memory of its response while some is free (ReserveFirst).
 //
-// Holders of more than leastShare leave a quarter of the budget to the others, as far as they
-// ask beforehand.
+// Holders of more than leastShare leave a quarter of the budget to the others, for memory that is reserved in advance.
 //
-// Who is ended is the holder of the greatest cost: bytes held × the time until they are
-// expected to be free. Slow clients are ended before bodies that come at a good rate, and these before
-// answers that are taken at a good rate: rather than end those, the bound is exceeded by an eighth. A
-// holder that has just begun to hold a little counts as one whose body comes. A holder within Fair()
-// is ended only when nobody holds more than that and all of them together hold more than there is. A
-// holder is not ended while the server works for it, since that would free nothing.
+// The holder of the greatest cost is evicted: bytes held × time until they are expected to be free. Slow clients are evicted
+// before bodies that arrive at a good rate, and these before responses that are read at a good rate: rather than evict the
+// latter, the bound is exceeded by an eighth. A holder that has just begun to hold a little is treated like an arriving body. A
+// holder within Fair() is evicted only if no holder exceeds Fair() and all of them together exceed the budget. A holder is not
+// evicted while the server works for it, since that would free nothing.
 //
-// One answer may be larger than the budget. It has been made, so it is kept beside the
-// budget, as long as it is the only one and nobody needs to be ended.
+// One response may be larger than the budget. It exists already, so it is kept beside the budget, as long as it is the only one
+// and no eviction is needed.
 //
-// Invariant: held − ending − spared ≤ bound after each call; an eighth more if only answers that are
-// taken at a good rate are left to be ended. ending is what those hold that are being ended. Locks are
-// taken in the order mu, that of a shard, that of an account.
+// Invariant: held − ending − spared ≤ bound after each call; an eighth more if only responses that are read at a good
+// rate are left to evict. ending is the memory of holders being evicted. Locks are acquired in the order mu, that of a shard,
+// that of an account.
 type Holders struct {
 	budget *Budget
 	now    func() int64 // ns on a monotonic clock
 
-	// MaxConnection and MaxAddress bound what one account and the accounts of one
-	// address may hold, in bytes, see caps.go; 0 is no bound but the budget's. They must not change
-	// after the first call of Open.
+	// MaxConnection and MaxAddress limit the memory of one account and of the accounts of one address, in bytes, see caps.go; 0
+	// is no limit but the budget's. They must not change after the first call of Open.
 	MaxConnection, MaxAddress int64
 
-	maxBody int64 // of a request, see SetCaps
+	maxBody int64 // limit of a request's body, see SetCaps
 
-	// OnRoom, if set, is called when something was given back while somebody waits. It must not
-	// wait, nor change after the first call of Open.
+	// OnRoom, if set, is called when memory is released while an account waits. It must not block, nor change after the first
+	// call of Open.
 	OnRoom func()
 
 	count     atomic.Int64 // accounts that hold something
 	ending    atomic.Int64 // bytes
-	spared    atomic.Int64 // bytes of the one answer that is larger than the budget
-	much      atomic.Int64 // bytes of those that hold more than leastShare, without ending and spared
-	waiting   atomic.Int64 // accounts that wait for room
-	waitSince atomic.Int64 // since when some have; 0 if none does
-	modest    atomic.Int64 // of these those whose addresses are modest, see yields
-	want      atomic.Int64 // the least that any of them wants, in bytes; much, when all were told to look
+	spared    atomic.Int64 // bytes of the one response larger than the budget
+	much      atomic.Int64 // bytes of holders of more than leastShare, without ending and spared
+	waiting   atomic.Int64 // accounts that wait for memory
+	waitSince atomic.Int64 // time since which some account waits; 0 if none does
+	modest    atomic.Int64 // waiting accounts with modest addresses, see yields
+	want      atomic.Int64 // smallest amount, in bytes, that an account waits for; a large value after all were woken
 	ended     atomic.Uint64
 
-	promised  atomic.Int64 // bytes, by all probes that have a place; changes under probing or falls
-	blocked   atomic.Int64 // ... by those whose actions block; likewise
-	probesAt  atomic.Int64 // when there are as many large answers of probes again as there may be at once; changes under probing
-	newcomers atomic.Int64 // accounts that wait to be probes, of addresses that hold nothing else
-	denied    atomic.Bool  // somebody was not let be a probe, and is to be told when it may
+	promised  atomic.Int64 // bytes of all probes with a place; changes under probing or decreases
+	blocked   atomic.Int64 // bytes of probes whose actions block; likewise
+	probesAt  atomic.Int64 // time at which the burst of large probe responses is available again; changes under probing
+	newcomers atomic.Int64 // accounts of otherwise idle addresses that wait to be probes
+	denied    atomic.Bool  // a probe was denied, and its account is to be woken when one is permitted
 
-	probing sync.Mutex // held while one becomes a probe
+	probing sync.Mutex // held while an account becomes a probe
 
-	taking  sync.Mutex // held while one that holds much takes more
-	capping sync.Mutex // held while memory is taken, if there is a MaxAddress
+	taking  sync.Mutex // held while a large holder reserves more
+	capping sync.Mutex // held while memory is reserved, if there is a MaxAddress
 	mu      sync.Mutex
-	large   []*Account  // those that hold more than leastShare
-	next    []candidate // to be ended, the first last; see victim
-	nextAt  int64       // when they were found
-	listed  bool        // ... for who asks now
-	all     bool        // they are not large
-	waiters bool        // some of them are not, and wait for much
-	before  int         // ... who go only while nobody who holds much stands worse than that
-	lone    *Account    // whose bytes are spared
+	large   []*Account  // holders of more than leastShare
+	next    []candidate // candidates for eviction, the first one last; see victim
+	nextAt  int64       // time at which they were found
+	listed  bool        // they were found for the current request
+	all     bool        // they are small holders
+	waiters bool        // some of them are small and wait for large amounts
+	before  int         // those are evicted only while no large holder has a lower standing than this
+	lone    *Account    // account whose bytes are spared
 	changed chan struct{}
 
-	line   line // bodies that are larger than Fair
+	line   line // bodies larger than Fair
 	shards [holderShards]holderShard
 }
 
@@ -103,22 +97,22 @@ type holderShard struct {
 
 const holderShards = 16 // a power of two
 
-// A source is an address, or all peers without one.
+// A source is an address, or all peers without an address.
 type source struct {
 	key      addressKey
 	known    bool // it is an address
 	held     atomic.Int64
-	ending   atomic.Int64 // of that by those who are being ended
+	ending   atomic.Int64 // bytes held by accounts being evicted
 	accounts *Account     // a list
 	n        int
-	searchAt int64 // when somebody is looked for again who could make room, see costliestAt
+	searchAt int64 // time of the next search for a holder to evict, see costliestAt
 }
 
-// leastShare is what every holder may hold, in bytes: a body of 64 KiB that comes in
-// pieces, with its head. See Fair.
+// leastShare is the memory that each holder may always hold, in bytes: a body of 64 KiB that arrives in pieces, and its head.
+// See Fair.
 const leastShare = 80 << 10
 
-// NewHolders returns accounts whose memory is budget's. now is a monotonic clock in ns.
+// NewHolders returns Holders that divide budget. now is a monotonic clock in ns.
 func NewHolders(budget *Budget, now func() int64) *Holders {
 	h := &Holders{budget: budget, now: now, changed: make(chan struct{})}
 	h.want.Store(math.MaxInt64 / 2)
@@ -134,9 +128,8 @@ func Clock() func() int64 {
 	return func() int64 { return int64(time.Since(start)) }
 }
 
-// Fair returns the bytes that every holder may hold without being ended, refused or
-// delayed because of others, as long as anybody holds more: half of the budget divided
-// by how many hold something, and never less than leastShare.
+// Fair returns the bytes that each holder may hold without eviction, refusal or delay because of others, as long as any account
+// holds more: half of the budget divided by the number of holders, and at least leastShare.
 func (h *Holders) Fair() int64 {
 	bound := h.budget.Bound()
 	if bound <= 0 {
@@ -145,8 +138,8 @@ func (h *Holders) Fair() int64 {
 	return max(leastShare, bound/(2*max(h.count.Load(), 1)))
 }
 
-// Open returns an account for one connection from the given address (the zero Addr for
-// none), which holds nothing yet. It belongs to the connection until Close.
+// Open returns an account that holds nothing, for one connection from an address (the zero Addr for none). It belongs to the
+// connection until Close.
 func (h *Holders) Open(holder Holder, from netip.Addr) *Account {
 	a := accounts.Get().(*Account)
 	*a = Account{holders: h, holder: holder, slot: -1}
@@ -184,7 +177,7 @@ func (h *Holders) shardOf(key addressKey) *holderShard {
 	return &h.shards[maphash.Bytes(shardSeed, key[:])%holderShards]
 }
 
-// unlink takes a closed account that holds nothing out of everything.
+// unlink removes a closed account that holds nothing from all lists.
 func (h *Holders) unlink(a *Account) {
 	h.relist(a)
 	h.mu.Lock()
@@ -205,11 +198,11 @@ func (h *Holders) unlink(a *Account) {
 	a.prevOf, a.nextOf = nil, nil
 	if src.n--; src.n == 0 {
 		delete(s.sources, src.key)
-		sources.Put(src) // it holds nothing any more
+		sources.Put(src) // it holds nothing
 	}
 }
 
-// relist sees to it that h.large has a exactly if it holds much.
+// relist adds a to h.large if it is a large holder, and removes it otherwise.
 func (h *Holders) relist(a *Account) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -233,15 +226,15 @@ func (h *Holders) relist(a *Account) {
 	}
 }
 
-// signal wakes those who wait for room, if there is some for one of them.
+// signal wakes waiting accounts if there is memory for one of them.
 func (h *Holders) signal() {
 	if h.waiting.Load() != 0 && (h.letsProbe() || h.budget.Held()+h.want.Load() <= h.budget.Bound()) {
 		h.wake()
 	}
 }
 
-// signalLine wakes them, if bodies stand in line, though there may be none for the one that wants least: much was given
-// back, or is not wanted any more, and it may be another's turn.
+// signalLine wakes bodies in the line even if the smallest request does not fit: memory was released or is not needed any more,
+// and the first of the line may have changed.
 func (h *Holders) signalLine() {
 	if h.waiting.Load() == 0 {
 		return
@@ -254,7 +247,7 @@ func (h *Holders) signalLine() {
 	}
 }
 
-// wake has those look again who wait.
+// wake wakes all waiting accounts.
 func (h *Holders) wake() {
 	h.want.Store(math.MaxInt64 / 2)
 	if h.OnRoom != nil {
@@ -266,26 +259,26 @@ func (h *Holders) wake() {
 	h.changed = make(chan struct{})
 }
 
-// room returns a channel that is closed when there may be more room.
+// room returns a channel that is closed when more memory may be free.
 func (h *Holders) room() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed
 }
 
-// Crowding reports whether half of the budget is held, or somebody waits for room.
+// Crowding reports whether half of the budget is held, or an account waits for memory.
 func (h *Holders) Crowding() bool {
 	bound := h.budget.Bound()
 	return bound > 0 && (h.waiting.Load() > 0 || h.budget.Held()-h.budget.HeldFor(InCache) > bound/2)
 }
 
-// Count returns how many accounts hold something.
+// Count returns the number of accounts that hold something.
 func (h *Holders) Count() int { return int(h.count.Load()) }
 
-// Waiting returns how many accounts wait for room.
+// Waiting returns the number of accounts that wait for memory.
 func (h *Holders) Waiting() int { return int(h.waiting.Load()) }
 
-// WaitingFor returns for how long some have waited without a break, 0 if none does.
+// WaitingFor returns the time for which at least one account has been waiting; 0 if none waits.
 func (h *Holders) WaitingFor() time.Duration {
 	since := h.waitSince.Load()
 	if since == 0 {
@@ -294,22 +287,22 @@ func (h *Holders) WaitingFor() time.Duration {
 	return max(time.Duration(h.now()-since), 1)
 }
 
-// Ending returns the bytes of holders that are being ended.
+// Ending returns the bytes of holders being evicted.
 func (h *Holders) Ending() int64 { return h.ending.Load() }
 
-// Ended returns how many holders were ended to make room.
+// Ended returns the number of evicted holders.
 func (h *Holders) Ended() uint64 { return h.ended.Load() }
 
-// A Holding says what one account holds.
+// A Holding describes the memory of one account.
 type Holding struct {
 	Remote netip.AddrPort
 	Held   int64         // bytes
 	For    time.Duration // since it began to hold something
-	Free   time.Duration // until that is expected to be free
-	Ending bool          // it is being ended
+	Free   time.Duration // until it is expected to be free
+	Ending bool          // it is being evicted
 }
 
-// Largest returns the n accounts that hold most, the largest first.
+// Largest returns the n largest accounts, in descending order.
 func (h *Holders) Largest(n int) []Holding {
 	var most []Holding
 	now := h.now()

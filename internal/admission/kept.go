@@ -6,22 +6,22 @@ import (
 	"sync/atomic"
 )
 
-// Kept is the part of a budget that nobody waits for: what a cache keeps, which can be made again. It gets
-// room only while a quarter of the budget is free, and is the first to go when there is no room for something else.
+// Kept is a reclaimable part of a budget, for caches. It grows only while a quarter of the budget is free, and is dropped first
+// when memory is needed.
 type Kept struct {
 	budget *Budget
 	drop   func(n int64)
 }
 
-// keeps are those that have a part in a budget.
+// keeps are the Kept parts of a budget.
 type keeps struct {
 	mu   sync.Mutex // guards changes
 	list atomic.Pointer[[]*Kept]
 }
 
-// Keep returns a part of the budget whose holder drops about n bytes, or all that it has, when it is told to: it calls Release
-// before drop returns. drop may be called on any goroutine, also an event loop's, and several times at once. It must be quick, and
-// ask nothing of the budget.
+// Keep returns a reclaimable part of the budget. When memory is needed, drop is called to drop about n bytes, or all: it calls
+// Release before it returns. drop may be called on any goroutine, also an event loop's, and concurrently. It must be quick and
+// must not reserve memory.
 func (b *Budget) Keep(drop func(n int64)) *Kept {
 	k := &Kept{b, drop}
 	b.keeps.mu.Lock()
@@ -35,7 +35,7 @@ func (b *Budget) Keep(drop func(n int64)) *Kept {
 	return k
 }
 
-// Reserve takes n bytes, or reports that something must be dropped before.
+// Reserve reserves n bytes. It returns false if something must be dropped before.
 func (k *Kept) Reserve(n int64) bool {
 	b := k.budget
 	for {
@@ -53,7 +53,7 @@ func (k *Kept) Reserve(n int64) bool {
 // Release gives n bytes back.
 func (k *Kept) Release(n int64) { k.budget.Release(InCache, n) }
 
-// dropKept makes room for n bytes, and reports whether it has made any.
+// dropKept drops cached data to free n bytes, and reports whether any was dropped.
 func (b *Budget) dropKept(n int64) bool {
 	list := b.keeps.list.Load()
 	before := b.by[InCache].Load()

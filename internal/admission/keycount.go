@@ -2,18 +2,16 @@ package admission
 
 import "maps"
 
-// keyCount counts what there is for each key. It has an entry for a key only while the
-// count is not zero. It has no lock.
+// keyCount counts by key. It has an entry for a key only while the count is not zero. It is not safe for concurrent use.
 type keyCount[K comparable] struct {
 	counts map[K]int
-	peak   int // entries there have been since counts was made
+	peak   int // maximum number of entries since counts was made
 }
 
-// keptEntries is how many entries there may have been in a map that is kept,
-// however few there are now: maps do not shrink.
+// keptEntries is the maximum peak of a map that is kept: maps do not shrink.
 const keptEntries = 256
 
-// take counts one more for key, and reports false if it has most already.
+// take counts one more for key, and returns false if key has reached most.
 func (h *keyCount[K]) take(key K, most int) bool {
 	n := h.counts[key]
 	if n >= most {
@@ -27,7 +25,7 @@ func (h *keyCount[K]) take(key K, most int) bool {
 	return true
 }
 
-// release takes back a take that returned true.
+// release undoes a successful take.
 func (h *keyCount[K]) release(key K) {
 	if n := h.counts[key]; n > 1 {
 		h.counts[key] = n - 1

@@ -5,25 +5,23 @@ import (
 	"sync"
 )
 
-// Keys counts what runs for each key, up to a bound for each. All methods are safe
-// for concurrent use.
+// Keys counts requests in flight for each key, up to a limit for each. All methods are safe for concurrent use.
 type Keys struct {
 	most   int
 	seed   maphash.Seed
 	shards [keyShards]keyShard
 }
 
-// keyShards is how many keys can be counted at once without waiting for each
-// other, if they are lucky. A power of two.
+// keyShards is the number of locks. It is a power of two.
 const keyShards = 16
 
 type keyShard struct {
 	mu      sync.Mutex
 	running keyCount[string]
-	_       [40]byte // the next is another processor's
+	_       [40]byte // pads the shard to a cache line
 }
 
-// NewKeys returns a count that allows each key most.
+// NewKeys returns a counter with the limit most for each key.
 func NewKeys(most int) *Keys {
 	return &Keys{most: most, seed: maphash.MakeSeed()}
 }
@@ -32,8 +30,7 @@ func (k *Keys) shard(key string) *keyShard {
 	return &k.shards[maphash.String(k.seed, key)%keyShards]
 }
 
-// Take counts one more for key, and reports false if it has as many as it may.
-// The key is kept until Release.
+// Take counts one more for key, and returns false if key has reached the limit. The key is retained until Release.
 func (k *Keys) Take(key string) bool {
 	s := k.shard(key)
 	s.mu.Lock()
@@ -41,7 +38,7 @@ func (k *Keys) Take(key string) bool {
 	return s.running.take(key, k.most)
 }
 
-// Release takes back a Take that returned true.
+// Release undoes a successful Take.
 func (k *Keys) Release(key string) {
 	s := k.shard(key)
 	s.mu.Lock()
@@ -49,7 +46,7 @@ func (k *Keys) Release(key string) {
 	s.running.release(key)
 }
 
-// Len returns how many keys are counted.
+// Len returns the number of keys with requests in flight.
 func (k *Keys) Len() (n int) {
 	for i := range k.shards {
 		s := &k.shards[i]

@@ -6,48 +6,48 @@ import (
 	"time"
 )
 
-// Bodies that are larger than Fair get their room one after the other, in a line: those that wait for it, and those of
-// unknown length, which grow and may have to wait for more. The first of the line is left all the room that it wants, or may
-// want, so that it can be completed; then the next one is the first. Without that, several that grow would each hold a part of
-// what they need and wait for the rest, until all are refused.
+// Bodies larger than Fair get memory one after the other, in a line: waiting bodies, and bodies of unknown length, which grow
+// and may have to wait. The first of the line is left all the memory it wants, or may want, so that it can be completed; then
+// the next one is the first. Otherwise several growing bodies would each hold a part of their memory and wait for the rest
+// until all are refused.
 //
-// Nobody is ended for that: victims.go decides who makes room, as always. A turn is bounded, since the first may want more than
-// others that could go on, or the room may be held by clients that do not move: a body of announced length leaves it to the first
-// for roomWait, which is short where memory is.
+// The line causes no evictions; victims.go chooses those. A turn is bounded, since the first may want more memory than others
+// need to continue, and stalled clients may hold it: a body with a length leaves it to the first for roomWait, which is short
+// where memory is scarce.
 
 const (
-	// leadFor is how long, in ns, bodies of unknown length leave the room to a first one of unknown length: it may have nearly
-	// all that it needs, and the others the rest.
+	// leadFor is the time, in ns, for which bodies of unknown length leave memory to a first one of unknown length. Afterwards
+	// that one has nearly all it needs, and the others get the rest.
 	leadFor = goodTime
 
-	// shortLine is how many are looked at whenever somebody asks who is the first; of more that is found out again
-	// after linePause for each, in ns: many slow ones can stand before it, and each body that grows asks several times.
+	// shortLine is the number of entries that are inspected each time to find the first one. For longer lines the result is
+	// kept for linePause per entry, in ns, because many slow entries may precede it and each growing body asks several times.
 	shortLine = 64
 	linePause = int64(2 * time.Microsecond)
 )
 
-// A line has the accounts of such bodies. Its lock comes before those of accounts, and no other is taken while it is
-// held.
+// A line orders the accounts of such bodies. Its lock is acquired before those of accounts, and no other lock is acquired while
+// it is held.
 type line struct {
 	mu       sync.Mutex
-	of       [2][]*Account // those who go before greedy addresses, and the others; each the eldest first
-	lead     *Account      // who was found to be the first
-	leadAt   int64         // since when it is
-	lookedAt int64         // when that was found last
+	of       [2][]*Account // accounts that precede greedy addresses, and the others; each in order of age
+	lead     *Account      // the first one found
+	leadAt   int64         // time since which it is the first
+	lookedAt int64         // time of the last search
 }
 
-// size returns how many stand in line. l.mu is held.
+// size returns the length of the line. l.mu is held.
 func (l *line) size() int { return len(l.of[0]) + len(l.of[1]) }
 
-// inLine is what an account has to do with it. The lock is the line's.
+// inLine is an account's entry in the line. The lock is the line's.
 type inLine struct {
 	place int8  // in of[place-1]; 0: in none
-	since int64 // by which it is sorted
-	wants int64 // bytes it waits for, 0 if it does not
-	rest  int64 // bytes it may want besides
+	since int64 // sort key
+	wants int64 // bytes it waits for; 0 if it does not wait
+	rest  int64 // further bytes it may want
 }
 
-// enter has a stand in line, or changes what is known of it. A body grows on, and keeps its place, when it does not wait any more.
+// enter adds a to the line or updates its entry. A growing body keeps its place when it does not wait any more.
 func (l *line) enter(a *Account, first bool, wants, rest int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +82,7 @@ func (l *line) enter(a *Account, first bool, wants, rest int64) {
 	in.wants, in.rest = wants, rest
 }
 
-// remove takes a out. l.mu is held.
+// remove removes a from the line. l.mu is held.
 func (l *line) remove(a *Account) {
 	if a.line.place == 0 {
 		return
@@ -97,8 +97,8 @@ func (l *line) remove(a *Account) {
 	}
 }
 
-// stay notes that a does not wait any more: it leaves the line unless its body grows, or is over. It reports whether a
-// leaves it that was its first.
+// stay records that a does not wait any more: it leaves the line unless its body grows. It reports whether the first of the
+// line has left.
 func (l *line) stay(a *Account, grows bool) (led bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,8 +113,8 @@ func (l *line) stay(a *Account, grows bool) (led bool) {
 	return led
 }
 
-// first returns who is the first of the line, nil if nobody is: it waits, or its body grows at a good rate. Of those of one
-// address the eldest goes first, whenever they came to be where they stand. l.mu is held.
+// first returns the first of the line that waits or whose body grows at a good rate, or nil. Among accounts of one address the
+// oldest is first, whatever their places. l.mu is held.
 func (l *line) first(now int64) *Account {
 	if n := l.size(); n > shortLine && now-l.lookedAt < int64(n)*linePause {
 		if l.lead != nil && !l.lead.comesOn(now) {
@@ -141,26 +141,26 @@ func (l *line) first(now int64) *Account {
 	return first
 }
 
-// comesOn reports whether an account in line waits, or its body grows at a good rate.
+// comesOn reports whether an account in the line waits, or its body grows at a good rate.
 func (a *Account) comesOn(now int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !a.ending && !a.closed && (a.waits != 0 || !a.idles(now) && a.standing(now) != slow)
 }
 
-// leads reports whether a was found to be the first of the line.
+// leads reports whether a is the first of the line.
 func (l *line) leads(a *Account) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lead == a
 }
 
-// idles reports whether nothing has been asked of a's peer for long: the server works with what it has. a.mu is held.
+// idles reports whether the server has not asked a's peer for anything for long: it works with the data it has. a.mu is held.
 func (a *Account) idles(now int64) bool {
 	return a.working && a.waits == 0 && now-a.stopped > goodPause
 }
 
-// leaves reports whether an account leaves the room that there is for n bytes more of a body to the first of the line.
+// leaves reports whether an account must leave the free memory to the first of the line instead of growing by n bytes.
 func (h *Holders) leaves(a *Account, n int64) bool {
 	l := &h.line
 	a.mu.Lock()
@@ -203,9 +203,9 @@ func (h *Holders) leaves(a *Account, n int64) bool {
 	return h.over(n) > 0 || h.overMuch(a, n) > 0
 }
 
-// growsBehind reports whether a body of unknown length waits for n bytes more, though it may not be larger than Fair,
-// since an elder one would have less to grow by, or since there is no room: who has it may be nearly complete. It does not
-// for long.
+// growsBehind reports whether a body of unknown length waits for n more bytes, though it may be smaller than Fair, because an
+// older one would have less to grow by, or because memory is exhausted and its holders may be nearly complete. The wait is
+// short.
 func (h *Holders) growsBehind(a *Account, n, waits int64) bool {
 	a.mu.Lock()
 	unknown := a.unknown
@@ -213,7 +213,7 @@ func (h *Holders) growsBehind(a *Account, n, waits int64) bool {
 	return unknown && (waits == 0 || h.now()-waits < leadFor) && (h.overFor(a, n) > 0 || h.leaves(a, n))
 }
 
-// grows notes how a body of unknown length is to stand in line that holds more than leastShare already.
+// grows records the place of a growing body of unknown length that holds more than leastShare.
 func (h *Holders) grows(a *Account, most int64) {
 	a.mu.Lock()
 	grows, rest := a.unknown && a.held.Load() > leastShare, most-a.body+a.beside
@@ -229,7 +229,8 @@ func (h *Holders) grows(a *Account, most int64) {
 	l.enter(a, first, wants, min(max(rest, 0), h.forMuch()))
 }
 
-// endsBody notes that the present body of an account is over. If it led the line it may have wanted less than it was left.
+// endsBody records the end of the account's current body. If it was the first of the line, it may have wanted less than it was
+// left.
 func (a *Account) endsBody() {
 	a.mu.Lock()
 	a.unknown = false

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// Who asks for what may be small waits in line with those who want much, where all that is known is that some
-// answers are large. So one that nothing is known of may begin as a probe: without room, on the promise that no more
-// than so much comes of it. What really comes is charged when it is there.
+// A request whose response may be small would wait in line with requests for large responses, if only the existence of large
+// ones is known. Such a request may begin as a probe: without a reservation, with the promise to hold at most a given number of
+// bytes. The real amount is charged when it is known.
 //
-// Bound: a probe begins if what is held and what all probes have promised, its own included, exceed the budget by no more
-// than slack; or if it is the only one. So the budget is exceeded by slack and one answer at most, and after a probe whose
-// answer was large no other begins until there is room for that.
+// Bound: a probe begins if the held memory and the promises of all probes, including its own, exceed the budget by at most
+// slack; or if it is the only probe. So the budget is exceeded by at most slack and one response, and after a probe with a
+// large response no other begins until there is memory for it.
 //
-// Each such answer ends slower clients, and is work for the collector. So there are probeBurst of them, and one more in each
-// probePause, however many clients ask for ever new things: they get no more that way than by waiting.
+// Each such response evicts slower clients and is work for the collector. So there are probeBurst of them, and one more in each
+// probePause: clients that keep asking for new things gain nothing over waiting.
 //
-// An action that blocks may do so for long, and must not hold up the quick ones: its probe leaves its place to others, if all such
-// probes have promised no more than half of the budget, or it is the only one. The budget is exceeded by as much again if all of
+// An action that blocks may do so for long and must not delay quick ones: its probe leaves its place to others, if all such
+// probes have promised at most half of the budget, or it is the only one. The budget is exceeded by that much again if all of
 // them turn out to be large.
 //
-// Probes of an address that holds something else leave the place to one whose address holds nothing, so that a client that
-// holds much cannot take all of them by asking for ever new things.
+// Probes of an address that holds something else yield to one whose address holds nothing, so that a large holder cannot occupy
+// all probes.
 
 const (
 	probePause = int64(250 * time.Millisecond) // in ns
 	probeBurst = 4
 
-	// blockedShare is the part of the budget, one in so many, that probes whose actions block may promise together.
+	// blockedShare is the divisor of the budget for the promises of probes whose actions block.
 	blockedShare = 2
 )
 
-// Probe reports whether a request may begin for which there is no room, since it probably leaves little: at the most
-// n bytes. What it leaves is to be forced; until EndProbe or EndAhead the promise stands. It does not wait.
+// Probe reports whether a request may begin without a reservation, because it probably holds little: at most n bytes. Its
+// memory is charged by Force; the promise stands until EndProbe or EndAhead. It does not wait.
 func (a *Account) Probe(n int64) bool {
 	h := a.holders
 	first := a.source.known && a.source.held.Load() == a.Held()
@@ -46,7 +46,7 @@ func (a *Account) Probe(n int64) bool {
 		return false
 	case promised:
 		a.Unwait()
-		return true // what a connection has asked at once is made until there is much of it
+		return true // pipelined requests of a connection are answered until they hold much
 	case !newcomer && !first && h.newcomers.Load() > 0 || !h.fitsProbe(n):
 		h.denied.Store(true)
 		if first {
@@ -66,9 +66,9 @@ func (a *Account) Probe(n int64) bool {
 	return true
 }
 
-// ProbeBlocks notes that the action of a request blocks. If it is a probe, it leaves its place to others as far as it may.
+// ProbeBlocks records that the action of a request blocks. A probe leaves its place to others, as far as permitted.
 func (a *Account) ProbeBlocks() {
-	if !a.Probing() { // nor will it be, and all that block come by
+	if !a.Probing() { // it will not be one, and all blocking actions call this
 		return
 	}
 	h := a.holders
@@ -88,7 +88,7 @@ func (a *Account) ProbeBlocks() {
 	}
 }
 
-// promises returns where what the account has promised is counted. a.mu is held.
+// promises returns the counter for the account's promise. a.mu is held.
 func (a *Account) promises() *atomic.Int64 {
 	if a.blocked {
 		return &a.holders.blocked
@@ -96,10 +96,10 @@ func (a *Account) promises() *atomic.Int64 {
 	return &a.holders.promised
 }
 
-// probesPause reports whether probes have had as many large answers lately as there may be.
+// probesPause reports whether the burst of large probe responses is used up.
 func (h *Holders) probesPause() bool { return h.probesAt.Load() > h.now()+(probeBurst-1)*probePause }
 
-// fitsProbe reports whether there may be another probe. h.probing is held.
+// fitsProbe reports whether another probe may begin. h.probing is held.
 func (h *Holders) fitsProbe(n int64) bool {
 	if h.probesPause() {
 		return false
@@ -109,8 +109,8 @@ func (h *Holders) fitsProbe(n int64) bool {
 	return promised == 0 && over <= h.slack() || over+n <= h.slack()
 }
 
-// ReserveLikely is ReserveAhead for a request that probably leaves less than n bytes: where it would wait, it begins
-// as a probe if it may.
+// ReserveLikely is ReserveAhead for a request that probably holds less than n bytes: where it would wait, it begins as a probe
+// if it may.
 func (a *Account) ReserveLikely(n int64) Outcome {
 	h := a.holders
 	if !a.Ending() && h.takeMuch(a, Output, n, 0) {
@@ -124,14 +124,14 @@ func (a *Account) ReserveLikely(n int64) Outcome {
 	return a.ReserveAhead(n)
 }
 
-// ProbesFirst reports whether the account goes before those whose addresses hold something else, as a probe.
+// ProbesFirst reports whether the account, as a probe, precedes those whose addresses hold something else.
 func (a *Account) ProbesFirst() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.newcomer || a.source.known && a.source.held.Load() == a.held.Load()
 }
 
-// EndProbe ends a promise: what is left of the answer has been charged.
+// EndProbe ends a promise: the rest of the response has been charged.
 func (a *Account) EndProbe() {
 	a.mu.Lock()
 	n, all := a.promised, a.promises()
@@ -150,14 +150,14 @@ func (a *Account) EndProbe() {
 	h.signal()
 }
 
-// Probing reports whether the account has promised something.
+// Probing reports whether the account has a promise.
 func (a *Account) Probing() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.promised > 0
 }
 
-// comes notes whether the account waits to be a probe, and its address holds nothing else. a.mu is held.
+// comes records whether the account waits to be a probe while its address holds nothing else. a.mu is held.
 func (a *Account) comes(comes bool) {
 	if a.newcomer == comes {
 		return
@@ -170,8 +170,8 @@ func (a *Account) comes(comes bool) {
 	}
 }
 
-// letsProbe reports whether those are to look who were denied a probe, and may have one now. It says so once. When probes
-// have paused nobody tells: those who wait look by themselves as often as that.
+// letsProbe reports, once, whether accounts that were denied a probe are to be woken. There is no wake-up at the end of a
+// pause: waiting accounts poll at that interval.
 func (h *Holders) letsProbe() bool {
 	return h.denied.Load() && h.promised.Load() == 0 && h.budget.Held() <= h.budget.Bound()+h.slack() && !h.probesPause() &&
 		h.denied.CompareAndSwap(true, false)

@@ -3,42 +3,42 @@ package admission
 import "time"
 
 const (
-	// roomWait is for how long a holder of more than Fair waits, in ns, before somebody is
-	// ended for it who is not much costlier, and mostWait for how long at all.
+	// roomWait is the time, in ns, that a holder of more than Fair waits before a holder that is not much costlier is evicted
+	// for it. mostWait is the maximum wait.
 	roomWait = int64(time.Second)
 	mostWait = int64(10 * time.Second)
 
-	// muchCostlier is by how much another must be costlier to be ended at once for one that
-	// holds more than Fair, and provenAfter for how long it must have held something, in ns.
+	// muchCostlier is the factor of cost at which a holder is evicted at once for one that holds more than Fair. provenAfter is
+	// the time, in ns, for which it must have held something.
 	muchCostlier = 8
 	provenAfter  = int64(time.Second)
 
-	// The more holders wait for room, the less often each of them asks (see pause): else a crowd would take the processors
-	// whenever something is given back. Up to askFreely waiters are told at once.
+	// Waiting holders poll less often the more of them there are (see pause). Otherwise a crowd would occupy the processors at
+	// each release. Up to askFreely waiters are woken at once.
 	askPause  = 50 * time.Microsecond
 	askFreely = 64
 
-	// takeAgain is how often room is made for one who holds little: what others give back for it, all may take, also those who
-	// looked for room in between and found that there was some.
+	// takeAgain is the number of evictions for one small holder: memory that others release for it can be reserved by any
+	// account in between.
 	takeAgain = 8
 
-	// smallShare says which part of the budget, one in so many, is left to holders of little
-	// by those that reserve much, and slackShare by which it may be passed, see slack.
+	// smallShare is the divisor of the budget that large reservations leave to small holders. slackShare is that of the
+	// permitted excess, see slack.
 	smallShare = 4
 	slackShare = 8
 )
 
-// An Outcome is what becomes of a request for memory.
+// An Outcome is the result of a request for memory.
 type Outcome uint8
 
 const (
 	Granted  Outcome = iota
-	MustWait         // ask again when something was given back, or soon
+	MustWait         // ask again after a release, or soon
 	NoRoom
 )
 
-// Reserve asks for n bytes for a use, before they are filled. A holder that must wait asks
-// again, and calls Unwait if it does not.
+// Reserve requests n bytes for a use before they are filled. A holder that must wait asks again, and calls Unwait if it gives
+// up.
 func (a *Account) Reserve(u Use, n int64) Outcome {
 	outcome := a.reserve(u, n)
 	if outcome != MustWait {
@@ -50,16 +50,14 @@ func (a *Account) Reserve(u Use, n int64) Outcome {
 	return outcome
 }
 
-// ReserveBody is Reserve for what is read in of a request's body, in all so far: the account
-// knows how much that is. It takes what was reserved for the answer first, which will mostly
-// be made when the body is not needed any more, or be the body itself: else requests that have
-// the one would wait for each other to get the other.
+// ReserveBody is Reserve for the complete size so far of a request's body. It uses the reservation for the response first,
+// which is mostly made after the body is no longer needed, or is the body itself. Otherwise requests that hold the one would
+// wait for each other to get the other.
 func (a *Account) ReserveBody(capacity int64) Outcome {
 	return a.ReserveGrowing(capacity, capacity, capacity)
 }
 
-// ReserveGrowing is ReserveBody for a body that was announced to have so many bytes (-1: it was not) and may
-// have up to most, see line.go.
+// ReserveGrowing is ReserveBody for a body with an announced length (-1: unknown) and a maximum of most bytes, see line.go.
 func (a *Account) ReserveGrowing(capacity, announced, most int64) Outcome {
 	a.mu.Lock()
 	more := capacity + a.beside - a.body
@@ -98,8 +96,7 @@ func (a *Account) ReserveGrowing(capacity, announced, most int64) Outcome {
 	return outcome
 }
 
-// ReserveAhead is Reserve for output that will be held in a moment: what is forced then takes
-// from the reservation, until EndAhead.
+// ReserveAhead is Reserve for output that is about to be held. Force takes from the reservation until EndAhead.
 func (a *Account) ReserveAhead(n int64) Outcome {
 	outcome := a.Reserve(Output, n)
 	if outcome == Granted {
@@ -108,8 +105,8 @@ func (a *Account) ReserveAhead(n int64) Outcome {
 	return outcome
 }
 
-// makes notes that an answer is being made, for which n bytes more are reserved: until the peer is to take it,
-// or is waited for, it is not ended.
+// makes records that a response is being made with n more reserved bytes. It is not evicted until its peer is to read it, or
+// the server waits for the peer.
 func (a *Account) makes(n int64) {
 	if a.reserved(n) {
 		a.mu.Lock()
@@ -118,8 +115,7 @@ func (a *Account) makes(n int64) {
 	}
 }
 
-// reserved notes that n bytes, which are held for output, are reserved. Those of an account that was closed
-// meanwhile are given back, since nobody ends the reservation any more.
+// reserved records that n bytes held for output are a reservation. For an account that was closed meanwhile they are released.
 func (a *Account) reserved(n int64) bool {
 	a.mu.Lock()
 	closed := a.closed
@@ -133,13 +129,13 @@ func (a *Account) reserved(n int64) bool {
 	return !closed
 }
 
-// Complete says that the body has been read to its end: the server works from here on, see Working.
+// Complete records that the body has been read completely. The server works from here on, see Working.
 func (a *Account) Complete() bool {
 	a.endsBody()
 	return a.Working(true)
 }
 
-// ReserveHeld is ReserveAhead for n bytes that the account holds already, for a use that is about to end.
+// ReserveHeld is ReserveAhead for n bytes that the account holds already for a use that is about to end.
 func (a *Account) ReserveHeld(u Use, n int64) {
 	a.holders.budget.change(u, Output, n)
 	a.group.note(u, -n)
@@ -147,15 +143,14 @@ func (a *Account) ReserveHeld(u Use, n int64) {
 	a.reserved(n)
 }
 
-// ForceAhead reserves n bytes for output that will be held in a moment and cannot be refused.
+// ForceAhead reserves n bytes for output that is about to be held and cannot be refused.
 func (a *Account) ForceAhead(n int64) {
 	a.Force(Output, n)
 	a.reserved(n)
 }
 
-// ReserveFirst is ReserveAhead for one whose address holds nothing else: it gets what room there is,
-// also that which is left to those who hold little, so that a client of whom nothing is known
-// does not wait behind those that hold much. It does not wait, and nobody makes room for it.
+// ReserveFirst is ReserveAhead for an account whose address holds nothing else: it may use all free memory, also the share of
+// small holders, so that an unknown client does not wait behind large holders. It does not wait and causes no eviction.
 func (a *Account) ReserveFirst(n int64) bool {
 	h := a.holders
 	if !a.source.known || a.source.held.Load() != a.Held() || a.Ending() || !h.take(a, Output, n, 0) {
@@ -166,8 +161,8 @@ func (a *Account) ReserveFirst(n int64) bool {
 	return true
 }
 
-// EndRequest makes what ReserveBody has granted a reservation for the answer, which was
-// made and may not have been taken yet: nobody else can get that room in between.
+// EndRequest turns the memory of ReserveBody into a reservation for the response, which may be unread. No other account can get
+// the memory in between.
 func (a *Account) EndRequest() {
 	a.endsBody()
 	a.mu.Lock()
@@ -185,7 +180,7 @@ func (a *Account) EndRequest() {
 	}
 }
 
-// EndAhead gives back what is reserved for output, or promised.
+// EndAhead releases the reservation for output and the promise.
 func (a *Account) EndAhead() {
 	a.EndProbe()
 	a.mu.Lock()
@@ -197,8 +192,8 @@ func (a *Account) EndAhead() {
 	}
 }
 
-// KeepAhead gives back what is reserved for output, or promised, beyond so many bytes: the answer is made, and no more
-// of it will be held. With 0 it is EndAhead.
+// KeepAhead releases the reservation and the promise beyond most bytes: the response is complete and will hold no more. With 0
+// it is EndAhead.
 func (a *Account) KeepAhead(most int64) {
 	if most == 0 {
 		a.EndAhead()
@@ -268,7 +263,7 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 	return h.wait(a, u, n, waits)
 }
 
-// wait has an account wait for room, since waits, and others make it that are much costlier.
+// wait makes an account wait for memory, since waits, and evicts much costlier holders.
 func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 	now := h.now()
 	if waits == 0 {
@@ -308,13 +303,13 @@ func (h *Holders) wait(a *Account, u Use, n, waits int64) Outcome {
 	}
 	for want := h.want.Load(); n < want && !h.want.CompareAndSwap(want, n); want = h.want.Load() {
 	}
-	if (u != Body || !h.leaves(a, n)) && h.takeMuch(a, u, n, 0) { // given back meanwhile
+	if (u != Body || !h.leaves(a, n)) && h.takeMuch(a, u, n, 0) { // released meanwhile
 		return Granted
 	}
 	return MustWait
 }
 
-// lineUp has an account that waits for n bytes of a body stand in line.
+// lineUp enters an account that waits for n bytes of a body into the line.
 func (h *Holders) lineUp(a *Account, n int64) {
 	a.mu.Lock()
 	modest := a.modest
@@ -325,7 +320,7 @@ func (h *Holders) lineUp(a *Account, n int64) {
 	h.line.enter(a, modest, n, rest)
 }
 
-// Unwait ends the wait for room of an account.
+// Unwait ends the account's wait for memory.
 func (a *Account) Unwait() {
 	a.mu.Lock()
 	lined := a.waits != 0 && a.lined
@@ -347,7 +342,7 @@ func (a *Account) unwait() {
 	a.start(a.holders.now())
 	since := a.holders.waitSince.Load()
 	if a.holders.waiting.Add(-1) == 0 {
-		a.holders.waitSince.CompareAndSwap(since, 0) // unless another waits by now
+		a.holders.waitSince.CompareAndSwap(since, 0) // unless another one waits by now
 	}
 	if a.modest {
 		a.modest = false
@@ -359,23 +354,22 @@ func (a *Account) unwait() {
 	}
 }
 
-// Refuse is Unwait for one that may not wait, and is refused for want of room.
+// Refuse is Unwait for an account that must not wait and is refused.
 func (a *Account) Refuse() Outcome {
 	a.Unwait()
 	a.holders.budget.refused.Add(1)
 	return NoRoom
 }
 
-// AcquireBody is ReserveGrowing for those who can wait: it returns when the bytes are granted or
-// refused, or with MustWait when over, which is asked when done is closed and now and then, says
-// that nobody waits for them any more.
+// AcquireBody is ReserveGrowing for callers that may block: it returns when the bytes are granted or refused, or with MustWait
+// when over reports that the result is no longer needed. over is called when done is closed, and periodically.
 func (a *Account) AcquireBody(capacity, announced, most int64, done <-chan struct{}, over func() bool) Outcome {
 	return a.Acquire(func() Outcome { return a.ReserveGrowing(capacity, announced, most) }, done, over)
 }
 
-// Acquire is AcquireBody for what is reserved so.
+// Acquire is AcquireBody for any reservation.
 func (a *Account) Acquire(reserve func() Outcome, done <-chan struct{}, over func() bool) Outcome {
-	look := time.NewTicker(time.Duration(roomWait / 4)) // however often something is given back
+	look := time.NewTicker(time.Duration(roomWait / 4)) // independent of releases
 	defer look.Stop()
 	for {
 		room := a.holders.room()
@@ -402,7 +396,7 @@ func (a *Account) Acquire(reserve func() Outcome, done <-chan struct{}, over fun
 	}
 }
 
-// pause is how long one of those who wait for room is not told that there may be some after it has asked.
+// pause returns the time for which a waiting account that has asked is not woken.
 func (h *Holders) pause() time.Duration {
 	n := h.Waiting()
 	if n <= askFreely {
@@ -411,7 +405,7 @@ func (h *Holders) pause() time.Duration {
 	return min(time.Duration(n)*askPause, time.Duration(roomWait/4))
 }
 
-// take takes n bytes if they fit, with so many bytes beyond the bound.
+// take reserves n bytes if they fit, with a bound larger by beyond bytes.
 func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
 	if h.MaxAddress > 0 {
 		h.capping.Lock()
@@ -423,7 +417,7 @@ func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
 	if !h.budget.reserve(u, n, beyond+h.spared.Load()) {
 		return false
 	}
-	if !a.group.take(u, n, h.MaxConnection) { // others of it were first
+	if !a.group.take(u, n, h.MaxConnection) { // others of the group were first
 		h.budget.Release(u, n)
 		h.signal()
 		a.meets(PartsCap)
@@ -433,22 +427,21 @@ func (h *Holders) take(a *Account, u Use, n, beyond int64) bool {
 	return true
 }
 
-// takeMuch is take for an account that will hold more than leastShare. All of these together
-// leave smallShare of the budget to others, unless there is only one.
+// takeMuch is take for an account that becomes a large holder. All large holders together leave smallShare of the budget to
+// others, unless there is only one.
 func (h *Holders) takeMuch(a *Account, u Use, n, beyond int64) bool {
 	h.taking.Lock()
 	defer h.taking.Unlock()
 	return !h.yields(a, n) && h.overMuch(a, n) <= 0 && h.take(a, u, n, beyond)
 }
 
-// greedy reports whether an address that holds n bytes more would hold more than half of the budget.
+// greedy reports whether an address would hold more than half of the budget with n more bytes.
 func (h *Holders) greedy(s *source, n int64) bool {
 	return s.known && s.held.Load()+n > h.budget.Bound()/2
 }
 
-// yields reports whether an account must leave the room there is to others, that wait at
-// modest addresses, or whose group holds little else: however many ask at a greedy one, they go first, but for
-// who was found to be the first of the line of bodies.
+// yields reports whether an account must leave the free memory to accounts that wait at modest addresses, or whose group holds
+// little else. They precede all requests of a greedy address, except the first of the line of bodies.
 func (h *Holders) yields(a *Account, n int64) bool {
 	if h.modest.Load() == 0 || !h.greedy(a.source, n) {
 		return false
@@ -459,8 +452,7 @@ func (h *Holders) yields(a *Account, n int64) bool {
 	return !modest && !h.line.leads(a)
 }
 
-// overMuch returns by how many bytes those that hold much would pass what they may hold
-// together, were a to hold n more.
+// overMuch returns the bytes by which large holders would exceed their share with n more bytes for a.
 func (h *Holders) overMuch(a *Account, n int64) int64 {
 	bound := h.budget.Bound()
 	if bound <= 0 {
@@ -476,21 +468,19 @@ func (h *Holders) overMuch(a *Account, n int64) int64 {
 	return others + after - h.forMuch()
 }
 
-// forMuch returns the part of the budget that those who hold much may hold together.
+// forMuch returns the part of the budget for large holders.
 func (h *Holders) forMuch() int64 { return h.budget.Bound() - h.budget.Bound()/smallShare }
 
-// slack is by how many bytes the bound may be passed rather than that somebody is ended who
-// would be done soon.
+// slack returns the bytes by which the bound may be exceeded instead of evicting a holder that would finish soon.
 func (h *Holders) slack() int64 { return h.budget.Bound() / slackShare }
 
-// over returns by how many bytes the budget would be exceeded by n more, when all have gone
-// that are being ended.
+// over returns the bytes by which the budget would be exceeded with n more, after all current evictions.
 func (h *Holders) over(n int64) int64 {
 	bound := h.budget.Bound()
 	if bound <= 0 {
 		return 0
 	}
-	cached := h.budget.HeldFor(InCache) // which goes by itself
+	cached := h.budget.HeldFor(InCache) // caches are dropped without an eviction
 	return h.budget.Held() + n - cached - h.ending.Load() - h.spared.Load() - bound
 }
 
@@ -503,7 +493,7 @@ func (h *Holders) overFor(a *Account, n int64) int64 {
 	return over
 }
 
-// balance makes room for what a has been forced to hold.
+// balance evicts holders for memory that a was forced to hold.
 func (h *Holders) balance(a *Account, u Use) {
 	if over := h.overConnection(a, u, 0); over != NoCap {
 		a.meets(over)
@@ -518,19 +508,17 @@ func (h *Holders) balance(a *Account, u Use) {
 	}
 }
 
-// Balance makes room for what was taken from the budget for the server itself.
+// Balance evicts holders for memory that the server itself has reserved.
 func (h *Holders) Balance() {
 	if h.over(0) > 0 {
 		_, _ = h.makeRoom(nil, 0, 0)
 	}
 }
 
-// makeRoom ends holders until there is room for n more bytes, or nobody is left to be
-// ended. times says for whom room is made: 0 is one who holds little, for whom everybody
-// does who holds much; for another only those do who cost so many times as much, and are
-// slow. It reports whether there is room then, which others may take first, and
-// whether the asker itself is the costliest, who is not ended then: unless n is 0, since
-// what it has been forced to hold cannot be refused.
+// makeRoom evicts holders until there is room for n more bytes, or no candidate is left. times is 0 for a small asker, for
+// which all large holders are candidates; otherwise only slow holders that cost times as much are. It reports whether there is
+// room then, which other accounts may take first, and whether the asker itself is the costliest. The asker is not evicted then,
+// unless n is 0: memory that it was forced to hold cannot be refused.
 func (h *Holders) makeRoom(asker *Account, n int64, times float64) (made, costliest bool) {
 	var ends [8]*Account
 	for more := true; more && !costliest; {
@@ -564,7 +552,7 @@ func (h *Holders) makeRoom(asker *Account, n int64, times float64) (made, costli
 	return made, costliest
 }
 
-// end ends one holder.
+// end evicts one holder.
 func (h *Holders) end(a *Account) {
 	h.mu.Lock()
 	first := h.markEnding(a)
@@ -576,7 +564,7 @@ func (h *Holders) end(a *Account) {
 	}
 }
 
-// markEnding marks an account, and reports false if it was marked or is closed. h.mu is held.
+// markEnding marks an account for eviction, and returns false if it was marked or is closed. h.mu is held.
 func (h *Holders) markEnding(a *Account) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,32 +5,30 @@ import (
 	"time"
 )
 
-// A Reason says which limit a client ran into. Each has a counter, so that what
-// the server refuses can be seen while it refuses it.
+// A Reason is a limit that a client has reached. Each reason has a counter, so that refusals are visible while they happen.
 type Reason uint8
 
 const (
-	QueueTime      Reason = iota // requests waited longer than they should: 503
+	QueueTime      Reason = iota // requests waited longer than the target: 503
 	RouteLimit                   // a route had as many requests in flight as its limit allows: 503
 	KeyLimit                     // one client had as many requests in flight as the limit allows: 429
 	NoMemory                     // the budget had no room for a request: 503
-	LargestHolder                // who held most, for longest, was refused or cut off to make room
-	MemoryCap                    // one connection or address held as much as it may
-	AcceptPaused                 // no connections were accepted for want of descriptors, or at their bound
+	LargestHolder                // the costliest holder was refused or cut off for memory
+	MemoryCap                    // one connection or address reached its limit
+	AcceptPaused                 // no connections were accepted: no descriptors, or MaxConnections reached
 	IdleDropped                  // an idle connection was closed to free its descriptor
 	AddressLimit                 // one address had as many connections as it may
 	LoopLimit                    // a loop had as many connections as it may
-	SlowHead                     // a request head came below the least rate
-	SlowBody                     // a request body came below the least rate
-	SlowReader                   // an answer was taken below the least rate
-	HandshakeQueue               // TLS handshakes waited longer than they should
-	SlowHandshake                // a client did not shake hands in time, or kept others waiting
-	TLSError                     // a client has broken the protocol of TLS, or has refused ours
-	ClearText                    // a client has sent clear text where TLS is spoken
-	ProxyHeader                  // a proxy's connection did not begin with a good PROXY protocol header
+	SlowHead                     // a request head arrived below the minimum rate
+	SlowBody                     // a request body arrived below the minimum rate
+	SlowReader                   // a response was read below the minimum rate
+	HandshakeQueue               // TLS handshakes waited longer than the target
+	SlowHandshake                // a client did not complete its handshake in time, or delayed others
+	TLSError                     // a client violated TLS, or refused the server's parameters
+	ClearText                    // a client sent clear text to a TLS port
+	ProxyHeader                  // a proxy's connection began without a valid PROXY protocol header
 
-	// Clients of HTTP/2 did too much that serves no request; by what it was, in the order of package
-	// http2's reasons.
+	// HTTP/2 clients exceeded a limit on frames without effect; in the order of package http2's reasons.
 	H2Resets
 	H2Faults
 	H2Refusals
@@ -44,7 +42,7 @@ const (
 	H2LateFrames
 	H2Blocks
 
-	H2Security // a client of HTTP/2 has agreed to a cipher suite that it prohibits
+	H2Security // an HTTP/2 client negotiated a prohibited cipher suite
 
 	reasons
 )
@@ -70,25 +68,24 @@ func Reasons(yield func(Reason) bool) {
 	}
 }
 
-// LogEvery is how often, at most, a log line is due for each reason.
+// LogEvery is the minimum interval of log lines for each reason.
 const LogEvery = time.Second
 
-// Shed counts, by reason, what was refused, put off or cut off. The zero value
-// is ready for use; all methods are safe for concurrent use; a nil Shed counts
-// nothing.
+// Shed counts refusals, delays and evictions by reason. The zero value is ready for use; all methods are safe for concurrent
+// use; a nil Shed counts nothing.
 type Shed struct{ by [reasons]tally }
 
-// tally is what is known of one reason.
+// tally is the state of one reason.
 type tally struct {
 	count  atomic.Uint64
 	logged atomic.Uint64 // count at the latest log line
-	next   atomic.Int64  // ns since start at which the next may be written
+	next   atomic.Int64  // ns since start at which the next line may be written
 }
 
-// start is when the clock of log lines began.
+// start is the origin of the clock of log lines.
 var start = time.Now()
 
-// Add counts one more, and returns how often it has happened.
+// Add counts one more and returns the count.
 func (s *Shed) Add(r Reason) uint64 {
 	if s == nil {
 		return 0
@@ -96,9 +93,8 @@ func (s *Shed) Add(r Reason) uint64 {
 	return s.by[r].count.Add(1)
 }
 
-// Note is Add for what is worth a log line, but not one each time. It reports
-// whether a line is due, at most once every LogEvery for each reason, and how
-// often it has happened since the line before, this time included.
+// Note is Add for events whose log lines are rate-limited. It reports whether a line is due, at most once in LogEvery for each
+// reason, and the number of events since the previous line, including this one.
 func (s *Shed) Note(r Reason) (since uint64, due bool) {
 	if s == nil {
 		return 0, false
@@ -115,13 +111,13 @@ func (t *tally) note() (since uint64, due bool) {
 	return n - t.logged.Swap(n), true
 }
 
-// Lines says when a log line is due about one thing that happens often. The zero value is ready for use; it is safe for concurrent use.
+// Lines limits the rate of log lines about one kind of event. The zero value is ready for use; it is safe for concurrent use.
 type Lines struct{ tally }
 
-// Note is that of a Shed.
+// Note is Note of a Shed.
 func (l *Lines) Note() (since uint64, due bool) { return l.note() }
 
-// Count returns how often it has happened.
+// Count returns the count of a reason.
 func (s *Shed) Count(r Reason) uint64 {
 	if s == nil {
 		return 0

@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// listLife is how long a list of the costliest is good for, in ns, and mostListed its
-// length: so that choosing costs little however many there are.
+// listLife is the lifetime of a list of the costliest holders, in ns, and mostListed its length. Both bound the cost of
+// choosing, however many holders there are.
 const (
 	listLife   = int64(20 * time.Millisecond)
 	mostListed = 32
 
-	// nextToNothing says which part of Fair, one in so many, is next to nothing: 10 KiB, more than
-	// the tables of a connection of HTTP/2.
+	// nextToNothing is the divisor of Fair for a negligible amount: 10 KiB, more than the tables of an HTTP/2 connection.
 	nextToNothing = 8
 )
 
-// A candidate is an account that might be ended, and why it before others.
+// A candidate is an account that may be evicted, with its sort keys.
 type candidate struct {
 	account  *Account
 	standing int
-	held     int64 // by its address, if that decides; else 0
-	tiny     int   // then: -1 for who holds next to nothing, who comes last of them
+	held     int64 // by its address, if that decides; otherwise 0
+	tiny     int   // then: -1 for negligible holders, which come last
 	cost     float64
 	since    int64
 }
 
-// victim returns the next account to be ended; nil if there is none, or if so many were chosen by a list that was made
-// earlier and has no more: then these are to be ended before another is made. h.mu is held.
+// victim returns the next account to evict; nil if there is none, or if a list that was made earlier is used up after chosen
+// evictions: these are carried out before another list is made. h.mu is held.
 func (h *Holders) victim(asker *Account, n int64, times float64, chosen int) *Account {
 	for range 2 {
 		for i := len(h.next) - 1; i >= 0; i-- {
@@ -48,26 +47,26 @@ func (h *Holders) victim(asker *Account, n int64, times float64, chosen int) *Ac
 			}
 		}
 		if times > 0 || chosen > 0 && !h.listed {
-			return nil // it asks again
+			return nil // the asker retries
 		}
 		h.nextAt = 0
 		h.list(n, times)
 	}
 	if n == 0 && asker != nil && !asker.Ending() {
-		return asker // there is nobody else
+		return asker // no other candidate is left
 	}
 	return nil
 }
 
-// What a candidate is found to be.
+// Results of judging a candidate.
 const (
-	isNone   = iota // it is not to be ended any more
-	notForIt        // not for this asker, but perhaps for another
+	isNone   = iota // it is no candidate any more
+	notForIt        // it is no candidate for this asker
 	isVictim
-	nobodyIs // it costs too little, and so do the others
+	nobodyIs // it costs too little, and so do all after it
 )
 
-// judge looks at a candidate anew. h.mu is held.
+// judge evaluates a candidate again. h.mu is held.
 func (h *Holders) judge(c *candidate, asker *Account, n int64, times float64) int {
 	a, now := c.account, h.now()
 	least := 0.0
@@ -88,9 +87,9 @@ func (h *Holders) judge(c *candidate, asker *Account, n int64, times float64) in
 	case held == 0 || !a.endable() && a != asker || a.ending || a.closed:
 		return isNone
 	case h.waiters && held <= h.Fair() && a.waits != 0 && a != asker:
-		// It has little, and will not do with it.
+		// It holds little and does not wait for a large amount.
 		if full && a.much == 0 {
-			return notForIt // the asker could have no more of what it gives back
+			return notForIt // its memory would not help the asker
 		}
 		if times == 0 || unequal || times == 1 && now-a.since >= 4*provenAfter {
 			return isVictim
@@ -99,9 +98,9 @@ func (h *Holders) judge(c *candidate, asker *Account, n int64, times float64) in
 	case !h.all && held <= h.Fair():
 		return isNone
 	case standing > c.standing:
-		return isNone // it is better than it was
+		return isNone // its standing has improved
 	case times > 0 && a.answers != 0 && now-a.answers < provenAfter:
-		return notForIt // it has hardly been able to take any of its answer
+		return notForIt // it had hardly any time to read its response
 	case standing != slow && times > 0 && !(standing == sending && times == 1 && unequal):
 		return nobodyIs
 	case standing == answering && !h.all && h.over(n) <= h.slack():
@@ -114,15 +113,14 @@ func (h *Holders) judge(c *candidate, asker *Account, n int64, times float64) in
 	return isVictim
 }
 
-// endable reports whether the account may be ended. a.mu is held.
+// endable reports whether the account may be evicted. a.mu is held.
 func (a *Account) endable() bool {
 	return !a.ending && !a.closed && (!a.working && !a.making || a.waits != 0)
 }
 
-// list finds those that are to be ended next, unless that is known: of those that hold more
-// than Fair the slow ones, of them the costliest; if one address holds more than half of the budget, and it is not
-// the only one, then of that address. Only if nobody does, and the asker is not one who can
-// wait, it is those of the address that holds most. h.mu is held.
+// list finds the next candidates, unless they are known: the slow ones of the holders of more than Fair, the costliest first;
+// if one of several addresses holds more than half of the budget, those of that address. Only if there is none, and the asker
+// cannot wait, the candidates are those of the address that holds most. h.mu is held.
 func (h *Holders) list(n int64, times float64) {
 	now := h.now()
 	fresh := h.nextAt != 0 && now-h.nextAt < listLife && (times > 0 || len(h.next) > 0)
@@ -151,7 +149,7 @@ func (h *Holders) list(n int64, times float64) {
 		if !greedy || len(h.next) > 0 {
 			break
 		}
-		greedy = false // it does so by many small ones
+		greedy = false // it does so by many small holders
 	}
 	if !slices.ContainsFunc(h.next, func(c candidate) bool { return c.standing < answering }) {
 		h.listWaiting(now, len(h.next) == 0)
@@ -162,8 +160,7 @@ func (h *Holders) list(n int64, times float64) {
 	slices.SortFunc(h.next, compareCandidates)
 }
 
-// anyLarge reports whether somebody holds more than Fair who may be ended and stands worse than
-// that. h.mu is held.
+// anyLarge reports whether an evictable holder of more than Fair has a lower standing than than. h.mu is held.
 func (h *Holders) anyLarge(than int) bool {
 	fair, now := h.Fair(), h.now()
 	return slices.ContainsFunc(h.large, func(a *Account) bool {
@@ -176,8 +173,7 @@ func (h *Holders) anyLarge(than int) bool {
 	})
 }
 
-// oversized returns the account that holds most of those that hold more than the budget, nil
-// if none does. h.mu is held.
+// oversized returns the largest account that exceeds the budget, or nil. h.mu is held.
 func (h *Holders) oversized() (most *Account) {
 	bound := h.budget.Bound()
 	for _, a := range h.large {
@@ -188,7 +184,7 @@ func (h *Holders) oversized() (most *Account) {
 	return most
 }
 
-// sparedIs makes a the account whose bytes are spared, nil for none. h.mu is held.
+// sparedIs makes a the account whose bytes are spared; nil for none. h.mu is held.
 func (h *Holders) sparedIs(a *Account) {
 	if a == h.lone {
 		return
@@ -211,10 +207,10 @@ func (h *Holders) sparedIs(a *Account) {
 	}
 }
 
-// listWaiting lists those that hold little and wait for much: memory may be full of them, and none
-// would get on. If there is an address that holds more than half of the budget, it is its own, which go
-// before an answer that is being taken, but for those that hold next to nothing; those of others, and these, only if nobody
-// else can go, which alone says. h.mu is held.
+// listWaiting lists small holders that wait for large amounts: they may fill memory and block each other. If an address holds
+// more than half of the budget, its holders are listed, except negligible ones; they are evicted before a response that is
+// being read. Holders of other addresses, and negligible ones, are listed only if alone reports that no other candidate is
+// left. h.mu is held.
 func (h *Holders) listWaiting(now int64, alone bool) {
 	if h.waiting.Load() == 0 {
 		return
@@ -231,7 +227,7 @@ func (h *Holders) listWaiting(now int64, alone bool) {
 	}
 	h.waiters, h.before = true, answering
 	if greedy == nil {
-		h.before = answering + 1 // whatever is there now
+		h.before = answering + 1 // whatever holders there are
 	}
 	h.eachSource(func(src *source) {
 		if greedy != nil && src != greedy {
@@ -249,7 +245,7 @@ func (h *Holders) listWaiting(now int64, alone bool) {
 	})
 }
 
-// eachSource calls f for every address, with the lock of its shard held.
+// eachSource calls f for each address, with the lock of its shard held.
 func (h *Holders) eachSource(f func(*source)) {
 	for i := range h.shards {
 		s := &h.shards[i]
@@ -261,19 +257,19 @@ func (h *Holders) eachSource(f func(*source)) {
 	}
 }
 
-// listSmall lists holders of little: memory is full of them. Of an address those that hold next to nothing, as
-// connections of HTTP/2 do between requests, come last: it would take twenty of them to make room for one. h.mu is held.
+// listSmall lists small holders, which fill memory. Negligible ones of an address, such as HTTP/2 connections between requests,
+// come last: twenty of them make room for one. h.mu is held.
 func (h *Holders) listSmall(now int64) {
 	h.all = true
 	h.eachSource(func(src *source) {
-		held := src.held.Load() // once: it may change meanwhile, and those of one address are to be told apart by what they are
+		held := src.held.Load() // once: it may change meanwhile, and the order within one address must not depend on it
 		for a := src.accounts; a != nil; a = a.nextOf {
 			h.consider(a, held, now)
 		}
 	})
 }
 
-// consider lists a if it may be ended and is among the costliest so far. h.mu is held.
+// consider lists a if it may be evicted and is among the costliest so far. h.mu is held.
 func (h *Holders) consider(a *Account, held, now int64) {
 	a.mu.Lock()
 	c := candidate{a, a.standing(now), held, 0, a.cost(now), a.since}
@@ -300,7 +296,7 @@ func (h *Holders) consider(a *Account, held, now int64) {
 	h.next[at-1] = c
 }
 
-// compareCandidates orders who is ended first last.
+// compareCandidates sorts the next candidate last.
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.held, b.held), cmp.Compare(a.tiny, b.tiny), cmp.Compare(b.standing, a.standing), cmp.Compare(a.cost, b.cost), cmp.Compare(b.since, a.since))
 }
