@@ -9,16 +9,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// While a client keeps its windows closed, complete answers wait in memory, one for each of its streams. A connection may have
-// mostUntaken bytes of them, the largest not counted. Beyond that, requests of routes whose answers have been large (Route.Pends)
-// wait in the session's backlog until the client has taken some. The largest does not count so that all else goes on while the
-// client downloads it slowly. An estimate counts for muchPromised at most, since others may have asked the same route for far more.
+// While a client keeps its windows closed, complete responses wait in memory, one for each of its streams. A connection may
+// have mostUntaken bytes of them, not counting the largest. Beyond that, requests of routes with large responses (Route.Pends)
+// wait in the session's backlog until the client has read some. The largest does not count so that other requests continue
+// while the client downloads it slowly. An estimate counts for at most muchPromised, since other clients may have requested far
+// more of the same route.
 //
 //	event ─▶ too much? ─no──▶ the action, here or on a worker
-//	              └─yes─▶ backlog ──it has taken some, or nothing for backlogPatience──▶ a worker
+//	              └─yes─▶ backlog ──some was read, or none for backlogPatience──▶ a worker
 //
-// Clients may want first what they asked for last. So one more begins after each backlogPatience even if nothing is taken: a client
-// that takes nothing at all is cut before that becomes much (slow.go).
+// Clients may want the latest response first. So one more request begins after each backlogPatience even if nothing is read: a
+// client that reads nothing at all is cut off before that becomes much (slow.go).
 
 const (
 	mostUntaken     = 2 << 20
@@ -26,11 +27,11 @@ const (
 	backlogPatience = int64(time.Second)
 )
 
-// A backlog has the requests of a session that wait for its client. It belongs to the loop.
+// A backlog holds the requests of a session that wait for its client. It belongs to the loop.
 type backlog struct {
-	line  []*stream // in the order in which they came; to others they look as if they waited for a worker
-	begun []*stream // those whose actions have begun since, and have not returned
-	since int64     // when one of them began last, or the first came
+	line  []*stream // in order of arrival; other code sees them as waiting for a worker
+	begun []*stream // left the backlog, and their actions have not returned
+	since int64     // time at which the last one left the backlog, or the first one entered it
 }
 
 // putsOff reports whether a request of the route must wait in the backlog.
@@ -42,7 +43,7 @@ func (s *session) putsOff(own *stream, route *exchange.Route) bool {
 	return !route.Critical && !own.headOnly && s.Group() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken
 }
 
-// besideLargest returns what s.untaken is without the largest answer.
+// besideLargest returns s.untaken without the largest response.
 func (s *session) besideLargest() int64 {
 	largest := int64(0)
 	for st := range s.h2.Streams {
@@ -53,7 +54,7 @@ func (s *session) besideLargest() int64 {
 	return s.untaken - largest
 }
 
-// putOff has a stream wait that is ready for a worker.
+// putOff adds a stream that is ready for a worker to the backlog.
 func (s *session) putOff(own *stream) {
 	if s.backlog == nil {
 		s.backlog = &backlog{since: s.d.Now()}
@@ -62,7 +63,7 @@ func (s *session) putOff(own *stream) {
 	s.backlog.line = append(s.backlog.line, own)
 }
 
-// goOn has those begin for whose answers there is room now.
+// goOn starts the requests whose responses fit now.
 func (s *session) goOn() {
 	b := s.backlog
 	if b == nil {
@@ -88,7 +89,7 @@ func (s *session) goOn() {
 	}
 }
 
-// goOnAt returns when the next one begins though nothing is taken, 0 if none waits.
+// goOnAt returns the time at which the next request begins even if nothing is read, or 0 if none waits.
 func (s *session) goOnAt() int64 {
 	if s.backlog == nil || len(s.backlog.line) == 0 {
 		return 0
@@ -96,7 +97,7 @@ func (s *session) goOnAt() int64 {
 	return s.backlog.since + backlogPatience
 }
 
-// callOff ends the waiting of a stream that is over: its action does not begin.
+// callOff removes a stream that has ended: its action does not begin.
 func (s *session) callOff(own *stream) {
 	own.putOff, own.ended = false, true
 	s.backlog.line = slices.DeleteFunc(s.backlog.line, func(other *stream) bool { return other == own })

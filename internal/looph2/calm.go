@@ -14,27 +14,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// Clients that send too much that serves no request (http2.Reason) must not slow others down.
+// Clients that send too many frames without effect (http2.Reason) must not delay others.
 //
-//   - Frames that cost tokens are served a few at a time, with other connections in between.
-//   - A connection without tokens is not read any more, and told a moment later why it ends. If it ended at once, a client
-//     that connects again as fast would make the server begin connection after connection.
-//   - New connections from the same address have fewer tokens for a while.
+//  - Frames that cost tokens are processed a few at a time, alternating with other connections.
+//  - A connection without tokens is not read any more, and its client is told the reason a moment later. If it were closed at once, a client that reconnects as fast would make the server accept connection after connection.
+//  - New connections from the same address have fewer tokens for a while.
 
 const (
-	// calmTime is how long a connection whose client did too much stays before it ends.
+	// calmTime is the time for which such a connection stays open.
 	calmTime = 300 * time.Millisecond
-	// distrustTime is for how many seconds the connections of an address begin with fewer tokens.
+	// distrustTime is the time, in seconds, for which connections of the address begin with fewer tokens.
 	distrustTime = 10
 )
 
-// A calm is the state of a session whose client did too much: it is not served any more.
+// A calm is the state of a session that is not served any more because its client exceeded a limit.
 type calm struct{ farewell []byte }
 
-// calmDown stops serving a client that did too much. The frames that say so, in the output from byte begin
-// on, are sent later.
+// calmDown stops serving such a client. The frames that tell it, in the output from byte begin on, are sent later.
 func (s *session) calmDown(begin int, of http2.Reason) {
-	if of != http2.Blocks { // an honest client may have that many cookies, and others of its address have not
+	if of != http2.Blocks { // an honest client may have that many cookies, and other clients of its address do not
 		s.h.offenders.add(s.source(), s.d.Now())
 	}
 	s.calm = &calm{bytes.Clone(s.h2.Out[begin:])}
@@ -46,14 +44,14 @@ func (s *session) calmDown(begin int, of http2.Reason) {
 	s.c.SetDeadline(calmTime)
 }
 
-// endCalm ends the connection. What its client goes on to send is not read.
+// endCalm closes the connection. Further input is not read.
 func (s *session) endCalm() {
 	s.h2.Out = append(s.h2.Out, s.calm.farewell...)
 	s.calm.farewell = nil
 	s.c.CloseLingering()
 }
 
-// source returns the address whose connection it is; none for one that stands for many clients.
+// source returns the address of the connection; none for one that carries many clients.
 func (s *session) source() netip.Addr {
 	from := s.c.RemoteAddr().Addr()
 	if s.h.server.TrustedProxies().Trusts(from) {
@@ -62,13 +60,13 @@ func (s *session) source() netip.Addr {
 	return from
 }
 
-// offenders are the addresses of clients that did too much lately. Of two that share a place the later one is known.
+// offenders are the addresses of clients that exceeded a limit lately. If two hash to one place, the later one is stored.
 type offenders struct {
 	seed   maphash.Seed
-	places [256]atomic.Uint64 // the upper half of the hash of one, and the second on the engine's clock until when
+	places [256]atomic.Uint64 // the upper half of the hash, and the second on the engine's clock at which the entry expires
 }
 
-// hash is that of an address, or of the 64 bits of an IPv6 address that a single host is given.
+// hash hashes an address, or the first 64 bits of an IPv6 address, which belong to a single host.
 func (o *offenders) hash(from netip.Addr) uint64 {
 	key := admission.Network(from, 64).As16()
 	return maphash.Bytes(o.seed, key[:])

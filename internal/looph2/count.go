@@ -10,22 +10,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A counter is a driver's part in counting requests by route. Those that one call answers on the
-// loop alike, one after the other, are counted together when the call ends, since their
-// answers leave together then.
+// A counter batches a driver's counts of requests by route. Consecutive requests of one call with the same outcome are counted
+// together at the end of the call, when their responses are sent.
 type counter struct {
 	on      bool
-	since   int64 // when the present call began, on the engine's clock
+	since   int64 // start of the current call, on the engine's clock
 	counts  *exchange.RouteCounts
 	outcome tally.Outcome
-	n       uint64 // requests not yet counted
+	n       uint64 // requests not counted yet
 }
 
 func (k *counter) begin(h *Handler, d *engine.Driver) {
 	k.on, k.since = h.server.Counting.Load(), d.Arrived()
 }
 
-// outcome returns what the request is counted as.
+// outcome returns the counted outcome of the request.
 func (x *Wire) outcome(a *exchange.Answer) tally.Outcome {
 	return x.s.Outcome(a, x.h.server.Secure(x))
 }
@@ -43,7 +42,7 @@ func (sc *Scratch) countAnswer(d *engine.Driver, counts *exchange.RouteCounts, o
 	}
 }
 
-// flushCount passes on what was counted.
+// flushCount adds the batch to the route's counts.
 func (sc *Scratch) flushCount(d *engine.Driver) {
 	k := &sc.count
 	if k.n == 0 {
@@ -53,8 +52,7 @@ func (sc *Scratch) flushCount(d *engine.Driver) {
 	k.n = 0
 }
 
-// countInFlight counts the present request as in flight, which those that are answered at once on a
-// loop never are.
+// countInFlight counts the current request as in flight. Requests that the loop answers at once never are.
 func (x *Wire) countInFlight(counts *exchange.RouteCounts) {
 	if x.h.server.Counting.Load() && x.inFlight == nil {
 		shard := counts.Shard(0)
@@ -63,7 +61,7 @@ func (x *Wire) countInFlight(counts *exchange.RouteCounts) {
 	}
 }
 
-// endInFlight ends what countInFlight began.
+// endInFlight ends the count of countInFlight.
 func (x *Wire) endInFlight() {
 	if x.inFlight != nil {
 		x.inFlight.InFlight.Add(-1)
@@ -71,12 +69,12 @@ func (x *Wire) endInFlight() {
 	}
 }
 
-// countElsewhere counts a request that was answered elsewhere.
+// countElsewhere counts a request that was answered on another goroutine.
 func (x *Wire) countElsewhere(counts *exchange.RouteCounts, outcome tally.Outcome) {
 	if x.h.server.Counting.Load() {
 		counts.Shard(0).Add(outcome, 1, x.took())
 	}
 }
 
-// took returns how long the present request has taken.
+// took returns the time since the current request began.
 func (x *Wire) took() time.Duration { return time.Duration(x.now() - x.since) }

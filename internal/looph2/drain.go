@@ -4,18 +4,17 @@ package looph2
 
 import "time"
 
-// The end of a connection has two steps (RFC 9113 section 6.8): the client is told to begin no more
-// streams, and a while later, which streams were the last. In between what was under way is served.
+// A connection ends in two steps (RFC 9113 section 6.8): the client is told to begin no more streams, and a while later, which
+// streams were the last. Requests in progress are served in between.
 //
-// It is told before the answer of a stream, not behind it, where it may have begun another one that it
-// must not send any more. So a client that has been served lately, and waits for nothing, is told with its
-// next request, or when none has come for a while.
+// The client is told before the response of a stream and not after it, when it may have begun another stream already. So a
+// client that was served lately, and waits for nothing, is told with its next request, or when none has arrived for a while.
 //
-//	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream is over──▶ ended
+//	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream has ended──▶ ended
 //
-// Then the server's side is shut, and what comes is discarded until the client has closed, for 2 s at most: it may
-// always send something that nobody has asked for, such as WINDOW_UPDATE or a PING. Were the socket closed already, that
-// would be answered with a reset, for which clients drop answers, and the last GOAWAY, that they have not read.
+// Then the server's side is shut down, and input is discarded until the client has closed, for at most 2 s: the client may send
+// frames at any time, such as WINDOW_UPDATE or PING. If the socket were closed already, the answer would be a reset, and
+// clients drop unread responses and the last GOAWAY on a reset.
 
 type goodbye uint8
 
@@ -26,7 +25,7 @@ const (
 	ended
 )
 
-// lastRequests is how long streams may still begin, as on connections of HTTP/1.1 that are closed.
+// lastRequests is the time for which streams may still begin, as on HTTP/1.1 connections that are closed.
 const lastRequests = 250 * time.Millisecond
 
 // ends reports whether the connection is to end.
@@ -43,7 +42,7 @@ func (s *session) sayGoodbye() {
 	}
 }
 
-// part takes the next step towards the end, and says when to go on.
+// part takes the next step of the end and schedules the following one.
 func (s *session) part() {
 	if s.goodbye == ended {
 		return

@@ -9,53 +9,53 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// A flow is what a stream has for a body that is read as it comes, an answer that is made in pieces, or heads
-// that its goroutine leaves. Most streams have none, ten thousand whose actions block least of all: theirs is
-// still, which is never written to. Guarded by session.mu, as is which flow a stream has; that changes once, and
-// who knows that it has may look at it any time.
+// A flow is the state of a stream whose body is streamed, whose response is written in pieces, or whose goroutine leaves heads.
+// Most streams have none, above all thousands of streams with blocked actions: they share still, which is never written to.
+// session.mu guards the fields and which flow a stream has. That changes once; a goroutine that knows that it has changed may
+// read it at any time.
 type flow struct {
-	heads     []head          // to be sent: interim ones, and the answer's
-	headsCost int             // bytes of memory that the interim ones take, about
+	heads     []head          // heads to send: interim ones, and the final one
+	headsCost int             // approximate memory of the interim ones, in bytes
 	out       unread          // pieces of the body, in order
-	lent      []byte          // behind them, the unsent part of the slice of a Write that waits
-	lentBody  engine.HeldBody // the charge for all of that slice
+	lent      []byte          // after them, the unsent part of the slice of a blocked Write
+	lentBody  engine.HeldBody // the charge for the complete slice
 	trailers  [][2]string     // of the answer
 	moved     sync.Cond
 
 	in      incoming
 	reading deadline
 	writing deadline
-	lapsed  bool // that has passed, and nothing more is written
+	lapsed  bool // the deadline has passed, and nothing more is written
 
-	cut error // the client sends too little of its body
+	cut error // the client is too slow with its body
 
-	gone chan struct{} // of who waits for room: closed when the stream is canceled
+	gone chan struct{} // of a stream that waits for memory: closed when it is canceled
 }
 
-// incoming is the body of a request that the action reads as it comes.
+// incoming is a request body that the action reads while it arrives.
 type incoming struct {
-	unread       unread // what has come and was not read
-	into         []byte // where a Read that waits wants more; got is how much came there
+	unread       unread // received and unread data
+	into         []byte // target of a blocked Read; got bytes of it are filled
 	got          int
-	begun        int // how much has come, up to what is not a little any more
-	credited     int // the first bytes of it, for which the window is open again
-	transferred  int // of its memory, the bytes that are charged for what it goes into
-	consumed     int // bytes read that the loop is to open it for
+	begun        int // bytes received, saturating
+	credited     int // first bytes of the body, for which the window has been reopened
+	transferred  int // bytes of its memory that are charged for their destination
+	consumed     int // bytes read, for which the loop is to reopen the window
 	ended        bool
-	asked        bool // 100 Continue was sent, or need not be
-	waits        bool // a Read waits for more
-	stopped      bool // nothing is to be read any more
-	unclaimed    bool // its action waits for room: what is here does not close the connection's window
+	asked        bool // 100 Continue was sent, or is not needed
+	waits        bool // a Read is blocked
+	stopped      bool // no more data is read
+	unclaimed    bool // its action waits for memory: the data does not count against the connection's window
 	since        int64
-	waited       int64 // ns that Reads have waited since the last judgement
+	waited       int64 // time in ns for which Reads were blocked since the last judgement
 	trailers     http.Header
-	trailersCost int // bytes of memory they take, about
+	trailersCost int // approximate memory of the trailers, in bytes
 }
 
-// still is the flow of a stream that has none.
+// still is the shared flow of streams without one.
 var still flow
 
-// flows has the stream have a flow of its own, for who writes to it. s.mu is held.
+// flows gives the stream its own flow, for writing. s.mu is held.
 func (own *stream) flows() *flow {
 	if own.flow == &still {
 		own.flow = &flow{moved: sync.Cond{L: &own.s.mu}}
@@ -63,14 +63,14 @@ func (own *stream) flows() *flow {
 	return own.flow
 }
 
-// hasMoved has those look again who wait for the stream. s.mu is held.
+// hasMoved wakes goroutines that wait for the stream. s.mu is held.
 func (own *stream) hasMoved() {
 	if own.flow != &still {
 		own.moved.Broadcast()
 	}
 }
 
-// takeLeft takes the heads that were left, and how much of the body was read. s.mu is held.
+// takeLeft takes the heads that were left, and the number of body bytes read. s.mu is held.
 func (own *stream) takeLeft() (heads []head, consumed int) {
 	if own.flow == &still {
 		return nil, 0
@@ -81,7 +81,7 @@ func (own *stream) takeLeft() (heads []head, consumed int) {
 	return heads, consumed
 }
 
-// dropHeads forgets the heads that were left, and lets those go on that wait until they are gone. s.mu is held.
+// dropHeads drops the heads that were left, and wakes goroutines that wait for them to be sent. s.mu is held.
 func (own *stream) dropHeads() {
 	if len(own.heads) == 0 {
 		return
@@ -94,7 +94,7 @@ func (own *stream) dropHeads() {
 	}
 }
 
-// dropUnread forgets what was not read of the body. s.mu is held.
+// dropUnread drops the unread data of the body. s.mu is held.
 func (own *stream) dropUnread() {
 	if own.flow != &still {
 		own.in.unread.drop()
@@ -102,7 +102,7 @@ func (own *stream) dropUnread() {
 	}
 }
 
-// stop ends what flows: nothing is to be read or sent any more. s.mu is held.
+// stop ends all reading and sending. s.mu is held.
 func (own *stream) stop() {
 	if own.flow == &still {
 		return

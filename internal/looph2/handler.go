@@ -19,25 +19,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// A Handler serves HTTP/2 on connections that another handler of the engine has found to
-// speak it. One for an app. Its methods are called as those of engine.Handler.
+// A Handler serves HTTP/2 on connections that another handler of the engine has found to use it. There is one for each app. Its
+// methods are called like those of engine.Handler.
 type Handler struct {
 	server *exchange.Server
 	limits http2.Limits
-	base   context.Context // what those of requests derive from
+	base   context.Context // parent of the contexts of requests
 	late   exchange.Answer // for a request that waited too long
-	tick   int64           // between judgements of slow clients, in ns
+	tick   int64           // interval of judgements of slow clients, in ns
 	local  atomic.Pointer[net.TCPAddr]
 
-	awaiting  atomic.Int64 // requests that wait for room, see beginAwaiting
+	awaiting  atomic.Int64 // requests that wait for memory, see beginAwaiting
 	offenders offenders
 }
 
-// firstShare: the window that a stream begins with, which a body takes that waits for room, is one part of the budget in so
-// many, or 16 KiB.
+// firstShare is the divisor of the budget for the initial window of a stream, which a body fills while it waits for memory; the
+// minimum is 16 KiB.
 const firstShare = 1024
 
-// NewHandler returns the handler of a server. base is what the contexts of requests derive from.
+// NewHandler returns the handler of a server. base is the parent of the contexts of requests.
 func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	h := &Handler{server: s, limits: http2.DefaultLimits(), base: base}
 	h.offenders.seed = maphash.MakeSeed()
@@ -47,8 +47,8 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	h.limits.MaxBlock = max(h.limits.MaxBlock, 2*s.MaxHead)
 	h.limits.MaxTarget = s.MaxHead
 	h.limits.MaxStreams = s.MaxStreamsPerConnection
-	h.limits.ConnectProtocol = s.Pipeline.Takes(http.MethodConnect) // else browsers would ask by it for WebSockets that need HTTP/1.1
-	if most := s.Holders.MostBody(); most > 0 {                     // a client that keeps to the windows keeps to the caps
+	h.limits.ConnectProtocol = s.Pipeline.Takes(http.MethodConnect) // otherwise browsers would use it for WebSockets that need HTTP/1.1
+	if most := s.Holders.MostBody(); most > 0 {                     // a client that respects its windows respects the caps
 		h.limits.ConnWindow = int(min(max(most/2, 64<<10), int64(h.limits.ConnWindow)))
 		h.limits.MaxStreamWindow = min(h.limits.MaxStreamWindow, h.limits.ConnWindow)
 	}
@@ -60,7 +60,7 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	return h
 }
 
-// localOf returns an address of the server's side: many connections have the same one.
+// localOf returns the server's address, which many connections share.
 func (h *Handler) localOf(at netip.AddrPort) net.Addr {
 	if !at.IsValid() {
 		return &net.UnixAddr{Net: "unix"}
@@ -73,13 +73,13 @@ func (h *Handler) localOf(at netip.AddrPort) net.Addr {
 	return addr
 }
 
-// A Scratch is what a driver carries for this package. The zero value is ready.
+// A Scratch is the state of a driver for this package. The zero value is ready for use.
 type Scratch struct {
-	wire  *Wire      // made when first needed; another one when it has gone to the background
-	pool  http2.Pool // its request is the present one's: it goes along with an action that loses its loop
+	wire  *Wire      // made when first needed; replaced when it has moved to the background
+	pool  http2.Pool // its request is the current one: it moves with an action that loses its loop
 	count counter
 	date  string
-	dated int64 // the second that date says
+	dated int64 // the second in date
 }
 
 // wireOf returns the wire for the next request.
@@ -101,7 +101,7 @@ func (h *Handler) wireOfWorker(d *engine.Driver) *Wire {
 	return x
 }
 
-// Data reads what a client has sent, answers what can be answered, and sends what may be sent.
+// Data processes received data, answers requests as far as possible, and sends what windows permit.
 func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	s, _ := c.Proto.(*session)
 	if s == nil {
@@ -123,7 +123,7 @@ func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte)
 	return consumed
 }
 
-// Timeout does what was put off until now.
+// Timeout does scheduled work.
 func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte) {
 	s, _ := c.Proto.(*session)
 	if s == nil {
@@ -136,7 +136,7 @@ func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []by
 	}
 }
 
-// Refused ends a connection that holds too much, be it before anything was asked.
+// Refused ends a connection that holds too much memory, also before its first request.
 func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
 	s, _ := c.Proto.(*session)
 	if s == nil {
@@ -146,15 +146,15 @@ func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
 	}
 	s.h2.GoAway(true)
 	s.h2.DropBlock()
-	s.end() // what streams hold is not to wait until the connection has lingered
+	s.end() // the memory of streams is released before the connection has lingered
 	d.Out, s.h2.Out = s.h2.Out, nil
 }
 
-// Detached is called when the loop is taken from an action, or given up.
+// Detached is called when the loop is taken over from an action, or given up by it.
 func (h *Handler) Detached(sc *Scratch) (waits bool) { return sc.wire.detached() }
 
-// Abandoned answers for an action that has ended in runtime.Goexit, or in a panic of what is around it. The
-// connection may be another driver's.
+// Abandoned responds for an action that has ended in runtime.Goexit, or in a panic of the code around it. The connection may be
+// driven by another driver.
 func (h *Handler) Abandoned(sc *Scratch, d *engine.Driver) {
 	sc.flushCount(d)
 	x := sc.wire
@@ -163,28 +163,28 @@ func (h *Handler) Abandoned(sc *Scratch, d *engine.Driver) {
 		x.giveUpOn()
 		return
 	}
-	// A loop cannot be taken over here: code of others runs elsewhere.
+	// A loop cannot be taken over here, so user code runs on another goroutine.
 	go func() {
 		defer x.h.recovered()
 		x.giveUpOn()
 	}()
 }
 
-// recovered logs a panic of code of others that is around an action, on a goroutine that has no driver.
+// recovered logs a panic of user code around an action, on a goroutine without a driver.
 func (h *Handler) recovered() {
 	if cause := recover(); cause != nil {
 		h.server.Log.Error("panic while an answer was made", "panic", cause, "stack", string(debug.Stack()))
 	}
 }
 
-// Closed is called when the connection is over.
+// Closed is called when the connection has closed.
 func (h *Handler) Closed(c *engine.Conn) {
 	if s, ok := c.Proto.(*session); ok {
 		s.end()
 	}
 }
 
-// reasonOf returns what is counted for a client that did too much of something.
+// reasonOf returns the reason to count for a client that exceeded a limit on frames.
 func reasonOf(r http2.Reason) admission.Reason {
 	return admission.H2Resets + admission.Reason(r-http2.Resets)
 }

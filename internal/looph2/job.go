@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// submit has an action run on a worker; streamed says that it reads the body as it comes.
+// submit runs an action on a worker; streamed reports that it reads the body while it arrives.
 func (s *session) submit(own *stream, streamed bool) {
 	x := s.h.wireOf(s.sc)
 	x.use(s.d, own, &own.req, nil)
@@ -40,13 +40,13 @@ func (s *session) submit(own *stream, streamed bool) {
 	s.enqueue(own, urgent)
 }
 
-// enqueue has a stream's job done by a worker.
+// enqueue queues a stream's job for a worker.
 func (s *session) enqueue(own *stream, urgent bool) {
 	s.awaitWorker(own)
 	s.d.SubmitPart((*job)(own), urgent)
 }
 
-// awaitWorker makes a stream one whose job is in line.
+// awaitWorker marks a stream whose job is queued.
 func (s *session) awaitWorker(own *stream) {
 	own.running = true
 	own.kept.Store(true)
@@ -64,21 +64,21 @@ func (j *job) Prepare(d *engine.Driver) {
 	d.PartScratch = j.s.h.newWire()
 }
 
-// Run runs it. What comes before the action and behind it is in functions of their own: see engine/workers.go.
+// Run runs the action. The code before and after it is in separate functions: see engine/workers.go.
 func (j *job) Run(d *engine.Driver) {
 	if x := j.begin(d); x != nil {
 		x.endJob(d, x.call.Run())
 	}
 }
 
-// Abandoned answers for an action that did not return.
+// Abandoned responds for an action that did not return.
 func (j *job) Abandoned(d *engine.Driver) {
 	if x, _ := d.PartScratch.(*Wire); x != nil && x.acting {
 		x.giveUpOn()
 	}
 }
 
-// endJob sends the answer of a job's action.
+// endJob sends the response of a job's action.
 //
 //go:noinline
 func (x *Wire) endJob(d *engine.Driver, a exchange.Answer) {
@@ -92,7 +92,7 @@ func (x *Wire) endJob(d *engine.Driver, a exchange.Answer) {
 	x.postAnswer(&a)
 }
 
-// begin does what comes before the action. It is nil if there is nothing more to be done.
+// begin does the work before the action. It returns nil if the action is not to run.
 //
 //go:noinline
 func (j *job) begin(d *engine.Driver) *Wire {
@@ -142,7 +142,7 @@ func (j *job) begin(d *engine.Driver) *Wire {
 	return x
 }
 
-// dequeue notes that the job is done now. It is false if nobody wants that any more.
+// dequeue records that the job starts. It returns false if its result is not needed any more.
 func (own *stream) dequeue() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
@@ -153,7 +153,7 @@ func (own *stream) dequeue() bool {
 	return !own.canceled
 }
 
-// skip ends a job that is not to be done any more.
+// skip ends a job that is not to run.
 func (j *job) skip() {
 	own := (*stream)(j)
 	own.s.mu.Lock()
@@ -162,7 +162,7 @@ func (j *job) skip() {
 	own.s.mu.Unlock()
 }
 
-// Overdue refuses the request: it has waited in line for too long.
+// Overdue refuses the request: it has waited in the queue for too long.
 func (j *job) Overdue() {
 	go func() {
 		own := (*stream)(j)

@@ -11,23 +11,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// What a stream makes the server hold is charged to an account of its own, since a connection carries many:
-// head and body while they wait for more, for a worker, or for an answer that lasts; and the answer that the
-// client does not take. Config.MaxMemoryPerConnection bounds the accounts of a connection together. When others
-// need the room, only the stream is ended: it is reset, with REFUSED_STREAM if its action has not begun, and what
-// has come of a body that is not read is dropped.
+// The memory that the server holds for a stream is charged to the stream's own account, since a connection carries many: head
+// and body while they wait for more data, for a worker, or for a lasting response; and the unsent response.
+// Config.MaxMemoryPerConnection bounds the accounts of a connection together. Only the stream is evicted: it is reset, with
+// REFUSED_STREAM if its action has not begun, and received data of an unread body is dropped.
 
 // accountOf returns the stream's account. s.mu is held.
 func (own *stream) accountOf() *admission.Account {
 	if own.account == nil && !own.finalized {
-		own.kept.Store(true) // the account knows it
+		own.kept.Store(true) // the account refers to it
 		own.account = own.s.h.server.Holders.Open((*holder)(own), own.s.source())
 		own.account.Join(own.s.Group())
 	}
 	return own.account
 }
 
-// hold corrects what is charged for a use. s.mu is held.
+// hold corrects the charge for a use. s.mu is held.
 func (own *stream) hold(u admission.Use, n int64) {
 	held := &own.held[0]
 	if u == admission.Output {
@@ -49,7 +48,7 @@ func (own *stream) hold(u admission.Use, n int64) {
 	}
 }
 
-// holdInput corrects what is charged for the request: its head, and what is here of its body. s.mu is held.
+// holdInput corrects the charge for the request: its head and the received data of its body. s.mu is held.
 func (own *stream) holdInput() {
 	if own.in.transferred > own.in.unread.size {
 		own.in.transferred = own.in.unread.size
@@ -64,8 +63,8 @@ func (own *stream) holdInput() {
 	own.hold(admission.Input, int64(n))
 }
 
-// transferInput reserves for what the action is going to hold what is here of its body, which goes into that: it is not
-// charged twice. s.mu is held.
+// transferInput reserves, for memory that the action is about to hold, the received data of its body, which is copied there: it
+// is not charged twice. s.mu is held.
 func (own *stream) transferInput(a *admission.Account) {
 	own.holdInput()
 	n := own.in.unread.size - own.in.transferred
@@ -77,24 +76,23 @@ func (own *stream) transferInput(a *admission.Account) {
 	own.in.transferred += n
 }
 
-// waitingCost is what is charged for an action that waits for its body: about what its goroutine takes.
+// waitingCost is the charge for an action that waits for its body: approximately its goroutine.
 const waitingCost = 12 << 10
 
-// streamCost is about what a stream takes itself, in bytes.
+// streamCost is the approximate memory of a stream itself, in bytes.
 const streamCost = 1 << 10
 
 const (
-	// smallTables is what is not charged of a connection's tables, in bytes: an account takes as much.
+	// smallTables is the uncharged part of a connection's tables, in bytes: an account costs as much.
 	smallTables = 512
-	// tablesStep is by how much they must change to be charged anew.
+	// tablesStep is the change in bytes that updates the charge.
 	tablesStep = 256
-	// movedEvery is how often, in ns, the account is told at most that its client does something.
+	// movedEvery is the minimum interval, in ns, at which the account is told of the client's activity.
 	movedEvery = int64(time.Second)
 )
 
-// chargeTables corrects what is charged to the connection: its dynamic tables and what else its client has it
-// remember, and a field block that is half here, which is no stream's yet. consumed is how much its client
-// has sent.
+// chargeTables corrects the charge to the connection: its dynamic tables, other state that its client causes, and an incomplete
+// field block, which belongs to no stream yet. consumed is the number of bytes that its client has sent.
 func (s *session) chargeTables(consumed int) {
 	n := int64(s.h2.Footprint())
 	switch by := n - s.charged; {
@@ -119,8 +117,8 @@ func (s *session) charge(n int64) {
 	s.charged = n
 }
 
-// Group returns whose account it is: all that a connection holds is bounded together, but for one that carries
-// many clients, see engine.Grouped.
+// Group returns the group of the connection's accounts, which are bounded together, except for a connection that carries many
+// clients, see engine.Grouped.
 func (s *session) Group() *admission.Group {
 	if s.h.server.TrustedProxies().Trusts(s.c.RemoteAddr().Addr()) {
 		return nil
@@ -128,26 +126,26 @@ func (s *session) Group() *admission.Group {
 	return &s.group
 }
 
-// working says whether the client has done its part for now. s.mu is held.
+// working records whether the client has done its part for now. s.mu is held.
 func (own *stream) working(working bool) {
 	if own.account != nil {
 		own.account.Working(working)
 	}
 }
 
-// moved notes that the client has sent or taken n bytes. s.mu is held.
+// progress records that the client has sent or read n bytes. s.mu is held.
 func (own *stream) progress(n, left int64) {
 	if own.account != nil {
 		own.account.Moved(n, left)
 	}
 }
 
-// A holder is a stream as one who holds memory.
+// A holder is a stream as the owner of memory.
 type holder stream
 
 func (h *holder) RemoteAddr() netip.AddrPort { return h.s.c.RemoteAddr() }
 
-// End has the stream let go: its loop does that.
+// End evicts the stream; its loop does the rest.
 func (h *holder) End(a *admission.Account) {
 	own := (*stream)(h)
 	go func() {
@@ -159,8 +157,8 @@ func (h *holder) End(a *admission.Account) {
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
 		own.keepAhead(0)
-		// It is going to be cut. What there is of its answer is free at once, since the loop does not look while the socket is
-		// full, and no more is made.
+		// It is about to be reset. Its response is freed at once, since the loop does not run it while the socket is full, and
+		// no more is produced.
 		if own.sends() || own.headsCost > 0 || own.complete != nil || own.rests() {
 			own.setCanceled()
 			own.dropComplete()
@@ -171,17 +169,17 @@ func (h *holder) End(a *admission.Account) {
 	}()
 }
 
-// sends reports whether an answer in pieces has begun, and has not been sent. s.mu is held.
+// sends reports whether a response in pieces has begun and was not sent completely. s.mu is held.
 func (own *stream) sends() bool { return own.unsent() > 0 || own.started && !own.finished }
 
-// endedForRoom reports whether others need what the stream holds.
+// endedForRoom reports whether the stream is being evicted.
 func (own *stream) endedForRoom() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	return own.noRoom
 }
 
-// noMemory is the error of a body that there is no room for.
+// noMemory is the error of a body without memory.
 func (own *stream) noMemory() error {
 	met := admission.NoCap
 	if own.account != nil {
@@ -190,7 +188,7 @@ func (own *stream) noMemory() error {
 	return own.s.h.server.Pipeline.NoMemory("the request body", met)
 }
 
-// makeRoom ends a stream that holds most.
+// makeRoom evicts a stream.
 func (s *session) makeRoom(own *stream) {
 	s.mu.Lock()
 	own.noRoom = own.running && !own.ended
@@ -199,7 +197,7 @@ func (s *session) makeRoom(own *stream) {
 		own.holdInput()
 	}
 	inLine := own.inLine
-	if inLine { // nor does it begin now: the client is told that it may ask again
+	if inLine { // it does not begin now either: the client may retry
 		own.setCanceled()
 	}
 	sends := own.canceled || own.sends()
@@ -212,7 +210,7 @@ func (s *session) makeRoom(own *stream) {
 		own.gathering = false
 		s.bodies--
 		s.mu.Lock()
-		own.noRoom, own.here = true, nil // there is room at once, whether its client takes the answer or not
+		own.noRoom, own.here = true, nil // memory is free at once, whether its client reads the response or not
 		own.holdInput()
 		s.mu.Unlock()
 		s.refuse(own, &own.req, own.noMemory(), exchange.FromMemory)

@@ -13,16 +13,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A pending answer is complete and not begun.
+// A pending response is complete and has not begun.
 type pending struct {
 	answer  exchange.Answer
-	body    []byte // in memory of its own
+	body    []byte // in its own memory
 	length  int64  // as announced
 	undated bool
 	is      bool
 	counts  *exchange.RouteCounts
-	held    engine.HeldBody // what body is charged, nothing for a small one
-	free    int             // bytes of one that is not charged, see leave
+	held    engine.HeldBody // the charge for body, none for a small one
+	free    int             // uncharged bytes of body, see leave
 }
 
 func (p *pending) release() {
@@ -32,11 +32,11 @@ func (p *pending) release() {
 
 var pendings = sync.Pool{New: func() any { return new(pending) }}
 
-// smallMail is how many bytes of complete answers that wait for the loop are not charged, for each connection: it mostly takes them at
-// once. It does not while the socket is full.
+// smallMail is the number of uncharged bytes of complete responses that wait for the loop, for each connection: the loop mostly
+// collects them at once, except while the socket is full.
 const smallMail = 8 << 10
 
-// leave leaves a complete answer for the loop. s.mu is held.
+// leave leaves a complete response for the loop. s.mu is held.
 func (own *stream) leave(p pending) {
 	s := own.s
 	switch n := cap(p.body); {
@@ -54,7 +54,7 @@ func (own *stream) leave(p pending) {
 	*own.complete = p
 }
 
-// takeComplete takes what was left. s.mu is held.
+// takeComplete takes the response that was left. s.mu is held.
 func (own *stream) takeComplete() (p pending) {
 	if left := own.complete; left != nil {
 		own.complete, p, *left = nil, *left, pending{}
@@ -64,14 +64,14 @@ func (own *stream) takeComplete() (p pending) {
 	return p
 }
 
-// dropComplete forgets it. s.mu is held.
+// dropComplete drops it. s.mu is held.
 func (own *stream) dropComplete() {
 	if p := own.takeComplete(); p.is {
 		p.release()
 	}
 }
 
-// A head is one that a stream's goroutine has left for the loop.
+// A head is a response head that a stream's goroutine has left for the loop.
 type head struct {
 	status  int
 	length  int64 // -1: unknown
@@ -80,7 +80,7 @@ type head struct {
 	undated bool
 }
 
-// headOf copies what is to be sent of an answer's head.
+// headOf copies the head of a response.
 func headOf(a *exchange.Answer, length int64, undated bool) head {
 	h := head{status: a.Status(), length: length, undated: undated || a.Dated()}
 	for name, value := range a.Headers {
@@ -89,7 +89,7 @@ func headOf(a *exchange.Answer, length int64, undated bool) head {
 	return h
 }
 
-// field sends one of an answer's fields, if it has a place in it.
+// field sends one field of a response, if it is valid in HTTP/2.
 func (s *session) field(status int, name, value string) {
 	if exchange.OfConnection(name) || status == http.StatusNotModified && name == "Content-Type" {
 		return
@@ -97,7 +97,7 @@ func (s *session) field(status int, name, value string) {
 	s.h2.Field(name, value)
 }
 
-// endFields sends what every head has, and ends it.
+// endFields sends the fields of every head, and ends the head.
 func (s *session) endFields(status int, length int64, undated, end bool) {
 	if length >= 0 && exchange.BodyAllowed(status) {
 		s.h2.ContentLength(length)
@@ -108,8 +108,7 @@ func (s *session) endFields(status int, length int64, undated, end bool) {
 	s.h2.EndHead(end)
 }
 
-// lengthOf returns the length that an answer announces: none where it agrees to another protocol (RFC 9110
-// section 9.3.6).
+// lengthOf returns the announced length of a response: none where it switches to another protocol (RFC 9110 section 9.3.6).
 func (own *stream) lengthOf(status int, length int64) int64 {
 	if own.tunnel && status/100 == 2 {
 		return -1
@@ -128,8 +127,8 @@ func (s *session) sendHead(own *stream, h *head) {
 	s.endFields(h.status, own.lengthOf(h.status, h.length), h.undated, h.end)
 }
 
-// respond sends a complete answer, as far as there is room, and keeps the rest with the stream.
-// wire is whose memory the body may lie in, nil for an answer that stands alone.
+// respond sends a complete response as far as windows permit, and keeps the rest with the stream. The body may be in the memory
+// of x, which is nil for a response with its own memory.
 func (s *session) respond(own *stream, p *pending, x *Wire) {
 	st, a, body := own.st, &p.answer, p.body
 	p.length = own.lengthOf(a.Status(), p.length)
@@ -166,7 +165,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 		body = x.keepBody(a, body)
 	}
 	if n == 0 && s.h2.Blocked(st) {
-		s.visit.yields = true // an answer that its client does not want yet
+		s.visit.yields = true // the client does not want this response yet
 	}
 	s.mu.Lock()
 	own.resting = restings.Get().(*resting)
@@ -188,7 +187,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	s.h2.Want(st)
 }
 
-// keepBody returns the body of an answer in memory that outlasts the request.
+// keepBody returns the body of a response in memory that outlasts the request.
 func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	text := view.String(body)
 	switch {
@@ -202,7 +201,7 @@ func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	return body
 }
 
-// count counts what was sent of the body. Of an answer that is sent to its last byte all counts as let out.
+// count counts sent bytes of the body. All bytes of a complete response count as granted.
 func (own *stream) count(n int, last bool) {
 	before := max(own.sent-own.free, 0)
 	own.sent += int64(n)
@@ -213,7 +212,7 @@ func (own *stream) count(n int, last bool) {
 	}
 }
 
-// freeRest lets go of what waits to be sent of a complete answer.
+// freeRest frees the unsent rest of a complete response.
 func (own *stream) freeRest() {
 	if !own.rests() {
 		return
@@ -231,7 +230,7 @@ func (own *stream) freeRest() {
 	restings.Put(r)
 }
 
-// dropRest lets go of its memory. s.mu is held.
+// dropRest frees its memory. s.mu is held.
 func (own *stream) dropRest() {
 	if r := own.resting; r != &nothing {
 		r.body.Release()
@@ -240,7 +239,7 @@ func (own *stream) dropRest() {
 	}
 }
 
-// pump sends what may be sent, by priority.
+// pump sends what windows permit, by priority.
 func (s *session) pump() {
 	for len(s.h2.Out) < maxTurnOutput {
 		st, n := s.h2.Turn()
@@ -258,7 +257,7 @@ func (s *session) pump() {
 
 func (s *session) pumpRest(own *stream, n int) {
 	s.mu.Lock()
-	if own.canceled { // it is about to be cut
+	if own.canceled { // it is about to be reset
 		s.mu.Unlock()
 		s.h2.Enough(own.st)
 		return
@@ -280,7 +279,7 @@ func (s *session) pumpRest(own *stream, n int) {
 // pumpOut sends a piece that a stream's goroutine has left.
 func (s *session) pumpOut(own *stream, n int) {
 	s.mu.Lock()
-	if own.canceled { // it is about to be cut
+	if own.canceled { // it is about to be reset
 		s.mu.Unlock()
 		s.h2.Enough(own.st)
 		return
@@ -303,7 +302,7 @@ func (s *session) pumpOut(own *stream, n int) {
 		own.holdOutput()
 	}
 	empty, aborted := own.unsent() == 0, own.aborted
-	if len(own.lent) == 0 { // else who writes waits on
+	if len(own.lent) == 0 { // otherwise the writer continues to wait
 		own.hasMoved()
 	}
 	s.mu.Unlock()
@@ -319,7 +318,7 @@ func (s *session) pumpOut(own *stream, n int) {
 	}
 }
 
-// endOut ends an answer all of whose pieces are sent.
+// endOut ends a response whose pieces are all sent.
 func (s *session) endOut(own *stream) {
 	s.mu.Lock()
 	if own.outEnded {
@@ -344,7 +343,7 @@ func (s *session) endOut(own *stream) {
 	s.conclude(own)
 }
 
-// take does what a stream has left for the loop.
+// take processes what a stream has left for the loop.
 func (s *session) take(own *stream) {
 	s.mu.Lock()
 	own.posted = false
@@ -375,10 +374,10 @@ func (s *session) take(own *stream) {
 	case p.is:
 		own.counts = p.counts
 		s.respond(own, &p, nil)
-	case own.dropped || canceled: // or it is about to be cut
-	case aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // what it does not take in time it does not get
+	case own.dropped || canceled: // or it is about to be reset
+	case aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // the client does not get what it did not read in time
 		s.h2.Reset(own.st, http2.InternalError)
-	case left > 0: // also of one that is aborted: its client gets what was made
+	case left > 0: // also of an aborted response: its client gets the part that was made
 		if n := int64(lent - s.h2.Room(own.st)); n > muchPending {
 			own.left(n)
 		}
@@ -394,7 +393,7 @@ func (s *session) take(own *stream) {
 	s.conclude(own)
 }
 
-// cut ends a stream whose client is too slow, or whose memory others need.
+// cut resets a stream whose client is too slow, or that is evicted.
 func (s *session) cut(own *stream) {
 	s.h2.Reset(own.st, http2.EnhanceYourCalm)
 	s.drop(own)

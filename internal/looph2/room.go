@@ -8,18 +8,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// Before an answer is made that will be held for long, and is large, as the route has shown (Route.Pends), there
-// must be room for it. Who must wait for that does so on a worker, which lends its place meanwhile.
+// Before a response is made that is large, as its route's statistics show (Route.Pends), and will be held for long, memory is
+// reserved for it. A request that must wait for it does so on a worker, which lends its place meanwhile.
 
 const (
-	// muchPending is the part of an answer, in bytes, that is left, from which a request is not begun without
-	// room for it.
+	// muchPending is the unsent part of a response, in bytes, from which memory is reserved before the request begins.
 	muchPending = 64 << 10
-	// pendsDecay says by which part, one in so many, the estimate falls with each request.
+	// pendsDecay is the divisor by which the estimate decreases with each request.
 	pendsDecay = 16
 )
 
-// left notes how much of an answer its client has not let out at once.
+// left records the part of a response that the client's windows did not permit at once.
 func (own *stream) left(n int64) {
 	route := own.route
 	if route != nil && own.target != 0 {
@@ -34,8 +33,7 @@ func (own *stream) left(n int64) {
 	}
 }
 
-// expectsMuch reports whether much of the request's answer will be left: it is large, or its client takes
-// nothing of others.
+// expectsMuch reports whether much of the response will be unsent: it is large, or its client does not read others.
 func (x *Wire) expectsMuch() bool {
 	route := x.s.Route
 	return (route.Pends.Load() > muchPending || x.crowded()) && !route.Critical && !x.own.headOnly
@@ -43,13 +41,13 @@ func (x *Wire) expectsMuch() bool {
 
 func (x *Wire) crowded() bool { return x.h.server.Holders.Crowded(&x.own.s.group) }
 
-// mustAsk reports whether there must be room first. What others leave says nothing of a client that has taken such
-// an answer at once: it gets another one, and the next when that has been taken.
+// mustAsk reports whether memory must be reserved first. The unread responses of other clients say nothing about a client that
+// has read such a response at once: it gets another one, and the next when it has read that one.
 func (x *Wire) mustAsk() bool {
 	return x.expectsMuch() && (x.crowded() || !x.own.s.prompt.CompareAndSwap(true, false))
 }
 
-// ask asks for n bytes. What is not known to be large may begin as a probe, unless its client takes nothing of others.
+// ask reserves n bytes. A response that is not known to be large may begin as a probe, unless its client does not read others.
 func (x *Wire) ask(a *admission.Account, n int64) admission.Outcome {
 	if !x.crowded() && !x.s.Route.Large.Large(x.own.target) {
 		return a.ReserveLikely(n)
@@ -57,13 +55,13 @@ func (x *Wire) ask(a *admission.Account, n int64) admission.Outcome {
 	return a.ReserveAhead(n)
 }
 
-// reserveRoom asks for room for what the answer will leave.
+// reserveRoom reserves memory for the unsent part of the response.
 func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Outcome) admission.Outcome {
 	own, server, pends := x.own, x.h.server, &x.s.Route.Pends
 	n := max(pends.Load(), streamRoom)
 	if bound := server.Budget.Bound(); bound > 0 {
-		least := server.Holders.Fair() + 1 // what is within it could not wait
-		n = min(n, max(bound/4, least))    // as for HTTP/1.1
+		least := server.Holders.Fair() + 1 // smaller amounts never wait
+		n = min(n, max(bound/4, least))    // as in HTTP/1.1
 		if x.crowded() {
 			n = max(n, least)
 		}
@@ -75,7 +73,7 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 	a := own.accountOf()
 	own.s.mu.Unlock()
 	if a == nil {
-		return admission.Granted // nobody waits for it
+		return admission.Granted // no client waits for it
 	}
 	outcome := admission.Granted
 	own.target = x.s.Target()
@@ -83,10 +81,10 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 		outcome = ask(a, n)
 	}
 	if outcome == admission.NoRoom {
-		own.target = 0 // what it is answered with says nothing
+		own.target = 0 // the problem response says nothing about the target
 	}
 	if outcome == admission.Granted {
-		if !a.Probing() { // else it says nothing of those that had to wait
+		if !a.Probing() { // otherwise it says nothing about requests that had to wait
 			pends.Add(-pends.Load() / pendsDecay)
 		}
 		own.s.mu.Lock()
@@ -98,8 +96,8 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 	return outcome
 }
 
-// charge charges what an answer in pieces will be ahead of its client, before it is made elsewhere than on a loop: else
-// many would be begun at once while none is known to hold anything. Those that last mostly hold nothing.
+// charge reserves, for a response in pieces that is made outside of a loop, the bytes that it will be ahead of its client.
+// Otherwise many would begin at once while none holds anything yet. Lasting ones mostly hold nothing.
 func (x *Wire) charge(lasts, inline bool) {
 	own := x.own
 	if !lasts && inline && !x.toBackground {
@@ -120,7 +118,7 @@ func (x *Wire) charge(lasts, inline bool) {
 	}
 }
 
-// endAhead ends the reservation for an answer in pieces that begins: from here on what there is counts. s.mu is held.
+// endAhead ends the reservation for a response in pieces that begins: its actual memory counts from here on. s.mu is held.
 func (own *stream) endAhead() {
 	if own.ahead {
 		own.ahead = false
@@ -128,8 +126,8 @@ func (own *stream) endAhead() {
 	}
 }
 
-// keepAhead gives back what is reserved for the answer, but for so many bytes that will be held of it: it is made, or
-// there will be none. What has come of the body may be charged so, too, see transferInput. s.mu is held.
+// keepAhead releases the reservation for the response beyond most bytes: the response is complete, or there will be none.
+// Received data of the body may be part of it, see transferInput. s.mu is held.
 func (own *stream) keepAhead(most int) {
 	if own.account == nil {
 		return
@@ -140,7 +138,7 @@ func (own *stream) keepAhead(most int) {
 	own.account.KeepAhead(int64(most))
 }
 
-// hasRoom asks for room on the loop. Where there is none, the request waits elsewhere, or is refused.
+// hasRoom reserves memory on the loop. If there is none, the request waits on a worker, or is refused.
 func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte) bool {
 	switch x.reserveRoom(x.ask) {
 	case admission.MustWait:
@@ -153,8 +151,8 @@ func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte)
 	return true
 }
 
-// hasRoom waits for room on a worker. Where there is none the request is refused, and not done if nobody waits
-// for the answer any more, or its time is over.
+// hasRoom waits for memory on a worker. If there is none the request is refused. It does not run if its result is not needed
+// any more, or its timeout has passed.
 func (j *job) hasRoom(x *Wire) bool {
 	switch outcome := x.awaitRoom(); {
 	case outcome == admission.Granted:
@@ -170,7 +168,7 @@ func (j *job) hasRoom(x *Wire) bool {
 	return false
 }
 
-// onWorker notes that the action runs where those do that block.
+// onWorker records that the action runs on a worker.
 func (x *Wire) onWorker() {
 	x.own.s.mu.Lock()
 	defer x.own.s.mu.Unlock()
@@ -179,7 +177,7 @@ func (x *Wire) onWorker() {
 	}
 }
 
-// awaitRoom is reserveRoom on a worker. It is MustWait when nobody waits for the answer any more.
+// awaitRoom is reserveRoom on a worker. It returns MustWait when the result is not needed any more.
 func (x *Wire) awaitRoom() admission.Outcome {
 	own := x.own
 	over := func() bool {
@@ -212,12 +210,12 @@ func (x *Wire) awaitRoom() admission.Outcome {
 	case over():
 		return admission.MustWait
 	case outcome == admission.MustWait:
-		return admission.Granted // it need not ask any more
+		return admission.Granted // no reservation is needed any more
 	}
 	return outcome
 }
 
-// await notes whether the stream waits for room. While it does, gone is closed when nobody waits for the answer any more.
+// await records whether the stream waits for memory. While it does, gone is closed when the response is not needed any more.
 func (own *stream) await(awaits bool) (gone <-chan struct{}) {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
@@ -228,11 +226,11 @@ func (own *stream) await(awaits bool) (gone <-chan struct{}) {
 	return own.gone
 }
 
-// awaitingShare is which part of the budget those take at most who wait for room, each with a goroutine, beside the
-// first of each connection.
+// awaitingShare is the divisor of the budget for the goroutines of requests that wait for memory, beyond the first of each
+// connection.
 const awaitingShare = 4
 
-// beginAwaiting reports whether one more request may wait for room. Else it is refused.
+// beginAwaiting reports whether one more request may wait for memory. Otherwise it is refused.
 func (s *session) beginAwaiting() bool {
 	all, of := s.h.awaiting.Add(1), s.awaiting.Add(1)
 	if bound := s.h.server.Budget.Bound(); bound <= 0 || of == 1 || all*waitingCost <= bound/awaitingShare {
@@ -247,7 +245,7 @@ func (s *session) endAwaiting() {
 	s.awaiting.Add(-1)
 }
 
-// noRoomForAnswer counts that there is no room for a large answer, and returns the problem.
+// noRoomForAnswer counts a refusal for a large response, and returns the problem.
 func (x *Wire) noRoomForAnswer() error {
 	own, server := x.own, x.h.server
 	own.s.mu.Lock()
@@ -260,7 +258,7 @@ func (x *Wire) noRoomForAnswer() error {
 	return server.Pipeline.NoMemory("the answer", met)
 }
 
-// refuseElsewhere answers for an action that is not begun, on a worker.
+// refuseElsewhere responds, on a worker, for an action that does not begin.
 func (x *Wire) refuseElsewhere(a exchange.Answer, source exchange.Source) {
 	x.guarded(func() {
 		a = x.call.Amend(a, source)

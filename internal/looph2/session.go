@@ -18,63 +18,62 @@ import (
 )
 
 const (
-	// smallBody is the largest body, in bytes, that is gathered for its action.
+	// smallBody is the maximum size, in bytes, of a body that is buffered for its action.
 	smallBody = 64 << 10
-	// maxTurnOutput is how many bytes of frames a turn gathers before they are sent.
+	// maxTurnOutput is the number of bytes of frames that a turn buffers before they are sent.
 	maxTurnOutput = 64 << 10
-	// wholeAnswer is up to where the body of an answer, in bytes, is not cut at the end of a turn: the half of it would
-	// be held until the next one, and charged.
+	// wholeAnswer is the maximum size, in bytes, of a body that is not split at the end of a turn: the other part would be held
+	// until the next turn, and charged.
 	wholeAnswer = 128 << 10
-	// streamRoom is how much a streamed answer may be ahead of what its client has let out, in bytes.
+	// streamRoom is the number of bytes that a streamed response may be ahead of its client's windows.
 	streamRoom = 32 << 10
-	// tightShare: windows do not grow while so many eighths of the budget are held, or somebody waits for room.
+	// tightShare: windows do not grow while that many eighths of the budget are held, or while an account waits for memory.
 	tightShare = 6
-	// windowShare: nor do they grow beyond one part of the budget in so many, which may come of a body that waits for room.
+	// windowShare is the divisor of the budget that limits windows, since a body that waits for memory may fill its window.
 	windowShare = 64
 )
 
-// A session is the state of a connection: Conn.Proto. All but what mu guards belongs to who
-// drives its loop.
+// A session is the state of a connection: Conn.Proto. All fields except those guarded by mu belong to the driver of the loop.
 type session struct {
 	h  *Handler
 	c  *engine.Conn
 	h2 http2.Conn
 
-	local net.Addr // of the server's side
+	local net.Addr // the server's address
 
-	// Of the present call.
+	// Of the current call.
 	sc *Scratch
 	d  *engine.Driver
 
-	since     int64 // when the connection began, or the last stream ended: since when it is idle
-	partial   int64 // since when an incomplete frame is here, 0 for none
-	block     int64 // since when an incomplete field block is
-	charged   int64 // to the connection, see chargeTables
-	movedAt   int64 // when its account was last told that the client is there
+	since     int64 // start of the connection, or end of the last stream: the start of its idle time
+	partial   int64 // time since which a frame is incomplete, 0 for none
+	block     int64 // time since which a field block is incomplete
+	charged   int64 // bytes charged to the connection, see chargeTables
+	movedAt   int64 // time at which its account was last told of the client's activity
 	group     admission.Group
-	prompt    atomic.Bool // its client has taken a large answer at once, see mustAsk
+	prompt    atomic.Bool // its client has read a large response at once, see mustAsk
 	awaiting  atomic.Int64
-	judged    int64 // when slow clients were judged last
-	sent      int64 // bytes of answers' bodies
-	opened    int64 // ... beyond the windows that their streams began with, or of answers that are sent in full
+	judged    int64 // time of the last judgement of slow clients
+	sent      int64 // bytes of response bodies sent
+	opened    int64 // of these, bytes beyond the streams' initial windows, or of responses that are sent completely
 	taking    taking
 	opening   taking
-	bodies    int // streams whose bodies are gathered
+	bodies    int // streams whose bodies are buffered
 	served    int
 	visit     visit
-	yields    bool // who reads a body is to go on first
-	rested    bool // it has given back what it does not need while it is idle
+	yields    bool // readers of bodies are scheduled first
+	rested    bool // it has freed memory that an idle connection does not need
 	goodbye   goodbye
 	goodbyeAt int64
-	calm      *calm // its client did too much, see calm.go
-	untaken   int64 // bytes of complete answers that wait for its windows, or its socket
+	calm      *calm // its client exceeded a limit, see calm.go
+	untaken   int64 // bytes of complete responses that wait for windows or for the socket
 	backlog   *backlog
 
 	mu     sync.Mutex
 	mail   []*stream // streams with news for the loop, once each
-	mailed int       // bytes of complete answers that are not charged and wait for the loop
+	mailed int       // uncharged bytes of complete responses that wait for the loop
 	posted bool      // the loop has been woken for them
-	over   bool      // the connection is
+	over   bool      // the connection has closed
 }
 
 // open begins a connection.
@@ -94,7 +93,7 @@ func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
 	return s
 }
 
-// beginTurn lends the session what a driver has.
+// beginTurn lends the driver's state to the session.
 func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 	s.sc, s.d = sc, d
 	s.h2.Adopt(&sc.pool)
@@ -103,7 +102,7 @@ func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 	sc.count.begin(s.h, d)
 }
 
-// work does what there is to do. mine is false when the connection is another driver's.
+// work does the work of a turn. mine is false when another driver has the connection.
 func (s *session) work(in []byte) (consumed int, mine bool) {
 	if s.calm != nil {
 		if s.d.Draining() {
@@ -150,8 +149,8 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	return consumed, true
 }
 
-// endTurn gives back what beginTurn has lent, and says when to go on; had is how much input there was. It
-// reports whether there is more to send already.
+// endTurn returns the driver's state, and schedules the next turn; had is the number of bytes of input. It reports whether
+// there is more to send already.
 func (s *session) endTurn(consumed, had int) (more bool) {
 	d := s.d
 	if s.yields {
@@ -169,8 +168,8 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	return (full || st != nil || s.visit.over && left || s.visit.yields && left) && s.calm == nil
 }
 
-// fail ends a connection whose client broke the protocol, or did too much that serves no request. What is in the output
-// from byte begin on tells it.
+// fail ends a connection whose client violated the protocol or exceeded a limit on frames. The output from byte begin on tells
+// the client.
 func (s *session) fail(err error, begin int) {
 	s.h.server.Refused.Add(1)
 	var e http2.Error
@@ -193,8 +192,8 @@ func (s *session) fail(err error, begin int) {
 	s.c.CloseLingering()
 }
 
-// prohibited reports whether a cipher suite of TLS 1.2, 0 for none, is one of those in RFC 9113, appendix A: these are all of package
-// crypto/tls but for those that have forward secrecy and authenticate what they encrypt.
+// prohibited reports whether a cipher suite of TLS 1.2, 0 for none, is one of those in RFC 9113, appendix A: all suites of
+// package crypto/tls without forward secrecy or authenticated encryption.
 func prohibited(suite uint16) bool {
 	switch suite {
 	case 0, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
@@ -205,7 +204,7 @@ func prohibited(suite uint16) bool {
 	return true
 }
 
-// event serves an event. It is false when the connection is another driver's now.
+// event processes an event. It returns false when another driver has the connection.
 func (s *session) event(ev *http2.Event, consumed int) bool {
 	switch ev.Kind {
 	case http2.RequestBegun:
@@ -252,7 +251,7 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 	return true
 }
 
-// gather takes a piece of a body that is gathered for its action.
+// gather buffers a piece of a body for its action.
 func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
 	body := ev.Data
 	own.came += int64(len(body))
@@ -281,13 +280,13 @@ func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
 	return true
 }
 
-// beginBodies has those actions begin whose bodies have not come in whole and may not for long:
-// what is not announced may be sent only when the answer has begun.
+// beginBodies starts actions whose bodies are incomplete and may stay so for long: a client may send a body without a length
+// only when the response has begun.
 func (s *session) beginBodies() {
 	var early []*stream
 	for st := range s.h2.Streams {
 		own, _ := st.Owner.(*stream)
-		if own != nil && own.gathering && own.held[0] == 0 { // its head, though nothing of the body has come
+		if own != nil && own.gathering && own.held[0] == 0 { // its head, though no data of the body has arrived
 			s.mu.Lock()
 			own.holdInput()
 			s.mu.Unlock()
@@ -296,23 +295,23 @@ func (s *session) beginBodies() {
 			early = append(early, own)
 		}
 	}
-	for _, own := range early { // which may end it
+	for _, own := range early { // which may end the iteration's stream
 		s.beginEarly(own)
 	}
 }
 
-// gatherTime is for how long a small body that is announced is waited for, in ns, before its action
-// begins without the rest.
+// gatherTime is the time, in ns, for which the rest of a small body with a length is awaited before its action begins without
+// it.
 const gatherTime = int64(50e6)
 
-// beginEarly has an action begin that reads the rest of its body as it comes.
+// beginEarly starts an action that reads the rest of its body while it arrives.
 func (s *session) beginEarly(own *stream) {
 	own.gathering = false
 	s.bodies--
 	s.submit(own, true)
 }
 
-// post says that the stream has news for the loop. s.mu is held.
+// post queues the stream's news for the loop. s.mu is held.
 func (s *session) post(own *stream) {
 	if own.posted {
 		return
@@ -331,7 +330,7 @@ func (s *session) post(own *stream) {
 	}
 }
 
-// collect takes what streams have left.
+// collect processes the news of streams.
 func (s *session) collect() {
 	s.mu.Lock()
 	mail := s.mail
@@ -342,7 +341,7 @@ func (s *session) collect() {
 	}
 }
 
-// end drops all streams: the connection is over.
+// end drops all streams when the connection has closed.
 func (s *session) end() {
 	s.charge(0)
 	s.mu.Lock()

@@ -19,19 +19,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A sink is where an answer goes piece by piece: to memory that the loop sends from, at most
-// streamRoom ahead of the client.
+// A sink is the destination of a response in pieces: memory that the loop sends from, at most streamRoom ahead of the client.
 type sink struct {
 	x      *Wire
 	own    *stream
 	silent bool  // there is no body
-	left   int64 // bytes of it that are announced and were not written, less than 0 if none are announced
+	left   int64 // announced bytes that were not written; negative if there is no length
 }
 
 var errGone = errors.New("the client has gone")
 
-// over returns why nothing can be written any more. A deadline that has passed while something was to be written
-// cannot be moved any more, as on a connection of HTTP/1.1. s.mu is held.
+// over returns the reason why no more data can be written. A deadline that has passed while data was to be written cannot be
+// extended, as on HTTP/1.1 connections. s.mu is held.
 func (own *stream) over() error {
 	switch {
 	case own.slow:
@@ -50,7 +49,7 @@ func (k *sink) Write(p []byte) (int, error) {
 	return n, k.failed(err)
 }
 
-// failed returns err. With an error the context of the request ends, as on net/http: before the handler learns of it.
+// failed returns err. An error ends the context of the request before the handler learns of it, as on net/http.
 func (k *sink) failed(err error) error {
 	if err != nil {
 		k.own.cancelAll()
@@ -94,10 +93,9 @@ func (k *sink) write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// lend has the loop send from p, and returns how much of it it has when it is done or there is nothing more to be
-// sent. s.mu is held.
+// lend lets the loop send from p, and returns the number of bytes sent when it is done or the stream ends. s.mu is held.
 func (own *stream) lend(p []byte) (sent int) {
-	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // all of it is in memory until the last byte is sent
+	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // p stays in memory until its last byte is sent
 	own.holdOutput()
 	own.s.post(own)
 	own.working(false)
@@ -109,16 +107,16 @@ func (own *stream) lend(p []byte) (sent int) {
 	return sent
 }
 
-// endLoan gives back the slice of a Write. s.mu is held.
+// endLoan ends the use of the slice of a Write. s.mu is held.
 func (own *stream) endLoan() {
 	own.lentBody.Release()
 	own.lent, own.lentBody = nil, engine.HeldBody{}
 }
 
-// unsent returns how many bytes of the answer's pieces wait to be sent. s.mu is held.
+// unsent returns the number of unsent bytes of the response's pieces. s.mu is held.
 func (own *stream) unsent() int { return own.out.len + len(own.lent) }
 
-// holdOutput corrects what is charged for them. s.mu is held.
+// holdOutput corrects their charge. s.mu is held.
 func (own *stream) holdOutput() {
 	own.chargeOutput()
 	own.endAhead()
@@ -129,7 +127,7 @@ func (own *stream) chargeOutput() {
 	own.hold(admission.Output, int64(own.out.size+own.headsCost))
 }
 
-// fileBuffers are what files are read to.
+// fileBuffers are buffers for reading files.
 var fileBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
 func (k *sink) ReadFrom(src io.Reader) (int64, error) {
@@ -159,7 +157,7 @@ func (k *sink) flush() error {
 	return nil
 }
 
-// Hijack fails, as on net/http: a connection of HTTP/2 has many users.
+// Hijack fails, as on net/http: the connection is shared by all streams.
 func (k *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, http.ErrNotSupported
 }
@@ -168,8 +166,8 @@ func (k *sink) Finish(trailers http.Header) {
 	own := k.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	_ = own.over()                               // which notes that a deadline has passed
-	if !k.silent && (k.left > 0 || own.lapsed) { // a body that is not whole is cut off
+	_ = own.over()                               // records that a deadline has passed
+	if !k.silent && (k.left > 0 || own.lapsed) { // an incomplete body is cut off
 		own.aborted = true
 		own.s.post(own)
 		return
@@ -197,8 +195,7 @@ func (k *sink) SetWriteDeadline(t time.Time) error {
 
 func (k *sink) EnableFullDuplex() error { return nil }
 
-// A deadline is one that a standard handler has set, guarded by session.mu. It holds at once, also for a
-// Read or a Write that waits.
+// A deadline was set by a standard handler; session.mu guards it. It takes effect at once, also for a blocked Read or Write.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer
@@ -213,8 +210,8 @@ func (d *deadline) stop() {
 	}
 }
 
-// outOfTime reports whether a deadline for writing that a standard handler has set has passed: what has not begun to
-// be sent is not sent any more, and the stream is reset.
+// outOfTime reports whether a standard handler's write deadline has passed: data that has not begun to be sent is dropped, and
+// the stream is reset.
 func (own *stream) outOfTime() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
@@ -237,7 +234,7 @@ func (own *stream) setDeadline(of func(*flow) *deadline, t time.Time) error {
 	return nil
 }
 
-// wake has those look again who wait.
+// wake wakes waiting goroutines.
 func wake(mu sync.Locker, moved *sync.Cond) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -11,21 +11,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Slow clients are judged by their loop, every Handler.tick: those whose bodies come below
-// Config.MinBodyRate over BodyTimeout, counting the time in which they are waited for, and those
-// that let out less than MinWriteRate over WriteTimeout. What the socket does not take is the
-// engine's to judge. Three things are judged:
+// The loop judges slow clients, every Handler.tick: clients whose bodies arrive below Config.MinBodyRate over BodyTimeout,
+// counting the time in which the server waits for them, and clients that grant less than MinWriteRate over WriteTimeout. Data
+// that the socket does not accept is judged by the engine. Three cases are judged:
 //
-//	an answer whose own window is closed  what is sent of it
-//	those that wait for the connection's  what is sent of all: it goes to others first, by priority
-//	those that are not made yet, since    as those before them. Where their own windows are closed: what the client lets
-//	the client leaves others              out of all, in full or beyond the windows that streams begin with; else
-//	                                      each would begin to wait when those before it are cut
+//	a response whose window is closed     bytes sent of it
+//	responses that wait for the           bytes sent of all: others are sent first, by priority
+//	connection's window
+//	responses that are not made yet,      the same as those before them. If their windows are closed: bytes granted of all,
+//	since the client does not read        completely or beyond the initial windows; otherwise each would begin to wait when
+//	others                                those before it are cut off
 //
 // judge looks at all streams.
 func (s *session) judge() {
 	now := s.d.Now()
-	passed := min(now-s.judged, 2*s.h.tick) // a socket that took nothing meanwhile is no fault of the windows
+	passed := min(now-s.judged, 2*s.h.tick) // a full socket is not the fault of the windows
 	s.judged = now
 	var cut, late, waiting, delayed []*stream
 	blocked := false
@@ -42,7 +42,7 @@ func (s *session) judge() {
 			blocked = true
 		case shut:
 			blocked = true
-			if own.delayed && own.taking.waited > 1 { // it has been so the last time, too
+			if own.delayed && own.taking.waited > 1 { // it was delayed at the last judgement, too
 				delayed = append(delayed, own)
 			}
 		case waits:
@@ -76,28 +76,27 @@ func (s *session) judge() {
 	}
 }
 
-// A verdict is what is found of one stream's client.
+// A verdict is the judgement of one stream's client.
 type verdict uint8
 
 const (
 	fine      verdict = iota
-	slowBody          // too little of the body came
-	slowTaker         // too little of the answer was let out
-	shut              // the answer's window is closed
-	waits             // the answer waits for the connection's window, or its turn
-	unmade            // the answer is not made yet, since others wait
+	slowBody          // the body arrived too slowly
+	slowTaker         // the response was granted too slowly
+	shut              // the response's window is closed
+	waits             // the response waits for the connection's window, or its turn
+	unmade            // the response is not made yet, since others wait
 )
 
-// A taking is the time in which something waits for a client.
+// A taking measures the time in which data waits for a client.
 type taking struct {
-	waited int64 // ns of the present period, and one more; 0 before it has begun
-	marked int64 // bytes that were sent before
+	waited int64 // ns of the current period, plus one; 0 before it has begun
+	marked int64 // bytes sent before
 }
 
-// judge is told what was so in the time that has passed: whether something waited for the client, and whether
-// it could not be sent (shut). It reports whether a whole period has passed in which less than MinWriteRate
-// was sent. If nothing waited before, it is not known when that began, so the time that has passed does not
-// count.
+// judge records, for the passed time, whether data waited for the client and whether it could not be sent (shut). It reports
+// whether less than MinWriteRate was sent in a complete period. If no data waited before, the start of the wait is unknown, and
+// the passed time does not count.
 func (t *taking) judge(settings *exchange.Settings, waits, shut bool, sent, passed int64) bool {
 	switch {
 	case !waits:
@@ -119,7 +118,7 @@ func (t *taking) judge(settings *exchange.Settings, waits, shut bool, sent, pass
 	return false
 }
 
-// judgeStream judges what one stream's client has done in the time that has passed.
+// judgeStream judges one stream's client for the passed time.
 func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	settings := &s.h.server.Settings
 	if own.gathering {
@@ -132,7 +131,7 @@ func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	}
 	s.mu.Lock()
 	b := &own.in
-	if own.streamed && !b.ended && own.cut == nil && !(own.tunnel && own.started) { // who is cut may not have noticed yet
+	if own.streamed && !b.ended && own.cut == nil && !(own.tunnel && own.started) { // the action of a cut stream may not have noticed yet
 		if b.waits {
 			b.waited += now - b.since
 			b.since = now
@@ -160,7 +159,7 @@ func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	return fine
 }
 
-// note notes since when something is half here.
+// note records since when input is incomplete.
 func (s *session) note(consumed, left int) {
 	now := s.d.Now()
 	switch {
@@ -177,7 +176,7 @@ func (s *session) note(consumed, left int) {
 	}
 }
 
-// half returns since when something is half here, 0 for nothing.
+// half returns the time since which input is incomplete, 0 for none.
 func (s *session) half() int64 {
 	if s.block != 0 && (s.partial == 0 || s.block < s.partial) {
 		return s.block
@@ -185,7 +184,7 @@ func (s *session) half() int64 {
 	return s.partial
 }
 
-// expire does what was put off until now.
+// expire does scheduled work.
 func (s *session) expire() {
 	if s.calm != nil {
 		s.endCalm()
@@ -220,10 +219,10 @@ func (s *session) expire() {
 	s.goOn()
 }
 
-// restAfter is how long a connection is idle, in ns, before it gives back memory.
+// restAfter is the idle time of a connection, in ns, after which it frees memory.
 const restAfter = int64(time.Second)
 
-// schedule asks for the time at which there is something to do though nothing comes.
+// schedule sets the timer for the next work without input.
 func (s *session) schedule(d *engine.Driver) {
 	now := d.Now()
 	at := int64(1<<63 - 1)

@@ -47,7 +47,7 @@ func (x *Wire) StdRequest() *http.Request {
 		req.URL = &url.URL{Host: req.Host}
 	} else if u, err := url.ParseRequestURI(req.RequestURI); err == nil {
 		req.URL = u
-	} else { // what the parser let pass and package url does not
+	} else { // accepted by the parser and not by package url
 		req.URL = &url.URL{Path: req.RequestURI}
 	}
 	exchange.AnnounceTrailers(req)
@@ -76,14 +76,14 @@ func (x *Wire) hasTrailers() bool {
 	return x.own.in.trailers != nil
 }
 
-// A stdBody is the body of a request that a standard handler got. Such handlers read it on any
-// goroutine, also when they have returned: so it is closed then.
+// A stdBody is the body of a request for a standard handler. Handlers read it on any goroutine, also after they have returned:
+// so it is closed then.
 type stdBody struct {
 	s   *session
 	own *stream
 
 	mu      sync.Mutex // held by a Read
-	setting sync.Mutex // guards what follows; taken behind mu
+	setting sync.Mutex // guards the fields below; acquired after mu
 	req     *http.Request
 	reader  io.Reader
 	closed  bool
@@ -106,12 +106,12 @@ func (b *stdBody) Read(p []byte) (int, error) {
 	return n, exchange.StdBodyError(err)
 }
 
-// Close has Reads fail. What is left of a body that is read as it comes is discarded, as it comes.
+// Close makes Reads fail. The rest of a streamed body is discarded as it arrives.
 func (b *stdBody) Close() error {
 	b.setting.Lock()
 	defer b.setting.Unlock()
 	b.shut = true
-	if !b.closed { // else it is another request's stream, maybe
+	if !b.closed { // otherwise the stream may belong to another request
 		b.s.mu.Lock()
 		defer b.s.mu.Unlock()
 		b.own.discard()
@@ -127,7 +127,7 @@ func (b *stdBody) withRequest(req *http.Request) {
 	}
 }
 
-// addTrailers gives the request those that came behind the body.
+// addTrailers adds the trailers that followed the body to the request.
 func (b *stdBody) addTrailers() {
 	b.setting.Lock()
 	defer b.setting.Unlock()
@@ -146,7 +146,7 @@ func (b *stdBody) addTrailers() {
 	b.req = nil
 }
 
-// rewindStdBody lets a standard handler read again what Request.Bytes has read.
+// rewindStdBody lets a standard handler read the data of Request.Bytes again.
 func (x *Wire) rewindStdBody() {
 	if x.stdBody == nil || !x.s.Loaded {
 		return
@@ -155,10 +155,10 @@ func (x *Wire) rewindStdBody() {
 	defer x.stdBody.setting.Unlock()
 	x.stdBody.shut = false
 	x.stdBody.reader = &exchange.Reader{Rest: x.s.Whole}
-	x.std.Body = x.stdBody // Bytes has kept to MaxBody
+	x.std.Body = x.stdBody // Bytes has enforced MaxBody
 }
 
-// closeStdBody ends the use of the body by a standard handler. A Read that is under way fails.
+// closeStdBody ends the use of the body by a standard handler. A blocked Read fails.
 func (x *Wire) closeStdBody() {
 	b := x.stdBody
 	if b == nil {
@@ -174,13 +174,12 @@ func (x *Wire) closeStdBody() {
 		x.own.hasMoved()
 	}
 	x.own.s.mu.Unlock()
-	b.mu.Lock() // until a Read that is under way has ended
-	//lint:ignore SA2001 whoever had it has finished
+	b.mu.Lock() // waits for the end of a Read
+	//lint:ignore SA2001 the previous holder has finished
 	b.mu.Unlock()
 }
 
-// A localContext has the address that a connection was accepted on as the value of
-// http.LocalAddrContextKey, as contexts of net/http have it.
+// A localContext has the local address of the connection as the value of http.LocalAddrContextKey, like contexts of net/http.
 type localContext struct {
 	context.Context
 	addr net.Addr

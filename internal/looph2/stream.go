@@ -17,89 +17,88 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A stream is what the adapter has of a request until its answer is sent and its action has
-// returned: Stream.Owner.
+// A stream is the adapter's state of a request until its response is sent and its action has returned: Stream.Owner.
 type stream struct {
 	s  *session
-	st *http2.Stream // the loop's; used for another once done and over
+	st *http2.Stream // the loop's; reused once done and concluded
 	*flow
 	*resting
 
 	// The loop's.
-	req       http2.Request // of one that is not answered at once
-	here      []byte        // what has come of a body that is gathered
-	begun     int64         // when it came
+	req       http2.Request // of a request that is not answered at once
+	here      []byte        // received data of a buffered body
+	begun     int64         // time of arrival
 	came      int64         // bytes of its body since the last judgement
 	pace      exchange.BodyPace
 	bodied    bool                  // the head did not end it
-	gathering bool                  // more of the body must come before the action begins
-	running   bool                  // the action has begun, or is in line for a worker
-	ended     bool                  // ... and the loop knows that it has returned
+	gathering bool                  // more of the body must arrive before the action begins
+	running   bool                  // the action has begun, or is queued for a worker
+	ended     bool                  // the loop knows that the action has returned
 	putOff    bool                  // it waits for its client, see backlog.go
-	delayed   bool                  // it has, or for room
-	dropped   bool                  // it was over before its answer was sent
+	delayed   bool                  // it has waited for its client, or for memory
+	dropped   bool                  // it ended before its response was sent
 	done      bool                  // its place is free
-	concluded bool                  // it is over in every way
+	concluded bool                  // it has ended in every respect
 	headOnly  bool                  // the answer to HEAD
-	streamed  bool                  // its action reads its body as it comes
-	tunnel    bool                  // an extended CONNECT, whose body is no message but what another protocol says
-	counts    *exchange.RouteCounts // of its route, once it has been answered
+	streamed  bool                  // its action reads its body while it arrives
+	tunnel    bool                  // an extended CONNECT: its body is data of another protocol
+	counts    *exchange.RouteCounts // counts of its route, once it was answered
 	route     *exchange.Route       // once its action begins
-	target    exchange.Target       // what was asked for, 0 unless it was to wait for room
-	sent      int64                 // bytes of the answer's body
-	free      int64                 // of these, how many may be sent by the window that it began with
+	target    exchange.Target       // the request's target, 0 unless it had to wait for memory
+	sent      int64                 // bytes of the response's body
+	free      int64                 // bytes that its initial window permitted
 	taking    taking                // while its window is closed
 
-	kept atomic.Bool // it was known to more than its loop: it is not used again
+	kept atomic.Bool // other goroutines may refer to it: it is not reused
 
-	// Guarded by s.mu: what its goroutine has for the loop, and the loop for it.
+	// Guarded by s.mu: exchanged between its goroutine and the loop.
 	posted    bool
 	complete  *pending // nil for none
 	started   bool     // the answer has begun
-	finished  bool     // flow.out is the end
-	outEnded  bool     // ... and was sent
-	aborted   bool     // the answer is cut off
+	finished  bool     // flow.out is complete
+	outEnded  bool     // the end was sent
+	aborted   bool     // the response is cut off
 	late      bool     // it was answered without its action
-	lateDone  bool     // ... and that answer is here
-	lateBack  bool     // ... and the action has returned
-	limit     limit    // on the action's time
+	lateDone  bool     // the late response is ready
+	lateBack  bool     // the late action has returned
+	limit     limit    // state of the action's timeout
 	returned  bool     // the action has returned
-	canceled  bool     // nobody listens any more
-	closing   bool     // the connection is to end after the answer
-	noRoom    bool     // others need the memory that it holds
-	slow      bool     // the client takes too little of the answer
-	ahead     bool     // it has reserved room for the answer
-	inLine    bool     // its job waits for a worker
-	apart     bool     // its answer is made in the background
-	awaits    bool     // it waits for room for its answer
+	canceled  bool     // the response is not needed any more
+	closing   bool     // the connection is to end after the response
+	noRoom    bool     // it is being evicted
+	slow      bool     // the client reads too slowly
+	ahead     bool     // it has a reservation for the response
+	inLine    bool     // its job is queued for a worker
+	apart     bool     // its response is produced in the background
+	awaits    bool     // it waits for memory for its response
 	finalized bool
 	cancel    context.CancelFunc
 	timeout   *exchange.TimeoutContext
 	timer     *time.Timer // of the timeout
 	wire      *Wire       // while the action runs
 
-	refusal *refusal // what it is answered with instead of by its action, by code of others
+	refusal *refusal // the response that user code makes in place of its action
 
 	account *admission.Account
-	held    [2]int64 // charged to it: input, output
+	held    [2]int64 // bytes charged to it: input, output
 }
 
-// A resting is what has not been sent yet of a complete answer. Like a flow, streams whose actions block have none: theirs
-// is nothing, which is never written to.
+// A resting is the unsent part of a complete response. As with flow, streams with blocked actions have none: they share
+// nothing, which is never written to.
 //
-// Which one a stream has is changed by its loop, under s.mu. Rest, answer and body are guarded by s.mu: an eviction drops them while
-// the loop does not look, the others are the loop's.
+// The loop changes, under s.mu, which one a stream has. The fields rest, answer and body are guarded by s.mu, since an eviction
+// drops them while the loop does not look. The others belong to the loop.
 type resting struct {
 	rest     []byte
-	answer   exchange.Answer // whose body rest lies in
-	body     engine.HeldBody // likewise, what is charged
+	answer   exchange.Answer // owner of the memory of rest
+	body     engine.HeldBody // the charge for the memory of rest
 	untaken  int64           // bytes of body
-	inFlight *tally.Shard    // where it is counted meanwhile
+	inFlight *tally.Shard    // the shard that counts it as in flight meanwhile
 }
 
 var nothing resting
 
-// rests reports whether a complete answer has not been sent in full, for the stream's loop or with s.mu held.
+// rests reports whether a complete response is unsent, for the stream's loop or with s.mu held.
 func (own *stream) rests() bool { return own.resting != &nothing }
 
 var (
@@ -116,11 +115,11 @@ func newStream(s *session, st *http2.Stream) *stream {
 }
 
 const (
-	keptHere = 8 << 10 // bytes of a gathered body that a stream keeps for the next
-	keptReq  = 4 << 10 // of a request
+	keptHere = 8 << 10 // bytes of a buffered body that a stream keeps for its next request
+	keptReq  = 4 << 10 // bytes of a request head
 )
 
-// recycle has the stream used again, if only its loop knows it.
+// recycle makes the stream reusable if only its loop refers to it.
 func (own *stream) recycle() {
 	if own.kept.Load() {
 		return
@@ -136,10 +135,10 @@ func (own *stream) recycle() {
 	streams.Put(own)
 }
 
-// trailerCost is what a trailer takes beside its text, in bytes: its places in a map and a list.
+// trailerCost is the memory of a trailer beside its text, in bytes: entries in a map and a list.
 const trailerCost = 96
 
-// keepTrailers keeps those of a request. Whoever keeps the stream charges them, see holdInput. s.mu is held.
+// keepTrailers keeps the trailers of a request. The caller charges them, see holdInput. s.mu is held.
 func (own *stream) keepTrailers(fields *hpack.List) {
 	trailers := make(http.Header, fields.Len())
 	cost := 0
@@ -152,8 +151,8 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 	in.trailers, in.trailersCost = trailers, cost
 }
 
-// setCanceled tells the stream's goroutine that nobody listens any more. While there is none yet, what the job holds
-// is given back, and in any case what is reserved for the answer, or was made of it. s.mu is held.
+// setCanceled tells the stream's goroutine that the response is not needed any more. It releases the memory of a job that has
+// no goroutine yet, and in any case the reservation for the response and the part that was made. s.mu is held.
 func (own *stream) setCanceled() {
 	if !own.canceled {
 		own.canceled = true
@@ -170,7 +169,7 @@ func (own *stream) setCanceled() {
 	if own.headsCost > 0 {
 		own.dropHeads()
 	}
-	if own.inLine { // its job will not look at it
+	if own.inLine { // its job does not use it
 		own.req, own.here = http2.Request{}, nil
 		own.dropUnread()
 		if own.in.trailers != nil {
@@ -190,7 +189,7 @@ func (own *stream) cancelAll() {
 	}
 }
 
-// drop ends what goes on for a stream that is over on the wire before its answer was sent.
+// drop ends the work for a stream that was reset before its response was sent.
 func (s *session) drop(own *stream) {
 	own.dropped = true
 	own.freeRest()
@@ -208,8 +207,7 @@ func (s *session) drop(own *stream) {
 	s.conclude(own)
 }
 
-// conclude gives the stream's place to others when its action has returned and its answer
-// is sent.
+// conclude frees the stream's place when its action has returned and its response is sent.
 func (s *session) conclude(own *stream) {
 	if own.concluded || own.running && !own.ended {
 		return
@@ -221,9 +219,9 @@ func (s *session) conclude(own *stream) {
 		}
 		switch {
 		case !st.Sent():
-			s.h2.Reset(st, http2.InternalError) // there is no answer, or half of one
+			s.h2.Reset(st, http2.InternalError) // the response is missing or truncated
 		default:
-			s.h2.Part(st) // the rest of the body is of no use
+			s.h2.Part(st) // the rest of the body is not needed
 		}
 	}
 	if !own.done {
@@ -241,14 +239,14 @@ func (s *session) conclude(own *stream) {
 	own.recycle()
 }
 
-// pendingOut reports whether pieces of the answer are still to be sent.
+// pendingOut reports whether pieces of the response are unsent.
 func (own *stream) pendingOut() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	return !own.canceled && own.started && !own.outEnded && (own.finished && !own.aborted || own.unsent() > 0)
 }
 
-// finalize gives back what the stream holds. s.mu is held.
+// finalize releases the memory of the stream. s.mu is held.
 func (own *stream) finalize() {
 	if own.finalized {
 		return

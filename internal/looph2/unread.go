@@ -4,13 +4,13 @@ package looph2
 
 import "sync"
 
-// unread is what has come of a body and was not read, or was made of an answer and not sent: pieces of memory
-// that are used again, in order.
+// unread is received data of a body that was not read, or data of a response that was not sent: reusable pieces of memory, in
+// order.
 //
 //	first:  │ read │ unread … │    later:  │ … │  │ … free │
 //
-// Invariants: first is a part of mem, up to where that is filled; len is the sum of what is in
-// all of them, size that of their capacities.
+// Invariants: first is a part of mem, up to its filled end; len is the sum of the data in all pieces, size that of their
+// capacities.
 type unread struct {
 	mem   []byte
 	first []byte
@@ -19,15 +19,15 @@ type unread struct {
 	size  int
 }
 
-// pieceSize is the size in bytes of a piece; a little lies in less.
+// pieceSize is the size in bytes of a piece; up to little bytes are stored in a smaller one.
 const pieceSize, little = 16 << 10, 8 << 10
 
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// set makes it b, which nobody else uses.
+// set makes it b, which must have no other user.
 func (u *unread) set(b []byte) { *u = unread{mem: b, first: b, len: len(b), size: cap(b)} }
 
-// add copies data behind what is there.
+// add appends a copy of data.
 func (u *unread) add(data []byte) {
 	u.len += len(data)
 	for len(data) > 0 {
@@ -43,7 +43,7 @@ func (u *unread) add(data []byte) {
 	}
 }
 
-// grow adds memory for more bytes that are about to come.
+// grow adds memory for n more bytes.
 func (u *unread) grow(n int) {
 	need := len(u.first) + n
 	if len(u.later) == 0 && need <= little {
@@ -62,9 +62,8 @@ func (u *unread) grow(n int) {
 	u.mem, u.first = p, p
 }
 
-// room returns how many bytes of an answer may be added, up to streamRoom in all. A new piece of memory is
-// begun only when half of the first is sent: else a client that takes little at a time would have twice as
-// much held.
+// room returns the number of bytes of a response that may be added, up to streamRoom in all. A new piece of memory is begun
+// only when half of the first is sent: otherwise a client that reads little at a time would hold twice as much.
 func (u *unread) room() int {
 	room := streamRoom - u.len
 	if u.len <= streamRoom/2 {
@@ -77,7 +76,7 @@ func (u *unread) room() int {
 	return min(room, cap(last)-len(last))
 }
 
-// read takes bytes out.
+// read removes bytes from the front and copies them to p.
 func (u *unread) read(p []byte) (n int) {
 	for n < len(p) && u.len > 0 {
 		k := copy(p[n:], u.first)
@@ -87,7 +86,7 @@ func (u *unread) read(p []byte) (n int) {
 	return n
 }
 
-// skip takes n bytes out, which first has.
+// skip removes n bytes, which are in first.
 func (u *unread) skip(n int) {
 	u.first = u.first[n:]
 	if u.len -= n; len(u.first) == 0 {
@@ -95,7 +94,7 @@ func (u *unread) skip(n int) {
 	}
 }
 
-// next goes on to the next piece.
+// next continues with the next piece.
 func (u *unread) next() {
 	freePiece(u.mem)
 	u.size -= cap(u.mem)
@@ -110,7 +109,7 @@ func (u *unread) next() {
 	}
 }
 
-// drop forgets all of it.
+// drop drops all data.
 func (u *unread) drop() {
 	for u.mem != nil {
 		u.next()

@@ -7,18 +7,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// An Upgrade is a request of HTTP/1.1 that asks to be answered by HTTP/2.
+// An Upgrade is an HTTP/1.1 request with an Upgrade to HTTP/2.
 type Upgrade struct {
-	Settings []byte // of HTTP2-Settings, see http2.ValidSettings
+	Settings []byte // value of HTTP2-Settings, see http2.ValidSettings
 	Block    []byte // its fields, see http2.Block
-	Consumed int    // how many bytes of the call's input it and what was before it are
-	Given    int    // of so many
+	Consumed int    // bytes of the call's input up to the end of the request
+	Given    int    // length of the call's input
 }
 
-// Upgrade begins HTTP/2 on a connection that has spoken HTTP/1.1, when its client has been told so in the output.
+// Upgrade begins HTTP/2 on an HTTP/1.1 connection after the switch has been written to the output.
 func (h *Handler) Upgrade(sc *Scratch, d *engine.Driver, c *engine.Conn, u Upgrade) {
 	s := h.open(sc, d, c)
-	s.served, c.Count = int(c.Count), 0 // what that is from here on is the engine's to say
+	s.served, c.Count = int(c.Count), 0 // the engine uses it from here on
 	begin := len(s.h2.Out)
 	ev, err := s.h2.Upgrade(u.Settings, u.Block)
 	switch {

@@ -2,20 +2,19 @@
 
 package looph2
 
-// A visit is what a session does in one call of Data: it ends when its actions have taken long, and goes on in the
-// next turn of the loop, when others have had theirs. The clock is looked at seldom while actions are quick.
+// A visit is the work of a session in one call of Data: it ends when its actions have taken long, and continues in the next
+// turn of the loop, after other connections had theirs. The clock is read rarely while actions are quick.
 type visit struct {
-	acted  int   // actions that it has run
-	lookAt int   // ... when the clock is to be looked at
-	from   int64 // when it was first, 0 for not yet
-	over   bool  // the visit is
-	yields bool  // ... and others have their turn before the next one, however short it was
-	slow   bool  // the one before was before all of its input was served
+	acted  int   // number of actions run
+	lookAt int   // number of actions at which the clock is read next
+	from   int64 // time of the first reading, 0 for none yet
+	over   bool  // the visit has ended
+	yields bool  // others have their turn before the next visit, however short it was
+	slow   bool  // the previous visit ended before all of its input was processed
 }
 
 const (
-	// firstLook is after how many actions the clock is looked at first, and then after twice as many; but after no more
-	// than mostUnlooked others.
+	// firstLook is the number of actions before the first reading of the clock. The number then doubles, up to mostUnlooked.
 	firstLook    = 4
 	mostUnlooked = 32
 )
@@ -27,10 +26,10 @@ func (v *visit) begin() {
 	}
 }
 
-// due reports whether the clock is to be looked at.
+// due reports whether the clock is to be read.
 func (v *visit) due() bool { return v.acted >= v.lookAt }
 
-// look notes the time, and says whether the visit is over that may take so long, in ns.
+// look records the time, and reports whether the visit has lasted for most, in ns.
 func (v *visit) look(now, most int64) bool {
 	switch {
 	case v.from == 0:

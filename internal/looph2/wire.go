@@ -21,8 +21,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A Wire is one stream's request and the way back, for one request after the other: the
-// exchange.Wire of its call. A driver has one; it goes along with an action that has lost its loop.
+// A Wire connects the calls of the pipeline with one stream at a time: it is the exchange.Wire of the call. A driver has one;
+// it moves with an action that has lost its loop.
 type Wire struct {
 	h     *Handler
 	call  exchange.Call
@@ -31,11 +31,11 @@ type Wire struct {
 	lower []byte
 
 	own    *stream
-	d      *engine.Driver // nil on a goroutine of the stream's own
-	clock  *engine.Driver // whose clock counts
+	d      *engine.Driver // nil on the stream's own goroutine
+	clock  *engine.Driver // the source of the time
 	req    *http2.Request
 	whole  []byte
-	reader *exchange.Reader // of whole, once somebody reads it
+	reader *exchange.Reader // reader of whole, once it was asked for
 	since  int64
 
 	ctx      context.Context
@@ -45,15 +45,15 @@ type Wire struct {
 	inFlight *tally.Shard
 
 	job          bool // it has no loop to lose
-	acting       bool // the action of a job runs
-	kept         bool // code of others may still know the stream
+	acting       bool // the action of a job is running
+	kept         bool // user code may still refer to the stream
 	undated      bool
 	closing      bool
 	routing      bool
 	toBackground bool
-	waited       bool // on its loop
-	streamed     bool // its answer was made on the loop, after it
-	streamWaited bool // ... which has waited meanwhile
+	waited       bool // the action waited on its loop
+	streamed     bool // its response was produced on the loop, after it
+	streamWaited bool // the production waited
 	producing    atomic.Bool
 	answering    atomic.Bool
 }
@@ -86,7 +86,7 @@ func (x *Wire) now() int64 {
 	return x.clock.Clock()
 }
 
-// end drops what belonged to the request.
+// end drops the state of the request.
 func (x *Wire) end() {
 	if x.end2 != nil {
 		x.end2()
@@ -102,7 +102,7 @@ func (x *Wire) end() {
 	x.req, x.whole, x.reader = nil, nil, nil
 }
 
-// setState makes the state that of the request.
+// setState sets the state from the request.
 func (x *Wire) setState() {
 	path := view.String(x.req.Path())
 	if x.req.Escaped && x.req.Status == 0 {
@@ -137,7 +137,7 @@ func (x *Wire) find() bool {
 	return x.call.Find(view.String(x.req.Authority()))
 }
 
-// giveUp gives up the loop, before something that may block.
+// giveUp gives up the loop before an operation that may block.
 func (x *Wire) giveUp() {
 	if x.d != nil && !x.job {
 		x.d.DetachPart()
@@ -146,8 +146,7 @@ func (x *Wire) giveUp() {
 
 func (x *Wire) Host() string { return x.s.Strings.Copy(x.req.Authority()) }
 
-// protocolField is the name by which the protocol of an extended CONNECT (RFC 8441) is known, as in package
-// net/http.
+// protocolField is the name of the protocol of an extended CONNECT (RFC 8441) in package net/http.
 const protocolField = ":protocol"
 
 // index returns the first field at or after from with a name.
@@ -183,7 +182,7 @@ func (x *Wire) Header(name string) (string, bool) {
 	return x.s.Strings.Copy(x.req.Fields.Value(i)), true
 }
 
-// List joins cookies, which clients may send in crumbs (RFC 9113 section 8.2.3), by semicolons.
+// List joins cookies, which clients may send in several fields (RFC 9113 section 8.2.3), by semicolons.
 func (x *Wire) List(name string) string {
 	i := x.index(name, 0)
 	if i < 0 {
@@ -237,7 +236,7 @@ func (x *Wire) ContentLength() int64 {
 	return 0
 }
 
-// Received returns the body when it is here in whole, without what was read of it.
+// Received returns the unread rest of a complete body.
 func (x *Wire) Received() ([]byte, bool) {
 	if x.reader != nil {
 		return x.reader.Rest, true
@@ -258,8 +257,8 @@ func (x *Wire) Body(most int64) io.Reader {
 	return x.wholeBody()
 }
 
-// wholeBody returns the reader of a body that is here in whole. There is one, as of a body that is on its way: who asks
-// for it again goes on where the last has stopped.
+// wholeBody returns the reader of a complete body. There is one for each request, as for a streamed body, so a second caller
+// continues where the first one stopped.
 func (x *Wire) wholeBody() *exchange.Reader {
 	if x.reader == nil {
 		x.reader = &exchange.Reader{Rest: x.whole}
@@ -322,7 +321,7 @@ func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 	if x.s.Route.Timeout > 0 {
 		x.makeTimedContext(base)
 	} else {
-		x.ctx, x.end2 = context.WithCancel(base) // with little on the stack, see engine/workers.go
+		x.ctx, x.end2 = context.WithCancel(base) // with a small stack, see engine/workers.go
 	}
 	x.noteContext()
 	return x.ctx, x.end2
@@ -340,12 +339,12 @@ func (x *Wire) makeTimedContext(base context.Context) {
 	}
 	late := own.late
 	own.s.mu.Unlock()
-	if late { // since a moment, and expire has found no context to end
+	if late { // it has just become late, and expire has found no context to end
 		timed.End(context.DeadlineExceeded)
 	}
 }
 
-// noteContext has the context end with the stream.
+// noteContext makes the context end with the stream.
 //
 //go:noinline
 func (x *Wire) noteContext() {
@@ -382,13 +381,13 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 
 func (x *Wire) Sink() exchange.Sink { return &sink{x: x, own: x.own, silent: true} }
 
-// mostHeads is how many heads of a stream may wait for the loop when Interim adds one: it does not collect them while the socket is
-// full. fieldCost is what a field of them takes beside its text, in bytes.
+// mostHeads is the number of heads of a stream that may wait for the loop when Interim adds one: the loop does not collect them
+// while the socket is full. fieldCost is the memory of a field beside its text, in bytes.
 const mostHeads, fieldCost = 4, 32
 
 func (x *Wire) Interim(status int, fields http.Header) {
 	if status == http.StatusSwitchingProtocols {
-		return // there is no such thing in HTTP/2
+		return // HTTP/2 does not have it
 	}
 	x.giveUp()
 	h, cost := head{status: status, length: -1}, fieldCost
@@ -418,8 +417,8 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	own.s.post(own)
 }
 
-// awaitHeads waits until the loop has taken the heads that were left, or nobody wants them any more. s.mu is held, but not while it
-// lends the action's place.
+// awaitHeads waits until the loop has sent the heads that were left, or they are not needed any more. s.mu is held, except
+// while the place of the action is lent.
 func (x *Wire) awaitHeads(own *stream) {
 	s, d := own.s, x.d
 	s.mu.Unlock()
@@ -439,8 +438,8 @@ func (x *Wire) awaitHeads(own *stream) {
 	s.mu.Lock()
 }
 
-// CloseAfter has the connection end. Once the answer has begun, that is to end a body which is shorter than
-// announced: of a stream the end is its own, see sink.Finish.
+// CloseAfter makes the connection end. After the response has begun, this ends a body that is shorter than announced: a stream
+// has its own end, see sink.Finish.
 func (x *Wire) CloseAfter() {
 	x.own.s.mu.Lock()
 	defer x.own.s.mu.Unlock()
