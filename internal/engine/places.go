@@ -2,53 +2,51 @@
 
 package engine
 
-// Config.MaxWorkers bounds how many calls of the handler may wait at once, wherever they
-// do: on a worker, or on a driver that was taken over or gave up its loop in an action. A
-// driver cannot be kept from that any more, so the bound may be passed; then whoever asks
-// for a worker waits in line until it is not.
+// Config.MaxWorkers bounds the number of calls of the handler that may wait at once: on a worker, or on a driver that was taken
+// over or gave up its loop in an action. A driver cannot be kept from waiting in an action, so the number may exceed the bound;
+// until it is below the bound again, jobs for workers wait in line.
 //
 //	none    ──(Enter without a loop, takeover, Detach in an action)──▶ holds
 //	holds   ──(it waits for its peer, in blocking.go, or for room)──▶ lends ──(that is over)──▶ holds
 //	holds, lends ──(Answering)──▶ over, until the next Enter
 //	any     ──(Leave; of a worker, the end of its job)──▶ none
 //
-// Nobody is kept waiting because another's peer is slow: a call that waits for its peer
-// lends its place, and one that has begun to send its answer has none.
+// A slow peer does not delay the calls of other clients: a call that waits for its peer lends its place, and a call that has
+// begun to send its answer has none.
 
-// place is what a driver has of those that Config.MaxWorkers bounds.
+// place is the state of a driver's place among the calls that Config.MaxWorkers bounds.
 type place uint8
 
 const (
 	placeNone  place = iota
 	placeTaken       // its call may wait
-	placeLent        // ... but waits for its peer
+	placeLent        // its call waits for its peer
 	placeOver        // its call has begun its answer
 )
 
-// urgentShare says how many urgent jobs may go beyond the bound, one in so many of it: they
-// go on when all others wait.
+// urgentShare is the divisor of the bound that gives the number of additional places for urgent jobs. They run while all others
+// wait.
 const urgentShare = 8
 
-// Answering says that the code which runs sends its answer from now on: it may take as
-// long as the peer likes, and does not count against Config.MaxWorkers any more. It
-// ends with Leave.
+// Answering reports that the running code begins to send its answer. From then on the call no longer counts against
+// Config.MaxWorkers, however slow the peer is. The state ends with Leave.
 func (d *Driver) Answering() {
 	if d.loop != nil {
-		d.loop.takeMu.Lock() // a takeover is under way or sees what the handler has noted
+		d.loop.takeMu.Lock() // a takeover either is under way or sees the handler's notes
 		defer d.loop.takeMu.Unlock()
 	}
 	d.engine.workers.move(d, placeOver)
 }
 
-// AtCapacity reports whether as many calls wait as may, so that one which could wait as well
-// should be handed off, to wait in line.
+// AtCapacity reports whether as many calls wait as Config.MaxWorkers allows. Another call that could wait should then be handed
+// off, to wait in line.
 func (d *Driver) AtCapacity() bool { return d.engine.workers.full.Load() }
 
-// OverCapacity reports whether more than that do.
+// OverCapacity reports whether more calls wait than Config.MaxWorkers allows.
 func (d *Driver) OverCapacity() bool { return d.engine.workers.over.Load() }
 
-// move changes d's place. It does nothing if the change makes no sense, because another
-// goroutine of the same call was first.
+// move changes d's place and admits waiting jobs. It does nothing if another goroutine of the same call has made the change
+// impossible.
 func (w *workers) move(d *Driver, to place) (moved bool) {
 	w.mu.Lock()
 	defer w.unlock()
@@ -58,7 +56,7 @@ func (w *workers) move(d *Driver, to place) (moved bool) {
 	return moved
 }
 
-// place is move without what follows from it. w.mu is held.
+// place is move without admitting jobs. w.mu is held.
 func (w *workers) place(d *Driver, to place) (moved bool) {
 	from := d.place
 	switch {
@@ -72,14 +70,14 @@ func (w *workers) place(d *Driver, to place) (moved bool) {
 	return true
 }
 
-// counts returns what d adds to the calls that wait, beside the workers that have a job.
+// counts returns the number of waiting calls that d adds to the workers that have a job.
 func (d *Driver) counts(p place) int {
 	n := 0
 	if p == placeTaken {
 		n = 1
 	}
 	if d.isWorker && p != placeNone {
-		n-- // it is among the workers already
+		n-- // workers.working counts it already
 	}
 	return n
 }
@@ -93,12 +91,12 @@ func (w *workers) room(urgent bool) bool {
 	return w.busy() < most
 }
 
-// lend has others go on while d's call waits for its peer, until regain. It is false if
-// that changes nothing.
+// lend lends the place of d to others while its call waits for its peer, until regain. It reports whether there was a place to
+// lend.
 func (w *workers) lend(d *Driver) bool { return w.move(d, placeLent) }
 
-// Lend has others go on while the call that runs waits for what only they can give, such as
-// room, until Regain.
+// Lend lends the place of the running call to others, until Regain. The call waits for something that only the others can
+// release, such as room.
 func (d *Driver) Lend() { d.engine.workers.lend(d) }
 
 // Regain ends Lend.
@@ -107,7 +105,7 @@ func (d *Driver) Regain() { d.engine.workers.regain(d) }
 func (w *workers) regain(d *Driver) {
 	w.mu.Lock()
 	defer w.unlock()
-	if d.place == placeLent { // else the call has begun its answer, or has ended
+	if d.place == placeLent { // else the call has begun its answer or has ended
 		d.place = placeTaken
 		w.taken++
 	}
@@ -116,14 +114,14 @@ func (w *workers) regain(d *Driver) {
 // enter is Enter for a driver without a loop.
 func (d *Driver) enter() { d.engine.workers.move(d, placeTaken) }
 
-// leave is Leave for it.
+// leave is Leave for a driver without a loop.
 func (d *Driver) leave() {
 	if !d.isWorker {
 		d.engine.workers.move(d, placeNone)
 	}
 }
 
-// admit gives jobs to workers as long as there are both. w.mu is held.
+// admit starts waiting jobs while there are free places. w.mu is held.
 func (w *workers) admit() {
 	for {
 		t := w.fromLine()
@@ -134,7 +132,7 @@ func (w *workers) admit() {
 	}
 }
 
-// unlock ends a change of w. What is full, or over, is for those who do not lock.
+// unlock publishes full and over, for readers without the lock, and releases w.mu.
 func (w *workers) unlock() {
 	beyond := w.busy() - w.most()
 	if full := beyond >= 0; full != w.full.Load() {

@@ -13,17 +13,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
-// unnamed is what Conn.Proto holds while the connection is one of a proxy that has not
-// said yet whose it passes on. The handler hears of it after that only.
+// unnamed is the type of the value of Conn.Proto for a connection of a proxy that has not sent the client's address yet. The
+// handler learns of the connection after that.
 type unnamed struct{}
 
 var awaitsHeader any = unnamed{}
 
-// awaitsHeader reports whether the connection must begin with a header of the PROXY
-// protocol, which has not come in whole.
+// awaitsHeader reports whether the connection must begin with a header of the PROXY protocol, which is not complete yet.
 func (c *Conn) awaitsHeader() bool { return c.Proto == awaitsHeader }
 
-// isSilent reports whether nothing has come of the header: to a drain that is an idle connection.
+// isSilent reports whether no byte of the header has arrived. A drain treats such a connection as idle.
 func (c *Conn) isSilent() bool {
 	if !c.awaitsHeader() {
 		return false
@@ -32,8 +31,8 @@ func (c *Conn) isSilent() bool {
 	return err == nil && unread == 0
 }
 
-// source returns the address that something is counted under which comes from addr: none if
-// that is a proxy's, which stands for many clients.
+// source returns the address under which a client with address addr is counted. It is the zero Addr if addr is a trusted proxy,
+// which stands for many clients.
 func (e *Engine) source(addr netip.Addr) netip.Addr {
 	if e.cfg.Proxies.Trusts(addr) {
 		return netip.Addr{}
@@ -41,20 +40,20 @@ func (e *Engine) source(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// expectHeader notes that the connection, which is new, must begin with a header.
+// expectHeader notes that the new connection must begin with a header.
 func (e *Engine) expectHeader(c *Conn) {
 	if e.cfg.ProxyHeader > 0 && e.cfg.Proxies.Trusts(c.peer.addr()) {
 		c.Proto = awaitsHeader
 	}
 }
 
-// Why a connection is closed before its header has come.
+// Reasons to close a connection before its header is complete.
 var (
 	errHeaderSlow = errors.New("the PROXY protocol header did not come in time")
 	errHeaderCut  = errors.New("the connection ended within the PROXY protocol header")
 )
 
-// noteHeader counts and logs the end of a connection for want of a good header.
+// noteHeader counts and logs a connection that is closed because it has no valid header.
 func (e *Engine) noteHeader(c *Conn, err error) {
 	if n, due := e.cfg.Shed.Note(admission.ProxyHeader); due {
 		e.cfg.Logger.Warn("engine: connections of proxies closed for their PROXY protocol header", "err", err, "latest", c.RemoteAddr(), "count", n)
@@ -62,8 +61,8 @@ func (e *Engine) noteHeader(c *Conn, err error) {
 	c.flags |= flagCloseNow
 }
 
-// readHeader reads the header and nothing beyond it: what has come is only looked at until
-// it is whole, so that nothing is held for it. It reports whether the connection may be read.
+// readHeader reads the header and not a byte more. It peeks at the input until the header is complete, so no memory is held for
+// it. It reports whether the connection may be read.
 func (d *Driver) readHeader(c *Conn) bool {
 	e := d.engine
 	buf := d.loop.readBuf()
@@ -73,7 +72,7 @@ func (d *Driver) readHeader(c *Conn) bool {
 	case errno == unix.EAGAIN:
 		c.flags &^= flagReadable
 		return false
-	case errno != 0 || n == 0: // somebody has looked whether we listen
+	case errno != 0 || n == 0: // probably a health check of the port
 		c.flags |= flagCloseNow
 		return false
 	}
@@ -86,7 +85,7 @@ func (d *Driver) readHeader(c *Conn) bool {
 		e.noteHeader(c, errHeaderCut)
 		return false
 	case n == 0:
-		c.flags &^= flagReadable // more will make a new edge
+		c.flags &^= flagReadable // more input causes a new edge
 		if c.deadline == 0 {
 			c.SetDeadline(e.cfg.ProxyHeader)
 		}
@@ -101,8 +100,7 @@ func (d *Driver) readHeader(c *Conn) bool {
 	return !client.IsValid() || d.rename(c, client)
 }
 
-// rename makes client the peer of c. It reports false if that has as many connections as it
-// may.
+// rename makes client the peer of c. It reports false if the client has as many connections as one address may have.
 func (d *Driver) rename(c *Conn, client netip.AddrPort) bool {
 	e := d.engine
 	if !e.cfg.Addresses.Take(e.source(client.Addr())) {
@@ -120,7 +118,7 @@ func (d *Driver) rename(c *Conn, client netip.AddrPort) bool {
 	return true
 }
 
-// relayed returns nc, the socket of c, with the address that a proxy has said.
+// relayed returns nc, the socket of c, with the client address that the proxy sent.
 func (c *Conn) relayed(nc net.Conn) net.Conn {
 	from := c.RemoteAddr()
 	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {

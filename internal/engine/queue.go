@@ -8,34 +8,33 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// A loop that keeps up serves events as epoll gives them. A loop that does not is
-// saturated: it fetches all events at once and often, and serves their connections
-// from a queue of its own, a few in a turn. Only so does it know how long each
-// has waited, since epoll keeps no times.
+// A loop that keeps up serves events in the order of epoll. A loop that does not keep up is saturated: it often fetches all
+// events at once, and serves their connections from a queue of its own, a few in each turn. The queue records how long each
+// connection has waited; epoll has no times.
 //
 //	relaxed ──(a turn took longer than longTurn)──▶ saturated
 //	relaxed ◀──(the queue is empty)── saturated
 const (
 	longTurn = int64(2 * time.Millisecond)
-	// turnTime is how long a saturated loop serves before it fetches events again, and so
-	// how exactly it knows when they came.
+	// turnTime is how long a saturated loop serves connections before it fetches events again. It is also the precision of
+	// their arrival times.
 	turnTime = int64(time.Millisecond)
-	// pieceTime is how long it goes on with a connection that has sent many requests at once.
+	// pieceTime limits the time for a connection that has sent many requests at once.
 	pieceTime = int64(100 * time.Microsecond)
-	// manyAtOnce is how many connections a turn must serve for its length to be looked at.
+	// manyAtOnce is the minimum number of connections in a turn whose length is judged.
 	manyAtOnce = 32
 )
 
 // connQueue is a queue of connections. conns[at:] are in it.
 type connQueue struct {
 	conns    []*Conn
-	since    []uint32 // the stamp of the time since when each waits
-	asked    []uint16 // what each counted as: its present count belongs to whoever serves it
+	since    []uint32 // stamps of the times of arrival
+	asked    []uint16 // requests counted for each; Conn.Count may change meanwhile
 	at       int
-	requests int // about as many as they ask, see Conn.asks
+	requests int // the estimated number of their requests, see Conn.asks
 }
 
-// A laterConn is a connection that is to be served in the next turn.
+// A laterConn is a connection to serve in the next turn.
 type laterConn struct {
 	conn  *Conn
 	asks  uint16
@@ -44,7 +43,7 @@ type laterConn struct {
 
 func (q *connQueue) size() int { return len(q.conns) - q.at }
 
-// push appends c, which asks for so many requests and waits since the given stamp.
+// push appends c, which has about asks requests and has waited since the given stamp.
 func (q *connQueue) push(c *Conn, asks uint16, since uint32) {
 	if len(q.conns) == cap(q.conns) && q.at > len(q.conns)/2 {
 		n := copy(q.conns, q.conns[q.at:])
@@ -67,8 +66,8 @@ func (q *connQueue) pop() *Conn {
 	return c
 }
 
-// asks returns about how many requests c has for its next visit. Those of a connection of parts are known only when it
-// is served, and taken to be as many as it had lately.
+// asks returns the estimated number of requests of c in its next visit. The number for a connection of parts is known only when
+// it is served; the estimate is its recent number.
 func (c *Conn) asks() uint16 {
 	if c.Notes&Parts == 0 {
 		return 1
@@ -76,17 +75,16 @@ func (c *Conn) asks() uint16 {
 	return max(c.Count, 1)
 }
 
-// saturation is a loop's part in this. The queue itself is loop.queue.
+// saturation is the saturation state of a loop. The queue is loop.queue.
 type saturation struct {
 	on      bool
 	served  int   // connections of the queue served in this turn
-	began   int64 // when the first of them was
-	most    int   // requests that have waited at once
+	began   int64 // when the first of them was served
+	most    int   // the maximum number of requests that waited at once
 	control overload.Queue
 }
 
-// A stamp is a time in units of 2^16 ns since the engine was made, for spans of up
-// to a day. 0 is no time.
+// A stamp is a time in units of 2^16 ns since the engine was made, for spans of up to a day. 0 means no time.
 const stampShift = 16
 
 func stampAt(ns int64) uint32 { return uint32(ns>>stampShift) | 1 }
@@ -94,13 +92,13 @@ func stampAt(ns int64) uint32 { return uint32(ns>>stampShift) | 1 }
 // between returns the time from one stamp to a later one.
 func between(from, to uint32) time.Duration { return time.Duration(int32(to-from)) << stampShift }
 
-// enqueue has c served in its turn.
+// enqueue appends c to the loop's queue.
 func (l *loop) enqueue(c *Conn) {
 	if c.queued {
 		return
 	}
 	if (c.Notes&Parts != 0 || c.idle()) && c.flags&flagPeerDone == 0 {
-		if t := c.secure(); t == nil || t.phase == tlsOpen { // else it asks later
+		if t := c.secure(); t == nil || t.phase == tlsOpen { // else its request is counted later
 			l.saturation.control.Arrived(l.originOf(c.mark, l.fetched), int(c.asks()))
 		}
 	}
@@ -108,8 +106,8 @@ func (l *loop) enqueue(c *Conn) {
 	c.queued = true
 }
 
-// asked notes that a connection of parts had n > 0 requests for a visit. Clearly more than it had lately come from outside: they
-// were not counted when the connection was queued.
+// asked notes that a connection of parts had n > 0 requests in a visit. Requests clearly beyond its recent number were not
+// counted when the connection was queued; they count as arrivals from outside.
 func (l *loop) asked(c *Conn, n int) {
 	had := int(c.Count)
 	if had == 0 {
@@ -121,7 +119,7 @@ func (l *loop) asked(c *Conn, n int) {
 	}
 }
 
-// served notes that c has been served at the given time. It is new until it has asked for something.
+// served notes that c has been served at the given time. A connection is new until it has begun a request.
 func (c *Conn) served(now int64) {
 	c.mark = 0
 	if c.Notes&Begun != 0 {
@@ -129,10 +127,10 @@ func (c *Conn) served(now int64) {
 	}
 }
 
-// waiting returns how many connections wait for their turn.
+// waiting returns the number of connections in the queue.
 func (l *loop) waiting() int { return l.queue.size() }
 
-// originOf returns the origin of a request that has come at the given time on a connection with this mark.
+// originOf returns the origin of a request that arrived at the given time on a connection with this mark.
 func (l *loop) originOf(mark uint32, at int64) overload.Origin {
 	if mark == 0 {
 		return overload.First
@@ -140,7 +138,7 @@ func (l *loop) originOf(mark uint32, at int64) overload.Origin {
 	return l.saturation.control.OriginOf(between(mark, stampAt(at)))
 }
 
-// fetchAll fetches what else is ready into the queue.
+// fetchAll moves all other ready connections into the queue.
 func (l *loop) fetchAll(d *Driver) bool {
 	for l.n == len(l.events) {
 		l.next = 0
@@ -156,7 +154,7 @@ func (l *loop) fetchAll(d *Driver) bool {
 	return true
 }
 
-// look judges the queue, once a turn.
+// look judges the queue, once in each turn.
 func (l *loop) look() {
 	p := &l.saturation
 	oldest, waiting := l.oldest(), l.queue.requests
@@ -167,8 +165,8 @@ func (l *loop) look() {
 	}
 }
 
-// oldest returns how long the first in the queue has waited. A deadline or a sweep may have served it out of turn: then it is
-// not in the queue any more.
+// oldest returns how long the first connection in the queue has waited. A connection that a deadline or a sweep served out of
+// turn is no longer in the queue.
 func (l *loop) oldest() time.Duration {
 	q := &l.queue
 	for i := q.at; i < len(q.conns); i++ {
@@ -179,7 +177,7 @@ func (l *loop) oldest() time.Duration {
 	return 0
 }
 
-// visitNext serves the connection whose turn it is.
+// visitNext serves the first connection of the queue.
 func (l *loop) visitNext(d *Driver) bool {
 	p := &l.saturation
 	q := &l.queue
@@ -200,11 +198,10 @@ func (l *loop) visitNext(d *Driver) bool {
 	return kept
 }
 
-// Began says that this call of Data has begun so many requests, for a connection of Parts.
+// Began notes that this call of Data has begun n requests, for a connection of Parts.
 func (d *Driver) Began(n int) { d.begun += n }
 
-// turnOver reports whether a saturated loop has served for long enough to look for events
-// again.
+// turnOver reports whether a saturated loop should fetch events again.
 func (l *loop) turnOver() bool {
 	p := &l.saturation
 	if !p.on {
@@ -218,8 +215,7 @@ func (l *loop) turnOver() bool {
 	return now-p.began >= turnTime
 }
 
-// carryOver ends a turn: what waits goes on waiting, beside what is for the next
-// turn. It relaxes the loop when nothing does.
+// carryOver ends a turn: it appends the connections for the next turn to the queue, and relaxes the loop if the queue is empty.
 func (l *loop) carryOver() {
 	p := &l.saturation
 	p.served = 0
@@ -234,8 +230,8 @@ func (l *loop) carryOver() {
 	}
 }
 
-// saturate begins to queue when the turn that began at the given time was long. What is ready has come at any time
-// since then.
+// saturate begins to queue if the turn that began at the given time was long. The ready connections may have become ready at
+// any time since then.
 func (l *loop) saturate(began int64) {
 	p := &l.saturation
 	l.ready, l.fetched = l.now, began
@@ -249,8 +245,8 @@ func (l *loop) saturate(began int64) {
 	p.on = true
 }
 
-// noteTurn tells how many connections a loop that was not saturated had to serve in the turn that began at the given time,
-// if they took long: they have waited for each other as those in a queue do.
+// noteTurn tells the controller how many connections a relaxed loop served in the turn that began at the given time, if the
+// turn was long. The connections have waited for each other as in a queue.
 func (l *loop) noteTurn(began int64, n int) {
 	p := &l.saturation
 	if p.on || n < manyAtOnce || l.e.now()-began < longTurn {
@@ -259,12 +255,11 @@ func (l *loop) noteTurn(began int64, n int) {
 	p.control.Look(began, 0, n, int(l.count.Load()))
 }
 
-// Overdue reports whether the requests of this call have waited so long that they are
-// to be refused, quickly: the loop, or the pool of workers, has more than it can
-// do. See overload.Queue.
+// Overdue reports whether the requests of this call have waited so long that the handler must refuse them, quickly, because the
+// loop or the worker pool is overloaded. See overload.Queue.
 func (d *Driver) Overdue() bool { return d.overdue }
 
-// warnOverload says, at most once a second, that requests are refused.
+// warnOverload logs, at most once a second, that requests are refused.
 func (e *Engine) warnOverload(where string, oldest time.Duration, waiting int, target time.Duration) {
 	now := e.now()
 	last := e.warnedAt.Load()

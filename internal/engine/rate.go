@@ -12,16 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A peer that has output to take must take Config.MinWriteRate of it, on average
-// over each WriteGrace, or it is cut off. What it has taken is what its system has
-// confirmed: a socket that has room again would show progress only now and then,
-// for its buffer may hold megabytes.
+// A peer with pending output must take Config.MinWriteRate of it, on average over each WriteGrace, or it is cut off. Only bytes
+// that the peer's system has acknowledged count as taken. The room in the socket's buffer would show progress only now and
+// then, because that buffer may hold megabytes.
 //
-// On its loop a connection is judged by tooSlow, when the tick of its pending
-// output comes; away from it, by the meter of the goroutine that waits to send.
+// On its loop, tooSlow judges a connection at the tick of its pending output. Away from the loop, the meter of the goroutine
+// that waits to send judges it.
 
-// unsent returns how many bytes that were written to the socket its peer has not
-// confirmed; 0 when that is unknown.
+// unsent returns the number of bytes written to the socket that the peer has not acknowledged, or 0 if that is unknown.
 func (c *Conn) unsent() int64 {
 	n, err := unix.IoctlGetInt(int(c.fd), unix.SIOCOUTQ)
 	if err != nil {
@@ -30,8 +28,7 @@ func (c *Conn) unsent() int64 {
 	return int64(n)
 }
 
-// takesEnough reports whether a peer that took so many bytes in WriteGrace may
-// keep its connection.
+// takesEnough reports whether a peer that took so many bytes in WriteGrace may keep its connection.
 func (e *Engine) takesEnough(taken int64) bool { return taken > 0 && taken >= e.graceBytes }
 
 // tooSlow judges a peer with pending output at tick now, and sets the time of the
@@ -47,17 +44,16 @@ func (c *Conn) tooSlow(e *Engine, now uint32) bool {
 	return false
 }
 
-// A meter measures what a peer takes while a goroutine waits to send it more.
-// Only that time counts, so that a stream may pause.
+// A meter measures the bytes that a peer takes while a goroutine waits to send more. Only that time counts, so a stream may
+// pause.
 type meter struct {
 	waited time.Duration // in the present period
-	unsent int64         // Conn.unsent when it began
-	moved  int64         // bytes given to the socket since
+	unsent int64         // Conn.unsent at the start of the period
+	moved  int64         // bytes written to the socket since
 }
 
-// awaitRoom waits until the connection's socket has room: until a time of the
-// engine's clock, or with until 0 for as long as the peer takes enough. It may
-// return early.
+// awaitRoom waits until the connection's socket has room. It waits until the given time of the engine's clock, or, if until is
+// 0, while the peer takes enough. It may return early.
 func (c *Conn) awaitRoom(until int64) error {
 	if c.ended() {
 		c.flags |= flagCloseNow
@@ -80,7 +76,7 @@ func (c *Conn) awaitRoom(until int64) error {
 	if err == ErrRetimed {
 		return err
 	}
-	// Any other error says that the period is over, which the clock says as well.
+	// Any other error means that the period is over, which the clock shows too.
 	if m.waited < e.cfg.WriteGrace {
 		return nil
 	}
@@ -92,7 +88,7 @@ func (c *Conn) awaitRoom(until int64) error {
 	return fmt.Errorf("engine: write: the peer takes fewer than %d bytes a second: %w", max(e.cfg.MinWriteRate, 0), os.ErrDeadlineExceeded)
 }
 
-// noteSlow counts a peer that is cut off.
+// noteSlow counts a slow peer that is cut off.
 func (e *Engine) noteSlow(c *Conn) {
 	if n, due := e.cfg.Shed.Note(admission.SlowReader); due {
 		e.cfg.Logger.Warn("engine: clients cut off: they took their answers too slowly", "latest", c.RemoteAddr(),

@@ -4,11 +4,10 @@ package engine
 
 import "time"
 
-// RecallAfter is how long a loop waits, after Recall, for more of what a connection has
-// begun to send, unless it comes before.
+// RecallAfter is how long a loop waits, after Recall, for more of an incomplete message.
 const RecallAfter = 2 * time.Millisecond
 
-// A recall is one that was asked for: at is the loop's time.
+// A recall is one call of Recall; at is the time of the loop at which it is due.
 type recall struct {
 	conn  *Conn
 	gen   uint32
@@ -16,17 +15,16 @@ type recall struct {
 	at    int64
 }
 
-// recalls are those of a loop, first come first. One whose connection has gone on
-// meanwhile is found out only when its time comes: most do, and pay nothing for it.
+// recalls is a loop's queue of recalls, in order of time. The loop detects only at the due time that a connection has continued
+// meanwhile. Most connections have, and so pay nothing.
 type recalls struct {
 	queue []recall
-	next  int // queue[next:] are still to be looked at
+	next  int // queue[next:] are still pending
 }
 
-// Recall asks in [Handler.Data] for another call of Data with what input is kept if
-// nothing more comes within a short time, and Proto is the same by then. It is for what
-// is likely to be complete at once. Away from the loop [Handler.Timeout] is called
-// instead, later.
+// Recall asks, in [Handler.Data], for another call of Data with the kept input. The call is made if no more input arrives
+// within RecallAfter and Proto is the same by then. It is for input that is likely to be complete at once. Away from the loop,
+// [Handler.Timeout] is called instead, later.
 func (d *Driver) Recall() {
 	c := d.conn
 	if d.detached {
@@ -37,12 +35,11 @@ func (d *Driver) Recall() {
 	l.recalls.queue = append(l.recalls.queue, recall{c, c.gen, c.Proto, l.now + int64(RecallAfter)})
 }
 
-// CallAgain has Data called with what input is kept, soon after [Handler.Timeout], in which
-// it may be called.
+// CallAgain schedules a call of Data with the kept input, soon after [Handler.Timeout], in which it may be called.
 func (c *Conn) CallAgain() { c.flags |= flagAgain }
 
-// recall serves the connections whose time has come. It reports whether d still drives
-// the loop. What had come for them before was served in this turn.
+// recall serves the connections whose recall is due. It reports whether d still drives the loop. Input that arrived before that
+// was served in this turn.
 func (l *loop) recall(d *Driver) bool {
 	q := &l.recalls
 	for q.next < len(q.queue) && q.queue[q.next].at <= l.now {
@@ -70,7 +67,7 @@ func (l *loop) recall(d *Driver) bool {
 	return true
 }
 
-// dueAt returns when the next one is to be looked at, 0 for never.
+// dueAt returns the time of the next recall, or 0 if there is none.
 func (q *recalls) dueAt() int64 {
 	if q.next == len(q.queue) {
 		return 0

@@ -9,22 +9,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A request that will make its connection hold much, as its handler knows, waits until there is room
-// for that; nobody else waits because of it. Those whose address holds least go first, so that nobody
-// waits behind all the requests of a client that holds much; among these, in the order in which they
-// came. Those that may leave little (Probes) do not wait behind those that will leave much, and requests
-// for little are not in this queue at all.
+// A request that is expected to make its connection hold much memory waits until there is room for it; no other request waits
+// because of it. Requests of the address that holds the least go first, so the many requests of a client that holds much do not
+// delay other clients. Among requests of equal addresses the order is that of arrival. Requests that may leave little output
+// (Probes) do not wait for those that will leave much. Requests that need little are not in this queue at all.
 
-// littleOutput is the pending output in bytes that is not worth telling the handler.
+// littleOutput is the amount of pending output, in bytes, that is not reported to the handler.
 const littleOutput = 64 << 10
 
-// roomPause is how often, in ns, a loop looks whether there is room if nothing tells it.
+// roomPause is how often, in ns, a loop checks for room if it gets no notice of it.
 const roomPause = int64(250 * time.Millisecond)
 
-// ReserveRoom asks for room for n bytes of output that the request which is about to begin
-// is expected to leave. With MustWait the handler calls AwaitRoom and consumes nothing of
-// the request. What was granted is for the output of this call of Data; what it did not use is given back
-// when that has been sent, or by [Conn.EndAhead].
+// ReserveRoom reserves room for n bytes of output that the next request is expected to leave. If the outcome is MustWait, the
+// handler calls AwaitRoom and consumes nothing of the request. The reservation is for the output of this call of Data. Its
+// unused rest is released when that output has been sent, or by [Conn.EndAhead].
 func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	outcome := d.reserveRoom(c, n)
 	if c.Notes &^= asked; outcome == admission.MustWait {
@@ -33,8 +31,8 @@ func (d *Driver) ReserveRoom(c *Conn, n int64) admission.Outcome {
 	return outcome
 }
 
-// asksNoMore notes that c has been answered without the room that it waited for: its route has turned out to leave
-// little, or it is refused for another reason.
+// asksNoMore notes that c has been answered without the room for which it waited: its route has turned out to leave little
+// output, or it is refused for another reason.
 func (c *Conn) asksNoMore() {
 	c.Notes &^= asked
 	if a := c.acct.Load(); a != nil {
@@ -53,11 +51,11 @@ func (d *Driver) reserveRoom(c *Conn, n int64) admission.Outcome {
 			if c.Notes&Probes != 0 && a.Probe(n) {
 				return admission.Granted
 			}
-			return admission.MustWait // else newcomers would get the room that others wait for
+			return admission.MustWait // else new requests would get the room before those that wait
 		}
 		turn := l.retried == c
 		if l.retried = nil; turn {
-			return a.ReserveAhead(n) // it is its turn for room, not to be a probe
+			return a.ReserveAhead(n) // it is its turn for room, and it is no probe
 		}
 	}
 	if c.Notes&Probes != 0 {
@@ -66,26 +64,25 @@ func (d *Driver) reserveRoom(c *Conn, n int64) admission.Outcome {
 	return a.ReserveAhead(n)
 }
 
-// EndAhead gives back what is left of the room that was reserved for output: the answer goes on for long, and what comes
-// of it counts when it comes. The connection is the driver's.
+// EndAhead releases the rest of the room reserved for output. The answer lasts long, and its output is charged when it is
+// produced. The driver owns the connection.
 func (c *Conn) EndAhead() {
 	if a := c.acct.Load(); a != nil {
 		a.EndAhead()
 	}
 }
 
-// endProbe notes that what an answer has left is charged.
+// endProbe notes that the output which an answer has left is charged.
 func (c *Conn) endProbe() {
 	if a := c.acct.Load(); a != nil {
 		a.EndProbe()
 	}
 }
 
-// AwaitRoom asks for another call of Data, with the input not consumed by this one, when there
-// may be room.
+// AwaitRoom asks for another call of Data when there may be room. That call gets the input not consumed by this one.
 func (d *Driver) AwaitRoom() { d.leftover = leftRoom }
 
-// awaitRoom has c wait for room.
+// awaitRoom appends c to the queue for room.
 func (l *loop) awaitRoom(c *Conn) {
 	l.noRoom.push(c, c.asks(), c.mark)
 	if l.roomAt == 0 {
@@ -93,12 +90,12 @@ func (l *loop) awaitRoom(c *Conn) {
 	}
 }
 
-// retryRoom serves those that wait for room, until one must wait on, and then those that may be probes, until one of
-// these must. It reports whether d still drives the loop.
+// retryRoom serves the connections that wait for room, until one must continue to wait. Then it serves those that may be
+// probes, until one of these must continue to wait. It reports whether d still drives the loop.
 func (l *loop) retryRoom(d *Driver) bool {
 	l.roomAt = 0
 	full := false
-	for range l.noRoom.size() + 1 { // one may be asked twice
+	for range l.noRoom.size() + 1 { // one may be tried twice
 		at := l.noRoom.leastFirst(full)
 		if at < 0 {
 			break
@@ -106,17 +103,17 @@ func (l *loop) retryRoom(d *Driver) bool {
 		c := l.noRoom.pop()
 		c.queued = false
 		if c.slot < 0 || !c.noteEvent(0) {
-			continue // it was closed, or is being refused
+			continue // it was closed or is being refused
 		}
 		c.flags &^= flagAwaitsRoom
 		if l.noRoom.size() > 0 {
-			l.roomAt = l.now // should d lose the loop, its next driver goes on
+			l.roomAt = l.now // if d loses the loop, its next driver continues
 		}
 		if l.retried = c; full {
-			l.retried = nil // it is not its turn for room
+			l.retried = nil // a probe, out of its turn for room
 		}
 		if !d.visit(c) {
-			return false // and nothing of the loop is d's any more
+			return false // the loop is no longer d's
 		}
 		if c.slot >= 0 && c.queued && c.flags&flagAwaitsRoom != 0 {
 			l.noRoom.lastTo(at)
@@ -134,16 +131,16 @@ func (l *loop) retryRoom(d *Driver) bool {
 	return true
 }
 
-// leastFirst makes the first one whose address holds least the first of the queue, and returns where it was, -1 if
-// there is none. If it is to be a probe, it is the last such one whose address holds nothing
-// else, or little: each has its turn for room besides, and many that come at once do not make those wait who come later.
+// leastFirst moves the first connection whose address holds the least to the head of the queue. It returns its former position,
+// or -1 if there is none. For a probe it chooses the last connection whose address holds nothing else, or little: each
+// connection also has its turn for room, and many early probes do not delay later ones.
 func (q *connQueue) leastFirst(probes bool) int {
 	least, at := int64(math.MaxInt64), -1
 	for i, c := range q.conns[q.at:] {
 		if probes && c.Notes&Probes == 0 {
 			continue
 		}
-		n := int64(-1) // it was closed, or holds nothing
+		n := int64(-1) // closed, or holds nothing
 		a := c.acct.Load()
 		if a != nil && c.slot >= 0 {
 			n = a.HeldByAddress()
@@ -151,7 +148,7 @@ func (q *connQueue) leastFirst(probes bool) int {
 		switch {
 		case !probes || n <= 0:
 		case a.ProbesFirst():
-			n = 0 // while it waits, others may not
+			n = 0 // while it waits, others may not probe
 		case n <= littleOutput:
 			n = 1
 		}
@@ -168,7 +165,7 @@ func (q *connQueue) leastFirst(probes bool) int {
 	return at - q.at
 }
 
-// lastTo moves the last of a queue to the place that is so far behind the first.
+// lastTo moves the last connection of the queue to the given position, counted from the head.
 func (q *connQueue) lastTo(place int) {
 	n := len(q.conns) - 1
 	place = min(q.at+place, n)
