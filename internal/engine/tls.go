@@ -19,82 +19,80 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// TLS lies between a socket and the handler, which sees what the records carry. Crypto/tls does the work,
-// without a socket of its own (internal/tlsmem): the engine lends it the records that have come,
-// and sends what it has made. All that the engine counts, bounds and judges by rate is ciphertext.
+// TLS is between a socket and the handler, which sees the plaintext. Crypto/tls does the work, without a socket of its own
+// (internal/tlsmem): the engine lends it the records that have arrived, and sends the records that it has made. All that the
+// engine counts, bounds and judges by rate is ciphertext.
 //
 //	greeting ──(a ClientHello is here)──▶ hello ──▶ shaking ──▶ open ──▶ released
 //	   loop                               in line    goroutine    as any    hijacked, or handed over
 //
-// A tls.Conn of a connection that is the loop's holds no input: no plaintext and no part of a record.
-// The beginning of a record is kept by the connection, in a buffer that the budget counts.
+// While a loop owns a connection, its tls.Conn holds no input: no plaintext and no part of a record. The connection keeps the
+// beginning of a record in a buffer that the budget counts.
 
-// TLS says how the connections of a listener are secured.
+// TLS configures TLS for the connections of a listener.
 type TLS struct {
-	// Config is as for crypto/tls. It must not be changed any more.
+	// Config is as for crypto/tls. It must not be changed after ServeTLS.
 	Config *tls.Config
 
-	// Prompt says that Config.GetCertificate never blocks: a handshake keeps its processor while it is called.
+	// Prompt asserts that Config.GetCertificate never blocks: a handshake keeps its processor during the call.
 	Prompt bool
 
-	// Timeout is for how long a client may take from the beginning of its connection to the
-	// end of the handshake. Default: that of [Config.OpenTimeout].
+	// Timeout limits the time from the beginning of a connection to the end of its handshake. Default: that of
+	// [Config.OpenTimeout].
 	Timeout time.Duration
 
-	// NotTLS is the answer to a client that begins in clear text. Default: none.
+	// NotTLS is the answer to a client that sends clear text. Default: none.
 	NotTLS []byte
 
-	// Other is called after each handshake with the protocol that was agreed (ALPN, "" for none). It returns nil if
-	// the handler serves that, else the function that takes the connection over, on a goroutine of its own.
+	// Other is called after each handshake with the negotiated protocol (ALPN, "" for none). It returns nil if the handler
+	// serves that protocol. Otherwise it returns the function that takes over the connection, on a goroutine of its own.
 	// Default: the handler serves all.
 	Other func(proto string) func(*Agreed)
 }
 
-// An Agreed is a connection that is passed on to another server.
+// An Agreed is a connection passed to another server after its handshake.
 type Agreed struct {
-	// Wire is the socket, with all deadlines clear.
+	// Wire is the socket, with all deadlines cleared.
 	Wire net.Conn
-	// Secure returns the connection with Wire, or what was made around it, below it. It is to
-	// be called once.
+	// Secure returns the TLS connection on top of wire, which is Wire or a wrapper of it. It must be called once.
 	Secure func(wire net.Conn) *tls.Conn
-	// Remote is the client's address. It differs from that of Wire behind a proxy.
+	// Remote is the client's address. It differs from that of Wire if the client uses a proxy.
 	Remote netip.AddrPort
-	// Closed is to be called once, when the connection is closed: until then it counts among those
-	// that are open.
+	// Closed must be called once, when the connection is closed; until then the connection counts as open.
 	Closed func()
 }
 
-// A secureConn is a Conn of a listener with TLS. A connection in clear text is a Conn alone, and pays nothing for TLS.
+// A secureConn is a Conn of a listener with TLS. A connection in clear text is a plain Conn, without memory for TLS.
 type secureConn struct {
 	Conn
 	tls tlsState
 }
 
-// tlsState is the part of a connection that speaks TLS. It is its owner's, as the Conn is.
+// tlsState is the TLS state of a connection. It has the same owner as the Conn.
 type tlsState struct {
 	on    *TLS
 	conn  *tlsmem.Conn // since the handshake
-	buf   *buffer      // records that have come, nil for none
-	lent  int          // the first bytes of buf, which conn was lent
-	idle  int          // bytes of records since one carried plaintext
+	buf   *buffer      // received records, or nil
+	lent  int          // length of the prefix of buf that was lent to conn
+	idle  int          // bytes of records since the last one that carried plaintext
 	phase tlsPhase
-	proto string // that was agreed, "" for none
-	suite uint16 // likewise by TLS 1.2, 0 by later versions
-	left  bool   // conn may hold plaintext that a Read had no room for, or an error of its own
-	ended bool   // the peer has said close_notify
-	bye   bool   // and so have we
+	proto string // the negotiated protocol, "" for none
+	suite uint16 // the suite negotiated by TLS 1.2, 0 for later versions
+	left  bool   // conn may hold plaintext for which a Read had no room, or an error of its own
+	ended bool   // the peer has sent close_notify
+	bye   bool   // close_notify was sent to the peer
 
 	passed bool // it was taken over, see TLS.Other
 	held   bool // it counts in Engine.secured
 
-	state atomic.Pointer[tls.ConnectionState] // once somebody has asked for it
+	state atomic.Pointer[tls.ConnectionState] // made by the first call of Conn.TLS
 
-	mu    sync.Mutex  // held by the user of this while the connection is away, see tlsend.go
+	mu    sync.Mutex  // held by the user of the TLS state while the connection is away, see tlsend.go
 	used  bool        // the owner has mu
-	noted atomic.Bool // the loop wanted mu, which was held: its holder looks for the end
-	early []byte      // plaintext that came where the end was looked for
+	noted atomic.Bool // the loop failed to lock mu; the holder then looks for the end
+	early []byte      // plaintext that was found in the search for the end
 
-	unseen bool // something may have come that nobody has looked at for the end
+	unseen bool // bytes may have arrived in which nothing has looked for the end
 }
 
 type tlsPhase uint8
@@ -104,11 +102,11 @@ const (
 	tlsHello
 	tlsShaking
 	tlsOpen
-	tlsReleased // nothing is sealed any more
+	tlsReleased // nothing is sealed after this
 )
 
-// mostIdleRecords bounds what a peer may send without plaintext, in bytes: crypto/tls keeps the
-// beginning of a message of the handshake, which after it are a few bytes long.
+// mostIdleRecords bounds the bytes that a peer may send without plaintext. Crypto/tls keeps the beginning of a handshake
+// message; after the handshake such messages are a few bytes long.
 const mostIdleRecords = 64 << 10
 
 // newConn returns a connection of a listener.
@@ -117,17 +115,17 @@ func newConn(ln *listener, fd int32) *Conn {
 		return &Conn{fd: fd, slot: -1}
 	}
 	if ln.multipath {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // it was not inherited
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // the socket did not inherit it
 	}
 	s := &secureConn{Conn: Conn{fd: fd, slot: -1, gen: genSecure}, tls: tlsState{on: ln.tls}}
 	return &s.Conn
 }
 
-// secureMemory is what an open connection with TLS takes, in bytes, that in crypto/tls included. It is not charged to
-// the budget: every client has as much, so none could be refused for it.
+// secureMemory is the memory of an open connection with TLS in bytes, including that of crypto/tls. It is not charged to the
+// budget: it is the same for every client, so it is no reason to evict one.
 const secureMemory = 6 << 10
 
-// hold counts a connection that has shaken hands, and closes idle ones if there are too many.
+// hold counts a connection after its handshake, and closes idle connections if there are too many.
 func (t *tlsState) hold(e *Engine) {
 	t.held = true
 	e.secured.Add(1)
@@ -136,7 +134,7 @@ func (t *tlsState) hold(e *Engine) {
 	}
 }
 
-// letGo says that the connection is not the engine's any more.
+// letGo ends the count of a connection that the engine no longer owns.
 func (t *tlsState) letGo(e *Engine) {
 	if t.held {
 		t.held = false
@@ -144,20 +142,19 @@ func (t *tlsState) letGo(e *Engine) {
 	}
 }
 
-// tooSecure reports whether connections with TLS take more than they may.
+// tooSecure reports whether connections with TLS take more memory than they may.
 func (e *Engine) tooSecure() bool {
 	return e.cfg.SecureMemory > 0 && e.secured.Load()*secureMemory > e.cfg.SecureMemory
 }
 
-// A connection's generation is even without TLS and odd with it; it does not change once the
-// connection is a loop's.
+// A connection's generation is even without TLS and odd with TLS. It does not change while the connection belongs to a loop.
 const (
 	genSecure = 1
 	genStep   = 2
 )
 
-// TLS returns what was agreed in the handshake of the connection, always the same; nil if it is
-// without TLS. Safe for concurrent use once the handler has been called for it.
+// TLS returns the result of the handshake, always the same pointer, or nil without TLS. It is safe for concurrent use after the
+// first call of the handler for the connection.
 func (c *Conn) TLS() *tls.ConnectionState {
 	t := c.secure()
 	if t == nil || t.conn == nil {
@@ -170,7 +167,7 @@ func (c *Conn) TLS() *tls.ConnectionState {
 	return t.state.Load()
 }
 
-// Protocol returns what protocol was agreed in the handshake (ALPN), "" for none.
+// Protocol returns the protocol negotiated by the handshake (ALPN), "" for none.
 func (c *Conn) Protocol() string {
 	if t := c.secure(); t != nil {
 		return t.proto
@@ -178,8 +175,8 @@ func (c *Conn) Protocol() string {
 	return ""
 }
 
-// Suite returns the cipher suite that was agreed by TLS 1.2 or before. It is 0 for later versions, all of whose suites are
-// good enough for HTTP/2.
+// Suite returns the cipher suite negotiated by TLS 1.2 or earlier. It is 0 for later versions; all their suites are allowed in
+// HTTP/2.
 func (c *Conn) Suite() uint16 {
 	if t := c.secure(); t != nil {
 		return t.suite
@@ -187,10 +184,10 @@ func (c *Conn) Suite() uint16 {
 	return 0
 }
 
-// Secure reports whether the connection is with TLS. Safe for concurrent use.
+// Secure reports whether the connection uses TLS. Safe for concurrent use.
 func (c *Conn) Secure() bool { return c.secure() != nil }
 
-// openTimeout returns what time a new connection has.
+// openTimeout returns the time limit of a new connection.
 func (c *Conn) openTimeout(e *Engine) time.Duration {
 	if c.awaitsHeader() {
 		return e.cfg.ProxyHeader
@@ -201,13 +198,13 @@ func (c *Conn) openTimeout(e *Engine) time.Duration {
 	return e.cfg.OpenTimeout
 }
 
-// greeting reports whether a connection with TLS has not come to the handshake.
+// greeting reports whether a connection with TLS has not begun its handshake.
 func (c *Conn) greeting() bool {
 	t := c.secure()
 	return t != nil && t.phase == tlsGreeting
 }
 
-// hasEnded reports whether the peer has said close_notify, which makes no event.
+// hasEnded reports whether the peer has sent close_notify, which causes no event.
 func (c *Conn) hasEnded() bool {
 	t := c.secure()
 	if t == nil {
@@ -218,8 +215,8 @@ func (c *Conn) hasEnded() bool {
 	return t.ended
 }
 
-// saysGoodbye reports whether the unread bytes of a peer that has finished sending are just a close_notify, judging by
-// their number. Safe for concurrent use.
+// saysGoodbye reports whether the unread bytes of a peer that has shut down its sending side are just a close_notify, judging
+// by their number. Safe for concurrent use.
 func (c *Conn) saysGoodbye(unread int) bool {
 	if c.secure() == nil {
 		return false
@@ -233,12 +230,12 @@ func (c *Conn) saysGoodbye(unread int) bool {
 	return unread == len(header)+length && (header[0] == alert || header[0] == data && length == sealedAlert13)
 }
 
-// quiet reports whether nothing of TLS is unfinished.
+// quiet reports whether nothing of TLS is incomplete.
 func (t *tlsState) quiet() bool {
 	return t.buf == nil && (t.phase == tlsGreeting || t.phase == tlsOpen || t.phase == tlsReleased)
 }
 
-// greet reads what a client sends first, until its ClientHello is here. The driver runs a loop.
+// greet reads input until the ClientHello is complete. The driver runs a loop.
 func (d *Driver) greet(c *Conn, t *tlsState) {
 	raw := d.loop.readBuf()
 	have := copy(raw, t.records())
@@ -260,12 +257,12 @@ func (d *Driver) greet(c *Conn, t *tlsState) {
 	}
 }
 
-// tookIn notes what a read from the socket has brought, and reports whether that was bytes.
+// tookIn notes the result of a read from the socket, and reports whether it returned bytes.
 func (c *Conn) tookIn(n int, errno syscall.Errno, short bool) bool {
 	switch {
 	case n > 0:
 		if short && c.flags&flagPeerDone == 0 {
-			c.flags &^= flagReadable // more will make a new edge, see receive
+			c.flags &^= flagReadable // more input causes a new edge, see receive
 		}
 		return true
 	case errno == unix.EAGAIN:
@@ -284,7 +281,7 @@ func (d *Driver) greetedTooSlowly(c *Conn) {
 	c.flags |= flagCloseNow
 }
 
-// noteTLS counts what becomes of clients that get no TLS, and says so once a second.
+// noteTLS counts a client whose TLS connection fails, and logs such failures at most once a second.
 func (e *Engine) noteTLS(r admission.Reason, c *Conn, what string, err error) {
 	n, due := e.cfg.Shed.Note(r)
 	if !due {
@@ -296,12 +293,12 @@ func (e *Engine) noteTLS(r admission.Reason, c *Conn, what string, err error) {
 	}
 	level := slog.LevelWarn
 	if r == admission.TLSError || r == admission.ClearText {
-		level = slog.LevelDebug // scanners of the Internet send any number of them
+		level = slog.LevelDebug // scanners of the Internet cause any number of them
 	}
 	e.cfg.Logger.Log(context.Background(), level, "engine: "+what, attrs...)
 }
 
-// Addresses of a connection as crypto/tls wants them.
+// netAddr returns an address of the connection as a net.Addr, for crypto/tls.
 func netAddr(c *Conn, local bool) net.Addr {
 	if c.peer == (peerAddr{}) {
 		return &net.UnixAddr{Net: "unix"}
@@ -312,7 +309,7 @@ func netAddr(c *Conn, local bool) net.Addr {
 	return net.TCPAddrFromAddrPort(c.RemoteAddr())
 }
 
-// records returns the records that have come and were not lent.
+// records returns the received records that are not lent.
 func (t *tlsState) records() []byte {
 	if t.buf == nil {
 		return nil
@@ -320,7 +317,7 @@ func (t *tlsState) records() []byte {
 	return t.buf.b[t.lent:]
 }
 
-// keepRecords keeps b, which may lie in what was kept before, instead of that.
+// keepRecords replaces the kept records by b, which may share their memory.
 func (t *tlsState) keepRecords(c *Conn, b []byte) {
 	old := t.buf
 	t.buf, t.lent = nil, 0
@@ -331,7 +328,7 @@ func (t *tlsState) keepRecords(c *Conn, b []byte) {
 	pool.put(old)
 }
 
-// drop gives back what the connection holds for TLS.
+// drop releases the memory that the connection holds for TLS.
 func (t *tlsState) drop(e *Engine) {
 	t.letGo(e)
 	e.buffers.put(t.buf)

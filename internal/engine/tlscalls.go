@@ -15,18 +15,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// Code of the application that a handshake calls may block: on a store of certificates, on a service that has the key or
-// checks certificates. Nothing is computed meanwhile, so other handshakes have its processor:
+// The application's functions that a handshake calls may block: on a store of certificates, or on a service that holds the key
+// or checks certificates. No processor is needed meanwhile, so another handshake gets it:
 //
 //	running ──▶ calls ──▶ for longer than quickCall, without a processor ──▶ in line to go on ──▶ running
 //
-// Some of these functions are told for which connection they are called (ClientHelloInfo.Conn). If there are others, each
-// handshake gets a config of its own, which calls them. Functions that seal and open sessions keep the processor.
+// Some of these functions get the connection for which they are called (ClientHelloInfo.Conn). If config has other functions,
+// each handshake gets a config of its own, with wrappers of them. Functions that seal and open sessions keep the processor.
 
-// quickCall is how long a call may keep a processor: longer than most take that do not block.
+// quickCall is how long a call may keep a processor. Most calls that do not block take less.
 const quickCall = time.Millisecond
 
-// call calls f, which is code of the application.
+// call calls f, a function of the application.
 func (h *shake) call(f func()) {
 	s := &h.e.shakes
 	var away, over bool // under s.mu
@@ -53,8 +53,8 @@ func (h *shake) call(f func()) {
 	f()
 }
 
-// called returns a copy of config in which the application's functions are called by way of call. If prompt is set,
-// GetCertificate stays as it is: reading the clock costs some 3 % of a handshake.
+// called returns a copy of config in which call calls the application's functions. If prompt is set, GetCertificate remains as
+// it is: reading the clock costs some 3 % of a handshake.
 func called(config *tls.Config, prompt bool) *tls.Config {
 	all := config.Clone()
 	callNamed(all)
@@ -89,7 +89,7 @@ func called(config *tls.Config, prompt bool) *tls.Config {
 
 func shakeOf(hello *tls.ClientHelloInfo) *shake { return tlsmem.Of(hello.Conn).(*shake) }
 
-// callNamed wraps the functions in config that are told for which connection they are called.
+// callNamed wraps the functions in config that get the connection for which they are called.
 func callNamed(config *tls.Config) {
 	if get := config.GetCertificate; get != nil {
 		config.GetCertificate = func(hello *tls.ClientHelloInfo) (cert *tls.Certificate, err error) {
@@ -111,7 +111,7 @@ func callNamed(config *tls.Config) {
 	}
 }
 
-// isBound reports whether config has functions that are not told that.
+// isBound reports whether config has functions that do not get the connection.
 func isBound(config *tls.Config) bool {
 	for i := range config.Certificates {
 		if isRemote(config.Certificates[i].PrivateKey) {
@@ -121,7 +121,7 @@ func isBound(config *tls.Config) bool {
 	return config.VerifyPeerCertificate != nil || config.VerifyConnection != nil
 }
 
-// bind wraps these functions in config, which is h's alone.
+// bind wraps the functions in config that do not get the connection. The config belongs to h alone.
 func (h *shake) bind(config *tls.Config) {
 	if verify := config.VerifyPeerCertificate; verify != nil {
 		config.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) (err error) {
@@ -142,7 +142,7 @@ func (h *shake) bind(config *tls.Config) {
 	}
 }
 
-// isRemote reports whether a key may be somewhere else.
+// isRemote reports whether a key may be on another machine or device.
 func isRemote(key crypto.PrivateKey) bool {
 	switch key.(type) {
 	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
@@ -152,7 +152,7 @@ func isRemote(key crypto.PrivateKey) bool {
 	return ok
 }
 
-// key returns the key with its use called by h.
+// key returns a key whose operations h calls.
 func (h *shake) key(key crypto.PrivateKey) crypto.PrivateKey {
 	if !isRemote(key) {
 		return key
@@ -174,7 +174,7 @@ func (k *remoteKey) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) 
 	return signature, err
 }
 
-// SignMessage is for keys that sign whole messages only (crypto.MessageSigner).
+// SignMessage is for keys that sign only whole messages (crypto.MessageSigner).
 func (k *remoteKey) SignMessage(rand io.Reader, msg []byte, opts crypto.SignerOpts) (signature []byte, err error) {
 	k.h.call(func() { signature, err = crypto.SignMessage(k.Signer, rand, msg, opts) })
 	return signature, err

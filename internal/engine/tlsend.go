@@ -8,20 +8,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// By TLS a peer ends its side with a record (close_notify), and may leave its socket open. While a call of the
-// handler goes on, nobody reads: so if that call wants to know of a hangup (Conn.SetHangup), whoever notices new bytes
-// looks whether they are a close_notify. As on net/http, only the next record is looked at.
+// In TLS a peer ends its side with a record (close_notify), and may leave its socket open. During a call of the handler nothing
+// reads the socket. So if that call asks for a notice of a hangup (Conn.SetHangup), the goroutine that notices new bytes checks
+// whether they are a close_notify. As on net/http, only the next record is checked.
 //
-// For that the loop may use the TLS state of a connection that is away, for a moment, under tlsState.mu. The owner holds it
-// in every method that uses TLS, except while that waits. The loop never waits for it: it leaves a note (tlsState.noted).
+// For this check the loop may briefly use the TLS state of a connection that is away, under tlsState.mu. The owner holds the
+// lock in every method that uses TLS, except while that waits. The loop never waits for the lock: it leaves a note
+// (tlsState.noted).
 
-// mostAlert bounds the length of a sealed alert, in bytes: two bytes with what any suite adds to them.
+// mostAlert bounds the length of a sealed alert in bytes: two bytes and the overhead of any suite.
 const mostAlert = 64
 
-// sealedAlert13 is that of TLS 1.3, where records do not show what they carry.
+// sealedAlert13 is the length of a sealed alert in TLS 1.3, whose records do not show their type.
 const sealedAlert13 = 2 + 1 + 16
 
-// useTLS begins a use of the connection's TLS by its owner, which is without a loop; nil if it has none.
+// useTLS begins a use of the connection's TLS state by its owner, which is without a loop. It returns nil for a connection
+// without TLS.
 func (c *Conn) useTLS() *tlsState {
 	t := c.secure()
 	if t != nil {
@@ -30,7 +32,7 @@ func (c *Conn) useTLS() *tlsState {
 	return t
 }
 
-// doneTLS ends it.
+// doneTLS ends the use.
 func (c *Conn) doneTLS(t *tlsState) {
 	if t == nil {
 		return
@@ -45,13 +47,14 @@ func (c *Conn) doneTLS(t *tlsState) {
 func (t *tlsState) lock()   { t.mu.Lock(); t.used = true }
 func (t *tlsState) unlock() { t.used = false; t.mu.Unlock() }
 
-// awaitLook returns when the loop, if it looks for the peer's end, is done with that.
+// awaitLook waits until the loop has finished its check for the peer's end, if there is one.
 func (t *tlsState) awaitLook() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 }
 
-// pauseTLS lets go of the connection's TLS while its owner waits, if that uses it, and returns what ends the pause.
+// pauseTLS releases the connection's TLS state while its owner waits, if the owner uses it. It returns the function that ends
+// the pause.
 func (c *Conn) pauseTLS() (goOn func()) {
 	t := c.secure()
 	if t == nil || !t.used {
@@ -61,7 +64,7 @@ func (c *Conn) pauseTLS() (goOn func()) {
 	return t.lock
 }
 
-// lookForEnd looks for the peer's end, for the owner of an away connection.
+// lookForEnd checks for the peer's end, for the owner of an away connection.
 func (c *Conn) lookForEnd(t *tlsState) {
 	if !c.hangup.waits() {
 		return
@@ -82,7 +85,7 @@ func (c *Conn) glanceForEnd(t *tlsState) {
 	if !t.mu.TryLock() {
 		t.noted.Store(true)
 		if !t.mu.TryLock() {
-			return // the holder looks, when it unlocks
+			return // the holder checks when it unlocks
 		}
 		t.noted.Store(false)
 	}
@@ -93,8 +96,8 @@ func (c *Conn) glanceForEnd(t *tlsState) {
 	}
 }
 
-// endIsNext takes in what comes next if it may be the peer's end, and reports whether it is. What
-// it was instead is in t.early. t.mu is held.
+// endIsNext opens the next record if that may be the peer's end, and reports whether it is. Other plaintext is stored in
+// t.early. t.mu is held.
 func (t *tlsState) endIsNext(c *Conn) bool {
 	if t.phase != tlsOpen || t.ended {
 		return t.ended
@@ -130,14 +133,14 @@ func (t *tlsState) endIsNext(c *Conn) bool {
 		}
 	}
 	if n, errno = recv(c.fd, record[:length]); errno != 0 || n != length {
-		return false // only we read
+		return false // unreachable: no other goroutine reads the socket
 	}
 	t.conn.Lend(record[:length])
 	return t.readAhead()
 }
 
-// isUnseen reports whether the peer's end may be next without an event of its own: it came with what the owner
-// has read since, or before the owner had read that.
+// isUnseen reports whether the peer's end may be next without an event of its own: it arrived with input that the owner has
+// read since, or before the owner had read that input.
 func (t *tlsState) isUnseen() bool {
 	if !t.unseen || t.phase != tlsOpen || t.ended || len(t.early) > 0 || len(t.conn.Lent()) > 0 {
 		return false
@@ -146,19 +149,19 @@ func (t *tlsState) isUnseen() bool {
 	return len(kept) == 0 || alertLen(kept) != 0
 }
 
-// readAhead reads a little of what was lent, and reports whether nothing more will come.
+// readAhead reads a little of the lent records, and reports whether the stream is over.
 func (t *tlsState) readAhead() (over bool) {
 	var b [mostAlert]byte
 	n, err := t.conn.Read(b[:])
 	t.early = append(t.early, b[:n]...)
 	t.ended = err == io.EOF
 	failed := err != nil && !t.ended && !tlsmem.NeedsMore(err)
-	t.left = err == nil || failed // the owner is told by its next Read
+	t.left = err == nil || failed // the owner's next Read reports it
 	return t.ended || failed
 }
 
-// keptAlert returns the length of the first record that is kept if it is whole and may be an alert, 0 if not.
-// What it lacks is read, if that has come.
+// keptAlert returns the length of the first kept record if it is complete and may be an alert, else 0. It reads the missing
+// bytes of the record if they have arrived.
 func (t *tlsState) keptAlert(c *Conn) int {
 	for {
 		kept := t.records()
@@ -180,7 +183,7 @@ func (t *tlsState) keptAlert(c *Conn) int {
 	}
 }
 
-// alertLen returns the length of the record at the beginning of b if that may be an alert, 0 if not.
+// alertLen returns the length of the record at the beginning of b if it may be an alert, else 0.
 func alertLen(b []byte) int {
 	if len(b) < 5 {
 		return 0
@@ -193,8 +196,8 @@ func alertLen(b []byte) int {
 	return 5 + length
 }
 
-// beforeAlert returns the length of the whole records at the beginning of b that are lent together: those before
-// one that may be an alert, which comes alone, so that it can be told when it is next.
+// beforeAlert returns the length of the whole records at the beginning of b that are lent together. They end before a record
+// that may be an alert; that one is lent alone, so it is known when it is next.
 func beforeAlert(b []byte) int {
 	n := 0
 	for n < len(b) {
@@ -213,8 +216,8 @@ func beforeAlert(b []byte) int {
 	return n
 }
 
-// Unread returns what the peer has sent behind the input of this call and what Read has returned, as far as it was
-// read ahead: a few bytes at most, and mostly none.
+// Unread returns the bytes that were read ahead: they follow the input of this call and the results of Read. They are a few at
+// most, and mostly none.
 func (c *Conn) Unread() []byte {
 	t := c.useTLS()
 	if t == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// A shake is a handshake that has begun, on a goroutine of its own.
+// A shake is a running handshake, on a goroutine of its own.
 type shake struct {
 	e *Engine
 	c *Conn
@@ -27,17 +27,17 @@ type shake struct {
 
 	source *shakeSource
 	kind   shakeKind
-	until  int64         // when it must be over, 0 for never
-	turn   chan struct{} // it has a processor; capacity 1
-	since  int64         // when it began to compute, or to wait for its client; under shakes.mu
+	until  int64         // its deadline, 0 for none
+	turn   chan struct{} // receives when it gets a processor; capacity 1
+	since  int64         // when it began to compute or to wait for its client; under shakes.mu
 	given  bool          // it was ended to make room for others; under shakes.mu
-	fault  error         // why the engine ends it, nil if that is crypto/tls's decision
+	fault  error         // the engine's reason to end it, nil if crypto/tls decided that
 }
 
-// errGivenUp fails a handshake whose client has kept others waiting.
+// errGivenUp fails a handshake that waits for its client while others need the room.
 var errGivenUp = errors.New("the client has kept others waiting")
 
-// shake is the goroutine.
+// shake is the goroutine of a handshake.
 func (h *shake) shake() {
 	c, e := h.c, h.e
 	h.t = c.secure()
@@ -48,14 +48,14 @@ func (h *shake) shake() {
 	account := c.Account()
 	account.Working(true)
 	account.Force(admission.Handshake, shakeMemory)
-	account.Answers(shakeLeft) // little is still to come: bodies that are being sent make room first
+	account.Answers(shakeLeft) // little is still to arrive, so request bodies are evicted before it
 	account.Moved(int64(len(h.t.records())), shakeLeft)
 	var other func()
 	defer func() {
 		if cause := recover(); cause != nil {
 			e.cfg.Logger.Error("engine: panic in a TLS handshake", "panic", cause, "stack", string(debug.Stack()))
 		}
-		if h.t.phase == tlsShaking { // it has panicked, or ended its goroutine
+		if h.t.phase == tlsShaking { // it has panicked or called Goexit
 			c.flags |= flagCloseNow
 		}
 		account.Answered()
@@ -74,16 +74,16 @@ func (h *shake) shake() {
 	other = h.open()
 }
 
-// shakeUntil returns when the handshake of c must be over, 0 for never.
+// shakeUntil returns the deadline of the handshake of c, 0 for none.
 func (c *Conn) shakeUntil() int64 {
 	e := c.loop.e
-	if c.deadline == 0 || e.draining.Load() { // in a drain c.deadline is for connections that ask nothing
+	if c.deadline == 0 || e.draining.Load() { // in a drain c.deadline is for connections without requests
 		return e.patience(c.openTimeout(e))
 	}
 	return startOf(c.deadline)
 }
 
-// run shakes hands.
+// run performs the handshake.
 func (h *shake) run() error {
 	conn := tlsmem.Server(h.t.on.Config, h)
 	h.t.conn = conn
@@ -100,7 +100,7 @@ func (h *shake) run() error {
 	return h.flush(out)
 }
 
-// lend lends the whole records that are here.
+// lend lends the received whole records to crypto/tls.
 func (h *shake) lend() bool {
 	t := h.t
 	whole := tlsmem.InHandshake(t.records())
@@ -112,7 +112,7 @@ func (h *shake) lend() bool {
 	return true
 }
 
-// more sends what crypto/tls has made so far, and waits for the client's reply.
+// more sends the output of crypto/tls, and waits for the client's reply.
 func (h *shake) more() error {
 	out := h.t.conn.Out
 	h.t.conn.Out = out[:0]
@@ -164,8 +164,8 @@ func (h *shake) wait(wants int) error {
 	return err
 }
 
-// flush sends b, and waits for its client to take it. No handshake is longer than what a socket takes
-// at once, unless by long chains of certificates.
+// flush sends b, and waits while the socket is full. Only a handshake with long certificate chains exceeds the room of a
+// socket.
 func (h *shake) flush(b []byte) error {
 	for len(b) > 0 {
 		n, errno := send(h.c.fd, b)
@@ -184,12 +184,12 @@ func (h *shake) flush(b []byte) error {
 	return nil
 }
 
-// fail ends the connection, after the alert that crypto/tls has made, if any.
+// fail ends the connection, after the alert of crypto/tls, if there is one.
 func (h *shake) fail(err error) {
 	c, t := h.c, h.t
 	reason, what := admission.TLSError, "TLS handshakes have failed"
 	switch {
-	case h.fault == ErrNoRoom: // counted where it was found
+	case h.fault == ErrNoRoom: // it was counted where it occurred
 		reason, what = admission.LargestHolder, ""
 	case h.fault != nil:
 		reason, what = admission.SlowHandshake, "clients were too slow with their TLS handshakes"
@@ -210,8 +210,8 @@ func (h *shake) fail(err error) {
 	c.flags |= flagCloseAfter | flagLinger
 }
 
-// open begins to serve the connection. If TLS.Other takes the protocol that was agreed, open returns the function that passes
-// the connection on, to be called once the engine has let go of it.
+// open begins to serve the connection. If TLS.Other accepts the negotiated protocol, open returns the function that passes the
+// connection on. That function must be called after the engine has released the connection.
 func (h *shake) open() (other func()) {
 	c, t := h.c, h.t
 	t.phase = tlsOpen
@@ -238,7 +238,7 @@ func (h *shake) open() (other func()) {
 		return func() { serve(agreed) }
 	}
 	t.hold(h.e)
-	t.left = true // the client's first request may have come with its last message
+	t.left = true // the client's first request may have arrived with its last message
 	c.deadline = 0
 	if idle := h.e.cfg.OpenTimeout; idle > 0 {
 		c.deadline = deadlineTick(h.e.now(), idle)
@@ -246,8 +246,8 @@ func (h *shake) open() (other func()) {
 	return nil
 }
 
-// takeSecure takes the socket out of the engine, and returns it with a function that makes a *tls.Conn of it, in which is
-// what crypto/tls has not read yet.
+// takeSecure removes the socket from the engine. It returns the socket, and a function that makes a *tls.Conn which includes
+// the input that crypto/tls has not read yet.
 func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tls.Conn, err error) {
 	wire, err = c.takeSocket()
 	if err != nil {
@@ -260,6 +260,6 @@ func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tl
 	return wire, func(wire net.Conn) *tls.Conn { return conn.Attach(wire, rest) }, nil
 }
 
-// LocalNetAddr and RemoteNetAddr are for crypto/tls, which passes them on to code that chooses certificates.
+// LocalNetAddr and RemoteNetAddr are for crypto/tls, which passes them to code that chooses certificates.
 func (h *shake) LocalNetAddr() net.Addr  { return netAddr(h.c, true) }
 func (h *shake) RemoteNetAddr() net.Addr { return netAddr(h.c, false) }

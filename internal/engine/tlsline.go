@@ -13,42 +13,42 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// A handshake costs as much as a hundred requests, and anybody may ask for any number of them. So they wait
-// in a line of their own, and have at most half of the processors: the others serve open connections.
+// A handshake costs as much as a hundred requests, and any client may ask for any number of them. So handshakes wait in a line
+// of their own, and use at most half of the processors: the others serve open connections.
 //
 //	line ──▶ running ◀──▶ waiting for its client ──▶ over
 //
-// A handshake has a processor only while it computes. Those that go on come before those that begin. One
-// that keeps its processor for longer than any computation takes, because code of the application blocks in a
-// way that tlscalls.go does not notice, is not counted until that returns.
+// A handshake has a processor only while it computes. Handshakes that continue precede those that begin. Code of the
+// application may block in a way that tlscalls.go does not notice. A handshake that keeps its processor for longer than any
+// computation takes is therefore not counted until that code returns.
 //
-// Clients that resume a session have a line of their own. Overload control judges each line by itself, and where both have
-// handshakes these begin in turn: a flood of full handshakes does not delay clients that resume, and a flood of made-up
+// Clients that resume a session have a line of their own. Overload control judges each line by itself. While both have
+// handshakes, the lines alternate: a flood of full handshakes does not delay clients that resume, and a flood of made-up
 // sessions, which cost their sender nothing, takes half of the processor time at most.
 //
-// How many have begun is bounded by the memory that they take, of which neither kind can have all. When no other can begin,
-// a handshake that waits for its client is ended: of the address with most handshakes the one that has waited longest. So clients
-// that stop in the middle take places from others of their address, and from other addresses only up to an equal share.
+// The memory for handshakes bounds how many may have begun; neither kind can have all of it. When no other handshake can begin,
+// one that waits for its client is ended: that which has waited longest, of the address with most handshakes. So clients that
+// stop in the middle take places from others of their address, and from other addresses only up to an equal share.
 type shakes struct {
 	e    *Engine
-	most int  // processors they may have
+	most int  // processors for handshakes
 	only bool // there is one processor: handshakes have it until the time until, then the loop has a turn
 
 	mu      sync.Mutex
 	running []*shake
-	back    []*shake // they wait for a processor to go on
-	waiting []*shake // for their clients, the longest first
+	back    []*shake // they wait for a processor to continue
+	waiting []*shake // they wait for their clients, the longest first
 	begun   int
-	given   int // of these, how many were given up
+	given   int // the number of these that were given up
 	sources map[admission.AddressKey]*shakeSource
 	lines   [shakeKinds]shakeLine
-	latest  shakeKind // which began last
+	latest  shakeKind // the kind that began last
 	until   int64
 	watch   *time.Timer
 	watched bool
 }
 
-// A shakeKind is what a client asks for, which may not be what it gets.
+// A shakeKind is the kind of handshake for which a client asks. The actual handshake may be of the other kind.
 type shakeKind uint8
 
 const (
@@ -58,26 +58,26 @@ const (
 )
 
 const (
-	// shakeMemory is about what a handshake takes, in bytes, until it is over.
+	// shakeMemory is the approximate memory of a handshake in bytes, until it is over.
 	shakeMemory = 40 << 10
-	// shakeLeft is about how many bytes a client still has to send after the server's flight.
+	// shakeLeft is the approximate number of bytes that a client still has to send after the server's flight.
 	shakeLeft = 100
-	// Handshakes may use one part in shakeShare of the budget, but leastShakes of them always may have begun.
+	// Handshakes may use one part in shakeShare of the budget, but at least leastShakes may always have begun.
 	shakeShare  = 2
 	leastShakes = 64
-	// One part in shakeReserve of that is left to each kind by the other.
+	// One part in shakeReserve of that is reserved for each kind.
 	shakeReserve = 4
 
-	// A handshake may wait shakeTarget times as long as a request, and its line may stand for as many times as long,
-	// before any is refused: a client that is sent away comes back with another handshake, and one of many that connect
-	// at once is served sooner than it could come back.
+	// A handshake may wait shakeTarget times as long as a request before any is refused; the same holds for how long its line
+	// may stand. A refused client returns with another handshake. If many clients connect at once, each is served sooner than
+	// it could return.
 	shakeTarget = 20
 
-	// longShake is for how long, in ns, a handshake may have a processor: some twenty times what the
-	// slowest of usual keys takes.
+	// longShake limits how long a handshake counts as using its processor, in ns. It is some twenty times the time for the
+	// slowest of the usual keys.
 	longShake = int64(20 * time.Millisecond)
-	// patientShake is how long, in ns, a client is waited for at least before its handshake is ended to make
-	// room: what was lost on the way is sent again after a second (RFC 6298, section 2.1).
+	// patientShake is the minimum time, in ns, to wait for a client before its handshake is ended to make room. A lost packet
+	// is sent again after a second (RFC 6298, section 2.1).
 	patientShake = int64(1500 * time.Millisecond)
 )
 
@@ -91,7 +91,7 @@ func (s *shakes) init(e *Engine) {
 	}
 }
 
-// room returns how many may have begun, of one kind and in all.
+// room returns how many handshakes may have begun, of one kind and in total.
 func (s *shakes) room() (kind, all int) {
 	bound := s.e.cfg.Budget.Bound()
 	if bound <= 0 {
@@ -102,7 +102,7 @@ func (s *shakes) room() (kind, all int) {
 	return kind, max(all, kind+leastShakes/shakeReserve)
 }
 
-// queued returns how many are in line. s.mu is held.
+// queued returns the number of handshakes in line. s.mu is held.
 func (s *shakes) queued() (n int) {
 	for kind := range s.lines {
 		n += s.lines[kind].all.Len()
@@ -110,7 +110,7 @@ func (s *shakes) queued() (n int) {
 	return n
 }
 
-// kind returns what the client of c, whose ClientHello is here, asks for.
+// kind returns the kind of handshake for which the ClientHello of c asks.
 func (t *tlsState) kind() shakeKind {
 	if !t.on.Config.SessionTicketsDisabled && tlsmem.AsksToResume(t.records()) {
 		return shakeResume
@@ -118,7 +118,7 @@ func (t *tlsState) kind() shakeKind {
 	return shakeWhole
 }
 
-// submit puts c, which is away from its loop, in line for its handshake.
+// submit appends c, which is away from its loop, to the line for its handshake.
 func (s *shakes) submit(c *Conn) {
 	kind := c.secure().kind()
 	s.mu.Lock()
@@ -149,7 +149,7 @@ func (s *shakes) next() {
 	s.look()
 }
 
-// nextKind returns which kind's turn it is to begin: not that of the latest, if both can. s.mu is held.
+// nextKind returns the kind whose turn it is to begin: if both can begin, not the latest. s.mu is held.
 func (s *shakes) nextKind() (kind shakeKind, ok bool) {
 	if other := shakeKinds - 1 - s.latest; s.mayBegin(other) {
 		return other, true
@@ -157,7 +157,7 @@ func (s *shakes) nextKind() (kind shakeKind, ok bool) {
 	return s.latest, s.mayBegin(s.latest)
 }
 
-// mayBegin reports whether one of a kind can begin. s.mu is held.
+// mayBegin reports whether a handshake of a kind can begin. s.mu is held.
 func (s *shakes) mayBegin(kind shakeKind) bool {
 	l := &s.lines[kind]
 	most, all := s.room()
@@ -169,7 +169,7 @@ func (s *shakes) run(h *shake) {
 	s.running = append(s.running, h)
 }
 
-// take returns the next one of a line, which has begun. s.mu is held.
+// take removes the next connection from a line and begins its handshake. s.mu is held.
 func (s *shakes) take(kind shakeKind) *shake {
 	l := &s.lines[kind]
 	j := l.pop(s.newestFirst(l))
@@ -182,23 +182,23 @@ func (s *shakes) take(kind shakeKind) *shake {
 	return h
 }
 
-// newestFirst reports whether those that came last are the next to begin. s.mu is held.
+// newestFirst reports whether the latest in line begin first. s.mu is held.
 func (s *shakes) newestFirst(l *shakeLine) bool { return l.control.Overloaded() || s.stalled(l) }
 
-// stalled reports whether a line does not move because clients that stopped in the middle have all its room, and its oldest has
-// waited for as long as these are waited for. More such clients probably stand at the front, so the newest goes next: its
-// client is the likeliest to go on. s.mu is held.
+// stalled reports whether a line does not move because clients that stopped in the middle have all its room, and its oldest
+// handshake has waited longer than such a client may. More such clients are probably at the front, so the newest handshake goes
+// next: its client is the likeliest to continue. s.mu is held.
 func (s *shakes) stalled(l *shakeLine) bool {
 	most, all := s.room()
 	return (l.begun+1 >= most || s.begun+1 >= all) && int64(l.oldest(s.e.now())) >= patientShake
 }
 
-// mostPassed bounds for how many sources, one after the other, makeRoom looks whether they get room.
+// mostPassed bounds the number of sources for which makeRoom tries to make room, one after the other.
 const mostPassed = 16
 
-// makeRoom ends a handshake that waits for its client, if those of a kind cannot begin. If that kind has all the room it
-// may have, one of the same kind is ended. It is one of the address that has most, without patience if the
-// address that gets the place has fewer then, too. s.mu is held.
+// makeRoom ends a handshake that waits for its client, if those of a kind cannot begin. If that kind has all the room it may
+// have, a handshake of the same kind is ended. It belongs to the address with most handshakes. It is ended without patience if
+// the address that gets the place then has fewer, too. s.mu is held.
 func (s *shakes) makeRoom(kind shakeKind) {
 	l := &s.lines[kind]
 	if l.all.Len() == 0 || s.mayBegin(kind) || s.given >= s.queued() {
@@ -211,8 +211,8 @@ func (s *shakes) makeRoom(kind shakeKind) {
 	}
 }
 
-// mostWaiting returns one of those that wait for their clients, of the source with most handshakes the one that has waited
-// longest; nil if there is none. s.mu is held.
+// mostWaiting returns a handshake that waits for its client: that which has waited longest, of the source with most handshakes.
+// It returns nil if there is none. s.mu is held.
 func (s *shakes) mostWaiting(may func(*shake) bool) (most *shake) {
 	for _, h := range s.waiting {
 		if may(h) && (most == nil || h.source.begun > most.source.begun) {
@@ -231,8 +231,8 @@ func (s *shakes) giveUp(h *shake) {
 	h.c.loop.post(message{kind: msgLook, conn: h.c})
 }
 
-// getsPlace reports whether the next in line gets a place from the source of most handshakes at once. Sources with about as
-// many are passed over. s.mu is held.
+// getsPlace reports whether the next in line gets at once a place of from, the source with most handshakes. Sources with about
+// as many are passed over. s.mu is held.
 func (s *shakes) getsPlace(l *shakeLine, from *shakeSource) bool {
 	newest := s.newestFirst(l)
 	for range min(mostPassed, l.turns.Len()) {
@@ -260,7 +260,7 @@ func (s *shakes) look() {
 
 const lookAtShakes = 10 * time.Millisecond
 
-// judge is called by the timer: it no longer counts handshakes that block, and closes connections that have waited too long.
+// judge is called by the timer. It stops counting handshakes that block, and closes connections that have waited too long.
 func (s *shakes) judge() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,7 +289,7 @@ func (s *shakes) judgeLine(l *shakeLine, now int64) {
 	}
 }
 
-// pause gives the processor of h, which is to wait for its client, to others.
+// pause releases the processor of h, which is about to wait for its client.
 func (s *shakes) pause(h *shake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,7 +299,7 @@ func (s *shakes) pause(h *shake) {
 	s.leave(h)
 }
 
-// goOn waits until h has a processor again. It reports false if it was given up for others.
+// goOn waits until h has a processor again. It reports false if h was given up for others.
 func (s *shakes) goOn(h *shake) bool {
 	s.mu.Lock()
 	s.waiting = remove(s.waiting, h)
@@ -315,7 +315,7 @@ func (s *shakes) goOn(h *shake) bool {
 	return true
 }
 
-// end is called when h is over.
+// end ends the accounting of h, which is over.
 func (s *shakes) end(h *shake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -331,9 +331,9 @@ func (s *shakes) end(h *shake) {
 	s.leave(h)
 }
 
-// leave gives the processor of h to another handshake. If there is only one processor and the handshakes have had their
-// time, a loop gets it first: else one goroutine would run after the other and nobody look at the sockets, which the
-// runtime does when there is nothing to run, or every 10 ms. s.mu is held.
+// leave gives the processor of h to another handshake. With only one processor, a loop gets it first if the handshakes have
+// used up their time. Otherwise goroutines would run one after another without a look at the sockets: the runtime polls them
+// when it has nothing to run, or every 10 ms. s.mu is held.
 func (s *shakes) leave(h *shake) {
 	if s.only && len(s.back)+s.queued() > 0 && s.e.now() >= s.until {
 		s.look() // in case the loop ends
@@ -343,8 +343,8 @@ func (s *shakes) leave(h *shake) {
 	s.next()
 }
 
-// turn is called when a loop has served what there was, which took so many ns. Handshakes have as long from now on, and at
-// least one of them has a turn.
+// turn is called when a loop has served its ready connections, which took so many ns. Handshakes get the same time from now on,
+// and at least one of them has a turn.
 func (s *shakes) turn(now, took int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,7 +361,7 @@ func remove(from []*shake, h *shake) []*shake {
 	return from
 }
 
-// counts returns how many have begun, and how many are in line.
+// counts returns how many handshakes have begun, and how many are in line.
 func (s *shakes) counts() (begun, queued int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
