@@ -14,19 +14,16 @@ import (
 )
 
 const (
-	// maxSendfile bounds one sendfile call, in bytes. The kernel sends less when the
-	// socket is full; the bound keeps a fast peer from holding a thread for a whole
-	// large file.
+	// maxSendfile bounds one sendfile call, in bytes. The kernel sends less when the socket is full. The bound limits how long
+	// a fast peer with a large file occupies a thread.
 	maxSendfile = 4 << 20
-	// inMemory bounds one that the runtime does not know of.
+	// inMemory bounds a sendfile call of which the runtime is not told, in bytes.
 	inMemory = 512 << 10
 )
 
-// SendFile sends the next n bytes of f, a regular file, from its current offset,
-// behind all output pending so far, and blocks as Write does. Without TLS the bytes do not
-// pass through the process.
-// Like Write it does not look at d.Out and calls [Driver.Detach] first. It
-// returns how many bytes went out, with io.ErrUnexpectedEOF if f was shorter.
+// SendFile sends the next n bytes of f, a regular file, from its current offset, after all pending output, and blocks as Write
+// does. Without TLS the bytes do not pass through the process. Like Write it ignores d.Out and calls [Driver.Detach] first. It
+// returns the number of bytes sent, with io.ErrUnexpectedEOF if f was shorter.
 func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
 	c.driver.Detach()
 	t := c.useTLS()
@@ -60,7 +57,7 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	for sent < n {
 		var k int
 		var errno error
-		// Control keeps the descriptor open for the call, no longer.
+		// Control keeps the descriptor open during the call.
 		if err := raw.Control(func(fd uintptr) { k, errno = sendfile(c.fd, fd, start+sent, n-sent, &seen) }); err != nil {
 			return sent, fmt.Errorf("engine: sendfile: %w", err)
 		}
@@ -75,7 +72,7 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 			if err := c.awaitRoom(until); err != nil {
 				return sent, err
 			}
-			seen = seenInMemory{} // it may have been long
+			seen = seenInMemory{} // the wait may have been long
 		default:
 			c.flags |= flagCloseNow
 			return sent, fmt.Errorf("engine: sendfile: %w", errno)
@@ -84,11 +81,11 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	return sent, nil
 }
 
-// sendfile sends at most n bytes of file from its offset, which is at.
+// sendfile sends at most n bytes of file from the offset at.
 //
-// The runtime gives the processor of a call that lasts to another thread, and waking
-// that costs more than all else here: what is in memory is sent without telling it,
-// in pieces of some 50 µs. Only where a disk may have to be waited for is it told.
+// The runtime gives the processor of a long call to another thread, and waking that thread costs more than the rest of the
+// call. Data in memory is therefore sent without telling the runtime, in pieces of some 50 µs. The runtime is told only if the
+// call may wait for a disk.
 func sendfile(socket int32, file uintptr, at, n int64, seen *seenInMemory) (int, error) {
 	if piece := seen.piece(file, at, n); piece > 0 {
 		return sendfileQuickly(socket, file, int(piece))
@@ -101,11 +98,11 @@ func sendfile(socket int32, file uintptr, at, n int64, seen *seenInMemory) (int,
 	}
 }
 
-// seenInMemory is a part of a file whose ends were found to be in memory, and so is taken to be there. To ask
-// takes a twentieth of what sending does: it is done once for a piece, in however many calls that goes out.
+// seenInMemory is a range of a file whose ends were found in memory, so that all of it is assumed to be there. The check costs
+// a twentieth of the time to send. It is made once for a piece, however many calls send the piece.
 type seenInMemory struct{ from, to int64 }
 
-// piece returns how many of the next n bytes of file from at may be sent in one call, 0 if they are not in memory.
+// piece returns how many of the next n bytes of file from at may be sent in one call, or 0 if they are not in memory.
 func (s *seenInMemory) piece(file uintptr, at, n int64) int64 {
 	known := s.from < s.to && at >= s.from && at <= s.to
 	if most := min(n, inMemory); !known || s.to-at < (most+1)/2 {

@@ -10,22 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls of the hot path. All of them are on non-blocking descriptors, so they
-// return at once and need none of the bookkeeping with which the runtime lets
-// another goroutine use the processor during a call that may block.
+// The system calls of the hot path. All are on non-blocking descriptors, so they return at once. They need none of the
+// bookkeeping with which the runtime gives the processor to another goroutine during a call that may block.
 //
-// Soundness of every unsafe use in this file: the pointer is converted in the
-// argument list of a syscall package function, which keeps the memory alive
-// and in place for the call (unsafe.Pointer, rule 4); the kernel gets the
-// length of the same slice or the size of the same struct, and keeps no pointer.
+// Soundness of every unsafe use in this file: the pointer is converted in the argument list of a syscall package function,
+// which keeps the memory alive and in place for the call (unsafe.Pointer, rule 4); the kernel gets the length of the same slice
+// or the size of the same struct, and keeps no pointer.
 
 // base returns the address of b's first byte, nil if b is empty.
 func base(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
-// recv reads from socket fd. n is 0 at the end of the stream.
+// recv reads from socket fd. It returns n = 0 at the end of the stream.
 func recv(fd int32, b []byte) (n int, errno syscall.Errno) { return recvWith(fd, b, 0) }
 
-// peek is recv for what is to be read again.
+// peek is recv without consuming the bytes.
 func peek(fd int32, b []byte) (n int, errno syscall.Errno) { return recvWith(fd, b, unix.MSG_PEEK) }
 
 func recvWith(fd int32, b []byte, flags uintptr) (n int, errno syscall.Errno) {
@@ -41,7 +39,7 @@ func recvWith(fd int32, b []byte, flags uintptr) (n int, errno syscall.Errno) {
 	}
 }
 
-// send writes to socket fd. A broken connection is an error, not a signal.
+// send writes to socket fd. A broken connection causes an error, not a signal.
 func send(fd int32, b []byte) (n int, errno syscall.Errno) {
 	beforeWrite()
 	for {
@@ -55,7 +53,7 @@ func send(fd int32, b []byte) (n int, errno syscall.Errno) {
 	}
 }
 
-// gather is the room for one sendmsg call.
+// gather holds the arguments of one sendmsg call.
 type gather struct {
 	iov [16]unix.Iovec
 	msg unix.Msghdr
@@ -73,7 +71,7 @@ func (g *gather) add(b []byte) bool {
 	return true
 }
 
-// send writes what was added to socket fd and forgets it.
+// send writes the added buffers to socket fd and forgets them.
 func (g *gather) send(fd int32) (n int, errno syscall.Errno) {
 	g.msg.Iov = &g.iov[0]
 	g.msg.SetIovlen(g.n)
@@ -92,7 +90,7 @@ func (g *gather) send(fd int32) (n int, errno syscall.Errno) {
 	}
 }
 
-// epollPoll fetches events without waiting. It returns 0 for none.
+// epollPoll fetches events without waiting. It returns 0 if there are none.
 func epollPoll(epfd int32, events []unix.EpollEvent) int {
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
@@ -105,7 +103,7 @@ func epollPoll(epfd int32, events []unix.EpollEvent) int {
 	}
 }
 
-// accept takes a connection from listening socket fd.
+// accept accepts a connection from listening socket fd.
 func accept(fd int32, addr *unix.RawSockaddrAny) (conn int32, errno syscall.Errno) {
 	for {
 		size := uint32(unix.SizeofSockaddrAny)
@@ -119,8 +117,8 @@ func accept(fd int32, addr *unix.RawSockaddrAny) (conn int32, errno syscall.Errn
 	}
 }
 
-// inet4 and inet6 view a socket address as its family says; both structs
-// are smaller than RawSockaddrAny and have no stricter alignment.
+// inet4 and inet6 return a socket address as the type of its family; both structs are smaller than RawSockaddrAny and have no
+// stricter alignment.
 func inet4(a *unix.RawSockaddrAny) *unix.RawSockaddrInet4 {
 	return (*unix.RawSockaddrInet4)(unsafe.Pointer(a))
 }
@@ -131,17 +129,17 @@ func inet6(a *unix.RawSockaddrAny) *unix.RawSockaddrInet6 {
 
 // closeFD closes a non-blocking descriptor.
 func closeFD(fd int32) {
-	beforeWrite() // the peer reads that this is the end
+	beforeWrite() // the peer's read returns the end of the stream
 	syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
 }
 
-// shutdown ends the given directions of socket fd; a peer already gone is fine.
+// shutdown shuts down the given directions of socket fd. A peer that has already closed is no error.
 func shutdown(fd int32, how int) {
 	beforeWrite()
 	syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), uintptr(how), 0)
 }
 
-// sendfileQuickly is sendfile for what is in memory.
+// sendfileQuickly is sendfile for data in memory.
 func sendfileQuickly(socket int32, file uintptr, n int) (int, error) {
 	beforeWrite()
 	for {
@@ -155,8 +153,7 @@ func sendfileQuickly(socket int32, file uintptr, n int) (int, error) {
 	}
 }
 
-// resident reports whether the byte of file at offset is in memory. It says no,
-// too, where the file system cannot tell.
+// resident reports whether the byte of file at offset is in memory. It also returns false if the file system cannot tell.
 func resident(file uintptr, offset int64) bool {
 	const half = bits.UintSize / 2
 	low, high := uintptr(offset), uintptr(uint64(offset)>>half>>half)
@@ -167,7 +164,7 @@ func resident(file uintptr, offset int64) bool {
 	return e == 0 && n == 1
 }
 
-// voluntarySwitches returns how often the calling thread has gone to sleep.
+// voluntarySwitches returns how often the calling thread has gone to sleep (voluntary context switches).
 func voluntarySwitches() int64 {
 	var usage unix.Rusage
 	syscall.RawSyscall(unix.SYS_GETRUSAGE, unix.RUSAGE_THREAD, uintptr(unsafe.Pointer(&usage)), 0)

@@ -4,19 +4,18 @@ package engine
 
 import "runtime/debug"
 
-// Takeover lets a handler block although it runs on an event loop.
+// A takeover allows a handler to block although it runs on an event loop.
 //
-// A loop's epoch is even while its driver runs engine code or quick handler code
-// and odd between Enter and Leave. It only grows, and whoever moves an odd epoch
-// on by compare-and-swap owns what follows:
+// A loop's epoch is even while its driver runs engine code or quick handler code, and odd between Enter and Leave. It only
+// grows. The goroutine that increments an odd epoch by compare-and-swap owns the loop afterwards:
 //
 //	driver   Enter  5 → (store) 6+1=7    in the handler's action
 //	driver   Leave  7 → (CAS) 8          quick: the driver keeps the loop
-//	monitor         7 → (CAS) 8          slow: the loop is the monitor's to give,
+//	monitor         7 → (CAS) 8          slow: the monitor passes the loop on,
 //	                                     and the driver's own CAS will fail
 //
-// The epoch also publishes the loop's fields: they were written before Enter, the
-// monitor's CAS reads the epoch, and the fresh driver starts after that.
+// The epoch also publishes the loop's fields: they are written before Enter, the monitor's CAS reads the epoch, and the fresh
+// driver starts after that.
 
 // Enter marks the start of code that may block. If it does not reach Leave
 // soon, the loop goes to another driver and this one becomes detached.
@@ -64,23 +63,21 @@ func (d *Driver) Leave() bool {
 	return false
 }
 
-// lost notes that the monitor took the loop. The lock waits until it
-// has marked the connection as away.
+// lost notes that the monitor took the loop. The lock waits until the monitor has marked the connection as away.
 func (d *Driver) lost() {
 	d.loop.takeMu.Lock()
 	defer d.loop.takeMu.Unlock()
 	d.detached, d.taking = true, meter{}
 }
 
-// Detach gives up the loop now, before an operation known to block. It does
-// nothing if the driver is detached already. It may be called between
-// Enter and Leave.
+// Detach gives up the loop before an operation that is known to block. It does nothing if the driver is already detached. It
+// may be called between Enter and Leave.
 func (d *Driver) Detach() {
 	if d.detached {
 		return
 	}
 	l := d.loop
-	next := (d.epoch | 1) + 1 // even, and beyond what Leave would make it
+	next := (d.epoch | 1) + 1 // even, and greater than the epoch that Leave would set
 	if !l.epoch.CompareAndSwap(d.epoch, next) {
 		d.lost()
 		return
@@ -97,8 +94,7 @@ func (d *Driver) Detach() {
 	}
 }
 
-// takeOver gives the loop to a fresh driver if its driver is still in the action
-// of the given odd epoch.
+// takeOver gives the loop to a fresh driver if its driver is still in the action of the given odd epoch.
 func (l *loop) takeOver(epoch uint64) bool {
 	l.takeMu.Lock()
 	defer l.takeMu.Unlock()
@@ -140,10 +136,8 @@ func (d *Driver) run() {
 	d.engine.retire(d)
 }
 
-// aborted cleans up after a call of the handler that ended in a panic or in
-// Goexit. The connection is closed, and the loop, if d still has it, goes
-// on with another driver. The driver is not used again: its scratch may be
-// half changed.
+// aborted cleans up after a call of the handler that ended in a panic or in Goexit. The connection is closed, and another
+// driver continues the loop if d still has it. The driver is not used again: its scratch memory may be half changed.
 func (d *Driver) aborted(cause any) {
 	c := d.conn
 	if cause != nil {
@@ -153,9 +147,9 @@ func (d *Driver) aborted(cause any) {
 	if d.epoch&1 == 1 || d.detached {
 		d.Leave()
 	}
-	d.engine.buffers.abandon(d.inBuf) // whose views the handler may have left to others
+	d.engine.buffers.abandon(d.inBuf) // the handler may have passed views of it to other goroutines
 	if d.expired {
-		// What the handler left behind finds the connection taken for ever.
+		// Goroutines of the handler find the connection taken forever.
 		d.claim.Store(d.call | taken)
 	}
 	defer d.succeed(c, ofPart)
@@ -167,12 +161,12 @@ func (d *Driver) aborted(cause any) {
 		if again := recover(); again != nil {
 			d.engine.cfg.Logger.Error("engine: panic in Abandoned", "panic", again)
 		}
-		if !d.detached && d.epoch&1 == 1 { // what answers has code of others, too, which may end its goroutine
+		if !d.detached && d.epoch&1 == 1 { // Abandoned runs code of the application, too, which may end its goroutine
 			d.Leave()
 		}
 		switch {
 		case d.expired:
-		case ofPart: // the others are not to lose what they were answered, and what they ask
+		case ofPart: // the other parts must not lose their answers and their requests
 			d.engine.keepRest(c, rest)
 			d.send(c)
 		case answered:
@@ -184,8 +178,8 @@ func (d *Driver) aborted(cause any) {
 	answered = true
 }
 
-// succeed ends d's part in the connection, which is over unless the call was about a part of
-// it, and in the loop.
+// succeed ends d's ownership of the connection and of the loop. The connection is closed unless the call was about a part of
+// it.
 func (d *Driver) succeed(c *Conn, ofPart bool) {
 	if c != nil {
 		if !d.expired && !ofPart {

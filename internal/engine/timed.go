@@ -9,11 +9,9 @@ import (
 	"time"
 )
 
-// Handler code may be given a timeout (EnterFor). When it has not reached Leave by
-// then, the connection is taken from its driver and answered by another, while
-// the code runs on, for as long as it likes, with memory that is its alone: the
-// driver's buffers and scratch. Who may use the connection is said by the
-// driver's claim:
+// Handler code may have a timeout (EnterFor). If it has not reached Leave by then, another driver takes the connection and
+// answers. The code continues for as long as it needs, with memory of its own: the driver's buffers and scratch. The driver's
+// claim says which goroutine may use the connection:
 //
 //	change             by           when
 //	untimed → running  the driver   EnterFor
@@ -23,14 +21,13 @@ import (
 //	running → taken    the timer    the timeout has passed
 //	taken   → untimed  the driver   Leave, too late: Expired is true
 //
-// When the timer succeeds it moves the connection, and the earlier answers that are still to be
-// sent, to a fresh driver, which answers. The late driver keeps input, parsed head and request.
-// A timer that finds claimed leaves the decision to Release, which looks at the time again.
+// When the timer succeeds, it moves the connection, with the earlier answers that are still to be sent, to a fresh driver,
+// which answers. The late driver keeps input, parsed head and request. If the timer finds the state claimed, it leaves the
+// decision to Release, which checks the time again.
 //
-// A quick action on a loop costs two stores: the timer is set only when the
-// driver is detached, since before that the goroutine has not blocked.
-// The claim also counts the calls of EnterFor, so that a timer that could not be
-// stopped in time does not mistake a later call for its own.
+// A quick action on a loop costs two stores: the timer is set only when the driver is detached, since before that the goroutine
+// has not blocked. The claim also counts the calls of EnterFor, so that a timer that was stopped too late does not affect a
+// later call.
 const (
 	untimed = iota
 	running
@@ -41,17 +38,17 @@ const (
 	claimState = claimStep - 1
 )
 
-// timeout is a driver's part in this.
+// timeout is the timeout state of a driver.
 type timeout struct {
 	claim   atomic.Uint64 // calls × claimStep + state
-	call    uint64        // calls × claimStep; only for the driver
-	*timing               // made by the first EnterFor: ten thousand workers that block may never have one
+	call    uint64        // calls × claimStep; the driver's copy
+	*timing               // made by the first EnterFor: most workers may never have a timeout
 }
 
-// timing is what a timeout needs while it is set.
+// timing is the data of a timeout, needed while one is set.
 type timing struct {
 	armed   atomic.Uint64              // the call that the timer is set for
-	until   atomic.Int64               // the limit, in ns since the engine was made
+	until   atomic.Int64               // the time of the timeout, in ns since the engine was made
 	timer   atomic.Pointer[time.Timer] // made when first needed
 	handing sync.Mutex                 // held while the connection changes drivers
 }
@@ -59,14 +56,13 @@ type timing struct {
 // hasTimeout reports whether a timeout is set.
 func (t *timeout) hasTimeout() bool { return t.claim.Load()&claimState != untimed }
 
-// move changes the claim of the present call; false if it is not in state from.
+// move changes the claim of the present call. It returns false if the claim is not in state from.
 func (t *timeout) move(from, to uint64) bool {
 	return t.claim.CompareAndSwap(t.call|from, t.call|to)
 }
 
-// EnterFor is Enter for code that may take at most d. If it takes longer,
-// Handler.Expired is called for the connection, on another goroutine and with
-// another driver, and the driver that called EnterFor has lost it: see Expired.
+// EnterFor is Enter for code that may take at most most. If it takes longer, Handler.Expired is called for the connection, on
+// another goroutine and with another driver. The driver that called EnterFor has then lost the connection: see Expired.
 func (d *Driver) EnterFor(most time.Duration) {
 	if d.timing == nil {
 		d.timing = new(timing)
@@ -80,14 +76,12 @@ func (d *Driver) EnterFor(most time.Duration) {
 	d.Enter()
 }
 
-// Expired reports, after Leave, that the connection was taken because the timeout of
-// EnterFor had passed. The handler must return at once, and touch neither the
-// connection nor Out.
+// Expired reports, after Leave, that the connection was taken because the timeout of EnterFor had passed. The handler must
+// return at once, and must not touch the connection or Out.
 func (d *Driver) Expired() bool { return d.expired }
 
-// Claim keeps the connection from being taken until Release, for code under a
-// timeout that is about to use it. It is false when the connection has been
-// taken. Without a timeout it is always true.
+// Claim prevents the timer from taking the connection until Release, for code under a timeout that is about to use the
+// connection. It returns false if the connection has already been taken. Without a timeout it always returns true.
 func (d *Driver) Claim() bool {
 	return !d.hasTimeout() || d.move(running, claimed)
 }
@@ -95,12 +89,11 @@ func (d *Driver) Claim() bool {
 // Release ends Claim.
 func (d *Driver) Release() {
 	if d.move(claimed, running) && d.armed.Load() == d.call && d.engine.now() >= d.until.Load() {
-		d.setTimer() // it may have found the connection held
+		d.setTimer() // the timer may have found the connection claimed
 	}
 }
 
-// LiftTimeout lifts the timeout, because the answer has begun. It is false when the
-// connection has been taken.
+// LiftTimeout removes the timeout because the answer has begun. It returns false if the connection has been taken.
 func (d *Driver) LiftTimeout() bool {
 	if !d.hasTimeout() {
 		return true
@@ -112,8 +105,8 @@ func (d *Driver) LiftTimeout() bool {
 	return true
 }
 
-// TimeLeft returns how long the timeout still allows, at least a nanosecond, or
-// most if that is shorter or there is no timeout. A most of 0 stands for no bound.
+// TimeLeft returns the smaller of most and the remaining time of the timeout, which is at least a nanosecond. A most of 0 means
+// no bound.
 func (d *Driver) TimeLeft(most time.Duration) time.Duration {
 	if !d.hasTimeout() {
 		return most
@@ -128,8 +121,8 @@ func (d *Driver) TimeLeft(most time.Duration) time.Duration {
 // TimedOut reports whether a timeout is in force and has passed.
 func (d *Driver) TimedOut() bool { return d.hasTimeout() && d.until.Load() <= d.engine.now() }
 
-// Expire has the connection taken now from code that has found by itself that its
-// timeout has passed, and holds no Claim: it need not race with the timer.
+// Expire takes the connection from the running code now, as the timer would. The code has detected that its timeout has passed,
+// and holds no Claim; it need not race with the timer.
 func (d *Driver) Expire() {
 	if d.hasTimeout() {
 		d.timeoutPassed()
@@ -139,8 +132,8 @@ func (d *Driver) Expire() {
 // HasTimeout reports whether a timeout of EnterFor is in force.
 func (d *Driver) HasTimeout() bool { return d.hasTimeout() }
 
-// setTimer arranges for timeoutPassed at the timeout. It is called by the driver, or
-// with takeMu held by who takes the loop from it.
+// setTimer arranges for a call of timeoutPassed at the timeout. The caller is the driver, or a goroutine that takes its loop
+// and holds takeMu.
 func (d *Driver) setTimer() {
 	d.armed.Store(d.call)
 	left := max(time.Duration(d.until.Load()-d.engine.now()), 0)
@@ -164,20 +157,19 @@ func (d *Driver) unclaim() {
 	}
 	d.stopTimer()
 	if !d.move(running, untimed) {
-		d.handing.Lock() // until the other has all that it takes along
+		d.handing.Lock() // wait until the other driver has all that it takes along
 		d.expired = true
 		d.claim.Store(untimed)
 		d.handing.Unlock()
 	}
 }
 
-// timeoutPassed takes the connection from a driver whose timeout has passed and has the
-// handler answer it.
+// timeoutPassed takes the connection from a driver whose timeout has passed, and makes the handler answer it.
 func (d *Driver) timeoutPassed() {
 	e := d.engine
 	call := d.armed.Load()
 	if d.until.Load() > e.now() || d.claim.Load() != call|running {
-		// The code has ended, or holds the connection: then Release looks again.
+		// The code has ended, or has claimed the connection: then Release checks again.
 		return
 	}
 	fresh := e.freshDriver()
@@ -186,8 +178,8 @@ func (d *Driver) timeoutPassed() {
 	}
 }
 
-// yieldTo passes d's connection to a fresh driver, with earlier answers that are
-// still to be sent; nil if the call's code has ended after all.
+// yieldTo passes d's connection to a fresh driver, with the earlier answers that are still to be sent. It returns nil if the
+// code has ended meanwhile.
 func (d *Driver) yieldTo(fresh *Driver, call uint64) *Conn {
 	d.handing.Lock()
 	defer d.handing.Unlock()
@@ -201,8 +193,7 @@ func (d *Driver) yieldTo(fresh *Driver, call uint64) *Conn {
 	return d.conn
 }
 
-// answerExpired calls the handler for a connection whose driver was too slow,
-// and closes it.
+// answerExpired calls the handler for a connection whose driver was too slow, and closes the connection.
 func (d *Driver) answerExpired(c *Conn) {
 	defer d.end(c)
 	defer func() {

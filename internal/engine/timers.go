@@ -4,13 +4,12 @@ package engine
 
 import "time"
 
-// Deadlines are kept in ticks since the engine was made: coarse enough that a
-// loop with many idle connections wakes rarely, fine enough for head,
-// body and idle timeouts. A tick is 2^26 ns, about 67 ms.
+// Deadlines are ticks since the engine was made. A tick is coarse enough that a loop with many idle connections wakes rarely,
+// and fine enough for head, body and idle timeouts: 2^26 ns, about 67 ms.
 const tickShift = 26
 
-// wheelSlots is the wheel's horizon in ticks, about 69 s. A deadline beyond it is
-// filed at the horizon and looked at again there. A power of two.
+// wheelSlots is the wheel's horizon in ticks, about 69 s. It is a power of two. A later deadline is filed at the horizon and
+// checked again there.
 const wheelSlots = 1024
 
 // secondTicks is the number of ticks in a second, rounded up.
@@ -18,21 +17,20 @@ const secondTicks = uint32(time.Second>>tickShift) + 1
 
 func tickAt(ns int64) uint32 { return uint32(ns>>tickShift) + 1 } // 0 means none
 
-// deadlineTick is the first tick that begins no earlier than after from now.
+// deadlineTick returns the first tick that begins no earlier than after from now.
 func deadlineTick(now int64, after time.Duration) uint32 {
 	return tickAt(now+int64(after)) + 1
 }
 
-// startOf is the inverse of tickAt: when tick begins, in ns.
+// startOf is the inverse of tickAt: it returns the start of tick in ns.
 func startOf(tick uint32) int64 { return int64(tick-1) << tickShift }
 
-// wheel files connections under the tick at which to look at them. Slot t mod
-// wheelSlots holds the doubly linked list of those filed under tick t.
+// wheel files connections under the tick at which they are checked. Slot t mod wheelSlots holds the doubly linked list of the
+// connections filed under tick t.
 //
-// Filing is lazy: a deadline that moves later, as an idle timeout does with every
-// request, leaves the connection where it is; when its tick comes, it
-// is filed again under the new one. Links are indexes into loop.conns, so the wheel
-// allocates nothing and costs a connection 8 bytes.
+// Filing is lazy: when a deadline moves later, as an idle timeout does with every request, the connection stays where it is.
+// When its tick comes, it is filed again under the new one. Links are indexes into loop.conns, so the wheel allocates nothing
+// and costs a connection 8 bytes.
 //
 // Invariant: every filed tick lies in (done, done+wheelSlots].
 type wheel struct {
@@ -49,7 +47,7 @@ func (w *wheel) init(now uint32) {
 	w.done = now
 }
 
-// due returns the tick at which c wants to be looked at, 0 for never.
+// due returns the tick at which c must be checked, 0 for never.
 func (c *Conn) due() uint32 {
 	if c.out != nil {
 		return c.out.check
@@ -57,7 +55,7 @@ func (c *Conn) due() uint32 {
 	return c.deadline
 }
 
-// refile files c under tick, or at the horizon if it lies beyond.
+// refile files c under tick, or at the horizon if tick is later.
 func (l *loop) refile(c *Conn, tick uint32) {
 	w := &l.wheel
 	l.unfile(c)
@@ -90,8 +88,8 @@ func (l *loop) unfile(c *Conn) {
 	l.wheel.count--
 }
 
-// expired takes one connection filed under now or earlier out of the wheel. It
-// returns nil when there is none, with wheel.next brought up to date.
+// expired removes one connection filed under now or earlier from the wheel. If there is none, it returns nil and updates
+// wheel.next.
 func (l *loop) expired(now uint32) *Conn {
 	w := &l.wheel
 	if w.next == 0 || w.next > now {
@@ -120,16 +118,15 @@ func (l *loop) expired(now uint32) *Conn {
 	return nil
 }
 
-// refileIfEarlier keeps the promise that c is filed no later than it is due.
+// refileIfEarlier keeps the invariant that c is filed no later than it is due.
 func (l *loop) refileIfEarlier(c *Conn) {
 	if due := c.due(); due != 0 && (c.filed == 0 || due < c.filed) {
 		l.refile(c, due)
 	}
 }
 
-// refileNeeded reports whether a connection that is given back might be
-// filed too late. While it was away, only its loop knew where it is filed: under
-// mark, or later by at most a second from now.
+// refileNeeded reports whether a connection that returns to its loop might be filed too late. While it was away, only its loop
+// knew where it is filed: under mark, or later by at most a second from now.
 func (c *Conn) refileNeeded() bool {
 	due := c.due()
 	if due == 0 {
@@ -138,8 +135,7 @@ func (c *Conn) refileNeeded() bool {
 	return c.mark == 0 || due < c.mark || due < tickAt(c.loop.e.now())+secondTicks+1
 }
 
-// expire looks at a connection whose tick has come, and reports whether d still
-// drives the loop.
+// expire handles a connection whose tick has come, and reports whether d still drives the loop.
 func (d *Driver) expire(c *Conn, now uint32) bool {
 	l := d.loop
 	if c.state.Load() != atLoop {
@@ -162,18 +158,17 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 	case c.flags&flagLingering != 0:
 		c.flags |= flagCloseNow
 	case d.engine.draining.Load() && c.isSilent():
-		// end closes it
+		// end closes it.
 	case c.awaitsHeader() && c.flags&flagReadable == 0:
 		d.engine.noteHeader(c, errHeaderSlow)
 	case c.greeting() && !c.awaitsHeader():
 		d.greetedTooSlowly(c)
 	case d.engine.draining.Load() && c.idle():
-		// The time for last requests is over: end closes it, unless one has come.
+		// The time for last requests is over: end closes the connection, unless a request has arrived.
 		c.flags |= flagReadable
 		d.receive(c)
 	case c.flags&(flagReadable|flagAgain) != 0 && !c.rests():
-		// What the peer has sent waits for the server, because too much output is
-		// pending: that time is not the peer's.
+		// The peer's input waits for the server, because too much output is pending. That time does not count against the peer.
 		c.deadline = now + secondTicks
 	default:
 		d.timeOut(c)

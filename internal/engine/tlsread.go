@@ -15,8 +15,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// receiveTLS is receive for a connection with TLS. Records are opened where they were read: what
-// they carry is shorter, and lies in front of what is still to be opened.
+// receiveTLS is receive for a connection with TLS. Records are opened in place: their plaintext is shorter, and is written
+// before the records that are still to be opened.
 //
 //	read buffer: kept input │ plaintext ▶ ◀ │ records │ beginning of a record
 func (d *Driver) receiveTLS(c *Conn, t *tlsState) {
@@ -49,7 +49,7 @@ func (d *Driver) receiveTLS(c *Conn, t *tlsState) {
 	}
 	t.keepRecords(c, records[whole:])
 	if t.ended {
-		c.flags |= flagReadable // the end is for the next visit
+		c.flags |= flagReadable // the next visit handles the end
 	}
 	if len(plain) == kept {
 		d.send(c) // replies of the protocol
@@ -60,7 +60,7 @@ func (d *Driver) receiveTLS(c *Conn, t *tlsState) {
 	d.serve(c, d.takeInput(len(plain)))
 }
 
-// roomForRecords returns the loop's read buffer, with room for a whole record beside so many bytes.
+// roomForRecords returns the loop's read buffer, with room for a whole record after kept bytes.
 func (d *Driver) roomForRecords(kept int) []byte {
 	l := d.loop
 	raw := l.readBuf()
@@ -72,9 +72,8 @@ func (d *Driver) roomForRecords(kept int) []byte {
 	return l.raw.b[:cap(l.raw.b)]
 }
 
-// open appends what so many whole records carry to b, and what crypto/tls had left of earlier ones,
-// of which there are -1 if that is not known. The records may lie in the memory of b, behind it. The
-// error is for good.
+// open appends the plaintext of count whole records to b, and before it the plaintext of earlier ones that crypto/tls still
+// holds. A count of -1 means an unknown number. The records may be in the memory of b, after its end. An error is permanent.
 func (t *tlsState) open(b, records []byte, count int) ([]byte, error) {
 	if len(records) > 0 {
 		t.conn.LendInPlace(records)
@@ -82,13 +81,13 @@ func (t *tlsState) open(b, records []byte, count int) ([]byte, error) {
 	had := len(b)
 	for {
 		if len(b) == cap(b) {
-			b = slices.Grow(b, tlsmem.MaxRecord) // never over records: they are longer
+			b = slices.Grow(b, tlsmem.MaxRecord) // never over records: they are longer than their plaintext
 		}
 		n, err := t.conn.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		switch {
 		case err == nil:
-			// To be told that there is no more costs an allocation before Go 1.27.
+			// A Read that finds no more records costs an allocation before Go 1.27.
 			if count--; count == 0 && len(b) < cap(b) {
 				t.idle = 0
 				return b, nil
@@ -104,7 +103,7 @@ func (t *tlsState) open(b, records []byte, count int) ([]byte, error) {
 	}
 }
 
-// yielded notes how much plaintext records of so many bytes have carried.
+// yielded notes the amount of plaintext in records of so many bytes.
 func (t *tlsState) yielded(records, plain int) error {
 	if plain > 0 {
 		t.idle = 0
@@ -118,8 +117,8 @@ func (t *tlsState) yielded(records, plain int) error {
 
 var errIdleRecords = fmt.Errorf("more than %d bytes of TLS records carried nothing", mostIdleRecords)
 
-// failTLS ends a connection whose peer has broken the protocol, or has said that we did. Crypto/tls seals
-// nothing more, so that what was received with it is not answered.
+// failTLS ends a connection whose peer has violated the protocol, or has reported that the server did. Crypto/tls seals nothing
+// more, so requests that arrived with it are not answered.
 func (d *Driver) failTLS(c *Conn, t *tlsState, err error) {
 	d.engine.noteTLS(admission.TLSError, c, "connections have failed by TLS", err)
 	alert := t.conn.Out
@@ -173,12 +172,13 @@ func (c *Conn) readTLS(t *tlsState, p []byte, w *readWait) (int, error) {
 	}
 }
 
-// fetchRecords waits until a whole record has come, and lends what has, to a caller who wants so many bytes.
+// fetchRecords waits until a whole record has arrived, and lends the arrived records to crypto/tls, for a caller that wants so
+// many bytes.
 func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 	d := c.driver
 	for {
 		if t.ended || t.left || len(t.early) > 0 {
-			return nil // who looked for the peer's end has found something
+			return nil // the check for the peer's end has found something
 		}
 		if whole := beforeAlert(t.records()); whole > 0 {
 			if err := t.yielded(whole, 0); err != nil {
@@ -187,7 +187,7 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 				return err
 			}
 			if wants < min(whole, tlsmem.MaxPlaintext) {
-				t.conn.Lend(t.records()[:whole]) // a copy is taken, and this memory given back
+				t.conn.Lend(t.records()[:whole]) // with a copy, so that this memory can be released
 			} else {
 				t.conn.LendInPlace(t.records()[:whole])
 			}
@@ -221,19 +221,20 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 			return err
 		}
 		if c.out != nil {
-			d.drain(c) // replies of the protocol, which nobody else may be sending
+			d.drain(c) // it sends replies of the protocol; no other goroutine may be sending them
 		}
 	}
 }
 
-// fillSize is how much is read at once, in bytes: more than any record. Messages of a handshake are short.
+// fillSize is the size of one read in bytes: more than any record. shakeFillSize is that of a handshake, whose messages are
+// short.
 const (
 	fillSize      = 64 << 10
 	shakeFillSize = 4 << 10
 )
 
-// fillFor returns how much is read at once for a caller who wants n bytes: for one who wants no more than a
-// record carries, such as the beginning of a body whose rest may have to wait for room, it is no more than one record.
+// fillFor returns the size of one read for a caller that wants n bytes. If a single record could carry them, it is at most one
+// record: the bytes may be the beginning of a body whose rest must wait for room.
 func fillFor(n int) int {
 	if n <= tlsmem.MaxPlaintext {
 		return tlsmem.MaxRecord
@@ -241,8 +242,8 @@ func fillFor(n int) int {
 	return fillSize
 }
 
-// fill reads from the socket so that at most size bytes are there; what was lent of them has been taken. A buffer in
-// which nothing comes is not charged: it is about to be shrunk.
+// fill reads once from the socket, so that the buffer then holds at most size bytes. Its lent bytes have been taken. An empty
+// buffer is not charged: shrink releases it next.
 func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 	pool := &c.loop.e.buffers
 	if buf := t.buf; buf != nil && cap(buf.b) >= size {
@@ -261,19 +262,18 @@ func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 		buf.charge(c.Account(), admission.Input)
 	}
 	buf.b = buf.b[:len(buf.b)+n]
-	t.unseen = t.unseen || n == room // else more will make a new edge
+	t.unseen = t.unseen || n == room // otherwise more input causes a new edge
 	return n, errno
 }
 
-// spend gives the buffer of records back when crypto/tls has taken all of them: what is done with
-// what they carried may last.
+// spend releases the buffer of records when crypto/tls has taken all of them: the use of their plaintext may last.
 func (t *tlsState) spend(c *Conn) {
 	if t.buf != nil && t.lent == len(t.buf.b) && !t.conn.Holds() {
 		t.keepRecords(c, nil)
 	}
 }
 
-// shrink gives memory back that is not needed to wait.
+// shrink releases memory that is not needed during a wait.
 func (t *tlsState) shrink(c *Conn) {
 	switch rest := t.untaken(); {
 	case t.buf == nil:
@@ -284,8 +284,8 @@ func (t *tlsState) shrink(c *Conn) {
 	}
 }
 
-// TrimInput gives back all memory of records that is not needed to keep those that have come: its caller, who is without
-// a loop, is going to wait for something else than the peer, and is to hold little meanwhile.
+// TrimInput releases all memory of records that is not needed to store the received ones. Its caller, which is without a loop,
+// is about to wait for something other than the peer, and should hold little meanwhile.
 func (c *Conn) TrimInput() {
 	t := c.useTLS()
 	if t == nil {
@@ -297,7 +297,7 @@ func (c *Conn) TrimInput() {
 	}
 }
 
-// untaken returns the records that have come and crypto/tls has not taken, of which the first may be lent.
+// untaken returns the received records that crypto/tls has not taken. The first ones may be lent.
 func (t *tlsState) untaken() []byte {
 	if t.buf == nil {
 		return nil
@@ -305,7 +305,7 @@ func (t *tlsState) untaken() []byte {
 	return t.buf.b[t.lent-len(t.conn.Lent()):]
 }
 
-// moveRecords moves them to a buffer of their own.
+// moveRecords moves the untaken records to a buffer of their own, which to makes.
 func (t *tlsState) moveRecords(c *Conn, records []byte, to func(*bufferPool, *admission.Account, admission.Use, []byte) *buffer) {
 	pool := &c.loop.e.buffers
 	old, lent := t.buf, len(t.conn.Lent())
@@ -319,7 +319,7 @@ func (t *tlsState) moveRecords(c *Conn, records []byte, to func(*bufferPool, *ad
 	pool.put(old)
 }
 
-// endTLS is the part of end that concerns TLS.
+// endTLS is the TLS part of end.
 func (d *Driver) endTLS(c *Conn, t *tlsState) {
 	if t.phase != tlsOpen {
 		return
@@ -334,8 +334,8 @@ func (d *Driver) endTLS(c *Conn, t *tlsState) {
 	}
 }
 
-// takeLeft moves plaintext that a goroutine has left in crypto/tls to the kept input of c, which is
-// about to be its loop's again.
+// takeLeft moves plaintext that a goroutine has left in crypto/tls to the kept input of c, which is about to return to its
+// loop.
 func (d *Driver) takeLeft(c *Conn, t *tlsState) {
 	whole := tlsmem.Whole(t.records())
 	switch {

@@ -10,8 +10,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// A shakeLine is where handshakes of a kind wait to begin. Addresses take turns, so that one that opens many connections
-// delays its own alone. A connection whose address stands for many clients, or that has none, has turns of its own.
+// A shakeLine is the line of handshakes of a kind that wait to begin. Addresses take turns, so an address that opens many
+// connections delays only its own. A connection whose address stands for many clients, or that has no address, has turns of its
+// own.
 type shakeLine struct {
 	kind    shakeKind
 	all     list.List // of *shakeJob, the oldest first
@@ -20,11 +21,11 @@ type shakeLine struct {
 	begun   int
 }
 
-// A shakeSource is an address with handshakes that have begun, or are in line.
+// A shakeSource is an address with handshakes that have begun or are in line.
 type shakeSource struct {
 	key   admission.AddressKey
 	known bool // it is in shakes.sources
-	begun int  // but those that were given up
+	begun int  // without those that were given up
 	lines [shakeKinds]struct {
 		jobs list.List     // of *shakeJob, the oldest first
 		turn *list.Element // in shakeLine.turns; nil if there are no jobs
@@ -57,14 +58,14 @@ func (s *shakes) source(c *Conn) *shakeSource {
 	return src
 }
 
-// forget drops a source that has nothing any more. s.mu is held.
+// forget removes a source without handshakes. s.mu is held.
 func (s *shakes) forget(src *shakeSource) {
 	if src.known && src.begun == 0 && src.lines[shakeWhole].turn == nil && src.lines[shakeResume].turn == nil {
 		delete(s.sources, src.key)
 	}
 }
 
-// push adds c to the line.
+// push appends c to the line.
 func (l *shakeLine) push(c *Conn, src *shakeSource, since int64) {
 	j := &shakeJob{c: c, since: since, source: src}
 	own := &src.lines[l.kind]
@@ -92,7 +93,7 @@ func (l *shakeLine) pass(src *shakeSource, newest bool) {
 	}
 }
 
-// pop takes the next job out of the line: the oldest of its source, or with newest the latest.
+// pop removes the next job from the line: the oldest of its source, or with newest the latest.
 func (l *shakeLine) pop(newest bool) *shakeJob {
 	src := l.next(newest)
 	e := src.lines[l.kind].jobs.Front()
@@ -114,7 +115,7 @@ func (l *shakeLine) remove(j *shakeJob) {
 	}
 }
 
-// oldest returns for how long the oldest in line has waited.
+// oldest returns how long the oldest job in line has waited.
 func (l *shakeLine) oldest(now int64) time.Duration {
 	if l.all.Len() == 0 {
 		return 0

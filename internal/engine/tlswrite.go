@@ -16,17 +16,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A sealed record has its place in the stream for good: records are sent in that order, or the connection
-// ends. So as little as possible is sealed ahead of its time: while a peer takes nothing, what
-// follows is pending in clear text (outNode.clear), where an answer that many are sent lies but once.
+// A sealed record has a fixed place in the stream: records are sent in that order, or the connection ends. So as little as
+// possible is sealed ahead of time. While a peer takes nothing, further output is pending in clear text (outNode.clear), so an
+// answer for many clients is in memory only once.
 //
 //	pending output: sealed ── replies of the protocol go here ──▶ clear
 
-// sealPiece is how many bytes are sealed at a time: whole records, which with what TLS adds fit the
-// largest class of buffers.
+// sealPiece is how many bytes are sealed at a time: whole records, which fit the largest class of buffers with the overhead of
+// TLS.
 const sealPiece = 48 << 10
 
-// sealedLen returns how long n bytes are at most when they are sealed. A record carries at least 1,100 bytes, unless it is the last.
+// sealedLen returns the maximum length of n bytes after sealing. A record carries at least 1,100 bytes, unless it is the last.
 func sealedLen(n int) int { return n + n/16 + 128 }
 
 // sendTLS is send for a connection with TLS.
@@ -56,7 +56,8 @@ func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 	d.dropOutput()
 }
 
-// beginSeal gives conn a buffer for what is sealed next: the loop's, which is no *buffer, or one of the pool, which it returns.
+// beginSeal gives conn a buffer for the next sealed bytes. On a loop it is the loop's, which is no *buffer; otherwise it is one
+// of the pool, which beginSeal returns.
 func (d *Driver) beginSeal(t *tlsState) *buffer {
 	var buf *buffer
 	var room []byte
@@ -70,7 +71,7 @@ func (d *Driver) beginSeal(t *tlsState) *buffer {
 	return buf
 }
 
-// endSeal keeps that buffer for the next time.
+// endSeal stores that buffer for the next time.
 func (d *Driver) endSeal(t *tlsState, buf *buffer) {
 	room := t.conn.Out[:0]
 	t.conn.Out = nil
@@ -83,10 +84,10 @@ func (d *Driver) endSeal(t *tlsState, buf *buffer) {
 	}
 }
 
-// sealOut seals and sends Out and the owned buffers, piece by piece, until the socket takes no more. What is
-// left of them then is what was not sealed.
+// sealOut seals and sends Out and the owned buffers, piece by piece, until the socket is full. Afterwards they hold only the
+// bytes that were not sealed.
 func (d *Driver) sealOut(c *Conn, t *tlsState) {
-	done := 0 // of Out
+	done := 0 // bytes of Out that are sealed
 	for i := range d.owned {
 		o := &d.owned[i]
 		done += d.sealPart(c, t, d.Out[done:o.after])
@@ -103,8 +104,7 @@ func (d *Driver) sealOut(c *Conn, t *tlsState) {
 	d.cutOutput(done, len(d.owned))
 }
 
-// sealPart seals b, sends what a piece is full of, and returns how much it has sealed: all, unless the
-// socket is full.
+// sealPart seals b and sends each full piece. It returns the number of bytes sealed: all of b, unless the socket is full.
 func (d *Driver) sealPart(c *Conn, t *tlsState, b []byte) (n int) {
 	for n < len(b) && c.out == nil && c.flags&flagCloseNow == 0 {
 		k := min(len(b)-n, max(sealPiece-len(t.conn.Out), 1))
@@ -120,7 +120,7 @@ func (d *Driver) sealPart(c *Conn, t *tlsState, b []byte) (n int) {
 	return n
 }
 
-// cutOutput drops what was sealed: so many bytes of Out, and so many owned buffers.
+// cutOutput drops the sealed output: done bytes of Out, and the first owned buffers.
 func (d *Driver) cutOutput(done, buffers int) {
 	for i := buffers; i < len(d.owned); i++ {
 		d.owned[i].after -= done
@@ -131,13 +131,13 @@ func (d *Driver) cutOutput(done, buffers int) {
 	d.Out = d.Out[:copy(d.Out, d.Out[done:])]
 }
 
-// flushSealed sends what was sealed; what the socket does not take becomes pending output.
+// flushSealed sends the sealed bytes; those that the socket does not take become pending output.
 func (d *Driver) flushSealed(c *Conn, t *tlsState) {
 	d.sendRaw(c, t.conn.Out)
 	t.conn.Out = t.conn.Out[:0]
 }
 
-// sendRaw sends b as it is, behind what is sealed.
+// sendRaw sends b as it is, after the sealed output.
 func (d *Driver) sendRaw(c *Conn, b []byte) {
 	if len(b) == 0 || c.flags&flagCloseNow != 0 {
 		return
@@ -169,7 +169,7 @@ func (d *Driver) sendRaw(c *Conn, b []byte) {
 	}
 }
 
-// pushSealed queues a copy of b behind what is sealed already.
+// pushSealed queues a copy of b after the output that is already sealed.
 func (q *outQueue) pushSealed(c *Conn, b []byte) {
 	after, _ := q.lastSealed()
 	if after != nil {
@@ -196,7 +196,7 @@ func (q *outQueue) pushSealed(c *Conn, b []byte) {
 	}
 }
 
-// lastSealed returns the last node that is sealed, nil if none is, and how many bytes are: those in clear text come behind.
+// lastSealed returns the last sealed node, or nil, and the number of sealed bytes. Nodes in clear text follow it.
 func (q *outQueue) lastSealed() (last *outNode, bytes int) {
 	for n := q.head; n != nil && !n.clear; n = n.next {
 		last = n
@@ -231,7 +231,7 @@ func (d *Driver) sealHead(c *Conn, t *tlsState, q *outQueue) bool {
 	return true
 }
 
-// pendReplies queues what crypto/tls has to say.
+// pendReplies queues the protocol replies of crypto/tls.
 func (d *Driver) pendReplies(c *Conn, t *tlsState) {
 	if out := t.conn.Out; len(out) > 0 {
 		t.conn.Out = nil
@@ -239,9 +239,9 @@ func (d *Driver) pendReplies(c *Conn, t *tlsState) {
 	}
 }
 
-// sendReplies sends it, without what is in Out, which another goroutine of the call may be appending to. On a loop nothing
-// more is read while output is pending; here it may be, and a peer that does not take what it asks for is not to
-// make it grow.
+// sendReplies sends the protocol replies of crypto/tls without Out, to which another goroutine of the call may be appending. On
+// a loop nothing is read while output is pending. Here it may be, and a peer that does not take the replies that it causes must
+// not make the pending output grow.
 func (d *Driver) sendReplies(c *Conn, t *tlsState) {
 	if t.phase != tlsOpen || len(t.conn.Out) == 0 {
 		return
@@ -256,13 +256,13 @@ func (d *Driver) sendReplies(c *Conn, t *tlsState) {
 	}
 }
 
-// mostReplies bounds the pending output that is sealed when crypto/tls replies to what was read, in bytes: one piece of an
-// answer, and what thousands of KeyUpdates are answered with.
+// mostReplies bounds the sealed pending output, in bytes, when crypto/tls replies to input: one piece of an answer, and the
+// replies to thousands of KeyUpdates.
 const mostReplies = sealPiece + 64<<10
 
 var errReplies = fmt.Errorf("the peer has not taken %d bytes, of replies to its KeyUpdates for the most part", mostReplies)
 
-// farewell says close_notify to a peer that has been sent everything else.
+// farewell sends close_notify to a peer after all other output.
 func (d *Driver) farewell(c *Conn, t *tlsState) {
 	if t.phase != tlsOpen || t.bye {
 		return
@@ -272,7 +272,7 @@ func (d *Driver) farewell(c *Conn, t *tlsState) {
 	d.pendReplies(c, t)
 }
 
-// farewellNow is farewell for a connection that is closed at once: it is said if that costs no wait.
+// farewellNow is farewell for a connection that is closed at once: it sends close_notify if that costs no wait.
 func (t *tlsState) farewellNow(c *Conn) {
 	if t.phase != tlsOpen || t.bye || c.out != nil || c.flags&flagCloseNow != 0 {
 		return
@@ -301,7 +301,7 @@ func (c *Conn) writeTLS(t *tlsState, p []byte, timeout time.Duration) (sent int,
 			c.flags |= flagCloseNow
 			return sent, err
 		}
-		sent += k // it goes out, or the connection ends
+		sent += k // they are sent, or the connection ends
 		if err := c.flushPending(timeout); err != nil {
 			return sent, err
 		}
@@ -309,7 +309,7 @@ func (c *Conn) writeTLS(t *tlsState, p []byte, timeout time.Duration) (sent int,
 	return sent, nil
 }
 
-// sendFileTLS is SendFile for a connection with TLS: what is sealed has to pass through the process.
+// sendFileTLS is SendFile for a connection with TLS: sealed bytes must pass through the process.
 func (c *Conn) sendFileTLS(t *tlsState, f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
 	pool := &c.driver.engine.buffers
 	buf := pool.scratch(sealPiece)

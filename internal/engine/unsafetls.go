@@ -4,10 +4,10 @@ package engine
 
 import "unsafe"
 
-// secure returns what belongs to TLS of a connection, nil if it is without.
+// secure returns the TLS state of a connection, or nil without TLS.
 //
-// Soundness: genSecure is set by newConn alone, in a Conn that is the first field of a secureConn,
-// so both begin at the same address and live as long as each other.
+// Soundness: genSecure is set by newConn alone, in a Conn that is the first field of a secureConn, so both begin at the same
+// address and have the same lifetime.
 func (c *Conn) secure() *tlsState {
 	if c.gen&genSecure == 0 {
 		return nil

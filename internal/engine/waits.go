@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// waits remembers the longest wait of the last second or two, and the longest ever.
-// One goroutine at a time notes, any may read.
+// waits stores the longest wait of the last second or two, and the longest ever. One goroutine at a time may call note; any may
+// read.
 type waits struct {
-	second atomic.Int64 // when the present second began
+	second atomic.Int64 // start of the present second
 	now    atomic.Int64 // the longest in it
 	before atomic.Int64 // in the second before
 	most   atomic.Int64
 }
 
-// note notes that something has waited, until the time at. It costs two loads
-// when others have waited longer.
+// note notes a wait that ended at the time at. It costs two loads if there was a longer wait.
 func (w *waits) note(at, wait int64) {
 	if age := at - w.second.Load(); age >= int64(time.Second) {
 		last := w.now.Load()
@@ -36,7 +35,7 @@ func (w *waits) note(at, wait int64) {
 	}
 }
 
-// recent returns the longest wait of the last second or two, seen at the time at.
+// recent returns the longest wait of the last second or two, as of the time at.
 func (w *waits) recent(at int64) time.Duration {
 	switch age := at - w.second.Load(); {
 	case age >= int64(2*time.Second):
@@ -47,8 +46,8 @@ func (w *waits) recent(at int64) time.Duration {
 	return time.Duration(max(w.now.Load(), w.before.Load()))
 }
 
-// waitTimed is wait, and notes how long the turn before it was when there is more to do
-// at once: so long has waited what came when it had just begun.
+// waitTimed is wait. If events are ready at once, it also notes the duration of the turn before: an event that arrived at the
+// start of that turn has waited so long.
 func (l *loop) waitTimed() {
 	began := l.now
 	l.polls = 0

@@ -7,48 +7,47 @@ import (
 	"time"
 )
 
-// A call that waits briefly, for one answer of a database say, is over before the monitor looks at its loop
-// twice. Meanwhile the loop stands still. The handler has some calls watched to find them:
+// A call that waits briefly, for one answer of a database for example, is over before the monitor looks at its loop twice.
+// Meanwhile the loop stands still. The handler watches some calls to find them:
 //
-//	driver   Watch    notes the clock, its thread and the voluntary switches of that; starts a witness
+//	driver   Watch    notes the clock, its thread and the thread's voluntary switches; starts a witness
 //	driver            calls the code, which may wait
 //	driver   Waited   compares
 //
-// A call has waited if it took at least shortWait and one of these is so:
+// A call has waited if it took at least shortWait and one of these is true:
 //
-//   - Its thread has slept, or the goroutine is on another one now: the counts differ. The system taking the processor
-//     from a thread that computes is no voluntary switch.
+//   - Its thread has slept, or the goroutine is now on another thread: the counts differ. If the system takes the processor
+//     from a thread that computes, that is no voluntary switch.
 //   - The witness has run on the thread meanwhile. A thread with other goroutines to run does not sleep when one
 //     of them parks. The witness is the next to run on the thread that started it, so it runs there
-//     only if the driver has given way. Another thread may steal it, but such a thread has
-//     nothing else to do, and takes the other goroutines, too.
+//     only if the driver has parked. Another thread may steal it, but such a thread is otherwise
+//     idle, and steals the other goroutines, too.
 type watch struct {
 	began    int64 // on the engine's clock; 0: the call is not watched
 	switches int64 // of the thread
-	unseen   uint8 // calls since one was watched as a sample
+	unseen   uint8 // calls since the last sample
 	*witness       // made by the first call that is watched closely
 }
 
 const (
-	// shortWait is the shortest wait that counts, in ns. To serve a request on a worker costs
-	// a few microseconds.
+	// shortWait is the shortest wait that counts, in ns. To serve a request on a worker costs a few microseconds.
 	shortWait = int64(30 * time.Microsecond)
 
-	// sampleEvery is how many calls there are to one sample. A prime number, so that clients which take turns do not
-	// hide one of their requests.
+	// sampleEvery is the number of calls for one sample. It is a prime number, so that a regular pattern of requests does not
+	// hide one route from the samples.
 	sampleEvery = 251
 )
 
-// witness is a goroutine that tells whether it has run before a call returned.
+// witness is a goroutine that reports whether it has run before a call returned.
 type witness struct {
-	thread  atomic.Int64 // of the call that is watched; 0: none; witnessed: the goroutine has run there
+	thread  atomic.Int64 // of the watched call; 0: none; witnessed: the goroutine has run there
 	started atomic.Bool  // the goroutine has not run yet
 }
 
 const witnessed = -1
 
-// Watch is called between Enter and Leave, before code of which Waited is to report whether it waits. It is watched closely
-// or, of many calls, as a sample.
+// Watch is called between Enter and Leave, before the code for which Waited reports whether it waits. The call is watched
+// closely, or, as one of many, as a sample.
 func (d *Driver) Watch(closely bool) {
 	d.unseen++
 	if closely || d.unseen >= sampleEvery {
@@ -59,7 +58,7 @@ func (d *Driver) Watch(closely bool) {
 func (d *Driver) watchNow(closely bool) {
 	d.unseen = 0
 	if d.detached {
-		return // it holds up no loop
+		return // it blocks no loop
 	}
 	if closely {
 		d.callWitness()
@@ -67,13 +66,13 @@ func (d *Driver) watchNow(closely bool) {
 	d.began, d.switches = d.engine.now(), d.engine.cfg.CountSwitches()
 }
 
-// Waited reports whether code that was watched since Watch has waited. It is false if the loop was taken over meanwhile, of
-// which Handler.Detached was told.
+// Waited reports whether the code since Watch has waited. It is false if the loop was taken over meanwhile; then
+// Handler.Detached was called.
 func (d *Driver) Waited() bool { return d.began != 0 && d.hasWaited() }
 
 func (d *Driver) hasWaited() bool {
 	waited := d.watch.waited(d.engine.now(), d.engine.cfg.CountSwitches())
-	return waited && d.loop.epoch.Load() == d.epoch // code of others may give up the loop on another goroutine
+	return waited && d.loop.epoch.Load() == d.epoch // the application's code may give up the loop on another goroutine
 }
 
 // waited ends a watch, at now.
@@ -94,7 +93,7 @@ func (d *Driver) callWitness() {
 	}
 	w := d.witness
 	w.thread.Store(threadID())
-	if !w.started.Load() { // else that of an earlier call is the next to run still
+	if !w.started.Load() { // otherwise the witness of an earlier call is still the next to run
 		w.started.Store(true)
 		go w.run()
 	}

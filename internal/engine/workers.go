@@ -11,36 +11,35 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// workers is a bounded pool of goroutines that serve connections whose
-// handler is known to block. The most recently used goroutine is taken first, so that
-// the others' stacks and buffers stay cold and the surplus can go. Beyond the bound
-// connections wait in line, see line.go.
+// workers is a bounded pool of goroutines that serve connections whose handler is known to block. The most recently used
+// goroutine is used first, so that the stacks and buffers of the others stay cold and surplus goroutines can end. Connections
+// beyond the bound wait in line, see line.go.
 type workers struct {
 	e *Engine
 
 	mu     sync.Mutex
 	idle   []*worker // most recently used last
-	least  int       // how many were idle at the least since the last call of reap
+	least  int       // minimum of idle workers since the last call of reap
 	reaper *time.Timer
 	line   line
 	all    int // goroutines
-	taken  int // calls that wait elsewhere, less workers' that do not count, see places.go
+	taken  int // calls that wait elsewhere, minus those of workers that do not count, see places.go
 	full   atomic.Bool
 	over   atomic.Bool
 	closed bool
 
-	adaptive *overload.Concurrency // nil: Config.MaxWorkers is the bound
+	adaptive *overload.Concurrency // nil if Config.MaxWorkers is the bound
 }
 
 // worker is a goroutine with its driver. It waits for its next job on jobs.
 type worker struct {
 	driver Driver
-	jobs   chan task // capacity 1; closed: go; made when it is idle first: ten thousand that block never are
-	task   task      // its job, none when the last one has returned
+	jobs   chan task // capacity 1; closed to end it; made when it is first idle: most workers that block never are
+	task   task      // its job, none after the last one
 }
 
-// newWorker returns a worker without a goroutine, for a job. Whoever has a job for it makes it: what that takes of a stack would
-// stay with a goroutine whose job blocks.
+// newWorker returns a worker for a job, without a goroutine. The submitter of the job calls it, so that its stack use does not
+// enlarge the stack of a goroutine whose job blocks.
 func (w *workers) newWorker(t task) *worker {
 	wk := &worker{task: t}
 	d := &wk.driver
@@ -51,8 +50,7 @@ func (w *workers) newWorker(t task) *worker {
 	return wk
 }
 
-// submit has the kept input of c, which is away from its loop, served: before
-// others if it is urgent.
+// submit queues the kept input of c, which is away from its loop, for a worker. Urgent connections precede others.
 func (w *workers) submit(c *Conn, urgent bool, from overload.Origin) {
 	w.add(task{conn: c}, urgent, from)
 }
@@ -68,12 +66,11 @@ func (w *workers) add(t task, urgent bool, from overload.Origin) {
 	w.join(job{t, w.e.now()}, urgent, from)
 }
 
-// working returns how many workers have a job, busy how many calls wait: those of workers
-// and others. w.mu is held.
+// working returns the number of workers with a job, and busy the number of waiting calls, of workers and others. w.mu is held.
 func (w *workers) working() int { return w.all - len(w.idle) }
 func (w *workers) busy() int    { return w.working() + w.taken }
 
-// most returns how many may. w.mu is held.
+// most returns the number of calls that may wait. w.mu is held.
 func (w *workers) most() int {
 	if w.adaptive != nil {
 		return w.adaptive.Limit()
@@ -87,7 +84,7 @@ func (w *workers) start(t task) {
 	if n == 0 {
 		w.all++
 		wk := w.newWorker(t)
-		wk.driver.place = placeTaken // it is among the workers already
+		wk.driver.place = placeTaken // working counts it already
 		go wk.run()
 		return
 	}
@@ -99,7 +96,7 @@ func (w *workers) start(t task) {
 	next.jobs <- t
 }
 
-// next returns the next task for a worker whose job has ended, none if it is to go.
+// next returns the next task for a worker whose job has ended, or none if the worker must end.
 func (w *workers) next(wk *worker) task {
 	took := int64(0)
 	if w.adaptive != nil {
@@ -110,12 +107,12 @@ func (w *workers) next(wk *worker) task {
 	if w.adaptive != nil {
 		w.adaptive.Note(time.Duration(took), w.busy())
 	}
-	w.all-- // wk, which is free
+	w.all-- // wk has no job
 	t := w.fromLine()
 	if !t.none() {
 		w.all++
 		wk.driver.place = placeTaken
-		w.admit() // the bound may have become more
+		w.admit() // the bound may have grown
 		w.unlock()
 		return t
 	}
@@ -136,13 +133,11 @@ func (w *workers) next(wk *worker) task {
 	return <-wk.jobs
 }
 
-// idleLife is how long an idle worker is kept at the least. To make one costs a few
-// microseconds, so it need not be long; a program that counts its goroutines when all is
-// quiet finds none of them.
+// idleLife is the minimum time for which an idle worker is kept. To make one costs a few microseconds, so it may be short; a
+// program that counts its goroutines when all is quiet finds none of them.
 const idleLife = 40 * time.Millisecond
 
-// reapLater has reap called after an idleLife. While nobody is idle no timer is set. w.mu is
-// held.
+// reapLater schedules reap after idleLife. No timer is set while no worker is idle. w.mu is held.
 func (w *workers) reapLater() {
 	if w.reaper == nil {
 		w.reaper = time.AfterFunc(idleLife, w.reap)
@@ -151,8 +146,8 @@ func (w *workers) reapLater() {
 	}
 }
 
-// reap ends the workers that had nothing to do since the last look: those that were used
-// last are taken first, so these are the first of the list.
+// reap ends the workers that had no job since the last call. The most recently used are at the end of the list, so these are
+// the first ones.
 func (w *workers) reap() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,9 +162,9 @@ func (w *workers) reap() {
 	}
 }
 
-// run is a worker's goroutine. A goroutine begins with a stack of 2 KB, of which somewhat more than
-// one can be used, and has one of 4 KB when that is not enough: between here and the code of an action that blocks there
-// are few frames and small ones, and what comes before and behind is in functions of their own.
+// run is a worker's goroutine. A goroutine begins with a stack of 2 KB, of which somewhat more than 1 KB is usable, and gets
+// one of 4 KB when that is not enough. Between run and the code of an action that blocks there are therefore few and small
+// frames; the code before and after is in functions of its own.
 func (wk *worker) run() {
 	defer wk.end()
 	for !wk.task.none() {
@@ -202,7 +197,7 @@ func (wk *worker) next() {
 	wk.task = wk.pool().next(wk)
 }
 
-// end ends the goroutine, be it by a panic or Goexit in a job.
+// end ends the goroutine, also after a panic or Goexit in a job.
 func (wk *worker) end() {
 	if wk.task.none() {
 		return
@@ -235,7 +230,7 @@ func (d *Driver) work(c *Conn) {
 	d.end(c)
 }
 
-// replace makes up for a worker that a handler's panic or Goexit ended.
+// replace starts a worker in place of one that a handler's panic or Goexit ended.
 func (w *workers) replace() {
 	w.mu.Lock()
 	defer w.unlock()
@@ -243,7 +238,7 @@ func (w *workers) replace() {
 	w.admit()
 }
 
-// close ends the idle workers; busy ones end when they are done.
+// close ends the idle workers; busy workers end after their jobs.
 func (w *workers) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
