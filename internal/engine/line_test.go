@@ -44,8 +44,7 @@ func TestUrgentGoFirst(t *testing.T) {
 	}
 }
 
-// TestLineStands has ever more clients come, each of whom was away, while the only
-// worker is busy.
+// TestLineStands adds ever more clients, whose connections were away, while the only worker is busy.
 func TestLineStands(t *testing.T) {
 	h := newLineHandler()
 	g := newGate(h)
@@ -106,7 +105,7 @@ func TestAdaptiveWorkers(t *testing.T) {
 	for i, c := range clients {
 		c.want(fmt.Sprint(i), "again")
 	}
-	// All as quick as ever: more and more may work.
+	// The jobs are as quick as before, so more of them may run.
 	eventually(t, "the bound has grown to the most", func() bool {
 		for _, c := range clients {
 			c.send("hand echo quick\n")

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// What a peer has sent is seen ahead, piece by piece, when it has finished, and stays to be read.
+// After a peer has finished sending, all of its input can be peeked at, piece by piece, and can still be read.
 func TestAheadSeesAllOnceThePeerHasFinished(t *testing.T) {
 	c, peer := aheadConn(t, 3*aheadPiece)
 	sent := make([]byte, 5*aheadPiece/2)
@@ -30,7 +30,7 @@ func TestAheadSeesAllOnceThePeerHasFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitFinish(t, c)
-	for range 2 { // it stays
+	for range 2 { // peeking does not consume the input
 		var seen []byte
 		if c.Ahead(func(piece []byte) bool { seen = append(seen, piece...); return false }) {
 			t.Error("enough was seen")
@@ -45,7 +45,8 @@ func TestAheadSeesAllOnceThePeerHasFinished(t *testing.T) {
 	}
 }
 
-// However much the system keeps for a peer, no more is looked at than costs little, and that is not taken for too little.
+// However much input the system holds for a peer, only a small, cheap amount is peeked at, and that bound is not mistaken for
+// the end of the input.
 func TestAheadIsBounded(t *testing.T) {
 	const sent = 2 * aheadMost
 	c, peer := aheadConn(t, 2*sent)
@@ -65,7 +66,7 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 }
 
-// aheadConn returns a connection for which the system keeps so many bytes, and its peer.
+// aheadConn returns a connection with a receive buffer of so many bytes, and its peer.
 func aheadConn(t *testing.T, room int) (*Conn, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,7 +90,7 @@ func aheadConn(t *testing.T, room int) (*Conn, *net.TCPConn) {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	fd := int(f.Fd())
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, room) != nil { // which not everybody may
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, room) != nil { // which needs a privilege
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, room); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,7 @@ func aheadConn(t *testing.T, room int) (*Conn, *net.TCPConn) {
 	return &Conn{fd: int32(fd), loop: &loop{e: e}}, peer.(*net.TCPConn)
 }
 
-// awaitFinish waits until the peer's end is here.
+// awaitFinish waits until the peer's end of the stream has arrived.
 func awaitFinish(t *testing.T, c *Conn) {
 	t.Helper()
 	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}

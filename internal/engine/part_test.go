@@ -16,8 +16,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// partHandler serves lines "id command arguments", each a part of its connection: answers
-// come as they are ready, in any order, with the id in front.
+// partHandler serves lines "id command arguments", each of which is a part of its connection. Answers are sent when they are
+// ready, in any order, and begin with the id.
 type partHandler struct {
 	*lineHandler
 	mu   sync.Mutex
@@ -53,7 +53,7 @@ func (h *partHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consume
 		id, rest, _ := strings.Cut(string(line), " ")
 		name, args, _ := strings.Cut(rest, " ")
 		d.EnterPart(consumed)
-		// The line is still there when others have gone on with the connection.
+		// The line is still valid after other drivers have continued with the connection.
 		h.commands[name](d, c, args)
 		text := string(line)
 		d.Leave()
@@ -87,7 +87,7 @@ func newPartHandler() *partHandler {
 	return h
 }
 
-// Parts of a connection do not wait for one that blocks; nor do other connections.
+// Neither other parts of a connection nor other connections wait for a part that blocks.
 func TestBlockedPartHoldsUpNobody(t *testing.T) {
 	onOneProcessor(t, func(t *testing.T) {
 		h := newPartHandler()
@@ -96,7 +96,7 @@ func TestBlockedPartHoldsUpNobody(t *testing.T) {
 		c, other := s.dial(), s.dial()
 		var want []string
 		for i := range 20 {
-			// In one piece: what is behind the part that blocks is served, too.
+			// In one piece: the part after the one that blocks is served, too.
 			c.send(fmt.Sprintf("%d echo before\n%d block %d\n%d echo behind\n", i, i, i, i))
 			<-g.entered
 			c.wantBoth(fmt.Sprintf("%d before", i), fmt.Sprintf("%d behind", i)) // each may lose its loop before it answers
@@ -150,7 +150,7 @@ func TestPartThatGivesUpItsLoop(t *testing.T) {
 // On a worker, which has no loop to lose, a part keeps its connection.
 func TestPartOnAWorker(t *testing.T) {
 	h := newPartHandler()
-	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, h) // what is on the loop keeps it
+	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, h) // so the loop is not taken over
 	c := s.dial()
 	c.send("1 echo a\nhand\n2 detach b\n3 echo c\n")
 	c.want("1 a", "2 b", "3 c")
@@ -158,8 +158,8 @@ func TestPartOnAWorker(t *testing.T) {
 	c.want("4 d")
 }
 
-// What leaves in many pieces does not wait for the peer to confirm them one by one, on a
-// listener of either kind: answers of parts, and those that are flushed.
+// Output in many pieces does not wait until the peer has acknowledged each, on a listener of either kind: answers of parts, and
+// flushed output.
 func TestPiecesDoNotWaitForEachOther(t *testing.T) {
 	onEachListener(t, func(t *testing.T, listen func(*testing.T) net.Listener) {
 		h := newPartHandler()
@@ -187,8 +187,8 @@ func TestPiecesDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// dialPrepared is dial when the listener has the options that its connections inherit, as it
-// has when another was answered.
+// dialPrepared dials after the listener has the options that its connections inherit. The answer to an earlier client sets
+// them.
 func (s *server) dialPrepared(ask, answer string) *client {
 	s.t.Helper()
 	first := s.dial()
@@ -197,14 +197,14 @@ func (s *server) dialPrepared(ask, answer string) *client {
 	return s.dial()
 }
 
-// A part that ends its goroutine does not end the connection, whether it has lost it or not.
+// A part that ends its goroutine does not end the connection, whether it has lost the connection or not.
 func TestPartThatPanics(t *testing.T) {
 	h := newPartHandler()
 	g := newGate(h.lineHandler)
 	block := h.commands["block"]
 	h.commands["latepanic"] = func(d *engine.Driver, c *engine.Conn, args string) { block(d, c, args); panic(args) }
 	h.commands["lategoexit"] = func(d *engine.Driver, c *engine.Conn, args string) { d.DetachPart(); runtime.Goexit() }
-	c := serve(t, engine.Config{Loops: 1, Logger: quiet, TakeoverAfter: time.Hour}, h).dial() // they keep their loop
+	c := serve(t, engine.Config{Loops: 1, Logger: quiet, TakeoverAfter: time.Hour}, h).dial() // so the loop is not taken over
 	c.send("1 panic oh\n1 echo behind\n")
 	c.want("abandoned oh", "1 behind")
 	c.send("2 goexit\n2 echo behind\n")
@@ -240,7 +240,7 @@ func TestPartsOutliveTheirConnection(t *testing.T) {
 	close(g.open)
 }
 
-// Waking is heard in any case, however often and while output is pending.
+// A wake-up always causes a call of Data, however often it is repeated, and also while output is pending.
 func TestWake(t *testing.T) {
 	h := newPartHandler()
 	conns := make(chan *engine.Conn, 1)
@@ -275,10 +275,10 @@ func TestWake(t *testing.T) {
 	c.send("quit\n")
 	c.wantEOF()
 	eventually(t, "it is closed", func() bool { return s.Stats().Conns == 0 })
-	conn.Wake() // nothing to be done
+	conn.Wake() // has no effect
 }
 
-// Many connections with parts that block now and then, in pieces of any size.
+// Many connections have parts that block now and then; their input arrives in pieces of any size.
 func TestPartsUnderLoad(t *testing.T) {
 	h := newPartHandler()
 	h.commands["work"] = func(d *engine.Driver, _ *engine.Conn, args string) {

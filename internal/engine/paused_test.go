@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// What comes on a connection that is paused is read when it is not any more.
+// Input that arrives while a connection is paused is read after the pause.
 func TestPausedConnections(t *testing.T) {
 	h := newLineHandler()
 	h.commands["pause"] = func(_ *engine.Driver, c *engine.Conn, _ string) {
@@ -38,7 +38,7 @@ func TestPausedConnections(t *testing.T) {
 	c.want("second")
 }
 
-// A peer that is lost while its connection is paused is noticed at once.
+// The loss of a peer is noticed at once while its connection is paused.
 func TestPausedConnectionsAreLost(t *testing.T) {
 	h := newLineHandler()
 	h.commands["pause"] = func(d *engine.Driver, c *engine.Conn, _ string) {
@@ -58,11 +58,11 @@ func TestPausedConnectionsAreLost(t *testing.T) {
 	eventually(t, "it is closed", func() bool { return h.closed.Load() == 1 })
 }
 
-// laterHandler serves a line a visit.
+// laterHandler serves one line in each visit.
 type laterHandler struct {
 	*lineHandler
 	began, goOn chan struct{}
-	order       []string // the loop's
+	order       []string // owned by the loop
 }
 
 func (h *laterHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
@@ -83,7 +83,7 @@ func (h *laterHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
 	return i + 1
 }
 
-// Who leaves the rest for later is behind others who have come meanwhile.
+// A connection that leaves the rest of its input for later is served after connections that have become ready meanwhile.
 func TestLater(t *testing.T) {
 	h := &laterHandler{newLineHandler(), make(chan struct{}), make(chan struct{}), nil}
 	s := serveUnix(t, engine.Config{Loops: 1}, h)

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// Calls that were taken over count against MaxWorkers: what is handed off meanwhile waits
-// in line, and all others go on.
+// Calls that were taken over count against MaxWorkers: jobs that are handed off meanwhile wait in line, and all other requests
+// continue.
 func TestTakenOverCallsCount(t *testing.T) {
 	onOneProcessor(t, func(t *testing.T) {
 		h := newLineHandler()
@@ -51,11 +51,11 @@ func TestTakenOverCallsCount(t *testing.T) {
 		}
 		say("hand echo 8")
 		eventually(t, "what is handed off waits", func() bool { return s.Stats().JobsQueued == 1 })
-		say("first block 9") // the eighth more that may
+		say("first block 9") // the additional eighth
 		<-g.entered
 		say("first echo 10")
 		eventually(t, "the next urgent one waits, too", func() bool { return s.Stats().JobsQueued == 2 })
-		say("block 11") // nobody knew
+		say("block 11") // it was not known to block
 		<-g.entered
 		eventually(t, "it is taken over", func() bool { return s.Stats().WorkersBusy == 10 })
 		close(g.open)
@@ -66,7 +66,7 @@ func TestTakenOverCallsCount(t *testing.T) {
 	})
 }
 
-// A call that waits for its peer, or has begun its answer, keeps nobody from a worker.
+// A call that waits for its peer, or has begun its answer, does not keep other jobs from a worker.
 func TestCallsThatWaitForTheirPeersDoNotCount(t *testing.T) {
 	for _, prefix := range []string{"hand ", ""} { // on a worker, and taken over
 		t.Run(prefix, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestCallsThatWaitForTheirPeersDoNotCount(t *testing.T) {
 			read, stream := s.dial(), s.dial()
 			read.send(prefix + "read\n")
 			eventually(t, "it waits for its peer", func() bool { st := s.Stats(); return st.Away == 1 && st.WorkersBusy == 0 })
-			if prefix != "" { // for what is taken over in an answer, Away says that it does not count
+			if prefix != "" { // for a takeover during the answer, Away reports that it does not count
 				stream.send(prefix + "stream streamed\n")
 				<-g.entered
 			}
@@ -100,7 +100,7 @@ func TestCallsThatWaitForTheirPeersDoNotCount(t *testing.T) {
 			close(g.open)
 			if prefix != "" {
 				stream.want("streamed")
-				stream.send("hand echo again\n") // counts again
+				stream.send("hand echo again\n") // it counts again
 				stream.want("again")
 			}
 			eventually(t, "no call waits", func() bool { return s.Stats().WorkersBusy == 0 })
@@ -108,8 +108,7 @@ func TestCallsThatWaitForTheirPeersDoNotCount(t *testing.T) {
 	}
 }
 
-// What a call that was taken over holds is small, whatever the loop has read before, and the
-// budget knows of it.
+// A call that was taken over holds little memory, whatever the loop has read before, and the budget counts that memory.
 func TestTakenOverCallsAreSmall(t *testing.T) {
 	const calls, most = 300, 16 << 10
 	h := newLineHandler()

@@ -10,12 +10,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// A turnSim is a saturated loop without sockets, on a clock of its own: its queues hold connections of parts, each
-// with requests of 0.3 ms.
+// A turnSim is a saturated loop without sockets, on a clock of its own. Its queues hold connections of parts, and each request
+// takes 0.3 ms.
 type turnSim struct {
 	l     *loop
 	conns []*Conn
-	has   map[*Conn]int // requests that have come and are not begun
+	has   map[*Conn]int // requests that have arrived and are not begun
 	next  int
 }
 
@@ -33,7 +33,7 @@ func newTurnSim(conns int) *turnSim {
 	return s
 }
 
-// ask has so many requests come, on one connection after the other.
+// ask adds n requests, on one connection after another.
 func (s *turnSim) ask(n int) {
 	for range n {
 		s.has[s.conns[s.next%len(s.conns)]]++
@@ -41,8 +41,8 @@ func (s *turnSim) ask(n int) {
 	}
 }
 
-// turn does what a turn of the loop does, with one connection. It returns which, how many requests were served, and how
-// many refused.
+// turn simulates a turn of the loop with one connection. It returns that connection, and the numbers of requests served and
+// refused.
 func (s *turnSim) turn() (c *Conn, served, refused int) {
 	l, began := s.l, s.l.now
 	for _, c := range s.conns {
@@ -59,7 +59,7 @@ func (s *turnSim) turn() (c *Conn, served, refused int) {
 	since := q.since[q.at]
 	c = q.pop()
 	c.queued = false
-	c.Notes |= Parts // which is known now at the latest
+	c.Notes |= Parts // known now at the latest
 	n := s.has[c]
 	s.has[c] = 0
 	if l.saturation.control.Refuse(l.now, between(since, stampAt(l.now))) {
@@ -76,14 +76,14 @@ func (s *turnSim) turn() (c *Conn, served, refused int) {
 	return c, served, refused
 }
 
-// Requests of a few connections with many streams each are judged as those of many connections are.
+// Requests of a few connections with many streams each are judged like those of many connections.
 func TestStreamsAreShed(t *testing.T) {
 	for _, conns := range []int{8, 32, 200} {
 		s := newTurnSim(conns)
 		served, refused, asked := 0, 0, 0
 		start := s.l.now
 		for s.l.now < start+int64(3*time.Second) {
-			due := int(2 * (s.l.now - start) / simService) // twice what can be served
+			due := int(2 * (s.l.now - start) / simService) // twice the capacity
 			s.ask(due - asked)
 			asked = due
 			_, a, b := s.turn()
@@ -98,13 +98,13 @@ func TestStreamsAreShed(t *testing.T) {
 	}
 }
 
-// Streams that ask again when they are answered, on their connections, are no overload: neither if the loop sees that at
-// once, nor if it has served another connection meanwhile, for longer than the target.
+// Streams that ask again after an answer, on the same connections, are no overload. It makes no difference whether the loop
+// sees that at once, or after it has served another connection for longer than the target.
 func TestStreamsThatComeAgainAreNotShed(t *testing.T) {
 	for _, conns := range []int{1, 8, 32, 200} {
 		for _, streams := range []int{100, 800, -100, -800} {
 			s := newTurnSim(conns)
-			for _, c := range s.conns { // they are new
+			for _, c := range s.conns { // the connections are new
 				c.Notes, c.mark = 0, 0
 			}
 			s.ask(max(streams, -streams))
@@ -126,7 +126,7 @@ func TestStreamsThatComeAgainAreNotShed(t *testing.T) {
 	}
 }
 
-// Who was served out of turn, or is gone, does not hide how long the next one has waited.
+// A connection that was served out of turn, or is closed, does not hide how long the next one has waited.
 func TestQueueLooksPastThoseWhoAreGone(t *testing.T) {
 	s := newTurnSim(3)
 	s.ask(3)
@@ -141,7 +141,7 @@ func TestQueueLooksPastThoseWhoAreGone(t *testing.T) {
 	}
 }
 
-// What is ready after a long turn may have come at any time in it.
+// A connection that is ready after a long turn may have become ready at any time in it.
 func TestMarksAfterALongTurn(t *testing.T) {
 	s := newTurnSim(1)
 	l := s.l
@@ -154,7 +154,7 @@ func TestMarksAfterALongTurn(t *testing.T) {
 		if !l.saturation.on || l.now-l.ready != int64(10*time.Millisecond) {
 			t.Errorf("saturated %v, marked %v ago", l.saturation.on, time.Duration(l.now-l.ready))
 		}
-		l.polls = 2 // it had to wait for what came
+		l.polls = 2 // it had to wait for input
 		l.saturate(began)
 		if l.ready != l.now {
 			t.Errorf("what has just come is marked %v ago", time.Duration(l.now-l.ready))

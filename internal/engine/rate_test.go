@@ -46,26 +46,25 @@ func (c *client) discard() {
 	}
 }
 
-// awaitTurn returns when the only loop has done all that it had to do.
+// awaitTurn waits until the only loop has done all of its pending work.
 func (c *client) awaitTurn() {
 	c.t.Helper()
-	for range 2 { // when it answers the second time, the turn of the first is over
+	for range 2 { // the second answer proves that the turn of the first is over
 		c.send("echo\n")
 		c.want("")
 	}
 }
 
-// More than any system keeps between a socket and its peer, so that output is pending
-// until nearly all was read.
+// More bytes than any system buffers between a socket and its peer, so that output is pending until nearly all was read.
 const (
 	muchOutput = 20_000_000
 	atOnce     = 2_000_000
 )
 
-// A peer that takes its output by and by keeps its connection, one that takes less
-// than the rate loses it, although it reads all the time.
+// A peer that takes its output at the minimum rate keeps its connection. A peer below the rate loses it, although it reads all
+// the time.
 func TestMinWriteRate(t *testing.T) {
-	const grace = 10 * time.Minute // beside which the time of the test is nothing
+	const grace = 10 * time.Minute // much longer than the test
 	size := strconv.Itoa(muchOutput)
 	t.Run("enough", func(t *testing.T) {
 		s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: grace, MinWriteRate: 60}, newLineHandler())
@@ -97,10 +96,10 @@ func TestMinWriteRate(t *testing.T) {
 	})
 }
 
-// The same for a goroutine that waits to send: a stream.
+// The minimum rate also applies to a goroutine that waits to send: a stream.
 func TestMinWriteRateOfAStream(t *testing.T) {
 	var stop atomic.Bool
-	var written atomic.Int64 // calls of Write that have ended
+	var written atomic.Int64 // calls of Write that have returned
 	stream := func(h *lineHandler) (begun chan *engine.Conn, ended chan error) {
 		begun, ended = make(chan *engine.Conn, 1), make(chan error, 1)
 		p := make([]byte, 1<<20)
@@ -126,11 +125,11 @@ func TestMinWriteRateOfAStream(t *testing.T) {
 		served := <-begun
 		for range 6 {
 			eventually(t, "the stream waits", served.Waits)
-			// It shows in what the stream has waited when it wakes. A period ends in every
-			// second wait, so that by then something was taken, even if the end wakes it.
+			// A wake-up of the stream shows the time that it has waited. A period ends in every second wait. By then the peer
+			// has taken something, even if the end of the period causes the wake-up.
 			before := written.Load()
 			s.AdvanceClock(grace * 3 / 5)
-			c.take(1 << 20) // though something else may have woken it
+			c.take(1 << 20) // though another event may have woken it
 			c.readUntil(func() bool { return written.Load() > before })
 		}
 		stop.Store(true)

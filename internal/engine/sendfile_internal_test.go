@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is in memory goes out in pieces of a bounded length, whatever length the calls have in which the kernel takes it.
+// Data in memory is sent in pieces of a bounded length, however much the kernel takes in each call.
 func TestPiecesInMemory(t *testing.T) {
 	const size = 3*inMemory + 1
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
@@ -22,7 +22,7 @@ func TestPiecesInMemory(t *testing.T) {
 	if !resident(f.Fd(), 0) {
 		t.Skip("the file system cannot tell what is in memory")
 	}
-	for _, took := range []int64{inMemory, 65_483, 300_000, 999} { // in a call, at most
+	for _, took := range []int64{inMemory, 65_483, 300_000, 999} { // maximum bytes in a call
 		var seen seenInMemory
 		at := int64(size - 2*inMemory)
 		for at < size {

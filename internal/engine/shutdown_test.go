@@ -109,7 +109,7 @@ func TestDraining(t *testing.T) {
 	}
 }
 
-// The clients of connections in the backlog take them for made, and send.
+// Clients of connections in the backlog see them as established, and send.
 func TestStopAcceptingEmptiesTheBacklog(t *testing.T) {
 	s := serve(t, engine.Config{MaxConns: 1}, newLineHandler())
 	first := s.dial()
@@ -129,7 +129,7 @@ func TestStopAcceptingEmptiesTheBacklog(t *testing.T) {
 	for _, c := range append(waiting, first) {
 		c.want("late")
 		if c == waiting[len(waiting)-1] {
-			first.send("echo late\n") // all is as before
+			first.send("echo late\n") // the connection still works
 		}
 	}
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// TestStress mixes everything: inline, blocking and handed-off requests, pipelined
-// and in pieces, abnormal ends, slow readers and disconnects. Every answer must be
-// the one its request asked for.
+// TestStress mixes all kinds of requests: inline, blocking and handed-off, pipelined and in pieces, with abnormal ends, slow
+// readers and disconnects. Every answer must match its request.
 func TestStress(t *testing.T) {
 	h := newLineHandler()
 	h.commands["nap"] = func(d *engine.Driver, c *engine.Conn, args string) {
@@ -104,13 +103,13 @@ func sendInPieces(c *client, input string, seed uint64) {
 	for len(input) > 0 {
 		n := 1 + rng.IntN(len(input))
 		if _, err := c.Write([]byte(input[:n])); err != nil {
-			return // the answers tell
+			return // the answers show whether it was sent
 		}
 		input = input[n:]
 	}
 }
 
-// TestNoAllocations serves requests over a real socket and counts.
+// TestNoAllocations serves requests over a real socket and counts allocations.
 func TestNoAllocations(t *testing.T) {
 	if invariants.Enabled {
 		return // the race detector allocates

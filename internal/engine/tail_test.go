@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// An answer behind which the engine closes arrives whole at a client that has sent more
-// meanwhile: what is closed with unread input is reset, and a reset overtakes the answer.
+// The last answer before the engine closes the connection arrives completely at a client that has sent more meanwhile. Closing
+// a socket with unread input causes a reset, which overtakes the answer.
 func TestTheLastAnswerArrivesWhole(t *testing.T) {
 	const size = "400000"
 	for _, hand := range []string{"", "hand "} {

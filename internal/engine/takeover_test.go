@@ -20,7 +20,7 @@ import (
 // quiet is for tests whose handlers panic on purpose.
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// onOneProcessor runs f with as many processors as there are, and with one.
+// onOneProcessor runs f with all processors, and with one.
 func onOneProcessor(t *testing.T, f func(t *testing.T)) {
 	t.Run("all processors", f)
 	t.Run("one processor", func(t *testing.T) {
@@ -64,7 +64,8 @@ func TestHandOff(t *testing.T) {
 	onOneProcessor(t, func(t *testing.T) {
 		h := newLineHandler()
 		g := newGate(h)
-		// A loop that is taken from a test that had no processor would have "hand" answer in place, behind the gate.
+		// Without a long TakeoverAfter, a loop could be taken over on a machine that is busy; "hand" would then answer in
+		// place, after the gate.
 		s := serve(t, engine.Config{Loops: 1, MaxWorkers: 3, IdleWorkers: 2, TakeoverAfter: time.Hour}, h)
 		var clients []*client
 		for i := range 10 {
@@ -95,7 +96,7 @@ func TestHandOff(t *testing.T) {
 	})
 }
 
-// A Read whose bytes have come does not count as a wait.
+// A Read of bytes that have already arrived does not count as a wait.
 func TestWaitedToRead(t *testing.T) {
 	h := newLineHandler()
 	h.commands["read"] = func(d *engine.Driver, c *engine.Conn, _ string) {
@@ -103,9 +104,9 @@ func TestWaitedToRead(t *testing.T) {
 		_, err := c.Read(b[:1], time.Millisecond)
 		timedOut := errors.Is(err, os.ErrDeadlineExceeded) && d.WaitedToRead() >= time.Millisecond
 		answer(d, "send it")
-		_ = d.Flush(0) // a Read fails in its place
+		_ = d.Flush(0) // if it fails, a Read fails
 		first, err1 := c.Read(b[:1], time.Minute)
-		rest, err2 := c.Read(b[:], time.Minute) // all came at once
+		rest, err2 := c.Read(b[:], time.Minute) // all arrived at once
 		answer(d, fmt.Sprint(timedOut, first, err1, rest, err2, d.WaitedToRead()))
 	}
 	s := serve(t, engine.Config{Loops: 1}, h)
@@ -239,8 +240,7 @@ func TestHangupHook(t *testing.T) {
 	}
 }
 
-// TestHangupAfterInput has a peer finish sending behind a line that nobody has
-// read yet, and behind nothing.
+// In TestHangupAfterInput a peer finishes sending after a line that is still unread, and after no input.
 func TestHangupAfterInput(t *testing.T) {
 	h := newLineHandler()
 	entered, looked, hung := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
@@ -258,7 +258,7 @@ func TestHangupAfterInput(t *testing.T) {
 	<-entered
 	c.send("echo behind\n")
 	c.closeWrite()
-	// Another connection of the one loop is served: the loop has seen the event.
+	// The only loop serves another connection, so it has seen the event.
 	other := s.dial()
 	other.send("echo other\n")
 	other.want("other")
@@ -311,7 +311,7 @@ func TestDisconnectAtEveryPoint(t *testing.T) {
 	const input = "echo one\nhand echo two\nnap\nbig 100000\nhand nap\necho three\n"
 	h := newLineHandler()
 	h.commands["nap"] = func(d *engine.Driver, _ *engine.Conn, _ string) {
-		time.Sleep(time.Millisecond) // long enough to be taken over now and then
+		time.Sleep(time.Millisecond) // long enough for an occasional takeover
 		answer(d, "awake")
 	}
 	s := serve(t, engine.Config{}, h)
@@ -375,7 +375,7 @@ func TestPipelinedBlockingRequests(t *testing.T) {
 	c.want(want...)
 }
 
-// BenchmarkEnterLeave is what takeover costs a request that does not block.
+// BenchmarkEnterLeave measures the cost of takeover for a request that does not block.
 func BenchmarkEnterLeave(b *testing.B) {
 	h := &pairs{lineHandler: newLineHandler(), n: b.N}
 	c := serve(b, engine.Config{}, h).dial()

@@ -59,8 +59,8 @@ func TestLimitIsLiftedInTime(t *testing.T) {
 	}
 }
 
-// Whoever wins the race between the limit and the end of the code, each
-// connection gets one of the two answers and nothing of another's.
+// Whichever is first, the limit or the end of the code, each connection gets one of the two answers, and no part of another's
+// answer.
 func TestLimitRacesWithTheEnd(t *testing.T) {
 	h := newLineHandler()
 	h.limits = map[string]time.Duration{"race": time.Millisecond}
@@ -91,8 +91,7 @@ func TestLimitRacesWithTheEnd(t *testing.T) {
 	wg.Wait()
 }
 
-// Code that holds the connection keeps it; the limit applies as soon as it is
-// released.
+// Code that claims the connection keeps it; the limit applies as soon as it is released.
 func TestHoldKeepsTheConnection(t *testing.T) {
 	h := newLineHandler()
 	held, again := make(chan bool, 1), make(chan bool, 1)
@@ -103,7 +102,7 @@ func TestHoldKeepsTheConnection(t *testing.T) {
 			return
 		}
 		held <- true
-		// The limit passes within these reads, which give up because of it.
+		// The limit passes during these reads, which fail because of it.
 		var b [1]byte
 		for {
 			if _, err := c.Read(b[:], d.TimeLeft(0)); err != nil && d.TimeLeft(0) == time.Nanosecond {
@@ -129,8 +128,7 @@ func TestHoldKeepsTheConnection(t *testing.T) {
 	}
 }
 
-// inTime returns whether d's code was granted what it has asked for, and checks that nothing but its limit
-// was in the way.
+// inTime returns granted, the result of a request of d's code, and checks that it fails only because of the limit.
 func inTime(t *testing.T, d *engine.Driver, granted bool) bool {
 	if !granted && d.TimeLeft(0) > time.Nanosecond {
 		t.Error("refused although the limit had not passed")
@@ -164,7 +162,7 @@ func TestUnlimit(t *testing.T) {
 			c.want("too late")
 		}
 	}
-	// Longer than the limit, so that a timer left behind would have fired.
+	// Longer than the limit, so that a timer that was not stopped would have fired.
 	<-time.After(20 * time.Millisecond)
 	close(open)
 	for _, c := range all {

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestWheel compares the wheel with the rule it implements: a connection is looked
-// at when its deadline comes, never later, and otherwise only at the
-// horizon or where it was filed before its deadline moved on.
+// TestWheel compares the wheel with its rule: a connection is checked when its deadline comes, never later. Earlier checks are
+// made only at the horizon, or at the tick of an earlier deadline.
 func TestWheel(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -29,7 +28,7 @@ func TestWheel(t *testing.T) {
 			case 2:
 				c.deadline = 0
 			case 3:
-				l.unfile(c) // as on closing
+				l.unfile(c) // as for a closed connection
 				c.deadline = 0
 			}
 			l.refileIfEarlier(c)
@@ -67,8 +66,7 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-// TestConnSize keeps the promise that an idle connection is little more than a struct of
-// two cache lines.
+// TestConnSize checks that an idle connection is little more than a struct of two cache lines.
 func TestConnSize(t *testing.T) {
 	if size := connSize; size > 128 {
 		t.Errorf("a Conn has %d bytes, want at most 128", size)

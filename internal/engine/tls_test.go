@@ -37,12 +37,12 @@ func serveTLS(t testing.TB, cfg engine.Config, by *engine.TLS, h engine.Handler)
 	return serveBy(t, cfg, h, ln, func(e *engine.Engine) error { return e.ServeTLS(ln, by) })
 }
 
-// A wire is a client's end of a connection, of which one can tell what came by it.
+// A wire is a client's end of a connection that records the received bytes.
 type wire struct {
 	net.Conn
-	piece  int    // what is written at once, 0: all
-	gather bool   // nothing is, until release
-	kept   []byte // what was not
+	piece  int    // number of bytes in one write, 0: all
+	gather bool   // nothing is written until release
+	kept   []byte // the bytes not written yet
 
 	mu   sync.Mutex
 	came []byte
@@ -65,10 +65,10 @@ func (w *wire) Write(p []byte) (sent int, err error) {
 	return sent, err
 }
 
-// release writes what was gathered.
+// release writes the gathered bytes.
 func (w *wire) release() error {
 	w.gather = false
-	if err := w.SetWriteDeadline(time.Time{}); err != nil { // crypto/tls has it end with close_notify
+	if err := w.SetWriteDeadline(time.Time{}); err != nil { // crypto/tls sets a deadline for close_notify
 		return err
 	}
 	_, err := w.Write(w.kept)
@@ -84,7 +84,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lastRecord returns the type of the last record that came.
+// lastRecord returns the type of the last received record.
 func (w *wire) lastRecord() byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +95,7 @@ func (w *wire) lastRecord() byte {
 	return last
 }
 
-// dialTLS returns a client that has shaken hands.
+// dialTLS returns a client after its handshake.
 func (s *server) dialTLS(config *tls.Config) *client {
 	s.t.Helper()
 	c, _ := s.dialWire(config, 0)
@@ -197,7 +197,7 @@ func TestTLSLargeAnswersToASlowReader(t *testing.T) {
 		}
 		s := serveTLS(t, engine.Config{Loops: 2}, &engine.TLS{}, h)
 		c := s.dialTLS(config)
-		// The second is asked for while the first is pending.
+		// The second answer is requested while the first is pending.
 		c.send("big 2000000\nowned x\necho end\n")
 		c.send("owned y\nbig 100\nhand owned z\n")
 		c.want(pattern("2000000"), "x"+string(owned), "end", "y"+string(owned), pattern("100"), "z"+string(owned))
@@ -216,7 +216,7 @@ func TestTLSAnOwnedBufferThatManyAreSentIsHeldOnce(t *testing.T) {
 		s.dialTLS(nil).send("owned\n")
 	}
 	eventually(t, "all are pending", func() bool { return s.Stats().PendingConns == clients })
-	// One buffer, and a sealed piece for each.
+	// One shared buffer, and a sealed piece for each client.
 	if held := budget.Held(); held > int64(len(owned))+clients*(128<<10) {
 		t.Errorf("%d bytes are held for %d answers of the same %d bytes", held, clients, len(owned))
 	}
@@ -226,11 +226,11 @@ type counter struct{ atomic.Int32 }
 
 func (c *counter) Release() { c.Add(1) }
 
-// duplex are commands that use the connection themselves.
+// duplex adds commands that use the connection themselves.
 func duplex(h *lineHandler, file string) {
 	h.commands["upload"] = func(d *engine.Driver, c *engine.Conn, args string) {
 		n, _ := strconv.Atoi(args)
-		answer(d, "ready") // what comes earlier may be in the input of this call
+		answer(d, "ready") // earlier input may be in the input of this call
 		if err := d.Flush(20 * time.Second); err != nil {
 			c.Close()
 			return
@@ -292,7 +292,7 @@ func TestTLSReadAndWriteInACall(t *testing.T) {
 		s := serveTLS(t, engine.Config{Loops: 2}, &engine.TLS{}, h)
 		c := s.dialTLS(config)
 		for range 2 {
-			// What follows the bytes that are uploaded comes in the same records.
+			// The line after the uploaded bytes arrives in the same records.
 			c.send("upload 1000000\n")
 			c.want("ready")
 			go func() { _, _ = io.WriteString(c, pattern("1000000")+"echo after\nhand echo it\n") }()
@@ -379,13 +379,13 @@ func TestTLSKeyUpdates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// On the loop, alone and in the middle of lines.
+	// To the loop, alone and in the middle of lines.
 	send(raw.KeyUpdate(true))
 	for i := range 100 {
 		send(text("echo "), raw.KeyUpdate(i%2 == 0), text("a\necho b"), raw.KeyUpdate(true), text("\n"))
 		c.want("a", "b")
 	}
-	// To one that reads by itself.
+	// To a call that reads by itself.
 	send(text("upload 10000\n"), raw.KeyUpdate(true))
 	c.want("ready")
 	for at := 0; at < 10000; at += 1000 {
@@ -399,8 +399,8 @@ func TestTLSKeyUpdates(t *testing.T) {
 	c.want(pattern("3000000"), "after")
 }
 
-// A reader and a writer of the same call use the connection by turns; what crypto/tls says to a
-// KeyUpdate must not come between the pieces of a record.
+// A reader and a writer of the same call use the connection alternately. The reply of crypto/tls to a KeyUpdate must not be
+// sent between the pieces of a record.
 func TestTLSAKeyUpdateWhileAWriteWaits(t *testing.T) {
 	h := newLineHandler()
 	reading, done := make(chan struct{}), make(chan error, 1)
@@ -468,7 +468,7 @@ func TestTLSHijack(t *testing.T) {
 		c := s.dialTLS(config)
 		c.send("hijack\n")
 		<-entered
-		c.send("abcdef") // three bytes of this are left in crypto/tls
+		c.send("abcdef") // three bytes of this remain in crypto/tls
 		conn := <-taken
 		defer conn.Close()
 		secured, ok := conn.(*tls.Conn)
@@ -490,7 +490,7 @@ func TestTLSHijack(t *testing.T) {
 	})
 }
 
-// What was read of a record, and what was not, is the same wherever the record lies meanwhile.
+// The read part of a record, and its rest, are the same wherever the record is stored meanwhile.
 func TestTLSReadsOfEverySizeAndWhatIsLeft(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		const all = 300_000
@@ -570,7 +570,7 @@ func TestTLSOtherProtocolsArePassedOn(t *testing.T) {
 	}
 	fmt.Fprintln(conn, "by another server")
 	c.want("by another server")
-	// It still counts, for its address.
+	// The connection still counts for its address.
 	eventually(t, "the engine has let go of it", func() bool { return s.Stats().Conns == 0 })
 	if addresses.Take(c.LocalAddr().(*net.TCPAddr).AddrPort().Addr()) {
 		t.Error("a connection that was passed on does not count for its address")

@@ -40,14 +40,14 @@ func TestTLSARequestAllocatesNothing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	ask(records[requests/2:])
 	runtime.ReadMemStats(&after)
-	// Some things of the runtime are made beside the requests.
+	// The runtime makes a few allocations of its own.
 	if n := float64(after.Mallocs-before.Mallocs) / (requests / 2); n > 0.05 {
 		t.Errorf("%v allocations a request", n)
 	}
 }
 
-// discardTickets has the client read what the server sends after the handshake: it asks, and reads the
-// answer by crypto/tls, which reads that first.
+// discardTickets makes the client read the session tickets that follow the handshake: it sends a request and reads the answer
+// by crypto/tls, which reads the tickets first.
 func discardTickets(raw *tlstest.Raw) error {
 	if err := raw.Send(raw.Record(tlstest.Application, []byte("question"), 0)); err != nil {
 		return err
@@ -56,7 +56,7 @@ func discardTickets(raw *tlstest.Raw) error {
 	return err
 }
 
-// bareHandler answers all that comes at once.
+// bareHandler answers all input that arrives at once.
 type bareHandler struct{ lineHandler }
 
 func (h *bareHandler) Data(d *engine.Driver, _ *engine.Conn, in []byte) int {

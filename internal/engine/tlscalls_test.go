@@ -20,7 +20,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// A remote key is used somewhere else, which takes as long as wait.
+// A remote key is used on another machine, which takes as long as wait.
 type remote struct {
 	crypto.Signer
 	wait func()
@@ -39,7 +39,7 @@ func (k remoteRSA) Decrypt(r io.Reader, msg []byte, opts crypto.DecrypterOpts) (
 	return k.Signer.(crypto.Decrypter).Decrypt(r, msg, opts)
 }
 
-// A remoteMessage signs nothing but whole messages.
+// A remoteMessage signs only whole messages.
 type remoteMessage struct{ remote }
 
 func (k remoteMessage) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
@@ -51,7 +51,7 @@ func (k remoteMessage) SignMessage(r io.Reader, msg []byte, opts crypto.SignerOp
 	return crypto.SignMessage(k.Signer, r, msg, opts)
 }
 
-// Handshakes for which the application waits have no processor, and then go on.
+// Handshakes that wait for the application have no processor meanwhile, and continue afterwards.
 func TestTLSHandshakesThatWaitForTheApplication(t *testing.T) {
 	keep := func(config *tls.Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return func(*tls.ClientHelloInfo) (*tls.Config, error) { return config, nil }
@@ -92,7 +92,7 @@ func TestTLSHandshakesThatWaitForTheApplication(t *testing.T) {
 			}})
 		}},
 		{"GetEncryptedClientHelloKeys", func(config *tls.Config, wait func()) {
-			config.MaxVersion = tls.VersionTLS13 // of which clients send the extension, or pretend to
+			config.MaxVersion = tls.VersionTLS13 // whose clients send the extension, or pretend to
 			config.GetEncryptedClientHelloKeys = func(*tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) { wait(); return nil, nil }
 		}},
 		{"VerifyPeerCertificate", func(config *tls.Config, wait func()) {
@@ -158,7 +158,7 @@ func TestTLSHandshakesThatWaitForTheApplication(t *testing.T) {
 	}
 }
 
-// Code of the application that returns at once, or panics, leaves nothing behind.
+// Code of the application that returns at once, or panics, leaves no state.
 func TestTLSHandshakesWhoseApplicationPanics(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		var s *server

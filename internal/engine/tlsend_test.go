@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// awaitEnd is a command that waits for its peer's end, or until it is let go, and says which it was.
+// awaitEnd adds a command that waits for its peer's end or for letGo, and answers which of them it was.
 func awaitEnd(h *lineHandler, set func(c *engine.Conn, f func())) (entered chan struct{}, letGo chan struct{}) {
 	entered, letGo = make(chan struct{}), make(chan struct{})
 	h.commands["await"] = func(d *engine.Driver, c *engine.Conn, _ string) {
@@ -32,7 +32,7 @@ func awaitEnd(h *lineHandler, set func(c *engine.Conn, f func())) (entered chan 
 	return entered, letGo
 }
 
-// A call learns that its peer has said close_notify, which leaves the socket open.
+// A call learns that its peer has sent close_notify, which leaves the socket open.
 func TestTLSCloseNotifyIsAHangup(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		for name, set := range map[string]func(c *engine.Conn, f func()){
@@ -65,7 +65,7 @@ func TestTLSCloseNotifyIsAHangup(t *testing.T) {
 						case "while":
 							<-entered
 							end()
-						case "before": // the loop sees it, and nobody waits for it
+						case "before": // the loop sees it before any call waits for it
 							end()
 							other := s.dialTLS(config)
 							other.send("echo seen\n")
@@ -82,7 +82,7 @@ func TestTLSCloseNotifyIsAHangup(t *testing.T) {
 	})
 }
 
-// So does a call that has read all its peer has sent before.
+// A call also learns of close_notify after it has read all earlier input of its peer.
 func TestTLSCloseNotifyAfterInputIsAHangup(t *testing.T) {
 	const size = 100_000
 	await := func(c *engine.Conn, ended, read chan struct{}, late bool) {
@@ -137,7 +137,7 @@ func TestTLSCloseNotifyAfterInputIsAHangup(t *testing.T) {
 	})
 }
 
-// What is as short as close_notify, and is not, is input.
+// A record that has the length of close_notify, but is not one, is input.
 func TestTLSWhatLooksLikeCloseNotifyIsInput(t *testing.T) {
 	h := newLineHandler()
 	entered, letGo := awaitEnd(h, (*engine.Conn).SetHangup)
@@ -159,7 +159,7 @@ func TestTLSWhatLooksLikeCloseNotifyIsInput(t *testing.T) {
 		letGo <- struct{}{}
 		c.want("let go", "hi")
 	}
-	// An alert that is in the way is one more thing that ends.
+	// An alert for a fatal error ends the connection, too.
 	if err := raw.Send(raw.Record(tlstest.Application, []byte("await\n"), 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestTLSWhatLooksLikeCloseNotifyIsInput(t *testing.T) {
 	eventually(t, "the connection is over", func() bool { return s.Stats().Conns == 1 })
 }
 
-// A writer that waits, and one that reads what comes meanwhile, learn of it too.
+// A writer that waits, and a call that reads the input meanwhile, also learn of close_notify.
 func TestTLSCloseNotifyWhileACallUsesTheConnection(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		h := newLineHandler()
@@ -178,7 +178,7 @@ func TestTLSCloseNotifyWhileACallUsesTheConnection(t *testing.T) {
 		h.commands["fill"] = func(d *engine.Driver, c *engine.Conn, _ string) {
 			c.SetHangup(func() { ended <- struct{}{} })
 			close(begun)
-			for range 4 { // more than the sockets hold of what nobody reads
+			for range 4 { // more than the sockets hold of unread output
 				if _, err := c.Write(make([]byte, 1<<20), time.Minute); err != nil {
 					break
 				}
@@ -217,7 +217,7 @@ func TestTLSCloseNotifyWhileACallUsesTheConnection(t *testing.T) {
 	})
 }
 
-// What was read ahead goes to who takes the connection over.
+// Input that was read ahead is passed to the code that hijacks the connection.
 func TestTLSHijackHasWhatWasReadAhead(t *testing.T) {
 	h := newLineHandler()
 	got := make(chan string, 1)

@@ -25,7 +25,7 @@ func recordOf(kind byte, length int, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{kind, 3, 1}, uint16(length)), payload...)
 }
 
-// clientHello returns what a client sends first.
+// clientHello returns the first record of a client.
 func clientHello(t testing.TB) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -140,7 +140,7 @@ func TestTLSRecordsThatCarryNothingEndTheConnection(t *testing.T) {
 			}
 			c.want("ready")
 		}
-		// The beginning of a message of 200 KB, which crypto/tls would gather.
+		// The beginning of a message of 200 KB, which crypto/tls would keep.
 		message := append([]byte{11, 3, 0, 0}, make([]byte, 16000)...)
 		var err error
 		for i := 0; i < 20 && err == nil; i++ {
@@ -155,8 +155,8 @@ func TestTLSRecordsThatCarryNothingEndTheConnection(t *testing.T) {
 	}
 }
 
-// Who asks for new keys again and again, and does not read, has little wait for it: also where an action reads, as fast as it
-// is sent something.
+// A client that repeatedly asks for new keys, and does not read, causes little pending output, also while an action reads as
+// fast as the client sends.
 func TestTLSAClientThatTakesNoRepliesIsEnded(t *testing.T) {
 	shed := new(admission.Shed)
 	budget := admission.NewBudget(0)
@@ -272,7 +272,7 @@ func TestTLSWhatAHandshakeHolds(t *testing.T) {
 	eventually(t, "an idle connection holds nothing", func() bool { return budget.Held() == 0 })
 }
 
-// Clients that begin and do not go on keep nobody out, be they as many as may begin.
+// Clients that stop in the middle of the handshake do not keep other clients out, even if they fill all places.
 func TestTLSClientsThatStopInTheHandshakeAreGivenUpForOthers(t *testing.T) {
 	hello := clientHello(t)
 	shed := new(admission.Shed)
@@ -368,7 +368,7 @@ func TestTLSClientCertificates(t *testing.T) {
 		c := s.dialTLS(client)
 		c.send("who\n")
 		c.want("dunlin")
-		// Without one. In TLS 1.3 the client is told after its own handshake.
+		// A client without a certificate. In TLS 1.3 the client learns of the refusal after its own handshake.
 		client = client.Clone()
 		client.Certificates = nil
 		conn := tls.Client(s.dial().Conn, client)

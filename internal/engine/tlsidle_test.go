@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// What TLS takes for connections that are open is bounded: those that are idle for longest go.
+// The memory of TLS for open connections is bounded: the connections that have been idle for longest are closed.
 func TestTLSIdleConnectionsMakeRoom(t *testing.T) {
 	const one, most = 6 << 10, 30
 	shed := new(admission.Shed)
@@ -28,7 +28,7 @@ func TestTLSIdleConnectionsMakeRoom(t *testing.T) {
 	if n := s.Stats().SecureBytes; n != most*one || shed.Count(admission.IdleDropped) != 0 {
 		t.Fatalf("%d bytes, %d closed, before it is too much", n, shed.Count(admission.IdleDropped))
 	}
-	s.AdvanceClock(5 * time.Second) // since when they are idle
+	s.AdvanceClock(5 * time.Second) // they are idle for this time
 	fresh := s.dialTLS(nil)
 	ask(fresh)
 	eventually(t, "idle connections are closed", func() bool { return s.Stats().SecureBytes <= most*one })

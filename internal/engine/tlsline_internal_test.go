@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// newShakes returns handshakes in line for a budget, so many of each kind.
+// newShakes returns a line for a budget, with so many handshakes of each kind.
 func newShakes(bound int64, whole, resume int) *shakes {
 	e := &Engine{start: time.Now(), cfg: Config{Budget: admission.NewBudget(bound), QueueTarget: -1}}
 	s := &e.shakes
@@ -24,17 +24,17 @@ func newShakes(bound int64, whole, resume int) *shakes {
 	return s
 }
 
-// join puts c in line, as of a time.
+// join appends c to the line, with the given time of arrival.
 func (s *shakes) join(kind shakeKind, c *Conn, since int64) {
 	s.lines[kind].push(c, s.source(c), since)
 }
 
-// connOf returns a connection of the address with a number.
+// connOf returns a connection of the address with number n.
 func connOf(n byte) *Conn {
 	return &Conn{peer: peerAddr{ip: netip.AddrFrom4([4]byte{192, 0, 2, n}).As16()}}
 }
 
-// stall has the next handshake of a kind begin and wait for its client, which has been silent for so many ns.
+// stall begins the next handshake of a kind, which waits for its client; the client has been silent for so many ns.
 func stall(s *shakes, kind shakeKind, silent int64) *shake {
 	h := s.take(kind)
 	h.c.loop = &loop{e: s.e, waker: -1}
@@ -45,7 +45,7 @@ func stall(s *shakes, kind shakeKind, silent int64) *shake {
 	return h
 }
 
-// beginAll has all begin that may, and returns of which kinds they are.
+// beginAll begins all handshakes that may begin, and returns their kinds in order.
 func beginAll(s *shakes) (order []shakeKind) {
 	for kind, ok := s.nextKind(); ok; kind, ok = s.nextKind() {
 		order = append(order, s.take(kind).kind)
@@ -77,7 +77,7 @@ func TestHandshakesOfBothKindsBeginInTurn(t *testing.T) {
 	}
 }
 
-// A few that come while many are in line wait for one other each.
+// A few handshakes that join while many of the other kind are in line wait for one of those each.
 func TestAHandshakeThatComesLaterHasItsTurn(t *testing.T) {
 	s := newShakes(0, 1000, 0)
 	for range 10 {
@@ -117,7 +117,7 @@ func TestHandshakesOfAKindLeaveRoomForTheOther(t *testing.T) {
 	}
 }
 
-// When those of a kind are as many as may be, one of them makes room for others of it; else the one that has kept
+// If one kind has all the room it may have, one of its own handshakes makes room. Otherwise it is the handshake that has kept
 // others waiting for longest.
 func TestWhichHandshakeMakesRoom(t *testing.T) {
 	s := newShakes(1<<20, leastShakes+1, leastShakes)
@@ -144,12 +144,12 @@ func TestWhichHandshakeMakesRoom(t *testing.T) {
 	}
 }
 
-// Clients who do not go on have all places but one, and who comes meanwhile does not wait for all who came before.
+// When stopped clients have all places but one, the newest client does not wait for all earlier ones.
 func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		waited int64 // the oldest in line
-		left   int   // places
+		waited int64 // wait of the oldest in line
+		left   int   // free places
 		newest bool
 	}{
 		{"the oldest has waited long", patientShake, 1, true},
@@ -177,7 +177,7 @@ func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
 	}
 }
 
-// An address with many connections in line, and one that has one, have turns.
+// An address with many connections in line, and an address with one, take turns.
 func TestAddressesHaveTurnsForHandshakes(t *testing.T) {
 	s := newShakes(0, 0, 0)
 	for range 1000 {
@@ -210,8 +210,8 @@ func TestAddressesHaveTurnsForHandshakes(t *testing.T) {
 	}
 }
 
-// An address that has all places by handshakes that do not go on gives them to others at once, to itself after a while, and
-// connections of unknown addresses are not taken for one.
+// An address whose stopped handshakes have all places gives them to other addresses at once, and to itself after a while.
+// Connections of unknown addresses are not treated as one address.
 func TestAnAddressGivesPlacesToOthers(t *testing.T) {
 	fill := func(c func() *Conn) *shakes {
 		s := newShakes(1<<20, 0, 0)

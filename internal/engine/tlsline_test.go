@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// Clients with a session are known by their ClientHello, and have a line of their own.
+// Clients with a session are recognized by their ClientHello, and have a line of their own.
 func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -32,7 +32,7 @@ func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
 			}
 			client := tlsVersion(c.version)
 			client.ClientSessionCache = tls.NewLRUClientSessionCache(1)
-			for i, want := range []begun{first, again} { // each with a server of its own: what a session is worth is not asked
+			for i, want := range []begun{first, again} { // each with a server of its own: the validity of the session does not matter
 				var s *server
 				seen := make(chan begun, 1)
 				config := tlstest.Server()
@@ -46,7 +46,7 @@ func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
 				s = serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{Config: config}, newLineHandler())
 				conn := s.dialTLS(client)
 				conn.send("echo a\n")
-				conn.want("a") // so that the ticket has come
+				conn.want("a") // so that the ticket has arrived
 				if got := <-seen; got != want {
 					t.Errorf("connection %d: %+v under way, want %+v", i, got, want)
 				}
@@ -55,8 +55,8 @@ func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
 	}
 }
 
-// While the budget is full of those who hold little, they make room for the handshakes of new clients, which the server
-// has answered, and not these for one another.
+// If many clients that hold little fill the budget, they are evicted for the handshakes of new clients which the server has
+// answered. These handshakes are not evicted for one another.
 func TestTLSHandshakesAreNotEndedForThoseWhoHoldLittle(t *testing.T) {
 	shed := new(admission.Shed)
 	s := serveTLS(t, engine.Config{Loops: 2, Budget: admission.NewBudget(tightBudget), Shed: shed, Logger: slog.New(slog.DiscardHandler)}, &engine.TLS{}, newLineHandler())
@@ -66,12 +66,12 @@ func TestTLSHandshakesAreNotEndedForThoseWhoHoldLittle(t *testing.T) {
 		c.want("new")
 		return c
 	}
-	after := 0 // who have come since the budget was full
+	after := 0 // clients since the budget was full
 	for n := 0; after < 20; n++ {
 		if n > 2*tightBudget/(16<<10) {
 			t.Fatal("the budget is not full")
 		}
-		served().send(strings.Repeat("x", 12_000)) // kept in 16 KiB
+		served().send(strings.Repeat("x", 12_000)) // stored in 16 KiB
 		if shed.Count(admission.LargestHolder) > 0 {
 			after++
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// countBig has h count its large answers.
+// countBig makes h count its large answers.
 func countBig(h *lineHandler) *atomic.Int32 {
 	made, big := new(atomic.Int32), h.commands["big"]
 	h.commands["big"] = func(d *engine.Driver, c *engine.Conn, args string) {
@@ -49,7 +49,7 @@ func TestPipelineWaitsForItsReader(t *testing.T) {
 	}
 }
 
-// A connection that waits to be read is closed when its peer is lost.
+// A connection that waits until its answers are read is closed when its peer is lost.
 func TestPipelineOfOneWhoIsGone(t *testing.T) {
 	h := newLineHandler()
 	made := countBig(h)
@@ -62,15 +62,14 @@ func TestPipelineOfOneWhoIsGone(t *testing.T) {
 	eventually(t, "it is closed", func() bool { return s.Stats().Conns == 0 })
 }
 
-// The kernel does not hold megabytes for one who does not read, whatever kind of listener
-// it came through.
+// The kernel does not hold megabytes for a peer that does not read, on a listener of either kind.
 func TestUnsentIsBounded(t *testing.T) {
 	onEachListener(t, func(t *testing.T, listen func(*testing.T) net.Listener) {
 		s := serveOn(t, engine.Config{Loops: 1}, newLineHandler(), listen(t))
 		c := s.dial()
 		c.send("echo serving\n")
 		c.want("serving")
-		c = s.dial() // the first may have been made before there was a server
+		c = s.dial() // the first may have been established before the server set the bound
 		c.send("big 2000000\n")
 		eventually(t, "most is pending", func() bool { return s.Stats().PendingBytes > 1_000_000 })
 		c.want(pattern("2000000"))

@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// watchCommand makes a server whose command "watch" runs code that is watched and answers whether it has waited. The test
-// moves clock and switches.
+// watchCommand makes a server whose command "watch" runs watched code and answers whether it has waited. The test sets clock
+// and switches.
 func watchCommand(t *testing.T, run func(s *server, switches *atomic.Int64, args string)) *server {
 	t.Helper()
 	h, switches := newLineHandler(), new(atomic.Int64)
@@ -31,12 +31,12 @@ func watchCommand(t *testing.T, run func(s *server, switches *atomic.Int64, args
 	return s
 }
 
-// On one processor a call that gives way is seen even if its thread has others to run and does not sleep.
+// On one processor the wait of a call is seen even if its thread has other goroutines to run and does not sleep.
 func TestWatchSeesWaitsOnBusyThread(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s := watchCommand(t, func(s *server, _ *atomic.Int64, args string) {
 		if args == "gives way" {
-			for range 10 { // the runtime takes the next goroutine from another queue now and then
+			for range 10 { // now and then the runtime runs a goroutine of another queue first
 				runtime.Gosched()
 			}
 		}
@@ -49,7 +49,7 @@ func TestWatchSeesWaitsOnBusyThread(t *testing.T) {
 	}
 }
 
-// A call of which nothing is suspected is watched now and then, but only for the sleep of its thread.
+// A call of an unsuspected route is watched now and then, but only for the sleep of its thread.
 func TestWatchTakesSamples(t *testing.T) {
 	s := watchCommand(t, func(s *server, switches *atomic.Int64, _ string) {
 		switches.Add(1)
@@ -72,7 +72,7 @@ func TestWatchTakesSamples(t *testing.T) {
 	}
 }
 
-// A call that has lost its loop has been reported by that.
+// Waited returns false for a call that has lost its loop: that has been reported already.
 func TestWatchReportsNoTakeover(t *testing.T) {
 	h, switches := newLineHandler(), new(atomic.Int64)
 	s := serve(t, engine.Config{Loops: 1, CountSwitches: switches.Load}, h)
