@@ -45,8 +45,8 @@ func TestAheadSeesAllOnceThePeerHasFinished(t *testing.T) {
 	}
 }
 
-// However much input the system holds for a peer, only a small, cheap amount is peeked at, and that bound is not mistaken for
-// the end of the input.
+// However much input the system holds for a peer, only a small, cheap amount is peeked at, and a bounded
+// peek does not mean that the peer has sent too little.
 func TestAheadIsBounded(t *testing.T) {
 	const sent = 2 * aheadMost
 	c, peer := aheadConn(t, 2*sent)

@@ -70,7 +70,7 @@ func (w *workers) place(d *Driver, to place) (moved bool) {
 	return true
 }
 
-// counts returns the number of waiting calls that d adds to the workers that have a job.
+// counts returns the number of waiting calls that d adds to those of the workers that have a job. It may be negative.
 func (d *Driver) counts(p place) int {
 	n := 0
 	if p == placeTaken {

@@ -71,7 +71,7 @@ func TestMinWriteRate(t *testing.T) {
 		c, other := s.dial(), s.dial()
 		c.send("big " + size + "\n")
 		eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
-		other.awaitTurn() // all of it
+		other.awaitTurn() // the whole output is pending
 		taken := 0
 		for taken < muchOutput/2 {
 			taken += c.take(atOnce)
@@ -86,7 +86,7 @@ func TestMinWriteRate(t *testing.T) {
 		c, other := s.dial(), s.dial()
 		c.send("big " + size + "\n")
 		eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
-		other.awaitTurn() // all of it
+		other.awaitTurn() // the whole output is pending
 		c.take(atOnce)
 		s.AdvanceClock(grace + time.Second)
 		eventually(t, "the peer is cut off", func() bool { return s.Stats().Conns == 1 })

@@ -121,7 +121,7 @@ func (d *Driver) TimeLeft(most time.Duration) time.Duration {
 // TimedOut reports whether a timeout is in force and has passed.
 func (d *Driver) TimedOut() bool { return d.hasTimeout() && d.until.Load() <= d.engine.now() }
 
-// Expire takes the connection from the running code now, as the timer would. The code has detected that its timeout has passed,
+// Expire takes the connection from the running code, as the timer would. The code has detected that its timeout has passed,
 // and holds no Claim; it need not race with the timer.
 func (d *Driver) Expire() {
 	if d.hasTimeout() {

@@ -56,7 +56,7 @@ type Agreed struct {
 	Wire net.Conn
 	// Secure returns the TLS connection on top of wire, which is Wire or a wrapper of it. It must be called once.
 	Secure func(wire net.Conn) *tls.Conn
-	// Remote is the client's address. It differs from that of Wire if the client uses a proxy.
+	// Remote is the client's address. It differs from that of Wire if a proxy relays the connection.
 	Remote netip.AddrPort
 	// Closed must be called once, when the connection is closed; until then the connection counts as open.
 	Closed func()
@@ -147,7 +147,7 @@ func (e *Engine) tooSecure() bool {
 	return e.cfg.SecureMemory > 0 && e.secured.Load()*secureMemory > e.cfg.SecureMemory
 }
 
-// A connection's generation is even without TLS and odd with TLS. It does not change while the connection belongs to a loop.
+// A connection's generation is even without TLS and odd with TLS. It does not change once the connection belongs to a loop.
 const (
 	genSecure = 1
 	genStep   = 2

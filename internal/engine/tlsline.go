@@ -186,7 +186,7 @@ func (s *shakes) take(kind shakeKind) *shake {
 func (s *shakes) newestFirst(l *shakeLine) bool { return l.control.Overloaded() || s.stalled(l) }
 
 // stalled reports whether a line does not move because clients that stopped in the middle have all its room, and its oldest
-// handshake has waited longer than such a client may. More such clients are probably at the front, so the newest handshake goes
+// handshake has waited for at least patientShake. More such clients are probably at the front, so the newest handshake goes
 // next: its client is the likeliest to continue. s.mu is held.
 func (s *shakes) stalled(l *shakeLine) bool {
 	most, all := s.room()
