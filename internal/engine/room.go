@@ -11,8 +11,9 @@ import (
 
 // A request that is expected to make its connection hold much memory waits until there is room for it; no other request waits
 // because of it. Requests of the address that holds the least go first, so the many requests of a client that holds much do not
-// delay other clients. Among requests of equal addresses the order is that of arrival. Requests that may leave little output
-// (Probes) do not wait for those that will leave much. Requests that need little are not in this queue at all.
+// delay other clients. Among requests of addresses that hold the same amount, the first to arrive goes first. Requests that may
+// leave little output (Probes) do not wait for requests that will leave much. Requests that need little room are not in this
+// queue at all.
 
 // littleOutput is the amount of pending output, in bytes, that is not reported to the handler.
 const littleOutput = 64 << 10

@@ -18,7 +18,7 @@ import (
 //
 //	line ──▶ running ◀──▶ waiting for its client ──▶ over
 //
-// A handshake has a processor only while it computes. Handshakes that continue precede those that begin. Code of the
+// A handshake has a processor only while it computes. Handshakes that continue have precedence over new ones. Code of the
 // application may block in a way that tlscalls.go does not notice. A handshake that keeps its processor for longer than any
 // computation takes is therefore not counted until that code returns.
 //
@@ -27,8 +27,9 @@ import (
 // sessions, which cost their sender nothing, takes half of the processor time at most.
 //
 // The memory for handshakes bounds how many may have begun; neither kind can have all of it. When no other handshake can begin,
-// one that waits for its client is ended: that which has waited longest, of the address with most handshakes. So clients that
-// stop in the middle take places from others of their address, and from other addresses only up to an equal share.
+// a handshake that waits for its client is ended. It belongs to the address with most handshakes, and is the one of that
+// address that has waited longest. So clients that stop in the middle take places from others of their address, and from other
+// addresses only up to an equal share.
 type shakes struct {
 	e    *Engine
 	most int  // processors for handshakes
@@ -211,7 +212,7 @@ func (s *shakes) makeRoom(kind shakeKind) {
 	}
 }
 
-// mostWaiting returns a handshake that waits for its client: that which has waited longest, of the source with most handshakes.
+// mostWaiting returns a handshake that waits for its client: the longest-waiting handshake of the source with most handshakes.
 // It returns nil if there is none. s.mu is held.
 func (s *shakes) mostWaiting(may func(*shake) bool) (most *shake) {
 	for _, h := range s.waiting {

@@ -75,7 +75,7 @@ func (l *shakeLine) push(c *Conn, src *shakeSource, since int64) {
 	}
 }
 
-// next returns the source whose turn it is: the one that has waited longest for its turn, or with newest the latest.
+// next returns the source whose turn it is: the source that has waited longest for its turn, or with newest the latest.
 func (l *shakeLine) next(newest bool) *shakeSource {
 	if newest {
 		return l.turns.Back().Value.(*shakeSource)
