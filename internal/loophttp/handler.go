@@ -18,34 +18,31 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/looph2"
 )
 
-// A handler gives the engine's connections their meaning: it speaks
-// HTTP/1.1 on them. One for an app.
+// A handler speaks HTTP/1.1 on the engine's connections. An app has one.
 //
-// A connection is between two requests (its Proto is nil), or has an
-// *unfinished request: a head or a small body of which more must come. All
-// else is in the driver's wire and lasts as long as one call.
+// Between two requests the Proto of a connection is nil. While a head or a small body is incomplete, Proto is an *unfinished.
+// All other state is in the driver's wire and lasts for one call.
 type handler struct {
 	server  *exchange.Server
-	proxies *clientaddr.Source // that of server, so that it lies here
+	proxies *clientaddr.Source // copy of the server's field, for locality
 	limits  http1.Limits
-	context context.Context // what those of requests derive from
-	late    exchange.Answer // for a request that waited too long
+	context context.Context // parent of the contexts of requests
+	late    exchange.Answer // answer to a request that has waited too long
 
-	h2  *looph2.Handler // nil: HTTP/2 is another server's
-	h2c bool            // also in clear text
+	h2  *looph2.Handler // nil if another server serves HTTP/2
+	h2c bool            // serve HTTP/2 in clear text too
 
-	upgrades bool // and from HTTP/1.1, see upgrade.go
+	upgrades bool // accept upgrades from HTTP/1.1, see upgrade.go
 
-	early     atomic.Int32 // actions that have begun without the whole of a small body
+	early     atomic.Int32 // number of actions that began before a small body was complete
 	mostEarly int32
 
-	bodies     admission.FreeList[[]byte] // smallBody bytes each, see unfinished
-	keptBodies int                        // of them at most
+	bodies     admission.FreeList[[]byte] // free buffers of smallBody bytes, see unfinished
+	keptBodies int                        // maximum length of bodies
 }
 
-// newHandler returns the handler of a server. Contexts say, as those of
-// net/http do, that a server runs the request: httputil.ReverseProxy cuts half an
-// answer off only then.
+// newHandler returns the handler of a server. The parent of all contexts has the value http.ServerContextKey, as with net/http:
+// httputil.ReverseProxy aborts a partial answer only if it is set.
 func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	h := &handler{server: s, proxies: s.Proxies, limits: http1.DefaultLimits()}
 	h.limits.MaxHead = s.MaxHead
@@ -60,26 +57,22 @@ func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	return h
 }
 
-// letGo leaves the kept bodies to the collector and returns how many bytes that is.
+// letGo leaves the free buffers to the garbage collector and returns their size in bytes.
 func (h *handler) letGo() int64 { return smallBody * int64(len(h.bodies.TakeAll())) }
 
 const (
-	// readBuffer is how much a driver reads from a connection at once, in
-	// bytes.
+	// readBuffer is the size of a driver's read buffer, in bytes.
 	readBuffer = 64 << 10
-	// smallBody is the largest body, in bytes, that is gathered for its action, see
-	// gather.go. A larger one is read by the action, which then has a goroutine of
-	// its own.
+	// smallBody is the maximum size, in bytes, of a body that is gathered before its action runs, see gather.go. An action
+	// reads a larger body itself, on a goroutine of its own.
 	smallBody = 64 << 10
-	// maxTurnOutput is how many bytes of answers a driver gathers from pipelined
-	// requests before it sends them.
+	// maxTurnOutput is how many bytes of answers to pipelined requests a driver gathers before it sends them.
 	maxTurnOutput = 64 << 10
-	// ownedBody is the length from which a body is sent from where it lies
-	// instead of being copied behind its head.
+	// ownedBody is the minimum length, in bytes, of a body that is sent without copying it after its head.
 	ownedBody = 8 << 10
 )
 
-// NewScratch makes the wire of a driver.
+// NewScratch returns a wire for a driver.
 func (h *handler) NewScratch() any {
 	x := &wire{handler: h}
 	x.count.on = h.server.Counting.Load()
@@ -89,7 +82,7 @@ func (h *handler) NewScratch() any {
 	return x
 }
 
-// Data answers every complete request in in, in order.
+// Data answers all complete requests in in, in order.
 func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	x := d.Scratch.(*wire)
 	if c.Notes&engine.Begun == 0 {
@@ -111,8 +104,8 @@ func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed in
 	return consumed
 }
 
-// renewed gives each request a wire of its own, in builds with the race detector,
-// so that one that is used after its end is known as such.
+// renewed gives each request a new wire in builds with the race detector, so that a use of a wire after its request ended is
+// detected.
 func (x *wire) renewed(d *engine.Driver) *wire {
 	if !x.call.Ended() {
 		return x
@@ -126,7 +119,7 @@ func (x *wire) renewed(d *engine.Driver) *wire {
 	return y
 }
 
-// serve is Data without what comes before and after.
+// serve is the HTTP/1.1 part of Data.
 func (h *handler) serve(x *wire, in []byte) (consumed int) {
 	d, c := x.d, x.c
 	visit := beginVisit(&x.wary)
@@ -168,24 +161,23 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 	}
 }
 
-// progress says what follows after one step of a connection.
+// progress is the next step after one step of a connection.
 type progress uint8
 
 const (
 	moreRequests     progress = iota // a request was answered
 	needInput                        // an unfinished request waits for bytes
-	needRoom                         // the next request will hold more than there is room for
-	needWorker                       // the next request is for a route known to block
-	goesToBackground                 // a request is being answered by Background
-	connectionOver                   // it closes once its output is sent, or is not ours any more
-	changedProtocol                  // it speaks HTTP/2 now
+	needRoom                         // the next request must wait for memory
+	needWorker                       // a worker must run the next request
+	goesToBackground                 // Background completes the request
+	connectionOver                   // the connection closes after its output is sent, or it was hijacked
+	changedProtocol                  // the connection has switched to HTTP/2
 )
 
-// EOF ends a connection whose client has said all it will. What it asked in
-// full has been answered.
+// EOF ends a connection whose client has closed its sending side. All complete requests have been answered.
 func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	if c.Notes&engine.Parts != 0 {
-		return // who sends no more cannot open windows: Closed ends what goes on
+		return // the client cannot open windows any more: Closed ends the streams
 	}
 	if u, ok := c.Proto.(*unfinished); ok && u.complete {
 		x := d.Scratch.(*wire)
@@ -196,8 +188,7 @@ func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	}
 }
 
-// Timeout tells a client that is too slow with a head or a small body. Of an idle connection it says nothing: the
-// engine closes one for which no other deadline is set.
+// Timeout answers 408 to a client that is too slow with a head or a small body. The engine closes idle connections silently.
 func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	if c.Notes&engine.Parts != 0 {
 		h.h2.Timeout(d.Scratch.(*wire).parts(), d, c, in)
@@ -224,16 +215,15 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuse(http.StatusRequestTimeout, what)
 }
 
-// Detached counts a request whose action blocks as in flight. Its route has shown that it
-// does at once, not only when it comes back. A route whose streams leave the loop, be it in
-// the middle, is one whose next begin elsewhere.
+// Detached counts a request whose action blocks as in flight. The route is marked as blocking at once, not only after the
+// action returns. If a streamed response leaves the loop, later ones of the route start outside it.
 func (h *handler) Detached(scratch any) (waits bool) {
 	x := scratch.(*wire)
 	if x.inParts {
 		return h.h2.Detached(x.h2)
 	}
 	if x.routing {
-		x.countInFlightFor(&h.server.Unmatched.Counts) // its route is not known yet
+		x.countInFlightFor(&h.server.Unmatched.Counts) // the request is not routed yet
 		return true
 	}
 	x.countInFlight()
@@ -241,7 +231,7 @@ func (h *handler) Detached(scratch any) (waits bool) {
 	route, streams := x.s.Route, x.produces.Load()
 	switch {
 	case route.NoRoute:
-	case x.early: // it may be its client that it waits for
+	case x.early: // the action may be waiting for its client
 	case streams:
 		route.Streams.Waited(x.d.Clock())
 	default:
@@ -251,12 +241,11 @@ func (h *handler) Detached(scratch any) (waits bool) {
 	return !x.answering.Load()
 }
 
-// Refused tells a client that there is no memory for what it has sent, whether that is
-// part of a request or waits for its turn.
+// Refused answers a client whose input exceeds the memory budget, whether the input is part of a request or waits for its turn.
 func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x := d.Scratch.(*wire)
 	if c.Notes&engine.Begun == 0 && c.Secure() {
-		h.find(x, d, c, in) // its first record has not come in whole
+		h.find(x, d, c, in) // the first TLS record is incomplete
 	}
 	if c.Notes&engine.Parts != 0 {
 		h.h2.Refused(x.parts(), d, c)
@@ -272,7 +261,7 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 		u.release()
 	}
 	if d.Inline() && x.call.Hooked() {
-		// A loop that makes room cannot be taken over: code of others runs elsewhere.
+		// While evicting, a loop cannot be taken over. User code runs in the background instead.
 		x.planned = &planned{refusal: problem}
 		d.Background()
 		return
@@ -280,8 +269,8 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuseWith(problem, exchange.FromMemory)
 }
 
-// Abandoned answers for an action that ended its goroutine (runtime.Goexit)
-// instead of returning. Panics of actions do not come here.
+// Abandoned answers for an action that ended its goroutine (runtime.Goexit) instead of returning. Panics of actions are handled
+// elsewhere.
 func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*wire)
 	if x.inParts {
@@ -307,10 +296,10 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 		x.sendAlone(h.server.Pipeline.Answer(h.server.Pipeline.Problem(http.StatusInternalServerError, "", nil)), exchange.FromPanic)
 	}
 	x.abandon()
-	d.Scratch = h.NewScratch() // the action may have left its request to others
+	d.Scratch = h.NewScratch() // the action may have passed the request to other goroutines
 }
 
-// Closed lets go of what a connection still had.
+// Closed releases the unfinished request of a connection.
 func (h *handler) Closed(c *engine.Conn) {
 	if c.Notes&engine.Parts != 0 {
 		h.h2.Closed(c)
@@ -322,8 +311,8 @@ func (h *handler) Closed(c *engine.Conn) {
 	}
 }
 
-// refuse answers a request that cannot be served with a problem and closes the
-// connection after it. x.head.Method is that of the request, as far as it is known.
+// refuse answers an invalid request with a problem and then closes the connection. x.head.Method is the method of the request,
+// if known.
 func (x *wire) refuse(status int, detail string) progress {
 	return x.refuseWith(x.handler.server.Pipeline.Problem(status, detail, nil), exchange.FromProtocol)
 }
@@ -334,11 +323,11 @@ func (x *wire) refuseWith(problem error, source exchange.Source) progress {
 	x.countAnswer(&resp)
 	x.flushCount()
 	x.sendAlone(resp, source)
-	x.call.End() // what is known of it, such as its identifier, is not the next one's
+	x.call.End() // the next request must not inherit its state, such as the identifier
 	return connectionOver
 }
 
-// sendAlone sends a problem and closes the connection after it.
+// sendAlone sends a problem and then closes the connection.
 func (x *wire) sendAlone(resp exchange.Answer, source exchange.Source) {
 	x.closing = true
 	x.minor = 1
@@ -346,7 +335,7 @@ func (x *wire) sendAlone(resp exchange.Answer, source exchange.Source) {
 	x.c.CloseLingering()
 }
 
-// refuseError is refuse for an error of the codec.
+// refuseError is refuse for an error of package http1.
 func (x *wire) refuseError(err error) progress {
 	if e, ok := errors.AsType[http1.Error](err); ok {
 		return x.refuse(e.Status(), e.Error())

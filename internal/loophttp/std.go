@@ -17,14 +17,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// StdRequest makes the *http.Request of the current request, once.
+// StdRequest returns the *http.Request of the current request and makes it at the first call.
 func (x *wire) StdRequest() *http.Request {
 	if x.std != nil {
 		if ctx := x.call.Context(x.Context()); ctx != x.std.Context() {
 			x.using.Lock()
 			x.std = x.std.WithContext(ctx)
 			if x.stdBody != nil && x.stdBody.req != nil {
-				x.stdBody.req = x.std // whose trailers it sets
+				x.stdBody.req = x.std // the request that gets the trailers
 			}
 			x.using.Unlock()
 		}
@@ -44,7 +44,7 @@ func (x *wire) StdRequest() *http.Request {
 	req.URL = targetURL(h.Form, req.RequestURI)
 	req = req.WithContext(x.call.Context(x.Context()))
 	if !x.streaming && x.cancel != nil && x.d.Claim() {
-		x.c.SetHangupAfterInput(x.cancel) // as on net/http, which looks no further than the next byte
+		x.c.SetHangupAfterInput(x.cancel) // as in net/http, which watches the connection only until the next byte
 		x.d.Release()
 	}
 	if h.HasBody() {
@@ -71,13 +71,13 @@ func (x *wire) StdRequest() *http.Request {
 	return x.std
 }
 
-// targetURL makes the URL of a request target, as net/http does.
+// targetURL returns the URL of a request target, as net/http builds it.
 func targetURL(form http1.TargetForm, target string) *url.URL {
 	if form == http1.AuthorityForm {
 		return &url.URL{Host: target}
 	}
 	u, err := url.ParseRequestURI(target)
-	if err != nil { // what the parser let pass and package url does not
+	if err != nil { // accepted by the parser, but refused by package url
 		return &url.URL{Path: target}
 	}
 	return u
@@ -94,8 +94,8 @@ func (x *wire) Body(most int64) io.Reader {
 	return x.wholeBody()
 }
 
-// wholeBody returns the reader of a body that is here in whole. There is one, as of a body that is on its way: who asks
-// for it again goes on where the last has stopped.
+// wholeBody returns the reader of a body that has arrived completely. All callers share it, as they share the reader of a
+// streamed body: a later one continues where the previous one stopped.
 func (x *wire) wholeBody() *exchange.Reader {
 	if x.reader == nil {
 		x.reader = &exchange.Reader{Rest: x.whole}
@@ -109,10 +109,10 @@ func (x *wire) RefuseBody() {
 	}
 }
 
-// headRoom is the size of an ordinary response head, in bytes.
+// headRoom is the usual size of a response head, in bytes.
 const headRoom = 512
 
-// Begin appends the head of an answer whose body follows piece by piece.
+// Begin appends the head of an answer whose body follows in pieces.
 func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginWrite()
 	defer x.endWrite()
@@ -125,13 +125,13 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginAnswering()
 	x.moveInput()
 	if own := resp.Own(); own != nil && own.Lasts {
-		x.c.EndAhead() // it mostly holds nothing
+		x.c.EndAhead() // usually empty
 	}
 	x.begun, x.begunAt = true, len(x.d.Out)
 	x.d.Reserve(headRoom)
 	x.appendHead(resp, length)
 	if !x.d.Inline() {
-		x.opening = nil // a stream may last, and tells the time once
+		x.opening = nil // a stream may last long and renders the date only once
 	}
 	chunked := length < 0 && x.minor > 0 && http1.BodyAllowed(x.head.Method, resp.Status())
 	return &sink{stream{x: x, chunked: chunked}}
@@ -143,7 +143,7 @@ func (x *wire) CloseAfter() { x.closing = true }
 
 func (x *wire) OmitDate() { x.undated = true }
 
-// Interim sends a response below 200, which an HTTP/1.0 client would not know.
+// Interim sends an interim response. Clients of HTTP/1.0 get none.
 func (x *wire) Interim(status int, h http.Header) {
 	if x.minor == 0 {
 		return
@@ -167,14 +167,14 @@ func (x *wire) Interim(status int, h http.Header) {
 		}
 	}
 	x.d.Out = append(out, http1.CRLF...)
-	if x.flushInTime() != nil { // as when a piece of an answer cannot be sent
+	if x.flushInTime() != nil { // as when sending a piece of an answer fails
 		x.closing = true
 		x.c.Close()
 	}
 }
 
-// A sink is the way to the connection for a standard handler.
-// It writes on any goroutine, while another may be reading the body.
+// A sink writes the response of a standard handler to the connection. It may be used on any goroutine, while another one reads
+// the body.
 type sink struct{ stream }
 
 func (s *sink) Write(p []byte) (int, error) {
@@ -183,8 +183,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return s.stream.Write(p)
 }
 
-// ReadFrom copies src to the body. A regular file behind an io.LimitedReader, as
-// http.ServeContent has it, is sent by the system.
+// ReadFrom copies src to the body. For a regular file in an io.LimitedReader, as http.ServeContent passes it, it uses sendfile.
 func (s *sink) ReadFrom(src io.Reader) (int64, error) {
 	if !s.chunked {
 		if lim, f := exchange.RegularFile(src); f != nil {
@@ -193,13 +192,13 @@ func (s *sink) ReadFrom(src io.Reader) (int64, error) {
 			return s.sendFile(lim, f)
 		}
 	}
-	return exchange.CopyPieces(s, src) // src may be the request's body
+	return exchange.CopyPieces(s, src) // src may be the request body
 }
 
 func (s *sink) Flush() error {
 	s.x.beginWrite()
 	defer s.x.endWrite()
-	if !s.x.claim() { // a 101 has gone out, but no answer has begun
+	if !s.x.claim() { // a 101 has been sent, but no answer has begun
 		return exchange.ErrLate
 	}
 	defer s.x.unclaim()
@@ -212,8 +211,7 @@ func (s *sink) Finish(trailers http.Header) {
 	s.stream.finish(trailers)
 }
 
-// Hijack takes the connection out of the engine. What had arrived beyond the
-// request is in the reader's buffer.
+// Hijack removes the connection from the engine. The returned reader begins with the bytes received after the request.
 func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := s.x
 	x.beginWrite()
@@ -230,7 +228,7 @@ func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		rest = bytes.Clone(x.stream.rest)
 	}
 	if x.local != nil {
-		x.local.find() // the connection will not tell any more
+		x.local.find() // the address is unavailable after the hijacking
 	}
 	conn, err := x.c.Hijack()
 	if err != nil {
@@ -239,7 +237,7 @@ func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	rest = append(rest, x.c.Unread()...)
 	x.hijacked = true
 	r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), conn), max(4<<10, len(rest)))
-	_, _ = r.Peek(len(rest)) // they are in memory: it cannot fail
+	_, _ = r.Peek(len(rest)) // cannot fail: the bytes are in memory
 	return conn, bufio.NewReadWriter(r, bufio.NewWriter(conn)), nil
 }
 
@@ -253,9 +251,8 @@ func (s *sink) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// EnableFullDuplex says that the body will be read while the answer is being written. A
-// handler may do so in any case; but only then may the head of its answer promise to keep
-// the connection before the body has come to its end.
+// EnableFullDuplex declares that the handler reads the body while it writes the answer. Handlers may do so without this call,
+// but only after it may the head of the answer promise to keep the connection before the body ends.
 func (s *sink) EnableFullDuplex() error {
 	s.x.using.Lock()
 	defer s.x.using.Unlock()

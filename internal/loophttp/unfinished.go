@@ -11,47 +11,43 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// An unfinished is a request of which more must come: its head, or the rest of
-// a small body. It belongs to its connection, and its memory is held in the budget
-// until release. While its head is incomplete, the engine keeps the bytes.
+// An unfinished is a request whose head or small body is incomplete. It belongs to its connection, and its memory is charged to
+// the budget until release. While the head is incomplete, the engine stores the bytes.
 type unfinished struct {
 	head     http1.Head
-	complete bool   // the head is complete, and views raw
-	raw      []byte // the head's bytes
+	complete bool   // the head is complete and views raw
+	raw      []byte // the bytes of the head
 	chunked  http1.Chunked
-	body     []byte // what of the body has come, decoded
+	body     []byte // the decoded part of the body
 	pace     exchange.BodyPace
-	since    int64 // when its head was complete, on the engine's clock
-	judged   int64 // when pace was brought up to date
+	since    int64 // when the head became complete, on the engine's clock
+	judged   int64 // last update of pace
 
 	handler *handler
-	held    int // bytes of the budget, charged to
+	held    int // bytes charged to by
 	by      *admission.Account
 
-	transferred bool // body's are not among them any more, see transfer
+	transferred bool // held does not include body any more, see transfer
 }
 
 var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
 
 const (
-	// keptUnfinished is the most memory, in bytes, that a pooled unfinished keeps
-	// for each of its buffers.
+	// keptUnfinished is the maximum capacity, in bytes, of each buffer of a pooled unfinished.
 	keptUnfinished = 16 << 10
 
-	// bareUnfinished is what one is reckoned to take besides its buffers, in bytes:
-	// itself, and the places of some dozen header fields.
+	// bareUnfinished is the charge for an unfinished without its buffers, in bytes: the struct, and room for a dozen header
+	// fields.
 	bareUnfinished = 1 << 10
 
-	// mostBodies bounds how many pieces of smallBody bytes are kept for bodies that
-	// are too large for keptUnfinished, and bodyShare which part of the budget they may
-	// be, one in so many.
+	// mostBodies is the maximum number of free buffers of smallBody bytes, for bodies that exceed keptUnfinished. Together they
+	// may have 1/bodyShare of the budget.
 	mostBodies = 64
 	bodyShare  = 16
 )
 
-// newUnfinished takes a request that has begun from the pool. What it holds already
-// has been received, so the budget cannot refuse it; the engine makes room for it
-// afterwards.
+// newUnfinished returns an unfinished from the pool for a request that has begun. Its bytes have already been received, so the
+// budget cannot refuse them; the engine makes room afterwards.
 func (x *wire) newUnfinished() *unfinished {
 	u := unfinisheds.Get().(*unfinished)
 	u.handler, u.by = x.handler, x.c.Account()
@@ -64,15 +60,14 @@ func (u *unfinished) hold(n int) {
 	u.by.Force(admission.Input, int64(n))
 }
 
-// setRaw keeps the complete head's bytes.
+// setRaw stores the bytes of the complete head.
 func (u *unfinished) setRaw(raw []byte) {
 	before := cap(u.raw)
 	u.raw = append(u.raw[:0], raw...)
 	u.hold(cap(u.raw) - before)
 }
 
-// addBody appends a piece of the body. Memory is taken for what has come, not for what
-// was announced.
+// addBody appends a piece of the body. It allocates memory for the received bytes, not for the announced length.
 func (u *unfinished) addBody(piece []byte) {
 	before := cap(u.body)
 	if n := len(u.body) + len(piece); n > before && n > keptUnfinished && n <= smallBody {
@@ -88,7 +83,7 @@ func (u *unfinished) addBody(piece []byte) {
 	}
 }
 
-// left returns how many bytes of the body must come, -1 if that is unknown.
+// left returns the number of missing bytes of the body, -1 if it is unknown.
 func (u *unfinished) left() int64 {
 	if u.head.Chunked {
 		return -1
@@ -96,7 +91,7 @@ func (u *unfinished) left() int64 {
 	return u.head.ContentLength - int64(len(u.body))
 }
 
-// Release gives u back when the engine has sent a response that lies in its body.
+// Release returns u to the pool after the engine has sent a response that is stored in its body.
 func (u *unfinished) Release() { u.release() }
 
 func (u *unfinished) release() {
@@ -109,8 +104,8 @@ func (u *unfinished) release() {
 	unfinisheds.Put(u)
 }
 
-// transfer reserves for what the action is going to hold what the gathered part of the body takes, which goes into that: a
-// body that comes in pieces is not held twice. See letBody.
+// transfer moves the charge for the gathered part of the body to the account of the action. The action copies that part into
+// its own memory, so a body that arrives in pieces is not charged twice. See letBody.
 func (u *unfinished) transfer(a *admission.Account) {
 	if cap(u.body) == smallBody && !u.transferred {
 		a.ReserveHeld(admission.Input, smallBody)
@@ -119,7 +114,7 @@ func (u *unfinished) transfer(a *admission.Account) {
 	}
 }
 
-// letBody gives a body's piece of memory back.
+// letBody returns the body's buffer to the free list.
 func (u *unfinished) letBody() {
 	if cap(u.body) == smallBody {
 		invariants.EndLoan(u.body)
@@ -128,7 +123,7 @@ func (u *unfinished) letBody() {
 	}
 }
 
-// letGathered gives up the gathered part of the body, which was read, if its bytes were transferred.
+// letGathered releases the gathered part of the body after it was read, if its charge was transferred.
 func (x *wire) letGathered() {
 	if x.gathered != nil && x.gathered.transferred {
 		x.whole = nil
@@ -143,8 +138,8 @@ func (u *unfinished) unhold() {
 	u.held, u.by = 0, nil
 }
 
-// abandon gives back to the budget what the exchange has of it, when memory is left to the
-// collector because an action may have left it to others.
+// abandon returns the charges of the exchange to the budget and leaves its memory to the garbage collector, because an action
+// may have passed the memory to other goroutines.
 func (x *wire) abandon() {
 	x.endEarly()
 	x.call.Abandon()
@@ -156,8 +151,8 @@ func (x *wire) abandon() {
 	}
 }
 
-// Account returns the account of the connection. A late action may still have it when the
-// connection is another's.
+// Account returns the account of the connection, or nil if the action is late: the connection may then belong to another
+// driver.
 func (x *wire) Account() *admission.Account {
 	if !x.claim() {
 		return nil
@@ -169,16 +164,15 @@ func (x *wire) Account() *admission.Account {
 	if x.gathered != nil && x.streaming {
 		x.gathered.transfer(a)
 		if len(x.stream.early) == 0 {
-			x.letGathered() // it was read already
+			x.letGathered() // the gathered part was read before
 		}
 	}
 	return a.Lend()
 }
 
-func (x *wire) ReleaseAccount(*admission.Account) {} // it is the connection's
+func (x *wire) ReleaseAccount(*admission.Account) {} // the account belongs to the connection
 
-// MayWait gives up the loop and the buffer that the request was read into, and lends the
-// action's place to others.
+// MayWait releases the loop and the read buffer, and lends the action's place among MaxConcurrent to other actions.
 func (x *wire) MayWait() {
 	if x.claim() {
 		if x.stdBody == nil {
@@ -193,7 +187,7 @@ func (x *wire) MayWait() {
 	x.d.Lend()
 }
 
-// Lost reports whether the client has gone, of whose body so many bytes have not been read.
+// Lost reports whether the client has gone. left is the number of unread bytes of the body.
 func (x *wire) Lost(left int64) bool {
 	if !x.claim() {
 		return true
@@ -205,10 +199,10 @@ func (x *wire) Lost(left int64) bool {
 	return x.stream.lost(left)
 }
 
-// Waited ends that.
+// Waited regains the place that MayWait has lent.
 func (x *wire) Waited() { x.d.Regain() }
 
-// keep empties a buffer that is to be pooled, and drops a large one.
+// keep empties a buffer for the pool, or drops a large one.
 func keep(b []byte) []byte {
 	invariants.EndLoan(b)
 	if cap(b) > keptUnfinished {

@@ -19,74 +19,70 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A wire is what a driver of the loop engine carries from request to
-// request: the call in the pipeline, the parsed head it stands on, and the state of the
-// answer. It is the exchange.Wire of its call.
+// A wire is the state that a driver of the loop engine keeps from request to request: the call in the pipeline, the parsed
+// head, and the progress of the answer. It implements exchange.Wire for its call.
 type wire struct {
 	handler *handler
 	call    exchange.Call
-	s       *exchange.State // that of call
+	s       *exchange.State // the state of call
 	head    http1.Head
-	names   http1.Names    // of head's fields, where named
-	opening *http1.Opening // made when first needed
-	canon   []byte         // the canonical path, when the one sent has escapes
+	names   http1.Names    // the field names of head, if named is set
+	opening *http1.Opening // allocated on demand
+	canon   []byte         // the canonical path, if the client's path has escapes
 
-	// Of the current call.
+	// The state of the current call of the handler.
 	d     *engine.Driver
 	c     *engine.Conn
-	given int // bytes of input it was given
+	given int // bytes of input passed to the call
 
-	// The connection, the driver's output and the state of body and answer are
-	// used by one goroutine at a time, which holds using. It is free while an
-	// operation waits, so that reading and writing are independent: reading is
-	// held all through the reading of the body, writing all through a write. They are
-	// locked in this order: reading, writing, using.
+	// using guards the connection, the driver's output and the state of body and answer. An operation that waits releases it
+	// meanwhile, so that reading and writing are independent: reading is held during the whole read of a body, writing during
+	// the whole write. The lock order is reading, writing, using.
 	reading, writing, using sync.Mutex
 
-	// Of the current request.
-	stream    *bodyStream        // its body, when the action reads it from the connection; made when first needed
-	whole     []byte             // its body, when it is here
-	reader    *exchange.Reader   // of that, once somebody reads it
-	chunked   *http1.Chunked     // what decoded whole, nil if it was not chunked
-	gathered  *unfinished        // the memory of head and body, if they came in pieces and no response took it over
+	// The state of the current request.
+	stream    *bodyStream        // the request body, if the action reads it from the connection; allocated on demand
+	whole     []byte             // the request body, if it has arrived completely
+	reader    *exchange.Reader   // reads whole; nil until the first use
+	chunked   *http1.Chunked     // decoded whole; nil if it was not chunked
+	gathered  *unfinished        // the memory of head and body, if they arrived in pieces and no response owns it
 	minor     uint8              // the client's minor version
 	streaming bool               // stream is in use
-	early     bool               // stream is a small body that was not waited for any longer
+	early     bool               // stream is a small body whose gathering ended early
 	duplex    bool               // the action reads and writes at the same time
 	undated   bool               // the answer has no Date
 	routing   bool               // between Enter and Leave of findWatched
 	closing   bool               // the connection closes after the answer
 	begun     bool               // the head of a streamed answer is in the output
-	inPlace   bool               // head and whole lie in the input
-	moved     bool               // the input of the call lies elsewhere now, see moveInput
-	hijacked  bool               // the connection is not ours any more
-	expired   bool               // likewise, because the action was late
-	produces  atomic.Bool        // a stream is being carried out on the loop
-	answering atomic.Bool        // what runs sends an answer that is not made in whole
-	target    exchange.Target    // what was asked for, 0 unless it was to wait for room
-	begunAt   int                // where in the output the begun answer begins, -1 if part of it was sent
-	planned   *planned           // what goes on in the background
-	kept      []byte             // ... or in here, after moveInput
-	cancel    context.CancelFunc // of ctx
-	ctx       context.Context    // made when first asked for
-	local     *localContext      // what it derives from
-	std       *http.Request      // made when first asked for
-	stdBody   *stdBody           // that of std, until it is closed
+	inPlace   bool               // head and whole are stored in the input
+	moved     bool               // the input of the call was copied, see moveInput
+	hijacked  bool               // the connection was hijacked
+	expired   bool               // the connection was taken away, because the action was late
+	produces  atomic.Bool        // the loop is running a streamed response
+	answering atomic.Bool        // an answer is being sent in pieces
+	target    exchange.Target    // the resource to reserve memory for; 0 unless the request waits for room
+	begunAt   int                // offset of the streamed answer in the output, -1 if part of it was sent
+	planned   *planned           // the rest of the request, which runs in the background
+	kept      []byte             // copy of the input, made by moveInput
+	cancel    context.CancelFunc // cancels ctx
+	ctx       context.Context    // the request's context, allocated on demand
+	local     *localContext      // parent of ctx
+	std       *http.Request      // allocated on demand
+	stdBody   *stdBody           // body of std, until it is closed
 	after     []byte             // the input after the request
-	deadlines *deadlines         // of a standard handler, nil for none
+	deadlines *deadlines         // deadlines set by a standard handler, nil for none
 
 	count counter
 
-	h2      *looph2.Scratch // made when first needed
-	inParts bool            // a call is about streams of HTTP/2
-	named   bool            // names is that of head
-	wary    uint8           // visits that are to be watched closely, see visit.go
-	claims  int32           // calls of claim without unclaim
+	h2      *looph2.Scratch // allocated on demand
+	inParts bool            // the current call serves streams of HTTP/2
+	named   bool            // names belongs to head
+	wary    uint8           // number of visits to be watched closely, see visit.go
+	claims  int32           // calls of claim minus calls of unclaim
 }
 
-// serveNext takes the next step on the connection, which has sent in: it
-// answers one request, or keeps what is unfinished. It returns how many bytes
-// it is done with.
+// serveNext performs the next step for the input in: it answers one request or stores an unfinished one. It returns the number
+// of bytes consumed.
 func (x *wire) serveNext(in []byte) (n int, next progress) {
 	u, _ := x.c.Proto.(*unfinished)
 	if u != nil && u.complete {
@@ -124,8 +120,7 @@ func (x *wire) serveNext(in []byte) (n int, next progress) {
 	return x.serveHead(in, n)
 }
 
-// serveHead goes on with the complete head in in[:n], behind which there is a body: it finds
-// out where.
+// serveHead serves a request with a body, whose complete head is in[:n]. It determines how the body is received.
 func (x *wire) serveHead(in []byte, n int) (int, progress) {
 	h := &x.head
 	rest := in[n:]
@@ -134,7 +129,7 @@ func (x *wire) serveHead(in []byte, n int) (int, progress) {
 	case !h.Expect100 && !h.Chunked && int64(len(rest)) >= length:
 		return x.serveWhole(in, n+int(length), rest[:length])
 	case !h.Chunked && length > x.handler.server.Pipeline.LeastBody() && x.tooLong(length):
-		return x.serveStreamed(in, n) // the client need not send what will be refused
+		return x.serveStreamed(in, n) // the client need not send a body that will be refused
 	case !h.Expect100 && (h.Chunked || length <= smallBody):
 		u := x.newUnfinished()
 		u.setRaw(h.Bytes())
@@ -144,14 +139,14 @@ func (x *wire) serveHead(in []byte, n int) (int, progress) {
 		x.gather(u)
 		taken, next := x.serveGathered(u, rest)
 		if next == needInput {
-			x.d.Recall() // a body that comes in two pieces needs no goroutine
+			x.d.Recall() // a body that arrives in two pieces needs no goroutine
 		}
 		return n + taken, next
 	}
 	return x.serveStreamed(in, n)
 }
 
-// taken is how much of n bytes the step that ends so has used.
+// taken returns how many of n bytes are consumed by a step with the result next.
 func taken(n int, next progress) int {
 	if next == needRoom {
 		return 0
@@ -159,14 +154,13 @@ func taken(n int, next progress) int {
 	return n
 }
 
-// tooLong reports whether a body is longer than its route takes.
+// tooLong reports whether a body exceeds the limit of its route.
 func (x *wire) tooLong(length int64) bool {
 	x.find()
 	return length > x.handler.server.MaxBodyOf(x.s.Route)
 }
 
-// serveWhole answers a request that is here in full: its head and body are
-// in[:n].
+// serveWhole answers a complete request: its head and body are in[:n].
 func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	x.whole, x.reader, x.streaming, x.after, x.inPlace = body, nil, false, in[n:], true
 	x.find()
@@ -184,13 +178,13 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	return n, x.answer()
 }
 
-// serveStreamed answers a request whose body the action reads from the
-// connection: it is large, or the client waits to be asked for it.
+// serveStreamed answers a request whose body the action reads from the connection, because the body is large or the client
+// waits for 100 Continue.
 func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
 	x.whole, x.reader, x.streaming, x.inPlace = nil, nil, true, true
 	x.find()
 	if x.overdue() {
-		x.closing = true // the body is on its way
+		x.closing = true // the client is already sending the body
 		return n, x.shed()
 	}
 	if x.tooSlowForLoop() {
@@ -207,7 +201,7 @@ func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
 	return n + x.stream.taken, next
 }
 
-// find makes the call of the parsed head and finds its action.
+// find starts a call for the parsed head and routes it.
 func (x *wire) find() {
 	x.readHead()
 	if !x.call.Find(view.String(x.head.Host())) {
@@ -215,13 +209,13 @@ func (x *wire) find() {
 	}
 }
 
-// readHead makes the state that of the parsed head.
+// readHead copies the parsed head to the state of the call.
 func (x *wire) readHead() {
 	h := &x.head
 	x.minor, x.closing, x.begun, x.named, x.target = h.Minor, !h.KeepAlive, false, false, 0
 	path := view.String(h.Path())
 	if h.PathEscaped {
-		// The parser has refused bad escapes.
+		// The parser has already refused invalid escapes.
 		x.canon, _ = exchange.AppendCanonical(x.canon[:0], path)
 		path = view.String(x.canon)
 	}
@@ -232,7 +226,7 @@ func (x *wire) readHead() {
 	x.s.Set(method, path, view.String(h.Query()), true)
 }
 
-// findWatched has the request routed by code that may block, as an action may.
+// findWatched routes the request with code that may block, as an action may.
 func (x *wire) findWatched() {
 	x.routing = true
 	x.d.Enter()
@@ -244,10 +238,9 @@ func (x *wire) findWatched() {
 	x.routing = false
 }
 
-// tooSlowForLoop reports whether the request belongs to a route that is known
-// to block, on a driver that has a loop to run. While as many actions wait as may,
-// those of a route that has blocked lately wait for their turn: on the loop they would
-// pass the bound. One that blocks seldom waits, too, when it is passed already.
+// tooSlowForLoop reports whether a worker must run the request: its route is known to block, and the driver has a loop to run.
+// While MaxConcurrent actions wait, requests for a route that has blocked recently are queued, because on the loop they would
+// exceed the bound. A route that blocks seldom is queued too if the bound is already exceeded.
 func (x *wire) tooSlowForLoop() bool {
 	route := x.s.Route
 	if route.NoRoute || !x.d.Inline() || !route.Pace.Suspect() {
@@ -274,7 +267,7 @@ func (x *wire) answer() progress {
 	route := x.s.Route
 	x.d.Watch(route.Pace.Watched())
 	resp := x.call.Run()
-	waited, streamWaited := x.d.Waited() && !x.early, false // else it may be its client that it waited for
+	waited, streamWaited := x.d.Waited() && !x.early, false // an early action may have waited for its client
 	if x.head.HasBody() {
 		x.learnBody()
 	}
@@ -283,7 +276,7 @@ func (x *wire) answer() progress {
 		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.moveToBackground(&resp, waited)
 		}
-		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // an answer without the action reads the head
+		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // an answer without an action reads the head
 			x.moveInput()
 			x.d.Release()
 		}
@@ -302,7 +295,7 @@ func (x *wire) answer() progress {
 		return x.dropLate(&resp)
 	}
 	if counts, outcome := &route.Counts, x.outcome(&resp); counts == x.count.counts && outcome == x.count.outcome {
-		x.count.n++ // like the one before
+		x.count.n++ // same route and outcome as the previous request
 	} else {
 		x.countOther(counts, outcome)
 	}
@@ -310,7 +303,7 @@ func (x *wire) answer() progress {
 		x.endInFlight()
 		x.flushCount()
 	}
-	if stayed && !route.NoRoute { // see Detached; and workers wait for each other
+	if stayed && !route.NoRoute { // Detached counts the others; workers wait for each other
 		route.Pace.Stayed(waited, x.d.Now())
 		if streams {
 			route.Streams.Stayed(streamWaited, x.d.Now())
@@ -319,8 +312,8 @@ func (x *wire) answer() progress {
 	return x.conclude(&resp)
 }
 
-// beginAnswering says that the action is done with what it may wait for, and its answer
-// follows piece by piece: that does not count against Config.MaxConcurrent.
+// beginAnswering records that the action may wait no longer and that its answer follows in pieces. The time of sending does not
+// count against Config.MaxConcurrent.
 func (x *wire) beginAnswering() {
 	if !x.answering.Load() {
 		x.answering.Store(true)
@@ -328,7 +321,7 @@ func (x *wire) beginAnswering() {
 	}
 }
 
-// conclude ends a request whose response is settled.
+// conclude sends the final response of a request and ends the request.
 func (x *wire) conclude(resp *exchange.Answer) progress {
 	if x.s.Watched {
 		x.observe(*resp)
@@ -346,7 +339,7 @@ func (x *wire) conclude(resp *exchange.Answer) progress {
 	if x.streaming {
 		x.stream.skipHere()
 	}
-	if x.d.Draining() && !x.begun || // else the client has not been told
+	if x.d.Draining() && !x.begun || // a begun answer has already promised to keep the connection
 		x.streaming && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
@@ -367,8 +360,7 @@ func (x *wire) conclude(resp *exchange.Answer) progress {
 	return moreRequests
 }
 
-// cut drops the connection instead of an answer. The answers to the requests before
-// this one are still sent.
+// cut closes the connection without an answer. The answers to earlier requests are still sent.
 func (x *wire) cut() {
 	switch {
 	case !x.begun:
@@ -377,11 +369,11 @@ func (x *wire) cut() {
 		x.d.Out = x.d.Out[:x.begunAt]
 		x.c.CloseAfterFlush()
 	default:
-		x.c.Close() // half an answer is not to be taken for one
+		x.c.Close() // the client must not take a partial answer for a complete one
 	}
 }
 
-// end drops what belonged to the request.
+// end releases the state of the request.
 func (x *wire) end() {
 	if x.cancel != nil {
 		if !x.expired {
@@ -410,13 +402,14 @@ func (x *wire) end() {
 
 func (x *wire) Host() string { return x.s.Strings.Copy(x.head.Host()) }
 
-// fewFields is up to how many field lines are looked through for each name that is asked for, without a set of their names.
+// fewFields is the largest number of field lines that is searched directly. In a larger head, a set of the field names is
+// consulted first.
 const fewFields = 10
 
-// lacks reports that the request has no field of a name: most that are looked for are not there.
+// lacks reports whether the request surely has no field of that name. Most lookups are for absent fields.
 func (x *wire) lacks(name string) bool {
 	if x.head.Len() <= fewFields {
-		return false // who looks will see
+		return false // the lookup decides
 	}
 	if !x.named {
 		x.names, x.named = x.head.Names(), true
@@ -450,7 +443,7 @@ func (x *wire) List(name string) string {
 	return x.join(name, value, second)
 }
 
-// join returns the values of a field that was sent in several lines, the first and those from line i on.
+// join returns the combined values of a field that was sent in several lines: first and the values from line i on.
 func (x *wire) join(name string, first []byte, i int) string {
 	all, between := append([]byte(nil), first...), exchange.Separator(name)
 	for ; i >= 0; i = x.head.Index(name, i+1) {
@@ -513,7 +506,7 @@ func (x *wire) ContentLength() int64 {
 	return x.head.ContentLength
 }
 
-// Received returns the body when it is here in whole, without what was read of it.
+// Received returns the unread part of the body if the body has arrived completely.
 func (x *wire) Received() ([]byte, bool) {
 	switch {
 	case x.streaming:
@@ -544,8 +537,8 @@ func (x *wire) Secure() bool { return x.c.Secure() }
 
 func (x *wire) TLS() *tls.ConnectionState { return x.c.TLS() }
 
-// viewsRequest reports whether a response body lies in memory that the
-// request lent, and so must be copied before the request ends.
+// viewsRequest reports whether body is stored in memory borrowed from the request, so that it must be copied before the request
+// ends.
 func (x *wire) viewsRequest(body string) bool {
 	for _, lent := range [][]byte{x.s.Whole, x.whole} {
 		if view.Within(body, lent) {
