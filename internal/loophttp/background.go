@@ -10,20 +10,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// planned is a response that goes on in the background, or why the request is refused there.
+// planned is a response that continues in the background, or a refusal that is sent there.
 type planned struct {
 	resp    exchange.Answer
-	left    time.Duration // of the action's timeout; 0: there is none
-	refusal error         // nil: it is not
+	left    time.Duration // rest of the action's timeout; 0: none
+	refusal error         // nil for a response
 }
 
-// mayMoveToBackground reports whether the rest of the request can do without the input.
+// mayMoveToBackground reports whether the rest of the request needs no input.
 func (x *wire) mayMoveToBackground() bool {
 	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole) == 0 || !x.s.Viewed)
 }
 
-// moveToBackground ends the action's part in a response that lasts, a stream of events: the rest
-// gets a goroutine of its own, which has nothing on its stack but that. Waited says that the action has waited on its loop.
+// moveToBackground ends the action's part of a long response, such as a stream of events. The rest runs on a goroutine of its
+// own, with an otherwise empty stack. waited reports whether the action has blocked its loop.
 func (x *wire) moveToBackground(resp *exchange.Answer, waited bool) progress {
 	p := &planned{resp: *resp}
 	if x.d.HasTimeout() {
@@ -41,7 +41,7 @@ func (x *wire) moveToBackground(resp *exchange.Answer, waited bool) progress {
 	return goesToBackground
 }
 
-// Background carries out a response that lasts, or refuses a request.
+// Background runs a long response, or refuses a request.
 func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*wire)
 	x.use(d, c)

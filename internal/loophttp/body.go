@@ -15,41 +15,38 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A bodyStream reads a request body from its connection, for an action that
-// started before the body was here. Reading blocks and so gives up the loop.
-// It never takes a byte beyond the body's end, which belongs to the next
-// request.
+// A bodyStream reads a request body from its connection, for an action that started before the body was complete. A read blocks
+// and therefore releases the loop. It never reads beyond the end of the body: those bytes belong to the next request.
 type bodyStream struct {
 	x       *wire
-	early   []byte // decoded before the stream began, to be read first
-	rest    []byte // arrived with the head and not looked at yet
-	taken   int    // how many bytes of the input the body has used
-	left    int64  // bytes of the body to come after early, when not chunked
-	read    int64  // bytes handed out
-	most    int64  // most bytes to hand out
+	early   []byte // decoded before the stream began; read first
+	rest    []byte // received with the head, not yet decoded
+	taken   int    // bytes of the input used by the body
+	left    int64  // missing bytes after early, if not chunked
+	read    int64  // bytes returned
+	most    int64  // maximum number of bytes to return
 	chunked bool
-	asked   bool // 100 Continue has been sent, or need not be
+	asked   bool // 100 Continue has been sent or is unnecessary
 	decoder http1.Chunked
 	pace    exchange.BodyPace
 	raw     []byte // encoded bytes read from the connection, see chunks.go
-	looked  bool   // the client has finished sending, and what it has sent is not known to be too little
-	noWait  bool   // what has not arrived yet is errNotHere
+	looked  bool   // the client has closed its sending side, and the received bytes may suffice
+	noWait  bool   // return errNotHere instead of waiting
 	busy    bool   // a Read is under way
-	lapsed  bool   // it has come to a handler's deadline
-	missed  error  // within chunks: the error of that stays, as of net/http's reader of chunks
-	stopped bool   // it is to fail
+	lapsed  bool   // the last Read exceeded the deadline of the handler
+	missed  error  // the error of an exceeded deadline within a chunked body; permanent, as in net/http
+	stopped bool   // the Read under way must fail
 	err     error
 }
 
-// needStream makes sure that there is a bodyStream.
+// needStream allocates the bodyStream if necessary.
 func (x *wire) needStream() {
 	if x.stream == nil {
 		x.stream = new(bodyStream)
 	}
 }
 
-// begin prepares for the body that follows x.head, of which rest has arrived;
-// rest may hold what comes after the body too.
+// begin prepares for the body that follows x.head. rest is the input received after the head, which may extend beyond the body.
 func (b *bodyStream) begin(x *wire, rest []byte) {
 	*b = bodyStream{x: x, rest: rest, most: x.handler.server.MaxBodyOf(x.s.Route), raw: b.raw[:0], chunked: x.head.Chunked}
 	b.asked = !x.head.Expect100 || len(rest) > 0
@@ -60,7 +57,7 @@ func (b *bodyStream) begin(x *wire, rest []byte) {
 	}
 }
 
-// beginGathered goes on with a body of which u has gathered a part.
+// beginGathered continues with a body whose first part is in u.
 func (b *bodyStream) beginGathered(x *wire, u *unfinished, rest []byte) {
 	b.begin(x, rest)
 	b.early, b.asked, b.pace = u.body, true, u.pace
@@ -71,7 +68,7 @@ func (b *bodyStream) beginGathered(x *wire, u *unfinished, rest []byte) {
 	}
 }
 
-// Read reads the body, up to MaxBody.
+// Read reads the body, up to the limit MaxBody.
 func (b *bodyStream) Read(p []byte) (int, error) {
 	x := b.x
 	x.reading.Lock()
@@ -95,7 +92,7 @@ func (b *bodyStream) readLocked(p []byte) (int, error) {
 	if b.read += int64(n); b.read > b.most {
 		n, err = 0, b.x.handler.server.BodyTooLarge(b.most)
 	}
-	switch { // the handler may put its deadline off, and read on
+	switch { // after a deadline, the handler may set a later one and read on
 	case !b.lapsed:
 		b.err = err
 	case b.chunked:
@@ -137,8 +134,7 @@ func (b *bodyStream) next(p []byte) (int, error) {
 	return n, err
 }
 
-// receive reads from the connection, after asking a client that waits to be
-// asked.
+// receive reads from the connection. It sends 100 Continue first if the client waits for it.
 func (b *bodyStream) receive(p []byte) (int, error) {
 	x := b.x
 	if b.noWait {
@@ -149,12 +145,12 @@ func (b *bodyStream) receive(p []byte) (int, error) {
 	}
 	n, err := b.receiveClaimed(p)
 	if err == exchange.ErrLate {
-		x.d.Expire() // or what the action makes of the error could be the answer
+		x.d.Expire() // an action must not answer with its own interpretation of ErrLate
 	}
 	return n, err
 }
 
-// receiveClaimed is receive with the connection claimed, which it gives back.
+// receiveClaimed is receive for a claimed connection. It ends the claim.
 func (b *bodyStream) receiveClaimed(p []byte) (int, error) {
 	x := b.x
 	defer x.unclaim()
@@ -167,14 +163,14 @@ func (b *bodyStream) receiveClaimed(p []byte) (int, error) {
 	return b.await(p)
 }
 
-// moveInput frees the buffer of the request, as the body is awaited; not for another goroutine than the action's.
+// moveInput releases the read buffer while the body is awaited. Only the goroutine of the action may do this.
 func (b *bodyStream) moveInput() {
 	if b.x.stdBody == nil {
 		b.x.moveInput()
 	}
 }
 
-// cut is the problem of a body of which the connection gives no more.
+// cut returns the problem for a body that the connection did not deliver completely.
 func (b *bodyStream) cut(err error) error {
 	server := b.x.handler.server
 	if errors.Is(err, engine.ErrNoRoom) {
@@ -183,12 +179,11 @@ func (b *bodyStream) cut(err error) error {
 	return server.BodyCut(err)
 }
 
-// await reads from the connection, for as long as the client sends fast enough. A
-// deadline of a standard handler, or a limit on the action's time, comes first: that is
-// ErrLate.
+// await reads from the connection as long as the client sends fast enough. If a deadline of a standard handler or the timeout
+// of the action expires first, it returns an error, for the timeout ErrLate.
 func (b *bodyStream) await(p []byte) (int, error) {
 	x, server := b.x, b.x.handler.server
-	x.d.Detach() // from here on the clock runs
+	x.d.Detach() // the time of waiting counts from here
 	for {
 		if passed(x.readBy()) {
 			b.lapsed = true
@@ -213,8 +208,8 @@ func (b *bodyStream) await(p []byte) (int, error) {
 	}
 }
 
-// lost reports whether the client has gone, or has finished sending before the end of the body, of which so many bytes
-// were not handed out (-1: unknown). The action, which reads the body, waits.
+// lost reports whether the client has gone, or has closed its sending side before the end of the body. left is the number of
+// bytes that were not returned yet, -1 if unknown. The action reads the body and is waiting.
 func (b *bodyStream) lost(left int64) bool {
 	c := b.x.c
 	switch {
@@ -231,7 +226,7 @@ func (b *bodyStream) lost(left int64) bool {
 		for len(piece) > 0 && !ends.Done() {
 			_, n, err := ends.Next(piece)
 			if err != nil {
-				return true // which is for who reads it
+				return true // the reader of the body gets the error
 			}
 			piece = piece[n:]
 		}
@@ -245,19 +240,18 @@ func (b *bodyStream) lost(left int64) bool {
 		finished = true
 		return enough(piece)
 	})
-	b.looked = here && finished // what is here stays, and no more comes
+	b.looked = here && finished // the received bytes are kept, and no more will arrive
 	return !here
 }
 
-// errRefused is why a body that is announced to be too long is not read.
+// errRefused is the reason not to read a body whose announced length exceeds the limit.
 var errRefused = errors.New("the request body was refused")
 
-// ask tells a client that waits for it to send the body, unless an answer that has
-// begun has told it.
+// ask sends 100 Continue, unless an answer has begun.
 func (b *bodyStream) ask(timeout time.Duration) error {
 	x := b.x
 	b.asked = true
-	x.using.Unlock() // writing comes first
+	x.using.Unlock() // writing precedes using in the lock order
 	x.beginWrite()
 	defer x.writing.Unlock()
 	switch {
@@ -273,7 +267,7 @@ func (b *bodyStream) ask(timeout time.Duration) error {
 	return err
 }
 
-// stop has a Read that is under way fail, and waits for it.
+// stop makes a Read under way fail, and waits until it has returned.
 func (b *bodyStream) stop() {
 	x := b.x
 	x.using.Lock()
@@ -287,7 +281,7 @@ func (b *bodyStream) stop() {
 	x.reading.Unlock()
 }
 
-// malformed is the problem of a body that the codec refuses.
+// malformed returns the problem for a body that package http1 refuses.
 func (b *bodyStream) malformed(err error) error {
 	status := http.StatusBadRequest
 	if e, ok := errors.AsType[http1.Error](err); ok {
@@ -296,32 +290,31 @@ func (b *bodyStream) malformed(err error) error {
 	return b.x.handler.server.Pipeline.Problem(status, err.Error(), err)
 }
 
-// errNotHere says that more of the body must come.
+// errNotHere reports that the next bytes of the body have not arrived.
 var errNotHere = errors.New("more of the body must come")
 
-// tooMuchLeft reports whether the connection must close if the action reads no
-// further: the body is broken, too much of it is left or may be, or it was not read
-// to its end and the client waits to be asked for it, or was: whether it will send the
-// rest, now that it has an answer, is its own choice (RFC 9110, 10.1.1).
+// tooMuchLeft reports whether the connection must close if the action reads no further. That is so if the body is broken, if
+// the rest is or may be too large, or if the body was not read completely and the client had sent Expect: 100-continue. After a
+// final answer such a client may send the rest or omit it (RFC 9110, section 10.1.1).
 func (b *bodyStream) tooMuchLeft() bool {
 	if b.chunked && b.err == nil {
 		b.lookAhead()
 	}
-	kept := b.x.begun && b.x.duplex // as the client was told
+	kept := b.x.begun && b.x.duplex // as promised in the head of the answer
 	switch {
 	case b.err != nil:
 		return b.err != io.EOF
 	case b.x.head.Expect100:
 		return b.chunked || b.left > 0
 	case b.chunked:
-		return !kept // the client is told, since nobody knows how much is to come
+		return !kept // the rest has no known length, so the head announces the closing
 	case b.lapsed && !kept:
-		return b.left > 0 // which the handler has not waited for
+		return b.left > 0 // the handler has stopped waiting for the rest
 	}
 	return b.left-int64(len(b.rest)) > exchange.MaxDiscard
 }
 
-// lookAhead finds the end of a chunked body of which all data was read.
+// lookAhead detects the end of a chunked body after all data was read.
 func (b *bodyStream) lookAhead() {
 	if len(b.early) > 0 || b.busy {
 		return
@@ -331,29 +324,28 @@ func (b *bodyStream) lookAhead() {
 	n, err := b.nextChunked(one[:])
 	b.noWait = false
 	if n > 0 {
-		b.early = append([]byte(nil), one[0]) // it is still to be read
+		b.early = append([]byte(nil), one[0]) // still unread
 	} else if err != errNotHere {
 		b.err = err
 	}
 }
 
-// skipHere discards what has arrived of the rest of the body.
+// skipHere discards the received part of the rest of the body.
 func (b *bodyStream) skipHere() {
 	if b.x.head.Expect100 {
 		return
 	}
 	b.noWait = true
-	_ = b.skip() // it stays in b.err
+	_ = b.skip() // the error is kept in b.err
 	b.noWait = false
 	if b.err == errNotHere {
 		b.err = nil
 	}
 }
 
-// finish discards what the action has not read, so that the next request is
-// not taken from the middle of this body. The client, which may have a reason to wait,
-// gets the answer first. It is false when too much is left, or the
-// body is broken: the connection must close then.
+// finish discards the unread rest of the body, so that the next request is parsed from its own beginning. The answer is sent
+// first, because the client may be waiting for it. The result is false if the rest is too large or the body is broken: the
+// connection must close then.
 func (b *bodyStream) finish() bool {
 	if b.err == io.EOF {
 		return true
@@ -367,8 +359,7 @@ func (b *bodyStream) finish() bool {
 	return x.flush(0) == nil && b.skip() == io.EOF
 }
 
-// skip discards the rest of the body. It returns io.EOF at its end, nil when
-// there is too much of it.
+// skip discards the rest of the body. It returns io.EOF at the end of the body, and nil if the rest is too large.
 func (b *bodyStream) skip() error {
 	b.early = nil
 	var sink [4 << 10]byte

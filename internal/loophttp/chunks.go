@@ -10,23 +10,23 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// A chunked body is read with as few copies and system calls as its chunks allow. The data of a large chunk goes from the
-// connection to the reader's memory. The framing between chunks, and small chunks, go through a buffer, in pieces that
-// surely belong to the body:
+// A chunked body is read with as few copies and system calls as its chunks allow. Data of a large chunk is received directly
+// into the reader's memory. The framing between chunks, and small chunks, pass through a buffer, in pieces that surely belong to
+// the body:
 //
 //	8000\r\n│32,768 bytes of data│\r\n8000\r│\n│32,768 bytes of data│\r\n0\r\n\r│\n
 //	raw     │p                   │raw       │raw│p                  │raw          │raw
 
 const (
-	// streamBuffer is how much encoded body is read at once, in bytes.
+	// streamBuffer is the maximum number of encoded bytes that are read into raw at once.
 	streamBuffer = 8 << 10
 
-	// directRead is how much data of one chunk is worth a read of its own, in bytes.
+	// directRead is the minimum amount of data of one chunk, in bytes, that justifies a read of its own.
 	directRead = 4 << 10
 )
 
-// nextChunked is next for a chunked body. It fills p with what has come, as net/http does: a handler that stores each
-// piece that it reads has as few of them.
+// nextChunked is next for a chunked body. It fills p with the received data, as net/http does: a handler that stores each piece
+// it reads then has few pieces.
 func (b *bodyStream) nextChunked(p []byte) (filled int, err error) {
 	for {
 		n, err := b.decode(p[filled:])
@@ -39,7 +39,7 @@ func (b *bodyStream) nextChunked(p []byte) (filled int, err error) {
 		case b.decoder.Done():
 			return filled, io.EOF
 		case filled > 0 && (len(p)-filled < directRead || b.x.d.Inline()):
-			return filled, nil // what is left of p, or of the loop, is not worth another read
+			return filled, nil // the rest of p, or of the loop, does not justify another read
 		}
 		n, came, err := b.receiveChunked(p[filled:], filled > 0)
 		filled += n
@@ -49,7 +49,7 @@ func (b *bodyStream) nextChunked(p []byte) (filled int, err error) {
 	}
 }
 
-// decode takes data from what has come of the encoded body, until that or the room in p is used up.
+// decode takes data from the received part of the encoded body, until all of it is decoded or p is full.
 func (b *bodyStream) decode(p []byte) (filled int, err error) {
 	for {
 		src, early := b.raw, false
@@ -70,8 +70,9 @@ func (b *bodyStream) decode(p []byte) (filled int, err error) {
 	}
 }
 
-// receiveChunked receives more of the body: data of large chunks, and of small ones that have come, directly to p, of which it fills n
-// bytes; all else to raw. With here it takes what has come, which may be nothing, instead of waiting for more.
+// receiveChunked receives more of the body. Data of large chunks, and of small chunks that have arrived, is stored directly in
+// p: n bytes. All other bytes are stored in raw. With here it does not wait and takes only bytes that have arrived, possibly
+// none.
 func (b *bodyStream) receiveChunked(p []byte, here bool) (n int, came bool, err error) {
 	receive := b.receive
 	if here {
@@ -81,7 +82,7 @@ func (b *bodyStream) receiveChunked(p []byte, here bool) (n int, came bool, err 
 	data = min(data, int64(len(p)))
 	if data >= directRead && framing == 0 {
 		n, err = receive(p[:data])
-		_, _, _ = b.decoder.Decode(p[:n], p[:n]) // it is data: it stays where it is
+		_, _, _ = b.decoder.Decode(p[:n], p[:n]) // data is not changed by decoding
 		return n, n > 0, err
 	}
 	if cap(b.raw) == 0 {
@@ -101,8 +102,8 @@ func (b *bodyStream) receiveChunked(p []byte, here bool) (n int, came bool, err 
 	return 0, n > 0, err
 }
 
-// decodeHere decodes what has come, up to the body's end, and n bytes of data. It looks at the bytes before it reads them,
-// since only the decoder can tell which belong to the body: that is less than a system call for each chunk.
+// decodeHere decodes the arrived bytes up to the end of the body and returns n bytes of data. It inspects the bytes before it
+// reads them, since only the decoder can tell which of them belong to the body. That costs less than one system call per chunk.
 func (b *bodyStream) decodeHere(p []byte) (n int, came bool, err error) {
 	if !b.mayReceive() || !b.x.claim() {
 		return 0, false, nil
@@ -134,22 +135,22 @@ func (b *bodyStream) decodeHere(p []byte) (n int, came bool, err error) {
 	return n, used > 0, err
 }
 
-// mayReceive reports whether the connection may be read though nothing is waited for.
+// mayReceive reports whether a read that does not wait is allowed.
 func (b *bodyStream) mayReceive() bool {
 	return !b.noWait && b.asked && !b.stopped && !passed(b.x.readBy())
 }
 
-// receiveHere is receive that does not wait: it returns 0 bytes where nothing has come.
+// receiveHere is receive without waiting: it returns 0 bytes if none have arrived.
 func (b *bodyStream) receiveHere(p []byte) (int, error) {
 	x := b.x
 	if !b.mayReceive() || !x.claim() {
-		return 0, nil // what there is to read comes first
+		return 0, nil // received bytes are decoded first
 	}
 	defer x.unclaim()
 	n, err := x.c.ReadHere(p)
 	b.pace.Came(int64(n))
 	switch {
-	case err == nil || errors.Is(err, engine.ErrNoRoom): // which the next receive returns, too
+	case err == nil || errors.Is(err, engine.ErrNoRoom): // the next receive returns the error again
 		return n, nil
 	default:
 		return n, x.handler.server.BodyCut(err)

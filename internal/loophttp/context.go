@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Context makes the request's context: cancelled when the client hangs up.
+// Context returns the request's context, which is cancelled when the client closes the connection.
 func (x *wire) Context() context.Context {
 	switch {
 	case x.ctx != nil:
@@ -34,18 +34,16 @@ func (x *wire) Context() context.Context {
 	return x.ctx
 }
 
-// A localContext has the address that a connection was accepted on as the value
-// of http.LocalAddrContextKey, as contexts of net/http have it. To find it takes
-// a system call, which is made when the value is first asked for.
+// A localContext has the local address of a connection as the value of http.LocalAddrContextKey, as contexts of net/http do.
+// The address needs a system call, which is made at the first lookup.
 type localContext struct {
 	context.Context
 	mu   sync.Mutex
-	conn *engine.Conn // nil once it is another's, or the address is known
+	conn *engine.Conn // nil after the request, or once the address is known
 	addr net.Addr
 }
 
-// Value returns the value for key. The address is not known if it is asked for
-// only after the request has ended.
+// Value returns the value for key. The address is missing if its first lookup is after the end of the request.
 func (c *localContext) Value(key any) any {
 	if key != http.LocalAddrContextKey {
 		return c.Context.Value(key)
@@ -80,7 +78,7 @@ func (c *localContext) release() {
 func (x *wire) Endable() (context.Context, context.CancelFunc) {
 	ctx := x.Context()
 	if x.cancel == nil {
-		return ctx, func() {} // it has ended
+		return ctx, func() {} // the request has ended
 	}
 	return ctx, x.cancel
 }

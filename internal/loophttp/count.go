@@ -9,33 +9,31 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A counter is a driver's part in counting requests by route. Those that one call
-// of the handler answers alike, one after the other, are counted together when
-// the call ends, since their answers leave together then: one look at the clock
-// serves them all.
+// A counter is a driver's part in counting requests by route. Consecutive requests of one call of the handler with the same
+// route and outcome are counted together when the call ends. Their answers are sent together then, so one clock reading serves
+// all of them.
 //
-// The time counted begins when the loop learned that there is something to read, so it
-// includes what the request waited for others.
+// The counted time begins when the loop learned that the connection is readable, so it includes the wait for other requests.
 type counter struct {
 	on       bool
-	since    int64 // when the present call began, on the engine's clock
+	since    int64 // when the current call began, on the engine's clock
 	counts   *exchange.RouteCounts
 	outcome  tally.Outcome
-	n        uint64 // requests not yet counted
+	n        uint64 // number of requests not yet counted
 	inFlight *tally.Shard
 }
 
-// countAnswer counts the present request. answer looks itself
-// whether it is like the one before, as pipelined ones are.
+// countAnswer counts the current request. The function answer does this itself for a request like the previous one, which is
+// common in a pipeline.
 func (x *wire) countAnswer(a *exchange.Answer) { x.countOther(&x.s.Route.Counts, x.outcome(a)) }
 
-// outcome returns what the present request is counted as.
+// outcome returns the class in which the current request is counted.
 func (x *wire) outcome(a *exchange.Answer) tally.Outcome {
 	server := x.handler.server
-	return x.s.Outcome(a, x.c.Secure() || server.Proxies != nil && x.s.Path != "" && server.Secure(x)) // without a path its fields are not known
+	return x.s.Outcome(a, x.c.Secure() || server.Proxies != nil && x.s.Path != "" && server.Secure(x)) // without a path, the fields are unknown
 }
 
-// countOther counts a request that need not be like the one before.
+// countOther counts a request that differs from the previous one.
 func (x *wire) countOther(counts *exchange.RouteCounts, outcome tally.Outcome) {
 	k := &x.count
 	if !k.on {
@@ -45,7 +43,7 @@ func (x *wire) countOther(counts *exchange.RouteCounts, outcome tally.Outcome) {
 	k.counts, k.outcome, k.n = counts, outcome, 1
 }
 
-// flushCount passes on what was counted.
+// flushCount adds the gathered counts to the statistics.
 func (x *wire) flushCount() {
 	k := &x.count
 	if k.n == 0 {
@@ -55,8 +53,7 @@ func (x *wire) flushCount() {
 	k.n = 0
 }
 
-// countInFlight counts the present request as in flight, which those that are answered
-// at once on a loop never are.
+// countInFlight counts the current request as in flight. Requests that are answered on a loop without blocking never are.
 func (x *wire) countInFlight() { x.countInFlightFor(&x.s.Route.Counts) }
 
 func (x *wire) countInFlightFor(counts *exchange.RouteCounts) {
@@ -66,7 +63,7 @@ func (x *wire) countInFlightFor(counts *exchange.RouteCounts) {
 	}
 }
 
-// endInFlight ends what countInFlight began.
+// endInFlight reverts countInFlight.
 func (x *wire) endInFlight() {
 	if s := x.count.inFlight; s != nil {
 		s.InFlight.Add(-1)
@@ -74,5 +71,5 @@ func (x *wire) endInFlight() {
 	}
 }
 
-// Abandoned leaves the counting to the engine's call of Abandoned.
+// Abandoned does nothing: the engine's call of handler.Abandoned counts.
 func (x *wire) Abandoned() {}

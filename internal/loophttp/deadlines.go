@@ -9,9 +9,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// deadlines are those that a standard handler has set; zero for none. As on a net.Conn
-// they hold at once, also for a Read or a Write that waits on another goroutine. They
-// are guarded by exchange.using.
+// deadlines are the deadlines that a standard handler has set; zero for none. As on a net.Conn they apply at once, also to a
+// Read or a Write that waits on another goroutine. wire.using guards them.
 type deadlines struct{ readBy, writeBy time.Time }
 
 func (x *wire) setDeadline(writing bool, t time.Time) {
@@ -42,21 +41,20 @@ func (x *wire) writeBy() time.Time {
 	return x.deadlines.writeBy
 }
 
-// timeLeft returns how long an operation may block: until the deadline that a
-// handler has set, else for the time that the config grants.
+// timeLeft returns how long an operation may block: until the deadline of the handler, or without one for the configured time.
 func timeLeft(deadline time.Time, granted time.Duration) time.Duration {
 	if deadline.IsZero() {
 		return granted
 	}
-	// A deadline that has passed still needs a positive time to wait.
+	// The wait needs a positive time, also after the deadline.
 	return max(time.Until(deadline), time.Nanosecond)
 }
 
-// passed reports whether a deadline that a handler has set has passed.
+// passed reports whether a deadline is set and has passed.
 func passed(deadline time.Time) bool { return !deadline.IsZero() && time.Until(deadline) <= 0 }
 
-// inTime calls write with how long it may let the client take nothing: until the
-// handler's deadline, or 0 for as long as the client takes MinWriteRate.
+// inTime calls write with the time that the client may accept no data: until the handler's deadline, or 0 if MinWriteRate
+// applies.
 func (x *wire) inTime(write func(patience time.Duration) error) error {
 	for {
 		if passed(x.writeBy()) {

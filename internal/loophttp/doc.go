@@ -1,66 +1,62 @@
-// Package loophttp is HTTP/1.1 on the event loops of package engine: the adapter
-// (exchange.Wire) between the bytes of a connection and the calls of the pipeline. It knows
-// neither App nor Request nor Response.
+// Package loophttp is HTTP/1.1 on the event loops of package engine: the adapter (exchange.Wire) between the bytes of a
+// connection and the calls of the pipeline. It does not know the types App, Request and Response.
 //
-//	service.go    the engine of an app, its listeners    settings.go  what it is given, what it tells
+//	service.go    the engine of an app, its listeners    settings.go  settings and statistics
 //	secure_linux.go the server of a listener with TLS
-//	handler.go    what the engine calls                  wire.go      one request and its answer
-//	write.go      answers that are complete              stream.go    those that come in pieces
-//	refuse.go     those that no action made              background.go     those that last
-//	body.go       bodies that the action reads           gather.go    small ones that are waited for
-//	chunks.go     those in chunks
-//	unfinished.go requests of which more must come       input.go     the buffer that they were read into
-//	room.go       answers that need room first           count.go     counting by route
+//	handler.go    the calls from the engine              wire.go      one request and its answer
+//	write.go      complete answers                       stream.go    streamed answers
+//	refuse.go     answers without an action              background.go answers in the background
+//	body.go       bodies that the action reads           gather.go    small bodies that are gathered
+//	chunks.go     chunked bodies
+//	unfinished.go incomplete requests                    input.go     the read buffer
+//	room.go       answers that wait for memory           count.go     statistics by route
 //	context.go    contexts of requests                   std.go       requests for standard handlers,
 //	deadlines.go  their deadlines                        stdbody.go   and their bodies
-//	late.go       those that are answered without their action, which took too long
-//	visit.go      when a connection has had the loop for long    parts.go  connections of HTTP/2, which are internal/looph2's
-//	upgrade.go    those that become that in the middle
+//	late.go       answers for actions that exceed their timeout
+//	visit.go      time limit for a series of requests    parts.go     HTTP/2 connections, served by internal/looph2
+//	upgrade.go    upgrades from HTTP/1.1 to HTTP/2
 //
 // # How a request is answered
 //
-// The engine calls handler.Data with what a connection has sent, on the goroutine that drives
-// the loop. The head is parsed where it lies (package http1); what the wire says of it are
-// views, but for the strings that leave the request. Then, in wire.go:
+// The engine calls handler.Data with the input of a connection, on the goroutine that drives the loop. The head is parsed in
+// place (package http1), and the wire returns views of it, except for strings that leave the request. The steps in wire.go are:
 //
-//	serveNext   parse the head, or keep what there is of it (unfinished)
-//	serveHead   the body: here, to be gathered, or to be read by the action
-//	find        route it: Call.Find, and Call.FindCarefully where that could block
+//	serveNext   parse the head, or store an incomplete one (unfinished)
+//	serveHead   the body: complete, to be gathered, or to be read by the action
+//	find        route it: Call.Find, and Call.FindCarefully if that could block
 //	answer      Call.Run between Driver.Enter and Leave, where the loop can be taken over;
-//	            Call.CarryOut for an answer that is made when it is sent
+//	            Call.CarryOut for a streamed answer
 //	conclude    observers, the answer into the driver's output, Call.End
 //
-// # Who owns what
+// # Ownership
 //
-// A wire belongs to a driver, as its Scratch, and so does the call on it: when a loop is taken
-// over, or an answer lasts, the wire goes along with the old driver, and the loop's new one has
-// another. Of what they share, the connection, the output, and the state of body and answer are
-// used by who holds wire.using, which is free while an operation waits.
+// A wire and its call belong to a driver, as its Scratch. When a loop is taken over, or an answer continues in the background,
+// the wire stays with the old driver and the loop's new driver gets another wire. The connection, the output, and the state of
+// body and answer are shared. The holder of wire.using uses them; an operation that waits releases it.
 //
-// # What happens to the bytes
+// # The path of the bytes
 //
-// internal/engine calls a Handler with bytes; internal/loophttp/handler.go is that handler, and
-// the files named below lie beside it.
+// internal/engine calls a Handler with bytes; internal/loophttp/handler.go is that handler, and the files named below are in
+// the same folder.
 //
-//   - A driver has read what a connection sent into its own buffer and calls Data.
+//   - A driver has read input of a connection into its own buffer and calls Data.
 //   - http1.Head.Parse reads a head in place. The head views the buffer; nothing is copied.
-//   - Incomplete: the state of the parser is kept with the connection as an unfinished request,
-//     and the engine keeps the bytes.
-//   - Malformed, or a framing that two implementations could read differently: a 4xx, and the
-//     connection is closed, lingering until the client has read the answer.
-//   - The body: none, or here already, is lent as it lies in the buffer. A small one that is
-//     still coming is gathered first, for 2 ms (gather.go), or 250 ms where the route's action
-//     has shown that it takes bodies in whole; then the action begins without the rest. A large
-//     one, or one whose client waits for 100 Continue, is read by the action from the
-//     connection, which gives up the loop to do so.
+//   - If the head is incomplete, the state of the parser is stored with the connection as an
+//     unfinished request, and the engine stores the bytes.
+//   - If the head is malformed, or two implementations could read its framing differently, the
+//     answer is a 4xx. The connection then closes, lingering until the client has read the answer.
+//   - A body that has arrived completely is lent in place. A small incomplete body is gathered
+//     first, for 2 ms (gather.go), or for 250 ms if the actions of the route use complete bodies;
+//     then the action begins without the rest. A large body, or one whose client waits for
+//     100 Continue, is read by the action from the connection, which releases the loop.
 //   - Steps 1 to 5 above. Strings that leave the Request are copied into its exchange.Strings
-//     when the action asks for them; path and query are views until then.
+//     when the action requests them; until then path and query are views.
 //   - The response is appended to the driver's output: status line, a Date that is rendered once
 //     a second, the wire bytes of its header block, its own headers, the length. A small body is
-//     copied behind the head; a large one is sent from where it lies, by one gathering write
-//     with the head, and given back when it is gone.
-//   - On with the next request in the buffer: what was pipelined is answered in order and leaves
-//     in one write. Bytes that are left over are kept with the connection.
+//     copied after the head. A large one is sent without copying, in one gathering write with the
+//     head, and released after it was sent.
+//   - The loop continues with the next request in the buffer: pipelined requests are answered in
+//     order and sent in one write. Remaining bytes are stored with the connection.
 //
-// The package is for Linux; elsewhere its Service serves nothing.
+// The package supports Linux; on other systems its Service serves nothing.
 package loophttp

@@ -9,30 +9,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A small body that has not come in whole with its head is gathered on the loop, where
-// waiting costs no goroutine. That is an optimisation: what does not come at once is read
-// by the action, which begins without it, as for a large body. So an action can answer
-// before the body has come (401), answer to it piece by piece, and learn that it came too
-// slowly. An action that has asked for whole bodies so far (Bytes, Decode, Form) has no
-// use for half a one, and is let wait for longer.
+// A small body that has not arrived completely with its head is gathered on the loop, where waiting needs no goroutine. This is
+// an optimisation: after a short time the action begins with an incomplete body and reads the rest itself, as it reads a large
+// body. So an action can answer before the body arrives (401), answer it piece by piece, and see a timeout. An action that has
+// used complete bodies so far (Bytes, Decode, Form) gains nothing from an early start, so its bodies are gathered for longer.
 //
-// Actions that wait for a small body are bounded: beyond a part of MaxConcurrent
-// bodies are gathered for as long as it takes, with memory alone, so that slow
-// clients cannot keep workers from others.
+// The number of actions that wait for a small body is limited to a part of MaxConcurrent. Beyond it, bodies are gathered
+// without a time limit and use only memory, so that slow clients cannot occupy all workers.
 const (
-	// gatherTime is how long any small body is gathered. It is the engine's for
-	// Driver.Recall, and that of a slow network only by chance.
+	// gatherTime is how long any small body is gathered. It equals the engine's time for Driver.Recall; that it suits a slow
+	// network is a coincidence.
 	gatherTime = engine.RecallAfter
 
-	// wholeTime is how long one is whose action takes it in whole.
+	// wholeTime is how long a small body is gathered for an action that uses complete bodies.
 	wholeTime = 250 * time.Millisecond
 
-	// earlyShare is the part of MaxConcurrent, one in so many, for actions that have begun
-	// without the whole of a small body.
+	// earlyShare limits the actions that begin before a small body is complete to 1/earlyShare of MaxConcurrent.
 	earlyShare = 4
 )
 
-// gather begins to gather the body behind the head in u.
+// gather begins to gather the body that follows the head in u.
 func (x *wire) gather(u *unfinished) {
 	u.pace = exchange.BodyPace{}
 	u.since = x.d.Now()
@@ -41,8 +37,7 @@ func (x *wire) gather(u *unfinished) {
 	x.c.SetDeadline(x.handler.server.BodyTimeout)
 }
 
-// serveGathered adds to a small body that comes in pieces, and answers when
-// it is here.
+// serveGathered adds input to a small body that arrives in pieces, and answers when the body is complete.
 func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	n, done, err := u.take(in)
 	if err != nil {
@@ -52,7 +47,7 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 		return len(in), x.refuseError(err)
 	}
 	u.pace.Came(int64(n))
-	waits := !done && len(u.body) <= smallBody // for more
+	waits := !done && len(u.body) <= smallBody // for the rest of the body
 	if waits {
 		x.c.Moved(int64(n), u.left())
 	}
@@ -72,7 +67,7 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 		return n, needInput
 	}
 	if x.tooSlowForLoop() {
-		return n, needWorker // u stays with the connection and is found again
+		return n, needWorker // u stays with the connection until the worker continues
 	}
 	if waits && !x.beginEarly() {
 		return n, needInput
@@ -104,8 +99,8 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	return n, next
 }
 
-// take adds what in has of the body, which is n bytes long, and reports whether that was the last of it. Of
-// chunks it takes no more than a small body.
+// take adds the first n bytes of in, which belong to the body, and reports whether the body is complete. Of a chunked body it
+// takes no more than a small body.
 func (u *unfinished) take(in []byte) (n int, done bool, err error) {
 	if !u.head.Chunked {
 		n = min(len(in), int(u.head.ContentLength)-len(u.body))
@@ -123,8 +118,8 @@ func (u *unfinished) take(in []byte) (n int, done bool, err error) {
 	return n, u.chunked.Done(), nil
 }
 
-// waitsOn reports whether the rest of a small body, which did not come at once, is
-// gathered because of what the route is known for.
+// waitsOn reports whether the rest of a small body is gathered for longer, because the actions of its route use complete
+// bodies.
 func (x *wire) waitsOn(u *unfinished) bool {
 	if !x.s.Route.WantsWhole.Load() {
 		return false
@@ -137,13 +132,13 @@ func (x *wire) waitsOn(u *unfinished) bool {
 	return true
 }
 
-// beginEarly takes a place among the actions that wait for a small body; false if
-// all are taken. endEarly gives it back.
+// beginEarly occupies a place among the actions that wait for a small body. It returns false if all places are occupied.
+// endEarly releases the place.
 func (x *wire) beginEarly() bool {
 	h := x.handler
 	if h.early.Add(1) > h.mostEarly {
 		h.early.Add(-1)
-		x.c.SetDeadline(x.handler.server.BodyTimeout) // it is judged then, and looked at again
+		x.c.SetDeadline(x.handler.server.BodyTimeout) // the rate of the body is checked then, and this again
 		return false
 	}
 	x.early = true
@@ -157,7 +152,7 @@ func (x *wire) endEarly() {
 	}
 }
 
-// learnBody notes how the action has used the body.
+// learnBody records whether the action used the complete body.
 func (x *wire) learnBody() {
 	s := x.s
 	if !s.Viewed && !s.Loaded && x.stdBody == nil {
@@ -168,8 +163,7 @@ func (x *wire) learnBody() {
 	}
 }
 
-// waitedLong judges at the deadline of a body that is gathered whether it came too
-// slowly; if not, the action may begin.
+// waitedLong checks the rate of a gathered body at its deadline. Unless the client was too slow, the action may begin.
 func (u *unfinished) waitedLong(d *engine.Driver, c *engine.Conn, settings *exchange.Settings) (tooSlow bool) {
 	now := d.Now()
 	tooSlow = u.pace.TooSlow(settings, time.Duration(now-u.judged), 0)

@@ -9,22 +9,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// use makes a call of the engine the current one. The lock is d's anew each time, also
-// when x was d's before: a call that goes on in the background trades exchanges, and with them locks.
+// use begins a call of the engine with its driver and connection. It sets the driver's lock each time, even if x was d's
+// before: a call that continues in the background swaps wires, and their locks.
 func (x *wire) use(d *engine.Driver, c *engine.Conn) {
 	x.d, x.c = d, c
 	d.Share(&x.using)
 }
 
-// smallAfter is how many bytes of pipelined input may be moved before it is known
-// that a producer lasts: it may wait for long before its first byte.
+// smallAfter is how many bytes of pipelined input may be copied before a streamed answer is known to take long: it may wait
+// long before its first byte.
 const smallAfter = 4 << 10
 
-// moveInput frees the buffer that the request was read into, because the request
-// is going to last: its answer streams, or its body is awaited. What is still needed is
-// copied: the head, a body that is here, the input behind. It runs on the
-// goroutine of the action. An action that has a view of a body which lies in that
-// buffer keeps it.
+// moveInput releases the read buffer of a request that will take long: its answer streams, or its body is awaited. It copies
+// the needed bytes: the head, a complete body, the following input. It runs on the goroutine of the action. If an action has a
+// view of a body in the buffer, the action keeps the buffer.
 func (x *wire) moveInput() {
 	if x.moved || x.inPlace && len(x.whole) > 0 && x.s.Viewed {
 		return
@@ -44,7 +42,7 @@ func (x *wire) moveInput() {
 func (x *wire) keepRequest() {
 	h, s := &x.head, x.s
 	head := len(h.Bytes())
-	viewed := view.Within(s.Path, h.Bytes()) // else it was made canonical, or clean
+	viewed := view.Within(s.Path, h.Bytes()) // otherwise the path is a copy already
 	x.kept = append(x.kept[:0], h.Bytes()...)
 	x.kept = append(x.kept, x.whole...)
 	h.Rebase(x.kept[:head])
@@ -77,7 +75,7 @@ func (x *wire) flush(timeout time.Duration) error {
 	return err
 }
 
-// beginWrite locks what a part of the answer is written under.
+// beginWrite acquires the locks for writing a part of the answer.
 func (x *wire) beginWrite() {
 	x.writing.Lock()
 	x.using.Lock()

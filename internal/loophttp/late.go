@@ -10,14 +10,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A timeout on an action's time (exchange/late.go) is kept by the engine's driver, since it holds only for an action
-// that has lost its loop. When it has passed, the engine takes the connection from the driver and gives it to a fresh
-// one, which answers (Expired). What the late action makes then is dropped (dropLate). Who of both has the connection
-// is decided by the driver's claim: an answer that begins lifts the timeout for good, what goes to the client before
-// that holds it off.
+// The engine's driver enforces the timeout of an action (exchange/late.go), since it applies only to an action that has lost
+// its loop. After the timeout, the engine passes the connection from the late driver to a new one, which answers (Expired). A
+// later answer of the action is dropped (dropLate). The driver's claim decides which of both has the connection: an answer that
+// begins lifts the timeout permanently, and sending to the client before that holds the timeout off.
 
-// liftTimeout lifts a timeout on the action's time, because the answer begins; false if
-// the connection was taken from it.
+// liftTimeout lifts the timeout of the action because the answer begins. It returns false if the connection was already taken
+// away.
 func (x *wire) liftTimeout() bool {
 	if !x.d.LiftTimeout() {
 		return false
@@ -28,8 +27,8 @@ func (x *wire) liftTimeout() bool {
 	return true
 }
 
-// claim keeps the action's timeout from taking the connection until
-// unclaim; false if it has. Reading and writing may both claim it.
+// claim prevents the action's timeout from taking the connection until unclaim. It returns false if the timeout has already
+// done so. A reader and a writer may claim it at the same time.
 func (x *wire) claim() bool {
 	if x.claims == 0 && !x.d.Claim() {
 		return false
@@ -44,8 +43,7 @@ func (x *wire) unclaim() {
 	}
 }
 
-// Expiring notes what the answer for an action that took too long depends on;
-// none of it is changed by an action.
+// Expiring copies the state that the answer for a late action needs. The action does not change it.
 func (h *handler) Expiring(late, fresh any) {
 	from, x := late.(*wire), fresh.(*wire)
 	if from.call.Hooked() {
@@ -65,7 +63,7 @@ func (h *handler) Expiring(late, fresh any) {
 	from.endInFlight()
 }
 
-// Expired answers for an action that took too long, and may still run.
+// Expired answers for an action that exceeded its timeout and may still run.
 func (h *handler) Expired(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*wire)
 	x.use(d, c)
@@ -78,8 +76,7 @@ func (h *handler) Expired(d *engine.Driver, c *engine.Conn) {
 	c.CloseLingering()
 }
 
-// dropLate discards a response whose request was answered without it. The
-// connection is another driver's now.
+// dropLate discards the response of a late action. The connection belongs to another driver.
 func (x *wire) dropLate(resp *exchange.Answer) progress {
 	resp.Release()
 	return x.drop()

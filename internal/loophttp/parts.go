@@ -8,8 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/looph2"
 )
 
-// find finds out what a new connection speaks: what was agreed by TLS or, in clear text, what its
-// first bytes say. It reports whether more of them must come.
+// find determines the protocol of a new connection: from TLS (ALPN) or, in clear text, from its first bytes. It reports whether
+// more bytes are needed.
 func (h *handler) find(x *wire, d *engine.Driver, c *engine.Conn, in []byte) (wait bool) {
 	switch {
 	case c.Secure():
@@ -20,7 +20,7 @@ func (h *handler) find(x *wire, d *engine.Driver, c *engine.Conn, in []byte) (wa
 		yes, maybe := http2.HasPreface(in)
 		if maybe && !yes {
 			if c.Proto == nil {
-				// The beginning of what may be a head, with the time that one has.
+				// The input may be the beginning of a head, so the time limit of a head applies.
 				x.use(d, c)
 				c.Proto = x.newUnfinished()
 				c.SetDeadline(h.server.HeadTimeout)
@@ -41,7 +41,7 @@ func (h *handler) find(x *wire, d *engine.Driver, c *engine.Conn, in []byte) (wa
 	return false
 }
 
-// parts returns what the driver carries for HTTP/2.
+// parts returns the driver's state for HTTP/2.
 func (x *wire) parts() *looph2.Scratch {
 	if x.h2 == nil {
 		x.h2 = new(looph2.Scratch)

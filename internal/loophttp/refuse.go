@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// overdue reports whether the request has waited too long to be served.
+// overdue reports whether the request has waited longer than the queue allows.
 func (x *wire) overdue() bool {
 	return x.d.Overdue() && (!x.s.Route.Critical)
 }
@@ -20,7 +20,7 @@ func (x *wire) shed() progress {
 	return x.refuseWhole(x.handler.late, exchange.FromOverload)
 }
 
-// refuseWhole answers a request that is not begun.
+// refuseWhole answers a complete request whose action has not begun.
 func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progress {
 	if x.d.Draining() {
 		x.closing = true
@@ -35,8 +35,8 @@ func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progres
 	return moreRequests
 }
 
-// answerAlone sends an answer that no action made. Policies and observers run as
-// actions do: a loop that they hold up is taken over.
+// answerAlone sends an answer without an action. Policies and observers run like actions: if they block a loop, it is taken
+// over.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	if x.call.Hooked() {
 		resp = x.amendAndObserve(resp, source)
@@ -46,8 +46,8 @@ func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	x.respond(&resp)
 }
 
-// amendAndObserve calls code of others, which may end its goroutine: also where that answers for an action
-// that has, and nobody else would end what it may have begun.
+// amendAndObserve calls policies and observers, which may end their goroutine. If that happens while it answers for an action
+// that has ended its goroutine, no other code would undo the begun steps.
 func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exchange.Answer {
 	x.d.Enter()
 	defer x.leave()
@@ -58,14 +58,14 @@ func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exc
 	return resp
 }
 
-// observe tells who observes the answer, before it is sent.
+// observe passes the answer to its observers before it is sent.
 func (x *wire) observe(resp exchange.Answer) {
 	x.d.Enter()
 	defer x.leave()
 	x.call.Observe(resp, x.took())
 }
 
-// leave ends what d.Enter has begun, if it is not an action.
+// leave ends the period that d.Enter has begun, outside of an action.
 func (x *wire) leave() {
 	if !x.d.Leave() {
 		x.endInFlight()
@@ -73,11 +73,10 @@ func (x *wire) leave() {
 	}
 }
 
-// took returns how long the present request has taken.
+// took returns the duration of the current request so far.
 func (x *wire) took() time.Duration { return time.Duration(x.d.Clock() - x.count.since) }
 
-// knowHead makes what there is of a request known to those who observe its answer:
-// nothing, or the head.
+// knowHead makes the known part of a request visible to observers of its answer: the head, or nothing.
 func (x *wire) knowHead(u *unfinished) {
 	if u == nil || !u.complete {
 		x.s.Set(x.head.Method.String(), "", "", false)
@@ -89,8 +88,7 @@ func (x *wire) knowHead(u *unfinished) {
 	x.call.Begin(true)
 }
 
-// keepHead makes what is refused known as knowHead does, when its memory is given back before
-// it is answered: it is u, or lies in the input.
+// keepHead is knowHead for a refused request whose memory, u or the input, is released before the answer.
 func (x *wire) keepHead(u *unfinished, in []byte) {
 	switch {
 	case u != nil && u.complete:
@@ -109,7 +107,7 @@ func (x *wire) keepHead(u *unfinished, in []byte) {
 	x.call.Begin(true)
 }
 
-// parseWhole parses the head that a copy of the input begins with, and reports whether there is one.
+// parseWhole parses the head at the beginning of a copy of the input, and reports whether it is complete.
 func (x *wire) parseWhole(in []byte) bool {
 	x.kept = append(x.kept[:0], in[:min(len(in), x.handler.limits.MaxHead)]...)
 	x.head.Reset()
@@ -121,8 +119,8 @@ func (x *wire) parseWhole(in []byte) bool {
 	return true
 }
 
-// refuseApart carries out what Refused has left to a goroutine of its own. It takes none of
-// the places of actions: who sends what there is no room for holds up no other's.
+// refuseApart sends the refusal that Refused has moved to a goroutine of its own. It occupies no place of MaxConcurrent, so
+// that clients over the memory budget delay no others.
 func (x *wire) refuseApart() {
 	server := x.handler.server
 	server.Refused.Add(1)

@@ -9,17 +9,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A route shows by its answers how much of them clients leave at first (Route.Pends): about the
-// most, falling with each that leaves less; and of which requests they leave much (Route.Large). What is asked for
-// besides may be small: it may begin as a probe where there is no room.
+// A route learns from its answers how much output is pending at first (Route.Pends): an estimate near the maximum that falls
+// with each smaller value. It also learns which requests have much pending output (Route.Large). Other requests may have a
+// small answer: without free memory, they may begin as a probe.
 const (
-	// muchPending is the pending output from which a request is not begun without room for it.
+	// muchPending is the pending output, in bytes, from which a request must wait for memory.
 	muchPending = 64 << 10
-	// pendsDecay says by which part, one in so many, the estimate falls with each request.
+	// pendsDecay makes the estimate fall by 1/pendsDecay with each request.
 	pendsDecay = 16
 )
 
-// Pended notes that the answer to the latest request was not taken at once.
+// Pended records that the client did not accept the latest answer at once.
 func (h *handler) Pended(d *engine.Driver, bytes int64) {
 	d.Scratch.(*wire).c.Notes &^= engine.Prompt
 	x := d.Scratch.(*wire)
@@ -35,30 +35,28 @@ func (h *handler) Pended(d *engine.Driver, bytes int64) {
 	}
 }
 
-// answered notes that what was asked for last is here in full, and was not large, if nothing before it was either.
+// answered records that the latest answer was sent completely and was not large, if the same is true for all answers before it.
 func (x *wire) answered() {
 	if x.d.Gathered() <= muchPending {
 		x.s.Route.Large.Note(x.target, false)
 	}
 }
 
-// expectsMuch reports whether the request's answer is expected to be held for long enough, and
-// to be so large, that there must be room for it first. What others leave says nothing of a
-// client that has taken such an answer at once.
+// expectsMuch reports whether the request must wait for memory, because its answer is expected to be large and pending for
+// long. The estimate does not apply to a client that has accepted such an answer at once.
 func (x *wire) expectsMuch() bool {
 	route := x.s.Route
 	return route.Pends.Load() > muchPending && !route.Critical && x.c.Notes&engine.Prompt == 0 && x.head.Method != http1.MethodHead
 }
 
-// awaitRoom asks for room for what the answer will leave. When it is done the request was
-// refused, or waits.
+// awaitRoom reserves memory for the expected pending output. If done is set, the request was refused or waits.
 func (x *wire) awaitRoom() (next progress, done bool) {
 	p := &x.s.Route.Pends
 	n := p.Load()
 	server := x.handler.server
 	if bound := server.Budget.Bound(); bound > 0 {
-		// One answer may be larger. Those who hold little may hold much of the budget for long; what
-		// is within Fair could not wait.
+		// A single answer may be larger. Small holders together may hold much of the budget for long; a request within Fair
+		// cannot wait.
 		n = min(n, max(bound/4, server.Holders.Fair()+1))
 	}
 	if most := server.Holders.MaxAddress; most > 0 {
@@ -83,7 +81,7 @@ func (x *wire) awaitRoom() (next progress, done bool) {
 		if !x.d.Inline() {
 			x.c.ProbeBlocks() // as actions of its route do
 		}
-		return 0, false // its answer says nothing of those that had to wait
+		return 0, false // its answer is no measure for requests that had to wait
 	}
 	x.c.Notes |= engine.Prompt // until Pended
 	p.Add(-p.Load() / pendsDecay)

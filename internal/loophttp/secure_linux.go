@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A secureServer serves one listener by TLS.
+// A secureServer serves one listener with TLS.
 type secureServer struct {
 	loopServer
 	config *tls.Config
@@ -21,7 +21,7 @@ type secureServer struct {
 func withProtocols(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	config.NextProtos = slices.Clone(config.NextProtos)
-	for _, proto := range [...]string{"h2", "http/1.1"} { // as net/http does it
+	for _, proto := range [...]string{"h2", "http/1.1"} { // in the order of net/http
 		if !slices.Contains(config.NextProtos, proto) {
 			config.NextProtos = append(config.NextProtos, proto)
 		}
@@ -44,16 +44,15 @@ func (s *secureServer) Serve(ln net.Listener) error {
 	return nil
 }
 
-// closeUnlessHTTP closes connections whose client has agreed, by ALPN, to a protocol other than HTTP. The
-// application's settings may name one, and a certificate authority asks for its own (acme-tls/1): nobody speaks
-// it here, and an answer of HTTP could be taken for something else.
+// closeUnlessHTTP closes connections with an ALPN protocol other than HTTP. The application's settings may contain one, and a
+// certificate authority uses its own (acme-tls/1). The server does not speak it, and a client could misread an HTTP answer.
 func closeUnlessHTTP(proto string) func(*engine.Agreed) {
 	switch proto {
 	case "", "http/1.0", "http/1.1", "h2":
 		return nil
 	}
 	return func(a *engine.Agreed) {
-		_ = a.Secure(a.Wire).Close() // with close_notify
+		_ = a.Secure(a.Wire).Close() // sends close_notify
 		a.Closed()
 	}
 }

@@ -16,28 +16,27 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// A Service is the one engine of an app, made for its first listener and shared by all.
-// The zero value is ready.
+// A Service is the engine of an app, made for its first listener and shared by all listeners. The zero value is ready.
 type Service struct {
 	once   sync.Once
 	engine *engine.Engine
 	err    error
 
-	serving atomic.Pointer[engine.Engine] // engine, for whoever comes by
+	serving atomic.Pointer[engine.Engine] // engine, for other goroutines
 }
 
-// A loopServer serves one listener by the engine.
+// A loopServer serves one listener with the engine.
 type loopServer struct{ engine *engine.Engine }
 
-// NewServer returns the server for a listener, in clear text if secure is nil, or why the engine
-// cannot serve it. settings are those of the first call.
+// NewServer returns the server for a listener, without TLS if secure is nil. It fails if the engine cannot serve the listener.
+// Only the settings of the first call are used.
 func (s *Service) NewServer(ln net.Listener, settings Settings, secure *tls.Config) (lifecycle.Server, error) {
 	switch ln.(type) {
 	case *net.TCPListener, *net.UnixListener:
 	default:
 		return nil, fmt.Errorf("the loop engine serves TCP and unix listeners, not a %T", ln)
 	}
-	if err := engine.Prepare(ln, keepAlive(settings.Server)); err != nil { // an engine without a server would last
+	if err := engine.Prepare(ln, keepAlive(settings.Server)); err != nil { // before start: an engine without a server would never end
 		return nil, err
 	}
 	s.once.Do(func() { s.start(&settings) })
@@ -87,10 +86,10 @@ func (s *Service) start(settings *Settings) {
 	s.serving.Store(s.engine)
 }
 
-// keepAlive returns how long a peer may be silent before it is asked whether it is there, 0 if it never is.
+// keepAlive returns how long a peer may be silent before the first keep-alive probe, 0 for no probes.
 func keepAlive(s *exchange.Server) time.Duration { return max(s.TCPKeepAlive, 0) }
 
-// Stats returns what the event loops know; false while there are none.
+// Stats returns the statistics of the event loops, and false if none run.
 func (s *Service) Stats() (stats Stats, serving bool) {
 	e := s.serving.Load()
 	if e == nil {
@@ -108,12 +107,12 @@ func (s *Service) Stats() (stats Stats, serving bool) {
 	}, true
 }
 
-// Engine returns the engine, for tests of it; nil while there is none.
+// Engine returns the engine, for tests of it, or nil if none runs.
 func (s *Service) Engine() *engine.Engine { return s.serving.Load() }
 
 func (s *loopServer) Serve(ln net.Listener) error {
-	// The engine's own word for a shutdown; a listener that somebody else closed
-	// fails with an error that wraps it.
+	// The engine returns net.ErrClosed itself after a shutdown. A listener that was closed by other code fails with an error
+	// that wraps it.
 	if err := s.engine.ServePrepared(ln, nil); err != net.ErrClosed {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // A Service is empty where there is no loop engine.
 type Service struct{}
 
-// NewServer reports that the loop engine does not run here.
+// NewServer reports that the loop engine does not run on this system.
 func (*Service) NewServer(net.Listener, Settings, *tls.Config) (lifecycle.Server, error) {
 	return nil, errors.New("the loop engine runs on Linux only")
 }

@@ -6,34 +6,34 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Settings are what a Service needs to know.
+// Settings configure a Service.
 type Settings struct {
 	Server        *exchange.Server
-	MaxConcurrent int   // actions that may wait at once
-	SecureMemory  int64 // bytes, beside the budget, for TLS; 0: no bound
+	MaxConcurrent int   // maximum number of waiting actions
+	SecureMemory  int64 // bytes for TLS outside the budget; 0: unlimited
 
-	// OnQuiet is given the function that lets go of buffers kept for later, and returns
-	// how many bytes that is. It is to be called when the process has become quiet.
+	// OnQuiet gets the function that frees cached buffers and returns their size in bytes. It is to be called when the process
+	// is idle.
 	OnQuiet func(letGo func() int64)
 }
 
-// Stats are what the event loops know.
+// Stats are the statistics of the event loops.
 type Stats struct {
-	Connections  int   // open
-	PerLoop      []int // of these
+	Connections  int   // number of open connections
+	PerLoop      []int // Connections by loop
 	Accepted     uint64
-	AcceptPauses uint64        // times accepting has paused
-	AcceptPaused time.Duration // for how long it has; 0: it has not
-	SecureBytes  int64         // what TLS is reckoned to take
-	ReadPaused   int           // connections that are not read until their answers are taken
+	AcceptPauses uint64        // number of times that accepting paused
+	AcceptPaused time.Duration // total duration of the pauses
+	SecureBytes  int64         // estimated memory of TLS, in bytes
+	ReadPaused   int           // connections that are not read until their pending output is sent
 
 	Away        int    // connections with a goroutine of their own
-	Working     int    // of these, those that count against MaxConcurrent
-	MostWorking int    // that may
+	Working     int    // connections of Away that count against MaxConcurrent
+	MostWorking int    // MaxConcurrent
 	Queued      int    // requests that wait for a worker
-	Takeovers   uint64 // event loops taken from an action that blocked
+	Takeovers   uint64 // takeovers of event loops from blocked actions
 
-	// How long requests have waited: lately, and the longest ever.
+	// LoopWait is how long requests have waited recently, LoopWaitMost the longest wait so far.
 	LoopWait, LoopWaitMost   time.Duration
 	QueueWait, QueueWaitMost time.Duration
 }

@@ -9,17 +9,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A stdBody is the body of a request that a standard handler got. Such
-// handlers read it on any goroutine: a proxy's transport while the answer is
-// being written, and what http.TimeoutHandler left behind after the answer. So
-// it is closed when the handler has answered: what it reads from belongs to the
-// next request then.
+// A stdBody is the request body for a standard handler. Such handlers read on any goroutine: the transport of a proxy during
+// the answer, and the handler of an http.TimeoutHandler even after it. Therefore the stdBody is closed when the handler has
+// answered: its source belongs to the next request then.
 type stdBody struct {
 	x      *wire
 	req    *http.Request    // gets the trailers
-	whole  *exchange.Reader // what it reads if the body is here, else it reads x.stream
+	whole  *exchange.Reader // source of a complete body; nil if the source is x.stream
 	closed bool             // guarded by x.using
-	shut   bool             // by the handler; likewise
+	shut   bool             // closed by the handler; guarded by x.using
 }
 
 // Read reads the body.
@@ -44,7 +42,7 @@ func (b *stdBody) Read(p []byte) (n int, err error) {
 	return n, exchange.StdBodyError(err)
 }
 
-// Close has later Reads fail. What is left is discarded after the answer.
+// Close makes later Reads fail. The rest is discarded after the answer.
 func (b *stdBody) Close() error {
 	b.x.using.Lock()
 	defer b.x.using.Unlock()
@@ -52,7 +50,7 @@ func (b *stdBody) Close() error {
 	return nil
 }
 
-// rewindStdBody lets a standard handler read again what Request.Bytes has read.
+// rewindStdBody lets a standard handler read again the bytes that Request.Bytes has read.
 func (x *wire) rewindStdBody() {
 	if x.stdBody == nil || !x.s.Loaded {
 		return
@@ -61,11 +59,10 @@ func (x *wire) rewindStdBody() {
 	defer x.using.Unlock()
 	x.stdBody.shut = false
 	x.stdBody.whole = &exchange.Reader{Rest: x.s.Whole}
-	x.std.Body = x.stdBody // Bytes has kept to MaxBody
+	x.std.Body = x.stdBody // Bytes has already applied MaxBody
 }
 
-// closeStdBody ends the use of the body by a standard handler. A Read that is under
-// way fails.
+// closeStdBody ends the use of the body by a standard handler. A Read under way fails.
 func (x *wire) closeStdBody() {
 	if x.stdBody == nil {
 		return
@@ -79,7 +76,7 @@ func (x *wire) closeStdBody() {
 	x.stdBody = nil
 }
 
-// addTrailers gives req the trailers of a chunked body that was read to its end.
+// addTrailers gives req the trailers of a chunked body that was read completely.
 func (x *wire) addTrailers(req *http.Request) {
 	body := x.chunked
 	if x.streaming {

@@ -13,27 +13,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A stream writes a body piece by piece, each when enough has been gathered
-// or when told to. It gathers in the driver's output, right behind what
-// has to go before, so that a stream has no buffer of its own.
+// A stream writes a body in pieces. It sends a piece when enough data is gathered or when Flush is called. It gathers in the
+// driver's output, after the preceding bytes, so that it needs no buffer of its own.
 //
 //	d.Out:  … head │ room for a chunk header │ data
 //	               └ at
 type stream struct {
 	x       *wire
-	chunked bool // else the length was announced, or the connection ends the body
-	open    bool // a piece is being gathered
-	at      int  // where it begins in d.Out, its header's room included
+	chunked bool // otherwise the length was announced, or the end of the connection ends the body
+	open    bool // data is being gathered
+	at      int  // where the gathered piece begins in d.Out, with the room for its header
 	err     error
 }
 
 const (
-	// streamChunk is how much a stream gathers before it sends it, in bytes.
+	// streamChunk is how many bytes a stream gathers before it sends them.
 	streamChunk = 8 << 10
-	// chunkRoom is left in front of gathered data for a chunk's header.
+	// chunkRoom is the room for a chunk header before gathered data.
 	chunkRoom = len("2000\r\n")
-	// directWrite is the length in bytes from which a single write is sent from
-	// where it lies.
+	// directWrite is the minimum length, in bytes, of a write that is sent without copying.
 	directWrite = streamChunk
 )
 
@@ -56,8 +54,7 @@ func (s *stream) Write(p []byte) (written int, err error) {
 	return written, s.err
 }
 
-// gathered returns how much data the present piece has, beginning one if there
-// is none.
+// gathered returns the length of the current piece. It begins a piece if there is none.
 func (s *stream) gathered() int {
 	d := s.x.d
 	room := 0
@@ -72,7 +69,7 @@ func (s *stream) gathered() int {
 	return len(d.Out) - s.at - room
 }
 
-// seal makes the piece gathered so far ready to be sent.
+// seal completes the gathered piece so that it can be sent.
 func (s *stream) seal() {
 	if !s.open {
 		return
@@ -85,12 +82,12 @@ func (s *stream) seal() {
 		d.Out = d.Out[:s.at]
 	case s.chunked:
 		start := s.at + http1.PutChunkHeader(d.Out[s.at:s.at+chunkRoom], n)
-		d.Out = append(d.Out[:s.at], d.Out[start:]...) // a short header leaves a gap
+		d.Out = append(d.Out[:s.at], d.Out[start:]...) // a header shorter than its room leaves a gap
 		d.Out = append(d.Out, http1.CRLF...)
 	}
 }
 
-// Flush sends what has been written so far.
+// Flush sends all data written so far.
 func (s *stream) Flush() error {
 	if s.err != nil {
 		return s.err
@@ -99,7 +96,7 @@ func (s *stream) Flush() error {
 	return s.note(s.x.flushInTime())
 }
 
-// note keeps the first error, with which the connection is over.
+// note records the first error, after which the connection is unusable.
 func (s *stream) note(err error) error {
 	if err != nil && s.err == nil {
 		s.err = err
@@ -109,8 +106,8 @@ func (s *stream) note(err error) error {
 	return s.err
 }
 
-// direct sends p behind what was gathered, as a piece of its own, from where it
-// lies: when it returns p is sent, or the connection is over.
+// direct sends p as a piece of its own after the gathered data, without copying it. When it returns, p was sent or the
+// connection is unusable.
 func (s *stream) direct(p []byte) (n int) {
 	s.seal()
 	d := s.x.d
@@ -118,7 +115,7 @@ func (s *stream) direct(p []byte) (n int) {
 	if s.chunked {
 		d.Out = http1.AppendChunkHeader(d.Out, len(p))
 	}
-	d.WriteOwned(p[:len(p):len(p)], nil) // what lies behind p is not held for this client
+	d.WriteOwned(p[:len(p):len(p)], nil) // limit the capacity: memory after p is not charged to this client
 	if s.chunked {
 		d.Out = append(d.Out, http1.CRLF...)
 	}
@@ -128,7 +125,7 @@ func (s *stream) direct(p []byte) (n int) {
 	return len(p)
 }
 
-// sendFile sends what lim allows of f.
+// sendFile sends the part of f that lim allows.
 func (s *stream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
 	if err := s.Flush(); err != nil {
 		return 0, err
@@ -143,7 +140,7 @@ func (s *stream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
 	return sent, s.note(err)
 }
 
-// trailerName returns the name that a key of trailers stands for.
+// trailerName returns the field name for a key of the trailers.
 func trailerName(key string) string {
 	name, prefixed := strings.CutPrefix(key, http.TrailerPrefix)
 	if prefixed {
@@ -152,7 +149,7 @@ func trailerName(key string) string {
 	return key
 }
 
-// finish ends the body. The engine sends what there is.
+// finish ends the body. The engine sends the output.
 func (s *stream) finish(trailers http.Header) {
 	s.seal()
 	if !s.chunked || s.err != nil {

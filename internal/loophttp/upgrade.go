@@ -15,13 +15,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// upgrade goes on in HTTP/2 if the request, whose head is here, asks for it as in RFC 7540, section 3.2: h2c
-// in Upgrade, and one HTTP2-Settings, both named by Connection and nothing else but keep-alive: other fields that it names
-// are for this connection alone, which a request of HTTP/2 cannot say. after is the input behind the head.
+// upgrade switches to HTTP/2 if the request requests it as in RFC 7540, section 3.2: with h2c in Upgrade and one
+// HTTP2-Settings, both named by Connection. Connection may name no other field but keep-alive: other named fields apply to this
+// connection only, which a request of HTTP/2 cannot express. after is the input following the head.
 //
-// Some such requests are answered by HTTP/1.1 instead, as by a server without HTTP/2: those with a body,
-// which would have to be read first; with malformed settings; of a server that shuts down, or of a client
-// that wants the connection closed; and those that HTTP/2 would read differently or refuse as too large.
+// Some such requests are answered in HTTP/1.1 instead, as by a server without HTTP/2: those with a body, which would have to be
+// read first; with malformed settings; during a shutdown; from a client that wants the connection closed; and requests that
+// HTTP/2 would interpret differently or refuse as too large.
 func (x *wire) upgrade(after []byte) bool {
 	h, d, c := &x.head, x.d, x.c
 	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || !h.KeepAlive || len(h.Host()) == 0 || string(h.MethodBytes()) == http.MethodConnect {
@@ -51,9 +51,9 @@ func (x *wire) upgrade(after []byte) bool {
 	return true
 }
 
-// h2cAsked reports whether a request asks for HTTP/2 in clear text, and with which settings.
+// h2cAsked reports whether a request asks for HTTP/2 in clear text, and returns its settings.
 func h2cAsked(h *http1.Head) (yes bool, settings []byte) {
-	var upgrade, withSettings bool // Connection names them
+	var upgrade, withSettings bool // named by Connection
 	var encoded []byte
 	protocols, found := 0, 0
 	for i := range h.Len() {
@@ -89,8 +89,7 @@ func h2cAsked(h *http1.Head) (yes bool, settings []byte) {
 	return err == nil && http2.ValidSettings(settings), settings
 }
 
-// ofConnection reports whether a field speaks of the connection, or says in HTTP/1.1 what HTTP/2 has other words
-// for. name is in lower case.
+// ofConnection reports whether a field concerns the connection, or is expressed differently in HTTP/2. name is in lower case.
 func ofConnection(name string, value []byte) bool {
 	switch name {
 	case "connection", "host", "http2-settings", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
@@ -101,7 +100,7 @@ func ofConnection(name string, value []byte) bool {
 	return false
 }
 
-// pathOf returns what HTTP/2 calls the path: with the query.
+// pathOf returns the :path of HTTP/2, which includes the query.
 func pathOf(h *http1.Head) []byte {
 	if h.Form == http1.OriginForm {
 		return h.Target()

@@ -11,8 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// respond appends a settled response to the driver's output and lets go of
-// what the response owned.
+// respond appends a final response to the driver's output and releases the memory of the response.
 func (x *wire) respond(resp *exchange.Answer) {
 	if resp.Kind() == exchange.Sent {
 		resp.Release()
@@ -20,7 +19,7 @@ func (x *wire) respond(resp *exchange.Answer) {
 	}
 	body, d, status := resp.Body, x.d, resp.Status()
 	if base, all := resp.Rendered(); all && len(body) < ownedBody && !resp.Announces() && x.minor != 0 && !x.undated && !x.closing &&
-		http1.BodyAllowed(x.head.Method, status) { // as most are
+		http1.BodyAllowed(x.head.Method, status) { // the common case
 		if x.opening == nil {
 			x.opening = new(http1.Opening)
 		}
@@ -53,15 +52,15 @@ func (x *wire) respond(resp *exchange.Answer) {
 		d.Out = append(d.Out, body...)
 		resp.Release()
 	case resp.Own() != nil:
-		own, b := resp.Lend() // with its capacity, which is what pending output holds
+		own, b := resp.Lend() // with its capacity, which is the memory held by pending output
 		d.WriteOwned(b, own)
 	default:
 		d.WriteOwned(view.Bytes(body), nil)
 	}
 }
 
-// appendHead appends the head of a response: status line, date, the response's
-// headers, framing. length is that of the body, -1 when it is not known.
+// appendHead appends the head of a response: status line, date, the fields of the response, framing. length is the length of
+// the body, -1 if unknown.
 func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 	out := x.d.Out
 	status := resp.Status()
@@ -83,7 +82,7 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 	case status == http.StatusNotModified:
 		for name, value := range resp.Headers {
 			if strings.EqualFold(name, "Content-Type") {
-				continue // it describes a body that is not sent; net/http leaves it out, too
+				continue // it describes a body that is not sent; net/http omits it too
 			}
 			out = http1.AppendField(out, name, value)
 		}
@@ -95,7 +94,7 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 		}
 	}
 	if x.head.Method == http1.MethodConnect && !http1.BodyAllowed(x.head.Method, status) {
-		x.closing = true // a proxy may take it for a tunnel, and pass on bytes that it does not check
+		x.closing = true // a proxy might take it for a tunnel and forward unchecked bytes
 	}
 	switch {
 	case length >= 0:
@@ -103,9 +102,9 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 			out = http1.AppendContentLength(out, length)
 		}
 	case !http1.BodyAllowed(x.head.Method, status):
-		// Nothing follows, and nothing is known of what would.
+		// No body follows, and its length is unknown.
 	case x.minor == 0:
-		x.closing = true // the end of the connection is the end of the body
+		x.closing = true // the end of the connection ends the body
 	default:
 		out = append(out, http1.TransferEncodingChunked...)
 	}
