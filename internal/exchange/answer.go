@@ -6,25 +6,24 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// An Answer is what an action returned, as the pipeline hands it to an adapter: status,
-// headers and body, complete before its first byte is sent. It is a value of four words
-// in three fields: a larger one the compiler would pass through memory at every call,
-// which took longer than finding the route.
+// An Answer is the result of an action, as the pipeline passes it to an adapter: status, headers and body, complete before its
+// first byte is sent. It is a value of four words in three fields: the compiler would pass a larger value through memory at
+// every call, which took longer than finding the route.
 type Answer struct {
-	Body string  // may lie in the memory of Own
-	on   *anchor // what the headers stand on; nil: there are none
+	Body string  // may be stored in the memory of Own
+	on   *anchor // the source of the headers; nil: there are none
 	meta meta
 }
 
-// An anchor is what an Answer points to: the beginning of a Block, or of an
-// Own that goes with one, or one that is there to go with a text.
+// An anchor is the target of an Answer's pointer. It is the beginning of a Block, or of an Own that extends a block, or belongs
+// to a text.
 type anchor struct {
-	block atomic.Pointer[Block] // the constructor's headers: the media type, mostly
-	x     *Own                  // what the plain fields cannot hold, or nil; constant
-	text  string                // in the place that the block has for a Number, if that is not it
+	block atomic.Pointer[Block] // the constructor's headers, usually only the media type
+	x     *Own                  // data beyond the plain fields, or nil; constant
+	text  string                // replaces the Number in the block's place for it
 }
 
-// Base returns the headers that were rendered before, which come first; nil for none.
+// Base returns the prerendered headers, which are sent first, or nil.
 func (r *Answer) Base() *Block {
 	if r.on == nil {
 		return nil
@@ -40,7 +39,7 @@ func (r *Answer) Own() *Own {
 	return r.on.x
 }
 
-// Stands reports whether the answer owns nothing and says no text: it can stand on another block.
+// Stands reports whether the answer has no memory of its own and no text, so that it can be based on another block.
 func (r *Answer) Stands() bool { return r.on == nil || r.on.x == nil && r.on.text == "" }
 
 // Plain returns an answer that owns nothing.
@@ -48,22 +47,21 @@ func Plain(status int, block *Block, body string) Answer {
 	return Answer{Body: body, on: &block.anchor, meta: metaOf(status, Complete)}
 }
 
-// Bare returns an answer of a kind without headers.
+// Bare returns an answer without headers.
 func Bare(status int, kind Kind) Answer { return Answer{meta: metaOf(status, kind)} }
 
-// Stand puts the answer, which Stands, on another block.
+// Stand bases the answer, for which Stands is true, on another block.
 func (r *Answer) Stand(block *Block) { r.on = &block.anchor }
 
-// LetGo forgets the headers and the own memory, which has passed to somebody else.
+// LetGo drops the references to headers and own memory, whose ownership was transferred.
 func (r *Answer) LetGo() { r.on = nil }
 
-// meta is what an Answer says in numbers, in one word:
+// meta holds the numeric properties of an Answer in one word:
 //
 //	version (49 bits) │ status (10) │ announces │ failed │ kind (3)
 //
-// The version is which part of the extra is this value's. A failed response is
-// the report of a failure: its status stands. One that announces is the answer to
-// HEAD, and its extra has the length of the body that it leaves out.
+// The version tells which fields of the Own belong to this value. A failed answer reports a failure: its status is final. An
+// answer that announces responds to HEAD, and its Own has the length of the omitted body.
 type meta uint64
 
 const (
@@ -83,21 +81,20 @@ func (m meta) status() int      { return int(m & metaStatus >> statusAt) }
 func (m meta) failed() bool     { return m&metaFailed != 0 }
 func (m meta) version() version { return version(m >> versionAt) }
 
-// fields returns how many of the extra's fields are this value's.
+// fields returns how many fields of the Own belong to this value.
 func (m meta) fields() int { return m.version().fields() }
 
 func (m *meta) setKind(kind Kind)    { *m = *m&^metaKind | meta(kind) }
 func (m *meta) setStatus(status int) { *m = *m&^metaStatus | meta(status)<<statusAt }
 func (m *meta) setVersion(v version) { *m = *m&(1<<versionAt-1) | meta(v)<<versionAt }
 
-// NoLength stands for a head without Content-Length that is not that of a
-// chunked body either.
+// NoLength is the length of an answer without Content-Length whose body is not chunked either.
 const NoLength = -2
 
-// Announces reports whether the answer is one to HEAD that says how long the body is which it leaves out.
+// Announces reports whether the answer responds to HEAD and has the length of the omitted body.
 func (r *Answer) Announces() bool { return r.meta&metaAnnounces != 0 }
 
-// Announced is the length that Content-Length says, NoLength for no such header.
+// Announced returns the value for Content-Length, NoLength if the field is omitted.
 func (r *Answer) Announced() int64 {
 	if r.meta&metaAnnounces != 0 {
 		return r.on.x.length
@@ -105,45 +102,44 @@ func (r *Answer) Announced() int64 {
 	return int64(len(r.Body))
 }
 
-// Announce has the answer to HEAD say how long the body is that it leaves out,
-// or NoLength.
+// Announce sets the length of the body that an answer to HEAD omits, or NoLength.
 func (r *Answer) Announce(length int64) {
 	r.Take()
 	r.on.x.length = length
 	r.meta |= metaAnnounces
 }
 
-// A Kind says how an answer is sent.
+// A Kind is the way of sending an answer.
 type Kind uint8
 
 const (
 	Missing  Kind = iota // the zero Answer
-	Complete             // status, headers and body are all here
-	Later                // Own.Make makes it when it is sent
-	Sent                 // somebody has answered already
+	Complete             // status, headers and body are final
+	Later                // Own.Make produces the body while it is sent
+	Sent                 // the answer was sent already
 	Abort                // no answer: the connection is dropped
-	Gone                 // Complete, for a client that has gone: it counts as dropped
+	Gone                 // Complete, but the client has gone: counted as dropped
 )
 
-// Kind returns how the answer is sent.
+// Kind returns the way of sending the answer.
 func (r *Answer) Kind() Kind { return r.meta.kind() }
 
-// SetKind changes it.
+// SetKind sets the kind.
 func (r *Answer) SetKind(kind Kind) { r.meta.setKind(kind) }
 
 // Status returns the status code.
 func (r *Answer) Status() int { return r.meta.status() }
 
-// SetStatus changes it.
+// SetStatus sets the status code.
 func (r *Answer) SetStatus(status int) { r.meta.setStatus(status) }
 
-// Failed reports whether the answer is the report of a failure: its status stands.
+// Failed reports whether the answer reports a failure: its status is final.
 func (r *Answer) Failed() bool { return r.meta.failed() }
 
-// MarkFailed makes the answer such a report.
+// MarkFailed marks the answer as the report of a failure.
 func (r *Answer) MarkFailed() { r.meta |= metaFailed }
 
-// Problem returns the details of the problem that the body describes, as SetProblem got them, or nil.
+// Problem returns the details of the problem in the body, as passed to SetProblem, or nil.
 func (r *Answer) Problem() any {
 	x := r.Own()
 	if x == nil {
@@ -154,13 +150,13 @@ func (r *Answer) Problem() any {
 	}
 	details := x.problem
 	if details == nil || !r.OwnsBody() || !x.version().sameAs(r.meta.version()) {
-		return nil // also for an answer that was sent: what was read may be another's
+		return nil // also for a sent answer: its memory may belong to another one
 	}
 	return details
 }
 
-// SetProblem notes the details of the problem that the body describes. They hold until the answer gets another
-// body. An answer without memory of its own must stand on a block of its own, and keep its body.
+// SetProblem records the details of the problem in the body. They apply until the answer gets another body. An answer without
+// memory of its own must be based on a block of its own, and keep its body.
 func (r *Answer) SetProblem(details any) {
 	x := r.Own()
 	if x == nil {
@@ -173,10 +169,10 @@ func (r *Answer) SetProblem(details any) {
 	}
 }
 
-// ForgetProblem drops the details of the problem, which hold memory beside the body.
+// ForgetProblem drops the details of the problem, which use memory in addition to the body.
 func (x *Own) ForgetProblem() { x.problem = nil }
 
-// SetBody gives the answer another body.
+// SetBody replaces the body.
 func (r *Answer) SetBody(body string) {
 	r.Body = body
 	r.meta &^= metaAnnounces
@@ -185,19 +181,18 @@ func (r *Answer) SetBody(body string) {
 // IsBare reports whether the answer has no headers and nothing of its own.
 func (r *Answer) IsBare() bool { return r.on == nil }
 
-// SameOwner reports whether two answers stand on the same memory.
+// SameOwner reports whether two answers share the same memory.
 func (r *Answer) SameOwner(other *Answer) bool { return r.on == other.on }
 
-// Release gives the memory of a claimed answer back, if it has any.
+// Release frees the memory of a claimed answer, if it has any.
 func (r *Answer) Release() {
 	if x := r.Own(); x != nil {
 		x.release(r.meta.fields())
 	}
 }
 
-// Lend prepares the memory of a claimed answer, which has some, to be given back by its
-// own method Release when the body has been sent, and returns it. body is the answer's
-// with, where it lies in that memory, the capacity of the buffer.
+// Lend prepares the own memory of a claimed answer for a later call of its method Release, when the body has been sent, and
+// returns it. If the body is stored in that memory, the returned body has the capacity of the buffer.
 func (r *Answer) Lend() (x *Own, body []byte) {
 	x = r.on.x
 	x.used = r.meta.fields()
@@ -207,13 +202,12 @@ func (r *Answer) Lend() (x *Own, body []byte) {
 	return x, view.Bytes(r.Body)
 }
 
-// Class returns the class of an answer's status, 0 for
-// none because the connection is dropped, or its client has gone.
+// Class returns the first digit of the answer's status, 0 if the connection is dropped or the client has gone.
 func (r *Answer) Class() uint8 {
 	if r.meta.kind() >= Abort {
 		return 0
 	}
-	return uint8(min(r.meta.status()/100, ServerError)) // standard handlers may go beyond
+	return uint8(min(r.meta.status()/100, ServerError)) // standard handlers may use statuses from 600
 }
 
 // ServerError is the class of 5xx.

@@ -9,137 +9,126 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A Pipeline is where adapters take requests to: it finds and runs actions and makes
-// answers. Its methods may be called on any goroutine, at any time.
+// A Pipeline finds and runs the actions for the requests of adapters, and makes answers. Its methods may be called on any
+// goroutine, at any time.
 type Pipeline interface {
-	// NewCall returns a call for the requests that w offers, one after the other.
+	// NewCall returns a call for the requests of w, one after another.
 	NewCall(w Wire) Call
 
-	// IsDraining reports whether every answer that begins closes its connection.
+	// IsDraining reports whether the server drains: every answer that begins closes its connection.
 	IsDraining() bool
 
-	// LeastBody returns the least limit on bodies of any route, in bytes: what is
-	// announced to be no longer need not be routed to know that it may come.
+	// LeastBody returns the smallest body limit of all routes, in bytes. A body with an announced length up to it is acceptable
+	// without routing.
 	LeastBody() int64
 
-	// Takes reports whether a route names the method; those for any do not count.
+	// Takes reports whether a route names the method. Routes for all methods do not count.
 	Takes(method string) bool
 
-	// Problem returns the error that the client is told by status and detail. The
-	// cause is for the log.
+	// Problem returns the error with a status and a detail for the client. The cause is for the log.
 	Problem(status int, detail string, cause error) error
 
-	// Status returns the status that err stands for, 500 unless it says another.
+	// Status returns the status for err, 500 if err has none.
 	Status(err error) int
 
-	// Answer returns the answer for an error, as an action makes it. It owns memory: it
-	// is for one request.
+	// Answer returns the answer for an error that an action returned. It owns memory, so it serves one request.
 	Answer(err error) Answer
 
-	// NotNow returns an answer of 503 that asks the client to come again. It owns nothing
-	// and can be sent any number of times.
+	// NotNow returns a 503 answer that asks the client to retry later. It owns no memory and can be sent any number of times.
 	NotNow(detail string) Answer
 
-	// NoMemory returns the error for what the memory budget has no room for.
+	// NoMemory returns the error for memory that the budget refused.
 	NoMemory(what string, met admission.Cap) error
 
-	// Late counts and logs that an action of the route took too long, and returns the
-	// answer that is given without it.
+	// Late counts and logs a late action of the route, and returns the answer to send instead of its own.
 	Late(route *Route) Answer
 }
 
-// A Call is one request at a time on its way through the pipeline. An adapter makes it
-// once for a Wire and uses it for one request after the other. Its methods belong to the
-// goroutine that has the request, except where they say otherwise.
+// A Call is the way of one request at a time through the pipeline. An adapter makes it once for a Wire and reuses it. Its
+// methods belong to the goroutine that has the request, unless they say otherwise.
 type Call interface {
-	// State returns what the adapter and the pipeline both know of the request: it is
-	// the same for as long as the call lives.
+	// State returns the state of the request that the adapter and the pipeline share. It is the same during the life of the
+	// call.
 	State() *State
 
-	// Begin makes the call ready for the request in its State. It is not routed: it is
-	// answered without an action. read is false for one that could not be read, of
-	// which there is no more to be known than what State has.
+	// Begin prepares the call for the request in its State, without routing: it is answered without an action. read is false
+	// for an unreadable request, of which only State is known.
 	Begin(read bool)
 
-	// Find makes the call ready for the request in its State, and finds its action. It
-	// runs no code of others and does not block. It is false when code of others must
-	// decide: then FindCarefully is to be called.
+	// Find prepares the call for the request in its State, and routes it. It runs no application code and does not block. If
+	// the result is false, application code must decide, and FindCarefully must be called.
 	Find(host string) (found bool)
 
-	// FindCarefully is Find, and may run code of others, which may block.
+	// FindCarefully is Find with application code, which may block.
 	FindCarefully(host string)
 
-	// Run runs the action, and makes its answer ready to be sent, unless that is of the
-	// kind Later: it is to be carried out then. A panic is answered.
+	// Run runs the action. Unless the answer has the kind Later, it is ready to be sent; one of the kind Later must be passed
+	// to CarryOut. A panic is answered too.
 	Run() Answer
 
-	// CarryOut makes an answer of the kind Later, by Wire.Begin and a Sink where it is
-	// long. The answer it returns is ready to be sent.
+	// CarryOut produces an answer of the kind Later, using Wire.Begin and a Sink if it is long. The returned answer is ready to
+	// be sent.
 	CarryOut(Answer) Answer
 
-	// Drop discards the answer of a request that was answered without its action. It
-	// does in place of CarryOut what must be done in any case.
+	// Drop discards the answer of a request that was answered without its action. It performs the steps of CarryOut that are
+	// always necessary.
 	Drop(Answer)
 
-	// Amend makes an answer that no action made ready to be sent.
+	// Amend makes an answer without an action ready to be sent.
 	Amend(a Answer, source Source) Answer
 
-	// Hooked reports whether Amend and Observe would run code of others, which may
-	// block. It may be called while the action runs.
+	// Hooked reports whether Amend and Observe would run application code, which may block. It may be called while the action
+	// runs.
 	Hooked() bool
 
-	// Observe tells those who want to know what the client gets: once for each
-	// request, before the answer is sent, where State.Watched is set. took is how long
-	// the request has taken, below 0 where the adapter has called Clock instead.
+	// Observe passes the answer to its observers: once for each request, before the answer is sent, if State.Watched is set.
+	// took is the duration of the request, negative if the adapter has called Clock instead.
 	Observe(a Answer, took time.Duration)
 
-	// Clock notes that the request begins now.
+	// Clock records the current time as the beginning of the request.
 	Clock()
 
-	// Succeed takes over from the call of a late action, which runs on, what the
-	// answer that is given without it depends on: who observes it, its identity. It may
-	// be called on another goroutine than that of the action.
+	// Succeed copies from the call of a late action, which still runs, the state that the answer in its place needs: the
+	// observers and the identity. It may be called on another goroutine than that of the action.
 	Succeed(late Call)
 
-	// Context returns own, which is Wire.Context, with the values that middleware has given
-	// the request.
+	// Context returns own, the result of Wire.Context, with the values that middleware has added.
 	Context(own context.Context) context.Context
 
-	// Params reports whether there are parameters that SetMatch would set.
+	// Params reports whether SetMatch would set parameters.
 	Params() bool
 
-	// SetMatch says in a request of net/http what was matched.
+	// SetMatch sets the pattern and the parameters in a request of net/http.
 	SetMatch(req *http.Request)
 
-	// PassOn takes the payload, in which the body of an answer lies, out of the
-	// request: it is the sender's then, with the capacity of what is returned.
+	// PassOn transfers the payload, in which the body of an answer is stored, from the request to the sender. The result has
+	// the full capacity of the buffer.
 	PassOn(body string) []byte
 
-	// Abandon gives back what the request holds of the budget, when the call is left to
-	// the collector instead of End.
+	// Abandon returns the request's charges to the budget. It replaces End when the call is left to the garbage collector.
 	Abandon()
 
-	// End ends the request, when its answer is sent or its last byte handed over: what
-	// it lent is invalid from here on.
+	// End ends the request after its answer was sent or its last byte was passed to the sender. Memory borrowed from the
+	// request is invalid afterwards.
 	End()
 
-	// Ended reports, in builds with the race detector, whether a request has ended on the
-	// call: there each has a call of its own.
+	// Ended reports, in builds with the race detector, whether a request has ended on the call. In such builds each request has
+	// a call of its own.
 	Ended() bool
 }
 
-// A Source says what made an answer.
+// A Source is the origin of an answer.
 type Source uint8
 
 const (
 	FromAction   Source = iota // the action of a route
-	FromApp                    // the app where no route matches
-	FromPanic                  // the app, for an action that panicked
-	FromTimeout                // the adapter, for an action that is late
-	FromLimit                  // a limit on requests of a kind
+	FromApp                    // the app, if no route matches
+	FromPanic                  // the app, after a panic of the action
+	FromTimeout                // the adapter, for a late action
+	FromLimit                  // a rate or concurrency limit
 	FromOverload               // the adapter, for a request that waited too long
-	FromMemory                 // the adapter, for want of memory
-	FromProtocol               // the adapter, for a request that it could not read
+	FromMemory                 // the adapter, because the memory budget is used up
+	FromProtocol               // the adapter, for an unreadable request
 )
 
 // String returns the name of the source, such as action, app or panic.

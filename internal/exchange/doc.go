@@ -1,19 +1,16 @@
-// Package exchange is the interface between protocols and the pipeline. An adapter implements a
-// protocol. The pipeline has the routes and runs the actions. This package does not depend on a
-// protocol or on the public API. Adapters import it and nothing of the
-// API; the root package implements [Pipeline] and [Call].
+// Package exchange is the interface between protocols and the pipeline. An adapter implements a protocol. The pipeline has the
+// routes and runs the actions. This package does not depend on a protocol or on the public API. Adapters import it and nothing
+// of the API; the root package implements [Pipeline] and [Call].
 //
-// Read this page before writing an adapter. The existing adapters are internal/memhttp
-// (no network, for tests: read it first), internal/loophttp and internal/looph2 (HTTP/1.1
-// and HTTP/2 on event loops) and internal/stdhttp (all protocols of net/http). Add a new one to the
-// table of internal/suite: it must pass the tests there.
+// Read this page before writing an adapter. The existing adapters are internal/memhttp (no network, for tests: read it first),
+// internal/loophttp and internal/looph2 (HTTP/1.1 and HTTP/2 on event loops) and internal/stdhttp (all protocols of net/http).
+// Add a new one to the table of internal/suite: it must pass the tests there.
 //
 // # The parts of an adapter
 //
-// An adapter provides a [Wire]: the request that is being answered, and the way back to its client. A wire serves
-// one request at a time, and any number in sequence; it has one [Call] for all of them,
-// from [Pipeline.NewCall]. An adapter gets a [Server]: the settings that it must apply, the
-// pipeline, and the counters, budgets and limits that all adapters share.
+// An adapter provides a [Wire]: the current request, and the connection to its client. A wire serves one request at a time, and
+// any number in sequence; it has one [Call] for all of them, from [Pipeline.NewCall]. An adapter gets a [Server]: the settings
+// that it must apply, the pipeline, and the counters, budgets and limits that all adapters share.
 //
 // # The life of a request
 //
@@ -31,33 +28,31 @@
 //	send the Answer by its Kind, Answer.Release
 //	Call.End() ──────────────────────────────────────▶  loans end
 //
-// The way to send an answer depends on its [Kind]. Complete and Gone are sent by status,
-// [Answer.Headers] and Body. Sent is sent already, by Wire.Begin and its Sink. For
-// Abort the connection, or the stream, is dropped. Announced returns the Content-Length of a
-// Complete answer, unless the status or the method forbids it ([BodyAllowed], HEAD).
+// The way to send an answer depends on its [Kind]. Complete and Gone are sent by status, [Answer.Headers] and Body. Sent is
+// sent already, by Wire.Begin and its Sink. For Abort the connection, or the stream, is dropped. Announced returns the
+// Content-Length of a Complete answer, unless the status or the method forbids it ([BodyAllowed], HEAD).
 //
-// An answer without an action (to a malformed request, or one that waited too long) comes from
-// Pipeline.Answer or NotNow, with Call.Begin in place of Find and Call.Amend in place of Run.
+// An answer without an action (to a malformed request, or one that waited too long) is made by Pipeline.Answer or NotNow, with
+// Call.Begin in place of Find and Call.Amend in place of Run.
 //
 // # Goroutines
 //
-// A request belongs to one goroutine at a time: the one that calls Run. The
-// methods of Wire are called on it, within Run, CarryOut, Amend and Observe. Exceptions: a
-// standard handler may read the body and write its answer on goroutines of its own, one each,
-// and a Sink's deadlines may be set on any; Call.Hooked and Call.Succeed may be called while
-// the action runs. Find does not block and does not run application code; all other methods may block.
+// A request belongs to one goroutine at a time: the one that calls Run. The methods of Wire are called on it, within Run,
+// CarryOut, Amend and Observe. Exceptions: a standard handler may read the body and write its answer on goroutines of its own,
+// one each, and a Sink's deadlines may be set on any; Call.Hooked and Call.Succeed may be called while the action runs. Find
+// does not block and does not run application code; all other methods may block.
 //
-// # Who owns what memory
+// # Ownership of memory
 //
-//   - State.Path and Query may view memory of the adapter if Lent is set; it must stay as it is
-//     until Call.End. Strings that a Wire returns are kept by actions for ever: views are to be
-//     copied, by State.Strings. What List, Received and Body yield is borrowed until Call.End.
-//   - An Answer is the adapter's from Run on. Its body lies in the memory of its Own, in the
-//     request's (State.Whole, State.Payload, which end with Call.End) or in memory that nobody
-//     changes. Release gives it back once it is sent; Lend and Call.PassOn take the buffer along
-//     for longer than the request. Wire.Begin keeps nothing of its answer.
-//   - What a request makes the server hold is charged to an account ([Wire.Account]); the
-//     pipeline opens it before it reads a body in whole, and closes it with ReleaseAccount.
+//   - State.Path and Query may view memory of the adapter if Lent is set; it must stay unchanged
+//     until Call.End. Actions may keep strings that a Wire returns for ever, so a Wire copies
+//     views, by State.Strings. List, Received and Body return memory borrowed until Call.End.
+//   - After Run, an Answer belongs to the adapter. Its body is stored in the memory of its Own, in
+//     memory of the request (State.Whole, State.Payload, valid until Call.End) or in immutable
+//     memory. Release frees it after it was sent; Lend and Call.PassOn transfer the buffer to the
+//     sender beyond the end of the request. Wire.Begin keeps nothing of its answer.
+//   - Memory held for a request is charged to an account ([Wire.Account]). The pipeline opens the
+//     account before it reads a complete body, and closes it with ReleaseAccount.
 //
 // # A blocked action, a late answer
 //

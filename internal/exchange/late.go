@@ -11,18 +11,16 @@ import (
 	"time"
 )
 
-// A timeout on the time an action may take works like this: when the time has
-// passed, the client is answered with 503 and its connection closed, while the
-// action runs on for as long as it likes. What it returns then is discarded. It
-// keeps the memory of its request to itself until it ends, so nothing it does
-// late can reach another request's answer.
+// If an action exceeds its timeout, the client gets 503 and its connection closes, while the action continues to run without a
+// limit. Its late answer is discarded. It keeps the memory of its request until it ends, so that it cannot affect the answer to
+// another request.
 
-// TimedOut reports whether an action of the route, whose request has the context ctx, has failed because its time was over.
+// TimedOut reports whether an action of the route failed because of its timeout. ctx is the context of its request.
 func (r *Route) TimedOut(ctx context.Context, err error) bool {
 	return r.Timeout > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == context.DeadlineExceeded
 }
 
-// ErrLate is what late code gets that still wants to use its connection.
+// ErrLate is the error for a late action that uses its connection.
 var ErrLate error = lateError{}
 
 type lateError struct{}
@@ -30,41 +28,41 @@ type lateError struct{}
 func (lateError) Error() string   { return "the request took too long" }
 func (lateError) StatusCode() int { return http.StatusServiceUnavailable }
 
-// LateContext is the context of a request that was answered without its action.
+// LateContext returns the context of a request that was answered without its action.
 var LateContext = func() context.Context {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
 	cancel()
 	return ctx
 }()
 
-// A TimeoutContext is the context of a request under a timeout. It ends with
-// context.DeadlineExceeded when the action has lost its answer, and not before: that is
-// decided in one place, by who answers. Once the answer has begun it has no deadline.
+// A TimeoutContext is the context of a request with a timeout. It ends with context.DeadlineExceeded exactly when the action
+// has lost its answer: the code that decides between the two answers ends it. Once the answer has begun, it has no deadline.
 type TimeoutContext struct {
-	context.Context // the values of what it derives from
+	context.Context // the values of the parent
 	parent          context.Context
 	until           time.Time
 	done            chan struct{}
 
 	mu      sync.Mutex
-	release func() bool // ends the watch on parent
+	release func() bool // stops watching parent
 	err     error
 	lifted  bool
 	after   map[*byte]func()
 }
 
 func NewTimeoutContext(parent context.Context, until time.Time) *TimeoutContext {
-	// context.Cause asks for the cause by a value: that of a parent which ends later is not ours.
+	// WithoutCancel hides the parent's cause from context.Cause, which looks it up by a value: the parent may end later than
+	// this context.
 	c := &TimeoutContext{Context: context.WithoutCancel(parent), parent: parent, until: until, done: make(chan struct{})}
 	if parent.Done() != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.release = context.AfterFunc(parent, func() { c.End(parent.Err()) }) // which may have ended
+		c.release = context.AfterFunc(parent, func() { c.End(parent.Err()) }) // immediately if parent has ended
 	}
 	return c
 }
 
-// End ends the context, unless it has ended.
+// End ends the context, unless it has already ended.
 func (c *TimeoutContext) End(err error) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -80,11 +78,11 @@ func (c *TimeoutContext) End(err error) {
 		release()
 	}
 	for _, f := range after {
-		f() // of package context, which cancels what derives from this and waits for nothing
+		f() // set by package context: it cancels derived contexts and does not block
 	}
 }
 
-// Lift lifts the deadline, because the answer has begun.
+// Lift removes the deadline because the answer has begun.
 func (c *TimeoutContext) Lift() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +108,7 @@ func (c *TimeoutContext) Err() error {
 	return c.err
 }
 
-// AfterFunc spares package context a goroutine for each context that derives from
-// this one.
+// AfterFunc saves package context a goroutine for each derived context.
 func (c *TimeoutContext) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,10 +130,10 @@ func (c *TimeoutContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// A Race decides who answers a request under a timeout, where its action has a goroutine of
-// its own: that one, or the one that waits for it. Where there is no timeout it is nil.
+// A Race decides between the two answers to a request with a timeout whose action has a goroutine of its own: that of the
+// action and that of the waiting goroutine. Without a timeout it is nil.
 type Race struct {
-	Context *TimeoutContext // of the request
+	Context *TimeoutContext // the context of the request
 	timeout time.Duration
 
 	mu    sync.Mutex
@@ -144,7 +141,7 @@ type Race struct {
 	begun bool // the answer has begun: the timeout is lifted
 }
 
-// Begin reports whether the action may answer, and lifts the timeout.
+// Begin reports whether the action may answer. If so, it lifts the timeout.
 func (r *Race) Begin() bool {
 	if r == nil {
 		return true
@@ -158,8 +155,7 @@ func (r *Race) Begin() bool {
 	return r.begun
 }
 
-// WhileMine calls f unless the action has lost its connection, which cannot happen
-// while f runs.
+// WhileMine calls f unless the action has lost its connection. The action cannot lose it while f runs.
 func (r *Race) WhileMine(f func()) bool {
 	if r == nil {
 		f()
@@ -174,8 +170,7 @@ func (r *Race) WhileMine(f func()) bool {
 	return true
 }
 
-// Expire reports whether the answer is to be given without the action, because that has
-// not begun one.
+// Expire reports whether the request must be answered without the action, because the action has not begun an answer.
 func (r *Race) Expire() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +181,7 @@ func (r *Race) Expire() bool {
 	return r.late
 }
 
-// A LateSink is the way to a connection that somebody else has answered.
+// A LateSink is the sink of a late action.
 type LateSink struct{}
 
 func (LateSink) Write([]byte) (int, error)                    { return 0, ErrLate }
@@ -198,20 +193,19 @@ func (LateSink) EnableFullDuplex() error                      { return ErrLate }
 func (LateSink) Finish(http.Header)                           {}
 func (LateSink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, ErrLate }
 
-// NewRace returns the race for a request whose context derives from parent.
+// NewRace returns the race for a request. The request's context derives from parent.
 func NewRace(parent context.Context, timeout time.Duration) *Race {
 	return &Race{Context: NewTimeoutContext(parent, time.Now().Add(timeout)), timeout: timeout}
 }
 
-// Run is Finish on a goroutine of its own, until the timeout passes. Then, unless its answer
-// has begun, the action is late: the caller answers without it, and leaves the wire to the
-// action, after which the call is abandoned.
+// Run calls Finish on a goroutine of its own and waits for it until the timeout passes. If its answer has not begun then, the
+// action is late: the caller answers in its place, and leaves the wire to the action. The call is abandoned after the action.
 func (r *Race) Run(c Call, p Pipeline) (a Answer, late bool) {
 	done := make(chan Answer, 1)
 	go func() {
 		returned := false
 		defer func() {
-			if !returned { // but ended its goroutine
+			if !returned { // the action ended its goroutine
 				done <- p.Answer(p.Problem(http.StatusInternalServerError, "", errGoexit))
 			}
 		}()
@@ -238,8 +232,7 @@ func (r *Race) Run(c Call, p Pipeline) (a Answer, late bool) {
 
 var errGoexit = errors.New("the action ended its goroutine instead of returning")
 
-// Finish runs the action of a call, and carries its answer out where it is made when it is
-// sent.
+// Finish runs the action of a call, and produces its answer if it has the kind Later.
 func Finish(c Call) Answer {
 	a := c.Run()
 	if a.Kind() == Later {

@@ -12,67 +12,64 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 )
 
-// A Server is what an adapter knows of the server that it is a part of: settings, and what
-// all adapters share. It is complete before the first connection, and does not change
-// but for its counters.
+// A Server holds the settings that an adapter must apply and the state that all adapters share. It is complete before the first
+// connection; later only its counters change.
 type Server struct {
 	Settings
 
 	Pipeline Pipeline
-	Handler  http.Handler // the app, as net/http knows it
+	Handler  http.Handler // the app as a handler of net/http
 
 	Log       *slog.Logger         // never blocks
-	Shed      *admission.Shed      // what was refused or cut off, and why
-	Addresses *admission.Addresses // connections by remote address; nil: no bound
-	Budget    *admission.Budget    // memory for what clients make the server hold
-	Holders   *admission.Holders   // who holds what of it
-	Proxies   *clientaddr.Source   // those in front that are trusted; nil: none
+	Shed      *admission.Shed      // counts and logs refusals and evictions
+	Addresses *admission.Addresses // connections by remote address; nil: no limit
+	Budget    *admission.Budget    // memory that clients make the server hold
+	Holders   *admission.Holders   // the accounts of Budget
+	Proxies   *clientaddr.Source   // trusted proxies; nil: none
 
-	Unmatched Route // stands for requests that no route takes
+	Unmatched Route // for requests without a route
 
-	Counting atomic.Bool   // requests are counted by route; set before the first connection
-	Refused  atomic.Uint64 // requests that could not be read
+	Counting atomic.Bool   // count requests by route; set before the first connection
+	Refused  atomic.Uint64 // unreadable requests
 }
 
-// ServerKey is the key under which App.Extension has the *Server of an app, for adapters
-// beside those that the app has itself.
+// ServerKey is the key under which App.Extension returns the *Server of an app, for additional adapters.
 type ServerKey struct{}
 
-// Settings are those of the configuration that adapters give effect to, with their
-// defaults filled in.
+// Settings are the parts of the configuration that adapters apply, including defaults.
 type Settings struct {
 	HeadTimeout, BodyTimeout, WriteTimeout, IdleTimeout time.Duration
 
-	TCPKeepAlive time.Duration // below 0: none
-	MinBodyRate  int           // bytes a second; below 0: none
+	TCPKeepAlive time.Duration // negative: none
+	MinBodyRate  int           // bytes per second; negative: none
 
-	MinWriteRate int           // likewise, of answers
-	QueueTarget  time.Duration // how long requests may wait when there are too many; below 0: for ever
+	MinWriteRate int           // bytes per second of answers; negative: none
+	QueueTarget  time.Duration // how long requests may wait under overload; negative: unlimited
 
-	MaxBody    int64 // of a request, in bytes, unless its route says otherwise
+	MaxBody    int64 // of a request, in bytes; routes may override it
 	MaxHead    int   // of a request, in bytes
-	MaxHeaders int   // of a request, in lines
+	MaxHeaders int   // number of field lines of a request
 
-	MaxRequestsPerConnection int // 0: no bound
-	MaxStreamsPerConnection  int // of HTTP/2, at once
-	MaxConnections           int // 0: no bound
-	MaxConnectionsPerAddress int // 0: no bound
-	MaxConnectionsPerLoop    int // 0: no bound
+	MaxRequestsPerConnection int // 0: unlimited
+	MaxStreamsPerConnection  int // concurrent streams of HTTP/2
+	MaxConnections           int // 0: unlimited
+	MaxConnectionsPerAddress int // 0: unlimited
+	MaxConnectionsPerLoop    int // 0: unlimited
 
-	ProxyHeader time.Duration // within which those of Proxies send a PROXY protocol header; 0: they have none
+	ProxyHeader time.Duration // time limit for the PROXY protocol header of trusted proxies; 0: they send none
 
-	H2C           bool // HTTP/2 is also taken in clear text
-	H2CUpgrade    bool // and from HTTP/1.1, by Upgrade
-	AdaptiveLimit bool // fewer requests at once than may be, where that is quicker
+	H2C           bool // accept HTTP/2 in clear text
+	H2CUpgrade    bool // accept upgrades to it from HTTP/1.1
+	AdaptiveLimit bool // reduce concurrency below the limit if that is faster
 
-	CountSwitches func() int64 // of the calling thread, voluntary ones; nil: as the system counts. For tests
+	CountSwitches func() int64 // voluntary context switches of the calling thread; nil: the system's count. For tests
 }
 
-// BackgroundCost is what is charged for an answer that goes on in the background, in bytes: about what its goroutine takes, and what it
-// has on the heap.
+// BackgroundCost is the charge for an answer that continues in the background, in bytes. It covers its goroutine and its memory
+// on the heap.
 const BackgroundCost = 8 << 10
 
-// TrustedProxies returns those in front that are trusted; nil for none.
+// TrustedProxies returns the trusted proxies, or nil.
 func (s *Server) TrustedProxies() *clientaddr.Trust {
 	if s.Proxies == nil {
 		return nil
@@ -80,8 +77,8 @@ func (s *Server) TrustedProxies() *clientaddr.Trust {
 	return s.Proxies.Trust
 }
 
-// Client returns the address of the client whose request w offers: that of the other end of
-// its connection or, if that is a trusted proxy's, the one that it says.
+// Client returns the client address of a request: the remote address of the connection or, if that is a trusted proxy, the
+// address that the proxy reports.
 func (s *Server) Client(w Wire) netip.AddrPort {
 	peer := w.Remote()
 	if s.Proxies == nil || !s.Proxies.Trusts(peer.Addr()) {
@@ -90,24 +87,24 @@ func (s *Server) Client(w Wire) netip.AddrPort {
 	return s.Proxies.Client(peer, w.List(s.Proxies.Header))
 }
 
-// Secure reports whether the client whose request w offers has asked by TLS.
+// Secure reports whether the client of a request used TLS.
 func (s *Server) Secure(w Wire) bool {
 	return w.Secure() || s.Proxies != nil && s.Proxies.Trusts(w.Remote().Addr()) && s.Proxies.Secure(w.List(s.Proxies.SchemeHeader()))
 }
 
-// NoteSlow counts a client that is cut off, and logs it now and then.
+// NoteSlow counts a slow client that is cut off, and logs it at a limited rate.
 func (s *Server) NoteSlow(reason admission.Reason, remote netip.AddrPort, what string) {
 	if n, due := s.Shed.Note(reason); due {
 		s.Log.Warn("slow clients cut off", "reason", what, "latest", remote, "count", n)
 	}
 }
 
-// NoteSlowReader is NoteSlow for a client that took nothing of an answer.
+// NoteSlowReader is NoteSlow for a client that stopped reading an answer.
 func (s *Server) NoteSlowReader(remote netip.AddrPort) {
 	s.NoteSlow(admission.SlowReader, remote, fmt.Sprintf("nothing of an answer was taken for %v", s.WriteTimeout))
 }
 
-// NoteEnded counts, and logs now and then, that one who held much is ended to make room.
+// NoteEnded counts the eviction of a large holder, and logs it at a limited rate.
 func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
 	if account.Met().Capped() {
 		s.noteCap("those are refused or cut off who hold most", "latest", remote, "held", account.Held())
@@ -117,8 +114,7 @@ func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
 	}
 }
 
-// NoteNoMemory counts, and logs now and then, that something is refused for want of memory, or
-// because of a cap.
+// NoteNoMemory counts a refusal because the memory budget is used up or a cap is reached, and logs it at a limited rate.
 func (s *Server) NoteNoMemory(what, route string, met admission.Cap) {
 	if met.Capped() {
 		s.noteCap(what+" are refused", "route", route)
@@ -127,7 +123,7 @@ func (s *Server) NoteNoMemory(what, route string, met admission.Cap) {
 	}
 }
 
-// noteCap counts, and logs now and then, that a connection or an address holds as much as it may.
+// noteCap counts and logs, at a limited rate, that a connection or an address holds its maximum.
 func (s *Server) noteCap(what string, args ...any) {
 	if n, due := s.Shed.Note(admission.MemoryCap); due {
 		s.Log.Warn("one connection or address holds as much memory as it may: "+what, append(args, "count", n)...)
