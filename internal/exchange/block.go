@@ -7,36 +7,35 @@ import (
 	"sync/atomic"
 )
 
-// A Block is an immutable set of header fields, rendered once: as wire bytes and as
-// value slices for the map of net/http. Any number of goroutines may share one.
+// A Block is an immutable set of header fields, rendered once: as wire bytes, and as value slices for the header map of
+// net/http. Goroutines may share a Block.
 type Block struct {
-	// What an answer that stands on the block is known by, and sent from, lies together: on 64 bits in two lines of a cache.
-	anchor // the block is its own
+	// These fields identify and send an answer based on the block. They are adjacent: on 64-bit systems, in two cache lines.
+	anchor // anchor.block is this block
 
-	names  nameMask // the names in Fields
-	number uint32   // of the block among all, for places in tables
-	Typed  bool     // Content-Type is one of them
-	dated  bool     // Date is one of them
-	above  *Block   // of which it was made by Under, and perhaps Over behind that; nil for others
-	below  *Block   // ... with what this one adds
+	names  nameMask // mask of the names in Fields
+	number uint32   // serial number of the block, for slots in tables
+	Typed  bool     // Fields has Content-Type
+	dated  bool     // Fields has Date
+	above  *Block   // the upper block for a result of Under, and of Over on that; nil for others
+	below  *Block   // the block that was put under above
 
-	Wire []byte // "Name: value\r\n" for each field, in order; all of them where IsWhole
-	hole int    // where in Wire the digits of the answer's Number are to be; 0: nowhere
-	tail []byte // what follows Wire, which is that of another block then
+	Wire []byte // "Name: value\r\n" for each field, in order; complete if IsWhole
+	hole int    // offset in Wire for the digits of the answer's Number; 0: none
+	tail []byte // continues Wire, which is then shared with another block
 
 	met    [metKept]atomic.Pointer[Block] // results of Answer.Identify
 	Fields []BlockField
-	merged pairs // this block put on others
-	filled pairs // others with what this block adds
+	merged pairs // results of Over, by the lower block
+	filled pairs // results of Under, by the upper block
 
-	problem any // see Answer.Problem; blocks made from this one have none
+	problem any // see Answer.Problem; not inherited by blocks derived from this one
 
-	_ [32]byte // on 64 bits to 256 bytes, which the allocator aligns
+	_ [32]byte // fills the struct to 256 bytes on 64-bit systems, which the allocator aligns
 }
 
-// Over returns the headers of below, except those that b has as well, and those
-// of b. A program puts few blocks on few others, so pairs are rendered once and kept with b;
-// where there are too many, each time.
+// Over returns the headers of below, except those that b also has, followed by those of b. A program combines few blocks, so
+// the results are cached in b; if there are too many, each call renders the pair.
 func (b *Block) Over(below *Block) *Block {
 	if below == nil || b.Typed && below.isMediaType() {
 		return b
@@ -64,19 +63,19 @@ func (b *Block) Over(below *Block) *Block {
 	return result
 }
 
-// sharedWire is the length, in bytes, from which the lines of a block are not copied for what is put on it: many blocks
-// that say little may be put on one that says much.
+// sharedWire is the minimum length, in bytes, of the lines of a block that are shared with blocks built on it instead of
+// copied: many small blocks may be put on one large block.
 const sharedWire = 256
 
-// follow makes the block, which is empty, that of first and then, which have no name in common.
+// follow sets the empty block to first followed by then, which have no name in common.
 func (b *Block) follow(first, then *Block) {
 	b.Fields = slices.Concat(first.Fields, then.Fields)
 	b.Wire, b.hole, b.tail = first.Wire, first.hole, slices.Concat(first.tail, then.Wire, then.tail)
 	b.names, b.Typed, b.dated = first.names|then.names, first.Typed || then.Typed, first.dated || then.dated
 }
 
-// Under returns the headers of above, and those of b that above does not have. Pairs are kept
-// with b as Over does it; it is nil where there is no room for another.
+// Under returns the headers of above, and those of b that above does not have. The results are cached in b as those of Over,
+// but if there is no room, it returns nil.
 func (b *Block) Under(above *Block) *Block {
 	if above == nil {
 		return b
@@ -111,14 +110,14 @@ func (b *Block) addAll(f *BlockField) {
 	}
 }
 
-// A BlockField is one name with all its values, in the form net/http's map wants.
+// A BlockField is a name with all its values, in the form for net/http's header map.
 type BlockField struct {
 	Name   string   // canonical
-	Values []string // cap == len, so that an append by a handler copies it
-	isID   bool     // its value is the answer's identifier, and there are no Values
+	Values []string // cap == len, so that an append by a handler copies them
+	isID   bool     // the value is the answer's identifier; Values is empty
 }
 
-// Init makes an empty block ready to be filled, before it is shared.
+// Init initialises an empty block before it is shared.
 func (b *Block) Init() {
 	b.block.Store(b)
 	b.number = blocks.Add(1)
@@ -126,7 +125,7 @@ func (b *Block) Init() {
 
 var blocks atomic.Uint32
 
-// Add adds a field with a canonical name. It is for whoever builds the block.
+// Add adds a field with a canonical name. Only the code that builds the block may call it.
 func (b *Block) Add(name, value string) {
 	b.Wire = append(b.Wire, name+": "+value+"\r\n"...)
 	b.names |= maskOf(name)
@@ -141,7 +140,7 @@ func (b *Block) Add(name, value string) {
 	b.Fields = append(b.Fields, BlockField{Name: name, Values: []string{value}})
 }
 
-// addID adds a field for the digits of the answer's Number. A block has one at most.
+// addID adds a field for the digits of the answer's Number. A block has at most one.
 func (b *Block) addID(name string) {
 	b.hole = len(b.Wire) + len(name) + len(": ")
 	b.Wire = append(b.Wire, name+": "+Number(0).String()+"\r\n"...)
@@ -150,13 +149,13 @@ func (b *Block) addID(name string) {
 	b.Fields = append(b.Fields, BlockField{Name: name, isID: true})
 }
 
-// IsWhole reports whether Wire is all of the block.
+// IsWhole reports whether Wire contains the complete block.
 func (b *Block) IsWhole() bool { return b.hole == 0 && b.tail == nil }
 
-// HasNumber reports whether the block has a place for the answer's Number, or a text instead.
+// HasNumber reports whether the block has a place for the answer's Number or its text.
 func (b *Block) HasNumber() bool { return b.hole != 0 }
 
-// append appends the block as it goes over the wire, with the identifier where it belongs.
+// append appends the block's lines to out, with the identifier in its place.
 func (b *Block) append(out []byte, id Identity) []byte {
 	switch {
 	case !b.HasNumber():
@@ -171,11 +170,10 @@ func (b *Block) append(out []byte, id Identity) []byte {
 	return append(out, b.tail...)
 }
 
-// Has reports whether the block has the named header, be it empty.
+// Has reports whether the block has the named header, even an empty one.
 func (b *Block) Has(name string) bool { return b.Find(name) != nil }
 
-// Find returns the named field, nil when the block has none. Names compare without
-// regard to case.
+// Find returns the named field, or nil. Names are compared without regard to case.
 func (b *Block) Find(name string) *BlockField {
 	if b == nil || b.names&maskOf(name) == 0 {
 		return nil
@@ -188,13 +186,12 @@ func (b *Block) Find(name string) *BlockField {
 	return nil
 }
 
-// isMediaType reports whether the block says nothing but a Content-Type, as
-// those of the constructors do.
+// isMediaType reports whether Content-Type is the only field of the block, as in the blocks of constructors.
 func (b *Block) isMediaType() bool {
 	return b.Typed && len(b.Fields) == 1
 }
 
-// SetIn sets the fields in a header map of net/http, sharing the value slices.
+// SetIn sets the fields in a header map of net/http and shares the value slices.
 func (b *Block) SetIn(h http.Header) { b.setIn(h, Identity{}) }
 
 func (b *Block) setIn(h http.Header, id Identity) {

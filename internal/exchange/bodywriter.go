@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Rendered returns the memory of an answer whose body render has written. The writer fails once
-// render has returned: the buffer may belong to another answer then.
+// Rendered returns the memory of an answer whose body render writes. After render has returned, the writer fails: the buffer
+// may belong to another answer then.
 func Rendered(block *Block, render func(io.Writer) error) (*Own, error) {
 	w := &bodyWriter{NewOwn(block)}
 	x := w.own

@@ -2,12 +2,12 @@ package exchange
 
 import "reflect"
 
-// calm is the code of middleware whose actions run no code of users but the action behind it, and panic by nothing
-// else: around one, nobody need look for panics again that were looked for behind it.
+// calm has the code pointers of middleware that runs no user code except the wrapped action and has no panics of its own. Code
+// around such middleware need not recover panics again if the wrapped action's are recovered.
 var calm = map[uintptr]bool{}
 
-// Calm notes that middleware made where this one is has such actions. It is for init functions.
+// Calm registers the code of a middleware function as calm. It is for init functions.
 func Calm(middleware any) { calm[reflect.ValueOf(middleware).Pointer()] = true }
 
-// IsCalm reports whether middleware was made where one is that was noted.
+// IsCalm reports whether the code of a middleware function is registered as calm.
 func IsCalm(middleware any) bool { return calm[reflect.ValueOf(middleware).Pointer()] }

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ownHeader says why the named header is Dunlin's alone to write, "" when it is
-// not: a second hand on these could break the framing of the connection.
+// ownHeader returns the reason why only Dunlin may write the named header, "" if others may: a second writer could break the
+// framing of the connection.
 func ownHeader(name string) string {
 	is := func(own string) bool { return strings.EqualFold(name, own) }
 	switch len(name) {
@@ -42,9 +42,8 @@ func ownHeader(name string) string {
 	return ""
 }
 
-// CheckField reports why name and value may not stand in a response: a name
-// that is no token, a value with a control byte (RFC 9110 section 5.5), or a
-// header that is Dunlin's own to write.
+// CheckField returns an error if a response must not contain name and value: a name that is not a token, a value with a control
+// byte (RFC 9110 section 5.5), or a header that only Dunlin writes.
 func CheckField(name, value string) error {
 	if err := http1.CheckField(name, value); err != nil {
 		return fmt.Errorf("response header %q: %w", name, err)
@@ -60,17 +59,16 @@ func CheckField(name, value string) error {
 	return nil
 }
 
-// isDate reports whether a header is the one that says when the answer was made: who has it from elsewhere may say so.
+// isDate reports whether a header is Date. An action may set it if the content was made elsewhere.
 func isDate(name string) bool { return len(name) == len("Date") && strings.EqualFold(name, "Date") }
 
-// PlainField reports whether name and value may stand in a response as they
-// are: the quick form of CheckField for the spelling that nearly every caller
-// uses. False means nothing but to look closer.
+// PlainField reports whether a response may contain name and value unchanged. It is a fast form of CheckField for the common
+// spelling. If it returns false, CheckField decides.
 func PlainField(name, value string) bool {
 	return (plainName(name) || spelledPlain(name)) && plainValue(value)
 }
 
-// plainName reports whether name is one of those that answers have most.
+// plainName reports whether name is one of the most common names.
 func plainName(name string) bool {
 	switch name {
 	case "Access-Control-Allow-Origin", "Age", "Allow", "Cache-Control", "Content-Disposition", "Content-Encoding",
@@ -81,12 +79,12 @@ func plainName(name string) bool {
 	return false
 }
 
-// spelledPlain reports whether name is canonical, and not Dunlin's own.
+// spelledPlain reports whether name is canonical, and not reserved for Dunlin.
 func spelledPlain(name string) bool {
 	if name == "" || ownHeader(name) != "" || isDate(name) {
 		return false
 	}
-	wrong := uint8(lowerLetter) // at the start of a word
+	wrong := uint8(lowerLetter) // at the beginning of a word
 	for i := 0; i < len(name); i++ {
 		class := nameClass[name[i]]
 		if class&wrong != 0 || class == 0 {
@@ -100,19 +98,19 @@ func spelledPlain(name string) bool {
 	return true
 }
 
-// plainValue reports whether value has no control byte and no blank at its ends. It looks at eight bytes at once.
+// plainValue reports whether value has no control byte, and no blank at its beginning or end. It checks eight bytes at once.
 func plainValue(value string) bool {
 	n := len(value)
 	if n == 0 {
 		return true
 	}
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	var wrong uint64 // has the high bit of each byte that may not stand there
+	var wrong uint64 // has the high bit of each invalid byte
 	look := func(w uint64) {
 		low := w &^ highs
-		below := ^(low + (0x80-' ')*ones)     // low byte below a blank
-		above := low + ones                   // low byte 0x7f
-		wrong |= (below | above) & highs &^ w // bytes from 0x80 on may
+		below := ^(low + (0x80-' ')*ones)     // high bit: the low seven bits are less than a blank
+		above := low + ones                   // high bit: the low seven bits are 0x7f
+		wrong |= (below | above) & highs &^ w // bytes from 0x80 on are valid
 	}
 	b := view.Bytes(value)
 	if n < 8 {
@@ -122,7 +120,7 @@ func plainValue(value string) bool {
 			}
 		}
 	} else {
-		look(binary.LittleEndian.Uint64(b[n-8:])) // the last eight, some of them perhaps twice
+		look(binary.LittleEndian.Uint64(b[n-8:])) // the last eight, possibly overlapping
 		for ; len(b) > 8; b = b[8:] {
 			look(binary.LittleEndian.Uint64(b))
 		}
@@ -130,8 +128,7 @@ func plainValue(value string) bool {
 	return wrong == 0 && value[0] != ' ' && value[n-1] != ' '
 }
 
-// The classes of bytes in a header name; 0 is for those that are no token (RFC 9110
-// section 5.6.2).
+// Classes of bytes in a header name; 0 is for bytes that are not allowed in a token (RFC 9110 section 5.6.2).
 const (
 	lowerLetter = 1 << iota
 	upperLetter
@@ -148,8 +145,7 @@ var nameClass = func() (class [256]uint8) {
 	return class
 }()
 
-// TrimBlanks removes the white space around a value, which is no part of it
-// (RFC 9110 section 5.5).
+// TrimBlanks removes the white space around a value, which does not belong to it (RFC 9110 section 5.5).
 func TrimBlanks(value string) string {
 	if n := len(value); n > 0 && (value[0] <= ' ' || value[n-1] <= ' ') {
 		return strings.Trim(value, " \t")
@@ -163,11 +159,10 @@ func BodyAllowed(status int) bool {
 	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// SortedKeys returns a map's keys in order.
+// SortedKeys returns the keys of a map in ascending order.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// OfConnection reports whether a field is about connections, and has no place in HTTP/2 (RFC 9113
-// section 8.2.2).
+// OfConnection reports whether a field is connection-specific, and therefore not allowed in HTTP/2 (RFC 9113 section 8.2.2).
 func OfConnection(name string) bool {
 	switch len(name) {
 	case len("Upgrade"):

@@ -2,8 +2,8 @@ package exchange
 
 import "strings"
 
-// Cookie returns the value of the first cookie of a name in what a client has sent as Cookie (RFC 6265
-// section 4.2.1), "" for none. A pair with bytes that a cookie may not hold is skipped.
+// Cookie returns the value of the first cookie with a name in a Cookie header (RFC 6265 section 4.2.1), or "". Pairs with
+// invalid bytes are skipped.
 func Cookie(header, name string) string {
 	for header != "" {
 		var pair string
@@ -22,8 +22,8 @@ func Cookie(header, name string) string {
 	return ""
 }
 
-// isCookieText reports whether v holds only what a cookie value may. Like net/http it lets space and comma pass,
-// which clients do send.
+// isCookieText reports whether v has only bytes allowed in a cookie value. As in net/http, space and comma are allowed, since
+// clients send them.
 func isCookieText(v string) bool {
 	for i := 0; i < len(v); i++ {
 		if c := v[i]; c < ' ' || c >= 0x7f || c == '"' || c == ';' || c == '\\' {

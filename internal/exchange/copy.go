@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// What a Sink's ReadFrom is made of.
+// The parts of a Sink's ReadFrom.
 
-// SendByFile is the length in bytes from which a file is sent by the system.
+// SendByFile is the minimum length, in bytes, of a file sent with sendfile.
 const SendByFile = 16 << 10
 
-// RegularFile returns what src reads from, if the system can send that by
-// itself: a file of some length behind an io.LimitedReader. Else both are nil.
+// RegularFile returns the source of src if sendfile supports it: a large enough regular file in an io.LimitedReader. Otherwise
+// both results are nil.
 func RegularFile(src io.Reader) (*io.LimitedReader, *os.File) {
 	lim, limited := src.(*io.LimitedReader)
 	if !limited || lim.N < SendByFile {
@@ -28,10 +28,10 @@ func RegularFile(src io.Reader) (*io.LimitedReader, *os.File) {
 	return lim, f
 }
 
-// copyBuffers holds what CopyPieces copies through.
+// copyBuffers has the buffers of CopyPieces.
 var copyBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 
-// CopyPieces copies src by w.Write alone.
+// CopyPieces copies src to w, using only w.Write.
 func CopyPieces(w io.Writer, src io.Reader) (int64, error) {
 	buf := copyBuffers.Get().(*[16 << 10]byte)
 	defer copyBuffers.Put(buf)

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// AboutContent holds the headers that say something about the content that a
-// response was meant to have. A failure does not take them over: its problem
-// must not be read as CSV, nor stay in a cache for as long as the answer may.
+// AboutContent has the headers that describe the intended content of a response. A failure does not inherit them: its problem
+// must not be read as CSV, nor be cached for as long as the intended content.
 var AboutContent = map[string]bool{
 	"Accept-Ranges": true, "Cache-Control": true, "Content-Disposition": true, "Content-Encoding": true,
 	"Content-Language": true, "Content-Location": true, "Content-Range": true, "Content-Type": true,
 	"Etag": true, "Expires": true, "Last-Modified": true, "Location": true,
 }
 
-// First returns the first value of the named header, "" when there is none.
+// First returns the first value of the named header, or "".
 func (r *Answer) First(name string) string {
 	if r.Lacks(name) {
 		return ""
@@ -38,7 +37,7 @@ func (r *Answer) All(name string) []string {
 	return all
 }
 
-// Varies reports whether Vary has the name of a request header, or an asterisk (RFC 9110 section 12.5.5).
+// Varies reports whether Vary contains the name of a request header, or an asterisk (RFC 9110 section 12.5.5).
 func (r *Answer) Varies(name string) bool {
 	for _, line := range r.All("Vary") {
 		for element := range strings.SplitSeq(line, ",") {
@@ -50,8 +49,7 @@ func (r *Answer) Varies(name string) bool {
 	return false
 }
 
-// Describe describes the answer, which fails because of err if that is not nil, for logs and debuggers: status, media type and
-// length.
+// Describe describes the answer for logs and debuggers: status, media type and length. err is the cause of a failure, or nil.
 func (r *Answer) Describe(err error) string {
 	if r.Kind() == Missing {
 		return "no response"

@@ -6,28 +6,28 @@ import (
 	"net/http"
 )
 
-// An Encoder encodes a body as it is sent, and writes what it makes of it to the writer that it was made with. Its methods are called by one
-// goroutine at a time; Close is called once, also after an error and where the body is broken off: then that writer fails.
+// An Encoder encodes a body while it is sent, and writes the result to the writer it was made with. Its methods are called by
+// one goroutine at a time. Close is called once, also after an error and for an aborted body: then the writer fails.
 type Encoder interface {
 	io.WriteCloser
-	// Flush writes what the other end needs to decode all of the body so far.
+	// Flush writes the bytes that the client needs to decode the body written so far.
 	Flush() error
 }
 
-// An Encoding is what encodes the body of a Later answer. Decide is called once, when the head is settled:
+// An Encoding encodes the body of a Later answer. Decide is called once, when the head is final:
 //
-//   - with a Complete answer, when the body has become complete, which it changes; what else it returns is ignored;
-//   - or with a Later one, and the size of the body, -1 if it is not known. It returns that with other headers, and what
-//     makes the encoder, nil if the body goes as it is.
+//   - for a body that has become complete, with a Complete answer, which it changes; its other result is ignored;
+//   - otherwise with a Later answer and the size of the body, -1 if unknown. It returns the answer with other headers, and
+//     the constructor of the encoder, nil if the body is not encoded.
 //
-// With a Tap in place of Decide, the body goes as it is, and the tap is shown it.
+// With a Tap in place of Decide, the body is not encoded but shown to the tap.
 type Encoding struct {
 	Decide func(answer Answer, size int64) (Answer, func(io.Writer) Encoder)
 	Tap    Tap
-	Around *Encoding // which encodes what this one has encoded
+	Around *Encoding // encodes the output of this one
 
-	done  bool // Decide, or Begin of the tap, has been called
-	ended bool // nothing of the body is shown to the tap any more
+	done  bool // Decide, or Begin of the tap, was called
+	ended bool // the tap gets no more of the body
 	sink  *encodedSink
 }
 
@@ -43,9 +43,9 @@ func (e *Encoding) decide(answer Answer, size int64) (head Answer, encoder func(
 	return head, nil, tapped
 }
 
-// Begin lets the encodings change the head of an answer that begins and is not claimed. It returns the
-// function that wraps the sink, nil if the body goes there as it is, and the size of what is sent, -1 if that is not known. If an
-// encoding changes more than headers, misuse is called and the answer stays as it was.
+// Begin applies the encodings to the head of an answer that begins and is not claimed. It returns the function that wraps the
+// sink, nil if the body is not encoded, and the size of the sent body, -1 if unknown. If an encoding changes more than headers,
+// Begin calls misuse and leaves the answer unchanged.
 func (e *Encoding) Begin(answer *Answer, method string, length int64, misuse func(from, to Answer)) (wrap func(Sink) Sink, size int64) {
 	for ; e != nil; e = e.Around {
 		if e.done {
@@ -84,8 +84,8 @@ func (e *Encoding) Begin(answer *Answer, method string, length int64, misuse fun
 	return wrap, length
 }
 
-// Complete has an answer encoded that has become complete. planned is the one that was to be made, which is claimed, as
-// the complete one is if it is on the same memory; then it is claimed on return, too.
+// Complete encodes an answer that has become complete. planned is the original answer, which is claimed. So is the complete one
+// if it shares planned's memory. On return, the complete answer is claimed in this case too.
 func (e *Encoding) Complete(planned, answer *Answer, method string) {
 	if e.done || answer.Kind() != Complete {
 		return
@@ -104,12 +104,12 @@ func (e *Encoding) Complete(planned, answer *Answer, method string) {
 		changed.Claim()
 	} else if claimed {
 		answer.Claim()
-		*planned = *answer // to be given back
+		*planned = *answer // to be released
 	}
 	*answer = changed
 }
 
-// Head has a complete answer to HEAD say what GET would.
+// Head changes a complete answer to HEAD to match the answer to GET.
 func (e *Encoding) Head(answer Answer) Answer {
 	size := max(answer.Announced(), -1)
 	answer.SetKind(Later)
@@ -123,7 +123,7 @@ func (e *Encoding) Head(answer Answer) Answer {
 	return answer
 }
 
-// End has the encoder give back what it holds, if the body has not come to its end, and ends the tap.
+// End makes the encoder release its resources if the body has not ended, and ends the tap.
 func (e *Encoding) End() {
 	e.endTap(false)
 	if e.sink != nil && e.sink.encoder != nil {
@@ -133,14 +133,14 @@ func (e *Encoding) End() {
 
 var errBroken = errors.New("dunlin: the answer was broken off")
 
-// An encodedSink is where the body of an answer goes that is encoded.
+// An encodedSink is the sink of an encoded answer.
 type encodedSink struct {
 	Sink
-	encoder Encoder // nil at the end
-	broken  bool    // what it writes fails
+	encoder Encoder // nil after the end
+	broken  bool    // writes of the encoder fail
 }
 
-// A rawSink is an encodedSink as its encoder writes to it.
+// A rawSink is the writer of the encoder of an encodedSink.
 type rawSink encodedSink
 
 func (s *rawSink) Write(p []byte) (int, error) {
@@ -169,7 +169,7 @@ func (s *encodedSink) Flush() error {
 	return s.Sink.Flush()
 }
 
-// Finish ends the body. One that cannot be ended is cut off.
+// Finish ends the body. If the encoder fails, the body is aborted.
 func (s *encodedSink) Finish(trailers http.Header) {
 	if s.encoder == nil {
 		return
@@ -185,12 +185,11 @@ func (s *encodedSink) Finish(trailers http.Header) {
 func (s *encodedSink) close() {
 	encoder := s.encoder
 	s.broken, s.encoder = true, nil
-	_ = encoder.Close() // what it writes fails
+	_ = encoder.Close() // its writes fail
 }
 
-// Decode reads all of src, up to limit bytes, and returns it. More is a 413 problem; an error of src that is
-// not a problem becomes one with status 400. hold is called with a capacity before so much is read, to
-// reserve the memory.
+// Decode reads all of src, up to limit bytes, and returns it. A longer body is a 413 problem; an error of src that is not a
+// problem becomes one with status 400. Before the buffer grows, hold is called with the new capacity, to reserve the memory.
 func (s *Server) Decode(src io.Reader, limit int64, hold func(capacity int) error) ([]byte, error) {
 	const first, most = 4 << 10, 1 << 30
 	var plain []byte
@@ -198,7 +197,7 @@ func (s *Server) Decode(src io.Reader, limit int64, hold func(capacity int) erro
 		if len(plain) == cap(plain) {
 			grown := max(first, 2*cap(plain))
 			if int64(grown) > limit {
-				grown = int(limit) + 1 // to see that it is too long
+				grown = int(limit) + 1 // one more byte detects an excess
 			}
 			if grown > most {
 				return nil, s.BodyTooLarge(most)
@@ -221,7 +220,7 @@ func (s *Server) Decode(src io.Reader, limit int64, hold func(capacity int) erro
 	}
 }
 
-// NotDecoded is the problem of a body that is not in the coding that its client says; a problem stays as it is.
+// NotDecoded returns the problem for a body that does not decode with its declared coding. A problem is returned unchanged.
 func (s *Server) NotDecoded(err error) error {
 	if s.Pipeline.Status(err) != http.StatusInternalServerError {
 		return err
@@ -229,7 +228,7 @@ func (s *Server) NotDecoded(err error) error {
 	return s.Pipeline.Problem(http.StatusBadRequest, "the request body is not what its Content-Encoding says", TooEarly(err))
 }
 
-// AboutCoding reports whether a header field says of the body what is not so once it has been decoded.
+// AboutCoding reports whether a header field describes the encoded body and is invalid after decoding.
 func AboutCoding(name string) bool {
 	if len(name) != len("Content-Encoding") && len(name) != len("Content-Length") {
 		return false
@@ -238,7 +237,7 @@ func AboutCoding(name string) bool {
 	return name == "Content-Encoding" || name == "Content-Length"
 }
 
-// WithBody returns a copy of a request with a body that was decoded.
+// WithBody returns a copy of a request with a decoded body.
 func WithBody(req *http.Request, body []byte) *http.Request {
 	own := *req
 	own.Header = req.Header.Clone()

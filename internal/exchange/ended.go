@@ -8,17 +8,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// ErrEnded is what code gets that writes to an answer whose end it has said already.
+// ErrEnded is the error of a write to an answer that has already ended.
 var ErrEnded = errors.New("dunlin: the function that makes the answer has returned: its writer is no longer valid")
 
-// A Use is of what one function writes an answer to, perhaps by several goroutines: what they write is written one after the
-// other, and nothing after its end, when the connection may be another request's. The zero value is ready.
+// A Use guards the writer of one function that writes an answer, perhaps with several goroutines. It serialises their writes,
+// and makes writes after the end fail: the connection may then belong to another request. The zero value is ready.
 type Use struct {
 	mu    sync.Mutex
 	ended bool
 }
 
-// Begin begins to write, until Done. It fails with ErrEnded after the end.
+// Begin begins a write, which Done ends. It fails with ErrEnded after the end of the answer.
 func (u *Use) Begin() error {
 	u.mu.Lock()
 	if u.ended {
@@ -28,18 +28,18 @@ func (u *Use) Begin() error {
 	return nil
 }
 
-// Done is to be called after what Begin allowed.
+// Done ends a write that Begin allowed.
 func (u *Use) Done() { u.mu.Unlock() }
 
-// End says that nothing is written any more. It waits for what is being written.
+// End prevents further writes. It waits for a write under way.
 func (u *Use) End() {
 	u.mu.Lock()
 	u.ended = true
 	u.mu.Unlock()
 }
 
-// While returns the body of a request. In builds with the race detector it panics when it is read after the request has ended:
-// in others it may be that of another request by then.
+// While returns the body of a request. In builds with the race detector, a read after the end of the request panics: in other
+// builds, the body may belong to another request by then.
 func While(ended *invariants.Flag, body io.Reader) io.Reader {
 	if !invariants.Enabled {
 		return body

@@ -9,14 +9,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// Answer returns what is said with x so far.
+// Answer returns an answer with the current headers of x.
 func (x *Own) Answer(status int, body string) Answer {
 	r := Answer{Body: body, on: &x.anchor, meta: metaOf(status, Complete)}
 	r.meta.setVersion(x.version())
 	return r
 }
 
-// Take returns the answer's own memory, and gives it some if it has none.
+// Take returns the answer's own memory. It allocates it if there is none.
 func (r *Answer) Take() *Own {
 	if x := r.Own(); x != nil {
 		return x
@@ -31,15 +31,14 @@ func (r *Answer) Take() *Own {
 	return x
 }
 
-// Why a field cannot be added to an answer.
+// Reasons that a field cannot be added to an answer.
 var (
 	ErrStale      = errors.New("response used again after it was sent: one that owns memory (JSON, Problem, own headers) can be returned only once")
 	ErrManyFields = errors.New("response with more than " + strconv.Itoa(maxFields) + " headers of its own")
 )
 
-// ClaimSlot makes room for one more of the answer's own fields, for SetSlot;
-// false when the fields must be copied first, because another value has gone on
-// from the same point or there is no more room.
+// ClaimSlot makes room for one more of the answer's own fields, for SetSlot. It returns false if the fields must be copied
+// first, because another copy of the answer has appended to them or there is no more room.
 func (r *Answer) ClaimSlot() bool {
 	x := r.Own()
 	if x == nil {
@@ -51,15 +50,15 @@ func (r *Answer) ClaimSlot() bool {
 	return now.fields() < len(x.fields) && x.state.CompareAndSwap(uint64(now), uint64(now)+1)
 }
 
-// SetSlot fills the slot that was claimed.
+// SetSlot fills the claimed slot.
 func (r *Answer) SetSlot(name, value string, replace bool) {
 	f := &r.on.x.fields[r.meta.fields()]
 	f.Name, f.Value, f.Replace, f.names = name, value, replace, maskOf(name)
 	r.meta += 1 << versionAt
 }
 
-// Push appends f to the answer's own fields, copying them first when they
-// cannot be appended to. It fails with ErrStale or ErrManyFields.
+// Push appends f to the answer's own fields. If they cannot be appended to, it copies them first. It fails with ErrStale or
+// ErrManyFields.
 func (r Answer) Push(f Field) (Answer, error) {
 	if !r.ClaimSlot() {
 		if r.meta.fields() == maxFields {
@@ -80,8 +79,8 @@ func (r Answer) Push(f Field) (Answer, error) {
 	return r, nil
 }
 
-// Branch returns the answer, which must have memory of its own, on other such memory with room for another
-// field; false when the answer is gone.
+// Branch copies the answer's own memory, which must exist, and returns the answer based on the copy, with room for another
+// field. It returns false if the answer was already sent.
 func (r Answer) Branch() (Answer, bool) {
 	from, n := r.on.x, r.meta.fields()
 	if !from.version().sameAs(r.meta.version()) {
@@ -101,21 +100,21 @@ func (r Answer) Branch() (Answer, bool) {
 		r.Body = view.String(x.Buf)
 	}
 	if !from.version().sameAs(r.meta.version()) {
-		return Answer{}, false // it was sent while we copied
+		return Answer{}, false // it was sent during the copying
 	}
 	r.on = &x.anchor
 	r.meta.setVersion(x.version() + version(n))
 	return r, true
 }
 
-// OwnsBody reports whether the body lies in the buffer of the answer's own memory.
+// OwnsBody reports whether the body is stored in the buffer of the answer's own memory.
 func (r *Answer) OwnsBody() bool {
 	x := r.Own()
 	return x != nil && r.Body != "" && len(x.Buf) >= len(r.Body) && &view.Bytes(r.Body)[0] == &x.Buf[0]
 }
 
-// Claim takes the answer's own memory, which it must have, for the sender, who calls
-// Release or Lend. It is false when the answer was sent before.
+// Claim acquires the answer's own memory, which must exist, for the sender, which then calls Release or Lend. It returns false
+// if the answer was already sent.
 func (r *Answer) Claim() bool {
 	for {
 		now := r.on.x.version()
@@ -128,8 +127,7 @@ func (r *Answer) Claim() bool {
 	}
 }
 
-// Reopen makes a claimed answer one that fields can be added to and that is to be
-// claimed again.
+// Reopen reverts Claim, so that fields can be added to the answer again.
 func (r *Answer) Reopen() {
 	now := r.on.x.version() + version(r.meta.fields())
 	r.on.x.state.Store(uint64(now))
@@ -144,7 +142,7 @@ func (r *Answer) Fields() []Field {
 	return nil
 }
 
-// replacing returns the names of the fields after the first `from` that replace others.
+// replacing returns the names of replacing fields after the first `from` fields.
 func (r *Answer) replacing(from int) (names nameMask) {
 	own := r.Fields()
 	for i := from; i < len(own); i++ {
@@ -155,8 +153,7 @@ func (r *Answer) replacing(from int) (names nameMask) {
 	return names
 }
 
-// replaced reports whether one of the fields after the first `from` replaces
-// the named header.
+// replaced reports whether a field after the first `from` fields replaces the named header.
 func (r *Answer) replaced(name string, from int) bool {
 	own, mask := r.Fields(), maskOf(name)
 	for i := from; i < len(own); i++ {
@@ -174,8 +171,7 @@ func (r *Answer) replaced(name string, from int) bool {
 	return false
 }
 
-// Headers calls yield with each header that will be sent, in order, one value
-// at a time; names are canonical.
+// Headers calls yield for each header to be sent, in order, one value at a time; names are canonical.
 func (r *Answer) Headers(yield func(name, value string) bool) {
 	if !r.blockHeaders(r.Base(), r.identity(), 0, yield) {
 		return
@@ -191,8 +187,7 @@ func (r *Answer) Headers(yield func(name, value string) bool) {
 	}
 }
 
-// blockHeaders yields what of a block, with an identifier, is not replaced by the fields from `from`
-// on.
+// blockHeaders yields the fields of a block with an identifier, except those replaced by the fields from `from` on.
 func (r *Answer) blockHeaders(b *Block, id Identity, from int, yield func(name, value string) bool) bool {
 	if b == nil {
 		return true
@@ -214,7 +209,7 @@ func (r *Answer) blockHeaders(b *Block, id Identity, from int, yield func(name, 
 	return true
 }
 
-// AppendHeaders appends the header lines that Headers yields. Blocks whose names nothing replaces go as they were rendered.
+// AppendHeaders appends the header lines for the fields of Headers. A block without replaced names is appended as rendered.
 func (r *Answer) AppendHeaders(out []byte) []byte {
 	own := r.Fields()
 	out = r.appendBlock(out, r.Base(), r.identity(), 0)
@@ -230,7 +225,7 @@ func (r *Answer) AppendHeaders(out []byte) []byte {
 	return out
 }
 
-// appendBlock appends what of a block, with an identifier, is not replaced by the fields from `from` on.
+// appendBlock appends the lines of a block with an identifier, except those replaced by the fields from `from` on.
 func (r *Answer) appendBlock(out []byte, b *Block, id Identity, from int) []byte {
 	if b == nil {
 		return out
@@ -257,7 +252,7 @@ func appendLine(out []byte, name, value string) []byte {
 	return append(append(out, value...), "\r\n"...)
 }
 
-// SetIn sets the headers in a header map of net/http, sharing the value slices of blocks.
+// SetIn sets the headers in a header map of net/http and shares the value slices of blocks.
 func (r *Answer) SetIn(h http.Header, s *Strings) {
 	r.Base().setIn(h, r.identity())
 	own := r.Fields()
@@ -269,13 +264,13 @@ func (r *Answer) SetIn(h http.Header, s *Strings) {
 		case f.Replace:
 			h[f.Name] = s.Values(f.Value)
 		default:
-			// A block's slice is full, so that append copies it.
+			// The slice of a block has no spare capacity, so append copies it.
 			h[f.Name] = append(h[f.Name], f.Value)
 		}
 	}
 }
 
-// identity returns what the base has a place for, if it has one.
+// identity returns the identity for the place in the base, if the base has one.
 func (r *Answer) identity() Identity {
 	switch {
 	case r.on == nil:
@@ -289,7 +284,7 @@ func (r *Answer) identity() Identity {
 // AppendBase appends the lines of the base, which is not nil, for an answer without fields of its own.
 func (r *Answer) AppendBase(out []byte) []byte {
 	b := r.Base()
-	if r.on.x == nil && r.on.text == "" && b.HasNumber() { // as most are
+	if r.on.x == nil && r.on.text == "" && b.HasNumber() { // the common case
 		out = append(out, b.Wire...)
 		Number(r.meta.version()).put(out[len(out)-len(b.Wire)+b.hole:])
 		return append(out, b.tail...)
@@ -297,9 +292,9 @@ func (r *Answer) AppendBase(out []byte) []byte {
 	return b.append(out, r.identity())
 }
 
-// Identify returns the answer with the fields of b, an IDBlock, and the identifier, and then with the fields
-// of over, unless that is nil. ok is false if this short way does not do: the answer has some of b's fields
-// or reports a failure, or the identifier must be checked. It is then added like any other field.
+// Identify adds the fields of b, an IDBlock, with the identifier, and then the fields of over, unless it is nil. ok is false if
+// this fast path does not apply: the answer has some of b's fields or reports a failure, or the identifier must be checked. The
+// caller then adds the identifier like any other field.
 func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
 	if again, ok := r.IdentifyAgain(b, id, s, over); ok {
 		return again, true
@@ -307,7 +302,7 @@ func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (ident
 	return r.identify(b, id.Short(s), s, over)
 }
 
-// IdentifyAgain is Identify of an answer on a base that it has had before. For all others it is not ok.
+// IdentifyAgain is Identify for an answer on a base whose result was kept. For others, ok is false.
 func (r Answer) IdentifyAgain(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
 	last := over
 	if last == nil {
@@ -366,8 +361,8 @@ func (r Answer) identify(b *Block, id Identity, s *Strings, over *Block) (identi
 	return r, err == nil
 }
 
-// Lacks reports that the named field will not be sent: nothing of the answer has its name, be it empty
-// or replaced.
+// Lacks reports that the named field will surely not be sent: no part of the answer has a field of that name, even an empty or
+// replaced one.
 func (r *Answer) Lacks(name string) bool {
 	mask, own := maskOf(name), r.Fields()
 	if b := r.Base(); b != nil && b.names&mask != 0 && b.Has(name) {
@@ -396,7 +391,7 @@ func (r *Answer) LacksAll(b *Block) bool {
 	return true
 }
 
-// mask returns the bits of all names that the answer has.
+// mask returns the mask of all names in the answer.
 func (r *Answer) mask() nameMask {
 	var names nameMask
 	if base := r.Base(); base != nil {
@@ -411,11 +406,11 @@ func (r *Answer) mask() nameMask {
 
 var dateMask = maskOf("Date")
 
-// Dated reports whether the answer says itself when it was made: then nobody else does.
+// Dated reports whether the answer has a Date, so that the adapter must not add one.
 func (r *Answer) Dated() bool { return r.mask()&dateMask != 0 && !r.Lacks("Date") }
 
-// Rendered reports whether the lines of all header fields are those of the base, which may be nil, so that AppendBase has them
-// all, and Date is not one of them; all is false for answers of other kinds, also for some of that.
+// Rendered reports whether the base, which may be nil, contains the lines of all header fields, so that AppendBase is
+// sufficient, and Date is not one of them. all may be false although this is so.
 func (r *Answer) Rendered() (base *Block, all bool) {
 	if r.on == nil {
 		return nil, true

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Inside is what package dunlin offers to package middleware and module otel beside its public API. It is set
-// by dunlin's init, before that of any package that imports it.
+// Inside has the functions that package dunlin offers to package middleware and module otel in addition to its public API.
+// dunlin's init sets it, before the init of any package that imports dunlin.
 var Inside any
 
-// began is when the process began, on the monotonic clock.
+// began is the start time of the process, with a monotonic clock reading.
 var began = time.Now()
 
 // Began returns the time from which Nanos counts.
 func Began() time.Time { return began }
 
-// Nanos returns a time in nanoseconds since the process began.
+// Nanos returns a time in nanoseconds since the start of the process.
 func Nanos(t time.Time) int64 { return int64(t.Sub(began)) }
 
-// GlanceAt is Wire.Glance by the other methods of w, which leaves the client to Remote.
+// GlanceAt implements Wire.Glance with the other methods of w. It does not return the client's address.
 func GlanceAt(w Wire, name string) (named bool, origin string, ip, now int64) {
 	return name != "" && w.List(name) != "", w.List("Origin"), -1, 0
 }
 
-// Names are names of fields to look for together, 64 at most. They do not change.
+// Names is an immutable set of up to 64 field names that are looked up together.
 type Names struct {
 	all    []string
-	firsts uint32            // letters that they begin with, whatever the case
-	sized  [longestOf]uint64 // by length, sets of them
+	firsts uint32            // first letters of the names, without regard to case
+	sized  [longestOf]uint64 // sets of names, by length
 
-	// NamesFields is the set of Connection, which the others do not hold: wires know without a look at the
-	// name whether it is there and names fields.
+	// NamesFields is the set of Connection, which is not in the other sets: wires know without comparing names whether
+	// Connection is present and names fields.
 	NamesFields uint64
 }
 
-const longestOf = 40 // bytes that none is as long as
+const longestOf = 40 // bytes; all names are shorter
 
-// NewNames returns names.
+// NewNames returns the set of names.
 func NewNames(all ...string) *Names {
 	s := &Names{all: all}
 	for i, name := range all {
@@ -51,11 +51,11 @@ func NewNames(all ...string) *Names {
 	return s
 }
 
-// Set returns the set of a name, whatever its case: a bit, in the order of all, and none for Connection and for a name that is
-// not among them.
+// Set returns the bit of a name, without regard to case. Bits are in the order of all. For Connection and for unknown names the
+// result is 0.
 func (s *Names) Set(name string) uint64 {
 	if name == "" || len(name) >= longestOf || s.firsts>>(name[0]&31)&1 == 0 {
-		return 0 // as most are
+		return 0 // the common case
 	}
 	for set := s.sized[len(name)]; set != 0; set &= set - 1 {
 		if i := bits.TrailingZeros64(set); strings.EqualFold(s.all[i], name) {

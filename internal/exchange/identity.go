@@ -8,23 +8,23 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A Number stands for an identifier of a request: 26 digits in Crockford's base 32, of 128 bits that are the number under
-// a key of the process. It takes the place of the text until somebody wants that: an answer that carries the
-// identifier carries the number, and its digits are written into the output. They are unique for all purposes of
-// tracing, but no secret. 0 is no number.
+// A Number represents an identifier of a request. The identifier has 26 digits in Crockford's base 32, for 128 bits: the number
+// encrypted with a key of the process. The text is made only if it is needed: an answer that has the identifier stores the
+// number, and the digits are written directly into the output. Identifiers are unique for all purposes of tracing, but they are
+// not secret. 0 is no number.
 type Number uint64
 
 const (
-	idLength     = 26  // digits of five bits for 128
-	numbersTaken = 256 // at once, by each Strings
+	idLength     = 26  // digits of five bits for 128 bits
+	numbersTaken = 256 // numbers reserved at once by a Strings
 )
 
 var (
-	numbersBegun atomic.Uint64 // pieces of numbers that were taken; they begin at 1, and a number fits a version
+	numbersBegun atomic.Uint64 // blocks of reserved numbers; they begin at 1, and a number fits into a version
 	idKey        = [4]uint64{rand.Uint64(), rand.Uint64() | 1, rand.Uint64(), rand.Uint64() | 1}
 )
 
-// number returns one that nobody else in the process has.
+// number returns a number that is unique in the process.
 func (s *Strings) number() Number {
 	if s.next%numbersTaken == 0 {
 		s.next = Number(numbersBegun.Add(1) * numbersTaken & versionMask)
@@ -33,29 +33,28 @@ func (s *Strings) number() Number {
 	return s.next - 1
 }
 
-// An Identity is what identifies a request: a text that it was given, or a number. The zero value is none yet.
+// An Identity identifies a request: a given text, or a number. The zero value means none yet.
 type Identity struct {
 	text   string
-	number Number // 0 or isVisible where the text was given
+	number Number // 0 or isVisible if text was given
 }
 
-// isVisible stands where a number would, which is smaller, for a text that is known to be.
+// isVisible replaces the number of a text that is known to be visible. Numbers are smaller.
 const isVisible Number = 1 << 63
 
-// Named returns the identity that is a text; "" is none yet.
+// Named returns the identity with a text; "" means none yet.
 func Named(text string) Identity { return Identity{text: text} }
 
-// NamedVisibly returns the identity with a text that consists of visible ASCII characters. ok is false for
-// other texts, for "", and for one of more than most bytes.
+// NamedVisibly returns the identity with a text of visible ASCII characters. ok is false for other texts, for "", and for texts
+// of more than most bytes.
 func NamedVisibly(text string, most int) (id Identity, ok bool) {
 	return Identity{text, isVisible}, text != "" && len(text) <= most && Visible(text)
 }
 
-// IsZero reports whether there is neither a text nor a number yet.
+// IsZero reports whether the identity has neither a text nor a number yet.
 func (i *Identity) IsZero() bool { return i.text == "" && i.number == 0 }
 
-// Number returns the number of the identity, and gives it one if it has none yet; 0 if the identity is a
-// text.
+// Number returns the number of the identity. A zero identity gets a number first; for a text the result is 0.
 func (i *Identity) Number(s *Strings) Number {
 	if i.IsZero() {
 		i.number = s.number()
@@ -63,10 +62,10 @@ func (i *Identity) Number(s *Strings) Number {
 	return i.number &^ isVisible
 }
 
-// visible reports whether the text, which was given, has nothing but visible characters of ASCII.
+// visible reports whether the given text has only visible ASCII characters.
 func (i *Identity) visible() bool { return i.number == isVisible || Visible(i.text) }
 
-// Short returns the identity, which gets a number where it has none yet, without the text where the number stands for it.
+// Short returns the identity without the text of a number. A zero identity gets a number first.
 func (i *Identity) Short(s *Strings) Identity {
 	if n := i.Number(s); n != 0 {
 		return Identity{number: n}
@@ -74,7 +73,7 @@ func (i *Identity) Short(s *Strings) Identity {
 	return *i
 }
 
-// String returns the text of an identity that is a text or a number.
+// String returns the text, made from the number if necessary.
 func (i Identity) String() string {
 	if i.text != "" {
 		return i.text
@@ -82,7 +81,7 @@ func (i Identity) String() string {
 	return i.number.String()
 }
 
-// Text returns the identity, which gets one where it has none yet.
+// Text returns the identity with its text. A zero identity gets a number first.
 func (i *Identity) Text(s *Strings) string {
 	if i.text == "" {
 		id := s.take(idLength)
@@ -116,8 +115,8 @@ func (n Number) String() string {
 	return string(id[:])
 }
 
-// IDBlock returns a block with a field, of a canonical name, that is the digits of the answer's Number, for Answer.Identify,
-// and those of another block, which has no such field. It panics when that has the name.
+// IDBlock returns a block for Answer.Identify: the fields of others, and a field with a canonical name and the digits of the
+// answer's Number as its value. It panics if others has a field of that name.
 func IDBlock(name string, others *Block) *Block {
 	if others.Has(name) {
 		panic("dunlin: the header that says the ID, " + name + ", is among the others")
@@ -131,7 +130,7 @@ func IDBlock(name string, others *Block) *Block {
 	return b
 }
 
-// Visible reports whether s has nothing but visible characters of ASCII.
+// Visible reports whether s has only visible ASCII characters.
 func Visible(s string) bool {
 	b := view.Bytes(s)
 	if len(b) >= 8 {
@@ -151,8 +150,8 @@ func Visible(s string) bool {
 	return true
 }
 
-// visible8 is Visible for eight bytes. Of those that are not visible, the lowest sets its upper bit in one of the three
-// numbers: nothing is carried to it from below.
+// visible8 is Visible for eight bytes. For the lowest invisible byte, one of the three numbers has the high bit set: no carry
+// reaches it from below.
 func visible8(n uint64) bool {
 	const ones = 0x0101010101010101
 	return (n|(n+ones)|(n-'!'*ones))&(0x80*ones) == 0

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// A LentBody gives standard handlers a body that the pipeline has read. They may read it on any
-// goroutine, and still have it when the loan of the bytes is over.
+// A LentBody is a body for standard handlers that the pipeline has read. They may read it on any goroutine, and may keep it
+// after the loan of its bytes.
 type LentBody struct {
 	mu   sync.Mutex
 	rest []byte
 	over bool
-	shut bool // by the handler
+	shut bool // closed by the handler
 }
 
-// Lend has the body read b, from its beginning.
+// Lend sets the bytes of the body, which is then read from its beginning.
 func (l *LentBody) Lend(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *LentBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close has later Reads fail.
+// Close makes later Reads fail.
 func (l *LentBody) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *LentBody) Close() error {
 	return nil
 }
 
-// End ends the loan.
+// End ends the loan of the bytes.
 func (l *LentBody) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

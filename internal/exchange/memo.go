@@ -2,7 +2,7 @@ package exchange
 
 import "sync"
 
-// A Memo keeps what was made for a few keys. Beyond mostMemos keys, values are made each time.
+// A Memo caches the values of up to mostMemos keys. The values of further keys are computed at each call.
 type Memo[K comparable, V any] struct {
 	mu sync.RWMutex
 	by map[K]V
@@ -10,7 +10,7 @@ type Memo[K comparable, V any] struct {
 
 const mostMemos = 64
 
-// Get returns the value of a key, which make makes when there is none.
+// Get returns the value for key. If it is not cached, make computes it.
 func (m *Memo[K, V]) Get(key K, make func() V) V {
 	m.mu.RLock()
 	v, ok := m.by[key]

@@ -1,14 +1,13 @@
 package exchange
 
-// nameMask is a set of header names with one bit a name: two masks that do not
-// meet have no name in common, which spares the comparison of names in the
-// ordinary response.
+// nameMask is a set of header names with one bit per name. Two disjoint masks have no name in common, which saves the
+// comparison of names in ordinary responses.
 type nameMask uint64
 
-// spread is chosen so that no two of the names that answers have most share a bit.
+// spread was chosen so that no two of the most common response header names share a bit.
 const spread = 0xf1a4efd5
 
-// maskOf returns the mask of one name, the same for every casing of it.
+// maskOf returns the mask of one name, independent of its case.
 func maskOf(name string) nameMask {
 	if name == "" {
 		return 0

@@ -5,13 +5,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// What requests are counted by, in the bits of a [tally.Outcome]:
+// The bits of a [tally.Outcome], by which requests are counted:
 //
 //	0-2   the class of the status, 0 for none
 //	3-9   the rest of the status, or noStatus
 //	10-13 the method
-//	14    whether the client has asked by TLS
-//	15    nothing but the class is known
+//	14    whether the client has used TLS
+//	15    only the class is known
 const (
 	outcomeStatus = 3
 	outcomeMethod = 10
@@ -20,7 +20,7 @@ const (
 	noStatus = 127
 )
 
-// Outcome returns what a request is counted as that ends with an answer.
+// Outcome returns the outcome of a request that ends with the answer a.
 func (s *State) Outcome(a *Answer, secure bool) tally.Outcome {
 	status := a.Status()
 	if a.Class() == 0 {
@@ -29,9 +29,9 @@ func (s *State) Outcome(a *Answer, secure bool) tally.Outcome {
 	return OutcomeOf(status, http1.MethodOf(s.Method), secure)
 }
 
-// OutcomeOf returns what requests are counted as that end with a status, 0 for none.
+// OutcomeOf returns the outcome of requests that end with a status, 0 for none.
 func OutcomeOf(status int, method http1.Method, secure bool) tally.Outcome {
-	class := min(status/100, ServerError) // standard handlers may go beyond
+	class := min(status/100, ServerError) // standard handlers may use statuses from 600
 	rest := status - 100*class
 	if class == 0 || rest > 99 {
 		rest = noStatus
@@ -43,16 +43,16 @@ func OutcomeOf(status int, method http1.Method, secure bool) tally.Outcome {
 	return o
 }
 
-// Ended is what is known of requests that were counted together.
+// Ended describes requests that were counted together.
 type Ended struct {
-	Method  string // "" for one that is not known
-	Status  int    // 0: none, or one that is not told
-	Dropped bool   // they have had no answer, or none to its end
+	Method  string // "" if unknown
+	Status  int    // 0: none or unknown
+	Dropped bool   // the answer was not sent completely
 	Secure  bool
 	Latency tally.Latencies
 }
 
-// EndedOf says what the outcome of requests means.
+// EndedOf decodes the outcome of requests.
 func EndedOf(e tally.Ended) Ended {
 	o := e.Outcome
 	known := Ended{Dropped: o.Class() == 0, Secure: o&outcomeSecure != 0, Method: http1.Method(o >> outcomeMethod & 15).String(), Latency: e.Latency}

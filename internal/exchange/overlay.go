@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// An overlay is a Wire whose request has some other header fields than were sent.
+// An overlay is a Wire with some header fields of its request changed.
 type overlay struct {
 	Wire
-	names, values []string // in order; "" for a field that is not there
+	names, values []string // in order; "" for a removed field
 	std           *http.Request
 }
 
-// Overlay returns a wire for the same request, with these fields in place of those that were sent with their names; "" stands for none.
+// Overlay returns a wire for the same request with changed fields: each replaces the sent fields of its name, and "" removes
+// them.
 func Overlay(w Wire, fields map[string]string) Wire {
 	o := &overlay{Wire: w}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -32,7 +33,7 @@ func (o *overlay) find(name string) (value string, other bool) {
 	return "", false
 }
 
-// Overlaid returns the names of the fields that a wire has in place of those that were sent.
+// Overlaid returns the names of the changed fields of a wire.
 func Overlaid(w Wire) (names []string) {
 	for o, ok := w.(*overlay); ok; o, ok = w.(*overlay) {
 		names = append(names, o.names...)
@@ -62,7 +63,7 @@ func (o *overlay) Glance(name string, _ bool) (named bool, origin string, ip, no
 func (o *overlay) Among(names *Names) uint64 {
 	set := o.Wire.Among(names)
 	for _, name := range o.names {
-		set |= names.Set(name) // what is gone is "" to List
+		set |= names.Set(name) // List returns "" for removed fields
 		if strings.EqualFold(name, "Connection") {
 			set |= names.NamesFields
 		}
@@ -91,7 +92,7 @@ func (o *overlay) StdRequest() *http.Request {
 		if ctx := below.Context(); ctx != o.std.Context() {
 			o.std = o.std.WithContext(ctx)
 		}
-		o.std.Body = below.Body // it may have been read meanwhile
+		o.std.Body = below.Body // the body may have been read in the meantime
 		return o.std
 	}
 	own := *below
@@ -105,7 +106,7 @@ func (o *overlay) StdRequest() *http.Request {
 	return o.std
 }
 
-// Lost is that of the wire below, see Watcher.
+// Lost calls the underlying wire, see Watcher.
 func (o *overlay) Lost(left int64) bool {
 	w, knows := o.Wire.(Watcher)
 	if !knows {
@@ -114,17 +115,17 @@ func (o *overlay) Lost(left int64) bool {
 	return w.Lost(left)
 }
 
-// Credentials say by what a request may be told from those of other users.
+// Credentials are the kinds of credentials that may distinguish a request from those of other users.
 type Credentials uint8
 
 const (
 	Authorized  Credentials = 1 << iota // Authorization
 	WithCookies                         // Cookie
-	Identified                          // other means: a key in another header, a certificate, a session that was looked for
+	Identified                          // other means: a key in another header, a certificate, a session
 )
 
-// CredentialsOf returns those that came with a request, and those that it has: middleware may have taken some out once it knew whose it is. Its
-// fields are not looked at where the caller knows that there are none.
+// CredentialsOf returns the credentials sent with a request and those known from its state: middleware may have removed fields
+// after it identified the user. With fields false, the caller knows that no field has credentials, and they are not inspected.
 func CredentialsOf(w Wire, s *State, fields bool) Credentials {
 	c := s.Credentials
 	if t := w.TLS(); t != nil && len(t.PeerCertificates) > 0 {

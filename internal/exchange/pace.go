@@ -6,54 +6,50 @@ import (
 	"time"
 )
 
-// A Pace is what a route has shown of its speed: whether its action belongs on
-// the event loop or blocks so often that it should go to a worker at once.
+// A Pace records whether the action of a route belongs on the event loop or blocks so often that workers should run it.
 //
 //	inline ──(waits again and again)──▶ blocking
 //	inline ◀──(does not wait, several trials in a row)── blocking
 //
-// A call has waited if its loop had to be taken over or stood still meanwhile, however briefly. On the loop, such a call adds
-// waitPenalty to the score and an ordinary one takes 1 off: a route is called blocking when more
-// than about one call in waitPenalty waits. Once many calls have not waited, only samples of them are watched.
-// How long a call takes on a worker
-// says little, for workers compete for the processors: an action that only
-// computes takes as long there as others make it. So now and then one call is tried
-// on the loop. A failed trial holds up that loop for a moment, and so the time
+// A call has waited if its loop was taken over or was blocked, however briefly. On the loop, such a call adds waitPenalty to
+// the score and any other call subtracts 1. So a route is learned as blocking if more than about one call in waitPenalty waits.
+// After many calls without waiting, only samples of them are watched.
+//
+// The duration of a call on a worker is no measure, because workers compete for the processors and delay each other's
+// computations. Therefore, from time to time one call is tried on the loop. A failed trial briefly blocks the loop, so the time
 // between trials doubles with each.
 //
-// A route has a second pace, for what its streams do when they are carried out: there
-// to leave the loop, be it because it was taken or given up, stands for blocking.
+// A route has a second pace for producing its streamed responses. There, leaving the loop, by a takeover or voluntarily, counts
+// as blocking.
 type Pace struct {
-	score atomic.Int32 // above 0 when calls were taken over, below when many were not; at least leastScore
-	wait  atomic.Int64 // between trials, in nanoseconds
-	trial atomic.Int64 // when the next one is due, on the engine's clock
-	taken atomic.Bool  // a call was taken over since the last one that found room
+	score atomic.Int32 // positive after takeovers, negative after many calls without them; at least leastScore
+	wait  atomic.Int64 // time between trials, in nanoseconds
+	trial atomic.Int64 // time of the next trial, on the engine's clock
+	taken atomic.Bool  // a call was taken over since the last call below capacity
 }
 
 const (
-	// An action that computes is taken over too, when the collector makes it help or
-	// the system gives its processor to others: in bursts, and seldom on the whole.
+	// A computing action is taken over too if it must assist the garbage collector or the system preempts its thread. This
+	// happens in bursts and seldom on average.
 	waitPenalty   = 8
 	blockingScore = 16 * waitPenalty
-	mostScore     = 19 * waitPenalty // four trials in a row must succeed
-	// What a route has shown that is quick: so many of its calls may be taken over in a row, because the machine
-	// is busy, before it is held up when as many calls wait as may. When more wait, one is enough.
+	mostScore     = 19 * waitPenalty // four successive trials must succeed
+	// A fast route has this score. It allows a burst of takeovers on a busy machine before the route is queued at capacity.
+	// Above capacity, one takeover is sufficient.
 	leastScore = -4 * waitPenalty
 
 	firstWait = int64(50 * time.Millisecond)
 	mostWait  = int64(10 * time.Second)
 )
 
-// Blocking reports whether the route's action should go to a worker: it is known
-// to block, and no trial is due at now.
+// Blocking reports whether a worker should run the route's action: it is known to block, and no trial is due at now.
 func (p *Pace) Blocking(now int64) bool {
 	if !p.Learned() {
 		return false
 	}
 	due := p.trial.Load()
 	wait := min(2*p.wait.Load(), mostWait)
-	// The goroutine that moves the time on has the trial. It is taken for failed until it
-	// returns.
+	// The goroutine that advances the time runs the trial. Until it returns, the trial counts as failed.
 	if now < due || !p.trial.CompareAndSwap(due, now+wait) {
 		return true
 	}
@@ -64,19 +60,19 @@ func (p *Pace) Blocking(now int64) bool {
 // Learned reports whether the route's action is known to block.
 func (p *Pace) Learned() bool { return p.score.Load() >= blockingScore }
 
-// Suspect reports whether a call may have to go to a worker: calls have been taken over lately, or since one
-// found room.
+// Suspect reports whether a worker may have to run a call: calls were taken over recently, or since the last call below
+// capacity.
 func (p *Pace) Suspect() bool { return p.score.Load() > 0 || p.taken.Load() }
 
-// A Waiting says how many calls wait.
+// Waiting reports the number of waiting calls in relation to MaxConcurrent.
 type Waiting interface {
 	Now() int64         // on the engine's clock
-	AtCapacity() bool   // as many as may
-	OverCapacity() bool // more than that
+	AtCapacity() bool   // the number is at least MaxConcurrent
+	OverCapacity() bool // the number exceeds MaxConcurrent
 }
 
-// ToWorker reports whether a call of a suspect route is to go to a worker: its action is known to block, or on the loop
-// it would pass the bound on calls that wait, or pass it further. A critical route is let pass it.
+// ToWorker reports whether a worker must run a call of a suspect route: its action is known to block, or on the loop it would
+// exceed the bound of waiting calls further. Critical routes may exceed it.
 func (p *Pace) ToWorker(w Waiting, critical bool) bool {
 	if p.Blocking(w.Now()) {
 		return true
@@ -90,10 +86,10 @@ func (p *Pace) ToWorker(w Waiting, critical bool) bool {
 	return !critical && (p.Seen() || p.taken.Load() && w.OverCapacity())
 }
 
-// Seen reports whether calls have been taken over lately, more than a busy machine explains.
+// Seen reports whether more calls were taken over recently than a busy machine explains.
 func (p *Pace) Seen() bool { return p.score.Load() > 0 }
 
-// Waited counts a call that has waited, at now: its loop stood still, had to be taken over, or was given up.
+// Waited counts a call that has waited: its loop was blocked, taken over or released. now is the current time.
 func (p *Pace) Waited(now int64) {
 	p.taken.Store(true)
 	s := p.score.Add(waitPenalty)
@@ -101,17 +97,17 @@ func (p *Pace) Waited(now int64) {
 		return
 	}
 	p.score.Store(mostScore)
-	if s < blockingScore+waitPenalty { // it was inline
+	if s < blockingScore+waitPenalty { // the route was inline before
 		wait := max(p.wait.Load(), firstWait)
 		p.wait.Store(wait)
 		p.trial.Store(now + wait)
 	}
 }
 
-// Watched reports whether there is more to learn from calls than samples of them tell.
+// Watched reports whether all calls must be watched, not only samples.
 func (p *Pace) Watched() bool { return p.score.Load() > leastScore }
 
-// Stayed counts a call, ended at now, that kept its loop.
+// Stayed counts a call that has kept its loop and ended at now.
 func (p *Pace) Stayed(waited bool, now int64) {
 	if waited {
 		p.Waited(now)
@@ -120,14 +116,14 @@ func (p *Pace) Stayed(waited bool, now int64) {
 	}
 }
 
-// Returned counts a call, ended at now, that kept its loop and did not wait.
+// Returned counts a call that has kept its loop without waiting and ended at now.
 func (p *Pace) Returned(now int64) {
 	s := p.score.Load()
 	switch {
 	case s <= leastScore:
 	case s < blockingScore:
 		p.score.CompareAndSwap(s, s-1)
-	default: // a trial that went well; the next is due at once
+	default: // a successful trial; the next one is due at once
 		left := s - waitPenalty
 		if left < blockingScore {
 			left = 0
@@ -138,7 +134,7 @@ func (p *Pace) Returned(now int64) {
 	}
 }
 
-// Learn makes the route one that is known to block, for good.
+// Learn marks the route permanently as blocking.
 func (p *Pace) Learn() {
 	p.trial.Store(math.MaxInt64)
 	p.score.Store(mostScore)

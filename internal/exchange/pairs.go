@@ -2,19 +2,18 @@ package exchange
 
 import "sync/atomic"
 
-// pairs are what a block and others come to, by the other: the first one, and a table in
-// which each other has one place. Who comes first to a place has it for good, so what is kept is bounded,
-// and blocks that are made at run time cost no more than the look.
+// pairs caches the combinations of a block with other blocks: the first one, and a table in which each other block has one
+// slot. The first entry of a slot stays, so the size is bounded, and blocks made at run time cost only a lookup.
 type pairs struct {
 	first atomic.Pointer[pair]
-	table atomic.Pointer[[pairsKept]atomic.Pointer[pair]] // made for the second
+	table atomic.Pointer[[pairsKept]atomic.Pointer[pair]] // allocated for the second one
 }
 
 type pair struct{ other, result *Block }
 
 const pairsKept = 32
 
-// find returns what was made with another block, nil if it is not kept.
+// find returns the cached combination with another block, or nil.
 func (p *pairs) find(other *Block) *Block {
 	m := p.first.Load()
 	if m == nil || m.other == other {
@@ -35,14 +34,14 @@ func (m *pair) made() *Block {
 	return m.result
 }
 
-// hasRoom reports whether what is made with another block would be kept.
+// hasRoom reports whether keep would store a combination with another block.
 func (p *pairs) hasRoom(other *Block) bool {
 	t := p.table.Load()
 	return t == nil || t[other.number%pairsKept].Load() == nil
 }
 
-// keep keeps what was made with another block if there is room. One that another goroutine keeps at this moment
-// is made again.
+// keep stores the combination with another block if there is room. If two goroutines make it at the same time, one of them may
+// be dropped.
 func (p *pairs) keep(other, result *Block) {
 	m := &pair{other, result}
 	if p.first.CompareAndSwap(nil, m) {
@@ -56,12 +55,12 @@ func (p *pairs) keep(other, result *Block) {
 	t[other.number%pairsKept].CompareAndSwap(nil, m)
 }
 
-// metKept is how many results of Answer.Identify a block keeps.
+// metKept is how many results of Answer.Identify a block caches.
 const metKept = 4
 
-// meet returns the result of Answer.Identify with b on a base that has none of b's names, and with block over
-// them unless that is b itself; nil if none is kept. base is not nil. So answers in a row with the same
-// headers cost one look-up. As in pairs, the first result in a place stays.
+// meet returns the cached result of Answer.Identify with b on a base that has none of b's names, and with block over them
+// unless it is b itself, or nil. base is not nil. So consecutive answers with the same headers cost one lookup. As in pairs,
+// the first entry of a slot stays.
 func (b *Block) meet(base, block *Block) *Block {
 	if m := b.met[base.number%metKept].Load(); m != nil && m.above == base && m.below == block {
 		return m
@@ -69,7 +68,7 @@ func (b *Block) meet(base, block *Block) *Block {
 	return nil
 }
 
-// keepMet keeps a result if there is room.
+// keepMet caches a result if there is room.
 func (b *Block) keepMet(base, block, result *Block) {
 	if place := &b.met[base.number%metKept]; place.Load() == nil && result.above == base && result.below == block {
 		place.CompareAndSwap(nil, result)

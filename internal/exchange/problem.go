@@ -13,13 +13,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// The problems of bodies that cannot be read, the same from every adapter.
+// The problems of unreadable bodies, common to all adapters.
 
-// MaxDiscard is how many unread bytes of a body are discarded to keep a
-// connection; with more to come it is closed.
+// MaxDiscard is how many unread bytes of a body are discarded to keep a connection; if more remain, the connection closes.
 const MaxDiscard = 64 << 10
 
-// MaxBodyOf returns the limit on the body of a request to the route, in bytes.
+// MaxBodyOf returns the limit on request bodies of the route, in bytes.
 func (s *Server) MaxBodyOf(r *Route) int64 {
 	if r.MaxBody > 0 {
 		return r.MaxBody
@@ -27,12 +26,12 @@ func (s *Server) MaxBodyOf(r *Route) int64 {
 	return s.MaxBody
 }
 
-// BodyTooLarge is the problem of a body over the limit.
+// BodyTooLarge returns the problem for a body over the limit.
 func (s *Server) BodyTooLarge(limit int64) error {
 	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than the limit of %d bytes", limit), nil)
 }
 
-// BodyTooLargeEver is the problem of a body that could never be held.
+// BodyTooLargeEver returns the problem for a body that exceeds the entire budget or the share of one client.
 func (s *Server) BodyTooLargeEver() error { return s.tooLargeEver("the request body is") }
 
 func (s *Server) tooLargeEver(what string) error {
@@ -43,7 +42,7 @@ func (s *Server) tooLargeEver(what string) error {
 	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, detail, nil)
 }
 
-// NoRoomForValues is NoRoomForBody for the values that a request body decodes to.
+// NoRoomForValues is NoRoomForBody for the decoded values of a request body.
 func (s *Server) NoRoomForValues(route string, met admission.Cap) error {
 	if met == admission.ConnectionCap || met == admission.BudgetCap {
 		return s.tooLargeEver("the decoded values of the request body are")
@@ -51,8 +50,8 @@ func (s *Server) NoRoomForValues(route string, met admission.Cap) error {
 	return s.NoRoomForBody(route, met)
 }
 
-// NoRoomForBody counts, and logs now and then, that there is no memory for the body of a request, and
-// returns the problem.
+// NoRoomForBody returns the problem for a request body that the memory budget refuses. It counts the refusal, and logs it at a
+// limited rate.
 func (s *Server) NoRoomForBody(route string, met admission.Cap) error {
 	if met == admission.ConnectionCap || met == admission.BudgetCap {
 		return s.BodyTooLargeEver()
@@ -61,8 +60,8 @@ func (s *Server) NoRoomForBody(route string, met admission.Cap) error {
 	return s.Pipeline.NoMemory("the request body", met)
 }
 
-// Lost reports whether nobody waits for a request any more, of whose body so many bytes were
-// announced (-1: unknown) and read.
+// Lost reports whether no client waits for the request any more. announced is the length of its body (-1: unknown), read the
+// number of bytes read.
 func Lost(w Wire, ctx context.Context, announced int64, read int) bool {
 	watcher, knows := w.(Watcher)
 	if err := ctx.Err(); !knows || errors.Is(err, context.DeadlineExceeded) {
@@ -75,7 +74,7 @@ func Lost(w Wire, ctx context.Context, announced int64, read int) bool {
 	return watcher.Lost(left)
 }
 
-// BodyCut is the problem of a body that ended early or came too slowly.
+// BodyCut returns the problem for a body that ended early or arrived too slowly.
 func (s *Server) BodyCut(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return bodyTimeout{s.Pipeline.Problem(http.StatusRequestTimeout, "the request body came too slowly", err)}
@@ -83,8 +82,8 @@ func (s *Server) BodyCut(err error) error {
 	return s.Pipeline.Problem(http.StatusBadRequest, "the connection was closed in the middle of the request body", TooEarly(err))
 }
 
-// TooEarly returns the cause of the problem of a body that cannot be read to its end. It never wraps io.EOF, which says
-// that a body is complete.
+// TooEarly returns the cause for the problem of an incomplete body. It never wraps io.EOF, which would mean that the body is
+// complete.
 func TooEarly(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -92,16 +91,15 @@ func TooEarly(err error) error {
 	return err
 }
 
-// CutBody notes that a client is too slow with a body, and returns the error for who
-// reads it: a 408 problem.
+// CutBody counts a client that is too slow with a body, and returns the error for the reader: a 408 problem.
 func (s *Server) CutBody(remote netip.AddrPort) error {
 	what := s.SlowBody()
 	s.NoteSlow(admission.SlowBody, remote, what)
 	return bodyTimeout{s.Pipeline.Problem(http.StatusRequestTimeout, what, os.ErrDeadlineExceeded)}
 }
 
-// A bodyTimeout is the problem of a read that a deadline has ended. It is a net.Error itself, as that of net/http:
-// handlers ask for one by a type assertion.
+// A bodyTimeout is the problem of a read that exceeded a deadline. Like the error of net/http it implements net.Error itself:
+// handlers use a type assertion.
 type bodyTimeout struct{ error }
 
 var _ net.Error = bodyTimeout{}
@@ -110,8 +108,8 @@ func (t bodyTimeout) Unwrap() error { return t.error }
 func (bodyTimeout) Timeout() bool   { return true }
 func (bodyTimeout) Temporary() bool { return true }
 
-// StdBodyError returns err, of reading a body, as a standard handler gets it: of a body that ended early
-// net/http gives io.ErrUnexpectedEOF itself, with which handlers compare it.
+// StdBodyError converts an error of reading a body for a standard handler. For a body that ended early, net/http returns
+// io.ErrUnexpectedEOF itself, and handlers compare with it.
 func StdBodyError(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.ErrUnexpectedEOF
@@ -119,7 +117,7 @@ func StdBodyError(err error) error {
 	return err
 }
 
-// A Reader reads a borrowed slice. The zero value has come to the end.
+// A Reader reads a borrowed slice. The zero value is at the end.
 type Reader struct{ Rest []byte }
 
 func (b *Reader) Read(p []byte) (int, error) {
@@ -131,8 +129,7 @@ func (b *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bounded returns a reader of a body that fails with a problem of 413 once more than so many bytes
-// were read, and with one of 400 if src cannot be read to its end.
+// Bounded returns a reader of src that fails with a 413 problem after most bytes, and with a 400 problem if src fails.
 func (s *Server) Bounded(src io.Reader, most int64) io.Reader {
 	return &boundedBody{src, s, most, most}
 }
@@ -154,8 +151,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Gathered returns the reader of a body for who keeps all of it: that is bounded, also where what passes by is
-// not, such as what another protocol says on a stream.
+// Gathered returns the reader of a body for code that stores all of it. It is limited to most bytes, also if the body itself
+// has no limit, as with a stream of another protocol.
 func Gathered(body io.Reader, most int64) io.Reader {
 	if b, ok := body.(interface{ Bound(most int64) }); ok {
 		b.Bound(most)
@@ -163,22 +160,20 @@ func Gathered(body io.Reader, most int64) io.Reader {
 	return body
 }
 
-// A FailedReader is a body that cannot be read.
+// A FailedReader is an unreadable body.
 type FailedReader struct{ Err error }
 
 func (b FailedReader) Read([]byte) (int, error) { return 0, b.Err }
 
-// RemoveForm removes the temporary files of the form that a handler has parsed from
-// req, when the request is over. Files of a copy of req that the handler made are its
-// own to remove, as on net/http.
+// RemoveForm removes the temporary files of the form that a handler has parsed from req, at the end of the request. As on
+// net/http, a handler must itself remove the files of its own copy of req.
 func RemoveForm(req *http.Request) {
 	if req.MultipartForm != nil {
-		_ = req.MultipartForm.RemoveAll() // what cannot be removed stays
+		_ = req.MultipartForm.RemoveAll() // files that cannot be removed remain
 	}
 }
 
-// BodyUnreadable is the problem of a body that could not be read; one that is a
-// problem already stays as it is.
+// BodyUnreadable returns the problem for an unreadable body. A problem is returned unchanged.
 func (s *Server) BodyUnreadable(err error) error {
 	if s.Pipeline.Status(err) != http.StatusInternalServerError {
 		return err
@@ -186,17 +181,17 @@ func (s *Server) BodyUnreadable(err error) error {
 	return s.Pipeline.Problem(http.StatusBadRequest, "the request body could not be read to its end", TooEarly(err))
 }
 
-// Whole answers of HTTP/1.1 for connections, which belong to no request. The bytes are constant, because rendering them
-// would delay the start of every program. They have no Date (RFC 9110 section 6.6.1).
+// Complete HTTP/1.1 answers for connections, which belong to no request. The bytes are constant, because rendering them would
+// delay the start of every program. They have no Date (RFC 9110 section 6.6.1).
 var (
-	// AddressRefusal and ConnectionRefusal answer a connection beyond a limit, by address and in all.
+	// AddressRefusal and ConnectionRefusal answer a connection beyond the limit per address and beyond the total limit.
 	AddressRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
 		"Content-Length: 120\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
 		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections from this address as it takes"}`)
 	ConnectionRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
 		"Content-Length: 102\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
 		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections as it takes"}`)
-	// ClearTextRefusal answers a request in clear text on a port for TLS.
+	// ClearTextRefusal answers a request without TLS on a TLS port.
 	ClearTextRefusal = []byte("HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n" +
 		"Content-Length: 111\r\nConnection: close\r\n\r\n" +
 		`{"title":"Bad Request","status":400,"detail":"the request came in clear text: this port speaks TLS, use https"}`)

@@ -2,11 +2,11 @@ package exchange
 
 import "sync/atomic"
 
-// Room is the first capacity of buffers that are filled piece by piece and end up about as long as the last one was: as
-// much as that, and an eighth more. A nil Room knows nothing of the last one.
+// Room is the initial capacity of buffers that are filled piece by piece and have similar final lengths: that of the last one
+// plus an eighth. A nil Room has no estimate.
 type Room struct{ bytes atomic.Uint32 }
 
-// Append is append, and makes a nil buf with room.
+// Append is append, but allocates a nil buf with the initial capacity.
 func (r *Room) Append(buf, p []byte) []byte {
 	if buf == nil && r != nil {
 		buf = make([]byte, 0, max(int(r.bytes.Load()), len(p)))
@@ -14,8 +14,8 @@ func (r *Room) Append(buf, p []byte) []byte {
 	return append(buf, p...)
 }
 
-// Used tells that a buffer was filled with n bytes, of at most as many as most. Lengths that differ little leave the
-// value alone, since all processors read the memory around it.
+// Used records the final length n of a buffer, up to most bytes. Small differences are not stored, since all processors read
+// the memory around the value.
 func (r *Room) Used(n, most int) {
 	if r == nil {
 		return

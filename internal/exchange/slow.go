@@ -5,22 +5,20 @@ import (
 	"time"
 )
 
-// A BodyPace judges how fast a request body comes. Only the time counts in which
-// the server waits for more of it, so that an action may take its time between
-// reads. The zero value begins a body.
+// A BodyPace checks the rate of a request body. Only the time that the server waits for the body counts, so that an action may
+// pause between reads. The zero value begins a body.
 type BodyPace struct {
-	waited time.Duration // in the present period of BodyTimeout
-	came   int64         // bytes meanwhile
+	waited time.Duration // in the current period of BodyTimeout
+	came   int64         // bytes in the current period
 }
 
-// Left returns how long may be waited until the next judgement.
+// Left returns the remaining waiting time of the current period.
 func (p *BodyPace) Left(s *Settings) time.Duration { return max(s.BodyTimeout-p.waited, 1) }
 
-// Came notes that bytes came without a wait that counts.
+// Came records bytes that arrived without waiting.
 func (p *BodyPace) Came(bytes int64) { p.came += bytes }
 
-// TooSlow notes that bytes came after a wait, and reports whether a period is over
-// that has brought too few.
+// TooSlow records bytes that arrived after a wait, and reports whether a period has ended with too few bytes.
 func (p *BodyPace) TooSlow(s *Settings, waited time.Duration, came int64) bool {
 	p.waited += waited
 	p.came += came
@@ -33,7 +31,7 @@ func (p *BodyPace) TooSlow(s *Settings, waited time.Duration, came int64) bool {
 	return slow
 }
 
-// SlowBody says what a client did whose body came too slowly.
+// SlowBody describes a client that sent its body too slowly.
 func (s *Settings) SlowBody() string {
 	if s.MinBodyRate < 0 {
 		return fmt.Sprintf("nothing of the request body came for %v", s.BodyTimeout)
@@ -41,7 +39,7 @@ func (s *Settings) SlowBody() string {
 	return fmt.Sprintf("the request body came at fewer than %d bytes a second over %v", s.MinBodyRate, s.BodyTimeout)
 }
 
-// SlowHead says what a client did whose head took too long.
+// SlowHead describes a client that sent its head too slowly.
 func (s *Settings) SlowHead() string {
 	return fmt.Sprintf("the request head did not arrive in whole within %v", s.HeadTimeout)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 )
 
-// A StdHead is the part of a Wire that says what the head of a request has, for a request
-// of net/http.
+// A StdHead implements the methods of a Wire about the head of a request, for a request of net/http.
 type StdHead struct{ Req *http.Request }
 
 func (h *StdHead) Host() string { return h.Req.Host }
@@ -26,7 +25,7 @@ func (h *StdHead) Header(name string) (string, bool) {
 		v = h.Req.Header.Values(name)
 	}
 	if len(v) == 0 {
-		if strings.EqualFold(name, "Host") { // net/http moves it
+		if strings.EqualFold(name, "Host") { // net/http removes it from Header
 			return h.Req.Host, h.Req.Host != ""
 		}
 		return "", false
@@ -40,13 +39,13 @@ func (h *StdHead) List(name string) string {
 		v = h.Req.Header.Values(name)
 	}
 	if len(v) == 0 && len(name) == len("Host") && strings.EqualFold(name, "Host") {
-		return h.Req.Host // net/http moves it
+		return h.Req.Host // net/http removes it from Header
 	}
 	return strings.Join(v, Separator(name))
 }
 
-// Separator is what joins the values of a header that was sent in several lines: those of Cookie are joined by a semicolon (RFC
-// 9113 section 8.2.3), all others by a comma.
+// Separator returns the separator for joining the values of a header that was sent in several lines: a semicolon for Cookie
+// (RFC 9113 section 8.2.3), otherwise a comma.
 func Separator(name string) string {
 	if len(name) == len("Cookie") && strings.EqualFold(name, "Cookie") {
 		return "; "
@@ -54,8 +53,8 @@ func Separator(name string) string {
 	return ", "
 }
 
-// isCanonical reports whether a header's name is spelled as net/http's maps have it: those that a program looks for
-// mostly are, and looking again takes longer than the first time.
+// isCanonical reports whether a header name has the spelling of net/http's maps. Most looked-up names do, and looking them up
+// again costs more than the first lookup.
 func isCanonical(name string) bool {
 	first := true
 	for i := range len(name) {
@@ -100,12 +99,12 @@ func (h *StdHead) Now() time.Time { return time.Now() }
 func (h *StdHead) Remote() netip.AddrPort {
 	addr, err := clientaddr.ParseAddrPort(h.Req.RemoteAddr)
 	if err != nil {
-		return netip.AddrPort{} // a unix socket, or a test that set none
+		return netip.AddrPort{} // a Unix socket, or a test without an address
 	}
 	return addr
 }
 
-// ContentLength returns the length of the body, 0 for none, -1 for one that is not known.
+// ContentLength returns the length of the body, 0 for none, -1 if unknown.
 func (h *StdHead) ContentLength() int64 {
 	if h.Req.Body == nil || h.Req.Body == http.NoBody {
 		return 0
@@ -113,7 +112,7 @@ func (h *StdHead) ContentLength() int64 {
 	return h.Req.ContentLength
 }
 
-// Version returns that of HTTP, "" for a request that was made without one.
+// Version returns the version of HTTP, "" for a request made without one.
 func (h *StdHead) Version() string {
 	switch major := h.Req.ProtoMajor; major {
 	case 0:
@@ -125,7 +124,7 @@ func (h *StdHead) Version() string {
 	}
 }
 
-// Spelling returns the path as it was spelt, if that is with escapes or an empty query.
+// Spelling returns the path as the client sent it, if it has escapes or an empty query.
 func (h *StdHead) Spelling() string {
 	path := h.Req.URL.RawPath
 	if path == "" {
@@ -140,8 +139,8 @@ func (h *StdHead) Spelling() string {
 	return path
 }
 
-// Secure reports whether the request came by TLS.
+// Secure reports whether the request was sent by TLS.
 func (h *StdHead) Secure() bool { return h.Req.TLS != nil }
 
-// TLS returns what was agreed in the handshake of the connection, nil without TLS.
+// TLS returns the state of the connection's TLS handshake, nil without TLS.
 func (h *StdHead) TLS() *tls.ConnectionState { return h.Req.TLS }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NewStdRequest makes the *http.Request of a wire's request with the given header fields, as far as it is not a matter
-// of the protocol. The adapter adds the protocol, the target, the body and the context.
+// NewStdRequest makes the *http.Request for a wire's request with the given header fields. The adapter adds the protocol, the
+// target, the body and the context.
 func NewStdRequest(w Wire, method string, fields http.Header) *http.Request {
 	req := &http.Request{
 		Method: method, Header: fields, Host: w.Host(), ContentLength: w.ContentLength(), Body: http.NoBody, TLS: w.TLS(),
@@ -17,8 +17,8 @@ func NewStdRequest(w Wire, method string, fields http.Header) *http.Request {
 	return req
 }
 
-// AnnounceTrailers makes keys without a value of the names in the Trailer header, as net/http does, but for those that
-// no trailer may have.
+// AnnounceTrailers adds a trailer key without a value for each name in the Trailer header, as net/http does, except for names
+// that are forbidden in trailers.
 func AnnounceTrailers(req *http.Request) {
 	for _, list := range req.Header["Trailer"] {
 		for name := range strings.SplitSeq(list, ",") {

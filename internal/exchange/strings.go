@@ -5,39 +5,35 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// Strings makes borrowed bytes into safe strings: it copies them into a piece
-// of memory that is only ever appended to and never used again, so that a
-// string stays valid and unchanged for as long as anybody holds it. The
-// piece dies with its last string. One allocation serves some hundred of
+// Strings copies borrowed bytes into safe strings. It appends them to a chunk of memory that is never reused, so that a string
+// stays valid and unchanged. The garbage collector frees the chunk after its last string. One allocation serves some hundred
 // requests. The zero value is ready; it belongs to one goroutine at a time.
 //
-// Invariant: what lies before len(rest) is shared with strings already handed
-// out and is never written again.
+// Invariant: memory before len(rest) is shared with returned strings and is never written again.
 type Strings struct {
-	rest    []byte    // the unused part of the current piece
-	values  *values   // made when they are first needed
-	anchors *[]anchor // likewise; as rest
-	next    Number    // of a request that wants one
+	rest    []byte    // the unused part of the current chunk
+	values  *values   // allocated on demand
+	anchors *[]anchor // unused part of a chunk, as rest; allocated on demand
+	next    Number    // the next unused number
 }
 
-// values are the value slices that net/http's header map wants.
+// values allocates value slices for net/http's header map.
 type values struct {
-	list []string // as rest
-	// recent holds some slices made before, by the address of their string: a
-	// header whose value is a constant of the program needs only one. An entry
-	// keeps its string alive, so an address cannot come to mean another.
+	list []string // unused part of a chunk, as rest
+	// recent caches some slices by the address of their string: a header with a constant value needs only one slice. An entry
+	// keeps its string alive, so that its address is not reused.
 	recent [recentValues][]string
 }
 
 const (
-	chunkSize = 4 << 10       // bytes of a piece
-	firstSize = 256           // of the first one: what waits may copy no more
+	chunkSize = 4 << 10       // bytes per chunk
+	firstSize = 256           // bytes of the first chunk; small, because a waiting request may copy no more
 	chunkMost = chunkSize / 4 // longer strings get memory of their own
-	listSize  = 64            // strings a piece of list
-	anchored  = 64            // anchors a piece
+	listSize  = 64            // strings per chunk of list
+	anchored  = 64            // anchors per chunk
 
-	recentValues = 8  // slices remembered
-	recentMost   = 64 // bytes of the longest value that is
+	recentValues = 8  // number of cached slices
+	recentMost   = 64 // maximum length of a cached value, in bytes
 )
 
 // Copy returns a safe copy of b.
@@ -53,7 +49,7 @@ func (c *Strings) Copy(b []byte) string {
 	return view.String(own)
 }
 
-// anchor returns one for answers that stand on a block and say a text in the place it has for a Number.
+// anchor returns an anchor for answers based on a block that use a text in the place for a Number.
 func (c *Strings) anchor(b *Block, text string) *anchor {
 	if c.anchors == nil {
 		c.anchors = new([]anchor)
@@ -62,20 +58,20 @@ func (c *Strings) anchor(b *Block, text string) *anchor {
 		piece := make([]anchor, anchored)
 		piece[0].block.Store(b)
 		for n := 1; n < len(piece); n *= 2 {
-			copy(piece[n:], piece[:n]) // nobody else has seen them
+			copy(piece[n:], piece[:n]) // no other goroutine has access to them yet
 		}
 		*c.anchors = piece
 	}
 	a := &(*c.anchors)[0]
 	*c.anchors = (*c.anchors)[1:]
-	if a.block.Load() != b { // a store costs a fence, and most answers stand on the block that the one before stood on
+	if a.block.Load() != b { // a store costs a fence, and most answers have the same block as the previous one
 		a.block.Store(b)
 	}
 	a.text = text
 	return a
 }
 
-// take returns n bytes, chunkMost at most, for a string that is to be made.
+// take returns n bytes, at most chunkMost, for a new string.
 func (c *Strings) take(n int) []byte {
 	if n > len(c.rest) {
 		c.more(n)
@@ -85,7 +81,7 @@ func (c *Strings) take(n int) []byte {
 	return own
 }
 
-// more begins a piece that has room for n bytes.
+// more begins a chunk with room for n bytes.
 func (c *Strings) more(n int) {
 	size := chunkSize
 	if c.rest == nil && n <= firstSize {
@@ -94,8 +90,7 @@ func (c *Strings) more(n int) {
 	c.rest = make([]byte, size)
 }
 
-// Values returns a slice that holds just s, for a header map, and never anything
-// else. Nobody may write to it; appending copies it.
+// Values returns a slice for a header map that has only the element s. Its element must not be changed; appending copies it.
 func (c *Strings) Values(s string) []string {
 	if c.values == nil {
 		c.values = new(values)
@@ -120,6 +115,6 @@ func (c *values) slice(s string) []string {
 	return v
 }
 
-// AppendCanonical appends the canonical form of a path to dst: percent-decoded, but for %2F
-// and %25. It fails for an escape that is malformed.
+// AppendCanonical appends the canonical form of a path to dst: percent-decoded, except %2F and %25. It fails for a malformed
+// escape.
 func AppendCanonical(dst []byte, path string) ([]byte, error) { return router.Canonical(dst, path) }

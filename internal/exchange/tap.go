@@ -8,21 +8,22 @@ import (
 	"net/http"
 )
 
-// A Tap is shown the body of a Later answer as it is sent, which stays as it is. Its methods are called by one goroutine at a time.
+// A Tap observes the body of a Later answer while it is sent, without changing it. Its methods are called by one goroutine at a
+// time.
 type Tap interface {
-	// Begin gets the answer, once, when its head is settled: a Complete one, after which nothing follows, or a Later one and the
-	// size of its body, -1 if that is not known. It returns the answer with other headers, and whether it is to be shown the body.
+	// Begin is called once with the final head of the answer: a Complete answer, without further calls, or a Later answer and
+	// the size of its body, -1 if unknown. It returns the answer with other headers, and whether the tap observes the body.
 	Begin(answer Answer, size int64) (Answer, bool)
 
-	// Piece gets what is sent next, which is the caller's, and reports whether it is to get more.
+	// Piece is called with the next bytes, which belong to the caller, and reports whether to continue.
 	Piece(p []byte) bool
 
-	// End is called once if Begin was not, or has asked for the body. whole says that all of that was shown and nothing has gone wrong;
-	// then it is called before the client can know that it has all.
+	// End is called once if Begin was not called, or has requested the body. whole reports that the tap got the complete body
+	// without an error; then End is called before the client can know that the body is complete.
 	End(whole bool)
 }
 
-// endTap ends the tap of an encoding that has one.
+// endTap ends the tap of an encoding, if there is one.
 func (e *Encoding) endTap(whole bool) {
 	if e.Tap != nil && !e.ended {
 		e.ended = true
@@ -30,14 +31,14 @@ func (e *Encoding) endTap(whole bool) {
 	}
 }
 
-// A tappedSink is where the body of an answer goes that is shown to a tap.
+// A tappedSink is the sink of an answer with a tap.
 type tappedSink struct {
 	Sink
 	encoding *Encoding
-	left     int64 // of the body, -1 if that is not known
+	left     int64 // missing bytes of the body, -1 if unknown
 }
 
-// show shows the tap what is sent next.
+// show passes the next bytes to the tap.
 func (s *tappedSink) show(p []byte) {
 	switch e := s.encoding; {
 	case e.ended || len(p) == 0:
@@ -57,7 +58,7 @@ func (s *tappedSink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// note ends the tap when something has gone wrong.
+// note ends the tap after an error.
 func (s *tappedSink) note(err error) {
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.encoding.endTap(false)
@@ -84,7 +85,7 @@ func (s *tappedSink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return s.Sink.Hijack()
 }
 
-// Finish ends the body. One with trailers is not shown in whole by its pieces.
+// Finish ends the body. The tap does not get a body with trailers as whole, because the pieces do not include them.
 func (s *tappedSink) Finish(trailers http.Header) {
 	s.encoding.endTap(s.left <= 0 && len(trailers) == 0)
 	s.Sink.Finish(trailers)

@@ -5,22 +5,22 @@ import (
 	"sync/atomic"
 )
 
-// Targets remembers which requests of a route had large answers: the clients left much of them, when they were asked for
-// last. It knows the last few, by their paths and queries, and takes one in some ten millions for another. The zero
-// value is ready, and small. It is safe for concurrent use.
+// Targets remembers which requests of a route had large answers: at their last request, clients left much output pending. It
+// stores the most recent few, by path and query, and confuses two of them once in some ten million. The zero value is ready,
+// and small. It is safe for concurrent use.
 type Targets struct {
 	marks atomic.Pointer[[mostTargets]atomic.Uint32]
 }
 
-// mostTargets is how many a route remembers at the most, a power of two.
+// mostTargets is the maximum number of remembered targets of a route, a power of two.
 const mostTargets = 64
 
-// A Target is a path and query; 0 is none.
+// A Target identifies a path and query; 0 is none.
 type Target uint32
 
 var targetSeed = maphash.MakeSeed()
 
-// Target returns that of the request.
+// Target returns the target of the request.
 func (s *State) Target() Target {
 	var h maphash.Hash
 	h.SetSeed(targetSeed)
@@ -30,13 +30,13 @@ func (s *State) Target() Target {
 	return max(Target(h.Sum64()), 1)
 }
 
-// Large reports whether the target's latest answer is remembered to have been large.
+// Large reports whether the target's latest answer was large, as far as remembered.
 func (m *Targets) Large(t Target) bool {
 	marks := m.marks.Load()
 	return marks != nil && marks[t%mostTargets].Load() == uint32(t)
 }
 
-// Note notes whether the target's latest answer was large.
+// Note records whether the target's latest answer was large.
 func (m *Targets) Note(t Target, large bool) {
 	marks := m.marks.Load()
 	switch {
