@@ -30,7 +30,7 @@ func TestMetaPartsAreApart(t *testing.T) {
 	}
 }
 
-// AppendHeaders says what Headers yields, whatever replaces what.
+// AppendHeaders appends the same fields as Headers yields, with any combination of replacements.
 func TestAppendHeadersAgainstHeaders(t *testing.T) {
 	names := []string{"A", "B", "Content-Type", "X-Long-Name", "Vary", "Date"}
 	random := rand.New(rand.NewPCG(1, 2))

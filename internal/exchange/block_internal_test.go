@@ -21,7 +21,8 @@ func blockOf(pairs ...string) *Block {
 	return b
 }
 
-// What is sent of a block lies in two lines of a cache: its memory begins with one, as the allocator's of that size does.
+// The fields of a block that sending needs are in two cache lines: its memory begins with a cache line, because the allocator
+// aligns that size.
 func TestBlockIsFourLines(t *testing.T) {
 	block := reflect.TypeFor[Block]()
 	tail, _ := block.FieldByName("tail")
@@ -30,7 +31,7 @@ func TestBlockIsFourLines(t *testing.T) {
 	}
 }
 
-// The names that answers have most do not hide each other.
+// The most common names of answers do not share bits of the mask.
 func TestNamesApart(t *testing.T) {
 	var all nameMask
 	for _, name := range []string{
@@ -47,7 +48,7 @@ func TestNamesApart(t *testing.T) {
 	}
 }
 
-// However many blocks one meets, what is kept is bounded, and what is said is the same.
+// The cache of combinations is bounded for any number of blocks, and the results stay correct.
 func TestPairsAreBounded(t *testing.T) {
 	const others = 500
 	b := blockOf("X-A", "1", "X-B", "2")
@@ -73,7 +74,7 @@ func TestPairsAreBounded(t *testing.T) {
 	}
 }
 
-// Blocks that do not replace anything leave the order, and names that share a bit are told apart.
+// Blocks without replacements keep the order, and names that share a bit are distinguished.
 func TestAnswerOfBlocks(t *testing.T) {
 	a := Plain(200, blockOf("Content-Type", "a/b", "X-One", "1"), "")
 	push := func(f Field) {
@@ -86,7 +87,7 @@ func TestAnswerOfBlocks(t *testing.T) {
 	push(Field{Block: blockOf("X-Three", "3", "X-Four", "4")})
 	push(Field{Block: blockOf("X-One", "5"), Replace: true})
 	push(Field{Name: "X-Four", Value: "6", Replace: true})
-	var same []string // names that share bits with those
+	var same []string // names that share bits with existing ones
 	for i := range 26 * 26 {
 		name := http.CanonicalHeaderKey(string([]byte{byte('a' + i/26), '-', byte('a' + i%26)}))
 		if len(same) < 4 && maskOf(name)&(maskOf("X-One")|maskOf("X-Three")) != 0 {
@@ -119,7 +120,7 @@ func TestAnswerOfBlocks(t *testing.T) {
 	}
 }
 
-// Lines of a long block are shared by those that are put on it, and what is said is the same, by whatever way.
+// Blocks built on a long block share its lines, and all ways of rendering give the same result.
 func TestBlocksThatFollow(t *testing.T) {
 	long := IDBlock("X-Id", blockOf("X-Long", strings.Repeat("long ", 100)))
 	base := long.Under(blockOf("Content-Type", "a/b"))
@@ -163,8 +164,7 @@ func TestBlocksThatFollow(t *testing.T) {
 	}
 }
 
-// What is had by one look when it comes again is what was made before, and for other bases and blocks it is another: also where there
-// are more of them than places.
+// IdentifyAgain returns the cached result, and distinguishes other bases and blocks, also if there are more than slots.
 func TestIdentifyAgain(t *testing.T) {
 	ids := []*Block{IDBlock("X-Id", blockOf("X-Fixed", "1")), IDBlock("X-Other", blockOf())}
 	overs := []*Block{nil, blockOf("X-Left", "9"), blockOf("X-Left", "8")}

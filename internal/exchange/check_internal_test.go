@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// slowlyPlain is plainValue a byte at a time.
+// slowlyPlain is plainValue, one byte at a time.
 func slowlyPlain(value string) bool {
 	for _, c := range []byte(value) {
 		if c < ' ' || c == 0x7f {

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A name is in a set whatever its case, and nothing else is.
+// Set finds a name without regard to its case, and no other names.
 func TestNamesSet(t *testing.T) {
 	all := []string{"X-Host", "X-Forwarded-For", "X-Forwarded-Uri", "Forwarded", strings.Repeat("x", 39)}
 	names := exchange.NewNames(all...)
@@ -33,7 +33,7 @@ func TestNamesSet(t *testing.T) {
 	}
 }
 
-// Connection is in no set by its name: wires say whether it names fields.
+// Connection is in no set by name: wires report whether it names fields.
 func TestNamesFields(t *testing.T) {
 	names := exchange.NewNames("Cookie", "Connection")
 	if names.Set("Connection") != 0 || names.NamesFields != 1<<1 || names.Set("cookie") != 1<<0 || exchange.NewNames("Cookie").NamesFields != 0 {

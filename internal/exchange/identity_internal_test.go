@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each digit is the one of its five bits.
+// Each digit encodes its five bits.
 func TestDigits(t *testing.T) {
 	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 	for range 10_000 {
@@ -20,7 +20,7 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// Visible says of each byte, wherever it stands, what the standard says of it.
+// Visible is correct for each byte at each position.
 func TestVisible(t *testing.T) {
 	for length := 1; length <= 20; length++ {
 		for at := range length {

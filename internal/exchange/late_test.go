@@ -8,8 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// What derives from the context of a late action, also after its request is over, is told that the
-// deadline has passed.
+// Contexts derived from the context of a late action end with DeadlineExceeded, also after the end of its request.
 func TestTimeoutContextCause(t *testing.T) {
 	parent, end := context.WithCancel(context.WithValue(context.Background(), t, "value"))
 	late := exchange.NewTimeoutContext(parent, time.Unix(1, 0))
@@ -41,7 +40,7 @@ func TestTimeoutContextOfAParent(t *testing.T) {
 	}
 }
 
-// A parent may end while the context is made: the race detector sees that.
+// A parent may end while the context is made: the race detector observes it.
 func TestTimeoutContextOfAParentThatEndsMeanwhile(t *testing.T) {
 	for range 100 {
 		parent, end := context.WithCancel(context.Background())

@@ -48,13 +48,13 @@ func TestPaceTriesWhatBlocksLessAndLessOften(t *testing.T) {
 			p.Waited(now)
 		}
 	}
-	// 50 ms, then 100, 200 and so on up to every ten seconds.
+	// The trials are after 50 ms, then 100, 200 and so on, up to every ten seconds.
 	if trials < 8 || trials > 14 {
 		t.Errorf("%d trials in a minute", trials)
 	}
 }
 
-// Brief waits, during which a loop only stands still, are learned as takeovers are, and a trial that waits has failed.
+// Brief waits, which block a loop without a takeover, are learned like takeovers, and a trial that waits has failed.
 func TestPaceLearnsBriefWaits(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -99,7 +99,7 @@ func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
 	}
 }
 
-// A busy machine makes that quick calls are taken over now and then, too: that does not make a route one that has blocked.
+// On a busy machine, fast calls are taken over occasionally: that does not mark the route as blocking.
 func TestPaceOfQuickRoutes(t *testing.T) {
 	var p Pace
 	p.Waited(0)
@@ -120,14 +120,14 @@ func TestPaceOfQuickRoutes(t *testing.T) {
 	}
 }
 
-// waiting says that so many calls wait beyond the bound.
+// waiting is the number of waiting calls beyond the bound.
 type waiting int
 
 func (w waiting) Now() int64         { return 0 }
 func (w waiting) AtCapacity() bool   { return w >= 0 }
 func (w waiting) OverCapacity() bool { return w > 0 }
 
-// A route that blocks seldom passes the bound on calls that wait by one at most, however quick its other calls are.
+// A route that blocks seldom exceeds the bound on waiting calls by at most one, however fast its other calls are.
 func TestPaceOfRoutesThatBlockSeldom(t *testing.T) {
 	var p Pace
 	quick := func() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Slices of header values are shared for the same string and no other.
+// Slices of header values are shared for the same string, and only for it.
 func TestValuesAreShared(t *testing.T) {
 	var c Strings
 	constant := "max-age=30"
@@ -33,7 +33,7 @@ func TestValuesAreShared(t *testing.T) {
 	}
 }
 
-// What waits with a string or two holds little; what copies many strings makes few pieces for them.
+// The first chunk is small for a request with few strings. Many strings need few chunks.
 func TestStringsGrow(t *testing.T) {
 	var c Strings
 	text := []byte("0123456789")
@@ -56,7 +56,7 @@ func TestStringsGrow(t *testing.T) {
 			t.Fatalf("a copy is %q", s)
 		}
 	}
-	for n := range chunkMost + 2 { // of any length, from any beginning
+	for n := range chunkMost + 2 { // of any length, from any offset
 		var c Strings
 		want := strings.Repeat("x", n)
 		if got := c.Copy([]byte(want)); got != want {

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// What had a large answer is known until it has a small one; anything else of the route is not.
+// A target with a large answer is remembered until it has a small one. Other targets of the route are not affected.
 func TestTargets(t *testing.T) {
 	of := func(path, query string) exchange.Target {
 		return (&exchange.State{Path: path, Query: query}).Target()

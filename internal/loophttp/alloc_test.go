@@ -17,15 +17,14 @@ import (
 
 const (
 	allocRequests = 100_000
-	allocBatch    = 16 // pipelined
-	// allocSlack is what the runtime and the engine may allocate beside the
-	// requests: takeovers on a busy machine, pools emptied by the collector.
+	allocBatch    = 16 // number of pipelined requests
+	// allocSlack is the number of additional allocations allowed to the runtime and the engine: takeovers on a busy machine,
+	// pools emptied by the garbage collector.
 	allocSlack = 1000
 	chunkBytes = 4096 // a chunk of safe strings is one allocation
 )
 
-// A request over a real socket allocates nothing but its share of a chunk, for
-// the strings that its action asks for.
+// A request over a real socket allocates only its share of a chunk for the strings that its action reads.
 func TestLoopAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
@@ -44,7 +43,7 @@ func TestLoopAllocations(t *testing.T) {
 	const id = "0194e2c6-5f3a-7b21-9c5d-2f6a8b1c3d4e"
 	for _, c := range []struct {
 		path  string
-		bytes int // of safe strings that a request asks for
+		bytes int // bytes of safe strings per request
 	}{{"/plaintext", 0}, {"/json", 0}, {"/users/" + id, len(id)}, {"/headers", 0}} {
 		t.Run(c.path[1:], func(t *testing.T) {
 			mallocs := loopMallocs(t, addr, c.path)
@@ -61,7 +60,7 @@ func TestLoopAllocations(t *testing.T) {
 	}
 }
 
-// loopMallocs returns the allocations that allocRequests for path make.
+// loopMallocs returns the number of allocations of allocRequests requests for path.
 func loopMallocs(t *testing.T, addr, path string) uint64 {
 	t.Helper()
 	conn := suite.Dial(t, addr)
@@ -93,7 +92,7 @@ func loopMallocs(t *testing.T, addr, path string) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
-// Policies and observers cost an ordinary answer no allocation.
+// Policies and observers do not allocate for an ordinary answer.
 func TestLoopAllocationsOfPolicies(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
@@ -121,7 +120,7 @@ func TestLoopAllocationsOfPolicies(t *testing.T) {
 	}
 }
 
-// A context is made when it is asked for, not before.
+// A context is allocated only on demand.
 func TestLoopContextCosts(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")

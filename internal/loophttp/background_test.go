@@ -12,9 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// Streams that wait before they send take the loop from its driver, each anew,
-// until their route is known for it. From then on each begins on a goroutine of
-// its own.
+// Streams that wait before they send make their driver lose the loop, until their route is learned. After that each starts on a
+// goroutine of its own.
 func TestStreamsThatWaitAreLearned(t *testing.T) {
 	const open = 64
 	entered, release := make(chan struct{}), make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// BenchmarkPipelined is the time from a request to its answer, of so many at once that the system's part in it is small.
+// BenchmarkPipelined measures the time per request in pipelines long enough to make the cost of system calls small.
 func BenchmarkPipelined(b *testing.B) {
 	app := dunlin.New(dunlin.Config{Engine: dunlin.EngineLoop, Logger: slog.New(slog.DiscardHandler)})
 	app.Get("/plaintext", suite.Text("Hello, World!"))

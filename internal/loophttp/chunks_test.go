@@ -16,9 +16,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A handler that stores what it reads piece by piece gets as large pieces as there can be, and nothing of the request behind the body.
+// A handler that stores the pieces it reads gets pieces as large as possible, and no bytes of the next request.
 func TestChunkedBodyIsReadInLargePieces(t *testing.T) {
-	const size, buffer = 96 << 10, 32 << 10 // of which a socket keeps all
+	const size, buffer = 96 << 10, 32 << 10 // a socket buffers all of it
 	for _, chunk := range []int{buffer, 1000} {
 		t.Run(fmt.Sprint("chunks of ", chunk), func(t *testing.T) {
 			begun, sent := make(chan struct{}), make(chan struct{})
@@ -55,7 +55,7 @@ func TestChunkedBodyIsReadInLargePieces(t *testing.T) {
 				fmt.Fprintf(&body, "%x\r\n%s\r\n", n, strings.Repeat("x", n))
 			}
 			body.WriteString("0\r\nX-Sum: 1\r\n\r\n" + suite.Request("GET /probe", "Connection: close"))
-			for body.Len() > 0 { // in pieces that need little memory of the system
+			for body.Len() > 0 { // in pieces that need little socket memory
 				suite.Send(t, conn, string(body.Next(buffer)))
 			}
 			close(sent)

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// Who keeps the server waiting is cut off, and told so if a request had begun.
+// A client that keeps the server waiting is disconnected. It gets an answer if it has begun a request.
 func TestLoopDeadlines(t *testing.T) {
 	head := func(c *dunlin.Config) *time.Duration { return &c.HeadTimeout }
 	body := func(c *dunlin.Config) *time.Duration { return &c.BodyTimeout }
@@ -24,7 +24,7 @@ func TestLoopDeadlines(t *testing.T) {
 		name  string
 		limit func(*dunlin.Config) *time.Duration
 		send  string
-		want  []string // status codes
+		want  []string // expected status codes
 	}{
 		{"nothing sent", idle, "", nil},
 		{"idle after an answer", idle, suite.Request("GET /probe"), []string{"200"}},
@@ -42,7 +42,7 @@ func TestLoopDeadlines(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // they wait
-			// In the time a client that has connected sends.
+			// The client must connect and send within this time.
 			suite.Unhurried(t, 50*time.Millisecond, func(d time.Duration) error {
 				const never = time.Hour
 				config := dunlin.Config{HeadTimeout: never, BodyTimeout: never, IdleTimeout: never}
@@ -53,7 +53,7 @@ func TestLoopDeadlines(t *testing.T) {
 	}
 }
 
-// cutOff has a client send something and then nothing, and checks what it is told until it is cut off, after the time d.
+// cutOff sends bytes and then waits. It checks the answers until the server disconnects after the time d.
 func cutOff(t *testing.T, config dunlin.Config, d time.Duration, send string, want []string) error {
 	app, addr, _ := suite.StartLoop(t, config, func(app *dunlin.App) {
 		app.Post("/read", func(r *dunlin.Request) dunlin.Response {
@@ -65,13 +65,13 @@ func cutOff(t *testing.T, config dunlin.Config, d time.Duration, send string, wa
 	})
 	began := time.Now()
 	conn := suite.Dial(t, addr)
-	_, _ = io.WriteString(conn, send) // what is told tells
+	_, _ = io.WriteString(conn, send) // the answers show a failure
 	all, err := io.ReadAll(conn)      // until the server closes
 	var got []string
 	for _, line := range strings.SplitAfter(string(all), "HTTP/1.1 ")[1:] {
 		got = append(got, line[:3])
 	}
-	if len(all) == 0 && len(want) > 0 && (err == nil || suite.Ended(err)) && time.Since(began) >= d/2 { // a loop's clock may be a little behind
+	if len(all) == 0 && len(want) > 0 && (err == nil || suite.Ended(err)) && time.Since(began) >= d/2 { // the loop's clock may be slightly late
 		return suite.Late(fmt.Sprintf("%v, cut off before it has sent %q", err, send))
 	}
 	if err != nil || strings.Join(got, " ") != strings.Join(want, " ") {
@@ -92,9 +92,9 @@ func cutOff(t *testing.T, config dunlin.Config, d time.Duration, send string, wa
 	return nil
 }
 
-// A client that takes nothing of its answer is cut off.
+// A client that does not read its answer is disconnected.
 func TestLoopWriteDeadline(t *testing.T) {
-	large := strings.Repeat("x", 32<<20) // more than any socket buffers
+	large := strings.Repeat("x", 32<<20) // more than socket buffers hold
 	for _, kind := range []string{"/text", "/stream"} {
 		app, addr, _ := suite.StartLoop(t, dunlin.Config{WriteTimeout: 50 * time.Millisecond}, func(app *dunlin.App) {
 			app.Get("/text", suite.Text(large))
@@ -116,8 +116,8 @@ func TestLoopWriteDeadline(t *testing.T) {
 	}
 }
 
-// While it drains, the app says that a connection ends with its answer, closes
-// those without a request, and finishes what blocks.
+// During a drain, the app announces the closing of connections with their answers, closes connections without a request, and
+// finishes blocked actions.
 func TestLoopDrain(t *testing.T) {
 	g := suite.NewGate()
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
@@ -154,7 +154,7 @@ func TestLoopDrain(t *testing.T) {
 			t.Errorf("%q, %v; want the answer %q and Connection: close", got, err, c.want)
 		}
 		suite.WantEnd(t, br)
-		_ = c.conn.Close() // it lingers for what was not read
+		_ = c.conn.Close() // the server lingers for unread bytes
 	}
 	if err := <-down; err != nil {
 		t.Errorf("Shutdown: %v", err)

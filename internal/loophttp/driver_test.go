@@ -15,10 +15,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// What a call leaves behind in a driver does not stay when the next one comes with
-// another exchange. Streams of events and actions that block are led through the drivers
-// such that one gets back, unused, an exchange that it has had before; then it waits for
-// a body, for which it must let go of that exchange's lock and no other.
+// State left by a call in a driver does not affect a later call with another wire. Streams of events and blocking actions are
+// arranged such that a driver gets back an unused wire it has had before. It then waits for a body, for which it must release
+// the lock of that wire and no other.
 func TestLoopDriversChangeExchanges(t *testing.T) {
 	const rounds = 20
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop
@@ -28,7 +27,7 @@ func TestLoopDriversChangeExchanges(t *testing.T) {
 		all[i] = gates{make(chan bool), make(chan bool), make(chan bool)}
 	}
 	over := make(chan bool)
-	passes := func(gate chan bool) { // when it opens, or the test has failed
+	passes := func(gate chan bool) { // until the gate opens, or the test has failed
 		select {
 		case <-gate:
 		case <-over:
@@ -68,8 +67,8 @@ func TestLoopDriversChangeExchanges(t *testing.T) {
 			return dunlin.JSON(n)
 		})
 	})
-	t.Cleanup(func() { close(over) }) // before the service is shut down, which waits for its actions
-	probe := func() {                 // whoever drives the loop now
+	t.Cleanup(func() { close(over) }) // before the shutdown of the service, which waits for its actions
+	probe := func() {                 // by the current driver of the loop
 		suite.Answered(t, bufio.NewReader(suite.AskConn(t, addr, suite.Request("GET /probe"))), 200, "probe")
 	}
 	whole := func(conn net.Conn) {
@@ -79,16 +78,16 @@ func TestLoopDriversChangeExchanges(t *testing.T) {
 	}
 	for i, gate := range all {
 		round := fmt.Sprint("/", i)
-		stream := suite.AskConn(t, addr, suite.Request("GET /open"+round)) // goes on in the background with a second driver
-		late := suite.AskConn(t, addr, suite.Request("GET /late"+round))   // is taken over by a third
+		stream := suite.AskConn(t, addr, suite.Request("GET /open"+round)) // continues in the background; the loop gets a second driver
+		late := suite.AskConn(t, addr, suite.Request("GET /late"+round))   // is taken over by a third one
 		probe()
 		close(gate.open)
-		whole(stream) // the second is free
+		whole(stream) // frees the second one
 		close(gate.hold)
-		whole(late) // the first goes on in the background with the second
+		whole(late) // the first one continues in the background with the second
 		blocked := suite.AskConn(t, addr, suite.Request("GET /block"+round))
-		probe()                                                   // by one of the two, which takes over
-		whole(suite.AskConn(t, addr, suite.Request("GET /ends"))) // it gets back what it had
+		probe()                                                   // by one of them, which takes over
+		whole(suite.AskConn(t, addr, suite.Request("GET /ends"))) // it gets back its earlier wire
 		read := suite.AskConn(t, addr, suite.Request("POST /read", "Content-Length: 100000")+"beginning")
 		probe()
 		suite.Send(t, read, strings.Repeat("x", 100_000-len("beginning")))

@@ -16,11 +16,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// echoBody is the length of a body that is always gathered from pieces, as it does not fit
-// into what is read at once with its head, and sent back from where it lies.
+// echoBody is the length of a body that is always gathered from pieces, because it does not fit into the first read with its
+// head, and is echoed without copying.
 const echoBody = 64 << 10
 
-// longEcho is the length of one that its action reads from the connection.
+// longEcho is the length of a body that its action reads from the connection.
 const longEcho = 1 << 20
 
 func startEcho(t *testing.T) (addr string) {
@@ -37,8 +37,8 @@ func startEcho(t *testing.T) (addr string) {
 	return addr
 }
 
-// Bodies that go back as they came stay what they were while they wait for the client to
-// read, though requests follow that are gathered into memory of the same kind.
+// Echoed bodies stay unchanged while they wait for the client to read, although later requests are gathered into memory of the
+// same kind.
 func TestEchoesThatWait(t *testing.T) {
 	for _, test := range []struct{ length, echoes int }{{echoBody, 40}, {longEcho, 10}} {
 		t.Run(fmt.Sprint(test.length), func(t *testing.T) { echoesThatWait(t, test.length, test.echoes) })
@@ -77,8 +77,8 @@ func echoesThatWait(t *testing.T, length, echoes int) {
 	}
 }
 
-// Gathering a body and sending it back allocates nothing of its size, and reading a long one no
-// more than it takes to read it, into memory that grows as it comes.
+// Gathering and echoing a body does not allocate memory of its size. Reading a long one allocates only the memory it is read
+// into, which grows with the received bytes.
 func TestEchoAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
@@ -113,7 +113,7 @@ func echoAllocations(t *testing.T, length, echoes int) (each uint64) {
 			t.Fatal(err)
 		}
 	}
-	echo() // what is made once is made now
+	echo() // warms up: one-time allocations
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range echoes {

@@ -15,8 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A pieceServer is an app on the loop engine behind a unix socket, where a
-// client can know what the server has read.
+// A pieceServer is an app on the loop engine with a Unix socket, where a client can see what the server has read.
 type pieceServer struct{ path string }
 
 func startPieces(tb testing.TB, register func(*dunlin.App)) *pieceServer {
@@ -42,9 +41,8 @@ func startPieces(tb testing.TB, register func(*dunlin.App)) *pieceServer {
 	return &pieceServer{ln.Addr().String()}
 }
 
-// converse sends the pieces over one connection, each after the server has read
-// the one before, then says that it has finished. It returns all that comes
-// back until the server closes.
+// converse sends the pieces over one connection, each after the server has read the previous one, and then closes the sending
+// side. It returns all bytes received until the server closes.
 func (s *pieceServer) converse(tb testing.TB, pieces [][]byte) []byte {
 	tb.Helper()
 	nc, err := net.Dial("unix", s.path)
@@ -69,7 +67,7 @@ func (s *pieceServer) converse(tb testing.TB, pieces [][]byte) []byte {
 	}()
 	for _, piece := range pieces {
 		if _, err := conn.Write(piece); err != nil {
-			break // the server has closed: what it said before counts
+			break // the server has closed: the received answers count
 		}
 		for unread(raw) {
 			letServerRead()
@@ -83,15 +81,13 @@ func (s *pieceServer) converse(tb testing.TB, pieces [][]byte) []byte {
 	return all
 }
 
-// letServerRead gives up the processor for a moment: to spin would take it from
-// the server when other processes want it too, and the runtime's own timers are
-// too coarse.
+// letServerRead yields the processor briefly. A busy loop would take it from the server if other processes need it too, and the
+// runtime's timers are too coarse.
 func letServerRead() {
-	_ = unix.Nanosleep(&unix.Timespec{Nsec: 10_000}, nil) // may be cut short
+	_ = unix.Nanosleep(&unix.Timespec{Nsec: 10_000}, nil) // may be interrupted
 }
 
-// unread reports whether the peer of a unix socket has not read all that was
-// sent to it (unix(7), SIOCOUTQ).
+// unread reports whether the peer of a Unix socket has not read all sent bytes (unix(7), SIOCOUTQ).
 func unread(raw interface{ Control(func(uintptr)) error }) bool {
 	var n int
 	var err error

@@ -18,8 +18,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// registerLasting makes routes whose answers last longer than their actions, and use the
-// request late: by describe, and in the way that each is named after.
+// registerLasting registers routes whose answers last longer than their actions and use the request late: with describe, and in
+// the way of their names.
 func registerLasting(app *dunlin.App) {
 	describe := func(r *dunlin.Request) string {
 		return fmt.Sprintln(r.Method(), r.Path(), r.RawQuery(), r.Host(), r.Header("X-A"), r.Param("id"), r.Query("q"))
@@ -74,12 +74,11 @@ func registerLasting(app *dunlin.App) {
 	})
 }
 
-// A call that lasts gives back the buffer its request was read into: what the
-// request lends and what was pipelined behind it must stay as it was. In builds
-// with the race detector that buffer is poisoned.
+// A long call releases the read buffer of its request: borrowed memory and pipelined input must stay unchanged. In builds with
+// the race detector the buffer is poisoned.
 func TestLoopStreamKeepsRequest(t *testing.T) {
 	s := startPieces(t, registerLasting)
-	// More than one read gets, and never more than exchange.MaxDiscard behind the first.
+	// This exceeds one read, and the rest after the first read is at most exchange.MaxDiscard.
 	large := strings.Repeat("large ", 11_000)
 	const head = "/7?q=x%20y HTTP/1.1\r\nHost: a.example\r\nX-A: av\r\n"
 	described := func(method, path string) string { return method + " " + path + " q=x%20y a.example av 7 x y\n" }
@@ -104,8 +103,7 @@ func TestLoopStreamKeepsRequest(t *testing.T) {
 		{"events, large body", "POST /sse" + head + length(large), ":" + described("POST", "/sse/7") + ":unlent " + large + " <nil>\n\n"},
 	} {
 		for _, behind := range []string{"GET /text", "GET /unread"} {
-			// Behind it comes one more, which is served from where it was moved to, and
-			// another stream after that.
+			// Another request follows, which is served from the copied input, and another stream after that.
 			next := strings.Replace(behind+head+"\r\n", "av", "bv", 1)
 			for name, pieces := range map[string][]string{"at once": {c.send + next + next}, "in two": {c.send[:len(c.send)-1], c.send[len(c.send)-1:] + next + next}} {
 				t.Run(c.name+" before "+behind+" "+name, func(t *testing.T) {
@@ -124,8 +122,8 @@ func TestLoopStreamKeepsRequest(t *testing.T) {
 	}
 }
 
-// A stream of events ends like any other: cut off by a panic, an error, or the end of its
-// goroutine, after the answers to earlier requests, and the engine goes on.
+// A stream of events can be ended by a panic, an error, or the end of its goroutine. Answers to earlier requests are sent
+// before, and the engine continues.
 func TestLoopEventsEnd(t *testing.T) {
 	ends := map[string]func() error{
 		"panic":  func() error { panic("on purpose") },
@@ -164,7 +162,7 @@ func TestLoopEventsEnd(t *testing.T) {
 	suite.Answered(t, bufio.NewReader(conn), 200, "probe")
 }
 
-// A handler's answer does not wait for the body, whoever is reading it.
+// A handler's answer does not wait for the body, whichever goroutine reads it.
 func TestLoopFullDuplex(t *testing.T) {
 	reading := make(chan struct{})
 	ended := make(chan error, 1)
@@ -194,7 +192,7 @@ func TestLoopFullDuplex(t *testing.T) {
 	}
 }
 
-// Both directions at once, for long: nothing is lost or mixed up.
+// Long transfers in both directions at once do not lose or mix bytes.
 func TestLoopFullDuplexEcho(t *testing.T) {
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{MaxBody: 64 << 20}, func(app *dunlin.App) {
 		app.Post("/", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +208,7 @@ func TestLoopFullDuplexEcho(t *testing.T) {
 	conn := suite.Dial(t, addr)
 	total := 8 << 20
 	if invariants.Enabled {
-		total = 1 << 20 // the race detector makes eight of this take as long as may be waited for
+		total = 1 << 20 // eight of them exceed the time limit with the race detector
 	}
 	go func() {
 		_, _ = io.WriteString(conn, suite.Request("POST /", fmt.Sprint("Content-Length: ", total)))
@@ -232,8 +230,7 @@ func TestLoopFullDuplexEcho(t *testing.T) {
 	}
 }
 
-// A backend that answers before it has the request's body, through the proxy of the
-// standard library.
+// The proxy of the standard library passes on the answer of a backend that answers before it has received the request body.
 func TestLoopProxyEarlyAnswer(t *testing.T) {
 	ln := suite.Listen(t)
 	defer ln.Close()
@@ -262,7 +259,7 @@ func TestLoopProxyEarlyAnswer(t *testing.T) {
 	suite.WantEnd(t, br)
 }
 
-// An answer that is cut off before its first byte is sent takes nothing with it.
+// An answer that is aborted before its first byte does not affect earlier answers.
 func TestLoopCutKeepsEarlierAnswers(t *testing.T) {
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
 		for name, end := range map[string]func(){

@@ -12,8 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// One app serves several listeners of all kinds with one set of loops, and knows
-// its peers.
+// One app serves several listeners of all kinds with one set of loops, and knows its peers.
 func TestLoopListeners(t *testing.T) {
 	app, _ := suite.NewApp(dunlin.Config{Engine: dunlin.EngineLoop})
 	app.Get("/peer", func(r *dunlin.Request) dunlin.Response {
@@ -65,7 +64,7 @@ func TestLoopListeners(t *testing.T) {
 	}
 }
 
-// Connections are spread over all loops.
+// Connections are distributed over all loops.
 func TestLoopSpread(t *testing.T) {
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(*dunlin.App) {})
 	const conns = 64

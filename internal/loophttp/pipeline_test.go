@@ -16,8 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// registerBlocking registers actions for what happens when an action leaves its
-// loop. Those behind a gate block until the test opens it.
+// registerBlocking registers actions that leave their loop. Those with a gate block until the test opens it.
 func registerBlocking(app *dunlin.App, g *suite.Gate) {
 	app.Get("/quick/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("n")) })
 	app.Get("/taken/{n}", func(r *dunlin.Request) dunlin.Response { // taken over, unless learned
@@ -55,8 +54,7 @@ func registerBlocking(app *dunlin.App, g *suite.Gate) {
 	})
 }
 
-// Requests behind one that blocks are answered after it; other connections do
-// not wait.
+// Requests after a blocking one are answered after it. Other connections do not wait.
 func TestLoopOrderBehindBlocking(t *testing.T) {
 	g := suite.NewGate()
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) { registerBlocking(app, g) })
@@ -79,7 +77,7 @@ func TestLoopOrderBehindBlocking(t *testing.T) {
 	}
 }
 
-// A body that comes in pieces is gathered by the loop and given to a worker.
+// A body that arrives in pieces is gathered by the loop and passed to a worker.
 func TestLoopHandOffOfPieces(t *testing.T) {
 	g := suite.NewGate()
 	s := startPieces(t, func(app *dunlin.App) { registerBlocking(app, g) })
@@ -103,8 +101,7 @@ func TestLoopHandOffOfPieces(t *testing.T) {
 	}
 }
 
-// An action that ends in another way than by returning costs its own connection
-// at most, wherever it runs. What was asked before it is answered.
+// An action that ends without returning affects at most its own connection, wherever it runs. Earlier requests are answered.
 func TestLoopAbnormalEnds(t *testing.T) {
 	g := suite.NewGate()
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) { registerBlocking(app, g) })
@@ -119,7 +116,7 @@ func TestLoopAbnormalEnds(t *testing.T) {
 					suite.Send(t, conn, suite.Request("GET /quick/1")+suite.Request("GET /"+how+"/"+where)+suite.Request("GET /quick/2"))
 					if where == "taken" {
 						g.Await(t)
-						// Learned or not, the action has left its loop.
+						// The action has left its loop, on a learned route as well as on others.
 						suite.Soon(t, "the connection is away", func() bool {
 							s := app.Stats()
 							return s.Actions.Takeovers > taken || s.Actions.Away > 0
@@ -147,14 +144,14 @@ func TestLoopAbnormalEnds(t *testing.T) {
 	}
 }
 
-// A body in chunks goes on being read after its action has lost the loop.
+// Reading a chunked body continues after its action has lost the loop.
 func TestLoopTakeoverWithinBody(t *testing.T) {
 	g := suite.NewGate()
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) { registerBlocking(app, g) })
 	part := fmt.Sprintf("%x\r\n%s\r\n", 40<<10, strings.Repeat("x", 40<<10))
 	for range 6 {
 		conn := suite.Dial(t, addr)
-		suite.Send(t, conn, suite.Request("POST /read", "Transfer-Encoding: chunked", "", part+part)) // beyond what is gathered
+		suite.Send(t, conn, suite.Request("POST /read", "Transfer-Encoding: chunked", "", part+part)) // more than is gathered
 		g.Await(t)
 		suite.Soon(t, "the connection is away", func() bool { return app.Stats().Actions.Away == 1 })
 		g.Open <- struct{}{}
@@ -168,8 +165,7 @@ func TestLoopTakeoverWithinBody(t *testing.T) {
 	}
 }
 
-// A client that hangs up leaves nothing behind, whatever its request was
-// about to do.
+// A client that disconnects leaves no state, in any phase of its request.
 func TestLoopClientGone(t *testing.T) {
 	g := suite.NewGate()
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) { registerBlocking(app, g) })

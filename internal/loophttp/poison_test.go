@@ -14,14 +14,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A view of the body that is kept beyond the answer reads as 0xCC in builds with
-// the race detector, wherever the body was: in what was read with the head,
-// gathered from pieces, or read by the action.
+// A view of the body that is kept after the answer reads as 0xCC in builds with the race detector, wherever the body was: in
+// the read buffer, gathered from pieces, or read by the action.
 func TestLoopBytesAreLent(t *testing.T) {
 	if !invariants.Enabled {
 		t.Skip("only builds with the race detector pay for it")
 	}
-	var view []byte // of the drivers, one after the other
+	var view []byte // set by one driver after another
 	s := startPieces(t, func(app *dunlin.App) {
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			body, err := r.Bytes()
@@ -33,8 +32,7 @@ func TestLoopBytesAreLent(t *testing.T) {
 		})
 		app.Get("/look", func(*dunlin.Request) dunlin.Response { return dunlin.Text(string(view)) })
 	})
-	// So much that the next request, read into the same buffer, ends before
-	// the body.
+	// The padding makes the next request in the same buffer end before the body.
 	pad := "X-Pad: " + strings.Repeat("p", 200)
 	large := strings.Repeat("l", 100<<10)
 	for _, c := range []struct {

@@ -14,10 +14,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// What is malformed is answered once, the connection is closed, and nothing of
-// what follows is taken for a request, however innocent it looks.
+// A malformed request is answered once, and the connection closes. No following bytes are taken for a request, however harmless
+// they look.
 func TestLoopRefusals(t *testing.T) {
-	var ran atomic.Int32 // actions
+	var ran atomic.Int32 // number of actions run
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{MaxHead: 16 << 10}, func(app *dunlin.App) {
 		app.NotFound(func(r *dunlin.Request) dunlin.Response {
 			ran.Add(1)
@@ -118,8 +118,7 @@ func TestLoopRefusals(t *testing.T) {
 	}
 }
 
-// What is too long is named, also where the limit on heads is the lower one; and a
-// refused HEAD gets no body.
+// A refusal names the exceeded limit, also if the limit on heads is the lower one. A refused HEAD gets no body.
 func TestLoopRefusalsOfSmallHeads(t *testing.T) {
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{MaxHead: 1024}, func(*dunlin.App) {})
 	for _, c := range []struct {
@@ -136,9 +135,9 @@ func TestLoopRefusalsOfSmallHeads(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn := suite.Dial(t, addr)
-			for _, b := range []byte(c.send) { // the head is kept between its pieces
+			for _, b := range []byte(c.send) { // the head is stored between its pieces
 				if _, err := conn.Write([]byte{b}); err != nil {
-					break // refused already
+					break // already refused
 				}
 			}
 			br := bufio.NewReader(conn)
@@ -155,8 +154,7 @@ func TestLoopRefusalsOfSmallHeads(t *testing.T) {
 	}
 }
 
-// A body that turns out to be malformed or too large after its action began ends
-// the connection too.
+// A body found malformed or too large after its action began also ends the connection.
 func TestLoopRefusalsWithinStreams(t *testing.T) {
 	var smuggled atomic.Int32
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{MaxBody: 100 << 10}, func(app *dunlin.App) {

@@ -17,16 +17,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// However a stream of requests is cut into pieces on its way, the answers are
-// the same. This file checks that on the whole path: codec, connection state,
-// bodies gathered and streamed, workers and detached drivers.
+// The answers do not depend on how a stream of requests is cut into pieces. This file checks the entire path: codec, connection
+// state, gathered and streamed bodies, workers and detached drivers.
 
 func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// registerSplit registers what the streams ask for. All actions but /ignore read
-// the body, so that what is left of it never depends on the cut.
+// registerSplit registers the routes of the streams. All actions but /ignore read the body, so that the unread rest does not
+// depend on the cut.
 func registerSplit(app *dunlin.App) {
 	whole := func(r *dunlin.Request) dunlin.Response {
 		body, err := r.Bytes()
@@ -69,7 +68,7 @@ func registerSplit(app *dunlin.App) {
 	})
 	app.Mount("/std", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil { // as the engine answers where it sees that first
+		if err != nil { // the same answer as the engine's if it detects the error first
 			problem := dunlin.Error(err)
 			w.Header().Set("Content-Type", problem.Get("Content-Type"))
 			w.WriteHeader(problem.StatusCode())
@@ -83,9 +82,8 @@ func registerSplit(app *dunlin.App) {
 	app.MethodNotAllowed(whole)
 }
 
-// comparable is what must be the same for every cut: all but the date, and the
-// interim answer, which a server may leave out when the body has begun to come
-// (RFC 9110, section 10.1.1).
+// comparable returns the part of the answers that must not depend on the cut: all except the date and the interim response,
+// which a server may omit if the body has begun to arrive (RFC 9110, section 10.1.1).
 func comparable(answers []byte) string {
 	const field, value = "\r\nDate: ", len("Mon, 02 Jan 2006 15:04:05 GMT")
 	var b strings.Builder
@@ -121,11 +119,11 @@ var splitSeeds = []string{
 	suite.Request("GET /a") + suite.Request("GET /abort") + suite.Request("GET /never"),
 	suite.Request("GET /a", "Upgrade: websocket", "Connection: Upgrade") + suite.Request("GET /b"),
 	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-	// Cut off by the client.
+	// Incomplete requests.
 	"GET /a HTT", "GET /a HTTP/1.1\r\nHost: h\r\n", suite.Request("GET /a") + "GET",
 	suite.Request("POST /a", "Content-Length: 10") + "half", suite.Request("POST /a", "Transfer-Encoding: chunked", "", "5\r\nha"),
 	suite.Request("POST /a", "Content-Length: 10", "Expect: 100-continue") + "half", suite.Request("POST /worker/a", "Content-Length: 10") + "half",
-	// Attempts to have a second request read from the first.
+	// Request smuggling: attempts to make the server read a second request from the first.
 	suite.Request("POST /a", "Content-Length: 5", "Transfer-Encoding: chunked", "", "0\r\n\r\n") + suite.Request("GET /smuggled"),
 	suite.Request("POST /a", "Content-Length: 5", "Content-Length: 6") + suite.Request("GET /smuggled"),
 	suite.Request("POST /a", "Content-Length: +5") + suite.Request("GET /smuggled"),
@@ -141,8 +139,8 @@ var splitSeeds = []string{
 	"GET /a HTTP/1.1\r\nHost: h\x00\r\n\r\n" + suite.Request("GET /smuggled"),
 }
 
-// FuzzSplit sends the same bytes at once and in pieces. Each byte of cuts is the
-// length of a piece, less one; the last piece is the rest.
+// FuzzSplit sends the same bytes at once and in pieces. Each byte of cuts is the length of a piece minus one; the last piece is
+// the rest.
 func FuzzSplit(f *testing.F) {
 	for i, seed := range splitSeeds {
 		f.Add([]byte(seed), []byte{byte(i), byte(7 * i), 0, 1, 2, 0})
@@ -150,12 +148,11 @@ func FuzzSplit(f *testing.F) {
 	}
 	s := startPieces(f, registerSplit)
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
-		const most = 32 << 10 // one read of the server takes all
+		const most = 32 << 10 // one read of the server gets all
 		if len(stream) > most || len(cuts) > 64 || len(stream) == 0 {
 			return
 		}
-		// How much comes of a body nobody wants, and whether it ends well, is a guess
-		// that the bytes on hand decide.
+		// The received part of an ignored body, and whether its end is valid, depend on the timing.
 		if bytes.Contains(stream, []byte("ignore")) {
 			return
 		}
@@ -186,7 +183,7 @@ func checkSplit(t *testing.T, s *pieceServer, stream []byte, pieces [][]byte) {
 	}
 }
 
-// Every place to cut each of the streams in two.
+// TestSplitEverywhere cuts each stream in two at every offset.
 func TestSplitEverywhere(t *testing.T) {
 	s := startPieces(t, registerSplit)
 	for _, seed := range splitSeeds {
@@ -203,7 +200,7 @@ func TestSplitEverywhere(t *testing.T) {
 	}
 }
 
-// Bodies beyond what is gathered, and beyond a read, cut at random.
+// TestSplitLargeBodies cuts bodies larger than smallBody, and larger than a read, at random offsets.
 func TestSplitLargeBodies(t *testing.T) {
 	s := startPieces(t, registerSplit)
 	rng := rand.New(rand.NewPCG(4, 4))

@@ -23,18 +23,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// tokenAnswer answers with the request's token in a header and, size bytes of
-// it, in the body.
+// tokenAnswer returns an answer with the request's token in a header and in a body of size bytes.
 func tokenAnswer(token string, size int) dunlin.Response {
 	return dunlin.Bytes("text/plain", tokenBody(token, size)).Header("X-Token", token)
 }
 
-// tokenBody is a body that no other token has.
+// tokenBody returns a body that is unique to the token.
 func tokenBody(token string, size int) []byte {
 	return bytes.Repeat([]byte(token+" "), size/(len(token)+1)+1)[:size]
 }
 
-// blockFor keeps an action waiting, as one that asks another service does.
+// blockFor blocks an action, like a call of another service.
 func blockFor(d time.Duration) {
 	done := make(chan struct{})
 	time.AfterFunc(d, func() { close(done) })
@@ -45,7 +44,7 @@ func registerStress(app *dunlin.App) {
 	suite.LearnBlocking(app, "/worker/")
 	for _, kind := range []struct {
 		name string
-		act  func(r *dunlin.Request, size int) // before the answer
+		act  func(r *dunlin.Request, size int) // runs before the answer
 	}{
 		{"quick", func(*dunlin.Request, int) {}},
 		{"sometimes", func(_ *dunlin.Request, size int) { // taken over, but not learned
@@ -104,7 +103,7 @@ func registerStress(app *dunlin.App) {
 	app.Recover(func(r *dunlin.Request, _ any) dunlin.Response { return tokenAnswer(r.Header("X-Token"), 20) })
 }
 
-// A stressRequest is one request and what its answer must be.
+// A stressRequest is a request and its expected answer.
 type stressRequest struct {
 	raw    string
 	status int // 0: none, the connection is dropped
@@ -147,13 +146,13 @@ func newStressRequest(rng *rand.Rand, token string) stressRequest {
 		size = rng.IntN(30_000)
 		return get("stream")
 	case 16:
-		size = 100_000 + rng.IntN(200_000) // more than a socket takes at once, perhaps
+		size = 100_000 + rng.IntN(200_000) // may exceed one write to a socket
 		return get("quick")
 	case 17, 18, 19, 20, 21, 22:
 		path := "POST /echo"
 		switch rng.IntN(4) {
 		case 0:
-			size = 60_000 + rng.IntN(20_000) // around what is gathered
+			size = 60_000 + rng.IntN(20_000) // around the limit of gathering
 		case 1:
 			path = "POST /ignore"
 		}
@@ -181,13 +180,13 @@ func inChunks(rng *rand.Rand, body []byte) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// mayClose reports whether the connection may be closed after the answer, as it says then: the
-// action does not read its chunked body, which may not have come in whole.
+// mayClose reports whether the connection may be closed after the answer, which then announces it: the action does not read its
+// chunked body, which may be incomplete.
 func (s *stressRequest) mayClose() bool {
 	return strings.HasPrefix(s.raw, "POST /ignore") && strings.Contains(s.raw, "\r\nTransfer-Encoding: chunked\r\n")
 }
 
-// check reads the answer to s from br. closed says that it is the last of the connection.
+// check reads the answer to s from br. closed reports that it is the last answer of the connection.
 func (s *stressRequest) check(br *bufio.Reader) (closed bool, err error) {
 	if s.status == 0 {
 		if b, err := br.ReadByte(); err == nil {
@@ -210,7 +209,7 @@ func (s *stressRequest) check(br *bufio.Reader) (closed bool, err error) {
 	return resp.Close && s.mayClose(), nil
 }
 
-// A stressClient sends batches of requests over one connection after another.
+// A stressClient sends batches of requests over a series of connections.
 type stressClient struct {
 	addr string
 	id   int
@@ -229,7 +228,7 @@ func (c *stressClient) dial() error {
 	return conn.SetDeadline(time.Now().Add(suite.Patience))
 }
 
-// round sends one batch and checks its answers, or hangs up in the middle.
+// round sends one batch and checks its answers, or disconnects in the middle.
 func (c *stressClient) round(n int) error {
 	if c.conn == nil {
 		if err := c.dial(); err != nil {
@@ -279,11 +278,11 @@ func (c *stressClient) round(n int) error {
 	return c.hangUp(false)
 }
 
-// disconnect sends a part of raw, reads a part of the answers and hangs up.
+// disconnect sends a part of raw, reads a part of the answers and disconnects.
 func (c *stressClient) disconnect(raw string) error {
 	_, err := io.WriteString(c.conn, raw[:c.rng.IntN(len(raw)+1)])
 	if err == nil && c.rng.IntN(2) == 0 {
-		// At once or never: what comes later is not waited for.
+		// Only answers that arrive at once are read.
 		_ = c.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 		_, _ = c.conn.Read(make([]byte, 1+c.rng.IntN(500)))
 	}
@@ -305,14 +304,13 @@ func inPieces(conn io.Writer, raw string, seed uint64) {
 	for len(raw) > 0 {
 		n := 1 + rng.IntN(len(raw))
 		if _, err := io.WriteString(conn, raw[:n]); err != nil {
-			return // the answers tell
+			return // the answers show the failure
 		}
 		raw = raw[n:]
 	}
 }
 
-// Everything at once: each answer belongs to its request, and nothing is left
-// when the clients have gone.
+// Under a mix of all kinds of requests, each answer belongs to its request, and no state remains after the clients have gone.
 func TestLoopStress(t *testing.T) {
 	clients, rounds := 24, 300
 	if invariants.Enabled {

@@ -4,7 +4,7 @@ package loophttp
 
 import "testing"
 
-// Quick requests are served in a row with few looks at the clock; slow ones end a visit, and the ones after it sooner.
+// Fast requests are served consecutively with few clock readings. Slow ones end a visit, and the following visits end earlier.
 func TestVisitIsBounded(t *testing.T) {
 	const most = 1000
 	run := func(wary *uint8, requests int, each int64) (served, looks int) {
@@ -24,7 +24,7 @@ func TestVisitIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		each          int64
 		served, looks int // of the first visit
-		next, after   int // of the one after it
+		next, after   int // of the second visit
 	}{
 		"quick":      {1, 500, 31, 500, 31},
 		"slow":       {300, 32, 2, 5, 5},

@@ -15,11 +15,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A connection that sends many requests at once, whose actions take a while without blocking, gives others of its loop their
-// turn meanwhile.
+// A connection with many pipelined requests, whose actions take a while without blocking, gives other connections of its loop
+// their turn.
 func TestPipelinedRequestsLeaveOthersTheirTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop for all
-	for {                                           // until the requests were all served by the loop, which on a busy machine they are not always
+	for {                                           // until the loop has served all requests itself; on a busy machine it may lose some
 		ahead, requests, same := askedBesidePipelined(t)
 		if same && ahead == requests {
 			t.Errorf("all of %d requests in a row were served before one that came meanwhile", requests)
@@ -30,15 +30,16 @@ func TestPipelinedRequestsLeaveOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// askedBesidePipelined returns how many of a connection's requests in a row were served before one of another that came during the
-// second of them; same is false if the first one lost the loop, so that there was nothing to wait for.
+// askedBesidePipelined returns how many requests of a pipelining connection were served before the request of another
+// connection that arrived during the second of them. same is false if the first connection lost the loop, so that the other did
+// not have to wait.
 func askedBesidePipelined(t *testing.T) (ahead, requests int32, same bool) {
 	requests = 100
 	var asked, before atomic.Int32
 	var other net.Conn
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
 		app.Get("/busy", func(*dunlin.Request) dunlin.Response {
-			if asked.Add(1) == 2 { // in the middle of the visit
+			if asked.Add(1) == 2 { // during the visit
 				if _, err := other.Write([]byte(suite.Request("GET /other"))); err != nil {
 					t.Error(err)
 				}
