@@ -19,9 +19,7 @@ const mostMarkers = 20
 var oddProse = map[string]int{
 	"docs/BENCHMARKS.md": 37,
 	"internal/engine":    159,
-	"internal/exchange":  155,
 	"internal/looph2":    217,
-	"internal/loophttp":  181,
 	"internal/stdhttp":   30,
 }
 

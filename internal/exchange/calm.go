@@ -9,5 +9,5 @@ var calm = map[uintptr]bool{}
 // Calm registers the code of a middleware function as calm. It is for init functions.
 func Calm(middleware any) { calm[reflect.ValueOf(middleware).Pointer()] = true }
 
-// IsCalm reports whether the code of a middleware function is registered as calm.
+// IsCalm reports whether a function with the same code as middleware is registered.
 func IsCalm(middleware any) bool { return calm[reflect.ValueOf(middleware).Pointer()] }

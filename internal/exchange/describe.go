@@ -6,7 +6,7 @@ import (
 )
 
 // AboutContent has the headers that describe the intended content of a response. A failure does not inherit them: its problem
-// must not be read as CSV, nor be cached for as long as the intended content.
+// must not be read as CSV, nor be cached with the lifetime of the intended content.
 var AboutContent = map[string]bool{
 	"Accept-Ranges": true, "Cache-Control": true, "Content-Disposition": true, "Content-Encoding": true,
 	"Content-Language": true, "Content-Location": true, "Content-Range": true, "Content-Type": true,

@@ -37,7 +37,7 @@
 //
 // # Goroutines
 //
-// A request belongs to one goroutine at a time: the one that calls Run. The methods of Wire are called on it, within Run,
+// A request belongs to one goroutine at a time: the caller of Run. The methods of Wire are called on it, within Run,
 // CarryOut, Amend and Observe. Exceptions: a standard handler may read the body and write its answer on goroutines of its own,
 // one each, and a Sink's deadlines may be set on any; Call.Hooked and Call.Succeed may be called while the action runs. Find
 // does not block and does not run application code; all other methods may block.
@@ -79,7 +79,7 @@
 // connection (Connection: close, GOAWAY). Running requests continue. An adapter
 // that owns connections closes idle ones, and at the deadline the remaining ones.
 //
-//	wire.go     what an adapter offers     call.go     what the pipeline offers
+//	wire.go     the adapter's interface    call.go     the pipeline's interface
 //	state.go    the state of a request that both share
 //	targets.go  which requests of a route had large answers
 //	server.go   settings and shared parts of a server

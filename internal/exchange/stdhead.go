@@ -25,7 +25,7 @@ func (h *StdHead) Header(name string) (string, bool) {
 		v = h.Req.Header.Values(name)
 	}
 	if len(v) == 0 {
-		if strings.EqualFold(name, "Host") { // net/http removes it from Header
+		if strings.EqualFold(name, "Host") { // net/http moves it to Req.Host
 			return h.Req.Host, h.Req.Host != ""
 		}
 		return "", false
@@ -39,7 +39,7 @@ func (h *StdHead) List(name string) string {
 		v = h.Req.Header.Values(name)
 	}
 	if len(v) == 0 && len(name) == len("Host") && strings.EqualFold(name, "Host") {
-		return h.Req.Host // net/http removes it from Header
+		return h.Req.Host // net/http moves it to Req.Host
 	}
 	return strings.Join(v, Separator(name))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // A Wire is an adapter's view of one request at a time, and the connection to its client. All strings it returns are safe,
-// except where a method says otherwise. It is used by one goroutine at a time, the one that runs the action, unless a method
+// except where a method says otherwise. It is used by one goroutine at a time, which runs the action, unless a method
 // says otherwise.
 type Wire interface {
 	Host() string

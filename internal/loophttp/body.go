@@ -277,7 +277,7 @@ func (b *bodyStream) stop() {
 	}
 	x.using.Unlock()
 	x.reading.Lock()
-	//lint:ignore SA2001 whoever had it has finished
+	//lint:ignore SA2001 waits until the current holder has finished
 	x.reading.Unlock()
 }
 

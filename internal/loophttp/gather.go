@@ -14,8 +14,8 @@ import (
 // body. So an action can answer before the body arrives (401), answer it piece by piece, and see a timeout. An action that has
 // used complete bodies so far (Bytes, Decode, Form) gains nothing from an early start, so its bodies are gathered for longer.
 //
-// The number of actions that wait for a small body is limited to a part of MaxConcurrent. Beyond it, bodies are gathered
-// without a time limit and use only memory, so that slow clients cannot occupy all workers.
+// The number of actions that wait for a small body is limited to a part of MaxConcurrent. Beyond it, bodies are gathered as
+// long as their clients send fast enough. They use only memory meanwhile, so that slow clients cannot occupy all workers.
 const (
 	// gatherTime is how long any small body is gathered. It equals the engine's time for Driver.Recall; that it suits a slow
 	// network is a coincidence.

@@ -46,8 +46,8 @@ func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	x.respond(&resp)
 }
 
-// amendAndObserve calls policies and observers, which may end their goroutine. If that happens while it answers for an action
-// that has ended its goroutine, no other code would undo the begun steps.
+// amendAndObserve calls policies and observers, which may end their goroutine, even while it answers for an action that has
+// ended its goroutine. Then only the deferred leave ends the period that d.Enter has begun.
 func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exchange.Answer {
 	x.d.Enter()
 	defer x.leave()

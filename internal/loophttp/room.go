@@ -35,7 +35,7 @@ func (h *handler) Pended(d *engine.Driver, bytes int64) {
 	}
 }
 
-// answered records that the latest answer was sent completely and was not large, if the same is true for all answers before it.
+// answered records that the latest answer was not large, unless it is gathered together with much output of earlier answers.
 func (x *wire) answered() {
 	if x.d.Gathered() <= muchPending {
 		x.s.Route.Large.Note(x.target, false)
@@ -55,8 +55,8 @@ func (x *wire) awaitRoom() (next progress, done bool) {
 	n := p.Load()
 	server := x.handler.server
 	if bound := server.Budget.Bound(); bound > 0 {
-		// A single answer may be larger. Small holders together may hold much of the budget for long; a request within Fair
-		// cannot wait.
+		// A single answer may be larger. The reservation exceeds Fair, because one within Fair never waits, and small holders
+		// together may hold much of the budget for long.
 		n = min(n, max(bound/4, server.Holders.Fair()+1))
 	}
 	if most := server.Holders.MaxAddress; most > 0 {
