@@ -138,7 +138,7 @@ func (x *wire) beginEarly() bool {
 	h := x.handler
 	if h.early.Add(1) > h.mostEarly {
 		h.early.Add(-1)
-		x.c.SetDeadline(x.handler.server.BodyTimeout) // the rate of the body is checked then, and this again
+		x.c.SetDeadline(x.handler.server.BodyTimeout) // the rate is checked then, and beginEarly is tried again
 		return false
 	}
 	x.early = true

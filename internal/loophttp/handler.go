@@ -215,8 +215,8 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuse(http.StatusRequestTimeout, what)
 }
 
-// Detached counts a request whose action blocks as in flight. The route is marked as blocking at once, not only after the
-// action returns. If a streamed response leaves the loop, later ones of the route start outside it.
+// Detached counts a request whose action blocks as in flight. The pace of its route records the blocking at once, not only after
+// the action returns. Streamed responses that leave the loop, even midway, make later ones of the route start outside it.
 func (h *handler) Detached(scratch any) (waits bool) {
 	x := scratch.(*wire)
 	if x.inParts {

@@ -276,7 +276,7 @@ func (x *wire) answer() progress {
 		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.moveToBackground(&resp, waited)
 		}
-		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // an answer without an action reads the head
+		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // unclaimed, the answer for a late action could read the head
 			x.moveInput()
 			x.d.Release()
 		}
@@ -312,8 +312,8 @@ func (x *wire) answer() progress {
 	return x.conclude(&resp)
 }
 
-// beginAnswering records that the action may wait no longer and that its answer follows in pieces. The time of sending does not
-// count against Config.MaxConcurrent.
+// beginAnswering records that the action has finished the work it may wait for, and that its answer follows in pieces. The time
+// of sending does not count against Config.MaxConcurrent.
 func (x *wire) beginAnswering() {
 	if !x.answering.Load() {
 		x.answering.Store(true)
@@ -402,8 +402,8 @@ func (x *wire) end() {
 
 func (x *wire) Host() string { return x.s.Strings.Copy(x.head.Host()) }
 
-// fewFields is the largest number of field lines that is searched directly. In a larger head, a set of the field names is
-// consulted first.
+// fewFields is the largest number of field lines that is searched directly for each name. In a larger head, a set of the field
+// names is consulted first.
 const fewFields = 10
 
 // lacks reports whether the request surely has no field of that name. Most lookups are for absent fields.
