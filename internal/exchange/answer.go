@@ -15,8 +15,8 @@ type Answer struct {
 	meta meta
 }
 
-// An anchor is the target of an Answer's pointer. It is the beginning of a Block, or of an Own that extends a block, or belongs
-// to a text.
+// An anchor is the target of an Answer's pointer. It is the beginning of a Block, the beginning of an Own, or a separate anchor
+// for a text.
 type anchor struct {
 	block atomic.Pointer[Block] // the constructor's headers, usually only the media type
 	x     *Own                  // data beyond the plain fields, or nil; constant

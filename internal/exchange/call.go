@@ -125,7 +125,7 @@ const (
 	FromApp                    // the app, if no route matches
 	FromPanic                  // the app, after a panic of the action
 	FromTimeout                // the adapter, for a late action
-	FromLimit                  // a limit on the requests of a route or key
+	FromLimit                  // a concurrency limit of a route, group or client
 	FromOverload               // the adapter, for a request that waited too long
 	FromMemory                 // the adapter, because the memory budget is used up
 	FromProtocol               // the adapter, for an unreadable request
