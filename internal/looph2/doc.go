@@ -4,13 +4,13 @@
 //
 //	handler.go  what loophttp calls               session.go  a connection: events in, frames out
 //	stream.go   a request and its answer          run.go      running its action, here or elsewhere
-//	wire.go     the pipeline's view of it      std.go      requests for standard handlers
+//	wire.go     the pipeline's view of it         std.go      requests for standard handlers
 //	body.go     bodies that the action reads      sink.go     responses in pieces
 //	respond.go  sending                           late.go     timeouts of actions
-//	slow.go     slow clients             memory.go   memory of a stream
+//	slow.go     slow clients                      memory.go   memory of a stream
 //	drain.go    the end of a connection           count.go    counting by route
-//	room.go     reservations of memory       visit.go    the length of turns
-//	calm.go     clients beyond limits on frames          job.go      running it on a worker
+//	room.go     reservations of memory            visit.go    the length of turns
+//	calm.go     clients beyond limits on frames   job.go      running it on a worker
 //	backlog.go  clients with too many unread responses
 //	unread.go   bytes between a stream's goroutine and the loop
 //	flow.go     state of streams with bodies or responses in pieces
