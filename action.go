@@ -15,20 +15,20 @@ import (
 
 // chain wraps act in middleware; the first middleware sees the request first. Each middleware sees
 // a panic, or the zero Response, of the next action as a 500. chain panics with the place of the
-// registration if a middleware returns a nil action. safe reports that act makes this 500 itself. Calm middleware does
+// registration if a middleware returns a nil action. safe reports that act makes this 500 itself. PanicFree middleware does
 // not read bodies, so problems are formatted only for other middleware.
 func (a *App) chain(act Action, middleware []Middleware, at *caller.Place, safe bool) Action {
 	formatted := safe || a.config.Problems == nil
 	for i := len(middleware) - 1; i >= 0; i-- {
-		calm := exchange.IsCalm(middleware[i])
-		if !safe || !formatted && !calm {
+		panicFree := exchange.IsPanicFree(middleware[i])
+		if !safe || !formatted && !panicFree {
 			act = contained(act, false)
 		}
 		wrapped := middleware[i](act)
 		if wrapped == nil {
 			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", i, at))
 		}
-		act, safe, formatted = wrapped, calm, a.config.Problems == nil
+		act, safe, formatted = wrapped, panicFree, a.config.Problems == nil
 	}
 	return act
 }

@@ -104,7 +104,7 @@ func (c *call) Run() exchange.Answer {
 	return resp.a
 }
 
-func (c *call) CarryOut(a exchange.Answer) exchange.Answer {
+func (c *call) Produce(a exchange.Answer) exchange.Answer {
 	resp := Response{a}
 	c.app.settle(c.request(), &resp)
 	return resp.a
@@ -119,7 +119,7 @@ func (c *call) Drop(a exchange.Answer) {
 	r.discard()
 }
 
-func (c *call) Amend(a exchange.Answer, source exchange.Source) exchange.Answer {
+func (c *call) Decorate(a exchange.Answer, source exchange.Source) exchange.Answer {
 	r, resp := c.request(), Response{a}
 	r.source = AnswerSource(source)
 	r.app.apply(r, &resp)
@@ -141,16 +141,16 @@ func (c *call) Hooked() bool {
 func (c *call) Observe(a exchange.Answer, took time.Duration) { c.app.observe(c.request(), &a, took) }
 func (c *call) Clock()                                        { c.request().watched().since = time.Now() }
 
-func (c *call) Succeed(late exchange.Call) { c.request().takeWatch(late.(*call).request()) }
+func (c *call) InheritFrom(late exchange.Call) { c.request().takeWatch(late.(*call).request()) }
 
 func (c *call) Context(own context.Context) context.Context { return c.request().contextOver(own) }
 
-func (c *call) Params() bool               { return c.match.Len() > 0 || c.s.Sent != "" }
-func (c *call) SetMatch(req *http.Request) { c.request().setMatch(req) }
-func (c *call) PassOn(body string) []byte  { return c.request().passOn(body) }
-func (c *call) Abandon()                   { c.request().releaseBody() }
-func (c *call) End()                       { c.request().end() }
-func (c *call) Ended() bool                { return c.ended.IsSet() }
+func (c *call) Params() bool                  { return c.match.Len() > 0 || c.s.Sent != "" }
+func (c *call) SetMatch(req *http.Request)    { c.request().setMatch(req) }
+func (c *call) DetachBody(body string) []byte { return c.request().passOn(body) }
+func (c *call) Abandon()                      { c.request().releaseBody() }
+func (c *call) End()                          { c.request().end() }
+func (c *call) Ended() bool                   { return c.ended.IsSet() }
 
 // The sources of adapters are those of the API.
 var _ = [1]struct{}{}[uint8(FromProtocol)-uint8(exchange.FromProtocol)]

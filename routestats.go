@@ -86,7 +86,7 @@ func (a *App) routeStats() []RouteStats {
 	for i, r := range routes {
 		s := &list[i]
 		s.Methods, s.Pattern, s.Host, s.Version = r.methods, r.shared.Pattern, r.host, r.version
-		s.Blocking = r.shared.Pace.Learned()
+		s.Blocking = r.shared.Blocking.Learned()
 		countStats(&r.shared.Counts, s)
 	}
 	return list

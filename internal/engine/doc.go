@@ -99,7 +99,7 @@
 // suspect, trials, and a sample of the others (watch.go). The clock and the voluntary switches of the thread, read before and
 // after a call, tell whether the call has waited. A call that computes for as long has not.
 //
-// A route is called blocking as soon as more than about one of eight calls is taken over or waits (internal/exchange/pace.go);
+// A route is called blocking as soon as more than about one of eight calls is taken over or waits (internal/exchange/blockingstat.go);
 // the calls need not have returned. Its requests go to a bounded pool of workers at once, the most recently used goroutine
 // first. While all places are taken they wait in line. Critical requests go first and may have an eighth more places. While all
 // places are taken, requests of a route whose last calls were sometimes taken over wait in line too, unless they are Critical;

@@ -72,7 +72,7 @@ func TestTimeForHandshakeWhileDraining(t *testing.T) {
 		if draining {
 			c.deadline = deadlineTick(before, lastRequests) // set while it was idle
 		}
-		if until := c.shakeUntil(); until < before+int64(timeout) {
+		if until := c.handshakeUntil(); until < before+int64(timeout) {
 			t.Errorf("draining %v: it has %v, want %v", draining, time.Duration(until-before), timeout)
 		}
 	}

@@ -191,7 +191,7 @@ func (d *Driver) end(c *Conn) bool {
 		l.finish(c)
 	case t != nil && t.phase == tlsHello:
 		c.setAway()
-		d.engine.shakes.submit(c)
+		d.engine.handshakes.submit(c)
 	case c.flags&flagHandOff != 0:
 		urgent, from := c.flags&flagUrgent != 0, l.originOf(mark, l.now-int64(d.waited))
 		c.flags &^= flagHandOff | flagUrgent

@@ -22,14 +22,14 @@ type Engine struct {
 	start   time.Time
 	skew    atomic.Int64 // ns added to the clock by tests
 
-	loops   []*loop
-	running atomic.Int32 // loops that have not ended
-	monitor monitor
-	workers workers
-	shakes  shakes
-	buffers bufferPool
-	shared  sharedBodies // also counts connections with pending output
-	drivers driverPool
+	loops      []*loop
+	running    atomic.Int32 // loops that have not ended
+	monitor    monitor
+	workers    workers
+	handshakes handshakes
+	buffers    bufferPool
+	shared     sharedBodies // also counts connections with pending output
+	drivers    driverPool
 
 	graceTicks uint32 // Config.WriteGrace
 	graceBytes int64  // bytes that a peer must receive in graceTicks
@@ -77,7 +77,7 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	if e.cfg.AdaptiveWorkers {
 		e.workers.adaptive = overload.NewConcurrency(leastWorkers, e.cfg.MaxWorkers)
 	}
-	e.shakes.init(e)
+	e.handshakes.init(e)
 	e.buffers.init(e.cfg.Budget, e.cfg.ReadBuffer)
 	e.initDrivers()
 	if e.cfg.Holders == nil {
@@ -350,7 +350,7 @@ func (e *Engine) Stats() Stats {
 		PendingConns: int(e.shared.n.Load()),
 	}
 	s.SecureBytes = e.secured.Load() * secureMemory
-	s.Handshakes, s.HandshakesQueued = e.shakes.counts()
+	s.Handshakes, s.HandshakesQueued = e.handshakes.counts()
 	now := e.now()
 	if e.pausedLoops.Load() > 0 {
 		s.AcceptPaused = max(time.Duration(now-e.pausedSince.Load()), 1)

@@ -140,7 +140,7 @@ func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 	for _, c := range slow {
 		most = max(most, count(c))
 	}
-	if l.e.shakes.evict(most, lasts) {
+	if l.e.handshakes.evict(most, lasts) {
 		return true
 	}
 	if most == 0 || most == 1 && !lasts {
@@ -188,16 +188,16 @@ func (d *Driver) Evicting() bool { return d.evicting }
 
 // evict ends half of the handshakes that wait for their clients, of the address with most of them, if that has more than
 // others. If no address has several, it ends the handshake with the longest wait, if the pause lasts.
-func (s *shakes) evict(others int, lasts bool) bool {
+func (s *handshakes) evict(others int, lasts bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := s.mostWaiting(func(*shake) bool { return true })
+	most := s.mostWaiting(func(*handshake) bool { return true })
 	if most == nil || most.source.begun < max(others, 2) && !(lasts && others == 0) {
 		return false
 	}
 	src := most.source
 	for n := max(src.begun/2, 1); n > 0; n-- {
-		i := slices.IndexFunc(s.waiting, func(h *shake) bool { return h.source == src })
+		i := slices.IndexFunc(s.waiting, func(h *handshake) bool { return h.source == src })
 		if i < 0 {
 			break
 		}

@@ -29,17 +29,17 @@ func (c *Conn) NoDelay() bool {
 	return err == nil && on == 1
 }
 
-// ShakesBegun returns the number of running handshakes of clients without a session, and of clients with one.
-func (e *Engine) ShakesBegun() (whole, resume int) {
-	s := &e.shakes
+// HandshakesBegun returns the number of running handshakes of clients without a session, and of clients with one.
+func (e *Engine) HandshakesBegun() (whole, resume int) {
+	s := &e.handshakes
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lines[shakeWhole].begun, s.lines[shakeResume].begun
+	return s.lines[handshakeWhole].begun, s.lines[handshakeResume].begun
 }
 
-// ShakesRunning returns the number of handshakes that have a processor.
-func (e *Engine) ShakesRunning() int {
-	s := &e.shakes
+// HandshakesRunning returns the number of handshakes that have a processor.
+func (e *Engine) HandshakesRunning() int {
+	s := &e.handshakes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.running)

@@ -39,7 +39,7 @@ const (
 	msgDropIdle                             // TLS uses more memory than its bound: close idle connections with TLS
 	msgWake                                 // conn is to be served without new input from its peer
 	msgEvict                                // conn is to be ended if it waits for its peer, since its descriptor is needed
-	msgShake                                // the next TLS handshake is to get the processor
+	msgHandshake                            // the next TLS handshake is to get the processor
 )
 
 // inbox accepts messages from any goroutine.
@@ -136,9 +136,9 @@ func (l *loop) handle(d *Driver, m message) bool {
 		}
 	case msgEvict:
 		return l.evict(d, m.conn)
-	case msgShake:
+	case msgHandshake:
 		now := l.e.now()
-		l.e.shakes.turn(now, now-l.now)
+		l.e.handshakes.turn(now, now-l.now)
 	case msgOverdue:
 		return l.serveOverdue(d, m.conn)
 	case msgDropIdle:

@@ -27,8 +27,8 @@ import (
 const quickCall = time.Millisecond
 
 // call calls f, a function of the application.
-func (h *shake) call(f func()) {
-	s := &h.e.shakes
+func (h *handshake) call(f func()) {
+	s := &h.e.handshakes
 	var away, over bool // under s.mu
 	timer := time.AfterFunc(quickCall, func() {
 		s.mu.Lock()
@@ -66,7 +66,7 @@ func called(config *tls.Config, prompt bool) *tls.Config {
 		return all
 	}
 	all.GetConfigForClient = func(hello *tls.ClientHelloInfo) (one *tls.Config, err error) {
-		h := shakeOf(hello)
+		h := handshakeOf(hello)
 		if get != nil {
 			h.call(func() { one, err = get(hello) })
 		}
@@ -87,13 +87,13 @@ func called(config *tls.Config, prompt bool) *tls.Config {
 	return all
 }
 
-func shakeOf(hello *tls.ClientHelloInfo) *shake { return tlsmem.Of(hello.Conn).(*shake) }
+func handshakeOf(hello *tls.ClientHelloInfo) *handshake { return tlsmem.Of(hello.Conn).(*handshake) }
 
 // callNamed wraps the functions in config that get the connection for which they are called.
 func callNamed(config *tls.Config) {
 	if get := config.GetCertificate; get != nil {
 		config.GetCertificate = func(hello *tls.ClientHelloInfo) (cert *tls.Certificate, err error) {
-			h := shakeOf(hello)
+			h := handshakeOf(hello)
 			h.call(func() { cert, err = get(hello) })
 			if cert != nil && isRemote(cert.PrivateKey) {
 				own := *cert
@@ -105,7 +105,7 @@ func callNamed(config *tls.Config) {
 	}
 	if get := config.GetEncryptedClientHelloKeys; get != nil {
 		config.GetEncryptedClientHelloKeys = func(hello *tls.ClientHelloInfo) (keys []tls.EncryptedClientHelloKey, err error) {
-			shakeOf(hello).call(func() { keys, err = get(hello) })
+			handshakeOf(hello).call(func() { keys, err = get(hello) })
 			return keys, err
 		}
 	}
@@ -122,7 +122,7 @@ func isBound(config *tls.Config) bool {
 }
 
 // bind wraps the functions in config that do not get the connection. The config belongs to h alone.
-func (h *shake) bind(config *tls.Config) {
+func (h *handshake) bind(config *tls.Config) {
 	if verify := config.VerifyPeerCertificate; verify != nil {
 		config.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) (err error) {
 			h.call(func() { err = verify(raw, chains) })
@@ -153,7 +153,7 @@ func isRemote(key crypto.PrivateKey) bool {
 }
 
 // key returns a key whose operations h calls.
-func (h *shake) key(key crypto.PrivateKey) crypto.PrivateKey {
+func (h *handshake) key(key crypto.PrivateKey) crypto.PrivateKey {
 	if !isRemote(key) {
 		return key
 	}
@@ -166,7 +166,7 @@ func (h *shake) key(key crypto.PrivateKey) crypto.PrivateKey {
 
 type remoteKey struct {
 	crypto.Signer
-	h *shake
+	h *handshake
 }
 
 func (k *remoteKey) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {

@@ -139,7 +139,7 @@ func TestTLSHandshakesThatWaitForTheApplication(t *testing.T) {
 				s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{Config: config}, newLineHandler())
 				go func() {
 					<-waits
-					for limit := time.Now().Add(20 * time.Second); s.ShakesRunning() > 0; runtime.Gosched() {
+					for limit := time.Now().Add(20 * time.Second); s.HandshakesRunning() > 0; runtime.Gosched() {
 						if time.Now().After(limit) {
 							t.Error("a handshake that computes nothing keeps its processor")
 							break
@@ -150,7 +150,7 @@ func TestTLSHandshakesThatWaitForTheApplication(t *testing.T) {
 				conn := s.dialTLS(client)
 				conn.send("echo a\n")
 				conn.want("a")
-				if n := s.ShakesRunning(); n != 0 {
+				if n := s.HandshakesRunning(); n != 0 {
 					t.Errorf("%d handshakes have a processor after the last one", n)
 				}
 			})
@@ -167,7 +167,7 @@ func TestTLSHandshakesWhoseApplicationPanics(t *testing.T) {
 			if state.ServerName != "panic.test" {
 				return nil
 			}
-			for late && s.ShakesRunning() > 0 {
+			for late && s.HandshakesRunning() > 0 {
 				runtime.Gosched()
 			}
 			panic("as the test wants it")
@@ -181,6 +181,6 @@ func TestTLSHandshakesWhoseApplicationPanics(t *testing.T) {
 		conn := s.dialTLS(nil)
 		conn.send("echo a\n")
 		conn.want("a")
-		eventually(t, "no handshake has a processor", func() bool { return s.ShakesRunning() == 0 })
+		eventually(t, "no handshake has a processor", func() bool { return s.HandshakesRunning() == 0 })
 	}
 }

@@ -18,38 +18,38 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// A shake is a running handshake, on a goroutine of its own.
-type shake struct {
+// A handshake is a running handshake, on a goroutine of its own.
+type handshake struct {
 	e *Engine
 	c *Conn
 	t *tlsState
 	d *Driver
 
-	source *shakeSource
-	kind   shakeKind
+	source *handshakeSource
+	kind   handshakeKind
 	until  int64         // its deadline, 0 for none
 	turn   chan struct{} // receives when it gets a processor; capacity 1
-	since  int64         // when it began to compute or to wait for its client; under shakes.mu
-	given  bool          // it was ended to make room for others; under shakes.mu
+	since  int64         // when it began to compute or to wait for its client; under handshakes.mu
+	given  bool          // it was ended to make room for others; under handshakes.mu
 	fault  error         // the engine's reason to end it, nil if crypto/tls decided that
 }
 
 // errGivenUp fails a handshake that waits for its client while others need the room.
 var errGivenUp = errors.New("the client has kept others waiting")
 
-// shake is the goroutine of a handshake.
-func (h *shake) shake() {
+// handshake is the goroutine of a handshake.
+func (h *handshake) perform() {
 	c, e := h.c, h.e
 	h.t = c.secure()
 	h.d = &Driver{engine: e, detached: true, conn: c, parking: new(parking)}
 	c.driver = h.d
 	h.t.phase = tlsShaking
-	h.until = c.shakeUntil()
+	h.until = c.handshakeUntil()
 	account := c.Account()
 	account.Working(true)
-	account.Force(admission.Handshake, shakeMemory)
-	account.Answers(shakeLeft) // little is still to arrive, so request bodies are evicted before it
-	account.Moved(int64(len(h.t.records())), shakeLeft)
+	account.Force(admission.Handshake, handshakeMemory)
+	account.Answers(handshakeLeft) // little is still to arrive, so request bodies are evicted before it
+	account.Moved(int64(len(h.t.records())), handshakeLeft)
 	var other func()
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -59,8 +59,8 @@ func (h *shake) shake() {
 			c.flags |= flagCloseNow
 		}
 		account.Answered()
-		account.Release(admission.Handshake, shakeMemory)
-		e.shakes.end(h)
+		account.Release(admission.Handshake, handshakeMemory)
+		e.handshakes.end(h)
 		h.d.end(c)
 		if other != nil {
 			other()
@@ -74,8 +74,8 @@ func (h *shake) shake() {
 	other = h.open()
 }
 
-// shakeUntil returns the deadline of the handshake of c, 0 for none.
-func (c *Conn) shakeUntil() int64 {
+// handshakeUntil returns the deadline of the handshake of c, 0 for none.
+func (c *Conn) handshakeUntil() int64 {
 	e := c.loop.e
 	if c.deadline == 0 || e.draining.Load() { // in a drain c.deadline is for connections without requests
 		return e.patience(c.openTimeout(e))
@@ -84,7 +84,7 @@ func (c *Conn) shakeUntil() int64 {
 }
 
 // run performs the handshake.
-func (h *shake) run() error {
+func (h *handshake) run() error {
 	conn := tlsmem.Server(h.t.on.Config, h)
 	h.t.conn = conn
 	conn.More = h.more
@@ -101,7 +101,7 @@ func (h *shake) run() error {
 }
 
 // lend lends the received whole records to crypto/tls.
-func (h *shake) lend() bool {
+func (h *handshake) lend() bool {
 	t := h.t
 	whole := tlsmem.InHandshake(t.records())
 	if whole == 0 {
@@ -113,7 +113,7 @@ func (h *shake) lend() bool {
 }
 
 // more sends the output of crypto/tls, and waits for the client's reply.
-func (h *shake) more() error {
+func (h *handshake) more() error {
 	out := h.t.conn.Out
 	h.t.conn.Out = out[:0]
 	if err := h.flush(out); err != nil {
@@ -121,10 +121,10 @@ func (h *shake) more() error {
 	}
 	for !h.lend() {
 		rest := h.t.records()
-		n, errno := h.t.fill(h.c, max(shakeFillSize, len(rest)+tlsmem.Missing(rest)))
+		n, errno := h.t.fill(h.c, max(handshakeFillSize, len(rest)+tlsmem.Missing(rest)))
 		switch {
 		case n > 0:
-			h.c.Moved(int64(n), shakeLeft)
+			h.c.Moved(int64(n), handshakeLeft)
 		case errno == 0:
 			return io.EOF
 		case errno != unix.EAGAIN:
@@ -140,16 +140,16 @@ func (h *shake) more() error {
 }
 
 // wait waits for the client, without a processor.
-func (h *shake) wait(wants int) error {
+func (h *handshake) wait(wants int) error {
 	c := h.c
 	if c.ended() {
 		h.fault = ErrNoRoom
 		return ErrNoRoom
 	}
 	c.Working(false)
-	h.e.shakes.pause(h)
+	h.e.handshakes.pause(h)
 	err := c.block(wants, h.until)
-	goOn := h.e.shakes.goOn(h)
+	goOn := h.e.handshakes.goOn(h)
 	c.Working(true)
 	switch {
 	case !goOn:
@@ -166,7 +166,7 @@ func (h *shake) wait(wants int) error {
 
 // flush sends b, and waits while the socket is full. Only a handshake with long certificate chains exceeds the room of a
 // socket.
-func (h *shake) flush(b []byte) error {
+func (h *handshake) flush(b []byte) error {
 	for len(b) > 0 {
 		n, errno := send(h.c.fd, b)
 		b = b[n:]
@@ -185,7 +185,7 @@ func (h *shake) flush(b []byte) error {
 }
 
 // fail ends the connection, after the alert of crypto/tls, if there is one.
-func (h *shake) fail(err error) {
+func (h *handshake) fail(err error) {
 	c, t := h.c, h.t
 	reason, what := admission.TLSError, "TLS handshakes have failed"
 	switch {
@@ -212,7 +212,7 @@ func (h *shake) fail(err error) {
 
 // open begins to serve the connection. If TLS.Other accepts the negotiated protocol, open returns the function that passes the
 // connection on. That function must be called after the engine has released the connection.
-func (h *shake) open() (other func()) {
+func (h *handshake) open() (other func()) {
 	c, t := h.c, h.t
 	t.phase = tlsOpen
 	state := t.conn.State()
@@ -261,5 +261,5 @@ func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tl
 }
 
 // LocalNetAddr and RemoteNetAddr are for crypto/tls, which passes them to code that chooses certificates.
-func (h *shake) LocalNetAddr() net.Addr  { return netAddr(h.c, true) }
-func (h *shake) RemoteNetAddr() net.Addr { return netAddr(h.c, false) }
+func (h *handshake) LocalNetAddr() net.Addr  { return netAddr(h.c, true) }
+func (h *handshake) RemoteNetAddr() net.Addr { return netAddr(h.c, false) }

@@ -30,81 +30,81 @@ import (
 // a handshake that waits for its client is ended. It belongs to the address with most handshakes, and is the one of that
 // address that has waited longest. So clients that stop in the middle take places from others of their address, and from other
 // addresses only up to an equal share.
-type shakes struct {
+type handshakes struct {
 	e    *Engine
 	most int  // processors for handshakes
 	only bool // there is one processor: handshakes have it until the time until, then the loop has a turn
 
 	mu      sync.Mutex
-	running []*shake
-	back    []*shake // they wait for a processor to continue
-	waiting []*shake // they wait for their clients, the longest first
+	running []*handshake
+	back    []*handshake // they wait for a processor to continue
+	waiting []*handshake // they wait for their clients, the longest first
 	begun   int
 	given   int // the number of these that were given up
-	sources map[admission.AddressKey]*shakeSource
-	lines   [shakeKinds]shakeLine
-	latest  shakeKind // the kind that began last
+	sources map[admission.AddressKey]*handshakeSource
+	lines   [handshakeKinds]handshakeLine
+	latest  handshakeKind // the kind that began last
 	until   int64
 	watch   *time.Timer
 	watched bool
 }
 
-// A shakeKind is the kind of handshake for which a client asks. The actual handshake may be of the other kind.
-type shakeKind uint8
+// A handshakeKind is the kind of handshake for which a client asks. The actual handshake may be of the other kind.
+type handshakeKind uint8
 
 const (
-	shakeWhole  shakeKind = iota
-	shakeResume           // its ClientHello has a session
-	shakeKinds
+	handshakeWhole  handshakeKind = iota
+	handshakeResume               // its ClientHello has a session
+	handshakeKinds
 )
 
 const (
-	// shakeMemory is the approximate memory of a handshake in bytes, until it is over.
-	shakeMemory = 40 << 10
-	// shakeLeft is the approximate number of bytes that a client still has to send after the server's flight.
-	shakeLeft = 100
-	// Handshakes may use one part in shakeShare of the budget, but at least leastShakes may always have begun.
-	shakeShare  = 2
-	leastShakes = 64
-	// One part in shakeReserve of that is reserved for each kind.
-	shakeReserve = 4
+	// handshakeMemory is the approximate memory of a handshake in bytes, until it is over.
+	handshakeMemory = 40 << 10
+	// handshakeLeft is the approximate number of bytes that a client still has to send after the server's flight.
+	handshakeLeft = 100
+	// Handshakes may use one part in handshakeShare of the budget, but at least leastHandshakes may always have begun.
+	handshakeShare  = 2
+	leastHandshakes = 64
+	// One part in handshakeReserve of that is reserved for each kind.
+	handshakeReserve = 4
 
-	// A handshake may wait shakeTarget times as long as a request before any is refused; the same holds for how long its line
+	// A handshake may wait handshakeTarget times as long as a request before any is refused; the same holds for how long its line
 	// may stand. A refused client returns with another handshake. If many clients connect at once, each is served sooner than
 	// it could return.
-	shakeTarget = 20
+	handshakeTarget = 20
 
-	// longShake limits how long a handshake counts as using its processor, in ns. It is some twenty times the time for the
+	// longHandshake limits how long a handshake counts as using its processor, in ns. It is some twenty times the time for the
 	// slowest of the usual keys.
-	longShake = int64(20 * time.Millisecond)
-	// patientShake is the minimum time, in ns, to wait for a client before its handshake is ended to make room. A lost packet
+	longHandshake = int64(20 * time.Millisecond)
+	// patientHandshake is the minimum time, in ns, to wait for a client before its handshake is ended to make room. A lost packet
 	// is sent again after a second (RFC 6298, section 2.1).
-	patientShake = int64(1500 * time.Millisecond)
+	patientHandshake = int64(1500 * time.Millisecond)
 )
 
-func (s *shakes) init(e *Engine) {
+func (s *handshakes) init(e *Engine) {
 	s.e = e
 	procs := runtime.GOMAXPROCS(0)
 	s.most, s.only = max(procs/2, 1), procs == 1
-	for kind := range shakeKinds {
+	for kind := range handshakeKinds {
 		s.lines[kind].kind = kind
-		s.lines[kind].control = overload.NewQueue(shakeTarget * e.cfg.QueueTarget)
+		s.lines[kind].control = overload.NewQueue(handshakeTarget * e.cfg.QueueTarget)
 	}
 }
 
 // room returns how many handshakes may have begun, of one kind and in total.
-func (s *shakes) room() (kind, all int) {
+func (s *handshakes) room() (kind, all int) {
 	bound := s.e.cfg.Budget.Bound()
 	if bound <= 0 {
 		return 1<<31 - 1, 1<<31 - 1
 	}
-	all = int(bound / shakeShare / shakeMemory)
-	kind = max(all-all/shakeReserve, leastShakes)
-	return kind, max(all, kind+leastShakes/shakeReserve)
+	all = int(bound / handshakeShare / handshakeMemory)
+	kind = max(all-all/handshakeReserve, leastHandshakes)
+	return kind, max(all, kind+leastHandshakes/handshakeReserve)
 }
 
 // queued returns the number of handshakes in line. s.mu is held.
-func (s *shakes) queued() (n int) {
+func (s *handshakes) queued() (n int) {
 	for kind := range s.lines {
 		n += s.lines[kind].all.Len()
 	}
@@ -112,15 +112,15 @@ func (s *shakes) queued() (n int) {
 }
 
 // kind returns the kind of handshake for which the ClientHello of c asks.
-func (t *tlsState) kind() shakeKind {
+func (t *tlsState) kind() handshakeKind {
 	if !t.on.Config.SessionTicketsDisabled && tlsmem.AsksToResume(t.records()) {
-		return shakeResume
+		return handshakeResume
 	}
-	return shakeWhole
+	return handshakeWhole
 }
 
 // submit appends c, which is away from its loop, to the line for its handshake.
-func (s *shakes) submit(c *Conn) {
+func (s *handshakes) submit(c *Conn) {
 	kind := c.secure().kind()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *shakes) submit(c *Conn) {
 }
 
 // next gives free processors to the handshakes whose turn it is. s.mu is held.
-func (s *shakes) next() {
+func (s *handshakes) next() {
 	for len(s.running) < s.most {
 		if len(s.back) > 0 {
 			h := s.back[0]
@@ -141,40 +141,40 @@ func (s *shakes) next() {
 		}
 		kind, ok := s.nextKind()
 		if !ok {
-			s.makeRoom(shakeWhole)
-			s.makeRoom(shakeResume)
+			s.makeRoom(handshakeWhole)
+			s.makeRoom(handshakeResume)
 			break
 		}
-		go s.take(kind).shake()
+		go s.take(kind).perform()
 	}
 	s.look()
 }
 
 // nextKind returns the kind whose turn it is to begin: if both can begin, not the latest. s.mu is held.
-func (s *shakes) nextKind() (kind shakeKind, ok bool) {
-	if other := shakeKinds - 1 - s.latest; s.mayBegin(other) {
+func (s *handshakes) nextKind() (kind handshakeKind, ok bool) {
+	if other := handshakeKinds - 1 - s.latest; s.mayBegin(other) {
 		return other, true
 	}
 	return s.latest, s.mayBegin(s.latest)
 }
 
 // mayBegin reports whether a handshake of a kind can begin. s.mu is held.
-func (s *shakes) mayBegin(kind shakeKind) bool {
+func (s *handshakes) mayBegin(kind handshakeKind) bool {
 	l := &s.lines[kind]
 	most, all := s.room()
 	return l.all.Len() > 0 && l.begun < most && s.begun < all
 }
 
-func (s *shakes) run(h *shake) {
+func (s *handshakes) run(h *handshake) {
 	h.since = s.e.now()
 	s.running = append(s.running, h)
 }
 
 // take removes the next connection from a line and begins its handshake. s.mu is held.
-func (s *shakes) take(kind shakeKind) *shake {
+func (s *handshakes) take(kind handshakeKind) *handshake {
 	l := &s.lines[kind]
 	j := l.pop(s.newestFirst(l))
-	h := &shake{e: s.e, c: j.c, source: j.source, kind: kind, turn: make(chan struct{}, 1)}
+	h := &handshake{e: s.e, c: j.c, source: j.source, kind: kind, turn: make(chan struct{}, 1)}
 	s.begun++
 	l.begun++
 	h.source.begun++
@@ -184,14 +184,16 @@ func (s *shakes) take(kind shakeKind) *shake {
 }
 
 // newestFirst reports whether the latest in line begin first. s.mu is held.
-func (s *shakes) newestFirst(l *shakeLine) bool { return l.control.Overloaded() || s.stalled(l) }
+func (s *handshakes) newestFirst(l *handshakeLine) bool {
+	return l.control.Overloaded() || s.stalled(l)
+}
 
 // stalled reports whether a line does not move because clients that stopped in the middle have all its room, and its oldest
-// handshake has waited for at least patientShake. More such clients are probably at the front, so the newest handshake goes
+// handshake has waited for at least patientHandshake. More such clients are probably at the front, so the newest handshake goes
 // next: its client is the likeliest to continue. s.mu is held.
-func (s *shakes) stalled(l *shakeLine) bool {
+func (s *handshakes) stalled(l *handshakeLine) bool {
 	most, all := s.room()
-	return (l.begun+1 >= most || s.begun+1 >= all) && int64(l.oldest(s.e.now())) >= patientShake
+	return (l.begun+1 >= most || s.begun+1 >= all) && int64(l.oldest(s.e.now())) >= patientHandshake
 }
 
 // mostPassed bounds the number of sources for which makeRoom tries to make room, one after the other.
@@ -200,21 +202,21 @@ const mostPassed = 16
 // makeRoom ends a handshake that waits for its client, if those of a kind cannot begin. If that kind has all the room it may
 // have, a handshake of the same kind is ended. It belongs to the address with most handshakes. It is ended without patience if
 // the address that gets the place then has fewer, too. s.mu is held.
-func (s *shakes) makeRoom(kind shakeKind) {
+func (s *handshakes) makeRoom(kind handshakeKind) {
 	l := &s.lines[kind]
 	if l.all.Len() == 0 || s.mayBegin(kind) || s.given >= s.queued() {
 		return
 	}
 	most, _ := s.room()
-	h := s.mostWaiting(func(h *shake) bool { return l.begun < most || h.kind == kind })
-	if h != nil && (s.e.now()-h.since >= patientShake || s.getsPlace(l, h.source)) {
+	h := s.mostWaiting(func(h *handshake) bool { return l.begun < most || h.kind == kind })
+	if h != nil && (s.e.now()-h.since >= patientHandshake || s.getsPlace(l, h.source)) {
 		s.giveUp(h)
 	}
 }
 
 // mostWaiting returns a handshake that waits for its client: the longest-waiting handshake of the source with most handshakes.
 // It returns nil if there is none. s.mu is held.
-func (s *shakes) mostWaiting(may func(*shake) bool) (most *shake) {
+func (s *handshakes) mostWaiting(may func(*handshake) bool) (most *handshake) {
 	for _, h := range s.waiting {
 		if may(h) && (most == nil || h.source.begun > most.source.begun) {
 			most = h
@@ -224,7 +226,7 @@ func (s *shakes) mostWaiting(may func(*shake) bool) (most *shake) {
 }
 
 // giveUp ends a handshake that waits for its client. s.mu is held.
-func (s *shakes) giveUp(h *shake) {
+func (s *handshakes) giveUp(h *handshake) {
 	s.waiting = remove(s.waiting, h)
 	h.given = true
 	h.source.begun--
@@ -234,7 +236,7 @@ func (s *shakes) giveUp(h *shake) {
 
 // getsPlace reports whether the next in line gets at once a place of from, the source with most handshakes. Sources with about
 // as many are passed over. s.mu is held.
-func (s *shakes) getsPlace(l *shakeLine, from *shakeSource) bool {
+func (s *handshakes) getsPlace(l *handshakeLine, from *handshakeSource) bool {
 	newest := s.newestFirst(l)
 	for range min(mostPassed, l.turns.Len()) {
 		src := l.next(newest)
@@ -247,27 +249,27 @@ func (s *shakes) getsPlace(l *shakeLine, from *shakeSource) bool {
 }
 
 // look starts the timer for judge, if handshakes wait for a processor. s.mu is held.
-func (s *shakes) look() {
+func (s *handshakes) look() {
 	if s.watched || len(s.back) == 0 && s.queued() == 0 {
 		return
 	}
 	s.watched = true
 	if s.watch == nil {
-		s.watch = time.AfterFunc(lookAtShakes, s.judge)
+		s.watch = time.AfterFunc(lookAtHandshakes, s.judge)
 	} else {
-		s.watch.Reset(lookAtShakes)
+		s.watch.Reset(lookAtHandshakes)
 	}
 }
 
-const lookAtShakes = 10 * time.Millisecond
+const lookAtHandshakes = 10 * time.Millisecond
 
 // judge is called by the timer. It stops counting handshakes that block, and closes connections that have waited too long.
-func (s *shakes) judge() {
+func (s *handshakes) judge() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watched = false
 	now := s.e.now()
-	s.running = slices.DeleteFunc(s.running, func(h *shake) bool { return now-h.since >= longShake })
+	s.running = slices.DeleteFunc(s.running, func(h *handshake) bool { return now-h.since >= longHandshake })
 	for kind := range s.lines {
 		s.judgeLine(&s.lines[kind], now)
 	}
@@ -275,13 +277,13 @@ func (s *shakes) judge() {
 }
 
 // judgeLine closes the connections that have waited too long in a line. s.mu is held.
-func (s *shakes) judgeLine(l *shakeLine, now int64) {
+func (s *handshakes) judgeLine(l *handshakeLine, now int64) {
 	if l.control.Target() <= 0 {
 		return
 	}
 	l.control.Look(now, l.oldest(now), l.all.Len(), int(s.e.conns.Load()))
 	for l.all.Len() > 0 && l.control.Refuse(now, l.oldest(now)) {
-		j := l.all.Front().Value.(*shakeJob)
+		j := l.all.Front().Value.(*handshakeJob)
 		l.remove(j)
 		s.forget(j.source)
 		s.e.noteTLS(admission.HandshakeQueue, j.c, "overloaded: connections that wait too long for their TLS handshakes are closed", nil)
@@ -291,7 +293,7 @@ func (s *shakes) judgeLine(l *shakeLine, now int64) {
 }
 
 // pause releases the processor of h, which is about to wait for its client.
-func (s *shakes) pause(h *shake) {
+func (s *handshakes) pause(h *handshake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop(h)
@@ -301,7 +303,7 @@ func (s *shakes) pause(h *shake) {
 }
 
 // goOn waits until h has a processor again. It reports false if h was given up for others.
-func (s *shakes) goOn(h *shake) bool {
+func (s *handshakes) goOn(h *handshake) bool {
 	s.mu.Lock()
 	s.waiting = remove(s.waiting, h)
 	if h.given {
@@ -317,7 +319,7 @@ func (s *shakes) goOn(h *shake) bool {
 }
 
 // end ends the accounting of h, which is over.
-func (s *shakes) end(h *shake) {
+func (s *handshakes) end(h *handshake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop(h)
@@ -335,10 +337,10 @@ func (s *shakes) end(h *shake) {
 // leave gives the processor of h to another handshake. With only one processor, a loop gets it first if the handshakes have
 // used up their time. Otherwise goroutines would run one after another without a look at the sockets: the runtime polls them
 // when it has nothing to run, or every 10 ms. s.mu is held.
-func (s *shakes) leave(h *shake) {
+func (s *handshakes) leave(h *handshake) {
 	if s.only && len(s.back)+s.queued() > 0 && s.e.now() >= s.until {
 		s.look() // in case the loop ends
-		h.c.loop.post(message{kind: msgShake})
+		h.c.loop.post(message{kind: msgHandshake})
 		return
 	}
 	s.next()
@@ -346,16 +348,16 @@ func (s *shakes) leave(h *shake) {
 
 // turn is called when a loop has served its ready connections, which took so many ns. Handshakes get the same time from now on,
 // and at least one of them has a turn.
-func (s *shakes) turn(now, took int64) {
+func (s *handshakes) turn(now, took int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until = now + took
 	s.next()
 }
 
-func (s *shakes) stop(h *shake) { s.running = remove(s.running, h) }
+func (s *handshakes) stop(h *handshake) { s.running = remove(s.running, h) }
 
-func remove(from []*shake, h *shake) []*shake {
+func remove(from []*handshake, h *handshake) []*handshake {
 	if i := slices.Index(from, h); i >= 0 {
 		return slices.Delete(from, i, i+1)
 	}
@@ -363,7 +365,7 @@ func remove(from []*shake, h *shake) []*shake {
 }
 
 // counts returns how many handshakes have begun, and how many are in line.
-func (s *shakes) counts() (begun, queued int) {
+func (s *handshakes) counts() (begun, queued int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.begun, s.queued()

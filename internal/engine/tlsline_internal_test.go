@@ -11,21 +11,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// newShakes returns a line for a budget, with so many handshakes of each kind.
-func newShakes(bound int64, whole, resume int) *shakes {
+// newHandshakes returns a line for a budget, with so many handshakes of each kind.
+func newHandshakes(bound int64, whole, resume int) *handshakes {
 	e := &Engine{start: time.Now(), cfg: Config{Budget: admission.NewBudget(bound), QueueTarget: -1}}
-	s := &e.shakes
+	s := &e.handshakes
 	s.init(e)
-	for kind, n := range [shakeKinds]int{whole, resume} {
+	for kind, n := range [handshakeKinds]int{whole, resume} {
 		for range n {
-			s.join(shakeKind(kind), new(Conn), 0)
+			s.join(handshakeKind(kind), new(Conn), 0)
 		}
 	}
 	return s
 }
 
 // join appends c to the line, with the given time of arrival.
-func (s *shakes) join(kind shakeKind, c *Conn, since int64) {
+func (s *handshakes) join(kind handshakeKind, c *Conn, since int64) {
 	s.lines[kind].push(c, s.source(c), since)
 }
 
@@ -35,7 +35,7 @@ func connOf(n byte) *Conn {
 }
 
 // stall begins the next handshake of a kind, which waits for its client; the client has been silent for so many ns.
-func stall(s *shakes, kind shakeKind, silent int64) *shake {
+func stall(s *handshakes, kind handshakeKind, silent int64) *handshake {
 	h := s.take(kind)
 	h.c.loop = &loop{e: s.e, waker: -1}
 	h.c.loop.inbox.closed = true
@@ -46,7 +46,7 @@ func stall(s *shakes, kind shakeKind, silent int64) *shake {
 }
 
 // beginAll begins all handshakes that may begin, and returns their kinds in order.
-func beginAll(s *shakes) (order []shakeKind) {
+func beginAll(s *handshakes) (order []handshakeKind) {
 	for kind, ok := s.nextKind(); ok; kind, ok = s.nextKind() {
 		order = append(order, s.take(kind).kind)
 	}
@@ -57,12 +57,12 @@ func TestHandshakesOfBothKindsBeginInTurn(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		whole, resume int
-		few           shakeKind
+		few           handshakeKind
 	}{
-		{"a flood of whole ones", 1000, 3, shakeResume},
-		{"a flood of sessions", 3, 1000, shakeWhole},
+		{"a flood of whole ones", 1000, 3, handshakeResume},
+		{"a flood of sessions", 3, 1000, handshakeWhole},
 	} {
-		order := beginAll(newShakes(0, c.whole, c.resume))
+		order := beginAll(newHandshakes(0, c.whole, c.resume))
 		if len(order) != c.whole+c.resume {
 			t.Fatalf("%s: %d of %d have begun", c.name, len(order), c.whole+c.resume)
 		}
@@ -79,29 +79,29 @@ func TestHandshakesOfBothKindsBeginInTurn(t *testing.T) {
 
 // A few handshakes that join while many of the other kind are in line wait for one of those each.
 func TestAHandshakeThatComesLaterHasItsTurn(t *testing.T) {
-	s := newShakes(0, 1000, 0)
+	s := newHandshakes(0, 1000, 0)
 	for range 10 {
 		kind, _ := s.nextKind()
 		s.take(kind)
 	}
-	s.join(shakeResume, new(Conn), 0)
-	if kind, ok := s.nextKind(); !ok || kind != shakeResume {
+	s.join(handshakeResume, new(Conn), 0)
+	if kind, ok := s.nextKind(); !ok || kind != handshakeResume {
 		t.Errorf("kind %d begins after those that were first", kind)
 	}
 }
 
 func TestHandshakesOfAKindLeaveRoomForTheOther(t *testing.T) {
 	for _, bound := range []int64{1 << 20, 5 << 20, 24 << 20, 1 << 30} {
-		all := max(int(bound/shakeShare/shakeMemory), leastShakes+leastShakes/shakeReserve)
-		for many := range shakeKinds {
-			counts := [shakeKinds]int{}
+		all := max(int(bound/handshakeShare/handshakeMemory), leastHandshakes+leastHandshakes/handshakeReserve)
+		for many := range handshakeKinds {
+			counts := [handshakeKinds]int{}
 			counts[many] = all + 1
-			s := newShakes(bound, counts[shakeWhole], counts[shakeResume])
+			s := newHandshakes(bound, counts[handshakeWhole], counts[handshakeResume])
 			began := len(beginAll(s))
-			if began < leastShakes || began > all-leastShakes/shakeReserve {
+			if began < leastHandshakes || began > all-leastHandshakes/handshakeReserve {
 				t.Errorf("%d bytes: %d of kind %d have begun, of %d that may in all", bound, began, many, all)
 			}
-			other := shakeKinds - 1 - many
+			other := handshakeKinds - 1 - many
 			for range all {
 				s.join(other, new(Conn), 0)
 			}
@@ -120,25 +120,25 @@ func TestHandshakesOfAKindLeaveRoomForTheOther(t *testing.T) {
 // If one kind has all the room it may have, one of its own handshakes makes room. Otherwise it is the handshake that has kept
 // others waiting for longest.
 func TestWhichHandshakeMakesRoom(t *testing.T) {
-	s := newShakes(1<<20, leastShakes+1, leastShakes)
-	resumed := stall(s, shakeResume, patientShake)
-	first := stall(s, shakeWhole, patientShake)
-	for s.mayBegin(shakeWhole) {
-		stall(s, shakeWhole, patientShake)
+	s := newHandshakes(1<<20, leastHandshakes+1, leastHandshakes)
+	resumed := stall(s, handshakeResume, patientHandshake)
+	first := stall(s, handshakeWhole, patientHandshake)
+	for s.mayBegin(handshakeWhole) {
+		stall(s, handshakeWhole, patientHandshake)
 	}
-	s.makeRoom(shakeWhole)
+	s.makeRoom(handshakeWhole)
 	if resumed.given || !first.given {
 		t.Errorf("with all whole ones begun: one with a session is given up: %v; the first whole one: %v", resumed.given, first.given)
 	}
-	s.makeRoom(shakeResume)
+	s.makeRoom(handshakeResume)
 	if resumed.given {
 		t.Error("one with a session was given up though others can begin")
 	}
-	for s.mayBegin(shakeResume) {
-		stall(s, shakeResume, patientShake)
+	for s.mayBegin(handshakeResume) {
+		stall(s, handshakeResume, patientHandshake)
 	}
-	s.join(shakeResume, new(Conn), 0)
-	s.makeRoom(shakeResume)
+	s.join(handshakeResume, new(Conn), 0)
+	s.makeRoom(handshakeResume)
 	if !resumed.given {
 		t.Error("with all begun that may, the one that has waited for longest was not given up")
 	}
@@ -152,26 +152,26 @@ func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
 		left   int   // free places
 		newest bool
 	}{
-		{"the oldest has waited long", patientShake, 1, true},
-		{"the oldest has waited for a moment", patientShake / 2, 1, false},
-		{"there are places", patientShake, 2, false},
+		{"the oldest has waited long", patientHandshake, 1, true},
+		{"the oldest has waited for a moment", patientHandshake / 2, 1, false},
+		{"there are places", patientHandshake, 2, false},
 	} {
-		s := newShakes(1<<20, 0, 0)
+		s := newHandshakes(1<<20, 0, 0)
 		s.e.start = time.Now().Add(-time.Minute)
-		l := &s.lines[shakeWhole]
+		l := &s.lines[handshakeWhole]
 		most, _ := s.room()
 		l.begun, s.begun = most-c.left, most-c.left
 		now := s.e.now()
 		var conns [3]*Conn
 		for i := range conns {
 			conns[i] = new(Conn)
-			s.join(shakeWhole, conns[i], now-c.waited*int64(len(conns)-1-i)/2)
+			s.join(handshakeWhole, conns[i], now-c.waited*int64(len(conns)-1-i)/2)
 		}
 		want := conns[0]
 		if c.newest {
 			want = conns[2]
 		}
-		if got := s.take(shakeWhole); got.c != want {
+		if got := s.take(handshakeWhole); got.c != want {
 			t.Errorf("%s: the wrong one has begun", c.name)
 		}
 	}
@@ -179,24 +179,24 @@ func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
 
 // An address with many connections in line, and an address with one, take turns.
 func TestAddressesHaveTurnsForHandshakes(t *testing.T) {
-	s := newShakes(0, 0, 0)
+	s := newHandshakes(0, 0, 0)
 	for range 1000 {
-		s.join(shakeWhole, connOf(1), 0)
+		s.join(handshakeWhole, connOf(1), 0)
 	}
 	few := map[*Conn]bool{}
 	for n := byte(2); n < 6; n++ {
 		c := connOf(n)
 		few[c] = true
-		s.join(shakeWhole, c, 0)
+		s.join(handshakeWhole, c, 0)
 	}
 	for range len(few) + 1 {
-		delete(few, s.take(shakeWhole).c)
+		delete(few, s.take(handshakeWhole).c)
 	}
 	if len(few) > 0 {
 		t.Errorf("%d of 4 have not begun when one of the many has", len(few))
 	}
-	for s.lines[shakeWhole].all.Len() > 0 {
-		s.take(shakeWhole)
+	for s.lines[handshakeWhole].all.Len() > 0 {
+		s.take(handshakeWhole)
 	}
 	if len(s.sources) != 5 {
 		t.Errorf("%d sources, want 5", len(s.sources))
@@ -213,41 +213,41 @@ func TestAddressesHaveTurnsForHandshakes(t *testing.T) {
 // An address whose stopped handshakes have all places gives them to other addresses at once, and to itself after a while.
 // Connections of unknown addresses are not treated as one address.
 func TestAnAddressGivesPlacesToOthers(t *testing.T) {
-	fill := func(c func() *Conn) *shakes {
-		s := newShakes(1<<20, 0, 0)
-		for range 2 * leastShakes {
-			s.join(shakeWhole, c(), s.e.now())
+	fill := func(c func() *Conn) *handshakes {
+		s := newHandshakes(1<<20, 0, 0)
+		for range 2 * leastHandshakes {
+			s.join(handshakeWhole, c(), s.e.now())
 		}
-		for s.mayBegin(shakeWhole) {
-			stall(s, shakeWhole, 0)
+		for s.mayBegin(handshakeWhole) {
+			stall(s, handshakeWhole, 0)
 		}
 		return s
 	}
 	many := func() *Conn { return connOf(1) }
 	s := fill(many)
-	s.makeRoom(shakeWhole)
+	s.makeRoom(handshakeWhole)
 	if s.given > 0 {
 		t.Error("a handshake was given up at once for another of its address")
 	}
 	first := s.waiting[0]
 	other := connOf(2)
-	s.join(shakeWhole, other, s.e.now())
-	s.makeRoom(shakeWhole)
+	s.join(handshakeWhole, other, s.e.now())
+	s.makeRoom(handshakeWhole)
 	if !first.given || s.given != 1 {
 		t.Fatalf("%d handshakes were given up for another address, the one that has waited longest: %v", s.given, first.given)
 	}
 	s.begun--
-	s.lines[shakeWhole].begun--
-	if h := s.take(shakeWhole); h.c != other {
+	s.lines[handshakeWhole].begun--
+	if h := s.take(handshakeWhole); h.c != other {
 		t.Error("the place goes to another connection than the one that it was made for")
 	}
 	s = fill(func() *Conn { return new(Conn) })
-	s.join(shakeWhole, other, s.e.now())
-	if s.makeRoom(shakeWhole); s.given > 0 {
+	s.join(handshakeWhole, other, s.e.now())
+	if s.makeRoom(handshakeWhole); s.given > 0 {
 		t.Error("a handshake of an unknown address was given up at once")
 	}
-	s.waiting[0].since -= patientShake
-	if s.makeRoom(shakeWhole); s.given != 1 {
+	s.waiting[0].since -= patientHandshake
+	if s.makeRoom(handshakeWhole); s.given != 1 {
 		t.Errorf("%d handshakes were given up whose clients are silent for long", s.given)
 	}
 }

@@ -39,7 +39,7 @@ func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
 				config.SessionTicketsDisabled = c.noTickets && i > 0
 				config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 					var b begun
-					b.whole, b.resume = s.ShakesBegun()
+					b.whole, b.resume = s.HandshakesBegun()
 					seen <- b
 					return nil, nil
 				}

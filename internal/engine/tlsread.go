@@ -226,11 +226,11 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 	}
 }
 
-// fillSize is the size of one read in bytes: more than any record. shakeFillSize is that of a handshake, whose messages are
+// fillSize is the size of one read in bytes: more than any record. handshakeFillSize is that of a handshake, whose messages are
 // short.
 const (
-	fillSize      = 64 << 10
-	shakeFillSize = 4 << 10
+	fillSize          = 64 << 10
+	handshakeFillSize = 4 << 10
 )
 
 // fillFor returns the size of one read for a caller that wants n bytes. If a single record could carry them, it is at most one

@@ -10,48 +10,48 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// A shakeLine is the line of handshakes of a kind that wait to begin. Addresses take turns, so an address that opens many
+// A handshakeLine is the line of handshakes of a kind that wait to begin. Addresses take turns, so an address that opens many
 // connections delays only its own. A connection whose address stands for many clients, or that has no address, has turns of its
 // own.
-type shakeLine struct {
-	kind    shakeKind
-	all     list.List // of *shakeJob, the oldest first
-	turns   list.List // of *shakeSource with jobs in this line
+type handshakeLine struct {
+	kind    handshakeKind
+	all     list.List // of *handshakeJob, the oldest first
+	turns   list.List // of *handshakeSource with jobs in this line
 	control overload.Queue
 	begun   int
 }
 
-// A shakeSource is an address with handshakes that have begun or are in line.
-type shakeSource struct {
+// A handshakeSource is an address with handshakes that have begun or are in line.
+type handshakeSource struct {
 	key   admission.AddressKey
-	known bool // it is in shakes.sources
+	known bool // it is in handshakes.sources
 	begun int  // without those that were given up
-	lines [shakeKinds]struct {
-		jobs list.List     // of *shakeJob, the oldest first
-		turn *list.Element // in shakeLine.turns; nil if there are no jobs
+	lines [handshakeKinds]struct {
+		jobs list.List     // of *handshakeJob, the oldest first
+		turn *list.Element // in handshakeLine.turns; nil if there are no jobs
 	}
 }
 
-// A shakeJob is a connection in line.
-type shakeJob struct {
+// A handshakeJob is a connection in line.
+type handshakeJob struct {
 	c        *Conn
 	since    int64
-	source   *shakeSource
+	source   *handshakeSource
 	all, own *list.Element
 }
 
 // source returns the source of c. s.mu is held.
-func (s *shakes) source(c *Conn) *shakeSource {
+func (s *handshakes) source(c *Conn) *handshakeSource {
 	ip := s.e.source(c.peer.addr())
 	if !ip.IsValid() {
-		return new(shakeSource)
+		return new(handshakeSource)
 	}
 	key := admission.AddressKeyOf(ip)
 	src := s.sources[key]
 	if src == nil {
-		src = &shakeSource{key: key, known: true}
+		src = &handshakeSource{key: key, known: true}
 		if s.sources == nil {
-			s.sources = make(map[admission.AddressKey]*shakeSource)
+			s.sources = make(map[admission.AddressKey]*handshakeSource)
 		}
 		s.sources[key] = src
 	}
@@ -59,15 +59,15 @@ func (s *shakes) source(c *Conn) *shakeSource {
 }
 
 // forget removes a source without handshakes. s.mu is held.
-func (s *shakes) forget(src *shakeSource) {
-	if src.known && src.begun == 0 && src.lines[shakeWhole].turn == nil && src.lines[shakeResume].turn == nil {
+func (s *handshakes) forget(src *handshakeSource) {
+	if src.known && src.begun == 0 && src.lines[handshakeWhole].turn == nil && src.lines[handshakeResume].turn == nil {
 		delete(s.sources, src.key)
 	}
 }
 
 // push appends c to the line.
-func (l *shakeLine) push(c *Conn, src *shakeSource, since int64) {
-	j := &shakeJob{c: c, since: since, source: src}
+func (l *handshakeLine) push(c *Conn, src *handshakeSource, since int64) {
+	j := &handshakeJob{c: c, since: since, source: src}
 	own := &src.lines[l.kind]
 	j.all, j.own = l.all.PushBack(j), own.jobs.PushBack(j)
 	if own.turn == nil {
@@ -76,15 +76,15 @@ func (l *shakeLine) push(c *Conn, src *shakeSource, since int64) {
 }
 
 // next returns the source whose turn it is: the source that has waited longest for its turn, or with newest the latest.
-func (l *shakeLine) next(newest bool) *shakeSource {
+func (l *handshakeLine) next(newest bool) *handshakeSource {
 	if newest {
-		return l.turns.Back().Value.(*shakeSource)
+		return l.turns.Back().Value.(*handshakeSource)
 	}
-	return l.turns.Front().Value.(*shakeSource)
+	return l.turns.Front().Value.(*handshakeSource)
 }
 
 // pass ends the turn of a source: all others come first.
-func (l *shakeLine) pass(src *shakeSource, newest bool) {
+func (l *handshakeLine) pass(src *handshakeSource, newest bool) {
 	if turn := src.lines[l.kind].turn; turn == nil {
 	} else if newest {
 		l.turns.MoveToFront(turn)
@@ -94,19 +94,19 @@ func (l *shakeLine) pass(src *shakeSource, newest bool) {
 }
 
 // pop removes the next job from the line: the oldest of its source, or with newest the latest.
-func (l *shakeLine) pop(newest bool) *shakeJob {
+func (l *handshakeLine) pop(newest bool) *handshakeJob {
 	src := l.next(newest)
 	e := src.lines[l.kind].jobs.Front()
 	if newest {
 		e = src.lines[l.kind].jobs.Back()
 	}
-	j := e.Value.(*shakeJob)
+	j := e.Value.(*handshakeJob)
 	l.remove(j)
 	l.pass(src, newest)
 	return j
 }
 
-func (l *shakeLine) remove(j *shakeJob) {
+func (l *handshakeLine) remove(j *handshakeJob) {
 	l.all.Remove(j.all)
 	own := &j.source.lines[l.kind]
 	if own.jobs.Remove(j.own); own.jobs.Len() == 0 {
@@ -116,9 +116,9 @@ func (l *shakeLine) remove(j *shakeJob) {
 }
 
 // oldest returns how long the oldest job in line has waited.
-func (l *shakeLine) oldest(now int64) time.Duration {
+func (l *handshakeLine) oldest(now int64) time.Duration {
 	if l.all.Len() == 0 {
 		return 0
 	}
-	return time.Duration(now - l.all.Front().Value.(*shakeJob).since)
+	return time.Duration(now - l.all.Front().Value.(*handshakeJob).since)
 }

@@ -63,21 +63,21 @@ type Call interface {
 	FindCarefully(host string)
 
 	// Run runs the action. Unless the answer has the kind Later, it is ready to be sent; one of the kind Later must be passed
-	// to CarryOut. A panic is answered too.
+	// to Produce. A panic is answered too.
 	Run() Answer
 
-	// CarryOut produces an answer of the kind Later, using Wire.Begin and a Sink if it is long. The returned answer is ready to
+	// Produce produces an answer of the kind Later, using Wire.Begin and a Sink if it is long. The returned answer is ready to
 	// be sent.
-	CarryOut(Answer) Answer
+	Produce(Answer) Answer
 
-	// Drop discards the answer of a request that was answered without its action. It performs the steps of CarryOut that are
+	// Drop discards the answer of a request that was answered without its action. It performs the steps of Produce that are
 	// always necessary.
 	Drop(Answer)
 
-	// Amend makes an answer without an action ready to be sent.
-	Amend(a Answer, source Source) Answer
+	// Decorate makes an answer without an action ready to be sent.
+	Decorate(a Answer, source Source) Answer
 
-	// Hooked reports whether Amend and Observe would run application code, which may block. It may be called while the action
+	// Hooked reports whether Decorate and Observe would run application code, which may block. It may be called while the action
 	// runs.
 	Hooked() bool
 
@@ -88,9 +88,9 @@ type Call interface {
 	// Clock records the current time as the beginning of the request.
 	Clock()
 
-	// Succeed copies from the call of a late action, which still runs, the state that the answer in its place needs: the
+	// InheritFrom copies from the call of a late action, which still runs, the state that the answer in its place needs: the
 	// observers and the identity. It may be called on another goroutine than that of the action.
-	Succeed(late Call)
+	InheritFrom(late Call)
 
 	// Context returns own, the result of Wire.Context, with the values that middleware has added.
 	Context(own context.Context) context.Context
@@ -101,9 +101,9 @@ type Call interface {
 	// SetMatch sets the pattern and the parameters in a request of net/http.
 	SetMatch(req *http.Request)
 
-	// PassOn transfers the payload, in which the body of an answer is stored, from the request to the sender. The result has
+	// DetachBody transfers the payload, in which the body of an answer is stored, from the request to the sender. The result has
 	// the full capacity of the buffer.
-	PassOn(body string) []byte
+	DetachBody(body string) []byte
 
 	// Abandon returns the request's charges to the budget. It replaces End when the call is left to the garbage collector.
 	Abandon()

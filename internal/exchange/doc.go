@@ -23,7 +23,7 @@
 //	Call.Run() ──────────────────────────────────────▶  middleware and action, by Wire's methods;
 //	                                                    policies; failures are logged
 //	  an Answer of the kind Later:
-//	  Call.CarryOut(answer) ─────────────────────────▶  Wire.Begin(answer, length), then Sink.Write …
+//	  Call.Produce(answer) ─────────────────────────▶  Wire.Begin(answer, length), then Sink.Write …
 //	if State.Watched: Call.Observe(answer, took) ────▶  observers
 //	send the Answer by its Kind, Answer.Release
 //	Call.End() ──────────────────────────────────────▶  loans end
@@ -33,13 +33,13 @@
 // Content-Length of a Complete answer, unless the status or the method forbids it ([BodyAllowed], HEAD).
 //
 // An answer without an action (to a malformed request, or one that waited too long) is made by Pipeline.Answer or NotNow, with
-// Call.Begin in place of Find and Call.Amend in place of Run.
+// Call.Begin in place of Find and Call.Decorate in place of Run.
 //
 // # Goroutines
 //
 // A request belongs to one goroutine at a time: the caller of Run. The methods of Wire are called on it, within Run,
-// CarryOut, Amend and Observe. Exceptions: a standard handler may read the body and write its answer on goroutines of its own,
-// one each, and a Sink's deadlines may be set on any; Call.Hooked and Call.Succeed may be called while the action runs. Find
+// Produce, Decorate and Observe. Exceptions: a standard handler may read the body and write its answer on goroutines of its own,
+// one each, and a Sink's deadlines may be set on any; Call.Hooked and Call.InheritFrom may be called while the action runs. Find
 // does not block and does not run application code; all other methods may block.
 //
 // # Ownership of memory
@@ -49,7 +49,7 @@
 //     views, by State.Strings. List, Received and Body return memory borrowed until Call.End.
 //   - After Run, an Answer belongs to the adapter. Its body is stored in the memory of its Own, in
 //     memory of the request (State.Whole, State.Payload, valid until Call.End) or in immutable
-//     memory. Release frees it after it was sent; Lend and Call.PassOn transfer the buffer to the
+//     memory. Release frees it after it was sent; Lend and Call.DetachBody transfer the buffer to the
 //     sender beyond the end of the request. Wire.Begin keeps nothing of its answer.
 //   - Memory held for a request is charged to an account ([Wire.Account]). The pipeline opens the
 //     account before it reads a complete body, and closes it with ReleaseAccount.
@@ -62,7 +62,7 @@
 //
 // A route may have a timeout (Route.Timeout). Its time ends when the answer begins: with the
 // return of Run, or with Wire.Begin. At the timeout, the adapter answers by
-// Pipeline.Late on another wire, whose call has taken over the state of the observers (Call.Succeed),
+// Pipeline.Late on another wire, whose call has taken over the state of the observers (Call.InheritFrom),
 // and the connection is closed, or the stream ended. From then on the late wire must not touch
 // the connection: Begin returns a [LateSink], Account returns nil, and reading the body fails
 // with [ErrLate]. Its context, a [TimeoutContext], ends with context.DeadlineExceeded. The choice between
@@ -86,7 +86,8 @@
 //	lentbody.go a complete body, for standard handlers
 //	ended.go    writers and bodies after the end of their request
 //	late.go     answers without the action problem.go  errors of bodies
-//	pace.go     whether a route blocks     slow.go     the minimum rate of request bodies
+//	slow.go     the minimum rate of request bodies
+//	blockingstat.go whether a route blocks
 //	outcome.go  the outcome under which it is counted
 //	answer.go   an answer as a value       own.go      its memory
 //	bodywriter.go  writing into that memory
@@ -98,7 +99,7 @@
 //	encoding.go content codings: encoding an answer while it is sent, decoding bodies
 //	tap.go      bodies shown to a cache as they are sent    room.go      the first capacity of buffers
 //	stdhead.go  a Wire from an *http.Request  stdrequest.go an *http.Request from a Wire
-//	identity.go identifiers of requests  calm.go      actions that do not panic
+//	identity.go identifiers of requests  panicfree.go middleware that does not panic
 //	describe.go an answer in words          cookie.go    the value of a cookie
 //	memo.go     values computed once for a few keys
 package exchange

@@ -236,7 +236,7 @@ var errGoexit = errors.New("the action ended its goroutine instead of returning"
 func Finish(c Call) Answer {
 	a := c.Run()
 	if a.Kind() == Later {
-		a = c.CarryOut(a)
+		a = c.Produce(a)
 	}
 	return a
 }

@@ -67,8 +67,8 @@ type Route struct {
 	MaxBody  int64         // in bytes; 0: the server's limit
 	Critical bool          // never refused under overload
 	NoRoute  bool          // the substitute for requests without a route
-	Pace     Pace
-	Streams  Pace         // pace of producing streamed answers
+	Blocking BlockingStat
+	Streams  BlockingStat // of producing streamed answers
 	Pends    atomic.Int64 // estimated maximum of pending output, in bytes, of recent answers
 	Large    Targets      // requests with much pending output recently
 	Counts   RouteCounts

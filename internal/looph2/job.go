@@ -120,7 +120,7 @@ func (j *job) begin(d *engine.Driver) *Wire {
 		}
 		a := r.answer
 		x.guarded(func() {
-			a = x.call.Amend(a, r.source)
+			a = x.call.Decorate(a, r.source)
 			x.observe(&a)
 		})
 		x.postAnswer(&a)
@@ -183,7 +183,7 @@ func (j *job) Overdue() {
 			x.call.Begin(true)
 		}
 		x.guarded(func() {
-			a = x.call.Amend(a, exchange.FromOverload)
+			a = x.call.Decorate(a, exchange.FromOverload)
 			x.observe(&a)
 		})
 		x.postAnswer(&a)

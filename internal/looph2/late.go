@@ -51,7 +51,7 @@ func (x *Wire) detached() (waits bool) {
 		route.Streams.Waited(x.now())
 	default:
 		route.Counts.Takeovers.Add(1)
-		route.Pace.Waited(x.now())
+		route.Blocking.Waited(x.now())
 	}
 	x.startTimeout()
 	return !x.answering.Load()
@@ -139,7 +139,7 @@ func (own *stream) expire() {
 	y.setState()
 	y.call.Begin(true)
 	y.s.Route = x.s.Route
-	y.call.Succeed(x.call)
+	y.call.InheritFrom(x.call)
 	x.endInFlight()
 	timeout := own.timeout
 	own.keepAhead(0) // the response that the action returns is dropped
@@ -151,7 +151,7 @@ func (own *stream) expire() {
 	a := s.h.server.Pipeline.Late(y.s.Route)
 	y.countElsewhere(&y.s.Route.Counts, y.outcome(&a))
 	defer func() { own.answerLate(y, &a) }() // also if a policy or an observer ends this goroutine
-	a = y.call.Amend(a, exchange.FromTimeout)
+	a = y.call.Decorate(a, exchange.FromTimeout)
 	if y.s.Watched {
 		y.call.Observe(a, y.took())
 	}

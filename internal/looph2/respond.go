@@ -192,7 +192,7 @@ func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	text := view.String(body)
 	switch {
 	case view.Within(text, x.s.Payload) && len(text) > 0 && cap(x.s.Payload) > exchange.KeptPayload:
-		return x.call.PassOn(text)
+		return x.call.DetachBody(text)
 	case view.Within(text, x.s.Payload), view.Within(text, x.s.Whole), view.Within(text, x.whole):
 		return append([]byte(nil), body...)
 	case a.OwnsBody():

@@ -261,7 +261,7 @@ func (x *Wire) noRoomForAnswer() error {
 // refuseElsewhere responds, on a worker, for an action that does not begin.
 func (x *Wire) refuseElsewhere(a exchange.Answer, source exchange.Source) {
 	x.guarded(func() {
-		a = x.call.Amend(a, source)
+		a = x.call.Decorate(a, source)
 		x.observe(&a)
 	})
 	x.postAnswer(&a)

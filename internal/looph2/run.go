@@ -55,7 +55,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	}
 	s.h2.Out, d.Out = d.Out, nil
 	if !route.NoRoute {
-		route.Pace.Stayed(x.waited, d.Now())
+		route.Blocking.Stayed(x.waited, d.Now())
 		if x.streamed {
 			route.Streams.Stayed(x.streamWaited, d.Now())
 		}
@@ -109,7 +109,7 @@ func (x *Wire) findWatched(consumed int) bool {
 // tooSlowForLoop reports whether the request belongs to a route that is known to block.
 func (x *Wire) tooSlowForLoop() bool {
 	route := x.s.Route
-	return !route.NoRoute && route.Pace.Suspect() && route.Pace.ToWorker(x.d, route.Critical)
+	return !route.NoRoute && route.Blocking.Suspect() && route.Blocking.ToWorker(x.d, route.Critical)
 }
 
 // act runs the action and produces a deferred response. It returns a response of the kind Later, and sets toBackground, for one
@@ -120,7 +120,7 @@ func (x *Wire) act() (a exchange.Answer) {
 }
 
 func (x *Wire) actNow() exchange.Answer {
-	x.d.Watch(x.s.Route.Pace.Watched())
+	x.d.Watch(x.s.Route.Blocking.Watched())
 	a := x.call.Run()
 	x.waited = x.d.Waited()
 	x.acted(&a)
@@ -143,7 +143,7 @@ func (x *Wire) acted(a *exchange.Answer) {
 		if inline {
 			x.d.Watch(x.s.Route.Streams.Watched())
 		}
-		*a = x.call.CarryOut(*a)
+		*a = x.call.Produce(*a)
 		x.streamed, x.streamWaited = inline, inline && x.d.Waited()
 		x.producing.Store(false)
 	}
@@ -153,7 +153,7 @@ func (x *Wire) acted(a *exchange.Answer) {
 // carryOut produces a deferred response, on a goroutine without a loop.
 func (x *Wire) carryOut(a exchange.Answer) (made exchange.Answer) {
 	x.guarded(func() {
-		made = x.call.CarryOut(a)
+		made = x.call.Produce(a)
 		x.observe(&made)
 	})
 	return made
@@ -203,7 +203,7 @@ func (x *Wire) giveUpOn() {
 		a.Release()
 		a = exchange.Bare(0, exchange.Abort)
 	} else if !late {
-		a = x.call.Amend(a, exchange.FromPanic)
+		a = x.call.Decorate(a, exchange.FromPanic)
 	}
 	if x.s.Watched && !late {
 		x.call.Observe(a, x.took())
@@ -400,7 +400,7 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 		return
 	}
 	s.sc.countAnswer(s.d, &x.s.Route.Counts, x.outcome(&r.answer))
-	a := x.call.Amend(r.answer, r.source)
+	a := x.call.Decorate(r.answer, r.source)
 	own.running, own.ended = true, true
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}
 	s.respond(own, &p, x)

@@ -30,7 +30,7 @@ func (x *wire) moveToBackground(resp *exchange.Answer, waited bool) progress {
 		p.left = x.d.TimeLeft(0)
 	}
 	if stayed := x.d.Leave(); stayed && !x.s.Route.NoRoute {
-		x.s.Route.Pace.Stayed(waited, x.d.Now())
+		x.s.Route.Blocking.Stayed(waited, x.d.Now())
 	}
 	if x.d.Expired() {
 		x.call.Drop(*resp)
@@ -61,7 +61,7 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	if left > 0 {
 		d.EnterFor(left)
 	}
-	resp = x.call.CarryOut(resp)
+	resp = x.call.Produce(resp)
 	d.Leave()
 	if d.Expired() {
 		x.dropLate(&resp)

@@ -25,7 +25,7 @@
 //	serveHead   the body: complete, to be gathered, or to be read by the action
 //	find        route it: Call.Find, and Call.FindCarefully if that could block
 //	answer      Call.Run between Driver.Enter and Leave, where the loop can be taken over;
-//	            Call.CarryOut for a streamed answer
+//	            Call.Produce for a streamed answer
 //	conclude    observers, the answer into the driver's output, Call.End
 //
 // # Ownership

@@ -215,7 +215,7 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuse(http.StatusRequestTimeout, what)
 }
 
-// Detached counts a request whose action blocks as in flight. The pace of its route records the blocking at once, not only after
+// Detached counts a request whose action blocks as in flight. The BlockingStat of its route records the wait at once, not only after
 // the action returns. Streamed responses that leave the loop, even midway, make later ones of the route start outside it.
 func (h *handler) Detached(scratch any) (waits bool) {
 	x := scratch.(*wire)
@@ -236,7 +236,7 @@ func (h *handler) Detached(scratch any) (waits bool) {
 		route.Streams.Waited(x.d.Clock())
 	default:
 		route.Counts.Takeovers.Add(1)
-		route.Pace.Waited(x.d.Clock())
+		route.Blocking.Waited(x.d.Clock())
 	}
 	return !x.answering.Load()
 }

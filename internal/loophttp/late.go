@@ -55,7 +55,7 @@ func (h *handler) Expiring(late, fresh any) {
 		x.s.Set(http1.MethodOf(from.s.Method).String(), "", "", false)
 	}
 	x.minor, x.head.Method, x.s.Route = from.minor, from.head.Method, from.s.Route
-	x.call.Succeed(from.call)
+	x.call.InheritFrom(from.call)
 	x.count.since = from.count.since
 	if timed, ok := from.ctx.(*exchange.TimeoutContext); ok {
 		timed.End(context.DeadlineExceeded)

@@ -41,7 +41,7 @@ func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	if x.call.Hooked() {
 		resp = x.amendAndObserve(resp, source)
 	} else {
-		resp = x.call.Amend(resp, source)
+		resp = x.call.Decorate(resp, source)
 	}
 	x.respond(&resp)
 }
@@ -51,7 +51,7 @@ func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exchange.Answer {
 	x.d.Enter()
 	defer x.leave()
-	resp = x.call.Amend(resp, source)
+	resp = x.call.Decorate(resp, source)
 	if x.s.Watched {
 		x.call.Observe(resp, x.took())
 	}
@@ -128,7 +128,7 @@ func (x *wire) refuseApart() {
 	resp := server.Pipeline.Answer(x.planned.refusal)
 	x.countAnswer(&resp)
 	x.flushCount()
-	resp = x.call.Amend(resp, exchange.FromMemory)
+	resp = x.call.Decorate(resp, exchange.FromMemory)
 	x.planned = nil
 	if x.s.Watched {
 		x.call.Observe(resp, x.took())

@@ -167,7 +167,7 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	if x.overdue() {
 		return n, x.shed()
 	}
-	if x.s.Route.Pace.Suspect() && x.tooSlowForLoop() {
+	if x.s.Route.Blocking.Suspect() && x.tooSlowForLoop() {
 		return 0, needWorker
 	}
 	if x.expectsMuch() {
@@ -243,10 +243,10 @@ func (x *wire) findWatched() {
 // exceed the bound. A route that blocks seldom is queued too if the bound is already exceeded.
 func (x *wire) tooSlowForLoop() bool {
 	route := x.s.Route
-	if route.NoRoute || !x.d.Inline() || !route.Pace.Suspect() {
+	if route.NoRoute || !x.d.Inline() || !route.Blocking.Suspect() {
 		return false
 	}
-	return route.Pace.ToWorker(x.d, route.Critical)
+	return route.Blocking.ToWorker(x.d, route.Critical)
 }
 
 // answer runs the action and appends the response.
@@ -265,7 +265,7 @@ func (x *wire) answer() progress {
 		x.d.Enter()
 	}
 	route := x.s.Route
-	x.d.Watch(route.Pace.Watched())
+	x.d.Watch(route.Blocking.Watched())
 	resp := x.call.Run()
 	waited, streamWaited := x.d.Waited() && !x.early, false // an early action may have waited for its client
 	if x.head.HasBody() {
@@ -283,7 +283,7 @@ func (x *wire) answer() progress {
 		x.produces.Store(inline)
 		x.beginAnswering()
 		x.d.Watch(route.Streams.Watched())
-		resp = x.call.CarryOut(resp)
+		resp = x.call.Produce(resp)
 		streamWaited = x.d.Waited()
 		x.produces.Store(false)
 	}
@@ -304,7 +304,7 @@ func (x *wire) answer() progress {
 		x.flushCount()
 	}
 	if stayed && !route.NoRoute { // Detached counts the others; workers wait for each other
-		route.Pace.Stayed(waited, x.d.Now())
+		route.Blocking.Stayed(waited, x.d.Now())
 		if streams {
 			route.Streams.Stayed(streamWaited, x.d.Now())
 		}

@@ -46,7 +46,7 @@ func (x *wire) respond(resp *exchange.Answer) {
 		x.gathered = nil
 		resp.Release()
 	case len(body) >= ownedBody && view.Within(body, x.s.Payload) && cap(x.s.Payload) > exchange.KeptPayload:
-		d.WriteOwned(x.call.PassOn(body), nil)
+		d.WriteOwned(x.call.DetachBody(body), nil)
 		resp.Release()
 	case len(body) < ownedBody || x.viewsRequest(body):
 		d.Out = append(d.Out, body...)

@@ -71,8 +71,8 @@ func (x *wire) run(route *exchange.Route) {
 		x.ctx = x.race.Context
 		var late bool
 		if a, late = x.race.Run(x.call, x.server.Pipeline); late {
-			instead.call.Succeed(x.call)
-			a = instead.call.Amend(x.server.Pipeline.Late(route), exchange.FromTimeout)
+			instead.call.InheritFrom(x.call)
+			a = instead.call.Decorate(x.server.Pipeline.Late(route), exchange.FromTimeout)
 			x = instead
 		}
 	}

@@ -27,7 +27,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	if alone { // with HTTP/2 the connection has other streams
 		late.w.Header().Set("Connection", "close")
 	}
-	late.call.Succeed(x.call)
+	late.call.InheritFrom(x.call)
 	late.answerAlone(resp, exchange.FromTimeout)
 	late.stopBody()
 	return false

@@ -115,7 +115,7 @@ func (x *wire) observe(resp exchange.Answer) {
 
 // answerAlone sends an answer that comes from no action.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
-	resp = x.call.Amend(resp, source)
+	resp = x.call.Decorate(resp, source)
 	x.observe(resp)
 	x.sendSettled(&resp)
 }

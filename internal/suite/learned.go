@@ -31,9 +31,9 @@ type learnedCall struct {
 // Run learns when the action begins. The first action still runs on the loop that read its request.
 func (c *learnedCall) Run() exchange.Answer {
 	if route := c.State().Route; strings.Contains(route.Pattern, c.part) {
-		route.Pace.Learn()
+		route.Blocking.Learn()
 	}
 	return c.Call.Run()
 }
 
-func (c *learnedCall) Succeed(late exchange.Call) { c.Call.Succeed(late.(*learnedCall).Call) }
+func (c *learnedCall) InheritFrom(late exchange.Call) { c.Call.InheritFrom(late.(*learnedCall).Call) }

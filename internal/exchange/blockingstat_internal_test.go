@@ -6,7 +6,7 @@ import (
 )
 
 func TestPaceLearnsWhatBlocksAndForgetsIt(t *testing.T) {
-	var p Pace
+	var p BlockingStat
 	now := int64(time.Hour)
 	for range blockingScore / waitPenalty {
 		if p.Blocking(now) {
@@ -37,7 +37,7 @@ func TestPaceLearnsWhatBlocksAndForgetsIt(t *testing.T) {
 }
 
 func TestPaceTriesWhatBlocksLessAndLessOften(t *testing.T) {
-	var p Pace
+	var p BlockingStat
 	for range 2 * blockingScore / waitPenalty {
 		p.Waited(0)
 	}
@@ -68,7 +68,7 @@ func TestPaceLearnsBriefWaits(t *testing.T) {
 		{"every twentieth call", func(call int) bool { return call%20 == 0 }, false},
 		{"never", func(int) bool { return false }, false},
 	} {
-		var p Pace
+		var p BlockingStat
 		for call := range 100 {
 			p.Stayed(test.waits(call), 0)
 		}
@@ -87,7 +87,7 @@ func TestPaceLearnsBriefWaits(t *testing.T) {
 }
 
 func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
-	var p Pace
+	var p BlockingStat
 	for range 10_000 {
 		p.Waited(0)
 		for range 2 * waitPenalty {
@@ -101,7 +101,7 @@ func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
 
 // On a busy machine, fast calls are taken over occasionally: that does not mark the route as blocking.
 func TestPaceOfQuickRoutes(t *testing.T) {
-	var p Pace
+	var p BlockingStat
 	p.Waited(0)
 	if !p.Seen() {
 		t.Error("not seen that the first call has blocked")
@@ -129,7 +129,7 @@ func (w waiting) OverCapacity() bool { return w > 0 }
 
 // A route that blocks seldom exceeds the bound on waiting calls by at most one, however fast its other calls are.
 func TestPaceOfRoutesThatBlockSeldom(t *testing.T) {
-	var p Pace
+	var p BlockingStat
 	quick := func() {
 		for range 100 {
 			p.Returned(0)

@@ -8,6 +8,6 @@ import (
 // The actions of these middleware run no user code except the wrapped action.
 func init() {
 	for _, m := range []dunlin.Middleware{new(requestID).around, new(corsRules).around, new(secureHeaders).around, new(rateLimiter).byAddress} {
-		exchange.Calm(m)
+		exchange.PanicFree(m)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Pace records whether the action of a route belongs on the event loop or blocks so often that workers should run it.
+// A BlockingStat records whether the action of a route belongs on the event loop or blocks so often that workers should run it.
 //
 //	inline ──(waits again and again)──▶ blocking
 //	inline ◀──(does not wait, several trials in a row)── blocking
@@ -19,9 +19,9 @@ import (
 // computations. Therefore, from time to time one call is tried on the loop. A failed trial briefly blocks the loop, so the time
 // between trials doubles with each.
 //
-// A route has a second pace for producing its streamed responses. There, leaving the loop, by a takeover or voluntarily, counts
+// A route has a second BlockingStat for producing its streamed responses. There, leaving the loop, by a takeover or voluntarily, counts
 // as blocking.
-type Pace struct {
+type BlockingStat struct {
 	score atomic.Int32 // positive after takeovers, negative after many calls without them; at least leastScore
 	wait  atomic.Int64 // time between trials, in nanoseconds
 	trial atomic.Int64 // time of the next trial, on the engine's clock
@@ -43,7 +43,7 @@ const (
 )
 
 // Blocking reports whether a worker should run the route's action: it is known to block, and no trial is due at now.
-func (p *Pace) Blocking(now int64) bool {
+func (p *BlockingStat) Blocking(now int64) bool {
 	if !p.Learned() {
 		return false
 	}
@@ -58,11 +58,11 @@ func (p *Pace) Blocking(now int64) bool {
 }
 
 // Learned reports whether the route's action is known to block.
-func (p *Pace) Learned() bool { return p.score.Load() >= blockingScore }
+func (p *BlockingStat) Learned() bool { return p.score.Load() >= blockingScore }
 
 // Suspect reports whether a worker may have to run a call: calls were taken over recently, or since the last call below
 // capacity.
-func (p *Pace) Suspect() bool { return p.score.Load() > 0 || p.taken.Load() }
+func (p *BlockingStat) Suspect() bool { return p.score.Load() > 0 || p.taken.Load() }
 
 // Waiting reports the number of waiting calls in relation to MaxConcurrent.
 type Waiting interface {
@@ -73,7 +73,7 @@ type Waiting interface {
 
 // ToWorker reports whether a worker must run a call of a suspect route: its action is known to block, or on the loop it would
 // exceed the bound of waiting calls further. Critical routes may exceed it.
-func (p *Pace) ToWorker(w Waiting, critical bool) bool {
+func (p *BlockingStat) ToWorker(w Waiting, critical bool) bool {
 	if p.Blocking(w.Now()) {
 		return true
 	}
@@ -87,10 +87,10 @@ func (p *Pace) ToWorker(w Waiting, critical bool) bool {
 }
 
 // Seen reports whether more calls were taken over recently than a busy machine explains.
-func (p *Pace) Seen() bool { return p.score.Load() > 0 }
+func (p *BlockingStat) Seen() bool { return p.score.Load() > 0 }
 
 // Waited counts a call that has waited: its loop was blocked, taken over or released. now is the current time.
-func (p *Pace) Waited(now int64) {
+func (p *BlockingStat) Waited(now int64) {
 	p.taken.Store(true)
 	s := p.score.Add(waitPenalty)
 	if s < blockingScore {
@@ -105,10 +105,10 @@ func (p *Pace) Waited(now int64) {
 }
 
 // Watched reports whether all calls must be watched, not only samples.
-func (p *Pace) Watched() bool { return p.score.Load() > leastScore }
+func (p *BlockingStat) Watched() bool { return p.score.Load() > leastScore }
 
 // Stayed counts a call that has kept its loop and ended at now.
-func (p *Pace) Stayed(waited bool, now int64) {
+func (p *BlockingStat) Stayed(waited bool, now int64) {
 	if waited {
 		p.Waited(now)
 	} else if p.Watched() {
@@ -117,7 +117,7 @@ func (p *Pace) Stayed(waited bool, now int64) {
 }
 
 // Returned counts a call that has kept its loop without waiting and ended at now.
-func (p *Pace) Returned(now int64) {
+func (p *BlockingStat) Returned(now int64) {
 	s := p.score.Load()
 	switch {
 	case s <= leastScore:
@@ -135,7 +135,7 @@ func (p *Pace) Returned(now int64) {
 }
 
 // Learn marks the route permanently as blocking.
-func (p *Pace) Learn() {
+func (p *BlockingStat) Learn() {
 	p.trial.Store(math.MaxInt64)
 	p.score.Store(mostScore)
 }
