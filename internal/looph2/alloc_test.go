@@ -89,7 +89,7 @@ func dialTLS(t *testing.T, config dunlin.Config, register func(*dunlin.App)) net
 	return conn
 }
 
-// wantAllocations asks over and over for what ordinary requests ask for, four at a time.
+// wantAllocations repeats ordinary requests, four at a time, and checks the number of allocations.
 func wantAllocations(t *testing.T, conn net.Conn, want float64) {
 	t.Helper()
 	defer conn.Close()
@@ -135,7 +135,7 @@ func wantAllocations(t *testing.T, conn net.Conn, want float64) {
 	}
 	const rounds = 1000
 	least := 1e9
-	for range 5 { // whatever else the process does may allocate
+	for range 5 { // other goroutines of the process may allocate
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for range rounds {

@@ -9,17 +9,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// While a client keeps its windows closed, complete responses wait in memory, one for each of its streams. A connection may
-// have mostUntaken bytes of them, not counting the largest. Beyond that, requests of routes with large responses (Route.Pends)
-// wait in the session's backlog until the client has read some. The largest does not count so that other requests continue
-// while the client downloads it slowly. An estimate counts for at most muchPromised, since other clients may have requested far
-// more of the same route.
+// While a client keeps its windows closed, complete answers wait in memory, one for each of its streams. A connection may have
+// mostUntaken bytes of them, not counting the largest. Beyond that, requests of routes whose answers have been large
+// (Route.Pends) wait in the session's backlog until the client has taken some of the pending output. The largest answer does
+// not count, so that everything else continues while the client downloads it slowly. An estimate counts for at most
+// muchPromised, since other clients may have asked the same route for far more.
 //
 //	event ─▶ too much? ─no──▶ the action, here or on a worker
-//	              └─yes─▶ backlog ──some was read, or none for backlogPatience──▶ a worker
+//	             └─yes─▶ backlog ──some output taken, or none for backlogPatience──▶ a worker
 //
-// Clients may want the latest response first. So one more request begins after each backlogPatience even if nothing is read: a
-// client that reads nothing at all is cut off before that becomes much (slow.go).
+// A client may need the answer to its latest request first. So one more action begins after each backlogPatience even if the
+// client takes nothing. A client that takes nothing at all is cut before many have begun (slow.go).
 
 const (
 	mostUntaken     = 2 << 20
@@ -29,9 +29,9 @@ const (
 
 // A backlog holds the requests of a session that wait for its client. It belongs to the loop.
 type backlog struct {
-	line  []*stream // in order of arrival; other code sees them as waiting for a worker
-	begun []*stream // left the backlog, and their actions have not returned
-	since int64     // time at which the last one left the backlog, or the first one entered it
+	line  []*stream // in order of arrival; elsewhere they look as if they waited for a worker
+	begun []*stream // streams that left the backlog and whose actions have not returned
+	since int64     // when an action last began, or the first stream arrived
 }
 
 // putsOff reports whether a request of the route must wait in the backlog.
@@ -43,7 +43,7 @@ func (s *session) putsOff(own *stream, route *exchange.Route) bool {
 	return !route.Critical && !own.headOnly && s.Group() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken
 }
 
-// besideLargest returns s.untaken without the largest response.
+// besideLargest returns s.untaken without the largest answer.
 func (s *session) besideLargest() int64 {
 	largest := int64(0)
 	for st := range s.h2.Streams {
@@ -63,7 +63,7 @@ func (s *session) putOff(own *stream) {
 	s.backlog.line = append(s.backlog.line, own)
 }
 
-// goOn starts the requests whose responses fit now.
+// goOn begins the actions for whose answers there is room now.
 func (s *session) goOn() {
 	b := s.backlog
 	if b == nil {
@@ -89,7 +89,7 @@ func (s *session) goOn() {
 	}
 }
 
-// goOnAt returns the time at which the next request begins even if nothing is read, or 0 if none waits.
+// goOnAt returns the time at which the next action begins even if nothing is taken, or 0 if none waits.
 func (s *session) goOnAt() int64 {
 	if s.backlog == nil || len(s.backlog.line) == 0 {
 		return 0
@@ -97,7 +97,7 @@ func (s *session) goOnAt() int64 {
 	return s.backlog.since + backlogPatience
 }
 
-// callOff removes a stream that has ended: its action does not begin.
+// callOff removes a stream that is over from the backlog: its action does not begin.
 func (s *session) callOff(own *stream) {
 	own.putOff, own.ended = false, true
 	s.backlog.line = slices.DeleteFunc(s.backlog.line, func(other *stream) bool { return other == own })

@@ -18,7 +18,7 @@ const (
 	backlogPatience = time.Second
 )
 
-// backlogServer has routes with large answers, one of which blocks, and says how many have begun.
+// backlogServer serves routes with large answers, one of which blocks; begun counts their actions.
 func backlogServer(t *testing.T) (s *h2Server, begun *atomic.Int32) {
 	t.Helper()
 	onLoop(t)
@@ -38,21 +38,21 @@ func backlogServer(t *testing.T) (s *h2Server, begun *atomic.Int32) {
 	return s, begun
 }
 
-// shut begins a connection whose windows are closed.
+// shut opens a connection whose windows are closed.
 func (s *h2Server) shut() *h2Conn {
 	c := newH2Conn(s.t, s.addr)
 	_ = c.frame(frameSettings, 0, 0, 0, 4, 0, 0, 0, 0)
 	return c
 }
 
-// openWindows opens those of all streams, and the connection's.
+// openWindows opens the windows of all streams and of the connection.
 func (c *h2Conn) openWindows() {
 	_ = c.frame(frameSettings, 0, 0, 0, 4, 0, 1<<5, 0, 0)
 	_ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<30)...)
 }
 
-// Large answers that a client does not take wait in memory up to a bound, small ones beside them are sent, and all others begin when there
-// is room.
+// Large answers that a client does not take wait in memory up to a bound. Small answers are sent meanwhile, and all other
+// actions begin when there is room.
 func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		s, begun := backlogServer(t)
@@ -60,7 +60,7 @@ func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 		const all = 100
 		ask := func(id uint32) {
 			c.request(id, method == "GET", method, "/large")
-			if method == "POST" { // of a length that is not announced: it is read as it comes
+			if method == "POST" { // with an unannounced length: the body is streamed
 				_ = c.frame(frameData, 1, id)
 			}
 		}
@@ -72,9 +72,9 @@ func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 		}
 		c.request(2*all+1, true, "HEAD", "/small")
 		c.wantHead(2*all + 1)
-		if method == "GET" { // those on workers may have begun at once
+		if method == "GET" { // actions on workers may have begun at once
 			n, held := int(begun.Load()), s.app.Stats().Memory.Held
-			late := int(time.Since(asked) / backlogPatience)       // one more begins after each
+			late := int(time.Since(asked) / backlogPatience)       // one more begins after each backlogPatience
 			most := mostUntaken + mostUntaken/4 + late*largeAnswer // on a slow machine a few go to workers, too
 			if n > most/largeAnswer+1 || held > int64(most) {
 				t.Errorf("%d answers are made, %d bytes are held", n, held)
@@ -125,14 +125,14 @@ func (c *h2Conn) wantHead(id uint32) {
 	}
 }
 
-// Requests that wait for their client give their places back when it resets them, and hold up neither others nor the end.
+// When a client resets requests that wait for it, they free their places, and delay neither other requests nor a shutdown.
 func TestRequestsThatWaitAreReset(t *testing.T) {
 	s, _ := backlogServer(t)
 	c := s.shut()
 	c.request(1, true, "GET", "/large")
 	soon(t, "the first has shown how much it leaves", func() bool { return s.app.Stats().Memory.Held >= largeAnswer })
 	id := uint32(3)
-	for range 2 { // who resets more at once does too much
+	for range 2 { // a client that resets more at once loses its connection
 		first := id
 		for range 90 {
 			c.request(id, true, "GET", "/large")
@@ -146,7 +146,7 @@ func TestRequestsThatWaitAreReset(t *testing.T) {
 	c.wantHead(id)
 }
 
-// A client that takes nothing gets one more answer made after a while, and another one: it may want the last first.
+// A client that takes nothing still gets further actions begun, one after each while: it may want the last answer first.
 func TestRequestsThatWaitBeginInTime(t *testing.T) {
 	s, begun := backlogServer(t)
 	c := s.shut()
@@ -158,8 +158,8 @@ func TestRequestsThatWaitBeginInTime(t *testing.T) {
 	soon(t, "two more have begun", func() bool { return begun.Load() >= was+2 })
 }
 
-// What is far too large for the bound holds up only others like it: neither what its client asks for beside it begins late, nor what
-// other clients ask the same route for.
+// An answer far larger than the bound delays only requests like it: neither other requests of its client nor requests of other
+// clients to the same route begin late.
 func TestRequestsBesideAnEnormousAnswer(t *testing.T) {
 	onLoop(t)
 	var begun atomic.Int32

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// arrive passes received body data to the Read that waits for it, or keeps it for the next Read.
+// arrive passes on a received piece of a body: to the Read that waits for it, or to the unread bytes.
 func (s *session) arrive(own *stream, ev *http2.Event) {
 	own.came += int64(len(ev.Data))
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	b.ended = b.ended || ev.End
 	own.hasMoved()
 	unclaimed := b.unclaimed
-	if !dropped && b.begun < smallBody { // its action may have to wait for memory first: see readBody
+	if !dropped && b.begun < smallBody { // the action may have to wait for room before it reads on: see readBody
 		b.begun += len(ev.Data)
 		b.consumed, taken = b.consumed+taken, 0
 	} else if own.req.ContentLength > 0 {
@@ -52,7 +52,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	}
 }
 
-// discard discards the received and all further data of a streamed body. s.mu is held.
+// discard discards the unread bytes of a streamed body, and all that are still to arrive. s.mu is held.
 func (own *stream) discard() {
 	b := &own.in
 	if !own.streamed || own.finalized || b.stopped {
@@ -66,7 +66,7 @@ func (own *stream) discard() {
 	own.s.post(own)
 }
 
-// setUnclaimed records whether the action waits for memory for the body.
+// setUnclaimed records whether the action waits for room for the body.
 func (x *Wire) setUnclaimed(unclaimed bool) {
 	own := x.own
 	if !own.streamed {
@@ -79,7 +79,7 @@ func (x *Wire) setUnclaimed(unclaimed bool) {
 	}
 }
 
-// yieldFrom is the number of unread bytes of a body from which its readers are scheduled first.
+// yieldFrom is the number of unread bytes of a body from which the goroutines that read bodies run before the loop continues.
 const yieldFrom = 8 * pieceSize
 
 // A bodyReader reads a body while it arrives.
@@ -91,7 +91,7 @@ type bodyReader struct {
 	err  error
 }
 
-// Bound limits the bytes to be read, see [exchange.Gathered].
+// Bound limits the bytes that are read, see [exchange.Gathered].
 func (r *bodyReader) Bound(most int64) { r.most = min(r.most, most) }
 
 func (r *bodyReader) Read(p []byte) (int, error) {
@@ -109,12 +109,12 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	return 0, err
 }
 
-// readBody reads received data, or waits for more.
+// readBody reads the bytes that are here, or waits for more.
 func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	s, server := own.s, own.s.h.server
 	b := &own.in
 	s.mu.Lock()
-	if b.consumed > 0 && b.consumed >= b.unread.len { // only when more is wanted: an action that waits for memory wants none
+	if b.consumed > 0 && b.consumed >= b.unread.len { // not earlier: an action that waits for room wants no more bytes
 		s.post(own)
 	}
 	if b.unread.len == 0 && !b.ended && own.unreadable() == nil {
@@ -140,7 +140,7 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	}
 	size := b.unread.size
 	n := b.unread.read(p)
-	b.transferred = max(b.transferred-(size-b.unread.size), 0) // the transferred bytes come first
+	b.transferred = max(b.transferred-(size-b.unread.size), 0) // the transferred bytes are the first ones
 	credited := min(n, b.credited)
 	b.credited -= credited
 	b.consumed += n - credited
@@ -148,9 +148,9 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	return n, nil
 }
 
-// awaitBody waits until there is data, or nothing to wait for. Data that arrives meanwhile goes to p and is counted in got.
-// s.mu is held, except while the place of the action is lent. The action has no loop to lose, since its body is streamed. If
-// this is another goroutine, the action may return meanwhile, and the wire belongs to another request then.
+// awaitBody waits until there are bytes to read, or none can arrive any more. Bytes that arrive meanwhile are copied to p and
+// counted in got. s.mu is held, except while awaitBody lends the action's place. The action has no loop to lose, since its body
+// is streamed. If this is another goroutine, the action may return meanwhile: then the wire belongs to another request.
 func (x *Wire) awaitBody(own *stream, p []byte) {
 	s := own.s
 	b := &own.in
@@ -196,7 +196,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 	}
 }
 
-// unreadable returns the reason why no more data can be read. s.mu is held.
+// unreadable returns the reason why nothing more can be read. s.mu is held.
 func (own *stream) unreadable() error {
 	server := own.s.h.server
 	switch {

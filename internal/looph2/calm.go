@@ -14,25 +14,27 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// Clients that send too many frames without effect (http2.Reason) must not delay others.
+// Clients that send too many frames that serve no request (http2.Reason) must not slow others down.
 //
-//  - Frames that cost tokens are processed a few at a time, alternating with other connections.
-//  - A connection without tokens is not read any more, and its client is told the reason a moment later. If it were closed at once, a client that reconnects as fast would make the server accept connection after connection.
-//  - New connections from the same address have fewer tokens for a while.
+//	- Frames that cost tokens are served a few at a time, alternating with other connections.
+//	- The loop stops reading a connection without tokens, and sends the reason a moment later. If the connection
+//	  ended at once, a client that reconnects as fast would make the server begin connection after connection.
+//	- New connections from the same address have fewer tokens for a while.
 
 const (
-	// calmTime is the time for which such a connection stays open.
+	// calmTime is the time from the last frame served on such a connection to its end.
 	calmTime = 300 * time.Millisecond
-	// distrustTime is the time, in seconds, for which connections of the address begin with fewer tokens.
+	// distrustTime is the number of seconds for which new connections from such an address begin with fewer tokens.
 	distrustTime = 10
 )
 
-// A calm is the state of a session that is not served any more because its client exceeded a limit.
+// A calm is the state of a session that is no longer served because its client sent too much.
 type calm struct{ farewell []byte }
 
-// calmDown stops serving such a client. The frames that tell it, in the output from byte begin on, are sent later.
+// calmDown stops serving a client that sent too much. The frames that report it, in the output from byte begin on, are sent
+// later.
 func (s *session) calmDown(begin int, of http2.Reason) {
-	if of != http2.Blocks { // an honest client may have that many cookies, and other clients of its address do not
+	if of != http2.Blocks { // an honest client may have that many cookies, and other clients of its address may not
 		s.h.offenders.add(s.source(), s.d.Now())
 	}
 	s.calm = &calm{bytes.Clone(s.h2.Out[begin:])}
@@ -44,14 +46,14 @@ func (s *session) calmDown(begin int, of http2.Reason) {
 	s.c.SetDeadline(calmTime)
 }
 
-// endCalm closes the connection. Further input is not read.
+// endCalm ends the connection. Anything that its client still sends is not read.
 func (s *session) endCalm() {
 	s.h2.Out = append(s.h2.Out, s.calm.farewell...)
 	s.calm.farewell = nil
 	s.c.CloseLingering()
 }
 
-// source returns the address of the connection; none for one that carries many clients.
+// source returns the client address of the connection, or none if the connection carries many clients.
 func (s *session) source() netip.Addr {
 	from := s.c.RemoteAddr().Addr()
 	if s.h.server.TrustedProxies().Trusts(from) {
@@ -60,13 +62,15 @@ func (s *session) source() netip.Addr {
 	return from
 }
 
-// offenders are the addresses of clients that exceeded a limit lately. If two hash to one place, the later one is stored.
+// offenders holds the addresses of clients that sent too much lately. Of two addresses with the same place it holds the later
+// one.
 type offenders struct {
 	seed   maphash.Seed
-	places [256]atomic.Uint64 // the upper half of the hash, and the second on the engine's clock at which the entry expires
+	places [256]atomic.Uint64 // the upper half of an address's hash, and the second on the engine's clock at which its entry expires
 }
 
-// hash hashes an address, or the first 64 bits of an IPv6 address, which belong to a single host.
+// hash returns the hash of an address; of an IPv6 address, that of the first 64 bits, which identify the network of a single
+// host.
 func (o *offenders) hash(from netip.Addr) uint64 {
 	key := admission.Network(from, 64).As16()
 	return maphash.Bytes(o.seed, key[:])

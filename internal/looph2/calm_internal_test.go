@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Addresses are known for a while after they did too much; a host is known by all addresses of its network.
+// Addresses are distrusted for a while after their clients sent too much; all addresses of a host's network count as the host.
 func TestOffenders(t *testing.T) {
 	at := func(second int64) int64 { return second * int64(time.Second) }
 	for _, c := range []struct {
@@ -28,11 +28,11 @@ func TestOffenders(t *testing.T) {
 		{"2001:db8::1", "2001:db8::ffff:1", 6, true},
 		{"2001:db8::1", "2001:db8:0:1::1", 6, false},
 	} {
-		o := offenders{seed: maphash.MakeSeed()} // one each: two addresses may share a place
+		o := offenders{seed: maphash.MakeSeed()} // one for each, since two addresses may share a place
 		if c.did != "" {
 			o.add(netip.MustParseAddr(c.did), at(5))
 		}
-		o.add(netip.Addr{}, at(5)) // a unix socket's, or one that stands for many
+		o.add(netip.Addr{}, at(5)) // a unix socket's, or that of a connection of many clients
 		if got := o.has(netip.MustParseAddr(c.from), at(c.at)); got != c.want {
 			t.Errorf("%q did too much: %s after %d s: %v", c.did, c.from, c.at, got)
 		}

@@ -28,8 +28,8 @@ func (c *h2Conn) goAway() uint32 {
 	}
 }
 
-// A client that does too much is told why its connection ends, though a moment later, and others are served meanwhile.
-// Neither its requests nor its memory stay, and a drain does not wait.
+// A client that sends too much is informed of the reason for the end of its connection, though a moment later, and others are
+// served meanwhile. Neither its requests nor its memory stay, and a drain does not wait.
 func TestClientsThatDoTooMuch(t *testing.T) {
 	onLoop(t)
 	entered, canceled := make(chan bool, 10), make(chan bool, 10)
@@ -76,8 +76,8 @@ func TestClientsThatDoTooMuch(t *testing.T) {
 	<-stopped
 }
 
-// Fields that are too large are answered with 431, and their client goes on. Those that are far too large end its connection, but
-// are no reason to distrust others of its address.
+// Fields that are too large are answered with 431, and the connection continues. Fields far larger end the connection, but
+// other clients of the address are not distrusted.
 func TestClientsWithMuchInTheirHeads(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
@@ -107,7 +107,7 @@ func TestClientsWithMuchInTheirHeads(t *testing.T) {
 	}
 	other := newH2Conn(t, s.addr)
 	_ = other.frame(frameSettings, 1, 0)
-	for range 700 { // a client that is distrusted may send no more than 250
+	for range 700 { // a distrusted client may send at most 250
 		_ = other.frame(framePing, 0, 0, []byte("12345678")...)
 	}
 	for range 700 {

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// What the streams of a connection hold together is bounded by Config.MaxMemoryPerConnection: a body that
-// does not fit beside another waits for nobody, and other connections are not concerned.
+// Config.MaxMemoryPerConnection bounds the memory of all streams of a connection together: a body that does not fit beside
+// another is refused at once, and other connections are not affected.
 func TestMaxMemoryPerConnectionOfStreams(t *testing.T) {
 	onLoop(t)
 	const size = 600 << 10
@@ -25,7 +25,7 @@ func TestMaxMemoryPerConnectionOfStreams(t *testing.T) {
 			return dunlin.Text(fmt.Sprint(len(body)))
 		})
 	})
-	half := func(client *http.Client, bodies int64) (finish func() (int, string)) { // which are held then
+	half := func(client *http.Client, bodies int64) (finish func() (int, string)) { // the bodies are held then
 		r, w := io.Pipe()
 		req, err := http.NewRequest("POST", "http://"+s.addr+"/length", r)
 		if err != nil {
@@ -70,7 +70,7 @@ func TestMaxMemoryPerConnectionOfStreams(t *testing.T) {
 	want(t, status, body, 413, "")
 }
 
-// The dynamic tables of connections are in the budget, and what they hold is given back when they end.
+// The dynamic tables of connections are charged to the budget, and freed when the connections end.
 func TestTablesAreHeld(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {

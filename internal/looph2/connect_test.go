@@ -13,10 +13,10 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A tunnel is what a client has of an extended CONNECT (RFC 8441): what comes on a stream, after its head.
+// A tunnel is the client's side of an extended CONNECT (RFC 8441): it collects the data of a stream after the head.
 type tunnel struct {
 	*h2Conn
-	stream   uint32 // 1 if it is 0
+	stream   uint32 // 0 stands for 1
 	settings map[uint16]uint32
 	data     []byte
 	ended    bool
@@ -73,8 +73,8 @@ func (u *tunnel) want(text string) {
 	u.data = nil
 }
 
-// An extended CONNECT gives an action, or a standard handler, a stream that both sides use at the same time. It
-// is nobody's slow body, has no length, and other streams go on beside it.
+// An extended CONNECT gives an action, or a standard handler, a stream that both sides use at the same time. Its body is never
+// too slow and has no length, and other streams continue meanwhile.
 func TestExtendedConnect(t *testing.T) {
 	onLoop(t)
 	seen := make(chan string, 10)
@@ -127,7 +127,7 @@ func TestExtendedConnect(t *testing.T) {
 				_ = c.frame(0, 0, 1, fmt.Appendf(nil, "word %d\n", i)...)
 				u.want(fmt.Sprintf("you said word %d\n", i))
 				if i == 10 {
-					slow := time.NewTimer(150 * time.Millisecond) // what is waited for is that nothing happens
+					slow := time.NewTimer(150 * time.Millisecond) // nothing must happen in this time
 					<-slow.C
 				}
 			}
@@ -146,7 +146,7 @@ func TestExtendedConnect(t *testing.T) {
 		u := openTunnel(newH2Conn(t, s.addr), "/refused")
 		u.want("no")
 	})
-	t.Run("gathered", func(t *testing.T) { // what is, is bounded by MaxBody
+	t.Run("gathered", func(t *testing.T) { // a gathered body is bounded by MaxBody
 		patient := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxBody: 64}, func(app *dunlin.App) {
 			app.Handle("CONNECT", "/bytes", func(r *dunlin.Request) dunlin.Response {
 				if _, err := r.Bytes(); err != nil {
@@ -174,7 +174,7 @@ func TestExtendedConnect(t *testing.T) {
 	})
 }
 
-// Where no route is for CONNECT, browsers are not told that they may ask for WebSockets so.
+// If no route is for CONNECT, browsers are not offered WebSockets by extended CONNECT.
 func TestExtendedConnectIsNotOffered(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {

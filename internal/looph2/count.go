@@ -10,21 +10,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A counter batches a driver's counts of requests by route. Consecutive requests of one call with the same outcome are counted
-// together at the end of the call, when their responses are sent.
+// A counter counts a driver's requests by route. Equal outcomes that one call produces on the loop in a row are counted
+// together when the call ends, since their answers are sent together.
 type counter struct {
 	on      bool
-	since   int64 // start of the current call, on the engine's clock
+	since   int64 // start of the present call, on the engine's clock
 	counts  *exchange.RouteCounts
 	outcome tally.Outcome
-	n       uint64 // requests not counted yet
+	n       uint64 // requests not yet counted
 }
 
 func (k *counter) begin(h *Handler, d *engine.Driver) {
 	k.on, k.since = h.server.Counting.Load(), d.Arrived()
 }
 
-// outcome returns the counted outcome of the request.
+// outcome returns the outcome under which the request is counted.
 func (x *Wire) outcome(a *exchange.Answer) tally.Outcome {
 	return x.s.Outcome(a, x.h.server.Secure(x))
 }
@@ -42,7 +42,7 @@ func (sc *Scratch) countAnswer(d *engine.Driver, counts *exchange.RouteCounts, o
 	}
 }
 
-// flushCount adds the batch to the route's counts.
+// flushCount passes on the requests not yet counted.
 func (sc *Scratch) flushCount(d *engine.Driver) {
 	k := &sc.count
 	if k.n == 0 {
@@ -52,7 +52,7 @@ func (sc *Scratch) flushCount(d *engine.Driver) {
 	k.n = 0
 }
 
-// countInFlight counts the current request as in flight. Requests that the loop answers at once never are.
+// countInFlight counts the present request as in flight. Requests that are answered at once on a loop never are.
 func (x *Wire) countInFlight(counts *exchange.RouteCounts) {
 	if x.h.server.Counting.Load() && x.inFlight == nil {
 		shard := counts.Shard(0)
@@ -61,7 +61,7 @@ func (x *Wire) countInFlight(counts *exchange.RouteCounts) {
 	}
 }
 
-// endInFlight ends the count of countInFlight.
+// endInFlight reverts countInFlight.
 func (x *Wire) endInFlight() {
 	if x.inFlight != nil {
 		x.inFlight.InFlight.Add(-1)
@@ -69,12 +69,12 @@ func (x *Wire) endInFlight() {
 	}
 }
 
-// countElsewhere counts a request that was answered on another goroutine.
+// countElsewhere counts a request that was answered off the loop.
 func (x *Wire) countElsewhere(counts *exchange.RouteCounts, outcome tally.Outcome) {
 	if x.h.server.Counting.Load() {
 		counts.Shard(0).Add(outcome, 1, x.took())
 	}
 }
 
-// took returns the time since the current request began.
+// took returns the time that the present request has taken.
 func (x *Wire) took() time.Duration { return time.Duration(x.now() - x.since) }

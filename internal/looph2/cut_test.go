@@ -19,7 +19,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// An answer that is shorter than announced, because its file was cut meanwhile, is reset and has no end.
+// An answer that is shorter than announced, because its file was truncated meanwhile, is reset and has no end.
 func TestShortAnswersAreReset(t *testing.T) {
 	onLoop(t)
 	const size, left = 1_000_000, 200_000
@@ -63,8 +63,8 @@ func TestShortAnswersAreReset(t *testing.T) {
 	}
 }
 
-// A handler that writes less than it has announced has its stream reset. The connection, and the streams of others
-// on it, go on; it ends where a handler asks for that.
+// A handler that writes less than it has announced has its stream reset. The connection, and the other streams on it, continue.
+// It ends when a handler asks for that.
 func TestShortAnswersEndNoConnection(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
@@ -109,8 +109,7 @@ func TestShortAnswersEndNoConnection(t *testing.T) {
 	}
 }
 
-// A goroutine of an action's that still reads the body when the action has returned is told that nothing comes
-// any more.
+// A goroutine that still reads the body when its action has returned gets an error.
 func TestReadersEndWithTheirAction(t *testing.T) {
 	onLoop(t)
 	reads, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -147,7 +146,7 @@ func TestReadersEndWithTheirAction(t *testing.T) {
 	}
 }
 
-// What is about connections has no place in HTTP/2: fields are left out, and 101 is no answer.
+// Fields of the connection, and 101, have no place in HTTP/2: they are left out.
 func TestNothingAboutConnections(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		set := func(h http.Header) {
@@ -216,7 +215,7 @@ func TestNothingAboutConnections(t *testing.T) {
 	})
 }
 
-// What comes of a body that its handler has closed is discarded as it comes: the client can send all of it.
+// The rest of a body that its handler has closed is discarded while it arrives: the client can send all of it.
 func TestClosedBodiesAreDiscarded(t *testing.T) {
 	onLoop(t)
 	sent := make(chan struct{})
@@ -224,7 +223,7 @@ func TestClosedBodiesAreDiscarded(t *testing.T) {
 		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			read := make(chan error, 1)
 			go func() {
-				_, err := io.Copy(io.Discard, r.Body) // what waits fails, too
+				_, err := io.Copy(io.Discard, r.Body) // a Read that waits fails, too
 				read <- err
 			}()
 			_ = r.Body.Close()
@@ -250,8 +249,8 @@ func TestClosedBodiesAreDiscarded(t *testing.T) {
 	}
 }
 
-// A deadline for writing that has passed while there was something to write cuts the answer off, and cannot be
-// moved any more, as on net/http's server. What was written before has come.
+// A deadline for writing that passed while a write was pending cuts the answer off, and cannot be extended, as on net/http's
+// server. The client receives everything written before.
 func TestWriteDeadlineCutsAnswers(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
@@ -292,7 +291,7 @@ func TestWriteDeadlineCutsAnswers(t *testing.T) {
 	}
 }
 
-// What has announced trailers and was not flushed has a length, too, as on net/http's server of HTTP/2.
+// An answer that has announced trailers and was not flushed has a length, too, as on net/http's server of HTTP/2.
 func TestTrailersBesideALength(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {

@@ -4,17 +4,18 @@ package looph2
 
 import "time"
 
-// A connection ends in two steps (RFC 9113 section 6.8): the client is told to begin no more streams, and a while later, which
-// streams were the last. Requests in progress are served in between.
+// A connection ends in two steps (RFC 9113 section 6.8): the first GOAWAY tells the client to begin no more streams, and the
+// second, a while later, names the last stream. Between the two the streams under way are served.
 //
-// The client is told before the response of a stream and not after it, when it may have begun another stream already. So a
-// client that was served lately, and waits for nothing, is told with its next request, or when none has arrived for a while.
+// The first GOAWAY is sent before the answer of a stream. After the answer the client may already have begun another stream. So
+// a client that was served lately, and waits for nothing, receives it with its next request, or when it has sent none for a
+// while.
 //
-//	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream has ended──▶ ended
+//	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream is over──▶ ended
 //
-// Then the server's side is shut down, and input is discarded until the client has closed, for at most 2 s: the client may send
-// frames at any time, such as WINDOW_UPDATE or PING. If the socket were closed already, the answer would be a reset, and
-// clients drop unread responses and the last GOAWAY on a reset.
+// Then the server shuts its side down, and discards input until the client has closed, for at most 2 s: the client may always
+// send unsolicited frames, such as WINDOW_UPDATE or PING. If the socket were closed already, TCP would answer them with a
+// reset, on which clients drop answers, and the last GOAWAY, that they have not read.
 
 type goodbye uint8
 
@@ -25,10 +26,10 @@ const (
 	ended
 )
 
-// lastRequests is the time for which streams may still begin, as on HTTP/1.1 connections that are closed.
+// lastRequests is the time for which streams may still begin, as on HTTP/1.1 connections that are about to close.
 const lastRequests = 250 * time.Millisecond
 
-// ends reports whether the connection is to end.
+// ends reports whether the connection is about to end.
 func (s *session) ends() bool {
 	most := s.h.server.MaxRequestsPerConnection
 	return s.d.Draining() || most > 0 && s.served >= most
@@ -42,7 +43,7 @@ func (s *session) sayGoodbye() {
 	}
 }
 
-// part takes the next step of the end and schedules the following one.
+// part takes the next step towards the end, and schedules the one after it.
 func (s *session) part() {
 	if s.goodbye == ended {
 		return

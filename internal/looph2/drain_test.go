@@ -7,8 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A client may send something at the very moment at which the server ends a connection, such as WINDOW_UPDATE for what it
-// has just read. It is not answered with a reset of the connection, for which it would drop what it has not read.
+// A client may send a frame at the very moment at which the server ends a connection, such as WINDOW_UPDATE for the data it has
+// just read. The server does not answer it with a reset of the connection, for which the client would drop unread data.
 func TestEndedConnectionsAreNotReset(t *testing.T) {
 	onLoop(t)
 	configs := map[string]dunlin.Config{
@@ -26,8 +26,8 @@ func TestEndedConnectionsAreNotReset(t *testing.T) {
 	}
 }
 
-// notReset reports whether a client that goes on sending meets no reset. It is false, too, if it was so slow that the server
-// need not have waited for it: that is 2 s from when it ends the connection, which is not before it has begun.
+// notReset reports whether a client that goes on sending meets no reset. It is also false if the client was too slow: the
+// server waits for 2 s from the end of the connection, which is not before the connection has begun.
 func notReset(t *testing.T, s *h2Server) bool {
 	t.Helper()
 	began := time.Now()

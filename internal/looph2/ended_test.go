@@ -28,7 +28,7 @@ func TestEndedStreamsAreNotReset(t *testing.T) {
 				switch kind, flags, stream, _ := c.read(); {
 				case kind == frameReset && ended[stream]:
 					t.Fatalf("stream %d of %d is reset after its end", stream/2, next/2)
-				case kind == frameReset, kind == frameData && flags&1 != 0: // who was too slow may be reset before
+				case kind == frameReset, kind == frameData && flags&1 != 0: // a client that was too slow may be reset before
 					ended[stream] = true
 					left--
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// corked keeps what is written, to be sent at once.
+// A corked collects writes until they are sent at once.
 type corked struct {
 	net.Conn
 	b []byte
@@ -21,7 +21,7 @@ func (c *corked) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A stream that ends its goroutine is cut off, also where its action has lost the loop before, and nothing of it stays.
+// A stream whose action ends its goroutine is cut off, also if the action has lost the loop before, and frees everything.
 func TestStreamsThatExitWithoutTheirLoop(t *testing.T) {
 	onLoop(t)
 	blocked := make(chan bool)
@@ -31,7 +31,7 @@ func TestStreamsThatExitWithoutTheirLoop(t *testing.T) {
 			return dunlin.SSE(func(*dunlin.Events) error { runtime.Goexit(); return nil })
 		})
 	})
-	for range 2 { // the second is a worker's
+	for range 2 { // the second runs on a worker
 		c := newH2Conn(t, s.addr)
 		c.request(1, true, "GET", "/")
 		soon(t, "the action blocks elsewhere", func() bool { return s.app.Stats().Actions.InFlight > 0 })
@@ -41,8 +41,8 @@ func TestStreamsThatExitWithoutTheirLoop(t *testing.T) {
 	}
 }
 
-// An action that ends its goroutine, and has a policy that does, too, costs no other stream of its connection anything: neither answers
-// that are there already, nor requests that came together with it.
+// An action that ends its goroutine, together with a policy that does so, affects no other stream of its connection: neither
+// answers that are made already, nor requests that arrived together with it.
 func TestPoliciesThatExitBesideOtherStreams(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
@@ -84,7 +84,8 @@ func TestPoliciesThatExitBesideOtherStreams(t *testing.T) {
 	}
 }
 
-// A policy that waits for an answer whose action has ended its goroutine holds up nobody else, not even on its connection.
+// A policy that blocks on the answer of an action which has ended its goroutine delays no other request, not even on its
+// connection.
 func TestPoliciesThatWaitBehindAnActionThatExits(t *testing.T) {
 	onLoop(t)
 	entered, release := make(chan bool), make(chan bool)

@@ -9,53 +9,52 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// A flow is the state of a stream whose body is streamed, whose response is written in pieces, or whose goroutine leaves heads.
-// Most streams have none, above all thousands of streams with blocked actions: they share still, which is never written to.
-// session.mu guards the fields and which flow a stream has. That changes once; a goroutine that knows that it has changed may
-// read it at any time.
+// A flow is the state of a stream for a streamed body, a streamed answer, or heads that its goroutine leaves. Most streams need
+// none, including those whose actions block: they share still, which is never written to. session.mu guards the fields, and the
+// pointer to the flow of a stream. The pointer changes only once; code that knows of the change may read it without the lock.
 type flow struct {
-	heads     []head          // heads to send: interim ones, and the final one
-	headsCost int             // approximate memory of the interim ones, in bytes
+	heads     []head          // to be sent: interim ones, and the answer's
+	headsCost int             // approximate bytes of memory of the interim heads
 	out       unread          // pieces of the body, in order
-	lent      []byte          // after them, the unsent part of the slice of a blocked Write
-	lentBody  engine.HeldBody // the charge for the complete slice
+	lent      []byte          // after out: the unsent part of the slice of a Write that waits
+	lentBody  engine.HeldBody // the charge for the entire slice
 	trailers  [][2]string     // of the answer
 	moved     sync.Cond
 
 	in      incoming
 	reading deadline
 	writing deadline
-	lapsed  bool // the deadline has passed, and nothing more is written
+	lapsed  bool // that has passed, and nothing more is written
 
-	cut error // the client is too slow with its body
+	cut error // set when the client sends its body too slowly
 
-	gone chan struct{} // of a stream that waits for memory: closed when it is canceled
+	gone chan struct{} // closed when the stream is canceled while its action waits for room
 }
 
-// incoming is a request body that the action reads while it arrives.
+// incoming is the body of a request that the action reads as it comes.
 type incoming struct {
-	unread       unread // received and unread data
-	into         []byte // target of a blocked Read; got bytes of it are filled
+	unread       unread // bytes received and not read
+	into         []byte // buffer of a waiting Read; got is the number of bytes copied to it
 	got          int
-	begun        int // bytes received, saturating
-	credited     int // first bytes of the body, for which the window has been reopened
-	transferred  int // bytes of its memory that are charged for their destination
-	consumed     int // bytes read, for which the loop is to reopen the window
+	begun        int // bytes received, counted up to the limit of a small body
+	credited     int // bytes, from the first on, for which the window is open again
+	transferred  int // bytes of its memory that are charged to the object that receives them
+	consumed     int // bytes read for which the loop has to open the window
 	ended        bool
-	asked        bool // 100 Continue was sent, or is not needed
-	waits        bool // a Read is blocked
-	stopped      bool // no more data is read
-	unclaimed    bool // its action waits for memory: the data does not count against the connection's window
+	asked        bool // 100 Continue was sent, or need not be
+	waits        bool // a Read waits for more
+	stopped      bool // nothing more may be read
+	unclaimed    bool // the action waits for room: unread bytes do not close the connection's window
 	since        int64
-	waited       int64 // time in ns for which Reads were blocked since the last judgement
+	waited       int64 // ns that Reads have waited since the last check of slow clients
 	trailers     http.Header
-	trailersCost int // approximate memory of the trailers, in bytes
+	trailersCost int // approximate bytes of memory of the trailers
 }
 
-// still is the shared flow of streams without one.
+// still is the shared flow of streams that have none.
 var still flow
 
-// flows gives the stream its own flow, for writing. s.mu is held.
+// flows gives the stream a flow of its own, and returns it for writing. s.mu is held.
 func (own *stream) flows() *flow {
 	if own.flow == &still {
 		own.flow = &flow{moved: sync.Cond{L: &own.s.mu}}
@@ -63,14 +62,14 @@ func (own *stream) flows() *flow {
 	return own.flow
 }
 
-// hasMoved wakes goroutines that wait for the stream. s.mu is held.
+// hasMoved wakes the goroutines that wait for the stream. s.mu is held.
 func (own *stream) hasMoved() {
 	if own.flow != &still {
 		own.moved.Broadcast()
 	}
 }
 
-// takeLeft takes the heads that were left, and the number of body bytes read. s.mu is held.
+// takeLeft removes and returns the heads for the loop, and the number of bytes read of the body. s.mu is held.
 func (own *stream) takeLeft() (heads []head, consumed int) {
 	if own.flow == &still {
 		return nil, 0
@@ -81,7 +80,7 @@ func (own *stream) takeLeft() (heads []head, consumed int) {
 	return heads, consumed
 }
 
-// dropHeads drops the heads that were left, and wakes goroutines that wait for them to be sent. s.mu is held.
+// dropHeads discards the heads for the loop, and wakes the goroutines that wait until they are sent. s.mu is held.
 func (own *stream) dropHeads() {
 	if len(own.heads) == 0 {
 		return
@@ -94,7 +93,7 @@ func (own *stream) dropHeads() {
 	}
 }
 
-// dropUnread drops the unread data of the body. s.mu is held.
+// dropUnread discards the unread bytes of the body. s.mu is held.
 func (own *stream) dropUnread() {
 	if own.flow != &still {
 		own.in.unread.drop()
@@ -102,7 +101,7 @@ func (own *stream) dropUnread() {
 	}
 }
 
-// stop ends all reading and sending. s.mu is held.
+// stop ends the streamed body and answer: nothing more is read or sent. s.mu is held.
 func (own *stream) stop() {
 	if own.flow == &still {
 		return

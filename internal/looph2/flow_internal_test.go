@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestMain sees to it that no test has written to what all streams without a flow have in common.
+// TestMain checks that no test has written to the state that all streams without a flow share.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if !reflect.ValueOf(&still).Elem().IsZero() {

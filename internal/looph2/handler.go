@@ -19,22 +19,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// A Handler serves HTTP/2 on connections that another handler of the engine has found to use it. There is one for each app. Its
+// A Handler serves HTTP/2 on connections on which another handler of the engine has recognized it. It serves one app. Its
 // methods are called like those of engine.Handler.
 type Handler struct {
 	server *exchange.Server
 	limits http2.Limits
 	base   context.Context // parent of the contexts of requests
 	late   exchange.Answer // for a request that waited too long
-	tick   int64           // interval of judgements of slow clients, in ns
+	tick   int64           // ns between checks of slow clients
 	local  atomic.Pointer[net.TCPAddr]
 
-	awaiting  atomic.Int64 // requests that wait for memory, see beginAwaiting
+	awaiting  atomic.Int64 // requests that wait for room, see beginAwaiting
 	offenders offenders
 }
 
-// firstShare is the divisor of the budget for the initial window of a stream, which a body fills while it waits for memory; the
-// minimum is 16 KiB.
+// firstShare bounds the initial window of a stream: it is at most the budget divided by firstShare, but at least 16 KiB. A body that
+// waits for room occupies that much.
 const firstShare = 1024
 
 // NewHandler returns the handler of a server. base is the parent of the contexts of requests.
@@ -47,8 +47,8 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	h.limits.MaxBlock = max(h.limits.MaxBlock, 2*s.MaxHead)
 	h.limits.MaxTarget = s.MaxHead
 	h.limits.MaxStreams = s.MaxStreamsPerConnection
-	h.limits.ConnectProtocol = s.Pipeline.Takes(http.MethodConnect) // otherwise browsers would use it for WebSockets that need HTTP/1.1
-	if most := s.Holders.MostBody(); most > 0 {                     // a client that respects its windows respects the caps
+	h.limits.ConnectProtocol = s.Pipeline.Takes(http.MethodConnect) // else browsers would use it for WebSockets that need HTTP/1.1
+	if most := s.Holders.MostBody(); most > 0 {                     // so a client that keeps to the windows keeps to the limits of memory
 		h.limits.ConnWindow = int(min(max(most/2, 64<<10), int64(h.limits.ConnWindow)))
 		h.limits.MaxStreamWindow = min(h.limits.MaxStreamWindow, h.limits.ConnWindow)
 	}
@@ -60,7 +60,7 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	return h
 }
 
-// localOf returns the server's address, which many connections share.
+// localOf returns an address of the server's side. Many connections share one.
 func (h *Handler) localOf(at netip.AddrPort) net.Addr {
 	if !at.IsValid() {
 		return &net.UnixAddr{Net: "unix"}
@@ -73,13 +73,13 @@ func (h *Handler) localOf(at netip.AddrPort) net.Addr {
 	return addr
 }
 
-// A Scratch is the state of a driver for this package. The zero value is ready for use.
+// A Scratch is the memory that a driver reuses for this package. The zero value is ready.
 type Scratch struct {
-	wire  *Wire      // made when first needed; replaced when it has moved to the background
-	pool  http2.Pool // its request is the current one: it moves with an action that loses its loop
+	wire  *Wire      // allocated on first use; replaced when it moves to the background
+	pool  http2.Pool // its request is the present one's: it stays with an action that loses its loop
 	count counter
 	date  string
-	dated int64 // the second in date
+	dated int64 // the second that date shows
 }
 
 // wireOf returns the wire for the next request.
@@ -101,7 +101,7 @@ func (h *Handler) wireOfWorker(d *engine.Driver) *Wire {
 	return x
 }
 
-// Data processes received data, answers requests as far as possible, and sends what windows permit.
+// Data reads input, answers requests, and sends as much as windows allow.
 func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	s, _ := c.Proto.(*session)
 	if s == nil {
@@ -123,7 +123,7 @@ func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte)
 	return consumed
 }
 
-// Timeout does scheduled work.
+// Timeout does the work whose time has arrived.
 func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte) {
 	s, _ := c.Proto.(*session)
 	if s == nil {
@@ -136,7 +136,7 @@ func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []by
 	}
 }
 
-// Refused ends a connection that holds too much memory, also before its first request.
+// Refused ends a connection that holds too much, also before its first request.
 func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
 	s, _ := c.Proto.(*session)
 	if s == nil {
@@ -146,15 +146,15 @@ func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
 	}
 	s.h2.GoAway(true)
 	s.h2.DropBlock()
-	s.end() // the memory of streams is released before the connection has lingered
+	s.end() // frees the streams' memory before the connection has lingered
 	d.Out, s.h2.Out = s.h2.Out, nil
 }
 
-// Detached is called when the loop is taken over from an action, or given up by it.
+// Detached is called when another driver takes the loop from an action, or the action gives it up.
 func (h *Handler) Detached(sc *Scratch) (waits bool) { return sc.wire.detached() }
 
-// Abandoned responds for an action that has ended in runtime.Goexit, or in a panic of the code around it. The connection may be
-// driven by another driver.
+// Abandoned answers for an action that ended by runtime.Goexit, or by a panic of code that surrounds it. The connection may
+// belong to another driver.
 func (h *Handler) Abandoned(sc *Scratch, d *engine.Driver) {
 	sc.flushCount(d)
 	x := sc.wire
@@ -170,21 +170,21 @@ func (h *Handler) Abandoned(sc *Scratch, d *engine.Driver) {
 	}()
 }
 
-// recovered logs a panic of user code around an action, on a goroutine without a driver.
+// recovered logs a panic of user code that surrounds an action, on a goroutine without a driver.
 func (h *Handler) recovered() {
 	if cause := recover(); cause != nil {
 		h.server.Log.Error("panic while an answer was made", "panic", cause, "stack", string(debug.Stack()))
 	}
 }
 
-// Closed is called when the connection has closed.
+// Closed is called when the connection is over.
 func (h *Handler) Closed(c *engine.Conn) {
 	if s, ok := c.Proto.(*session); ok {
 		s.end()
 	}
 }
 
-// reasonOf returns the reason to count for a client that exceeded a limit on frames.
+// reasonOf returns the reason under which a client that sent too much is counted.
 func reasonOf(r http2.Reason) admission.Reason {
 	return admission.H2Resets + admission.Reason(r-http2.Resets)
 }

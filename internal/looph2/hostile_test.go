@@ -59,7 +59,7 @@ func (c *h2Conn) fields(id uint32, end bool, fields ...string) {
 	}
 }
 
-// open opens a connection whose answers nobody looks at.
+// open opens a connection and discards its answers.
 func (s *h2Server) open() *h2Conn {
 	c := newH2Conn(s.t, s.addr)
 	_ = c.frame(4, 0, 0)
@@ -74,7 +74,7 @@ func onLoop(t *testing.T) {
 	}
 }
 
-// A client that leaves a frame half sent does not keep a connection that is to end.
+// An incomplete frame does not delay the end of a connection.
 func TestHalfAFrameAtTheEnd(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxRequestsPerConnection: 1}, func(app *dunlin.App) {
@@ -87,8 +87,8 @@ func TestHalfAFrameAtTheEnd(t *testing.T) {
 	c.wantEnd()
 }
 
-// What streams hold while they wait for a worker, whose actions do not read their bodies or
-// whose answers last, and field blocks that are half here, keep to the budget.
+// The memory of streams that wait for a worker, whose actions do not read their bodies or whose answers last, and of incomplete
+// field blocks, stays within the budget.
 func TestMemoryOfStreams(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a longer test")
@@ -170,7 +170,7 @@ func TestMemoryOfStreams(t *testing.T) {
 	}
 }
 
-// What was refused to make room holds none, though its client lets nothing of the refusal out.
+// A request that was refused to make room holds no memory, even if its client opens no window for the refusal.
 func TestRefusedBodiesHoldNothing(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 1 << 20, QueueTarget: -1, WriteTimeout: time.Hour, BodyTimeout: time.Hour}, func(app *dunlin.App) {
@@ -183,9 +183,9 @@ func TestRefusedBodiesHoldNothing(t *testing.T) {
 	})
 	for range 30 {
 		c := newH2Conn(t, s.addr)
-		all := &corked{Conn: c} // most of it comes before any action begins without the rest
+		all := &corked{Conn: c} // most of it arrives before any action begins without the rest
 		burst := &h2Conn{all, t}
-		_ = burst.frame(frameSettings, 0, 0, 0, 4, 0, 0, 0, 0) // no answer's body is let out
+		_ = burst.frame(frameSettings, 0, 0, 0, 4, 0, 0, 0, 0) // closes the windows for answers' bodies
 		for i := range 5 {
 			id := uint32(2*i + 1)
 			burst.request(id, false, "POST", "/reads", "content-length", "20000")
@@ -201,7 +201,7 @@ func TestRefusedBodiesHoldNothing(t *testing.T) {
 	})
 }
 
-// Clients that send nothing of their bodies do not take the places of other requests.
+// Clients that send nothing of their bodies do not occupy the places of other requests.
 func TestBodiesThatDoNotCome(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine, MaxConcurrent: 2}, func(app *dunlin.App) {
@@ -229,7 +229,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 	})
 }
 
-// Reading what has come in small steps gives what was sent, and does not move the rest each time.
+// Reading a received body in small steps returns the sent bytes, and does not move the rest each time.
 func TestBodiesReadInSmallSteps(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -260,7 +260,7 @@ func TestBodiesReadInSmallSteps(t *testing.T) {
 	})
 }
 
-// A stream that its action begins after its time is not in flight for ever.
+// A stream that its action begins after its time is not in flight forever.
 func TestLateActionsThatReturnStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -269,14 +269,14 @@ func TestLateActionsThatReturnStreams(t *testing.T) {
 				return dunlin.SSE(func(e *dunlin.Events) error { return e.Comment("never seen") })
 			}).Timeout(10 * time.Millisecond)
 		})
-		for range 30 { // the later ones by workers
+		for range 30 { // the later ones run on workers
 			status, body := s.get("/")
 			want(t, status, body, 503, "")
 		}
 	})
 }
 
-// What a client says behind GOAWAY does not reset the connection: it would miss what came before.
+// Frames that a client sends after GOAWAY do not reset the connection: the client would lose earlier answers.
 func TestClientSaysGoodbye(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {

@@ -10,10 +10,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Interim answers that a client does not take hold up the handler that makes them, not the memory, and all of them arrive.
+// Interim answers that a client does not take block the handler that makes them, and do not fill the memory. All of them
+// arrive.
 func TestInterimAnswersWaitForTheirClient(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
-		const all, size, most = 4000, 4 << 10, 2800 // what sockets take of it, and more
+		const all, size, most = 4000, 4 << 10, 2800 // the size that sockets take, and more
 		var sent atomic.Int64
 		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: time.Hour}, func(app *dunlin.App) {
 			app.Get("/", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

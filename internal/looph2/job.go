@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// submit runs an action on a worker; streamed reports that it reads the body while it arrives.
+// submit runs an action on a worker; streamed means that the action reads the body while it arrives.
 func (s *session) submit(own *stream, streamed bool) {
 	x := s.h.wireOf(s.sc)
 	x.use(s.d, own, &own.req, nil)
@@ -46,7 +46,7 @@ func (s *session) enqueue(own *stream, urgent bool) {
 	s.d.SubmitPart((*job)(own), urgent)
 }
 
-// awaitWorker marks a stream whose job is queued.
+// awaitWorker marks a stream as queued for a worker.
 func (s *session) awaitWorker(own *stream) {
 	own.running = true
 	own.kept.Store(true)
@@ -59,26 +59,26 @@ func (s *session) awaitWorker(own *stream) {
 // A job is a stream whose action runs on a worker.
 type job stream
 
-// Prepare makes the wire of a worker.
+// Prepare creates the wire of a worker.
 func (j *job) Prepare(d *engine.Driver) {
 	d.PartScratch = j.s.h.newWire()
 }
 
-// Run runs the action. The code before and after it is in separate functions: see engine/workers.go.
+// Run runs the job. The steps before and after the action are functions of their own: see engine/workers.go.
 func (j *job) Run(d *engine.Driver) {
 	if x := j.begin(d); x != nil {
 		x.endJob(d, x.call.Run())
 	}
 }
 
-// Abandoned responds for an action that did not return.
+// Abandoned answers for an action that did not return.
 func (j *job) Abandoned(d *engine.Driver) {
 	if x, _ := d.PartScratch.(*Wire); x != nil && x.acting {
 		x.giveUpOn()
 	}
 }
 
-// endJob sends the response of a job's action.
+// endJob sends the answer of a job's action.
 //
 //go:noinline
 func (x *Wire) endJob(d *engine.Driver, a exchange.Answer) {
@@ -92,7 +92,7 @@ func (x *Wire) endJob(d *engine.Driver, a exchange.Answer) {
 	x.postAnswer(&a)
 }
 
-// begin does the work before the action. It returns nil if the action is not to run.
+// begin does the steps before the action. It returns nil if the action is not to run.
 //
 //go:noinline
 func (j *job) begin(d *engine.Driver) *Wire {
@@ -142,7 +142,7 @@ func (j *job) begin(d *engine.Driver) *Wire {
 	return x
 }
 
-// dequeue records that the job starts. It returns false if its result is not needed any more.
+// dequeue marks the job as no longer queued. It is false if the job is not needed any more.
 func (own *stream) dequeue() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
@@ -153,7 +153,7 @@ func (own *stream) dequeue() bool {
 	return !own.canceled
 }
 
-// skip ends a job that is not to run.
+// skip ends a job that is not needed any more.
 func (j *job) skip() {
 	own := (*stream)(j)
 	own.s.mu.Lock()
@@ -162,7 +162,7 @@ func (j *job) skip() {
 	own.s.mu.Unlock()
 }
 
-// Overdue refuses the request: it has waited in the queue for too long.
+// Overdue refuses the request, which was queued for too long.
 func (j *job) Overdue() {
 	go func() {
 		own := (*stream)(j)

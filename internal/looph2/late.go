@@ -11,22 +11,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// The timeout of an action (exchange/late.go) counts from the arrival of its request, also while the request waits for a worker
-// or for memory. A timer is set once the action has lost its loop; it has not blocked before. The decision who responds is made
-// under session.mu, before observers are called: either the timer sets late, or the action ends the limit, by beginning its
-// response or by returning it.
+// The timeout of an action (exchange/late.go) counts from the arrival of its request, including the time that the request waits
+// for a worker or for room. A timer is set when the action loses its loop, since it has not blocked before. session.mu guards
+// the decision between the answer of the action and the late answer, which is made before observers are called: either the
+// timer sets late, or the action ends the limit, by beginning its answer or by returning it.
 
-// A limit is the state of an action's timeout.
+// A limit is the state of the timeout of an action.
 type limit uint8
 
 const (
 	noLimit limit = iota // no timer is set
 	timed                // a timer runs
-	decided              // the action responds, at any time
+	decided              // the action answers, however long it takes
 )
 
-// detached is called when the loop is taken over from the wire's action, or given up, on any goroutine. The action runs, or is
-// stopped between two of its own steps.
+// detached is called, on any goroutine, when another driver takes the loop from the action of the wire, or the action gives it
+// up. The action is stopped between two of its own steps, or runs.
 func (x *Wire) detached() (waits bool) {
 	own := x.own
 	own.kept.Store(true)
@@ -35,7 +35,7 @@ func (x *Wire) detached() (waits bool) {
 		return true
 	}
 	own.s.mu.Lock()
-	if own.bodied && own.accountOf() != nil { // its head, body and trailers belong to the stream
+	if own.bodied && own.accountOf() != nil { // its head, body and trailers are in the stream's memory
 		own.working(true)
 		own.holdInput()
 	}
@@ -73,13 +73,13 @@ func (x *Wire) startTimeout() {
 	own.timer = time.AfterFunc(max(timeout-x.took(), 1), own.expire)
 }
 
-// timeIsOver reports whether an action that has not begun would be late already.
+// timeIsOver reports whether an action that has not begun would be late already, because its request has waited for too long.
 func (x *Wire) timeIsOver() bool {
 	timeout := x.s.Route.Timeout
 	return timeout > 0 && x.took() >= timeout
 }
 
-// liftTimeout ends the timeout because the response begins; it returns false if the timeout response was sent.
+// liftTimeout lifts the timeout, because the answer begins. It is false if the late answer was given already.
 func (x *Wire) liftTimeout() bool {
 	own := x.own
 	own.s.mu.Lock()
@@ -95,8 +95,8 @@ func (x *Wire) liftTimeout() bool {
 	return true
 }
 
-// answers decides that the action responds; it returns false if the request has been answered without it. User code between the
-// decision and the response has no timeout.
+// answers decides that the action answers. It is false if the late answer was given already. User code that runs between the
+// decision and the answer has no limit.
 func (x *Wire) answers() bool {
 	own := x.own
 	own.s.mu.Lock()
@@ -107,7 +107,7 @@ func (x *Wire) answers() bool {
 	return !own.late
 }
 
-// endLimit ends the timeout, if there is one, and prevents a new one. s.mu is held.
+// endLimit ends the limit, if there is one, and prevents a later one. s.mu is held.
 func (own *stream) endLimit() {
 	own.limit = decided
 	if own.timer != nil {
@@ -122,7 +122,7 @@ func (x *Wire) isLate() bool {
 	return own.late
 }
 
-// expire responds for an action that takes too long.
+// expire answers for an action that takes too long.
 func (own *stream) expire() {
 	s := own.s
 	s.mu.Lock()
@@ -142,7 +142,7 @@ func (own *stream) expire() {
 	y.call.InheritFrom(x.call)
 	x.endInFlight()
 	timeout := own.timeout
-	own.keepAhead(0) // the response that the action returns is dropped
+	own.keepAhead(0) // the answer of the action is dropped
 	own.hasMoved()
 	s.mu.Unlock()
 	if timeout != nil {
@@ -150,14 +150,14 @@ func (own *stream) expire() {
 	}
 	a := s.h.server.Pipeline.Late(y.s.Route)
 	y.countElsewhere(&y.s.Route.Counts, y.outcome(&a))
-	defer func() { own.answerLate(y, &a) }() // also if a policy or an observer ends this goroutine
+	defer func() { own.answerLate(y, &a) }() // deferred, since a policy or an observer may end this goroutine
 	a = y.call.Decorate(a, exchange.FromTimeout)
 	if y.s.Watched {
 		y.call.Observe(a, y.took())
 	}
 }
 
-// answerLate leaves the response for the loop, in place of the late action's.
+// answerLate leaves the late answer for the loop, in place of the action's.
 func (own *stream) answerLate(y *Wire, a *exchange.Answer) {
 	s := own.s
 	p := pending{answer: *a, body: y.keepBody(a, view.Bytes(a.Body)), length: a.Announced(), is: true}

@@ -10,14 +10,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A context that an action asks for as its time ends, but before it is known to be late, ends too.
+// A context that an action asks for when its time ends, but before the stream is marked late, ends too.
 func TestContextThatComesWithTheEndOfItsTime(t *testing.T) {
 	own := &stream{s: new(session), flow: &still, resting: &nothing}
 	x := &Wire{own: own, s: &exchange.State{Route: &exchange.Route{Timeout: time.Second}}}
 	if x.isLate() {
 		t.Fatal("it is late")
 	}
-	own.late = true // here the timer comes, and finds no context
+	own.late = true // here the timer fires, and finds no context
 	x.makeTimedContext(context.Background())
 	if err := x.ctx.Err(); err != context.DeadlineExceeded {
 		t.Errorf("the context: %v", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// stuff opens all windows of a client that reads nothing, has the server send without end on a stream, and returns when so many
-// connections are stuffed.
+// stuff opens all windows of a client that reads nothing, requests an endless answer on a stream, and returns when the given
+// number of connections is stuffed.
 func (c *h2Conn) stuff(s *h2Server, id uint32, stuffed int) {
 	c.t.Helper()
 	c.openWindows()
@@ -21,7 +21,7 @@ func (c *h2Conn) stuff(s *h2Server, id uint32, stuffed int) {
 	soon(c.t, "the socket is full", func() bool { return s.app.Stats().Memory.ReadPaused >= stuffed })
 }
 
-// mailServer has routes whose actions wait for open and whose answers have size bytes, and /fill, whose has no end.
+// mailServer serves routes whose actions wait for open and whose answers have size bytes, and /fill, whose answer has no end.
 func mailServer(t *testing.T, config dunlin.Config, size int) (s *h2Server, waiting *atomic.Int32, open chan struct{}) {
 	t.Helper()
 	onLoop(t)
@@ -51,7 +51,7 @@ func mailServer(t *testing.T, config dunlin.Config, size int) (s *h2Server, wait
 	return s, waiting, open
 }
 
-// Complete answers that wait for a full socket are charged from when they are made, in whatever way their actions run.
+// Complete answers that wait for a full socket are charged from the time they are made, wherever their actions run.
 func TestAnswersThatWaitForTheSocketAreCharged(t *testing.T) {
 	const all, size = 60, 200_000
 	for _, c := range []struct {
@@ -81,8 +81,8 @@ func TestAnswersThatWaitForTheSocketAreCharged(t *testing.T) {
 	}
 }
 
-// Answers that wait for full sockets of several connections are evicted when they fill the budget, and free at once. Others
-// are served.
+// Answers that wait for full sockets of several connections are evicted when they fill the budget, and are freed at once.
+// Others are served.
 func TestAnswersThatWaitForTheSocketAreEvicted(t *testing.T) {
 	for name, stuffed := range map[string]bool{"open windows": false, "full sockets": true} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,8 @@ func TestAnswersThatWaitForTheSocketAreEvicted(t *testing.T) {
 	}
 }
 
-// Bodies that the program has, and which pairs of streams take slowly, keep no other client out, though they are as much as the budget.
+// Bodies that the program holds itself, and which pairs of streams take slowly, do not exclude other clients, even when they
+// are as large as the budget.
 func TestSharedBodiesKeepNobodyOut(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200_000, 8
@@ -134,7 +135,7 @@ func TestSharedBodiesKeepNobodyOut(t *testing.T) {
 		})
 	})
 	budget := s.app.Stats().Memory.Budget
-	for left := budget - 16<<10; left > 0; left -= size { // less what is charged for streams
+	for left := budget - 16<<10; left > 0; left -= size { // minus the charge for streams
 		all = append(all, make([]byte, min(left, size)))
 	}
 	type slow struct {

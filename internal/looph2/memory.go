@@ -11,10 +11,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// The memory that the server holds for a stream is charged to the stream's own account, since a connection carries many: head
-// and body while they wait for more data, for a worker, or for a lasting response; and the unsent response.
-// Config.MaxMemoryPerConnection bounds the accounts of a connection together. Only the stream is evicted: it is reset, with
-// REFUSED_STREAM if its action has not begun, and received data of an unread body is dropped.
+// The memory that the server holds for a stream is charged to an account of the stream's own, since a connection carries many
+// streams: head and body while they wait for more input, for a worker, or for a long-lived answer; and the pending output.
+// Config.MaxMemoryPerConnection bounds the sum of the accounts of a connection. When others need the room, only the stream is
+// evicted: it is reset, with REFUSED_STREAM if its action has not begun, and the unread bytes of its body are dropped.
 
 // accountOf returns the stream's account. s.mu is held.
 func (own *stream) accountOf() *admission.Account {
@@ -48,7 +48,7 @@ func (own *stream) hold(u admission.Use, n int64) {
 	}
 }
 
-// holdInput corrects the charge for the request: its head and the received data of its body. s.mu is held.
+// holdInput corrects the charge for the request: its head, and the received part of its body. s.mu is held.
 func (own *stream) holdInput() {
 	if own.in.transferred > own.in.unread.size {
 		own.in.transferred = own.in.unread.size
@@ -63,8 +63,8 @@ func (own *stream) holdInput() {
 	own.hold(admission.Input, int64(n))
 }
 
-// transferInput reserves, for memory that the action is about to hold, the received data of its body, which is copied there: it
-// is not charged twice. s.mu is held.
+// transferInput turns the charge for the received part of the body into a reservation on a, for the object that the action
+// reads it into. So the body is not charged twice. s.mu is held.
 func (own *stream) transferInput(a *admission.Account) {
 	own.holdInput()
 	n := own.in.unread.size - own.in.transferred
@@ -76,23 +76,23 @@ func (own *stream) transferInput(a *admission.Account) {
 	own.in.transferred += n
 }
 
-// waitingCost is the charge for an action that waits for its body: approximately its goroutine.
+// waitingCost is the charge for an action that waits for its body: approximately the size of its goroutine.
 const waitingCost = 12 << 10
 
-// streamCost is the approximate memory of a stream itself, in bytes.
+// streamCost is the approximate size of a stream, in bytes.
 const streamCost = 1 << 10
 
 const (
-	// smallTables is the uncharged part of a connection's tables, in bytes: an account costs as much.
+	// smallTables is the size of a connection's tables that is not charged, in bytes: an account itself takes as much.
 	smallTables = 512
-	// tablesStep is the change in bytes that updates the charge.
+	// tablesStep is the change of their size from which the charge is corrected.
 	tablesStep = 256
-	// movedEvery is the minimum interval, in ns, at which the account is told of the client's activity.
+	// movedEvery is the minimum time, in ns, between two reports to the account that the client is active.
 	movedEvery = int64(time.Second)
 )
 
-// chargeTables corrects the charge to the connection: its dynamic tables, other state that its client causes, and an incomplete
-// field block, which belongs to no stream yet. consumed is the number of bytes that its client has sent.
+// chargeTables corrects the charge to the connection: for its dynamic tables and other state that its client makes it keep, and
+// for an incomplete field block, which belongs to no stream yet. consumed is the number of bytes that its client has sent.
 func (s *session) chargeTables(consumed int) {
 	n := int64(s.h2.Footprint())
 	switch by := n - s.charged; {
@@ -117,7 +117,7 @@ func (s *session) charge(n int64) {
 	s.charged = n
 }
 
-// Group returns the group of the connection's accounts, which are bounded together, except for a connection that carries many
+// Group returns the group of the account: it bounds everything that a connection holds, except a connection that carries many
 // clients, see engine.Grouped.
 func (s *session) Group() *admission.Group {
 	if s.h.server.TrustedProxies().Trusts(s.c.RemoteAddr().Addr()) {
@@ -133,19 +133,19 @@ func (own *stream) working(working bool) {
 	}
 }
 
-// progress records that the client has sent or read n bytes. s.mu is held.
+// progress records that the client has sent or taken n bytes. s.mu is held.
 func (own *stream) progress(n, left int64) {
 	if own.account != nil {
 		own.account.Moved(n, left)
 	}
 }
 
-// A holder is a stream as the owner of memory.
+// A holder is a stream as a holder of memory.
 type holder stream
 
 func (h *holder) RemoteAddr() netip.AddrPort { return h.s.c.RemoteAddr() }
 
-// End evicts the stream; its loop does the rest.
+// End asks the loop of the stream to end it.
 func (h *holder) End(a *admission.Account) {
 	own := (*stream)(h)
 	go func() {
@@ -157,8 +157,8 @@ func (h *holder) End(a *admission.Account) {
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
 		own.keepAhead(0)
-		// It is about to be reset. Its response is freed at once, since the loop does not run it while the socket is full, and
-		// no more is produced.
+		// The stream is about to be cut. The pending part of its answer is freed at once, since the loop does not collect mail
+		// while the socket is full, and no more is produced.
 		if own.sends() || own.headsCost > 0 || own.complete != nil || own.rests() {
 			own.setCanceled()
 			own.dropComplete()
@@ -169,17 +169,17 @@ func (h *holder) End(a *admission.Account) {
 	}()
 }
 
-// sends reports whether a response in pieces has begun and was not sent completely. s.mu is held.
+// sends reports whether a streamed answer has begun and is not sent entirely. s.mu is held.
 func (own *stream) sends() bool { return own.unsent() > 0 || own.started && !own.finished }
 
-// endedForRoom reports whether the stream is being evicted.
+// endedForRoom reports whether others need what the stream holds.
 func (own *stream) endedForRoom() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	return own.noRoom
 }
 
-// noMemory is the error of a body without memory.
+// noMemory returns the error of a body for which there is no room.
 func (own *stream) noMemory() error {
 	met := admission.NoCap
 	if own.account != nil {
@@ -188,7 +188,7 @@ func (own *stream) noMemory() error {
 	return own.s.h.server.Pipeline.NoMemory("the request body", met)
 }
 
-// makeRoom evicts a stream.
+// makeRoom ends a stream whose memory others need.
 func (s *session) makeRoom(own *stream) {
 	s.mu.Lock()
 	own.noRoom = own.running && !own.ended
@@ -197,7 +197,7 @@ func (s *session) makeRoom(own *stream) {
 		own.holdInput()
 	}
 	inLine := own.inLine
-	if inLine { // it does not begin now either: the client may retry
+	if inLine { // it does not begin any more: the client learns that it may retry
 		own.setCanceled()
 	}
 	sends := own.canceled || own.sends()
@@ -210,7 +210,7 @@ func (s *session) makeRoom(own *stream) {
 		own.gathering = false
 		s.bodies--
 		s.mu.Lock()
-		own.noRoom, own.here = true, nil // memory is free at once, whether its client reads the response or not
+		own.noRoom, own.here = true, nil // frees the memory at once, whether or not the client takes the answer
 		own.holdInput()
 		s.mu.Unlock()
 		s.refuse(own, &own.req, own.noMemory(), exchange.FromMemory)

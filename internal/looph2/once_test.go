@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// What no action answers is counted once, whether anybody observes it or not: what cannot be met under no route, what is
-// overdue under its own.
+// A request that no action answers is counted once, with or without observers: one that cannot be served under no route, an
+// overdue one under its own.
 func TestRefusalsCountOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, watched := range []bool{false, true} {
@@ -50,21 +50,21 @@ func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 		}
 	}
 	var done, failed atomic.Uint64
-	clients := make([]h2Server, 300) // each with a connection of its own: it is they who wait for each other
+	clients := make([]h2Server, 300) // each has a connection of its own, so that they wait for each other
 	for i := range clients {
 		transport := &http.Transport{Protocols: new(http.Protocols)}
 		transport.Protocols.SetUnencryptedHTTP2(true)
 		defer transport.CloseIdleConnections()
 		clients[i] = h2Server{Client: &http.Client{Transport: transport, Timeout: patience}, addr: s.addr}
 	}
-	// They come one after the other, and ask again and again, until one is refused.
+	// The clients begin one after the other, and repeat their requests, until one is refused.
 	for limit := time.Now().Add(patience); failed.Load() == 0 && time.Now().Before(limit) && !t.Failed(); {
 		var all sync.WaitGroup
 		var over atomic.Bool
 		for i := range clients {
-			time.Sleep(500 * time.Microsecond) // more and more are to come, at whatever pace
+			time.Sleep(500 * time.Microsecond) // increases the number of clients; the pace does not matter
 			all.Go(func() {
-				for again := true; again && !over.Load(); again = engine == dunlin.EngineLoop { // the other has no queue of its own
+				for again := true; again && !over.Load(); again = engine == dunlin.EngineLoop { // the other engine has no queue of its own
 					switch status, body := clients[i].get("/compute"); status {
 					case http.StatusNoContent:
 						done.Add(1)
@@ -75,7 +75,7 @@ func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 						t.Errorf("%d %s", status, body)
 						over.Store(true)
 					}
-					time.Sleep(3 * time.Millisecond) // a client that thinks
+					time.Sleep(3 * time.Millisecond) // the pause of a client between requests
 				}
 			})
 		}

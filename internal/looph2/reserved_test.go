@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// However a stream ends, and though its action runs on: what was reserved for its answer is given back, and what was made of it. Held
-// is what actions have read of bodies, and the answers that their clients have not taken yet.
+// However a stream ends, and even if its action runs on, the reservation for its answer is released, and so is the part that
+// was made. Only the bytes that actions have read of bodies, and the answers that clients have not taken yet, stay charged.
 func TestReservationsEndWithTheirStreams(t *testing.T) {
 	onLoop(t)
 	const size, bodySize, conns, perConn, rounds = 100_000, 24_000, 4, 12, 6
@@ -45,7 +45,7 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 		})
 		app.Get("/stream", func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("", func(w io.Writer) error {
-				_, err := w.Write(make([]byte, 10_000)) // more than is held back
+				_, err := w.Write(make([]byte, 10_000)) // more than the buffer of an answer holds
 				blocks()
 				return err
 			})
@@ -67,7 +67,7 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 		})
 	})
 	for _, path := range []string{"/large", "/timed", "/unchanged"} {
-		status, body := s.get(path) // the routes are known from here on
+		status, body := s.get(path) // from now on the routes' estimates are known
 		if status != 200 || len(body) != size {
 			t.Fatalf("%s: %d with %d bytes", path, status, len(body))
 		}
@@ -81,14 +81,14 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 			c  *h2Conn
 			id uint32
 		}
-		var others []stream // those whose actions block, or wait for their clients
-		var left []stream   // those whose answers are made
+		var others []stream // their actions block, or wait for their clients
+		var left []stream   // their answers are made
 		var all []*h2Conn
-		blocked := int64(0) // actions that are to be seen in blocks
+		blocked := int64(0) // actions expected to call blocks
 		for range conns {
 			c := newH2Conn(t, s.addr)
-			_ = c.frame(4, 0, 0, 0, 4, 0, 0, 0, 0)       // streams begin with closed windows
-			_ = c.frame(8, 0, 0, 0x3f, 0xff, 0xff, 0xff) // the connection's is wide open
+			_ = c.frame(4, 0, 0, 0, 4, 0, 0, 0, 0)       // closes the initial windows of streams
+			_ = c.frame(8, 0, 0, 0x3f, 0xff, 0xff, 0xff) // opens the connection's window wide
 			go func() { _, _ = io.Copy(io.Discard, c) }()
 			all = append(all, c)
 			for i := range uint32(perConn) {
@@ -111,11 +111,11 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 					c.request(st.id, true, "GET", "/stream")
 					blocked++
 				case 6:
-					c.request(st.id, true, "GET", "/std") // whose Write waits
+					c.request(st.id, true, "GET", "/std") // its Write waits
 				default:
-					c.request(st.id, false, "POST", "/body", "content-length", fmt.Sprint(bodySize), "expect", "100-continue") // or it is gathered
+					c.request(st.id, false, "POST", "/body", "content-length", fmt.Sprint(bodySize), "expect", "100-continue") // without expect the body would be gathered
 					if rng.IntN(2) == 0 {
-						break // the rest never comes
+						break // the rest of the body never arrives
 					}
 					_ = c.frame(0, 0, st.id, make([]byte, bodySize/2)...)
 					_ = c.frame(0, 1, st.id, make([]byte, bodySize/2)...)
@@ -145,7 +145,7 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 				t.Fatalf("seed %d, round %d: %v is held, where %d of answers and %d of bodies are", seed, round, m.HeldFor, output, bodies.Load())
 			}
 		}
-		for _, st := range left[len(ended):] { // who takes it
+		for _, st := range left[len(ended):] { // the client takes these answers
 			_ = st.c.frame(8, 0, st.id, 0, 0x7f, 0xff, 0xff)
 		}
 		soon(t, "what was left is taken", func() bool { return memory().HeldFor["output"] == 0 })
@@ -158,7 +158,7 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 	}
 }
 
-// What a request's body took is not held for an answer in pieces that is made without it, nor beside one that is in
+// The memory of a request's body is not held for a streamed answer that is made without it, nor beside a complete answer in
 // memory, while a client does not take these.
 func TestBodiesAreNotHeldForAnswers(t *testing.T) {
 	onLoop(t)
@@ -195,7 +195,7 @@ func TestBodiesAreNotHeldForAnswers(t *testing.T) {
 			c.window(0)
 			defer c.Close()
 			go func() { _, _ = io.Copy(io.Discard, c) }()
-			c.request(1, false, "POST", path, "content-length", fmt.Sprint(body), "expect", expect[body]) // or it is gathered
+			c.request(1, false, "POST", path, "content-length", fmt.Sprint(body), "expect", expect[body]) // without expect the body would be gathered
 			_ = c.frame(0, 0, 1, make([]byte, body/2)...)
 			_ = c.frame(0, 1, 1, make([]byte, body/2)...)
 			soon(t, "nothing but the answer is held", func() bool {

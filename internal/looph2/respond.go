@@ -13,16 +13,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A pending response is complete and has not begun.
+// A pending answer is complete, and sending it has not begun.
 type pending struct {
 	answer  exchange.Answer
-	body    []byte // in its own memory
+	body    []byte // in memory of its own
 	length  int64  // as announced
 	undated bool
 	is      bool
 	counts  *exchange.RouteCounts
 	held    engine.HeldBody // the charge for body, none for a small one
-	free    int             // uncharged bytes of body, see leave
+	free    int             // bytes of a body that is not charged, see leave
 }
 
 func (p *pending) release() {
@@ -32,11 +32,11 @@ func (p *pending) release() {
 
 var pendings = sync.Pool{New: func() any { return new(pending) }}
 
-// smallMail is the number of uncharged bytes of complete responses that wait for the loop, for each connection: the loop mostly
-// collects them at once, except while the socket is full.
+// smallMail is the number of bytes of complete answers in the mail of a connection that are not charged: the loop mostly
+// collects them at once. It does not while the socket is full.
 const smallMail = 8 << 10
 
-// leave leaves a complete response for the loop. s.mu is held.
+// leave puts a complete answer into the mail for the loop. s.mu is held.
 func (own *stream) leave(p pending) {
 	s := own.s
 	switch n := cap(p.body); {
@@ -54,7 +54,7 @@ func (own *stream) leave(p pending) {
 	*own.complete = p
 }
 
-// takeComplete takes the response that was left. s.mu is held.
+// takeComplete removes and returns the complete answer. s.mu is held.
 func (own *stream) takeComplete() (p pending) {
 	if left := own.complete; left != nil {
 		own.complete, p, *left = nil, *left, pending{}
@@ -64,14 +64,14 @@ func (own *stream) takeComplete() (p pending) {
 	return p
 }
 
-// dropComplete drops it. s.mu is held.
+// dropComplete discards the complete answer. s.mu is held.
 func (own *stream) dropComplete() {
 	if p := own.takeComplete(); p.is {
 		p.release()
 	}
 }
 
-// A head is a response head that a stream's goroutine has left for the loop.
+// A head is a head of an answer that a stream's goroutine has left for the loop.
 type head struct {
 	status  int
 	length  int64 // -1: unknown
@@ -80,7 +80,7 @@ type head struct {
 	undated bool
 }
 
-// headOf copies the head of a response.
+// headOf copies the parts of an answer's head that are sent.
 func headOf(a *exchange.Answer, length int64, undated bool) head {
 	h := head{status: a.Status(), length: length, undated: undated || a.Dated()}
 	for name, value := range a.Headers {
@@ -89,7 +89,7 @@ func headOf(a *exchange.Answer, length int64, undated bool) head {
 	return h
 }
 
-// field sends one field of a response, if it is valid in HTTP/2.
+// field sends a field of an answer, unless it is a field of the connection or has no place in a 304.
 func (s *session) field(status int, name, value string) {
 	if exchange.OfConnection(name) || status == http.StatusNotModified && name == "Content-Type" {
 		return
@@ -97,7 +97,7 @@ func (s *session) field(status int, name, value string) {
 	s.h2.Field(name, value)
 }
 
-// endFields sends the fields of every head, and ends the head.
+// endFields sends the fields that every head has, and ends the head.
 func (s *session) endFields(status int, length int64, undated, end bool) {
 	if length >= 0 && exchange.BodyAllowed(status) {
 		s.h2.ContentLength(length)
@@ -108,7 +108,7 @@ func (s *session) endFields(status int, length int64, undated, end bool) {
 	s.h2.EndHead(end)
 }
 
-// lengthOf returns the announced length of a response: none where it switches to another protocol (RFC 9110 section 9.3.6).
+// lengthOf returns the length that an answer announces: none if it agrees to another protocol (RFC 9110 section 9.3.6).
 func (own *stream) lengthOf(status int, length int64) int64 {
 	if own.tunnel && status/100 == 2 {
 		return -1
@@ -116,7 +116,7 @@ func (own *stream) lengthOf(status int, length int64) int64 {
 	return length
 }
 
-// sendHead sends a head that was left.
+// sendHead sends a head from the mail.
 func (s *session) sendHead(own *stream, h *head) {
 	if own.dropped || !s.h2.BeginHead(own.st, h.status) {
 		return
@@ -127,8 +127,8 @@ func (s *session) sendHead(own *stream, h *head) {
 	s.endFields(h.status, own.lengthOf(h.status, h.length), h.undated, h.end)
 }
 
-// respond sends a complete response as far as windows permit, and keeps the rest with the stream. The body may be in the memory
-// of x, which is nil for a response with its own memory.
+// respond sends a complete answer as far as there is room, and keeps the rest with the stream. x is the wire whose memory may
+// contain the body, nil for an answer that no action made.
 func (s *session) respond(own *stream, p *pending, x *Wire) {
 	st, a, body := own.st, &p.answer, p.body
 	p.length = own.lengthOf(a.Status(), p.length)
@@ -165,7 +165,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 		body = x.keepBody(a, body)
 	}
 	if n == 0 && s.h2.Blocked(st) {
-		s.visit.yields = true // the client does not want this response yet
+		s.visit.yields = true // the client does not want this answer yet
 	}
 	s.mu.Lock()
 	own.resting = restings.Get().(*resting)
@@ -187,7 +187,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	s.h2.Want(st)
 }
 
-// keepBody returns the body of a response in memory that outlasts the request.
+// keepBody returns the body of an answer in memory that outlives the request.
 func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	text := view.String(body)
 	switch {
@@ -201,7 +201,7 @@ func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	return body
 }
 
-// count counts sent bytes of the body. All bytes of a complete response count as granted.
+// count counts sent bytes of the body. When an answer has been sent entirely, all of it counts as let out.
 func (own *stream) count(n int, last bool) {
 	before := max(own.sent-own.free, 0)
 	own.sent += int64(n)
@@ -212,7 +212,7 @@ func (own *stream) count(n int, last bool) {
 	}
 }
 
-// freeRest frees the unsent rest of a complete response.
+// freeRest frees the unsent part of a complete answer.
 func (own *stream) freeRest() {
 	if !own.rests() {
 		return
@@ -230,7 +230,7 @@ func (own *stream) freeRest() {
 	restings.Put(r)
 }
 
-// dropRest frees its memory. s.mu is held.
+// dropRest frees the memory of the unsent part. s.mu is held.
 func (own *stream) dropRest() {
 	if r := own.resting; r != &nothing {
 		r.body.Release()
@@ -239,7 +239,7 @@ func (own *stream) dropRest() {
 	}
 }
 
-// pump sends what windows permit, by priority.
+// pump sends as much as windows allow, by priority.
 func (s *session) pump() {
 	for len(s.h2.Out) < maxTurnOutput {
 		st, n := s.h2.Turn()
@@ -257,7 +257,7 @@ func (s *session) pump() {
 
 func (s *session) pumpRest(own *stream, n int) {
 	s.mu.Lock()
-	if own.canceled { // it is about to be reset
+	if own.canceled { // it is about to be cut
 		s.mu.Unlock()
 		s.h2.Enough(own.st)
 		return
@@ -276,10 +276,10 @@ func (s *session) pumpRest(own *stream, n int) {
 	}
 }
 
-// pumpOut sends a piece that a stream's goroutine has left.
+// pumpOut sends a piece of an answer that a stream's goroutine has left.
 func (s *session) pumpOut(own *stream, n int) {
 	s.mu.Lock()
-	if own.canceled { // it is about to be reset
+	if own.canceled { // it is about to be cut
 		s.mu.Unlock()
 		s.h2.Enough(own.st)
 		return
@@ -302,7 +302,7 @@ func (s *session) pumpOut(own *stream, n int) {
 		own.holdOutput()
 	}
 	empty, aborted := own.unsent() == 0, own.aborted
-	if len(own.lent) == 0 { // otherwise the writer continues to wait
+	if len(own.lent) == 0 { // else the Write still waits
 		own.hasMoved()
 	}
 	s.mu.Unlock()
@@ -318,7 +318,7 @@ func (s *session) pumpOut(own *stream, n int) {
 	}
 }
 
-// endOut ends a response whose pieces are all sent.
+// endOut ends an answer of which all pieces are sent.
 func (s *session) endOut(own *stream) {
 	s.mu.Lock()
 	if own.outEnded {
@@ -343,7 +343,7 @@ func (s *session) endOut(own *stream) {
 	s.conclude(own)
 }
 
-// take processes what a stream has left for the loop.
+// take processes the mail of a stream.
 func (s *session) take(own *stream) {
 	s.mu.Lock()
 	own.posted = false
@@ -374,10 +374,10 @@ func (s *session) take(own *stream) {
 	case p.is:
 		own.counts = p.counts
 		s.respond(own, &p, nil)
-	case own.dropped || canceled: // or it is about to be reset
-	case aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // the client does not get what it did not read in time
+	case own.dropped || canceled: // or it is about to be cut
+	case aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // the deadline has passed: the blocked rest is not sent
 		s.h2.Reset(own.st, http2.InternalError)
-	case left > 0: // also of an aborted response: its client gets the part that was made
+	case left > 0: // also of an aborted answer: its client receives the part that was made
 		if n := int64(lent - s.h2.Room(own.st)); n > muchPending {
 			own.left(n)
 		}
@@ -393,7 +393,7 @@ func (s *session) take(own *stream) {
 	s.conclude(own)
 }
 
-// cut resets a stream whose client is too slow, or that is evicted.
+// cut ends a stream whose client is too slow, or whose memory others need.
 func (s *session) cut(own *stream) {
 	s.h2.Reset(own.st, http2.EnhanceYourCalm)
 	s.drop(own)

@@ -8,17 +8,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// Before a response is made that is large, as its route's statistics show (Route.Pends), and will be held for long, memory is
-// reserved for it. A request that must wait for it does so on a worker, which lends its place meanwhile.
+// An answer that is expected to be large and to be held for long, as earlier answers of its route were (Route.Pends), needs
+// room before it is made. A request that must wait for room waits on a worker, which lends its place meanwhile.
 
 const (
-	// muchPending is the unsent part of a response, in bytes, from which memory is reserved before the request begins.
+	// muchPending is the number of bytes expected to be left unsent, from which a request does not begin without room for them.
 	muchPending = 64 << 10
-	// pendsDecay is the divisor by which the estimate decreases with each request.
+	// pendsDecay is the divisor of the part by which the estimate falls with each request.
 	pendsDecay = 16
 )
 
-// left records the part of a response that the client's windows did not permit at once.
+// left records how many bytes of an answer its client has not let out at once.
 func (own *stream) left(n int64) {
 	route := own.route
 	if route != nil && own.target != 0 {
@@ -33,7 +33,8 @@ func (own *stream) left(n int64) {
 	}
 }
 
-// expectsMuch reports whether much of the response will be unsent: it is large, or its client does not read others.
+// expectsMuch reports whether much of the request's answer is expected to be left unsent: it is large, or its client takes
+// nothing of other answers.
 func (x *Wire) expectsMuch() bool {
 	route := x.s.Route
 	return (route.Pends.Load() > muchPending || x.crowded()) && !route.Critical && !x.own.headOnly
@@ -41,13 +42,14 @@ func (x *Wire) expectsMuch() bool {
 
 func (x *Wire) crowded() bool { return x.h.server.Holders.Crowded(&x.own.s.group) }
 
-// mustAsk reports whether memory must be reserved first. The unread responses of other clients say nothing about a client that
-// has read such a response at once: it gets another one, and the next when it has read that one.
+// mustAsk reports whether the request needs room first. The estimate from other clients does not apply to a client that has
+// taken such an answer at once: it gets another one, and the next when it has taken that one.
 func (x *Wire) mustAsk() bool {
 	return x.expectsMuch() && (x.crowded() || !x.own.s.prompt.CompareAndSwap(true, false))
 }
 
-// ask reserves n bytes. A response that is not known to be large may begin as a probe, unless its client does not read others.
+// ask asks for n bytes. A request whose answer is not known to be large may begin as a probe, unless its client takes nothing
+// of other answers.
 func (x *Wire) ask(a *admission.Account, n int64) admission.Outcome {
 	if !x.crowded() && !x.s.Route.Large.Large(x.own.target) {
 		return a.ReserveLikely(n)
@@ -55,13 +57,13 @@ func (x *Wire) ask(a *admission.Account, n int64) admission.Outcome {
 	return a.ReserveAhead(n)
 }
 
-// reserveRoom reserves memory for the unsent part of the response.
+// reserveRoom asks for room for the part of the answer that is expected to be left unsent.
 func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Outcome) admission.Outcome {
 	own, server, pends := x.own, x.h.server, &x.s.Route.Pends
 	n := max(pends.Load(), streamRoom)
 	if bound := server.Budget.Bound(); bound > 0 {
-		least := server.Holders.Fair() + 1 // smaller amounts never wait
-		n = min(n, max(bound/4, least))    // as in HTTP/1.1
+		least := server.Holders.Fair() + 1 // a reservation within Fair could not wait
+		n = min(n, max(bound/4, least))    // as for HTTP/1.1
 		if x.crowded() {
 			n = max(n, least)
 		}
@@ -73,7 +75,7 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 	a := own.accountOf()
 	own.s.mu.Unlock()
 	if a == nil {
-		return admission.Granted // no client waits for it
+		return admission.Granted // the client does not wait for it any more
 	}
 	outcome := admission.Granted
 	own.target = x.s.Target()
@@ -81,10 +83,10 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 		outcome = ask(a, n)
 	}
 	if outcome == admission.NoRoom {
-		own.target = 0 // the problem response says nothing about the target
+		own.target = 0 // the size of an error answer must not change the estimate
 	}
 	if outcome == admission.Granted {
-		if !a.Probing() { // otherwise it says nothing about requests that had to wait
+		if !a.Probing() { // else the probe says nothing about the requests that had to wait
 			pends.Add(-pends.Load() / pendsDecay)
 		}
 		own.s.mu.Lock()
@@ -96,8 +98,8 @@ func (x *Wire) reserveRoom(ask func(a *admission.Account, n int64) admission.Out
 	return outcome
 }
 
-// charge reserves, for a response in pieces that is made outside of a loop, the bytes that it will be ahead of its client.
-// Otherwise many would begin at once while none holds anything yet. Lasting ones mostly hold nothing.
+// charge charges a streamed answer, before it is made off the loop, for the bytes that it will be ahead of its client.
+// Otherwise many could begin at once before any of them is known to hold memory. Long-lived answers mostly hold nothing.
 func (x *Wire) charge(lasts, inline bool) {
 	own := x.own
 	if !lasts && inline && !x.toBackground {
@@ -118,7 +120,7 @@ func (x *Wire) charge(lasts, inline bool) {
 	}
 }
 
-// endAhead ends the reservation for a response in pieces that begins: its actual memory counts from here on. s.mu is held.
+// endAhead ends the reservation for a streamed answer that begins: from now on the pending bytes are charged. s.mu is held.
 func (own *stream) endAhead() {
 	if own.ahead {
 		own.ahead = false
@@ -126,8 +128,8 @@ func (own *stream) endAhead() {
 	}
 }
 
-// keepAhead releases the reservation for the response beyond most bytes: the response is complete, or there will be none.
-// Received data of the body may be part of it, see transferInput. s.mu is held.
+// keepAhead reduces the reservation for the answer to the given number of bytes that will be held of it: the answer is made, or
+// there will be none. The reservation may include received bytes of the body, see transferInput. s.mu is held.
 func (own *stream) keepAhead(most int) {
 	if own.account == nil {
 		return
@@ -138,7 +140,7 @@ func (own *stream) keepAhead(most int) {
 	own.account.KeepAhead(int64(most))
 }
 
-// hasRoom reserves memory on the loop. If there is none, the request waits on a worker, or is refused.
+// hasRoom asks for room on the loop. If there is none, the request waits elsewhere, or is refused.
 func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte) bool {
 	switch x.reserveRoom(x.ask) {
 	case admission.MustWait:
@@ -151,8 +153,8 @@ func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte)
 	return true
 }
 
-// hasRoom waits for memory on a worker. If there is none the request is refused. It does not run if its result is not needed
-// any more, or its timeout has passed.
+// hasRoom waits for room on a worker. If there is none, the request is refused. If its client does not wait for the answer any
+// more, or its time is over, the action does not run.
 func (j *job) hasRoom(x *Wire) bool {
 	switch outcome := x.awaitRoom(); {
 	case outcome == admission.Granted:
@@ -168,7 +170,7 @@ func (j *job) hasRoom(x *Wire) bool {
 	return false
 }
 
-// onWorker records that the action runs on a worker.
+// onWorker records that the action runs on a goroutine that may block.
 func (x *Wire) onWorker() {
 	x.own.s.mu.Lock()
 	defer x.own.s.mu.Unlock()
@@ -177,7 +179,7 @@ func (x *Wire) onWorker() {
 	}
 }
 
-// awaitRoom is reserveRoom on a worker. It returns MustWait when the result is not needed any more.
+// awaitRoom is reserveRoom on a worker. It returns MustWait when the client does not wait for the answer any more.
 func (x *Wire) awaitRoom() admission.Outcome {
 	own := x.own
 	over := func() bool {
@@ -210,12 +212,13 @@ func (x *Wire) awaitRoom() admission.Outcome {
 	case over():
 		return admission.MustWait
 	case outcome == admission.MustWait:
-		return admission.Granted // no reservation is needed any more
+		return admission.Granted // it need not ask any more
 	}
 	return outcome
 }
 
-// await records whether the stream waits for memory. While it does, gone is closed when the response is not needed any more.
+// await records whether the stream waits for room. While it waits, gone is closed when the client does not wait for the answer
+// any more.
 func (own *stream) await(awaits bool) (gone <-chan struct{}) {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
@@ -226,11 +229,11 @@ func (own *stream) await(awaits bool) (gone <-chan struct{}) {
 	return own.gone
 }
 
-// awaitingShare is the divisor of the budget for the goroutines of requests that wait for memory, beyond the first of each
-// connection.
+// awaitingShare is the divisor of the part of the budget that requests which wait for room, each with a goroutine, may take
+// together. The first request of each connection is not included.
 const awaitingShare = 4
 
-// beginAwaiting reports whether one more request may wait for memory. Otherwise it is refused.
+// beginAwaiting reports whether one more request may wait for room. If not, it is refused.
 func (s *session) beginAwaiting() bool {
 	all, of := s.h.awaiting.Add(1), s.awaiting.Add(1)
 	if bound := s.h.server.Budget.Bound(); bound <= 0 || of == 1 || all*waitingCost <= bound/awaitingShare {
@@ -245,7 +248,7 @@ func (s *session) endAwaiting() {
 	s.awaiting.Add(-1)
 }
 
-// noRoomForAnswer counts a refusal for a large response, and returns the problem.
+// noRoomForAnswer counts a refusal because there is no room for a large answer, and returns the problem.
 func (x *Wire) noRoomForAnswer() error {
 	own, server := x.own, x.h.server
 	own.s.mu.Lock()
@@ -258,7 +261,7 @@ func (x *Wire) noRoomForAnswer() error {
 	return server.Pipeline.NoMemory("the answer", met)
 }
 
-// refuseElsewhere responds, on a worker, for an action that does not begin.
+// refuseElsewhere answers, on a worker, for an action that does not begin.
 func (x *Wire) refuseElsewhere(a exchange.Answer, source exchange.Source) {
 	x.guarded(func() {
 		a = x.call.Decorate(a, source)

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Those who wait for room take a part of the budget, however many there are; a connection may always have one.
+// Requests that wait for room take at most a part of the budget together; each connection may always have one.
 func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
 	const most = 10
 	h := &Handler{server: &exchange.Server{Budget: admission.NewBudget(awaitingShare * most * waitingCost)}}

@@ -13,8 +13,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Large answers that nobody takes do not fill the memory: actions that would make more of them are not begun until
-// there is room, and those that take nothing make it in the end.
+// Large answers that no client takes do not fill the memory: actions for more of them do not begin until there is room, and
+// answers whose clients take nothing are evicted in the end.
 func TestLargeAnswersWaitForRoom(t *testing.T) {
 	onLoop(t)
 	const size = 1 << 20
@@ -31,15 +31,15 @@ func TestLargeAnswersWaitForRoom(t *testing.T) {
 		t.Fatalf("room for %d answers", most)
 	}
 	status, body := s.get("/large")
-	want(t, status, body[:10], 200, "xxx") // the route is known from here on
+	want(t, status, body[:10], 200, "xxx") // from now on the route's estimate is known
 	made.Store(0)
 	const clients = 60
 	for range clients {
-		c := s.open() // takes what the windows let out, and opens none
+		c := s.open() // takes the first window of the answer, and opens no more
 		c.request(1, true, "GET", "/large")
 	}
 	soon(t, "requests wait", func() bool { return s.app.Stats().Memory.Waiting > 0 })
-	// Those that take nothing make room after a second, which may have passed.
+	// Answers whose clients take nothing may be evicted after a second, which may have passed.
 	if n, ended := made.Load(), int64(s.app.Stats().Shed["largest-holder"]); n > most+1+ended {
 		t.Errorf("%d answers were made, with room for %d, and %d clients were cut off", n, most, ended)
 	}
@@ -50,13 +50,13 @@ func TestLargeAnswersWaitForRoom(t *testing.T) {
 	if m := s.app.Stats().Memory; m.Held > m.Budget+m.Budget/8+m.Ending {
 		t.Errorf("%d bytes are held of %d, %d of them ending", m.Held, m.Budget, m.Ending)
 	}
-	status, body = s.get("/large") // who takes it gets it
+	status, body = s.get("/large") // a client that takes the answer gets it
 	if status != 200 || len(body) != size {
 		t.Errorf("%d with %d bytes: %.100q", status, len(body), body)
 	}
 }
 
-// Who asks the same route for a small answer is not in line with those who wait for room for large ones.
+// A request for a small answer is not queued with requests of the same route that wait for room for large ones.
 func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
 	onLoop(t)
 	s, begun := startCrowded(t, nothing, nothing, 0)
@@ -70,7 +70,7 @@ func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
 	}
 }
 
-// Nor does it wait, by either protocol, for those that may be small and block for long.
+// A request for a small answer does not wait, by either protocol, for requests that may be small and block for long.
 func TestSmallAnswersDoNotWaitForThoseThatBlock(t *testing.T) {
 	onLoop(t)
 	entered, leave := make(chan bool, 2), make(chan bool)
@@ -111,8 +111,8 @@ const (
 	crowdSmall = 20 << 10 // bytes
 )
 
-// startCrowded starts a server with large answers at /answer that fill its memory, as a crowd of clients takes nothing of them, or
-// wait for room; begun is how many of them do not. The small ones at /answer?small=1 do not count.
+// startCrowded starts a server with large answers at /answer that fill its memory: a crowd of clients takes nothing of them, or
+// waits for room. begun counts the large answers that have begun; the small ones at /answer?small=1 do not count.
 func startCrowded(t *testing.T, small, large func(*dunlin.Request), timeout time.Duration) (s *h2Server, begun *atomic.Int64) {
 	t.Helper()
 	begun = new(atomic.Int64)
@@ -128,7 +128,7 @@ func startCrowded(t *testing.T, small, large func(*dunlin.Request), timeout time
 		}).Timeout(timeout)
 	})
 	for range crowd {
-		s.open().request(1, true, "GET", "/answer") // takes what the windows let out, and opens none
+		s.open().request(1, true, "GET", "/answer") // takes the first window of the answer, and opens no more
 	}
 	soon(t, "all have begun, or wait, or were cut off", func() bool {
 		stats := s.app.Stats()
@@ -138,7 +138,7 @@ func startCrowded(t *testing.T, small, large func(*dunlin.Request), timeout time
 	return s, begun
 }
 
-// Whose time is over while it waits for room is answered then, and its action is not begun.
+// A request whose time is over while it waits for room is answered then, and its action does not begin.
 func TestTimeIsOverWhileAnswersWaitForRoom(t *testing.T) {
 	onLoop(t)
 	const timeout = 300 * time.Millisecond
@@ -154,7 +154,7 @@ func TestTimeIsOverWhileAnswersWaitForRoom(t *testing.T) {
 	}
 }
 
-// Who waits for room and is reset meanwhile is not served: its answer would be made without room.
+// A request that is reset while it waits for room is not served: its answer would be made without room.
 func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
 	onLoop(t)
 	const size, streams = 1 << 20, 20
@@ -167,7 +167,7 @@ func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
 			return large(r)
 		})
 	})
-	for _, path := range []string{"/large", "/other"} { // the routes are known from here on
+	for _, path := range []string{"/large", "/other"} { // from now on the routes' estimates are known
 		status, body := s.get(path)
 		want(t, status, body[:10], 200, "xxx")
 	}
@@ -194,13 +194,13 @@ func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
 		_ = h.Close()
 	}
 	s.stop()
-	if n := begun.Load() - before; n > streams/4 { // but for those who were granted room just then
+	if n := begun.Load() - before; n > streams/4 { // except for requests that were granted room at that moment
 		t.Errorf("%d actions of %d were begun for nobody", n, streams)
 	}
 }
 
-// Streams whose clients take nothing of them do not fill the memory either, however many are asked for at once, and
-// keep no client of the same address waiting for its turn.
+// Streamed answers that their clients do not take do not fill the memory either, however many are requested at once, and do not
+// make another client of the same address wait for its turn.
 func TestStreamsWaitForRoom(t *testing.T) {
 	onLoop(t)
 	const size, short, conns, streams = 1 << 20, 100 << 10, 3, 100
@@ -221,7 +221,7 @@ func TestStreamsWaitForRoom(t *testing.T) {
 		app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Text("quick") })
 	})
 	for range conns {
-		c := s.open() // takes what the windows let out, and opens none
+		c := s.open() // takes the first window of the answer, and opens no more
 		for i := range uint32(streams) {
 			c.request(2*i+1, true, "GET", "/stream")
 		}
@@ -235,13 +235,13 @@ func TestStreamsWaitForRoom(t *testing.T) {
 		status, body := s.get("/short")
 		return status == 200 && len(body) == short
 	})
-	// Beside three quarters of the budget there is what 16 workers have begun at once, and the heads.
+	// Besides three quarters of the budget this includes the answers that 16 workers have begun at once, and the heads.
 	if m := s.app.Stats().Memory; m.HeldPeak > m.Budget+m.Budget/2 {
 		t.Errorf("%d bytes were held of %d", m.HeldPeak, m.Budget)
 	}
 }
 
-// Requests whose answers are large, but small beside what there is, do not wait for each other, however long they take.
+// Requests whose answers are large, but small compared with the room, do not wait for each other, however long they take.
 func TestLargeAnswersAreMadeAtOnce(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200 << 10, 8
@@ -255,7 +255,7 @@ func TestLargeAnswersAreMadeAtOnce(t *testing.T) {
 			return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
 		})
 	})
-	s.open().request(1, true, "GET", "/large") // the route is known from here on
+	s.open().request(1, true, "GET", "/large") // from now on the route's estimate is known
 	soon(t, "a part is left", func() bool { return s.app.Stats().Memory.HeldFor["output"] > 0 })
 	c := s.open()
 	for i := range uint32(streams) {
@@ -271,7 +271,7 @@ func TestLargeAnswersAreMadeAtOnce(t *testing.T) {
 	close(leave)
 }
 
-// An answer that lasts holds no room that was reserved for a large one, before it has sent anything.
+// A long-lived answer does not hold the room reserved for a large one before it has sent anything.
 func TestAnswersThatLastReserveNothing(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200 << 10, 8
@@ -290,7 +290,7 @@ func TestAnswersThatLastReserveNothing(t *testing.T) {
 		})
 	})
 	first := s.open()
-	first.request(1, true, "GET", "/feed") // the route is known from here on
+	first.request(1, true, "GET", "/feed") // from now on the route's estimate is known
 	soon(t, "a part is left", func() bool { return s.app.Stats().Memory.HeldFor["output"] > 0 })
 	_ = first.Close()
 	soon(t, "it is given back", func() bool { return s.app.Stats().Memory.HeldFor["output"] == 0 })
@@ -305,7 +305,8 @@ func TestAnswersThatLastReserveNothing(t *testing.T) {
 	close(leave)
 }
 
-// Requests that may not wait for room, since too many do, are counted as all others that are refused for want of it.
+// Requests that may not wait for room, because too many do, are counted like all others that are refused because there is no
+// room.
 func TestRequestsThatMayNotWaitAreCounted(t *testing.T) {
 	onLoop(t)
 	const size, conns, streams = 1 << 20, 10, 100
@@ -313,16 +314,16 @@ func TestRequestsThatMayNotWaitAreCounted(t *testing.T) {
 		app.Get("/large", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", bytes.Repeat([]byte("x"), size)) })
 	})
 	status, body := s.get("/large")
-	want(t, status, body[:10], 200, "xxx") // the route is known from here on
+	want(t, status, body[:10], 200, "xxx") // from now on the route's estimate is known
 	refused := func() uint64 { return s.app.Stats().Shed["no-memory"] }
 	for i := 0; refused() == 0 && i < conns; i++ {
-		c := s.open() // takes what the windows let out, and opens none
+		c := s.open() // takes the first window of the answer, and opens no more
 		for i := range uint32(streams) {
 			c.request(2*i+1, true, "GET", "/large")
 		}
 	}
 	soon(t, "requests are refused", func() bool { return refused() > 0 })
-	shed := refused() // each is counted before it is answered
+	shed := refused() // each refusal is counted before it is sent
 	if n := s.app.Stats().Memory.Refused; n < shed {
 		t.Errorf("%d were refused, and %d are counted", shed, n)
 	}

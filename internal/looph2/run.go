@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// serve answers a complete request. It returns false when another driver has the connection.
+// serve answers a request that has arrived entirely. It is false when the connection belongs to another driver now.
 func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed int) bool {
 	if req.Status != 0 {
 		s.refuse(own, req, s.h.server.Pipeline.Problem(req.Status, req.Why, nil), exchange.FromProtocol)
@@ -75,7 +75,7 @@ func (s *session) sendToWorker(own *stream, x *Wire, req *http2.Request, body []
 	s.enqueue(own, x.s.Route.Critical)
 }
 
-// keepForWorker copies the request to the stream.
+// keepForWorker moves the request to the stream.
 func (s *session) keepForWorker(own *stream, x *Wire, req *http2.Request, body []byte) {
 	if req != &own.req {
 		req.CopyTo(&own.req)
@@ -86,8 +86,8 @@ func (s *session) keepForWorker(own *stream, x *Wire, req *http2.Request, body [
 	own.begun = x.since
 }
 
-// findWatched routes the request by user code that may block, like an action. It returns false when another driver has the
-// connection.
+// findWatched routes the request with user code that may block, like an action. It is false when the connection belongs to
+// another driver now.
 func (x *Wire) findWatched(consumed int) bool {
 	s, d := x.own.s, x.d
 	d.Out, s.h2.Out = s.h2.Out, nil
@@ -112,8 +112,8 @@ func (x *Wire) tooSlowForLoop() bool {
 	return !route.NoRoute && route.Blocking.Suspect() && route.Blocking.ToWorker(x.d, route.Critical)
 }
 
-// act runs the action and produces a deferred response. It returns a response of the kind Later, and sets toBackground, for one
-// that is produced on another goroutine.
+// act runs the action, and carries out the rest of its answer. For an answer to be carried out elsewhere it returns one of the
+// kind Later, and sets toBackground.
 func (x *Wire) act() (a exchange.Answer) {
 	x.guarded(func() { a = x.actNow() })
 	return a
@@ -127,7 +127,7 @@ func (x *Wire) actNow() exchange.Answer {
 	return a
 }
 
-// acted does the work after an action.
+// acted does the steps after an action.
 //
 //go:noinline
 func (x *Wire) acted(a *exchange.Answer) {
@@ -150,7 +150,7 @@ func (x *Wire) acted(a *exchange.Answer) {
 	x.observe(a)
 }
 
-// carryOut produces a deferred response, on a goroutine without a loop.
+// carryOut makes an answer that is made while it is sent, on a goroutine that has no loop.
 func (x *Wire) carryOut(a exchange.Answer) (made exchange.Answer) {
 	x.guarded(func() {
 		made = x.call.Produce(a)
@@ -166,8 +166,8 @@ func (x *Wire) observe(a *exchange.Answer) {
 	}
 }
 
-// guarded calls f, which runs user code. If that ends its goroutine (runtime.Goexit), the request is answered with 500: here
-// or, on a loop, in Handler.Abandoned.
+// guarded calls f, which runs user code. If that code ends its goroutine (runtime.Goexit), the request is answered with 500:
+// here or, where there is a loop, in Handler.Abandoned.
 func (x *Wire) guarded(f func()) {
 	if !x.job {
 		f()
@@ -183,7 +183,7 @@ func (x *Wire) guarded(f func()) {
 	returned = true
 }
 
-// giveUpOn responds for an action that does not return, by mail: the driver of the loop is unknown.
+// giveUpOn answers, by mail, for an action that ended its goroutine: it is not known which driver has the loop now.
 func (x *Wire) giveUpOn() {
 	server := x.h.server
 	server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
@@ -195,7 +195,7 @@ func (x *Wire) giveUpOn() {
 	own.s.mu.Lock()
 	started := own.started
 	own.s.mu.Unlock()
-	defer func() { x.postAnswer(&a) }() // also if a policy or an observer ends this goroutine
+	defer func() { x.postAnswer(&a) }() // deferred, since a policy or an observer may end this goroutine
 	if started || late {
 		a.Claim()
 	}
@@ -210,13 +210,13 @@ func (x *Wire) giveUpOn() {
 	}
 }
 
-// mayMove reports whether the rest of the request can do without the memory it arrived in.
+// mayMove reports whether the rest of the request does not need the memory in which it arrived.
 func (x *Wire) mayMove() bool {
 	return x.std == nil && !x.own.streamed && (len(x.whole) == 0 || !x.s.Viewed)
 }
 
-// goToBackground produces a lasting response on its own goroutine, with a small stack. The driver has no use of the wire any
-// more.
+// goToBackground carries out a long-lived response on a goroutine of its own, with an almost empty stack. The wire does not
+// belong to its driver any more.
 func (x *Wire) goToBackground(a exchange.Answer) {
 	x.toBackground = false
 	x.keepRequest()
@@ -225,7 +225,7 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	x.own.s.mu.Lock()
 	x.own.apart = true
 	x.own.holdInput()
-	if !x.own.late { // otherwise it was answered and is not in flight any more
+	if !x.own.late { // else it was answered already, and is not in flight any more
 		x.countInFlight(&x.s.Route.Counts)
 	}
 	x.own.s.mu.Unlock()
@@ -237,7 +237,7 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	}()
 }
 
-// keepRequest copies head and body to the stream's memory.
+// keepRequest copies head and body to memory of the stream.
 func (x *Wire) keepRequest() {
 	own, st := x.own, x.s
 	if x.req != &own.req {
@@ -251,7 +251,7 @@ func (x *Wire) keepRequest() {
 	}
 	if len(x.whole) > 0 {
 		x.whole = append([]byte(nil), x.whole...)
-		x.own.here = x.whole // the charge is based on it
+		x.own.here = x.whole // the basis of its charge
 		if x.reader != nil {
 			x.reader.Rest = x.whole[len(x.whole)-len(x.reader.Rest):]
 		}
@@ -261,7 +261,7 @@ func (x *Wire) keepRequest() {
 	}
 }
 
-// settle sends the response of an action that has stayed on its loop.
+// settle sends the answer of an action that has stayed on its loop.
 func (s *session) settle(x *Wire, a *exchange.Answer) {
 	own, route := x.own, x.s.Route
 	s.sc.countAnswer(s.d, &route.Counts, x.outcome(a))
@@ -289,7 +289,7 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 		s.respond(own, &p, x)
 	}
 	x.end()
-	if own.rests() { // the memory of the request is a reservation now
+	if own.rests() { // the request's memory is a reservation now
 		s.mu.Lock()
 		own.keepAhead(0)
 		s.mu.Unlock()
@@ -306,7 +306,7 @@ func (x *Wire) settleDetached(a exchange.Answer) {
 	x.postAnswer(&a)
 }
 
-// postAnswer leaves the response for the loop, on a goroutine without the loop.
+// postAnswer leaves the answer for the loop, on a goroutine that does not have it.
 func (x *Wire) postAnswer(a *exchange.Answer) {
 	own := x.own
 	s := own.s
@@ -343,20 +343,20 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	own.returned = !late || own.lateDone
 	own.lateBack = late
 	if own.in.unread.size > 0 {
-		own.dropUnread() // no goroutine reads it any more
+		own.dropUnread() // it is not read any more
 		own.holdInput()
 	}
 	own.hasMoved() // wakes a goroutine of the action that still reads
 	own.working(false)
 	switch p.counts = counts; {
 	case !p.is:
-	case own.canceled: // the response is not needed
+	case own.canceled: // the client does not want it any more
 		p.release()
 	default:
 		own.leave(p)
 	}
 	if own.complete == nil || own.complete.free == 0 {
-		own.keepAhead(0) // the memory of the request is a reservation now, which the charge of the response was taken from
+		own.keepAhead(0) // the request's memory is a reservation now, from which the charge of the answer was taken
 	} else {
 		own.keepAhead(own.complete.free)
 	}
@@ -365,14 +365,14 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	s.mu.Unlock()
 }
 
-// A refusal is a response that no action makes.
+// A refusal is an answer that no action makes.
 type refusal struct {
 	answer exchange.Answer
 	source exchange.Source
-	route  *exchange.Route // nil if it is unknown
+	route  *exchange.Route // nil if the request was not routed
 }
 
-// refuse answers a request with a problem. Policies and observers, which may block, run on another goroutine.
+// refuse answers a request with a problem. If policies or observers may block, it does so elsewhere.
 func (s *session) refuse(own *stream, req *http2.Request, problem error, source exchange.Source) {
 	s.h.server.Refused.Add(1)
 	x := s.h.wireOf(s.sc)
@@ -388,7 +388,7 @@ func (s *session) shed(own *stream, x *Wire) {
 	s.answerAlone(own, x, refusal{s.h.late, exchange.FromOverload, x.s.Route})
 }
 
-// answerAlone sends a response that no action made.
+// answerAlone sends an answer that no action made.
 func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 	if x.call.Hooked() {
 		if x.req != &own.req {

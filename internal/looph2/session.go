@@ -18,62 +18,64 @@ import (
 )
 
 const (
-	// smallBody is the maximum size, in bytes, of a body that is buffered for its action.
+	// smallBody is the largest body, in bytes, that is gathered for its action.
 	smallBody = 64 << 10
-	// maxTurnOutput is the number of bytes of frames that a turn buffers before they are sent.
+	// maxTurnOutput is the number of bytes of frames that a turn gathers before they are sent.
 	maxTurnOutput = 64 << 10
-	// wholeAnswer is the maximum size, in bytes, of a body that is not split at the end of a turn: the other part would be held
-	// until the next turn, and charged.
+	// wholeAnswer is the largest body of an answer, in bytes, that is not divided at the end of a turn. A divided body would be
+	// held and charged until the next turn.
 	wholeAnswer = 128 << 10
-	// streamRoom is the number of bytes that a streamed response may be ahead of its client's windows.
+	// streamRoom is the number of bytes that a streamed answer may be ahead of the bytes that its client has let out.
 	streamRoom = 32 << 10
-	// tightShare: windows do not grow while that many eighths of the budget are held, or while an account waits for memory.
+	// tightShare: windows do not grow while tightShare eighths of the budget are held, or while a request waits for room.
 	tightShare = 6
-	// windowShare is the divisor of the budget that limits windows, since a body that waits for memory may fill its window.
+	// windowShare: windows do not grow beyond the budget divided by windowShare. A body that waits for room may occupy its
+	// entire window.
 	windowShare = 64
 )
 
-// A session is the state of a connection: Conn.Proto. All fields except those guarded by mu belong to the driver of the loop.
+// A session is the state of a connection: Conn.Proto. All fields except those that mu guards belong to the goroutine that
+// drives the loop.
 type session struct {
 	h  *Handler
 	c  *engine.Conn
 	h2 http2.Conn
 
-	local net.Addr // the server's address
+	local net.Addr // the server's side
 
-	// Of the current call.
+	// Valid during a call.
 	sc *Scratch
 	d  *engine.Driver
 
-	since     int64 // start of the connection, or end of the last stream: the start of its idle time
-	partial   int64 // time since which a frame is incomplete, 0 for none
-	block     int64 // time since which a field block is incomplete
+	since     int64 // when the connection began, or its last stream ended
+	partial   int64 // arrival of an incomplete frame, 0 for none
+	block     int64 // arrival of an incomplete field block, 0 for none
 	charged   int64 // bytes charged to the connection, see chargeTables
-	movedAt   int64 // time at which its account was last told of the client's activity
+	movedAt   int64 // when its account was last told that the client is active
 	group     admission.Group
-	prompt    atomic.Bool // its client has read a large response at once, see mustAsk
+	prompt    atomic.Bool // the client has taken a large answer at once, see mustAsk
 	awaiting  atomic.Int64
-	judged    int64 // time of the last judgement of slow clients
-	sent      int64 // bytes of response bodies sent
-	opened    int64 // of these, bytes beyond the streams' initial windows, or of responses that are sent completely
+	judged    int64 // when slow clients were last judged
+	sent      int64 // bytes of answers' bodies
+	opened    int64 // of these, beyond the initial windows of their streams, or of answers that are sent in full
 	taking    taking
 	opening   taking
-	bodies    int // streams whose bodies are buffered
+	bodies    int // streams whose bodies are gathered
 	served    int
 	visit     visit
-	yields    bool // readers of bodies are scheduled first
-	rested    bool // it has freed memory that an idle connection does not need
+	yields    bool // goroutines that read bodies run before the loop continues
+	rested    bool // has freed the memory that an idle connection does not need
 	goodbye   goodbye
 	goodbyeAt int64
-	calm      *calm // its client exceeded a limit, see calm.go
-	untaken   int64 // bytes of complete responses that wait for windows or for the socket
+	calm      *calm // its client sent too much, see calm.go
+	untaken   int64 // bytes of complete answers that wait for the client's windows or the socket
 	backlog   *backlog
 
 	mu     sync.Mutex
 	mail   []*stream // streams with news for the loop, once each
-	mailed int       // uncharged bytes of complete responses that wait for the loop
-	posted bool      // the loop has been woken for them
-	over   bool      // the connection has closed
+	mailed int       // bytes of complete answers in the mail that are not charged
+	posted bool      // the loop has been woken for the mail
+	over   bool      // the connection has ended
 }
 
 // open begins a connection.
@@ -93,7 +95,7 @@ func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
 	return s
 }
 
-// beginTurn lends the driver's state to the session.
+// beginTurn lends the driver's memory to the session.
 func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 	s.sc, s.d = sc, d
 	s.h2.Adopt(&sc.pool)
@@ -102,7 +104,7 @@ func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 	sc.count.begin(s.h, d)
 }
 
-// work does the work of a turn. mine is false when another driver has the connection.
+// work processes input, mail and output. mine is false when the connection belongs to another driver.
 func (s *session) work(in []byte) (consumed int, mine bool) {
 	if s.calm != nil {
 		if s.d.Draining() {
@@ -149,8 +151,8 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	return consumed, true
 }
 
-// endTurn returns the driver's state, and schedules the next turn; had is the number of bytes of input. It reports whether
-// there is more to send already.
+// endTurn returns the memory that beginTurn has lent, and schedules the next turn; had is the number of bytes of input in this
+// turn. It reports whether more output is ready.
 func (s *session) endTurn(consumed, had int) (more bool) {
 	d := s.d
 	if s.yields {
@@ -168,8 +170,8 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	return (full || st != nil || s.visit.over && left || s.visit.yields && left) && s.calm == nil
 }
 
-// fail ends a connection whose client violated the protocol or exceeded a limit on frames. The output from byte begin on tells
-// the client.
+// fail ends a connection whose client broke the protocol, or sent too much that serves no request. The output from byte begin
+// on informs the client.
 func (s *session) fail(err error, begin int) {
 	s.h.server.Refused.Add(1)
 	var e http2.Error
@@ -192,8 +194,8 @@ func (s *session) fail(err error, begin int) {
 	s.c.CloseLingering()
 }
 
-// prohibited reports whether a cipher suite of TLS 1.2, 0 for none, is one of those in RFC 9113, appendix A: all suites of
-// package crypto/tls without forward secrecy or authenticated encryption.
+// prohibited reports whether RFC 9113, appendix A, prohibits a cipher suite of TLS 1.2; 0 stands for none. It prohibits all of
+// package crypto/tls, except those with forward secrecy and authenticated encryption.
 func prohibited(suite uint16) bool {
 	switch suite {
 	case 0, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
@@ -204,7 +206,7 @@ func prohibited(suite uint16) bool {
 	return true
 }
 
-// event processes an event. It returns false when another driver has the connection.
+// event serves an event. It is false when the connection belongs to another driver now.
 func (s *session) event(ev *http2.Event, consumed int) bool {
 	switch ev.Kind {
 	case http2.RequestBegun:
@@ -251,7 +253,7 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 	return true
 }
 
-// gather buffers a piece of a body for its action.
+// gather stores a piece of a body that is gathered for its action.
 func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
 	body := ev.Data
 	own.came += int64(len(body))
@@ -280,13 +282,13 @@ func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
 	return true
 }
 
-// beginBodies starts actions whose bodies are incomplete and may stay so for long: a client may send a body without a length
-// only when the response has begun.
+// beginBodies begins the actions whose bodies have not arrived entirely and may not for long: a client may send an unannounced
+// body only after the answer has begun.
 func (s *session) beginBodies() {
 	var early []*stream
 	for st := range s.h2.Streams {
 		own, _ := st.Owner.(*stream)
-		if own != nil && own.gathering && own.held[0] == 0 { // its head, though no data of the body has arrived
+		if own != nil && own.gathering && own.held[0] == 0 { // charges the head, also before any of the body has arrived
 			s.mu.Lock()
 			own.holdInput()
 			s.mu.Unlock()
@@ -295,23 +297,22 @@ func (s *session) beginBodies() {
 			early = append(early, own)
 		}
 	}
-	for _, own := range early { // which may end the iteration's stream
+	for _, own := range early { // beginEarly may end the connection
 		s.beginEarly(own)
 	}
 }
 
-// gatherTime is the time, in ns, for which the rest of a small body with a length is awaited before its action begins without
-// it.
+// gatherTime is the time, in ns, for which an action waits for a small announced body before it begins without the rest.
 const gatherTime = int64(50e6)
 
-// beginEarly starts an action that reads the rest of its body while it arrives.
+// beginEarly begins an action that reads the rest of its body while it arrives.
 func (s *session) beginEarly(own *stream) {
 	own.gathering = false
 	s.bodies--
 	s.submit(own, true)
 }
 
-// post queues the stream's news for the loop. s.mu is held.
+// post adds the stream to the mail for the loop. s.mu is held.
 func (s *session) post(own *stream) {
 	if own.posted {
 		return
@@ -330,7 +331,7 @@ func (s *session) post(own *stream) {
 	}
 }
 
-// collect processes the news of streams.
+// collect processes the mail of all streams.
 func (s *session) collect() {
 	s.mu.Lock()
 	mail := s.mail
@@ -341,7 +342,7 @@ func (s *session) collect() {
 	}
 }
 
-// end drops all streams when the connection has closed.
+// end drops all streams, because the connection has ended.
 func (s *session) end() {
 	s.charge(0)
 	s.mu.Lock()

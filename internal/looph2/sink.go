@@ -19,18 +19,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A sink is the destination of a response in pieces: memory that the loop sends from, at most streamRoom ahead of the client.
+// A sink receives a streamed answer: it copies the pieces to memory from which the loop sends, at most streamRoom ahead of the
+// client.
 type sink struct {
 	x      *Wire
 	own    *stream
-	silent bool  // there is no body
-	left   int64 // announced bytes that were not written; negative if there is no length
+	silent bool  // the answer has no body
+	left   int64 // announced bytes not yet written, negative if no length is announced
 }
 
 var errGone = errors.New("the client has gone")
 
-// over returns the reason why no more data can be written. A deadline that has passed while data was to be written cannot be
-// extended, as on HTTP/1.1 connections. s.mu is held.
+// over returns the reason why nothing can be written any more. A deadline that has passed while a write was pending cannot be
+// extended, as on a connection of HTTP/1.1. s.mu is held.
 func (own *stream) over() error {
 	switch {
 	case own.slow:
@@ -49,7 +50,8 @@ func (k *sink) Write(p []byte) (int, error) {
 	return n, k.failed(err)
 }
 
-// failed returns err. An error ends the context of the request before the handler learns of it, as on net/http.
+// failed returns err. With an error it ends the context of the request, as net/http does, before the handler learns of the
+// error.
 func (k *sink) failed(err error) error {
 	if err != nil {
 		k.own.cancelAll()
@@ -93,9 +95,10 @@ func (k *sink) write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// lend lets the loop send from p, and returns the number of bytes sent when it is done or the stream ends. s.mu is held.
+// lend lets the loop send from p. When p is sent, or nothing more may be sent, it returns the number of bytes sent. s.mu is
+// held.
 func (own *stream) lend(p []byte) (sent int) {
-	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // p stays in memory until its last byte is sent
+	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // all of it is in memory until the last byte is sent
 	own.holdOutput()
 	own.s.post(own)
 	own.working(false)
@@ -107,16 +110,16 @@ func (own *stream) lend(p []byte) (sent int) {
 	return sent
 }
 
-// endLoan ends the use of the slice of a Write. s.mu is held.
+// endLoan ends the use of a Write's slice. s.mu is held.
 func (own *stream) endLoan() {
 	own.lentBody.Release()
 	own.lent, own.lentBody = nil, engine.HeldBody{}
 }
 
-// unsent returns the number of unsent bytes of the response's pieces. s.mu is held.
+// unsent returns the number of bytes of a streamed answer that wait to be sent. s.mu is held.
 func (own *stream) unsent() int { return own.out.len + len(own.lent) }
 
-// holdOutput corrects their charge. s.mu is held.
+// holdOutput corrects the charge for the unsent bytes. s.mu is held.
 func (own *stream) holdOutput() {
 	own.chargeOutput()
 	own.endAhead()
@@ -157,7 +160,7 @@ func (k *sink) flush() error {
 	return nil
 }
 
-// Hijack fails, as on net/http: the connection is shared by all streams.
+// Hijack fails, as on net/http: many streams share a connection of HTTP/2.
 func (k *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, http.ErrNotSupported
 }
@@ -166,7 +169,7 @@ func (k *sink) Finish(trailers http.Header) {
 	own := k.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	_ = own.over()                               // records that a deadline has passed
+	_ = own.over()                               // records a deadline that has passed
 	if !k.silent && (k.left > 0 || own.lapsed) { // an incomplete body is cut off
 		own.aborted = true
 		own.s.post(own)
@@ -195,7 +198,8 @@ func (k *sink) SetWriteDeadline(t time.Time) error {
 
 func (k *sink) EnableFullDuplex() error { return nil }
 
-// A deadline was set by a standard handler; session.mu guards it. It takes effect at once, also for a blocked Read or Write.
+// A deadline is one that a standard handler has set, guarded by session.mu. It takes effect at once, also for a Read or a Write
+// that waits.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer
@@ -210,8 +214,8 @@ func (d *deadline) stop() {
 	}
 }
 
-// outOfTime reports whether a standard handler's write deadline has passed: data that has not begun to be sent is dropped, and
-// the stream is reset.
+// outOfTime reports whether a standard handler's deadline for writing has passed. Then writes that have not begun are not sent
+// any more, and the stream is reset.
 func (own *stream) outOfTime() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
@@ -234,7 +238,7 @@ func (own *stream) setDeadline(of func(*flow) *deadline, t time.Time) error {
 	return nil
 }
 
-// wake wakes waiting goroutines.
+// wake wakes the goroutines that wait on moved.
 func wake(mu sync.Locker, moved *sync.Cond) {
 	mu.Lock()
 	defer mu.Unlock()

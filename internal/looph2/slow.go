@@ -11,21 +11,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// The loop judges slow clients, every Handler.tick: clients whose bodies arrive below Config.MinBodyRate over BodyTimeout,
-// counting the time in which the server waits for them, and clients that grant less than MinWriteRate over WriteTimeout. Data
-// that the socket does not accept is judged by the engine. Three cases are judged:
+// The loop judges slow clients every Handler.tick: clients that send a body below Config.MinBodyRate over BodyTimeout, counting
+// the time in which a Read waits for it, and clients that let out less than MinWriteRate over WriteTimeout. The engine judges
+// sockets that take nothing. Three kinds of answers are judged:
 //
-//	a response whose window is closed     bytes sent of it
-//	responses that wait for the           bytes sent of all: others are sent first, by priority
-//	connection's window
-//	responses that are not made yet,      the same as those before them. If their windows are closed: bytes granted of all,
-//	since the client does not read        completely or beyond the initial windows; otherwise each would begin to wait when
-//	others                                those before it are cut off
+//	an answer whose own window is closed:     the bytes sent of it
+//	answers that wait for the connection's    the bytes sent of all answers: others may be first by priority
+//	window:
+//	answers that are not made yet, since the  like the answers before them. Where the windows of those are closed:
+//	client leaves others unsent:              the bytes that the client lets out of all answers, in full or beyond
+//	                                          the initial windows of streams; otherwise each would begin to wait
+//	                                          when those before it are cut
 //
 // judge looks at all streams.
 func (s *session) judge() {
 	now := s.d.Now()
-	passed := min(now-s.judged, 2*s.h.tick) // a full socket is not the fault of the windows
+	passed := min(now-s.judged, 2*s.h.tick) // a socket that took nothing meanwhile is no fault of the windows
 	s.judged = now
 	var cut, late, waiting, delayed []*stream
 	blocked := false
@@ -42,7 +43,7 @@ func (s *session) judge() {
 			blocked = true
 		case shut:
 			blocked = true
-			if own.delayed && own.taking.waited > 1 { // it was delayed at the last judgement, too
+			if own.delayed && own.taking.waited > 1 { // it was delayed at the last check, too
 				delayed = append(delayed, own)
 			}
 		case waits:
@@ -76,27 +77,27 @@ func (s *session) judge() {
 	}
 }
 
-// A verdict is the judgement of one stream's client.
+// A verdict is the result of a check of one stream's client.
 type verdict uint8
 
 const (
 	fine      verdict = iota
-	slowBody          // the body arrived too slowly
-	slowTaker         // the response was granted too slowly
-	shut              // the response's window is closed
-	waits             // the response waits for the connection's window, or its turn
-	unmade            // the response is not made yet, since others wait
+	slowBody          // the client sends too little of the body
+	slowTaker         // the client lets out too little of the answer
+	shut              // the answer's window is closed
+	waits             // the answer waits for the connection's window, or its turn
+	unmade            // the answer is not made yet, since others wait
 )
 
-// A taking measures the time in which data waits for a client.
+// A taking measures the time in which output waits for a client.
 type taking struct {
-	waited int64 // ns of the current period, plus one; 0 before it has begun
-	marked int64 // bytes sent before
+	waited int64 // ns of the present period, plus one; 0 before it has begun
+	marked int64 // bytes sent before the period
 }
 
-// judge records, for the passed time, whether data waited for the client and whether it could not be sent (shut). It reports
-// whether less than MinWriteRate was sent in a complete period. If no data waited before, the start of the wait is unknown, and
-// the passed time does not count.
+// judge receives the state during the time that has passed: whether output waited for the client, and whether a window kept it
+// from being sent (shut). It reports whether less than MinWriteRate was sent in a full period. If nothing waited at the check
+// before, the start of the wait is unknown, so the time that has passed does not count.
 func (t *taking) judge(settings *exchange.Settings, waits, shut bool, sent, passed int64) bool {
 	switch {
 	case !waits:
@@ -118,7 +119,7 @@ func (t *taking) judge(settings *exchange.Settings, waits, shut bool, sent, pass
 	return false
 }
 
-// judgeStream judges one stream's client for the passed time.
+// judgeStream judges one stream's client over the time that has passed.
 func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	settings := &s.h.server.Settings
 	if own.gathering {
@@ -131,7 +132,7 @@ func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	}
 	s.mu.Lock()
 	b := &own.in
-	if own.streamed && !b.ended && own.cut == nil && !(own.tunnel && own.started) { // the action of a cut stream may not have noticed yet
+	if own.streamed && !b.ended && own.cut == nil && !(own.tunnel && own.started) { // a stream that is cut may not have noticed yet
 		if b.waits {
 			b.waited += now - b.since
 			b.since = now
@@ -159,7 +160,7 @@ func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	return fine
 }
 
-// note records since when input is incomplete.
+// note records the arrival time of an incomplete frame or field block.
 func (s *session) note(consumed, left int) {
 	now := s.d.Now()
 	switch {
@@ -176,7 +177,7 @@ func (s *session) note(consumed, left int) {
 	}
 }
 
-// half returns the time since which input is incomplete, 0 for none.
+// half returns the arrival time of an incomplete frame or field block, 0 for none.
 func (s *session) half() int64 {
 	if s.block != 0 && (s.partial == 0 || s.block < s.partial) {
 		return s.block
@@ -184,7 +185,7 @@ func (s *session) half() int64 {
 	return s.partial
 }
 
-// expire does scheduled work.
+// expire does the work whose time has arrived.
 func (s *session) expire() {
 	if s.calm != nil {
 		s.endCalm()
@@ -219,10 +220,10 @@ func (s *session) expire() {
 	s.goOn()
 }
 
-// restAfter is the idle time of a connection, in ns, after which it frees memory.
+// restAfter is the idle time, in ns, after which a connection frees memory.
 const restAfter = int64(time.Second)
 
-// schedule sets the timer for the next work without input.
+// schedule sets the deadline of the next work that does not depend on input.
 func (s *session) schedule(d *engine.Driver) {
 	now := d.Now()
 	at := int64(1<<63 - 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// What was sent before something waits does not count, nor does the time in which nothing did or more could be sent.
+// Neither bytes that were sent before a wait count, nor the time in which nothing waited or more could be sent.
 func TestTaking(t *testing.T) {
 	settings := &exchange.Settings{WriteTimeout: time.Second, MinWriteRate: 100}
 	const step = int64(250 * time.Millisecond)

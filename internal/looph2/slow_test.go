@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// read reads a frame, and returns its stream and how long it is.
+// read reads a frame, and returns its type, flags, stream and length.
 func (c *h2Conn) read() (kind, flags byte, stream, length uint32) {
 	c.t.Helper()
 	var head [9]byte
@@ -26,13 +26,13 @@ func (c *h2Conn) read() (kind, flags byte, stream, length uint32) {
 	return head[3], head[4], binary.BigEndian.Uint32(head[5:]), length
 }
 
-// window sets the one that streams begin with.
+// window sets the initial window of streams.
 func (c *h2Conn) window(size uint32) {
 	_ = c.frame(frameSettings, 0, 0, binary.BigEndian.AppendUint32([]byte{0, 4}, size)...)
 }
 
-// A client that takes nothing loses all that waits for it when the time for that has passed once, however many of its requests wait for
-// others of its own to be taken.
+// A client that takes nothing loses all pending answers when the time for that has passed once, however many of its requests
+// wait for others of its own.
 func TestClientsThatTakeNothingLoseAll(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		text := bytes.Repeat([]byte("x"), 1<<20)
@@ -63,7 +63,8 @@ func TestClientsThatTakeNothingLoseAll(t *testing.T) {
 					}
 				}
 				soon(t, path+" has returned everywhere", func() bool { return running.Load() == 0 && s.app.Stats().Actions.InFlight == 0 })
-				// Who waits for others is given up with them: if each waited for a time of its own, all would have begun.
+				// Requests that wait for others are cut together with them: if each waited for a time of its own, all would
+				// have begun.
 				if n := begun.Load(); engine == dunlin.EngineLoop && n > all/2 {
 					t.Errorf("window %d: %d answers of %d were made for nobody", window, n, all)
 				}
@@ -75,7 +76,7 @@ func TestClientsThatTakeNothingLoseAll(t *testing.T) {
 	})
 }
 
-// Who waits only since the connection's window goes to others is not slow.
+// A stream that waits only because the connection's window is used by others is not slow.
 func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, size = 500 * time.Millisecond, 40 << 10
@@ -130,8 +131,8 @@ func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
 	})
 }
 
-// A client whose connection's window alone is small lets all out through it, within the windows that its streams begin
-// with, and each has little of that: it is no reason to give up what it takes, or what is not made yet.
+// Only the window of the client's connection is small. It lets everything out through it, within the initial windows of its
+// streams, of which each gets little. Neither the answers that it takes nor those that are not made yet are cut.
 func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, size, all, piece = 500 * time.Millisecond, 1 << 20, 60, 200
@@ -148,7 +149,7 @@ func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
 				left -= int(n)
 			}
 		}
-		takes := time.NewTicker(timeout / 100) // in a timeout 333 bytes of each, where at least 128 of all are to be taken
+		takes := time.NewTicker(timeout / 100) // in a timeout 333 bytes of each; the minimum is 128 of all
 		defer takes.Stop()
 		for began := time.Now(); time.Since(began) < 4*timeout; <-takes.C {
 			_ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, piece)...)
@@ -164,7 +165,7 @@ func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
 	})
 }
 
-// A stream of which its client takes nothing is cut though others of the connection go on, and they do.
+// A stream of which its client takes nothing is cut, and the other streams of the connection continue.
 func TestAStreamThatIsNotTakenIsCutAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: 300 * time.Millisecond}, func(app *dunlin.App) {
@@ -201,7 +202,7 @@ func TestAStreamThatIsNotTakenIsCutAlone(t *testing.T) {
 	})
 }
 
-// Nor is one answer that is left, while the client takes others to their ends.
+// One answer that is not taken is not cut while the client takes others entirely.
 func TestAnswersBesideOneThatIsLeftAreKept(t *testing.T) {
 	onLoop(t)
 	const timeout, size, piece = 600 * time.Millisecond, 400 << 10, 2000
@@ -224,7 +225,7 @@ func TestAnswersBesideOneThatIsLeftAreKept(t *testing.T) {
 	for range 60 {
 		ask()
 	}
-	waits := size // bytes of the connection's window that are not used
+	waits := size // unused bytes of the connection's window
 	until := time.Now().Add(10 * timeout)
 	for left := false; time.Now().Before(until); {
 		switch kind, flags, stream, n := c.read(); {

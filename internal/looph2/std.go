@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// StdRequest makes the *http.Request of the request, once, as net/http's server of HTTP/2 does.
+// StdRequest creates the *http.Request of the request, once, in the same way as net/http's server of HTTP/2.
 func (x *Wire) StdRequest() *http.Request {
 	if x.std != nil {
 		if ctx := x.call.Context(x.Context()); ctx != x.std.Context() {
@@ -47,7 +47,7 @@ func (x *Wire) StdRequest() *http.Request {
 		req.URL = &url.URL{Host: req.Host}
 	} else if u, err := url.ParseRequestURI(req.RequestURI); err == nil {
 		req.URL = u
-	} else { // accepted by the parser and not by package url
+	} else { // the parser accepts it and package url does not
 		req.URL = &url.URL{Path: req.RequestURI}
 	}
 	exchange.AnnounceTrailers(req)
@@ -76,18 +76,18 @@ func (x *Wire) hasTrailers() bool {
 	return x.own.in.trailers != nil
 }
 
-// A stdBody is the body of a request for a standard handler. Handlers read it on any goroutine, also after they have returned:
-// so it is closed then.
+// A stdBody is the body of a standard handler's request. Such handlers may read it on any goroutine, even after they have
+// returned, so it is closed then.
 type stdBody struct {
 	s   *session
 	own *stream
 
 	mu      sync.Mutex // held by a Read
-	setting sync.Mutex // guards the fields below; acquired after mu
+	setting sync.Mutex // guards the fields below; locked after mu
 	req     *http.Request
 	reader  io.Reader
 	closed  bool
-	shut    bool // by the handler
+	shut    bool // closed by the handler
 }
 
 func (b *stdBody) Read(p []byte) (int, error) {
@@ -106,12 +106,12 @@ func (b *stdBody) Read(p []byte) (int, error) {
 	return n, exchange.StdBodyError(err)
 }
 
-// Close makes Reads fail. The rest of a streamed body is discarded as it arrives.
+// Close makes Reads fail. The rest of a streamed body is discarded while it arrives.
 func (b *stdBody) Close() error {
 	b.setting.Lock()
 	defer b.setting.Unlock()
 	b.shut = true
-	if !b.closed { // otherwise the stream may belong to another request
+	if !b.closed { // else the stream may belong to another request
 		b.s.mu.Lock()
 		defer b.s.mu.Unlock()
 		b.own.discard()
@@ -123,11 +123,11 @@ func (b *stdBody) withRequest(req *http.Request) {
 	b.setting.Lock()
 	defer b.setting.Unlock()
 	if b.req != nil {
-		b.req = req // whose trailers it sets
+		b.req = req // receives the trailers
 	}
 }
 
-// addTrailers adds the trailers that followed the body to the request.
+// addTrailers adds the trailers of the body to the request.
 func (b *stdBody) addTrailers() {
 	b.setting.Lock()
 	defer b.setting.Unlock()
@@ -146,7 +146,7 @@ func (b *stdBody) addTrailers() {
 	b.req = nil
 }
 
-// rewindStdBody lets a standard handler read the data of Request.Bytes again.
+// rewindStdBody lets a standard handler read the bytes again that Request.Bytes has read.
 func (x *Wire) rewindStdBody() {
 	if x.stdBody == nil || !x.s.Loaded {
 		return
@@ -158,7 +158,7 @@ func (x *Wire) rewindStdBody() {
 	x.std.Body = x.stdBody // Bytes has enforced MaxBody
 }
 
-// closeStdBody ends the use of the body by a standard handler. A blocked Read fails.
+// closeStdBody ends the use of the body by a standard handler. A Read in progress fails.
 func (x *Wire) closeStdBody() {
 	b := x.stdBody
 	if b == nil {
@@ -174,12 +174,12 @@ func (x *Wire) closeStdBody() {
 		x.own.hasMoved()
 	}
 	x.own.s.mu.Unlock()
-	b.mu.Lock() // waits for the end of a Read
+	b.mu.Lock() // waits until a Read in progress has ended
 	//lint:ignore SA2001 the previous holder has finished
 	b.mu.Unlock()
 }
 
-// A localContext has the local address of the connection as the value of http.LocalAddrContextKey, like contexts of net/http.
+// A localContext returns the local address of a connection for http.LocalAddrContextKey, like the contexts of net/http.
 type localContext struct {
 	context.Context
 	addr net.Addr

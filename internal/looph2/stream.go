@@ -17,88 +17,88 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A stream is the adapter's state of a request until its response is sent and its action has returned: Stream.Owner.
+// A stream is the adapter's state of a request until its answer is sent and its action has returned: Stream.Owner.
 type stream struct {
 	s  *session
-	st *http2.Stream // the loop's; reused once done and concluded
+	st *http2.Stream // the loop's; reused for another stream once done and over
 	*flow
 	*resting
 
-	// The loop's.
-	req       http2.Request // of a request that is not answered at once
-	here      []byte        // received data of a buffered body
-	begun     int64         // time of arrival
-	came      int64         // bytes of its body since the last judgement
+	// Fields of the loop.
+	req       http2.Request // set if the request is not answered at once
+	here      []byte        // the received part of a gathered body
+	begun     int64         // arrival of the request
+	came      int64         // bytes of its body since the last check of slow clients
 	pace      exchange.BodyPace
-	bodied    bool                  // the head did not end it
+	bodied    bool                  // the request has a body
 	gathering bool                  // more of the body must arrive before the action begins
 	running   bool                  // the action has begun, or is queued for a worker
 	ended     bool                  // the loop knows that the action has returned
 	putOff    bool                  // it waits for its client, see backlog.go
-	delayed   bool                  // it has waited for its client, or for memory
-	dropped   bool                  // it ended before its response was sent
+	delayed   bool                  // it has waited for its client, or for room
+	dropped   bool                  // it ended before its answer was sent
 	done      bool                  // its place is free
-	concluded bool                  // it has ended in every respect
+	concluded bool                  // nothing refers to it any more
 	headOnly  bool                  // the answer to HEAD
 	streamed  bool                  // its action reads its body while it arrives
-	tunnel    bool                  // an extended CONNECT: its body is data of another protocol
-	counts    *exchange.RouteCounts // counts of its route, once it was answered
-	route     *exchange.Route       // once its action begins
-	target    exchange.Target       // the request's target, 0 unless it had to wait for memory
-	sent      int64                 // bytes of the response's body
-	free      int64                 // bytes that its initial window permitted
-	taking    taking                // while its window is closed
+	tunnel    bool                  // an extended CONNECT, whose body carries another protocol
+	counts    *exchange.RouteCounts // counts of its route, set when it has been answered
+	route     *exchange.Route       // set when its action begins
+	target    exchange.Target       // set if it had to wait for room
+	sent      int64                 // bytes of the answer's body
+	free      int64                 // the number of these that its initial window allows
+	taking    taking                // measured while its window is closed
 
-	kept atomic.Bool // other goroutines may refer to it: it is not reused
+	kept atomic.Bool // code outside its loop has referred to it: it is not reused
 
-	// Guarded by s.mu: exchanged between its goroutine and the loop.
+	// Guarded by s.mu: the exchange between its goroutine and the loop.
 	posted    bool
 	complete  *pending // nil for none
 	started   bool     // the answer has begun
-	finished  bool     // flow.out is complete
+	finished  bool     // flow.out contains the end
 	outEnded  bool     // the end was sent
-	aborted   bool     // the response is cut off
-	late      bool     // it was answered without its action
-	lateDone  bool     // the late response is ready
+	aborted   bool     // the answer is cut off
+	late      bool     // a late answer replaces that of the action
+	lateDone  bool     // the late answer is in the mail
 	lateBack  bool     // the late action has returned
 	limit     limit    // state of the action's timeout
 	returned  bool     // the action has returned
-	canceled  bool     // the response is not needed any more
-	closing   bool     // the connection is to end after the response
-	noRoom    bool     // it is being evicted
-	slow      bool     // the client reads too slowly
-	ahead     bool     // it has a reservation for the response
+	canceled  bool     // the client does not want the answer any more
+	closing   bool     // the connection ends after the answer
+	noRoom    bool     // others need its memory
+	slow      bool     // the client takes too little of the answer
+	ahead     bool     // it has reserved room for the answer
 	inLine    bool     // its job is queued for a worker
-	apart     bool     // its response is produced in the background
-	awaits    bool     // it waits for memory for its response
+	apart     bool     // its answer is made in the background
+	awaits    bool     // it waits for room for its answer
 	finalized bool
 	cancel    context.CancelFunc
 	timeout   *exchange.TimeoutContext
 	timer     *time.Timer // of the timeout
-	wire      *Wire       // while the action runs
+	wire      *Wire       // set while the action runs
 
-	refusal *refusal // the response that user code makes in place of its action
+	refusal *refusal // answer in place of its action's, sent by a worker
 
 	account *admission.Account
 	held    [2]int64 // bytes charged to it: input, output
 }
 
-// A resting is the unsent part of a complete response. As with flow, streams with blocked actions have none: they share
-// nothing, which is never written to.
+// A resting is the unsent part of a complete answer. Like a flow, it is allocated on demand: other streams, such as those whose
+// actions block, share nothing, which is never written to.
 //
-// The loop changes, under s.mu, which one a stream has. The fields rest, answer and body are guarded by s.mu, since an eviction
-// drops them while the loop does not look. The others belong to the loop.
+// The loop of a stream changes the pointer to its resting under s.mu. s.mu also guards rest, answer and body, since an eviction
+// drops them while the loop does not look. The other fields belong to the loop.
 type resting struct {
 	rest     []byte
-	answer   exchange.Answer // owner of the memory of rest
-	body     engine.HeldBody // the charge for the memory of rest
+	answer   exchange.Answer // its memory contains rest
+	body     engine.HeldBody // the charge for rest
 	untaken  int64           // bytes of body
-	inFlight *tally.Shard    // the shard that counts it as in flight meanwhile
+	inFlight *tally.Shard    // the shard that counts it as in flight
 }
 
 var nothing resting
 
-// rests reports whether a complete response is unsent, for the stream's loop or with s.mu held.
+// rests reports whether a complete answer has not been sent entirely. It is for the stream's loop, or with s.mu held.
 func (own *stream) rests() bool { return own.resting != &nothing }
 
 var (
@@ -115,11 +115,11 @@ func newStream(s *session, st *http2.Stream) *stream {
 }
 
 const (
-	keptHere = 8 << 10 // bytes of a buffered body that a stream keeps for its next request
-	keptReq  = 4 << 10 // bytes of a request head
+	keptHere = 8 << 10 // bytes of a gathered body that a stream keeps for reuse
+	keptReq  = 4 << 10 // bytes of a request that a stream keeps for reuse
 )
 
-// recycle makes the stream reusable if only its loop refers to it.
+// recycle makes the stream available for reuse, if only its loop refers to it.
 func (own *stream) recycle() {
 	if own.kept.Load() {
 		return
@@ -135,10 +135,10 @@ func (own *stream) recycle() {
 	streams.Put(own)
 }
 
-// trailerCost is the memory of a trailer beside its text, in bytes: entries in a map and a list.
+// trailerCost is the overhead of a trailer beyond its text, in bytes: its places in a map and a list.
 const trailerCost = 96
 
-// keepTrailers keeps the trailers of a request. The caller charges them, see holdInput. s.mu is held.
+// keepTrailers copies the trailers of a request. The caller charges them, see holdInput. s.mu is held.
 func (own *stream) keepTrailers(fields *hpack.List) {
 	trailers := make(http.Header, fields.Len())
 	cost := 0
@@ -151,8 +151,9 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 	in.trailers, in.trailersCost = trailers, cost
 }
 
-// setCanceled tells the stream's goroutine that the response is not needed any more. It releases the memory of a job that has
-// no goroutine yet, and in any case the reservation for the response and the part that was made. s.mu is held.
+// setCanceled tells the stream's goroutine that the client does not want the answer any more. If there is no goroutine yet, it
+// frees the memory of the job. In any case it frees the reservation for the answer, and the part that was made of it. s.mu is
+// held.
 func (own *stream) setCanceled() {
 	if !own.canceled {
 		own.canceled = true
@@ -169,7 +170,7 @@ func (own *stream) setCanceled() {
 	if own.headsCost > 0 {
 		own.dropHeads()
 	}
-	if own.inLine { // its job does not use it
+	if own.inLine { // the job will not look at it
 		own.req, own.here = http2.Request{}, nil
 		own.dropUnread()
 		if own.in.trailers != nil {
@@ -189,7 +190,7 @@ func (own *stream) cancelAll() {
 	}
 }
 
-// drop ends the work for a stream that was reset before its response was sent.
+// drop ends the work for a stream that ended on the wire before its answer was sent.
 func (s *session) drop(own *stream) {
 	own.dropped = true
 	own.freeRest()
@@ -207,7 +208,7 @@ func (s *session) drop(own *stream) {
 	s.conclude(own)
 }
 
-// conclude frees the stream's place when its action has returned and its response is sent.
+// conclude frees the stream's place when its action has returned and its answer is sent.
 func (s *session) conclude(own *stream) {
 	if own.concluded || own.running && !own.ended {
 		return
@@ -219,7 +220,7 @@ func (s *session) conclude(own *stream) {
 		}
 		switch {
 		case !st.Sent():
-			s.h2.Reset(st, http2.InternalError) // the response is missing or truncated
+			s.h2.Reset(st, http2.InternalError) // there is no answer, or an incomplete one
 		default:
 			s.h2.Part(st) // the rest of the body is not needed
 		}
@@ -239,14 +240,14 @@ func (s *session) conclude(own *stream) {
 	own.recycle()
 }
 
-// pendingOut reports whether pieces of the response are unsent.
+// pendingOut reports whether pieces of the answer are still unsent.
 func (own *stream) pendingOut() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	return !own.canceled && own.started && !own.outEnded && (own.finished && !own.aborted || own.unsent() > 0)
 }
 
-// finalize releases the memory of the stream. s.mu is held.
+// finalize frees the memory that the stream holds. s.mu is held.
 func (own *stream) finalize() {
 	if own.finalized {
 		return

@@ -23,7 +23,7 @@ import (
 
 const patience = 20 * time.Second
 
-// An h2Server is an app that takes HTTP/2 in clear text, with a client.
+// An h2Server is an app that serves HTTP/2 in clear text, with a client.
 type h2Server struct {
 	*http.Client
 	t      *testing.T
@@ -90,7 +90,7 @@ func (s *h2Server) stop() {
 	s.served = nil
 }
 
-// wantNothingHeld checks that all memory was given back and nothing is in flight.
+// wantNothingHeld checks that all memory is released and nothing is in flight.
 func (s *h2Server) wantNothingHeld() {
 	s.t.Helper()
 	soon(s.t, "all memory is given back", func() bool {
@@ -140,7 +140,7 @@ func want(t *testing.T, status int, body string, wantStatus int, part string) {
 	}
 }
 
-// An action that blocks holds up no other stream of its connection.
+// An action that blocks delays no other stream of its connection.
 func TestBlockedStreamsHoldUpNobody(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, open := make(chan bool, 100), make(chan bool)
@@ -152,7 +152,7 @@ func TestBlockedStreamsHoldUpNobody(t *testing.T) {
 				return dunlin.Text("blocked " + r.Param("n") + " " + r.Query("q") + " " + r.Header("X-N"))
 			})
 		})
-		const blocked = 60 // routes that block are sent to workers in the end
+		const blocked = 60 // from some number of blocked calls on, routes run on workers
 		var wg sync.WaitGroup
 		for i := range blocked {
 			wg.Go(func() {
@@ -176,7 +176,7 @@ func TestBlockedStreamsHoldUpNobody(t *testing.T) {
 	})
 }
 
-// An action that is late is answered for, and its connection goes on.
+// An action that is too late is answered for, and its connection continues.
 func TestLateStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		open := make(chan bool)
@@ -336,7 +336,7 @@ func TestFullDuplexStreams(t *testing.T) {
 	})
 }
 
-// Bodies of any length come whole both ways, and one that is too long is refused.
+// Bodies of any length arrive entirely in both directions, and one that is too long is refused.
 func TestLongStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine, MaxBody: 300_000}, func(app *dunlin.App) {
@@ -422,7 +422,7 @@ func TestCanceledStreams(t *testing.T) {
 	})
 }
 
-// Nobody is refused by a shutdown: what was begun is answered, and the client is told to go.
+// A shutdown refuses no request: those that have begun are answered, and the client is told to leave.
 func TestDrainOfStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, open := make(chan bool, 10), make(chan bool)
@@ -535,7 +535,7 @@ func (c *h2Conn) wantEnd() {
 	}
 }
 
-// Whoever does too much that serves no request loses the connection, is counted, and disturbs nobody.
+// A client that sends too much that serves no request loses the connection, is counted, and affects no other client.
 func TestAbusedConnections(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the loop engine runs on Linux only")
@@ -549,7 +549,7 @@ func TestAbusedConnections(t *testing.T) {
 		"h2-settings": func(c *h2Conn, _ uint32) error { return c.frame(frameSettings, 0, 0) },
 		"h2-faults":   func(c *h2Conn, i uint32) error { return c.frame(frameHeaders, 5, 2*i+1, 0x82) }, // no path
 		"h2-resets": func(c *h2Conn, i uint32) error {
-			if err := c.frame(frameHeaders, 4, 2*i+1, head...); err != nil { // its body is to come
+			if err := c.frame(frameHeaders, 4, 2*i+1, head...); err != nil { // the body does not follow
 				return err
 			}
 			return c.frame(frameReset, 0, 2*i+1, 0, 0, 0, 8)

@@ -15,8 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Streams of all kinds at once, some of which their clients leave, get their own answers, and
-// nothing is held when they are over.
+// Streams of all kinds at once, some of which are reset by their clients, get their own answers, and release all memory.
 func TestStreamsOfAllKinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a longer test")

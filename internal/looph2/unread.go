@@ -4,13 +4,13 @@ package looph2
 
 import "sync"
 
-// unread is received data of a body that was not read, or data of a response that was not sent: reusable pieces of memory, in
-// order.
+// An unread is a queue of bytes: the unread part of a body, or the unsent part of an answer. It consists of pieces of reused
+// memory, in order.
 //
 //	first:  │ read │ unread … │    later:  │ … │  │ … free │
 //
-// Invariants: first is a part of mem, up to its filled end; len is the sum of the data in all pieces, size that of their
-// capacities.
+// Invariants: first is a part of mem, up to the end of its bytes; len is the number of bytes in all pieces, size the sum of
+// their capacities.
 type unread struct {
 	mem   []byte
 	first []byte
@@ -19,12 +19,12 @@ type unread struct {
 	size  int
 }
 
-// pieceSize is the size in bytes of a piece; up to little bytes are stored in a smaller one.
+// pieceSize is the size in bytes of a piece; smaller contents use a piece of the size little.
 const pieceSize, little = 16 << 10, 8 << 10
 
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// set makes it b, which must have no other user.
+// set makes b the content. The unread owns b from now on.
 func (u *unread) set(b []byte) { *u = unread{mem: b, first: b, len: len(b), size: cap(b)} }
 
 // add appends a copy of data.
@@ -62,8 +62,8 @@ func (u *unread) grow(n int) {
 	u.mem, u.first = p, p
 }
 
-// room returns the number of bytes of a response that may be added, up to streamRoom in all. A new piece of memory is begun
-// only when half of the first is sent: otherwise a client that reads little at a time would hold twice as much.
+// room returns the number of bytes of an answer that may be added, up to streamRoom in all. A new piece is begun only when half
+// of the first is sent: otherwise a client that takes little at a time would double the memory held.
 func (u *unread) room() int {
 	room := streamRoom - u.len
 	if u.len <= streamRoom/2 {
@@ -76,7 +76,7 @@ func (u *unread) room() int {
 	return min(room, cap(last)-len(last))
 }
 
-// read removes bytes from the front and copies them to p.
+// read removes bytes and copies them to p.
 func (u *unread) read(p []byte) (n int) {
 	for n < len(p) && u.len > 0 {
 		k := copy(p[n:], u.first)
@@ -86,7 +86,7 @@ func (u *unread) read(p []byte) (n int) {
 	return n
 }
 
-// skip removes n bytes, which are in first.
+// skip removes n bytes of first.
 func (u *unread) skip(n int) {
 	u.first = u.first[n:]
 	if u.len -= n; len(u.first) == 0 {
@@ -109,7 +109,7 @@ func (u *unread) next() {
 	}
 }
 
-// drop drops all data.
+// drop discards all bytes.
 func (u *unread) drop() {
 	for u.mem != nil {
 		u.next()

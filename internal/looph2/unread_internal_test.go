@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is read is what was added, and the memory counted is that which there is.
+// The bytes read are the bytes added, and size is the size of the memory in use.
 func TestUnread(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 20 {

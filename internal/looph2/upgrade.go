@@ -7,18 +7,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// An Upgrade is an HTTP/1.1 request with an Upgrade to HTTP/2.
+// An Upgrade is a request of HTTP/1.1 that asks for an answer by HTTP/2.
 type Upgrade struct {
 	Settings []byte // value of HTTP2-Settings, see http2.ValidSettings
 	Block    []byte // its fields, see http2.Block
 	Consumed int    // bytes of the call's input up to the end of the request
-	Given    int    // length of the call's input
+	Given    int    // bytes of the call's input
 }
 
-// Upgrade begins HTTP/2 on an HTTP/1.1 connection after the switch has been written to the output.
+// Upgrade begins HTTP/2 on a connection of HTTP/1.1. The output contains the 101 already.
 func (h *Handler) Upgrade(sc *Scratch, d *engine.Driver, c *engine.Conn, u Upgrade) {
 	s := h.open(sc, d, c)
-	s.served, c.Count = int(c.Count), 0 // the engine uses it from here on
+	s.served, c.Count = int(c.Count), 0 // from here on the engine counts
 	begin := len(s.h2.Out)
 	ev, err := s.h2.Upgrade(u.Settings, u.Block)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// startUpgrades serves an app that takes HTTP/2 by Upgrade; blocked is what its action /blocks waits for.
+// startUpgrades serves an app that supports HTTP/2 by Upgrade; its action /blocks waits for blocked.
 func startUpgrades(t *testing.T, config dunlin.Config, blocked <-chan struct{}) *h2Server {
 	config.Engine = dunlin.EngineLoop
 	said := func(r *dunlin.Request) dunlin.Response {
@@ -49,11 +49,11 @@ func startUpgrades(t *testing.T, config dunlin.Config, blocked <-chan struct{}) 
 
 const asksForH2C = "Host: h.example\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
 
-// preface is what a client begins HTTP/2 with, and a window that everything here fits into.
+// preface is the beginning of a client's HTTP/2 connection, with a window large enough for every answer here.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x00\x0f\xff\xff" +
 	"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x0f\xff\xff"
 
-// upgradedConn sends a head, and what follows at once, and reads 101.
+// upgradedConn sends a head and the bytes of then at once, and reads 101.
 func upgradedConn(t *testing.T, addr, head, then string) *h2Conn {
 	t.Helper()
 	conn := dial(t, addr)
@@ -68,7 +68,7 @@ func upgradedConn(t *testing.T, addr, head, then string) *h2Conn {
 	return &h2Conn{conn, t}
 }
 
-// answer returns the body of what is answered on a stream.
+// answer returns the body of the answer on a stream.
 func (c *h2Conn) answer(stream uint32) string {
 	c.t.Helper()
 	u := &tunnel{h2Conn: c, stream: stream, settings: make(map[uint16]uint32)}
@@ -81,7 +81,8 @@ func (c *h2Conn) answer(stream uint32) string {
 	return string(u.data)
 }
 
-// A request of HTTP/1.1 that asks for HTTP/2 is answered on stream 1 of it, and the connection goes on (RFC 7540 §3.2).
+// A request of HTTP/1.1 that asks for HTTP/2 is answered on stream 1, and the connection continues with HTTP/2 (RFC 7540
+// §3.2).
 func TestUpgrade(t *testing.T) {
 	blocked := make(chan struct{})
 	s := startUpgrades(t, dunlin.Config{H2CUpgrade: true}, blocked)
@@ -187,7 +188,7 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// What a connection has been asked by HTTP/1.1 counts for how many requests it may have.
+// Earlier requests of a connection by HTTP/1.1 count towards its maximum number of requests.
 func TestUpgradeCounts(t *testing.T) {
 	s := startUpgrades(t, dunlin.Config{H2CUpgrade: true, MaxRequestsPerConnection: 3}, nil)
 	conn := dial(t, s.addr)
@@ -212,7 +213,7 @@ func TestUpgradeCounts(t *testing.T) {
 	}
 }
 
-// readsFrom is a connection some of whose bytes have been read already.
+// A readsFrom is a connection some of whose bytes have been read already.
 type readsFrom struct {
 	net.Conn
 	in io.Reader
@@ -220,7 +221,7 @@ type readsFrom struct {
 
 func (c readsFrom) Read(b []byte) (int, error) { return c.in.Read(b) }
 
-// What cannot be taken is answered by HTTP/1.1.
+// An Upgrade that cannot be accepted is answered by HTTP/1.1.
 func TestNoUpgrade(t *testing.T) {
 	upgrades := startUpgrades(t, dunlin.Config{H2CUpgrade: true}, nil)
 	onlyKnown := startUpgrades(t, dunlin.Config{H2C: true}, nil)

@@ -3,18 +3,19 @@
 package looph2
 
 // A visit is the work of a session in one call of Data: it ends when its actions have taken long, and continues in the next
-// turn of the loop, after other connections had theirs. The clock is read rarely while actions are quick.
+// turn of the loop, after other connections. While actions are quick it reads the clock seldom.
 type visit struct {
-	acted  int   // number of actions run
-	lookAt int   // number of actions at which the clock is read next
-	from   int64 // time of the first reading, 0 for none yet
-	over   bool  // the visit has ended
-	yields bool  // others have their turn before the next visit, however short it was
-	slow   bool  // the previous visit ended before all of its input was processed
+	acted  int   // actions that it has run
+	lookAt int   // the number of actions at which it reads the clock
+	from   int64 // first reading of the clock, 0 for not yet
+	over   bool  // the visit is over
+	yields bool  // other connections have their turn before the next visit, however short this one was
+	slow   bool  // the previous visit ended before all of its input was served
 }
 
 const (
-	// firstLook is the number of actions before the first reading of the clock. The number then doubles, up to mostUnlooked.
+	// firstLook is the number of actions before the first reading of the clock. Each following reading is at twice the number
+	// of actions of the one before, but at most mostUnlooked actions later.
 	firstLook    = 4
 	mostUnlooked = 32
 )
@@ -26,10 +27,10 @@ func (v *visit) begin() {
 	}
 }
 
-// due reports whether the clock is to be read.
+// due reports whether it is time to read the clock.
 func (v *visit) due() bool { return v.acted >= v.lookAt }
 
-// look records the time, and reports whether the visit has lasted for most, in ns.
+// look notes the time, and reports whether the visit, which may take most ns, is over.
 func (v *visit) look(now, most int64) bool {
 	switch {
 	case v.from == 0:

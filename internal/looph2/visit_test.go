@@ -13,21 +13,21 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A connection that sends many requests at once, whose actions are slow but do not block, does not keep others
-// of its loop waiting for all of them; and each is answered.
+// A connection that sends many requests at once, whose actions are slow but do not block, does not make other connections of
+// its loop wait for all of them; and each request is answered.
 func TestManySlowStreamsLeaveOthersTheirTurn(t *testing.T) {
 	onLoop(t)
 	const streams = 100
 	var (
 		asked   atomic.Bool  // the others have sent their requests
 		since   atomic.Int64 // slow actions that have begun since then
-		most    atomic.Int64 // of these, when one of the others was served
+		most    atomic.Int64 // the number of these when one of the others was served
 		served  atomic.Int64
 		others  []*h2Conn
 		ask     func()
 		perLoop = 6
 	)
-	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s")) // what is sent is there at once
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s")) // on a unix socket, sent bytes arrive at once
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestManySlowStreamsLeaveOthersTheirTurn(t *testing.T) {
 	for range perLoop * runtime.GOMAXPROCS(0) {
 		others = append(others, dialUnix(t, ln))
 	}
-	// When the machine is busy, an action may be taken for one that blocks, and others go on elsewhere meanwhile.
+	// On a busy machine, an action may be mistaken for one that blocks, and the other connections continue elsewhere meanwhile.
 	const rounds = 20
 	for round := range uint32(rounds) {
 		asked.Store(false)
@@ -96,7 +96,7 @@ func TestManySlowStreamsLeaveOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// written is a connection that keeps what is written to it.
+// A written is a connection that collects the bytes written to it.
 type written struct {
 	net.Conn
 	bytes.Buffer

@@ -21,8 +21,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A Wire connects the calls of the pipeline with one stream at a time: it is the exchange.Wire of the call. A driver has one;
-// it moves with an action that has lost its loop.
+// A Wire carries one stream's request and its answer, for one request after the other: the exchange.Wire of its call. A driver
+// has one; the wire stays with an action that has lost its loop.
 type Wire struct {
 	h     *Handler
 	call  exchange.Call
@@ -31,11 +31,11 @@ type Wire struct {
 	lower []byte
 
 	own    *stream
-	d      *engine.Driver // nil on the stream's own goroutine
-	clock  *engine.Driver // the source of the time
+	d      *engine.Driver // nil on a goroutine of the stream's own
+	clock  *engine.Driver // the driver whose clock is used
 	req    *http2.Request
 	whole  []byte
-	reader *exchange.Reader // reader of whole, once it was asked for
+	reader *exchange.Reader // reader of whole, created on first use
 	since  int64
 
 	ctx      context.Context
@@ -45,15 +45,15 @@ type Wire struct {
 	inFlight *tally.Shard
 
 	job          bool // it has no loop to lose
-	acting       bool // the action of a job is running
+	acting       bool // the action of a job runs
 	kept         bool // user code may still refer to the stream
 	undated      bool
 	closing      bool
 	routing      bool
 	toBackground bool
-	waited       bool // the action waited on its loop
-	streamed     bool // its response was produced on the loop, after it
-	streamWaited bool // the production waited
+	waited       bool // on its loop
+	streamed     bool // its answer was made on the loop, after the action
+	streamWaited bool // it has waited meanwhile
 	producing    atomic.Bool
 	answering    atomic.Bool
 }
@@ -66,7 +66,7 @@ func (h *Handler) newWire() *Wire {
 	return x
 }
 
-// use makes the wire that of a request.
+// use assigns a request to the wire.
 func (x *Wire) use(d *engine.Driver, own *stream, req *http2.Request, whole []byte) {
 	x.own, x.d, x.req, x.whole, x.reader = own, d, req, whole, nil
 	x.clock, x.since = d, 0
@@ -102,7 +102,7 @@ func (x *Wire) end() {
 	x.req, x.whole, x.reader = nil, nil, nil
 }
 
-// setState sets the state from the request.
+// setState sets the state of the call from the request.
 func (x *Wire) setState() {
 	path := view.String(x.req.Path())
 	if x.req.Escaped && x.req.Status == 0 {
@@ -137,7 +137,7 @@ func (x *Wire) find() bool {
 	return x.call.Find(view.String(x.req.Authority()))
 }
 
-// giveUp gives up the loop before an operation that may block.
+// giveUp gives up the loop before a step that may block.
 func (x *Wire) giveUp() {
 	if x.d != nil && !x.job {
 		x.d.DetachPart()
@@ -146,7 +146,7 @@ func (x *Wire) giveUp() {
 
 func (x *Wire) Host() string { return x.s.Strings.Copy(x.req.Authority()) }
 
-// protocolField is the name of the protocol of an extended CONNECT (RFC 8441) in package net/http.
+// protocolField is the name of the field with the protocol of an extended CONNECT (RFC 8441), as in package net/http.
 const protocolField = ":protocol"
 
 // index returns the first field at or after from with a name.
@@ -182,7 +182,7 @@ func (x *Wire) Header(name string) (string, bool) {
 	return x.s.Strings.Copy(x.req.Fields.Value(i)), true
 }
 
-// List joins cookies, which clients may send in several fields (RFC 9113 section 8.2.3), by semicolons.
+// List joins cookies with semicolons. Clients may send them in separate fields (RFC 9113 section 8.2.3).
 func (x *Wire) List(name string) string {
 	i := x.index(name, 0)
 	if i < 0 {
@@ -236,7 +236,7 @@ func (x *Wire) ContentLength() int64 {
 	return 0
 }
 
-// Received returns the unread rest of a complete body.
+// Received returns the body if it has arrived entirely, without the part that was read.
 func (x *Wire) Received() ([]byte, bool) {
 	if x.reader != nil {
 		return x.reader.Rest, true
@@ -247,7 +247,7 @@ func (x *Wire) Received() ([]byte, bool) {
 func (x *Wire) Body(most int64) io.Reader {
 	if x.own.streamed {
 		if x.own.tunnel && x.s.Route.MaxBody <= 0 {
-			most = math.MaxInt64 // it has no end that could be announced
+			most = math.MaxInt64 // it has no announced length
 		}
 		return &bodyReader{x: x, own: x.own, most: most}
 	}
@@ -257,8 +257,8 @@ func (x *Wire) Body(most int64) io.Reader {
 	return x.wholeBody()
 }
 
-// wholeBody returns the reader of a complete body. There is one for each request, as for a streamed body, so a second caller
-// continues where the first one stopped.
+// wholeBody returns the reader of a body that has arrived entirely. There is only one, as for a streamed body: a second caller
+// continues where the first has stopped.
 func (x *Wire) wholeBody() *exchange.Reader {
 	if x.reader == nil {
 		x.reader = &exchange.Reader{Rest: x.whole}
@@ -321,7 +321,7 @@ func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 	if x.s.Route.Timeout > 0 {
 		x.makeTimedContext(base)
 	} else {
-		x.ctx, x.end2 = context.WithCancel(base) // with a small stack, see engine/workers.go
+		x.ctx, x.end2 = context.WithCancel(base) // with an almost empty stack, see engine/workers.go
 	}
 	x.noteContext()
 	return x.ctx, x.end2
@@ -339,12 +339,12 @@ func (x *Wire) makeTimedContext(base context.Context) {
 	}
 	late := own.late
 	own.s.mu.Unlock()
-	if late { // it has just become late, and expire has found no context to end
+	if late { // late was set meanwhile, and expire found no context to end
 		timed.End(context.DeadlineExceeded)
 	}
 }
 
-// noteContext makes the context end with the stream.
+// noteContext ends the context with the stream.
 //
 //go:noinline
 func (x *Wire) noteContext() {
@@ -382,7 +382,7 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 func (x *Wire) Sink() exchange.Sink { return &sink{x: x, own: x.own, silent: true} }
 
 // mostHeads is the number of heads of a stream that may wait for the loop when Interim adds one: the loop does not collect them
-// while the socket is full. fieldCost is the memory of a field beside its text, in bytes.
+// while the socket is full. fieldCost is the overhead of a field beyond its text, in bytes.
 const mostHeads, fieldCost = 4, 32
 
 func (x *Wire) Interim(status int, fields http.Header) {
@@ -417,8 +417,8 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	own.s.post(own)
 }
 
-// awaitHeads waits until the loop has sent the heads that were left, or they are not needed any more. s.mu is held, except
-// while the place of the action is lent.
+// awaitHeads waits until the loop has taken the heads, or they are not needed any more. s.mu is held, except while awaitHeads
+// lends the action's place.
 func (x *Wire) awaitHeads(own *stream) {
 	s, d := own.s, x.d
 	s.mu.Unlock()
@@ -438,8 +438,8 @@ func (x *Wire) awaitHeads(own *stream) {
 	s.mu.Lock()
 }
 
-// CloseAfter makes the connection end. After the response has begun, this ends a body that is shorter than announced: a stream
-// has its own end, see sink.Finish.
+// CloseAfter requests the end of the connection. After the answer has begun, that means the end of a body which is shorter than
+// announced: a stream has an end of its own, see sink.Finish.
 func (x *Wire) CloseAfter() {
 	x.own.s.mu.Lock()
 	defer x.own.s.mu.Unlock()
@@ -449,7 +449,7 @@ func (x *Wire) CloseAfter() {
 func (x *Wire) OmitDate()  { x.undated = true }
 func (x *Wire) Abandoned() {}
 
-// Account returns that of the stream.
+// Account returns the account of the stream.
 func (x *Wire) Account() *admission.Account {
 	own := x.own
 	own.s.mu.Lock()
@@ -463,9 +463,9 @@ func (x *Wire) Account() *admission.Account {
 	return a.Lend()
 }
 
-func (x *Wire) ReleaseAccount(*admission.Account) {} // it is the stream's
+func (x *Wire) ReleaseAccount(*admission.Account) {} // it belongs to the stream
 
-// MayWait gives up the loop, and lends the action's place to others. What is here of the body is unclaimed so long.
+// MayWait gives up the loop, and lends the action's place to others. Until Waited the received part of the body is unclaimed.
 func (x *Wire) MayWait() {
 	x.giveUp()
 	x.setUnclaimed(true)
@@ -474,7 +474,7 @@ func (x *Wire) MayWait() {
 	}
 }
 
-// Waited ends that.
+// Waited reverts MayWait.
 func (x *Wire) Waited() {
 	x.setUnclaimed(false)
 	if x.d != nil {

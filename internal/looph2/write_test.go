@@ -16,8 +16,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// What a Write was given is its caller's again when it returns, also when the client leaves in the middle; files
-// are whole.
+// The slice of a Write belongs to its caller again when it returns, also when the client leaves in the middle; files arrive
+// entirely.
 func TestLargeWrites(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		file := make([]byte, 300_001)
@@ -86,7 +86,7 @@ func TestLargeWrites(t *testing.T) {
 	})
 }
 
-// An answer whose handler has let the time for writing it pass is no whole one, however much of it was sent.
+// An answer whose handler exceeds the deadline for writing does not end as complete, however much of it was sent.
 func TestWriteDeadlineCutsOff(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		var served *dunlin.App
@@ -108,7 +108,7 @@ func TestWriteDeadlineCutsOff(t *testing.T) {
 					}
 				case "/blocked":
 					for engine == dunlin.EngineLoop && served.Stats().Actions.Takeovers == 0 {
-						runtime.Gosched() // until the loop is another driver's
+						runtime.Gosched() // until another driver has the loop
 					}
 				}
 				_, _ = io.WriteString(w, "two")
