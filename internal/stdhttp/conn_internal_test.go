@@ -15,12 +15,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// stepConn takes or gives what each step says, and then times out if it says so.
+// stepConn reads or writes as each step says, and then times out if the step says so.
 type stepConn struct {
 	net.Conn
 	steps  []step
 	took   strings.Builder
-	writes int // deadlines set
+	writes int // number of deadlines set
 	reads  int
 }
 
@@ -66,7 +66,7 @@ var (
 	errGone = errors.New("reset by peer")
 )
 
-// patient is a server that never gets to judge by its own clock.
+// patient is a server whose own clock never ends a connection.
 var patient = &exchange.Server{
 	Settings: exchange.Settings{BodyTimeout: time.Hour, WriteTimeout: time.Hour},
 	Log:      slog.New(slog.DiscardHandler),
@@ -74,13 +74,12 @@ var patient = &exchange.Server{
 	Pipeline: causes{},
 }
 
-// causes makes no problems: it gives the causes of errors as they are.
+// causes creates no problems: it returns the causes of errors unchanged.
 type causes struct{ exchange.Pipeline }
 
 func (causes) Problem(_ int, _ string, cause error) error { return cause }
 
-// A deadline that has passed cuts a client off only if it took nothing since it
-// was set anew.
+// A deadline that has expired disconnects a client only if it accepted nothing since the deadline was set again.
 func TestConnWrite(t *testing.T) {
 	const text = "some text to be written"
 	for _, c := range []struct {
@@ -106,7 +105,7 @@ func TestConnWrite(t *testing.T) {
 	}
 }
 
-// A deadline of a handler's is in force until it is taken back.
+// A deadline set by a handler is in force until the handler removes it.
 func TestConnForeignDeadline(t *testing.T) {
 	to := &stepConn{steps: []step{{0, errLate}, {0, errLate}, {0, nil}, {0, errLate}}}
 	conn := &timedConn{Conn: to, server: patient}
@@ -119,12 +118,12 @@ func TestConnForeignDeadline(t *testing.T) {
 		t.Errorf("%d, %v, %d deadlines", n, err, to.writes)
 	}
 	conn.release()
-	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 5 { // ours was taken back
+	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 5 { // ours was restored
 		t.Errorf("hijacked: %d, %v, %d deadlines", n, err, to.writes)
 	}
 }
 
-// A file goes on where it stopped, whatever was read ahead of it.
+// A file continues where it stopped, also if more was read ahead.
 func TestConnFile(t *testing.T) {
 	text := strings.Repeat("0123456789abcdefg", exchange.SendByFile/16)
 	path := t.TempDir() + "/file"
@@ -144,8 +143,7 @@ func TestConnFile(t *testing.T) {
 	}
 }
 
-// A body sets a deadline only when the connection is read, once, and leaves it
-// to pass.
+// A body sets a deadline once, when the connection is read, and leaves it to expire.
 func TestTimedBody(t *testing.T) {
 	read := func(steps ...step) (*stepConn, *TimedBody) {
 		to := &stepConn{steps: steps}
@@ -172,8 +170,8 @@ func TestTimedBody(t *testing.T) {
 	}
 }
 
-// Requests that are answered in time share one deadline, although net/http takes it back
-// after each; who hijacks the connection gets it without.
+// Requests that are answered in time share one deadline, although net/http removes it after each request. A hijacked connection
+// has no deadline of ours.
 func TestConnSharesDeadline(t *testing.T) {
 	inner := &stepConn{steps: []step{{}, {}, {}, {}}}
 	c := &timedConn{Conn: inner, server: patient}
@@ -188,7 +186,7 @@ func TestConnSharesDeadline(t *testing.T) {
 	write(1, "the second")
 	_ = c.SetWriteDeadline(time.Now())
 	_ = c.SetWriteDeadline(time.Time{})
-	write(4, "after a handler's own") // its deadline, the end of that, and ours
+	write(4, "after a handler's own") // the deadline of the handler, its removal, and ours
 	if c.release(); inner.writes != 5 {
 		t.Errorf("%d deadlines set, want 5: that of the hijacker is none", inner.writes)
 	}
@@ -197,8 +195,7 @@ func TestConnSharesDeadline(t *testing.T) {
 	}
 }
 
-// Reads end when the deadline says that was wanted last, whenever those were set that
-// are in force below.
+// A read ends at the last wanted deadline, independent of the deadlines set on the socket.
 func TestReadDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pipe := func() (*timedConn, net.Conn) {
@@ -268,7 +265,7 @@ func TestReadDeadline(t *testing.T) {
 	})
 }
 
-// A read that is interrupted before it begins ends as one that has begun, but nothing is set below for it.
+// A read that is interrupted before it begins returns the error of an interrupted read, but sets no deadline on the socket.
 func TestInterruptedBeforeItBegins(t *testing.T) {
 	inner := &stepConn{steps: []step{{1, nil}, {0, errLate}}}
 	c := &timedConn{Conn: inner, server: patient}
@@ -297,7 +294,7 @@ func TestInterruptedBeforeItBegins(t *testing.T) {
 	}
 }
 
-// Only deadlines that come earlier are set.
+// Only earlier deadlines are set on the socket.
 func TestReadDeadlineLasts(t *testing.T) {
 	inner := new(stepConn)
 	c := &timedConn{Conn: inner, server: patient}
@@ -316,7 +313,7 @@ func TestReadDeadlineLasts(t *testing.T) {
 	}
 }
 
-// slowAddr is a connection that does not tell its address, on a listener that gives one.
+// slowAddr is a connection that does not tell its address, on a listener that has one.
 type slowAddr struct {
 	net.Listener
 	net.Conn
@@ -327,7 +324,7 @@ func (s slowAddr) Close() error              { return nil }
 func (s slowAddr) Addr() net.Addr            { return nil }
 func (s slowAddr) RemoteAddr() net.Addr      { panic("Accept asks for the address") }
 
-// A connection that takes its time to tell its address holds up no other, as on net/http.
+// A connection that is slow to tell its address delays no other, as on net/http.
 func TestAcceptAsksForNoAddress(t *testing.T) {
 	if _, err := newListener(NewService(patient), slowAddr{}, false).Accept(); err != nil {
 		t.Error(err)

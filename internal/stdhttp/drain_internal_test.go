@@ -34,7 +34,7 @@ func pair(t *testing.T) (client, served net.Conn) {
 	return client, served
 }
 
-// arrive sends text and waits until the system has brought it.
+// arrive sends text and waits until the system has received it.
 func arrive(t *testing.T, client, served net.Conn, text string) {
 	t.Helper()
 	if _, err := io.WriteString(client, text); err != nil {
@@ -45,7 +45,7 @@ func arrive(t *testing.T, client, served net.Conn, text string) {
 	}
 }
 
-// A waitingConn calls at before it reads, which is when net/http waits for a request, and after once it has read.
+// A waitingConn calls at before a read, when net/http waits for a request, and after afterwards.
 type waitingConn struct {
 	net.Conn
 	at, after func()
@@ -73,7 +73,7 @@ func wantIdle(t *testing.T, c *timedConn, want uint32) {
 	}
 }
 
-// A connection that waits for a request ends; one that may have one in a buffer does not.
+// A connection that waits for a request is closed; a connection that may have a buffered request is not.
 func TestEndIdle(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		_, served := pair(t)
@@ -82,7 +82,7 @@ func TestEndIdle(t *testing.T) {
 		c := &timedConn{Conn: below, server: patient, secure: secure}
 		o.add(nil)
 		o.add(c)
-		if got := o.endIdle(false, 0); got != (rest{}) { // a new one is let be
+		if got := o.endIdle(false, 0); got != (rest{}) { // a new one stays open
 			t.Errorf("a new one: %+v", got)
 		}
 		if got := o.endIdle(true, 0); got != (rest{idle: 1}) {
@@ -116,7 +116,7 @@ func TestEndIdle(t *testing.T) {
 	}
 }
 
-// What has come is read, whenever the drain looks.
+// Received data is read, at whatever moment the drain looks.
 func TestEndIdleLosesNothing(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, c *timedConn, below *waitingConn, send func(string)){
 		"it has come before": func(t *testing.T, c *timedConn, below *waitingConn, send func(string)) {
@@ -160,7 +160,7 @@ func TestEndIdleLosesNothing(t *testing.T) {
 			if got := o.endIdle(true, 0); got != (rest{begun: 1}) {
 				t.Errorf("one with the beginning of a request: %+v", got)
 			}
-			// The deadline is the one that net/http has set.
+			// The deadline is that of net/http.
 			arrive(t, client, served, " / ")
 			if n, err := c.Read(p); err != nil || string(p[:n]) != " / " {
 				t.Errorf("Read = %q, %v", p[:n], err)
@@ -173,7 +173,7 @@ func TestEndIdleLosesNothing(t *testing.T) {
 	}
 }
 
-// A read is interrupted at the deadline of another as before.
+// A read is also interrupted by the drain while another deadline is in force.
 func TestEndIdleAtADeadline(t *testing.T) {
 	_, served := pair(t)
 	c := &timedConn{Conn: served, server: patient}
@@ -189,7 +189,7 @@ func TestEndIdleAtADeadline(t *testing.T) {
 	}
 }
 
-// After an answer the next request may be in a buffer: until a read says otherwise, the connection is let be.
+// After an answer the next request may be buffered: the connection stays open until a read shows otherwise.
 func TestIdleMayHaveARequest(t *testing.T) {
 	_, served := pair(t)
 	srv := NewService(patient).NewServer(nil)

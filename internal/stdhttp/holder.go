@@ -10,20 +10,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A holder is a request that holds memory. It has an account of its own, since a connection
-// of HTTP/2 carries many. It belongs to its wire.
+// A holder is a request that holds memory. It has its own account, since an HTTP/2 connection carries many requests. It belongs
+// to its wire.
 type holder struct {
 	server *exchange.Server
 
 	mu      sync.Mutex
 	w       http.ResponseWriter
-	account *admission.Account // nil when the request does not read its body any more
+	account *admission.Account // nil once the request no longer reads its body
 
 	client remote
 }
 
-// A remote is an address with a lock of its own. No other lock is taken under it: it is asked for under an
-// account's lock, and the end of a request asks its account under the holder's.
+// A remote is an address with its own lock, which is the innermost one: RemoteAddr is called under an account's lock, and the
+// end of a request closes its account under the holder's.
 type remote struct {
 	mu   sync.Mutex
 	addr netip.AddrPort
@@ -54,7 +54,7 @@ func (x *wire) Account() *admission.Account {
 func (x *wire) MayWait() {}
 func (x *wire) Waited()  {}
 
-// ReleaseAccount closes it.
+// ReleaseAccount closes an account.
 func (x *wire) ReleaseAccount(a *admission.Account) {
 	h := x.holder
 	h.mu.Lock()
@@ -72,13 +72,12 @@ func (h *holder) RemoteAddr() netip.AddrPort {
 	return h.client.addr
 }
 
-// End has the reading of the body fail. Servers other than net/http's may not be able to:
-// then the body is read to its end.
+// End makes reading the body fail. On a foreign server that may be impossible: then the body is read completely.
 func (h *holder) End(a *admission.Account) {
 	go func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.account == a { // not the next request's
+		if h.account == a { // otherwise it is the account of the next request
 			h.server.NoteEnded(h.RemoteAddr(), a)
 			_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who lists holders has locked an account when it asks for an address, and who ends one asks that account under the holder's lock:
-// the address must not need that.
+// A list of holders asks for an address under an account's lock, and ending a holder asks the account under the holder's lock.
+// So the address must not need the holder's lock.
 func TestAddressOfAHolderThatIsEnded(t *testing.T) {
 	h := new(holder)
 	addr := netip.MustParseAddrPort("192.0.2.1:80")

@@ -12,21 +12,20 @@ import (
 // netKeepAlive is what package net sets on connections by itself.
 const netKeepAlive = 15 * time.Second
 
-// A listener keeps the bounds on connections for a server of net/http. What it
-// accepts is counted until Server.count sees its end.
+// A listener limits the connections of a net/http server. An accepted connection is counted until Server.count sees it closed.
 type listener struct {
 	lastListener
 	service *Service
-	tls     bool // what it accepts speaks TLS
+	tls     bool // its connections carry TLS
 	once    sync.Once
-	closed  chan struct{} // no longer worth waiting for a slot
+	closed  chan struct{} // closed when the listener closes: Accept stops waiting for a slot
 }
 
 func newListener(s *Service, ln net.Listener, tls bool) *listener {
 	return &listener{lastListener: lastListener{Listener: ln}, service: s, tls: tls, closed: make(chan struct{})}
 }
 
-// Accept waits for a connection, and first until there may be one more.
+// Accept waits until one more connection is allowed, and then for a connection.
 func (l *listener) Accept() (net.Conn, error) {
 	if !l.awaitSlot() {
 		return nil, net.ErrClosed
@@ -43,7 +42,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		own := &timedConn{Conn: c, server: l.service.Server}
 		if l.service.Addresses == nil && l.service.ProxyHeader == 0 {
-			return own, nil // its address, which a connection may take its time to tell, is not asked for here
+			return own, nil // a connection may be slow to tell its address, which is not needed here
 		}
 		from := addrPortOf(c)
 		if !own.take(from.Addr()) {
@@ -57,14 +56,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// refuseConn closes a connection that is one too many.
+// refuseConn closes a connection above the maximum.
 func (s *Service) refuseConn(c net.Conn, from string, tls bool) {
 	if n, due := s.Shed.Note(admission.AddressLimit); due {
 		s.Log.Warn("connections refused: their address has as many as it may",
 			"latest", from, "limit", s.MaxConnectionsPerAddress, "count", n)
 	}
 	if !tls {
-		_, _ = c.Write(exchange.AddressRefusal) // a new connection has room for it
+		_, _ = c.Write(exchange.AddressRefusal) // the buffer of a new connection has room for it
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.CloseWrite()
 		}
@@ -78,8 +77,7 @@ func (l *listener) Close() error {
 	return l.lastListener.Close()
 }
 
-// stop has Accept come to its end, after the connections that may still be taken
-// from the backlog.
+// stop makes Accept return net.ErrClosed after the last connection of the backlog.
 func (l *listener) stop() {
 	l.once.Do(func() { close(l.closed) })
 	l.lastListener.stop()

@@ -43,7 +43,7 @@ func (s drainedServer) dial() net.Conn {
 	return client
 }
 
-// A pipeListener accepts what is put into conns.
+// A pipeListener accepts the connections sent to conns.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -66,7 +66,7 @@ func (l *pipeListener) Close() error {
 
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// drain begins to shut down and returns where its error will be.
+// drain begins to shut down and returns a channel for the error.
 func (s drainedServer) drain(ctx context.Context) <-chan error {
 	synctest.Wait()
 	_ = s.from.Close()
@@ -75,7 +75,7 @@ func (s drainedServer) drain(ctx context.Context) <-chan error {
 	return ended
 }
 
-// request asks on a connection and reads the answer.
+// request sends a request on a connection and reads the answer.
 func request(client net.Conn) error {
 	if err := (&http.Request{Host: "x", URL: &url.URL{Path: "/"}}).Write(client); err != nil {
 		return err
@@ -84,12 +84,12 @@ func request(client net.Conn) error {
 	return err
 }
 
-// A connection on which nothing was asked has more time for its first request than one that is kept alive.
+// A connection without any request has more time for its first request than a kept-alive connection for its next.
 func TestShutdownAwaitsFirstRequests(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		kept     bool
-		most     time.Duration // that the drain may take
+		most     time.Duration // maximum duration of the drain
 		after    time.Duration
 		answered bool
 	}{
@@ -106,7 +106,7 @@ func TestShutdownAwaitsFirstRequests(t *testing.T) {
 				srv := newDrainedServer(patient)
 				client, other := srv.dial(), srv.dial()
 				defer client.Close()
-				defer other.Close() // of which nothing is ever asked
+				defer other.Close() // never sends a request
 				if c.kept {
 					if err := request(client); err != nil {
 						t.Fatal(err)
@@ -128,8 +128,8 @@ func TestShutdownAwaitsFirstRequests(t *testing.T) {
 	}
 }
 
-// A connection whose answer had begun before the drain, so that its client was told nothing, has time for a last
-// request when the answer has ended.
+// A connection whose answer began before the drain, so that its client does not know of it, has time for a last request after
+// the answer.
 func TestShutdownAwaitsLastRequests(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -137,7 +137,7 @@ func TestShutdownAwaitsLastRequests(t *testing.T) {
 		answered bool
 	}{
 		{"in time", lastRequests - time.Millisecond, true},
-		{"too late", lastRequests + 50*time.Millisecond, false}, // the drain looks now and then
+		{"too late", lastRequests + 50*time.Millisecond, false}, // the drain checks at intervals
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestShutdownAwaitsLastRequests(t *testing.T) {
 	}
 }
 
-// A connection of HTTP/2 without TLS is new until something is asked of it, whatever came with its preface.
+// An HTTP/2 connection without TLS counts as new until its first request, also if other frames follow its preface.
 func TestShutdownAwaitsFirstStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		settings := &exchange.Server{Settings: patient.Settings, Log: patient.Log, Shed: patient.Shed, Pipeline: patient.Pipeline}
@@ -230,7 +230,7 @@ func TestShutdownAwaitsFirstStream(t *testing.T) {
 	})
 }
 
-// What net/http logs of connections is said once a second, and is not longer than other records.
+// net/http's log lines about connections are limited to one a second, and to the length of other records.
 func TestErrorLogIsLimited(t *testing.T) {
 	var said bytes.Buffer
 	log := errorLog{slog.New(slog.NewTextHandler(&said, nil)), new(admission.Lines)}

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A cutWriter notes whether its stream has been cut.
+// A cutWriter records whether its stream was reset.
 type cutWriter struct {
 	http.ResponseWriter
 	cut atomic.Bool
@@ -18,8 +18,8 @@ type cutWriter struct {
 
 func (w *cutWriter) SetWriteDeadline(time.Time) error { w.cut.Store(true); return nil }
 
-// A stream is judged by what its client took in half of a WriteTimeout, also when who judges it comes late: a process that was stopped
-// lets no client take anything.
+// A stream is judged by the data that its client accepted in half of a WriteTimeout, also if the check is late: while the
+// process is stopped, no client can read.
 func TestStreamsAreJudgedByTimeThatTheyHad(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Minute, time.Minute + 1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -30,8 +30,7 @@ func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) 
 		if x.canon, err = exchange.AppendCanonical(x.canon[:0], req.URL.EscapedPath()); err == nil {
 			path = x.s.Strings.Copy(x.canon)
 		}
-		// net/http has refused bad escapes; a handler that set a URL of its own
-		// is taken at its word.
+		// net/http has refused bad escapes. A URL set by a handler is not checked again.
 	}
 	x.s.Set(req.Method, path, req.URL.RawQuery, false)
 	if !x.call.Find(req.Host) {
