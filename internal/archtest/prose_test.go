@@ -14,12 +14,6 @@ import (
 // mostMarkers is how many markers of odd English 10,000 words of comments may have. The comments of net/http have 4.
 const mostMarkers = 20
 
-// oddProse lists the folders that are still to be rewritten, with the markers that 10,000 words of their comments have at most. A number
-// may only become smaller.
-var oddProse = map[string]int{
-	"docs/BENCHMARKS.md": 37,
-}
-
 // markers are constructions that stand for a noun or an active verb which the reader then has to find.
 var markers = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\bbe it\b`, `\bfor want of\b`, `\bin whole\b`, `\bnobody\b`, `\bsomebody\b`, `\bwhoever\b`, `\bof (?:who|whom)\b`,
@@ -48,7 +42,7 @@ func TestPlainEnglish(t *testing.T) {
 		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(texts)) {
-		checkProse(t, folder, "the comments of "+filepath.Join("/", folder), texts[folder].String())
+		checkProse(t, "comments of "+folder, folder), texts[folder].String())
 	}
 }
 
@@ -81,19 +75,15 @@ func TestPlainEnglishInDocuments(t *testing.T) {
 				prose.WriteString(strings.ReplaceAll(line, "\n", " "))
 			}
 		}
-		checkProse(t, filepath.ToSlash(name), name, prose.String())
+		checkProse(t, filepath.ToSlash(name), prose.String())
 	}
 }
 
-func checkProse(t *testing.T, key, what, text string) {
+func checkProse(t *testing.T, what, text string) {
 	t.Helper()
 	n := len(words.FindAllString(text, -1))
 	found := markers.FindAllStringIndex(text, -1)
-	most, old := oddProse[key]
-	if !old {
-		most = mostMarkers
-	}
-	allowed := max(n*most/10_000, 2)
+	allowed := max(n*mostMarkers/10_000, 2)
 	if len(found) <= allowed {
 		return
 	}

@@ -101,13 +101,13 @@ func h2Measure(ctx context.Context, e *Env, s *server, h load.H2Load, requests i
 var h2 = []h2Closed{
 	{
 		name: "h2-64", title: "HTTP/2 by TLS, 64 connections with one stream", check: "plaintext", peers: peer.H2ByTLS, inShort: true,
-		about: "Plain text, a request at a time on each connection: what a stream costs beside TLS and the system calls. " +
+		about: "Plain text, a request at a time on each connection: the cost of a stream beside TLS and the system calls. " +
 			"The row without h2 is HTTP/1.1 by the same generator.",
 		load: load.H2Load{Connections: 64, Streams: 1, Path: "/plaintext"},
 	},
 	{
 		name: "h2-16x32", title: "HTTP/2 by TLS, 16 connections with 32 streams", check: "plaintext", peers: peer.H2ByTLS[:5], inShort: true,
-		about: "Plain text, 32 requests at once on each connection, as of a proxy or a gRPC client: what is left when reads and writes are shared.",
+		about: "Plain text, 32 requests at once on each connection, as of a proxy or a gRPC client: the cost of a stream when reads and writes are shared.",
 		load:  load.H2Load{Connections: 16, Streams: 32, Path: "/plaintext"},
 	},
 	{

@@ -133,9 +133,9 @@ var h2Attacks = Scenario{
 	Name: "h2-attacks", Title: "Attacks by HTTP/2",
 	About: "Four connections in clear text: 100,000 requests a second that are reset at once (rapid reset), or that the " +
 		"client has the server reset (MadeYouReset); as many frames that serve no request; and a hundred streams on each whose " +
-		"windows stay shut, or whose bodies do not come. Who is cut off comes again at once. Ordinary clients ask for plain text 2,000 times a second on " +
+		"windows stay shut, or whose bodies do not arrive. A client that is cut off reconnects at once. Ordinary clients ask for plain text 2,000 times a second on " +
 		"connections of their own, for each attack three times in turns undisturbed, while it is sent to a sink on the server's core, and beside it: the medians " +
-		"of their p99, over those undisturbed. The floor is what the sink does to them. Growth is of resident memory, over all attacks.",
+		"of their p99, over those undisturbed. The floor is the effect of the sink on them. Growth is of resident memory, over all attacks.",
 	Metrics:   h2AttackMetrics(),
 	Needs:     []string{"plaintext", "sleep"},
 	Peers:     peer.H2InClear[:2],

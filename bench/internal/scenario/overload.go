@@ -15,9 +15,9 @@ import (
 
 var overload = Scenario{
 	Name: "overload", Title: "Twice as many requests as can be served",
-	About: "First wrk finds what the server can do (64 connections on the 1,000 users), then an open loop asks for half of " +
+	About: "First wrk finds the capacity of the server (64 connections on the 1,000 users), then an open loop asks for half of " +
 		"that for two seconds, from which 4,000 clients are connected, and for twice that at a constant rate for 30 s, each " +
-		"request's latency counted from the moment it was due, and given up after two seconds. Goodput is what was answered in time, over the capacity; the percentiles are those of the good answers, and " +
+		"request's latency counted from the moment it was due, and given up after two seconds. Goodput is the rate of answers in time, over the capacity; the percentiles are those of the good answers, and " +
 		"503 p99 is how long a refusal took. Busy is the share of its core: a server below 1 at its capacity was not asked for all it " +
 		"can, and a generator near 1 was a limit itself.",
 	Metrics: []results.Metric{

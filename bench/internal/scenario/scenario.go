@@ -112,7 +112,7 @@ var first = []Scenario{
 	}),
 	closedLoop(closed{
 		name: "from-std", title: "Handlers of net/http", check: "plaintext", peers: stdHandlers,
-		about: "The same handlers for both servers, written for net/http: what the loop engine makes of them.",
+		about: "The same handlers, written for net/http, on both servers: on net/http and on the loop engine.",
 		load:  load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"},
 	}),
 }

@@ -15,7 +15,7 @@ import (
 
 var slowReaders = Scenario{
 	Name: "slow-readers", Title: "1,000 clients that ask and never read",
-	About: "Ordinary clients ask for plain text 2,000 times a second, a fiftieth of what the server could do. Then slow readers come: each " +
+	About: "Ordinary clients ask for plain text 2,000 times a second, a fiftieth of the server\u0027s capacity. Then slow readers come: each " +
 		"asks for 50 times 108 KB in one write and reads nothing. The ordinary clients' p99, from the moment each request was " +
 		"due and with those given up after two seconds, is that of the eight seconds that begin with them; beside it is " +
 		"the one they had before. Unserved is how many of their 20,000 requests were refused or given up, cut off how many of " +

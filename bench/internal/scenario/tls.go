@@ -17,7 +17,7 @@ var byTLS = []Scenario{
 	closedLoop(closed{
 		name: "tls-64", title: "Plain text by TLS, 64 connections", check: "plaintext", inShort: true, peers: peer.ByTLS,
 		about: "HTTP/1.1 by TLS 1.3, on connections that stay open; Dunlin in clear text beside it. Half a second in " +
-			"which the connections begin is not counted, nor what it costs.",
+			"which the connections begin is not counted, and neither is its cost.",
 		load: load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"}, opening: 500 * time.Millisecond,
 		atLeast: 2 * time.Second, // what is left out is known by another run, and must be the smaller part
 	}),
