@@ -22,7 +22,7 @@ func TestByteSize(t *testing.T) {
 	}
 }
 
-func TestByteSizeErrorsSayWhatIsWrong(t *testing.T) {
+func TestByteSizeErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                     "whole number",
 		"MiB":                  "whole number",

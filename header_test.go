@@ -107,7 +107,7 @@ func TestHeaderBlock(t *testing.T) {
 	wantContains(t, "panic", panicText(func() { dunlin.NewHeaderBlock(odd...) }), "3 strings are not pairs", `"X-B"`)
 }
 
-func TestBlocksOnBlocks(t *testing.T) {
+func TestNestedHeaderBlocks(t *testing.T) {
 	one := dunlin.NewHeaderBlock("X-A", "1", "X-B", "1", "X-B", "1b")
 	two := dunlin.NewHeaderBlock("X-B", "2", "X-C", "2")
 	for _, c := range []struct {

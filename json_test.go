@@ -105,7 +105,7 @@ func TestJSONSeqStops(t *testing.T) {
 
 // A sequence that goes on when it is told to stop harms nobody but itself: neither
 // who is answered next on the connection, nor the process.
-func TestJSONSeqThatDoesNotStop(t *testing.T) {
+func TestJSONSeqIgnoringStop(t *testing.T) {
 	endless := func(yield func(int) bool) {
 		for {
 			yield(1)
@@ -154,7 +154,7 @@ func TestJSONEncodesAtOnce(t *testing.T) {
 }
 
 // Bodies of one response must not show up in another, whatever the pool does.
-func TestJSONBodiesAreApart(t *testing.T) {
+func TestJSONBodiesAreIndependent(t *testing.T) {
 	var kept []dunlin.Response
 	for i := range 50 {
 		kept = append(kept, dunlin.JSON(strings.Repeat(string(rune('a'+i%26)), 10+100*i)))

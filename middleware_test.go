@@ -77,7 +77,7 @@ func TestMiddlewareWrapsOnce(t *testing.T) {
 }
 
 // Middleware may ask the app about its routes while it wraps one.
-func TestMiddlewareAsksTheApp(t *testing.T) {
+func TestMiddlewareQueriesRoutes(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	routes := -1
 	app.Get("/x", text(""))

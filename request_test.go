@@ -325,7 +325,7 @@ func TestBodyIsReadOnce(t *testing.T) {
 	}
 }
 
-func TestBodyThatBreaksOff(t *testing.T) {
+func TestTruncatedBody(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	app.Post("/", func(r *dunlin.Request) dunlin.Response {
 		if _, err := r.Bytes(); err != nil {

@@ -40,7 +40,7 @@ func TestRequestFitsItsClass(t *testing.T) {
 }
 
 // What is written out says what a Problem would.
-func TestRefusalsAreWholeAnswers(t *testing.T) {
+func TestRefusalsMatchProblems(t *testing.T) {
 	for _, test := range []struct {
 		refusal    []byte
 		status     int

@@ -231,7 +231,7 @@ func TestStatusRange(t *testing.T) {
 
 // A failure keeps its status and its media type whatever is added later, must
 // not be cached, and yet takes headers that say nothing about the content.
-func TestModifiersOfFailures(t *testing.T) {
+func TestFailureModifiers(t *testing.T) {
 	failed := func() dunlin.Response { return dunlin.JSON(make(chan int)) }
 	for name, r := range map[string]dunlin.Response{
 		"status":       failed().Status(200),

@@ -62,7 +62,7 @@ func TestStats(t *testing.T) {
 }
 
 // Whoever reads the figures finds there what they mean.
-func TestShedIsExplained(t *testing.T) {
+func TestShedStatsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("docs/DEPLOY.md")
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestKeyAuth(t *testing.T) {
 }
 
 // What a key of its own header has opened is for who has that key, also in a cache in front.
-func TestKeyAuthInACache(t *testing.T) {
+func TestKeyAuthWithCache(t *testing.T) {
 	keys := map[string]string{"a": "0123456789abcdef", "b": "fedcba9876543210"}
 	for header, prefix := range map[string]string{"X-API-Key": "", "Authorization": "Bearer "} {
 		app := newApp(func(r *dunlin.Request) dunlin.Response {

@@ -53,7 +53,7 @@ func call(t *testing.T, transport http.RoundTripper, path string) error {
 }
 
 // One client whose requests the service answers with 503, does not answer in time, or breaks off, does not open the breaker for the others.
-func TestBreakerAgainstOneClient(t *testing.T) {
+func TestBreakerIgnoresSingleClient(t *testing.T) {
 	for _, path := range []string{"/report", "/hang", "/reset"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := middleware.NewBreaker(middleware.BreakerConfig{})
@@ -143,7 +143,7 @@ func TestBreakerWithoutConnection(t *testing.T) {
 	})
 }
 
-func TestBreakerFailuresOfOnesOwn(t *testing.T) {
+func TestBreakerOwnFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := middleware.NewBreaker(middleware.BreakerConfig{IsFailure: func(resp *http.Response) bool { return resp.StatusCode == http.StatusBadGateway }})
 		transport := b.Transport(roundTrip(service))

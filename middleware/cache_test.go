@@ -254,7 +254,7 @@ func TestCacheOneFlight(t *testing.T) {
 }
 
 // Those who waited for what is not kept run the action themselves, all at once; those who come after do not wait.
-func TestCacheDoesNotLineUp(t *testing.T) {
+func TestCacheUncacheableWaitersRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 			<-time.After(time.Second)

@@ -340,7 +340,7 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 
 // A client that takes nothing of its answer holds nobody up for long, and what it has got in the end does not take the place of what
 // came later.
-func TestCacheSlowClientHoldsNobodyUp(t *testing.T) {
+func TestCacheSlowClientDelaysNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, func(_ *dunlin.Request, n int64) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error {
@@ -374,7 +374,7 @@ func TestCacheSlowClientHoldsNobodyUp(t *testing.T) {
 }
 
 // What slow clients have copied goes before what is kept, and nothing of it is left when they have gone.
-func TestCacheStalledCopiesGoFirst(t *testing.T) {
+func TestCacheEvictsStalledCopiesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 20_000
 		k := newKitchen(middleware.CacheConfig{MaxBytes: 10 * size, MaxEntry: 2 * size}, func(*dunlin.Request, int64) dunlin.Response {

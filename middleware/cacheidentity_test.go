@@ -17,7 +17,7 @@ import (
 )
 
 // Answers to requests whose client is known by other means than Authorization and cookies are shared only where they say public.
-func TestCacheSharesNothingOfKnownClients(t *testing.T) {
+func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 	check := func(r *dunlin.Request, key string) (user string, ok bool) { return key, key != "nobody" }
 	byKey := middleware.KeyAuth(middleware.KeyConfig{Header: "X-Api-Key", Check: check})
 	sessions := func() *middleware.Sessions[int] {
@@ -91,7 +91,7 @@ func TestCacheSharesNothingOfKnownClients(t *testing.T) {
 	}
 }
 
-func TestCacheSharesNothingOfClientCertificates(t *testing.T) {
+func TestCacheSeparatesClientCertificates(t *testing.T) {
 	cert, pool := tlstest.Certificate()
 	onEngines(t, func(t *testing.T, app *dunlin.App, _ func() string) {
 		runs := 0 // one request at a time
@@ -149,7 +149,7 @@ func TestCacheSharesNothingOfClientCertificates(t *testing.T) {
 }
 
 // The answer to a request whose Connection has a Proxy remove fields is not found by these fields.
-func TestCachePassesConnectionThatNamesFields(t *testing.T) {
+func TestCacheWithConnectionFields(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept-Language, X-Tenant")
 		w.Header().Set("Cache-Control", "max-age=60")

@@ -148,7 +148,7 @@ func TestCacheCountsKeys(t *testing.T) {
 }
 
 // A GET with a body is not answered by what others have got, nor are others by its answer.
-func TestCacheAndBodiesOfGET(t *testing.T) {
+func TestCacheSkipsGETWithBody(t *testing.T) {
 	app := dunlin.New(quiet)
 	cache := middleware.NewCache(middleware.CacheConfig{})
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
@@ -198,7 +198,7 @@ func TestCacheOnlyIfCachedRange(t *testing.T) {
 }
 
 // Fields of a 304 that are for one client reach that client, and nobody else.
-func TestCacheRenewsWithoutWhatIsForOne(t *testing.T) {
+func TestCacheRevalidationOmitsPrivateFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, validating(`"v"`, `max-age=10, no-cache="X-Own"`, "X-Own", "you"))
 		k.get("/items/1")
@@ -294,7 +294,7 @@ func TestCacheKeepsVersionsApart(t *testing.T) {
 }
 
 // It has also what middleware between it and the action answers by itself, for one of the versions.
-func TestCacheKeepsApartWhatMiddlewareOfAVersionAnswers(t *testing.T) {
+func TestCacheKeyIncludesVersionOfMiddlewareAnswers(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
 		old := app.Version("v1")
@@ -314,7 +314,7 @@ func TestCacheKeepsApartWhatMiddlewareOfAVersionAnswers(t *testing.T) {
 }
 
 // What stands in front is told, too, that the version decides, where middleware answers in place of a 406.
-func TestVaryWhereMiddlewareAnswersForNoVersion(t *testing.T) {
+func TestVaryOfMiddlewareAnswerWithoutVersion(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(func(dunlin.Action) dunlin.Action {
 			return func(*dunlin.Request) dunlin.Response { return dunlin.Text("by middleware") }

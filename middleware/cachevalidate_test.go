@@ -112,7 +112,7 @@ func TestCacheRevalidationWithCookie(t *testing.T) {
 }
 
 // What an action says is private, or not to be kept, from now on, is not sent from what was kept before.
-func TestCacheForgetsWhatIsPrivateNow(t *testing.T) {
+func TestCacheDropsNewlyPrivateResponses(t *testing.T) {
 	for _, says := range []string{"private, max-age=10", "no-store", "no-cache", "max-age=10", "failure", "cookie"} {
 		for _, status := range []int{200, 304, 404} {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestCacheRevalidateAlways(t *testing.T) {
 }
 
 // Fields that no-cache or private name are not kept; then a cookie may be set beside what is for all.
-func TestCacheOmits(t *testing.T) {
+func TestCacheOmitsPrivateFields(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", `max-age=10, private="set-cookie, x-a"`, "Set-Cookie", "a=b", "X-A", "1", "X-B", "2"))
 	if h := k.get("/items/1").Header(); h.Get("Set-Cookie") == "" || h.Get("X-A") == "" {
 		t.Errorf("the first client gets %v", h)
@@ -275,7 +275,7 @@ func TestCacheRanges(t *testing.T) {
 }
 
 // Of a body that was encoded on its way parts are of no use: no tag says that they belong together.
-func TestCacheRangesOfEncoded(t *testing.T) {
+func TestCacheRangesOfEncodedBodies(t *testing.T) {
 	long := strings.Repeat("a text ", 1000)
 	for name, c := range map[string]struct {
 		fields []string

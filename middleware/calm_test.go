@@ -9,7 +9,7 @@ import (
 )
 
 // Middleware sees the 500 of what panics behind it, however what is between them was put together.
-func TestPanicsAreSeenByMiddleware(t *testing.T) {
+func TestMiddlewareSeesPanics(t *testing.T) {
 	id := middleware.RequestID("X-Request-ID")
 	edge := []dunlin.Middleware{
 		id, middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}), middleware.SecureHeaders(middleware.SecurityConfig{}),

@@ -180,7 +180,7 @@ func TestMethodOverride(t *testing.T) {
 }
 
 // A list that comes in several lines is one list.
-func TestListsInSeveralLines(t *testing.T) {
+func TestListsInSeveralFields(t *testing.T) {
 	const body = `{"hello": "world"}`
 	const right, wrong = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:", "sha-512=:AAAA:"
 	digested := newApp(text("done"), middleware.ContentDigest(middleware.DigestConfig{Require: true}))
@@ -260,7 +260,7 @@ func TestContentDigest(t *testing.T) {
 }
 
 // A digest is of the bytes that the client gets: those of a part that a cache cuts out, and what Compress therefore leaves as it is.
-func TestContentDigestIsOfWhatIsSent(t *testing.T) {
+func TestContentDigestOfSentBytes(t *testing.T) {
 	sum := func(b []byte) string {
 		hash := sha256.Sum256(b)
 		return "sha-256=:" + base64.StdEncoding.EncodeToString(hash[:]) + ":"

@@ -171,7 +171,7 @@ func TestCompressRanges(t *testing.T) {
 }
 
 // A coding that is not for streams encodes what is small in whole, which HEAD does not find out: then it must not say another length than GET.
-func TestCompressHeadOfWhole(t *testing.T) {
+func TestCompressHeadOfSmallBody(t *testing.T) {
 	whole := &middleware.Coding{Name: "br", Append: func(dst, body []byte) []byte { return append(dst, body[:len(body)/2]...) }}
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Compress(middleware.Compression{Codings: []*middleware.Coding{whole}}))

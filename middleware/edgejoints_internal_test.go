@@ -8,7 +8,7 @@ import (
 )
 
 // A middleware that is made for each request is not kept by those around it and behind it, and does what it does otherwise.
-func TestJointsAreBounded(t *testing.T) {
+func TestJoinedMiddlewareIsBounded(t *testing.T) {
 	id := &requestID{header: "X-Id", answer: dunlin.NewIDHeader("X-Id")}
 	app := dunlin.New(dunlin.Config{})
 	app.Use(func(next dunlin.Action) dunlin.Action {

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-func TestETagOfTheBody(t *testing.T) {
+func TestETagOfBody(t *testing.T) {
 	tagOf := func(method, body string) string {
 		w := send(newApp(text(body), middleware.ETag()), method)
 		if w.Code != 200 {

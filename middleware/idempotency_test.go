@@ -271,7 +271,7 @@ func TestIdempotencyTimes(t *testing.T) {
 }
 
 // Without its store nothing runs; an answer that cannot be kept is not made twice.
-func TestIdempotencyWithoutItsStore(t *testing.T) {
+func TestIdempotencyWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
 		leaves := false
@@ -332,7 +332,7 @@ func TestIdempotencySettings(t *testing.T) {
 }
 
 // What a standard handler answers is kept where it says how long it is, as that of an action.
-func TestIdempotencyKeepsLongAnswersOfHandlers(t *testing.T) {
+func TestIdempotencyStoresLongHandlerAnswers(t *testing.T) {
 	const long = 100 << 10
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))

@@ -110,7 +110,7 @@ func TestIdempotencyLeavesRoom(t *testing.T) {
 }
 
 // The quota of a user comes back with the time by which the store forgets keys; an address counts for requests without a user.
-func TestIdempotencyQuotaComesBack(t *testing.T) {
+func TestIdempotencyQuotaExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, runs := orders(middleware.IdempotencyConfig{Anonymous: true, UserBytes: 4096, TTL: time.Hour}, func(*dunlin.Request, int64) dunlin.Response { return dunlin.NoContent() })
 		n := 0
@@ -207,7 +207,7 @@ func TestIdempotencyFullStore(t *testing.T) {
 }
 
 // What is gathered of a standard handler's answer is charged to its request until it has been sent.
-func TestIdempotencyChargesWhatItGathers(t *testing.T) {
+func TestIdempotencyChargesGatheredAnswers(t *testing.T) {
 	const long = 900 << 10
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		begun, goOn := make(chan struct{}), make(chan struct{})

@@ -45,7 +45,7 @@ func (l *lineLog) Handle(_ context.Context, r slog.Record) error {
 
 // However long a store is away, no more than so many claims wait to be given back; and of the others a line a second
 // tells how many they are.
-func TestClaimsToUndoAreBounded(t *testing.T) {
+func TestPendingUndosAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, log := new(refusingStore), &lineLog{Handler: slog.DiscardHandler}
 		c := &IdempotencyConfig{Store: st, Logger: slog.New(log)}

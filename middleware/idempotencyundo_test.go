@@ -44,7 +44,7 @@ func (s *pausedStore) Expire(ctx context.Context, key string, ttl time.Duration)
 
 // A request that was refused because the store did not answer can be sent again as soon as that does, whenever what
 // the store was asked for is carried out; and runs once.
-func TestIdempotencyAfterItsStoreWasAway(t *testing.T) {
+func TestIdempotencyAfterStoreOutage(t *testing.T) {
 	for _, when := range []string{"never", "before", "after", "of what was free, after"} {
 		t.Run("carried out "+when, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestIdempotencyAfterItsStoreWasAway(t *testing.T) {
 }
 
 // An action that says that nothing was done, while the store is away, lets the key be used again when it is back.
-func TestIdempotencyGivesBackLater(t *testing.T) {
+func TestIdempotencyReleasesKeyLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &pausedStore{Store: store.NewMemory(store.MemoryConfig{})}
 		app, runs := orders(middleware.IdempotencyConfig{Store: st}, func(_ *dunlin.Request, n int64) dunlin.Response {

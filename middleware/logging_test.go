@@ -41,7 +41,7 @@ func (h *shutHandler) Handle(_ context.Context, r slog.Record) error {
 
 // A Logger that blocks for ever holds up no request, of whatever middleware it is. What was logged meanwhile comes
 // when it is opened.
-func TestLoggersThatBlock(t *testing.T) {
+func TestBlockingLoggers(t *testing.T) {
 	target := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nobody listens there
 	failing := func() store.Store {
 		b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
@@ -109,7 +109,7 @@ func TestLoggersThatBlock(t *testing.T) {
 }
 
 // ... nor the clients of a cache.
-func TestCacheLoggerThatBlocks(t *testing.T) {
+func TestCacheBlockingLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shut, runs := newShut(), 0
 		cache := middleware.NewCache(middleware.CacheConfig{StaleIfError: time.Hour, Logger: slog.New(shut)})
@@ -155,7 +155,7 @@ func counted(lines []string) (n, failures int) {
 }
 
 // While a store is away there is a line a second for all requests that fail for it, and one each for failures of other kinds.
-func TestOutagesAreLoggedOnceASecond(t *testing.T) {
+func TestOutageLogInterval(t *testing.T) {
 	app := func(app *dunlin.App, away *broken) {
 		guarded := store.Guard(away, store.GuardConfig{Timeout: time.Millisecond, Failures: 1, Cooldown: time.Hour})
 		sessions := middleware.NewSessions[struct{ N int }](middleware.SessionConfig{Store: guarded})

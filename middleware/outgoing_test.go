@@ -18,7 +18,7 @@ import (
 var errFailed = errors.New("failed")
 
 // A trial that waits for its client's body, which may be slow on purpose, keeps others out for no longer than the breaker was open.
-func TestBreakerWithATrialThatLasts(t *testing.T) {
+func TestBreakerSlowTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 1, OpenFor: time.Second})
 		call := func(err error) error { return b.Do(t.Context(), func() error { return err }) }

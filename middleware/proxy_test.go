@@ -135,7 +135,7 @@ func rawBackend(t *testing.T, answer func(net.Conn)) *url.URL {
 }
 
 // A client whose request is refused early, and which sends no more of it, is not waited for.
-func TestProxyWhereTheRestDoesNotCome(t *testing.T) {
+func TestProxyMissingRestOfBody(t *testing.T) {
 	target := rawBackend(t, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
 		_, _ = io.Copy(io.Discard, conn) // as if it went on with the request
@@ -309,7 +309,7 @@ func TestProxyPassesTrailers(t *testing.T) {
 
 // Trailers that Rewrite adds go beside those of the client, and what must be known before the body (RFC 9110, section 6.5.1)
 // is no trailer: the loop engine refuses it.
-func TestProxyTrailersOfOthers(t *testing.T) {
+func TestProxyTrailersFromRewrite(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = fmt.Fprint(w, r.Trailer)
@@ -334,7 +334,7 @@ func TestProxyTrailersOfOthers(t *testing.T) {
 
 // A body that a client does not send as it should is the client's fault: it is told so, and the breaker for the server behind
 // stays closed for others.
-func TestProxyBlamesClients(t *testing.T) {
+func TestProxyReportsClientFaults(t *testing.T) {
 	target := backend(t, seen)
 	config := quiet
 	config.BodyTimeout, config.MinBodyRate = 50*time.Millisecond, -1
@@ -381,7 +381,7 @@ func TestProxyBlamesClients(t *testing.T) {
 }
 
 // A breaker that is open is for the moment: clients are told when to come back, and the log is not told of each of them.
-func TestProxyBehindAnOpenBreaker(t *testing.T) {
+func TestProxyWithOpenBreaker(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) })
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		breaker := middleware.NewBreaker(middleware.BreakerConfig{OpenFor: time.Hour})
@@ -422,7 +422,7 @@ func (w lineWriter) Write(b []byte) (int, error) {
 }
 
 // A server that breaks off its answer while nothing of it has been sent has given none; a client that has got a part sees the connection cut.
-func TestProxyWhereTheAnswerBreaksOff(t *testing.T) {
+func TestProxyTruncatedAnswer(t *testing.T) {
 	sizes := map[string]struct {
 		length, written int
 		status          int  // 0: the connection is cut
@@ -479,7 +479,7 @@ func TestProxyWhereTheAnswerBreaksOff(t *testing.T) {
 }
 
 // A stale answer stands in for one that breaks off.
-func TestCacheInFrontOfAProxyWhoseAnswerBreaksOff(t *testing.T) {
+func TestCacheOfTruncatedProxyAnswer(t *testing.T) {
 	var broken atomic.Bool
 	target := backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=0, stale-if-error=600")

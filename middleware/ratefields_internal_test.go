@@ -9,7 +9,7 @@ import (
 )
 
 // What is left is what a division says.
-func TestLeft(t *testing.T) {
+func TestRateLimitRemaining(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 8))
 	for range 100_000 {
 		r := gcra.Rate{Interval: 1 + random.Int64N(1<<random.IntN(63))}

@@ -312,7 +312,7 @@ func (b *broken) Set(ctx context.Context, key string, value []byte, have store.V
 }
 
 // A client that leaves while its request is counted is no store that does not answer.
-func TestRateLimitOfAClientThatLeaves(t *testing.T) {
+func TestRateLimitClientDisconnects(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		leaves bool
@@ -372,7 +372,7 @@ func TestRateLimitPoliciesApart(t *testing.T) {
 	}
 }
 
-func TestRateLimitWithoutItsStore(t *testing.T) {
+func TestRateLimitWithoutStore(t *testing.T) {
 	for _, away := range []middleware.RateAway{middleware.LimitLocally, middleware.RefuseRequests} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
@@ -485,7 +485,7 @@ func TestRateLimitAllocations(t *testing.T) {
 }
 
 // A key takes 64 bytes at most, whether the limit counts by itself or in a store in memory, and however long the key is.
-func TestRateLimitBytesAKey(t *testing.T) {
+func TestRateLimitBytesPerKey(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")
 	}
@@ -521,7 +521,7 @@ func TestRateLimitBytesAKey(t *testing.T) {
 }
 
 // What a limit says changes with each request; others beside it keep no more than a bounded part of that, and render none of it again.
-func TestRateLimitBesideOthers(t *testing.T) {
+func TestRateLimitWithOtherLimits(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")
 	}

@@ -63,7 +63,7 @@ func TestRequestIDKeepsTheActions(t *testing.T) {
 }
 
 // Whatever makes the answer and whoever looks at it, all see one ID, which nobody else has.
-func TestRequestIDOfEveryAnswer(t *testing.T) {
+func TestRequestIDOnEveryAnswer(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		var seen atomic.Value // by middleware around the others
 		app.Use(func(next dunlin.Action) dunlin.Action {
@@ -120,7 +120,7 @@ func TestRequestIDOfEveryAnswer(t *testing.T) {
 }
 
 // A response that is kept says who asked first to nobody else.
-func TestRequestIDOfKeptResponses(t *testing.T) {
+func TestRequestIDOnReusedResponses(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		kept := dunlin.Text("kept")
 		app.Get("/", func(r *dunlin.Request) dunlin.Response { return kept }, middleware.RequestID("X-Request-ID"))
@@ -212,7 +212,7 @@ func TestIDHeader(t *testing.T) {
 }
 
 // An ID that a client has sent is answered on its own request alone, whatever is around it, also where requests come at once.
-func TestRequestIDTaken(t *testing.T) {
+func TestRequestIDFromClient(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		id := middleware.RequestID("X-Request-ID")
 		five := []dunlin.Middleware{

@@ -279,7 +279,7 @@ func TestSessionBadCookies(t *testing.T) {
 }
 
 // After a change of the value's type there are sessions that cannot be read: their clients can log in and out all the same.
-func TestSessionsOfAnotherType(t *testing.T) {
+func TestSessionTypeChange(t *testing.T) {
 	for kind, config := range kinds() {
 		before := middleware.NewSessions[struct{ N string }](config)
 		old := dunlin.New(quiet)
@@ -424,7 +424,7 @@ func TestSessionTooLarge(t *testing.T) {
 }
 
 // A store that does not answer makes 503, soon, and the session is there again with it.
-func TestSessionWithoutItsStore(t *testing.T) {
+func TestSessionWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
 		app := visits(middleware.SessionConfig{Store: store.Guard(inner, store.GuardConfig{Timeout: 50 * time.Millisecond})})

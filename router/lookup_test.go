@@ -73,7 +73,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-func TestTextIsNotFoundInsideEscapes(t *testing.T) {
+func TestSearchSkipsEscapes(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: "/{a}2F{b}"}, route{Methods: "GET", Pattern: "/end/{a}F"})
 	var m router.Match[string]
 	if got := r.Lookup("GET", "", "/x%2Fy", &m); got != router.NotFound {
@@ -169,7 +169,7 @@ func TestPrefixRoutes(t *testing.T) {
 	}
 }
 
-func TestOtherSlash(t *testing.T) {
+func TestTrailingSlashAlternative(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: "/a"}, route{Methods: "GET", Pattern: "/{x:int}/"})
 	var m router.Match[string]
 	for path, want := range map[string]bool{"/a/": true, "/a": false, "/7": true, "/7/": false, "/b": false, "/": false, "": false} {

@@ -147,7 +147,7 @@ func TestConflicts(t *testing.T) {
 }
 
 // A place that is found out later is asked for by those who say it, and by nobody else.
-func TestWhere(t *testing.T) {
+func TestPlaceIsComputedOnDemand(t *testing.T) {
 	a, b := &asked{at: "a.go:1"}, &asked{at: "b.go:2"}
 	var r router.Router[string]
 	if err := r.Add(route{Methods: "GET", Pattern: "/a", Name: "a", Where: a}); err != nil {
@@ -252,7 +252,7 @@ func TestConstraintDefinitions(t *testing.T) {
 }
 
 // A router takes a method that a route names.
-func TestTakes(t *testing.T) {
+func TestRouterTakesMethod(t *testing.T) {
 	var r router.Router[int]
 	for _, methods := range []string{"GET,PURGE", "*"} {
 		if err := r.Add(router.Route[int]{Methods: methods, Pattern: "/" + strings.Trim(methods, "*")}); err != nil {

@@ -20,7 +20,7 @@ func TestSizesFitCacheLines(t *testing.T) {
 }
 
 // A lookup that holds a leaf which has been replaced meanwhile must not take the new one's methods for its own.
-func TestEndAnswersForTheLeafItHasOnly(t *testing.T) {
+func TestEndOfReplacedLeaf(t *testing.T) {
 	before := &leaf{first: binding{methods: methodPost}}
 	after := &leaf{first: binding{methods: methodGet | methodPost}}
 	var n node

@@ -74,7 +74,7 @@ func TestGuard(t *testing.T) {
 }
 
 // A connection that is lost takes all calls along that are under way: that is one failure. A store that is gone fails calls one after the other.
-func TestGuardLosesAConnection(t *testing.T) {
+func TestGuardLostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost, broken := make(chan bool), errors.New("connection reset by peer")
 		inner := &steady{get: func() error { <-lost; return broken }}
@@ -108,7 +108,7 @@ type steady struct {
 func (s *steady) Get(context.Context, string) (store.Item, error) { return store.Item{}, s.get() }
 
 // What the store answers, and does not carry out, opens no breaker, and closes one.
-func TestGuardTakesRefusalsForAnswers(t *testing.T) {
+func TestGuardCountsRefusalsAsAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := fmt.Errorf("%w: it only reads", store.ErrUnavailable)
 		inner := &moody{get: func(context.Context) error { return refusal }}
@@ -155,7 +155,7 @@ func TestGuardProbesOnce(t *testing.T) {
 }
 
 // Answers of a store that works, and callers that give up, do not open the breaker.
-func TestGuardKnowsAnswers(t *testing.T) {
+func TestGuardRecognizesAnswers(t *testing.T) {
 	inner := &moody{}
 	g := store.Guard(inner, store.GuardConfig{Failures: 2, Timeout: time.Minute})
 	for _, err := range []error{store.ErrNotFound, store.ErrConflict, store.ErrFull, store.ErrClosed} {

@@ -139,7 +139,7 @@ func TestGuardPrompt(t *testing.T) {
 }
 
 // A store that is slow, and answers others meanwhile, is not silent; who can do nothing else waits for it.
-func TestGuardPatience(t *testing.T) {
+func TestGuardWaitsForSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &halves{}
 		inner.hanging.Store(true)

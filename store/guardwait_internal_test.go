@@ -6,7 +6,7 @@ import (
 )
 
 // A process that has had no processor for a while has heard nothing because of that, and says nothing of its store.
-func TestGuardWaitKnowsItsOwnStarvation(t *testing.T) {
+func TestGuardWaitDetectsStarvation(t *testing.T) {
 	const now = time.Hour // since the guard began
 	for name, c := range map[string]struct {
 		since, due, answered time.Duration

@@ -9,14 +9,14 @@ import (
 )
 
 // No two shards lie in one line of a cache, which two processors would take from each other.
-func TestShardIsALine(t *testing.T) {
+func TestShardsDoNotShareCacheLines(t *testing.T) {
 	if size := reflect.TypeFor[shard]().Size(); strconv.IntSize == 64 && size != 64 {
 		t.Errorf("a shard is %d bytes", size)
 	}
 }
 
 // A number takes what it is said to take, however many there are.
-func TestNumbersAreSmall(t *testing.T) {
+func TestNumberMemory(t *testing.T) {
 	var table numbers
 	for n := 1; n <= 200_000; n++ {
 		table.add(numberSlot{numberKey{rand.Uint64(), rand.Uint64()}, 1, 1})

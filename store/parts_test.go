@@ -61,7 +61,7 @@ func TestBound(t *testing.T) {
 type elsewhere struct{ store.Store }
 
 // Whatever happens to values, the bound counts what is there, also of those from before it.
-func TestBoundCountsWhatIsThere(t *testing.T) {
+func TestBoundCountsExistingParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, size = 100_000, 900
 		m := store.NewMemory(store.MemoryConfig{Logger: slog.New(slog.DiscardHandler)})

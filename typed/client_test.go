@@ -104,7 +104,7 @@ type badly struct {
 }
 
 // Op.Test finds what the document does not have.
-func TestTestFinds(t *testing.T) {
+func TestOpTestFindsUndeclaredAnswers(t *testing.T) {
 	app := quiet()
 	typed.Configure(app, typed.Config{Logger: slog.New(slog.DiscardHandler)})
 	status := func(code int) dunlin.Middleware {
@@ -164,7 +164,7 @@ func TestTestFinds(t *testing.T) {
 	}
 }
 
-func TestTestReturns(t *testing.T) {
+func TestOpTestReturns(t *testing.T) {
 	app := quiet()
 	op := typed.Post(app, "/", func(_ *dunlin.Request, in struct{ Body newUser }) (typed.Created[item], error) {
 		if in.Body.Name == "taken" {

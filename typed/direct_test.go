@@ -18,7 +18,7 @@ type chain struct {
 
 // An input that is a body alone is decoded where the action's argument lies, on a stack
 // that grows meanwhile.
-func TestInputOnAGrowingStack(t *testing.T) {
+func TestInputOnGrowingStack(t *testing.T) {
 	app := quiet()
 	var kept []chain
 	typed.Post(app, "/", func(_ *dunlin.Request, in struct {
@@ -69,7 +69,7 @@ func TestInputOnAGrowingStack(t *testing.T) {
 }
 
 // What lies at the edge of a rule is judged as exactly as what is far from it.
-func TestRulesAtTheirEdges(t *testing.T) {
+func TestRuleBoundaries(t *testing.T) {
 	app := quiet()
 	typed.Post(app, "/", func(_ *dunlin.Request, _ struct {
 		Body struct {

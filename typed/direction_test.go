@@ -125,7 +125,7 @@ func TestClientsLeaveOutReadOnly(t *testing.T) {
 	}
 }
 
-func TestDirectionsThatMeanNothing(t *testing.T) {
+func TestMeaninglessDirections(t *testing.T) {
 	for name, register := range map[string]func(*dunlin.App){
 		"a parameter": func(app *dunlin.App) {
 			typed.Get(app, "/", func(*dunlin.Request, struct {

@@ -76,7 +76,7 @@ func (ownJSON) MarshalJSON() ([]byte, error) { return json.Marshal("own") }
 func (*ownJSON) UnmarshalJSON([]byte) error  { return nil }
 
 // Outputs that another format would send otherwise than meant are JSON, whatever is accepted.
-func TestOutputsThatAreJSONOnly(t *testing.T) {
+func TestJSONOnlyOutputs(t *testing.T) {
 	app := formatted()
 	asked := func(name string, got http.Header, body []byte) {
 		t.Helper()

@@ -121,7 +121,7 @@ func TestNumbers(t *testing.T) {
 }
 
 // A list that is wrong throughout is not read beyond a full report.
-func TestLongListsOfParameters(t *testing.T) {
+func TestLongParameterLists(t *testing.T) {
 	app := quiet()
 	typed.Get(app, "/", func(_ *dunlin.Request, in struct {
 		A []int    `query:"a,comma"`

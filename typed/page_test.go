@@ -97,7 +97,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestPageWithoutItemsIsAnEmptyList(t *testing.T) {
+func TestEmptyPageIsEmptyList(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	got := typed.Get(app, "/", func(*dunlin.Request, struct{}) (typed.Page[number], error) { return typed.Page[number]{}, nil }).Test(t, app, struct{}{})
 	if string(got.Body) != `{"items":[]}` {

@@ -113,7 +113,7 @@ func TestRequiredParameters(t *testing.T) {
 }
 
 // What is refused is never repeated to the client.
-func TestNoValueIsEchoed(t *testing.T) {
+func TestErrorsDoNotEchoValues(t *testing.T) {
 	app := quiet()
 	type in struct {
 		Pin  string `header:"X-Pin" maxLength:"4"`

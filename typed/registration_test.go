@@ -176,7 +176,7 @@ func (b *byHand) Validate(c *typed.Checks) {
 }
 
 // Tags of another library may stand where they harm nobody.
-func TestTagsOfOtherLibraries(t *testing.T) {
+func TestForeignTags(t *testing.T) {
 	type shared struct {
 		Name string `json:"name" binding:"required"`
 	}

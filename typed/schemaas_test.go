@@ -130,7 +130,7 @@ func init() {
 }
 
 // A deep value is not read more often because its parts are described, too.
-func TestSchemaAsOfDeepValues(t *testing.T) {
+func TestSchemaAsDeepValues(t *testing.T) {
 	app := quiet()
 	sink[struct{ Body deep }](app, "POST", "/")
 	const depth = 200
@@ -148,7 +148,7 @@ func TestSchemaAsOfDeepValues(t *testing.T) {
 	}
 }
 
-func TestSchemaAsThatCannotBe(t *testing.T) {
+func TestImpossibleSchemaAs(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{panics(func() { typed.SchemaAs[money, string](``) }), "it has a description already"},
 		{panics(func() { typed.SchemaAs[moneyJSON, string](``) }), "its JSON is known"},

@@ -134,7 +134,7 @@ func TestUnknownMembersOnEngines(t *testing.T) {
 	})
 }
 
-func TestUnknownMembersThatMeanNothing(t *testing.T) {
+func TestMeaninglessUnknownMembers(t *testing.T) {
 	for want, register := range map[string]func(*dunlin.App){
 		"must be true or false": func(app *dunlin.App) {
 			echo[struct {

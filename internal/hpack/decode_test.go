@@ -32,7 +32,7 @@ func lines(l *hpack.List) (all []string) {
 
 // The examples of RFC 7541 appendix C: blocks of one connection, with the fields and the
 // size of the table after each.
-func TestExamplesOfTheRFC(t *testing.T) {
+func TestRFCExamples(t *testing.T) {
 	type block struct {
 		hex    string
 		fields string
@@ -186,7 +186,7 @@ func TestSizeUpdates(t *testing.T) {
 }
 
 // An entry may be evicted by the one that takes its name (RFC 7541 §4.4).
-func TestNameOfAnEvictedEntry(t *testing.T) {
+func TestNameOfEvictedEntry(t *testing.T) {
 	var d hpack.Decoder
 	var l hpack.List
 	d.Init(nil)
@@ -240,7 +240,7 @@ func TestTableFollowsBeyondTheLimits(t *testing.T) {
 }
 
 // A block of references to a large entry is cut short, and costs no memory before.
-func TestBomb(t *testing.T) {
+func TestDecodeBomb(t *testing.T) {
 	var d hpack.Decoder
 	var l hpack.List
 	d.Init(nil)

@@ -58,7 +58,7 @@ func TestEncodeStatus(t *testing.T) {
 	}
 }
 
-func TestEncodeNever(t *testing.T) {
+func TestEncodeNeverIndexed(t *testing.T) {
 	var e hpack.Encoder
 	e.Init(4096)
 	for range 3 {
@@ -85,7 +85,7 @@ func TestEncodeContentLength(t *testing.T) {
 }
 
 // The peer may change the size of the table at any time, also several times between two blocks.
-func TestEncoderHeedsTheSizeOfTheTable(t *testing.T) {
+func TestEncoderFollowsTableSize(t *testing.T) {
 	var e hpack.Encoder
 	e.Init(2048)
 	twin := newPlainDecoder()
@@ -109,7 +109,7 @@ func TestEncoderHeedsTheSizeOfTheTable(t *testing.T) {
 	}
 }
 
-func TestTablesGiveMemoryBack(t *testing.T) {
+func TestTablesReleaseMemory(t *testing.T) {
 	var e hpack.Encoder
 	var d hpack.Decoder
 	var l hpack.List

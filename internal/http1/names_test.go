@@ -86,7 +86,7 @@ func three(h *http1.Head, names [3]string) string {
 }
 
 // Names are the same whatever the case of their letters, and no two others are.
-func TestThreeAlike(t *testing.T) {
+func TestNamesIgnoreCase(t *testing.T) {
 	limits := http1.DefaultLimits()
 	for a := range byte(128) {
 		for b := range byte(128) {
@@ -104,7 +104,7 @@ func TestThreeAlike(t *testing.T) {
 }
 
 // One bit of a name, at any place and in names of any length, makes it another one, unless it is that of a letter's case.
-func TestThreeByOneBit(t *testing.T) {
+func TestNamesDifferByOneBit(t *testing.T) {
 	limits := http1.DefaultLimits()
 	const long = "Abcdefghij-KlmnopqrsT"
 	for size := 1; size <= len(long); size++ {

@@ -97,7 +97,7 @@ func TestOrdinaryClientsAreNoAttack(t *testing.T) {
 
 // What of a body was under way when its stream was reset is no attack, in whatever pieces it comes; what its client
 // was not allowed to send is.
-func TestDataUnderWay(t *testing.T) {
+func TestDataInTransitAfterReset(t *testing.T) {
 	const window = 16_000
 	for _, c := range []struct {
 		what     string
@@ -140,7 +140,7 @@ func TestDataUnderWay(t *testing.T) {
 }
 
 // Tokens come again with time.
-func TestTokensComeAgain(t *testing.T) {
+func TestTokensRefill(t *testing.T) {
 	cl := connect(t, nil)
 	for range 20 {
 		cl.send(strings.Repeat(frame(tPing, 0, 0, "12345678"), 90))
@@ -153,7 +153,7 @@ func TestTokensComeAgain(t *testing.T) {
 }
 
 // A call of Next does not go on for long with what serves no request: others may have their turn.
-func TestCostlyFramesAreReadALittleAtATime(t *testing.T) {
+func TestNextReadsFewCostlyFrames(t *testing.T) {
 	cl := connect(t, nil)
 	in := []byte(strings.Repeat(frame(tPing, 0, 0, "12345678"), 500))
 	for read := 0; len(in) > 0; {

@@ -77,7 +77,7 @@ func TestAllocations(t *testing.T) {
 }
 
 // An idle connection is a few hundred bytes, and what its tables hold.
-func TestBytesOfAConnection(t *testing.T) {
+func TestIdleConnectionMemory(t *testing.T) {
 	const most = 768
 	if n := unsafe.Sizeof(http2.Conn{}); n > most {
 		t.Errorf("a connection has %d bytes", n)

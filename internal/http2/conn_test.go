@@ -139,7 +139,7 @@ func TestPlaces(t *testing.T) {
 }
 
 // Frames that were under way when we reset a stream are ignored.
-func TestFramesUnderWay(t *testing.T) {
+func TestFramesInTransitAfterReset(t *testing.T) {
 	cl := connect(t, nil)
 	cl.send(headers(1, 0, post()) + frame(tData, 0, 1, "a"))
 	cl.conn.Reset(cl.streams[1], http2.NoError)
@@ -193,7 +193,7 @@ func TestLongHeads(t *testing.T) {
 	}
 }
 
-func TestMemoryIsGivenBack(t *testing.T) {
+func TestConnectionReleasesMemory(t *testing.T) {
 	cl := connect(t, nil)
 	cl.send(frame(tHeaders, endStream, 1, get()[:9]) + frame(tContinuation, endHeaders, 1, get()[9:]))
 	cl.send(frame(tPriorityUpdate, 0, 0, u32(9)+"u=1"))

@@ -70,7 +70,7 @@ func TestConnectionWindow(t *testing.T) {
 }
 
 // What is unclaimed keeps the window of its stream closed, and not that of the others.
-func TestUnclaimed(t *testing.T) {
+func TestUnclaimedDataKeepsWindowClosed(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 60_000, 60_000, 65_535 })
 	cl.send(headers(1, 0, post()) + headers(3, 0, post()) + strings.Repeat(frame(tData, 0, 1, strings.Repeat("x", 11_000)), 3))
 	same(t, "nothing read", cl.receive())
@@ -101,7 +101,7 @@ func TestRoomyWindowGrows(t *testing.T) {
 }
 
 // Before the client has acknowledged our settings it may go by those of the RFC.
-func TestWindowBeforeTheAcknowledgement(t *testing.T) {
+func TestWindowBeforeSettingsAcknowledgement(t *testing.T) {
 	cl := dial(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow = 10_000, 10_000 })
 	chunk := frame(tData, 0, 1, strings.Repeat("x", 16_000))
 	cl.send(opening + headers(1, 0, post()) + strings.Repeat(chunk, 4))
@@ -168,7 +168,7 @@ func TestSending(t *testing.T) {
 }
 
 // What nobody has read of bodies that have ended is given back to the connection's window with their streams.
-func TestUnreadBodiesGiveTheWindowBack(t *testing.T) {
+func TestUnreadBodiesRestoreConnectionWindow(t *testing.T) {
 	cl := connect(t, nil)
 	updates := 0
 	for id := uint32(1); id < 400; id += 2 {

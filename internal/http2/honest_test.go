@@ -6,7 +6,7 @@ import (
 )
 
 // What clients of gRPC do over a minute, in every place and at a rate that a busy one has, ends no connection.
-func TestClientsOfGRPCAreNoAttack(t *testing.T) {
+func TestGRPCResetsAreNoAttack(t *testing.T) {
 	const (
 		millisecond = 1_000_000
 		minute      = 60_000 * millisecond

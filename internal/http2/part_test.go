@@ -42,7 +42,7 @@ func TestPart(t *testing.T) {
 }
 
 // One PING at a time asks for all that were answered before it.
-func TestPartOfMany(t *testing.T) {
+func TestResetsShareOnePing(t *testing.T) {
 	cl := connect(t, nil)
 	cl.early(1)
 	cl.receive()
@@ -60,7 +60,7 @@ func TestPartOfMany(t *testing.T) {
 }
 
 // A client that ends its stream by itself need not be told.
-func TestPartOfWhoHasEnded(t *testing.T) {
+func TestNoResetOfEndedStream(t *testing.T) {
 	for what, end := range map[string]func(id uint32) string{
 		"the end of the body": func(id uint32) string { return frame(tData, endStream, id, "more") },
 		"trailers":            func(id uint32) string { return headers(id, endStream, block("x-a: b")) },
@@ -79,7 +79,7 @@ func TestPartOfWhoHasEnded(t *testing.T) {
 }
 
 // A client that does not acknowledge the PING is told a while later, and so are those that were answered meanwhile.
-func TestPartUnacknowledgedForLong(t *testing.T) {
+func TestResetWithoutPingAcknowledgement(t *testing.T) {
 	cl := connect(t, nil)
 	cl.conn.Now = 1e9
 	cl.early(1)
@@ -168,7 +168,7 @@ func TestPartForgottenBesideAnswers(t *testing.T) {
 }
 
 // What nobody has asked for is paid for, as other PINGs are.
-func TestPongs(t *testing.T) {
+func TestUnsolicitedPongsCostTokens(t *testing.T) {
 	cl := connect(t, nil)
 	for range 100_000 {
 		if cl.send(pong); cl.err != nil {
@@ -183,7 +183,7 @@ func TestPongs(t *testing.T) {
 
 // A stream that its client resets is closed for the client, also when we have parted from it: a head on it is an error (RFC 9113
 // section 5.1).
-func TestHeadAfterTheClientsReset(t *testing.T) {
+func TestHeadersAfterClientReset(t *testing.T) {
 	for what, begin := range map[string]func(cl *client){
 		"answered early":        func(cl *client) { cl.early(1) },
 		"reset by us":           func(cl *client) { cl.send(headers(1, 0, post())); cl.conn.Reset(cl.streams[1], http2.NoError) },

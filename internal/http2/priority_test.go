@@ -94,7 +94,7 @@ func TestRoomKeepsTheOrder(t *testing.T) {
 }
 
 // Priorities of streams to come take bounded memory.
-func TestPrioritiesOfStreamsToCome(t *testing.T) {
+func TestPrioritiesOfFutureStreams(t *testing.T) {
 	cl := connect(t, nil)
 	for id := uint32(1); id < 401; id += 2 {
 		cl.send(frame(tPriorityUpdate, 0, 0, u32(id)+"u=0"))

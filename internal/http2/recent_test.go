@@ -44,7 +44,7 @@ func TestManyStreamsAreResetAtOnce(t *testing.T) {
 
 // Of streams that were reset longer ago it is not known whether what comes on them was under way: it is ignored, and
 // paid for. What a client has closed itself, or never opened, is known as that.
-func TestStreamsThatWereResetLongAgo(t *testing.T) {
+func TestFramesOnForgottenStreams(t *testing.T) {
 	const most = 4
 	old := func(t *testing.T, rest bool) *client {
 		cl := connect(t, func(l *http2.Limits) { l.MaxStreams = most })

@@ -147,7 +147,7 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-func TestBeginnings(t *testing.T) {
+func TestConnectionPrefaces(t *testing.T) {
 	for _, c := range []struct{ what, in string }{
 		{"another protocol", "GET / HTTP/1.1\r\n\r\n"},
 		{"a preface with a typo", strings.Replace(opening, "SM", "SN", 1)},
@@ -163,7 +163,7 @@ func TestBeginnings(t *testing.T) {
 }
 
 // The connection's window bounds all streams together.
-func TestConnectionWindowIsPassed(t *testing.T) {
+func TestConnectionWindowExceeded(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 60_000, 60_000, 65_535 })
 	full := strings.Repeat("x", 16<<10)
 	cl.send(headers(1, 0, post()) + frame(tData, 0, 1, full) + frame(tData, 0, 1, full))

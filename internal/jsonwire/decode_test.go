@@ -429,7 +429,7 @@ func differsOnV2(typ reflect.Type, text string) bool {
 		strings.Contains(text, `"\u0032026`) || typ == reflect.TypeFor[map[bool]int]() || typ == reflect.TypeFor[struct{ readsText }]()
 }
 
-func TestEmbeddedPointerThatCannotBeSet(t *testing.T) {
+func TestUnsettableEmbeddedPointer(t *testing.T) {
 	var v closedNamed
 	d := jsonwire.DecoderFor(reflect.TypeFor[closedNamed]())
 	if err := d.Decode([]byte(`{"V":1,"h":{"H":1}}`), &v, jsonwire.Limits{}); err == nil {

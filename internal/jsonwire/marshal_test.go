@@ -298,7 +298,7 @@ func TestCycles(t *testing.T) {
 	one(t, "through two types", b)
 }
 
-func TestCycleOfPointersOnly(t *testing.T) {
+func TestPointerCycle(t *testing.T) {
 	// Not compared: encoding/json of Go 1.27 overflows the stack.
 	var e endless
 	e = &e

@@ -260,7 +260,7 @@ func TestDefaultsAndWrappers(t *testing.T) {
 	}
 }
 
-func TestRulesOfTheWhole(t *testing.T) {
+func TestRulesOfWholeDocument(t *testing.T) {
 	rules := &jsonwire.Rules{
 		Checks: []jsonwire.Check{jsonwire.Count("count", 1, 2)},
 		Elem:   &jsonwire.Rules{Checks: []jsonwire.Check{jsonwire.IntRange("int", 1, 9)}},
@@ -281,7 +281,7 @@ func TestRulesOfTheWhole(t *testing.T) {
 	}
 }
 
-func TestRulesThatCannotBe(t *testing.T) {
+func TestImpossibleRules(t *testing.T) {
 	for name, typ := range map[string]reflect.Type{
 		"int": reflect.TypeFor[struct {
 			N int `length:"1..2"`

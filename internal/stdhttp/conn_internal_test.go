@@ -266,7 +266,7 @@ func TestReadDeadline(t *testing.T) {
 }
 
 // A read that is interrupted before it begins returns the error of an interrupted read, but sets no deadline on the socket.
-func TestInterruptedBeforeItBegins(t *testing.T) {
+func TestReadInterruptedBeforeStart(t *testing.T) {
 	inner := &stepConn{steps: []step{{1, nil}, {0, errLate}}}
 	c := &timedConn{Conn: inner, server: patient}
 	for range 3 {
@@ -325,7 +325,7 @@ func (s slowAddr) Addr() net.Addr            { return nil }
 func (s slowAddr) RemoteAddr() net.Addr      { panic("Accept asks for the address") }
 
 // A connection that is slow to tell its address delays no other, as on net/http.
-func TestAcceptAsksForNoAddress(t *testing.T) {
+func TestAcceptDoesNotWaitForAddress(t *testing.T) {
 	if _, err := newListener(NewService(patient), slowAddr{}, false).Accept(); err != nil {
 		t.Error(err)
 	}

@@ -117,7 +117,7 @@ func TestEndIdle(t *testing.T) {
 }
 
 // Received data is read, at whatever moment the drain looks.
-func TestEndIdleLosesNothing(t *testing.T) {
+func TestEndIdleKeepsReceivedRequests(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, c *timedConn, below *waitingConn, send func(string)){
 		"it has come before": func(t *testing.T, c *timedConn, below *waitingConn, send func(string)) {
 			below.at = func() {
@@ -174,7 +174,7 @@ func TestEndIdleLosesNothing(t *testing.T) {
 }
 
 // A read is also interrupted by the drain while another deadline is in force.
-func TestEndIdleAtADeadline(t *testing.T) {
+func TestEndIdleWithReadDeadline(t *testing.T) {
 	_, served := pair(t)
 	c := &timedConn{Conn: served, server: patient}
 	c.setIdle(between)
@@ -190,7 +190,7 @@ func TestEndIdleAtADeadline(t *testing.T) {
 }
 
 // After an answer the next request may be buffered: the connection stays open until a read shows otherwise.
-func TestIdleMayHaveARequest(t *testing.T) {
+func TestIdleWithBufferedRequest(t *testing.T) {
 	_, served := pair(t)
 	srv := NewService(patient).NewServer(nil)
 	c := &timedConn{Conn: served, server: patient}

@@ -7,7 +7,7 @@ import (
 
 // A list of holders asks for an address under an account's lock, and ending a holder asks the account under the holder's lock.
 // So the address must not need the holder's lock.
-func TestAddressOfAHolderThatIsEnded(t *testing.T) {
+func TestHolderAddressDuringEviction(t *testing.T) {
 	h := new(holder)
 	addr := netip.MustParseAddrPort("192.0.2.1:80")
 	h.client.set(addr)

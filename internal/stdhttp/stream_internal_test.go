@@ -20,7 +20,7 @@ func (w *cutWriter) SetWriteDeadline(time.Time) error { w.cut.Store(true); retur
 
 // A stream is judged by the data that its client accepted in half of a WriteTimeout, also if the check is late: while the
 // process is stopped, no client can read.
-func TestStreamsAreJudgedByTimeThatTheyHad(t *testing.T) {
+func TestStreamRateWithLateTimer(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Minute, time.Minute + 1} {
 		synctest.Test(t, func(t *testing.T) {
 			server := &exchange.Server{}

@@ -92,7 +92,7 @@ func TestUnixSocket(t *testing.T) {
 }
 
 // A Redis, or a master of a cluster, to which a connection takes longer than a call may is connected to again after its connections were lost.
-func TestConnectionTakesLongerThanACall(t *testing.T) {
+func TestSlowReconnect(t *testing.T) {
 	for _, mode := range []string{"single", "cluster"} {
 		t.Run(mode, func(t *testing.T) {
 			settings := []string{}

@@ -68,7 +68,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 }
 
 // While Redis hangs or is gone, Subscribe fails in time; a subscription that stands goes on when it is back.
-func TestSubscribeWhileRedisIsAway(t *testing.T) {
+func TestSubscribeDuringOutage(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 200 * time.Millisecond, Cooldown: 50 * time.Millisecond}})
 	standing, later := make(chan string, 1000), make(chan string, 1000)

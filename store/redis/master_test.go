@@ -79,7 +79,7 @@ func clients(t *testing.T, s *server) int {
 
 // Where a single Redis is behind a name, and another one takes its place as the master, writes, messages and subscriptions go there, though the
 // connections to the first would last.
-func TestMasterBehindAName(t *testing.T) {
+func TestMasterNameChangesServer(t *testing.T) {
 	old, now := startServer(t), startServer(t)
 	master := startName(t, old)
 	values, times, numbers, publisher := connect(t, master.config()), connect(t, master.config()), connect(t, master.config()), connect(t, master.config())
@@ -146,7 +146,7 @@ func TestMasterBehindAName(t *testing.T) {
 }
 
 // While there is no other master, what a replica does goes on undisturbed: it is read from, and its breaker stays closed.
-func TestReplicaForLong(t *testing.T) {
+func TestReplicaWithoutMaster(t *testing.T) {
 	gone, s := startServer(t), startServer(t)
 	master := startName(t, s)
 	c := master.config()

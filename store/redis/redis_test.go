@@ -246,7 +246,7 @@ func TestBusyTopic(t *testing.T) {
 }
 
 // A Redis without room says so, which is no failure.
-func TestRedisIsFull(t *testing.T) {
+func TestFullRedis(t *testing.T) {
 	s := startServer(t, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
 	var err error
@@ -319,7 +319,7 @@ func TestOldCookieAfterLogin(t *testing.T) {
 }
 
 // Three machines with one Redis: limits, sessions and idempotency keys count for all of them.
-func TestMachinesTogether(t *testing.T) {
+func TestMachinesShareStore(t *testing.T) {
 	for name, addrs := range map[string][]string{"single": {startServer(t).addr}, "cluster": {startCluster(t)[0].addr}} {
 		t.Run(name, func(t *testing.T) { machinesTogether(t, addrs) })
 	}

@@ -20,7 +20,7 @@ func TestSlots(t *testing.T) {
 }
 
 // Keys with the same text in braces spread over the slots: a client that chooses a part of a key chooses no node.
-func TestBracesChooseNoSlot(t *testing.T) {
+func TestBracesDoNotChooseSlot(t *testing.T) {
 	s := &redisStore{prefix: "dunlin:"}
 	for _, number := range []bool{false, true} {
 		seen := map[uint16]bool{}
