@@ -42,7 +42,7 @@ func TestPlainEnglish(t *testing.T) {
 		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(texts)) {
-		checkProse(t, "comments of "+folder, folder), texts[folder].String())
+		checkProse(t, "the comments of "+filepath.ToSlash(filepath.Join("/", folder)), texts[folder].String())
 	}
 }
 
