@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -381,6 +382,9 @@ type ProblemFormat struct {
 // returns, with the given media type, such as "application/json" or "application/vnd.api+json". Status and headers of
 // the answer stay. Nil slices and maps are written as [] and {}, as by package typed.
 //
+// A problem that has a Type also gets a Link field with it, `Link: <email-taken>; rel="type"` (RFC 6903 section 6),
+// since body need not contain it. Package typed recognizes a fault by this field.
+//
 // The fields Status and Title of the problem are filled in. errors.As finds the error that an action returned. The
 // problem and info must not be changed, and are valid until body returns. body must be safe for concurrent use, and must
 // not send the Cause.
@@ -418,11 +422,19 @@ func (a *App) formatted(r *Request, resp Response, details any) (made Response) 
 		return resp
 	}
 	typed := resp.push(exchange.Field{Name: "Content-Type", Value: a.config.Problems.media, Replace: true})
+	if isURI(q.Type) {
+		typed = typed.push(exchange.Field{Name: "Link", Value: "<" + q.Type + `>; rel="type"`})
+	}
 	if typed.a.Failed() && !resp.a.Failed() {
 		return resp
 	}
 	typed.a.SetBody(view.String(body))
 	return typed
+}
+
+// isURI reports whether s is not empty and has only characters of a URI reference (RFC 3986 section 2).
+func isURI(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("\"<>\\^`{|}", c) })
 }
 
 // Formatted returns an answer of package middleware that describes p, in the format of Config.Problems.

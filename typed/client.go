@@ -153,10 +153,29 @@ func newProblem(a *received) *Problem {
 	_ = json.Unmarshal(a.body, p) // a body that is not a problem leaves the status only
 	_ = json.Unmarshal(a.body, &p.Members)
 	p.Status = a.status
+	if id := linkedType(a.header); id != "" && mediaType(a.header.Get("Content-Type")) != "application/problem+json" {
+		p.Type = id
+	}
 	if p.Title == "" {
 		p.Title = http.StatusText(a.status)
 	}
 	return p
+}
+
+// linkedType returns the target of the Link with rel="type", which a server with dunlin.Config.Problems sends. It
+// returns "" for none. A proxy may have joined several fields by commas.
+func linkedType(h http.Header) string {
+	rest := strings.Join(h.Values("Link"), ", ")
+	for {
+		_, after, found := strings.Cut(rest, "<")
+		if !found {
+			return ""
+		}
+		var target string
+		if target, rest, found = strings.Cut(after, ">"); found && strings.HasPrefix(rest, `; rel="type"`) {
+			return target
+		}
+	}
 }
 
 // Error returns the status, the title and the detail of the response.

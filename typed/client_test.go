@@ -190,6 +190,53 @@ func TestOpTestReturns(t *testing.T) {
 	}
 }
 
+// A fault keeps its identity for tests and clients in a format that has no member for it, also behind middleware that
+// adds another Link, and after a proxy has joined the fields.
+func TestFaultsOfAFormat(t *testing.T) {
+	type envelope struct {
+		Error string `json:"error"`
+	}
+	app := dunlin.New(dunlin.Config{
+		Logger: slog.New(slog.DiscardHandler),
+		Problems: dunlin.FormatProblems("application/json", func(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) envelope {
+			return envelope{p.Title}
+		}),
+	})
+	app.Use(func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			return next(r).AddHeader("Link", `</help>; rel="help"`)
+		}
+	})
+	taken, gone := typed.NewFault(409, "https://example.com/problems?is=taken,now", "It is taken"), typed.NewFault(409, "gone", "It is gone")
+	spaced := typed.NewFault(409, "not a > URI", "Its name is no URI")
+	op := typed.Post(app, "/items", func(_ *dunlin.Request, in struct {
+		Kind int `query:"kind"`
+	}) (typed.None, error) {
+		return typed.None{}, []error{nil, taken.With("why"), gone, spaced}[in.Kind]
+	}).Faults(taken, gone, spaced)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := httptest.NewRecorder()
+		app.ServeHTTP(rec, r)
+		w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
+		w.Header().Set("Link", strings.Join(rec.Header().Values("Link"), ", "))
+		w.WriteHeader(rec.Code)
+		w.Write(rec.Body.Bytes())
+	}))
+	defer server.Close()
+	for kind, want := range []*typed.Fault{nil, taken, gone, nil} {
+		in := struct {
+			Kind int `query:"kind"`
+		}{kind}
+		_, called := op.Endpoint().Call(context.Background(), &typed.Client{Base: server.URL}, in)
+		x := op.Test(t, app, in)
+		for _, f := range []*typed.Fault{taken, gone, spaced} {
+			if is := f == want; errors.Is(x.Problem, f) != is || errors.Is(called, f) != is {
+				t.Errorf("%d: the problem %+v and the error %v are compared with %s wrongly", kind, x.Problem, called, f.ID())
+			}
+		}
+	}
+}
+
 func TestClient(t *testing.T) {
 	app := quiet()
 	type find struct {
