@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -74,6 +76,11 @@ func (c *contract) problem(status int, description string) {
 	c.add(Answer{Status: status, Description: description, Problem: true, Other: true})
 }
 
+// invalidFile adds the answer to a file that breaks a rule of its size or its type.
+func (c *contract) invalidFile(status int, description string) {
+	c.add(Answer{Status: status, Description: description, Problem: true, Other: true, Invalid: true})
+}
+
 func (c *contract) sorted() []Answer {
 	list := make([]Answer, 0, len(c.byStatus))
 	for _, a := range c.byStatus {
@@ -102,6 +109,16 @@ func (o *Operation) derive(c *contract) {
 		c.problem(http.StatusRequestEntityTooLarge, "The body is too large")
 		if p.body == nil || !p.body.raw || p.body.media != "" {
 			c.problem(http.StatusUnsupportedMediaType, "The media type of the body is not taken")
+		}
+	}
+	if p.form != nil {
+		for _, f := range p.form.fields {
+			if f.File && f.one().Rules.MaxLength.Set {
+				c.invalidFile(http.StatusRequestEntityTooLarge, f.Name+" has more than "+strconv.Itoa(f.one().Rules.MaxLength.N)+" bytes")
+			}
+			if f.types != nil {
+				c.invalidFile(http.StatusUnsupportedMediaType, f.Name+" is not of the type "+strings.Join(f.types, " or "))
+			}
 		}
 	}
 	if len(o.security) > 0 {

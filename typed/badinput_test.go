@@ -216,17 +216,18 @@ func wrongTexts(t *testing.T, base string) {
 
 func wrongForms(t *testing.T, base string) {
 	for _, c := range []struct {
+		status int
 		fields []string
 		want   []string
 	}{
-		{[]string{"name=Ann", "file@a.png;image/png=" + pngSignature + "123"}, []string{"form file maxLength 10"}},
-		{[]string{"name=Ann", "file@a.gif;image/gif=1"}, []string{"form file contentMediaType image/png"}},
-		{[]string{"name=A", "file@a.png;image/png=" + pngSignature}, []string{"form name minLength 2"}},
-		{[]string{"name=A\xff", "file@a.png;image/png=" + pngSignature}, []string{"form name utf8"}},
-		{nil, []string{"form name required", "form file required"}},
+		{413, []string{"name=Ann", "file@a.png;image/png=" + pngSignature + "123"}, []string{"form file maxLength 10"}},
+		{415, []string{"name=Ann", "file@a.gif;image/gif=1"}, []string{"form file contentMediaType image/png"}},
+		{400, []string{"name=A", "file@a.png;image/png=" + pngSignature}, []string{"form name minLength 2"}},
+		{400, []string{"name=A\xff", "file@a.png;image/png=" + pngSignature}, []string{"form name utf8"}},
+		{400, nil, []string{"form name required", "form file required"}},
 	} {
 		kind, body := form(t, c.fields...)
-		expectViolations(t, sent(t, "POST", base+"/form", body, "Content-Type: "+kind), c.want...)
+		expectInvalid(t, sent(t, "POST", base+"/form", body, "Content-Type: "+kind), c.status, c.want...)
 	}
 	kind, body := form(t, "name=Ann", "file@a.png;image/png="+strings.Repeat("x", 1000))
 	if a := sent(t, "POST", base+"/small/form", body, "Content-Type: "+kind); a.status != 413 {

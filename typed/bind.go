@@ -14,6 +14,8 @@ type binder struct {
 	report schema.Report
 	state  *appState
 	err    error // from reading the body; takes precedence over the report
+
+	fileStatus int // 413 for a file that is too large, else 415 for one of a wrong type, else 0
 }
 
 // wrong reports that a parameter breaks a rule.

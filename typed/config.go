@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// InvalidStatus is the status of the answer to a request that breaks a rule of its operation,
 	// in a parameter or in the body: 400 or 422. Default: 400, which is also the answer to
-	// malformed HTTP.
+	// malformed HTTP. A [File] that is too large, or of a wrong type, is answered with 413 or 415.
 	InvalidStatus int
 
 	// Message returns the text that tells the client how to correct a violation, for example in the

@@ -51,7 +51,7 @@ func TestFileContent(t *testing.T) {
 			a := sent(t, "POST", "http://"+addr+"/", body, "Content-Type: "+kind)
 			switch {
 			case c.want != "":
-				expectViolations(t, a, c.want)
+				expectInvalid(t, a, http.StatusUnsupportedMediaType, c.want)
 			case a.status != http.StatusNoContent:
 				t.Errorf("%q is answered %d %s", c.field, a.status, a.body)
 			}

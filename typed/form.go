@@ -2,6 +2,7 @@ package typed
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"iter"
 	"mime"
@@ -17,7 +18,8 @@ import (
 )
 
 // A File is a file of a form. Data is a copy of bytes of the request body; [Parts] reads large
-// files without a copy. The rules minLength and maxLength limit its size in bytes. The tag
+// files without a copy. The rules minLength and maxLength limit its size in bytes; a file that is
+// too large is answered with 413, and one of a type that is not accepted with 415. The tag
 // contentType lists the accepted types: `contentType:"image/png, image/jpeg"`, or
 // `contentType:"image/*"`. Both the type that the client declares and the type that
 // [http.DetectContentType] finds in Data must be accepted. A type that DetectContentType does not
@@ -197,6 +199,7 @@ func (b *binder) bindFiles(p *Param, in place, files []File) {
 			b.wrongSize(p, pointer, "minLength", "must have at least ", r.MinLength.N)
 		}
 		if r.MaxLength.Set && size > r.MaxLength.N {
+			b.fileStatus = http.StatusRequestEntityTooLarge
 			b.wrongSize(p, pointer, "maxLength", "must have at most ", r.MaxLength.N)
 		}
 		b.checkType(p, pointer, &files[i])
@@ -229,12 +232,16 @@ func (b *binder) checkType(p *Param, pointer string, f *File) {
 		return
 	}
 	declared, allowed := mediaType(f.ContentType), p.Schema.node.Meta.ContentType
-	if !anyCovers(p.types, declared) {
+	switch {
+	case !anyCovers(p.types, declared):
 		b.wrong(p, pointer, "contentMediaType", allowed)
-	} else if !takesContent(p.types, declared, f.Data) {
+	case takesContent(p.types, declared, f.Data):
+		return
+	default:
 		b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: "contentMediaType", Limit: allowed,
 			Message: "must have content of the type " + strings.Join(p.types, " or ")})
 	}
+	b.fileStatus = cmp.Or(b.fileStatus, http.StatusUnsupportedMediaType)
 }
 
 // wrongSize reports a violation of a size limit, in bytes.

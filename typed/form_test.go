@@ -125,7 +125,7 @@ func TestFiles(t *testing.T) {
 	kind, body := form(t, "name=Ann", `avatar@C:\\me.png;image/png=`+pngSignature, "doc@a.txt;text/plain=", "doc@../b.txt;text/plain=B\r\n--")
 	expect(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), 200, `"Ann me.png image/png 8 a.txt: b.txt:B\r\n--"`)
 	kind, body = form(t, "name=Ann", "avatar@me.gif;image/gif=GIF89a123", "doc@1;a/b=", "doc@2;a/b=", "doc@3;a/b=")
-	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body),
+	expectInvalid(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), 413,
 		"form avatar maxLength 8", "form avatar contentMediaType image/png, image/jpeg", "form doc maxItems 2")
 	kind, body = form(t, "name@n;text/plain=Ann", "avatar=x")
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), "form name type text field", "form avatar type file")
@@ -133,6 +133,51 @@ func TestFiles(t *testing.T) {
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: multipart/form-data", "", body), "body # syntax")
 	if a := ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "name=Ann"); a.status != 415 {
 		t.Errorf("a form without files is answered %d", a.status)
+	}
+}
+
+// The status names the worst violation: a file that is too large, then a file of a wrong type, then the setting. The
+// document has these statuses, and the status of one request says nothing about the next.
+func TestFileStatus(t *testing.T) {
+	app := quiet()
+	typed.Configure(app, typed.Config{InvalidStatus: 422})
+	op := typed.Post(app, "/", func(*dunlin.Request, upload) (typed.None, error) { return typed.None{}, nil })
+	text := typed.Post(app, "/text", func(*dunlin.Request, login) (typed.None, error) { return typed.None{}, nil })
+	for _, c := range []struct {
+		name, avatar string
+		status       int
+		want         []string
+	}{
+		{"A", "me.png;image/png=" + pngSignature + "1", 413, []string{"form name minLength 2", "form avatar maxLength 8"}},
+		{"A", "me.png;image/png=" + pngSignature, 422, []string{"form name minLength 2"}},
+		{"A", "me.gif;image/gif=GIF89a", 415, []string{"form name minLength 2", "form avatar contentMediaType image/png, image/jpeg"}},
+		{"Ann", "me.png;image/png=" + pngSignature, 204, nil},
+	} {
+		kind, body := form(t, "name="+c.name, "avatar@"+c.avatar)
+		a := ask(t, app, "POST /", "Content-Type: "+kind, "", body)
+		if c.status == 204 {
+			expect(t, a, 204, "")
+			continue
+		}
+		expectInvalid(t, a, c.status, c.want...)
+		if c.status == 413 && !strings.Contains(a.body, `"detail":"must have at most 8 bytes"`) {
+			t.Errorf("%s", a.body)
+		}
+	}
+	documented := func(answers []typed.Answer) (list string) {
+		for _, a := range answers {
+			if a.Invalid {
+				list += strconv.Itoa(a.Status) + " " + a.Description + "\n"
+			}
+		}
+		return list
+	}
+	if got, want := documented(op.Answers()), "413 The body is too large; avatar has more than 8 bytes\n"+
+		"415 The media type of the body is not taken; avatar is not of the type image/png or image/jpeg\n422 The request breaks rules\n"; got != want {
+		t.Errorf("the document of files has\n%s", got)
+	}
+	if got := documented(text.Answers()); got != "422 The request breaks rules\n" {
+		t.Errorf("the document of a form without files has\n%s", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ type Invalid struct {
 
 // invalid returns the violations of the report as an error.
 func (b *binder) invalid() error {
-	e := &Invalid{Status: b.state.config.InvalidStatus, More: b.report.More}
+	e := &Invalid{Status: cmp.Or(b.fileStatus, b.state.config.InvalidStatus), More: b.report.More}
 	e.Violations = e.room[:0]
 	for _, v := range b.report.List {
 		e.Violations = append(e.Violations, Violation(v))

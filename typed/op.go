@@ -187,7 +187,7 @@ func (op *Op[In, Out]) recycle(x *input[In]) {
 	}
 	var zero In
 	x.in = zero
-	x.binder.r, x.binder.err = nil, nil
+	x.binder.r, x.binder.err, x.binder.fileStatus = nil, nil, 0
 	if report := &x.binder.report; len(report.List) > 0 || report.Ended {
 		report.Reset()
 	}

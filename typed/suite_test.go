@@ -100,8 +100,14 @@ func expect(t *testing.T, got answer, status int, body string) {
 
 func expectViolations(t *testing.T, got answer, want ...string) {
 	t.Helper()
-	if list := strings.Join(got.violations(t), "\n"); list != strings.Join(want, "\n") || got.status != 400 {
-		t.Errorf("answered %d\n%s\nwant 400\n%s\n%s", got.status, list, strings.Join(want, "\n"), got.body)
+	expectInvalid(t, got, 400, want...)
+}
+
+// expectInvalid is expectViolations for another status.
+func expectInvalid(t *testing.T, got answer, status int, want ...string) {
+	t.Helper()
+	if list := strings.Join(got.violations(t), "\n"); list != strings.Join(want, "\n") || got.status != status {
+		t.Errorf("answered %d\n%s\nwant %d\n%s\n%s", got.status, list, status, strings.Join(want, "\n"), got.body)
 	}
 	if ct := got.header.Get("Content-Type"); ct != "application/problem+json" {
 		t.Errorf("Content-Type %q", ct)
