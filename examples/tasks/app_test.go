@@ -108,7 +108,7 @@ func testLogin(t *testing.T, app *dunlin.App) {
 	logIn(t, app, "linus")
 	for name, password := range map[string]string{"linus": "another password", "bob": "correct horse battery"} {
 		login := map[string]string{"name": name, "password": password}
-		if status := dunlintest.JSON(t, app, "POST", "/login", login, nil); status != 403 {
+		if status := dunlintest.JSON(t, app, "POST", "/login", login, nil); status != 401 {
 			t.Errorf("%s: %d", name, status)
 		}
 	}

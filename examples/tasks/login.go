@@ -28,7 +28,7 @@ type Login struct {
 
 var (
 	nameTaken  = typed.NewFault(409, "name-taken", "Another user has this name")
-	wrongLogin = typed.NewFault(403, "wrong-login", "The name or the password is wrong")
+	wrongLogin = typed.NewFault(401, "wrong-login", "The name or the password is wrong")
 )
 
 func (s *service) register(r *dunlin.Request, in Login) (typed.None, error) {

@@ -30,7 +30,7 @@ var login = middleware.BasicAuth("tasks", middleware.Passwords(map[string]string
 
 func newApp(config dunlin.Config, db *sql.DB) *dunlin.App {
 	app := dunlin.New(config)
-	users := app.Group("/tasks", typed.Declares(login, typed.Requires(typed.BasicAuth("login")), typed.Unauthorized))
+	users := app.Group("/tasks", typed.Declares(login, typed.Requires(typed.BasicAuth("login"))))
 	typed.Post(users, "", func(r *dunlin.Request, in CreateTask) (typed.Created[Task], error) {
 		t := Task{Title: in.Body.Title}
 		err := db.QueryRowContext(r.Context(), "insert into tasks (owner, title) values (?, ?) returning id",

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/typed"
 )
 
 func TestCreate(t *testing.T) {
@@ -34,6 +36,14 @@ func TestCreate(t *testing.T) {
 		if got := dunlintest.JSON(t, app, "POST", "/tasks", map[string]string{"title": c.title}, nil, c.edit...); got != c.want {
 			t.Errorf("%q: %d, want %d", c.title, got, c.want)
 		}
+	}
+	create := typed.Find[CreateTask, typed.Created[Task]](app, "createTask")
+	i := slices.IndexFunc(create.Answers(), func(a typed.Answer) bool { return a.Status == 401 })
+	if documented := create.Answers()[i]; len(documented.Faults) > 0 || !documented.Other {
+		t.Errorf("the document has a fault that the middleware does not send: %+v", documented)
+	}
+	if got := create.Test(t, app, CreateTask{}); got.Status != 401 || got.Problem.Type != "" {
+		t.Errorf("without login: %d %s", got.Status, got.Body)
 	}
 	var owner string
 	if err := db.QueryRow("select owner from tasks").Scan(&owner); err != nil || owner != "ada" {
