@@ -298,3 +298,44 @@ func ExampleTokens_Check() {
 	fmt.Println(claims.Subject, tenant, err)
 	// Output: ada acme <nil>
 }
+
+// Tokens that accept the same tokens share the claims, in whatever order they are applied. Tokens with another
+// rule do not.
+func TestClaimsOfSeveralTokens(t *testing.T) {
+	config := auth.Config{Issuer: issuer, Audience: audience, Keys: public}
+	loose, other := config, config
+	loose.Optional, other.AllowBound = true, true
+	required, optional, stranger := auth.NewTokens(config), auth.NewTokens(loose), auth.NewTokens(other)
+	subjects := func(r *dunlin.Request) dunlin.Response {
+		text := ""
+		for _, tokens := range []*auth.Tokens{required, optional, stranger} {
+			if c := tokens.Claims(r); c != nil {
+				text += c.Subject
+			}
+			text += ","
+		}
+		return dunlin.Text(text)
+	}
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
+	app.Get("/strange", subjects, stranger.Middleware())
+	app.Use(optional.Middleware())
+	app.Get("/open", subjects)
+	app.Group("/users", required.Middleware()).Get("", subjects)
+	app.Group("/all", stranger.Middleware(), required.Middleware()).Get("", subjects)
+	app.Group("/others", stranger.Middleware()).Get("", subjects)
+	bearer := "Bearer " + sign(t, jwt.SigningMethodEdDSA, "ed", edKey, good())
+	for path, want := range map[string]string{
+		"/strange": ",,ada,", "/open": "ada,ada,,", "/users": "ada,ada,,", "/all": "ada,ada,ada,", "/others": "ada,ada,ada,",
+	} {
+		req := httptest.NewRequest("GET", path, nil)
+		req.Header.Set("Authorization", bearer)
+		w := httptest.NewRecorder()
+		if app.ServeHTTP(w, req); w.Body.String() != want {
+			t.Errorf("%s: %d %s, want %s", path, w.Code, w.Body, want)
+		}
+	}
+	w := httptest.NewRecorder()
+	if app.ServeHTTP(w, httptest.NewRequest("GET", "/open", nil)); w.Body.String() != ",,," {
+		t.Errorf("without a token: %d %s", w.Code, w.Body)
+	}
+}

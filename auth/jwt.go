@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -120,7 +121,6 @@ type Tokens struct {
 	config           Config
 	parser           *jwt.Parser
 	keys             *keySet
-	key              *dunlin.Key[*Claims]
 	missing, invalid string // WWW-Authenticate challenges
 }
 
@@ -167,7 +167,6 @@ func NewTokens(c Config) *Tokens {
 		parser: jwt.NewParser(jwt.WithValidMethods(c.Methods), jwt.WithIssuer(c.Issuer), jwt.WithAudience(c.Audience),
 			jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(c.Leeway), jwt.WithStrictDecoding()),
 		keys: newKeySet(&c),
-		key:  dunlin.NewKey[*Claims]("claims"),
 	}
 	if strings.EqualFold(c.Scheme, "Bearer") { // RFC 6750 section 3.1
 		t.invalid += ` error="invalid_token"`
@@ -262,7 +261,8 @@ func (t *Tokens) Middleware() dunlin.Middleware {
 			if err != nil {
 				return t.vary(refuse(t.invalid, err))
 			}
-			t.key.Set(r, claims)
+			before, _ := acceptedKey.Get(r)
+			acceptedKey.Set(r, &accepted{t, claims, before})
 			middleware.SetUser(r, claims.Subject)
 			return t.vary(next(r))
 		}
@@ -283,11 +283,41 @@ func refuse(challenge string, cause error) dunlin.Response {
 		Header("WWW-Authenticate", challenge)
 }
 
+// accepted is a token that the middleware of Tokens has accepted. before is that of an outer middleware, or nil.
+type accepted struct {
+	by     *Tokens
+	claims *Claims
+	before *accepted
+}
+
+var acceptedKey = dunlin.NewKey[*accepted]("token")
+
 // Claims returns the claims of a request's token. It returns nil if the request has none, or has
-// not passed the middleware.
+// not passed the middleware of t, or of other Tokens that accept the same tokens: with the same
+// Issuer, Audience, keys, Methods, Types, AllowBound and Leeway. For example, behind optional and
+// required Tokens of the same issuer, both return the claims.
 func (t *Tokens) Claims(r *dunlin.Request) *Claims {
-	claims, _ := t.key.Get(r)
-	return claims
+	a, _ := acceptedKey.Get(r)
+	for ; a != nil; a = a.before {
+		if a.by == t || a.by.trusts(t) {
+			return a.claims
+		}
+	}
+	return nil
+}
+
+// trusts reports whether t accepts exactly the tokens that other accepts.
+func (t *Tokens) trusts(other *Tokens) bool {
+	if t.config.Issuer != other.config.Issuer || t.config.Audience != other.config.Audience {
+		return false
+	}
+	return reflect.DeepEqual(t.config.trust(), other.config.trust())
+}
+
+// trust returns the settings that decide which tokens are accepted.
+func (c *Config) trust() Config {
+	return Config{Issuer: c.Issuer, Audience: c.Audience, KeySet: c.KeySet, Keys: c.Keys, Secrets: c.Secrets,
+		Methods: c.Methods, Types: c.Types, AllowBound: c.AllowBound, Leeway: c.Leeway}
 }
 
 // Claim decodes a claim of a request's token into v, see [Claims.Claim].
