@@ -30,6 +30,7 @@ func TestPages(t *testing.T) {
 		"webhooks":    webhooks,
 		"templates":   htmlPages,
 		"problems":    problemsAsPages,
+		"formatted":   formattedAsPages,
 		"envelope":    problemFormat,
 		"typed":       typedActions,
 		"two ways in": twoWaysIn,

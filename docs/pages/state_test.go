@@ -120,6 +120,19 @@ func htmlPages(t *testing.T, app *dunlin.App) {
 	}
 }
 
+// formattedAsPages is problemsAsPages with problems in a format of its own.
+func formattedAsPages(t *testing.T, _ *dunlin.App) {
+	type envelope struct {
+		Status int `json:"status"`
+	}
+	problemsAsPages(t, dunlin.New(dunlin.Config{
+		Logger: slog.New(slog.DiscardHandler),
+		Problems: dunlin.FormatProblems("application/json", func(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) envelope {
+			return envelope{p.Status}
+		}),
+	}))
+}
+
 func problemsAsPages(t *testing.T, app *dunlin.App) {
 	var causes atomic.Int64
 	app.OnAnswer(func(info *dunlin.AnswerInfo) {
@@ -132,7 +145,7 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 	forPeople := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			resp := next(r)
-			if resp.Get("Content-Type") != "application/problem+json" {
+			if resp.StatusCode() < 400 || strings.HasPrefix(resp.Get("Content-Type"), "text/html") {
 				return resp
 			}
 			resp = resp.AddHeader("Vary", "Accept")
@@ -153,6 +166,9 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 	app.Get("/fails", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("why")) })
 	app.Get("/panics", func(*dunlin.Request) dunlin.Response { panic("why") })
 	app.Get("/limited/too", dunlin.FromStd(http.NotFoundHandler()))
+	app.Get("/own", func(*dunlin.Request) dunlin.Response {
+		return dunlin.Bytes("text/html; charset=utf-8", []byte("<p>Again</p>")).Status(422)
+	})
 	client := dunlintest.NewClient(app)
 	for _, c := range []struct {
 		method, path, accept, body, header string
@@ -165,7 +181,8 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 		{"POST", "/fails", "text/html", "<h1>405</h1>", "Allow", 405},
 		{"GET", "/fails", "text/html", "<h1>500</h1>", "", 500},
 		{"GET", "/panics", "text/html", "<h1>500</h1>", "", 500},
-		{"GET", "/limited/too", "text/html", "404 page not found", "", 404},
+		{"GET", "/limited/too", "text/html", "<h1>404</h1>", "", 404},
+		{"GET", "/own", "text/html", "<p>Again</p>", "", 422},
 	} {
 		req, _ := http.NewRequest(c.method, "https://links.example"+c.path, nil)
 		req.Header.Set("Accept", c.accept)
