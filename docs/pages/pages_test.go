@@ -32,6 +32,7 @@ func TestPages(t *testing.T) {
 		"problems":    problemsAsPages,
 		"formatted":   formattedAsPages,
 		"envelope":    problemFormat,
+		"violations":  violationsInAFormat,
 		"typed":       typedActions,
 		"two ways in": twoWaysIn,
 		"deploy":      tlsSettings,

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 	"github.com/dunlinhttp/dunlin/middleware"
 	"github.com/dunlinhttp/dunlin/store"
+	"github.com/dunlinhttp/dunlin/typed"
 )
 
 func sessionsOfClients(_ *testing.T, app *dunlin.App) {
@@ -219,6 +221,49 @@ func problemFormat(t *testing.T, _ *dunlin.App) {
 	}
 	if body := suite.Body(t, resp); body != `{"errors":{"body":["Not Found"]}}` {
 		t.Error(body)
+	}
+}
+
+func violationsInAFormat(t *testing.T, _ *dunlin.App) {
+	config := dunlin.Config{Logger: slog.New(slog.DiscardHandler)}
+
+	type apiError struct {
+		Error struct {
+			Code    string            `json:"code"`
+			Message string            `json:"message"`
+			Fields  []typed.Violation `json:"fields,omitempty"`
+		} `json:"error"`
+	}
+
+	config.Problems = dunlin.FormatProblems("application/json", func(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) (e apiError) {
+		e.Error.Code, e.Error.Message = cmp.Or(p.Type, strconv.Itoa(p.Status)), cmp.Or(p.Detail, p.Title)
+		if invalid, ok := errors.AsType[*typed.Invalid](p); ok {
+			e.Error.Fields = invalid.Violations
+		}
+		return e
+	})
+
+	app := dunlin.New(config)
+	taken := typed.NewFault(409, "taken", "It is taken")
+	op := typed.Post(app, "/tasks", func(_ *dunlin.Request, in struct {
+		Body struct {
+			Title string `json:"title" minLength:"1"`
+		}
+	}) (typed.None, error) {
+		return typed.None{}, taken
+	}).Faults(taken)
+	var in struct {
+		Body struct {
+			Title string `json:"title" minLength:"1"`
+		}
+	}
+	if got, want := string(op.Test(t, app, in).Body), `{"error":{"code":"400","message":"the request is invalid in 1 place","fields":[`+
+		`{"in":"body","pointer":"#/title","rule":"minLength","limit":"1","detail":"must have at least 1 character"}]}}`; got != want {
+		t.Errorf("%s", got)
+	}
+	in.Body.Title = "x"
+	if x := op.Test(t, app, in); string(x.Body) != `{"error":{"code":"taken","message":"It is taken"}}` || !errors.Is(x.Problem, taken) {
+		t.Errorf("%s", x.Body)
 	}
 }
 
