@@ -23,6 +23,8 @@ var htmlText string
 type Document struct {
 	Run        *results.Run
 	Date       string
+	Matrix     Matrix
+	Overviews  []Overview
 	Sections   []Section
 	Explained  []Explained // where others are ahead, and why
 	Open       []Lead      // where they are, and no note says why
@@ -51,7 +53,7 @@ type BenchmarkSection struct {
 
 // NewDocument draws the charts and lays out the tables.
 func NewDocument(run *results.Run, notes []Note) (*Document, error) {
-	d := &Document{Run: run, Date: run.Started.Format("2 January 2006")}
+	d := &Document{Run: run, Date: run.Started.Format("2 January 2006"), Matrix: MatrixOf(run), Overviews: overviews(run)}
 	for _, s := range run.Scenarios {
 		section := Section{Scenario: s, Table: TableOf(s)}
 		if metric, known := results.MetricByKey(s.Metrics[0]); known {
@@ -139,6 +141,9 @@ func (d *Document) Write(folder string) error {
 	files := map[string][]byte{
 		filepath.Join(folder, "BENCHMARKS.md"):   []byte(markdown),
 		filepath.Join(folder, "benchmarks.html"): []byte(html),
+	}
+	for _, o := range d.Overviews {
+		files[filepath.Join(charts, o.File)] = []byte(o.SVG)
 	}
 	for _, section := range d.Sections {
 		if section.ChartFile != "" {

@@ -3,8 +3,11 @@
 package report_test
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin/bench/internal/peer"
@@ -40,19 +43,75 @@ func TestNotesNameWhatExists(t *testing.T) {
 	}
 }
 
-// The charts of the README are those that the report writes.
-func TestReadmeShowsChartsOfScenarios(t *testing.T) {
+// The charts of the README are those that the report writes from the recorded rounds.
+func TestReadmeShowsOverviews(t *testing.T) {
 	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	charts := regexp.MustCompile(`docs/charts/([a-z0-9-]+)\.svg`).FindAllSubmatch(readme, -1)
-	if len(charts) < 2 {
-		t.Errorf("README.md shows %d charts, want two", len(charts))
+	var shown []string
+	for _, chart := range regexp.MustCompile(`docs/charts/([a-z0-9-]+\.svg)`).FindAllSubmatch(readme, -1) {
+		shown = append(shown, string(chart[1]))
 	}
-	for _, chart := range charts {
-		if _, err := scenario.Named([]string{string(chart[1])}); err != nil {
-			t.Errorf("README.md shows %s: %v", chart[0], err)
+	var drawn []string
+	for _, o := range recorded(t).Overviews {
+		drawn = append(drawn, o.File)
+	}
+	if len(drawn) != 2 || !slices.Equal(shown, drawn) {
+		t.Errorf("README.md shows %q, the report draws the overviews %q", shown, drawn)
+	}
+}
+
+// The committed pages are those that the tool writes from the recorded rounds.
+func TestCommittedPages(t *testing.T) {
+	document, folder := recorded(t), t.TempDir()
+	if err := document.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	charts, err := filepath.Glob(filepath.Join(folder, "charts", "*.svg"))
+	if err != nil || len(charts) == 0 {
+		t.Fatalf("charts: %q, %v", charts, err)
+	}
+	for _, path := range append(charts, filepath.Join(folder, "BENCHMARKS.md"), filepath.Join(folder, "benchmarks.html")) {
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join("../../../docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("docs/%s differs from the report: run go run -C bench ./cmd/compare report", name)
 		}
 	}
+}
+
+// recorded is the document of the newest results.
+func recorded(t *testing.T) *report.Document {
+	t.Helper()
+	path, err := results.Newest("../../results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := results.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, err := report.ReadNotes("../../notes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := report.NewDocument(run, notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if document.Profiles, err = report.ReadProfiles("../../results"); err != nil {
+		t.Fatal(err)
+	}
+	return document
 }
