@@ -47,7 +47,7 @@ func Leads(run *results.Run) []Lead {
 
 // ownRow is Dunlin's by its default settings, or what a scenario has in its place.
 func ownRow(s *results.Scenario) *results.Row {
-	for _, name := range []string{"dunlin-h2", "dunlin-h2c", "dunlin-db"} {
+	for _, name := range []string{"dunlin-h2", "dunlin-h2c", "dunlin-bulk-tls", "dunlin-tls", "dunlin-db"} {
 		if row := s.Row(name); row != nil {
 			return row
 		}

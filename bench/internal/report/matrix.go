@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -184,6 +185,7 @@ func ratio(run *results.Run, s results.Scenario, peer string, metric results.Met
 		return Ratio{Text: "no ratio", Class: classMissing, Detail: detail}
 	}
 	value := stats.Summarise(values).Median / base
+	value = max(0.01, math.Round(100*value)/100) // the class is that of the figure shown
 	c := Ratio{Class: classOf(value), Detail: detail, value: value}
 	c.Text = mark(c.Class) + fmt.Sprintf("%.2f×", value)
 	if c.Class != classEven && !stats.Compare(own, values).Significant {

@@ -147,3 +147,16 @@ func TestOverviews(t *testing.T) {
 		t.Errorf("a run without scenarios has %d overviews and %d rows", len(none.Overviews), len(none.Matrix.Rows))
 	}
 }
+
+// A scenario by TLS may show Dunlin in clear text too. Servers by TLS compete with Dunlin by TLS.
+func TestLeadsByTLS(t *testing.T) {
+	var got []string
+	for _, lead := range report.Leads(matrixRun()) {
+		if lead.Scenario.Name == "tls-64" {
+			got = append(got, lead.String())
+		}
+	}
+	if want := []string{"TLS, CPU µs/request: Dunlin 10; ahead: zed (2, 0.200×)"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
