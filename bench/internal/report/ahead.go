@@ -37,7 +37,7 @@ func Leads(run *results.Run) []Lead {
 			if !known || !metric.Judged {
 				continue
 			}
-			if lead := leadIn(s, metric, own.Values(key)); len(lead.Servers) > 0 {
+			if lead := leadIn(s, metric, own); len(lead.Servers) > 0 {
 				leads = append(leads, lead)
 			}
 		}
@@ -90,10 +90,11 @@ func benchmarkLeads(all []results.Benchmark) []Lead {
 // leastLead is the difference that a reader may care about. Between single rounds it decides alone.
 const leastLead = 0.02
 
-func leadIn(s results.Scenario, metric results.Metric, own []float64) Lead {
+func leadIn(s results.Scenario, metric results.Metric, row *results.Row) Lead {
+	own := row.Values(metric.Key)
 	lead := Lead{Scenario: s, Metric: metric, Own: stats.Summarise(own).Median}
 	for _, b := range bars(s, metric) {
-		if isOwn(b.name) || b.name == "floor" {
+		if isOwn(b.name) || b.name == "floor" || suffixOf(b.name) != suffixOf(row.Peer) {
 			continue
 		}
 		gap := lead.Own - b.Median

@@ -189,7 +189,7 @@ func ratio(run *results.Run, s results.Scenario, peer string, metric results.Met
 	c := Ratio{Class: classOf(value), Detail: detail, value: value}
 	c.Text = mark(c.Class) + fmt.Sprintf("%.2f×", value)
 	if c.Class != classEven && !stats.Compare(own, values).Significant {
-		c.Text += " ≈"
+		c.Text += "≈"
 		c.Within = true
 	}
 	return c
@@ -229,7 +229,7 @@ func classOf(ratio float64) string {
 // mark is the sign beside a ratio below Dunlin's, for readers who do not see its colour.
 func mark(class string) string {
 	if class == classFar || class == classBehind {
-		return "▼ "
+		return "▼"
 	}
 	return ""
 }

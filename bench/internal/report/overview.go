@@ -97,7 +97,7 @@ const overviewStyle = `text{font:13px Helvetica,Arial,sans-serif;fill:#222}.t{fo
 // overviewChart draws the groups as horizontal bars. The longest bar of each group has full length, since units differ.
 // It is empty without a group.
 func overviewChart(run *results.Run, title string, measures []measure) string {
-	const width, left, full, pitch, head = 480, 76, 210, 20, 26
+	const width, left, full, pitch, head = 480, 76, 190, 20, 26
 	var b strings.Builder
 	y := 44
 	groups := 0
