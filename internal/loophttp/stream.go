@@ -102,6 +102,9 @@ func (s *stream) note(err error) error {
 		s.err = err
 		s.x.closing = true
 		s.x.c.Close()
+		if s.x.cancel != nil {
+			s.x.cancel() // the event of a hangup may be calling it on another goroutine: the error is returned after its end
+		}
 	}
 	return s.err
 }
