@@ -405,9 +405,18 @@ func (f *ProblemFormat) MediaType() string { return f.media }
 func (f *ProblemFormat) Body() reflect.Type { return f.body }
 
 // formatted returns an answer that describes a problem in the format of Config.Problems. The answer stays as it is if
-// the function of the format fails.
+// the function of the format fails, which is logged once for a request.
 func (a *App) formatted(r *Request, resp Response, details any) (made Response) {
+	if r.uncommon != nil && r.uncommon.unformatted {
+		return resp
+	}
 	made = resp
+	returned := false
+	defer func() {
+		if !returned {
+			r.more().unformatted = true
+		}
+	}()
 	defer a.contain("panic in the format of problems")
 	p, ok := details.(*ProblemDetails)
 	if !ok {
@@ -417,7 +426,7 @@ func (a *App) formatted(r *Request, resp Response, details any) (made Response) 
 	q.Status, q.Title = resp.a.Status(), cmp.Or(p.Title, problem.Title(resp.a.Status()))
 	info := &AnswerInfo{r: r, source: r.source, status: q.Status, bytes: -1, err: resp.Err()}
 	body, err := a.config.Problems.append(nil, info, &q)
-	if err != nil {
+	if returned = err == nil; !returned {
 		a.log.Error("the format of problems returned an invalid value", "error", logqueue.Error(err))
 		return resp
 	}

@@ -64,6 +64,8 @@ type uncommon struct {
 	encoding  *exchange.Encoding // of the answer being carried out
 	decoded   bool               // DecodeBody has removed the content coding of the body
 	rewrite   rewrite.Match      // of the path, if there are rules
+
+	unformatted bool // Config.Problems has failed for a problem of this request
 }
 
 // more returns the rarely used fields, and allocates them on first use.
@@ -107,7 +109,7 @@ func (r *Request) end() {
 	r.ended.Set(true)
 	r.id = exchange.Identity{}
 	if r.uncommon != nil {
-		r.uncommon.rest, r.uncommon.decoded = nil, false
+		r.uncommon.rest, r.uncommon.decoded, r.uncommon.unformatted = nil, false, false
 	}
 	if len(r.values) > 0 {
 		clear(r.values)

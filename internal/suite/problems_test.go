@@ -102,6 +102,26 @@ func TestProblemFormats(t *testing.T) {
 	}
 }
 
+// Each layer of middleware may format a problem, so a format that fails would be called again by each.
+func TestFailingProblemFormatIsLoggedOnce(t *testing.T) {
+	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
+		fails := dunlin.FormatProblems("application/json", func(*dunlin.AnswerInfo, *dunlin.ProblemDetails) any { panic("in the format") })
+		addr, logs := Start(t, dunlin.Config{Engine: engine, Problems: fails}, func(app *dunlin.App) {
+			app.Get("/inside", Constant(dunlin.NotFound()), markStatus("Inner"), markStatus("Outer"))
+			app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("after the first request") })
+		})
+		if resp, _ := askStd(t, "GET", "http://"+addr+"/inside", ""); resp.StatusCode != 404 {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+		_, _ = askStd(t, "GET", "http://"+addr+"/panic", "")
+		WantLogged(t, logs, "after the first request") // and so all records of the first request
+		before, _, _ := strings.Cut(logs.String(), "after the first request")
+		if n := strings.Count(before, "panic in the format of problems"); n != 1 {
+			t.Errorf("the failure was logged %d times for one request", n)
+		}
+	})
+}
+
 // TestProblemFormatOfAllAnswers requests a problem of each origin, with middleware around the routes and without.
 func TestProblemFormatOfAllAnswers(t *testing.T) {
 	for name, around := range map[string][]dunlin.Middleware{
