@@ -379,20 +379,25 @@ func registerStreamsOfAllKinds(app *dunlin.App, long string) {
 func TestExitingPoliciesAndObservers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(a *dunlin.App) {
-			app = a
-			exit := func(i *dunlin.AnswerInfo, where string) {
-				if strings.HasPrefix(i.Path(), where) {
-					runtime.Goexit()
-				}
+		exit := func(i *dunlin.AnswerInfo, where string) {
+			if strings.HasPrefix(i.Path(), where) {
+				runtime.Goexit()
 			}
+		}
+		format := dunlin.FormatProblems("application/json", func(i *dunlin.AnswerInfo, p *dunlin.ProblemDetails) string {
+			exit(i, "/format")
+			return p.Title
+		})
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Problems: format}, func(a *dunlin.App) {
+			app = a
 			a.Policy(func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				exit(i, "/policy")
 				return resp
 			})
 			a.OnAnswer(func(i *dunlin.AnswerInfo) { exit(i, "/observer") })
 			a.Get("/probe", Text("probe"))
-			for _, where := range []string{"/policy", "/observer"} {
+			for _, where := range []string{"/policy", "/observer", "/format"} {
+				a.Get(where+"/problem", Constant(dunlin.NotFound()))
 				a.Get(where+"/text", Text("text"))
 				a.Get(where+"/stream", func(*dunlin.Request) dunlin.Response { return dunlin.Stream("text/x", write("a!", "b")) })
 				a.Get(where+"/exits", func(*dunlin.Request) dunlin.Response { runtime.Goexit(); return dunlin.Empty() })
@@ -400,8 +405,8 @@ func TestExitingPoliciesAndObservers(t *testing.T) {
 			}
 		})
 		for range 3 {
-			for _, where := range []string{"/policy", "/observer"} {
-				for _, what := range []string{"/text", "/stream", "/exits", "/late", "/nowhere"} {
+			for _, where := range []string{"/policy", "/observer", "/format"} {
+				for _, what := range []string{"/text", "/problem", "/stream", "/exits", "/late", "/nowhere"} {
 					br := bufio.NewReader(AskConn(t, addr, Request("GET "+where+what)))
 					if _, err := ReadAnswer(br, http.MethodGet); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 						t.Errorf("%s%s: neither an answer nor an end", where, what)
