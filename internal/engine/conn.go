@@ -181,7 +181,8 @@ func (c *Conn) Close() {
 }
 
 // SetHangup arranges for one call of f, on an engine goroutine or that of Close, which f must not hold up. f is called when the
-// peer finishes sending or is lost while the connection is away from its loop, and at the latest when the connection is closed.
+// peer finishes sending or is lost while the connection is away from its loop, when the connection is being evicted, and at the
+// latest when it is closed.
 // If that has happened already, f is called at once. It replaces the function set before; nil sets none. The replaced function
 // may still be running.
 func (c *Conn) SetHangup(f func()) {
@@ -204,6 +205,9 @@ func (c *Conn) setHangup(h *hangup) {
 		c.fireHangup()
 	}
 	c.hangup.set(h)
+	if a := c.acct.Load(); a != nil && a.Ending() {
+		c.hangup.interrupt(h)
+	}
 	switch t := c.secure(); {
 	case t == nil:
 	case c.state.Load() != atLoop || c.flags&flagReadable != 0:
@@ -261,6 +265,14 @@ func (h *hangupHook) afterInput() bool {
 func (h *hangupHook) waits() bool {
 	set := h.h.Load()
 	return set != nil && set != fired
+}
+
+// interrupt calls the function set, if it still is the one in the hook, and removes it. The event has not happened: a function
+// that is set later waits for it.
+func (h *hangupHook) interrupt(set *hangup) {
+	if set != nil && set != fired && h.h.CompareAndSwap(set, nil) {
+		set.f()
+	}
 }
 
 func (h *hangupHook) fire() {

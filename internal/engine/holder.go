@@ -109,8 +109,9 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
 		return true // it is closed
 	}
 	if !c.noteEvent(0) {
+		set := c.hangup.h.Load()
 		if c.acct.Load() == a && a.Ending() { // not the account of an earlier request, which has been refused
-			c.fireHangup()
+			c.hangup.interrupt(set) // it may be spared yet, and serve more requests
 		}
 		return true
 	}
