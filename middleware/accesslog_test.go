@@ -16,8 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// jsonLog returns a logger and a function that returns the one line it has
-// written.
+// jsonLog returns a logger and a function that returns the only line written so far.
 func jsonLog(t *testing.T) (*slog.Logger, func() map[string]any) {
 	var buf bytes.Buffer
 	return slog.New(slog.NewJSONHandler(&buf, nil)), func() map[string]any {
@@ -36,7 +35,7 @@ func TestAccessLog(t *testing.T) {
 		method string
 		act    dunlin.Action
 		status float64
-		bytes  any // nil: left out
+		bytes  any // nil: omitted
 	}{
 		"text":       {"GET", text(seven), 200, 7.0},
 		"head":       {"HEAD", text(seven), 200, 0.0},
@@ -116,7 +115,7 @@ func TestAccessLogDefaultLogger(t *testing.T) {
 }
 
 func ExampleAccessLog() {
-	// Time and address differ from run to run: leave them out of this example.
+	// Time and address differ between runs; this example omits them.
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			switch a.Key {
@@ -154,7 +153,7 @@ func TestAccessLogConfig(t *testing.T) {
 		},
 	}
 	app := newApp(func(*dunlin.Request) dunlin.Response { return dunlin.Empty().Status(502) }, c.Middleware())
-	send(app, "GET", "X-Probe", "1") // which leaves no line
+	send(app, "GET", "X-Probe", "1") // skipped: writes no line
 	send(app, "GET", "User-Agent", "a browser")
 	got := line()
 	if us, ok := got["duration_us"].(float64); !ok || us != math.Trunc(us) || us < 0 || got["duration_ms"] != nil || got["duration"] != nil || got["level"] != "ERROR" || got["agent"] != "a browser" || got["status"] != 502.0 {

@@ -14,14 +14,14 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// void is a response writer that costs nothing.
+// void is a response writer that allocates nothing.
 type void struct{ header http.Header }
 
 func (v void) Header() http.Header         { return v.header }
 func (v void) Write(b []byte) (int, error) { return len(b), nil }
 func (v void) WriteHeader(int)             {}
 
-// What each middleware adds to the allocations of a request.
+// TestAllocations bounds the allocations that each middleware adds to a request.
 func TestAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")
@@ -33,9 +33,9 @@ func TestAllocations(t *testing.T) {
 		return testing.AllocsPerRun(2000, func() { app.ServeHTTP(w, req) })
 	}
 	bare := measure()
-	accessLog := 2.0 // the address as text; slog's room for more than five attributes
+	accessLog := 2.0 // the address as text, and slog's growth beyond five attributes
 	if strings.HasPrefix(runtime.Version(), "go1.27") {
-		accessLog = 3 // its encoding/json allocates for a fraction
+		accessLog = 3 // encoding/json of go1.27 allocates for a fraction
 	}
 	for name, test := range map[string]struct {
 		mw   dunlin.Middleware
@@ -43,7 +43,7 @@ func TestAllocations(t *testing.T) {
 	}{
 		"RequestID": {middleware.RequestID("X-Request-ID"), 0},
 		"AccessLog": {middleware.AccessLog(slog.New(slog.NewJSONHandler(io.Discard, nil))), accessLog},
-		"ETag":      {middleware.ETag(), 1}, // the tag
+		"ETag":      {middleware.ETag(), 1}, // the entity tag
 	} {
 		n := measure(test.mw) - bare
 		if n > test.most {

@@ -96,7 +96,7 @@ func TestKeyAuth(t *testing.T) {
 	}
 }
 
-// What a key of its own header has opened is for who has that key, also in a cache in front.
+// A response to an authenticated request reaches only the owner of the key, even with a cache in front of the authentication.
 func TestKeyAuthWithCache(t *testing.T) {
 	keys := map[string]string{"a": "0123456789abcdef", "b": "fedcba9876543210"}
 	for header, prefix := range map[string]string{"X-API-Key": "", "Authorization": "Bearer "} {
@@ -116,7 +116,7 @@ func TestKeyAuthWithCache(t *testing.T) {
 	}
 }
 
-// Of two lines with credentials a server behind may take the other one, or both.
+// Two lines with credentials are refused: an upstream server may read the other line, or both.
 func TestAuthRefusesTwoCredentials(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		const key = "k-0123456789abcdef"

@@ -14,12 +14,13 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// A roundTrip is a service: it answers by path.
+// A roundTrip is a fake service that answers by path.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// service answers /report with 503, /hang after its time, /reset with a broken connection, and other paths with 200.
+// service answers /report with 503, /reset with a broken connection and /gone with a failed dial. /hang blocks until the
+// request's context ends. Other paths get 200.
 func service(req *http.Request) (*http.Response, error) {
 	status := http.StatusOK
 	switch req.URL.Path {
@@ -36,7 +37,7 @@ func service(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("")), Request: req}, nil
 }
 
-// call asks for a path, and returns the error.
+// call sends a request for path and returns the error.
 func call(t *testing.T, transport http.RoundTripper, path string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -52,20 +53,20 @@ func call(t *testing.T, transport http.RoundTripper, path string) error {
 	return err
 }
 
-// One client whose requests the service answers with 503, does not answer in time, or breaks off, does not open the breaker for the others.
+// The failures of one client do not open the breaker for the others, whether its requests get 503, time out or are reset.
 func TestBreakerIgnoresSingleClient(t *testing.T) {
 	for _, path := range []string{"/report", "/hang", "/reset"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := middleware.NewBreaker(middleware.BreakerConfig{})
 			transport := b.Transport(roundTrip(service))
-			for range 19 { // on a quiet service
+			for range 19 { // a quiet service
 				_ = call(t, transport, path)
 			}
 			if err := call(t, transport, "/fine"); err != nil {
 				t.Errorf("%s, another client of a quiet service: %v", path, err)
 			}
 			<-time.After(10 * time.Second)
-			for range 100 { // on a busy one
+			for range 100 { // a busy service
 				_ = call(t, transport, path)
 				for range 2 {
 					if err := call(t, transport, "/fine"); err != nil {
@@ -97,7 +98,7 @@ func TestBreakerOpensByShare(t *testing.T) {
 			if _ = call(t, transport, path); !b.Open() {
 				t.Errorf("%s: a trial that fails has closed it", path)
 			}
-			// The trial of a client whose requests fail keeps others waiting no longer.
+			// A failed trial of one client does not extend the wait of the others.
 			if err := call(t, transport, "/fine"); err != nil || b.Open() {
 				t.Errorf("%s: a trial that succeeds: %v, open %v", path, err, b.Open())
 			}
@@ -108,14 +109,14 @@ func TestBreakerOpensByShare(t *testing.T) {
 	}
 }
 
-// Failures that lie apart are no share.
+// Failures spread over time do not add up to a failure share.
 func TestBreakerForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := middleware.NewBreaker(middleware.BreakerConfig{})
 		transport := b.Transport(roundTrip(service))
 		for range 100 {
 			_ = call(t, transport, "/report")
-			<-time.After(600 * time.Millisecond) // 17 in ten seconds
+			<-time.After(600 * time.Millisecond) // 17 calls in ten seconds
 		}
 		if b.Open() {
 			t.Error("fewer than 20 calls in ten seconds have opened it")
@@ -130,7 +131,7 @@ func TestBreakerWithoutConnection(t *testing.T) {
 		for range 4 {
 			_ = call(t, transport, "/gone")
 		}
-		_ = call(t, transport, "/report") // connected
+		_ = call(t, transport, "/report") // this call connects
 		for range 4 {
 			_ = call(t, transport, "/gone")
 		}
@@ -156,13 +157,13 @@ func TestBreakerOwnFailures(t *testing.T) {
 	})
 }
 
-// A real transport's failure to connect is known as one.
+// The breaker recognizes a connection failure of a real transport.
 func TestBreakerOnTheNetwork(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = l.Close() // nobody listens there
+	_ = l.Close() // frees the port: connections are refused
 	b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 2, OpenFor: time.Hour})
 	client := &http.Client{Transport: b.Transport(&http.Transport{})}
 	for range 2 {

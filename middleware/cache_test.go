@@ -21,7 +21,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// A kitchen is an app with a cache, whose action counts how often it runs.
+// A kitchen is an app with a cache and an action that counts its runs.
 type kitchen struct {
 	*dunlin.App
 	cache *middleware.ResponseCache
@@ -36,7 +36,7 @@ func newKitchen(c middleware.CacheConfig, act func(r *dunlin.Request, n int64) d
 	return k
 }
 
-// saying answers the number of the run, with header fields given as names and values in turn.
+// saying answers with the number of the run, and with header fields given as alternating names and values.
 func saying(fields ...string) func(*dunlin.Request, int64) dunlin.Response {
 	return func(_ *dunlin.Request, n int64) dunlin.Response {
 		resp := dunlin.Text(fmt.Sprint("run ", n))
@@ -47,7 +47,7 @@ func saying(fields ...string) func(*dunlin.Request, int64) dunlin.Response {
 	}
 }
 
-// get asks for a path with headers given as names and values in turn.
+// get requests a path with header fields given as alternating names and values.
 func (k *kitchen) get(path string, headers ...string) *httptest.ResponseRecorder {
 	return k.do("GET", path, headers...)
 }
@@ -66,7 +66,7 @@ func (k *kitchen) do(method, path string, headers ...string) *httptest.ResponseR
 	return w
 }
 
-// is compares the body of an answer.
+// is compares the body of a response.
 func is(t *testing.T, when string, w *httptest.ResponseRecorder, want string) {
 	t.Helper()
 	if got := w.Body.String(); got != want {
@@ -114,7 +114,7 @@ func TestCache(t *testing.T) {
 	})
 }
 
-// What is not to be kept for others is not.
+// The cache does not store responses that must not be shared.
 func TestCacheKeepsOut(t *testing.T) {
 	for what, test := range map[string]struct {
 		fields  []string
@@ -172,7 +172,7 @@ func TestCacheKeepsOut(t *testing.T) {
 	}
 }
 
-// An answer that is for one client does not reach another, whoever came first.
+// A response for one client does not reach another, in either order of arrival.
 func TestCacheCredentials(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=60"))
 	is(t, "anybody", k.get("/items/1"), "run 1")
@@ -200,8 +200,8 @@ func TestCacheVary(t *testing.T) {
 	}
 }
 
-// A client cannot have what it is answered for a field that nobody varies by sent to others: not for those fields that
-// are known to change what a request means.
+// A client cannot poison the cache through a request field that the response does not vary by, if the field is known to change
+// the meaning of a request.
 func TestCachePoisoning(t *testing.T) {
 	reflecting := func(r *dunlin.Request, n int64) dunlin.Response {
 		host := r.Header("X-Forwarded-Host")
@@ -233,7 +233,7 @@ func TestCacheKey(t *testing.T) {
 	is(t, "passing by again", k.get("/items/1", "X-Tenant", "none"), "run 4")
 }
 
-// 1,000 requests that miss the same answer run the action once.
+// 1,000 concurrent misses of the same response run the action once.
 func TestCacheOneFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, headers := range [][]string{nil, {"Cookie", "a=b"}, {"Accept-Encoding", "gzip"}} {
@@ -253,7 +253,7 @@ func TestCacheOneFlight(t *testing.T) {
 	})
 }
 
-// Those who waited for what is not kept run the action themselves, all at once; those who come after do not wait.
+// Requests that waited for an uncacheable response then run the action concurrently. Later requests do not wait.
 func TestCacheUncacheableWaitersRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
@@ -279,7 +279,8 @@ func TestCacheUncacheableWaitersRunConcurrently(t *testing.T) {
 	})
 }
 
-// When the client leaves whose request makes the answer, another request makes it; waiting ends with the client.
+// When the leading client disconnects, another request produces the response. A waiting request ends when its own client
+// disconnects.
 func TestCacheLeaderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
@@ -318,7 +319,7 @@ func TestCacheLeaderLeaves(t *testing.T) {
 	})
 }
 
-// An action whose goroutine ends leaves nobody waiting.
+// A leader that panics leaves no request waiting.
 func TestCacheLeaderVanishes(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 		if n == 1 {
@@ -401,7 +402,7 @@ func TestCacheInvalidation(t *testing.T) {
 	is(t, "3, invalidated", k.get("/items/3"), "run 11")
 }
 
-// An answer that was being made when something changed is sent, but not kept.
+// A response that was being produced during an invalidation is sent, but not stored.
 func TestCacheInvalidationMeetsMiss(t *testing.T) {
 	var k *kitchen
 	k = newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
@@ -455,7 +456,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// What is kept counts in the app's memory budget, and goes when a client needs the room: nobody is refused for a cache.
+// Stored entries are charged to the app's memory budget. They are evicted when a client needs the memory, so no client is
+// refused because of a cache.
 func TestCacheInTheBudget(t *testing.T) {
 	limited := quiet
 	limited.MemoryLimit = 128 << 20
@@ -472,7 +474,7 @@ func TestCacheInTheBudget(t *testing.T) {
 			return dunlin.Text(fmt.Sprint(len(b)))
 		}).MaxBody(1 << 30)
 		addr := serve()
-		exchangeRaw(t, addr, "GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // now it serves
+		exchangeRaw(t, addr, "GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // the app has served a request: its budget is set
 		budget := app.Stats().Memory.Budget
 		if budget <= 0 {
 			t.Fatalf("the budget is %d", budget)
@@ -516,7 +518,7 @@ func TestCacheInTheBudget(t *testing.T) {
 	})
 }
 
-// What is kept is a copy: neither the action's memory nor the request's.
+// The cache stores a copy that shares no memory with the action or the request.
 func TestCacheCopies(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
@@ -593,7 +595,7 @@ func TestCacheAllocations(t *testing.T) {
 	}
 }
 
-// By an event loop, too, from the parsed head to the header fields as bytes.
+// A hit on an event loop does not allocate, from the parsed head to the encoded header fields.
 func TestCacheAllocationsOnLoop(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")
@@ -606,7 +608,7 @@ func TestCacheAllocationsOnLoop(t *testing.T) {
 		runs++
 		return dunlin.Text("hello").CachePublic(time.Hour).Header("Vary", "Accept-Encoding")
 	})
-	app.ServeHTTP(void{http.Header{}}, c.request()) // stores it
+	app.ServeHTTP(void{http.Header{}}, c.request()) // stores the response
 	ask := pipelined(t, app, &c)
 	if n := testing.AllocsPerRun(2000, ask); n != 0 || runs != 1 {
 		t.Errorf("a hit allocates %v times; %d runs", n, runs)
@@ -627,8 +629,8 @@ func BenchmarkCache(b *testing.B) {
 	}
 }
 
-// BenchmarkCacheOnLoop has what a hit costs on an event loop, all but the socket, and what plain text does, with what browsers send
-// and behind proxies.
+// BenchmarkCacheOnLoop measures a cache hit and a plain text response on an event loop, without the socket. The requests have
+// the header fields of browsers, with and without proxies.
 //
 //	go test ./middleware -run '^$' -bench CacheOnLoop -benchtime 300x
 func BenchmarkCacheOnLoop(b *testing.B) {
@@ -674,7 +676,7 @@ func ExampleResponseCache() {
 	// made 1 - Dunlin; hit
 }
 
-// http and https are two URLs: what sends the clients of one to the other is not for those.
+// http and https are different URLs: a redirect from http to https is not served to https clients.
 func TestCacheKeepsSchemesApart(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
 		if !r.Secure() {

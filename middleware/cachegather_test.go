@@ -22,7 +22,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// longText has n bytes, of which no two parts are alike.
+// longText returns n bytes that contain no repeated part.
 func longText(n int) []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < n; i++ {
@@ -31,7 +31,7 @@ func longText(n int) []byte {
 	return b.Bytes()[:n]
 }
 
-// inPieces writes text piece by piece.
+// inPieces writes text in pieces of the given size.
 func inPieces(w io.Writer, text []byte, piece int) error {
 	for len(text) > 0 {
 		n := min(piece, len(text))
@@ -43,10 +43,10 @@ func inPieces(w io.Writer, text []byte, piece int) error {
 	return nil
 }
 
-// byBoth has apps take HTTP/1.1 and HTTP/2.
+// byBoth configures an app for HTTP/1.1 and HTTP/2.
 var byBoth = dunlin.Config{Logger: quiet.Logger, H2C: true}
 
-// protocols are clients of an address.
+// protocols returns an HTTP/1.1 and an HTTP/2 client.
 func protocols() map[string]*http.Client {
 	two := new(http.Protocols)
 	two.SetUnencryptedHTTP2(true)
@@ -56,7 +56,7 @@ func protocols() map[string]*http.Client {
 	}
 }
 
-// fetchBy asks with headers given as names and values in turn, and returns the answer with its body read.
+// fetchBy sends a request with header fields given as alternating names and values. It returns the response and its body.
 func fetchBy(t *testing.T, c *http.Client, method, url string, headers ...string) (*http.Response, []byte, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -75,7 +75,7 @@ func fetchBy(t *testing.T, c *http.Client, method, url string, headers ...string
 	return resp, body, err
 }
 
-// sources are the ways in which actions answer at length: all with text, which is fresh for a minute.
+// sources returns an action for each way to send a long body. Each sends text, fresh for one minute.
 func sources(t *testing.T, text []byte) map[string]dunlin.Action {
 	handler := func(sized bool) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -109,7 +109,8 @@ func sources(t *testing.T, text []byte) map[string]dunlin.Action {
 	return all
 }
 
-// What is sent as it is made is kept, too, up to MaxEntry, and then answers all that what is complete does.
+// The cache stores streamed responses of up to MaxEntry bytes, and serves every kind of request from them, as from complete
+// responses.
 func TestCacheKeepsStreams(t *testing.T) {
 	for _, size := range []int{0, 100, 20_000, 32 << 10, 100_000, 1 << 20} {
 		text := longText(size)
@@ -168,7 +169,7 @@ func TestCacheKeepsStreams(t *testing.T) {
 	}
 }
 
-// What did not come to its end, or is too large, is not kept; the client gets what there is.
+// The cache stores no truncated, oversized or no-store response. The client still gets the bytes that were sent.
 func TestCacheKeepsOutBrokenStreams(t *testing.T) {
 	text := longText(100_000)
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -190,7 +191,7 @@ func TestCacheKeepsOutBrokenStreams(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		act   dunlin.Action
-		whole bool // for its client
+		whole bool // the client gets the entire response
 	}{
 		"stream-error": {act: func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { return errors.Join(inPieces(w, text, 9000), errors.New("no more")) }).CachePublic(time.Minute)
@@ -198,7 +199,7 @@ func TestCacheKeepsOutBrokenStreams(t *testing.T) {
 		"stream-panic": {act: func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { _ = inPieces(w, text, 9000); panic("no more") }).CachePublic(time.Minute)
 		}},
-		"stream-late-error": {whole: true, act: func(*dunlin.Request) dunlin.Response { // a 500
+		"stream-late-error": {whole: true, act: func(*dunlin.Request) dunlin.Response { // answered with 500
 			return dunlin.Stream("text/plain", func(w io.Writer) error { return errors.New("not at all") }).CachePublic(time.Minute)
 		}},
 		"too-large": {whole: true, act: func(*dunlin.Request) dunlin.Response {
@@ -252,7 +253,7 @@ func TestCacheKeepsOutBrokenStreams(t *testing.T) {
 	}
 }
 
-// What is copied is sent at once, piece by piece.
+// A response is forwarded piece by piece while the cache copies it.
 func TestCacheStreamsAtOnce(t *testing.T) {
 	onEnginesWith(t, byBoth, func(t *testing.T, app *dunlin.App, serve func() string) {
 		next := make(chan string)
@@ -308,12 +309,12 @@ func TestCacheStreamsAtOnce(t *testing.T) {
 	})
 }
 
-// Of many that miss an answer that is sent as it is made one runs the action, and the others get the same.
+// Of many concurrent misses of a streamed response, one runs the action and all get the same body.
 func TestCacheStreamFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := longText(100_000)
 		k := newKitchen(middleware.CacheConfig{}, func(*dunlin.Request, int64) dunlin.Response {
-			<-time.After(time.Second) // until all have come
+			<-time.After(time.Second) // until all requests have arrived
 			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, text, 5000) }).CachePublic(time.Minute)
 		})
 		var wg sync.WaitGroup
@@ -327,7 +328,7 @@ func TestCacheStreamFlight(t *testing.T) {
 	})
 }
 
-// A slowWriter takes nothing of the body until it may.
+// A slowWriter blocks in Write until may allows it.
 type slowWriter struct {
 	*httptest.ResponseRecorder
 	may <-chan struct{}
@@ -338,8 +339,7 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// A client that takes nothing of its answer holds nobody up for long, and what it has got in the end does not take the place of what
-// came later.
+// A stalled client delays other requests only briefly. Its late response does not replace a newer entry.
 func TestCacheSlowClientDelaysNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, func(_ *dunlin.Request, n int64) dunlin.Response {
@@ -363,7 +363,7 @@ func TestCacheSlowClientDelaysNoOthers(t *testing.T) {
 			others.Go(func() { is(t, "another", k.get("/items/1"), long+"run 2") })
 		}
 		others.Wait()
-		if waited := time.Since(began); waited > time.Second { // of the time of the test
+		if waited := time.Since(began); waited > time.Second { // on the test's fake clock
 			t.Errorf("the others have waited for %v", waited)
 		}
 		close(may)
@@ -373,7 +373,7 @@ func TestCacheSlowClientDelaysNoOthers(t *testing.T) {
 	})
 }
 
-// What slow clients have copied goes before what is kept, and nothing of it is left when they have gone.
+// Copies of stalled clients are evicted before stored entries, and are released when those clients end.
 func TestCacheEvictsStalledCopiesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 20_000
@@ -409,7 +409,7 @@ func TestCacheEvictsStalledCopiesFirst(t *testing.T) {
 	})
 }
 
-// A client that leaves has nothing kept, also where the stream takes that for its end.
+// The response to a client that disconnects is not stored, even when the stream ends without an error.
 func TestCacheStreamClientLeaves(t *testing.T) {
 	onEnginesWith(t, byBoth, func(t *testing.T, app *dunlin.App, serve func() string) {
 		ended := make(chan struct{}, 1)
@@ -437,14 +437,14 @@ func TestCacheStreamClientLeaves(t *testing.T) {
 	})
 }
 
-// A stale answer is sent while a long one is made by a request of the cache's own, and a 304 renews it.
+// A background request refreshes a long stale response while clients get the stale one. A 304 renews it.
 func TestCacheStreamsStale(t *testing.T) {
 	onEnginesWith(t, byBoth, func(t *testing.T, app *dunlin.App, serve func() string) {
 		var asked atomic.Int64
-		runs := map[string]*atomic.Int64{"": {}, "same": {}} // what was made for one may be renewed while the other is asked for
+		runs := map[string]*atomic.Int64{"": {}, "same": {}} // separate counters: one entry may be refreshed while the other is requested
 		behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "max-age=1, stale-while-revalidate=60")
-			w.Header()["Date"] = nil // it says whole seconds, in which an answer may be as old as it may become
+			w.Header()["Date"] = nil // a Date in whole seconds can make a new response up to one second old, its maximum age
 			w.Header().Set("Etag", `"`+r.URL.Query().Get("etag")+`"`)
 			if r.Header.Get("If-None-Match") == `"same"` {
 				asked.Add(1)
@@ -480,7 +480,7 @@ func TestCacheStreamsStale(t *testing.T) {
 				}
 				return cache.Stats().Renewed > before.Renewed
 			}
-			for !renewed() { // it becomes stale first
+			for !renewed() { // until it is stale and refreshed
 				if body, _ := get(query); body != "run 1" && query != "" {
 					t.Errorf("while it is made: %q", body)
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// Answers to requests whose client is known by other means than Authorization and cookies are shared only where they say public.
+// Responses to clients identified by means other than Authorization and cookies are shared only if they are marked public.
 func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 	check := func(r *dunlin.Request, key string) (user string, ok bool) { return key, key != "nobody" }
 	byKey := middleware.KeyAuth(middleware.KeyConfig{Header: "X-Api-Key", Check: check})
@@ -30,7 +30,7 @@ func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 		},
 		"a key in a header, inside of the cache": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
 			app.Use(cache, func(next dunlin.Action) dunlin.Action {
-				return func(r *dunlin.Request) dunlin.Response { // a Vary would help, which an application may take away
+				return func(r *dunlin.Request) dunlin.Response { // an application may remove a protective Vary
 					return byKey(next)(r).Header("Vary", "X-Nothing")
 				}
 			})
@@ -94,7 +94,7 @@ func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 func TestCacheSeparatesClientCertificates(t *testing.T) {
 	cert, pool := tlstest.Certificate()
 	onEngines(t, func(t *testing.T, app *dunlin.App, _ func() string) {
-		runs := 0 // one request at a time
+		runs := 0 // requests are sequential
 		app.Get("/{path}", func(r *dunlin.Request) dunlin.Response {
 			runs++
 			resp := dunlin.Text(fmt.Sprint(runs))
@@ -148,7 +148,7 @@ func TestCacheSeparatesClientCertificates(t *testing.T) {
 	})
 }
 
-// The answer to a request whose Connection has a Proxy remove fields is not found by these fields.
+// The cache bypasses requests whose Connection names fields for a Proxy to remove.
 func TestCacheWithConnectionFields(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept-Language, X-Tenant")

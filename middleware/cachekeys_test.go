@@ -28,7 +28,7 @@ func requestOf(app *dunlin.App, method, target string, body io.Reader, fields ..
 	return w
 }
 
-// What a client has sent in place of the path chooses its answer, too: the action may say it.
+// The path as sent is part of the cache key even after a rewrite, because the action can read it.
 func TestCacheAndRewrittenPaths(t *testing.T) {
 	app := dunlin.New(quiet)
 	cache := middleware.NewCache(middleware.CacheConfig{})
@@ -53,7 +53,7 @@ func TestCacheAndRewrittenPaths(t *testing.T) {
 	}
 }
 
-// An answer that is made anew in the background is that of the same action.
+// A background refresh of a rewritten path runs the same action.
 func TestCacheRefreshesRewrittenPaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := dunlin.New(quiet)
@@ -81,9 +81,8 @@ func TestCacheRefreshesRewrittenPaths(t *testing.T) {
 	})
 }
 
-// What is found by a field that reroutes counts with all that is kept of it.
-// A path that is spelt otherwise is another one for the server behind a Proxy, so nobody can have it answer in place of the usual one. All spellings
-// are forgotten together, and refreshed each for itself.
+// Different spellings of a path have separate entries, because an upstream server behind a Proxy may treat them as different
+// paths. One invalidation removes all spellings, and each is refreshed separately.
 func TestCacheKeepsSpellingsApart(t *testing.T) {
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=1, stale-while-revalidate=600")
@@ -127,7 +126,7 @@ func TestCacheKeepsSpellingsApart(t *testing.T) {
 			t.Errorf("POST: %s", body)
 		}
 		for i, path := range paths {
-			if hit, _ := ask("GET", path); strings.Contains(hit, "hit") != (i == len(paths)-1) { // an escaped slash is another path
+			if hit, _ := ask("GET", path); strings.Contains(hit, "hit") != (i == len(paths)-1) { // an escaped slash makes a different path
 				t.Errorf("%s after a change: %q", path, hit)
 			}
 		}
@@ -147,7 +146,7 @@ func TestCacheCountsKeys(t *testing.T) {
 	}
 }
 
-// A GET with a body is not answered by what others have got, nor are others by its answer.
+// A GET with a body bypasses the cache: it is neither served from it nor stored in it.
 func TestCacheSkipsGETWithBody(t *testing.T) {
 	app := dunlin.New(quiet)
 	cache := middleware.NewCache(middleware.CacheConfig{})
@@ -167,7 +166,7 @@ func TestCacheSkipsGETWithBody(t *testing.T) {
 	}
 }
 
-// A Location is a reference, and escaped: the cache forgets what it stands for.
+// A Location is a relative reference and may be escaped. The cache invalidates the URL that it resolves to.
 func TestCacheForgetsLocations(t *testing.T) {
 	for location, path := range map[string]string{
 		"/items/a%2Fb": "/items/a%2Fb", "7": "/items/7", "http://EXAMPLE.com/items/7": "/items/7", "?q": "/items/make?q", "/items/x/../%37": "/items/7", "/items/%C3%A9": "/items/%C3%A9",
@@ -189,7 +188,7 @@ func TestCacheForgetsLocations(t *testing.T) {
 	}
 }
 
-// Who wants nothing but what is kept runs no action, by a range neither.
+// A range request with only-if-cached does not run the action.
 func TestCacheOnlyIfCachedRange(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{ObeyClients: true}, saying("Cache-Control", "max-age=10"))
 	if w := k.get("/items/1", "Cache-Control", "only-if-cached", "Range", "bytes=0-1"); w.Code != http.StatusGatewayTimeout {
@@ -197,7 +196,7 @@ func TestCacheOnlyIfCachedRange(t *testing.T) {
 	}
 }
 
-// Fields of a 304 that are for one client reach that client, and nobody else.
+// Private fields of a 304 reach only the client that caused the revalidation.
 func TestCacheRevalidationOmitsPrivateFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, validating(`"v"`, `max-age=10, no-cache="X-Own"`, "X-Own", "you"))
@@ -214,8 +213,8 @@ func TestCacheRevalidationOmitsPrivateFields(t *testing.T) {
 	})
 }
 
-// What is made of the values of some fields is not made of those of others, whatever bytes they have: middleware, or a server that
-// passes on what it has got, may have put any there.
+// Different rerouting fields have different cache keys, whatever bytes their values contain. Middleware or an upstream proxy
+// may have put any byte there.
 func TestCacheReroutingFieldsApart(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
 		return dunlin.Text(r.HeaderList("X-Host") + "|" + r.HeaderList("X-Forwarded-Host")).CachePublic(time.Minute)
@@ -237,7 +236,7 @@ func TestCacheReroutingFieldsApart(t *testing.T) {
 	}
 }
 
-// A field by which proxies and frameworks change what a request means is part of what chooses an answer; whom it is from is not.
+// A field that lets proxies and frameworks reroute a request is part of the cache key. The client's address is not.
 func TestCacheReroutingFields(t *testing.T) {
 	for _, name := range []string{
 		"X-Forwarded-Host", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Path", "X-Original-Host", "X-Http-Host-Override", "X-Http-Method",
@@ -259,7 +258,7 @@ func TestCacheReroutingFields(t *testing.T) {
 	}
 }
 
-// A cache around routes of several versions, or the app, has an answer for each.
+// A cache around an app, or around routes of several versions, has an entry for each version.
 func TestCacheKeepsVersionsApart(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
@@ -293,7 +292,7 @@ func TestCacheKeepsVersionsApart(t *testing.T) {
 	})
 }
 
-// It has also what middleware between it and the action answers by itself, for one of the versions.
+// The cache key includes the version even if middleware between the cache and the action answers for that version.
 func TestCacheKeyIncludesVersionOfMiddlewareAnswers(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
@@ -313,7 +312,7 @@ func TestCacheKeyIncludesVersionOfMiddlewareAnswers(t *testing.T) {
 	})
 }
 
-// What stands in front is told, too, that the version decides, where middleware answers in place of a 406.
+// Vary tells downstream caches that the version matters, even when middleware answers in place of a 406.
 func TestVaryOfMiddlewareAnswerWithoutVersion(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(func(dunlin.Action) dunlin.Action {
@@ -328,7 +327,8 @@ func TestVaryOfMiddlewareAnswerWithoutVersion(t *testing.T) {
 	})
 }
 
-// A question mark without a query is seen by a standard handler, and by the server behind a Proxy.
+// A URL with an empty query has its own entry: a standard handler, and the upstream server of a Proxy, can see the question
+// mark.
 func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
 	config := quiet
 	config.H2C = true
@@ -377,8 +377,8 @@ func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
 	})
 }
 
-// Middleware in front of a cache may take a credential out of the request once it knows whose it is: what the action makes for that user is not for
-// all, unless it says so.
+// Middleware in front of a cache may remove a credential from the request after it has identified the user. The response for
+// that user is shared only if it is marked public.
 func TestCacheSeesHiddenCredentials(t *testing.T) {
 	hiding := map[string]func(app *dunlin.App, field string){
 		"WithHeaders": func(app *dunlin.App, field string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// With an app nobody waits for a new answer while the stale one may be sent.
+// A cache with an app refreshes in the background: no request waits while a stale response may be sent.
 func TestCacheRefreshesInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
@@ -86,7 +86,7 @@ func TestCacheRefreshesInTheBackground(t *testing.T) {
 	})
 }
 
-// It is so by each engine.
+// Background refreshes work on every engine.
 func TestCacheRefreshesOnEngines(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		var runs atomic.Int64
@@ -112,7 +112,7 @@ func TestCacheRefreshesOnEngines(t *testing.T) {
 			return body, resp.Header.Get("Cache-Status")
 		}
 		body, status := ask()
-		for ; status != "Dunlin; hit; detail=stale"; body, status = ask() { // which also the one is that finds it stale
+		for ; status != "Dunlin; hit; detail=stale"; body, status = ask() { // the request that finds the entry stale also gets it
 			if body != "run 1" {
 				t.Fatalf("%s, %s", body, status)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// validating answers 304 to who has tag, and says how often it ran else.
+// validating returns an action that answers 304 to requests with the given tag, and the number of the run to others.
 func validating(tag, cacheControl string, more ...string) func(*dunlin.Request, int64) dunlin.Response {
 	return func(r *dunlin.Request, n int64) dunlin.Response {
 		resp := saying(append(more, "Etag", tag, "Cache-Control", cacheControl, "X-Run", fmt.Sprint(n))...)(r, n)
@@ -23,7 +23,7 @@ func validating(tag, cacheControl string, more ...string) func(*dunlin.Request, 
 	}
 }
 
-// What was fresh is asked about by conditions, whatever the client's are, and renewed by the 304.
+// The cache revalidates a stale entry with its own conditions, not the client's. A 304 renews the entry.
 func TestCacheRevalidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, validating(`"v"`, "max-age=10"))
@@ -49,7 +49,7 @@ func TestCacheRevalidates(t *testing.T) {
 	})
 }
 
-// A 304 about something else than is kept renews nothing: the action is asked again, without conditions.
+// A 304 for a different entity renews nothing: the cache asks again without conditions.
 func TestCacheRevalidatesTheSame(t *testing.T) {
 	for what, answer := range map[string]func(dunlin.Response) dunlin.Response{
 		"another tag":  func(r dunlin.Response) dunlin.Response { return r.Header("Etag", `"w"`) },
@@ -73,7 +73,7 @@ func TestCacheRevalidatesTheSame(t *testing.T) {
 	}
 }
 
-// An answer that has changed replaces the one that was kept, and a client that has the new one is told so.
+// A changed response replaces the stored one. A client that already has the new one gets 304.
 func TestCacheRevalidationReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
@@ -88,7 +88,7 @@ func TestCacheRevalidationReplaces(t *testing.T) {
 	})
 }
 
-// A cookie that a 304 sets is for one client.
+// A cookie set by a 304 reaches only one client.
 func TestCacheRevalidationWithCookie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
@@ -111,7 +111,8 @@ func TestCacheRevalidationWithCookie(t *testing.T) {
 	})
 }
 
-// What an action says is private, or not to be kept, from now on, is not sent from what was kept before.
+// The stored response is dropped when the next one is private, no-cache or no-store. It does not return even when the action
+// fails later.
 func TestCacheDropsNewlyPrivateResponses(t *testing.T) {
 	for _, says := range []string{"private, max-age=10", "no-store", "no-cache", "max-age=10", "failure", "cookie"} {
 		for _, status := range []int{200, 304, 404} {
@@ -145,7 +146,8 @@ func TestCacheDropsNewlyPrivateResponses(t *testing.T) {
 	}
 }
 
-// With Revalidate what is never fresh is kept, and asked about each time; without it, it is not.
+// With Revalidate, the cache stores responses that are never fresh and revalidates them for each request. Without it, they are
+// not stored.
 func TestCacheRevalidateAlways(t *testing.T) {
 	for _, cc := range []string{"no-cache", "max-age=0", "no-cache, max-age=10"} {
 		k := newKitchen(middleware.CacheConfig{Revalidate: true}, validating(`"v"`, cc))
@@ -175,7 +177,7 @@ func TestCacheRevalidateAlways(t *testing.T) {
 	}
 }
 
-// Fields that no-cache or private name are not kept; then a cookie may be set beside what is for all.
+// Fields named by no-cache or private are not stored. The rest of such a response is shared.
 func TestCacheOmitsPrivateFields(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", `max-age=10, private="set-cookie, x-a"`, "Set-Cookie", "a=b", "X-A", "1", "X-B", "2"))
 	if h := k.get("/items/1").Header(); h.Get("Set-Cookie") == "" || h.Get("X-A") == "" {
@@ -208,7 +210,7 @@ func TestCacheTargetsAndGuesses(t *testing.T) {
 	}
 }
 
-// An answer keeps its date, as its age counts from there.
+// A stored response keeps its Date, the base of its age.
 func TestCacheDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=10"))
@@ -274,7 +276,7 @@ func TestCacheRanges(t *testing.T) {
 	}
 }
 
-// Of a body that was encoded on its way parts are of no use: no tag says that they belong together.
+// A body compressed between the action and the cache has no ranges: no tag proves that two parts belong to the same encoding.
 func TestCacheRangesOfEncodedBodies(t *testing.T) {
 	long := strings.Repeat("a text ", 1000)
 	for name, c := range map[string]struct {

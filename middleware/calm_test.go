@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Middleware sees the 500 of what panics behind it, however what is between them was put together.
+// Outer middleware sees the 500 of a panic below it, however the chain in between was composed.
 func TestMiddlewareSeesPanics(t *testing.T) {
 	id := middleware.RequestID("X-Request-ID")
 	edge := []dunlin.Middleware{

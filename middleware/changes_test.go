@@ -130,7 +130,7 @@ func TestRedirectTo(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", c.path, w.Code, got, c.want)
 		}
 	}
-	// None leads out of the folder of its target (RFC 3986 section 5.2.4).
+	// No path leaves the folder of its target (RFC 3986 section 5.2.4).
 	for _, c := range []struct{ pattern, target, path string }{
 		{"/docs/{path...}", "https://docs.example.com/tenant1/{path...}", "/docs/..%2f..%2ftenant2/x"},
 		{"/docs/{path...}", "/tenant1/{path...}", "/docs/a%2F..%2F..%2Ftenant2"},
@@ -179,7 +179,7 @@ func TestMethodOverride(t *testing.T) {
 	}
 }
 
-// A list that comes in several lines is one list.
+// A list split over several field lines is one list.
 func TestListsInSeveralFields(t *testing.T) {
 	const body = `{"hello": "world"}`
 	const right, wrong = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:", "sha-512=:AAAA:"
@@ -214,7 +214,7 @@ func TestListsInSeveralFields(t *testing.T) {
 
 func TestContentDigest(t *testing.T) {
 	const body = `{"hello": "world"}`
-	// The digests of RFC 9530, appendix D.
+	// Digests of RFC 9530, appendix D.
 	const rfc256, rfc512 = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:", "sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:"
 	sum, wide := sha256.Sum256([]byte(body)), sha512.Sum512([]byte(body))
 	if "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":" != rfc256 || "sha-512=:"+base64.StdEncoding.EncodeToString(wide[:])+":" != rfc512 {
@@ -222,7 +222,7 @@ func TestContentDigest(t *testing.T) {
 	}
 	for digest, want := range map[string]int{
 		rfc256: 200, rfc512: 200, rfc256 + ", " + rfc512: 200, "md5=:AAAA:, " + rfc256: 200, rfc256 + ";x=1": 200,
-		"": 400, "md5=:AAAA:": 400, // Require
+		"": 400, "md5=:AAAA:": 400, // the cases of Require
 		"sha-256=:" + strings.Repeat("A", 43) + "=:": 400,
 		rfc512 + ", sha-256=:AAAA:":                  400,
 		"sha-256=X48E":                               400,
@@ -259,7 +259,8 @@ func TestContentDigest(t *testing.T) {
 	}
 }
 
-// A digest is of the bytes that the client gets: those of a part that a cache cuts out, and what Compress therefore leaves as it is.
+// A digest describes the bytes that the client gets, including a range that a cache cuts out. Compress leaves responses with a
+// digest unchanged.
 func TestContentDigestOfSentBytes(t *testing.T) {
 	sum := func(b []byte) string {
 		hash := sha256.Sum256(b)
@@ -267,7 +268,7 @@ func TestContentDigestOfSentBytes(t *testing.T) {
 	}
 	digest := middleware.ContentDigest(middleware.DigestConfig{Respond: true})
 	compress := middleware.Compress(middleware.Compression{})
-	cache := dunlin.Middleware(nil) // one for each app
+	cache := dunlin.Middleware(nil) // placeholder: each app gets its own cache
 	for name, around := range map[string][]dunlin.Middleware{
 		"compressed": {compress}, "digested, compressed": {compress, digest}, "compressed, digested": {digest, compress},
 		"kept": {cache}, "digested, kept": {cache, digest}, "kept, digested": {digest, cache}, "kept, compressed": {compress, cache},
@@ -292,7 +293,7 @@ func TestContentDigestOfSentBytes(t *testing.T) {
 			for range 2 {
 				for _, fields := range [][]string{nil, {"Accept-Encoding", "gzip"}, {"Range", "bytes=5-9"}, {"Range", "bytes=-7", "Accept-Encoding", "gzip"}} {
 					if field == "streamed" && len(fields) > 0 && fields[0] == "Range" {
-						continue // the action cuts parts itself, and says the digest of the whole
+						continue // the action serves the range itself and states the digest of the entire file
 					}
 					w := requestOf(app, "GET", "/items/7", nil, fields...)
 					said, body := w.Header().Get("Content-Digest"), w.Body.Bytes()
