@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// long is worth compressing.
+// long is a text that is worth compressing.
 var long = strings.Repeat("hello, world! ", 200)
 
 func gunzip(t *testing.T, packed []byte) string {

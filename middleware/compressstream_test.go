@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// get asks for what is at a path, over a connection of its own, and decodes nothing.
+// get requests a path over a new connection and does not decode the body.
 func get(t *testing.T, method, addr, path string, headers ...string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://"+addr+path, nil)
@@ -36,7 +36,7 @@ func get(t *testing.T, method, addr, path string, headers ...string) *http.Respo
 	return resp
 }
 
-// pages has bodies of all kinds that are made when they are sent.
+// pages registers actions for every kind of body that is produced while it is sent.
 func pages(app *dunlin.App) (big string) {
 	big = strings.Repeat("<p>hello, world!</p>\n", 5000)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -139,7 +139,7 @@ func TestCompressStreams(t *testing.T) {
 	})
 }
 
-// A client that resumes what it has got encoded must not get a part of the plain file.
+// A client that resumes a compressed download must not get a range of the uncompressed file.
 func TestCompressRanges(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Compress(middleware.Compression{}))
@@ -170,7 +170,8 @@ func TestCompressRanges(t *testing.T) {
 	})
 }
 
-// A coding that is not for streams encodes what is small in whole, which HEAD does not find out: then it must not say another length than GET.
+// A coding without streaming encodes small bodies entirely, and HEAD cannot know the encoded length. Its Content-Length must
+// not differ from that of GET.
 func TestCompressHeadOfSmallBody(t *testing.T) {
 	whole := &middleware.Coding{Name: "br", Append: func(dst, body []byte) []byte { return append(dst, body[:len(body)/2]...) }}
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
@@ -197,7 +198,7 @@ func TestCompressHeadOfSmallBody(t *testing.T) {
 	})
 }
 
-// What is flushed arrives, while the stream goes on.
+// Flushed data reaches the client while the stream continues.
 func TestCompressFlushes(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Compress(middleware.Compression{}))
@@ -241,7 +242,8 @@ func TestCompressFlushes(t *testing.T) {
 	})
 }
 
-// No more streams have a compressor than Streams says. What others send is in the coding, too; and who fails gives it back.
+// At most Streams streams use a compressor. Other streams use the same coding without compression. A failed stream releases its
+// compressor.
 func TestCompressBoundsStreams(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Compress(middleware.Compression{Streams: 1}))
@@ -285,7 +287,7 @@ func TestCompressBoundsStreams(t *testing.T) {
 		if body, err := io.ReadAll(holding.Body); err != nil || gunzip(t, body) != big {
 			t.Errorf("the stream that had it: %v", err)
 		}
-		if resp, err := http.Get("http://" + addr + "/failing"); err == nil { // which asks for gzip by itself
+		if resp, err := http.Get("http://" + addr + "/failing"); err == nil { // this client requests gzip
 			defer resp.Body.Close()
 			if _, err := io.ReadAll(resp.Body); err == nil {
 				t.Error("a stream that fails ends as if it were whole")
@@ -297,7 +299,7 @@ func TestCompressBoundsStreams(t *testing.T) {
 	})
 }
 
-// Two that encode do so in the order in which they were added, as middleware around each other.
+// Two encoders run in the order of their registration, like nested middleware.
 func TestEncodeLaterTwice(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		lines := func(next dunlin.Action) dunlin.Action {
@@ -323,7 +325,7 @@ func TestEncodeLaterTwice(t *testing.T) {
 	})
 }
 
-// upper is an encoder.
+// upper is an encoder that converts text to upper case.
 type upper struct{ w io.Writer }
 
 func (u upper) Write(p []byte) (int, error) {

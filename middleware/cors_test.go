@@ -20,7 +20,7 @@ func TestCORS(t *testing.T) {
 	for name, test := range map[string]struct {
 		config middleware.CORSConfig
 		origin string
-		want   string // of the headers, the names' beginnings left out
+		want   string // the expected headers, without the common prefixes of their names
 	}{
 		"an origin":               {middleware.CORSConfig{Origins: []string{page}}, page, "Origin: https://app.example.com Vary: Origin"},
 		"another":                 {middleware.CORSConfig{Origins: []string{page}}, "https://evil.example.com", "Vary: Origin"},
@@ -70,7 +70,7 @@ func withPolicy(app *dunlin.App, p dunlin.Policy) *dunlin.App {
 	return app
 }
 
-// corsHeaders shows the headers of CORS.
+// corsHeaders formats the CORS headers.
 func corsHeaders(h http.Header) string {
 	var all []string
 	for name, values := range h {
@@ -124,7 +124,7 @@ func TestCORSPreflight(t *testing.T) {
 	}
 }
 
-// The action's own word stays, and Vary says all that counts.
+// CORS keeps the action's own header, and Vary lists every field that matters.
 func TestCORSKeepsTheActions(t *testing.T) {
 	act := func(*dunlin.Request) dunlin.Response {
 		return dunlin.Text("x").Header("Vary", "Accept").Header("Access-Control-Allow-Origin", "https://own.example.com")
@@ -186,7 +186,7 @@ func TestCORSRefusesMisconfiguration(t *testing.T) {
 	}
 }
 
-// Every answer says that the page may read it, also those that no middleware sees.
+// Every response has the CORS headers, including those that bypass middleware.
 func TestCORSOnEveryAnswer(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		config := middleware.CORSConfig{Origins: []string{page}}
@@ -257,7 +257,7 @@ func TestCrossOrigin(t *testing.T) {
 				app.ServeHTTP(w, req)
 				refused := std.Check(req) != nil
 				if origin == "://example.com" && site == "" {
-					continue // which no browser sends, and Go's takes for no URL
+					continue // no browser sends this origin, and net/http does not parse it as a URL
 				}
 				if refused != (w.Code == 403) || !refused && w.Code != 200 {
 					t.Errorf("%s, site %q, origin %q: %d, net/http refuses: %v", method, site, origin, w.Code, refused)
@@ -270,7 +270,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// Whom CORS lets read by a pattern, CrossOrigin lets send by the same one.
+// CORS and CrossOrigin accept the same origins for a pattern.
 func TestCrossOriginPatterns(t *testing.T) {
 	origins := []string{"https://app.example.com", "https://*.preview.example.com", "http://localhost:*"}
 	app := newApp(text("done"), middleware.CORS(middleware.CORSConfig{Origins: origins, Credentials: true}), middleware.CrossOrigin(origins...))
@@ -292,8 +292,8 @@ func TestCrossOriginPatterns(t *testing.T) {
 func ExampleCORS() {
 	config := middleware.CORSConfig{Origins: []string{"https://app.example.com"}, Credentials: true}
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-	app.Use(middleware.CORS(config))        // before what may refuse requests
-	app.Policy(middleware.SendCORS(config)) // for the answers that no middleware sees
+	app.Use(middleware.CORS(config))        // before middleware that may refuse requests
+	app.Policy(middleware.SendCORS(config)) // for responses that bypass middleware
 	app.Put("/users/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
 
 	preflight := httptest.NewRequest("OPTIONS", "/users/7", nil)

@@ -19,18 +19,18 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// A headWire is the part of an event loop's wire that middleware at the edge asks: a parsed head, and a clock that stands still for
-// a turn.
+// A headWire is the part of an event loop's wire that edge middleware uses: a parsed head, and a clock that is fixed for a
+// turn.
 type headWire struct {
 	exchange.Wire
 	head    http1.Head
-	names   http1.Names // of head's fields, where named
+	names   http1.Names // the names of head's fields, once named is true
 	named   bool
 	strings *exchange.Strings
 	peer    netip.AddrPort
-	peer4   uint32 // the same as a number, which is how connections have it
+	peer4   uint32 // peer as a number, the form that connections store
 	turn    time.Time
-	nanos   int64 // the same as of exchange.Nanos
+	nanos   int64 // turn in the form of exchange.Nanos
 	server  *exchange.Server
 }
 
@@ -98,8 +98,8 @@ func (x *headWire) TLS() *tls.ConnectionState { return nil }
 func (x *headWire) Now() time.Time            { return x.turn }
 func (x *headWire) Context() context.Context  { return context.Background() }
 
-// pipelined returns a function that takes a request of the case through the pipeline of an app, from the parsed head to the
-// answer's header fields as bytes, and lets go of what it owns.
+// pipelined returns a function that runs a request of the case through an app's pipeline, from the parsed head to the encoded
+// header fields of the response. The function releases its resources.
 func pipelined(tb testing.TB, app *dunlin.App, c *edgeCase) func() {
 	run := piped(tb, app, c.request(), time.Now())
 	return func() {
@@ -109,7 +109,8 @@ func pipelined(tb testing.TB, app *dunlin.App, c *edgeCase) func() {
 	}
 }
 
-// piped returns a function that does so with a request, and returns status and header fields, which are valid until the next time.
+// piped is like pipelined for any request. Its function returns the status and the header fields, which are valid until the
+// next call.
 func piped(tb testing.TB, app *dunlin.App, req *http.Request, turn time.Time) func() (status int, fields []byte) {
 	tb.Helper()
 	var raw bytes.Buffer
@@ -140,7 +141,7 @@ func piped(tb testing.TB, app *dunlin.App, req *http.Request, turn time.Time) fu
 		switch base := a.Base(); {
 		case len(a.Fields()) > 0 || base == nil:
 			out = a.AppendHeaders(out[:0])
-		case base.IsWhole(): // as loophttp does
+		case base.IsWhole(): // as in loophttp
 			out = append(out[:0], base.Wire...)
 		default:
 			out = a.AppendBase(out[:0])
@@ -152,7 +153,8 @@ func piped(tb testing.TB, app *dunlin.App, req *http.Request, turn time.Time) fu
 	}
 }
 
-// BenchmarkAlone has what each costs a request on an event loop, all but the socket, less that of no middleware.
+// BenchmarkAlone measures the cost of each middleware for a request on an event loop. It excludes the socket and the cost of a
+// request without middleware.
 //
 //	go test ./middleware -run '^$' -bench Alone -benchtime 300x
 func BenchmarkAlone(b *testing.B) {
@@ -164,7 +166,7 @@ func BenchmarkAlone(b *testing.B) {
 		middleware.RequestID("X-Request-ID"),
 		middleware.CORS(middleware.CORSConfig{Origins: []string{page}, Credentials: true}),
 		middleware.SecureHeaders(middleware.SecurityConfig{}),
-		plenty, // which asks for the client's address
+		plenty, // this one reads the client's address
 	}
 	cases = append(cases, edgeCase{name: "five-together", mw: five, headers: http.Header{"Origin": {page}, "X-Forwarded-For": {"203.0.113.7"}}},
 		edgeCase{name: "RequestID-random", mw: five[:1]},
@@ -182,8 +184,8 @@ func BenchmarkAlone(b *testing.B) {
 	b.ReportMetric(least[0], "ns-bare")
 }
 
-// leastOf returns how many ns each function takes, by the least of many short runs, which take turns, so that what else the machine
-// does has little part in it.
+// leastOf returns the duration of each function in ns: the minimum over many short runs. The functions take turns, which
+// reduces the influence of other load on the machine.
 func leastOf(b *testing.B, all []func()) (ns []float64) {
 	const each = 1000
 	ns = slices.Repeat([]float64{math.Inf(1)}, len(all))

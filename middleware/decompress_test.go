@@ -24,7 +24,7 @@ import (
 func gzipped(text string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = io.WriteString(z, text) // a bytes.Buffer takes everything
+	_, _ = io.WriteString(z, text) // writes to a bytes.Buffer do not fail
 	_ = z.Close()
 	return b.String()
 }
@@ -37,7 +37,7 @@ func deflated(text string) string {
 	return b.String()
 }
 
-// upload is a request as text.
+// upload returns a request as text.
 func upload(path, kind, coding, body string) string {
 	head := "POST " + path + " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\nContent-Type: " + kind + "\r\n"
 	if coding != "" {
@@ -46,7 +46,7 @@ func upload(path, kind, coding, body string) string {
 	return head + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)) + body
 }
 
-// readers are actions that read the body in all ways there are, and say what they got.
+// readers registers an action for each way to read a body. Each answers with the body it read.
 func readers(app *dunlin.App) {
 	app.Post("/bytes", func(r *dunlin.Request) dunlin.Response {
 		b, err := r.Bytes()
@@ -119,7 +119,7 @@ func TestDecompress(t *testing.T) {
 		for name, c := range map[string]struct {
 			request string
 			status  int
-			body    string // or what it contains
+			body    string // the body, or a part of it
 		}{
 			"bytes":              {upload("/bytes", "text/plain", "gzip", gzipped("hello")), 200, "hello 5 Content-Type text/plain"},
 			"body":               {upload("/body", "text/plain", "gzip", gzipped("hello")), 200, "hello"},
@@ -164,11 +164,11 @@ func TestDecompress(t *testing.T) {
 	})
 }
 
-// The memory of a body that is decoded is in the budget: what cannot fit is refused.
+// A decoded body is charged to the memory budget: a body that does not fit is refused.
 func TestDecompressWithinBudget(t *testing.T) {
 	config := quiet
 	config.MemoryLimit = 128 << 20
-	bomb := strings.Repeat(gzipped(strings.Repeat("a", 1<<20)), 32) // members follow one another
+	bomb := strings.Repeat(gzipped(strings.Repeat("a", 1<<20)), 32) // concatenated gzip members
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Decompress(middleware.Decompression{}))
 		app.Group("").MaxBody(1<<40).Post("/body", text("read"))
@@ -180,7 +180,8 @@ func TestDecompressWithinBudget(t *testing.T) {
 	})
 }
 
-// A decoder may have megabytes that a body of a few bytes asks for: there are no more at once than processors, and who waits for one is served.
+// A decoder may need megabytes for a body of a few bytes. The number of concurrent decoders is therefore limited to that of the
+// processors, and waiting requests are served in turn.
 func TestDecodersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := runtime.GOMAXPROCS(0)
@@ -228,13 +229,13 @@ func TestDecodersAtOnce(t *testing.T) {
 		}
 		close(release)
 		wg.Wait()
-		if n := open.Load(); n != int64(most) { // those that have panicked are not there to be closed
+		if n := open.Load(); n != int64(most) { // the decoders that panicked are never closed
 			t.Errorf("%d decoders in the end, want %d", n, most)
 		}
 	})
 }
 
-// closer is an io.Closer.
+// closer makes an io.Closer of a function.
 type closer func()
 
 func (c closer) Close() error { c(); return nil }

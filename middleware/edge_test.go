@@ -11,15 +11,15 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// edgeCase is a middleware or a policy on its ordinary path.
+// edgeCase is a middleware or a policy with an ordinary request.
 type edgeCase struct {
 	name    string
 	mw      []dunlin.Middleware
 	policy  dunlin.Policy
 	headers http.Header
-	method  string  // POST if not said
-	most    float64 // allocations it adds
-	direct  bool    // no proxies are trusted
+	method  string  // default: POST
+	most    float64 // maximum number of added allocations
+	direct  bool    // without trusted proxies
 }
 
 func edgeCases() []edgeCase {
@@ -46,11 +46,11 @@ func edgeCases() []edgeCase {
 		{"CrossOrigin", []dunlin.Middleware{middleware.CrossOrigin()}, nil, http.Header{"Sec-Fetch-Site": {"same-origin"}}, "", 0, false},
 		{"AllowedHosts", []dunlin.Middleware{middleware.AllowedHosts("example.com", "*.example.org")}, nil, http.Header{}, "", 0, false},
 		{"ContentTypes", []dunlin.Middleware{middleware.ContentTypes("application/json")}, nil, http.Header{}, "", 0, false},
-		{"KeyAuth", []dunlin.Middleware{middleware.KeyAuth(keys)}, nil, http.Header{"X-Api-Key": {"k"}}, "", 1, false}, // the user's name becomes a value of the request
+		{"KeyAuth", []dunlin.Middleware{middleware.KeyAuth(keys)}, nil, http.Header{"X-Api-Key": {"k"}}, "", 1, false}, // the user's name is stored in the request
 	}
 }
 
-// app returns what serves the case, and the same without it.
+// apps returns an app with the middleware of the case, and one without it.
 func (c *edgeCase) apps() (with, bare *dunlin.App) {
 	make := func(mw []dunlin.Middleware, p dunlin.Policy) *dunlin.App {
 		config := quiet
@@ -76,7 +76,7 @@ func (c *edgeCase) request() *http.Request {
 	return req
 }
 
-// The ordinary request costs no allocation.
+// An ordinary request adds no more allocations than its case allows.
 func TestEdgeAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")
@@ -93,7 +93,7 @@ func TestEdgeAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkEdge has what each adds to a request on net/http without its server: subtract bare.
+// BenchmarkEdge measures each middleware on net/http without its server. Subtract bare for the added cost.
 func BenchmarkEdge(b *testing.B) {
 	for i, c := range edgeCases() {
 		with, bare := c.apps()
@@ -113,7 +113,7 @@ func BenchmarkEdge(b *testing.B) {
 	}
 }
 
-// Whether a request came by TLS is seen before the action: a standard handler may take away what says so.
+// The scheme of a request is read before the action runs, because a standard handler may remove the field that states it.
 func TestEdgeSecureBeforeAction(t *testing.T) {
 	config := quiet
 	config.TrustedProxies = []string{"127.0.0.1"}

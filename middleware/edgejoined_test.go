@@ -18,7 +18,8 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// What the middleware of the edge does directly around each other is what it does with something in between, whatever is answered.
+// Adjacent edge middleware, which is joined, behaves exactly like the same middleware with another one in between, for every
+// response.
 func TestEdgeJoined(t *testing.T) {
 	apart := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response { return next(r) }
@@ -93,7 +94,7 @@ func TestEdgeJoined(t *testing.T) {
 		}
 	}
 	for _, chosen := range combinations {
-		synctest.Test(t, func(t *testing.T) { // where time stands still
+		synctest.Test(t, func(t *testing.T) { // on a fake clock
 			turn := time.Now()
 			register := func(between ...dunlin.Middleware) *dunlin.App {
 				config := quiet
@@ -150,7 +151,7 @@ func TestEdgeJoined(t *testing.T) {
 	}
 }
 
-// What SetID was given reaches an answer as a whole, or not at all.
+// An ID passed to SetID reaches the response unchanged, or not at all.
 func TestRequestIDInjected(t *testing.T) {
 	others := []dunlin.Middleware{middleware.SecureHeaders(middleware.SecurityConfig{}), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}})}
 	for _, id := range []string{"a\r\nX-Injected: yes", "a\nX-Injected: yes", "12345678\x00", "1234567\x7f", "1234567\r", "\r1234567", "naïve---\x01"} {

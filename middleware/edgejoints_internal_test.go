@@ -7,7 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A middleware that is made for each request is not kept by those around it and behind it, and does what it does otherwise.
+// Middleware that is created for each request is not retained by the middleware it is joined with, beyond a fixed number, and
+// still works.
 func TestJoinedMiddlewareIsBounded(t *testing.T) {
 	id := &requestID{header: "X-Id", answer: dunlin.NewIDHeader("X-Id")}
 	app := dunlin.New(dunlin.Config{})

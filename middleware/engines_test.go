@@ -13,14 +13,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// onEngines runs f with an app on each engine that is here. What is registered is f's first argument's business;
-// serve starts the app and returns its address.
+// onEngines runs f with an app on each engine available here. f registers the routes; serve starts the app and returns its
+// address.
 func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
 	onEnginesWith(t, quiet, f)
 }
 
-// onEnginesWith is onEngines with other settings.
+// onEnginesWith is onEngines with a given configuration.
 func onEnginesWith(t *testing.T, config dunlin.Config, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
 	dunlintest.OnEngines(t, config, func(t *testing.T, app *dunlin.App) {
@@ -31,7 +31,7 @@ func onEnginesWith(t *testing.T, config dunlin.Config, f func(t *testing.T, app 
 	})
 }
 
-// exchangeRaw sends text as it is and returns the answer, with its body read.
+// exchangeRaw sends text unchanged and returns the response and its body.
 func exchangeRaw(t *testing.T, addr, text string) (*http.Response, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -41,7 +41,7 @@ func TestETagIfNoneMatch(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		act  dunlin.Action
-		sent []string // a header line each
+		sent []string // one header line each
 		want int
 	}{
 		{"the same", text("hello"), []string{strong}, 304},
@@ -101,7 +101,7 @@ func TestETagLeavesAlone(t *testing.T) {
 	}
 }
 
-// The headers that a 200 has are repeated by the 304 (RFC 9110 section 15.4.5).
+// A 304 repeats the headers of the 200 (RFC 9110 section 15.4.5).
 func TestETagKeepsHeaders(t *testing.T) {
 	act := func(*dunlin.Request) dunlin.Response {
 		return dunlin.JSON("hello").Header("ETag", `"v1"`).Header("Cache-Control", "max-age=60").Header("Vary", "Accept")

@@ -22,7 +22,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// post sends a body to a path with headers given as names and values in turn.
+// post sends a body to a path with header fields given as alternating names and values.
 func post(app http.Handler, path, body string, headers ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest("POST", path, strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
@@ -33,7 +33,7 @@ func post(app http.Handler, path, body string, headers ...string) *httptest.Resp
 	return w
 }
 
-// orders returns an app whose action counts how often it runs.
+// orders returns an app with an action that counts its runs.
 func orders(c middleware.IdempotencyConfig, act func(r *dunlin.Request, n int64) dunlin.Response) (*dunlin.App, *atomic.Int64) {
 	c.Logger = slog.New(slog.DiscardHandler)
 	c.Anonymous = c.Anonymous || c.User == nil
@@ -136,7 +136,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// 1,000 requests with one key at once, to three machines: one runs.
+// Of 1,000 concurrent requests with one key to three machines, one runs the action.
 func TestIdempotencyAtOnce(t *testing.T) {
 	shared := store.NewMemory(store.MemoryConfig{})
 	release := make(chan struct{})
@@ -157,7 +157,7 @@ func TestIdempotencyAtOnce(t *testing.T) {
 			switch {
 			case w.Code == 409 && w.Header().Get("Retry-After") == "1":
 				if conflicts.Add(1) == 999 {
-					close(release) // not before all others have been refused
+					close(release) // only after all others have been refused
 				}
 			case w.Code != 201:
 				others.Add(1)
@@ -176,7 +176,7 @@ func TestIdempotencyAtOnce(t *testing.T) {
 	}
 }
 
-// What of an answer lets a key be used again, and what a repetition gets.
+// The response decides whether its key can be reused, and what a repetition gets.
 func TestIdempotencyOutcomes(t *testing.T) {
 	for name, test := range map[string]struct {
 		act    func(*dunlin.Request, int64) dunlin.Response
@@ -224,8 +224,7 @@ func TestIdempotencyOutcomes(t *testing.T) {
 	}
 }
 
-// A connection that is dropped in the middle, or a client that has left, does not make it run twice, unless the
-// action says that it gave up.
+// A dropped connection or a client that disconnects does not cause a second run, unless the action reports that it gave up.
 func TestIdempotencyClientLeaves(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(r *dunlin.Request) dunlin.Response
@@ -246,7 +245,7 @@ func TestIdempotencyClientLeaves(t *testing.T) {
 			req := httptest.NewRequestWithContext(ctx, "POST", "/orders/7", strings.NewReader("x"))
 			req.Header.Set("Idempotency-Key", "k")
 			func() {
-				defer func() { _ = recover() }() // of http.ErrAbortHandler
+				defer func() { _ = recover() }() // the panic with http.ErrAbortHandler
 				app.ServeHTTP(httptest.NewRecorder(), req)
 			}()
 			cancel()
@@ -270,7 +269,7 @@ func TestIdempotencyTimes(t *testing.T) {
 	})
 }
 
-// Without its store nothing runs; an answer that cannot be kept is not made twice.
+// Without its store, the middleware runs no action. A response that could not be stored is not produced a second time.
 func TestIdempotencyWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
@@ -296,11 +295,11 @@ func TestIdempotencyWithoutStore(t *testing.T) {
 		if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 409 || runs.Load() != 2 {
 			t.Errorf("after the store was lost while it ran: %d %s, %d runs", w.Code, w.Body, runs.Load())
 		}
-		<-time.After(time.Minute) // what is given back later has been
+		<-time.After(time.Minute) // until the pending keys have been released
 	})
 }
 
-// Clients that nobody tells apart get no cookie of each other's.
+// Clients that are not distinguished from each other never share a cookie.
 func TestIdempotencyCookies(t *testing.T) {
 	app, _ := orders(middleware.IdempotencyConfig{}, created)
 	for range 2 {
@@ -331,7 +330,7 @@ func TestIdempotencySettings(t *testing.T) {
 	}
 }
 
-// What a standard handler answers is kept where it says how long it is, as that of an action.
+// The response of a standard handler that declares its length is stored like that of an action.
 func TestIdempotencyStoresLongHandlerAnswers(t *testing.T) {
 	const long = 100 << 10
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {

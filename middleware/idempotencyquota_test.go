@@ -23,8 +23,8 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A key belongs to the authenticated user, whatever credentials the request has: neither do users share keys, nor does a renewed
-// token run a request twice.
+// A key belongs to the authenticated user, whatever the credentials. Users do not share keys, and a renewed token does not run
+// a request twice.
 func TestIdempotencyUser(t *testing.T) {
 	check := func(_ *dunlin.Request, key string) (user string, ok bool) {
 		user, _, ok = strings.Cut(key, "/")
@@ -52,7 +52,7 @@ func TestIdempotencyUser(t *testing.T) {
 			}
 		})
 	}
-	// Where no user is known there are no keys.
+	// Keys are refused where no user is known.
 	app, runs := orders(middleware.IdempotencyConfig{User: middleware.User}, created)
 	if w := post(app, "/orders/7", "x", "Idempotency-Key", "k", "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("a:b"))); w.Code != 403 || runs.Load() != 0 {
 		t.Errorf("without a user: %d %s, %d runs", w.Code, w.Body, runs.Load())
@@ -62,7 +62,7 @@ func TestIdempotencyUser(t *testing.T) {
 	}
 }
 
-// A flood of requests with keys, refused or not, leaves room in the store for sessions, and for the keys of others.
+// A flood of requests with keys, refused or not, leaves memory in the store for sessions and for the keys of other users.
 func TestIdempotencyLeavesRoom(t *testing.T) {
 	for name, act := range map[string]func(*dunlin.Request, int64) dunlin.Response{
 		"refused": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(&dunlin.ProblemDetails{Status: 400}) },
@@ -109,7 +109,7 @@ func TestIdempotencyLeavesRoom(t *testing.T) {
 	}
 }
 
-// The quota of a user comes back with the time by which the store forgets keys; an address counts for requests without a user.
+// A user's quota is restored when the store forgets the keys. Requests without a user are counted by address.
 func TestIdempotencyQuotaExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, runs := orders(middleware.IdempotencyConfig{Anonymous: true, UserBytes: 4096, TTL: time.Hour}, func(*dunlin.Request, int64) dunlin.Response { return dunlin.NoContent() })
@@ -152,10 +152,11 @@ func TestIdempotencyQuotaExpires(t *testing.T) {
 	})
 }
 
-// elsewhere hides that a store can bound a use, as one of another machine.
+// elsewhere hides the store's support for quotas, like a store on another machine.
 type elsewhere struct{ store.Store }
 
-// StoreBytes holds in a store that cannot bound a use of it: other uses keep their room, and known keys their answers.
+// StoreBytes also applies to a store without support for quotas: other data keeps its memory, and known keys are still
+// answered.
 func TestIdempotencyStoreBytesElsewhere(t *testing.T) {
 	const all = 1 << 20
 	m := store.NewMemory(store.MemoryConfig{MaxBytes: all, Logger: slog.New(slog.DiscardHandler)})
@@ -182,7 +183,7 @@ func TestIdempotencyStoreBytesElsewhere(t *testing.T) {
 	}
 }
 
-// A store that is full when a request has been carried out keeps a note of that: repetitions are told that the answer was not kept.
+// If the store is full after a request has run, a note remains in it: repetitions are told that the response was not stored.
 func TestIdempotencyFullStore(t *testing.T) {
 	m := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
 	app, runs := orders(middleware.IdempotencyConfig{Store: m, StoreBytes: 10_000, UserBytes: 1 << 20}, func(*dunlin.Request, int64) dunlin.Response {
@@ -206,7 +207,7 @@ func TestIdempotencyFullStore(t *testing.T) {
 	}
 }
 
-// What is gathered of a standard handler's answer is charged to its request until it has been sent.
+// The collected response of a standard handler is charged to its request until it has been sent.
 func TestIdempotencyChargesGatheredAnswers(t *testing.T) {
 	const long = 900 << 10
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {

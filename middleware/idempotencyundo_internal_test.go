@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A refusingStore fails at once, as one whose guard has opened, and counts how often it was asked.
+// A refusingStore fails at once, like a store with an open guard, and counts the calls.
 type refusingStore struct {
 	store.Store
 	asked atomic.Int64
@@ -25,7 +25,7 @@ func (s *refusingStore) Get(context.Context, string) (store.Item, error) {
 	return store.Item{}, store.ErrUnavailable
 }
 
-// A lineLog keeps what is logged, a line each.
+// A lineLog records each log message as a line.
 type lineLog struct {
 	slog.Handler
 	mu    sync.Mutex
@@ -43,8 +43,8 @@ func (l *lineLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// However long a store is away, no more than so many claims wait to be given back; and of the others a line a second
-// tells how many they are.
+// During a store outage of any length, a limited number of claims wait for their release. The claims beyond that are counted in
+// one log line a second.
 func TestPendingUndosAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, log := new(refusingStore), &lineLog{Handler: slog.DiscardHandler}
@@ -55,7 +55,7 @@ func TestPendingUndosAreBounded(t *testing.T) {
 			for range mostToUndo {
 				u.add(&claim{config: c, until: until})
 			}
-			<-time.After(undoInterval + undoInterval/2) // they have been tried
+			<-time.After(undoInterval + undoInterval/2) // until all have been tried
 			synctest.Wait()
 		}
 		st.asked.Store(0)
@@ -68,7 +68,7 @@ func TestPendingUndosAreBounded(t *testing.T) {
 		if want := []string{line + "1", line + fmt.Sprint(mostToUndo)}; !slices.Equal(log.lines, want) {
 			t.Errorf("logged %q, want %q", log.lines, want)
 		}
-		<-time.After(time.Minute) // their leases are over
+		<-time.After(time.Minute) // until their leases have ended
 		synctest.Wait()
 		u.mu.Lock()
 		defer u.mu.Unlock()

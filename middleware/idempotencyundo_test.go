@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A pausedStore does not answer while it is away, but carries out later what it was asked to set.
+// A pausedStore does not answer during an outage, but can apply the requested writes later.
 type pausedStore struct {
 	store.Store
 	away atomic.Bool
@@ -42,8 +42,8 @@ func (s *pausedStore) Expire(ctx context.Context, key string, ttl time.Duration)
 	return s.Store.Expire(ctx, key, ttl)
 }
 
-// A request that was refused because the store did not answer can be sent again as soon as that does, whenever what
-// the store was asked for is carried out; and runs once.
+// A request refused because of a store outage can be retried as soon as the store is back, whenever the store applies the
+// pending write. It runs once.
 func TestIdempotencyAfterStoreOutage(t *testing.T) {
 	for _, when := range []string{"never", "before", "after", "of what was free, after"} {
 		t.Run("carried out "+when, func(t *testing.T) {
@@ -56,13 +56,13 @@ func TestIdempotencyAfterStoreOutage(t *testing.T) {
 					if code := send(); code != 503 {
 						t.Errorf("while the store is away: %d", code)
 					}
-					synctest.Wait() // the first try to give the key back has failed
+					synctest.Wait() // the first attempt to release the key has failed
 					st.away.Store(false)
 				}
 				back := func() { <-time.After(2 * time.Second); synctest.Wait() }
 				away()
 				if when == "of what was free, after" {
-					back() // the key is free now
+					back() // releases the key
 					st.late = nil
 					away()
 				}
@@ -81,7 +81,7 @@ func TestIdempotencyAfterStoreOutage(t *testing.T) {
 	}
 }
 
-// An action that says that nothing was done, while the store is away, lets the key be used again when it is back.
+// An action that reports that it did nothing, during a store outage, allows a retry with its key when the store is back.
 func TestIdempotencyReleasesKeyLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &pausedStore{Store: store.NewMemory(store.MemoryConfig{})}

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Whatever the bytes, they are a response or refused; one that was written reads as the same again.
+// Any bytes decode as a response or are refused. An encoded response decodes to the same response.
 func FuzzKeptResponse(f *testing.F) {
 	none := func(string) bool { return false }
 	f.Add([]byte{})

@@ -48,7 +48,7 @@ func TestKeyRing(t *testing.T) {
 	}
 }
 
-// Whatever is changed of what was sealed or signed, it is forged.
+// Any change to a sealed or signed value is detected as a forgery.
 func TestKeyRingForgeries(t *testing.T) {
 	ring := middleware.NewKeyRing(secret(1))
 	sealed, signed := ring.Seal("p", []byte("hello")), ring.Sign("p", "hello")
@@ -112,7 +112,7 @@ func ExampleKeyRing() {
 	// middleware: verify value: not signed by a key of this ring, or modified
 }
 
-// What was signed for a purpose counts for that alone, wherever the two of them are divided.
+// A signature is valid for its purpose only, wherever purpose and value are divided.
 func TestSignedPairs(t *testing.T) {
 	keys := middleware.NewKeyRing([]byte("0123456789abcdef"))
 	for _, c := range []struct{ purpose, value, other, otherValue string }{

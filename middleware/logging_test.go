@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A shutHandler takes no record until it is opened, as one that writes to a full pipe.
+// A shutHandler blocks on each record until it is opened, like a handler that writes to a full pipe.
 type shutHandler struct {
 	slog.Handler
 	open  chan struct{}
@@ -39,10 +39,9 @@ func (h *shutHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A Logger that blocks for ever holds up no request, of whatever middleware it is. What was logged meanwhile comes
-// when it is opened.
+// A blocked Logger delays no request, in any middleware. The records logged meanwhile arrive when it is opened.
 func TestBlockingLoggers(t *testing.T) {
-	target := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nobody listens there
+	target := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // refuses connections
 	failing := func() store.Store {
 		b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
 		b.away.Store(true)
@@ -108,7 +107,7 @@ func TestBlockingLoggers(t *testing.T) {
 	}
 }
 
-// ... nor the clients of a cache.
+// A blocked Logger delays no client of a cache.
 func TestCacheBlockingLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shut, runs := newShut(), 0
@@ -130,7 +129,7 @@ func TestCacheBlockingLogger(t *testing.T) {
 	})
 }
 
-// unkept is a store that takes claims and keeps no answers.
+// unkept is a store that accepts claims but fails to store responses.
 type unkept struct{ store.Store }
 
 func (s unkept) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
@@ -140,7 +139,7 @@ func (s unkept) Set(ctx context.Context, key string, value []byte, have store.Ve
 	return store.Absent, store.ErrUnavailable
 }
 
-// counted returns what the lines of a log say at level ERROR: how many they are, and of how many failures.
+// counted returns the number of log lines at level ERROR, and the number of failures they report.
 func counted(lines []string) (n, failures int) {
 	for _, line := range lines {
 		if strings.HasPrefix(line, "ERROR ") {
@@ -154,7 +153,8 @@ func counted(lines []string) (n, failures int) {
 	return n, failures
 }
 
-// While a store is away there is a line a second for all requests that fail for it, and one each for failures of other kinds.
+// During a store outage, all requests that fail because of the store cause one log line a second. Failures of another kind
+// cause one line each.
 func TestOutageLogInterval(t *testing.T) {
 	app := func(app *dunlin.App, away *broken) {
 		guarded := store.Guard(away, store.GuardConfig{Timeout: time.Millisecond, Failures: 1, Cooldown: time.Hour})
@@ -190,7 +190,7 @@ func TestOutageLogInterval(t *testing.T) {
 			}
 			return lines
 		}
-		defer func() { // claims are given back when the store is there again
+		defer func() { // with the store back, pending claims are released
 			away.away.Store(false)
 			<-time.After(2 * time.Hour)
 		}()

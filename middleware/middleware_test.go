@@ -9,10 +9,10 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// quiet is the configuration of apps whose own log lines are not looked at.
+// quiet is the configuration of apps that do not log.
 var quiet = dunlin.Config{Logger: slog.New(slog.DiscardHandler)}
 
-// newApp returns an app that answers /items/{id} by act behind the middleware.
+// newApp returns an app with act and the middleware at /items/{id}.
 func newApp(act dunlin.Action, mw ...dunlin.Middleware) *dunlin.App {
 	app := dunlin.New(quiet)
 	app.Use(mw...)
@@ -20,7 +20,7 @@ func newApp(act dunlin.Action, mw ...dunlin.Middleware) *dunlin.App {
 	return app
 }
 
-// send asks an app for /items/7 with headers given as names and values in turn.
+// send requests /items/7 of an app with header fields given as alternating names and values.
 func send(app http.Handler, method string, headers ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(method, "/items/7?secret=1", nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -35,7 +35,7 @@ func text(s string) dunlin.Action {
 	return func(*dunlin.Request) dunlin.Response { return dunlin.Text(s) }
 }
 
-// mustPanic reports a call that does not panic.
+// mustPanic reports an error if f does not panic.
 func mustPanic(t *testing.T, what string, f func()) {
 	t.Helper()
 	defer func() {

@@ -17,7 +17,7 @@ import (
 
 var errFailed = errors.New("failed")
 
-// A trial that waits for its client's body, which may be slow on purpose, keeps others out for no longer than the breaker was open.
+// A trial that waits for its client's body blocks other calls no longer than OpenFor: the client may be slow on purpose.
 func TestBreakerSlowTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 1, OpenFor: time.Second})
@@ -123,7 +123,7 @@ func TestFlight(t *testing.T) {
 	}
 }
 
-// Of many who come while it is under way, one makes the call; when all have gone, it is cancelled.
+// Concurrent callers share one call. It is cancelled when all callers have left.
 func TestFlightTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var flight middleware.Flight[int, string]
@@ -170,7 +170,7 @@ func ExampleBreaker() {
 	rates := middleware.NewBreaker(middleware.BreakerConfig{Failures: 2})
 	client := &http.Client{Transport: rates.Transport(nil), Timeout: time.Second}
 	for range 3 {
-		resp, err := client.Get("http://127.0.0.1:1/rates") // nobody listens there
+		resp, err := client.Get("http://127.0.0.1:1/rates") // refuses connections
 		if errors.Is(err, middleware.ErrOpen) {
 			fmt.Println("it was not tried")
 		} else if err == nil {
@@ -184,7 +184,7 @@ func ExampleBreaker() {
 func ExampleFlight() {
 	var users middleware.Flight[int, string]
 	name, _, err := users.Do(context.Background(), 7, func(ctx context.Context) (string, error) {
-		return "ada", nil // from the database
+		return "ada", nil // a database query
 	})
 	fmt.Println(name, err)
 	// Output: ada <nil>

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// everything is an app that reads all headers that Dunlin and its middleware know.
+// everything registers routes that read every header known to Dunlin and its middleware.
 func everything(app *dunlin.App) {
 	st := store.NewMemory(store.MemoryConfig{})
 	ring := middleware.NewKeyRing(secret(1))
@@ -44,8 +44,8 @@ func everything(app *dunlin.App) {
 	app.Get("/login", say, middleware.BasicAuth("r", func(_ *dunlin.Request, _, _ string) bool { return false }))
 }
 
-// Headers may be long, up to Config.MaxHead, and say nonsense: the client gets what it would get for any other value that does not hold. A head that is
-// longer gets 431.
+// Headers may be as long as Config.MaxHead and contain nonsense. The client gets the same response as for any other invalid
+// value. A longer head gets 431.
 func TestOversizedHeaders(t *testing.T) {
 	config := quiet
 	config.TrustedProxies = []string{"127.0.0.1"}

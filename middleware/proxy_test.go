@@ -30,7 +30,7 @@ func backend(t *testing.T, h http.HandlerFunc) *url.URL {
 	return u
 }
 
-// seen answers with what the server behind sees.
+// seen is an upstream handler that answers with the request it received.
 func seen(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	h := r.Header
@@ -49,7 +49,7 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%d %s\nwant %s", resp.StatusCode, body, want)
 		}
 	})
-	// Behind a proxy that is trusted its word is passed on.
+	// The forwarding fields of a trusted proxy are passed on.
 	config := quiet
 	config.TrustedProxies = []string{"192.0.2.0/24"}
 	app := dunlin.New(config)
@@ -60,7 +60,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// The server behind is told the address that the trusted header says, and nothing of what the client has put into others.
+// The upstream server gets the address from the trusted header, and none of the forwarding fields that the client set.
 func TestProxyForwardedHeader(t *testing.T) {
 	target := backend(t, seen)
 	for header, value := range map[string]string{"X-Forwarded-For": "6.6.6.6, 203.0.113.7", "Forwarded": "for=6.6.6.6, for=203.0.113.7", "X-Real-Ip": "203.0.113.7"} {
@@ -108,8 +108,8 @@ func TestProxyStreams(t *testing.T) {
 	})
 }
 
-// rawBackend returns a server behind that has read the head of a request on each connection when answer is called, and
-// closes it afterwards.
+// rawBackend returns the URL of an upstream server. It reads the head of a request on each connection, calls answer, and closes
+// the connection.
 func rawBackend(t *testing.T, answer func(net.Conn)) *url.URL {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -134,11 +134,11 @@ func rawBackend(t *testing.T, answer func(net.Conn)) *url.URL {
 	return &url.URL{Scheme: "http", Host: ln.Addr().String()}
 }
 
-// A client whose request is refused early, and which sends no more of it, is not waited for.
+// The proxy does not wait for the rest of the body after the upstream server has refused a request early.
 func TestProxyMissingRestOfBody(t *testing.T) {
 	target := rawBackend(t, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
-		_, _ = io.Copy(io.Discard, conn) // as if it went on with the request
+		_, _ = io.Copy(io.Discard, conn) // as if it still read the request
 	})
 	config := quiet
 	config.BodyTimeout = 100 * time.Millisecond
@@ -197,7 +197,7 @@ func TestProxyUpgrades(t *testing.T) {
 	})
 }
 
-// A connection that became HTTP/2 behind the proxy would carry requests that no middleware in front of it sees.
+// The proxy refuses upgrades to HTTP/2 and TLS: such a tunnel would carry requests that no middleware sees.
 func TestProxyRefusesTunnels(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -246,7 +246,7 @@ func TestProxyRefusesTunnels(t *testing.T) {
 }
 
 func TestProxyErrors(t *testing.T) {
-	away := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // nobody listens there
+	away := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // refuses connections
 	app := newApp(middleware.Proxy(middleware.ProxyConfig{Target: away, Logger: quiet.Logger}))
 	if w := send(app, "GET"); w.Code != 502 || !strings.Contains(w.Body.String(), `"status":502`) || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("away: %d %s", w.Code, w.Body)
@@ -263,7 +263,7 @@ func TestProxyErrors(t *testing.T) {
 	}
 }
 
-// An answer that cannot be passed on is the fault of the server behind.
+// An invalid upstream response gets 502.
 func TestProxyBadStatus(t *testing.T) {
 	target := rawBackend(t, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 099 What\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -289,7 +289,7 @@ func ExampleProxy() {
 	// Output: the old service answers /legacy/report
 }
 
-// Trailers that are announced pass both ways: those of a request are there only when its body has ended.
+// Announced trailers pass in both directions. Request trailers are available only at the end of the body.
 func TestProxyPassesTrailers(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "X-Back")
@@ -307,8 +307,8 @@ func TestProxyPassesTrailers(t *testing.T) {
 	})
 }
 
-// Trailers that Rewrite adds go beside those of the client, and what must be known before the body (RFC 9110, section 6.5.1)
-// is no trailer: the loop engine refuses it.
+// Trailers added by Rewrite are sent together with those of the client. A field that must be known before the body (RFC 9110,
+// section 6.5.1) is not accepted as a trailer: the loop engine refuses it.
 func TestProxyTrailersFromRewrite(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -332,8 +332,8 @@ func TestProxyTrailersFromRewrite(t *testing.T) {
 	})
 }
 
-// A body that a client does not send as it should is the client's fault: it is told so, and the breaker for the server behind
-// stays closed for others.
+// An invalid or late request body is the client's fault: the client gets the error, and the breaker of the upstream server
+// stays closed for the other clients.
 func TestProxyReportsClientFaults(t *testing.T) {
 	target := backend(t, seen)
 	config := quiet
@@ -364,7 +364,7 @@ func TestProxyReportsClientFaults(t *testing.T) {
 				t.Errorf("%s: the breaker is open", c.name)
 			}
 		}
-		for range 4 { // one that has hung up
+		for range 4 { // a client that disconnects
 			conn, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Fatal(err)
@@ -380,7 +380,7 @@ func TestProxyReportsClientFaults(t *testing.T) {
 	})
 }
 
-// A breaker that is open is for the moment: clients are told when to come back, and the log is not told of each of them.
+// An open breaker is temporary: clients get Retry-After, and the log does not get a line for each request.
 func TestProxyWithOpenBreaker(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) })
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
@@ -413,7 +413,7 @@ func TestProxyWithOpenBreaker(t *testing.T) {
 	})
 }
 
-// A lineWriter sends what each call of Write is given.
+// A lineWriter sends the data of each Write call to a channel.
 type lineWriter chan<- string
 
 func (w lineWriter) Write(b []byte) (int, error) {
@@ -421,15 +421,16 @@ func (w lineWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A server that breaks off its answer while nothing of it has been sent has given none; a client that has got a part sees the connection cut.
+// If the upstream server closes the connection before any part of the response was sent, the client gets 502. After that, the
+// client's connection is cut.
 func TestProxyTruncatedAnswer(t *testing.T) {
 	sizes := map[string]struct {
 		length, written int
 		status          int  // 0: the connection is cut
-		orCut           bool // either
+		orCut           bool // both outcomes are allowed
 	}{
 		"/nothing": {1000, 0, 502, false}, "/some": {100 << 10, 20 << 10, 502, false},
-		"/chunked": {-1, 0, 502, true}, // a goroutine of its own sends the head at once, when it gets to that
+		"/chunked": {-1, 0, 502, true}, // another goroutine sends the head as soon as it is scheduled
 		"/late":    {200 << 10, 100 << 10, 0, false}, "/chunk": {-1, 10, 0, false}, "/whole": {1000, 1000, 200, false},
 	}
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
@@ -478,7 +479,7 @@ func TestProxyTruncatedAnswer(t *testing.T) {
 	})
 }
 
-// A stale answer stands in for one that breaks off.
+// A stale response replaces a truncated one.
 func TestCacheOfTruncatedProxyAnswer(t *testing.T) {
 	var broken atomic.Bool
 	target := backend(t, func(w http.ResponseWriter, _ *http.Request) {

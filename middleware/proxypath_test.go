@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// No spelling of a path leads around the guard of another route, or out of the path of the target.
+// No spelling of a path bypasses the middleware of another route or leaves the path of the target.
 func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, r.RequestURI) })
 	target.Path = "/public"
@@ -36,7 +36,7 @@ func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 			}
 		}
 	})
-	// Where no route matches, and paths that were rewritten.
+	// The same holds for the NotFound action and for rewritten paths.
 	app := dunlin.New(quiet)
 	app.NotFound(middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger}))
 	app.Rewrite("/old/{path...}", "/new/{path...}")
@@ -45,7 +45,7 @@ func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, want)
 		}
 	}
-	// On request they pass as they are.
+	// With AmbiguousPaths, the paths pass unchanged.
 	app = dunlin.New(quiet)
 	app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target, AmbiguousPaths: true}))
 	for _, path := range []string{"/a%2Fb", "/a;b", "/a%5Cb", "/a%3Bb"} {
@@ -55,7 +55,7 @@ func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 	}
 }
 
-// A client cannot have fields removed by Connection that middleware has set. Its own fields are removed.
+// A client cannot use Connection to remove fields set by middleware. Its own fields are removed.
 func TestProxyKeepsItsOwnFields(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "user=%q id=%q hop=%q removed=%q", r.Header["X-User"], r.Header["X-Request-Id"], r.Header["X-Hop"], []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 )
 
-// What is left is what a division says.
+// The remaining number equals the result of a division.
 func TestRateLimitRemaining(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 8))
 	for range 100_000 {
@@ -26,7 +26,7 @@ func TestRateLimitRemaining(t *testing.T) {
 	}
 }
 
-// Who has used little is told what everybody is told that has used so much.
+// The shortcut for a nearly unused limit gives the same fields as the full computation.
 func TestLittleUsed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 9))
 	for range 5000 {

@@ -23,7 +23,7 @@ import (
 
 func byToken(r *dunlin.Request) string { return r.Header("X-Token") }
 
-// limited returns what an answer says of a limit: status, RateLimit, Retry-After.
+// limited returns the status, RateLimit and Retry-After of a response.
 func limited(w *httptest.ResponseRecorder) string {
 	h := w.Header()
 	return strings.TrimSpace(fmt.Sprintf("%d %s %s", w.Code, strings.Join(h.Values("RateLimit"), ", "), h.Get("Retry-After")))
@@ -47,7 +47,7 @@ func TestRateLimit(t *testing.T) {
 					{0, "a", `200 "default";r=0;t=6`},
 					{0, "a", `429 "default";r=0;t=6 2`},
 					{0, "b", `200 "default";r=2;t=2`},
-					{0, "", `200 "default";r=2;t=2`}, // its address
+					{0, "", `200 "default";r=2;t=2`}, // counted by address
 					{1500 * time.Millisecond, "a", `429 "default";r=0;t=5 1`},
 					{500 * time.Millisecond, "a", `200 "default";r=0;t=6`},
 					{0, "a", `429 "default";r=0;t=6 2`},
@@ -76,7 +76,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// Whatever the limit, a store admits what memory does.
+// For every limit, a store admits as many requests as a limit in the memory of the process.
 func TestRateLimitOdd(t *testing.T) {
 	for _, limit := range []int{1, 3, 7, 11, 13, 999, 3333} {
 		synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRateLimitOdd(t *testing.T) {
 						admitted++
 					}
 				}
-				if admitted < 2*limit-1-limit/100 || admitted > 2*limit { // a store's interval is rounded up
+				if admitted < 2*limit-1-limit/100 || admitted > 2*limit { // a store rounds its interval up
 					t.Errorf("a store: %t; a limit of %d has admitted %d, twice", st != nil, limit, admitted)
 				}
 			}
@@ -128,7 +128,8 @@ func TestRateLimitByAddress(t *testing.T) {
 	}
 }
 
-// Clients of which some bits of an IPv6 address differ, or that come through a translator of IPv4, are told apart, with a store and without.
+// Clients are counted separately if their addresses differ in the first IPv6Prefix bits, or if an IPv6 translator maps
+// different IPv4 addresses. This holds with and without a store.
 func TestRateLimitNetworks(t *testing.T) {
 	for name, st := range map[string]store.Store{"in memory": nil, "by a store": store.NewMemory(store.MemoryConfig{})} {
 		for _, c := range []struct {
@@ -160,7 +161,7 @@ func TestRateLimitNetworks(t *testing.T) {
 	}
 }
 
-// A request without a key counts for its address, and no key that reads like an address counts for that.
+// A request without a key is counted by its address. A key that looks like an address is counted separately from that address.
 func TestRateLimitWithoutKey(t *testing.T) {
 	for name, st := range map[string]store.Store{"in memory": nil, "by a store": store.NewMemory(store.MemoryConfig{})} {
 		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
@@ -175,7 +176,7 @@ func TestRateLimitWithoutKey(t *testing.T) {
 	}
 }
 
-// Each of several limits adds its fields; those of a limit that refuses stand alone.
+// Each of several limits adds its fields. A refusal has only the fields of the limit that refused.
 func TestRateLimitsNested(t *testing.T) {
 	app := newApp(text("hello"),
 		middleware.RateLimit(middleware.Rate{Name: "day", Limit: 100, Window: 24 * time.Hour}),
@@ -192,7 +193,7 @@ func TestRateLimitsNested(t *testing.T) {
 	}
 }
 
-// A refused client gets its answer though it has sent nothing of a large body.
+// A refused client gets its response before it sends the body.
 func TestRateLimitBeforeBody(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
@@ -213,7 +214,7 @@ func TestRateLimitBeforeBody(t *testing.T) {
 	})
 }
 
-// Machines that share a store admit the limit together.
+// Machines that share a store share the limit.
 func TestRateLimitTogether(t *testing.T) {
 	const machines, limit = 3, 50
 	shared := store.NewMemory(store.MemoryConfig{})
@@ -238,7 +239,7 @@ func TestRateLimitTogether(t *testing.T) {
 	}
 }
 
-// otherClock is a store whose clock is set.
+// otherClock is a store with an adjustable clock.
 type otherClock struct {
 	store.Store
 	now, n int64
@@ -249,7 +250,7 @@ func (c *otherClock) Run(_ context.Context, _ string, s *store.Script, args stor
 	return result, nil
 }
 
-// Where the store's clock is set back, who has used something has used all of the limit at most: the window later it is back.
+// When the store's clock is set back, a key counts as used up at most. It recovers within one window.
 func TestRateLimitClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const second = int64(time.Second / time.Microsecond)
@@ -257,14 +258,14 @@ func TestRateLimitClockSetBack(t *testing.T) {
 		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
 		for i, step := range []struct {
 			after time.Duration
-			clock int64 // in seconds, beside the time that passes
+			clock int64 // in seconds, in addition to the elapsed time
 			want  string
 		}{
 			{0, 0, `200 "default";r=3;t=2`},
 			{0, -3600, `429 "default";r=0;t=8 2`},
 			{2 * time.Second, 0, `200 "default";r=0;t=8`},
-			{0, -1, `429 "default";r=0;t=8 2`},            // as is known here: the store is not asked
-			{8 * time.Second, 0, `200 "default";r=2;t=3`}, // it has a second more
+			{0, -1, `429 "default";r=0;t=8 2`},            // refused from local state, without the store
+			{8 * time.Second, 0, `200 "default";r=2;t=3`}, // one second is still used, because the clock was set back
 			{0, 3600, `200 "default";r=3;t=2`},
 		} {
 			<-time.After(step.after)
@@ -276,7 +277,7 @@ func TestRateLimitClockSetBack(t *testing.T) {
 	})
 }
 
-// broken is a store that does not answer while it is told so.
+// broken is a store that does not answer during an outage.
 type broken struct {
 	store.Store
 	away atomic.Bool
@@ -311,7 +312,7 @@ func (b *broken) Set(ctx context.Context, key string, value []byte, have store.V
 	return b.Store.Set(ctx, key, value, have, ttl)
 }
 
-// A client that leaves while its request is counted is no store that does not answer.
+// A client that disconnects while its request is counted is not taken for a store outage.
 func TestRateLimitClientDisconnects(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -342,7 +343,7 @@ func TestRateLimitClientDisconnects(t *testing.T) {
 	}
 }
 
-// Long keys, which clients have made up, leave a store its room, and count as any others.
+// Long keys made up by clients do not fill a store, and are counted like other keys.
 func TestRateLimitLongKeys(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20})
 	app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: byToken, Store: st, Away: middleware.RefuseRequests}))
@@ -359,7 +360,7 @@ func TestRateLimitLongKeys(t *testing.T) {
 	}
 }
 
-// No key of one policy counts for another, whatever their names and the key.
+// Keys of different policies never share a counter, whatever the names and keys.
 func TestRateLimitPoliciesApart(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{})
 	byKey := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api", Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
@@ -398,7 +399,7 @@ func TestRateLimitWithoutStore(t *testing.T) {
 			if took := time.Since(began); took > 100*time.Millisecond {
 				t.Errorf("20 requests waited %v for a store that does not answer, want two timeouts of 50 ms at most", took)
 			}
-			want := [3]int{6, 14, 0} // what the store has admitted counts
+			want := [3]int{6, 14, 0} // requests admitted by the store still count
 			if away == middleware.RefuseRequests {
 				want = [3]int{0, 0, 20}
 			}
@@ -414,7 +415,7 @@ func TestRateLimitWithoutStore(t *testing.T) {
 	}
 }
 
-// Large numbers are rounded so that there is less to say, and never to the client's harm.
+// Large numbers are rounded to reduce the number of distinct values, never to the client's disadvantage.
 func TestRateLimitRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 100_000
@@ -470,13 +471,13 @@ func TestRateLimitAllocations(t *testing.T) {
 	for name, act := range map[string]dunlin.Action{"text": text("hello"), "JSON": json} {
 		measure := func(mw ...dunlin.Middleware) float64 {
 			app, w := newApp(act, mw...), void{http.Header{}}
-			for range 5000 { // what there is to say is rendered once
+			for range 5000 { // the fields are rendered once
 				app.ServeHTTP(w, req)
 			}
 			return testing.AllocsPerRun(2000, func() { app.ServeHTTP(w, req) })
 		}
 		bare := measure()
-		admitting := measure(middleware.RateLimit(middleware.Rate{Limit: 1_000_000, Window: time.Hour})) // which says another thing now and then only
+		admitting := measure(middleware.RateLimit(middleware.Rate{Limit: 1_000_000, Window: time.Hour})) // its fields change rarely
 		refusing := measure(middleware.RateLimit(middleware.Rate{Limit: 1, Window: 24 * time.Hour}))
 		if admitting > bare || refusing > bare {
 			t.Errorf("%s: a request allocates %v times, %v behind a limit, and %v when refused", name, bare, admitting, refusing)
@@ -484,14 +485,14 @@ func TestRateLimitAllocations(t *testing.T) {
 	}
 }
 
-// A key takes 64 bytes at most, whether the limit counts by itself or in a store in memory, and however long the key is.
+// A key costs at most 64 bytes, in the limit's own memory or in a memory store, whatever the key's length.
 func TestRateLimitBytesPerKey(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")
 	}
 	heap := func() int64 {
 		runtime.GC()
-		runtime.GC() // what the first one has found is swept
+		runtime.GC() // sweeps the garbage of the first collection
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
@@ -520,7 +521,7 @@ func TestRateLimitBytesPerKey(t *testing.T) {
 	}
 }
 
-// What a limit says changes with each request; others beside it keep no more than a bounded part of that, and render none of it again.
+// The fields of a limit change with each request. Adjacent middleware retains a limited number of them and renders none again.
 func TestRateLimitWithOtherLimits(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")
@@ -534,7 +535,7 @@ func TestRateLimitWithOtherLimits(t *testing.T) {
 	app, _ := c.apps()
 	once := pipelined(t, app, &c)
 	for range limit {
-		once() // which renders what there is to say
+		once() // renders the fields
 	}
 	key = "b"
 	if n := testing.AllocsPerRun(limit-2, once); n > 0 {

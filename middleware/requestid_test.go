@@ -62,10 +62,10 @@ func TestRequestIDKeepsTheActions(t *testing.T) {
 	}
 }
 
-// Whatever makes the answer and whoever looks at it, all see one ID, which nobody else has.
+// Every response, and every middleware that reads it, has the same ID, and the ID is unique.
 func TestRequestIDOnEveryAnswer(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		var seen atomic.Value // by middleware around the others
+		var seen atomic.Value // set by the outer middleware
 		app.Use(func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {
 				resp := next(r)
@@ -119,7 +119,7 @@ func TestRequestIDOnEveryAnswer(t *testing.T) {
 	})
 }
 
-// A response that is kept says who asked first to nobody else.
+// A reused response does not expose the ID of its first request.
 func TestRequestIDOnReusedResponses(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		kept := dunlin.Text("kept")
@@ -135,7 +135,7 @@ func TestRequestIDOnReusedResponses(t *testing.T) {
 	})
 }
 
-// Header fields are seen without being copied, as they are with.
+// HeaderBytes returns header fields without copying, and the same values as Header.
 func TestHeaderBytes(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Get("/", func(r *dunlin.Request) dunlin.Response {
@@ -169,7 +169,7 @@ func ExampleRequestID() {
 	// order-7-try-2
 }
 
-// A header that says the ID takes others along, where the response has none of its own.
+// An ID header adds its extra fields to responses that lack them.
 func TestIDHeader(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		id := dunlin.NewIDHeader("x-id", "X-Served-By", "a", "Vary", "Origin")
@@ -211,7 +211,8 @@ func TestIDHeader(t *testing.T) {
 	mustPanic(t, "NewIDHeader", func() { dunlin.NewIDHeader("X-ID", odd...) })
 }
 
-// An ID that a client has sent is answered on its own request alone, whatever is around it, also where requests come at once.
+// An ID sent by a client appears only in the response to its own request, with any other middleware and with concurrent
+// requests.
 func TestRequestIDFromClient(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		id := middleware.RequestID("X-Request-ID")

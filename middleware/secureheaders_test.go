@@ -17,7 +17,7 @@ func TestSecureHeaders(t *testing.T) {
 	config := middleware.SecurityConfig{HSTS: year, HSTSSubdomains: true, ContentSecurityPolicy: "default-src 'self'", OpenerPolicy: "-"}
 	want := map[string]string{
 		"X-Content-Type-Options":       "nosniff",
-		"X-Frame-Options":              "SAMEORIGIN", // the action's own
+		"X-Frame-Options":              "SAMEORIGIN", // set by the action
 		"Referrer-Policy":              "strict-origin-when-cross-origin",
 		"Cross-Origin-Resource-Policy": "same-origin",
 		"Content-Security-Policy":      "default-src 'self'",

@@ -20,14 +20,14 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// visit is what the sessions of the tests are about.
+// visit is the session value of the tests.
 type visit struct {
 	User string            `json:"user,omitempty"`
 	N    int               `json:"n"`
 	Note map[string]string `json:"note,omitempty"`
 }
 
-// visits returns an app whose sessions can be looked at and changed by path.
+// visits returns an app with paths that read and change its sessions.
 func visits(c middleware.SessionConfig) *dunlin.App {
 	sessions := middleware.NewSessions[visit](c)
 	app := dunlin.New(quiet)
@@ -65,7 +65,7 @@ func visits(c middleware.SessionConfig) *dunlin.App {
 	return app
 }
 
-// A browser keeps one cookie.
+// A browser stores one cookie.
 type browser struct {
 	app    http.Handler
 	cookie string // name=value
@@ -94,7 +94,7 @@ func (b *browser) is(t *testing.T, when, want string) {
 	}
 }
 
-// kinds are the two places where sessions are kept.
+// kinds returns a configuration for each place where sessions are stored.
 func kinds() map[string]middleware.SessionConfig {
 	return map[string]middleware.SessionConfig{
 		"store":  {Store: store.NewMemory(store.MemoryConfig{})},
@@ -145,8 +145,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Neither a name that an attacker has made up, nor one that he was given, is worth anything once
-// somebody has logged in with it.
+// A session name made up by an attacker, or issued to the attacker, gives no access after a victim has logged in with it.
 func TestSessionFixation(t *testing.T) {
 	app := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
 	planted := "__Host-session=" + strings.Repeat("A", 43)
@@ -169,7 +168,7 @@ func TestSessionFixation(t *testing.T) {
 	victim.is(t, "the victim, after that", "ada 1 true")
 }
 
-// An answer that sets or removes the cookie is kept out of shared caches, whatever the action says.
+// A response that sets or removes the cookie is not stored by shared caches, whatever the action's Cache-Control.
 func TestSessionCookieIsNotShared(t *testing.T) {
 	for name, config := range kinds() {
 		sessions := middleware.NewSessions[visit](config)
@@ -210,7 +209,7 @@ func TestSessionCookieIsNotShared(t *testing.T) {
 	}
 }
 
-// A request that was sent before a login, with the old cookie, begins no session: its cookie would replace that of the login.
+// A request sent before a login with the old cookie starts no session: its cookie would replace that of the login.
 func TestSessionOldCookieAfterLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := visits(middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
@@ -268,7 +267,7 @@ func TestSessionBadCookies(t *testing.T) {
 		}
 		good.is(t, "the good one", "ada 0 true")
 	}
-	// A session of another cookie, sealed by the same keys, is not one of this.
+	// A session sealed by the same keys for another cookie is not accepted.
 	ring := middleware.NewKeyRing(secret(1))
 	one := visits(middleware.SessionConfig{Keys: ring, Cookie: "one"})
 	two := visits(middleware.SessionConfig{Keys: ring, Cookie: "two"})
@@ -278,7 +277,7 @@ func TestSessionBadCookies(t *testing.T) {
 	b.is(t, "a cookie of another name", " 0 false")
 }
 
-// After a change of the value's type there are sessions that cannot be read: their clients can log in and out all the same.
+// After a change of the value's type, clients with an unreadable session can still log in and out.
 func TestSessionTypeChange(t *testing.T) {
 	for kind, config := range kinds() {
 		before := middleware.NewSessions[struct{ N string }](config)
@@ -292,7 +291,7 @@ func TestSessionTypeChange(t *testing.T) {
 		app := visits(config)
 		for _, c := range []struct {
 			path  string
-			codes [3]int // looking before, the path, looking after
+			codes [3]int // the read before, the path, the read after
 			want  string
 		}{
 			{"/login/ann", [3]int{500, 200, 200}, "ann 0 true"}, {"/logout", [3]int{500, 204, 200}, " 0 false"}, {"/add", [3]int{500, 500, 500}, ""},
@@ -355,7 +354,7 @@ func TestSessionTimes(t *testing.T) {
 	}
 }
 
-// Many requests change one session at once: none of the changes is lost, nor is one that meets a login.
+// Concurrent updates of a session lose no change, even during a login.
 func TestSessionUpdatesAtOnce(t *testing.T) {
 	updates := 10_000
 	if testing.Short() || invariants.Enabled {
@@ -392,7 +391,7 @@ func TestSessionLoginMeetsUpdates(t *testing.T) {
 			b := &browser{app: app, cookie: owner.cookie}
 			wg.Go(func() {
 				w := b.do("POST", "/add")
-				if n, _ := strconv.Atoi(w.Body.String()); w.Code == 200 && n > 1 { // of the session, not of a new one
+				if n, _ := strconv.Atoi(w.Body.String()); w.Code == 200 && n > 1 { // counted in the session, not in a new one
 					done.Add(1)
 				}
 			})
@@ -423,7 +422,7 @@ func TestSessionTooLarge(t *testing.T) {
 	}
 }
 
-// A store that does not answer makes 503, soon, and the session is there again with it.
+// A store outage causes a fast 503. The session is available again when the store is back.
 func TestSessionWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
@@ -451,7 +450,7 @@ func TestSessionWithoutStore(t *testing.T) {
 	})
 }
 
-// What asks for its session when the answer has begun can read and change it, and not begin one.
+// A streaming response can read and change its session, but cannot start one.
 func TestSessionInStream(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})

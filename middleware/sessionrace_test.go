@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// Requests with one cookie, logins and updates at once: each login that succeeds leads to a session of its user, and no update
-// sets a cookie, which could replace that of a login.
+// Concurrent logins and updates use one cookie. Each successful login leads to a session of its user. No update sets a cookie,
+// because it could replace that of a login.
 func TestSessionLoginsAtOnce(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		s := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{}), Insecure: true})

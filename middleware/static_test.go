@@ -68,7 +68,7 @@ func ask(app *dunlin.App, method, target string, headers ...string) *httptest.Re
 	return requestOf(app, method, target, nil, headers...)
 }
 
-// A directory has a page of its own where a slash is at the end, also where there is a page for paths without a file.
+// A directory with an index page redirects to its path with a slash, even with a Fallback for paths without a file.
 func TestStaticDirectoryRedirects(t *testing.T) {
 	app := dunlin.New(quiet)
 	act, err := middleware.Static(middleware.StaticConfig{Fallback: "index.html", FS: fstest.MapFS{
@@ -85,7 +85,7 @@ func TestStaticDirectoryRedirects(t *testing.T) {
 		"/site/a:b%20c%25": "./a:b%20c%25/",
 		"/site/files":      "",
 		"/site/.git":       "",
-		"/old/docs":        "", // under another name than it was asked for
+		"/old/docs":        "", // no redirect: the path was rewritten
 	} {
 		w := ask(app, "GET", path)
 		if got := w.Header().Get("Location"); got != want || (w.Code == 308) != (want != "") {
@@ -201,7 +201,7 @@ func TestStaticOf(t *testing.T) {
 	}
 	dir := t.TempDir()
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.txt"), []byte("a"), 0o600), os.Symlink(os.DevNull, filepath.Join(dir, "device"))); err != nil {
-		t.Log(err) // some systems have no links
+		t.Log(err) // some systems have no symbolic links
 	}
 	app := static(t, middleware.StaticConfig{FS: os.DirFS(dir), Immutable: regexp.MustCompile(`^a\.`), Hidden: true})
 	if w := ask(app, "GET", "/a.txt"); w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
@@ -238,7 +238,8 @@ func ExampleStatic() {
 	// Output: 200 public, max-age=31536000, immutable
 }
 
-// An escaped slash leads to no file, be the pattern what it may: a route that guards a folder does not see it as one.
+// A path with an escaped slash matches no file, for any pattern: a route that guards a directory does not treat it as a
+// separator.
 func TestStaticEscapedSlash(t *testing.T) {
 	act, err := middleware.Static(middleware.StaticConfig{FS: fstest.MapFS{
 		"private/a.txt": {Data: []byte("secret")}, "b%.txt": {Data: []byte("odd")}, "open/b%.txt": {Data: []byte("odd below")},
@@ -259,7 +260,7 @@ func TestStaticEscapedSlash(t *testing.T) {
 		"/private/a.txt": "403 guarded", "/private%2Fa.txt": "404 ", "/private%2fa.txt": "404 ", "/of/x/private%2Fa.txt": "404 ",
 		"/of/x%2Fy/private/a.txt": "200 secret", "/of/x/open/b%25.txt": "200 odd below", "/open/b%25.txt": "200 odd below",
 		"/open%2Fb%25.txt": "404 ", "/b%25.txt": "200 odd",
-		// As with http.FileServer, what is in a file's name is escaped once more: %2F in it is none of the path.
+		// As in http.FileServer, a percent sign in a file name is escaped in the URL: the name a%2Fb is requested as a%252Fb.
 		"/a%2Fb": "404 ", "/a%252Fb": "200 odd name", "/private%252Fa.txt": "200 odd name, too", "/of/x%2Fy/a%252Fb": "200 odd name",
 		"/of/x%252Fy/a%2Fb": "404 ", "/of/x%2Fy/a%2Fb": "404 ", "/of/x%2Fprivate/private%2Fa.txt": "404 ",
 		"/last/x%2Fy/a%252Fb/raw": "200 odd name", "/last/x%2Fy/a%2Fb/raw": "404 ", "/last/x/b%25.txt/raw": "200 odd", "/last/x%2Fy%2Fz/b%25.txt/raw": "200 odd",

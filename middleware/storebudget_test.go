@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A store in memory counts in the budget of an app.
+// A memory store is charged to the budget of an app.
 func TestStoreWithinAppBudget(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Get("/", text("hello"))
@@ -17,7 +17,7 @@ func TestStoreWithinAppBudget(t *testing.T) {
 		if _, err := m.Set(context.Background(), "key", make([]byte, 10_000), store.Absent, time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // now it serves
+		exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // the app has served a request: its budget is set
 		if held := app.Stats().Memory.HeldFor["cache"]; held < 10_000 || held != m.Held() {
 			t.Errorf("the app holds %d bytes, the store %d", held, m.Held())
 		}

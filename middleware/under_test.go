@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// The headers of a group are on whatever answers a path of it, and on nothing else.
+// The headers of a group are on every response for its paths, and on no other response.
 func TestUnder(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		cors := middleware.CORSConfig{Origins: []string{page}}
