@@ -89,7 +89,7 @@ func TestAddressesBound(t *testing.T) {
 	none.Release(ip)
 }
 
-// Many addresses that come and go, from many goroutines, leave nothing.
+// Many addresses that are used for a short time, by many goroutines, leave no entries.
 func TestAddressesForget(t *testing.T) {
 	a := admission.NewAddresses(2)
 	var wg sync.WaitGroup

@@ -2,7 +2,7 @@ package admission
 
 import "testing"
 
-// Memory beside a body is charged in addition to it, also if it is reserved first, and until the request ends.
+// Memory beside a body is charged in addition to the body, even if it is reserved first, and until the request ends.
 func TestMemoryBesideABody(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	a := open(here)

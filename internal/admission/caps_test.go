@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A cappedPeer is a holder that lets go at once when it is ended.
+// A cappedPeer is a holder that releases its memory as soon as it is ended.
 type cappedPeer struct {
 	*Account
 	ended bool
@@ -18,7 +18,7 @@ func (p *cappedPeer) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }
 
 var here, there = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 
-// cappedHolders has room for everybody; now is its clock.
+// cappedHolders returns Holders whose budget has room for all; now is its clock.
 func cappedHolders(connection, address int64) (h *Holders, now *int64, open func(netip.Addr) *cappedPeer) {
 	now = new(int64)
 	*now = int64(time.Hour)
@@ -31,7 +31,7 @@ func cappedHolders(connection, address int64) (h *Holders, now *int64, open func
 	}
 }
 
-// fill has one hold all of the budget, who is not ended; looks is how often others are told to look for room.
+// fill opens a holder that holds the whole budget and cannot be ended; looks counts how often others are told to look for room.
 func fill(h *Holders, open func(netip.Addr) *cappedPeer) (holder *cappedPeer, looks *int) {
 	looks = new(int)
 	h.OnRoom = func() { *looks++ }
@@ -41,7 +41,7 @@ func fill(h *Holders, open func(netip.Addr) *cappedPeer) (holder *cappedPeer, lo
 	return holder, looks
 }
 
-// What one connection sends is bounded, whatever room there is; its answer is not.
+// The memory for input of one connection is bounded, however much room there is; its response is not.
 func TestConnectionCap(t *testing.T) {
 	_, _, open := cappedHolders(1<<20, 0)
 	p := open(here)
@@ -61,7 +61,7 @@ func TestConnectionCap(t *testing.T) {
 	}
 }
 
-// Accounts of one connection are bounded together, but for answers.
+// Accounts of one connection are bounded together, except for responses.
 func TestConnectionCapOfAGroup(t *testing.T) {
 	_, _, open := cappedHolders(1<<20, 0)
 	var g Group
@@ -81,7 +81,7 @@ func TestConnectionCapOfAGroup(t *testing.T) {
 	if got := other.ReserveBody(600 << 10); got != Granted {
 		t.Errorf("another connection: %v", got)
 	}
-	one.EndRequest() // its room is for the answer now
+	one.EndRequest() // its room is for the response now
 	if got := two.ReserveBody(600 << 10); got != Granted {
 		t.Errorf("the second, behind the first: %v", got)
 	}
@@ -99,8 +99,8 @@ func TestConnectionCapOfAGroup(t *testing.T) {
 	}
 }
 
-// Who holds little at an address that holds as much as it may gets room from those who hold much
-// there, and others know nothing of it.
+// At an address that is at its cap, a small holder gets room from the large holders of that address; other addresses are not
+// affected.
 func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 	h, now, open := cappedHolders(0, 4<<20)
 	other := open(there)
@@ -119,7 +119,7 @@ func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 		*now += int64(time.Millisecond)
 	}
 	*now += int64(time.Second)
-	large[0].Moved(900<<10, 100<<10) // it goes well
+	large[0].Moved(900<<10, 100<<10) // makes good progress
 	for i := range 20 {
 		small := open(here)
 		if got := small.Reserve(Input, 16<<10); got != Granted {
@@ -143,7 +143,7 @@ func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 	}
 }
 
-// Who asks for much there waits for those who move along, and is refused when it has waited long.
+// A client that asks for much at an address at its cap waits for holders that make progress, and is refused after a long wait.
 func TestAddressCapIsWaitedFor(t *testing.T) {
 	_, now, open := cappedHolders(0, 4<<20)
 	first, second := open(here), open(here)
@@ -167,7 +167,7 @@ func TestAddressCapIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Answers that clients leave make room for each other, those that are not taken first.
+// Responses that clients do not read make room for each other: the stalled ones are evicted first.
 func TestAddressCapOfAnswers(t *testing.T) {
 	_, now, open := cappedHolders(0, 4<<20)
 	answer := func(n int64) *cappedPeer {
@@ -187,14 +187,14 @@ func TestAddressCapOfAnswers(t *testing.T) {
 	}
 }
 
-// The bound holds for any number at once: everything that is granted is within it.
+// The cap holds under concurrency: all grants together stay within it.
 func TestAddressCapWithManyAtOnce(t *testing.T) {
 	const most, each = 4 << 20, 64 << 10
 	h, _, open := cappedHolders(0, most)
 	granted := make(chan bool)
 	for range 200 {
 		p := open(here)
-		p.Working(true) // nobody is ended
+		p.Working(true) // cannot be ended
 		go func() { granted <- p.Reserve(Body, each) == Granted }()
 	}
 	n := 0
@@ -208,7 +208,8 @@ func TestAddressCapWithManyAtOnce(t *testing.T) {
 	}
 }
 
-// Nor do accounts of one connection that ask at the same time get more together, or those that have room for answers.
+// Accounts of one connection that ask at the same time do not get more than the cap together; neither do accounts with
+// room for responses.
 func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
 	_, _, open := cappedHolders(1<<20, 0)
 	for _, size := range []int64{leastShare / 2, 300 << 10} {
@@ -243,7 +244,7 @@ func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
 	}
 }
 
-// A body of unknown length that is alone at its address, and fits, is not refused because its buffer would grow beyond that.
+// A body of unknown length that is alone at its address, and fits, is not refused because its buffer would grow beyond the cap.
 func TestGrownBufferLeavesRoomAtAnAddress(t *testing.T) {
 	h, _, open := cappedHolders(0, 1<<20)
 	p := open(here)

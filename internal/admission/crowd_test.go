@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// However often something is given back, a crowd of those who wait for room asks no more often together than a few do; and each
-// has its room when there is some.
+// However often memory is released, a crowd of waiters asks no more often in total than a few waiters do; and each gets its
+// room when there is some.
 func TestCrowdsAskSeldom(t *testing.T) {
 	for _, crowd := range []int{askFreely + 1, 1000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestCrowdsAskSeldom(t *testing.T) {
 					p.Release(Input, 1<<10)
 				})
 			}
-			tick := time.NewTicker(500 * time.Microsecond) // of the bubble's clock
+			tick := time.NewTicker(500 * time.Microsecond) // on the bubble's clock
 			defer tick.Stop()
 			for range 2000 {
 				h.wake()

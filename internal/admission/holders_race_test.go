@@ -13,8 +13,8 @@ type nobody struct{}
 func (nobody) End(*Account)               {}
 func (nobody) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }
 
-// An account is another's as soon as it holds nothing, also while who gave the last of it back is
-// still busy with that.
+// An account can be reused as soon as it holds nothing, even while the goroutine that released the last bytes is still in that
+// call.
 func TestLastReleaseBesideTheNextHolder(t *testing.T) {
 	h := NewHolders(NewBudget(1<<20), Clock())
 	for range 5000 {
@@ -38,7 +38,7 @@ func TestLastReleaseBesideTheNextHolder(t *testing.T) {
 	}
 }
 
-// One that is closed between looking whether it is and taking what it asks for is taken out of everything once.
+// An account that is closed between the check for that and the charge is removed from all lists exactly once.
 func TestClosedWhileItAsks(t *testing.T) {
 	h := NewHolders(NewBudget(2<<20), Clock())
 	from := netip.AddrFrom4([4]byte{192, 0, 2, 1})
@@ -57,14 +57,14 @@ func TestClosedWhileItAsks(t *testing.T) {
 	other.Close()
 }
 
-// What is reserved for output while the connection ends does not stay reserved.
+// Memory reserved for output while the connection closes does not stay reserved.
 func TestReservedWhileItCloses(t *testing.T) {
 	h := NewHolders(NewBudget(2<<20), Clock())
 	a := h.Open(nobody{}, netip.Addr{}).Lend()
 	if !h.take(a, Output, 1000, 0) {
 		t.Fatal("there is no room")
 	}
-	a.Close() // between what ReserveAhead takes and what it notes
+	a.Close() // between the reservation of ReserveAhead and its note
 	a.makes(1000)
 	a.ForceAhead(500)
 	if held := h.budget.Held(); held != 0 || h.Count() != 0 {

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// The policy of Holders alone, in virtual time: about a thousand clients of every kind
-// against one budget, with what is promised as assertions after each step. DUNLIN_SEEDS
-// says how many runs there are.
+// TestHoldersInSimulation tests the policy of Holders alone, in virtual time: about a thousand clients of every kind share one
+// budget, and assertions check the promises after each step. DUNLIN_SEEDS sets the number of runs.
 func TestHoldersInSimulation(t *testing.T) {
 	for _, bound := range []int64{12 << 20, 256 << 20} {
 		t.Run(fmt.Sprintf("%d MiB", bound>>20), func(t *testing.T) {
@@ -23,7 +22,7 @@ func TestHoldersInSimulation(t *testing.T) {
 			if sum.uploads == 0 || sum.ended == 0 || sum.small == 0 || sum.echoes == 0 {
 				t.Errorf("nothing was simulated: %+v", sum)
 			}
-			// Clients that hold much but are quick go before those that are slow.
+			// Large holders that are quick have priority over slow ones.
 			if part := float64(sum.uploads-sum.uploadsRefused) / float64(sum.uploads); part < 0.9 {
 				t.Errorf("%.3f of the quick uploads were served", part)
 			}
@@ -31,9 +30,8 @@ func TestHoldersInSimulation(t *testing.T) {
 	}
 }
 
-// Uploads that are sent back in whole, beside clients that take nothing of their answers and heads
-// that do not come to their end. No answer of one whose client takes it is cut off, however little
-// memory there is: what there is no room for is refused before.
+// Uploads are echoed entirely, beside clients that do not read their responses and heads that never end. No response that its
+// client reads is cut off, however little memory there is: an upload without room is refused before its response begins.
 func TestMovingAnswersInSimulation(t *testing.T) {
 	sum := simulate(t, 10, 2, 30*time.Second, func(seed uint64) *sim {
 		s := emptySim(t, seed, 3<<20)
@@ -51,7 +49,7 @@ func TestMovingAnswersInSimulation(t *testing.T) {
 	}
 }
 
-// Bodies of unknown length, at good rates, of which any two would fill the budget, beside slow ones: most arrive.
+// Bodies of unknown length arrive at good rates beside slow ones. Any two of them would fill the budget; most arrive entirely.
 func TestGrowingBodiesInSimulation(t *testing.T) {
 	sum := simulate(t, 10, 2, 30*time.Second, func(seed uint64) *sim {
 		s := emptySim(t, seed, 4<<20)
@@ -64,7 +62,8 @@ func TestGrowingBodiesInSimulation(t *testing.T) {
 	}
 }
 
-// simulate runs so many simulations that start makes, in short tests fewer, for so long each, and returns what happened in all.
+// simulate runs the simulations that start makes, each for the given time, and returns the sum of their counts. Short tests run
+// fewer.
 func simulate(t *testing.T, runs, short int, each time.Duration, start func(seed uint64) *sim) (sum simCounts) {
 	t.Helper()
 	if testing.Short() {
@@ -85,15 +84,15 @@ func simulate(t *testing.T, runs, short int, each time.Duration, start func(seed
 	return sum
 }
 
-// simCounts is what happened in a simulation.
+// simCounts counts the events of a simulation.
 type simCounts struct {
-	small, ended, endedWell        int // requests of those who hold little; ends, those of honest clients
+	small, ended, endedWell        int // requests of small holders; ended ones; ended ones of honest clients
 	uploads, uploadsRefused, waits int // of quick clients
 	downloads, downloadsCut        int
-	echoes, echoesRefused          int   // uploads that are sent back
+	echoes, echoesRefused          int   // uploads that are echoed
 	echoesCut                      int   // in the middle of the answer
 	chunked, chunkedRefused        int   // bodies of unknown length
-	beyond                         int64 // the most held beyond the bound, by holders that are being ended
+	beyond                         int64 // the most memory held beyond the bound, by holders that are being ended
 }
 
 func (c *simCounts) add(o *simCounts) {
@@ -134,8 +133,8 @@ type simClient struct {
 	from  netip.Addr
 	a     *Account
 	uses  [uses]int64
-	round int  // to tell events of what is over
-	begun bool // its answer
+	round int  // identifies events of an earlier round
+	begun bool // the response has begun
 }
 
 type simEvent struct {
@@ -165,7 +164,7 @@ func emptySim(t *testing.T, seed uint64, bound int64) *sim {
 	return s
 }
 
-// burst adds up to so many clients, each with an address of its own.
+// burst adds up to the given number of clients, each with its own address.
 func (s *sim) burst(many int, kind string, run func(c *simClient)) {
 	s.crowdFrom(many, kind, run, func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) })
 }
@@ -195,9 +194,9 @@ func newSim(t *testing.T, seed uint64, bound int64) *sim {
 	s.burst(30, "chunked", func(c *simClient) { c.chunked(1<<20, 4<<20+1, 10<<20) })
 	s.burst(10, "huge", func(c *simClient) { c.download(bound+bound/2, 1<<20) })
 	switch s.rand.IntN(3) {
-	case 0: // one client, many connections, each within what is fair
+	case 0: // one client, many connections, each within its fair share
 		s.crowdFrom(1000, "burst small", func(c *simClient) { c.slowBody(60<<10, 64<<10, 1) }, one)
-	case 1: // ... or more
+	case 1: // ... or above it
 		s.crowdFrom(500, "burst large", func(c *simClient) { c.slowBody(1<<20, 4<<20, 100<<10) }, one)
 	}
 	return s
@@ -208,7 +207,7 @@ func (s *sim) after(d time.Duration, do func()) {
 	heap.Push(&s.queue, simEvent{s.now + int64(d), s.seq, do})
 }
 
-// at is after for a client, as long as it is in the same round.
+// after calls do after d, if the client is still in the same round then.
 func (c *simClient) after(d time.Duration, do func()) {
 	round := c.round
 	c.s.after(d, func() {
@@ -243,7 +242,7 @@ func (s *sim) run(d time.Duration) {
 	}
 }
 
-// check has the invariant of the ceiling, and that all sums are right.
+// check asserts that memory stays within the ceiling and that all sums are right.
 func (s *sim) check() {
 	bound := s.budget.Bound()
 	if over := s.h.over(0); over > s.h.slack() && s.endable(nil) {
@@ -277,8 +276,8 @@ func (s *sim) check() {
 	}
 }
 
-// endable reports whether anybody but one holds more than what is fair and may be ended; for one
-// that waits for much at an address that holds more than half of the budget, whose answer is not being taken at a good rate.
+// endable reports whether a client other than one holds more than its fair share and may be ended. If that client waits for
+// much at an address that holds more than half of the budget, only clients whose response does not move at a good rate count.
 func (s *sim) endable(but *simClient) bool {
 	fair := s.h.Fair()
 	for _, c := range s.clients {
@@ -307,7 +306,7 @@ func (c *simClient) force(u Use, n int64) {
 	c.account().Force(u, n)
 }
 
-// free gives part of what is held back.
+// free releases part of the memory that is held.
 func (c *simClient) free(u Use, n int64) {
 	c.uses[u] -= n
 	c.a.Release(u, n)
@@ -321,7 +320,7 @@ func (c *simClient) over() {
 		return
 	}
 	c.a.Unwait()
-	c.a.EndRequest() // what is held of a body, then
+	c.a.EndRequest() // of a body that is held, then
 	c.a.EndAhead()
 	for u, n := range c.uses {
 		c.free(Use(u), n)
@@ -335,7 +334,7 @@ func (c *simClient) over() {
 
 func (c *simClient) RemoteAddr() netip.AddrPort { return netip.AddrPortFrom(c.from, 1) }
 
-// End checks that it is the right one who is ended.
+// End asserts that the policy ended the right client.
 func (c *simClient) End(a *Account) {
 	s := c.s
 	if a != c.a || !a.ending {
@@ -349,8 +348,8 @@ func (c *simClient) End(a *Account) {
 	if a.working && s.asking != c {
 		s.t.Errorf("%s was ended, who is not waited for", c.kind)
 	}
-	// Nobody has stood worse, or cost more, when the list was made, unless one address holds more
-	// than half, or nobody holds much.
+	// No other client had a worse standing, or a higher cost, when the list was made, unless one address holds more than half
+	// of the budget, or there is no large holder.
 	standing, cost, most, which := a.standing(s.now), a.cost(s.now), 0.0, ""
 	greedy := false
 	for _, o := range s.clients {
@@ -386,7 +385,7 @@ func (c *simClient) End(a *Account) {
 			s.after(time.Second, func() { c.echo(1<<20, 1<<20, 20<<20) })
 		}
 	}
-	// What it holds is free when the goroutine that has it has noticed.
+	// Its memory is released when its goroutine has noticed the end.
 	c.round++
 	s.after(time.Duration(s.rand.Int64N(int64(50*time.Millisecond))), c.over)
 }

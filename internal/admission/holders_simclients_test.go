@@ -2,9 +2,9 @@ package admission
 
 import "time"
 
-// What the clients of the simulation do.
+// This file holds the behaviour of the simulated clients.
 
-// small holds a little for a moment, again and again: heads and small bodies in pieces.
+// small holds a little for a moment, again and again, like heads and small bodies that arrive in pieces.
 func (c *simClient) small() {
 	s := c.s
 	n := 1 + s.rand.Int64N(64<<10)
@@ -29,7 +29,7 @@ func (c *simClient) small() {
 	})
 }
 
-// upload sends a body of 4 MiB at 10 MB/s, which is read in whole.
+// upload sends a body of 4 MiB at 10 MB/s, which is read entirely.
 func (c *simClient) upload() {
 	c.s.counts.uploads++
 	c.grow(0, 4<<20, 10<<20, func() {
@@ -41,7 +41,7 @@ func (c *simClient) upload() {
 	})
 }
 
-// grow reads a body of total bytes (unknown: -1) up to want, at a rate, and then goes on.
+// grow reads a body of total bytes (unknown: -1) up to want, at a rate, and then calls then.
 func (c *simClient) grow(have, want int64, rate float64, then func()) {
 	s := c.s
 	room := c.uses[Body]
@@ -77,7 +77,7 @@ func (c *simClient) grow(have, want int64, rate float64, then func()) {
 	})
 }
 
-// slowBody sends the first part of a body quickly, and the rest at a rate of its own.
+// slowBody sends the first part of a body quickly, and the rest at the given rate.
 func (c *simClient) slowBody(first, total int64, rate float64) {
 	c.grow(0, first, 10<<20, func() { c.drip(first, total, rate) })
 }
@@ -91,7 +91,7 @@ func (c *simClient) drip(have, total int64, rate float64) {
 			if left <= 0 {
 				first, _ := have, 0
 				c.over()
-				c.after(10*time.Millisecond, func() { c.slowBody(first, total, rate) }) // once more
+				c.after(10*time.Millisecond, func() { c.slowBody(first, total, rate) }) // again
 				return
 			}
 		}
@@ -100,7 +100,7 @@ func (c *simClient) drip(have, total int64, rate float64) {
 	})
 }
 
-// download holds an answer and takes it at a rate, in pieces of 128 KB as a socket does.
+// download holds a response and reads it at a rate, in pieces of 128 KB as a socket does.
 func (c *simClient) download(size int64, rate float64) {
 	c.s.counts.downloads++
 	c.force(Output, size)
@@ -127,7 +127,7 @@ func (c *simClient) take(size, left int64, rate float64) {
 	})
 }
 
-// bursts takes nothing for long, and then much at once, so that it looks quick.
+// bursts reads nothing for a long time, and then much at once, so that it looks quick.
 func (c *simClient) bursts() {
 	const size = 2 << 20
 	c.force(Output, size)
@@ -151,18 +151,17 @@ func (c *simClient) burst(left int64) {
 	})
 }
 
-// neverReads leaves an answer that was not expected to be large.
+// neverReads leaves a response unread that was not expected to be large.
 func (c *simClient) neverReads(n int64) {
 	c.account().Answers(n)
 	c.force(Output, n)
 	c.a.Moved(0, n)
 }
 
-// slowHead holds a little for long.
+// slowHead holds a little for a long time.
 func (c *simClient) slowHead(n int64) { c.force(Input, n) }
 
-// echo sends a body and takes it back, at a rate between two, with a pause now and then, as a
-// busy machine makes it.
+// echo sends a body and reads it back, at a rate between least and most, with occasional pauses, as on a busy machine.
 func (c *simClient) echo(size int64, least, most float64) {
 	s := c.s
 	s.counts.echoes++
@@ -192,7 +191,7 @@ func (c *simClient) echo(size int64, least, most float64) {
 	})
 }
 
-// receiveWhole reads a body as requests are read: a little of it on trust, and then with room for all.
+// receiveWhole reads a body as requests are read: a small part without a reservation, and then with room for all of it.
 func (c *simClient) receiveWhole(have, size int64, rate float64, refused, then func()) {
 	s := c.s
 	want := int64(16 << 10)
@@ -221,8 +220,8 @@ func (c *simClient) receiveWhole(have, size int64, rate float64, refused, then f
 	})
 }
 
-// chunked sends a body of unknown length, at a rate of its own, which is read into memory that doubles, and then
-// another one. Its kind is "chunked" for all rates.
+// chunked sends bodies of unknown length one after the other, at a rate of its own. Each is read into memory that doubles. Its
+// kind is "chunked" for all rates.
 func (c *simClient) chunked(size, most int64, rate float64) {
 	c.s.counts.chunked++
 	c.growChunked(0, size, most, rate)
@@ -268,7 +267,7 @@ func (c *simClient) growChunked(have, size, most int64, rate float64) {
 	})
 }
 
-// takeWhole takes an answer that is held until the last of it is taken.
+// takeWhole reads a response that is held until its last byte is read.
 func (c *simClient) takeWhole(left int64, rate float64, then func()) {
 	n := min(left, 64<<10)
 	c.after(c.pause(n, rate), func() {
@@ -282,7 +281,7 @@ func (c *simClient) takeWhole(left int64, rate float64, then func()) {
 	})
 }
 
-// pause returns how long n bytes take.
+// pause returns the time that n bytes take.
 func (c *simClient) pause(n int64, rate float64) time.Duration {
 	d := time.Duration(float64(n) / rate * 1e9)
 	if c.s.rand.IntN(20) == 0 {

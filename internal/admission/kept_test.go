@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// hoard keeps pieces of ten bytes.
+// hoard is a cache of pieces of ten bytes.
 type hoard struct {
 	kept *admission.Kept
 	n    atomic.Int64
@@ -40,7 +40,7 @@ func (h *hoard) drop(n int64) {
 	}
 }
 
-// What is kept takes no more than three quarters, and goes before anything else is refused.
+// Cached memory takes no more than three quarters of the budget, and is evicted before a request is refused.
 func TestKeptGoesFirst(t *testing.T) {
 	b := admission.NewBudget(1000)
 	first, second := newHoard(b), newHoard(b)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// grower is a body of unknown length that comes as fast as there is room for it.
+// grower is a body of unknown length that arrives as fast as there is room for it.
 type grower struct {
 	*cappedPeer
 	has int64
 }
 
-// step takes twice the room, if that is granted.
+// step doubles the body's memory, if that is granted.
 func (g *grower) step(t *testing.T, most int64) {
 	t.Helper()
 	want := min(max(2*g.has, 64<<10), most)
@@ -26,8 +26,8 @@ func (g *grower) step(t *testing.T, most int64) {
 	}
 }
 
-// Of bodies of unknown length, together twice the budget, the eldest has room to its end, then the next one;
-// nobody is ended.
+// Bodies of unknown length need twice the budget together. The oldest gets room until it ends, then the next one; none is
+// ended.
 func TestGrowingBodiesTakeTurns(t *testing.T) {
 	const most = 2 << 20
 	h, now, open := cappedHolders(0, 0)
@@ -60,7 +60,7 @@ func TestGrowingBodiesTakeTurns(t *testing.T) {
 	}
 }
 
-// An eldest that stands still does not keep the others waiting.
+// An oldest body that stalls does not keep the others waiting.
 func TestSlowGrowerIsPassed(t *testing.T) {
 	const most = 4 << 20
 	h, now, open := cappedHolders(0, 0)
@@ -81,14 +81,15 @@ func TestSlowGrowerIsPassed(t *testing.T) {
 	}
 }
 
-// Who leaves a body its room has it as soon as that is known to want no more, though what it holds stays.
+// A holder that leaves room to a growing body gets it back as soon as that body is known to want no more, even if the body
+// keeps its memory.
 func TestWhoWasLeftRoomTellsThatItWantsNoMore(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)
 	h.budget.SetBound(8 << 20)
 	looks := 0
 	h.OnRoom = func() { looks++ }
 	for range 3 {
-		open(there).Force(Input, 1<<10) // so that the second wants more than is fair
+		open(there).Force(Input, 1<<10) // so that the second wants more than its fair share
 	}
 	first, second := &grower{cappedPeer: open(there)}, open(here)
 	for first.has < 1<<20 {
@@ -106,7 +107,7 @@ func TestWhoWasLeftRoomTellsThatItWantsNoMore(t *testing.T) {
 	}
 }
 
-// Where no bodies wait, room that is too little for anybody wakes nobody, however much was given back.
+// Where no bodies wait, room that is too small for every waiter wakes none of them, however much was released.
 func TestMuchThatIsTooLittleWakesNobody(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	h.budget.SetBound(8 << 20)
@@ -123,7 +124,7 @@ func TestMuchThatIsTooLittleWakesNobody(t *testing.T) {
 	}
 }
 
-// Who is the first of a long line is not looked for whenever somebody asks, and is found though.
+// The first of a long line is found without a search at each request for room.
 func TestLongLine(t *testing.T) {
 	const most, slow = 4 << 20, 2000
 	h, now, open := cappedHolders(0, 0)
@@ -156,7 +157,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// What a body costs that grows, and takes its turn, beside many that stand in line and do not come on.
+// BenchmarkGrowingBesideSlow measures a growing body that takes its turn beside many stalled ones in the line.
 func BenchmarkGrowingBesideSlow(b *testing.B) {
 	for _, n := range []int{0, 100, 1000, 10_000, 20_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

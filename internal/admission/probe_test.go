@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// One begins without room at a time, whatever waits; a large answer leaves no place until there is room for it, and
-// nothing stays of those that are over.
+// One probe begins without room at a time, whatever waits. A large response keeps the place until there is room for it, and
+// nothing remains of probes that have ended.
 func TestProbe(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
@@ -45,7 +45,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// An address that holds something leaves the place to one that holds nothing, when it waits.
+// A waiting address that holds memory leaves the place to one that holds none.
 func TestProbesTakeTurns(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
@@ -71,7 +71,7 @@ func TestProbesTakeTurns(t *testing.T) {
 	}
 }
 
-// A probe whose action blocks leaves its place to others, as far as all such ones have promised half of the budget.
+// A probe whose action blocks leaves its place to others, until the blocked probes have promised half of the budget.
 func TestProbesThatBlockLeaveTheirPlace(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
@@ -88,7 +88,7 @@ func TestProbesThatBlockLeaveTheirPlace(t *testing.T) {
 		}
 		before := *looks
 		p.ProbeBlocks()
-		p.ProbeBlocks() // of which there may be news twice
+		p.ProbeBlocks() // may be reported twice
 		if len(probes) < 2 && *looks == before {
 			t.Error("nobody was told that there is a place")
 		}
@@ -113,20 +113,20 @@ func TestProbesThatBlockLeaveTheirPlace(t *testing.T) {
 	}
 }
 
-// Whatever clients ask for again and again, what is held stays within the bound, the slack and one answer, and those
-// who ask for little are served however many hold much for ever and ask for more.
+// Whatever clients ask for again and again, memory stays within the bound, the slack and one response. Small requests are
+// served however many large holders never end and ask for more.
 func TestProbesAreBounded(t *testing.T) {
 	const clients, large, small = 60, 1 << 20, 20 << 10
 	for i := range 8 {
 		blocks := i&4 != 0
-		alone, known := i&1 != 0, i&2 != 0 // each has an address of its own; it is known which are large
+		alone, known := i&1 != 0, i&2 != 0 // each has its own address; the large ones are known
 		h, now, open := cappedHolders(0, 0)
 		h.budget.SetBound(5 << 20)
 		rnd := rand.New(rand.NewPCG(1, 2))
 		type client struct {
 			*cappedPeer
 			from    netip.Addr
-			until   int64 // when its action is done
+			until   int64 // the time its action ends
 			little  bool
 			holding int64
 		}
@@ -186,7 +186,7 @@ func TestProbesAreBounded(t *testing.T) {
 		if most > bound {
 			t.Errorf("%d bytes were held and promised, more than %d", most, bound)
 		}
-		least := 1 // each of all has its turn
+		least := 1 // all get a turn
 		switch {
 		case known && blocks:
 			least = 30 // of 45, if none of the three had to wait
@@ -199,7 +199,7 @@ func TestProbesAreBounded(t *testing.T) {
 	}
 }
 
-// While probes have to pause, whatever else is given back tells nobody to look.
+// While probes have to pause, memory released elsewhere wakes no waiter.
 func TestProbesThatPauseWakeNobody(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Whether anybody waits any more for one who waits for room is asked now and then, however often room is given back for others.
+// A waiter for room is asked now and then whether its request is over, however often room is released for others.
 func TestWhoWaitsInACrowdIsAskedWhetherItIsOver(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	const patience = 10 * time.Second
 	began := time.Now()
 	got := open(here).Acquire(func() Outcome {
-		h.wake() // somebody else gives back
+		h.wake() // another holder releases memory
 		if time.Since(began) > patience {
 			return NoRoom
 		}
@@ -23,12 +23,12 @@ func TestWhoWaitsInACrowdIsAskedWhetherItIsOver(t *testing.T) {
 	}
 }
 
-// Who holds little is not refused because others, who asked meanwhile, took the room that was made for it, while somebody is left to make more.
+// A small holder is not refused because concurrent requests took the room made for it, while other holders can still be ended.
 func TestRoomThatOthersTookIsMadeAgain(t *testing.T) {
 	h := NewHolders(NewBudget(1<<20), Clock())
 	from := netip.MustParseAddr("192.0.2.1")
 	const size = 60_000
-	first := 0 // who make room in the midst of which others ask
+	first := 0 // others ask while these make room
 	for range h.budget.Bound() / size {
 		p := &heldPeer{}
 		p.Account = h.Open(p, from)
@@ -36,7 +36,7 @@ func TestRoomThatOthersTookIsMadeAgain(t *testing.T) {
 			if first++; first > 5 {
 				return
 			}
-			for range 2 { // one takes this room, the other has more made
+			for range 2 { // one takes this room, the other makes more
 				if got := h.Open(nobody{}, from).Reserve(Body, size); got != Granted {
 					t.Errorf("one that asked meanwhile: %v", got)
 				}
@@ -51,7 +51,7 @@ func TestRoomThatOthersTookIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A heldPeer is a holder that calls end when it is ended, and lets go of nothing.
+// A heldPeer is a holder that calls end when it is ended, and releases nothing.
 type heldPeer struct {
 	*Account
 	end func()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Memory can be full of those who hold little and wait for much, so that none would get on. They
-// make room: those of an address that holds more than half of it at once.
+// Memory can be full of small holders that wait for much, so that none would make progress. They are evicted to make room:
+// those of an address that holds more than half of it at once.
 func TestWaitersMakeRoom(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
@@ -42,7 +42,7 @@ func TestWaitersMakeRoom(t *testing.T) {
 			w.Release(Input, w.Held())
 		}
 	}
-	// What they leave is for who waits at another address, not for the others there.
+	// Their room goes to the waiter at another address, not to the others at the same one.
 	for _, w := range waiting {
 		if !w.ended && w.Reserve(Body, 256<<10) == Granted {
 			t.Fatal("an address that holds more than half of the budget came first")
@@ -53,7 +53,7 @@ func TestWaitersMakeRoom(t *testing.T) {
 	}
 }
 
-// Nobody who holds little and waits is ended while somebody holds much and can be.
+// No small holder that waits is ended while a large holder can be ended.
 func TestLargeHoldersMakeRoomBeforeWaiters(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
@@ -71,8 +71,8 @@ func TestLargeHoldersMakeRoomBeforeWaiters(t *testing.T) {
 	}
 }
 
-// A client whose address holds nothing does not wait behind those that hold much: it gets what they
-// leave to small holders. Others wait, and who has no address.
+// A client whose address holds nothing does not wait for the large holders: it gets the share reserved for small holders. Other
+// clients wait, and so do clients without an address.
 func TestReserveFirst(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
@@ -94,8 +94,8 @@ func TestReserveFirst(t *testing.T) {
 	}
 }
 
-// What those who wait hold is of no use to one for whom the share of large holders is full, of
-// holders that work: all wait, for as long as they may.
+// The memory of waiters is no use to a request if working holders fill the share of large holders: all wait, for as long as
+// they may.
 func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)
 	h.budget.SetBound(1 << 20)
@@ -131,13 +131,13 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 	}
 	working[0].EndRequest()
 	working[0].EndAhead()
-	if got := waiting[2].ReserveBody(300 << 10); got != Granted { // whose address holds nothing else
+	if got := waiting[2].ReserveBody(300 << 10); got != Granted { // its address holds nothing else
 		t.Errorf("when there is room: %v", got)
 	}
 }
 
-// Who has room for an answer that is being made is not ended for it, however long that takes: only when the client
-// does not take it, or the action waits for the client.
+// A holder with room for a response that is being made is not ended for it, however long that takes. It is ended only if the
+// client does not read the response, or the action waits for the client.
 func TestAnswersThatAreMadeAreNotEnded(t *testing.T) {
 	for name, then := range map[string]func(*cappedPeer){
 		"":                              nil,
@@ -164,8 +164,7 @@ func TestAnswersThatAreMadeAreNotEnded(t *testing.T) {
 	}
 }
 
-// Of one that has just begun to hold a little nothing is known: it makes no room for bodies that have come in part, until
-// it is silent for long.
+// Nothing is known of a new small holder: it is not evicted for bodies that have arrived in part, until it is silent for long.
 func TestNewHoldersAreBelieved(t *testing.T) {
 	for _, silent := range []time.Duration{0, 2 * time.Second} {
 		h, now, open := cappedHolders(0, 0)
@@ -194,7 +193,7 @@ func TestNewHoldersAreBelieved(t *testing.T) {
 	}
 }
 
-// What is reserved for what it goes into is not held twice.
+// A reservation is not charged again when the memory it was made for is charged.
 func TestReserveHeld(t *testing.T) {
 	h, _, open := cappedHolders(0, 0)
 	h.budget.SetBound(1 << 20)
@@ -214,8 +213,8 @@ func TestReserveHeld(t *testing.T) {
 	}
 }
 
-// A connection that asks for much at once has one turn at a time: a client of the same address whose own connection
-// holds little goes before the rest of what it asks for, also while there is no room yet.
+// A connection that asks for much at once has one turn at a time: a client of the same address whose own connection holds
+// little has priority over the rest of those requests, even while there is no room yet.
 func TestGroupsTakeTurns(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)
 	h.budget.SetBound(4 << 20)
@@ -256,8 +255,8 @@ func TestGroupsTakeTurns(t *testing.T) {
 	}
 }
 
-// Memory can be full of those who hold little. Of an address those who hold next to nothing, and so long that
-// they cost most, are not the first to go, since that would make no room; they are if it has no others.
+// Memory can be full of small holders. The holders of almost nothing at an address are not evicted first, even if they have
+// waited so long that they cost most, since that would make no room; they are evicted if the address has no others.
 func TestNextToNothingStays(t *testing.T) {
 	for _, large := range []int64{60 << 10, 4 << 10} {
 		h, now, open := cappedHolders(0, 0)
