@@ -51,7 +51,7 @@ type plain struct {
 	inner
 }
 
-// allocs is the number of allocations of a call, after the first ones.
+// allocs checks the number of allocations of a call, after the first calls.
 func allocs(t *testing.T, what string, want float64, f func()) {
 	t.Helper()
 	for range 3 { // compile plans, grow the buffer, fill pools
@@ -87,8 +87,7 @@ func TestAllocations(t *testing.T) {
 	allocs(t, "raw JSON", 0, func() { buf, _ = jsonwire.Append(buf[:0], &raw, o) })
 }
 
-// A local value stays on the stack, also where a method of the user's writes a
-// part of it.
+// A local value stays on the stack, even if a method of the user's type writes a part of it.
 func TestLocalsDoNotEscape(t *testing.T) {
 	var buf []byte
 	allocs(t, "a local struct", 0, func() {
@@ -107,8 +106,8 @@ func TestLocalsDoNotEscape(t *testing.T) {
 	})
 }
 
-// What a value points to goes to the heap, because a user's method might keep it;
-// the stack hides nothing but the value itself.
+// The target of a pointer goes to the heap, because a user's method might retain it; only the value itself can stay on the
+// stack.
 func TestPointeesEscape(t *testing.T) {
 	var buf []byte
 	allocs(t, "a pointer to a local", 1, func() {
@@ -118,8 +117,7 @@ func TestPointeesEscape(t *testing.T) {
 	})
 }
 
-// growsStack is encoded from the stack while the stack has to grow, which moves
-// the value.
+// growsStack is encoded from the stack while the stack has to grow, which moves the value.
 type growsStack struct {
 	Before int
 	Grow   stackEater
@@ -164,7 +162,7 @@ func TestStackMovesWhileEncoding(t *testing.T) {
 	}
 }
 
-// Pooled working memory holds on to nothing it has served.
+// Pooled working memory retains no value that it was used for.
 func TestPoolsForgetMaps(t *testing.T) {
 	encode := func() (value weak.Pointer[user], key weak.Pointer[pointerKey]) {
 		u, k := &users(1)[0], &pointerKey{1}

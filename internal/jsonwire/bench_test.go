@@ -9,8 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// benchmark measures encoding v beside json.Encoder without its allocation for
-// the result.
+// benchmark compares the encoding of v with json.Encoder, without the latter's allocation for the result.
 func benchmark[T any](b *testing.B, v T) {
 	b.Run("jsonwire", func(b *testing.B) {
 		b.ReportAllocs()

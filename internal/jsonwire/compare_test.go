@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// modes are the two ways of escaping, each against its counterpart.
+// modes are the two ways of escaping, each with its counterpart in encoding/json.
 var modes = []struct {
 	name string
 	opts jsonwire.Options
@@ -22,7 +22,7 @@ var modes = []struct {
 	{"plain", jsonwire.Options{NoEscapeHTML: true}},
 }
 
-// standard is what encoding/json writes for v.
+// standard returns the output of encoding/json for v.
 func standard(v any, o jsonwire.Options) ([]byte, error) {
 	if !o.NoEscapeHTML {
 		return json.Marshal(v)
@@ -34,7 +34,7 @@ func standard(v any, o jsonwire.Options) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// errorKind classes err by what errors.As finds in it.
+// errorKind classifies err by the type that errors.As finds in it.
 func errorKind(err error) string {
 	var (
 		unsupportedType  *json.UnsupportedTypeError
@@ -44,7 +44,7 @@ func errorKind(err error) string {
 	switch {
 	case err == nil:
 		return "none"
-	case onV2: // fails in the same places, but classes some failures differently
+	case onV2: // fails in the same places, but classifies some failures differently
 		return "some"
 	case errors.As(err, &marshaler):
 		return "a marshaler's"
@@ -56,16 +56,15 @@ func errorKind(err error) string {
 	return "other"
 }
 
-// onV2 says that encoding/json is built on encoding/json/v2, as from Go 1.27 on
-// by default. This package keeps to v1, so the comparison there is normalised in
-// what v2 changed (see also where else the tests ask for onV2).
+// onV2 reports whether encoding/json is built on encoding/json/v2, as it is by default from Go 1.27 on. This package follows
+// v1, so the comparison normalises the output of v2 where it differs (see also the other uses of onV2).
 var onV2 = func() bool {
 	b, err := json.Marshal("\xff")
 	return err == nil && string(b) != `"\ufffd"`
 }()
 
-// normalised undoes differences of spelling on v2: invalid UTF-8 is a plain
-// U+FFFD there, and U+2028 and U+2029 are escaped also in a method's JSON.
+// normalised removes differences of spelling on v2: there, invalid UTF-8 is a plain U+FFFD, and U+2028 and U+2029 are also
+// escaped in a method's JSON.
 func normalised(b []byte) string {
 	if !onV2 {
 		return string(b)
@@ -77,9 +76,8 @@ func normalised(b []byte) string {
 	return text
 }
 
-// escapedOnV1 are the characters that v1 escapes and v2 may not, with the
-// spellings of each: escaped or not, and behind any number of backslashes, since
-// in the string option an escape is escaped once more.
+// escapedOnV1 are the characters that v1 escapes and v2 may leave unescaped, with the spellings of each: escaped or not, and
+// after any number of backslashes, since the string option escapes an escape once more.
 var escapedOnV1 = []struct {
 	char     string
 	spelling *regexp.Regexp
@@ -89,7 +87,7 @@ var escapedOnV1 = []struct {
 	{"\u2029", regexp.MustCompile(`\\*(?:u2029|\x{2029})`)},
 }
 
-const before = "kept" // what dst holds already
+const before = "kept" // the content of dst before the call
 
 // compare checks one result against encoding/json's for the same value.
 func compare(t *testing.T, what string, got []byte, err error, v any, o jsonwire.Options) {
@@ -125,7 +123,7 @@ type (
 	}
 )
 
-// check compares v, and v in every kind of place where it can stand.
+// check compares v, and v at every kind of place in other values.
 func check[T any](t *testing.T, name string, v T) {
 	t.Helper()
 	one(t, name, v)

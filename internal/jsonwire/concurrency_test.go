@@ -24,7 +24,7 @@ type (
 	freshBox[T any] struct{ In T }
 )
 
-// Many goroutines meet the same new types at once, recursive ones included.
+// Many goroutines compile the same new types at once, including recursive ones.
 func TestConcurrentCompilation(t *testing.T) {
 	leaf := freshLeaf{&freshTree{}, 1}
 	tree := freshTree{Left: &freshTree{Any: leaf}, Leaves: []freshLeaf{leaf}, ByName: map[string]freshTree{"x": {}}}
@@ -59,7 +59,7 @@ func TestConcurrentCompilation(t *testing.T) {
 	wg.Wait()
 }
 
-// The same for decoders, of types that no other test decodes.
+// Many goroutines compile decoders at once, for types that no other test decodes.
 func TestConcurrentDecoders(t *testing.T) {
 	text := []byte(`{"Left":{"Leaves":[{"N":1,"Tree":{"Any":[1]}}]},"ByName":{"x":{"Right":null}}}`)
 	types := []reflect.Type{reflect.TypeFor[freshTree](), reflect.TypeFor[*freshTree](), reflect.TypeFor[freshBox[freshTree]](), reflect.TypeFor[map[string]freshTree]()}

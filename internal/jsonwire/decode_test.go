@@ -45,7 +45,7 @@ func (v *refuses) UnmarshalJSON([]byte) error      { return errFailing }
 func (v *keyBoth) UnmarshalJSON(b []byte) error    { *v = keyBoth("json:" + string(b)); return nil }
 func (v *keyBoth) UnmarshalText(b []byte) error    { *v = keyBoth("text:" + string(b)); return nil }
 
-// every has a member of each kind of type.
+// every has a member for each kind of type.
 type every struct {
 	B     bool
 	I     int `json:"i"`
@@ -172,7 +172,7 @@ type (
 
 func (v *structText) UnmarshalText(b []byte) error { v.S = string(b); return nil }
 
-// decodeTypes are types that texts are decoded into, from zero.
+// decodeTypes are the types that texts are decoded into, starting from their zero value.
 var decodeTypes = []reflect.Type{
 	reflect.TypeFor[every](), reflect.TypeFor[any](), reflect.TypeFor[[]any](), reflect.TypeFor[map[string]any](),
 	reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[float64](), reflect.TypeFor[float32](),
@@ -187,14 +187,13 @@ var decodeTypes = []reflect.Type{
 	reflect.TypeFor[chan int](), reflect.TypeFor[map[bool]int](), reflect.TypeFor[error](), reflect.TypeFor[struct{}](),
 }
 
-// sameDecoded decodes text by encoding/json and by jsonwire, into new values of
-// type t, and compares what became of it.
+// sameDecoded decodes text with encoding/json and with jsonwire, into new values of type typ, and compares the results.
 func sameDecoded(t *testing.T, typ reflect.Type, text string) {
 	t.Helper()
 	sameInto(t, text, reflect.New(typ).Interface(), reflect.New(typ).Interface())
 }
 
-// sameInto is sameDecoded for two values that are the same and may hold something.
+// sameInto is sameDecoded for two equal values, which need not be zero.
 func sameInto(t *testing.T, text string, want, got any) {
 	t.Helper()
 	typ := reflect.TypeOf(got).Elem()
@@ -203,7 +202,7 @@ func sameInto(t *testing.T, text string, want, got any) {
 	data = []byte(text)
 	err := jsonwire.DecoderFor(typ).Decode(data, got, jsonwire.Limits{})
 	for i := range data {
-		data[i] = 0xCC // nothing decoded may still look there
+		data[i] = 0xCC // no decoded value may still refer to it
 	}
 	if (err != nil) != (wantErr != nil) {
 		t.Errorf("%s into %v: error %v, want %v", short(text), typ, err, wantErr)
@@ -218,7 +217,7 @@ func sameInto(t *testing.T, text string, want, got any) {
 	}
 }
 
-// same compares deeply, and the signs of zeros.
+// same compares deeply, including the signs of zeros.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case *float64:
@@ -256,7 +255,7 @@ func short(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// checkRefusal checks what can be said of any error.
+// checkRefusal checks the properties that every error has.
 func checkRefusal(t *testing.T, text string, typ reflect.Type, err error) {
 	t.Helper()
 	r, ok := errors.AsType[*jsonwire.Refusal](err)
@@ -272,8 +271,7 @@ func checkRefusal(t *testing.T, text string, typ reflect.Type, err error) {
 	}
 }
 
-// oddTexts are the odd cases of JSON: what is and is not JSON, and what is at the
-// bounds of Go's types.
+// oddTexts are edge cases: valid and invalid JSON, and values at the bounds of Go's types.
 var oddTexts = func() []string {
 	texts := []string{
 		"", " ", "\t\r\n", "null", " null ", "nul", "nulll", "NULL", "true", "false", "tru", "falsee", "True", "x", "\x00", "\xef\xbb\xbf{}", "\xff",
@@ -316,7 +314,7 @@ func TestDecodeOddTexts(t *testing.T) {
 	}
 }
 
-// Every text in the place of every member, and members in pairs.
+// Every text is decoded in the place of every member, and members are decoded in pairs.
 func TestDecodeMembers(t *testing.T) {
 	typ := reflect.TypeFor[every]()
 	var names []string
@@ -343,7 +341,7 @@ func TestDecodeMembers(t *testing.T) {
 	}
 }
 
-// What is in the value already is decoded into, as encoding/json does.
+// Decoding into a value that is not zero merges with its content, as encoding/json does.
 func TestDecodeIntoValues(t *testing.T) {
 	number, text := 5, "kept"
 	for _, c := range []struct {
@@ -379,7 +377,7 @@ func TestDecodeIntoValues(t *testing.T) {
 		{"IP-like", func() any { b := textBytes("x"); return &b }, `null`},
 	} {
 		if onV2 && (c.name == "any with itself" || c.name == "IP-like") {
-			continue // overflows the stack there, leaves it as it was
+			continue // encoding/json overflows the stack; jsonwire leaves the value as it was
 		}
 		t.Run(c.name, func(t *testing.T) { sameInto(t, c.text, c.make(), c.make()) })
 	}
@@ -389,8 +387,7 @@ type pointerError struct{ S string }
 
 func (e *pointerError) Error() string { return e.S }
 
-// Strings are copies, whatever becomes of the text, and small strings do not keep
-// large texts.
+// Strings are copies, so that the text may be overwritten, and small strings do not retain large texts.
 func TestDecodedStringsAreSafe(t *testing.T) {
 	text := `{"s":"abc","Named":"é\n","m":{"key":"value"},"any":["x",{"y":"z"}],"Num":12,"Raw":[1],"Sl":["` + strings.Repeat("s", 5000) + `","",""]}`
 	sameDecoded(t, reflect.TypeFor[every](), text)
@@ -416,10 +413,9 @@ func TestEndlessPointer(t *testing.T) {
 	}
 }
 
-// differsOnV2 says where encoding/json on its v2 base takes, refuses or means
-// something else than on v1, to which this package keeps: the string option on
-// types with methods and on json.Number, methods of types without a name, maps
-// whose keys cannot be, keys with UnmarshalJSON, and escapes in a time.
+// differsOnV2 reports whether encoding/json on v2 accepts, refuses or interprets a text differently than on v1, which this
+// package follows. The differences concern the string option on types with methods and on json.Number, methods of unnamed
+// types, maps whose key type is not supported, keys with UnmarshalJSON, and escapes in a time.
 func differsOnV2(typ reflect.Type, text string) bool {
 	if !onV2 {
 		return false

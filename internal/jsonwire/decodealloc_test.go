@@ -65,7 +65,7 @@ func TestDecodeAllocations(t *testing.T) {
 	})
 }
 
-// strings4K is how many pieces beyond the first the strings of users need.
+// strings4K returns the number of blocks that the strings of users need, without the first.
 func strings4K(text []byte) float64 {
 	var us []user
 	_ = json.Unmarshal(text, &us)
@@ -76,7 +76,7 @@ func strings4K(text []byte) float64 {
 	return float64(total / 4096)
 }
 
-// A string that is kept does not keep the memory of a large text.
+// A retained string does not retain the memory of a large text.
 func TestDecodedStringsKeepLittle(t *testing.T) {
 	text := []byte(`["` + strings.Repeat(strings.Repeat("x", 500)+`","`, 4000) + `small"]`)
 	d := jsonwire.DecoderFor(reflect.TypeFor[[]string]())
@@ -113,7 +113,7 @@ type keepsText struct{ text []byte }
 
 func (k *keepsText) UnmarshalText(b []byte) error { k.text = b; return nil }
 
-// Methods that keep what they got, though they must not, keep a copy.
+// Methods that retain their input, against the contract, retain a copy.
 func TestMethodsGetCopies(t *testing.T) {
 	var v struct {
 		J keeps

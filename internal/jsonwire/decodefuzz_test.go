@@ -9,9 +9,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// FuzzDecode compares with encoding/json what becomes of arbitrary text, in one of
-// many types: at which it is refused, and the value. And once more for the same
-// text in two members of an object, where the second finds what the first left.
+// FuzzDecode compares with encoding/json the decoding of arbitrary text into one of many types: the error and the value. It
+// then decodes the same text in two members of an object, where the second one merges with the value of the first.
 func FuzzDecode(f *testing.F) {
 	for i, text := range oddTexts {
 		if len(text) < 200 {
@@ -24,7 +23,7 @@ func FuzzDecode(f *testing.F) {
 		typ := decodeTypes[int(which)%len(decodeTypes)]
 		text := string(data)
 		if onV2 && (typ.Kind() == reflect.Struct || strings.Contains(text, `\u003`) || differsOnV2(typ, "")) {
-			return // what differs there is left to the tables
+			return // the tables cover the differences
 		}
 		sameDecoded(t, typ, text)
 		if json.Valid(data) && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) {
@@ -35,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 			found(err)
 			return
 		}
-		// What is taken where more is refused is taken where less is.
+		// A text that is accepted with strict limits is accepted with looser ones.
 		if err := jsonwire.DecoderFor(typ).Decode(data, reflect.New(typ).Interface(), jsonwire.Limits{FractionlessFloat: true}); err != nil {
 			t.Errorf("%s into %v is refused without limits alone: %v", short(text), typ, err)
 		}

@@ -98,7 +98,7 @@ func (p panicking) MarshalJSON() ([]byte, error) {
 	return []byte(`"calm"`), nil
 }
 
-// A panic in a method passes through, and the next call finds all in order.
+// A panic in a method propagates, and the next call works.
 func TestPanicInMethod(t *testing.T) {
 	value := func(on bool) map[string]any {
 		return map[string]any{"a": 1, "b": map[string]any{"c": []any{panicking{on}}}}
@@ -117,7 +117,7 @@ func TestPanicInMethod(t *testing.T) {
 	}
 }
 
-// A method may encode in turn: pooled state is not shared between the levels.
+// A method may call the encoder: the levels share no pooled state.
 func TestMethodEncodes(t *testing.T) {
 	got, err := jsonwire.AppendValue(nil, map[string]nesting{"b": 1, "a": 3}, jsonwire.Options{})
 	want := `{"a":{"a":{"a":{},"b":{}},"b":{"a":{},"b":{}}},"b":{}}`

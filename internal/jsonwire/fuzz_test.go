@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// quoteSlowly is the plain twin of AppendString: one character at a time.
+// quoteSlowly is the simple twin of AppendString: one character at a time.
 func quoteSlowly(s string, o jsonwire.Options) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -75,7 +75,7 @@ func FuzzNumbers(f *testing.F) {
 	})
 }
 
-// FuzzAny compares what json.Unmarshal makes of arbitrary JSON.
+// FuzzAny compares the encodings of the values that json.Unmarshal returns for arbitrary JSON.
 func FuzzAny(f *testing.F) {
 	for _, s := range []string{`null`, `{"a":[1,2.5e-9,"x<",true,null,{}],"b":{"c":{"d":[]}}}`, `[[[[]]]]`, `"\ud800"`,
 		`{"\u2028":1,"":2,"~/":3}`, `[1e400]`, `[-0, 1e21, 123456789012345678901234567890]`} {
@@ -96,7 +96,7 @@ func FuzzAny(f *testing.F) {
 	})
 }
 
-// shapes is one of each kind of field, to be filled from fuzz input.
+// shapes has one field of each kind, which is filled from fuzz input.
 type shapes struct {
 	Bool    bool              `json:"b,omitempty"`
 	Int     int               `json:",string,omitempty"`
@@ -124,7 +124,7 @@ type shapes struct {
 	deep
 }
 
-// source deals out fuzz input; at its end it deals out zeros.
+// source returns fuzz input piece by piece, and zeros after its end.
 type source struct {
 	data  []byte
 	depth int

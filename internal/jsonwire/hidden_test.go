@@ -10,8 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// TestValuesOnTheStack encodes values that nothing but a stack refers to, while the
-// collector runs all the time.
+// TestValuesOnTheStack encodes values that only a stack refers to, while the garbage collector runs all the time.
 func TestValuesOnTheStack(t *testing.T) {
 	encode := func(n int) {
 		each := func(yield func(string) bool) {

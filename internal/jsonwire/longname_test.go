@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// A name that is too long for any member is not unescaped: it costs no memory. A member's own name may have escapes throughout.
+// A name that is longer than every member's is not unescaped: it costs no memory. A member's own name may consist of escapes.
 func TestLongNames(t *testing.T) {
 	type pair struct {
 		Kelvin int `json:"kelvin"`

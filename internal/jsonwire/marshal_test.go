@@ -134,7 +134,7 @@ func TestMaps(t *testing.T) {
 	check(t, "directly held keys", map[directArray]int{{ptr(3)}: 1})
 	check(t, "pointer receiver not reached", map[pointerKey]int{{A: 2}: 1})
 	check(t, "bool keys", map[bool]int{true: 1})
-	if !onV2 { // v2 has them
+	if !onV2 { // v2 supports them
 		check(t, "float keys", map[float64]int{})
 	}
 	check(t, "values with pointer methods", map[string]pointerJSON{"a": {"x"}})
@@ -213,7 +213,7 @@ func TestStructs(t *testing.T) {
 	}{tagged{1}, Inner{2, 3}})
 	check(t, "twins vanish", twins{Dup1{1}, Dup2{2}})
 	check(t, "a tag breaks the tie", broken{Dup1{1}, Dup2{2}, OnlyTag{3}})
-	// Made at run time because go vet rightly objects to it in source.
+	// The type is made at run time because go vet rightly objects to it in source.
 	check(t, "two tags tie", reflect.Zero(reflect.StructOf([]reflect.StructField{
 		{Name: "Named1", Type: reflect.TypeFor[Named1](), Anonymous: true},
 		{Name: "Named2", Type: reflect.TypeFor[Named2](), Anonymous: true},
@@ -269,7 +269,7 @@ func TestRecursion(t *testing.T) {
 	shared := &list{}
 	one(t, "shared is no cycle", []*list{shared, shared})
 
-	// The same where cycles are looked for.
+	// The same values at a depth where the encoder looks for cycles.
 	var deepShared any = []any{shared, shared, map[string]any{"a": shared}, []*list{shared}}
 	for range 1100 {
 		deepShared = []any{deepShared}
@@ -299,7 +299,7 @@ func TestCycles(t *testing.T) {
 }
 
 func TestPointerCycle(t *testing.T) {
-	// Not compared: encoding/json of Go 1.27 overflows the stack.
+	// This is not compared: encoding/json of Go 1.27 overflows the stack.
 	var e endless
 	e = &e
 	_, err := jsonwire.Append(nil, &e, jsonwire.Options{})

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// A purse is a Room of so many bytes.
+// A purse is a Room of a fixed number of bytes.
 type purse struct{ left, asked int }
 
 func (p *purse) ReserveMemory(n int64) error {
@@ -25,7 +25,7 @@ func (p *purse) ReserveMemory(n int64) error {
 	return nil
 }
 
-// Texts whose values take many times their length are refused when there is no room for the values.
+// Texts whose values take many times their length are refused if there is no room for the values.
 func TestValuesAreReserved(t *testing.T) {
 	if strconv.IntSize < 64 {
 		t.Skip("the sizes are those of 64-bit systems")
@@ -41,7 +41,7 @@ func TestValuesAreReserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		v     any
 		text  string
-		least int // bytes that are reserved
+		least int // the least that is reserved
 	}{
 		"objects in any":      {new(any), repeat(`{"a":1}`, 10_000), 2 << 20},
 		"lists in any":        {new(any), repeat(`[[]]`, 10_000), 500_000},
@@ -86,7 +86,8 @@ func TestValuesAreReserved(t *testing.T) {
 	}
 }
 
-// A map of many members, some of them twice, is that of encoding/json, and one that the caller has stays the same.
+// A map of many members, some of them duplicates, equals that of encoding/json, and a map that the caller passes is the same
+// map afterwards.
 func TestCrowdedMaps(t *testing.T) {
 	var texts strings.Builder
 	for i := range 20_000 {

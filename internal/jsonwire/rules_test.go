@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// tagRuler is a small ruler: it reads rules from tags, as a package on top would.
+// tagRuler is a small ruler: it reads rules from tags, as a package on top of jsonwire would.
 type tagRuler struct{}
 
 func (tagRuler) Member(_ reflect.Type, name string, f reflect.StructField) (m jsonwire.MemberRules, err error) {
@@ -147,7 +147,7 @@ func (nullable[T]) WrapsJSON() jsonwire.Wrapping {
 	return jsonwire.Wrapping{Value: "value", Set: "set", Null: "null", AcceptNull: true}
 }
 
-// strict is all that Limits can refuse.
+// strict has every limit that refuses a text.
 var strict = jsonwire.Limits{UnknownMembers: true, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true}
 
 func compile[T any](tb testing.TB) *jsonwire.Decoder {
@@ -159,7 +159,7 @@ func compile[T any](tb testing.TB) *jsonwire.Decoder {
 	return d
 }
 
-// found lists the problems of an error: the kind, the pointer, the rule.
+// found returns the problems of an error: the kind, the pointer, the rule.
 func found(err error) (list []string) {
 	r, ok := errors.AsType[*jsonwire.Refusal](err)
 	if !ok {
@@ -254,7 +254,7 @@ func TestDefaultsAndWrappers(t *testing.T) {
 	if v.Mail != (nullable[string]{value: "a@b", set: true}) || !v.Both.set || v.Both.value != nil || len(v.Deep.value) != 1 || !v.Deep.set {
 		t.Errorf("wrappers: %+v", v)
 	}
-	// The last of two members counts, also where a limit does not refuse them.
+	// The last of two duplicate members counts, even if no limit refuses duplicates.
 	if err := d.Decode([]byte(`{"name":"abc","mail":null}`), &v, jsonwire.Limits{}); err != nil || v.Mail != (nullable[string]{null: true}) {
 		t.Errorf("null after a value: %+v, %v", v.Mail, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// FuzzRules checks what is said of texts that break rules: the second reading finds
-// what the first refused, and each problem's pointer leads to its offset.
+// FuzzRules checks the problems of texts that break rules: the second reading finds the problem that the first one refused, and
+// each problem's pointer leads to its offset.
 func FuzzRules(f *testing.F) {
 	for _, text := range []string{
 		signUpText, `{"name":"abc","age":3,"sizes":{"a":9},"items":[{"qty":0}],"kids":[{"name":"x"},{}]}`, `{"mail":null,"nick":"long","deep":[{}],"both":"x"}`,
@@ -43,7 +43,7 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// checkProblem looks for the place that a problem names.
+// checkProblem looks for the place that a problem's pointer names.
 func checkProblem(t *testing.T, data []byte, p jsonwire.Problem) {
 	t.Helper()
 	switch p.Kind {
@@ -53,24 +53,24 @@ func checkProblem(t *testing.T, data []byte, p jsonwire.Problem) {
 		}
 		return
 	case jsonwire.ProblemDepth, jsonwire.ProblemElements, jsonwire.ProblemNumber:
-		return // the rest of the text was not looked at
+		return // the rest of the text was not read
 	case jsonwire.ProblemUnstable:
 		t.Errorf("%q: nothing found", data)
 		return
 	}
 	if strings.Contains(p.Pointer, "…") || strings.Contains(p.Pointer, "\ufffd") {
-		return // cut off; or names that differ are the same by their pointer
+		return // cut off; or different names have the same pointer
 	}
 	pointer := p.Pointer
 	if p.Kind == jsonwire.ProblemMissing {
 		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
 	}
-	if p.Rule == "order" { // reported below its value
+	if p.Rule == "order" { // its pointer names a member of the value
 		pointer = strings.TrimSuffix(pointer, "/to")
 	}
 	value, found := data[p.Offset:p.End], false
 	if p.Kind == jsonwire.ProblemUnknown || p.Kind == jsonwire.ProblemDuplicate || p.Kind == jsonwire.ProblemName {
-		// The offset is the name's.
+		// The offset is that of the name.
 		var name string
 		if err := json.NewDecoder(bytes.NewReader(value)).Decode(&name); err != nil {
 			t.Errorf("%q: no name at %d", data, p.Offset)
@@ -87,8 +87,7 @@ func checkProblem(t *testing.T, data []byte, p jsonwire.Problem) {
 	}
 }
 
-// follow returns the values that a JSON pointer can mean: more than one where an
-// object has members of one name.
+// follow returns the values that a JSON pointer can mean: more than one where an object has duplicate members.
 func follow(text []byte, pointer string) (values []json.RawMessage) {
 	values = []json.RawMessage{bytes.TrimSpace(text)}
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Types with methods, one a rule.
+// Types with methods, one for each rule.
 type (
 	valueJSON     struct{ S string }
 	pointerJSON   struct{ S string }
@@ -25,7 +25,7 @@ type (
 	sliceJSON     []int
 	mapJSON       map[string]int
 	funcJSON      func() string
-	nilJSON       struct{} // its pointer's method copes with nil
+	nilJSON       struct{} // its pointer's method accepts nil
 	failing       struct{}
 	failingText   struct{}
 	invalid       string // returns itself as JSON
@@ -94,7 +94,7 @@ func quote(s string) string {
 	return string(b)
 }
 
-// Structs, one a rule of visibility.
+// Structs, one for each rule of visibility.
 type (
 	inner  struct{ A, B, private int }
 	Inner  struct{ A, C int }

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// Embedded types of fuzzed structs. Some of their names are also those of other fields.
+// Embedded types of fuzzed structs. Some of their field names also occur outside.
 type (
 	Fuzzed1 struct {
 		A int
@@ -28,7 +28,7 @@ type (
 	}
 )
 
-// fuzzedTypes are the types that those of fuzzed fields are made of.
+// fuzzedTypes are the types that the types of fuzzed fields are built from.
 var fuzzedTypes = []reflect.Type{
 	reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[float64](), reflect.TypeFor[float32](),
 	reflect.TypeFor[string](), reflect.TypeFor[[]byte](), reflect.TypeFor[any](), reflect.TypeFor[json.Number](),
@@ -66,7 +66,7 @@ func (s *source) structType(depth int) reflect.Type {
 	var fields []reflect.StructField
 	for i := range s.byte() % 8 {
 		f := reflect.StructField{Name: fmt.Sprintf("F%d", i)}
-		if i == 0 && s.byte()%3 == 0 { // reflect embeds no other than the first
+		if i == 0 && s.byte()%3 == 0 { // reflect can embed only the first
 			f.Type = []reflect.Type{reflect.TypeFor[Fuzzed1](), reflect.TypeFor[Fuzzed2](), reflect.TypeFor[Fuzzed3](), reflect.TypeFor[*Fuzzed2]()}[s.byte()%4]
 			f.Anonymous, f.Name = true, f.Type.Name()
 			if f.Name == "" {
@@ -139,13 +139,13 @@ func randomBytes(seed uint64, n int) []byte {
 	return b
 }
 
-// FuzzTypes compares the encoder, and the decoder with what was encoded, with encoding/json for fuzzed types.
+// FuzzTypes compares the encoder with encoding/json for fuzzed types, and then the decoder with the encoded text.
 func FuzzTypes(f *testing.F) {
 	f.Add(uint16(0), []byte{})
 	for shape := range uint16(50) {
 		f.Add(shape, randomBytes(uint64(shape)+1, 300))
 	}
-	types := make([]reflect.Type, 2048) // reflect keeps struct types for ever
+	types := make([]reflect.Type, 2048) // reflect retains struct types for ever
 	f.Fuzz(func(t *testing.T, shape uint16, data []byte) {
 		typ := &types[int(shape)%len(types)]
 		if *typ == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A gatedListener accepts nothing until Accept is to come to its end.
+// A gatedListener accepts nothing until the test lets Accept return.
 type gatedListener struct {
 	*net.TCPListener
 	asked sync.Once
@@ -31,14 +31,14 @@ func (l *gatedListener) SetDeadline(at time.Time) error {
 	return l.TCPListener.SetDeadline(at)
 }
 
-// The clients of connections in the backlog take them for made, and send.
+// Clients see connections in the accept queue as established, and send requests.
 func TestShutdownEmptiesTheBacklog(t *testing.T) {
 	app, _ := suite.NewApp(dunlin.Config{Engine: dunlin.EngineStd})
 	app.Get("/", suite.Text("served"))
 	ln := &gatedListener{TCPListener: suite.Listen(t).(*net.TCPListener), ready: make(chan struct{}), open: make(chan struct{})}
 	s := &served{app, t, ln.Addr().String(), make(chan error, 1)}
 	go func() { s.done <- app.Serve(ln) }()
-	<-ln.ready // what is served no more before it began is closed at once
+	<-ln.ready // a listener that is not yet served would be closed at once
 	var waiting []*bufio.Reader
 	for range 5 {
 		waiting = append(waiting, s.send("/"))
@@ -51,7 +51,7 @@ func TestShutdownEmptiesTheBacklog(t *testing.T) {
 	refused(t, s.addr)
 }
 
-// As long as all places are taken, nothing waits for one that shall not come.
+// While all connections are in use, a shutdown does not wait for a free one, which never comes.
 func TestShutdownAtMaxConnections(t *testing.T) {
 	entered := make(chan struct{})
 	s := serve(t, dunlin.Config{Engine: dunlin.EngineStd, MaxConnections: 1}, func(app *dunlin.App) {
@@ -69,8 +69,7 @@ func TestShutdownAtMaxConnections(t *testing.T) {
 	s.wantEnd(shutdown)
 }
 
-// An answer that began before the drain has not told that it is the last, so that
-// the connection takes one more request.
+// A response that began before the drain did not announce that it is the last, so the connection serves one more request.
 func TestDrainAfterAnswerThatHasBegun(t *testing.T) {
 	release := make(chan struct{})
 	s := serve(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {

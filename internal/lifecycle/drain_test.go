@@ -17,12 +17,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// A served app is one that a test shuts down itself.
+// A served is an app that the test shuts down itself.
 type served struct {
 	*dunlin.App
 	t    *testing.T
 	addr string
-	done chan error // what Serve returned
+	done chan error // receives the result of Serve
 }
 
 func serve(t *testing.T, config dunlin.Config, register func(*dunlin.App)) *served {
@@ -45,14 +45,14 @@ func (s *served) send(path string) *bufio.Reader {
 	return bufio.NewReader(conn)
 }
 
-// shutdown begins a shutdown and returns where its error will be.
+// shutdown begins a shutdown and returns the channel of its error.
 func (s *served) shutdown(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- s.Shutdown(ctx) }()
 	return done
 }
 
-// last reads an answer that must be the last of its connection.
+// last reads a response that must be the last of its connection.
 func (s *served) last(br *bufio.Reader, want string) {
 	s.t.Helper()
 	resp, err := http.ReadResponse(br, nil)
@@ -68,7 +68,7 @@ func (s *served) last(br *bufio.Reader, want string) {
 	}
 }
 
-// wantEnd waits for the ends of a shutdown and of Serve.
+// wantEnd waits for the shutdown and Serve to return.
 func (s *served) wantEnd(shutdown <-chan error) {
 	s.t.Helper()
 	if err := <-shutdown; err != nil {
@@ -149,7 +149,7 @@ func TestDrainDeadline(t *testing.T) {
 	})
 }
 
-// While the grace lasts everything is as before but for the readiness.
+// During the grace period only the readiness changes.
 func TestDrainGrace(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := serve(t, dunlin.Config{Engine: engine, DrainGrace: suite.Patience}, func(app *dunlin.App) {
@@ -178,7 +178,7 @@ func TestDrainGrace(t *testing.T) {
 			t.Error("draining began before the grace was over")
 		default:
 		}
-		cancel() // ends the grace and the patience with requests at once
+		cancel() // ends the grace period and the wait for requests at once
 		<-graced
 		if err := <-s.done; err != nil {
 			t.Errorf("Serve: %v", err)
@@ -186,9 +186,8 @@ func TestDrainGrace(t *testing.T) {
 	})
 }
 
-// A request on a connection kept alive that meets the drain is answered, as the
-// last one; or the connection is closed without a byte, and the client may send
-// it again (RFC 9110, section 9.2.2).
+// A request on an idle connection that meets the drain is answered, as the last one; or the connection closes without a byte,
+// and the client may repeat it (RFC 9110, section 9.2.2).
 func TestDrainMeetsKeepAlive(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Get("/", suite.Text("hello")) })
@@ -231,7 +230,7 @@ func TestDrainMeetsKeepAlive(t *testing.T) {
 	})
 }
 
-// keepAlive returns a connection that has had an answer.
+// keepAlive returns a connection that has had a response.
 func (s *served) keepAlive() (*bufio.Reader, io.Writer) {
 	s.t.Helper()
 	conn := suite.Dial(s.t, s.addr)
@@ -245,10 +244,11 @@ func (s *served) keepAlive() (*bufio.Reader, io.Writer) {
 	return br, conn
 }
 
-// Clients that connect and say nothing have half of the time that a drain may take: it has finished what there was to do.
+// Clients that connect and send nothing get half of the time that a drain may take; the drain then ends, since all requests are
+// answered.
 func TestDrainDoesNotWaitForTheSilent(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		t.Parallel() // it waits
+		t.Parallel() // it waits for real time
 		for name, start := range map[string]func(*dunlin.App, net.Listener) error{
 			"HTTP/1.1": func(app *dunlin.App, ln net.Listener) error { return app.Serve(ln) },
 			"TLS":      func(app *dunlin.App, ln net.Listener) error { return app.ServeTLS(ln, tlstest.Server()) },
@@ -266,7 +266,7 @@ func TestDrainDoesNotWaitForTheSilent(t *testing.T) {
 					}
 					defer func() { _ = conn.Close() }()
 					suite.Soon(t, "the client is connected", func() bool { return app.Stats().Connections.Open == 1 })
-					// Net/http itself waits for more than five seconds.
+					// net/http itself waits for more than five seconds.
 					ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 					defer cancel()
 					if err := errors.Join(app.Shutdown(ctx), <-served); err != nil {
@@ -278,7 +278,7 @@ func TestDrainDoesNotWaitForTheSilent(t *testing.T) {
 	})
 }
 
-// HTTP/2 clients are told by GOAWAY, after the answer.
+// HTTP/2 clients get a GOAWAY after the response.
 func TestDrainHTTP2(t *testing.T) {
 	entered := make(chan struct{})
 	certFile, keyFile, trusted := suite.NewCert(t)

@@ -1,4 +1,4 @@
 package lifecycle
 
-// UnclaimedFor is unclaimedFor, which tests shorten.
+// UnclaimedFor points to unclaimedFor, so that tests can shorten it.
 var UnclaimedFor = &unclaimedFor

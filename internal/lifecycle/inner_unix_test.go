@@ -20,7 +20,7 @@ func (s *service) inner() (pid int, addr string) {
 	return pid, addr
 }
 
-// wantApart fails unless the process serves its public and its inner routes, each on their address alone.
+// wantApart fails the test unless the process serves its public and its inner routes each on their own address only.
 func wantApart(t *testing.T, public, inner string, pid int) {
 	t.Helper()
 	c := clientNew(t, nil)
@@ -37,7 +37,7 @@ func wantApart(t *testing.T, public, inner string, pid int) {
 	}
 }
 
-// A restart hands over the listener of an inner address, on a port of the system's choice, too.
+// A restart hands over the listener of an inner address, even if the system chose its port.
 func TestRestartHandsOnInnerAddress(t *testing.T) {
 	for _, c := range []struct{ engine, addr string }{{"auto", freeAddress(t)}, {"std", freeAddress(t)}, {"auto", "127.0.0.1:0"}} {
 		t.Run(c.engine+" "+c.addr, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRestartHandsOnInnerAddress(t *testing.T) {
 	}
 }
 
-// An inner address is served by the socket of systemd that is bound to it, or has its name.
+// An inner address is served by the systemd socket that is bound to it, or has its name.
 func TestSocketActivationOfInnerAddress(t *testing.T) {
 	for _, name := range []string{"users-inner.socket", "inner"} {
 		t.Run(name, func(t *testing.T) {

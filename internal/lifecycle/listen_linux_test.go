@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Listen makes is what net.Listen makes, with the same options, and fails as that does.
+// Listen returns the same listener as net.Listen, with the same options, and fails with the same errors.
 func TestListenIsNetListen(t *testing.T) {
 	for _, addr := range []string{
 		"127.0.0.1:0", "[::1]:0", ":0", "0.0.0.0:0", "[::]:0", "localhost:0", "[::ffff:127.0.0.1]:0", "",
@@ -52,7 +52,7 @@ func TestListenSaysThatAnAddressIsTaken(t *testing.T) {
 	}
 }
 
-// Programs that do not want MPTCP say so by GODEBUG.
+// Programs disable MPTCP with GODEBUG.
 func TestListenHeedsMultipathTCP(t *testing.T) {
 	t.Setenv("GODEBUG", "multipathtcp=0")
 	ln, err := lifecycle.Listen("127.0.0.1:0")
@@ -65,7 +65,7 @@ func TestListenHeedsMultipathTCP(t *testing.T) {
 	}
 }
 
-// socketOptions are those that make a difference between listeners.
+// socketOptions are the options in which listeners can differ.
 type socketOptions struct {
 	domain, protocol, reuseAddr, v6Only, listens, closeOnExec, status int
 
@@ -95,7 +95,7 @@ func optionsOf(t *testing.T, ln net.Listener) (o socketOptions) {
 		o.closeOnExec, _ = unix.FcntlInt(handle, unix.F_GETFD, 0)
 		o.status, _ = unix.FcntlInt(handle, unix.F_GETFL, 0)
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			o.backlog = info.Sacked // of a listener it is how many may wait
+			o.backlog = info.Sacked // for a listener, the size of its accept queue
 		}
 	})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// Where names have certificates, nobody is sent to another one.
+// Where hosts have certificates, no request is redirected to another host.
 func TestSecureHostOfDomains(t *testing.T) {
 	var ports lifecycle.Ports
 	domains := []string{"shop.example", "*.cdn.example"}

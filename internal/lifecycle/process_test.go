@@ -20,7 +20,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A process has one Run at a time. One after the other is legal.
+// A process has one Run at a time. A Run after another has ended is allowed.
 func TestSecondRunPanics(t *testing.T) {
 	ready := make(chan struct{})
 	config := dunlin.Config{Addr: "127.0.0.1:0", DisableRestart: true, Ready: func(net.Addr, dunlin.Engine) { ready <- struct{}{} }}
@@ -49,12 +49,12 @@ func TestSecondRunPanics(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address at which nothing listens. On Linux it is one that no other program uses: on 127.0.0.1 the system may give
-// the port to a connection before the service listens.
+// freeAddress returns an address without a listener. On Linux no other program uses its IP address: on 127.0.0.1 the system may
+// give the port to a connection before the service listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	host := "127.0.0.1"
-	if runtime.GOOS == "linux" { // where all of 127.0.0.0/8 is the machine
+	if runtime.GOOS == "linux" { // all of 127.0.0.0/8 is local there
 		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254))
 	}
 	ln, err := net.Listen("tcp", host+":0")
@@ -65,7 +65,7 @@ func freeAddress(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// wantPID fails the test unless the service answers as the app and the process that are wanted.
+// wantPID fails the test unless the service answers with the wanted app and process.
 func wantPID(t *testing.T, addr, want string) {
 	t.Helper()
 	if _, body := suite.Get(t, clientNew(t, nil), "http://"+addr+"/pid"); body != want {
@@ -73,7 +73,7 @@ func wantPID(t *testing.T, addr, want string) {
 	}
 }
 
-// A restart gives the listener of Run to the app of its address, though another app runs first.
+// A restart gives the listener of Run to the app of its address, even if another app runs first.
 func TestRestartKeepsAddressesApart(t *testing.T) {
 	for _, before := range []string{"127.0.0.1:0", freeAddress(t)} {
 		addr := freeAddress(t)
@@ -124,7 +124,7 @@ type both struct {
 	addr string
 }
 
-// both awaits that both apps of a process serve, and other lines, in any order.
+// both waits until both apps of a process serve. They may serve in any order, and other lines may precede them.
 func (s *service) both(others ...string) (b both) {
 	s.t.Helper()
 	for range 2 + len(others) {
@@ -157,7 +157,7 @@ func TestUnclaimedListenerIsClosed(t *testing.T) {
 	s.end()
 }
 
-// Of systemd's sockets an app gets those of its addresses, and those with their names.
+// An app gets the systemd sockets of its addresses, and those with their names.
 func TestSocketActivationByAddress(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	named, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -188,7 +188,7 @@ func TestSocketActivationByAddress(t *testing.T) {
 	if _, body := suite.Get(t, c, "http://socket/pid"); body != strconv.Itoa(pid) {
 		t.Errorf("the unix socket is served by %q", body)
 	}
-	// The next process gets what this one has.
+	// The next process gets the same sockets.
 	s.signal(pid, syscall.SIGHUP)
 	next, first := s.serving()
 	if _, second := s.serving(); first != path || second != addr {

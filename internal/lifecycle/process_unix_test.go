@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// With everything switched off that concerns the whole process, it is left alone.
+// With all settings of the process disabled, the app changes none of them.
 func TestProcessIsLeftAlone(t *testing.T) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // the program's own
@@ -59,8 +59,8 @@ func TestProcessIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Without a limit a small heap grows to 7 MB as long as only net/http's server is used, and the runtime's limit stays as
-// it is; further once the loop engine serves.
+// Without a limit, a small heap grows to 7 MB and the runtime's limit stays unchanged while only net/http's server is used. The
+// heap grows further once the loop engine serves.
 func TestPaceByLimitAndEngine(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -92,7 +92,7 @@ func TestPaceByLimitAndEngine(t *testing.T) {
 					t.Fatal(err)
 				}
 				if want == dunlin.EngineStd {
-					ln = otherListener{ln} // which the loop cannot serve
+					ln = otherListener{ln} // not supported by the loop engine
 				}
 				go func() { served <- app.Serve(ln) }()
 				by := <-ready
@@ -131,5 +131,5 @@ func TestPaceByLimitAndEngine(t *testing.T) {
 	}
 }
 
-// otherListener is a listener of a type of its own.
+// otherListener is a listener of a type that the loop engine does not know.
 type otherListener struct{ net.Listener }

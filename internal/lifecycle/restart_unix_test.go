@@ -30,9 +30,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// The tests of restarts run a service in a process of its own, which is this
-// test program again. It and its successors write to one pipe what becomes of
-// them, in lines that start with a word:
+// The tests of restarts run a service in a process of its own, which runs this test program. It and its successors report to
+// one pipe, in lines that start with a word:
 //
 //	serving <pid> <address> <engine>
 //	log     <pid> <message>
@@ -40,7 +39,7 @@ import (
 
 const serviceVariable = "DUNLIN_TEST_SERVICE"
 
-// TestService is that service when the variable is set, and nothing else.
+// TestService is that service if the variable is set; otherwise it does nothing.
 func TestService(t *testing.T) {
 	if os.Getenv(serviceVariable) == "" {
 		return
@@ -104,8 +103,9 @@ func TestService(t *testing.T) {
 	os.Exit(0)
 }
 
-// besides serves other apps of the process, which answer "other" in place of its number: one whose Run is over before that
-// of the service begins, and one by ListenAndServe, unless its address is in use by another program. It returns what shuts the latter down.
+// besides serves other apps of the process, which answer "other" instead of the process ID: one whose Run ends before the
+// service begins, and one with ListenAndServe, unless another program uses its address. The function it returns shuts the
+// latter down.
 func besides(t *testing.T, config dunlin.Config) (shutdown func()) {
 	config.Engine, config.TLSCert, config.TLSKey, config.TLSAddr = dunlin.EngineAuto, "", "", ""
 	if addr := os.Getenv("TEST_RUN_BEFORE"); addr != "" {
@@ -141,7 +141,7 @@ func other(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// lineHandler passes on the messages of a log.
+// lineHandler writes the messages of a log as lines.
 type lineHandler struct {
 	slog.Handler
 	tell func(string, ...any)
@@ -157,12 +157,12 @@ func (h lineHandler) Handle(_ context.Context, r slog.Record) error {
 // A service is the test's view of the process and its successors.
 type service struct {
 	t     *testing.T
-	lines chan string // as they come; closed when the last process has ended
+	lines chan string // closed when the last process has ended
 	seen  []string
 }
 
-// startService runs the service with additional environment. files become its
-// descriptors 3 and so on, by a shell that sets LISTEN_PID.
+// startService runs the service with additional environment. The files become its descriptors 3 and so on; a shell sets
+// LISTEN_PID.
 func startService(t *testing.T, env []string, files ...*os.File) *service {
 	t.Helper()
 	exe, err := os.Executable()
@@ -186,7 +186,7 @@ func startProgram(t *testing.T, exe string, env []string, files ...*os.File) *se
 	cmd.Env = append(os.Environ(), serviceVariable+"=1")
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, os.Stderr, files
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all successors one group to kill
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // one process group, so that all successors can be killed
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -201,9 +201,9 @@ func startProgram(t *testing.T, exe string, env []string, files ...*os.File) *se
 		}
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a failed test left
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes left by a failed test
 		_ = cmd.Wait()
-		for range s.lines { // to the end of the last process
+		for range s.lines { // until the last process ends
 		}
 		_ = out.Close()
 		if t.Failed() {
@@ -213,7 +213,7 @@ func startProgram(t *testing.T, exe string, env []string, files ...*os.File) *se
 	return s
 }
 
-// await returns what follows a prefix in the next line that starts with one of them.
+// await returns the text after the prefix in the next line that starts with one of the prefixes.
 func (s *service) await(prefixes ...string) (rest string) {
 	s.t.Helper()
 	limit := time.After(suite.Patience)
@@ -235,7 +235,7 @@ func (s *service) await(prefixes ...string) (rest string) {
 	}
 }
 
-// serving awaits the next process that serves a listener.
+// serving waits for the next process that serves a listener.
 func (s *service) serving() (pid int, addr string) {
 	s.t.Helper()
 	if _, err := fmt.Sscan(s.await("serving"), &pid, &addr); err != nil {
@@ -252,7 +252,7 @@ func (s *service) signal(pid int, sig syscall.Signal) {
 	}
 }
 
-// end reads to the end of all processes and returns what each ended with.
+// end reads until all processes have ended and returns the error of each.
 func (s *service) end() map[string]string {
 	s.t.Helper()
 	limit := time.After(suite.Patience)
@@ -280,7 +280,7 @@ func (s *service) end() map[string]string {
 type load struct {
 	t       *testing.T
 	wg      sync.WaitGroup
-	ending  atomic.Bool // connections may be refused from now on
+	ending  atomic.Bool // connections may be refused
 	answers atomic.Int64
 	again   atomic.Int64 // requests sent a second time
 }
@@ -292,9 +292,8 @@ func (l *load) run(c *http.Client, url string) {
 			err := fetchPID(c, url)
 			ending := l.ending.Load()
 			if err != nil && !ending && unanswered(err) {
-				// A client may repeat a GET on a connection that closed without a byte of
-				// an answer (RFC 9110, section 9.2.2). Go's does by itself unless the
-				// connection was new.
+				// A client may repeat a GET on a connection that closed without a byte of a response (RFC 9110, section 9.2.2).
+				// Go's client does so itself unless the connection was new.
 				l.again.Add(1)
 				l.t.Logf("sent again: %v", err)
 				continue
@@ -315,15 +314,13 @@ func (l *load) run(c *http.Client, url string) {
 	})
 }
 
-// unanswered reports whether a connection was closed without a byte of an
-// answer.
+// unanswered reports whether a connection was closed without a byte of a response.
 func unanswered(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "server closed idle connection")
 }
 
-// fetchPID gets url, which answers with the process that serves it. An answer
-// that is not whole is an error that tells so.
+// fetchPID gets url, which responds with the ID of its process. An incomplete response is an error of its own.
 func fetchPID(c *http.Client, url string) error {
 	_, err := servedBy(c, url)
 	return err
@@ -367,8 +364,8 @@ func TestRestartLosesNothing(t *testing.T) {
 		byTLS, inClear := suite.Client(t, trusted, suite.HTTP2), suite.Client(t, nil, suite.H2C)
 		l.run(byTLS, "https://"+secure+"/pid")
 		l.run(inClear, "http://"+clear+"/pid")
-		if engine == dunlin.EngineLoop { // net/http's server may end a connection while a stream begins on it
-			for range 2 { // more streams of one connection
+		if engine == dunlin.EngineLoop { // net/http's server may close a connection while a stream begins
+			for range 2 { // two streams on one connection
 				l.run(byTLS, "https://"+secure+"/pid")
 				l.run(inClear, "http://"+clear+"/pid")
 			}
@@ -382,7 +379,7 @@ func TestRestartLosesNothing(t *testing.T) {
 				t.Fatalf("process %d serves %s and %s after process %d served %s and %s", next, addr, again, pid, clear, secure)
 			}
 			pid = next
-			// The processes share the listener: in the end the new one has it alone.
+			// The processes share the listener until the old one closes it.
 			for seen := 0; seen != pid; {
 				var err error
 				if seen, err = servedBy(fresh, "http://"+clear+"/pid"); err != nil && !unanswered(err) {
@@ -412,7 +409,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	})
 }
 
-// A new process that does not come to serve changes nothing.
+// If the new process fails to serve, the old one continues unchanged.
 func TestRestartFails(t *testing.T) {
 	fail := filepath.Join(t.TempDir(), "fail")
 	s := startService(t, []string{"TEST_ENGINE=auto", "TEST_FAIL=" + fail})
@@ -443,7 +440,7 @@ func TestRestartFails(t *testing.T) {
 	}
 }
 
-// A restart runs what stands where the program was started from, wherever the old file is meanwhile.
+// A restart runs the file at the path that the program was started from, even if the old file was moved.
 func TestRestartRunsTheNewFile(t *testing.T) {
 	this, err := os.Executable()
 	if err != nil {
@@ -520,7 +517,7 @@ func TestRunTellsWhatDidNotFinish(t *testing.T) {
 	})
 }
 
-// Listeners from systemd take the place of the addresses, by name.
+// Listeners from systemd replace the addresses, by name.
 func TestSocketActivation(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := suite.NewCert(t)
@@ -548,7 +545,7 @@ func TestSocketActivation(t *testing.T) {
 	})
 }
 
-// Variables that are for another process are left alone.
+// Variables meant for another process are not changed.
 func TestSocketActivationOfOthers(t *testing.T) {
 	for _, env := range []string{"LISTEN_PID=1", "DUNLIN_RESTART=1:4"} {
 		s := startService(t, []string{"TEST_ENGINE=auto", "LISTEN_FDS=7", env})
@@ -576,8 +573,7 @@ func TestSocketActivationErrors(t *testing.T) {
 	}
 }
 
-// file returns the descriptor of a listener, which is closed: only the service
-// has it open then.
+// file returns the descriptor of a listener and closes the listener: only the service has it open then.
 func file(t *testing.T, ln net.Listener) *os.File {
 	t.Helper()
 	f, err := ln.(*net.TCPListener).File()
@@ -591,8 +587,7 @@ func file(t *testing.T, ln net.Listener) *os.File {
 	return f
 }
 
-// What systemd hears: when the service serves, who it is after a restart, and when
-// it ends.
+// systemd is told when the service serves, its process ID after a restart, and when it ends.
 func TestManagerIsTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -630,7 +625,7 @@ func TestManagerIsTold(t *testing.T) {
 	}
 }
 
-// Sessions of TLS go on in the new process, whose clients need no full handshake.
+// TLS sessions can be resumed in the new process: clients need no full handshake.
 func TestSessionsOutliveRestart(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := suite.NewCert(t)

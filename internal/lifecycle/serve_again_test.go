@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// An app that was shut down cannot serve again, and to try leaves nothing behind.
+// An app that was shut down cannot serve again, and the attempt leaks nothing.
 func TestServeAfterShutdown(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		leavesNothing(t, func() {
@@ -27,7 +27,7 @@ func TestServeAfterShutdown(t *testing.T) {
 	})
 }
 
-// A listener that cannot be served leaves nothing behind either, whichever engine is asked.
+// A listener that cannot be served leaks nothing either, with both engines.
 func TestServeFails(t *testing.T) {
 	for _, engine := range []dunlin.Engine{dunlin.EngineAuto, dunlin.EngineLoop, dunlin.EngineStd} {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -46,10 +46,10 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-// leavesNothing checks that try, which is done many times, leaves no goroutine and no descriptor behind.
+// leavesNothing calls try many times and checks that no goroutine and no descriptor leaks.
 func leavesNothing(t *testing.T, try func()) {
 	t.Helper()
-	try() // what a process has once
+	try() // initialise process-wide state
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	for range 20 {
 		try()
@@ -58,7 +58,7 @@ func leavesNothing(t *testing.T, try func()) {
 	suite.Soon(t, "as many open files as before", func() bool { return openFiles(t) <= files })
 }
 
-// openFiles counts the descriptors of the process, where the system tells them.
+// openFiles counts the descriptors of the process, where the system reports them.
 func openFiles(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A signal to the process stops Run, and the running request finishes.
+// A signal to the process stops Run, and running requests finish.
 func TestRunUntilSignal(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {

@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// blocker is an action that waits to be let go.
+// blocker is an action that waits until it is released.
 type blocker struct{ entered, release chan struct{} }
 
 func newBlocker() *blocker {
@@ -29,7 +29,7 @@ func (b *blocker) act(*dunlin.Request) dunlin.Response {
 	return dunlin.Text("finished")
 }
 
-// What was logged is with the logger when Serve returns, since the program may end then.
+// All log records have reached the logger when Serve returns, since the program may exit then.
 func TestTheLastRecordsOfServe(t *testing.T) {
 	logs := new(suite.LogBuffer)
 	app := dunlin.New(dunlin.Config{Engine: dunlin.EngineStd, Logger: logs.Logger(slog.LevelInfo)})
@@ -40,7 +40,7 @@ func TestTheLastRecordsOfServe(t *testing.T) {
 	}
 }
 
-// A running request finishes; new connections are refused; Serve returns nil.
+// Running requests finish; new connections are refused; Serve returns nil.
 func TestShutdownDrains(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		b := newBlocker()
@@ -51,7 +51,7 @@ func TestShutdownDrains(t *testing.T) {
 		served := make(chan error, 2)
 		for _, ln := range []net.Listener{first, second} {
 			go func() { served <- app.Serve(ln) }()
-			suite.Exchange(t, ln.Addr().String(), false) // both are served
+			suite.Exchange(t, ln.Addr().String(), false) // both listeners are served
 		}
 		conn := suite.Dial(t, first.Addr().String())
 		_, _ = io.WriteString(conn, suite.Request("GET /"))
@@ -92,7 +92,7 @@ func TestShutdownDrains(t *testing.T) {
 	})
 }
 
-// refused waits until addr takes no connections any more.
+// refused waits until addr refuses connections.
 func refused(t *testing.T, addr string) {
 	t.Helper()
 	for end := time.Now().Add(suite.Patience); time.Now().Before(end); {
@@ -105,7 +105,7 @@ func refused(t *testing.T, addr string) {
 	t.Fatalf("%s still takes connections", addr)
 }
 
-// When the time is up, what is left is closed, and the error says so.
+// When the time is up, the remaining connections are closed, and the error says so.
 func TestShutdownGivesUp(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		b := newBlocker()
@@ -183,7 +183,8 @@ func TestListenerFails(t *testing.T) {
 	})
 }
 
-// One that somebody else closes does so, too: nothing is accepted from it any more, and what was is served on. Others are not touched.
+// A listener that other code closes also ends its Serve: it accepts nothing more, and its connections are still served. Other
+// listeners are not affected.
 func TestListenerIsClosed(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		app, _ := suite.NewApp(dunlin.Config{Engine: engine})

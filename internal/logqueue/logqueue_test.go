@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// A slowHandler takes a record for each value sent to open.
+// A slowHandler accepts a record for each value sent to open.
 type slowHandler struct {
 	slog.Handler
 	open chan struct{}
@@ -32,7 +32,7 @@ func (h *slowHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// newSlow returns a queue to a handler that is shut, and what that has written.
+// newSlow returns a queue with a blocked handler, and the handler's output.
 func newSlow() (*logqueue.Queue, *slowHandler, *bytes.Buffer) {
 	var said bytes.Buffer
 	plain := func(_ []string, a slog.Attr) slog.Attr {
@@ -62,8 +62,8 @@ func TestOrderAndLevels(t *testing.T) {
 	})
 }
 
-// The first record of a program that starts is passed on when that has had a moment, those after it at once, and so is what
-// somebody waits for.
+// The first record of a program is passed on after a moment, the following ones at once. A record that a caller waits for
+// is passed on at once, too.
 func TestFirstRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, h, _ := newSlow()
@@ -109,7 +109,7 @@ func TestFirstRecord(t *testing.T) {
 			if wait(q); time.Since(before) > 0 {
 				t.Errorf("%s waits for %v", name, time.Since(before))
 			}
-			time.Sleep(10 * time.Millisecond) // nor is it passed on twice
+			time.Sleep(10 * time.Millisecond) // it is passed on only once
 			synctest.Wait()
 			if n := strings.Count(said.String(), "first"); n != 1 {
 				t.Errorf("%s: the record is there %d times", name, n)
@@ -118,15 +118,15 @@ func TestFirstRecord(t *testing.T) {
 	}
 }
 
-// A handler that blocks holds up nobody. What found no room is counted, and told of
-// when there is room again.
+// A handler that blocks does not block callers. Records without room are counted, and the count is logged when there is room
+// again.
 func TestHandlerBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, h, said := newSlow()
 		log := q.Logger()
 		log.Info("first")
 		time.Sleep(time.Second)
-		synctest.Wait() // the handler has it
+		synctest.Wait() // the handler has the first record
 		for i := range 1024 + 50 {
 			log.Info("more", "i", i)
 		}
@@ -151,14 +151,14 @@ func TestHandlerBlocks(t *testing.T) {
 	})
 }
 
-// Text that clients choose does not make records long, nor the queue.
+// Long text from clients is cut: it makes neither records nor the queue large.
 func TestLongTextIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, h, said := newSlow()
 		log := q.Logger()
 		log.Info("first")
 		time.Sleep(time.Second)
-		synctest.Wait() // the handler has it
+		synctest.Wait() // the handler has the first record
 		long := strings.Repeat("ä", 30_000)
 		log.Info("cut", "path", long, "stack", strings.Repeat("s", 2000))
 		const stack = 100_000
@@ -188,7 +188,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// All that is dropped is told of, at most once a second.
+// All dropped records are reported, at most once a second.
 func TestDroppedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, h, said := newSlow()
@@ -234,7 +234,7 @@ func TestHandlerPanics(t *testing.T) {
 		q, h, said := newSlow()
 		q.Logger().Warn("panic")
 		q.Logger().With("a", 1).WithGroup("g").Warn("after", "b", 2)
-		close(h.open) // both wait: what is said of the first comes behind the second
+		close(h.open) // both records wait: the report of the lost first one follows the second
 		q.Flush(t.Context())
 		if want := "level=WARN msg=after a=1 g.b=2\n"; !strings.HasPrefix(said.String(), want) || q.Dropped() != 1 {
 			t.Errorf("logged %q, want %q first; %d dropped, want 1", said, want, q.Dropped())
@@ -242,7 +242,7 @@ func TestHandlerPanics(t *testing.T) {
 	})
 }
 
-// A handler that ends its goroutine loses one record, and no others.
+// A handler that ends its goroutine loses only that record.
 func TestHandlerEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, h, said := newSlow()
@@ -259,8 +259,8 @@ func TestHandlerEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// A patient logger's records have been passed on when it returns, unless the handler blocks: it waits
-// a moment for that, once.
+// The records of a patient logger have been passed on when it returns, unless the handler blocks: the logger waits a moment for
+// that, once.
 func TestPatientLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, h, said := newSlow()
@@ -286,7 +286,7 @@ func TestPatientLogger(t *testing.T) {
 	})
 }
 
-// A valueHandler adds what the context of a record has.
+// A valueHandler adds the values of a record's context.
 type valueHandler struct{ slog.Handler }
 
 type valueKey struct{}
@@ -296,7 +296,7 @@ func (h valueHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// A handler finds the values of the context that a record was logged with, such as a trace, whether somebody waits for it or not.
+// A handler finds the values of the context that a record was logged with, such as a trace, for patient loggers and others.
 func TestContextOfARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
@@ -313,7 +313,7 @@ func TestContextOfARecord(t *testing.T) {
 	})
 }
 
-// countingLevels counts how often it is asked for a level, of which it wants Info and above.
+// countingLevels counts the calls of Enabled; it accepts Info and above.
 type countingLevels struct {
 	slog.Handler
 	asked int
@@ -324,7 +324,7 @@ func (h *countingLevels) Enabled(_ context.Context, l slog.Level) bool {
 	return l >= slog.LevelInfo
 }
 
-// A level that the handler does not want is not queued, until it is asked again.
+// A level that the handler does not accept is not queued, until the handler is asked again.
 func TestUnwantedLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &countingLevels{Handler: slog.DiscardHandler}
