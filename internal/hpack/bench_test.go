@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// browserFields is what a browser sends to a page of an API.
+// browserFields are the fields of a browser's request for a page of an API.
 var browserFields = []pair{
 	{":method", "GET"}, {":scheme", "https"}, {":authority", "api.example.com"},
 	{":path", "/api/v1/users/0190163d-8694-739b-aea5-966c26f8ad90?expand=groups"},
@@ -16,8 +16,7 @@ var browserFields = []pair{
 	{"sec-fetch-mode", "cors"}, {"sec-fetch-site", "same-site"}, {"cache-control", "no-cache"},
 }
 
-// browserBlocks returns the first request's block and that of later ones, which has the path
-// alone as a literal.
+// browserBlocks returns the block of the first request and that of later ones, in which only the path is a literal.
 func browserBlocks() (first, later []byte) {
 	var e hpack.Encoder
 	e.Init(4096)

@@ -30,8 +30,7 @@ func lines(l *hpack.List) (all []string) {
 	return all
 }
 
-// The examples of RFC 7541 appendix C: blocks of one connection, with the fields and the
-// size of the table after each.
+// The examples of RFC 7541 appendix C: blocks of one connection, with the fields and the size of the table after each.
 func TestRFCExamples(t *testing.T) {
 	type block struct {
 		hex    string
@@ -102,7 +101,7 @@ func TestRFCExamples(t *testing.T) {
 	}
 }
 
-// What may not stand in a block, with the section that says so.
+// Blocks that are refused, with the section of the RFC that forbids them.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		what, hex, section string
@@ -174,18 +173,18 @@ func TestSizeUpdates(t *testing.T) {
 	if d.TableSize() != 34 {
 		t.Errorf("a table of %d", d.TableSize())
 	}
-	decode("20 3f e1 1f 40 01 65 01 66", "e: f") // to nothing and back to 4096
+	decode("20 3f e1 1f 40 01 65 01 66", "e: f") // updates to 0 and back to 4096
 	if d.TableSize() != 34 {
 		t.Errorf("a table of %d", d.TableSize())
 	}
 	d.SetAllowed(0)
-	decode("20 40 01 65 01 66", "e: f") // too large for a table of nothing
+	decode("20 40 01 65 01 66", "e: f") // too large for a table of size 0
 	if d.TableSize() != 0 || d.Footprint() != 0 {
 		t.Errorf("a table of %d in %d bytes", d.TableSize(), d.Footprint())
 	}
 }
 
-// An entry may be evicted by the one that takes its name (RFC 7541 §4.4).
+// An entry may be evicted by the entry that refers to its name (RFC 7541 §4.4).
 func TestNameOfEvictedEntry(t *testing.T) {
 	var d hpack.Decoder
 	var l hpack.List
@@ -202,7 +201,7 @@ func TestNameOfEvictedEntry(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	field := hpack.AppendPlain(nil, "name", "value") // 41 as RFC 9113 counts
+	field := hpack.AppendPlain(nil, "name", "value") // size 41 as RFC 9113 counts
 	var d hpack.Decoder
 	var l hpack.List
 	d.Init(nil)
@@ -225,7 +224,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A list that is too large leaves the table as the peer takes it for.
+// A list that is too large still updates the table, which stays equal to the peer's.
 func TestTableFollowsBeyondTheLimits(t *testing.T) {
 	var d hpack.Decoder
 	var l hpack.List
@@ -239,7 +238,7 @@ func TestTableFollowsBeyondTheLimits(t *testing.T) {
 	}
 }
 
-// A block of references to a large entry is cut short, and costs no memory before.
+// Decoding a block of references to a large entry stops early, and costs no memory before.
 func TestDecodeBomb(t *testing.T) {
 	var d hpack.Decoder
 	var l hpack.List

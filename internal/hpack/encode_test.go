@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// answer appends the head of an ordinary answer.
+// answer appends the head of an ordinary response.
 func answer(e *hpack.Encoder, dst []byte, id string) []byte {
 	dst = e.Begin(dst)
 	dst = e.AppendStatus(dst, 200)
@@ -84,7 +84,7 @@ func TestEncodeContentLength(t *testing.T) {
 	}
 }
 
-// The peer may change the size of the table at any time, also several times between two blocks.
+// The peer may change the size of the table at any time, even several times between two blocks.
 func TestEncoderFollowsTableSize(t *testing.T) {
 	var e hpack.Encoder
 	e.Init(2048)
@@ -126,7 +126,7 @@ func TestTablesReleaseMemory(t *testing.T) {
 			}
 		}
 	}
-	// A table of 4096 bytes has at most 4096 of text and a ring of 128 entries of 10 bytes.
+	// A table of 4096 bytes holds at most 4096 bytes of text and a ring of 128 entries of 10 bytes.
 	if e.Footprint() > 4096+1280 || d.Footprint() > 4096+1280 {
 		t.Errorf("footprints of %d and %d bytes", e.Footprint(), d.Footprint())
 	}
@@ -144,7 +144,7 @@ func TestTablesReleaseMemory(t *testing.T) {
 		if e.Rest(); e.Footprint() != 0 {
 			t.Errorf("%d bytes after Rest", e.Footprint())
 		}
-		for k := range 2 { // what was sent before Rest enters the table at once
+		for k := range 2 { // fields sent before Rest enter the table at once
 			block := e.Append(e.Begin(nil), "Name", strings.Repeat("x", 509))
 			if err := d.Decode(block, &l, &wide); err != nil || string(l.Value(0)) != strings.Repeat("x", 509) || k > 0 && len(block) > 2 {
 				t.Errorf("%d, %d: %x: %v", i, k, block, err)

@@ -13,7 +13,7 @@ func HuffmanCodes() []string {
 	return codes
 }
 
-// AppendHuffman and DecodeHuffman are the code alone.
+// AppendHuffman and DecodeHuffman apply only the Huffman code.
 func AppendHuffman(dst []byte, s string) []byte { return appendCoded(dst, s) }
 
 func DecodeHuffman(dst, src []byte) ([]byte, bool) {

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// FuzzDecode compares the decoder with its plain twin, on blocks of one connection: each
-// byte 0 of cuts is where a block ends.
+// FuzzDecode compares the decoder with its simple twin, on blocks of one connection. The bytes of cuts are the lengths of the
+// blocks.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		"828684410f7777772e6578616d706c652e636f6d|828684be58086e6f2d6361636865",
@@ -49,7 +49,7 @@ func FuzzDecode(f *testing.F) {
 			in = in[n:]
 			want, wantErr := twin.decode(string(block))
 			err := d.Decode(block, &l, &wide)
-			clear(block) // nothing is kept of it
+			clear(block) // the decoder retains nothing of it
 			if err != nil {
 				var e hpack.Error
 				if errors.As(err, &e) && e.Bomb() {
@@ -80,8 +80,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzEncode reads with the twin what the encoder writes. The input is fields, one a line,
-// with a colon between name and value; a line without one changes the size of the table.
+// FuzzEncode decodes the encoder's output with the twin. The input has one field a line, with a colon between name and value; a
+// line without a colon changes the size of the table.
 func FuzzEncode(f *testing.F) {
 	f.Add("Content-Type: text/plain\nX: 1\nX: 1\nX: 1\n\xff\nX: 1\n:status:200\n:status:418\n")
 	f.Add(strings.Repeat("a: 1\nb: 2\nbb\nA: 1\n", 5))
@@ -120,7 +120,7 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// FuzzHuffman compares both directions of the code with the twin's.
+// FuzzHuffman compares both directions of the Huffman code with the twin's.
 func FuzzHuffman(f *testing.F) {
 	var every []byte
 	for c := range 256 {

@@ -8,8 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// The plain twin of Decoder: RFC 7541 read aloud, with strings, slices and one bit at a
-// time, for the fuzz targets to compare with.
+// The simple twin of Decoder, for comparison in the fuzz targets: a literal version of RFC 7541, with strings, slices and one
+// bit at a time.
 
 type pair struct{ name, value string }
 
@@ -20,7 +20,7 @@ var (
 	errTruncated = errors.New("cut off")
 )
 
-// plainDecoder has the dynamic table with the newest entry first.
+// plainDecoder holds the dynamic table with the newest entry first.
 type plainDecoder struct {
 	table   []pair
 	max     int
@@ -180,7 +180,7 @@ func plainString(s string) (value, rest string, err error) {
 	return value, rest, err
 }
 
-// plainCodes is the Huffman code as strings of 0 and 1.
+// plainCodes maps the Huffman codes, as strings of 0 and 1, to their symbols.
 var plainCodes = func() map[string]int {
 	m := map[string]int{}
 	for s, code := range hpack.HuffmanCodes() {

@@ -8,10 +8,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// attacks are what a client may do without end: each is cut off, with its reason.
+// attacks are abuses that a client may repeat without end. Each one ends the connection, with its reason.
 var attacks = []struct {
 	reason http2.Reason
-	frames func(id uint32) string // of one round; id is a new stream's
+	frames func(id uint32) string // of one round; id is the number of a new stream
 }{
 	{http2.Resets, func(id uint32) string { return headers(id, endStream, get()) + frame(tReset, 0, id, u32(8)) }},
 	{http2.Faults, func(id uint32) string { return headers(id, 0, post()) + frame(tWindow, 0, id, u32(0)) }},
@@ -71,8 +71,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// Whoever does useful things pays for the rest by them: clients that open windows for what
-// they get, cancel some requests, and ping while data comes.
+// Useful requests pay for their overhead: clients may open windows for the responses that they read, cancel some requests, and
+// ping while data arrives.
 func TestOrdinaryClientsAreNoAttack(t *testing.T) {
 	cl := connect(t, nil)
 	for id := uint32(1); id < 20_000; id += 2 {
@@ -88,15 +88,15 @@ func TestOrdinaryClientsAreNoAttack(t *testing.T) {
 			cl.conn.Data(st, nil, true)
 		}
 		cl.conn.Done(st)
-		cl.conn.Out = cl.conn.Out[:0] // the answers' fields are the same: the decoder misses nothing
+		cl.conn.Out = cl.conn.Out[:0] // the decoder misses no table entry: all responses have the same fields
 		if cl.err != nil {
 			t.Fatalf("stream %d: %v", id, cl.err)
 		}
 	}
 }
 
-// What of a body was under way when its stream was reset is no attack, in whatever pieces it comes; what its client
-// was not allowed to send is.
+// Data of a body that was in transit when its stream was reset is no attack, however it is divided; data beyond the client's
+// windows is.
 func TestDataInTransitAfterReset(t *testing.T) {
 	const window = 16_000
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func TestDataInTransitAfterReset(t *testing.T) {
 	}
 }
 
-// Tokens come again with time.
+// Tokens refill with time.
 func TestTokensRefill(t *testing.T) {
 	cl := connect(t, nil)
 	for range 20 {
@@ -152,7 +152,7 @@ func TestTokensRefill(t *testing.T) {
 	}
 }
 
-// A call of Next does not go on for long with what serves no request: others may have their turn.
+// A call of Next stops after a few frames that serve no request, so that other connections get a turn.
 func TestNextReadsFewCostlyFrames(t *testing.T) {
 	cl := connect(t, nil)
 	in := []byte(strings.Repeat(frame(tPing, 0, 0, "12345678"), 500))
@@ -168,7 +168,7 @@ func TestNextReadsFewCostlyFrames(t *testing.T) {
 	}
 }
 
-// Whoever is not trusted is cut off sooner, and has as many tokens as others once it does something useful.
+// A distrusted client is cut off sooner, and gets as many tokens as others once it sends useful requests.
 func TestDistrust(t *testing.T) {
 	pings := func(prepare func(cl *client)) (n int) {
 		cl := connect(t, nil)
@@ -196,7 +196,7 @@ func TestDistrust(t *testing.T) {
 	}
 }
 
-// Field blocks that are too large, or expand to too much, have a reason of their own.
+// Field blocks that are too large, or expand too much, have a reason of their own.
 func TestFieldBlocksAreCounted(t *testing.T) {
 	bomb := "\x40\x04bomb" + string(appendLength(nil, 4000)) + strings.Repeat("x", 4000) + strings.Repeat("\xbe", 12_000)
 	for what, in := range map[string]string{
@@ -213,7 +213,7 @@ func TestFieldBlocksAreCounted(t *testing.T) {
 	}
 }
 
-// A client whose calls have short deadlines is served, one that resets its streams at once is not.
+// A client whose calls have short deadlines is served; a client that resets its streams at once is not.
 func TestDeadlinesAreNoAttack(t *testing.T) {
 	for _, c := range []struct {
 		age    int64

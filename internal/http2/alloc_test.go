@@ -7,8 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// exchange serves 32 requests that come in one piece, with an upload among them, and returns
-// how far the numbers of streams have come.
+// exchange serves the requests of in 32 times, with an upload among them, and returns the number of the last stream.
 func exchange(t testing.TB, c *http2.Conn, in []byte, id uint32) uint32 {
 	open := uint32(0)
 	for range 32 {
@@ -44,10 +43,10 @@ func exchange(t testing.TB, c *http2.Conn, in []byte, id uint32) uint32 {
 	return id
 }
 
-// reopened opens the connection's window for what 32 answers take of it.
+// reopened restores the connection's window after 32 responses.
 var reopened = []byte(frame(tWindow, 0, 0, u32(32*13)))
 
-// stamp gives the frames of in, which are all of one stream, its number.
+// stamp sets the stream number of all frames of in.
 func stamp(in []byte, id uint32) {
 	for at := 0; at < len(in); at += 9 + int(in[at])<<16 + int(in[at+1])<<8 + int(in[at+2]) {
 		in[at+5], in[at+6], in[at+7], in[at+8] = byte(id>>24), byte(id>>16), byte(id>>8), byte(id)
@@ -76,7 +75,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// An idle connection is a few hundred bytes, and what its tables hold.
+// An idle connection takes a few hundred bytes, and the content of its tables.
 func TestIdleConnectionMemory(t *testing.T) {
 	const most = 768
 	if n := unsafe.Sizeof(http2.Conn{}); n > most {

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// Types and flags of frames, as the RFC numbers them.
+// Types and flags of frames, with the numbers of the RFC.
 const (
 	tData, tHeaders, tPriority, tReset, tSettings, tPush, tPing, tGoAway, tWindow, tContinuation, tPriorityUpdate = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16
 
@@ -31,7 +31,7 @@ func setting(id uint16, value uint32) string {
 	return string(binary.BigEndian.AppendUint16(nil, id)) + u32(value)
 }
 
-// block returns a field block: fields as "name: value", without a change of the table.
+// block returns a field block: fields as "name: value", which do not change the table.
 func block(fields ...string) string {
 	var b []byte
 	for _, f := range fields {
@@ -55,24 +55,24 @@ func appendLength(b []byte, n int) []byte {
 	return append(b, byte(n))
 }
 
-// get is the block of an ordinary request, with more fields behind it.
+// get returns the field block of an ordinary request, followed by the given fields.
 func get(fields ...string) string {
 	return block(append([]string{":method: GET", ":scheme: http", ":authority: a.example", ":path: /"}, fields...)...)
 }
 
 func post(fields ...string) string { return strings.Replace(get(fields...), "\x03GET", "\x04POST", 1) }
 
-// headers is a HEADERS frame that is complete.
+// headers returns a HEADERS frame with END_HEADERS.
 func headers(stream uint32, flags byte, block string) string {
 	return frame(tHeaders, flags|endHeaders, stream, block)
 }
 
 const preface = http2.Preface
 
-// opening is what a client begins with.
+// opening is the start of a client's connection.
 var opening = preface + frame(tSettings, 0, 0, "")
 
-// A client has a connection to itself.
+// A client drives a connection of its own.
 type client struct {
 	t       testing.TB
 	conn    http2.Conn
@@ -84,8 +84,7 @@ type client struct {
 	err     error
 }
 
-// connect returns a client that has said hello, unless the limits are those of a test
-// that does it itself.
+// connect returns a client that has completed the preface and the settings.
 func connect(t testing.TB, change func(*http2.Limits)) *client {
 	t.Helper()
 	cl := dial(t, change)
@@ -96,7 +95,7 @@ func connect(t testing.TB, change func(*http2.Limits)) *client {
 	return cl
 }
 
-// dial returns a client that has said nothing.
+// dial returns a client that has sent nothing.
 func dial(t testing.TB, change func(*http2.Limits)) *client {
 	lim := http2.DefaultLimits()
 	if change != nil {
@@ -108,7 +107,7 @@ func dial(t testing.TB, change func(*http2.Limits)) *client {
 	return cl
 }
 
-// send has the connection read bytes, and returns its events, one a string.
+// send has the connection read the bytes, and returns its events, one a string.
 func (cl *client) send(in string) (events []string) {
 	cl.t.Helper()
 	cl.unread = append(cl.unread, in...)
@@ -118,7 +117,7 @@ func (cl *client) send(in string) (events []string) {
 		if err == nil && ev.Kind != http2.NeedMore && ev.Kind != http2.Costly {
 			text = cl.describe(ev)
 		}
-		clear(cl.unread[:n]) // what was consumed is nobody's
+		clear(cl.unread[:n]) // consumed bytes may be overwritten
 		cl.unread = cl.unread[n:]
 		if err != nil {
 			cl.err = err
@@ -134,7 +133,7 @@ func (cl *client) send(in string) (events []string) {
 	}
 }
 
-// describe tells an event, and remembers the stream it is about.
+// describe returns an event as text, and records its stream.
 func (cl *client) describe(ev http2.Event) string {
 	id := ev.Stream.ID
 	end := ""
@@ -167,7 +166,7 @@ func lines(l *hpack.List) (all []string) {
 	return all
 }
 
-// receive takes what the connection has sent, one frame a string.
+// receive consumes the output of the connection, one frame a string.
 func (cl *client) receive() (frames []string) {
 	cl.t.Helper()
 	out := string(cl.conn.Out)
@@ -231,7 +230,7 @@ func (cl *client) receive() (frames []string) {
 	return frames
 }
 
-// answer answers a stream with a body.
+// answer sends a response with a body on a stream.
 func (cl *client) answer(id uint32, body string) {
 	cl.t.Helper()
 	st := cl.streams[id]
@@ -245,7 +244,7 @@ func (cl *client) answer(id uint32, body string) {
 	cl.conn.Done(st)
 }
 
-// code returns the code of the error that has ended the connection.
+// code returns the code of the error that ended the connection.
 func (cl *client) code() http2.Code {
 	var e http2.Error
 	if !errors.As(cl.err, &e) {

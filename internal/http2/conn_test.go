@@ -66,7 +66,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// What is sent in one piece, and byte by byte, has the same effects.
+// Input has the same effects in one piece and byte by byte.
 func TestEverySplit(t *testing.T) {
 	in := opening + frame(tSettings, ack, 0, "") + headers(1, 0, post("content-length: 6")) + frame(tData, padded, 1, "\x02abc\x00\x00") +
 		frame(tPing, 0, 0, "12345678") + frame(tData, endStream|padded, 1, "\x01def\x00") +
@@ -108,8 +108,7 @@ func TestDrain(t *testing.T) {
 	same(t, "one that was under way", cl.send(headers(3, endStream, get())), "3 GET / end")
 	cl.conn.GoAway(true)
 	same(t, "second phase", cl.receive(), "goaway 3 NO_ERROR")
-	// What comes later is ignored, and nothing else goes wrong by that: the tables of both
-	// sides are in step, the windows too.
+	// Later frames are ignored, and everything stays consistent: the tables of both sides, and the windows.
 	late := headers(5, 0, strings.Replace(get("x-a: b"), "\x00\x03x-a", "\x40\x03x-a", 1)) + frame(tData, endStream, 5, "abc")
 	same(t, "late ones", cl.send(late+frame(tData, endStream, 1, "a")), `1 data "a" end`)
 	cl.answer(1, "")
@@ -120,7 +119,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A place is free when the action has returned, whoever has ended the stream.
+// A stream's place is free when its action has returned, whichever side ended the stream.
 func TestPlaces(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 2 })
 	same(t, "two", cl.send(headers(1, endStream, get())+headers(3, endStream, get())), "1 GET / end", "3 GET / end")
@@ -138,7 +137,7 @@ func TestPlaces(t *testing.T) {
 	same(t, "the other has returned", cl.send(headers(13, endStream, get())), "13 GET / end")
 }
 
-// Frames that were under way when we reset a stream are ignored.
+// Frames that were in transit when the server reset a stream are ignored.
 func TestFramesInTransitAfterReset(t *testing.T) {
 	cl := connect(t, nil)
 	cl.send(headers(1, 0, post()) + frame(tData, 0, 1, "a"))
@@ -153,7 +152,7 @@ func TestFramesInTransitAfterReset(t *testing.T) {
 	}
 }
 
-// A stream may be reset in the middle of a DATA frame.
+// A stream may be reset within a DATA frame.
 func TestResetWithinAFrame(t *testing.T) {
 	cl := connect(t, nil)
 	in := headers(1, 0, post()) + frame(tData, endStream, 1, "abcdef")
@@ -183,7 +182,7 @@ func TestLongHeads(t *testing.T) {
 	st := cl.streams[1]
 	cl.conn.BeginHead(st, 200)
 	for i := range 3 {
-		cl.conn.Field(fmt.Sprint("X-Long-", i), strings.Repeat("\x01", 15_000)) // has no shorter code
+		cl.conn.Field(fmt.Sprint("X-Long-", i), strings.Repeat("\x01", 15_000)) // not shorter in Huffman code
 	}
 	cl.conn.EndHead(true)
 	got := cl.receive()

@@ -8,8 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// A window follows what is read: nothing is read, nothing more may come; and one whose
-// bytes are read as they come grows.
+// A window opens as its data is read: if nothing is read, it stays closed; if data is read as it arrives, the window grows.
 func TestWindowFollowsConsumption(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) {
 		l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 10_000, 35_000, 1<<20
@@ -48,7 +47,7 @@ func TestTightWindowsDoNotGrow(t *testing.T) {
 	same(t, "as wide as before", cl.receive(), "1 window 9000")
 }
 
-// The connection's window opens with what is read, with padding, and with streams that are over.
+// The connection's window opens for data that is read, for padding, and for streams that end.
 func TestConnectionWindow(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 60_000, 60_000, 65_535 })
 	chunk := strings.Repeat("x", 11_000)
@@ -69,7 +68,7 @@ func TestConnectionWindow(t *testing.T) {
 	}
 }
 
-// What is unclaimed keeps the window of its stream closed, and not that of the others.
+// Unclaimed data keeps the window of its own stream closed, and not that of other streams.
 func TestUnclaimedDataKeepsWindowClosed(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 60_000, 60_000, 65_535 })
 	cl.send(headers(1, 0, post()) + headers(3, 0, post()) + strings.Repeat(frame(tData, 0, 1, strings.Repeat("x", 11_000)), 3))
@@ -87,7 +86,7 @@ func TestUnclaimedDataKeepsWindowClosed(t *testing.T) {
 	same(t, "the others", cl.receive(), "0 window 33000")
 }
 
-// A body for which there is memory has a wider window, also where memory is tight.
+// A body with reserved memory gets a wider window, even if memory is tight.
 func TestRoomyWindowGrows(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow = 10_000, 100_000 })
 	cl.conn.Tight, cl.conn.MostWindow = true, 15_000
@@ -100,7 +99,7 @@ func TestRoomyWindowGrows(t *testing.T) {
 	same(t, "wider", cl.receive(), "1 window 14000")
 }
 
-// Before the client has acknowledged our settings it may go by those of the RFC.
+// Until the client acknowledges the server's settings it may use the initial window of the RFC.
 func TestWindowBeforeSettingsAcknowledgement(t *testing.T) {
 	cl := dial(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow = 10_000, 10_000 })
 	chunk := frame(tData, 0, 1, strings.Repeat("x", 16_000))
@@ -111,12 +110,12 @@ func TestWindowBeforeSettingsAcknowledgement(t *testing.T) {
 	cl.receive()
 	cl.send(frame(tSettings, ack, 0, ""))
 	cl.conn.Consumed(cl.streams[1], 64_000)
-	// 65535 were allowed, 64000 came; then 55535 fewer are, and now 10000 again.
+	// 65535 bytes were allowed and 64000 arrived; the new settings allow 55535 fewer, so the client may send 10000 now.
 	same(t, "the window", cl.receive(), fmt.Sprintf("1 window %d", 64_000))
 	same(t, "is passed", cl.send(frame(tData, 0, 1, strings.Repeat("x", 10_001))), "1 over FLOW_CONTROL_ERROR")
 }
 
-// What is sent stays within both windows, which the client moves as it likes.
+// Output stays within both windows, which the client may change at any time.
 func TestSending(t *testing.T) {
 	cl := connect(t, nil)
 	cl.send(headers(1, endStream, get()) + headers(3, endStream, get()))
@@ -134,7 +133,7 @@ func TestSending(t *testing.T) {
 	if a, b := cl.conn.Room(one), cl.conn.Room(three); a != 25_535 || b != 25_535 {
 		t.Errorf("room for %d and %d", a, b)
 	}
-	cl.send(frame(tSettings, 0, 0, setting(4, 30_000))) // one is 10,000 over what it may
+	cl.send(frame(tSettings, 0, 0, setting(4, 30_000))) // stream one has exceeded its new window by 10,000
 	cl.receive()
 	if a, b := cl.conn.Room(one), cl.conn.Room(three); a != 0 || b != 25_535 {
 		t.Errorf("room for %d and %d", a, b)
@@ -158,7 +157,7 @@ func TestSending(t *testing.T) {
 	if st, n := cl.conn.Turn(); st != one || n != 5 {
 		t.Errorf("the turn is that of %v, %d bytes", st, n)
 	}
-	cl.conn.Data(one, make([]byte, 5), true) // the end
+	cl.conn.Data(one, make([]byte, 5), true) // ends the stream
 	same(t, "the end", cl.receive(), `1 data "\x00\x00\x00\x00\x00" end`)
 	if st, _ := cl.conn.Turn(); st != nil {
 		t.Error("a turn for nobody")
@@ -167,7 +166,7 @@ func TestSending(t *testing.T) {
 	same(t, "an empty end needs no window", cl.receive(), `3 data "" end`)
 }
 
-// What nobody has read of bodies that have ended is given back to the connection's window with their streams.
+// Unread data of bodies that have ended returns to the connection's window with their streams.
 func TestUnreadBodiesRestoreConnectionWindow(t *testing.T) {
 	cl := connect(t, nil)
 	updates := 0

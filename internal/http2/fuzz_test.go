@@ -11,9 +11,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// A rig is a connection that is driven by random steps, of the client and of the server's
-// owner, and a client that minds what it gets: frames for no stream that it did not open, in
-// no order that is not allowed, within its windows, and each answer to its own stream.
+// A rig drives a connection by random steps of the client and of the server's owner, with a client that checks what it
+// receives: only frames of streams that it opened, in an order that the RFC allows, within its windows, and each response on
+// its own stream.
 type rig struct {
 	t       testing.TB
 	conn    http2.Conn
@@ -25,11 +25,11 @@ type rig struct {
 	decoder hpack.Decoder
 	list    hpack.List
 
-	live     map[uint32]*http2.Stream // of the owner, until Done
-	begun    map[uint32]bool          // streams that the owner was told of
-	head     map[uint32]bool          // got a final head
-	ended    map[uint32]bool          // got END_STREAM or RST_STREAM
-	window   map[uint32]int64         // what the client lets the server send, by stream
+	live     map[uint32]*http2.Stream // the owner's, until Done
+	begun    map[uint32]bool          // streams that the owner has seen
+	head     map[uint32]bool          // received a final head
+	ended    map[uint32]bool          // received END_STREAM or RST_STREAM
+	window   map[uint32]int64         // the send window of the server, by stream
 	room     int64                    // ... and on the connection
 	first    int64                    // SETTINGS_INITIAL_WINDOW_SIZE
 	block    []byte
@@ -56,7 +56,7 @@ func newRig(t testing.TB, steps []byte) *rig {
 	return r
 }
 
-// arg takes the next byte of the steps, 0 at their end.
+// arg consumes the next byte of the steps; it is 0 after their end.
 func (r *rig) arg() int {
 	if len(r.steps) == 0 {
 		return 0
@@ -66,11 +66,11 @@ func (r *rig) arg() int {
 	return int(b)
 }
 
-// stream picks the number of a stream, mostly one that was opened.
+// stream picks the number of a stream, usually one that was opened.
 func (r *rig) stream() uint32 {
 	n := r.arg()
 	if n >= 250 {
-		return uint32(n - 250) // 0, an even one, an old one
+		return uint32(n - 250) // 0, an even one, a past one
 	}
 	if r.next == 1 {
 		return 1
@@ -78,7 +78,7 @@ func (r *rig) stream() uint32 {
 	return r.next - 2 - 2*(uint32(n)%min(r.next/2, 8))
 }
 
-// mine picks a stream that the owner has not done with.
+// mine picks a stream that the owner has not finished.
 func (r *rig) mine() *http2.Stream {
 	id := r.stream()
 	return r.live[id]
@@ -91,14 +91,14 @@ func (r *rig) open(flags byte, block string) {
 	r.client(headers(id, flags, block))
 }
 
-// named notes that the client sends HEADERS on a stream that it may not have opened before.
+// named records HEADERS of the client, on a stream that may be new.
 func (r *rig) named(id uint32) {
 	if id >= r.next && id%2 == 1 {
 		r.next, r.window[id] = id+2, r.first
 	}
 }
 
-// run takes all steps.
+// run executes all steps.
 func (r *rig) run() {
 	for len(r.steps) > 0 && !r.over {
 		r.step()
@@ -146,7 +146,7 @@ func (r *rig) step() {
 		}
 	case 13:
 		r.client(frame(tPriorityUpdate, 0, 0, u32(r.stream())+fmt.Sprintf("u=%d, i=?%d", r.arg()%8, r.arg()%2)))
-	case 14: // anything
+	case 14: // any frame
 		if r.arg()%8 != 0 {
 			break
 		}
@@ -157,7 +157,7 @@ func (r *rig) step() {
 		if kind == tHeaders {
 			r.named(id)
 		}
-		if kind != tWindow && kind != tSettings { // these the client must know of
+		if kind != tWindow && kind != tSettings { // these would change the windows that the rig tracks
 			r.client(frame(kind, flags, id, payload))
 		}
 	case 15: // a head in pieces
@@ -190,7 +190,7 @@ func (r *rig) settings(first int64) {
 	r.first = first
 }
 
-// owner does something that the connection's owner may do.
+// owner does one random action of the connection's owner.
 func (r *rig) owner() {
 	what, st := r.arg()%7, r.mine()
 	if what == 0 {
@@ -203,7 +203,7 @@ func (r *rig) owner() {
 		return
 	}
 	switch what {
-	case 1: // a whole answer, as far as there is room
+	case 1: // a complete response, as far as there is room
 		if !st.Answered() && r.conn.BeginHead(st, 200) {
 			r.conn.Field("X-Stream", fmt.Sprint(st.ID))
 			r.conn.EndHead(false)
@@ -238,7 +238,7 @@ func (r *rig) owner() {
 	}
 }
 
-// body is what the answer to a stream consists of: its number, again and again.
+// body returns n bytes of the body for a stream, which repeats the stream's number.
 func (r *rig) body(st *http2.Stream, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -247,7 +247,7 @@ func (r *rig) body(st *http2.Stream, n int) []byte {
 	return b
 }
 
-// client has the connection read what the client sends.
+// client has the connection read input of the client.
 func (r *rig) client(in string) {
 	r.unread = append(r.unread, in...)
 	for !r.over {
@@ -273,7 +273,7 @@ func (r *rig) client(in string) {
 	}
 }
 
-// check looks at what the connection has sent.
+// check verifies the output of the connection.
 func (r *rig) check() {
 	out := r.conn.Out
 	r.conn.Out = nil
@@ -361,7 +361,7 @@ func randomSteps(seed uint64) []byte {
 	return steps
 }
 
-// TestRandomSteps is what FuzzFrames does, for a fixed number of seeds.
+// TestRandomSteps runs FuzzFrames with a fixed number of seeds.
 func TestRandomSteps(t *testing.T) {
 	seeds := uint64(1000)
 	if testing.Short() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What clients of gRPC do over a minute, in every place and at a rate that a busy one has, ends no connection.
+// The frames of a gRPC client over a minute, on all streams and at the rate of a busy client, do not end a connection.
 func TestGRPCResetsAreNoAttack(t *testing.T) {
 	const (
 		millisecond = 1_000_000
@@ -13,7 +13,7 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 		streams     = 100
 		window      = 4 // of WINDOW_UPDATE
 	)
-	ping := frame(tPing, 0, 0, "\x02\x04\x10\x10\x09\x0e\x07\x07") // of the estimate of the bandwidth
+	ping := frame(tPing, 0, 0, "\x02\x04\x10\x10\x09\x0e\x07\x07") // sent to estimate the bandwidth
 	message := strings.Repeat("m", 100)
 	call := headers(0, 0, post("te: trailers", "content-type: application/grpc"))[9:]
 	type busy struct {
@@ -28,7 +28,7 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 			in += frame(tData, endStream, b.id, message)
 		}
 		b.send(in)
-		if end && i%2 == 0 { // others are answered unread
+		if end && i%2 == 0 { // the others are answered before their bodies are read
 			b.conn.Consumed(b.streams[b.id], len(message))
 		}
 		i++
@@ -54,7 +54,7 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what  string
-		every int64 // ns between two of what follows
+		every int64 // ns between two calls of do
 		do    func(b *busy, i int)
 	}{
 		{"calls whose deadlines pass, as many at once as may be", 100 * millisecond, func(b *busy, _ int) {

@@ -13,7 +13,7 @@ const answered = `ping 0 "answered"`
 
 var pong = frame(tPing, ack, 0, "answered")
 
-// early has a request whose body has not ended, and its whole answer.
+// early sends a request whose body has not ended, and its complete response.
 func (cl *client) early(id uint32) {
 	cl.t.Helper()
 	cl.send(headers(id, 0, post("content-length: 100")) + frame(tData, 0, id, "some"))
@@ -21,7 +21,7 @@ func (cl *client) early(id uint32) {
 	cl.conn.Part(cl.streams[id])
 }
 
-// A client that is answered before it has sent its body is told to stop when it has read the answer.
+// A client that is answered before it has sent its body is told to stop when it has read the response.
 func TestPart(t *testing.T) {
 	cl := connect(t, nil)
 	cl.early(1)
@@ -41,7 +41,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// One PING at a time asks for all that were answered before it.
+// One PING asks for all streams that were answered before it; there is one PING at a time.
 func TestResetsShareOnePing(t *testing.T) {
 	cl := connect(t, nil)
 	cl.early(1)
@@ -59,7 +59,7 @@ func TestResetsShareOnePing(t *testing.T) {
 	same(t, "the others", cl.receive(), "3 reset NO_ERROR", "5 reset NO_ERROR")
 }
 
-// A client that ends its stream by itself need not be told.
+// A client that ends its stream itself gets no reset.
 func TestNoResetOfEndedStream(t *testing.T) {
 	for what, end := range map[string]func(id uint32) string{
 		"the end of the body": func(id uint32) string { return frame(tData, endStream, id, "more") },
@@ -78,7 +78,8 @@ func TestNoResetOfEndedStream(t *testing.T) {
 	}
 }
 
-// A client that does not acknowledge the PING is told a while later, and so are those that were answered meanwhile.
+// If the client does not acknowledge the PING, its stream is reset after a while, and so are streams that were answered
+// meanwhile.
 func TestResetWithoutPingAcknowledgement(t *testing.T) {
 	cl := connect(t, nil)
 	cl.conn.Now = 1e9
@@ -110,7 +111,7 @@ func TestResetWithoutPingAcknowledgement(t *testing.T) {
 	}
 }
 
-// A client that acknowledges nothing is told when nothing more can be remembered of a stream.
+// If the client acknowledges nothing, a stream is reset when no more such streams can be remembered.
 func TestPartUnacknowledged(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 8 })
 	var want []string
@@ -136,7 +137,7 @@ func TestPartUnacknowledged(t *testing.T) {
 	}
 }
 
-// The client of a stream that is forgotten is told between the frames of others, not in the middle of one.
+// The reset of a forgotten stream is sent between the frames of other streams, not within one.
 func TestPartForgottenBesideAnswers(t *testing.T) {
 	for _, body := range []string{"", "a body", strings.Repeat("x", 40_000)} {
 		cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 2 })
@@ -167,7 +168,7 @@ func TestPartForgottenBesideAnswers(t *testing.T) {
 	}
 }
 
-// What nobody has asked for is paid for, as other PINGs are.
+// Unsolicited acknowledgements of PINGs cost tokens, as other PINGs do.
 func TestUnsolicitedPongsCostTokens(t *testing.T) {
 	cl := connect(t, nil)
 	for range 100_000 {
@@ -181,8 +182,8 @@ func TestUnsolicitedPongsCostTokens(t *testing.T) {
 	}
 }
 
-// A stream that its client resets is closed for the client, also when we have parted from it: a head on it is an error (RFC 9113
-// section 5.1).
+// A stream that its client resets is closed for the client, even if the server has already parted from it: a head on it is an
+// error (RFC 9113 section 5.1).
 func TestHeadersAfterClientReset(t *testing.T) {
 	for what, begin := range map[string]func(cl *client){
 		"answered early":        func(cl *client) { cl.early(1) },

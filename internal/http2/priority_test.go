@@ -20,7 +20,7 @@ func TestParsePriority(t *testing.T) {
 	}
 }
 
-// order answers streams, all with bodies of two frames, and returns the order of the frames.
+// order answers the streams, all with bodies of two frames, and returns the order of the frames.
 func order(cl *client, ids ...uint32) string {
 	left := map[*http2.Stream]int{}
 	for _, id := range ids {
@@ -55,8 +55,7 @@ func TestPriorities(t *testing.T) {
 	ask(9, "i")
 	ask(11, "i")
 	ask(13, "u=5, i")
-	// Incremental ones take turns with those behind them, the others are sent to their end in the
-	// order of their numbers.
+	// Incremental responses take turns with the ones after them; the others are sent completely, in the order of their numbers.
 	if got, want := order(cl, 13, 11, 9, 7, 5, 3, 1), "5 5 11 9 3 3 7 7 11 9 13 1 1 13"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -71,12 +70,12 @@ func TestPriorityUpdates(t *testing.T) {
 	if got, want := order(cl, 1, 3, 5), "5 5 1 1 3 3"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if cl.streams[1].ID != 1 { // the pool takes it back with the next frames only
+	if cl.streams[1].ID != 1 { // the pool reuses it only with the next frames
 		t.Error("a stream's memory was used again before its owner was done")
 	}
 }
 
-// An answer that may go out at once does not pass those that wait and are as urgent.
+// A response that could be sent at once does not pass waiting ones of the same urgency.
 func TestRoomKeepsTheOrder(t *testing.T) {
 	cl := connect(t, nil)
 	cl.send(headers(1, endStream, get("priority: u=4")) + headers(3, endStream, get("priority: u=4")) + headers(5, endStream, get("priority: u=1")))
@@ -93,7 +92,7 @@ func TestRoomKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// Priorities of streams to come take bounded memory.
+// Priorities of future streams take bounded memory.
 func TestPrioritiesOfFutureStreams(t *testing.T) {
 	cl := connect(t, nil)
 	for id := uint32(1); id < 401; id += 2 {

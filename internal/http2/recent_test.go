@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// answerEarly answers a stream before its body has come, and resets it: the rest is of no use.
+// answerEarly answers a stream before its body has arrived, and resets it, since the rest is not needed.
 func (cl *client) answerEarly(id uint32) {
 	cl.t.Helper()
 	st := cl.streams[id]
@@ -17,7 +17,7 @@ func (cl *client) answerEarly(id uint32) {
 	cl.receive()
 }
 
-// However many streams are reset at once, what their client had sent before it could know of that harms nobody.
+// However many streams are reset at once, the frames that their client sent before it could know of the resets do no harm.
 func TestManyStreamsAreResetAtOnce(t *testing.T) {
 	cl := connect(t, nil)
 	const streams = 128
@@ -29,7 +29,7 @@ func TestManyStreamsAreResetAtOnce(t *testing.T) {
 		cl.answerEarly(id(i))
 	}
 	for i := range streams {
-		for range 20 { // as free as what is read
+		for range 20 { // as free of charge as data that is read
 			cl.send(frame(tData, 0, id(i), strings.Repeat("x", 500)))
 		}
 		cl.send(headers(id(i), endStream, block("x-sum: 1")))
@@ -42,8 +42,8 @@ func TestManyStreamsAreResetAtOnce(t *testing.T) {
 	}
 }
 
-// Of streams that were reset longer ago it is not known whether what comes on them was under way: it is ignored, and
-// paid for. What a client has closed itself, or never opened, is known as that.
+// For streams that were reset longer ago, the server does not know whether later frames were in transit: they are ignored, and
+// cost tokens. The server does know the streams that the client closed itself or never opened.
 func TestFramesOnForgottenStreams(t *testing.T) {
 	const most = 4
 	old := func(t *testing.T, rest bool) *client {

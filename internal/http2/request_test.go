@@ -9,8 +9,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// heads are blocks of requests with what becomes of them: "ok", a status to answer with, or
-// "malformed", for which the stream is reset. Fields are separated by "|".
+// heads are blocks of requests with their outcomes: "ok", the status of a refusal, or "malformed", for which the stream is
+// reset. Fields are separated by "|".
 var heads = []struct{ fields, want string }{
 	{":method: GET|:scheme: https|:authority: a.example|:path: /", "ok"},
 	{":path: /|:authority: a.example|:scheme: https|:method: GET", "ok"},
@@ -62,7 +62,7 @@ var heads = []struct{ fields, want string }{
 	{":method: GET|:scheme: http|:authority: a|:path: /|a: 1|a: 1|a: 1|a: 1|cookie: a|cookie: b|cookie: c", "ok"},
 	{":method: GET|:scheme: http|:authority: a|:path: /|a: 1|a: 1|a: 1|a: 1|cookie: a|cookie: b|a: 1", "431"},
 
-	// Malformed, RFC 9113 section 8.
+	// Malformed according to RFC 9113 section 8.
 	{"", "malformed"},
 	{":scheme: http|:authority: a|:path: /", "malformed"},
 	{":method: GET|:authority: a|:path: /", "malformed"},
@@ -120,7 +120,7 @@ func smallLimits(l *http2.Limits) {
 	l.Fields = hpack.Limits{MaxList: 500, MaxFields: 6, MaxWork: 10_000}
 }
 
-// fate returns what becomes of a request with the fields.
+// fate returns the outcome of a request with the fields.
 func fate(t testing.TB, fields []string) string {
 	t.Helper()
 	cl := connect(t, smallLimits)
@@ -191,7 +191,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// FuzzHeads compares what becomes of a head with the judgement of a plain twin.
+// FuzzHeads compares the outcome of a head with that of a simple twin.
 func FuzzHeads(f *testing.F) {
 	for _, c := range heads {
 		f.Add(c.fields)
@@ -203,7 +203,7 @@ func FuzzHeads(f *testing.F) {
 				fields[i] = "x" + text + ": "
 			}
 		}
-		if len(in) > 3000 { // more may not fit into one frame
+		if len(in) > 3000 { // more might not fit into one frame
 			return
 		}
 		if got, want := fate(t, fields), plainFate(fields); got != want {

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// The plain twin of what Request finds: the rules of RFC 9113 section 8 written with strings
-// and regular expressions, with the limits of smallLimits.
+// The simple twin of Request: the rules of RFC 9113 section 8 written with strings and regular expressions, with the limits of
+// smallLimits.
 
 var (
 	lowerToken   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9a-z-]+$")
@@ -24,7 +24,7 @@ var (
 	portAtEnd    = regexp.MustCompile(`:[0-9]+$`)
 )
 
-// plainFate returns what becomes of a request.
+// plainFate returns the outcome of a request.
 func plainFate(fields []string) string {
 	pseudo := map[string]string{}
 	var host []string
@@ -104,7 +104,7 @@ func plainFate(fields []string) string {
 	return plainTarget(pseudo, strings.Join(host, ""), refuse, &status)
 }
 
-// plainTarget judges the pseudo-header fields.
+// plainTarget checks the pseudo-header fields.
 func plainTarget(pseudo map[string]string, host string, refuse func(string), status *string) string {
 	method := pseudo[":method"]
 	if !anyToken.MatchString(method) {
@@ -166,7 +166,7 @@ func orOK(status string) string {
 	return status
 }
 
-// latin makes each byte a character, for expressions that are about bytes.
+// latin converts each byte to a character, for expressions that match bytes.
 func latin(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

@@ -8,9 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// What RFC 9113 says a client must not do, with the code that it gets, for the connection or
-// for one stream; each on a connection where stream 1 is open and 3 is half-closed by the
-// client, 5 is closed by both and 7 was reset by the client.
+// Violations of RFC 9113 by a client, with the resulting error code of the connection or of one stream. In each connection
+// stream 1 is open, 3 is half-closed by the client, 5 is closed by both and 7 was reset by the client.
 func TestViolations(t *testing.T) {
 	const (
 		protocol, size, flow, closed, compression = http2.ProtocolError, http2.FrameSizeError, http2.FlowControlError, http2.StreamClosed, http2.CompressionError
@@ -127,7 +126,7 @@ func TestViolations(t *testing.T) {
 				if known := strings.Contains(strings.Join(events, "|"), over); known != (c.stream <= 3 || strings.HasPrefix(strings.Join(events, ""), "9 POST")) {
 					t.Errorf("events %q", events)
 				}
-				// The connection goes on.
+				// The connection continues.
 				if got := cl.send(headers(21, endStream, get())); len(got) != 1 || got[0] != "21 GET / end" {
 					t.Errorf("afterwards %q, %v", got, cl.err)
 				}
@@ -162,7 +161,7 @@ func TestConnectionPrefaces(t *testing.T) {
 	}
 }
 
-// The connection's window bounds all streams together.
+// The connection's window limits all streams together.
 func TestConnectionWindowExceeded(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 60_000, 60_000, 65_535 })
 	full := strings.Repeat("x", 16<<10)
