@@ -30,7 +30,7 @@ func TestPercentFor(t *testing.T) {
 	}
 }
 
-// Where no event loop serves, a heap is never smaller than Go would have it, and hardly larger unless it is small.
+// Without an event loop, the heap is never smaller than with Go's own setting, and hardly larger unless it is small.
 func TestModestPercent(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -54,7 +54,7 @@ func TestModestPaceGivesWayToLoops(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
-	runtime.GC() // what other tests had live
+	runtime.GC() // frees the memory of other tests
 	before := debug.SetMemoryLimit(-1)
 	modest := PaceCollector(nil, false)
 	defer modest.Stop()
@@ -88,7 +88,7 @@ func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
 		want  int64
 	}{
 		{1 << 20, 0, easyGoal},
-		{50 << 20, lowPart, easyGoal}, // allocated while marking: the one before had 1 MB
+		{50 << 20, lowPart, easyGoal}, // allocated while marking: the collection before had 1 MB
 		{50 << 20, 2 * lowPart, easyGoal},
 		{50 << 20, lowPart / 2, easyGoal},
 		{50 << 20, lowPart, easyGoal},
@@ -96,7 +96,7 @@ func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
 		{50 << 20, lowPart, easyGoal},
 		{50 << 20, lowPart, easyGoal},
 		{50 << 20, lowPart, easyGoal},
-		{60 << 20, 4 * lowPart, 100 << 20}, // they stay
+		{60 << 20, 4 * lowPart, 100 << 20}, // they stay live
 		{40 << 20, 0, 80 << 20},
 	} {
 		now = now.Add(test.after)
@@ -110,7 +110,7 @@ func TestGoalLeavesALargeHeapTheRoom(t *testing.T) {
 	const room = 248 << 20
 	for _, test := range []struct{ live, want int64 }{
 		{1 << 20, room / 2},
-		{100 << 20, 225 << 20}, // it may double, as with Go's own setting, and more
+		{100 << 20, 225 << 20}, // it may double, as with Go's own setting, and grow further
 		{130 << 20, room - mostBeside},
 		{240 << 20, room - mostBeside},
 	} {
@@ -134,7 +134,7 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	tight.Stop()
 	tight.Stop()
 	wide.Stop()
-	runtime.GC() // whatever still watches must do nothing
+	runtime.GC() // remaining cleanups must do nothing
 	if got := debug.SetGCPercent(100); got != 100 {
 		t.Errorf("GOGC is %d after Stop, want 100 as before", got)
 	}
@@ -163,8 +163,7 @@ func TestOthersGoOnAfterTheTightest(t *testing.T) {
 	}
 }
 
-// Without a limit the runtime has one all the same, which holds up no heap that Go's own
-// percentage would let grow.
+// Without a limit the package still sets one, which does not restrict a heap that Go's own percentage would let grow.
 func TestEasyLimitLeavesWhatGoWouldTake(t *testing.T) {
 	for _, live := range []int64{1 << 20, 6 << 20, 30 << 20, 1 << 30, 50 << 30} {
 		for _, stacks := range []int64{1 << 19, 80 << 20} {
@@ -248,13 +247,13 @@ func TestUsersPercentStays(t *testing.T) {
 	}
 }
 
-// What the program sets while it serves is its own, then and when all servers have stopped.
+// Settings that the program changes while it serves stay, then and after all servers have stopped.
 func TestWhatIsSetMeanwhileStays(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
 	defer debug.SetMemoryLimit(math.MaxInt64)
-	runtime.GC() // what other tests had live
+	runtime.GC() // frees the memory of other tests
 	for _, test := range []struct {
 		percent int
 		room    func() int64
@@ -333,7 +332,7 @@ func TestQuietProcessLetsGoOfWhatIsKeptForLater(t *testing.T) {
 	}
 }
 
-// Only looks that have each seen the next collection say that a percentage holds for one.
+// Only checks that each saw the next collection show that a percentage lasts for one collection.
 func TestSpacing(t *testing.T) {
 	var s spacing
 	now := time.Now()
@@ -343,10 +342,10 @@ func TestSpacing(t *testing.T) {
 		seen   int
 		apart  time.Duration
 	}{
-		{7, time.Second, 0, 0}, // how many there were before is nobody's business
+		{7, time.Second, 0, 0}, // earlier collections do not count
 		{8, 30 * time.Millisecond, 1, 30 * time.Millisecond},
 		{9, 20 * time.Millisecond, 2, 20 * time.Millisecond},
-		{9, 5 * time.Millisecond, 2, 20 * time.Millisecond}, // somebody else asked
+		{9, 5 * time.Millisecond, 2, 20 * time.Millisecond}, // a check without a new collection
 		{10, 15 * time.Millisecond, 3, 20 * time.Millisecond},
 		{14, 20 * time.Millisecond, 0, 5 * time.Millisecond},
 		{15, 8 * time.Millisecond, 1, 8 * time.Millisecond},

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/gcpace"
 )
 
-// Files of every length are read whole, and what cannot be read says why.
+// Files of every length are read completely, and an unreadable file has an error with its reason.
 func TestKernelFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, size := range []int{0, 1, 1023, 1024, 1025, 4096, 100_000} {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestRate(t *testing.T) {
-	r := gcra.Rate{Interval: 100, Tolerance: 300} // three at once, then one each 100
+	r := gcra.Rate{Interval: 100, Tolerance: 300} // three at once, then one every 100
 	tat := int64(0)
 	for i, step := range []struct {
 		now       int64
@@ -35,7 +35,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// The table says what a map of TATs says, whatever comes, while there is room.
+// The table gives the same verdicts as a map of TATs, for any input, while there is room.
 func TestTableAgainstMap(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -45,7 +45,7 @@ func TestTableAgainstMap(t *testing.T) {
 		for i := range keys {
 			keys[i] = random.Uint64() & (1<<58 | 1<<40 - 1) // in two shards
 			if i%3 == 0 {
-				keys[i] &= 7 | 1<<58 | 0xff<<20 // many with the same home
+				keys[i] &= 7 | 1<<58 | 0xff<<20 // many with the same home slot
 			}
 		}
 		now := int64(1)
@@ -72,7 +72,7 @@ func TestTableAgainstMap(t *testing.T) {
 	}
 }
 
-// At the bound new keys are judged all the same, those that have used most are remembered, and memory stays.
+// At the bound, new keys are still judged, the keys that have used most are remembered, and memory does not grow.
 func TestTableIsBounded(t *testing.T) {
 	const keys = 10_000
 	rate := gcra.Rate{Interval: 1_000_000, Tolerance: 5_000_000}
@@ -99,14 +99,14 @@ func TestTableIsBounded(t *testing.T) {
 	}
 }
 
-// Many keys that come and expire do not make the table grow, and a key takes 64 bytes at most.
+// Many keys that are added and expire do not make the table grow, and a key takes at most 64 bytes.
 func TestTableSize(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	rate := gcra.Rate{Interval: 100, Tolerance: 100}
 	for _, keys := range []int{100_000, 300_000} {
 		table := gcra.NewTable(rate, 1<<20)
 		for i := range 20 {
-			for range keys / 10 { // of which one tenth of the keys is alive at a time
+			for range keys / 10 { // one tenth of the keys is alive at a time
 				table.Take(random.Uint64(), int64(1+i*100))
 			}
 		}

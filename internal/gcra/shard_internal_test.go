@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// No two shards lie in one line of a cache, which two processors would take from each other.
+// No two shards share a cache line, which two processors would then contend for.
 func TestShardIsALine(t *testing.T) {
 	size, first := reflect.TypeFor[shard]().Size(), reflect.TypeFor[Table]().Field(0)
 	if strconv.IntSize == 64 && (size != 64 || first.Name != "shards") {

@@ -10,7 +10,7 @@ import (
 
 const plainHead = "GET /plaintext HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n\r\n"
 
-// browserHead is what a browser sends to a page of an API: 12 fields.
+// browserHead is a browser's request for a page of an API: 12 fields.
 const browserHead = "GET /api/v1/users/0190163d-8694-739b-aea5-966c26f8ad90?expand=groups HTTP/1.1\r\n" +
 	"Host: api.example.com\r\n" +
 	"Connection: keep-alive\r\n" +
@@ -43,8 +43,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkParseByteByByte is the slowest of clients: the time per byte must
-// not depend on how long the head is.
+// BenchmarkParseByteByByte simulates the slowest client: the time per byte must not depend on the length of the head.
 func BenchmarkParseByteByByte(b *testing.B) {
 	for _, size := range []int{1 << 10, 4 << 10, 15 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

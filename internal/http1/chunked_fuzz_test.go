@@ -14,12 +14,12 @@ import (
 var (
 	sizeLine = regexp.MustCompile(`^([0-9a-fA-F]{1,16})([ \t]*;[^\x00-\x08\x0a-\x1f\x7f]*)?\r\n`)
 
-	// sizeLineStart is what a size line may look like before its LF is there.
+	// sizeLineStart matches the beginning of a size line before its LF has arrived.
 	sizeLineStart = regexp.MustCompile(`^(?:([0-9a-fA-F]{1,16})([ \t]*;[^\x00-\x08\x0a-\x1f\x7f]*|[ \t]+\r?|)\r?)?$`)
 )
 
-// slowBody is the twin of Chunked: the data, the trailers, and what became of
-// the body, with status instead of the error.
+// slowBody is the twin of Chunked. It has the data, the trailers, and the outcome of the body, with a status instead of the
+// error.
 type slowBody struct {
 	data, trailers string
 	done           bool
@@ -113,7 +113,7 @@ func slowTrailers(b slowBody, in string, at int, lim http1.Limits) slowBody {
 	}
 }
 
-// slowForbidden is every field that must not come in a trailer.
+// slowForbidden lists the fields that are forbidden in a trailer.
 var slowForbidden = strings.Fields(`
 	age authentication-info authorization cache-control connection content-encoding content-length
 	content-range content-type cookie date expect expires forwarded host if-match
@@ -165,8 +165,7 @@ func FuzzChunked(f *testing.F) {
 	})
 }
 
-// FuzzChunkedSplit checks that neither where a body is cut nor how much room
-// there is for its data matters.
+// FuzzChunkedSplit checks that neither the cuts of a body nor the room for its data affect the result.
 func FuzzChunkedSplit(f *testing.F) {
 	for _, s := range chunkedSeeds() {
 		f.Add([]byte(s), uint(len(s)/2))

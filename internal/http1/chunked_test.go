@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// body is what became of a chunked body.
+// body is the outcome of a chunked body.
 type body struct {
 	data     string
 	trailers string // name=value lines
@@ -20,8 +20,7 @@ type body struct {
 	err      error
 }
 
-// decode gives a decoder the bytes of in piece by piece, cut where cuts says,
-// with room for size bytes of data a call.
+// decode passes in to a decoder piece by piece, cut at the offsets in cuts, with room for size bytes of data a call.
 func decode(in []byte, lim *http1.Limits, maxBody int64, size int, cuts []int) (b body) {
 	var c http1.Chunked
 	c.Reset(lim, maxBody)
@@ -73,8 +72,7 @@ func TestChunkedAccepted(t *testing.T) {
 	}
 }
 
-// chunkedRefusals are bodies that are refused. The data before the problem is
-// handed out.
+// chunkedRefusals are bodies that are refused. The data before the error is delivered.
 var chunkedRefusals = []refusal{
 	// Sizes.
 	{"\r\n", 400, 0, "invalid chunk size byte 0x0D"},
@@ -92,8 +90,8 @@ var chunkedRefusals = []refusal{
 	{"FFFFFFFFFFFFFFFFF\r\n", 400, 15, "chunk size overflows"},
 	{"00000000000000001\r\n", 400, 16, "chunk size overflows"},
 
-	// Line ends: a server that takes LF alone, or any two bytes after data,
-	// sees other chunks than one that does not.
+	// Line ends: a server that accepts a bare LF, or any two bytes after the data, finds other chunks than a server that does
+	// not.
 	{"5\nhello\r\n", 400, 1, "bare LF"},
 	{"5\rhello\r\n", 400, 2, "bare CR"},
 	{"5;a\nhello\r\n", 400, 3, "bare LF"},
@@ -157,7 +155,7 @@ func TestChunkedLimits(t *testing.T) {
 	}
 }
 
-// TestChunkedNext reads without copying, and asks what is still to come.
+// TestChunkedNext reads without copying, and asks how many bytes are still expected.
 func TestChunkedNext(t *testing.T) {
 	lim := http1.DefaultLimits()
 	var c http1.Chunked
@@ -191,7 +189,7 @@ func TestChunkedInPlace(t *testing.T) {
 	}
 }
 
-// TestChunkedReuse checks that nothing of one body shows in the next.
+// TestChunkedReuse checks that no state of one body affects the next.
 func TestChunkedReuse(t *testing.T) {
 	lim := http1.DefaultLimits()
 	var c http1.Chunked
@@ -217,7 +215,7 @@ func TestChunkedAllocations(t *testing.T) {
 	}
 }
 
-// TestChunkWriters has net/http's reader read what this package wrote.
+// TestChunkWriters reads the output of this package with net/http's reader.
 func TestChunkWriters(t *testing.T) {
 	for _, n := range []int{1, 9, 10, 15, 16, 17, 255, 256, 4095, 4096, 65536} {
 		data := bytes.Repeat([]byte("d"), n)

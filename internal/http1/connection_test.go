@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A head says whether its Connection lines name fields, and says it of no other head.
+// NamesFields reports a head whose Connection lines name fields, and no other head.
 func TestNamesFields(t *testing.T) {
 	var h http1.Head
 	lim := http1.Limits{MaxTarget: 100, MaxHead: 1000, MaxFields: 10}

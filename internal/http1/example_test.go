@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// One request comes in two reads; the answer is appended to one buffer.
+// One request arrives in two reads; the response is appended to one buffer.
 func Example() {
 	lim := http1.DefaultLimits()
 	var head http1.Head

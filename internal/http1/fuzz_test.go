@@ -7,11 +7,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// smallLimits are so tight that short inputs reach them all.
+// smallLimits are so tight that short inputs reach all of them.
 var smallLimits = http1.Limits{MaxTarget: 24, MaxHead: 160, MaxFields: 4, MaxTrailer: 40, MaxExtension: 10, MaxChunks: 3}
 
-// headSeeds are the inputs that fuzzing starts from and that every ordinary
-// test run checks: all heads of the tables.
+// headSeeds returns the seeds of the fuzz targets, which every ordinary test run checks: all heads of the tables.
 func headSeeds() []string {
 	seeds := []string{plainHead, browserHead, "", "\r", "\r\n", "\r\n\r", plainHead + plainHead}
 	for _, target := range []string{"/", "/a_b~c?d=e?/%", "/?", "/%41", "/a#", "/a b", "/caf\xc3\xa9?x", "*", "/a?b\x7f"} {
@@ -29,9 +28,8 @@ func headSeeds() []string {
 	return seeds
 }
 
-// parseAt gives a Head the bytes of in piece by piece, cut where cuts says,
-// each time in a buffer of its own that is overwritten afterwards, and returns
-// what became of it, with the error in full.
+// parseAt passes in to a Head piece by piece, cut at the offsets in cuts. Each piece is in a buffer of its own that is
+// overwritten afterwards. parseAt returns the outcome and the complete error.
 func parseAt(in []byte, lim *http1.Limits, cuts []int) (o outcome, err error) {
 	var h http1.Head
 	for _, cut := range append(cuts, len(in)) {
@@ -68,15 +66,14 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseSplit checks that where a head is cut does not matter: two pieces
-// at any place, and byte by byte.
+// FuzzParseSplit checks that cuts of a head do not affect the result: two pieces at any place, and byte by byte.
 func FuzzParseSplit(f *testing.F) {
 	for _, s := range headSeeds() {
 		f.Add([]byte(s), uint(len(s)/2))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, cut uint) {
 		if len(in) > 1<<10 {
-			return // the work below is quadratic
+			return // the following loops take quadratic time
 		}
 		var all []int
 		for i := range in {

@@ -6,8 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// However a body arrives, Least never reaches beyond its end and never stops
-// asking before it.
+// However a body arrives, Least never asks for bytes after its end and never returns 0 before it.
 func TestLeastStaysInTheBody(t *testing.T) {
 	limits := http1.DefaultLimits()
 	for _, body := range []string{

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// What is there is never said to be lacking, in whatever case; most of what is not there is.
+// A field that is present is never reported as lacking, in any case of its letters; most absent fields are reported.
 func TestNames(t *testing.T) {
 	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	name := func() string {
@@ -64,7 +64,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// three says where Three and Lines differ, "" where they do not.
+// three describes a difference between Three and Lines; it returns "" if there is none.
 func three(h *http1.Head, names [3]string) string {
 	said, second, third, twice := h.Three(names[0], names[1], names[2])
 	var values [3][]byte
@@ -85,7 +85,7 @@ func three(h *http1.Head, names [3]string) string {
 	return ""
 }
 
-// Names are the same whatever the case of their letters, and no two others are.
+// Names are equal regardless of the case of their letters, and no two other names are.
 func TestNamesIgnoreCase(t *testing.T) {
 	limits := http1.DefaultLimits()
 	for a := range byte(128) {
@@ -94,7 +94,7 @@ func TestNamesIgnoreCase(t *testing.T) {
 			var h http1.Head
 			raw := "GET / HTTP/1.1\r\nHost: a\r\nab" + string(rune(b)) + ": 1\r\nabcdefg" + string(rune(a)) + ":\r\n\r\n"
 			if n, err := h.Parse([]byte(raw), &limits); n == 0 || err != nil {
-				continue // no name
+				continue // not a name
 			}
 			if err := three(&h, [3]string{one, other, "host"}); err != "" {
 				t.Fatal(err, raw)
@@ -103,7 +103,7 @@ func TestNamesIgnoreCase(t *testing.T) {
 	}
 }
 
-// One bit of a name, at any place and in names of any length, makes it another one, unless it is that of a letter's case.
+// A single bit, at any place and in names of any length, makes a different name, except for the case bit of a letter.
 func TestNamesDifferByOneBit(t *testing.T) {
 	limits := http1.DefaultLimits()
 	const long = "Abcdefghij-KlmnopqrsT"
@@ -114,7 +114,7 @@ func TestNamesDifferByOneBit(t *testing.T) {
 				sent[at] ^= 1 << bit
 				var h http1.Head
 				if n, err := h.Parse([]byte("GET / HTTP/1.1\r\nHost: a\r\n"+string(sent)+": 1\r\n\r\n"), &limits); n == 0 || err != nil {
-					continue // no name
+					continue // not a name
 				}
 				if err := three(&h, [3]string{"X-Request-ID", "Host", long[len(long)-size:]}); err != "" {
 					t.Errorf("%s, sent as %q", err, sent)

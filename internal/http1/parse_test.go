@@ -9,8 +9,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// describe writes down everything a complete head says, in one line a test
-// table can hold: what differs from a plain GET of HTTP/1.1 comes last.
+// describe returns the content of a complete head in one line for a test table: differences from a plain GET of HTTP/1.1 are at
+// the end.
 func describe(h *http1.Head) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s path=%s", h.MethodBytes(), h.Path())
@@ -34,10 +34,10 @@ func describe(h *http1.Head) string {
 	return b.String()
 }
 
-// lines joins lines into a head: each ends in CRLF, an empty one follows.
+// lines joins lines into a head: each ends in CRLF, and an empty line follows.
 func lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n\r\n" }
 
-// TestAccepted shows what a request head may look like, and what is read in it.
+// TestAccepted lists valid request heads, with the values that are read from them.
 func TestAccepted(t *testing.T) {
 	const host = "Host: a.example"
 	for _, c := range []struct{ head, want string }{
@@ -58,7 +58,7 @@ func TestAccepted(t *testing.T) {
 		{"CONNECT /_goRPC_ HTTP/1.0\n\n", "CONNECT path=/_goRPC_ host= 1.0 close"},
 		{"\r\nCONNECT /?a HTTP/1.0\n\n", "CONNECT path=/ query=a host= 1.0 close"},
 
-		// The authority of an absolute target wins over Host.
+		// The authority of an absolute target overrides Host.
 		{lines("GET http://b.example:81/p?q HTTP/1.1", host), "GET path=/p query=q host=b.example:81 absolute"},
 		{lines("GET HTTPS://b.example HTTP/1.1", host), "GET path=/ host=b.example absolute"},
 		{lines("GET http://b.example?q HTTP/1.1", host), "GET path=/ query=q host=b.example absolute"},
@@ -77,7 +77,7 @@ func TestAccepted(t *testing.T) {
 		{lines("GET / HTTP/1.1", "Host: [::ffff:192.0.2.1]"), "GET path=/ host=[::ffff:192.0.2.1]"},
 		{lines("GET / HTTP/1.0"), "GET path=/ host= 1.0 close"},
 
-		// Versions and the connection.
+		// Versions, and the persistence of the connection.
 		{lines("GET / HTTP/1.2", host), "GET path=/ host=a.example"},
 		{lines("GET / HTTP/1.1", host, "Connection: close"), "GET path=/ host=a.example close"},
 		{lines("GET / HTTP/1.1", host, "Connection: foo , CLOSE,"), "GET path=/ host=a.example close"},
@@ -110,7 +110,7 @@ func TestAccepted(t *testing.T) {
 			"POST path=/ host= 1.0 length=3 close",
 		},
 
-		// One empty line may come first.
+		// One empty line may precede the request.
 		{"\r\n" + lines("GET / HTTP/1.1", host), "GET path=/ host=a.example"},
 	} {
 		var h http1.Head
@@ -146,7 +146,7 @@ func TestFields(t *testing.T) {
 		ok         bool
 	}{
 		{"HOST", "a", true}, {"x-A", "one two", true}, {"Accept-", "", false}, {"", "", false},
-		{"!#$%&'*+-.~_`|~09", "", false}, // '^' and '~' differ in bit 5 alone
+		{"!#$%&'*+-.~_`|~09", "", false}, // '^' and '~' differ only in bit 5
 	} {
 		if got, ok := h.Get(c.name); string(got) != c.want || ok != c.ok {
 			t.Errorf("Get(%q) = %q, %v; want %q, %v", c.name, got, ok, c.want, c.ok)
@@ -163,8 +163,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestEveryValueByte puts every byte at every place of a value of 20 bytes, and
-// so at every place of a word that is looked at as a whole.
+// TestEveryValueByte puts every byte at every place of a value of 20 bytes, and so at every place of a word that is examined at
+// once.
 func TestEveryValueByte(t *testing.T) {
 	lim := http1.DefaultLimits()
 	for c := range 256 {
@@ -207,8 +207,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestPipelined reads request after request with one Head and checks that
-// nothing of one shows in the next.
+// TestPipelined reads several requests with one Head and checks that no state of one affects the next.
 func TestPipelined(t *testing.T) {
 	first := lines("POST http://b/p%41?q HTTP/1.0", "Content-Length: 0", "Connection: keep-alive, upgrade",
 		"Upgrade: x", "Expect: 100-continue", "Host: a")
@@ -232,8 +231,7 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// TestBorrowedViews checks that no view can be appended to over its neighbour,
-// and that a head can move with its buffer.
+// TestBorrowedViews checks that an append to a view cannot overwrite its neighbour, and that a head can move with its buffer.
 func TestBorrowedViews(t *testing.T) {
 	head := lines("GET /a?b HTTP/1.1", "Host: c")
 	h := mustParse(t, head)
@@ -257,8 +255,8 @@ func TestBorrowedViews(t *testing.T) {
 	}
 }
 
-// TestResumeReadsNoLineTwice overwrites the lines that were complete before
-// going on. Were they read again, the head would be refused.
+// TestResumeReadsNoLineTwice overwrites the complete lines before it resumes. If they were read again, the head would be
+// refused.
 func TestResumeReadsNoLineTwice(t *testing.T) {
 	const done, unfinished, rest = "GET /a HTTP/1.1\r\nHost: a\r\n", "X: y", "z\r\n\r\n"
 	buf := []byte(done + unfinished)

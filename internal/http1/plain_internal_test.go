@@ -2,7 +2,7 @@ package http1
 
 import "testing"
 
-// Heads that plain leaves to the state machine are read alike, only slower: no other test would notice.
+// If plain leaves a head to the state machine, the result is the same, only slower: no other test would notice.
 func TestOrdinaryHeadsArePlain(t *testing.T) {
 	lim := DefaultLimits()
 	for _, head := range []string{

@@ -8,12 +8,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// refusal is a head that is refused: with which status, at which byte, why.
+// refusal is a head that is refused, with the status, the offset and the reason.
 type refusal struct {
 	head   string
 	status int
 	at     int64
-	why    string // what the message says before the place
+	why    string // the message up to the offset
 }
 
 const (
@@ -146,15 +146,14 @@ var refusals = []refusal{
 	{postLine + "Expect: 100-continue, 200-ok\r\n", 417, 34, "expectation other than 100-continue"},
 }
 
-// smuggling lists heads that two servers in a row could cut at different
-// places, each refused.
+// smuggling lists heads that two servers in a chain could cut at different places. Each is refused.
 var smuggling = []refusal{
 	// CL.TE and TE.CL, in either order.
 	{postLine + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", 400, 64, "Content-Length together with"},
 	{postLine + "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n8\r\nSMUGGLED\r\n0\r\n\r\n", 400, 70, "Content-Length together with"},
 	{postLine + "Content-Length: 0\r\ntransfer-encoding:chunked\r\n", 400, 63, "Content-Length together with"},
 
-	// TE.TE: one server is to miss that the body is chunked.
+	// TE.TE: one of the servers does not recognise that the body is chunked.
 	{postLine + "Transfer-Encoding : chunked\r\n", 400, 43, "space in a field name or before its colon"},
 	{postLine + "Transfer-Encoding\t: chunked\r\n", 400, 43, "space in a field name or before its colon"},
 	{postLine + " Transfer-Encoding: chunked\r\n", 400, 26, "folded field line"},
@@ -229,7 +228,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// TestLimits checks each limit of a head at its last good and first bad value.
+// TestLimits checks each limit of a head at its last accepted and first refused value.
 func TestLimits(t *testing.T) {
 	lim := http1.Limits{MaxTarget: 20, MaxHead: 120, MaxFields: 3}
 	pad := func(total int) string { // a head of total bytes
@@ -267,8 +266,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsMeet has a limit on heads that bites before the one on targets: what
-// is too long is still told apart.
+// TestLimitsMeet sets a limit on heads that is reached before the one on targets: the error still names the part that is too
+// long.
 func TestLimitsMeet(t *testing.T) {
 	lim := http1.Limits{MaxTarget: 120, MaxHead: 120, MaxFields: 3}
 	for _, c := range []struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// TestStatusLines checks every code that fits a status line against the words
-// of net/http, so that both engines send the same bytes.
+// TestStatusLines compares every code that fits a status line with the text of net/http, so that both engines send the same
+// bytes.
 func TestStatusLines(t *testing.T) {
 	for code := 100; code <= 999; code++ {
 		reason := http.StatusText(code)
@@ -51,7 +51,7 @@ func TestAppendContentLength(t *testing.T) {
 	}
 }
 
-// appendResponse is how the parts of a response go together.
+// appendResponse combines the parts of a response.
 func appendResponse(dst []byte, d *http1.DateCache, code int, name, value string, body []byte, chunked bool) []byte {
 	dst = http1.AppendStatusLine(dst, code)
 	dst = http1.AppendField(dst, name, value)
@@ -76,8 +76,7 @@ func appendResponse(dst []byte, d *http1.DateCache, code int, name, value string
 	return dst
 }
 
-// FuzzResponse has net/http read what this package writes: the field and the
-// body come back as they were, and nothing is left over.
+// FuzzResponse reads this package's output with net/http: the field and the body are unchanged, and no bytes remain.
 func FuzzResponse(f *testing.F) {
 	f.Add(uint16(200), "Content-Type", "text/plain", []byte("hello"), false)
 	f.Add(uint16(204), "X", "", []byte("no body"), false)
@@ -90,7 +89,7 @@ func FuzzResponse(f *testing.F) {
 		canonical := http.CanonicalHeaderKey(name)
 		switch canonical {
 		case "Content-Length", "Transfer-Encoding", "Date", "Trailer", "Connection":
-			return // these say something about the message itself
+			return // these fields describe the message itself
 		}
 		if http1.CheckField(name, value) != nil {
 			return
@@ -98,7 +97,7 @@ func FuzzResponse(f *testing.F) {
 		chunked = chunked && http1.BodyAllowed(http1.MethodGet, status)
 		var d http1.DateCache
 		wire := appendResponse(nil, &d, status, name, value, body, chunked)
-		// net/http wants a whole trailer section in its buffer.
+		// net/http needs the entire trailer section in its buffer.
 		r := bufio.NewReaderSize(bytes.NewReader(wire), max(4096, len(wire)))
 		resp, err := http.ReadResponse(r, nil)
 		if err != nil {
@@ -113,7 +112,7 @@ func FuzzResponse(f *testing.F) {
 		}
 		values := resp.Header[canonical]
 		if values == nil {
-			values = resp.Header[name] // net/http leaves some names as they are
+			values = resp.Header[name] // net/http does not canonicalise some names
 		}
 		want := strings.Trim(value, " \t")
 		if resp.StatusCode != status || !bytes.Equal(got, body) || len(values) != 1 || values[0] != want {
@@ -150,7 +149,7 @@ func TestBodyAllowed(t *testing.T) {
 	}{
 		{http1.MethodGet, 200, true, true},
 		{http1.MethodGet, 404, true, true},
-		{http1.MethodGet, 205, true, true}, // its body is empty, and says so
+		{http1.MethodGet, 205, true, true}, // its body is empty, and its head has a length of 0
 		{http1.MethodHead, 200, false, true},
 		{http1.MethodHead, 204, false, false},
 		{http1.MethodGet, 100, false, false},
@@ -228,7 +227,7 @@ func TestOpening(t *testing.T) {
 	var d http1.DateCache
 	for code := 100; code <= 999; code++ {
 		for _, at := range []int64{0, 1, 1_700_000_000} {
-			for range 2 { // rendered, and kept
+			for range 2 { // rendered, then cached
 				want := d.AppendField(http1.AppendStatusLine([]byte("kept "), code), at)
 				if got := o.Append([]byte("kept "), code, at); string(got) != string(want) {
 					t.Fatalf("%q, want %q", got, want)

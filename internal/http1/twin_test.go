@@ -10,11 +10,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// The slow twin of Head.Parse: the same rules written with regular expressions
-// and strings, for the fuzz targets to compare with.
+// The slow twin of Head.Parse, for comparison in the fuzz targets: the same rules written with regular expressions and strings.
 
-// outcome is what became of an input: status 0 and n == 0 means that more is
-// needed.
+// outcome is the outcome of an input: status 0 and n == 0 mean that more input is needed.
 type outcome struct {
 	n      int
 	status int
@@ -35,7 +33,7 @@ var (
 	literalAndPort = regexp.MustCompile(`^\[([0-9a-fA-F:.]+)\](?::(\d{0,5}))?$`)
 )
 
-// slowParse is the twin. It sees the whole input, so it has nothing to resume.
+// slowParse is the twin. It has the entire input, so it does not resume.
 func slowParse(in string, lim http1.Limits) outcome {
 	skip := 0
 	if strings.HasPrefix(in, "\r\n") {
@@ -110,8 +108,7 @@ func slowParse(in string, lim http1.Limits) outcome {
 	return outcome{n: end, head: h.String()}
 }
 
-// lineEnd returns the end of the line that starts at start, if its LF is among
-// the first limit bytes, and 0 otherwise.
+// lineEnd returns the end of the line that starts at start, if its LF is among the first limit bytes, and 0 otherwise.
 func lineEnd(in string, start, limit int) int {
 	if i := strings.IndexByte(in[start:], '\n'); i >= 0 && start+i < limit {
 		return start + i + 1
@@ -119,7 +116,7 @@ func lineEnd(in string, start, limit int) int {
 	return 0
 }
 
-// slowHead is what a head says, in strings.
+// slowHead is the content of a head, in strings.
 type slowHead struct {
 	method, path, query, host, form string
 	minor                           int
@@ -202,7 +199,7 @@ func slowAuthority(s string) bool {
 	return m != nil && err == nil && n <= 65535
 }
 
-// field takes note of a field with a meaning; name is in lower case.
+// field interprets a field that the parser knows; name is in lower case.
 func (h *slowHead) field(name, value string) (status int) {
 	switch name {
 	case "host":
@@ -272,7 +269,7 @@ func slowCoding(value string) (status int) {
 	return 501
 }
 
-// String says the same as describeAll of an equal Head.
+// String returns the same text as describeAll of an equal Head.
 func (h *slowHead) String() string {
 	says := func(option string) bool {
 		for _, o := range h.connection {

@@ -7,8 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// settled returns where a bound comes to that is always used in full, when one of
-// n that run at once takes as long as took says.
+// settled returns the final limit if the limit is always used fully, and each of n concurrent calls takes took(n).
 func settled(g *overload.Concurrency, took func(n int) time.Duration) int {
 	for range 500_000 {
 		n := g.Limit()
@@ -24,7 +23,7 @@ func TestConcurrency(t *testing.T) {
 		t.Errorf("what only waits comes to %d, want all of 1000", n)
 	}
 	g := overload.NewConcurrency(4, 100_000)
-	// It begins idle, and so learns what is usual.
+	// It begins idle, and so learns the usual duration.
 	for range 5000 {
 		g.Note(contended(1), 1)
 	}
@@ -33,7 +32,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// What has become slow for good, however few ask it, is not throttled for ever.
+// Calls that have become slow for good are not throttled for ever, however few there are.
 func TestConcurrencyLearns(t *testing.T) {
 	g := overload.NewConcurrency(4, 500)
 	settled(g, func(int) time.Duration { return ms })

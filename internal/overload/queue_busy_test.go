@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// busyClients runs clients of one machine that takes their answers one after the other, each for so long, and has
-// them ask again then. A refusal is taken in an eighth of that.
+// busyClients runs clients on one machine, which processes their responses one after the other, each for the time take. Each
+// client then sends its next request. A refusal takes an eighth of that time.
 func (s *queueSim) busyClients(take, length time.Duration) {
 	for i, c := range s.clients {
 		c.at = s.now + time.Duration(i)*us
@@ -27,8 +27,8 @@ func (s *queueSim) busyClients(take, length time.Duration) {
 	}
 }
 
-// Clients that are busy with large answers, of which now they and now the server are the slower ones, are no
-// overload: what makes the queue longer is that they have got their answers.
+// Clients that are busy with large responses are no overload, even if at times they and at times the server are the slower
+// side: the queue gets longer because they have received their responses.
 func TestBusyClientsAreNotShed(t *testing.T) {
 	const service = 90 * us
 	for _, clients := range []int{250, 500, 1000} {
@@ -37,7 +37,7 @@ func TestBusyClientsAreNotShed(t *testing.T) {
 				t.Parallel()
 				for phase := 500 * ms; phase < 4*time.Second; phase *= 2 {
 					s := newSim(service, clients)
-					s.stall = func(now time.Duration) time.Duration { // others have two thirds of the server's processor for a while
+					s.stall = func(now time.Duration) time.Duration { // other processes use two thirds of the server's CPU in some phases
 						if now/phase%2 == 1 && now/ms%3 != 0 {
 							return ms
 						}
@@ -53,7 +53,7 @@ func TestBusyClientsAreNotShed(t *testing.T) {
 	}
 }
 
-// Clients of one machine that shake hands one after the other are busy with that, and ask for more when they have time.
+// Clients on one machine that do their handshakes one after the other are busy with them, and send more requests later.
 func TestBusyClientsThatShakeHandsAreNotShed(t *testing.T) {
 	const clients = 1000
 	for _, spacing := range []time.Duration{300 * us, 700 * us, ms} {

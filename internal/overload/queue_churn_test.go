@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// churn runs requests at a rate through a pool of connections, each of which shakes hands and lives for so long:
-// half of what can be served until overload begins, and then the given rate.
+// churn runs requests through a pool of connections, each of which begins with a handshake and ends after the time life. The
+// rate is half of the server's capacity until the time begin, and then the given rate.
 //
 //go:norace
 func (s *queueSim) churn(life, begin, length time.Duration, rate float64) {
@@ -43,7 +43,7 @@ func (s *queueSim) churn(life, begin, length time.Duration, rate float64) {
 	}
 }
 
-// Where connections come and go all the time, those that have shaken hands lately do not hide an overload.
+// If connections are opened and closed all the time, those with a recent handshake do not hide an overload.
 func TestOverloadBesideHandshakesIsShed(t *testing.T) {
 	const begin, length = 5 * time.Second, 15 * time.Second
 	for _, service := range []time.Duration{158 * us, 400 * us} {

@@ -10,9 +10,9 @@ import (
 
 const us = time.Microsecond
 
-// Clients that ask again when they are answered are no overload, however long they wait and whatever they
-// do in between: to refuse some makes nobody faster. The first four are longer away than the target, as
-// clients on a busy machine are.
+// Clients that send their next request after the response are no overload, however long they wait and whatever they do in
+// between: refusals would make no client faster. The round trip of the first four is longer than the target, as it is for
+// clients on a busy machine.
 func TestClosedLoopsAreNotShed(t *testing.T) {
 	thinking := map[string]func(i int) time.Duration{
 		"3 ms":        func(int) time.Duration { return 3 * ms },
@@ -26,7 +26,7 @@ func TestClosedLoopsAreNotShed(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %v", name, service), func(t *testing.T) {
 				t.Parallel()
 				for _, clients := range []int{64, 100, 1000} {
-					for offset := range 5 { // where windows begin
+					for offset := range 5 { // the offset at which windows begin
 						s := newSim(service, clients)
 						s.control = overload.NewQueue(1 * ms)
 						s.now = time.Duration(offset) * 500 * us
@@ -41,7 +41,7 @@ func TestClosedLoopsAreNotShed(t *testing.T) {
 	}
 }
 
-// A thousand connections that ask once, more or less at the same time, are answered, be they new or not.
+// A thousand connections that send one request each, almost at the same time, are all answered, whether they are new or not.
 func TestOneBurstIsNotShed(t *testing.T) {
 	for _, target := range []time.Duration{1 * ms, 10 * ms} {
 		for _, before := range []bool{false, true} {
@@ -73,7 +73,7 @@ func TestOneBurstIsNotShed(t *testing.T) {
 	}
 }
 
-// A queue that stands and gets no longer is no overload, whoever joins it and whenever it is looked at.
+// A queue that does not grow is no overload, whichever connections join it and whenever it is examined.
 func TestQueueThatDoesNotGrow(t *testing.T) {
 	for gap := 200 * us; gap < 12*ms; gap += 100 * us {
 		q := overload.NewQueue(1 * ms)
@@ -88,7 +88,7 @@ func TestQueueThatDoesNotGrow(t *testing.T) {
 				step = gap
 			}
 			for range 3 {
-				q.Arrived(overload.Idle, 1) // for three that were answered
+				q.Arrived(overload.Idle, 1) // three others were answered
 			}
 			if q.Look(int64(now), min(now-start, 30*ms), 100, 100) {
 				t.Errorf("overloaded after %v, looking every %v", now-start, gap)
@@ -98,7 +98,7 @@ func TestQueueThatDoesNotGrow(t *testing.T) {
 	}
 }
 
-// An overload is seen with a short target, too, where a turn of a loop is as long.
+// An overload is also detected with a short target, no longer than a turn of the loop.
 func TestOverloadIsShedByAShortTarget(t *testing.T) {
 	for _, service := range []time.Duration{80 * us, 300 * us} {
 		for _, factor := range []float64{1.2, 2} {

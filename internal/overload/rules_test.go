@@ -7,18 +7,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// A phase is a part of a case. Numbers of arrivals are per interval, which is 100 ms.
+// A phase is a part of a case. Numbers of arrivals are per interval of 100 ms.
 type phase struct {
 	intervals                    int
-	oldest                       time.Duration // how long the oldest request has waited
-	from, to                     int           // the length of the queue, which changes evenly
+	oldest                       time.Duration // wait of the oldest request
+	from, to                     int           // the length of the queue, which changes linearly
 	idle, first, returning, left int
 	refuses                      bool // an overdue request is refused all the time
 }
 
 const connected = 1000
 
-// TestRules has the outcome of each rule of the package documentation. The target is 10 ms.
+// TestRules tests the outcome of each rule in the package documentation. The target is 10 ms.
 func TestRules(t *testing.T) {
 	const late, intime = 20 * ms, 10 * ms
 	grows := phase{intervals: 3, oldest: late, from: 0, to: 600, idle: 250, returning: 1000}

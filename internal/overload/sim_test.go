@@ -11,40 +11,40 @@ import (
 
 const ms = time.Millisecond
 
-// A queueSim is a server of one processor with its clients, on a clock of its
-// own. It serves a queue in turns of a millisecond, as an event loop does.
+// A queueSim is a server with one CPU and its clients, with a virtual clock. It serves a queue in turns of a millisecond, as an
+// event loop does.
 type queueSim struct {
 	control overload.Queue
 	service time.Duration // of one request
-	refusal time.Duration // of one that is refused
+	refusal time.Duration // of one refused request
 	clients []*simClient
 	now     time.Duration
 	queue   []*simClient
-	once    bool                                  // connections are new for each request
-	lifo    bool                                  // a pool takes the connection that was idle for the shortest time
-	stall   func(now time.Duration) time.Duration // what the machine takes away
+	once    bool                                  // each request has a new connection
+	lifo    bool                                  // a pool uses the connection that was idle for the shortest time
+	stall   func(now time.Duration) time.Duration // CPU time that other processes use
 
-	oldest   time.Duration // how long the first in the queue had waited
-	patience time.Duration // after which a client closes, 0: never
+	oldest   time.Duration // wait of the first request in the queue
+	patience time.Duration // after this time a client closes; 0: never
 
 	served, refused     int
-	waits, refusedWaits []time.Duration // from the due moment
+	waits, refusedWaits []time.Duration // from the due time
 }
 
 type simClient struct {
 	at     time.Duration // when its next request arrives, or arrived
-	due    time.Duration // when that was due
-	asked  bool          // it has a request for at
+	due    time.Duration // when that request was due
+	asked  bool          // it has a request for the time at
 	queued bool
-	last   time.Duration // when it was last answered, 0: never
+	last   time.Duration // when it last got a response; 0: never
 }
 
-// turn lets the server and its clients do one turn; next gives an answered
-// client its next request. It runs on one goroutine alone, and for so often that looking for races takes most of the tests' time.
+// turn runs one turn of the server and its clients; next gives an answered client its next request. It runs on one goroutine,
+// and so often that the race detector would take most of the tests' time.
 //
 //go:norace
 func (s *queueSim) turn(next func(c *simClient)) {
-	now := s.now + 1 // 0 is no time
+	now := s.now + 1 // 0 means no time
 	for _, c := range s.clients {
 		if !c.asked || c.queued || c.at > s.now {
 			continue
@@ -71,7 +71,7 @@ func (s *queueSim) turn(next func(c *simClient)) {
 		for i, c := range s.queue {
 			if c != nil && s.now > c.due+s.patience {
 				s.control.Abandoned()
-				s.queue[i] = nil // it is served for nobody
+				s.queue[i] = nil // its service is wasted
 				c.queued, c.asked, c.last = false, false, 0
 				next(c)
 			}
@@ -125,8 +125,8 @@ func newSim(service time.Duration, clients int) *queueSim {
 	return s
 }
 
-// open runs requests at a constant rate through a pool of connections: one that finds none free waits for it, and its wait
-// counts. For some seconds before, when all connections are made, it runs half of what can be served; nothing counts then.
+// open runs requests at a constant rate through a pool of connections: a request without a free connection waits for one, and
+// that wait counts. For some seconds before, it opens all connections and runs half of the server's capacity; nothing counts then.
 func (s *queueSim) open(rate float64, length time.Duration) {
 	idle := slices.Clone(s.clients)
 	lifo := s.lifo
@@ -140,7 +140,7 @@ func (s *queueSim) open(rate float64, length time.Duration) {
 
 const leadIn = 3 * time.Second
 
-// run has requests come at a rate for so long.
+// run generates requests at a rate for the given time.
 func (s *queueSim) run(idle *[]*simClient, rate float64, length time.Duration) {
 	var backlog []time.Duration
 	begin, sent := s.now, 0
@@ -175,12 +175,12 @@ func (s *queueSim) run(idle *[]*simClient, rate float64, length time.Duration) {
 	}
 }
 
-// closed runs clients that ask again when they have thought about the answer.
+// closed runs clients that send their next request after a time to think.
 func (s *queueSim) closed(length time.Duration, think func(i int) time.Duration) {
 	s.closedFrom(20*time.Microsecond, length, think)
 }
 
-// closedFrom is closed for clients that connect one by one, at that distance.
+// closedFrom is closed for clients that connect one by one, at the given distance in time.
 func (s *queueSim) closedFrom(distance, length time.Duration, think func(i int) time.Duration) {
 	for i, c := range s.clients {
 		c.at = s.now + time.Duration(i)*distance
@@ -208,7 +208,7 @@ func TestOverloadIsShed(t *testing.T) {
 		lifo := c.clients < 4000
 		for _, factor := range []float64{1.02, 1.2, 2, 2.5} {
 			if lifo && factor < 1.2 {
-				continue // it grows by few connections that were idle
+				continue // it grows slowly, by connections that were idle
 			}
 			t.Run(fmt.Sprintf("%v for %d clients at %vx", service, c.clients, factor), func(t *testing.T) {
 				t.Parallel()
@@ -216,7 +216,7 @@ func TestOverloadIsShed(t *testing.T) {
 				s.lifo = lifo
 				capacity := 1 / service.Seconds()
 				s.open(factor*capacity, length)
-				// What refusing costs cannot be served, and the first interval is lost.
+				// The cost of refusals reduces the served requests, and the first interval is lost.
 				share := s.refusal.Seconds() * (factor - 1) * capacity
 				goodput := float64(s.served) / capacity / length.Seconds()
 				if goodput < 0.97-share*1.3 {
@@ -233,8 +233,8 @@ func TestOverloadIsShed(t *testing.T) {
 	}
 }
 
-// When all connections wait before the queue has stood for an interval, nothing tells
-// the overload from a burst until clients give up.
+// If all connections wait before the queue has lasted an interval, the overload cannot be distinguished from a burst until
+// clients give up.
 func TestClientsThatGiveUp(t *testing.T) {
 	s := newSim(80*time.Microsecond, 1000)
 	s.patience = 2 * time.Second
@@ -244,7 +244,7 @@ func TestClientsThatGiveUp(t *testing.T) {
 	}
 }
 
-// Clients whose handshakes take a second connect one after the other, and ask again meanwhile.
+// Clients whose handshakes take a second in total connect one after the other, and send requests meanwhile.
 func TestBurstOfHandshakesIsNotShed(t *testing.T) {
 	for _, spacing := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
 		for _, service := range []time.Duration{400 * time.Microsecond, time.Millisecond} {
@@ -262,7 +262,7 @@ func TestBurstOfHandshakesIsNotShed(t *testing.T) {
 	}
 }
 
-// Clients that connect for each request, and are too many, are refused.
+// Too many clients that open a connection for each request are refused.
 func TestOverloadByNewConnectionsIsShed(t *testing.T) {
 	s := newSim(400*time.Microsecond, 8000)
 	s.once = true
@@ -288,7 +288,7 @@ func TestBurstIsNotShed(t *testing.T) {
 				t.Parallel()
 				for _, clients := range []int{64, 1000, 3000} {
 					s := newSim(service, clients)
-					s.stall = func(now time.Duration) time.Duration { // others want the machine
+					s.stall = func(now time.Duration) time.Duration { // other processes use the CPU
 						if now/ms%331 == 7 {
 							return 40 * ms
 						}

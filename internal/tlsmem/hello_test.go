@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// sized returns what is preceded by its length in so many bytes.
+// sized returns the parts, preceded by their length in size bytes.
 func sized(size int, parts ...string) string {
 	content := strings.Join(parts, "")
 	var length []byte
@@ -68,7 +68,7 @@ func TestAsksToResume(t *testing.T) {
 	}
 }
 
-// What crypto/tls says when it has a session, and when it has none.
+// The ClientHellos of crypto/tls with and without a session.
 func TestAsksToResumeOfCryptoTLS(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		server, client := tlstest.Server(), tlstest.Client()
@@ -86,7 +86,7 @@ func TestAsksToResumeOfCryptoTLS(t *testing.T) {
 	}
 }
 
-// heard keeps what is read first.
+// heard records the first bytes that are read.
 type heard struct {
 	net.Conn
 	first []byte
@@ -100,7 +100,7 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// firstWords returns what a client has sent, from its ClientHello on, and whether its session went on.
+// firstWords returns the first bytes that a client sent, from its ClientHello on, and whether its session was resumed.
 func firstWords(t *testing.T, server, client *tls.Config) (words []byte, resumed bool) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -109,7 +109,7 @@ func firstWords(t *testing.T, server, client *tls.Config) (words []byte, resumed
 	over := make(chan error, 1)
 	go func() {
 		conn := tls.Server(h, server)
-		_, err := conn.Write([]byte("!")) // behind the ticket
+		_, err := conn.Write([]byte("!")) // after the ticket
 		over <- err
 		ours.Close()
 	}()
@@ -124,7 +124,7 @@ func firstWords(t *testing.T, server, client *tls.Config) (words []byte, resumed
 	return h.first, conn.ConnectionState().DidResume
 }
 
-// asksPlainly is AsksToResume as one reads it in the RFC: what is not there panics.
+// asksPlainly is a literal version of AsksToResume according to the RFC: a missing part panics.
 func asksPlainly(b []byte) (asks bool) {
 	defer func() {
 		if recover() != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// inputOf returns what crypto/tls keeps for input, unless that is not known.
+// inputOf returns the input buffers of crypto/tls; the test is skipped if their layout is not known.
 func inputOf(t *testing.T, c *Conn) inputs {
 	t.Helper()
 	in, known := inputsOf(c.tls)
@@ -56,7 +56,7 @@ func TestRecordsAreOpenedWhereTheyLie(t *testing.T) {
 	})
 }
 
-// After every byte of a record that was read, and with another behind it, the rest can be moved, or go by copies.
+// After every byte of a record, and with another record after it, the rest can be moved, or copied.
 func TestRecordsMoveAtEveryByte(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
@@ -99,7 +99,7 @@ func TestRecordsThatAreNotReadYetAreFollowedByCopies(t *testing.T) {
 		if _, err := io.ReadFull(l.server, b); err != nil {
 			t.Fatal(err)
 		}
-		l.server.LendInPlace(l.sent(1)) // what is left of the first is in the memory of crypto/tls
+		l.server.LendInPlace(l.sent(1)) // the rest of the first is in the memory of crypto/tls
 		if got, err := l.read(); !NeedsMore(err) || string(got) != "piedin place" {
 			t.Fatalf("got %q, %v", got, err)
 		}
@@ -149,7 +149,7 @@ func TestCloseNotifyInPlace(t *testing.T) {
 	})
 }
 
-// What lies behind the end, or behind a record that is broken, is not held, also where records are copied.
+// Bytes after the end, or after a broken record, are not retained, even where records are copied.
 func TestNothingIsHeldBehindTheEnd(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		for name, end := range map[string]func(client io.ReadWriteCloser){

@@ -15,19 +15,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// What this file pins is what crypto/tls does, not what it documents: the package rests on it. When a
-// test fails with a new release of Go, the design is to be thought over.
+// This file pins undocumented behaviour of crypto/tls on which the package depends. If a test fails with a new release of Go,
+// reconsider the design.
 
-// link is a client's connection to a Conn that is served step by step.
+// link is a client's connection to a Conn that the test serves step by step.
 type link struct {
 	t      *testing.T
 	server *Conn
-	client net.Conn // its end of the wire
-	wire   net.Conn // ours
+	client net.Conn // the client's end of the connection
+	wire   net.Conn // the server's end
 }
 
-// newLink returns a client and a server that have shaken hands. What the client writes is had by
-// sent, what the server has made is sent by reply.
+// newLink returns a client and a server that have completed the handshake. sent returns the client's output, and reply sends
+// the server's.
 func newLink(t *testing.T, version uint16, dial func(net.Conn) (io.ReadWriteCloser, error)) (*link, io.ReadWriteCloser) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func dialGo(conn net.Conn) (io.ReadWriteCloser, error) {
 
 func dialRaw(conn net.Conn) (io.ReadWriteCloser, error) { return tlstest.NewRaw(conn) }
 
-// sent returns the next records that the client has sent, so many of them.
+// sent returns the next records that the client has sent; records is their number.
 func (l *link) sent(records int) (all []byte) {
 	for range records {
 		var b []byte
@@ -104,7 +104,7 @@ func (l *link) lend(b []byte) error {
 	return nil
 }
 
-// reply sends what the server has made.
+// reply sends the output of the server.
 func (l *link) reply() {
 	if _, err := l.wire.Write(l.server.Out); err != nil {
 		l.t.Fatal(err)
@@ -296,7 +296,7 @@ func TestAnAttachedConnectionGoesOnWhereItWas(t *testing.T) {
 		if _, err := io.ReadFull(conn, b); err != nil || string(b) != "one" {
 			t.Fatalf("got %q, %v", b, err)
 		}
-		// The rest comes by the wire.
+		// The rest arrives on the connection.
 		r, w := net.Pipe()
 		defer r.Close()
 		l.server.wire = r

@@ -83,8 +83,8 @@ func TestInHandshake(t *testing.T) {
 	}
 }
 
-// FuzzRecords checks that records are found however they are cut: what is whole stays so when more
-// comes, and what is missing of one is just what it lacks.
+// FuzzRecords checks that records are found however they are cut: complete records stay complete when more data arrives, and
+// the missing bytes of a record are exactly the ones that complete it.
 func FuzzRecords(f *testing.F) {
 	f.Add([]byte(record(22, "\x01\x00\x00\x02ab")+record(23, "abc")), 3)
 	f.Add([]byte("\x17\x03\x03\xff\xff"), 2)
@@ -105,7 +105,7 @@ func FuzzRecords(f *testing.F) {
 				t.Fatalf("with the missing %d bytes, %d of %d are whole", Missing(rest), Whole(full), len(full))
 			}
 		}
-		// A greeting that was judged stays so, whatever follows.
+		// The verdict on a greeting does not change with later bytes.
 		if first := Greet(b[:cut]); first != Incomplete && first != Greet(b) && cut >= 3 {
 			t.Fatalf("%v after %d bytes, %v after all %d", first, cut, Greet(b), len(b))
 		}

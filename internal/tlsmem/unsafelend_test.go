@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A tls.Conn whose fields have other names or types is left alone.
+// A tls.Conn whose fields have other names or types is not modified.
 func TestInputsThatAreNotAsTheyShouldBe(t *testing.T) {
 	if !found {
 		t.Error("crypto/tls has changed: records are copied")
