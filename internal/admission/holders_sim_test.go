@@ -276,8 +276,8 @@ func (s *sim) check() {
 	}
 }
 
-// endable reports whether a client other than one holds more than its fair share and may be ended. If that client waits for
-// much at an address that holds more than half of the budget, only clients whose response does not move at a good rate count.
+// endable reports whether a client other than but holds more than its fair share and may be ended. If but waits for much at an
+// address that holds more than half of the budget, only clients whose response does not move at a good rate count.
 func (s *sim) endable(but *simClient) bool {
 	fair := s.h.Fair()
 	for _, c := range s.clients {

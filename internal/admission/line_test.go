@@ -81,7 +81,7 @@ func TestSlowGrowerIsPassed(t *testing.T) {
 	}
 }
 
-// A holder that leaves room to a growing body gets it back as soon as that body is known to want no more, even if the body
+// A waiter that leaves room to a growing body gets that room as soon as the body is known to want no more, even if the body
 // keeps its memory.
 func TestWhoWasLeftRoomTellsThatItWantsNoMore(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)

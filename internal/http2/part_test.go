@@ -111,7 +111,7 @@ func TestResetWithoutPingAcknowledgement(t *testing.T) {
 	}
 }
 
-// If the client acknowledges nothing, a stream is reset when no more such streams can be remembered.
+// If the client acknowledges nothing, the oldest streams are reset when no more can be remembered.
 func TestPartUnacknowledged(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 8 })
 	var want []string
