@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// moody is a store whose Get does what it is told.
+// moody is a store with a configurable Get.
 type moody struct {
 	store.Store
 	get   func(context.Context) error
@@ -73,7 +73,7 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// A connection that is lost takes all calls along that are under way: that is one failure. A store that is gone fails calls one after the other.
+// A lost connection fails all calls in flight and counts as one failure. A store that is down fails calls one after the other.
 func TestGuardLostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost, broken := make(chan bool), errors.New("connection reset by peer")
@@ -99,7 +99,7 @@ func TestGuardLostConnection(t *testing.T) {
 	})
 }
 
-// steady is a store whose Get does the same for any number of callers.
+// steady is a store with a configurable Get that gives every caller the same result.
 type steady struct {
 	store.Store
 	get func() error
@@ -107,7 +107,7 @@ type steady struct {
 
 func (s *steady) Get(context.Context, string) (store.Item, error) { return store.Item{}, s.get() }
 
-// What the store answers, and does not carry out, opens no breaker, and closes one.
+// A refusal by the store is an answer: it does not open the breaker, and it closes an open one.
 func TestGuardCountsRefusalsAsAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := fmt.Errorf("%w: it only reads", store.ErrUnavailable)
@@ -188,7 +188,7 @@ func TestGuardRecognizesAnswers(t *testing.T) {
 	}
 }
 
-// talkative is a store whose Subscribe does what it is told.
+// talkative is a store with a configurable Subscribe.
 type talkative struct {
 	store.Store
 	subscribe func(context.Context) error

@@ -16,7 +16,7 @@ import (
 
 var ctx = context.Background()
 
-// budget is one that has room for so much.
+// budget is a budget with a fixed amount of room.
 type budget struct {
 	left atomic.Int64
 	drop func(int64)
@@ -32,7 +32,7 @@ func (b *budget) Reserve(n int64) bool {
 
 func (b *budget) Release(n int64) { b.left.Add(n) }
 
-// What is kept counts in a budget: without room there what is new is refused, and what has expired goes when others need room.
+// Stored values are charged to a budget. Without room there, new values are refused, and expired values are evicted.
 func TestMemoryWithinBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const room = 50 << 10
@@ -81,7 +81,7 @@ func addNumbers(t *testing.T, m *store.Memory, ttl time.Duration) {
 	}
 }
 
-// At its bound the store refuses what is new; what it has stays, and may change within its size.
+// At its bound the store refuses new values. Stored values stay, and may change within their size.
 func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 100 << 10
@@ -123,7 +123,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// What has expired goes as new keys come, without being looked for.
+// Expired values are removed as new keys are added, without a search for them.
 func TestMemoryForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := store.NewMemory(store.MemoryConfig{})

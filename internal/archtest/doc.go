@@ -1,8 +1,6 @@
-// Package archtest keeps the rules of the house as tests: which folder may
-// import which, where unsafe stands, one package comment a folder, no giant
-// files, no sleeping tests, a README whose example compiles. A failure names the
+// Package archtest checks the architecture of the module with tests: the allowed imports of each folder, the files that may use
+// unsafe, one package comment per folder, the sizes of files, sleeping tests, and the README's example. A failure names the
 // file and the reason for the rule.
 //
-// The rules hold for the core module; folders with a go.mod of their own are
-// left alone.
+// The rules apply to the core module only, not to folders with a go.mod of their own.
 package archtest

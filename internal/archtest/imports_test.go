@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// floors is the house from the ground up. A package may import those of lower
-// floors only. A name stands for the folder and everything below it; "" is the
-// root alone. The longest name counts.
+// floors lists the layers of the architecture, the lowest first. A package may import packages of lower layers only. A name
+// stands for the folder and everything below it; "" is the root alone. The longest matching name applies.
 var floors = [][]string{
 	{"internal/invariants", "internal/view"},
 	{
@@ -73,7 +72,7 @@ var floors = [][]string{
 	},
 }
 
-// floor returns the number of a folder's floor, -1 when it has none.
+// floor returns the index of a folder's layer, or -1 if it has none.
 func floor(folder string) int {
 	found, longest := -1, -1
 	for n, names := range floors {
@@ -104,7 +103,7 @@ func TestImportsPointDown(t *testing.T) {
 			case s.test && (folder == "" || folder == "internal/suite"):
 				// What shows in an app alone is tested with one, beside the package that does it.
 			case s.test && to <= from:
-				// Tests may look sideways: a twin or a helper on the same floor.
+				// Tests may import packages of their own layer, such as a twin or a helper.
 			case to >= from:
 				t.Errorf("%s imports %s: imports point down only, so that a package is understood from itself and what lies below it, "+
 					"and can be tested without what lies above (floor %d imports floor %d)", s.path, path, from, to)
