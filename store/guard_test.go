@@ -99,7 +99,7 @@ func TestGuardLostConnection(t *testing.T) {
 	})
 }
 
-// steady is a store with a configurable Get that gives every caller the same result.
+// steady is a store with a configurable Get that may be called concurrently.
 type steady struct {
 	store.Store
 	get func() error
