@@ -17,29 +17,29 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A redisStore keeps a value as a hash of its version (n) and its bytes (v) under the prefix and "v:", and a number
-// as a string under the prefix and "n:".
+// A redisStore stores a value as a hash of its version (n) and its bytes (v) under the prefix and "v:", and a number as a
+// string under the prefix and "n:".
 type redisStore struct {
 	link     atomic.Pointer[link]
 	prefix   string
-	replicas int             // that confirm what is written to values
-	writers  []chan struct{} // then: for each part a place for each write
+	replicas int             // number of replicas that must confirm a write to a value
+	writers  []chan struct{} // with replicas: limits the concurrent writes to each part
 
 	closing context.Context // ends subscriptions
 	close   context.CancelFunc
 
 	scripts sync.Map // *store.Script → *rueidis.Lua
 
-	atOnce   chan struct{} // a place for each call
+	atOnce   chan struct{} // limits the concurrent calls
 	division *division
 	gate     *gate
 
 	audiences audiences
 
-	dial            func() (rueidis.Client, error) // makes another link; nil for a cluster
-	linking         sync.Mutex                     // held while that is done
+	dial            func() (rueidis.Client, error) // opens another link; nil for a cluster
+	linking         sync.Mutex                     // held while a link is opened
 	began           time.Time
-	checkAt, seekAt atomic.Int64 // when at the earliest, in nanoseconds after that
+	checkAt, seekAt atomic.Int64 // earliest time of the next check or search, in nanoseconds after began
 }
 
 func newStore(client rueidis.Client, prefix string, division *division, gate *gate) *redisStore {
@@ -57,7 +57,8 @@ var (
 if not e[1] then return false end
 return {e[1], e[2], redis.call('PTTL', KEYS[1])}`)
 
-	// A version is the time in microseconds, or one more than that before: it grows, and comes never again.
+	// A version is the time in microseconds, or the previous version plus one if that is greater. Versions therefore increase
+	// and never repeat.
 	setText = `local have = redis.call('HGET', KEYS[1], 'n') or '0'
 if ARGV[1] ~= '*' and ARGV[1] ~= have then return false end
 local t = redis.call('TIME')
@@ -69,8 +70,8 @@ return version`
 	setScript = rueidis.NewLuaScript(setText)
 )
 
-// WAIT is about what its connection has written, and a DEL of what is not there writes nothing: that an earlier one is confirmed is seen
-// by what is written after it.
+// WAIT covers what its connection has written, and a DEL of a missing key writes nothing. The script therefore writes something
+// in any case, which shows that an earlier DEL is confirmed.
 const endText = `if redis.call('DEL', KEYS[1]) == 1 then return 1 end
 redis.call('SET', KEYS[1], '', 'PX', 1)
 redis.call('DEL', KEYS[1])
@@ -78,7 +79,7 @@ return 0`
 
 const longestTTL = 10 * 365 * 24 * time.Hour
 
-// millis returns a time to live as Redis wants it.
+// millis returns a time to live in milliseconds, as an argument for Redis.
 func millis(ttl time.Duration) string {
 	ttl = min(ttl, longestTTL)
 	return strconv.FormatInt(int64((ttl+time.Millisecond-1)/time.Millisecond), 10)
@@ -86,8 +87,8 @@ func millis(ttl time.Duration) string {
 
 func (s *redisStore) valueKey(key string) string { return s.prefix + "v:" + untagged(key) }
 
-// untagged returns a key whose slot in a cluster follows from all of it. Of a key with a brace Redis would hash the text between
-// braces alone, and clients, which choose parts of some keys, could gather many keys on one node.
+// untagged returns a key whose slot in a cluster depends on the entire key. Redis hashes only the text between braces if a key
+// has them. Clients choose parts of some keys, and could otherwise collect many keys on one node.
 func untagged(key string) string {
 	if !strings.Contains(key, "{") {
 		return key
@@ -106,7 +107,7 @@ func (s *redisStore) begin(ctx context.Context, key string) error {
 	return store.Check(key, 1)
 }
 
-// enter is begin for a call that waits for its answer, until end.
+// enter is like begin, for a call that waits for its response until end.
 func (s *redisStore) enter(ctx context.Context, key string, number bool) (*link, error) {
 	if err := s.begin(ctx, key); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (s *redisStore) end(l *link) {
 	<-s.atOnce
 }
 
-// Shards and Shard are those of store.Sharded, by the masters of a cluster.
+// Shards and Shard implement store.Sharded, with one shard for each master of a cluster.
 func (s *redisStore) Shards() int { return s.division.parts }
 
 func (s *redisStore) Shard(key string, number bool) int {
@@ -138,7 +139,7 @@ func (s *redisStore) Shard(key string, number bool) int {
 	return s.division.of(s.redisKey(key, number))
 }
 
-// Probe is that of store.Sharded.
+// Probe implements store.Sharded.
 func (s *redisStore) Probe(ctx context.Context, key string, number bool) error {
 	l, err := s.enter(ctx, key, number)
 	if err != nil {
@@ -155,7 +156,8 @@ func (s *redisStore) redisKey(key string, number bool) string {
 	return s.valueKey(key)
 }
 
-// errorOf returns an error of Redis as package store has it. One that says that another Redis is the master has that looked for.
+// errorOf translates an error of Redis to one of package store. If the error reports that another Redis is the master, errorOf
+// starts a search for it.
 func (s *redisStore) errorOf(err error) error {
 	if err == nil {
 		return nil
@@ -177,11 +179,11 @@ func (s *redisStore) errorOf(err error) error {
 	return err
 }
 
-// isRefusal reports whether a reply of Redis says that it does not carry out this call, and may well carry out another: what is wrong is the key, the
-// script, the rights that the user has, or that Redis does not write. It is not what one says that serves nobody, such as LOADING, CLUSTERDOWN and
-// BUSY, nor what is not known, which may be a proxy's.
+// isRefusal reports whether a reply of Redis refuses this call only, so that other calls may succeed. The cause is the key, the
+// script, the permissions of the user, or that Redis does not accept writes. Replies of a Redis that serves no call, such as
+// LOADING, CLUSTERDOWN and BUSY, are not refusals. Neither are unknown replies, which may come from a proxy.
 func isRefusal(reply string) bool {
-	for _, word := range []string{"READONLY ", "NOREPLICAS ", "MISCONF ", "WRONGTYPE ", "NOPERM ", "unknown command "} { // rueidis has taken ERR away
+	for _, word := range []string{"READONLY ", "NOREPLICAS ", "MISCONF ", "WRONGTYPE ", "NOPERM ", "unknown command "} { // rueidis removes the prefix ERR
 		if strings.HasPrefix(reply, word) {
 			return true
 		}
@@ -189,10 +191,11 @@ func isRefusal(reply string) bool {
 	return strings.Contains(reply, "user_script") || strings.HasPrefix(reply, "Error compiling script")
 }
 
-// refused returns the error of a call that Redis has answered and not carried out as it should: store.Guard does not take it for a failure of Redis.
+// refused returns the error of a call that Redis answered but did not execute. store.Guard does not count it as a failure of
+// Redis.
 func refused(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable, err) }
 
-// Get is store.Store.Get.
+// Get implements store.Store.
 func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
 	l, err := s.enter(ctx, key, false)
 	if err != nil {
@@ -224,7 +227,7 @@ func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
 	return store.Item{Value: value, Version: store.Version(version), TTL: max(time.Duration(left)*time.Millisecond, time.Microsecond)}, nil
 }
 
-// Set is store.Store.Set.
+// Set implements store.Store.
 func (s *redisStore) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
 	l, err := s.enter(ctx, key, false)
 	if err != nil {
@@ -240,9 +243,9 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 	}
 	var answer rueidis.RedisResult
 	if s.replicas == 0 {
-		answer = setScript.Exec(ctx, l.client, []string{s.valueKey(key)}, []string{want, string(value), millis(ttl)}) // a copy: it may still be queued when the time is over
+		answer = setScript.Exec(ctx, l.client, []string{s.valueKey(key)}, []string{want, string(value), millis(ttl)}) // a copy: the command may still be queued after the deadline
 	} else {
-		args := []string{want, string(value), millis(ttl)} // a copy: the caller may leave before it is sent
+		args := []string{want, string(value), millis(ttl)} // a copy: the caller may return before the command is sent
 		answer = s.write(ctx, l, key, func(b rueidis.Builder) rueidis.Completed {
 			return b.Eval().Script(setText).Numkeys(1).Key(s.valueKey(key)).Arg(args...).Build()
 		})
@@ -254,7 +257,7 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 	return store.Version(version), s.errorOf(err)
 }
 
-// Expire is store.Store.Expire.
+// Expire implements store.Store.
 func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) error {
 	l, err := s.enter(ctx, key, false)
 	if err != nil {
@@ -276,7 +279,7 @@ func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) 
 	return s.errorOf(err)
 }
 
-// Run is store.Store.Run.
+// Run implements store.Store.
 func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, args store.Args) (int64, error) {
 	l, err := s.enter(ctx, key, true)
 	if err != nil {
@@ -298,11 +301,11 @@ func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, 
 	return n, s.errorOf(err)
 }
 
-// channel returns the name of a topic's channel, which is of the slot of the key with the topic's name.
+// channel returns the name of a topic's channel. It has the slot of the key with the topic's name.
 func (s *redisStore) channel(topic string) string { return s.valueKey(topic) }
 
-// Publish is store.Store.Publish. Any node of a cluster would take a message. One and the same, which the topic chooses, keeps messages in
-// order: nodes pass on what each of them is given in that order.
+// Publish implements store.Store. Any node of a cluster accepts a message. Publish sends all messages of a topic to the same
+// node, because a node forwards messages in the order in which it receives them.
 func (s *redisStore) Publish(ctx context.Context, topic string, message []byte) error {
 	l, err := s.enter(ctx, topic, false)
 	if err != nil {
@@ -312,7 +315,7 @@ func (s *redisStore) Publish(ctx context.Context, topic string, message []byte) 
 	return s.errorOf(l.client.Do(ctx, l.client.B().Arbitrary("PUBLISH").Keys(s.channel(topic)).Args(string(message)).Build()).Error())
 }
 
-// Close is store.Store.Close.
+// Close implements store.Store.
 func (s *redisStore) Close() error {
 	if s.closing.Err() == nil {
 		s.close()

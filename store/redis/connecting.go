@@ -13,40 +13,41 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A gate keeps the calls to each part outside while a connection is being made. rueidis makes one by the first call that needs it, within that call's
-// time, and all others wait for that one, however little time they have: a Redis to which a connection takes longer than a call may would
-// never be connected to again, and calls would wait for the connection of a subscription beyond their time. So when one is begun, calls wait here,
-// and go on when a visit that has more time has been at the part.
+// A gate holds back calls to a part while a connection to it is being made. rueidis makes a connection within the first call
+// that needs it, under the deadline of that call, and all other calls wait for that attempt. Without the gate, a Redis whose
+// connections take longer than the deadline of a call would never be reconnected, and calls would wait beyond their deadlines
+// for the connection of a subscription. Therefore calls wait at the gate while a connection is being made, and continue after a
+// visit with a longer deadline has reached the part.
 type gate struct {
-	next  func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) // nil: by TCP
-	shut  atomic.Int64                                                              // how many parts are
+	next  func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) // nil: TCP
+	shut  atomic.Int64                                                              // number of shut parts
 	mu    sync.Mutex
 	parts []gatePart
 }
 
 type gatePart struct {
 	shut  bool
-	visit *visit // that is under way, nil for none
+	visit *visit // the current visit; nil for none
 }
 
-// A visit finds out whether a part is connected to, for all who wait.
+// A visit finds out, for all waiting calls, whether a part is connected.
 type visit struct {
 	over chan struct{}
-	err  error // to be read when it is over
+	err  error // may be read after the end of the visit
 }
 
 const (
-	visitors = 8 // of one visit, at once: each takes one of two connections by chance
-	visits   = 2 // until calls fail: the first may have waited for the connection of somebody with less time
+	visitors = 8 // concurrent calls of one visit: each uses one of two connections at random
+	visits   = 2 // attempts before calls fail: the first may have waited for a connection with an earlier deadline
 )
 
-// The keys of a context: of a visitor, who has time, and of a subscription, which has no deadline at all.
+// Keys of values in a context. They mark a visitor, which has a later deadline, and a subscription, which has no deadline.
 type (
 	visiting    struct{}
 	subscribing struct{}
 )
 
-// dial is that of rueidis. It shuts the gate, but for visitors, and for the connections that writes have for themselves.
+// dial is the dial function of rueidis. It shuts the gate, except for visitors and for the dedicated connections of writes.
 func (g *gate) dial(ctx context.Context, addr string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 	if _, ends := ctx.Deadline(); ctx.Value(visiting{}) == nil && (ends || ctx.Value(subscribing{}) != nil) {
 		g.close()
@@ -75,7 +76,7 @@ func (g *gate) close() {
 	}
 }
 
-// pass waits until a part is connected to. It fails if that cannot be done, or when ctx ends.
+// pass waits until a part is connected. It fails if the connection fails, or when ctx ends.
 func (s *redisStore) pass(ctx context.Context, key string, number bool) error {
 	if s.gate.shut.Load() == 0 {
 		return nil
@@ -120,7 +121,7 @@ func (s *redisStore) visit(p *gatePart, v *visit, key string) {
 	}
 }
 
-// visitOnce asks for a key of Redis, by as many as make it likely that each connection is used.
+// visitOnce reads a key of Redis by several concurrent calls, so that each connection is probably used.
 func (s *redisStore) visitOnce(key string) error {
 	ctx, cancel := context.WithTimeout(context.WithValue(s.closing, visiting{}, true), dialTimeout)
 	defer cancel()
@@ -131,7 +132,7 @@ func (s *redisStore) visitOnce(key string) error {
 		go func() {
 			err := l.client.Do(ctx, l.client.B().Arbitrary("EXISTS").Keys(key).Build()).Error()
 			if _, answered := rueidis.IsRedisErr(err); answered {
-				err = nil // the call hears it itself
+				err = nil // the call itself receives this error
 			}
 			errs <- err
 		}()

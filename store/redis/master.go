@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	seekEvery  = time.Second     // at most so often another master is looked for
-	checkEvery = 5 * time.Second // in which Redis is asked whether it writes, while there are calls
+	seekEvery  = time.Second     // minimum time between two searches for the master
+	checkEvery = 5 * time.Second // time between two checks that Redis accepts writes, while there are calls
 )
 
-// A link is a client of rueidis with its connections. A single Redis that does not write any more, since another one has become the master in its
-// place, keeps its connections, though its name or address, as a provider gives one, stands for the new master by then: a new link takes
-// the place of the old one. In a cluster nodes say who has a key, and there is one link for ever.
+// A link is a client of rueidis with its connections. A single Redis that is no longer the master keeps its connections,
+// although its name or its address, as a provider assigns one, already stands for the new master. A new link then replaces the
+// old one. In a cluster the nodes report where a key is stored, so there is only one link.
 type link struct {
 	client rueidis.Client
-	lasts  context.Context // ends subscriptions when another link has taken its place
+	lasts  context.Context // ends subscriptions when another link has replaced this one
 	end    context.CancelFunc
-	calls  sync.RWMutex // each call holds it for reading
+	calls  sync.RWMutex // each call holds the read lock
 }
 
 func newLink(client rueidis.Client) *link {
@@ -31,24 +31,25 @@ func newLink(client rueidis.Client) *link {
 	return l
 }
 
-// use returns the link for a call, which lets go of it by calls.RUnlock.
+// use returns the link for a call, which releases it by calls.RUnlock.
 func (s *redisStore) use() *link {
 	for {
-		if l := s.link.Load(); l.calls.TryRLock() { // else it is retired, and another one is in its place
+		if l := s.link.Load(); l.calls.TryRLock() { // else the link is retired, and another one has replaced it
 			return l
 		}
 	}
 }
 
-// retire ends a link that another one has taken the place of: its subscriptions at once, its connections when the last call is over.
+// retire ends a link that has been replaced: its subscriptions at once, its connections after the last call.
 func (l *link) retire() {
 	l.end()
 	l.calls.Lock()
 	l.client.Close()
 }
 
-// isNoMaster reports whether a reply says that nothing was done, since Redis is no master or may have been one: it is a replica, or gets what a
-// master has, or has lost its replicas, as one does that is cut off. Older ones say it of a script's command somewhere in the middle.
+// isNoMaster reports whether a reply says that a command was not executed because Redis is not the master, or may no longer be:
+// it is a replica, is being synchronized with a master, or has lost its replicas, as an isolated master does. Older versions
+// have the message of a script's command in the middle of the reply.
 func isNoMaster(err error) bool {
 	reply, ok := rueidis.IsRedisErr(err)
 	if !ok {
@@ -58,8 +59,9 @@ func isNoMaster(err error) bool {
 	return strings.HasPrefix(text, "LOADING ") || strings.HasPrefix(text, "MASTERDOWN ") || strings.Contains(text, "READONLY ") || strings.Contains(text, "NOREPLICAS ")
 }
 
-// tryToWrite asks Redis to remove what is never there, which one that does not write refuses. It does so several times: rueidis takes one of two connections
-// by chance, and they may have been made when the name stood for different ones.
+// tryToWrite asks Redis to delete a key that never exists. A Redis that does not accept writes refuses this. tryToWrite does so
+// several times: rueidis uses one of two connections at random, and the name may have stood for different servers when they
+// were made.
 func (s *redisStore) tryToWrite(ctx context.Context, client rueidis.Client) error {
 	ctx = context.WithValue(ctx, visiting{}, true)
 	for range 5 {
@@ -70,14 +72,14 @@ func (s *redisStore) tryToWrite(ctx context.Context, client rueidis.Client) erro
 	return nil
 }
 
-// isDue reports whether it is time again for something, and notes that it is done now.
+// isDue reports whether the time for an action has come, and schedules the next one.
 func (s *redisStore) isDue(every time.Duration, at *atomic.Int64) bool {
 	now, last := time.Since(s.began), at.Load()
 	return now.Nanoseconds() >= last && at.CompareAndSwap(last, (now+every).Nanoseconds())
 }
 
-// check asks whether Redis writes, now and then, for those who only read or publish: a replica does both for ever, and publishes to nobody
-// who listens to the master.
+// check tests from time to time whether Redis accepts writes, for processes that only read or publish. A replica does both
+// without an error, but its messages do not reach the subscribers at the master.
 func (s *redisStore) check() {
 	if s.dial == nil || !s.isDue(checkEvery, &s.checkAt) {
 		return
@@ -93,14 +95,14 @@ func (s *redisStore) check() {
 	}()
 }
 
-// seek looks for the master in the background, where Redis has said that it is none.
+// seek looks for the master in the background, after Redis has reported that it is not the master.
 func (s *redisStore) seek() {
 	if s.dial != nil && s.isDue(seekEvery, &s.seekAt) {
 		go s.relink()
 	}
 }
 
-// relink connects anew, and stays with the link there is if nobody answers who writes.
+// relink opens a new link. It keeps the current link if no server that accepts writes answers.
 func (s *redisStore) relink() {
 	if !s.linking.TryLock() {
 		return
@@ -119,7 +121,7 @@ func (s *redisStore) relink() {
 		}
 	}
 	old := s.link.Swap(newLink(client))
-	if s.closing.Err() != nil { // Close may not have seen the new one
+	if s.closing.Err() != nil { // Close may have missed the new link
 		client.Close()
 	}
 	go old.retire()

@@ -1,30 +1,30 @@
-// Package redis is a store of package store in Redis or Valkey, single or as a cluster. It uses rueidis,
+// Package redis implements a store of package store in Redis or Valkey, single or as a cluster. It uses rueidis,
 // which pipelines the commands of many goroutines, and is a module of its own.
 //
 //	import _ "github.com/dunlinhttp/dunlin/store/redis"
 //
 //	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // redis://10.0.0.1:6379
 //
-// Every call has a deadline and passes a circuit breaker, see store.Guard: while Redis is away calls fail
-// with store.ErrUnavailable, at once when the breaker has opened. In a cluster each master has a breaker of
-// its own, so that keys on the others stay in use. Each call is a script with one key, so a value or number
-// lives on one node of a cluster and each call is atomic there.
+// Every call has a deadline and passes a circuit breaker, see store.Guard. While Redis is unavailable, calls fail
+// with store.ErrUnavailable, and at once while the breaker is open. In a cluster each master has a breaker of
+// its own, so that keys on other masters stay available. Each call is a script with one key. Thus a value or a
+// number is stored on one node of a cluster, and each call is atomic there.
 //
-// Redis replicates asynchronously: if a master fails before its replica has what was written, that is lost,
-// and what was claimed can be claimed again. With Config.Replicas, values, on which idempotency keys and
-// sessions stand, are confirmed by replicas before a call returns. Numbers, such as those of rate limits, are
-// not: after the failure of a master a key may have again what it used in the last moment.
+// Redis replicates asynchronously. If a master fails before its replica has received a write, the write is lost,
+// and a claimed key can be claimed again. With Config.Replicas, replicas confirm values before a call returns;
+// idempotency keys and sessions are values. Numbers, such as those of rate limits, are not confirmed: after the
+// failure of a master, a client may use the last moment's part of a limit again.
 //
-// Set maxmemory-policy noeviction, or Redis may drop what has not expired. A value without room then fails
-// with store.ErrFull.
+// Set maxmemory-policy noeviction. Otherwise Redis may drop keys that have not expired. With it, a value without
+// room fails with store.ErrFull.
 //
-//	redis.go   settings, the connection
-//	calls.go   the calls as scripts
-//	master.go  another connection, where another Redis has become the master
-//	connecting.go calls wait no longer than their time while a connection is made
-//	slots.go   which keys are on the same machine of a cluster
-//	replicas.go writes that replicas confirm
-//	topics.go  messages
+//	redis.go       settings, the connection
+//	calls.go       the calls as scripts
+//	master.go      a new connection after another Redis has become the master
+//	connecting.go  deadlines of calls while a connection is made
+//	slots.go       the keys that are on the same node of a cluster
+//	replicas.go    writes that replicas confirm
+//	topics.go      messages
 package redis
 
 import (
@@ -54,7 +54,7 @@ func init() {
 	}
 }
 
-// Config says where Redis is. The zero value of a field stands for its default.
+// Config names the Redis servers, and holds the settings of the store. The zero value of a field stands for its default.
 type Config struct {
 	// Addrs are host:port of one node, or of some nodes of a cluster. Default: 127.0.0.1:6379.
 	Addrs []string
@@ -63,30 +63,30 @@ type Config struct {
 	DB                 int         // of a single Redis
 	TLS                *tls.Config // nil: clear text
 
-	// Prefix is put in front of all keys and topics, so that several applications can share a Redis. In a cluster a prefix with text in
-	// braces puts all of them on one node; braces in a key itself do not choose its node. Default: "dunlin:".
+	// Prefix is the prefix of all keys and topics, so that several applications can share a Redis. In a cluster, a prefix that
+	// contains text in braces stores all keys on one node. Braces in a key itself do not choose its node. Default: "dunlin:".
 	Prefix string
 
-	// Guard bounds every call.
+	// Guard limits every call.
 	Guard store.GuardConfig
 
-	// Replicas is how many replicas must confirm a value that is written or ended before the call returns
-	// (WAIT). A write that fewer confirm in time fails with ErrUnconfirmed, though Redis may have it: a
-	// request with an idempotency key is then refused and not carried out. A write takes a round trip to the
-	// replica longer. Default: 0.
+	// Replicas is the number of replicas that must confirm the write or the deletion of a value before the call returns (WAIT).
+	// A write that too few replicas confirm in time fails with ErrUnconfirmed, although Redis may have executed it. A request
+	// with an idempotency key is then refused and not executed. A write takes one more round trip, to the replica. Default: 0.
 	//
-	// A confirmed value is lost only if all these replicas fail along with the master, or if one that has not
-	// confirmed it takes the master's place. So no idempotency key and no session is lost with a master if
-	// each has no more replicas than are waited for. Each master needs as many, also one that has taken
-	// another's place, or nothing can be written.
+	// A confirmed value is lost only if all these replicas fail together with the master, or if a replica that has not
+	// confirmed the value becomes the master. Thus no idempotency key and no session is lost with a master that has no more
+	// than this number of replicas. Each master needs at least this number of replicas, also after a failover. Otherwise
+	// nothing can be written.
 	Replicas int
 
-	// BufferBytes is the size of each connection's two buffers. There are two connections to each node, and with Replicas up to 64 more to each
-	// master, one for each write that waits; those that nobody uses are closed once a minute. Default: 32 KiB.
+	// BufferBytes is the size of each of the two buffers of a connection. There are two connections to each node. With Replicas
+	// there are up to 64 more to each master, one for each waiting write. Unused ones are closed once a minute. Default: 32
+	// KiB.
 	BufferBytes int
 }
 
-// Open connects to Redis. It fails when no node answers.
+// Open connects to Redis. It fails if no node answers.
 func Open(c Config) (*store.Guarded, error) {
 	option := rueidis.ClientOption{InitAddress: c.Addrs, Username: c.Username, Password: c.Password, SelectDB: c.DB, TLSConfig: c.TLS}
 	if len(c.Addrs) == 0 {
@@ -95,12 +95,12 @@ func Open(c Config) (*store.Guarded, error) {
 	return open(option, c)
 }
 
-// OpenURL is Open for a URL such as
+// OpenURL is like Open, for a URL such as
 //
 //	redis://user:password@10.0.0.1:6379/0?addr=10.0.0.2:6379&prefix=shop:&replicas=1&timeout=100ms&failures=5&cooldown=1s
 //
-// where rediss is TLS, addr names further nodes of a cluster, replicas is Config.Replicas, and the last three are those of store.GuardConfig. Errors do not
-// repeat the URL.
+// The scheme rediss stands for TLS, addr for further nodes of a cluster, and replicas for Config.Replicas. The last three
+// parameters are fields of store.GuardConfig. Errors do not contain the URL.
 func OpenURL(u *url.URL) (*store.Guarded, error) {
 	if u.Opaque != "" {
 		return nil, fmt.Errorf("store/redis: the URL has no address: it must begin with %s://", u.Scheme)
@@ -132,7 +132,7 @@ func OpenURL(u *url.URL) (*store.Guarded, error) {
 				err = errors.New("it must be 2 or 3")
 				break
 			}
-			continue // rueidis's, as what follows
+			continue // rueidis parses this parameter and the following ones
 		case "addr", "db", "master_set", "skip_verify", "client_name":
 			continue
 		default:
@@ -160,10 +160,11 @@ func OpenURL(u *url.URL) (*store.Guarded, error) {
 
 const (
 	dialTimeout  = 2 * time.Second
-	replyTimeout = 5 * time.Second // after which a connection is given up, whatever the deadlines of calls
-	ringScale    = 11              // commands in flight on a connection: 2^11. One more waits, whatever its deadline
+	replyTimeout = 5 * time.Second // a connection without a reply for so long is closed, whatever the deadlines of calls
+	ringScale    = 11              // 2^11 commands in flight on a connection. A further one waits, whatever its deadline
 
-	// mostAtOnce bounds the calls that wait for an answer: those that were given up keep their place on the connection, which must not become full.
+	// mostAtOnce is the maximum number of calls that wait for a response. Abandoned calls keep their place in the connection's
+	// queue, which must not become full.
 	mostAtOnce = 1024
 )
 
@@ -184,11 +185,11 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 	option.ReadBufferEachConn, option.WriteBufferEachConn = c.BufferBytes, c.BufferBytes
 	option.RingScaleEachConn = ringScale
 	option.PipelineMultiplex = 1
-	option.AlwaysPipelining = true // a call that is alone would wait for its deadline, though its context has ended before
-	option.DisableCache = true     // what is shared is asked for anew
+	option.AlwaysPipelining = true // otherwise the only call on a connection would wait for its deadline even after its context is canceled
+	option.DisableCache = true     // shared values must not be read from a cache
 	option.ConnWriteTimeout = replyTimeout
 	option.Dialer.Timeout = dialTimeout
-	gate := &gate{next: option.DialCtxFn} // that of a URL of a Unix socket
+	gate := &gate{next: option.DialCtxFn} // DialCtxFn is set for the URL of a Unix socket
 	option.DialCtxFn = gate.dial
 	dial := func() (rueidis.Client, error) { return rueidis.NewClient(option) }
 	client, err := dial()
@@ -208,7 +209,7 @@ func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {
 	return store.Guard(s, c.Guard), nil
 }
 
-// withoutSecrets returns an error that does not say what the URL's password is.
+// withoutSecrets returns an error that does not contain the password of the URL.
 func withoutSecrets(u *url.URL, err error) error {
 	password, _ := u.User.Password()
 	if password != "" && strings.Contains(err.Error(), password) {

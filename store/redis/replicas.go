@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	writersToNode  = 64                    // connections to a node on which writes wait for replicas
-	writerIdle     = time.Minute           // after which such connections that nobody uses are closed
-	longestWait    = 10 * time.Second      // of a write for replicas, where the call has no deadline
-	shortestAnswer = 10 * time.Millisecond // that WAIT leaves of the call's time for its answer
-	beforeRedirect = 25 * time.Millisecond // in which the client learns where keys have gone
+	writersToNode  = 64                    // connections to a node for writes that wait for replicas
+	writerIdle     = time.Minute           // unused connections of this kind are closed after this time
+	longestWait    = 10 * time.Second      // maximum wait for replicas if the call has no deadline
+	shortestAnswer = 10 * time.Millisecond // part of the call's time that is reserved for the reply to WAIT
+	beforeRedirect = 25 * time.Millisecond // pause in which the client learns the new nodes of keys
 )
 
-// ErrUnconfirmed is the error of a write that Redis has carried out and that fewer replicas have confirmed than Config.Replicas says: it
-// may be lost if the master fails now.
+// ErrUnconfirmed reports a write that Redis executed, but that fewer replicas than Config.Replicas confirmed. The write may be
+// lost if the master fails now.
 var ErrUnconfirmed = errors.New("not confirmed by the replicas")
 
-// write sends a command that writes the key of its slot, and returns what Redis answers as soon as so many replicas as are asked for
-// have it, too. WAIT is about what its own connection has written: both go over one that nobody else has meanwhile.
+// write sends a command that writes the key of its slot. It returns the reply of Redis when the configured number of replicas
+// has confirmed the write. WAIT covers the writes of its own connection only, so both commands use one dedicated connection.
 //
-// rueidis does not heed ctx while it waits for such a connection or makes one: the caller leaves when its time is over, and the place
-// is taken until rueidis is done. command is called on another goroutine, also after write has returned.
+// rueidis ignores ctx while it waits for such a connection or makes one. The caller then returns at its deadline, and the place
+// remains occupied until rueidis has finished. command is called on another goroutine, possibly after write has returned.
 func (s *redisStore) write(ctx context.Context, l *link, key string, command func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
 	if s.replicas == 0 {
 		return l.client.Do(ctx, command(l.client.B()))
@@ -60,15 +60,15 @@ func (s *redisStore) write(ctx context.Context, l *link, key string, command fun
 	}
 }
 
-// writeConfirmed is write on a connection of its own. It sets written when Redis has carried out the command.
+// writeConfirmed is like write, on a dedicated connection. It sets written when Redis has executed the command.
 func (s *redisStore) writeConfirmed(ctx context.Context, command func(rueidis.Builder) rueidis.Completed, written *atomic.Bool) rueidis.RedisResult {
-	l := s.use() // until rueidis is done
+	l := s.use() // held until rueidis has finished
 	defer l.calls.RUnlock()
 	for {
 		var answer rueidis.RedisResult
 		err := l.client.Dedicated(func(c rueidis.DedicatedClient) error {
 			if answer = c.Do(ctx, command(c.B())); answer.Error() != nil {
-				return nil // nothing is written, or nobody knows
+				return nil // nothing was written, or the result is unknown
 			}
 			written.Store(true)
 			return s.confirm(ctx, c)
@@ -87,19 +87,20 @@ func (s *redisStore) writeConfirmed(ctx context.Context, command func(rueidis.Bu
 	}
 }
 
-// isRedirect reports whether Redis has done nothing, because another node has the key.
+// isRedirect reports whether Redis did not execute the command because the key is stored on another node.
 func isRedirect(answer *rueidis.RedisError) bool {
 	_, moved := answer.IsMoved()
 	_, asks := answer.IsAsk()
 	return moved || asks
 }
 
-// confirm waits until replicas have what was written on the connection. WAIT ends before ctx does, or the connection would be lost with it.
+// confirm waits until replicas have confirmed the writes of the connection. WAIT ends before ctx does. Otherwise the connection
+// would be lost.
 func (s *redisStore) confirm(ctx context.Context, c rueidis.DedicatedClient) error {
 	deadline, _ := ctx.Deadline()
 	wait := time.Until(deadline)
 	wait -= max(shortestAnswer, wait/10)
-	millis := strconv.FormatInt(max(wait.Milliseconds(), 1), 10) // 0 would be for ever
+	millis := strconv.FormatInt(max(wait.Milliseconds(), 1), 10) // 0 would mean no limit
 	n, err := c.Do(ctx, c.B().Arbitrary("WAIT").Args(strconv.Itoa(s.replicas), millis).Blocking()).AsInt64()
 	if err != nil {
 		return unconfirmed(err)

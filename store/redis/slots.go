@@ -9,14 +9,14 @@ import (
 
 const slots = 16384
 
-// A division is which slots of a cluster lay on one master when the store was opened. What has moved since is still judged by it: that a
-// breaker opens for too much or too little costs time, and nothing else.
+// A division records which slots of a cluster were on one master when the store was opened. It is not updated when slots move.
+// A breaker may then open for too many or too few keys, which costs time only.
 type division struct {
 	part  [slots]uint16
-	parts int // 1 for what is no cluster
+	parts int // 1 without a cluster
 }
 
-// divide asks a cluster who has which slots.
+// divide asks a cluster for the slots of its masters.
 func divide(ctx context.Context, client rueidis.Client) *division {
 	d := &division{parts: 1}
 	if client.Mode() != rueidis.ClientModeCluster {
@@ -55,7 +55,7 @@ func divide(ctx context.Context, client rueidis.Client) *division {
 	return d
 }
 
-// of returns the part that a key of Redis is in.
+// of returns the part of a key of Redis.
 func (d *division) of(key string) int {
 	if d.parts == 1 {
 		return 0
@@ -63,7 +63,7 @@ func (d *division) of(key string) int {
 	return int(d.part[slotOf(key)])
 }
 
-// slotOf returns the slot of a key: that of what is in the first braces, if there is something in them.
+// slotOf returns the slot of a key. If the first braces of the key contain text, that text alone determines the slot.
 func slotOf(key string) uint16 {
 	if _, after, found := strings.Cut(key, "{"); found {
 		if tag, _, closed := strings.Cut(after, "}"); closed && tag != "" {

@@ -11,43 +11,44 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// lineLength is how many messages wait for a slow receiver; further ones are lost.
+// lineLength is the maximum number of messages that wait for a slow receiver. Further messages are lost.
 const lineLength = 64
 
-// resubscribe is how long a subscription waits before it is made again, when its connection was lost.
+// resubscribe is the pause before a subscription is renewed after the loss of its connection.
 const resubscribe = 100 * time.Millisecond
 
-// longestEnd is for how long Redis is waited for to end a subscription. A connection on which nothing comes is given up before.
+// longestEnd is the maximum time to wait for Redis to end a subscription. A silent connection is closed earlier.
 const longestEnd = 2 * replyTimeout
 
-// audiences are those of all topics that are listened to.
+// audiences holds the audiences of all topics that have listeners.
 type audiences struct {
 	mu sync.Mutex
 	by map[string]*audience
 }
 
-// An audience is all who listen to a topic, by one subscription of one connection. rueidis would take several for one topic, but while one more is
-// made on a connection, 16 messages of the topic bring the connection to a halt; and it leaves connections subscribed for ever to whatever
-// was ever listened to, though nobody knows then when they may be unsubscribed.
+// An audience is the set of all listeners of a topic. They share one subscription on one connection. rueidis supports several
+// subscriptions to one topic, but while another one is being made on a connection, 16 messages of the topic block the
+// connection. rueidis also keeps connections subscribed to every topic that ever had a listener, because it does not know when
+// to unsubscribe.
 type audience struct {
-	cancel context.CancelFunc // ends it
-	over   chan struct{}      // closed when it has ended: Redis sends no more, and the topic may be subscribed to anew
-	err    error              // why it never stood; to be read when it is over
+	cancel context.CancelFunc // ends the subscription
+	over   chan struct{}      // closed after the end of the subscription: Redis sends no more messages, and the topic may be subscribed to again
+	err    error              // the reason why the subscription never began; may be read after over is closed
 
 	mu        sync.Mutex
-	listeners map[*listener]bool // nil: it is about to end
-	stands    chan struct{}      // closed while the subscription stands
+	listeners map[*listener]bool // nil: the audience is about to end
+	stands    chan struct{}      // closed while the subscription is active
 	stood     bool
 }
 
-// A listener has the messages that wait for a receiver.
+// A listener holds the messages that wait for a receiver.
 type listener struct {
 	line chan store.Message
-	lost uint64 // since the last that found room; audience.mu guards it
+	lost uint64 // lost messages since the last one that was queued; guarded by audience.mu
 }
 
-// Subscribe is store.Store.Subscribe. While Redis is away there is none, see store.Guarded.Subscribe. A subscription that stands is made again
-// when its connection was lost: messages that are published meanwhile are not received, and nobody counts them.
+// Subscribe implements store.Store. While Redis is unavailable it fails, see store.Guarded.Subscribe. An active subscription is
+// renewed after the loss of its connection. Messages that are published in the meantime are lost and not counted.
 func (s *redisStore) Subscribe(ctx context.Context, topic string, receive func(store.Message)) error {
 	if err := s.begin(ctx, topic); err != nil {
 		return err
@@ -80,11 +81,11 @@ func (s *redisStore) Subscribe(ctx context.Context, topic string, receive func(s
 	return nil
 }
 
-// join makes a listener one of the topic's audience, and waits until its subscription stands.
+// join adds a listener to the audience of a topic, and waits until its subscription is active.
 func (s *redisStore) join(ctx context.Context, topic string, l *listener) (*audience, error) {
 	for {
 		a, first, joined := s.audience(topic, l)
-		if !joined { // what Redis is ending is over first
+		if !joined { // wait until Redis has ended the old subscription
 			select {
 			case <-a.over:
 				continue
@@ -98,7 +99,7 @@ func (s *redisStore) join(ctx context.Context, topic string, l *listener) (*audi
 		var err error
 		select {
 		case <-stands:
-			if !first { // it may have been lost, and nobody know yet
+			if !first { // the subscription may be lost without notice
 				err = s.Probe(ctx, topic, false)
 			}
 		case <-a.over:
@@ -114,7 +115,8 @@ func (s *redisStore) join(ctx context.Context, topic string, l *listener) (*audi
 	}
 }
 
-// audience returns that of a topic, and whether the listener is its first, and one of it at all: one that is about to end takes nobody in.
+// audience returns the audience of a topic. first reports whether the listener is its first one. joined reports whether the
+// audience has accepted the listener: an audience that is about to end accepts none.
 func (s *redisStore) audience(topic string, l *listener) (a *audience, first, joined bool) {
 	s.audiences.mu.Lock()
 	defer s.audiences.mu.Unlock()
@@ -138,7 +140,7 @@ func (s *redisStore) audience(topic string, l *listener) (a *audience, first, jo
 	return a, false, true
 }
 
-// leave takes a listener out. With the last one the audience ends.
+// leave removes a listener. The audience ends with its last listener.
 func (s *redisStore) leave(a *audience, l *listener) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,9 +151,9 @@ func (s *redisStore) leave(a *audience, l *listener) {
 	}
 }
 
-// listen hands out messages until ctx ends. A failure ends it, too, if the subscription never stood.
+// listen delivers messages until ctx ends. A failure also ends it if the subscription was never active.
 func (s *redisStore) listen(ctx context.Context, topic string, a *audience) {
-	var on rueidis.CommandClient // the connection that is subscribed when ctx ends, nil for none
+	var on rueidis.CommandClient // the connection that is subscribed when ctx ends; nil for none
 	hooked := rueidis.WithOnSubscriptionHook(context.WithValue(ctx, subscribing{}, true), func(about rueidis.PubSubSubscription) {
 		if about.Kind == "subscribe" {
 			a.begun()
@@ -170,7 +172,7 @@ func (s *redisStore) listen(ctx context.Context, topic string, a *audience) {
 		err := l.client.Receive(lasting, l.client.B().Subscribe().Channel(s.channel(topic)).Build(), func(m rueidis.PubSubMessage) { a.deliver([]byte(m.Message)) })
 		stop()
 		cancel()
-		if l.lasts.Err() != nil { // it goes on by the link that has taken the place
+		if l.lasts.Err() != nil { // the subscription continues on the link that has replaced this one
 			a.lost(nil)
 			continue
 		}
@@ -184,7 +186,7 @@ func (s *redisStore) listen(ctx context.Context, topic string, a *audience) {
 	}
 	if on != nil && s.closing.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), longestEnd)
-		_ = on.Do(ctx, on.B().Unsubscribe().Channel(s.channel(topic)).Build()).Error() // that fails with its connection
+		_ = on.Do(ctx, on.B().Unsubscribe().Channel(s.channel(topic)).Build()).Error() // fails if the connection is lost
 		cancel()
 	}
 	s.audiences.mu.Lock()
@@ -194,7 +196,7 @@ func (s *redisStore) listen(ctx context.Context, topic string, a *audience) {
 	close(a.over)
 }
 
-// begun notes that the subscription stands.
+// begun records that the subscription is active.
 func (a *audience) begun() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -206,7 +208,8 @@ func (a *audience) begun() {
 	a.stood = true
 }
 
-// lost notes that the subscription does not stand any more, and reports whether it never did: then the audience is about to end with the error.
+// lost records that the subscription is no longer active. It reports whether the subscription never was; the audience is then
+// about to end with the error.
 func (a *audience) lost(err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,7 +225,7 @@ func (a *audience) lost(err error) bool {
 	return false
 }
 
-// deliver puts a message in the line of each listener.
+// deliver puts a message into the queue of each listener.
 func (a *audience) deliver(body []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
