@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/acme"
 )
 
-// What needs an authority is tested with Pebble, in the module interop.
+// Tests that need an authority use Pebble, in the module interop.
 
 func Example() {
 	config := dunlin.Config{
@@ -91,7 +91,7 @@ func TestNothingYet(t *testing.T) {
 	}
 }
 
-// A file that is none is said to be, and the authority is asked.
+// An invalid file is reported, and a new certificate is requested.
 func TestBadFile(t *testing.T) {
 	folder := t.TempDir()
 	dir := filepath.Join(folder, "acme.test_dir")
@@ -129,14 +129,14 @@ func TestBadFile(t *testing.T) {
 		t.Errorf("asked %s", url)
 	}
 	cancel()
-	<-ended // in the middle of an attempt
+	<-ended // during an attempt
 }
 
 type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// A key that cannot be read is no reason for another account.
+// An unreadable account key does not cause a new account.
 func TestBadAccount(t *testing.T) {
 	folder := t.TempDir()
 	dir := filepath.Join(folder, "acme.test_dir")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// certificate returns one that began so long ago, and ends in so long.
+// certificate returns a certificate that became valid the time began ago, and expires after the time ends.
 func certificate(t *testing.T, began, ends time.Duration) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -36,8 +36,8 @@ func certificate(t *testing.T, began, ends time.Duration) *tls.Certificate {
 	return cert
 }
 
-// A certificate that is to be renewed as soon as it is got, since the clock is wrong, say, is used, and the authority
-// not asked again at once.
+// A certificate that is due for renewal at once, for example because the clock is wrong, is used. The next request to the
+// authority does not follow at once.
 func TestCertificateThatIsDueAtOnce(t *testing.T) {
 	s, err := openStore(t.TempDir())
 	if err != nil {
@@ -66,7 +66,8 @@ func TestCertificateThatIsDueAtOnce(t *testing.T) {
 	}
 }
 
-// Where one process fails to get a certificate, it takes the one that another has got meanwhile, and asks no more.
+// If a process fails to obtain a certificate, it uses the certificate that another process has obtained, and sends no further
+// requests.
 func TestCertificateThatAnotherProcessGets(t *testing.T) {
 	folder := t.TempDir()
 	s, err := openStore(folder)
@@ -87,7 +88,7 @@ func TestCertificateThatAnotherProcessGets(t *testing.T) {
 		began, ends time.Duration
 		failures    int
 	}{
-		{3 * time.Hour, time.Hour, 1}, // it is to be renewed, too
+		{3 * time.Hour, time.Hour, 1}, // it is due for renewal, too
 		{time.Hour, 9 * time.Hour, 0},
 	} {
 		cert := certificate(t, test.began, test.ends)
@@ -107,7 +108,7 @@ func TestCertificateThatAnotherProcessGets(t *testing.T) {
 	}
 }
 
-// refused calls itself for each request, which fails.
+// refused calls itself for each request, which then fails.
 type refused func()
 
 func (r refused) RoundTrip(*http.Request) (*http.Response, error) {

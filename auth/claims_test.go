@@ -22,7 +22,7 @@ import (
 
 var secret = []byte("0123456789abcdef0123456789abcdef") // 32 bytes
 
-// signAs is sign with another type in the token's header; nil: none.
+// signAs is like sign, with another type in the header of the token. The type nil omits it.
 func signAs(t *testing.T, typ any) string {
 	t.Helper()
 	token := jwt.NewWithClaims(jwt.SigningMethodES256, good())
@@ -37,7 +37,7 @@ func signAs(t *testing.T, typ any) string {
 	return text
 }
 
-// Other kinds of token of the same issuer are no access tokens (RFC 8725 section 3.11).
+// An issuer's tokens of other kinds are not access tokens (RFC 8725 section 3.11).
 func TestTypes(t *testing.T) {
 	usual := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
 	strict := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public, Types: []string{"at+jwt"}})
@@ -72,7 +72,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// A token that is bound to a key proves nothing without that (RFC 9449 section 7).
+// A token that is bound to a key proves nothing without a check of the key (RFC 9449 section 7).
 func TestBoundTokens(t *testing.T) {
 	bound := sign(t, jwt.SigningMethodES256, "ec", ecKey, with("cnf", map[string]string{"jkt": "x"}))
 	if _, err := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public}).Check(t.Context(), bound); err == nil || !strings.Contains(err.Error(), "cnf") {
@@ -92,7 +92,7 @@ func TestTokensWithoutSubject(t *testing.T) {
 	}
 }
 
-// Claims of the service's own are read by their exact names, too.
+// The exact name also decides for claims of the service's own.
 func TestClaim(t *testing.T) {
 	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
 	claims := with("tenant", "mine")
@@ -124,7 +124,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// whoami answers with the subject of the token, and the user.
+// whoami returns an app that answers with the subject of the token and the user.
 func whoami(c auth.Config) *dunlin.App {
 	tokens := auth.NewTokens(c)
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -216,7 +216,7 @@ func sendToken(user struct{ ID string }, private ed25519.PrivateKey) (string, er
 	return text, err
 }
 
-// subjectOf checks a token that has come in another way than in the Authorization field.
+// subjectOf checks a token that did not arrive in the Authorization field.
 func subjectOf(r *dunlin.Request, tokens *auth.Tokens, text string, result *string) error {
 	claims, err := tokens.Check(r.Context(), text)
 	if err != nil {
@@ -236,7 +236,7 @@ func tenantOf(r *dunlin.Request, tokens *auth.Tokens) (dunlin.Response, error) {
 	return dunlin.Text(tenant), nil
 }
 
-// The code of the page: a service that signs tokens of its own, and pages for which a login is optional.
+// The code of the page: a service that signs its own tokens, and pages with an optional login.
 func TestPage(t *testing.T) {
 	_, private, _ := ed25519.GenerateKey(rand.Reader)
 	tokens := auth.NewTokens(auth.Config{
@@ -273,7 +273,7 @@ func TestPage(t *testing.T) {
 }
 
 func ExampleTokens_Check() {
-	secret := []byte("32 random bytes, out of a secret") // from the environment, say
+	secret := []byte("32 random bytes, out of a secret") // for example from the environment
 	tokens := auth.NewTokens(auth.Config{
 		Issuer: "https://shop.example.com", Audience: "shop",
 		Secrets: map[string][]byte{"2026": secret},
@@ -299,8 +299,7 @@ func ExampleTokens_Check() {
 	// Output: ada acme <nil>
 }
 
-// Tokens that accept the same tokens share the claims, in whatever order they are applied. Tokens with another
-// rule do not.
+// Tokens that accept the same tokens share the claims, whatever the order of the middleware. Tokens with another rule do not.
 func TestClaimsOfSeveralTokens(t *testing.T) {
 	config := auth.Config{Issuer: issuer, Audience: audience, Keys: public}
 	loose, other := config, config

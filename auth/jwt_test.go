@@ -41,7 +41,7 @@ var (
 	public = map[string]crypto.PublicKey{"rsa": &rsaKey.PublicKey, "ec": &ecKey.PublicKey, "ed": edKey.Public()}
 )
 
-// good returns claims that hold.
+// good returns valid claims.
 func good() jwt.MapClaims {
 	now := time.Now()
 	return jwt.MapClaims{"iss": issuer, "aud": audience, "sub": "ada", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix(), "scope": "read write"}
@@ -170,7 +170,7 @@ func TestBadTokens(t *testing.T) {
 	}
 }
 
-// An issuerServer has a key set that can change.
+// An issuerServer serves a key set that can change.
 type issuerServer struct {
 	*httptest.Server
 	fetches atomic.Int64
@@ -243,7 +243,7 @@ func TestKeySet(t *testing.T) {
 	}
 }
 
-// A key that says for which method it is does not check the signatures of another (RFC 8725 section 3.1).
+// A key that names its method does not verify signatures of another method (RFC 8725 section 3.1).
 func TestKeyOfAnotherMethod(t *testing.T) {
 	n, e := b64(rsaKey.N.Bytes()), b64(big.NewInt(int64(rsaKey.E)).Bytes())
 	key := func(kid, alg string) map[string]string {
@@ -269,7 +269,7 @@ func TestKeyOfAnotherMethod(t *testing.T) {
 	}
 }
 
-// A key set is used as far as it is understood (RFC 7517 section 5).
+// Unsupported keys do not invalidate the rest of a key set (RFC 7517 section 5).
 func TestKeysBesideOthers(t *testing.T) {
 	n, e := b64(rsaKey.N.Bytes()), b64(big.NewInt(int64(rsaKey.E)).Bytes())
 	rsa := `{"kty":"RSA","kid":"one","n":"` + n + `","e":"` + e + `"`
@@ -288,7 +288,7 @@ func TestKeysBesideOthers(t *testing.T) {
 	}
 }
 
-// Whose signatures hold is not asked in clear text because a redirect says so.
+// The keys are not fetched in clear text even if a redirect says so.
 func TestKeySetRedirects(t *testing.T) {
 	clear := newIssuer(t, webKeys(public))
 	to := ""
@@ -316,7 +316,8 @@ func TestKeySetRedirects(t *testing.T) {
 	}
 }
 
-// Names of claims are compared as they are (RFC 7519 section 10.1.1): one that an issuer lets its users choose says nothing of theirs.
+// Names of claims are compared exactly (RFC 7519 section 10.1.1). A claim whose name users may choose does not replace a claim
+// of the issuer.
 func TestClaimsByTheirNames(t *testing.T) {
 	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
 	claims := good()
@@ -374,8 +375,8 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// A key that the issuer takes away, since somebody has stolen it, counts no more when an hour has passed, though no token names a key that is not known. Nobody
-// waits for that, and while the issuer is away the keys there stay.
+// A key that the issuer withdraws, for example because it was stolen, is refused after an hour, even if no token names an
+// unknown key. No request waits for the fetch. While the issuer is unavailable, the known keys stay.
 func TestKeyTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := &issuerServer{set: webKeys(map[string]crypto.PublicKey{"ec": &ecKey.PublicKey, "ed": edKey.Public()}), status: 200}
@@ -503,7 +504,7 @@ func ExampleNewTokens() {
 	})
 
 	w := httptest.NewRecorder()
-	app.ServeHTTP(w, httptest.NewRequest("GET", "/api/me", nil)) // without a token: the issuer is not asked
+	app.ServeHTTP(w, httptest.NewRequest("GET", "/api/me", nil)) // without a token: no request to the issuer
 	fmt.Println(w.Code, w.Header().Get("WWW-Authenticate"))
 	// Output: 401 Bearer
 }

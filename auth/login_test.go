@@ -40,15 +40,15 @@ type idp struct {
 	*httptest.Server
 
 	claims   func(jwt.MapClaims)                             // of ID tokens
-	sign     func(t *testing.T, claims jwt.MapClaims) string // in place of the key that it publishes
-	metadata map[string]any                                  // in place of, or beside, what it says of itself
-	token    http.HandlerFunc                                // in place of what it answers to codes
-	answer   url.Values                                      // of the redirect, beside code and state
+	sign     func(t *testing.T, claims jwt.MapClaims) string // replaces the signature with the published key
+	metadata map[string]any                                  // replaces or extends the published metadata
+	token    http.HandlerFunc                                // replaces the token endpoint
+	answer   url.Values                                      // parameters of the redirect, in addition to code and state
 
-	keys             atomic.Pointer[string] // that it publishes
+	keys             atomic.Pointer[string] // the published keys
 	asked, exchanged atomic.Int64
 	mu               sync.Mutex
-	codes            map[string]url.Values // the requests that codes are for
+	codes            map[string]url.Values // the authorization requests by their codes
 }
 
 func newIDP(t *testing.T) *idp {
@@ -124,7 +124,7 @@ type visit struct {
 	Cart              []string
 }
 
-// loginConfig is that of the shop at a provider.
+// loginConfig returns the settings of the shop at a provider.
 func loginConfig(p *idp, sessions *middleware.Sessions[visit]) auth.LoginConfig[visit] {
 	return auth.LoginConfig[visit]{
 		Issuer: p.URL, ClientID: "shop", ClientSecret: "secret", Callback: shop + "/login/callback", Client: p.Client(),
@@ -137,7 +137,7 @@ func loginConfig(p *idp, sessions *middleware.Sessions[visit]) auth.LoginConfig[
 	}
 }
 
-// newShop returns a service to log in to, and what makes its browsers.
+// newShop returns a service with a login, and a function that returns new browsers.
 func newShop(t *testing.T, p *idp, change func(*auth.LoginConfig[visit])) (*dunlin.App, func() *http.Client) {
 	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
 	config := loginConfig(p, sessions)
@@ -171,7 +171,7 @@ func newShop(t *testing.T, p *idp, change func(*auth.LoginConfig[visit])) (*dunl
 	}
 }
 
-// byHost has the service and the provider each answer for themselves.
+// byHost sends requests to the service or to the provider by their host.
 type byHost map[string]http.RoundTripper
 
 func (b byHost) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -181,7 +181,7 @@ func (b byHost) RoundTrip(req *http.Request) (*http.Response, error) {
 	return b[""].RoundTrip(req)
 }
 
-// visitPage returns what a browser is at in the end, and what it sees.
+// visitPage returns the last response after all redirects, and its body.
 func visitPage(t *testing.T, browser *http.Client, address string) (resp *http.Response, body string) {
 	t.Helper()
 	resp, err := browser.Get(address)
@@ -196,7 +196,8 @@ func visitPage(t *testing.T, browser *http.Client, address string) (resp *http.R
 	return resp, string(text)
 }
 
-// callback has a browser begin a login, and returns where the provider sends it back to, without going there.
+// callback begins a login in a browser, and returns the URL to which the provider redirects it. The browser does not follow
+// that redirect.
 func callback(t *testing.T, browser *http.Client, begin string) string {
 	t.Helper()
 	browser.CheckRedirect = func(req *http.Request, _ []*http.Request) error {
@@ -243,7 +244,7 @@ func TestLogin(t *testing.T) {
 	if cookies := browser.Jar.Cookies(at); len(cookies) != 1 {
 		t.Errorf("after the login there are the cookies %v", cookies)
 	}
-	// The way out leads by the provider, which learns who it is.
+	// The logout redirects to the provider and names the user's session.
 	browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := browser.Post(shop+"/logout", "", nil)
 	if err != nil {
@@ -257,7 +258,7 @@ func TestLogin(t *testing.T) {
 	if _, body := visitPage(t, browser, shop+"/me"); body != "  []" {
 		t.Errorf("after the logout: %s", body)
 	}
-	// Who has no session is not sent there.
+	// Without a session the logout does not redirect to the provider.
 	if resp, err := browser.Post(shop+"/logout", "", nil); err != nil || resp.Header.Get("Location") != "/" {
 		t.Errorf("another logout: %v, %v", resp, err)
 	}
@@ -266,7 +267,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// What the provider is asked is what it is to be asked.
+// The authorization request has the required parameters.
 func TestLoginRequest(t *testing.T) {
 	p := newIDP(t)
 	app, _ := newShop(t, p, func(c *auth.LoginConfig[visit]) {
@@ -307,7 +308,7 @@ func TestLoginRequest(t *testing.T) {
 	}
 }
 
-// A login leads to paths of its own host only.
+// A login redirects to paths of its own host only.
 func TestLoginOpenRedirect(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, nil)
@@ -321,7 +322,7 @@ func TestLoginOpenRedirect(t *testing.T) {
 	}
 }
 
-// A login leads back to where somebody was asked to log in, whatever its path and query are.
+// A login redirects back to the page that required it, whatever its path and query.
 func TestLoginLeadsBack(t *testing.T) {
 	p := newIDP(t)
 	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
@@ -347,7 +348,7 @@ func TestLoginLeadsBack(t *testing.T) {
 		t.Cleanup(own.CloseIdleConnections)
 		for _, path := range []string{"/pages/a?b=c&d=e+f%26", "/pages/caf%C3%A9?x=%C3%A9", "/pages/a%20b?", "/pages/50%25?", "/pages/a%2Fb?to=/x", "/pages/%7B%7D%22?", "/pages/..%2Fx?"} {
 			jar, _ := cookiejar.New(nil)
-			clear := func(req *http.Request) (*http.Response, error) { // the engines serve in clear text here
+			clear := func(req *http.Request) (*http.Response, error) { // the engines serve in clear text in this test
 				req = req.Clone(req.Context())
 				req.URL.Scheme = "http"
 				return own.RoundTrip(req)
@@ -369,7 +370,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestLoginAttacks are ends of logins that are none.
+// TestLoginAttacks tests forged callbacks.
 func TestLoginAttacks(t *testing.T) {
 	p := newIDP(t)
 	app, newBrowser := newShop(t, p, nil)
@@ -416,7 +417,7 @@ func TestLoginAttacks(t *testing.T) {
 	refused("the provider cannot", newBrowserWith(t, newBrowser, victim), set(set(theirs, "code", ""), "error", "temporarily_unavailable"), 503)
 	refused("the provider will not", newBrowserWith(t, newBrowser, victim), set(set(theirs, "code", ""), "error", "<script>"), 400)
 
-	// A code counts once: by the provider's word, and the browser has forgotten the login.
+	// A code can be used only once: the provider refuses it, and the browser has removed the cookie of the login.
 	copied := newBrowserWith(t, newBrowser, victim)
 	if resp, body := visitPage(t, victim, theirs); resp.StatusCode != 200 || !strings.HasPrefix(body, "ada") {
 		t.Fatalf("the login itself: %d %s", resp.StatusCode, body)
@@ -425,12 +426,12 @@ func TestLoginAttacks(t *testing.T) {
 	if resp, _ := visitPage(t, copied, theirs); resp.StatusCode != 400 || session(copied) != "" {
 		t.Errorf("a code that was used, with the cookie of before: %d", resp.StatusCode)
 	}
-	// The victim's code does not go with the attacker's login (code injection): PKCE.
+	// The victim's code does not fit the attacker's login (code injection): PKCE.
 	code, _ := url.Parse(callback(t, newBrowser(), shop+"/login"))
 	if resp, _ := visitPage(t, attacker, set(mine, "code", code.Query().Get("code"))); resp.StatusCode != 400 || session(attacker) != "" {
 		t.Errorf("an injected code: %d", resp.StatusCode)
 	}
-	// Cookies that the ring has not made.
+	// Cookies that the key ring has not sealed.
 	for _, value := range []string{"", "x", strings.Repeat("A", 200), middleware.NewKeyRing([]byte("another key of somebody")).Seal("login", []byte(`{}`))} {
 		req := httptest.NewRequest("GET", theirs, nil)
 		for i := range 8 {
@@ -443,7 +444,7 @@ func TestLoginAttacks(t *testing.T) {
 	}
 }
 
-// cookieOf returns the name of the cookies that logins are in, without the number.
+// cookieOf returns the name of the login cookies, without the number.
 func cookieOf(t *testing.T, app *dunlin.App) string {
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/login", nil))
@@ -454,7 +455,7 @@ func cookieOf(t *testing.T, app *dunlin.App) string {
 	return name[:len(name)-1]
 }
 
-// newBrowserWith returns a browser with the login cookies of another, but not its session.
+// newBrowserWith returns a browser with the login cookies of another one, but without its session.
 func newBrowserWith(t *testing.T, newBrowser func() *http.Client, other *http.Client) *http.Client {
 	t.Helper()
 	b, at := newBrowser(), &url.URL{Scheme: "https", Host: "shop.example.com", Path: "/"}
@@ -466,7 +467,7 @@ func newBrowserWith(t *testing.T, newBrowser func() *http.Client, other *http.Cl
 	return b
 }
 
-// Tokens that do not hold let nobody in.
+// Invalid ID tokens are refused.
 func TestLoginBadTokens(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, nil)
@@ -546,11 +547,12 @@ func tell(w http.ResponseWriter, status int, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// A provider that hangs or is down while somebody comes back holds nobody up for long, and loses no login: the same page works when it answers.
+// A provider that hangs or is down during a callback does not hold up the user for long, and no login is lost: the same URL
+// works when the provider answers again.
 func TestLoginWhileProviderIsAway(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, func(c *auth.LoginConfig[visit]) { c.Timeout = 200 * time.Millisecond })
-	var says atomic.Pointer[http.HandlerFunc] // nil: as ever
+	var says atomic.Pointer[http.HandlerFunc] // nil: the usual response
 	p.token = func(w http.ResponseWriter, r *http.Request) {
 		if say := says.Load(); say != nil {
 			(*say)(w, r)
@@ -562,7 +564,7 @@ func TestLoginWhileProviderIsAway(t *testing.T) {
 		"hangs": func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
 		"down":  func(w http.ResponseWriter, _ *http.Request) { tell(w, 503, "no") },
 		"slow to end": func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // or nobody would notice that the client leaves
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server would not notice that the client closes the connection
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, "{")
 			_ = http.NewResponseController(w).Flush()
@@ -578,7 +580,7 @@ func TestLoginWhileProviderIsAway(t *testing.T) {
 		says.Store(nil)
 		deadline := time.Now().Add(time.Minute)
 		resp, body := visitPage(t, browser, back)
-		for resp.StatusCode == 503 && time.Now().Before(deadline) { // a machine that is slow itself
+		for resp.StatusCode == 503 && time.Now().Before(deadline) { // for a slow machine
 			resp, body = visitPage(t, browser, back)
 		}
 		if resp.Request.URL.String() != shop+"/me" || !strings.HasPrefix(body, "ada") {
@@ -590,7 +592,7 @@ func TestLoginWhileProviderIsAway(t *testing.T) {
 	}
 }
 
-// A provider may sign with another key from one login to the next, without a word.
+// A provider may change its key between two logins without notice.
 func TestLoginKeyRotation(t *testing.T) {
 	p := newIDP(t)
 	fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -612,7 +614,7 @@ func TestLoginKeyRotation(t *testing.T) {
 	}
 }
 
-// Providers that do not say what they should let nobody in, and are asked again a second later at the earliest.
+// A provider with invalid metadata is refused, and asked again after a second at the earliest.
 func TestLoginDiscovery(t *testing.T) {
 	for name, metadata := range map[string]map[string]any{
 		"another issuer":      {"issuer": "https://evil.example"},
@@ -639,7 +641,7 @@ func TestLoginDiscovery(t *testing.T) {
 	}
 }
 
-// Many who log in at once ask one question, and wait no longer than may be for a provider that does not answer.
+// Concurrent logins share one fetch of the metadata. They wait no longer than Timeout for a provider that does not answer.
 func TestLoginOneFlight(t *testing.T) {
 	p := newIDP(t)
 	app, _ := newShop(t, p, nil)
@@ -666,13 +668,13 @@ func TestLoginOneFlight(t *testing.T) {
 	if app.ServeHTTP(w, httptest.NewRequest("GET", "/login", nil)); w.Code != 503 {
 		t.Errorf("a silent provider: %d", w.Code)
 	}
-	w = httptest.NewRecorder() // a logout needs it not
+	w = httptest.NewRecorder() // a logout does not need the metadata
 	if app.ServeHTTP(w, httptest.NewRequest("POST", "/logout", nil)); w.Code != 303 || w.Header().Get("Location") != "/" {
 		t.Errorf("a logout: %d %v", w.Code, w.Header())
 	}
 }
 
-// Logins of several tabs do not meet, and as many as somebody begins, the browser's cookies stay few.
+// Logins in several tabs do not conflict. The number of cookies stays small, however many logins a browser begins.
 func TestLoginTabs(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, nil)
@@ -712,7 +714,7 @@ func TestLoginTabs(t *testing.T) {
 	}
 }
 
-// A login that took too long is none, and what SignIn says is the answer.
+// A login that took too long is refused, and an error of SignIn is the response.
 func TestLoginEnds(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, func(c *auth.LoginConfig[visit]) { c.Within = time.Nanosecond })
@@ -730,7 +732,7 @@ func TestLoginEnds(t *testing.T) {
 	}
 }
 
-// The secret goes where the provider takes it.
+// The secret is sent where the provider accepts it.
 func TestLoginSecret(t *testing.T) {
 	for name, test := range map[string]struct {
 		metadata map[string]any
@@ -813,7 +815,7 @@ func ExampleNewLogin() {
 	app.Get("/login/callback", login.Finish)
 	app.Post("/logout", login.Logout)
 
-	// Nothing that was not begun here is ended here.
+	// A callback of a login that did not begin here is refused.
 	resp, err := dunlintest.NewClient(app).Get("https://shop.example.com/login/callback?code=x&state=y")
 	if err != nil {
 		panic(err)

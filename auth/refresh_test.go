@@ -20,7 +20,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// newRefresher returns a login at a provider that takes each refresh token once, r0 first, then r1.
+// newRefresher returns a login at a provider that accepts each refresh token once: first r0, then r1.
 func newRefresher(t *testing.T, p *idp, claims jwt.MapClaims) (*auth.Login[visit], *auth.Identity) {
 	next := 0
 	var mu sync.Mutex
@@ -47,7 +47,7 @@ func newRefresher(t *testing.T, p *idp, claims jwt.MapClaims) (*auth.Login[visit
 	return login, &auth.Identity{Issuer: p.URL, Subject: "ada", Token: &oauth2.Token{AccessToken: "a0", RefreshToken: "r0", Expiry: time.Now().Add(-time.Minute)}}
 }
 
-// Many who come with the same refresh token, at once and later, cost the provider one call, and all get what it gave.
+// Concurrent and later calls with the same refresh token cause one call of the provider, and all have its result.
 func TestRefreshOnce(t *testing.T) {
 	p := newIDP(t)
 	login, who := newRefresher(t, p, nil)
@@ -61,7 +61,7 @@ func TestRefreshOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	fresh, err := login.Refresh(t.Context(), who) // whose session was read before
+	fresh, err := login.Refresh(t.Context(), who) // the session was read before the refresh
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestRefreshFails(t *testing.T) {
 	}
 	close(answer)
 	if fresh, err := login.Refresh(t.Context(), who); err != nil || fresh.Token.AccessToken != "late" || fresh.Token.RefreshToken != "r0" {
-		t.Errorf("who has waited gets %+v, %v", fresh, err) // of the call that the first began
+		t.Errorf("who has waited gets %+v, %v", fresh, err) // the result of the call of the first one
 	}
 }
 
@@ -166,7 +166,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// What was got for a refresh token is not lost when the keys cannot be had with which its ID token would be looked at.
+// The result of a refresh is not lost if the keys to check its ID token are unavailable.
 func TestRefreshWithoutKeys(t *testing.T) {
 	p := newIDP(t)
 	p.metadata = map[string]any{"jwks_uri": "https://127.0.0.1:1/keys"}
@@ -178,7 +178,7 @@ func TestRefreshWithoutKeys(t *testing.T) {
 	}
 }
 
-// What is remembered keeps nobody else from being refreshed, and is not given out when it holds no more.
+// The memory of results is limited, but does not prevent further refreshes. Expired access tokens are not returned from it.
 func TestRefreshRemembersSome(t *testing.T) {
 	p := newIDP(t)
 	lasts := 3600
