@@ -87,13 +87,13 @@ func TestToJSON(t *testing.T) {
 		"":                                   "",
 		"a1":                                 "",
 		"a2616101616102":                     "", // a repeated name
-		"a10102":                             "", // a name that is no text
+		"a10102":                             "", // a name that is not text
 		"c11a514b67b0":                       "", // a tag
 		"61ff":                               "", // invalid UTF-8
 		"f97e00":                             "", // NaN
 		"9bffffffffffffffff":                 "", // a length without elements
 		"0101":                               "", // two items
-		strings.Repeat("81", 10_000) + "f6":  "", // deep
+		strings.Repeat("81", 10_000) + "f6":  "", // nested too deeply
 		strings.Repeat("81", 31) + "f6":      strings.Repeat("[", 31) + "null" + strings.Repeat("]", 31),
 		"5f42010243030405ff":                 `"AQIDBAU="`,
 		"7f657374726561646d696e67ff":         `"streaming"`,

@@ -25,7 +25,7 @@ import (
 
 var long = strings.Repeat("<p>hello, world!</p>\n", 5000)
 
-// open returns the reader of what is in a coding, by the library itself.
+// open returns a reader that decodes a coding by the library itself.
 func open(t *testing.T, coding string, src io.Reader) io.Reader {
 	t.Helper()
 	var r io.Reader
@@ -48,7 +48,7 @@ func open(t *testing.T, coding string, src io.Reader) io.Reader {
 	return r
 }
 
-// onEngines runs f on each engine that is here.
+// onEngines runs f on each available engine.
 func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), MaxBody: 128 << 10}, func(t *testing.T, app *dunlin.App) {
@@ -128,7 +128,7 @@ func TestCodings(t *testing.T) {
 	})
 }
 
-// What is flushed can be decoded while the stream goes on.
+// Flushed data can be decoded while the stream continues.
 func TestFlushes(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()}))
@@ -164,7 +164,7 @@ func TestFlushes(t *testing.T) {
 	})
 }
 
-// Whatever is written, flushed or sent plain, in whatever pieces, comes out again.
+// Data that is written, flushed or sent plain, in pieces of any size, is decoded unchanged.
 func TestStreamCoders(t *testing.T) {
 	noise := make([]byte, 200_000)
 	_, _ = rand.Read(noise) // never fails

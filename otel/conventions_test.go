@@ -32,7 +32,8 @@ import (
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
-// What the app itself answers has a span where middleware runs: by the route that there is, and as an error from 500 on.
+// Responses of the app itself have a span where middleware runs. The span has the route, if there is one, and is an error for a
+// status of 500 or more.
 func TestAnswersOfTheApp(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		provider, spans := newProvider()
@@ -61,7 +62,7 @@ func TestAnswersOfTheApp(t *testing.T) {
 	})
 }
 
-// Exporters refuse what is not UTF-8, and all that is sent with it. Routes stay apart all the same.
+// Exporters refuse an entire batch that contains invalid UTF-8. Routes stay distinct nevertheless.
 func TestRoutesAreUTF8(t *testing.T) {
 	provider, spans := newProvider()
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn})
@@ -96,7 +97,8 @@ func TestRoutesAreUTF8(t *testing.T) {
 	}
 }
 
-// Baggage is passed on, whatever happens to the trace, but for that of the public. A trace that was left out is not continued.
+// Baggage is passed on whatever happens to the trace, unless the context is public. A trace that was not sampled is not
+// continued.
 func TestBaggage(t *testing.T) {
 	provider, _ := newProvider()
 	none := 0.0
@@ -105,7 +107,7 @@ func TestBaggage(t *testing.T) {
 	for name, c := range map[string]struct {
 		config  otel.Config
 		parent  string
-		carried bool // the trace
+		carried bool // whether the trace is passed on
 	}{
 		"all":                     {otel.Config{}, "", true},
 		"of a trace":              {otel.Config{}, parent, true},
@@ -137,7 +139,7 @@ func TestBaggage(t *testing.T) {
 				return dunlin.Text(baggage.FromContext(r.Context()).String())
 			})
 			req := httptest.NewRequest("GET", "/", nil)
-			req.Header["Baggage"] = []string{"user=ada", ""} // as lists may be
+			req.Header["Baggage"] = []string{"user=ada", ""} // as lists may contain
 			if c.parent != "" {
 				req.Header.Set("Traceparent", c.parent)
 			}
@@ -158,7 +160,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// The span of a call says whom, with a port, and by which method.
+// The span of a call has the server's address and port, and the method.
 func TestCalls(t *testing.T) {
 	provider, spans := newProvider()
 	ctx, span := provider.Tracer("").Start(t.Context(), "test")
@@ -191,7 +193,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A call without an answer says by error.type whether its time was over, nobody waited for it any more, or it failed.
+// A call without a response has an error.type, which distinguishes a deadline, a canceled context and a failure.
 func TestCallsThatFail(t *testing.T) {
 	provider, spans := newProvider()
 	ctx, span := provider.Tracer("").Start(t.Context(), "test")
@@ -216,7 +218,7 @@ func TestCallsThatFail(t *testing.T) {
 	}
 }
 
-// Who gives up a call has not failed, nor has the call. One whose time is over has.
+// A call that its caller cancels is not an error. A call whose deadline has passed is one.
 func TestCallsThatAreGivenUp(t *testing.T) {
 	provider, spans := newProvider()
 	asked := make(chan struct{}, 1)
@@ -256,7 +258,7 @@ func TestCallsThatAreGivenUp(t *testing.T) {
 	}
 }
 
-// Each call says whom it has reached, and how often the same was asked before: redirects are followed by calls of their own.
+// The span of each call has the address of the peer, and the number of earlier requests: each redirect is a call of its own.
 func TestCallsAgain(t *testing.T) {
 	provider, spans := newProvider()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -285,7 +287,7 @@ func TestCallsAgain(t *testing.T) {
 	}
 }
 
-// What the app logs of a request that fails has the identifiers of its trace, which is where one looks from there.
+// Log records of the app about a failed request have the identifiers of its trace, so that the trace can be found.
 func TestFailuresInTheLog(t *testing.T) {
 	lines := make(chan map[string]any, 100)
 	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(lineWriter(lines), &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -315,7 +317,7 @@ func TestFailuresInTheLog(t *testing.T) {
 			ask(t, "GET", "http://"+addr+path, "Traceparent", parent)
 			for line := range lines {
 				if line["msg"] != message {
-					continue // of the server
+					continue // a span of the server
 				}
 				if span := fmt.Sprint(line["span_id"]); line["trace_id"] != traceID || len(span) != 16 || span == spanID {
 					t.Errorf("%s: %v", path, line)
@@ -326,7 +328,7 @@ func TestFailuresInTheLog(t *testing.T) {
 	})
 }
 
-// A lineWriter sends each line, an object of JSON.
+// A lineWriter sends each line, which is a JSON object.
 type lineWriter chan map[string]any
 
 func (w lineWriter) Write(p []byte) (int, error) {
@@ -338,7 +340,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A span says by which version of HTTP its request came.
+// A span has the HTTP version of its request.
 func TestProtocolVersion(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), H2C: true}, func(t *testing.T, app *dunlin.App) {
 		provider, spans := newProvider()
@@ -386,7 +388,7 @@ func TestProtocolVersion(t *testing.T) {
 	})
 }
 
-// Methods beside the usual ones are said as they are where the service, or its environment, says that they are known.
+// Spans have methods other than the usual ones if the service or its environment declares them as known.
 func TestKnownMethods(t *testing.T) {
 	for name, c := range map[string]struct {
 		methods []string
@@ -414,7 +416,7 @@ func TestKnownMethods(t *testing.T) {
 	}
 }
 
-// When the app has ended, all spans of its requests have, too: what is flushed then is all.
+// After the app has ended, all spans of its requests have ended, too. A flush then exports all of them.
 func TestFlushAfterShutdown(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		exported := tracetest.NewInMemoryExporter()
@@ -447,7 +449,7 @@ func TestFlushAfterShutdown(t *testing.T) {
 	})
 }
 
-// The duration of requests has the attributes that the conventions require, and nothing that a client makes up.
+// The duration of requests has the attributes that the conventions require, and none with text that clients can invent.
 func TestDurationsAreByTheConventions(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Handle("GET,POST", "/both/{id}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("ok") })
@@ -470,7 +472,7 @@ func TestDurationsAreByTheConventions(t *testing.T) {
 		}
 		producer := otel.NewProducer(app)
 		var got map[string]uint64
-		for until := time.Now().Add(30 * time.Second); !maps.Equal(got, want); <-time.After(time.Millisecond) { // a request may be counted after its answer
+		for until := time.Now().Add(30 * time.Second); !maps.Equal(got, want); <-time.After(time.Millisecond) { // a request may be counted after its response
 			if time.Now().After(until) {
 				t.Fatalf("there are %v, want %v", got, want)
 			}

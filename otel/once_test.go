@@ -18,7 +18,8 @@ import (
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
-// Each request has one span and one line of the access log, which say the same and know each other, whoever has answered: by HTTP/1.1 and HTTP/2.
+// Each request has one span and one line of the access log. They agree and name each other, whatever has answered the request,
+// over HTTP/1.1 and HTTP/2.
 func TestOneSpanOneLine(t *testing.T) {
 	lines := make(chan map[string]any, 100)
 	quiet := slog.New(slog.DiscardHandler)
@@ -78,7 +79,7 @@ func TestOneSpanOneLine(t *testing.T) {
 				}
 				req.Header.Set("Traceparent", parent)
 				if resp, err := client.RoundTrip(req); err == nil {
-					_, _ = io.Copy(io.Discard, resp.Body) // what is cut off is cut off
+					_, _ = io.Copy(io.Discard, resp.Body) // some bodies are cut off
 					_ = resp.Body.Close()
 				}
 				s, line := spans.next(t), <-lines

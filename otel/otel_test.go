@@ -29,7 +29,7 @@ import (
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
-// ended has the spans in the order in which they end.
+// ended receives the spans in the order in which they end.
 type ended chan sdk.ReadOnlySpan
 
 func (e ended) OnStart(context.Context, sdk.ReadWriteSpan) {}
@@ -53,7 +53,7 @@ func newProvider() (*sdk.TracerProvider, ended) {
 	return sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)), spans
 }
 
-// onEngines runs f on each engine that is here.
+// onEngines runs f on each available engine.
 func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn}, func(t *testing.T, app *dunlin.App) {
@@ -80,7 +80,7 @@ func ask(t *testing.T, method, url string, headers ...string) (*http.Response, s
 		return nil, ""
 	}
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body) // what is cut off is cut off
+	body, _ := io.ReadAll(resp.Body) // some bodies are cut off
 	return resp, string(body)
 }
 
@@ -121,7 +121,7 @@ func TestTrace(t *testing.T) {
 		for _, c := range []struct {
 			method, path, name string
 			code               codes.Code
-			want               map[string]string // "" stands for none
+			want               map[string]string // "" stands for a missing attribute
 		}{
 			{"GET", "/users/7", "GET /users/{id}", codes.Unset, map[string]string{
 				"http.request.method": "GET", "http.route": "/users/{id}", "url.path": "/users/7", "url.scheme": "http", "server.address": host, "server.port": port,
@@ -154,7 +154,7 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// Trace context goes in as W3C says, malformed or not, and on to what is called.
+// Trace context is read as W3C specifies, malformed or not, and is passed on to calls.
 func TestContext(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		provider, spans := newProvider()
@@ -228,7 +228,7 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// The trailers of a call, whose values are there when its body has been read, are sent.
+// The trailers of a call are sent, although their values are set only after its body has been read.
 func TestCallTrailers(t *testing.T) {
 	provider, _ := newProvider()
 	config := otel.Config{TracerProvider: provider}
@@ -263,7 +263,7 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// What anybody may ask is traced if the service wants so, not because a client says it.
+// Requests of arbitrary clients are traced only if the service is configured so, not because a client asks for it.
 func TestPublicAndRatio(t *testing.T) {
 	provider, spans := newProvider()
 	none, half := 0.0, 2.0
@@ -332,7 +332,7 @@ func (v void) Header() http.Header         { return v.header }
 func (v void) Write(b []byte) (int, error) { return len(b), nil }
 func (v void) WriteHeader(int)             {}
 
-// Fields that are as large as they may be are cut, and no method makes a name of its own.
+// Fields of maximum size are cut, and methods do not create span names.
 func TestOversized(t *testing.T) {
 	provider, spans := newProvider()
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -367,7 +367,7 @@ func TestLogHandler(t *testing.T) {
 	}
 	b.Reset()
 	logger = logger.WithGroup("app").With("b", 2).WithGroup("").WithGroup("sub")
-	_ = logger.With("c", 3) // another one
+	_ = logger.With("c", 3) // creates another logger
 	logger = logger.With("d", 4)
 	app.ServeHTTP(httptest.NewRecorder(), req)
 	var grouped struct {
@@ -422,7 +422,7 @@ func TestProducer(t *testing.T) {
 		}
 		classes := map[string]int64{}
 		metrics, before := gather()
-		for until := time.Now().Add(30 * time.Second); ; metrics, before = gather() { // a request may be counted after its answer
+		for until := time.Now().Add(30 * time.Second); ; metrics, before = gather() { // a request may be counted after its response
 			clear(classes)
 			for _, p := range metrics["dunlin.http.requests"].Data.(metricdata.Sum[int64]).DataPoints {
 				status, _ := p.Attributes.Value(attribute.Key("status"))

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
-// Nothing of the public's context goes on to other services: neither baggage nor, without a provider, the trace.
+// No part of a public context is passed on to other services: neither baggage nor, without a provider, the trace.
 func TestPublicContextStays(t *testing.T) {
 	provider, _ := newProvider()
 	none := 0.0

@@ -17,8 +17,8 @@ import (
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
-// What comes in is read as W3C says (Trace Context, sections 3.2 and 3.3), as it stands on the wire: the trace is continued or a new one begun,
-// and the state is that of a trace that is continued, in its order, or empty.
+// Trace context on the wire is read as W3C specifies (Trace Context, sections 3.2 and 3.3). The trace is continued, or a new
+// one begins. The state is that of the continued trace, in its order, or empty.
 func TestTraceContextOnTheWire(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, func(t *testing.T, app *dunlin.App) {
 		provider, _ := newProvider()

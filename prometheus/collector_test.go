@@ -49,7 +49,7 @@ func ask(app http.Handler, method, path string, headers ...string) *httptest.Res
 	return w
 }
 
-// gather returns the metrics of an app's collector, as name{labels} without their values' kind.
+// gather returns the metrics of an app's collector by name{labels}.
 func gather(t *testing.T, app *dunlin.App) map[string]*dto.Metric {
 	t.Helper()
 	registry := prom.NewRegistry()
@@ -119,7 +119,7 @@ func TestCollectorWorkers(t *testing.T) {
 	}
 }
 
-// checkHistogram checks that a histogram agrees with itself.
+// checkHistogram checks that a histogram is consistent.
 func checkHistogram(t *testing.T, h *dto.Histogram) {
 	t.Helper()
 	inNative, at := h.GetZeroCount(), int64(0)
@@ -149,7 +149,7 @@ func checkHistogram(t *testing.T, h *dto.Histogram) {
 	}
 }
 
-// Durations land in the buckets they belong to, in both forms.
+// Durations are counted in the correct buckets in both formats.
 func TestHistogram(t *testing.T) {
 	app := newApp()
 	app.Get("/slow", func(*dunlin.Request) dunlin.Response { <-time.After(20 * time.Millisecond); return dunlin.NoContent() })
@@ -174,7 +174,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Whatever clients send makes no series.
+// Requests of clients create no new series.
 func TestNoNewSeries(t *testing.T) {
 	app := newApp()
 	ask(app, "GET", "/users/1")
@@ -236,7 +236,7 @@ func TestHandler(t *testing.T) {
 func Example() {
 	app := dunlin.New(dunlin.Config{RouteStats: dunlin.StatsOn, Logger: slog.New(slog.DiscardHandler)})
 	app.Get("/hello", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
-	app.Get("/metrics", prometheus.Handler(app)) // with Go's and the process's own
+	app.Get("/metrics", prometheus.Handler(app)) // includes the metrics of Go and of the process
 
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/hello", nil))
 	w := httptest.NewRecorder()

@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/prometheus"
 )
 
-// What Prometheus asks for in its three ways: with native histograms, without, and as it did before OpenMetrics.
+// The Accept headers of Prometheus: with native histograms, without them, and before OpenMetrics.
 const (
 	acceptNative = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5," +
 		"application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
@@ -27,7 +27,7 @@ const (
 	acceptOld = "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 )
 
-// A scrape has the format that is asked for, and the same series in each, whatever routes are called.
+// A scrape has the requested format, with the same series in each format and for all routes.
 func TestFormats(t *testing.T) {
 	routes := []string{`/a"b`, `/a\b`, "/\u00e9/{x}", "/a\xffb", "/a\xfeb", "/\u00e9\xe2\x82/x", "/{name}/x/{rest...}"}
 	labels := []string{`/a"b`, `/a\b`, "/\u00e9/{x}", "/a%FFb", "/a%FEb", "/\u00e9%E2%82/x", "/{name}/x/{rest...}"}
@@ -116,7 +116,8 @@ func decodeFamilies(t *testing.T, resp *http.Response, body []byte) map[string]*
 	}
 }
 
-// checkOpenMetrics looks at what tells OpenMetrics from the older text: the end, and counters whose family has no suffix.
+// checkOpenMetrics checks the differences between OpenMetrics and the older text format: the end marker, and counters whose
+// family has no suffix.
 func checkOpenMetrics(t *testing.T, text string, labels []string) {
 	t.Helper()
 	if !strings.HasSuffix(text, "\n# EOF\n") || strings.Count(text, "# EOF") != 1 {

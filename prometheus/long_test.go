@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/prometheus"
 )
 
-// A request that lasts longer than the app's last bucket begins, a stream say, is counted like others.
+// A request that is longer than the lower bound of the app's last bucket, such as a stream, is counted like others.
 func TestLongRequests(t *testing.T) {
 	for _, took := range []time.Duration{59 * time.Second, 61 * time.Second, 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestLongRequests(t *testing.T) {
 	}
 }
 
-// Of many that last so long the longest says nothing of the others, and no count becomes smaller when it gets longer.
+// The longest of many such requests does not determine the others. No count decreases when the longest duration increases.
 func TestManyLongRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := newApp()
@@ -52,7 +52,7 @@ func TestManyLongRequests(t *testing.T) {
 	})
 }
 
-// Classic buckets end where they are told to.
+// Classic buckets have the configured bounds.
 func TestBuckets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := newApp()
@@ -64,7 +64,7 @@ func TestBuckets(t *testing.T) {
 		}
 		for _, c := range []struct {
 			buckets []time.Duration
-			want    map[float64]float64 // the counts
+			want    map[float64]float64 // the expected counts
 		}{
 			{nil, map[float64]float64{0.0001: 0, 0.001: 0, 0.005: 5, 0.01: 10, 0.025: 25, 0.05: 50, 0.1: 100, 0.25: 250, 0.5: 500, 1: 1000, 2.5: 1100, 5: 1100, 10: 1100}},
 			{[]time.Duration{300 * time.Millisecond, 301 * time.Millisecond}, map[float64]float64{0.3: 300, 0.301: 301}},

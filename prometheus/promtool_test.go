@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/prometheus"
 )
 
-// Prometheus's own tool finds nothing wrong with a scrape.
+// The tool of Prometheus reports no problem in a scrape.
 func TestPromtool(t *testing.T) {
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -43,7 +43,7 @@ func (w nowhere) Header() http.Header         { return w.header }
 func (w nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (w nowhere) WriteHeader(int)             {}
 
-// A million paths and methods of clients make no series.
+// A million invented paths and methods create no series.
 func TestMillionPaths(t *testing.T) {
 	n := 1_000_000
 	if testing.Short() {
@@ -72,7 +72,7 @@ func TestMillionPaths(t *testing.T) {
 	}
 }
 
-// BenchmarkCounting has what a request pays for being counted: the difference between the two.
+// BenchmarkCounting measures the cost of counting a request, as the difference between the two cases.
 func BenchmarkCounting(b *testing.B) {
 	for name, policy := range map[string]dunlin.RouteStatsPolicy{"on": dunlin.StatsOn, "off": dunlin.StatsOff} {
 		b.Run(name, func(b *testing.B) {

@@ -17,11 +17,11 @@ import (
 	"github.com/dunlinhttp/dunlin/store/redis"
 )
 
-// A road leads to a Redis. On the way connections can take long to make, or for ever, and be cut.
+// A road is a proxy to a Redis. It can delay connections, hold them forever and cut them.
 type road struct {
 	net.Listener
-	slow atomic.Int64  // until a connection leads on, in nanoseconds; negative: never
-	held chan net.Conn // that never lead on
+	slow atomic.Int64  // delay of new connections, in nanoseconds; negative: forever
+	held chan net.Conn // connections that are held forever
 	mu   sync.Mutex
 	all  []net.Conn
 }
@@ -71,7 +71,7 @@ func (r *road) cut() {
 	r.all = nil
 }
 
-// The URL of a Unix socket leads there.
+// The URL of a Unix socket connects to that socket.
 func TestUnixSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "redis") // the path of a socket must be short
 	if err != nil {
@@ -91,7 +91,8 @@ func TestUnixSocket(t *testing.T) {
 	})
 }
 
-// A Redis, or a master of a cluster, to which a connection takes longer than a call may is connected to again after its connections were lost.
+// A Redis, or a master of a cluster, whose connections take longer than the deadline of a call is reconnected after the loss of
+// its connections.
 func TestSlowReconnect(t *testing.T) {
 	for _, mode := range []string{"single", "cluster"} {
 		t.Run(mode, func(t *testing.T) {
@@ -119,14 +120,14 @@ func TestSlowReconnect(t *testing.T) {
 	}
 }
 
-// A call ends with its deadline also where a subscription is being connected, which has longer.
+// A call ends at its deadline even while the connection of a subscription, which has more time, is being made.
 func TestCallsDoNotWaitForConnections(t *testing.T) {
 	s := startServer(t)
 	r := startRoad(t, s)
 	st := connect(t, redis.Config{Addrs: []string{r.Addr().String()}, Guard: store.GuardConfig{Timeout: 20 * time.Millisecond, Failures: 1 << 20}})
 	eventually(t, "a subscription stands", func() bool { return st.Subscribe(t.Context(), "topic", func(store.Message) {}) == nil })
 	const rounds, calls = 5, 8
-	for range rounds { // a machine that is busy may let the subscription's time pass by itself
+	for range rounds { // on a busy machine the subscription's time may pass by itself
 		r.slow.Store(-1)
 		r.cut()
 		conn := <-r.held

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store/redis"
 )
 
-// While Redis hangs, calls end in time, then at once, and it is used again when it is back.
+// While Redis hangs, calls end at their deadlines, and later at once. Redis is used again when it answers again.
 func TestRedisHangs(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: 3, Cooldown: 200 * time.Millisecond}})
@@ -42,7 +42,8 @@ func TestRedisHangs(t *testing.T) {
 	})
 }
 
-// A call that is alone on its connection ends with its context, too, and not with its deadline: when its caller leaves, and when Redis is silent.
+// The only call on a connection ends with its context, not only at its deadline: when its caller cancels it, and when Redis is
+// silent.
 func TestCallsEndWithTheirContext(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 5 * time.Second}})
@@ -67,7 +68,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// While Redis hangs or is gone, Subscribe fails in time; a subscription that stands goes on when it is back.
+// While Redis hangs or is unavailable, Subscribe fails in time. An active subscription continues when Redis is available again.
 func TestSubscribeDuringOutage(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 200 * time.Millisecond, Cooldown: 50 * time.Millisecond}})
@@ -112,7 +113,8 @@ func TestSubscribeDuringOutage(t *testing.T) {
 	eventually(t, "messages arrive there, too", received(later))
 }
 
-// So do writes that wait for replicas: neither making a connection to a Redis that hangs nor waiting for one of the pool's takes longer.
+// This also holds for writes that wait for replicas: neither a new connection to a Redis that hangs nor the wait for a
+// connection of the pool takes longer.
 func TestRedisHangsWithReplicas(t *testing.T) {
 	const calls = 20
 	s, _ := startPair(t)
@@ -131,7 +133,7 @@ func TestRedisHangsWithReplicas(t *testing.T) {
 			t.Fatalf("a write to a Redis that hangs: %v", err)
 		}
 	}
-	if took := time.Since(began); took > calls*time.Second { // and not those two that making a connection may take
+	if took := time.Since(began); took > calls*time.Second { // less than the two attempts to make a connection may take
 		t.Errorf("%d writes with a deadline of 100 ms took %v", calls, took)
 	}
 	if err := s.process.Process.Signal(syscall.SIGCONT); err != nil {
@@ -140,7 +142,7 @@ func TestRedisHangsWithReplicas(t *testing.T) {
 	eventually(t, "Redis is used again", func() bool { return set() == nil })
 }
 
-// While one master of a cluster hangs, what is on the others goes on.
+// While one master of a cluster hangs, keys on the other masters stay available.
 func TestMasterHangs(t *testing.T) {
 	cluster := startCluster(t)
 	st := connect(t, redis.Config{Addrs: []string{cluster[0].addr}, Guard: store.GuardConfig{Timeout: time.Second, Failures: 2, Cooldown: time.Minute}})

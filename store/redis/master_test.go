@@ -14,11 +14,11 @@ import (
 	"github.com/dunlinhttp/dunlin/store/redis"
 )
 
-// A name stands for one Redis, and later for another one. Connections that there are stay where they are.
+// A name stands for one Redis, and later for another one. Existing connections remain connected to the first one.
 type name struct {
 	net.Listener
 	now  atomic.Pointer[server]
-	made atomic.Int64 // connections
+	made atomic.Int64 // number of connections
 }
 
 func startName(t *testing.T, first *server) *name {
@@ -54,7 +54,7 @@ func (n *name) config() redis.Config {
 	return redis.Config{Addrs: []string{n.Addr().String()}, Guard: patient}
 }
 
-// channels returns how many channels somebody listens to.
+// channels returns the number of channels with subscribers.
 func channels(t *testing.T, s *server) (n int) {
 	t.Helper()
 	if _, err := fmt.Sscanf(s.must(t, "PUBSUB", "CHANNELS", "dunlin:*"), "*%d", &n); err != nil {
@@ -63,7 +63,8 @@ func channels(t *testing.T, s *server) (n int) {
 	return n
 }
 
-// clients returns how many connections a Redis has, but for that which asks, its master and its replicas.
+// clients returns the number of client connections to a Redis, without the connection of the query itself. Connections of the
+// master and of replicas are not counted.
 func clients(t *testing.T, s *server) int {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", s.addr, 10*time.Second)
@@ -77,8 +78,8 @@ func clients(t *testing.T, s *server) int {
 	return strings.Count(string(list), "\nid=") - 1
 }
 
-// Where a single Redis is behind a name, and another one takes its place as the master, writes, messages and subscriptions go there, though the
-// connections to the first would last.
+// If another Redis becomes the master behind the name of a single Redis, then writes, messages and subscriptions move to it,
+// although the connections to the first one would last.
 func TestMasterNameChangesServer(t *testing.T) {
 	old, now := startServer(t), startServer(t)
 	master := startName(t, old)
@@ -138,14 +139,14 @@ func TestMasterNameChangesServer(t *testing.T) {
 	eventually(t, "messages of one who writes nothing arrive", hears("after"))
 	eventually(t, "the old connections are closed", func() bool {
 		for _, write := range writes {
-			_ = write() // of a client's two connections one may be new
+			_ = write() // one of the client's two connections may be new
 		}
 		_ = publisher.Publish(ctx, "topic", nil)
 		return clients(t, old) == 0
 	})
 }
 
-// While there is no other master, what a replica does goes on undisturbed: it is read from, and its breaker stays closed.
+// While there is no other master, a replica continues to serve reads, and its breaker stays closed.
 func TestReplicaWithoutMaster(t *testing.T) {
 	gone, s := startServer(t), startServer(t)
 	master := startName(t, s)
@@ -173,7 +174,8 @@ func TestReplicaWithoutMaster(t *testing.T) {
 	eventually(t, "connections that were made for that are closed", func() bool { return clients(t, s) <= 2 })
 }
 
-// A call that Redis refuses, for its key, its script or the rights of the user, or since it does not write, keeps no other call from it.
+// A call that Redis refuses does not impede other calls. Redis may refuse it for its key, its script or the permissions of the
+// user, or because it does not accept writes.
 func TestRefusals(t *testing.T) {
 	broken := &store.Script{Name: "the broken one", Lua: "result = nosuch.field"}
 	malformed := &store.Script{Name: "the malformed one", Lua: "result ="}
@@ -182,7 +184,7 @@ func TestRefusals(t *testing.T) {
 		return err
 	}
 	for what, c := range map[string]struct {
-		begin []string // a command to Redis
+		begin []string // a command for Redis
 		call  func(store.Store) error
 	}{
 		"a key of another type":      {[]string{"SET", "dunlin:v:other", "1"}, func(st store.Store) error { return set(st, "other") }},

@@ -24,7 +24,7 @@ import (
 
 var ctx = context.Background()
 
-// patient is for tests that are not about slowness, on machines that have other things to do.
+// patient is for tests that do not depend on deadlines, on busy machines.
 var patient = store.GuardConfig{Timeout: 30 * time.Second, Failures: 1000}
 
 func connect(t *testing.T, c redis.Config) *store.Guarded {
@@ -125,14 +125,14 @@ func TestOpenURL(t *testing.T) {
 	}
 }
 
-// A Redis that dies and starts anew has forgotten everything; the store and its subscriptions go on.
+// A Redis that restarts has lost all data. The store and its subscriptions continue.
 func TestRedisRestarts(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: time.Second, Failures: 2, Cooldown: 100 * time.Millisecond}})
 	received := make(chan string, 1000)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	eventually(t, "a subscription stands", func() bool { // not in the first second of a slow machine
+	eventually(t, "a subscription stands", func() bool { // may take longer than a second on a slow machine
 		return st.Subscribe(ctx, "topic", func(m store.Message) { received <- string(m.Body) }) == nil
 	})
 	eventually(t, "scripts run", func() bool {
@@ -161,7 +161,8 @@ func TestRedisRestarts(t *testing.T) {
 	})
 }
 
-// Redis sends nothing to who has left: topics that come and go, one for each user say, would be kept here and there for ever.
+// Redis sends no messages to listeners that have left. Otherwise short-lived topics, such as one for each user, would use
+// memory on both sides forever.
 func TestTopicsEnd(t *testing.T) {
 	single, cluster := startServer(t), startCluster(t)
 	for name, c := range map[string]struct {
@@ -206,7 +207,7 @@ func TestTopicsEnd(t *testing.T) {
 	}
 }
 
-// Who comes to listen to a busy topic holds up neither its messages nor anything else on the connection.
+// A new listener of a busy topic delays neither its messages nor other calls on the connection.
 func TestBusyTopic(t *testing.T) {
 	s := startServer(t)
 	st, other := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient}), connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
@@ -245,7 +246,7 @@ func TestBusyTopic(t *testing.T) {
 	publishers.Wait()
 }
 
-// A Redis without room says so, which is no failure.
+// A Redis without room reports that, which is not counted as a failure.
 func TestFullRedis(t *testing.T) {
 	s := startServer(t, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
@@ -270,7 +271,7 @@ func TestBrokenScript(t *testing.T) {
 	}
 }
 
-// What a Redis has written whose clock was ahead by an hour uses no more than all of a limit up.
+// Data of a Redis whose clock was ahead by an hour uses at most an entire limit.
 func TestRateLimitClockSetBack(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
@@ -291,7 +292,7 @@ func TestRateLimitClockSetBack(t *testing.T) {
 	}
 }
 
-// A request with the cookie from before a login begins no session, which would replace that of the login.
+// A request with the cookie from before a login begins no session, since that would replace the session of the login.
 func TestOldCookieAfterLogin(t *testing.T) {
 	st := connect(t, redis.Config{Addrs: []string{startServer(t).addr}, Guard: patient})
 	sessions := middleware.NewSessions[int](middleware.SessionConfig{Store: st})
@@ -318,7 +319,7 @@ func TestOldCookieAfterLogin(t *testing.T) {
 	}
 }
 
-// Three machines with one Redis: limits, sessions and idempotency keys count for all of them.
+// Three machines share one Redis: limits, sessions and idempotency keys apply to all of them.
 func TestMachinesShareStore(t *testing.T) {
 	for name, addrs := range map[string][]string{"single": {startServer(t).addr}, "cluster": {startCluster(t)[0].addr}} {
 		t.Run(name, func(t *testing.T) { machinesTogether(t, addrs) })

@@ -30,7 +30,7 @@ func startPair(t *testing.T) (master, replica *server) {
 	return master, replica
 }
 
-// isOnline reports whether a replica gets what its master has.
+// isOnline reports whether a replica is synchronized with its master.
 func isOnline(t *testing.T, replica *server) bool {
 	t.Helper()
 	answer, err := replica.ask("EVAL", `"return redis.call('INFO','replication'):match('master_link_status:(%w+)')"`, "0")
@@ -40,7 +40,8 @@ func isOnline(t *testing.T, replica *server) bool {
 	return strings.HasPrefix(answer, "$2") // up; down has four letters
 }
 
-// unconfirmed wants calls to fail since no replica confirms what they write. It makes them again where the time was over before that.
+// unconfirmed expects calls to fail because no replica confirms their writes. It repeats calls that reached their deadlines
+// before that.
 func unconfirmed(t *testing.T, what string, call func(context.Context) error) {
 	t.Helper()
 	eventually(t, what+" is unconfirmed", func() bool {
@@ -61,7 +62,7 @@ func TestStoreWithReplicas(t *testing.T) {
 	})
 }
 
-// What no replica confirms is not said to be written.
+// A write that no replica confirms fails.
 func TestUnconfirmed(t *testing.T) {
 	master, replica := startPair(t)
 	confirmed := connect(t, redis.Config{Addrs: []string{master.addr}, Guard: patient, Replicas: 1})
@@ -98,7 +99,7 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// A logout that no replica confirms has failed, also when it is sent again.
+// A logout that no replica confirms fails, also when it is repeated.
 func TestLogoutUnconfirmed(t *testing.T) {
 	master, replica := startPair(t)
 	sessions := middleware.NewSessions[string](middleware.SessionConfig{Store: connect(t, redis.Config{
@@ -138,8 +139,8 @@ func TestLogoutUnconfirmed(t *testing.T) {
 	eventually(t, "the logout", func() bool { return post("/logout", cookie).Code == 204 })
 }
 
-// A master that is killed takes nothing along that was confirmed: its replica, in its place, lets no request with an idempotency key
-// run again, and has each session.
+// No confirmed value is lost with a master that is killed. Its replica, as the new master, repeats no request with an
+// idempotency key, and has each session.
 func TestMasterKilled(t *testing.T) {
 	master, replica := startPair(t)
 	quiet := slog.New(slog.DiscardHandler)
@@ -204,7 +205,7 @@ func TestMasterKilled(t *testing.T) {
 	now := connect(t, redis.Config{Addrs: []string{replica.addr}, Guard: patient})
 	again := serve(now, after)
 	for key := range before {
-		if status := again(key); status != 201 && status != 409 { // 409: it has run, and its answer was not kept
+		if status := again(key); status != 201 && status != 409 { // 409: the request has run, and its response was not stored
 			t.Errorf("order %s is answered %d by the replica", key, status)
 		}
 	}
@@ -219,12 +220,13 @@ func TestMasterKilled(t *testing.T) {
 	t.Logf("%d orders, %d sessions", len(before), len(versions))
 }
 
-// In a cluster each key is confirmed by a replica of its own master, also after one has taken the place of a master that was killed.
+// In a cluster, each key is confirmed by a replica of its own master, also after a replica has replaced a master that was
+// killed.
 func TestReplicasInCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: six servers take some seconds")
 	}
-	const calm = "60000" // ms: a process that gets no processor for some seconds is not taken for dead
+	const calm = "60000" // ms: a process that gets no CPU for some seconds is not considered dead
 	cluster := startCluster(t, "--repl-diskless-sync-delay", "0", "--cluster-node-timeout", calm)
 	var replicas []*server
 	for _, master := range cluster {
@@ -261,11 +263,11 @@ func TestReplicasInCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		moved[key] = answer == ":1" // else it is said who has it
+		moved[key] = answer == ":1" // otherwise the reply names the node of the key
 	}
 	cluster[2].kill()
 	replicas[2].must(t, "CLUSTER", "FAILOVER", "TAKEOVER")
-	lost, refused := 0, 0 // of those that have moved
+	lost, refused := 0, 0 // of the keys that have moved
 	for key, version := range versions {
 		eventually(t, "all keys are there", func() bool {
 			item, err := st.Get(ctx, key)
@@ -280,7 +282,7 @@ func TestReplicasInCluster(t *testing.T) {
 				_, err := st.Set(ctx, key, []byte("again"), store.Any, time.Hour)
 				return err == nil
 			})
-		} else if refused < 3 { // its new master has no replica
+		} else if refused < 3 { // the key's new master has no replica
 			refused++
 			unconfirmed(t, key, func(ctx context.Context) error {
 				_, err := st.Set(ctx, key, []byte("again"), store.Any, time.Hour)

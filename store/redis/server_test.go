@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// require skips a test whose tool is missing, or fails it where everything is to be tested.
+// require skips a test if its tool is missing, or fails it if all tests are required.
 func require(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -30,7 +30,7 @@ func require(t *testing.T, tools ...string) {
 	}
 }
 
-// program is what the tests start: redis-server, or what DUNLIN_REDIS_SERVER names, such as valkey-server.
+// program returns the server that the tests start: redis-server, or the value of DUNLIN_REDIS_SERVER, such as valkey-server.
 func program() string { return cmp.Or(os.Getenv("DUNLIN_REDIS_SERVER"), "redis-server") }
 
 // A server is a Redis of a test.
@@ -38,7 +38,7 @@ type server struct {
 	addr    string
 	port    int
 	args    []string
-	bus     string // the port of a cluster's own
+	bus     string // the port of the cluster bus
 	process *exec.Cmd
 	ended   chan struct{}
 	said    *safeBuffer
@@ -61,7 +61,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-// freePort returns a port that nobody listened on a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort(t *testing.T) int {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,11 +72,11 @@ func freePort(t *testing.T) int {
 	return ln.Addr().(*net.TCPAddr).Port
 }
 
-// startServer starts a Redis that keeps nothing on disk, with further settings.
+// startServer starts a Redis that stores nothing on disk, with further settings.
 func startServer(t *testing.T, settings ...string) *server {
 	t.Helper()
 	require(t, program())
-	for range 5 { // another program may be faster to take the port
+	for range 5 { // another program may use the port first
 		port := freePort(t)
 		s := &server{port: port, addr: fmt.Sprintf("127.0.0.1:%d", port)}
 		s.args = append([]string{
@@ -128,7 +128,7 @@ func (s *server) kill() {
 	<-s.ended
 }
 
-// ask sends a command of plain words and returns the first line of the answer.
+// ask sends a command of plain words and returns the first line of the reply.
 func (s *server) ask(words ...string) (string, error) {
 	conn, err := net.DialTimeout("tcp", s.addr, 10*time.Second)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *server) ask(words ...string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// must is ask for what cannot fail.
+// must is like ask, for commands that cannot fail.
 func (s *server) must(t *testing.T, words ...string) string {
 	t.Helper()
 	answer, err := s.ask(words...)
@@ -153,7 +153,7 @@ func (s *server) must(t *testing.T, words ...string) string {
 	return answer
 }
 
-// eventually waits until something holds, for half a minute.
+// eventually waits half a minute at most for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline, tick := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
@@ -187,12 +187,12 @@ func startCluster(t *testing.T, settings ...string) []*server {
 	return cluster
 }
 
-// clusterIsUp reports whether a node knows all others and serves.
+// clusterIsUp reports whether a node knows all others and the cluster serves.
 func clusterIsUp(s *server, nodes int) bool {
 	return clusterKnows(s, nodes) && strings.Contains(clusterInfo(s), fmt.Sprintf("cluster_size:%d\r", nodes))
 }
 
-// clusterKnows reports whether a node knows as many, itself included, and serves.
+// clusterKnows reports whether a node knows this number of nodes, including itself, and serves.
 func clusterKnows(s *server, nodes int) bool {
 	info := clusterInfo(s)
 	return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", nodes))

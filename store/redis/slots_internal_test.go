@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The slots are those of the specification of Redis Cluster.
+// The slots agree with the specification of Redis Cluster.
 func TestSlots(t *testing.T) {
 	for key, want := range map[string]uint16{
 		"": 0, "123456789": 12739, "foo": 12182, "{foo}.bar": 12182, "x{foo}{bar}": 12182, "foo{}{bar}": slotOf("foo{}{bar}"), "a{b": slotOf("a{b"),
@@ -19,7 +19,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// Keys with the same text in braces spread over the slots: a client that chooses a part of a key chooses no node.
+// Keys with the same text in braces are spread over the slots: a client that chooses a part of a key does not choose a node.
 func TestBracesDoNotChooseSlot(t *testing.T) {
 	s := &redisStore{prefix: "dunlin:"}
 	for _, number := range []bool{false, true} {
