@@ -8,16 +8,16 @@ import (
 
 var errAnswer = errors.New("not an HTTP/1.1 answer")
 
-// answer follows an HTTP/1.1 answer to its end, in whatever pieces it comes, and looks at no more of
-// it than that takes. The zero value is one of which nothing has come.
+// An answer parses an HTTP/1.1 response incrementally. It reads no more of the response than is necessary to find its end. The
+// zero value is ready for a new response.
 type answer struct {
 	status int
 	close  bool  // the server will close the connection
-	left   int64 // how many bytes follow of which the content does not matter
+	left   int64 // number of bytes to skip
 	part   part
 }
 
-// part is what of an answer comes next, behind the bytes that are left.
+// part is the next part of the response, after the bytes to skip.
 type part uint8
 
 const (
@@ -26,11 +26,11 @@ const (
 	partNone
 )
 
-// done reports whether the answer has come to its end.
+// done reports whether the response is complete.
 func (a *answer) done() bool { return a.part == partNone && a.left == 0 }
 
-// feed takes what has come and returns how much of it is dealt with. The rest, if the answer is not
-// done, is an incomplete line or head and to be passed again with what follows.
+// feed parses b and returns the number of bytes that it used. If the response is not complete, the rest is an incomplete line
+// or head. The caller passes it again, together with the bytes that follow.
 func (a *answer) feed(b []byte) (used int, err error) {
 	for {
 		n := int(min(a.left, int64(len(b)-used)))
@@ -50,7 +50,7 @@ func (a *answer) feed(b []byte) (used int, err error) {
 	}
 }
 
-// feedHead returns 0 when the head is not complete.
+// feedHead returns 0 if the head is not complete.
 func (a *answer) feedHead(b []byte) (used int, err error) {
 	end := bytes.Index(b, []byte("\r\n\r\n"))
 	if end < 0 {
@@ -73,7 +73,7 @@ func (a *answer) feedHead(b []byte) (used int, err error) {
 	return end + len("\r\n\r\n"), nil
 }
 
-// header takes one of the three that say where the answer ends.
+// header handles one of the three header fields that determine the end of the response.
 func (a *answer) header(line []byte) (err error) {
 	colon := bytes.IndexByte(line, ':')
 	if colon < 0 {
@@ -93,7 +93,7 @@ func (a *answer) header(line []byte) (err error) {
 	return nil
 }
 
-// feedChunk returns 0 when the line is not complete. Trailers are not asked for.
+// feedChunk returns 0 if the line is not complete. The requests do not ask for trailers.
 func (a *answer) feedChunk(b []byte) (used int, err error) {
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 {

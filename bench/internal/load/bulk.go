@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// Bulk moves much data by one connection: down, what a GET of Path?bytes=N answers, or up, the body of a POST, which the
-// server counts.
+// Bulk moves much data on one connection. Downloads are the response to a GET of Path?bytes=N. Uploads are the body of a POST,
+// which the server counts.
 type Bulk struct {
 	Addr, Path string
 	Bytes      int64
 	Up, TLS    bool
 }
 
-// Run returns when all has been moved. That the server has sent, or counted, another number is an error.
+// Run returns when all data has been moved. It fails if the server has sent or counted another number of bytes.
 func (b Bulk) Run(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // HTTP/1.1: no other protocol is offered
@@ -51,7 +51,7 @@ func (b Bulk) Run(ctx context.Context) error {
 	return err
 }
 
-// moved returns how many bytes have been sent, or counted.
+// moved returns the number of bytes that were sent or counted.
 func (b Bulk) moved(answer *http.Response) (int64, error) {
 	if answer.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: status %d", b.Path, answer.StatusCode)
@@ -68,7 +68,7 @@ func (b Bulk) moved(answer *http.Response) (int64, error) {
 
 const bulkPiece = 64 << 10
 
-// zeros is a body without an end.
+// zeros is an endless body.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstAnswerPoll is how often a server that does not answer yet is asked again: start-up times are
-// no finer than this.
+// firstAnswerPoll is the interval between requests to a server that does not answer yet. It is the resolution of start-up
+// times.
 const firstAnswerPoll = 100 * time.Microsecond
 
-// pause waits for firstAnswerPoll. A timer would not do: where nothing else is to be done the runtime waits for
-// whole milliseconds, which is a third of what a start takes.
+// pause waits for firstAnswerPoll. A timer is too coarse: in an idle process the runtime waits for whole milliseconds, which is
+// a third of a start-up time.
 func pause() {
 	left := unix.NsecToTimespec(int64(firstAnswerPoll))
-	_ = unix.Nanosleep(&left, nil) // that a signal has cut it short does not matter
+	_ = unix.Nanosleep(&left, nil) // an early end because of a signal does no harm
 }
 
-// FirstAnswer asks until the server at addr answers.
+// FirstAnswer sends requests until the server at addr answers.
 func FirstAnswer(ctx context.Context, addr, path string) error {
 	return firstAnswer(ctx, client{addr: addr, request: requestFor(addr, path)})
 }
 
-// FirstAnswerTLS is FirstAnswer by TLS.
+// FirstAnswerTLS is like FirstAnswer, over TLS.
 func FirstAnswerTLS(ctx context.Context, addr, path string) error {
 	return firstAnswer(ctx, client{addr: addr, request: requestFor(addr, path), byTLS: true})
 }
 
-// FirstAnswerH2 is FirstAnswer by HTTP/2, by TLS or in clear text.
+// FirstAnswerH2 is like FirstAnswer, over HTTP/2 with TLS or in clear text.
 func FirstAnswerH2(byTLS bool) func(ctx context.Context, addr, path string) error {
 	return func(ctx context.Context, addr, path string) error {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}

@@ -11,14 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A generator is one thread that does all of an open loop's work: it sends what is due, takes what has come
-// and sleeps when there is neither. It shares the machine with the server it measures, so it does little for a
-// request: no goroutine, no timer, no allocation, and of an answer it reads the head only; the rest is dropped in
-// the kernel.
+// A generator does all work of an open loop on one thread. It sends the requests that are due, receives responses, and sleeps
+// in between. It shares the machine with the server that it measures, and therefore does little for a request: no goroutine, no
+// timer, no allocation. It reads only the head of a response; the kernel discards the rest.
 //
 // Requests have numbers, in the order in which they fall due and are sent:
 //
-//	0 ≤ oldest ≤ sent ≤ due ≤ total; of those from oldest to sent, some may wait for their answers
+//	0 ≤ oldest ≤ sent ≤ due ≤ total; of those from oldest to sent, some may wait for their responses
 //
 // The first lead of them are not counted.
 type generator struct {
@@ -26,8 +25,8 @@ type generator struct {
 	tally   *tally
 	lead    int
 	total   int
-	counted time.Time     // when the first that is counted was due
-	cpu     time.Duration // spent until then
+	counted time.Time     // due time of the first counted request
+	cpu     time.Duration // CPU time spent before counted
 	start   time.Time
 	request []byte
 	to      unix.Sockaddr
@@ -36,41 +35,41 @@ type generator struct {
 	epfd   int
 	events [512]unix.EpollEvent
 	conns  []loadConn
-	free   []int32 // a ring of conns without a request, longest free first: independent clients come in turn
+	free   []int32 // a ring of conns without a request, longest free first, since independent clients take turns
 	freeAt int
 	frees  int
 
 	due, sent, oldest int
-	asked             []int32 // conns by request, answered if it has its fate
+	asked             []int32 // conns by request; answered if the request is settled
 	scratch           [4 << 10]byte
 }
 
-// answered stands for the connection of a request that waits for nothing.
+// answered replaces the connection of a settled request.
 const answered = -1
 
-// A loadConn is a connection, open or to be opened.
+// A loadConn is a connection that is open or will be opened.
 type loadConn struct {
 	fd      int // 0: not open
-	request int // that it waits for, -1 for none
+	request int // the request that waits for a response; -1 for none
 	opening bool
 	answer  answer
-	kept    []byte // a piece of a head or line, rarely
+	kept    []byte // an incomplete head or line; rarely used
 }
 
-// leadShare is the part of the rate, one in so many, at which requests come before it.
+// leadShare divides the rate during the lead-in.
 const leadShare = 4
 
-// longSleep is when a sleep ends at the latest, to see whether all of it is to end.
+// longSleep is the maximum time of a sleep, so that the generator notices the end of the context.
 const longSleep = 10 * time.Millisecond
 
-// generate is Run on a thread of its own.
+// generate does the work of Run on a thread of its own.
 func (o OpenLoop) generate(ctx context.Context) (OpenLoopResult, error) {
 	g, err := o.newGenerator()
 	if err != nil {
 		return OpenLoopResult{}, fmt.Errorf("open loop: %w", err)
 	}
 	defer g.close()
-	// By default the kernel lets a thread sleep for 50 µs more than it asked for.
+	// By default the kernel may extend each sleep by 50 µs.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	g.start = time.Now()
 	for g.oldest < g.total {
@@ -153,7 +152,7 @@ func (g *generator) setFree(conn int) {
 	g.frees++
 }
 
-// send sends the next request on the connection that has been free for longest.
+// send sends the next request on the connection that has been free the longest.
 func (g *generator) send() {
 	conn := g.free[g.freeAt]
 	g.freeAt = (g.freeAt + 1) % len(g.free)
@@ -173,7 +172,7 @@ func (g *generator) send() {
 	}
 }
 
-// open begins to connect.
+// open starts to connect.
 func (g *generator) open(conn int32) error {
 	fd, err := unix.Socket(g.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -194,7 +193,7 @@ func (g *generator) open(conn int32) error {
 func (g *generator) write(c *loadConn) error {
 	n, err := unix.Write(c.fd, g.request)
 	if err == nil && n < len(g.request) {
-		err = unix.EAGAIN // it had room for all earlier ones
+		err = unix.EAGAIN // the socket had room for all earlier requests
 	}
 	return err
 }
@@ -206,7 +205,8 @@ func (g *generator) drop(c *loadConn) {
 	c.fd, c.opening, c.kept = 0, false, c.kept[:0]
 }
 
-// settle seals the fate of c's request: its status, or 0 if it gets no answer, which ends the connection.
+// settle records the result of c's request: its status, or 0 if it has no response. In the latter case it closes the
+// connection.
 func (g *generator) settle(c *loadConn, status int) {
 	g.count(c.request, time.Since(g.dueAt(c.request)), status)
 	if status == 0 || c.answer.close {
@@ -217,14 +217,14 @@ func (g *generator) settle(c *loadConn, status int) {
 	c.request = -1
 }
 
-// count counts what became of a request.
+// count counts the result of a request.
 func (g *generator) count(request int, latency time.Duration, status int) {
 	if request >= g.lead {
 		g.tally.add(latency, status)
 	}
 }
 
-// giveUp ends the waiting for answers that have not come in time, and for connections that are not free in time.
+// giveUp settles requests whose responses, or free connections, did not arrive in time.
 func (g *generator) giveUp() {
 	now := time.Now()
 	for g.oldest < g.due {
@@ -245,7 +245,7 @@ func (g *generator) giveUp() {
 	}
 }
 
-// take waits for answers until a request falls due or is given up, and takes those that have come.
+// take waits for responses until a request falls due or must be given up, and handles the responses that have arrived.
 func (g *generator) take() error {
 	wait := longSleep
 	if g.due < g.total {
@@ -283,12 +283,12 @@ func (g *generator) take() error {
 	return nil
 }
 
-// receive takes what has come on c.
+// receive handles the data that has arrived on c.
 func (g *generator) receive(c *loadConn) {
 	status, err := g.read(c)
 	switch {
 	case c.request < 0:
-		g.drop(c) // nothing was asked for: the server has closed it
+		g.drop(c) // there is no request: the server has closed the connection
 	case err != nil:
 		g.settle(c, 0)
 	case status != 0:
@@ -296,8 +296,7 @@ func (g *generator) receive(c *loadConn) {
 	}
 }
 
-// read returns the status of an answer that has come to its end, else 0. What it leaves in the socket
-// makes another event.
+// read returns the status of a complete response, else 0. Data that it leaves in the socket causes another event.
 func (g *generator) read(c *loadConn) (status int, err error) {
 	for {
 		var n, room int
@@ -326,7 +325,7 @@ func (g *generator) read(c *loadConn) (status int, err error) {
 		case n == 0:
 			return 0, errAnswer
 		case c.request < 0 || len(c.kept) > 0 && c.answer.done():
-			return 0, errAnswer // nobody has asked for it
+			return 0, errAnswer // a response without a request
 		case c.answer.done():
 			return c.answer.status, nil
 		case n < room:
@@ -335,8 +334,7 @@ func (g *generator) read(c *loadConn) (status int, err error) {
 	}
 }
 
-// discard takes up to n bytes from a TCP socket without looking at them (tcp(7)). It returns 0 at the end
-// of the stream.
+// discard drops up to n bytes from a TCP socket without copying them (tcp(7)). It returns 0 at the end of the stream.
 func discard(fd, n int) (int, error) {
 	taken, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, uintptr(n), unix.MSG_TRUNC, 0, 0)
 	if errno != 0 {

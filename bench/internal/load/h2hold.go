@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// H2Hold opens streams, on connections in clear text, that are to stay without an answer.
+// H2Hold opens streams that remain without a response, on connections in clear text.
 type H2Hold struct {
 	Addr, Path           string
-	Connections, Streams int // Streams of each connection
+	Connections, Streams int // Streams is per connection
 }
 
-// H2Held is a set of streams without an answer.
+// H2Held is a set of streams without a response.
 type H2Held struct{ conns []net.Conn }
 
-// Open opens them all.
+// Open opens all streams.
 func (h H2Hold) Open(ctx context.Context) (*H2Held, error) {
 	held := &H2Held{}
 	var out []byte
@@ -45,8 +45,7 @@ func (h H2Hold) Open(ctx context.Context) (*H2Held, error) {
 	return held, nil
 }
 
-// Answered counts the streams that were answered or reset since the last call. A connection that the server has closed is
-// an error.
+// Answered counts the streams that were answered or reset since the last call. It fails if the server has closed a connection.
 func (h *H2Held) Answered() (n int, err error) {
 	in := make([]byte, 64<<10)
 	for _, conn := range h.conns {

@@ -10,26 +10,26 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// H2Load is one call of h2load, nghttp2's load generator, with one thread. It is told a number of requests: told a time,
-// version 1.52 may go on for ever.
+// H2Load is one call of h2load, the load generator of nghttp2, with one thread. The call is limited by a number of requests,
+// because version 1.52 may never end if it is limited by a time.
 type H2Load struct {
-	Connections, Streams int // Streams of each connection at once
+	Connections, Streams int // Streams is the number of concurrent streams per connection
 	Path                 string
 	TLS                  bool
-	HTTP1                bool // requests of HTTP/1.1, one after the other on each connection
+	HTTP1                bool // requests over HTTP/1.1, one after the other on each connection
 }
 
-// H2LoadResult is what a call counted.
+// H2LoadResult holds the counts of a call.
 type H2LoadResult struct {
 	Duration        time.Duration
 	Requests        int64 // answered with a status of 2xx
-	Failed, Refused int64 // without an answer; with another status
+	Failed, Refused int64 // without a response; with another status
 }
 
-// Errors counts everything that was not a good answer.
+// Errors counts all requests without a successful response.
 func (r H2LoadResult) Errors() int64 { return r.Failed + r.Refused }
 
-// Command is the call against addr with so many requests.
+// Command returns the call against addr with this number of requests.
 func (h H2Load) Command(addr string, cores []int, requests int) proc.Command {
 	args := []string{
 		"-t1", "-c" + strconv.Itoa(h.Connections), "-m" + strconv.Itoa(max(h.Streams, 1)),
@@ -45,7 +45,7 @@ func (h H2Load) Command(addr string, cores []int, requests int) proc.Command {
 	return proc.Command{Path: "h2load", Args: append(args, scheme+addr+h.Path), Cores: cores}
 }
 
-// Least is the smallest number of requests in which all streams are in use for long enough to say anything.
+// Least is the minimum number of requests for a meaningful result, with all streams in use for long enough.
 func (h H2Load) Least() int { return 20 * h.Connections * max(h.Streams, 1) }
 
 // Run runs the call on the given cores.
@@ -65,7 +65,7 @@ var (
 	h2loadStatuses = regexp.MustCompile(`(?m)^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$`)
 )
 
-// parseH2Load reads the summary.
+// parseH2Load parses the summary.
 func parseH2Load(out string) (H2LoadResult, error) {
 	requests, statuses := numbersIn(h2loadRequests, out), numbersIn(h2loadStatuses, out)
 	if requests == nil || statuses == nil {
@@ -74,12 +74,12 @@ func parseH2Load(out string) (H2LoadResult, error) {
 	refused := statuses[1] + statuses[2] + statuses[3]
 	return H2LoadResult{
 		Requests: statuses[0], Refused: refused,
-		// h2load counts answers of 4xx and 5xx as failed; those that are errored or late are among the failed, too.
+		// h2load counts responses of 4xx and 5xx as failed. Requests with an error or a timeout are also among the failed ones.
 		Failed: max(requests[0]-statuses[2]-statuses[3], requests[1], requests[2]),
 	}, nil
 }
 
-// numbersIn returns what the groups of a pattern match, nil if it does not.
+// numbersIn returns the numbers in the groups of a pattern, or nil if the pattern does not match.
 func numbersIn(pattern *regexp.Regexp, out string) []int64 {
 	match := pattern.FindStringSubmatch(out)
 	var numbers []int64

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kinds of frames and flags (RFC 9113, section 6).
+// Types and flags of frames (RFC 9113, section 6).
 const (
 	h2Data          = 0
 	h2Headers       = 1
@@ -20,7 +20,7 @@ const (
 	h2Ack           = 1
 	h2EndStream     = 1
 	h2EndHeaders    = 4
-	h2InitialWindow = 4 // of SETTINGS
+	h2InitialWindow = 4 // a parameter of SETTINGS
 )
 
 const h2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -32,14 +32,15 @@ func h2Frame(b []byte, kind, flags byte, stream uint32, payload string) []byte {
 	return append(b, payload...)
 }
 
-// h2Setting is one of SETTINGS.
+// h2Setting returns one parameter of a SETTINGS frame.
 func h2Setting(id uint16, value uint32) string {
 	return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(nil, id), value))
 }
 
 func h2Number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, n)) }
 
-// h2Literal is a string of HPACK as it is; it has fewer than 127 bytes, or as many as two more say.
+// h2Literal returns a string of HPACK without Huffman coding. It has fewer than 127 bytes, or a length that fits into two more
+// bytes.
 func h2Literal(s string) string {
 	if n := len(s); n >= 127 {
 		return "\x7f" + string([]byte{byte(n-127)&0x7f | 0x80, byte((n - 127) >> 7)}) + s
@@ -47,7 +48,7 @@ func h2Literal(s string) string {
 	return string([]byte{byte(len(s))}) + s
 }
 
-// h2Block is the field block of a request in clear text that enters no table.
+// h2Block returns the field block of a request in clear text that adds no entry to the dynamic table.
 func h2Block(method, path string) string {
 	first := "\x82"
 	if method == "POST" {
@@ -56,7 +57,7 @@ func h2Block(method, path string) string {
 	return first + "\x86\x04" + h2Literal(path) + "\x01" + h2Literal("a")
 }
 
-// dialH2 begins a connection, on which it says the settings and takes those of the server unseen.
+// dialH2 opens a connection and sends its settings. It accepts the server's settings without reading them.
 func dialH2(addr, settings string) (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", addr, dialTimeout)
 	if err != nil {
@@ -75,7 +76,7 @@ func dialH2(addr, settings string) (net.Conn, error) {
 	return conn, nil
 }
 
-// h2Answers counts the HEADERS and RST_STREAM frames in what a server has sent.
+// h2Answers counts the HEADERS and RST_STREAM frames that a server has sent.
 func h2Answers(in []byte) (n int) {
 	for len(in) >= 9 {
 		if kind := in[3]; kind == h2Headers || kind == h2Reset {
@@ -87,5 +88,5 @@ func h2Answers(in []byte) (n int) {
 	return n
 }
 
-// manyFields are literals that enter no table.
+// manyFields are literals that add no entry to the dynamic table.
 var manyFields = strings.Repeat("\x00"+h2Literal("x")+h2Literal(strings.Repeat("y", 100)), 100)

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold opens connections and keeps them open.
+// Hold opens connections and leaves them open.
 type Hold struct {
 	Addr, Path  string
 	Connections int
-	// Unread is how many requests each connection writes at once without ever reading an answer. 0: each
-	// connection asks once, reads the answer and stays idle.
+	// Unread is the number of requests that each connection writes at once without ever reading a response. 0: each connection
+	// sends one request, reads the response and stays idle.
 	Unread int
-	TLS    bool // they shake hands before that
-	Hello  bool // each sends but the first half of a ClientHello
+	TLS    bool // with a handshake first
+	Hello  bool // each connection sends only the first half of a ClientHello
 }
 
 // Held is a set of open connections.
@@ -29,8 +29,8 @@ type Held struct {
 	conns []net.Conn
 }
 
-// Open opens them all. A server that refuses some makes it fail; one that closes some of those that do not
-// read is only counted by CutOff.
+// Open opens all connections. It fails if the server refuses some of them. If the server closes some of those that do not read,
+// only CutOff counts them.
 func (h Hold) Open(ctx context.Context) (*Held, error) {
 	held := &Held{}
 	request := requestFor(h.Addr, h.Path)
@@ -78,7 +78,7 @@ func (c *client) writeOnly(requests int) error {
 	return err
 }
 
-// CutOff counts the connections that the server has closed since.
+// CutOff counts the connections that the server has closed since Open.
 func (h *Held) CutOff() (int, error) {
 	cut := 0
 	for _, conn := range h.conns {
@@ -90,7 +90,7 @@ func (h *Held) CutOff() (int, error) {
 			return 0, fmt.Errorf("look at a connection: %w", err)
 		}
 		err = raw.Control(func(fd uintptr) {
-			// Answers that nobody reads may stand before the end, so reading would not show it.
+			// Unread responses may precede the end of the stream, so reading would not detect it.
 			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 			unix.Poll(poll, 0)
 			if poll[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0 {
@@ -104,7 +104,7 @@ func (h *Held) CutOff() (int, error) {
 	return cut, nil
 }
 
-// Close closes them all.
+// Close closes all connections.
 func (h *Held) Close() {
 	for _, conn := range h.conns {
 		conn.Close()

@@ -13,42 +13,41 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// OpenLoop sends requests at a constant rate whatever the server does, as many independent clients
-// would. A request's latency runs from the moment it was due, not from when a connection was free
-// for it: a server that falls behind does not slow down those who measure it ("coordinated
-// omission", Gil Tene).
+// OpenLoop sends requests at a constant rate that does not depend on the server, like many independent clients. The latency of
+// a request is measured from the moment it was due, not from the moment when a connection was free. Thus a slow server does not
+// slow down its measurement ("coordinated omission", Gil Tene).
 type OpenLoop struct {
 	Addr, Path  string
 	Rate        float64 // requests per second
 	Duration    time.Duration
-	Connections int           // the most requests on the wire at once
-	Patience    time.Duration // after this, from the due moment, a client gives up
-	// LeadIn is for how long before Duration requests come at a quarter of Rate. They are not counted: a service
-	// meets more than it can serve when it is running, and its clients are connected.
+	Connections int           // maximum number of concurrent requests
+	Patience    time.Duration // a client gives up after this time, measured from the due moment
+	// LeadIn is the time before Duration in which requests arrive at a quarter of Rate. They are not counted. A real service is
+	// already running, and its clients are connected, when an overload begins.
 	LeadIn time.Duration
 }
 
-// OpenLoopResult is what became of the requests that fell due.
+// OpenLoopResult holds the results of the requests that fell due.
 type OpenLoopResult struct {
 	Due        int64 `json:"due"`
 	Answered   Class `json:"answered"` // status 200 to 399
 	Rejected   Class `json:"rejected"` // 503
 	Other      int64 `json:"other"`    // other statuses
 	Unanswered int64 `json:"unanswered"`
-	All        Class `json:"all"` // whatever became of them; those given up count with the time they were waited for
-	// Lag is how late the generator itself was: 99 % of the requests were begun, or left to wait for a
-	// connection, within it. Beyond a few milliseconds the load was not the one asked for.
+	All        Class `json:"all"` // all of them; an abandoned request counts with the time that its client waited
+	// Lag is the delay of the generator itself: 99 % of the requests were begun, or queued for a connection, within it. If it
+	// exceeds a few milliseconds, the load was not the requested one.
 	Lag time.Duration `json:"lag_ns"`
-	// CPU is the generator's own, Took the time it ran: a generator that needs a whole core is the limit
-	// itself.
+	// CPU is the generator's own CPU time, and Took is its running time. A generator that needs an entire core is itself the
+	// limit.
 	CPU  time.Duration `json:"cpu_ns"`
 	Took time.Duration `json:"took_ns"`
 }
 
-// Failed counts what was not a good answer.
+// Failed counts the requests without a successful response.
 func (r OpenLoopResult) Failed() int64 { return r.Rejected.Count + r.Other + r.Unanswered }
 
-// Class is a number of answers and their latencies.
+// A Class holds a number of responses and their latencies.
 type Class struct {
 	Count int64         `json:"count"`
 	P50   time.Duration `json:"p50_ns"`
@@ -56,7 +55,7 @@ type Class struct {
 	P999  time.Duration `json:"p999_ns"`
 }
 
-// Run returns when every request has its fate, at most Patience after Duration.
+// Run returns when every request is settled, at most Patience after Duration.
 func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
 	if o.Rate <= 0 || o.Connections <= 0 {
 		return OpenLoopResult{}, fmt.Errorf("open loop: rate %v with %d connections", o.Rate, o.Connections)
@@ -67,8 +66,7 @@ func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
 	}
 	done := make(chan outcome)
 	go func() {
-		// A thread of its own, which ends with the goroutine: it sleeps with a precision that others need not
-		// pay for.
+		// The thread ends with the goroutine. Its precise sleeps would be a cost for other goroutines.
 		runtime.LockOSThread()
 		result, err := o.generate(ctx)
 		done <- outcome{result, err}
@@ -77,14 +75,14 @@ func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
 	return ended.OpenLoopResult, ended.err
 }
 
-// ownCPU is 0 where the kernel does not say.
+// ownCPU returns 0 if the kernel does not report the CPU time.
 func ownCPU() time.Duration {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t)
 	return time.Duration(t.Nano())
 }
 
-// tally counts fates; its histograms hold microseconds.
+// A tally counts results. Its histograms hold microseconds.
 type tally struct {
 	answered, rejected, all, lag *hdrhistogram.Histogram
 	other, unanswered            int64
@@ -100,13 +98,13 @@ func newTally(patience time.Duration) *tally {
 	}
 }
 
-// record keeps what a histogram has no room for as the most it has room for.
+// record limits d to the maximum of the histogram.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	// RecordValue fails for values out of range, and there are none.
+	// RecordValue fails for values out of range only, and d is in range.
 	_ = h.RecordValue(min(d.Microseconds(), h.HighestTrackableValue()))
 }
 
-// add counts a request that waited for so long for its status, 0 if its client gave up.
+// add counts a request with its latency and its status. The status is 0 if the client gave up.
 func (t *tally) add(latency time.Duration, status int) {
 	record(t.all, latency)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// Sink takes what clients send and throws it away: beside it others see what a load costs that comes from the cores they share with it, and
-// nothing else.
+// Sink receives data and discards it. Next to other servers it shows the cost of a load that only results from the shared
+// cores.
 type Sink struct{ Addr string }
 
 // Run returns when ctx is done.
@@ -33,5 +33,5 @@ func (s Sink) Run(ctx context.Context) error {
 	}
 }
 
-// onlyReader hides what a connection does otherwise than by Read.
+// onlyReader hides all methods of a connection except Read.
 type onlyReader struct{ io.Reader }

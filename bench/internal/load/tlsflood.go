@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// TLSFlood asks for whole handshakes, none of which it brings to an end: each connection sends a ClientHello, waits for
-// the first of what the server says to that, and is reset. That costs the server a signature and its client nothing.
+// TLSFlood begins full handshakes and never completes them. Each connection sends a ClientHello, waits for the first bytes of
+// the response, and is reset. That costs the server a signature, and the client nothing.
 type TLSFlood struct {
 	Addr     string
-	Rate     int // connections a second; what can not be under way at once is left out
+	Rate     int // connections per second; those above the limit of concurrent connections are omitted
 	Duration time.Duration
 }
 
 // TLSFloodResult counts connections.
 type TLSFloodResult struct {
 	Asked    int64 `json:"asked"`
-	Answered int64 `json:"answered"` // those that the server has said something to
+	Answered int64 `json:"answered"` // connections with a response of the server
 }
 
-// mostFlooding is how many connections of a TLSFlood are under way at once.
+// mostFlooding is the maximum number of concurrent connections of a TLSFlood.
 const mostFlooding = 3000
 
 // Run returns after Duration.
@@ -63,7 +63,7 @@ func (f TLSFlood) Run(ctx context.Context) (r TLSFloodResult, err error) {
 	return r, nil
 }
 
-// begin reports whether the server has said something.
+// begin reports whether the server has responded.
 func (f TLSFlood) begin(ctx context.Context, hello []byte) bool {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.Addr)
 	if err != nil {
@@ -81,12 +81,12 @@ func (f TLSFlood) begin(ctx context.Context, hello []byte) bool {
 	return n > 0
 }
 
-// clientHello returns what a client without a session says first.
+// clientHello returns the ClientHello of a client without a session.
 func clientHello() ([]byte, error) {
 	client, server := net.Pipe()
 	defer server.Close()
 	go func() {
-		_ = tls.Client(client, &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"}).Handshake() // it is cut off
+		_ = tls.Client(client, &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"}).Handshake() // fails, because the connection is closed
 		client.Close()
 	}()
 	head := make([]byte, 5)
@@ -100,32 +100,33 @@ func clientHello() ([]byte, error) {
 	return hello, nil
 }
 
-// TLSReturning is a client that connects over and over, each time with the session it has, asks once and hangs up.
+// TLSReturning is a client that connects repeatedly. Each connection resumes the client's session, sends one request, and
+// closes.
 type TLSReturning struct {
 	Addr, Path string
-	Pause      time.Duration // between one connection and the next
-	Patience   time.Duration // for each
+	Pause      time.Duration // time between two connections
+	Patience   time.Duration // maximum time of a connection
 	Duration   time.Duration
-	config     *tls.Config // has the session
+	config     *tls.Config // holds the session
 }
 
-// TLSReturningResult says how long that took, from the call of connect to the answer.
+// TLSReturningResult holds the times from the call of connect to the response.
 type TLSReturningResult struct {
 	Count  int           `json:"count"`
-	Whole  int           `json:"whole"`  // of these, those whose session was not resumed
-	Failed int           `json:"failed"` // those that came to nothing, which Count does not include
+	Whole  int           `json:"whole"`  // those of Count with a full handshake, because the session was not resumed
+	Failed int           `json:"failed"` // failed connections, which Count does not include
 	P50    time.Duration `json:"p50_ns"`
 	P99    time.Duration `json:"p99_ns"`
 }
 
-// Open gets the client a session.
+// Open obtains a session for the client.
 func (r *TLSReturning) Open() error {
 	r.config = &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	_, err := r.once()
 	return err
 }
 
-// Run returns after Duration. Open must have been called. It is an error if nothing was answered.
+// Run returns after Duration. Open must have been called before. Run fails if there was no response at all.
 func (r *TLSReturning) Run(ctx context.Context) (got TLSReturningResult, err error) {
 	var took []time.Duration
 	for end := time.Now().Add(r.Duration); (len(took)+got.Failed == 0 || time.Now().Before(end)) && ctx.Err() == nil; time.Sleep(r.Pause) {

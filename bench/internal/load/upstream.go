@@ -14,24 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Upstream is a server that answers four bytes with the same four bytes, as many microseconds later as they say. A
-// client that waits for it is parked as one that waits for a database, for a time that is known.
+// Upstream is a server that answers four bytes with the same four bytes, after the number of microseconds that they encode. A
+// client that waits for it is parked like a client of a database, for a known time.
 type Upstream struct {
 	Addr  string
-	Ready func(addr net.Addr) // is called when it listens
+	Ready func(addr net.Addr) // called when the server listens
 }
 
-// upstreamPoll is how often the server looks whether it is to end.
+// upstreamPoll is the interval of checks whether the server must end.
 const upstreamPoll = 100 * time.Millisecond
 
-// owed is an answer that is due later.
+// An owed response is due later.
 type owed struct {
 	due  time.Time
 	conn int
 	word [4]byte
 }
 
-// delayer is a server of one thread: goroutines and their timers would be late by up to a millisecond.
+// A delayer is a server with one thread. Goroutines and their timers would be late by up to a millisecond.
 type delayer struct {
 	polled []unix.PollFd // the listener first
 	owed   []owed
@@ -90,13 +90,13 @@ func (d *delayer) turn() error {
 		if now.Before(o.due) {
 			return false
 		}
-		_, _ = unix.Write(o.conn, o.word[:]) // a client that has gone misses nothing
+		_, _ = unix.Write(o.conn, o.word[:]) // the client may have closed the connection
 		return true
 	})
 	return nil
 }
 
-// accept takes a connection. One that has gone already is no error.
+// accept accepts a connection. It is not an error if the client has already closed it.
 func (d *delayer) accept() {
 	fd, _, err := unix.Accept4(int(d.polled[0].Fd), unix.SOCK_CLOEXEC)
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *delayer) accept() {
 	d.polled = append(d.polled, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 }
 
-// read takes a request. It reports false when the connection is over. A request of four bytes comes in one piece.
+// read reads a request. It returns false if the connection has ended. A request of four bytes arrives in one piece.
 func (d *delayer) read(fd int, now time.Time) bool {
 	o := owed{conn: fd}
 	if n, err := unix.Read(fd, o.word[:]); err != nil || n != len(o.word) {

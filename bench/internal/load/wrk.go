@@ -1,5 +1,5 @@
-// Package load makes the traffic of the scenarios: wrk for closed loops, and what wrk cannot do:
-// an open loop at a constant rate, connections that stay idle, and clients that never read.
+// Package load generates the traffic of the scenarios. It uses wrk for closed loops. It implements what wrk does not support:
+// an open loop at a constant rate, idle connections, and clients that never read.
 package load
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// Wrk is one call of wrk. Scripts are named as in the folder it runs in.
+// Wrk is one call of wrk. Names of scripts are relative to the working directory.
 type Wrk struct {
 	Threads, Connections int
 	Script               string // "": report.lua
@@ -23,19 +23,19 @@ type Wrk struct {
 	TLS                  bool
 }
 
-// WrkResult is what a call counted.
+// WrkResult holds the counts of a call.
 type WrkResult struct {
 	Duration         time.Duration
-	Requests, Bytes  int64 // Bytes of answers, those cut off at the end included
+	Requests, Bytes  int64 // Bytes are those of responses, including incomplete ones at the end
 	P50, P99, P999   time.Duration
 	Connect, IO      int64 // failed connects; failed reads and writes
-	Status, Timeouts int64 // answers of 400 and above; requests unanswered after two seconds
+	Status, Timeouts int64 // responses of 400 and above; requests without a response after two seconds
 }
 
-// Errors counts everything that was not a good answer.
+// Errors counts all requests without a successful response.
 func (r WrkResult) Errors() int64 { return r.Connect + r.IO + r.Status + r.Timeouts }
 
-// Without takes away what a shorter call that began alike has counted. Percentiles and errors stay those of r.
+// Without subtracts the counts of began, a shorter call with the same beginning. Percentiles and errors remain those of r.
 func (r WrkResult) Without(began WrkResult) WrkResult {
 	r.Duration -= began.Duration
 	r.Requests -= min(began.Requests, r.Requests)
@@ -43,8 +43,8 @@ func (r WrkResult) Without(began WrkResult) WrkResult {
 	return r
 }
 
-// Command is the call against addr for d. wrk knows whole seconds only: of those it is given d rounded
-// up, and interrupted when d is over. It then counts what it has.
+// Command returns the call against addr for d. wrk accepts whole seconds only. d is rounded up to seconds, and wrk is
+// interrupted after d. It then prints its counts.
 func (w Wrk) Command(dir, addr string, cores []int, d time.Duration) proc.Command {
 	script := w.Script
 	if script == "" {
@@ -72,7 +72,7 @@ func (w Wrk) Command(dir, addr string, cores []int, d time.Duration) proc.Comman
 	return command
 }
 
-// wrkDuration rounds up to the whole seconds that wrk takes.
+// wrkDuration rounds up to whole seconds, as wrk requires.
 func wrkDuration(d time.Duration) string {
 	return strconv.Itoa(int((d+time.Second-1)/time.Second)) + "s"
 }
@@ -86,7 +86,7 @@ func (w Wrk) Run(ctx context.Context, dir, addr string, cores []int, d time.Dura
 	return ParseWrk(out)
 }
 
-// ParseWrk finds the line that report.lua prints.
+// ParseWrk parses the line that report.lua prints.
 func ParseWrk(out string) (WrkResult, error) {
 	for line := range strings.Lines(out) {
 		text, found := strings.CutPrefix(line, "compare: ")
