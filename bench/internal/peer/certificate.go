@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-var making sync.Mutex // of the certificate, by peers that start at once
+var making sync.Mutex // held while the certificate is made, since peers start concurrently
 
-// certificate returns the files, in folder, of the certificate that all servers have: of ECDSA by P-256, for 127.0.0.1.
+// certificate returns the files, in folder, of the certificate that all servers use: ECDSA with P-256, for 127.0.0.1.
 func certificate(folder string) (certFile, keyFile string, err error) {
 	making.Lock()
 	defer making.Unlock()

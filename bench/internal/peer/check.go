@@ -15,26 +15,27 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
-// UserID is the id of the param scenario.
+// UserID is the ID of the user in the scenario param.
 const UserID = "8e605ad7-554a-450d-a72d-d0098d336e8e"
 
-// Check is a request with the answer that the reference service gives. A peer whose answer differs
-// would be measured doing other work.
+// A Check is a request with the response of the reference service. The measurement of a peer with another response would
+// compare different work.
 type Check struct {
 	Name         string
 	Method, Path string
 	Body         []byte
-	ContentType  string // of the answer, parameters aside; of the request too, if it has a body
+	ContentType  string // of the response, without parameters; also of the request if it has a body
 	CacheControl string
 	Want         []byte
 	AtLeast      time.Duration
 
-	// rows checks answers that differ from one request to the next, by requests of its own, instead of the above.
+	// rows checks responses that differ between requests. It sends its own requests, in place of the request described by the
+	// other fields.
 	rows            func(ctx context.Context, a asker, rows Rows) error
 	WithoutDatabase bool // rows needs no database
 }
 
-// Checks are all of them. Scenarios name the ones they rest on.
+// Checks are all checks. Scenarios name the ones that they require.
 var Checks = append(fixed, rowChecks...)
 
 var fixed = []Check{
@@ -73,10 +74,10 @@ func echoOf(name string, size int) Check {
 	}
 }
 
-// checkTimeout is for one answer on a machine under load.
+// checkTimeout limits one response on a machine under load.
 const checkTimeout = 10 * time.Second
 
-// Do asks the server at addr, by http or https, and returns what is wrong with the answer, or nil.
+// Do sends the request to the server at addr, by http or https, and returns an error if the response is wrong.
 func (c Check) Do(ctx context.Context, client *http.Client, scheme, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -117,7 +118,7 @@ func (c Check) judge(answer *http.Response, body []byte, took time.Duration) err
 		return fmt.Errorf("%s: answered after %v, want at least %v", c.Path, took, c.AtLeast)
 	}
 	if c.ContentType == "application/json" {
-		// encoding/json's Encoder ends what it writes with a newline, and whoever uses it with it.
+		// The Encoder of encoding/json ends its output with a newline, and so do servers that use it.
 		body = bytes.TrimSuffix(body, []byte("\n"))
 	}
 	if c.Want != nil && !bytes.Equal(body, c.Want) {
@@ -139,8 +140,8 @@ func firstDifference(got, want []byte) string {
 		len(got), len(want), at, excerpt(got), excerpt(want))
 }
 
-// Verify runs the checks that p is meant to pass and returns the complaints by check. Without a database (rows is nil)
-// it leaves out those that need one.
+// Verify runs the checks that p is expected to pass, and returns the errors by check. Without a database (rows is nil) it omits
+// checks that need one.
 func Verify(ctx context.Context, p Peer, addr string, rows Rows) (map[string]string, error) {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	if p.H2 {

@@ -117,7 +117,7 @@ func moduleOf(folder string) (dir, pkg string, err error) {
 	}
 }
 
-// saidVersion returns what has a program say its version, and takes what stands before it away.
+// saidVersion returns a function that runs a program to print its version, and removes the text before the version.
 func saidVersion(option, before string) func(f layout.Folders, p Peer, binary string) string {
 	return func(_ layout.Folders, _ Peer, binary string) string {
 		out, err := exec.Command(binary, option).CombinedOutput()
@@ -137,7 +137,7 @@ func flagAddr(f layout.Folders, p Peer, addr string) ([]string, error) {
 	return append(args, "-tls-cert", cert, "-tls-key", key), err
 }
 
-// lockedVersion reads a crate's version from a Cargo.lock.
+// lockedVersion returns the version of a crate in a Cargo.lock.
 func lockedVersion(lock []byte, crate string) string {
 	lines := bufio.NewScanner(bytes.NewReader(lock))
 	for lines.Scan() {

@@ -1,5 +1,5 @@
-// Package peer knows the servers that are compared: how each is built, started and asked for its
-// version, and what of the reference service it serves.
+// Package peer defines the servers that are compared: how to build and start each one, how to find its version, and which part
+// of the reference service it serves.
 package peer
 
 import (
@@ -14,34 +14,34 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// Peer is one server.
+// A Peer is one server.
 type Peer struct {
 	Name     string
 	Language string
 	Args     []string // besides -addr
-	// Only lists the checks the peer is meant to pass; nil: all.
+	// Only lists the checks that the peer is expected to pass; nil: all.
 	Only    []string
 	InShort bool // part of -short
-	TLS     bool // it is served by TLS
-	H2      bool // it is asked by HTTP/2
-	Untyped bool // it serves files whose names do not say their media type
-	Backend bool // it works on the database and the upstream server of a run
-	// Scenarios restricts a variant to where it has something to say; nil: all.
+	TLS     bool // served over TLS
+	H2      bool // requested by HTTP/2
+	Untyped bool // serves files whose names do not show their media type
+	Backend bool // uses the database and the upstream server of a run
+	// Scenarios restricts a variant to the scenarios in which it differs; nil: all.
 	Scenarios []string
-	// On is the peer whose server this framework's handlers run on; "": its own. It has no row of its own
-	// where only connections are measured.
+	// On is the peer whose server runs the handlers of this framework; "": its own server. It has no row of its own in
+	// scenarios that measure connections only.
 	On string
 
 	kind   kind
 	source string // package folder, crate or configuration, as the kind needs it
-	module string // whose version is the peer's; "": this repository
+	module string // module with the version of the peer; "": this repository
 
 	profiled bool
 }
 
-// Dunlin is the name of the peer that promises are about. DunlinFromStd has the handlers of NetHTTP on
-// Dunlin's loop engine, DunlinStd is Dunlin on the standard library's. DunlinBackend connects to the database by
-// package backend.
+// Dunlin is the name of the peer that the promised figures are about. DunlinFromStd has the handlers of NetHTTP on Dunlin's
+// loop engine. DunlinStd is Dunlin on the engine of the standard library. DunlinBackend connects to the database by package
+// backend.
 const (
 	Dunlin        = "dunlin"
 	DunlinStd     = "dunlin-std"
@@ -50,7 +50,7 @@ const (
 	NetHTTP       = "nethttp"
 )
 
-// All peers, Dunlin first and the floor last, in the order of the tables; those of HTTP/2 behind them.
+// All are all peers in the order of the tables: Dunlin first and the floor last, followed by the peers of HTTP/2.
 var All = append(peers, h2Peers()...)
 
 var peers = []Peer{
@@ -120,13 +120,13 @@ var Stages = []string{
 	"dunlin-array", "dunlin-slice", "dunlin-slice-16MiB", "dunlin-std-slice",
 }
 
-// ByTLS are the servers of the scenarios by TLS, and Dunlin in clear text beside them.
+// ByTLS are the servers of the scenarios over TLS, and Dunlin in clear text for comparison.
 var ByTLS = []string{Dunlin, Dunlin + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "fib" + overTLS}
 
-// UsersByTLS are the servers of the scenario that is measured by its memory.
+// UsersByTLS are the servers of the scenario that measures memory.
 var UsersByTLS = []string{dunlin24 + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "fib" + overTLS, "hertz"}
 
-// Bulk are the servers of the scenarios that move much data by TLS.
+// Bulk are the servers of the scenarios that move much data over TLS.
 var Bulk = []string{Dunlin + "-bulk" + overTLS, dunlin24 + "-bulk" + overTLS, NetHTTP + "-bulk" + overTLS}
 
 const (
@@ -136,7 +136,7 @@ const (
 	fibModule = "github.com/lesismal/fib"
 )
 
-// secured is a peer by TLS.
+// secured returns a peer that is served over TLS.
 func secured(name, source, module string, args ...string) Peer {
 	return Peer{
 		Name: name + overTLS, Language: "Go", InShort: true, TLS: true, kind: goProgram, source: source, module: module,
@@ -148,13 +148,13 @@ func secured(name, source, module string, args ...string) Peer {
 	}
 }
 
-// in is the peer in one scenario alone.
+// in returns the peer, restricted to one scenario.
 func (p Peer) in(scenario string) Peer {
 	p.InShort, p.Scenarios = false, []string{scenario}
 	return p
 }
 
-// stage is one of them.
+// stage returns a server of Stages.
 func stage(name, source, module string, args ...string) Peer {
 	return Peer{
 		Name: name, Language: "Go", kind: goProgram, source: "./peers/stages/" + source, module: module,
@@ -162,7 +162,7 @@ func stage(name, source, module string, args ...string) Peer {
 	}
 }
 
-// onDatabase is a peer that works on a database.
+// onDatabase returns a peer that uses the database.
 func onDatabase(name, source, module string, args ...string) Peer {
 	return Peer{
 		Name: name + "-db", Language: "Go", Backend: true, kind: goProgram, source: "./peers/db/" + source, module: module, Args: args,
@@ -171,16 +171,16 @@ func onDatabase(name, source, module string, args ...string) Peer {
 	}
 }
 
-// OnDatabase are the scenarios of the peers that work on a database.
+// OnDatabase are the scenarios of the peers that use the database.
 var OnDatabase = []string{"db", "db-256", "db-512", "queries", "fortunes", "updates", "cached", "waits", "mixed"}
 
-// inShort is the peer as part of -short.
+// inShort returns the peer as part of -short.
 func (p Peer) inShort() Peer {
 	p.InShort = true
 	return p
 }
 
-// bulk is one of them.
+// bulk returns a server of Bulk.
 func bulk(name, source, module string, args ...string) Peer {
 	return Peer{
 		Name: name + overTLS, Language: "Go", TLS: true, kind: goProgram, source: "./peers/bulk/" + source, module: module,
@@ -188,7 +188,7 @@ func bulk(name, source, module string, args ...string) Peer {
 	}
 }
 
-// Named picks peers by name.
+// Named returns the peers with the given names.
 func Named(names []string) ([]Peer, error) {
 	var peers []Peer
 	for _, name := range names {
@@ -201,7 +201,7 @@ func Named(names []string) ([]Peer, error) {
 	return peers, nil
 }
 
-// Serves says whether the peer is meant to pass a check. Those of a database are for the peers that name them.
+// Serves reports whether the peer is expected to pass a check. Checks that use the database apply only to peers that name them.
 func (p Peer) Serves(check string) bool {
 	if p.Only == nil {
 		return !slices.ContainsFunc(rowChecks, func(c Check) bool { return c.Name == check })
@@ -209,15 +209,15 @@ func (p Peer) Serves(check string) bool {
 	return slices.Contains(p.Only, check)
 }
 
-// Source is what the peer is built from. Variants have the same.
+// Source returns the source that the peer is built from. Variants have the same source.
 func (p Peer) Source() string { return p.source }
 
-// In says whether the peer takes part in a scenario.
+// In reports whether the peer is part of a scenario.
 func (p Peer) In(scenario string) bool {
 	return p.Scenarios == nil || slices.Contains(p.Scenarios, scenario)
 }
 
-// kind is a way to get from source to a running server.
+// A kind describes how to make a running server from source.
 type kind struct {
 	tool    string // must be in the PATH
 	build   func(ctx context.Context, f layout.Folders, p Peer) (binary string, err error)
@@ -225,7 +225,7 @@ type kind struct {
 	args    func(f layout.Folders, p Peer, addr string) ([]string, error)
 }
 
-// Built is a peer that can be started.
+// Built is a peer that is ready to start.
 type Built struct {
 	Peer
 	Binary  string
@@ -233,7 +233,7 @@ type Built struct {
 	folders layout.Folders
 }
 
-// Build builds the peer, or finds what is installed. The error says what is missing.
+// Build builds the peer, or finds an installed program. The error names what is missing.
 func Build(ctx context.Context, f layout.Folders, p Peer) (Built, error) {
 	if _, err := exec.LookPath(p.kind.tool); err != nil {
 		return Built{}, fmt.Errorf("%s is not installed", p.kind.tool)
@@ -245,7 +245,7 @@ func Build(ctx context.Context, f layout.Folders, p Peer) (Built, error) {
 	return Built{Peer: p, Binary: binary, Version: p.kind.version(f, p, binary), folders: f}, nil
 }
 
-// Command starts the server on addr, with more arguments if a scenario needs them.
+// Command returns the command that starts the server on addr, with more arguments if a scenario needs them.
 func (b Built) Command(addr string, cores []int, more ...string) (proc.Command, error) {
 	args, err := b.kind.args(b.folders, b.Peer, addr)
 	if err != nil {
@@ -254,7 +254,7 @@ func (b Built) Command(addr string, cores []int, more ...string) (proc.Command, 
 	return proc.Command{Path: b.Binary, Args: append(args, more...), Dir: b.folders.Build, Cores: cores}, nil
 }
 
-// Describe is the command as a reader can repeat it from the bench folder.
+// Describe returns the command in a form that readers can repeat from the bench folder.
 func (b Built) Describe() string {
 	command, err := b.Command("127.0.0.1:3000", nil)
 	if err != nil {
@@ -279,5 +279,5 @@ func fileSize(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// Size is the program's size in bytes.
+// Size returns the size of the program in bytes.
 func (b Built) Size() (int64, error) { return fileSize(b.Binary) }

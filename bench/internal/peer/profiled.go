@@ -10,7 +10,7 @@ import (
 // profileTag builds peers/service with net/http/pprof, which examples/users always has.
 const profileTag = "compareprofile"
 
-// Profiled is the peer as it is built to be profiled. Only Go programs have profiles that can be compared.
+// Profiled returns the peer with the build for profiles. Only Go programs have comparable profiles.
 func (p Peer) Profiled() (Peer, error) {
 	if p.kind.tool != goProgram.tool {
 		return p, fmt.Errorf("%s is written in %s: only Go programs can be profiled", p.Name, p.Language)
@@ -19,8 +19,8 @@ func (p Peer) Profiled() (Peer, error) {
 	return p, nil
 }
 
-// ProfileCommand starts a server that is built to be profiled on addr, and serves its profiles on another
-// address, spare, which it returns.
+// ProfileCommand returns the command that starts a server, built for profiles, on addr. The server publishes its profiles on
+// another address, spare, and profiles is the address it uses.
 func (b Built) ProfileCommand(addr, spare string, cores []int) (command proc.Command, profiles string, err error) {
 	if command, err = b.Command(addr, cores); err != nil {
 		return command, "", err

@@ -14,12 +14,12 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/db/data"
 )
 
-// Rows tells what a table of the database holds, independently of the peers.
+// Rows provides the contents of a table of the database independently of the peers.
 type Rows interface {
 	Number(ctx context.Context, table string, id int32) (int32, error)
 }
 
-// rowChecks are those of the peers that work on a database, whose answers differ from one request to the next.
+// rowChecks are the checks of the peers that use the database. Their responses differ between requests.
 var rowChecks = []Check{
 	{Name: "db", rows: checkOne},
 	{Name: "queries", rows: many("/queries", "world")},
@@ -31,16 +31,16 @@ var rowChecks = []Check{
 	{Name: "compute", rows: checkCompute, WithoutDatabase: true},
 }
 
-// asker asks one server.
+// An asker sends requests to one server.
 type asker struct {
 	client *http.Client
 	base   string
 }
 
-// longWithout is the length from which net/http's frameworks send chunks instead of a Content-Length.
+// longWithout is the length above which frameworks on net/http send chunks instead of a Content-Length.
 const longWithout = 2048
 
-// get returns the body of an answer of the given media type. A short answer must state its length.
+// get returns the body of a response of the given media type. A short response must have a Content-Length.
 func (a asker) get(ctx context.Context, path, contentType string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func (a asker) get(ctx context.Context, path, contentType string) ([]byte, error
 	return body, Check{Path: path, ContentType: contentType}.judge(answer, body, 0)
 }
 
-// worlds reads JSON strictly: no other members, and none missing.
+// worlds parses JSON strictly: all members must be present, and no others.
 func worlds(path string, text []byte) ([]data.World, error) {
 	var found []map[string]*int32
 	if err := json.Unmarshal(text, &found); err != nil {
@@ -80,7 +80,7 @@ func worlds(path string, text []byte) ([]data.World, error) {
 	return rows, nil
 }
 
-// compare checks that rows are as the table has them.
+// compare checks that rows agree with the table.
 func compare(ctx context.Context, path string, got []data.World, table string, rows Rows) error {
 	for _, row := range got {
 		want, err := rows.Number(ctx, table, row.ID)
@@ -123,7 +123,7 @@ func checkOne(ctx context.Context, a asker, rows Rows) error {
 	return compare(ctx, "/db", all, "world", rows)
 }
 
-// many checks a route that answers with as many rows as the parameter n says, within the bounds of TechEmpower's rules.
+// many checks a route that returns as many rows as the parameter n requests, within the limits of TechEmpower's rules.
 func many(path, table string) func(ctx context.Context, a asker, rows Rows) error {
 	return func(ctx context.Context, a asker, rows Rows) error {
 		for _, count := range []struct {
@@ -185,7 +185,7 @@ func checkFortunes(ctx context.Context, a asker, _ Rows) error {
 	return nil
 }
 
-// waiting is the least that a check of a wait accepts.
+// waiting checks a response that the server must delay by at least least.
 func (a asker) waiting(ctx context.Context, path string, least time.Duration) error {
 	start := time.Now()
 	if _, err := a.get(ctx, path, "text/plain"); err != nil {
@@ -205,7 +205,7 @@ func checkCompute(ctx context.Context, a asker, _ Rows) error {
 	return a.waiting(ctx, "/compute", 200*time.Microsecond)
 }
 
-// checkWaits asks for many waits at once: each answer must be that of its own request.
+// checkWaits sends many concurrent requests with a wait. Each response must belong to its own request.
 func checkWaits(ctx context.Context, a asker, _ Rows) error {
 	const clients = 64
 	var asking sync.WaitGroup

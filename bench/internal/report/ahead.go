@@ -10,12 +10,12 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// Lead is a scenario's metric in which other servers are ahead of Dunlin, by more than chance.
+// A Lead is a metric of a scenario in which other servers are significantly better than Dunlin.
 type Lead struct {
 	Scenario results.Scenario
 	Metric   results.Metric
 	Own      float64
-	Servers  []Ahead // the best first
+	Servers  []Ahead // best first
 }
 
 // Ahead is a server that is better.
@@ -24,7 +24,7 @@ type Ahead struct {
 	Median float64
 }
 
-// Leads finds them. The floor is no server, and Dunlin's own variants do not compete with it.
+// Leads returns all leads of a run. The floor is not a server, and Dunlin's own variants do not compete with Dunlin.
 func Leads(run *results.Run) []Lead {
 	var leads []Lead
 	for _, s := range run.Scenarios {
@@ -45,7 +45,7 @@ func Leads(run *results.Run) []Lead {
 	return append(leads, benchmarkLeads(run.Benchmarks)...)
 }
 
-// ownRow is Dunlin's by its default settings, or what a scenario has in its place.
+// ownRow returns the row of Dunlin with default settings, or the row that replaces it in a scenario.
 func ownRow(s *results.Scenario) *results.Row {
 	for _, name := range []string{"dunlin-h2", "dunlin-h2c", "dunlin-bulk-tls", "dunlin-tls", "dunlin-db"} {
 		if row := s.Row(name); row != nil {
@@ -55,11 +55,11 @@ func ownRow(s *results.Scenario) *results.Row {
 	return s.Row("dunlin")
 }
 
-// judgedUnits are what others may be ahead in: time, and memory that somebody has to collect.
+// judgedUnits are the units in which others can lead: time, and memory that must be collected.
 var judgedUnits = []string{"ns/op", "B/op", "allocs/op"}
 
-// benchmarkLeads finds those among the Go benchmarks, whose names end in what is compared, as in
-// "Users/sonic" or "GitHub/router=gin".
+// benchmarkLeads returns the leads of the Go benchmarks. Their names end with the compared implementation, as in "Users/sonic"
+// or "GitHub/router=gin".
 func benchmarkLeads(all []results.Benchmark) []Lead {
 	var leads []Lead
 	for _, own := range all {
@@ -87,7 +87,7 @@ func benchmarkLeads(all []results.Benchmark) []Lead {
 	return leads
 }
 
-// leastLead is the difference that a reader may care about. Between single rounds it decides alone.
+// leastLead is the minimum difference that matters to a reader. If there is only one round, this limit decides alone.
 const leastLead = 0.02
 
 func leadIn(s results.Scenario, metric results.Metric, row *results.Row) Lead {
@@ -108,7 +108,7 @@ func leadIn(s results.Scenario, metric results.Metric, row *results.Row) Lead {
 	return lead
 }
 
-// String is a line of the report.
+// String returns a line of the report.
 func (l Lead) String() string {
 	servers := make([]string, len(l.Servers))
 	for i, ahead := range l.Servers {

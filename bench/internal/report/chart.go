@@ -34,13 +34,13 @@ const (
 	chartFrame = 108 * vg.Inch / 96 // title, axis and margins
 )
 
-// bar is a server's rounds of one metric.
+// A bar holds the rounds of one metric of a server.
 type bar struct {
 	name string
 	stats.Summary
 }
 
-// bars are the servers that have the metric, the best first.
+// bars returns the servers that have the metric, best first.
 func bars(s results.Scenario, metric results.Metric) []bar {
 	var all []bar
 	for _, row := range s.Rows {
@@ -57,14 +57,14 @@ func bars(s results.Scenario, metric results.Metric) []bar {
 	return all
 }
 
-// Chart draws a metric of a scenario as SVG: a bar a server, the best on top, with the range of its
-// rounds. It is nil if nobody has the metric.
+// Chart draws a metric of a scenario as SVG. Each server has a bar with the range of its rounds, best on top. The result is nil
+// if no server has the metric.
 func Chart(s results.Scenario, metric results.Metric) ([]byte, error) {
 	all := bars(s, metric)
 	if len(all) == 0 {
 		return nil, nil
 	}
-	slices.Reverse(all) // the plot counts from below
+	slices.Reverse(all) // the plot counts from the bottom
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
@@ -123,8 +123,8 @@ func ticks(low, high float64) []plot.Tick {
 	return marks
 }
 
-// addBars gives each group of servers its colour: a bar chart has one, so there are as many as
-// groups, each with zeros for the others.
+// addBars draws each group of servers in its own colour. A bar chart has only one colour, so there is a bar chart for each
+// group, with zeros for the other servers.
 func addBars(p *plot.Plot, all []bar) error {
 	colors := []color.Color{ownColor, variantColor, otherColor, floorColor}
 	groups := map[color.Color]plotter.Values{}
@@ -159,12 +159,12 @@ func colorOf(server string) color.Color {
 	return otherColor
 }
 
-// isOwn says whether a server is Dunlin or a variant of it.
+// isOwn reports whether a server is Dunlin or a variant of it.
 func isOwn(server string) bool {
 	return server == "dunlin" || strings.HasPrefix(server, "dunlin-")
 }
 
-// ranges are the points and spreads that error bars are drawn from.
+// ranges holds the points and ranges of error bars.
 type ranges struct {
 	plotter.XYs
 	plotter.XErrors
@@ -205,7 +205,7 @@ func addRanges(p *plot.Plot, all []bar, sans font.Font) error {
 	return nil
 }
 
-// withFallbackFont names fonts that a reader's machine is likely to have.
+// withFallbackFont adds names of fonts that are common on readers' machines.
 func withFallbackFont(svg []byte) []byte {
 	return bytes.ReplaceAll(svg, []byte("font-family:Liberation Sans"), []byte("font-family:Helvetica,Arial,Liberation Sans,sans-serif"))
 }

@@ -7,16 +7,15 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// Difference is a figure that two runs have in common.
+// A Difference compares a figure that is part of both runs.
 type Difference struct {
 	Where  string // scenario and server, or benchmark
 	Metric string
-	Better bool // if it changed at all: for better or for worse
+	Better bool // the direction of the change, if there is one
 	stats.Change
 }
 
-// Differences compares every figure that both runs have. Those of peers that change too say that the machine
-// did.
+// Differences compares all figures that are part of both runs. If other peers have changed as well, the machine has changed.
 func Differences(before, after *results.Run) []Difference {
 	var all []Difference
 	for _, s := range before.Scenarios {
@@ -94,7 +93,7 @@ func (d Difference) verdict() string {
 	return "~"
 }
 
-// Within counts the differences that the test calls significant but that stay within the printed spread.
+// Within counts the differences that are significant by the test, but within the printed spread.
 func Within(differences []Difference) int {
 	n := 0
 	for _, d := range differences {

@@ -19,33 +19,33 @@ var markdownText string
 //go:embed benchmarks.html.tmpl
 var htmlText string
 
-// Document is what both pages are written from.
+// A Document holds the contents of both pages.
 type Document struct {
 	Run        *results.Run
 	Date       string
 	Matrix     Matrix
 	Overviews  []Overview
 	Sections   []Section
-	Explained  []Explained // where others are ahead, and why
-	Open       []Lead      // where they are, and no note says why
+	Explained  []Explained // leads of other servers with their explanations
+	Open       []Lead      // leads without an explanation
 	Benchmarks []BenchmarkSection
 	Profiles   []*ProfilePage // pages of flame graphs, for links
 }
 
-// Section is a scenario with its table and its chart.
+// A Section is a scenario with its table and its chart.
 type Section struct {
 	results.Scenario
 	Table     Table
 	ChartFile string        // "": no chart
-	SVG       template.HTML // for the HTML page, which stands alone
+	SVG       template.HTML // for the HTML page, which is self-contained
 	svg       []byte
 
-	SeriesFile string // the chart of what was seen over time; "": none
+	SeriesFile string // the chart of values over time; "": none
 	SeriesSVG  template.HTML
 	series     []byte
 }
 
-// BenchmarkSection is a package of Go benchmarks.
+// A BenchmarkSection is a package of Go benchmarks.
 type BenchmarkSection struct {
 	Package string
 	Table   Table
@@ -86,11 +86,11 @@ func NewDocument(run *results.Run, notes []Note) (*Document, error) {
 	return d, nil
 }
 
-// ProfileTable is the table of a page of flame graphs.
+// ProfileTable returns the table of a page of flame graphs.
 func (d *Document) ProfileTable(p *ProfilePage) Table { return ProfileTable(p) }
 
-// inline drops the XML declaration, which may stand at the head of a file only. The SVG is drawn
-// here, so it needs no escaping.
+// inline removes the XML declaration, which is valid only at the beginning of a file. The SVG needs no escaping, because this
+// program draws it.
 func inline(svg []byte) template.HTML {
 	if at := bytes.Index(svg, []byte("<svg")); at > 0 {
 		svg = svg[at:]
@@ -98,7 +98,7 @@ func inline(svg []byte) template.HTML {
 	return template.HTML(svg)
 }
 
-// Markdown is docs/BENCHMARKS.md.
+// Markdown returns docs/BENCHMARKS.md.
 func (d *Document) Markdown() (string, error) {
 	page, err := texttemplate.New("markdown").Parse(markdownText)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Document) Markdown() (string, error) {
 	return b.String(), nil
 }
 
-// HTML is one page that needs no other file.
+// HTML returns a self-contained page.
 func (d *Document) HTML() (string, error) {
 	page, err := template.New("html").Parse(htmlText)
 	if err != nil {
@@ -124,7 +124,7 @@ func (d *Document) HTML() (string, error) {
 	return b.String(), nil
 }
 
-// Write puts BENCHMARKS.md, benchmarks.html and charts/ into folder.
+// Write writes BENCHMARKS.md, benchmarks.html and charts/ into folder.
 func (d *Document) Write(folder string) error {
 	markdown, err := d.Markdown()
 	if err != nil {

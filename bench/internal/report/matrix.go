@@ -158,7 +158,7 @@ func (m Matrix) row(run *results.Run, s results.Scenario, metric results.Metric)
 	return row
 }
 
-// shortUnit is the unit of a metric of CPU in a cell.
+// shortUnit returns the unit of a metric of CPU in a cell.
 func shortUnit(metric results.Metric) string {
 	return strings.TrimSuffix(strings.TrimPrefix(metric.Label, "CPU "), "/request")
 }
@@ -185,7 +185,7 @@ func ratio(run *results.Run, s results.Scenario, peer string, metric results.Met
 		return Ratio{Text: "no ratio", Class: classMissing, Detail: detail}
 	}
 	value := stats.Summarise(values).Median / base
-	value = max(0.01, math.Round(100*value)/100) // the class is that of the figure shown
+	value = max(0.01, math.Round(100*value)/100) // the class belongs to the rounded figure
 	c := Ratio{Class: classOf(value), Detail: detail, value: value}
 	c.Text = mark(c.Class) + fmt.Sprintf("%.2f×", value)
 	if c.Class != classEven && !stats.Compare(own, values).Significant {
@@ -226,7 +226,7 @@ func classOf(ratio float64) string {
 	return classTriple
 }
 
-// mark is the sign beside a ratio below Dunlin's, for readers who do not see its colour.
+// mark returns the sign beside a ratio below Dunlin's, for readers who cannot distinguish the colours.
 func mark(class string) string {
 	if class == classFar || class == classBehind {
 		return "▼"
@@ -234,7 +234,7 @@ func mark(class string) string {
 	return ""
 }
 
-// Counts counts cells.
+// Counts holds numbers of cells.
 type Counts struct{ Less, Even, More, Within int }
 
 // Counts returns the number of cells in which Dunlin uses less CPU, as much, and more, and how many of the differences
@@ -259,17 +259,17 @@ func (m Matrix) Counts() Counts {
 	return c
 }
 
-// Loses says whether a server uses less CPU than Dunlin.
+// Loses reports whether a server uses less CPU than Dunlin.
 func (r MatrixRow) Loses() bool {
 	return slices.ContainsFunc(r.Cells, func(c Ratio) bool { return mark(c.Class) != "" })
 }
 
-// Label is the cell of the best server.
+// Label returns the cell of the best server.
 func (r MatrixRow) Label() string {
 	return strings.TrimSpace(r.Best.Server + " " + r.Best.Text)
 }
 
-// Markdown is a GitHub table. Cells in which Dunlin uses more CPU are bold.
+// Markdown returns a GitHub table. Cells in which Dunlin uses more CPU are bold.
 func (m Matrix) Markdown() string {
 	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ")
 	strong := func(text string, when bool) string {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Note says why others are ahead of Dunlin and what it would take. It is shown beside the rows it speaks of
-// as far as a run has them; a run without any does not show it.
+// A Note explains why others are ahead of Dunlin, and how Dunlin could improve. It is shown next to those of its rows that a
+// run has. A run without any of them does not show it.
 type Note struct {
 	Title     string   `json:"title"`
 	Scenarios []string `json:"scenarios,omitempty"` // none: any
@@ -25,7 +25,7 @@ func (n Note) explains(scenario, metric, peer string) bool {
 	return in(n.Scenarios, scenario) && in(n.Metrics, metric) && in(n.Peers, peer)
 }
 
-// ReadNotes reads a JSON list; a file that is not there has none.
+// ReadNotes reads a JSON list. A missing file is an empty list.
 func ReadNotes(path string) ([]Note, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,14 +41,13 @@ func ReadNotes(path string) ([]Note, error) {
 	return notes, nil
 }
 
-// Explained is a note with the leads it explains.
+// Explained is a note with the leads that it explains.
 type Explained struct {
 	Note
 	Leads []Lead
 }
 
-// explain gives every lead of every server to the first note that speaks of it, and returns those that none
-// does.
+// explain assigns each lead of each server to the first note that applies to it, and returns the leads without a note.
 func explain(leads []Lead, notes []Note) (explained []Explained, open []Lead) {
 	byNote := make([][]Lead, len(notes))
 	for _, lead := range leads {

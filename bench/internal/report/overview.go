@@ -10,13 +10,13 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// measure is a scenario and the metric that an overview shows of it.
+// A measure is a scenario and its metric in an overview.
 type measure struct {
 	scenario string
 	metric   results.Metric
 }
 
-// The overviews. Scenarios that the run lacks are left out.
+// The overviews. They omit scenarios that the run does not have.
 var (
 	cpuMeasures = []measure{
 		{"plaintext-64", results.CPU}, {"json", results.CPU}, {"users", results.CPU}, {"echo-64k", results.CPU}, {"db", results.CPU},
@@ -28,7 +28,7 @@ var (
 	}
 )
 
-// Overview is a chart of several scenarios, for the README and the head of the report.
+// An Overview is a chart of several scenarios, for the README and the head of the report.
 type Overview struct {
 	File, Title string
 	SVG         template.HTML
@@ -50,7 +50,7 @@ func overviews(run *results.Run) []Overview {
 	return all
 }
 
-// overviewGroup is Dunlin, net/http and the best other server in one scenario.
+// An overviewGroup holds Dunlin, net/http and the best other server in one scenario.
 type overviewGroup struct {
 	title string
 	bars  []bar
@@ -68,7 +68,7 @@ func groupOf(run *results.Run, m measure) (overviewGroup, bool) {
 	}
 	g := overviewGroup{title: s.Title, unit: overviewUnit(m.metric), bars: []bar{{"Dunlin", stats.Summarise(own.Values(m.metric.Key))}}}
 	var best bool
-	for _, b := range bars(*s, m.metric) { // the best first
+	for _, b := range bars(*s, m.metric) { // best first
 		name, competes := serverOf(b.name)
 		if !competes || suffixOf(b.name) != suffix || best && name != "nethttp" {
 			continue
@@ -79,7 +79,7 @@ func groupOf(run *results.Run, m measure) (overviewGroup, bool) {
 	return g, true
 }
 
-// overviewUnit is the unit beside a figure.
+// overviewUnit returns the unit of a figure.
 func overviewUnit(metric results.Metric) string {
 	switch metric.Key {
 	case results.CPU.Key:

@@ -17,7 +17,7 @@ import (
 //go:embed profiles.html.tmpl
 var profilesText string
 
-// ProfilePage is a page of flame graphs: a scenario's servers side by side.
+// A ProfilePage is a page of flame graphs, with the servers of a scenario side by side.
 type ProfilePage struct {
 	Scenario string            `json:"scenario"`
 	Title    string            `json:"title"`
@@ -26,37 +26,37 @@ type ProfilePage struct {
 	Started  time.Time         `json:"started"`
 	Commit   string            `json:"commit"`
 	Go       string            `json:"go"`
-	Every    int               `json:"sampled_every"` // bytes, one of which in so many has its allocation recorded
+	Every    int               `json:"sampled_every"` // average number of allocated bytes for each recorded allocation
 	Servers  []ProfiledServer  `json:"servers"`
 	svgs     map[string][]byte // by file
 }
 
-// ProfiledServer is a column of it.
+// A ProfiledServer is a column of a ProfilePage.
 type ProfiledServer struct {
 	Name    string         `json:"name"`
 	Version string         `json:"version"`
 	Graphs  []ProfileGraph `json:"graphs"`
 }
 
-// ProfileGraph is a flame graph and what can be said of it in a line.
+// A ProfileGraph is a flame graph with a line of description.
 type ProfileGraph struct {
 	Title  string     `json:"title"`
 	Figure string     `json:"figure"`
 	File   string     `json:"file"` // in the folder of the page
-	Top    []TopEntry `json:"top"`  // the functions with the most of their own
+	Top    []TopEntry `json:"top"`  // functions with the largest values of their own
 }
 
-// TopEntry is a line of pprof's top.
+// A TopEntry is a line of pprof's top.
 type TopEntry struct {
 	Function string `json:"function"`
 	Share    string `json:"share"`
 	Value    string `json:"value"`
 }
 
-// topEntries is how many functions are listed below a graph.
+// topEntries is the number of functions that are listed below a graph.
 const topEntries = 8
 
-// Add draws a tree for the server that was added last.
+// Add draws a tree for the last server of the page.
 func (p *ProfilePage) Add(file, title, figure string, format func(int64) string, root *flame.Frame) {
 	server := &p.Servers[len(p.Servers)-1]
 	g := ProfileGraph{Title: title, Figure: figure, File: p.Scenario + "/" + server.Name + "-" + file + ".svg"}
@@ -71,7 +71,7 @@ func (p *ProfilePage) Add(file, title, figure string, format func(int64) string,
 	p.svgs[g.File] = flame.Graph{Title: server.Name + ": " + title + ", " + figure, Format: format}.SVG(root)
 }
 
-// Rows are the graphs of all servers by title, for a page that has them side by side.
+// Rows returns the graphs of all servers by title, for a page that shows them side by side.
 func (p *ProfilePage) Rows() [][]ProfileGraph {
 	var rows [][]ProfileGraph
 	for i := range p.Servers[0].Graphs {
@@ -84,19 +84,19 @@ func (p *ProfilePage) Rows() [][]ProfileGraph {
 	return rows
 }
 
-// Date is when the profiles were taken.
+// Date returns the date of the profiles.
 func (p *ProfilePage) Date() string { return p.Started.Format("2 January 2006") }
 
-// Kinds are for the legend.
+// Kinds returns the kinds of functions for the legend.
 func (p *ProfilePage) Kinds() []flame.Kind { return flame.Kinds }
 
-// Color is a colour for a style sheet.
+// Color returns a colour for a style sheet.
 func (p *ProfilePage) Color(k flame.Kind) template.CSS { return template.CSS(k.Color) }
 
-// ProfileFolder is where the pages are, below the folder of the report.
+// ProfileFolder is the folder of the pages, relative to the folder of the report.
 const ProfileFolder = "profiles"
 
-// Write puts the page and its graphs into docs, and the record that the report is linked by into records.
+// Write writes the page and its graphs into docs. It writes the record that links the report to them into records.
 func (p *ProfilePage) Write(docs, records string) error {
 	page, err := template.New("profiles").Parse(profilesText)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *ProfilePage) Write(docs, records string) error {
 		return fmt.Errorf("write flame graphs: %w", err)
 	}
 	folder := filepath.Join(docs, ProfileFolder)
-	if err := os.RemoveAll(filepath.Join(folder, p.Scenario)); err != nil { // of other servers, an earlier time
+	if err := os.RemoveAll(filepath.Join(folder, p.Scenario)); err != nil { // removes graphs of other servers from an earlier run
 		return fmt.Errorf("write flame graphs: %w", err)
 	}
 	files := map[string][]byte{
@@ -132,7 +132,7 @@ func (p *ProfilePage) Write(docs, records string) error {
 	return nil
 }
 
-// ReadProfiles reads what Write has recorded, by the names of the scenarios.
+// ReadProfiles reads the records of Write, by the names of the scenarios.
 func ReadProfiles(records string) ([]*ProfilePage, error) {
 	files, err := filepath.Glob(filepath.Join(records, ProfileFolder, "*.json"))
 	if err != nil {
@@ -157,7 +157,7 @@ func ReadProfiles(records string) ([]*ProfilePage, error) {
 	return pages, nil
 }
 
-// ProfileTable has the figures of a page and the way to its graphs.
+// ProfileTable returns the figures of a page with links to its graphs.
 func ProfileTable(p *ProfilePage) Table {
 	t := Table{Heading: []string{"server"}}
 	for _, g := range p.Servers[0].Graphs {

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// lineColors are told apart by those who do not see all colours (Okabe and Ito).
+// lineColors can be distinguished by colour-blind readers (Okabe and Ito).
 var lineColors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff},
 	color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
@@ -23,7 +23,8 @@ var lineColors = []color.Color{
 
 const seriesHeight = 340 * vg.Inch / 96
 
-// SeriesChart draws what was seen over time of a scenario's servers, a line for each. It is nil if nothing was.
+// SeriesChart draws the values of a scenario's servers over time, with a line for each server. The result is nil if there are
+// none.
 func SeriesChart(s results.Scenario) ([]byte, error) {
 	p := newLinePlot()
 	p.X.Label.Text = "seconds"
@@ -65,7 +66,7 @@ func SeriesChart(s results.Scenario) ([]byte, error) {
 	return withFallbackFont(svg.Bytes()), nil
 }
 
-// newLinePlot is a plot with the fonts of all charts, and a legend at its top right.
+// newLinePlot returns a plot with the fonts of all charts, and a legend at its top right.
 func newLinePlot() *plot.Plot {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
@@ -85,10 +86,10 @@ func newLinePlot() *plot.Plot {
 	return p
 }
 
-// lineStyles tell the lines of a chart apart. Variants of one server differ by their dashes.
+// lineStyles distinguishes the lines of a chart. Variants of one server differ by their dashes.
 type lineStyles struct{ owns, others int }
 
-// apply gives a line the next style that is for its server.
+// apply gives a line the next style for its server.
 func (s *lineStyles) apply(line *plotter.Line, server string) {
 	if isOwn(server) {
 		line.Color, line.Width, line.Dashes = ownColor, vg.Points(2), dashes(s.owns)
@@ -99,7 +100,7 @@ func (s *lineStyles) apply(line *plotter.Line, server string) {
 	s.others++
 }
 
-// dashes are those of the nth line of a colour.
+// dashes returns the dashes of the nth line of a colour.
 func dashes(n int) []vg.Length {
 	if n == 0 {
 		return nil

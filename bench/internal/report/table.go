@@ -10,14 +10,15 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// Table is a scenario's rows ready to be written in any format.
+// A Table holds the rows of a scenario in a form for any output format.
 type Table struct {
 	Heading []string
 	Rows    [][]string
-	Failed  []string // peers without rows, and why
+	Failed  []string // peers without rows, with reasons
 }
 
-// TableOf has a row a peer and a column a metric, each the median with the range of the rounds.
+// TableOf returns a table with a row for each peer and a column for each metric. A cell has the median and the range of the
+// rounds.
 func TableOf(s results.Scenario) Table {
 	t := Table{Heading: []string{"server"}}
 	for _, key := range s.Metrics {
@@ -43,7 +44,7 @@ func TableOf(s results.Scenario) Table {
 	return t
 }
 
-// cell is the median, and the range if there is one.
+// cell returns the median, and the range if there is one.
 func cell(values []float64) string {
 	if len(values) == 0 {
 		return "–"
@@ -85,7 +86,7 @@ func (t Table) Text() string {
 	return b.String()
 }
 
-// Markdown is a GitHub table.
+// Markdown returns a GitHub table.
 func (t Table) Markdown() string {
 	var b strings.Builder
 	line := func(cells []string) {
@@ -102,7 +103,7 @@ func (t Table) Markdown() string {
 	return b.String()
 }
 
-// BenchmarkTable shows the Go benchmarks of one package. Its columns are the units that occur.
+// BenchmarkTable returns the Go benchmarks of one package. Its columns are the units that the benchmarks report.
 func BenchmarkTable(benchmarks []results.Benchmark, pkg string) Table {
 	var units []string
 	for _, unit := range benchmarkUnits {
@@ -130,7 +131,7 @@ func BenchmarkTable(benchmarks []results.Benchmark, pkg string) Table {
 // benchmarkUnits are the columns, in order.
 var benchmarkUnits = []string{"ns/op", "B/op", "allocs/op", "MB/s", "GCs"}
 
-// BenchmarkPackages lists the packages, in order.
+// BenchmarkPackages returns the packages, in order.
 func BenchmarkPackages(benchmarks []results.Benchmark) []string {
 	var packages []string
 	for _, b := range benchmarks {

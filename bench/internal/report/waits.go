@@ -17,7 +17,7 @@ import (
 // waitPanel is the height of one of the two panels of a chart of waits.
 const waitPanel = 300 * vg.Inch / 96
 
-// waitMetric is one of the metrics of a scenario that has them by the length of a wait.
+// A waitMetric is one of the metrics of a scenario that measures them by the length of a wait.
 type waitMetric struct {
 	results.Metric
 	label string // on the axis
@@ -53,7 +53,7 @@ func WaitChart(s results.Scenario) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", s.Name, err)
 	}
-	below.Legend = plot.NewLegend() // the colours are those above
+	below.Legend = plot.NewLegend() // the colours are those of the upper panel
 	below.Y.Label.Text = "p50 ms (logarithmic)"
 	below.X.Label.Text = "wait"
 	below.Y.Scale, below.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
@@ -69,7 +69,7 @@ func WaitChart(s results.Scenario) ([]byte, error) {
 	return withFallbackFont(svg.Bytes()), nil
 }
 
-// waitPlot has a line for each server, through the medians of the metrics.
+// waitPlot draws a line for each server, through the medians of the metrics.
 func waitPlot(s results.Scenario, metrics []waitMetric) (*plot.Plot, error) {
 	p := newLinePlot()
 	labels := make([]string, len(metrics))
