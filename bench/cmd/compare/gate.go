@@ -16,8 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/runner"
 )
 
-// gateCommand measures what the promises speak of, or takes a file of results, and fails if one is
-// not kept.
+// gateCommand measures the promised figures, or reads a file of results, and fails if a promise is not kept.
 func gateCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("compare gate", flag.ContinueOnError)
 	var f runFlags
@@ -67,7 +66,7 @@ func gateRun(ctx context.Context, f runFlags, promises []gate.Promise, file stri
 	return runner.Run(ctx, env, options, watch)
 }
 
-// announce prints the verdicts and returns an error that counts those not kept.
+// announce prints the verdicts and returns an error with the number of broken promises.
 func announce(verdicts []gate.Verdict) error {
 	table := report.Table{Heading: []string{"promise", "bound", "measured", "verdict"}}
 	count := map[gate.Outcome]int{}

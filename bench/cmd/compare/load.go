@@ -20,8 +20,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
 )
 
-// loadCommand is this program as a load generator, in a process of its own so that it can have a
-// core of its own.
+// loadCommand runs this program as a load generator, in a process of its own so that it can have a core of its own.
 func loadCommand(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -68,8 +67,8 @@ func openCommand(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// holdCommand says "holding" once all connections are open, answers each line of stdin with the
-// number of those the server has closed, and lets go at its end.
+// holdCommand prints "holding" when all connections are open. It answers each line of stdin with the number of connections that
+// the server has closed, and closes all of them at the end.
 func holdCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load hold", flag.ContinueOnError)
 	var h load.Hold
@@ -99,13 +98,13 @@ func bulkCommand(ctx context.Context, args []string) error {
 	return b.Run(ctx)
 }
 
-// stepBack gives way on the core that clients are on whose latencies are measured: a thread, or 0 for this one, runs
-// when those leave it time. Where the kernel refuses, it runs all the same.
+// stepBack lowers the priority of a thread, or of this one for 0, on the core of the clients whose latencies are measured. The
+// thread then runs when they leave the core idle. If the kernel refuses that, the thread runs all the same.
 func stepBack(thread int) {
 	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
 }
 
-// holding opens what is to be held, says that all is, and answers each line of stdin with a count.
+// holding opens connections or streams, prints "holding", and answers each line of stdin with a count.
 func holding[H interface{ Close() }](ctx context.Context, open func(context.Context) (H, error), count func(H) (int, error)) error {
 	runtime.LockOSThread()
 	stepBack(0)
@@ -125,7 +124,7 @@ func holding[H interface{ Close() }](ctx context.Context, open func(context.Cont
 	return nil
 }
 
-// h2HoldCommand is holdCommand for streams of HTTP/2, of which it counts those that are over.
+// h2HoldCommand is like holdCommand for streams of HTTP/2. It counts the streams that have ended.
 func h2HoldCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load h2hold", flag.ContinueOnError)
 	var h load.H2Hold
@@ -144,7 +143,7 @@ func h2HoldCommand(ctx context.Context, args []string) error {
 	})
 }
 
-// h2AttackCommand attacks a server of HTTP/2 in clear text, and says what it has done.
+// h2AttackCommand attacks a server of HTTP/2 in clear text, and prints the counts.
 func h2AttackCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load h2attack", flag.ContinueOnError)
 	var a load.H2Attack
@@ -174,7 +173,7 @@ func sinkCommand(ctx context.Context, args []string) error {
 	return s.Run(ctx)
 }
 
-// upstreamCommand says where it listens.
+// upstreamCommand runs an upstream server and prints its address.
 func upstreamCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load upstream", flag.ContinueOnError)
 	u := load.Upstream{Ready: func(addr net.Addr) { fmt.Println(addr) }}
@@ -185,9 +184,9 @@ func upstreamCommand(ctx context.Context, args []string) error {
 	return u.Run(ctx)
 }
 
-// allStepBack is stepBack for all threads.
+// allStepBack calls stepBack for all threads.
 func allStepBack() {
-	// Threads that it starts later inherit this; those that are there already are of the runtime.
+	// Threads that start later inherit the priority. The existing ones belong to the runtime.
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, thread := range threads {
 		if id, err := strconv.Atoi(thread.Name()); err == nil {
@@ -196,7 +195,7 @@ func allStepBack() {
 	}
 }
 
-// tlsFloodCommand has a server begin handshakes, and says how many.
+// tlsFloodCommand makes a server begin handshakes, and prints their number.
 func tlsFloodCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load tlsflood", flag.ContinueOnError)
 	var f load.TLSFlood
@@ -214,8 +213,8 @@ func tlsFloodCommand(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// tlsReturningCommand says "holding" once a client has a session, and for each line of stdin how long it waits for its
-// answers when it comes back with that.
+// tlsReturningCommand prints "holding" when a client has a session. For each line of stdin, the client reconnects with the
+// session, and the command prints the times to the responses.
 func tlsReturningCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load tlsreturning", flag.ContinueOnError)
 	var r load.TLSReturning

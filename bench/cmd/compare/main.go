@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errUsage ends a command after it has said what was wrong with its flags.
+// errUsage ends a command after the message about its flags.
 var errUsage = errors.New("usage")
 
 func main() {
@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// endWithGoRun has the kernel interrupt this program when "go run" around it is killed: that passes
-// on no signal, and nobody would notice what goes on measuring.
+// endWithGoRun makes the kernel interrupt this program when the surrounding "go run" is killed. Otherwise the measurement would
+// continue unnoticed, because "go run" forwards no signal.
 func endWithGoRun() {
 	parent, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", os.Getppid()))
 	if err == nil && string(parent) == "go\n" {

@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// progress shows a run: what is being done on one line of the terminal, tables as they come.
+// progress shows a run: the current step in a status line of the terminal, and tables when they are complete.
 type progress struct {
 	tables, status io.Writer
 	live           bool // status is a terminal: its line is overwritten
@@ -44,7 +44,7 @@ func (p *progress) Note(format string, args ...any) {
 	fmt.Fprintf(p.status, format+"\n", args...)
 }
 
-// clear makes room for what is not the status line.
+// clear removes the status line before other output.
 func (p *progress) clear() {
 	if p.live {
 		fmt.Fprint(p.status, eraseLine)

@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// reportCommand renders the results of the file it is given, or the newest with as many scenarios as any, and has the
-// scenarios of further files in place of its own, or beside them.
+// reportCommand renders the results of the given file. By default it takes the newest file among those with the most scenarios.
+// Scenarios of further files replace its own or are added to them.
 func reportCommand(args []string) error {
 	flags := flag.NewFlagSet("compare report", flag.ContinueOnError)
 	if err := flags.Parse(args); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Graph is how a tree is drawn.
+// A Graph describes how to draw a tree.
 type Graph struct {
 	Title  string
 	Format func(value int64) string // a value with its unit
@@ -20,8 +20,8 @@ const (
 	margin      = 6
 	heading     = 24
 	letterWidth = 6.1 // of the 10 px monospace letters
-	// leastShare is what a frame must have of the whole to be drawn: a quarter of a hundredth is two and a half
-	// pixels, and of a profile of some hundred samples less than one.
+	// leastShare is the minimum share of a frame that is drawn. A quarter of a hundredth is two and a half pixels, and less
+	// than one sample of a profile with some hundred samples.
 	leastShare = 0.0025
 )
 
@@ -45,7 +45,7 @@ func (g Graph) SVG(root *Frame) []byte {
 	return d.out.Bytes()
 }
 
-// depth is how many rows the frames of at least so much need.
+// depth returns the number of rows for the frames with at least this value.
 func depth(f *Frame, least int64) int {
 	deepest := 0
 	for _, callee := range f.Callees {
@@ -63,7 +63,7 @@ type drawing struct {
 	out    bytes.Buffer
 }
 
-// frame draws f, w wide, and its callees above it.
+// frame draws f with width w, and its callees above it.
 func (d *drawing) frame(f *Frame, level int, x, w float64) {
 	share := float64(f.Total) / float64(d.root.Total)
 	y := d.height - margin - (level+1)*rowHeight
@@ -81,7 +81,7 @@ func (d *drawing) frame(f *Frame, level int, x, w float64) {
 	}
 }
 
-// fitting is as much of a name as is readable in a frame of so many pixels.
+// fitting returns the part of a name that is readable in a frame of this width in pixels.
 func fitting(name string, w float64) string {
 	letters := int((w - 4) / letterWidth)
 	switch {
@@ -96,7 +96,7 @@ func fitting(name string, w float64) string {
 // Kind is a group of functions that have one colour.
 type Kind struct{ Name, Color string }
 
-// Kinds are all of them, for a legend.
+// Kinds are all kinds, for a legend.
 var Kinds = []Kind{own, program, library, system, goRuntime, standard}
 
 var (

@@ -1,5 +1,5 @@
-// Package flame draws profiles as flame graphs: SVG that needs no other file, with a frame's share in its
-// title, and a click on a frame to see it alone.
+// Package flame draws profiles as flame graphs. A graph is a self-contained SVG. The title of a frame contains its share, and a
+// click on a frame enlarges it.
 package flame
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// A Frame is a function where it was called from, with what the samples in it and below it add up to.
+// A Frame is a function with its callers, and the sums of the samples in it and in its callees.
 type Frame struct {
-	Name     string // of the function, with its package's path
+	Name     string // name of the function with the path of its package
 	Total    int64  // Self and the Totals of Callees
 	Self     int64
 	Callees  []*Frame // by name
 	children map[string]*Frame
 }
 
-// Tree adds up the stacks of p by one of its sample types, such as "cpu" or "alloc_space".
+// Tree sums the stacks of p by one of its sample types, such as "cpu" or "alloc_space".
 func Tree(p *profile.Profile, sampleType string) (*Frame, error) {
 	at := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == sampleType })
 	if at < 0 {
@@ -34,8 +34,8 @@ func Tree(p *profile.Profile, sampleType string) (*Frame, error) {
 	return root, nil
 }
 
-// stackOf lists the functions of a sample, callers first. A location's lines are one function and those that
-// were inlined into it, the innermost first.
+// stackOf returns the functions of a sample, callers first. The lines of a location are one function and the functions inlined
+// into it, innermost first.
 func stackOf(sample *profile.Sample) []string {
 	var stack []string
 	for _, location := range slices.Backward(sample.Location) {
@@ -65,8 +65,7 @@ func (f *Frame) add(stack []string, value int64) {
 	child.add(stack[1:], value)
 }
 
-// arrange orders the callees, and drops those in which nothing is left: of a difference of two profiles most
-// stacks are zero.
+// arrange sorts the callees, and removes those without samples: in the difference of two profiles most stacks are zero.
 func (f *Frame) arrange() {
 	for _, child := range f.children {
 		if child.Total > 0 {
@@ -78,7 +77,7 @@ func (f *Frame) arrange() {
 	slices.SortFunc(f.Callees, func(a, b *Frame) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Functions are the n functions with the most of their own, as pprof's top lists them.
+// Functions returns the n functions with the largest values of their own, as in pprof's top.
 func (f *Frame) Functions(n int) []Function {
 	self := map[string]int64{}
 	f.each(func(frame *Frame) { self[frame.Name] += frame.Self })
@@ -94,7 +93,7 @@ func (f *Frame) Functions(n int) []Function {
 	return all[:min(n, len(all))]
 }
 
-// Function is a line of pprof's top.
+// A Function is a line of pprof's top.
 type Function struct {
 	Name string // without its package's path
 	Self int64
@@ -107,7 +106,7 @@ func (f *Frame) each(do func(*Frame)) {
 	}
 }
 
-// Short is a function's name without the path of its package.
+// Short returns the name of a function without the path of its package.
 func Short(name string) string {
 	path := name
 	if bracket := strings.IndexByte(path, '['); bracket >= 0 { // type arguments have paths, too

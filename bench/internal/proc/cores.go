@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Placement says which cores the server and the load get.
+// Placement holds the cores of the server and of the load.
 type Placement struct {
 	Server, Load, Both []int
 }
 
-// Place gives the server the first core this process may use and the load the second. With one core
-// only, nothing is pinned and pinned is false.
+// Place assigns the server the first core that this process may use, and the load the second one. With only one core, nothing
+// is pinned and pinned is false.
 func Place() (place Placement, pinned bool) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -40,9 +40,8 @@ type startRequest struct {
 	err   chan error
 }
 
-// starter returns the way to the one goroutine that starts every process. It holds its operating
-// system thread for ever, for two reasons: a child inherits the affinity of the thread that forks
-// it, and Pdeathsig fires when that thread ends.
+// starter returns the channel to the goroutine that starts every process. It locks its operating system thread forever, for two
+// reasons: a child inherits the affinity of the thread that forks it, and Pdeathsig is sent when that thread ends.
 var starter = sync.OnceValue(func() chan<- startRequest {
 	requests := make(chan startRequest)
 	go func() {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package proc runs the servers and load generators of a comparison: each on the cores it is
-// given, in a process group of its own, and none outliving the comparer.
+// Package proc runs the servers and load generators of a comparison. Each process runs on its assigned cores, in a process
+// group of its own, and none outlives this program.
 package proc
 
 import (
@@ -20,23 +20,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopGrace is how long a process may take to go after SIGTERM before it is killed.
+// stopGrace is the time between SIGTERM and SIGKILL.
 const stopGrace = 2 * time.Second
 
-// Command says what to run. Stdin stays open until the process is stopped.
+// A Command describes a process. Its stdin stays open until the process is stopped.
 type Command struct {
 	Path  string
 	Args  []string
 	Dir   string
-	Cores []int               // nil: wherever the kernel likes
-	Out   io.Writer           // nil: kept for Output
-	Env   []string            // besides this process's own
-	As    *syscall.Credential // the user it runs as; nil: that of this process
-	// Interrupt sends SIGINT after so long; 0: never.
+	Cores []int               // nil: any
+	Out   io.Writer           // nil: stored for Output
+	Env   []string            // in addition to the environment of this process
+	As    *syscall.Credential // the user of the process; nil: that of this process
+	// Interrupt is the time after which the process receives SIGINT; 0: never.
 	Interrupt time.Duration
 }
 
-// String is the command as a person would type it, the cores by taskset and the interrupt by timeout.
+// String returns the command line for a shell, with taskset for the cores and timeout for the interrupt.
 func (c Command) String() string {
 	var words []string
 	if c.Interrupt > 0 {
@@ -63,11 +63,10 @@ type Process struct {
 	cmd  *exec.Cmd
 	out  *syncBuffer
 	done chan struct{}
-	err  error // of Wait; set before done is closed
+	err  error // error of Wait; set before done is closed
 }
 
-// Start runs c until it ends by itself, Stop is called or ctx is done. The process gets as many
-// file descriptors as the hard limit allows.
+// Start runs c until it ends, Stop is called or ctx is done. The process may open as many files as the hard limit allows.
 func Start(ctx context.Context, c Command) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	if c.Env != nil {
 		cmd.Env = append(os.Environ(), c.Env...)
 	}
-	cmd.WaitDelay = stopGrace // a grandchild may hold the output open
+	cmd.WaitDelay = stopGrace // a grandchild may keep the output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: c.As}
 	p := &Process{cmd: cmd, out: &syncBuffer{}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
@@ -106,13 +105,13 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		if interrupt != nil {
 			interrupt.Stop()
 		}
-		p.signal(syscall.SIGKILL) // what it left behind
+		p.signal(syscall.SIGKILL) // the remaining children
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// Run starts c, waits for it and returns what it wrote, on stdout and stderr.
+// Run starts c, waits for its end and returns its output on stdout and stderr.
 func Run(ctx context.Context, c Command) (string, error) {
 	p, err := Start(ctx, c)
 	if err != nil {
@@ -129,7 +128,7 @@ func Run(ctx context.Context, c Command) (string, error) {
 	return p.Output(), nil
 }
 
-// Wait returns when the process has ended, with its exit error.
+// Wait waits for the end of the process and returns its exit error.
 func (p *Process) Wait() error {
 	<-p.done
 	return p.err
@@ -138,10 +137,10 @@ func (p *Process) Wait() error {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Output is what the process has written so far.
+// Output returns the output of the process so far.
 func (p *Process) Output() string { return p.out.String() }
 
-// Stop ends the process and whatever it started, and returns when it is gone.
+// Stop ends the process and its children, and returns after their end.
 func (p *Process) Stop() {
 	p.signal(syscall.SIGTERM)
 	select {
@@ -152,12 +151,12 @@ func (p *Process) Stop() {
 	<-p.done
 }
 
-// signal reaches the whole process group. A group that is gone already is no error.
+// signal sends a signal to the entire process group. It is not an error if the group has ended.
 func (p *Process) signal(sig syscall.Signal) {
 	syscall.Kill(-p.Pid, sig)
 }
 
-// Alive says whether a process exists and is no zombie.
+// Alive reports whether a process exists and is not a zombie.
 func Alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -167,7 +166,7 @@ func Alive(pid int) bool {
 	return found && len(state) > 0 && state[0] != 'Z'
 }
 
-// raiseFileLimit is best effort: a server that lacks descriptors shows it in its errors.
+// raiseFileLimit is best effort: a server without enough descriptors reports errors.
 func raiseFileLimit(pid int) {
 	var limit unix.Rlimit
 	if unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit) == nil {
@@ -181,10 +180,10 @@ func lastLine(s string) string {
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-// maxOutput is how much of a process's output is kept; a server that logs every error can write more.
+// maxOutput is the maximum size of the stored output; a server that logs every error can write more.
 const maxOutput = 1 << 20
 
-// syncBuffer collects output while others read it.
+// A syncBuffer collects output, and can be read concurrently.
 type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

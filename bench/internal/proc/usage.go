@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU is the user and system time the process has used, all its threads, those that ended included.
-// It is the sum of utime and stime in /proc/PID/stat, read from the process's CPU clock because that
-// counts nanoseconds and not hundredths of a second.
+// CPU returns the user and system time of the process with all its threads, including those that have ended. It is the sum of
+// utime and stime in /proc/PID/stat. CPU reads it from the process's CPU clock, which counts nanoseconds instead of hundredths
+// of a second.
 func (p *Process) CPU() (time.Duration, error) {
 	// The kernel's encoding of "the scheduler's clock of process pid" (clock_getcpuclockid(3)).
 	const schedClock = 2
@@ -26,7 +26,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// RSS is the resident memory now, PeakRSS the most it ever was, both in bytes.
+// RSS returns the current resident memory, and PeakRSS its maximum so far, both in bytes.
 func (p *Process) RSS() (int64, error)     { return p.status("VmRSS") }
 func (p *Process) PeakRSS() (int64, error) { return p.status("VmHWM") }
 

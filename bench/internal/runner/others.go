@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usage is how much processor time this machine and this program with its children have used.
+// usage is the CPU time of the machine, and of this program with its children.
 type usage struct {
 	at        time.Time
 	all, ours time.Duration
@@ -20,8 +20,8 @@ type usage struct {
 // tick is the unit of /proc/stat, the same on every architecture that Go runs on.
 const tick = 10 * time.Millisecond
 
-// now leaves out what the kernel did in interrupts: some kernels charge it to the program that was
-// interrupted, so what is left for others is their least.
+// now excludes the kernel's time in interrupts: some kernels charge it to the interrupted program. The result for other
+// programs is therefore a lower bound.
 func now() usage {
 	u := usage{at: time.Now()}
 	stat, _ := os.ReadFile("/proc/stat")
@@ -41,8 +41,8 @@ func now() usage {
 	return u
 }
 
-// others is the share of all cores' time that other programs, or the host of a virtual machine, took
-// since u. Children count once they have ended.
+// others returns the share of all cores' time that other programs, or the host of a virtual machine, have used since u.
+// Children are included once they have ended.
 func (u usage) others(until usage, cores int) float64 {
 	elapsed := until.at.Sub(u.at) * time.Duration(cores)
 	if elapsed <= 0 {

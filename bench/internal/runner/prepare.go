@@ -15,17 +15,17 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// member is a peer that runs and whose answers were looked at.
+// A member is a running peer whose responses have been verified.
 type member struct {
 	peer.Built
 	failed map[string]string
 }
 
-// shortBuild is how long the builds of a short run may take together. On a machine that has compiled
-// nothing yet they would take longer than everything else; what is not done by then is left out.
+// shortBuild limits the total time of the builds in a short run. On a machine without a build cache they would take longer than
+// everything else. Peers that are not built by then are omitted.
 const shortBuild = 80 * time.Second
 
-// prepare builds and verifies every peer. One that cannot be built or started is left out by name.
+// prepare builds and verifies every peer. It omits peers that cannot be built or started, and reports their names.
 func prepare(ctx context.Context, env *scenario.Env, o Options, run *results.Run, watch Watcher) ([]member, error) {
 	built, failures := buildAll(ctx, env, o.Peers, watch)
 	var members []member
@@ -56,8 +56,8 @@ func prepare(ctx context.Context, env *scenario.Env, o Options, run *results.Run
 	return members, nil
 }
 
-// buildAll builds a few peers at a time, since nothing is measured yet: compilers leave cores idle while
-// they link. Peers of the same source are built one after the other.
+// buildAll builds a few peers concurrently: nothing is measured yet, and compilers leave cores idle while they link. Peers of
+// the same source are built one after the other.
 func buildAll(ctx context.Context, env *scenario.Env, peers []peer.Peer, watch Watcher) ([]peer.Built, []error) {
 	building := ctx
 	if env.Short {
@@ -85,7 +85,7 @@ func buildAll(ctx context.Context, env *scenario.Env, peers []peer.Peer, watch W
 	return built, failures
 }
 
-// bySource groups the indices of the peers that are one program, in order.
+// bySource groups the indices of the peers that are the same program, in order.
 func bySource(peers []peer.Peer) [][]int {
 	var groups [][]int
 	at := map[string]int{}

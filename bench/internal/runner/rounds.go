@@ -11,17 +11,17 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// measurements are all scenarios of a run.
+// measurements holds all scenarios of a run.
 type measurements struct {
 	scenarios []*measurement
 	done, all int // rounds of one server each
 }
 
-// measurement is a scenario and what was measured of it so far.
+// A measurement is a scenario with its results so far.
 type measurement struct {
 	scenario.Scenario
 	rounds  int
-	members []member // who takes part, as in result.Rows
+	members []member // in the order of result.Rows
 	result  results.Scenario
 }
 
@@ -50,7 +50,7 @@ func roundsOf(s scenario.Scenario, o Options) int {
 	return o.Rounds
 }
 
-// take takes a round of every scenario that has one left.
+// take runs a round of every scenario that has rounds left.
 func (all *measurements) take(ctx context.Context, env *scenario.Env, round int, watch Watcher) error {
 	for _, m := range all.scenarios {
 		if round >= m.rounds {
@@ -80,7 +80,7 @@ func (all *measurements) take(ctx context.Context, env *scenario.Env, round int,
 	return nil
 }
 
-// takeFrom takes a round of one server, unless it is out of the scenario already.
+// takeFrom runs a round of one server, unless the server has failed in this scenario.
 func (m *measurement) takeFrom(ctx context.Context, env *scenario.Env, i, round int, step func(string), watch Watcher) {
 	peer, row := m.members[i], &m.result.Rows[i]
 	if row.Failed != "" || ctx.Err() != nil {
@@ -103,7 +103,7 @@ func (m *measurement) describe(env *scenario.Env) {
 	m.result.Commands, m.result.Metrics = m.Commands(env), m.MetricKeys()
 }
 
-// measured are the results, in the order of the scenarios.
+// measured returns the results in the order of the scenarios.
 func (all *measurements) measured() []results.Scenario {
 	var measured []results.Scenario
 	for _, m := range all.scenarios {
@@ -112,7 +112,7 @@ func (all *measurements) measured() []results.Scenario {
 	return measured
 }
 
-// benchmarks are the Go benchmarks of a run, of which each round takes one repetition.
+// benchmarks are the Go benchmarks of a run. Each round runs one repetition.
 type benchmarks struct {
 	suite   *gobench.Suite
 	count   int

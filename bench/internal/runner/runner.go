@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package runner carries out a comparison: it builds the peers, checks that they give the same
-// answers, and takes every scenario's rounds in turn.
+// Package runner runs a comparison: it builds the peers, checks that they give the same responses, and runs the rounds of all
+// scenarios in turn.
 package runner
 
 import (
@@ -16,30 +16,30 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// Options of a run.
+// Options are the options of a run.
 type Options struct {
 	Scenarios  []scenario.Scenario
 	Peers      []peer.Peer
 	Rounds     int
 	Benchmarks int    // repetitions of each Go benchmark; 0: none
-	Text       string // the options as they were typed
+	Text       string // the options of the command line
 }
 
-// Watcher is told how far a run has come.
+// A Watcher receives the progress of a run.
 type Watcher interface {
-	Note(format string, args ...any)               // something the reader should know
-	Step(done, all int, what string)               // what begins now
+	Note(format string, args ...any)               // a remark for the reader
+	Step(done, all int, what string)               // the next step begins
 	Finished(s results.Scenario)                   // a scenario is complete
-	Benchmarked(benchmarks []results.Benchmark)    // so are the Go benchmarks
-	Failed(scenario, peer string, err error)       // a peer is out of a scenario
-	Skipped(peer, why string)                      // a peer is out of the run
-	Differs(peer string, checks map[string]string) // a peer's answers are not the reference's
+	Benchmarked(benchmarks []results.Benchmark)    // the Go benchmarks are complete
+	Failed(scenario, peer string, err error)       // a peer is removed from a scenario
+	Skipped(peer, why string)                      // a peer is removed from the run
+	Differs(peer string, checks map[string]string) // responses of a peer differ from the reference service
 }
 
-// Run measures everything, round by round: every scenario's first round, with its servers in turn, then
-// every one's second. So the rounds of a scenario lie apart by as much as the run is long, and what drifts
-// on the machine meanwhile hits all servers alike and is part of the spread, instead of being one scenario's
-// bad luck. If ctx ends it returns what ctx says; nothing it started is left.
+// Run measures everything, round by round: the first round of each scenario, with its servers in turn, then the second round of
+// each, and so on. The rounds of a scenario are thus distributed over the entire run. Drift of the machine affects all servers
+// alike and is part of the spread, and not the bad luck of one scenario. If ctx ends, Run returns the error of ctx. No process
+// that it started remains.
 func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*results.Run, error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		o.Scenarios = without(o.Scenarios, func(s scenario.Scenario) bool { return !s.WithoutWrk }, "wrk", "wrk", watch)
@@ -59,7 +59,7 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	if err != nil {
 		return nil, err
 	}
-	defer env.Settle(ctx) // after an interrupt: its servers are to be gone too
+	defer env.Settle(ctx) // after an interrupt the servers must end as well
 	all := newMeasurements(o, members)
 	benchmarks := newBenchmarks(ctx, env, o, watch)
 	for round := range max(o.Rounds, o.Benchmarks) {
@@ -80,7 +80,7 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	return run, nil
 }
 
-// without leaves out the scenarios that need a tool.
+// without removes the scenarios that need a tool.
 func without(scenarios []scenario.Scenario, needs func(scenario.Scenario) bool, tool, from string, watch Watcher) []scenario.Scenario {
 	left := slices.DeleteFunc(slices.Clone(scenarios), needs)
 	if out := len(scenarios) - len(left); out > 0 {
