@@ -16,14 +16,14 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// backend is what the servers of a run wait for: a database, and an upstream server that answers after a chosen time.
+// A backend holds the upstreams of the servers of a run: a database, and a server that answers after a chosen time.
 type backend struct {
 	database *database.Server // nil: none
 	upstream *proc.Process    // nil: none
-	addr     string           // of upstream
+	addr     string           // address of upstream
 }
 
-// StartBackend starts, on the load's core, what the peers work on, if any of them does. Without PostgreSQL it returns
+// StartBackend starts the upstreams on the core of the load, if a peer uses them. Without PostgreSQL it returns
 // [database.ErrMissing], and the peers have an upstream server only.
 func (e *Env) StartBackend(ctx context.Context, peers []peer.Peer) error {
 	if !slices.ContainsFunc(peers, func(p peer.Peer) bool { return p.Backend }) {
@@ -50,7 +50,7 @@ func (e *Env) StartBackend(ctx context.Context, peers []peer.Peer) error {
 	return err
 }
 
-// Close stops what StartBackend has started.
+// Close stops the processes of StartBackend.
 func (e *Env) Close() {
 	if e.backend.database != nil {
 		e.backend.database.Stop()
@@ -61,7 +61,7 @@ func (e *Env) Close() {
 	e.backend = backend{}
 }
 
-// DatabaseVersion names the database, "" if there is none.
+// DatabaseVersion returns the name and version of the database, "" if there is none.
 func (e *Env) DatabaseVersion() string {
 	if e.backend.database == nil {
 		return ""
@@ -69,10 +69,10 @@ func (e *Env) DatabaseVersion() string {
 	return "PostgreSQL " + e.backend.database.Version
 }
 
-// WithoutDatabase says whether an error of StartBackend leaves everything but the scenarios on the database.
+// WithoutDatabase reports whether an error of StartBackend affects only the scenarios on the database.
 func WithoutDatabase(err error) bool { return errors.Is(err, database.ErrMissing) }
 
-// args tell a peer what it works on.
+// args returns the arguments that give a peer its upstreams.
 func (b *backend) args(p peer.Peer) []string {
 	if !p.Backend || b.upstream == nil {
 		return nil
@@ -84,7 +84,7 @@ func (b *backend) args(p peer.Peer) []string {
 	return args
 }
 
-// rows are the database's, nil if there is none.
+// rows returns the rows of the database, nil if there is none.
 func (b *backend) rows() peer.Rows {
 	if b.database == nil {
 		return nil

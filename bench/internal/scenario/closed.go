@@ -11,21 +11,21 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// closed is a scenario in which wrk asks as fast as it is answered.
+// A closed scenario runs wrk in a closed loop.
 type closed struct {
 	name, title, about, check string
 	load                      load.Wrk
 	metrics                   []results.Metric // nil: served
 	peers                     []string         // nil: all
 	inShort                   bool
-	atLeast                   time.Duration // it takes so long to show
-	maxRounds                 int           // 0: as many as asked for
+	atLeast                   time.Duration // minimum duration for a meaningful result
+	maxRounds                 int           // 0: no limit
 	bothCores                 bool          // server and load share two cores instead of one each
 	sampledEvery              int           // see Scenario.SampledEvery
-	floor                     []string      // arguments the floor needs to do this at all
+	floor                     []string      // further arguments of the floor for this scenario
 
-	// opening is how long connections take to begin, with room: what that costs is measured by a run so long, and
-	// subtracted. 0: it belongs to the scenario.
+	// opening is the time for making connections, with a margin. A run of this length measures their cost, which is subtracted.
+	// 0: the cost is part of the scenario.
 	opening time.Duration
 }
 
@@ -59,7 +59,7 @@ func closedLoop(c closed) Scenario {
 	}
 }
 
-// exampleAddr stands for the free port of each run.
+// exampleAddr replaces the free port of each run.
 const exampleAddr = "127.0.0.1:3000"
 
 func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
@@ -96,8 +96,8 @@ func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample
 	return sample, nil
 }
 
-// latencies are those of the answers. Where there was none at all, the time that was spent waiting
-// stands for them: it was at least that.
+// latencies returns the latencies of the responses. Without any response it returns the time of the wait, which is a lower
+// bound.
 func latencies(r load.WrkResult) results.Sample {
 	if r.Requests == 0 {
 		r.P50, r.P99, r.P999 = r.Duration, r.Duration, r.Duration
@@ -109,10 +109,10 @@ func latencies(r load.WrkResult) results.Sample {
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// megabytes are those of the posts and of ps: 1,000,000 bytes.
+// megabytes returns units of 1,000,000 bytes, like the published benchmarks and ps.
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// perRequest is in microseconds; no requests at all give 0, beside the errors that say why.
+// perRequest returns microseconds. Without requests it returns 0; the errors then show the reason.
 func perRequest(cpu time.Duration, requests int64) float64 {
 	if requests == 0 {
 		return 0

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package scenario says what is measured: one file for each kind of scenario, and the list of all.
+// Package scenario defines the measurements: one file for each kind of scenario, and the list of all.
 package scenario
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// Env is what every scenario works with.
+// Env is the environment of every scenario.
 type Env struct {
 	Folders  layout.Folders
 	Place    proc.Placement
-	Duration time.Duration // of one measurement, unless a scenario takes longer to show
+	Duration time.Duration // of one measurement, unless a scenario needs more time
 	Short    bool          // fewer clients and shorter waits, for a first look
 	Self     string        // this program, which is also a load generator
 
@@ -42,7 +42,7 @@ const (
 	startTimeout = 10 * time.Second
 )
 
-// server is a running peer.
+// A server is a running peer.
 type server struct {
 	*proc.Process
 	addr string
@@ -50,7 +50,7 @@ type server struct {
 	h2   bool
 }
 
-// start starts the peer on a free port and returns once it answers.
+// start starts the peer on a free port and returns when it answers.
 func (e *Env) start(ctx context.Context, p peer.Built, cores []int, more ...string) (*server, error) {
 	s, err := e.launch(ctx, p, cores, more...)
 	if err != nil {
@@ -63,13 +63,13 @@ func (e *Env) start(ctx context.Context, p peer.Built, cores []int, more ...stri
 	return s, nil
 }
 
-// answers returns once the server answers.
+// answers returns when the server answers.
 func (e *Env) answers(ctx context.Context, s *server) error {
 	waiting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	go func() {
 		select {
-		case <-s.Done(): // it will not answer any more
+		case <-s.Done(): // the server has ended
 			cancel()
 		case <-waiting.Done():
 		}
@@ -107,7 +107,7 @@ func (e *Env) launch(ctx context.Context, p peer.Built, cores []int, more ...str
 	return &server{process, addr, p.TLS, p.H2}, nil
 }
 
-// quote puts the first of what a process said behind an error: a usage or a trace may follow.
+// quote returns the beginning of a process's output for an error, without a usage text or a trace that may follow.
 func quote(output string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
 	if line == "" {
@@ -125,7 +125,7 @@ func freeAddr() (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// Verify starts the peer, runs the checks it is meant to pass and returns those that failed.
+// Verify starts the peer, runs the checks that it is expected to pass, and returns the failed ones.
 func (e *Env) Verify(ctx context.Context, p peer.Built) (map[string]string, error) {
 	s, err := e.start(ctx, p, nil)
 	if err != nil {
@@ -135,14 +135,13 @@ func (e *Env) Verify(ctx context.Context, p peer.Built) (map[string]string, erro
 	return peer.Verify(ctx, p.Peer, s.addr, e.backend.rows())
 }
 
-// wrk runs w for d and fails the round if wrk itself does.
+// wrk runs w for d, and fails the round if wrk itself fails.
 func (e *Env) wrk(ctx context.Context, w load.Wrk, s *server, cores []int, d time.Duration) (load.WrkResult, error) {
 	w.TLS = s.tls
 	return w.Run(ctx, e.Folders.Bench, s.addr, cores, d)
 }
 
-// measure warms the server up with w, then runs it for d, and says how much processor time the server has
-// spent on that.
+// measure warms the server up with w, then runs it for d, and returns the CPU time that the server has used for that.
 func (e *Env) measure(ctx context.Context, w load.Wrk, s *server, cores []int, d time.Duration) (got load.WrkResult, cpu time.Duration, err error) {
 	if err := e.warm(ctx, w, s, cores); err != nil {
 		return got, 0, err
@@ -154,7 +153,7 @@ func (e *Env) measure(ctx context.Context, w load.Wrk, s *server, cores []int, d
 	return got, cpu, err
 }
 
-// spent returns how much processor time the server takes while do runs.
+// spent returns the CPU time that the server uses while do runs.
 func (s *server) spent(do func() error) (cpu time.Duration, err error) {
 	before, err := s.CPU()
 	if err != nil {
@@ -167,7 +166,7 @@ func (s *server) spent(do func() error) (cpu time.Duration, err error) {
 	return after - before, err
 }
 
-// grown returns by how many bytes the server's resident memory grows while do runs.
+// grown returns the growth of the server's resident memory, in bytes, while do runs.
 func (s *server) grown(do func() error) (bytes int64, err error) {
 	before, err := s.RSS()
 	if err != nil {
@@ -180,7 +179,7 @@ func (s *server) grown(do func() error) (bytes int64, err error) {
 	return after - before, err
 }
 
-// warm lets w run for a moment. wrk knows whole seconds only, so it is ended from outside.
+// warm runs w for a moment. wrk accepts whole seconds only, so this program ends it.
 func (e *Env) warm(ctx context.Context, w load.Wrk, s *server, cores []int) error {
 	w.TLS = s.tls
 	process, err := proc.Start(ctx, w.Command(e.Folders.Bench, s.addr, cores, time.Minute))
@@ -191,7 +190,7 @@ func (e *Env) warm(ctx context.Context, w load.Wrk, s *server, cores []int) erro
 	return pause(ctx, warmUp)
 }
 
-// later does what belongs to a round after d, while the next rounds are under way.
+// later runs a part of a round after d, concurrently with the next rounds.
 func (e *Env) later(ctx context.Context, d time.Duration, do func() error) {
 	e.settling.Go(func() error {
 		err := pause(ctx, d)
@@ -199,7 +198,7 @@ func (e *Env) later(ctx context.Context, d time.Duration, do func() error) {
 	})
 }
 
-// Settle returns when nothing of the rounds so far is left to do.
+// Settle returns when all parts of the rounds so far have ended.
 func (e *Env) Settle(ctx context.Context) error {
 	err := e.settling.Wait()
 	e.settling = errgroup.Group{}
@@ -218,7 +217,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// holdArgs are the arguments with which this program holds connections.
+// holdArgs returns the arguments with which this program holds connections.
 func holdArgs(h load.Hold) []string {
 	args := []string{
 		"load", "hold", "-addr", h.Addr, "-path", h.Path,
@@ -233,7 +232,7 @@ func holdArgs(h load.Hold) []string {
 	return args
 }
 
-// holder is this program in another process, holding connections.
+// A holder is this program in another process, which holds connections.
 type holder struct {
 	*proc.Process
 	lines *bufio.Reader
@@ -263,7 +262,7 @@ func (e *Env) holdWith(ctx context.Context, args []string) (*holder, error) {
 	return held, nil
 }
 
-// cutOff asks how many connections the server has closed.
+// cutOff returns the number of connections that the server has closed.
 func (h *holder) cutOff() (int, error) {
 	line, err := h.ask("count")
 	if err != nil {
@@ -272,7 +271,7 @@ func (h *holder) cutOff() (int, error) {
 	return strconv.Atoi(line)
 }
 
-// ask returns the line with which the process answers another.
+// ask sends a line to the process and returns its response.
 func (h *holder) ask(line string) (string, error) {
 	if _, err := io.WriteString(h.Stdin, line+"\n"); err != nil {
 		return "", err
@@ -285,12 +284,12 @@ func (h *holder) ask(line string) (string, error) {
 }
 
 func (h *holder) Stop() {
-	h.Stdin.Close() // it waits for another line
+	h.Stdin.Close() // the process waits for another line
 	h.out.Close()
 	h.Process.Stop()
 }
 
-// openLoopArgs are the arguments with which this program is an open-loop generator.
+// openLoopArgs returns the arguments with which this program is an open-loop generator.
 func openLoopArgs(o load.OpenLoop) []string {
 	return []string{
 		"load", "open", "-addr", o.Addr, "-path", o.Path,

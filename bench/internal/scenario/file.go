@@ -13,7 +13,7 @@ import (
 // stdHandlers are the two servers that run the same handlers.
 var stdHandlers = []string{peer.DunlinFromStd, peer.NetHTTP}
 
-// fileLoad asks for a file so large that whole answers are too few to count: what is counted is bytes.
+// fileLoad requests a file so large that there are too few complete responses to count. Bytes are counted instead.
 var fileLoad = load.Wrk{Threads: 1, Connections: 8, Path: "/file"}
 
 var file = Scenario{
@@ -40,7 +40,7 @@ var file = Scenario{
 		return results.Sample{
 			results.CPUPerGB.Key: cpu.Seconds() * 1e3 / (float64(max(counted.Bytes, 1)) / 1e9),
 			results.PeakRSS.Key:  megabytes(peak),
-			// That an answer takes longer than wrk's two seconds is no failure here.
+			// A response that takes longer than wrk's two seconds is not a failure here.
 			results.Errors.Key: float64(counted.Errors() - counted.Timeouts),
 		}, nil
 	},

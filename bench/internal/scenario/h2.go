@@ -12,17 +12,17 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// h2Closed is a scenario in which h2load asks as fast as it is answered. What beginning its connections costs, with handshakes that all
-// peers do alike, is measured by a short run, and left out.
+// An h2Closed scenario runs h2load in a closed loop. A short run measures the cost of making connections, whose handshakes are
+// the same for all peers. This cost is subtracted.
 type h2Closed struct {
 	name, title, about, check string
 	load                      load.H2Load
 	peers                     []string
-	atLeast                   time.Duration // it takes so long to show
+	atLeast                   time.Duration // minimum duration for a meaningful result
 	inShort                   bool
 }
 
-// h2Served are without latencies: h2load's are of a closed loop, and only their mean and range.
+// h2Served has no latencies: those of h2load belong to a closed loop, and are only a mean and a range.
 var h2Served = []results.Metric{results.CPU, results.Throughput, results.PeakRSS, results.Errors}
 
 func (c h2Closed) scenario() Scenario {
@@ -40,7 +40,7 @@ func (c h2Closed) scenario() Scenario {
 	}
 }
 
-// of is the load for one of the peers.
+// of returns the load for one of the peers.
 func (c h2Closed) of(p peer.Peer) load.H2Load {
 	h := c.load
 	h.TLS, h.HTTP1 = p.TLS, !p.H2
@@ -88,7 +88,7 @@ func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Samp
 	}, nil
 }
 
-// h2Measure runs so many requests, and says what processor time they cost the server.
+// h2Measure runs this number of requests, and returns the CPU time that the server has used for them.
 func h2Measure(ctx context.Context, e *Env, s *server, h load.H2Load, requests int) (counted load.H2LoadResult, cpu time.Duration, err error) {
 	cpu, err = s.spent(func() (err error) {
 		counted, err = h.Run(ctx, s.addr, e.Place.Load, requests)
@@ -132,7 +132,7 @@ var h2 = []h2Closed{
 	},
 }
 
-// h2Scenarios are all of HTTP/2.
+// h2Scenarios returns all scenarios of HTTP/2.
 func h2Scenarios() []Scenario {
 	var all []Scenario
 	for _, c := range h2 {

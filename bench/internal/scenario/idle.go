@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// settle is how long a server is left alone before its memory or its idle time is looked at.
+// settle returns the time for which a server is left alone before a measurement of its memory or its idle CPU time.
 func settle(e *Env) time.Duration {
 	if e.Short {
 		return 300 * time.Millisecond
@@ -40,14 +40,14 @@ var idleMemory = Scenario{
 	Round: idleMemoryRound,
 }
 
-// spareFiles are for everything but the held connections.
+// spareFiles is the number of open files for everything except the held connections.
 const spareFiles = 500
 
 func idleClients(e *Env, addr string) load.Hold {
 	return load.Hold{Addr: addr, Path: "/plaintext", Connections: mostHeld(e, 15_000)}
 }
 
-// mostHeld is how many of so many connections are held.
+// mostHeld limits a number of held connections, by the open files of the process and in a short run.
 func mostHeld(e *Env, n int) int {
 	if e.Short {
 		n = min(n, 2_000)

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// besides are the loads beside which plain text is asked for. One without connections is none.
+// besides are the loads that run concurrently with requests for plain text. A load without connections is no load.
 var besides = []struct {
 	name string
 	load load.Wrk
@@ -50,7 +50,7 @@ func mixedMetrics() []results.Metric {
 	return append(metrics, results.Errors, results.GeneratorLag)
 }
 
-// bystander is the client of plain text.
+// bystander returns the client of plain text.
 func bystander(e *Env, addr string) load.OpenLoop {
 	return load.OpenLoop{
 		Addr: addr, Path: "/plaintext", Rate: 1000, Duration: max(e.Duration, time.Second), Connections: 100, Patience: 2 * time.Second,
@@ -72,7 +72,7 @@ func mixedRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, erro
 	return sample, nil
 }
 
-// plaintextBeside asks a fresh server for plain text while w runs.
+// plaintextBeside requests plain text from a fresh server while w runs.
 func plaintextBeside(ctx context.Context, e *Env, p peer.Built, w load.Wrk) (load.OpenLoopResult, error) {
 	s, err := e.start(ctx, p, e.Place.Server)
 	if err != nil {

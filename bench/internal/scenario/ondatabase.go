@@ -36,7 +36,7 @@ var onDatabase = []Scenario{
 	})),
 }
 
-// query is one query for a number of clients.
+// query returns a scenario with one query for each request, on this number of connections.
 func query(name string, connections int, about string) Scenario {
 	return withDatabase(closedLoop(closed{
 		name: name, title: "One query, " + strconv.Itoa(connections) + " connections", check: "db", maxRounds: 4, about: about,

@@ -45,7 +45,7 @@ var overload = Scenario{
 
 var capacity = load.Wrk{Threads: 1, Connections: 64, Path: "/api/v1/users"}
 
-// capacityTime is long enough for the rate that everything else is measured against.
+// capacityTime is long enough to find the rate that all other measurements are based on.
 const capacityTime = 2 * time.Second
 
 func overloadAt(e *Env, addr string, rate float64) load.OpenLoop {
@@ -94,7 +94,7 @@ func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 		results.PeakRSS.Key:      megabytes(peak),
 		results.GeneratorLag.Key: milliseconds(got.Lag),
 	}
-	// Where there were no answers or no refusals, they were not quick either.
+	// Without responses or refusals there are no latencies.
 	if got.Answered.Count > 0 {
 		sample[results.P50.Key] = milliseconds(got.Answered.P50)
 		sample[results.P99.Key] = milliseconds(got.Answered.P99)

@@ -18,19 +18,19 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// Profiles are those of a server under a scenario's load.
+// Profiles holds the profiles of a server under the load of a scenario.
 type Profiles struct {
-	// CPU is where the processor time went, for as long as Env.Duration says.
+	// CPU is the profile of the CPU time, over Env.Duration.
 	CPU *profile.Profile
-	// Allocs are the allocations of the Requests: all of them, or as many as Scenario.SampledEvery says.
+	// Allocs are the allocations of the Requests, all or sampled by Scenario.SampledEvery.
 	Allocs   *profile.Profile
 	Requests int64
-	// Heap is what was alive in the middle of the same load, after a collection, recorded likewise.
+	// Heap is the live heap in the middle of the same load, after a collection, sampled likewise.
 	Heap *profile.Profile
 }
 
-// Profile starts the server, which is built to be profiled, twice: once as it is, for its processor time, and
-// once with each of its allocations recorded, which costs so much time that the other would not be true.
+// Profile starts the server, which is built for profiles, twice: unchanged for its CPU time, and with each of its allocations
+// recorded. The recording costs so much time that it would distort the CPU profile.
 func (e *Env) Profile(ctx context.Context, s Scenario, p peer.Built) (Profiles, error) {
 	var got Profiles
 	if err := s.Profilable(p.Peer); err != nil {
@@ -53,10 +53,11 @@ func (e *Env) Profile(ctx context.Context, s Scenario, p peer.Built) (Profiles, 
 	return got, nil
 }
 
-// SampledEvery is after how many bytes an allocation is recorded in profiles of the heap and of allocations; 1: all are.
+// SampledEvery is the average number of allocated bytes for each recorded allocation in profiles of the heap and of
+// allocations; 1: all are recorded.
 func (s Scenario) SampledEvery() int { return max(s.sampledEvery, 1) }
 
-// Profilable says why a peer cannot be profiled under a scenario's load, nil if it can.
+// Profilable returns the reason why a peer cannot be profiled under the load of a scenario, or nil.
 func (s Scenario) Profilable(p peer.Peer) error {
 	switch {
 	case s.load == nil:
@@ -68,11 +69,11 @@ func (s Scenario) Profilable(p peer.Peer) error {
 	return err
 }
 
-// profiledServer is one that serves its profiles.
+// A profiledServer publishes its profiles.
 type profiledServer struct {
 	*server
 	profiles string
-	begin    func(d time.Duration) (*proc.Process, error) // begins the load
+	begin    func(d time.Duration) (*proc.Process, error) // starts the load
 }
 
 func (e *Env) profiled(ctx context.Context, s Scenario, p peer.Built, env []string, take func(*profiledServer) error) error {
@@ -110,11 +111,11 @@ func (e *Env) profiled(ctx context.Context, s Scenario, p peer.Built, env []stri
 	}})
 }
 
-// profileMargin is how much longer the load lasts than the profile.
+// profileMargin is the time by which the load is longer than the profile.
 const profileMargin = time.Second
 
 func (s *profiledServer) cpu(ctx context.Context, d time.Duration) (*profile.Profile, error) {
-	seconds := max(1, int(d.Round(time.Second)/time.Second)) // it takes whole ones only
+	seconds := max(1, int(d.Round(time.Second)/time.Second)) // whole seconds only
 	loading, err := s.begin(time.Duration(seconds)*time.Second + profileMargin)
 	if err != nil {
 		return nil, err
@@ -155,8 +156,8 @@ func (s *profiledServer) memory(ctx context.Context, d time.Duration) (allocs, h
 	return allocs, heap, loaded.Requests, err
 }
 
-// heap gets the profile of the heap, which has all allocations, too. It is that of the collection before the
-// latest, so two are made.
+// heap fetches the profile of the heap, which contains all allocations as well. The profile is that of the last but one
+// collection, so heap makes two collections.
 func (s *profiledServer) heap(ctx context.Context) (*profile.Profile, error) {
 	if _, err := s.get(ctx, "heap?gc=1"); err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (s *profiledServer) get(ctx context.Context, what string) (*profile.Profile
 	return p, err
 }
 
-// ofProfiling says whether a sample is there only because profiles are taken.
+// ofProfiling reports whether a sample exists only because of the profiling.
 func ofProfiling(s *profile.Sample) bool {
 	for _, location := range s.Location {
 		for _, line := range location.Line {

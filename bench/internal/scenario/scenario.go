@@ -13,22 +13,22 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// Scenario is one table of the report.
+// A Scenario is one table of the report.
 type Scenario struct {
 	Name, Title string
-	About       string // what it shows, in a sentence or two
+	About       string // the purpose, in a sentence or two
 	Metrics     []results.Metric
-	Needs       []string // checks a peer must serve and pass to take part
-	MaxRounds   int      // 0: as many as asked for
+	Needs       []string // checks that a peer must serve and pass
+	MaxRounds   int      // 0: no limit
 	InShort     bool     // part of -short
-	Peers       []string // who takes part; nil: all
-	// ServersOnly leaves out frameworks on another peer's server: what is measured is the server.
+	Peers       []string // nil: all
+	// ServersOnly omits frameworks on another peer's server, because the scenario measures the server.
 	ServersOnly bool
-	WithoutWrk  bool // it needs no load that only wrk can make
-	WithH2Load  bool // it needs h2load
-	Database    bool // it needs a database
+	WithoutWrk  bool // runs without wrk
+	WithH2Load  bool // requires h2load
+	Database    bool // requires a database
 
-	// Commands are the loads as a person would type them.
+	// Commands returns the loads as command lines for a shell.
 	Commands func(e *Env) []string
 	// Round measures a freshly started server once.
 	Round func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error)
@@ -38,12 +38,12 @@ type Scenario struct {
 	cores        func(e *Env) (server, client []int)
 }
 
-// served are the metrics of every scenario that asks as fast as it can.
+// served are the metrics of every closed loop.
 var served = []results.Metric{
 	results.CPU, results.Throughput, results.P50, results.P99, results.P999, results.PeakRSS, results.Errors,
 }
 
-// All scenarios, in the order of the report.
+// All are all scenarios, in the order of the report.
 var All = slices.Concat(first, onDatabase, []Scenario{waits, mixed}, byTLS, h2Scenarios(), last)
 
 var first = []Scenario{
@@ -85,7 +85,7 @@ var first = []Scenario{
 	closedLoop(closed{
 		name: "users", title: "1,000 users as JSON, 1,000 connections", check: "users", inShort: true, bothCores: true,
 		atLeast: 4 * time.Second, maxRounds: 4,
-		sampledEvery: 4096, // of thousands a request, recording each takes the collector minutes
+		sampledEvery: 4096, // with thousands of allocations for each request, recording all of them takes the collector minutes
 		about: "108 KB of JSON built anew for each request, for 1,000 connections at once, server and load " +
 			"sharing two cores. The post that began with 897 MB of memory measured this.",
 		load:    load.Wrk{Threads: 2, Connections: 1000, Path: "/api/v1/users"},
@@ -95,7 +95,7 @@ var first = []Scenario{
 		name: "pipelined", title: "Plain text, 16 requests pipelined", check: "plaintext",
 		about: "Sixteen requests a write: the kernel's share shrinks and the framework's shows.",
 		load:  load.Wrk{Threads: 1, Connections: 64, Script: "pipeline.lua", ScriptArgs: []string{"16"}, Path: "/plaintext"},
-		// wrk corrects its percentiles by the time between answers, which pipelining makes nonsense of.
+		// wrk corrects its percentiles by the time between responses, which has no meaning with pipelining.
 		metrics: []results.Metric{results.CPU, results.Throughput, results.PeakRSS, results.Errors},
 	}),
 	closedLoop(closed{
@@ -128,7 +128,7 @@ var last = []Scenario{
 	footprint,
 }
 
-// Named picks scenarios by name.
+// Named returns the scenarios with the given names.
 func Named(names []string) ([]Scenario, error) {
 	var picked []Scenario
 	for _, name := range names {
@@ -141,7 +141,7 @@ func Named(names []string) ([]Scenario, error) {
 	return picked, nil
 }
 
-// Takes says whether a peer that failed the given checks takes part.
+// Takes reports whether a peer that has failed the given checks is part of the scenario.
 func (s Scenario) Takes(p peer.Peer, failed map[string]string) bool {
 	if !p.In(s.Name) || s.ServersOnly && p.On != "" || s.Peers != nil && !slices.Contains(s.Peers, p.Name) {
 		return false
@@ -154,7 +154,7 @@ func (s Scenario) Takes(p peer.Peer, failed map[string]string) bool {
 	return true
 }
 
-// MetricKeys are the columns.
+// MetricKeys returns the columns.
 func (s Scenario) MetricKeys() []string {
 	keys := make([]string, len(s.Metrics))
 	for i, metric := range s.Metrics {

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// bystanders are clients that ask as fast as they are answered.
+// bystanders are clients in a closed loop.
 var bystanders = load.Wrk{Threads: 1, Connections: 32, Path: "/plaintext"}
 
 // sleeping clients keep 400 actions waiting at any time.
@@ -34,10 +34,10 @@ var sleepers = Scenario{
 	Round: sleepersRound,
 }
 
-// sleeperMargin keeps the sleepers there for all of the bystanders' time, the warm-up included.
+// sleeperMargin ensures that the sleepers remain for the entire time of the bystanders, including the warm-up.
 const sleeperMargin = 500 * time.Millisecond
 
-// besideSleepers is a hundred of the waits.
+// besideSleepers is at least a hundred times a wait.
 func besideSleepers(e *Env) time.Duration { return max(e.Duration, time.Second) }
 
 func sleepersRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {

@@ -39,14 +39,14 @@ var slowReaders = Scenario{
 const (
 	quietTime = 2 * time.Second
 	slowTime  = 8 * time.Second
-	// beforeSlow is how long the ordinary clients have been there when the slow readers come.
+	// beforeSlow is the time for which the ordinary clients have been active before the slow readers arrive.
 	beforeSlow = time.Second
-	// afterLeaving is how long a server may take to give back memory before it is looked at.
+	// afterLeaving is the time in which a server may release memory before it is measured.
 	afterLeaving = 30 * time.Second
 )
 
-// ordinary clients ask at a rate of their own: a closed loop would ask a server that stalls less often, and
-// see less of the stall.
+// ordinary returns clients with a rate of their own. A closed loop would send fewer requests to a server that stalls, and
+// measure less of the stall.
 func ordinary(addr string, d time.Duration) load.OpenLoop {
 	return load.OpenLoop{
 		Addr: addr, Path: "/plaintext", Rate: 2000, Duration: d, Connections: 32, Patience: 2 * time.Second, LeadIn: beforeSlow,
@@ -101,7 +101,7 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 		if err != nil {
 			return fmt.Errorf("slow-readers, %s, after the slow readers: %w", p.Name, err)
 		}
-		peak, err := s.PeakRSS() // what they had asked for was answered after they had gone, too
+		peak, err := s.PeakRSS() // their requests were answered after they had left, too
 		if err != nil {
 			return fmt.Errorf("slow-readers, %s, after the slow readers: %w", p.Name, err)
 		}
@@ -111,8 +111,7 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 	return sample, nil
 }
 
-// besideSlow lets the ordinary clients ask and the slow readers come to them, and go when they
-// have finished.
+// besideSlow runs the ordinary clients. The slow readers arrive during that time, and leave at its end.
 func besideSlow(ctx context.Context, e *Env, s *server) (beside load.OpenLoopResult, cut int, err error) {
 	type outcome struct {
 		load.OpenLoopResult

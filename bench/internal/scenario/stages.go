@@ -69,10 +69,10 @@ func stagesRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, err
 	return sample, nil
 }
 
-// goroutinesEvery is how often a server of peers/stages counts.
+// goroutinesEvery is the interval at which a server of peers/stages counts goroutines.
 const goroutinesEvery = 100 * time.Millisecond
 
-// goroutineCounts are those that a server of peers/stages has written.
+// goroutineCounts returns the counts in the output of a server of peers/stages.
 func goroutineCounts(output string) []float64 {
 	var counts []float64
 	for lines := bufio.NewScanner(strings.NewReader(output)); lines.Scan(); {
@@ -84,7 +84,7 @@ func goroutineCounts(output string) []float64 {
 	return counts
 }
 
-// record keeps what a scenario has seen of a peer over time; of several rounds that of the last.
+// record stores the values of a peer over time in a scenario. The last of several rounds remains.
 func (e *Env) record(scenario, peer string, s results.Series) {
 	if e.recorded == nil {
 		e.recorded = map[[2]string]results.Series{}
@@ -92,7 +92,7 @@ func (e *Env) record(scenario, peer string, s results.Series) {
 	e.recorded[[2]string{scenario, peer}] = s
 }
 
-// Recorded is what was kept.
+// Recorded returns the stored values.
 func (e *Env) Recorded(scenario, peer string) (s results.Series, some bool) {
 	s, some = e.recorded[[2]string{scenario, peer}]
 	return s, some

@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// tlsFlood is about clients that come back with a session, where more handshakes are asked for than can be.
+// tlsFlood measures clients that return with a session while there are more requests for handshakes than the server can serve.
 var tlsFlood = Scenario{
 	Name: "tls-flood", Title: "Clients with a TLS session beside a flood of handshakes",
 	About: "10,000 connections a second ask for a whole handshake each, which none brings to an end. A client connects over and over with " +
@@ -35,7 +35,7 @@ var tlsFlood = Scenario{
 	Round: tlsFloodRound,
 }
 
-// returns is for how long the clients with a session are looked at.
+// returns is the duration of the measurement of the clients with a session.
 func returns(e *Env) time.Duration { return max(e.Duration, 2*time.Second) }
 
 func tlsReturningArgs(e *Env, addr string) []string {
@@ -46,7 +46,7 @@ func tlsFloodArgs(e *Env, addr string) []string {
 	return []string{"load", "tlsflood", "-addr", addr, "-rate", strconv.Itoa(10_000), "-duration", (returns(e) + 2*beforeSlow).String()}
 }
 
-// returning is what a client with a session sees.
+// returning returns the results of a client with a session.
 func (h *holder) returning() (got load.TLSReturningResult, err error) {
 	line, err := h.ask("measure")
 	if err == nil {
