@@ -29,10 +29,10 @@ import (
 	"github.com/dunlinhttp/dunlin/acme"
 )
 
-// An authority is Pebble, the ACME server that Let's Encrypt has for tests.
+// An authority is Pebble, the ACME server of Let's Encrypt for tests.
 type authority struct {
 	*httptest.Server
-	handler chan http.Handler // holds one, once begun
+	handler chan http.Handler // holds one handler after begin
 }
 
 // newAuthority returns an authority that does not answer before begin.
@@ -56,8 +56,8 @@ func newAuthority(t *testing.T) *authority {
 
 func (a *authority) directory() string { return a.URL + wfe.DirectoryPath }
 
-// begin has the authority look for every name but missing.test at the ports of 127.0.0.1, and issue certificates that
-// last so many seconds.
+// begin makes the authority validate all names except missing.test at the given ports of 127.0.0.1, and issue certificates with
+// a lifetime of lasting seconds.
 func (a *authority) begin(t *testing.T, httpPort, tlsPort int, lasting uint64) {
 	t.Helper()
 	names, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func (a *authority) begin(t *testing.T, httpPort, tlsPort int, lasting uint64) {
 	a.handler <- front.Handler()
 }
 
-// records passes on what an app logs from level Info on, as text.
+// records forwards the log records of an app from level Info on, as text.
 type records struct {
 	slog.Handler
 	to chan string
@@ -99,7 +99,7 @@ func (h records) Handle(_ context.Context, r slog.Record) error {
 	})
 	select {
 	case h.to <- line:
-	default: // nobody reads any more
+	default: // there is no reader any more
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func awaitRecord(t *testing.T, from <-chan string, prefix string) string {
 	}
 }
 
-// runWithACME runs an app until the test, or what is returned, ends it.
+// runWithACME runs an app until the end of the test or a call of end.
 func runWithACME(t *testing.T, engine dunlin.Engine, issuer dunlin.TLSIssuer, domains ...string) (httpPort, tlsPort int, logged <-chan string, end func()) {
 	t.Helper()
 	ready := make(chan int, 2)
@@ -160,7 +160,7 @@ func runWithACME(t *testing.T, engine dunlin.Engine, issuer dunlin.TLSIssuer, do
 	return ports[0], ports[1], lines, end
 }
 
-// certificateOf returns what is served to those who ask for a name.
+// certificateOf returns the certificate that is served for a name.
 func certificateOf(t *testing.T, port int, name string) *x509.Certificate {
 	t.Helper()
 	conn, err := tls.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port), &tls.Config{ServerName: name, InsecureSkipVerify: true})
@@ -199,7 +199,7 @@ func TestACME(t *testing.T) {
 				}
 				end()
 
-				// The next start finds them, and asks nobody.
+				// The next start finds the certificates, and sends no request to the authority.
 				config.Client = &http.Client{Transport: refusing{t}}
 				_, tlsPort, _, _ = runWithACME(t, engine, acme.New(config), domains...)
 				if again := certificateOf(t, tlsPort, "one.test"); !again.Equal(one) {
@@ -210,7 +210,7 @@ func TestACME(t *testing.T) {
 	}
 }
 
-// refusing sends nothing.
+// refusing refuses all requests.
 type refusing struct{ t *testing.T }
 
 func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -218,7 +218,7 @@ func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, errors.New("refused")
 }
 
-// A certificate is replaced while it serves, before it ends.
+// A certificate is replaced while it is served, before it expires.
 func TestACMERenews(t *testing.T) {
 	a, folder := newAuthority(t), t.TempDir()
 	issuer := acme.New(acme.Config{AcceptTerms: true, Folder: folder, Directory: a.directory(), Client: a.Client()})
@@ -226,7 +226,7 @@ func TestACMERenews(t *testing.T) {
 	a.begin(t, httpPort, tlsPort, 3)
 	awaitRecord(t, logged, "certificate got")
 	first := certificateOf(t, tlsPort, "one.test")
-	second := first // which may be the second already
+	second := first // may be the second certificate already
 	for second.Equal(first) {
 		awaitRecord(t, logged, "certificate got")
 		second = certificateOf(t, tlsPort, "one.test")
@@ -246,7 +246,7 @@ func TestACMERenews(t *testing.T) {
 	}
 }
 
-// What fails is said, by name and challenge, and the others go on.
+// Failures are logged with the name and the challenge. The other names have their certificates.
 func TestACMEFails(t *testing.T) {
 	a := newAuthority(t)
 	issuer := acme.New(acme.Config{AcceptTerms: true, Folder: t.TempDir(), Directory: a.directory(), Client: a.Client()})

@@ -14,10 +14,10 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// browserPatience is for a browser that starts on a busy machine.
+// browserPatience is the time for a browser to start on a busy machine.
 const browserPatience = time.Minute
 
-// page asks another origin and reports to its own what it got.
+// page sends requests to another origin and reports the results to its own origin.
 const page = `<!doctype html><script>
 const requests = [
 	["GET", "/ok"], ["GET", "/nowhere"], ["PUT", "/ok"], ["POST", "/unprocessable"], ["GET", "/late"],
@@ -41,7 +41,7 @@ const requests = [
 })();
 </script>`
 
-// A page of another origin sees status and body of every answer, also of those that no action made.
+// A page of another origin can read the status and the body of every response, including responses that no action made.
 func TestBrowserSeesEveryAnswer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes a while to start")
@@ -59,7 +59,7 @@ func TestBrowserSeesEveryAnswer(t *testing.T) {
 	})
 }
 
-// allAnswers registers what makes answers of all kinds, with CORS.
+// allAnswers registers routes for all kinds of responses, with CORS.
 func allAnswers(app *dunlin.App) {
 	config := middleware.CORSConfig{Origins: []string{"http://127.0.0.1:*"}, Headers: []string{"X-Key", "Content-Type"}}
 	app.Policy(middleware.SendCORS(config))
@@ -84,7 +84,7 @@ func allAnswers(app *dunlin.App) {
 	app.Get("/hold", func(*dunlin.Request) dunlin.Response { <-busy; return dunlin.NoContent() })
 }
 
-// seeEveryAnswer has a page of another origin ask for all answers, and looks at what it got.
+// seeEveryAnswer makes a page of another origin request all responses, and checks its results.
 func seeEveryAnswer(t *testing.T, chromium, url string, client *http.Client, proto string) {
 	holdLimited(t, url, client)
 	got := report(t, chromium, page, url)
@@ -98,7 +98,7 @@ func seeEveryAnswer(t *testing.T, chromium, url string, client *http.Client, pro
 	}
 }
 
-// report returns what a page, which a browser shows, got from an origin.
+// report returns the results of a page in a browser with requests to an origin.
 func report(t *testing.T, chromium, page, url string) (got map[string]string) {
 	t.Helper()
 	reports := make(chan map[string]string, 1)
@@ -124,7 +124,7 @@ func report(t *testing.T, chromium, page, url string) (got map[string]string) {
 	return got
 }
 
-// holdLimited has one request take the only place of /limited until the test ends.
+// holdLimited occupies the only place of /limited by a request until the end of the test.
 func holdLimited(t *testing.T, url string, client *http.Client) {
 	t.Helper()
 	get := func(path string) (status int) {
@@ -138,7 +138,7 @@ func holdLimited(t *testing.T, url string, client *http.Client) {
 	}
 	held := make(chan int, 1)
 	go func() { held <- get("/limited") }()
-	if status := get("/hold"); status != http.StatusNoContent { // answered once that runs
+	if status := get("/hold"); status != http.StatusNoContent { // answered once the request runs
 		t.Fatal(status)
 	}
 	t.Cleanup(func() { // before the app ends
@@ -149,10 +149,10 @@ func holdLimited(t *testing.T, url string, client *http.Client) {
 	})
 }
 
-// browse has a browser show a page until the test ends.
+// browse shows a page in a browser until the end of the test.
 func browse(t *testing.T, chromium, url string) {
 	t.Helper()
-	profile, err := os.MkdirTemp("", "browser") // not t.TempDir: what the browser leaves behind may still write there
+	profile, err := os.MkdirTemp("", "browser") // not t.TempDir: the browser's remaining processes may still write there
 	if err != nil {
 		t.Fatal(err)
 	}

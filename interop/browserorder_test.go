@@ -16,30 +16,30 @@ import (
 
 const (
 	gallery = 200 // images on the page
-	// together are so many of them that are asked for before any is answered; with the others they are fewer than the
-	// streams that a connection may have.
+	// together is the number of images that must be requested before the first response. Together with the other requests they
+	// are fewer than the maximum number of streams of a connection.
 	together = 110
-	picture  = 200 << 10 // bytes: together they are more than the buffers between server and browser
+	picture  = 200 << 10 // bytes: together the images exceed the buffers between server and browser
 )
 
-// A request is what the server has seen of one for a part of the page.
+// A pageRequest is a request for a part of the page, as the server saw it.
 type pageRequest struct {
 	priority string
 	peer     netip.AddrPort
 	protocol string
 }
 
-// A show is a page with many images, and what a browser has asked for.
+// A show is a page with many images, and the requests of a browser for it.
 type show struct {
 	mu    sync.Mutex
 	asked map[string]pageRequest
-	ready chan struct{} // closed: enough is asked for
+	ready chan struct{} // closed after enough requests
 }
 
-// urgent are the parts of the page that stand behind all images, and go before them.
+// urgent are the parts of the page that follow all images, and precede them in priority.
 var urgent = []string{"/style.css", "/script.js"}
 
-// part answers for a part of the page when enough of them are asked for.
+// part responds with a part of the page after enough requests.
 func (s *show) part(r *dunlin.Request) dunlin.Response {
 	s.mu.Lock()
 	s.asked[r.Path()] = pageRequest{r.Header("Priority"), r.Peer(), r.TLS().NegotiatedProtocol}
@@ -68,7 +68,7 @@ func (s *show) part(r *dunlin.Request) dunlin.Response {
 	return dunlin.Bytes("image/png", make([]byte, picture)).Header("Cache-Control", "no-store")
 }
 
-// page has the images in front of all else, and reports what ended when.
+// page has the images before everything else, and reports the time at which each part was complete.
 func (s *show) page(*dunlin.Request) dunlin.Response {
 	var b strings.Builder
 	b.WriteString("<!doctype html><body><script>performance.setResourceTimingBufferSize(1000)</script>")
@@ -83,8 +83,8 @@ addEventListener("load", () => {
 	return dunlin.HTML(b.String())
 }
 
-// A browser that asks for a page with 200 images by one connection of HTTP/2 gets all of it, and what it calls more
-// urgent before what it has asked for earlier (RFC 9218).
+// A browser that requests a page with 200 images on one connection of HTTP/2 receives all of it. More urgent parts arrive
+// before less urgent ones that were requested earlier (RFC 9218).
 func TestBrowserGetsUrgentPartsFirst(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes a while to start")
@@ -152,7 +152,7 @@ func (s *show) judge(t *testing.T, ended []string) {
 		if !strings.HasPrefix(s.asked[path].priority, "u=") || s.asked[path].priority >= "u=3" {
 			t.Errorf("the browser does not call %s urgent: Priority %q", path, s.asked[path].priority)
 		}
-		// By the order of requests it would be behind some 50 that were sent before the last had begun.
+		// In the order of requests it would follow some 50 responses that were sent before the last one had begun.
 		if at < 0 || at > together/4 {
 			t.Errorf("%s is number %d of what has ended, behind images that are less urgent", path, at+1)
 		}

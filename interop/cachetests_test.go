@@ -26,20 +26,20 @@ import (
 const (
 	cacheTestsPass = 290 // of 361: 301 pass; of 365 where undici 7 of npm is there: 305
 
-	// How often, and then for how long since the beginning, those are run again that have not passed: they wait for seconds to pass, and a
-	// machine that has much else to do can be late.
+	// The number of times that failed tests are repeated, and the maximum time since the start. The tests wait for seconds to
+	// pass, and a busy machine can be late.
 	cacheTestsAgain    = 3
 	cacheTestsPatience = 40 * time.Second
 )
 
-// The required tests that do not pass, on purpose.
+// The required tests that fail on purpose.
 var cacheTestsRefused = []string{
-	"headers-store-Set-Cookie",        // an answer that sets a cookie is not kept for others
-	"headers-store-Transfer-Encoding", // net/http refuses the server's answer: it names a transfer coding that there is not
+	"headers-store-Set-Cookie",        // a response that sets a cookie is not stored for other clients
+	"headers-store-Transfer-Encoding", // net/http refuses the server's response, which names an unknown transfer coding
 }
 
-// The tests of HTTP caches that http-tests/cache-tests has (a snapshot lies in testdata), through Proxy and NewCache as one sets them up in front
-// of other servers.
+// The tests for HTTP caches of http-tests/cache-tests (testdata has a snapshot), through Proxy and NewCache with the usual
+// settings for upstream servers.
 func TestCacheTests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: the tests of caches wait for what is kept to become stale, for half a minute")
@@ -89,7 +89,7 @@ func TestCacheTests(t *testing.T) {
 	}
 }
 
-// unexpectedly returns the required tests that have failed, but for those that do on purpose.
+// unexpectedly returns the required tests that have failed, except those that fail on purpose.
 func unexpectedly(failed, kinds map[string]string) (ids []string) {
 	for _, id := range slices.Sorted(maps.Keys(failed)) {
 		if kinds[id] == "required" && !slices.Contains(cacheTestsRefused, id) {

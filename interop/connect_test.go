@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// The procedures of a service that needs no generated code.
+// The procedures of a service without generated code.
 const (
 	upper  = "/test.v1.Text/Upper"
 	count  = "/test.v1.Text/Count"
@@ -164,8 +164,8 @@ func connectCancel(t *testing.T, ctx context.Context, url string, options []conn
 	_ = stream.Close()
 }
 
-// A stream that its client breaks off is not complete, and a client that has gone shows in the context before a Send fails: an RPC is
-// canceled then, and has no unknown error.
+// A stream that its client aborts is not complete. The context of an RPC ends before a Send fails, so the RPC is canceled and
+// has no unknown error.
 func TestConnectStreamsThatBreakOff(t *testing.T) {
 	type outcome struct {
 		received int

@@ -37,7 +37,7 @@ func deployBlocks(t *testing.T, language string) (blocks []string) {
 	return blocks
 }
 
-// The manifests are what Kubernetes knows, member by member, and agree with each other and with the service.
+// The manifests conform to the schemas of Kubernetes, and agree with each other and with the service.
 func TestDeployKubernetes(t *testing.T) {
 	var deployment appsv1.Deployment
 	var service corev1.Service
@@ -79,7 +79,7 @@ func TestDeployKubernetes(t *testing.T) {
 	}
 }
 
-// The units are what systemd knows.
+// The units contain only settings that systemd knows.
 func TestDeploySystemd(t *testing.T) {
 	analyze := needTool(t, "systemd-analyze")
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func TestDeploySystemd(t *testing.T) {
 	for _, unit := range deployBlocks(t, "ini") {
 		first, _, _ := strings.Cut(unit, "\n")
 		name := filepath.Join(dir, strings.TrimPrefix(first, "# "))
-		unit = strings.ReplaceAll(unit, "/usr/local/bin/users", "/bin/true") // which must be there
+		unit = strings.ReplaceAll(unit, "/usr/local/bin/users", "/bin/true") // the program must exist
 		if err := os.WriteFile(name, []byte(unit), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -97,12 +97,12 @@ func TestDeploySystemd(t *testing.T) {
 		t.Fatalf("there are %d units", len(args)-2)
 	}
 	said, err := exec.Command(analyze, args...).CombinedOutput()
-	if err != nil || strings.Contains(string(said), dir) { // what it does not know is a warning; others are about the units of this machine
+	if err != nil || strings.Contains(string(said), dir) { // unknown settings are warnings; other warnings are about units of this machine
 		t.Errorf("systemd-analyze verify: %v\n%s", err, said)
 	}
 }
 
-// HAProxy and nginx take their configurations.
+// HAProxy and nginx accept their configurations.
 func TestDeployProxies(t *testing.T) {
 	t.Run("haproxy", func(t *testing.T) {
 		haproxy := needTool(t, "haproxy")

@@ -1,3 +1,3 @@
-// Package interop has no code of its own. Its tests run what others have written
-// for net/http on both of Dunlin's engines, unchanged.
+// Package interop has no code of its own. Its tests run third-party programs for net/http, unchanged, on both of Dunlin's
+// engines.
 package interop

@@ -21,11 +21,11 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// needTool returns the path of a program, and skips the test where it is not installed.
+// needTool returns the path of a program, and skips the test if it is not installed.
 func needTool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil { // servers are where not everybody looks
+	if err != nil { // servers are installed outside the PATH of many users
 		path, err = exec.LookPath("/usr/sbin/" + name)
 	}
 	if err != nil {
@@ -37,7 +37,8 @@ func needTool(t *testing.T, name string) string {
 	return path
 }
 
-// behindFront serves, on each engine, what says who asks, with 127.0.0.1 as a trusted proxy; by TLS, if secure.
+// behindFront serves, on each engine, an app that answers with the address of the client. 127.0.0.1 is a trusted proxy. If
+// secure is set, it serves by TLS.
 func behindFront(t *testing.T, proxyProtocol, secure bool, f func(t *testing.T, addr string)) {
 	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop} {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -85,7 +86,7 @@ func behindFront(t *testing.T, proxyProtocol, secure bool, f func(t *testing.T, 
 	}
 }
 
-// run starts a program that runs until the test ends, and shows what it says if that fails.
+// run starts a program that runs until the end of the test. If the test fails, run logs its output.
 func run(t *testing.T, files []*os.File, name string, args ...string) {
 	t.Helper()
 	var said strings.Builder
@@ -103,7 +104,7 @@ func run(t *testing.T, files []*os.File, name string, args ...string) {
 	})
 }
 
-// dialFrom connects from an address to what begins to listen at this moment.
+// dialFrom connects from an address to a server that is just starting.
 func dialFrom(t *testing.T, from, addr string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
@@ -122,10 +123,11 @@ func dialFrom(t *testing.T, from, addr string) net.Conn {
 	return conn
 }
 
-// forged are the headers by which a client pretends to be another one.
+// forged are the headers of a client that forges its address.
 const forged = "X-Forwarded-For: %[1]s\r\nForwarded: for=%[1]s\r\nX-Real-Ip: %[1]s\r\n"
 
-// once asks from an address, as another one if that were believed, for what each client gets once, and returns status and body.
+// once sends a request from one address, with headers that forge another one, to a route that serves each client once. It
+// returns the status and the body.
 func once(t *testing.T, from, as, addr string) (status int, body string) {
 	t.Helper()
 	conn := dialFrom(t, from, addr)
@@ -143,8 +145,8 @@ func once(t *testing.T, from, as, addr string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// limitsClients fails the test where a limit behind what listens at addr counts for anybody but who asks: forged addresses
-// bring no further request, and take none from others.
+// limitsClients fails the test if a limit is not applied to the real address of a client: forged addresses must not allow
+// another request, and must not use up the requests of others.
 func limitsClients(t *testing.T, addr string) {
 	t.Helper()
 	for _, from := range []string{"127.0.0.5", "127.0.0.6"} {
@@ -162,7 +164,7 @@ func limitsClients(t *testing.T, addr string) {
 	}
 }
 
-// refusesNames fails the test where a client that is no proxy is believed, or heard at all, when it speaks the PROXY protocol.
+// refusesNames fails the test if the app accepts the PROXY protocol from a client that is not a proxy.
 func refusesNames(t *testing.T, addr string) {
 	t.Helper()
 	for _, name := range []string{
@@ -171,7 +173,7 @@ func refusesNames(t *testing.T, addr string) {
 	} {
 		conn := dialFrom(t, "127.0.0.3", addr)
 		_, _ = io.WriteString(conn, name+"POST /who HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")
-		answer, _ := io.ReadAll(conn) // it may be cut off
+		answer, _ := io.ReadAll(conn) // the connection may be reset
 		_ = conn.Close()
 		if strings.Contains(string(answer), " 200 ") || strings.Contains(string(answer), "6.6.6.6 ") {
 			t.Errorf("a client that begins with %q is answered %q", name, answer)
@@ -179,7 +181,7 @@ func refusesNames(t *testing.T, addr string) {
 	}
 }
 
-// whoAsks asks from an address, with a forged header, and returns what the app says.
+// whoAsks sends a request from an address, with a forged header, and returns the client's address as the app reports it.
 func whoAsks(t *testing.T, from, addr string) string {
 	t.Helper()
 	conn := dialFrom(t, from, addr)
@@ -198,7 +200,7 @@ func whoAsks(t *testing.T, from, addr string) string {
 	return string(body)
 }
 
-// HAProxy passes the client's address on by the PROXY protocol, or by X-Forwarded-For.
+// HAProxy sends the client's address by the PROXY protocol, or by X-Forwarded-For.
 func TestBehindHAProxy(t *testing.T) {
 	haproxy := needTool(t, "haproxy")
 	for _, how := range []struct{ name, option, server, tls string }{
@@ -244,7 +246,7 @@ func TestBehindHAProxy(t *testing.T) {
 	}
 }
 
-// Nginx adds the client's address to what the client has claimed.
+// Nginx appends the client's address to the addresses that the client has sent.
 func TestBehindNginx(t *testing.T) {
 	nginx := needTool(t, "nginx")
 	t.Run("in clear text", func(t *testing.T) { behindNginx(t, nginx, false) })
@@ -264,7 +266,7 @@ func behindNginx(t *testing.T, nginx string, secure bool) {
 			refusesNames(t, addr)
 		}
 		dir := t.TempDir()
-		free, err := net.Listen("tcp", "127.0.0.8:0") // an address that nobody else connects from, or serves at: its port is still free when nginx begins
+		free, err := net.Listen("tcp", "127.0.0.8:0") // no other test uses this address, so its port is still free when nginx starts
 		if err != nil {
 			t.Fatal(err)
 		}
