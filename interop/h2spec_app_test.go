@@ -14,8 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// TestH2specOfApp has h2spec judge the loop engine's HTTP/2 by its strict rules, in clear text and by
-// TLS.
+// TestH2specOfApp runs h2spec, with its strict rules, against the HTTP/2 of the loop engine, in clear text and over TLS.
 func TestH2specOfApp(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the loop engine runs on Linux only")
@@ -29,7 +28,7 @@ func TestH2specOfApp(t *testing.T) {
 			ready := make(chan struct{})
 			app := dunlin.New(dunlin.Config{Engine: dunlin.EngineLoop, H2C: true, Ready: func(net.Addr, dunlin.Engine) { close(ready) }})
 			app.Handle("*", "/", func(r *dunlin.Request) dunlin.Response {
-				if _, err := r.Bytes(); err != nil { // else it may be answered before h2spec has broken the rules
+				if _, err := r.Bytes(); err != nil { // otherwise the response may precede the violation by h2spec
 					return dunlin.Error(err)
 				}
 				return dunlin.Text(strings.Repeat("x", 300))
@@ -53,7 +52,7 @@ func TestH2specOfApp(t *testing.T) {
 			})
 			var sections []string // all
 			if !secure {
-				// What does not begin with the preface (3.5/2) is HTTP/1.1 there, and answered so.
+				// A connection without the preface (3.5/2) is HTTP/1.1 there, and has a response of HTTP/1.1.
 				sections = []string{"generic", "hpack", "http2/3.5/1", "http2/4", "http2/5", "http2/6", "http2/7", "http2/8"}
 			}
 			ok, err := h2spec.Run(&config.Config{

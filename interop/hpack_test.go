@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// HPACK of others reads what Dunlin's writes, and the other way around.
+// Other implementations of HPACK decode the output of Dunlin's, and vice versa.
 
 // hpackPeers is one direction of a connection with both decoders at its end.
 type hpackPeers struct {
@@ -30,7 +30,7 @@ func newHpackPeers() *hpackPeers {
 	return p
 }
 
-// check decodes a block with both and compares; false when both refuse it.
+// check decodes a block with both decoders and compares the results. It returns false if both refuse the block.
 func (p *hpackPeers) check(t *testing.T, block []byte) bool {
 	t.Helper()
 	want, theirErr := p.theirs.DecodeFull(block)
@@ -80,7 +80,7 @@ func TestHpackDecodesLikeOthers(t *testing.T) {
 		p := newHpackPeers()
 		for range 8 {
 			if !p.check(t, randomBlock(r)) {
-				break // a connection ends with the first error
+				break // a connection ends with its first error
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func appendString(r *rand.Rand, b []byte) []byte {
 	return append(appendPrefixed(b, 0, 7, len(text)), text...)
 }
 
-// TestOthersDecodeHpack reads with x/net what Dunlin's encoder writes.
+// TestOthersDecodeHpack decodes the output of Dunlin's encoder with x/net.
 func TestOthersDecodeHpack(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -176,7 +176,7 @@ func TestOthersDecodeHpack(t *testing.T) {
 
 var xhpackNames = []string{"content-type", "cache-control", "date", "set-cookie", "vary", ":status", "accept-encoding"}
 
-// hpackRequests are the blocks of requests of a browser: the first, and all later ones.
+// hpackRequests returns the blocks of the requests of a browser: the first one, and all later ones.
 func hpackRequests() (first, later []byte) {
 	fields := []xhpack.HeaderField{
 		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "api.example.com"},
@@ -240,7 +240,7 @@ func BenchmarkHpackDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkHpackEncode writes the head of an ordinary answer.
+// BenchmarkHpackEncode encodes the head of an ordinary response.
 func BenchmarkHpackEncode(b *testing.B) {
 	const id, date = "0190163d-8694-739b", "Mon, 21 Oct 2013 20:13:21 GMT"
 	b.Run("dunlin", func(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// People log in at a provider that others wrote, and out again, by TLS and HTTP/2.
+// Users log in and out at a third-party provider, over TLS and HTTP/2.
 func TestLoginAtProvider(t *testing.T) {
 	certificate, _ := localTLS(t)
 	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certificate.Certificates})
@@ -27,7 +27,7 @@ func TestLoginAtProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := provider.Start(ln, certificate); err != nil { // which does not wrap the listener itself
+	if err := provider.Start(ln, certificate); err != nil { // Start does not wrap the listener in TLS
 		t.Fatal(err)
 	}
 	defer func() { _ = provider.Shutdown() }()
@@ -54,12 +54,12 @@ func TestLoginAtProvider(t *testing.T) {
 		app.Get("/login/callback", login.Finish)
 		app.Post("/logout", login.Logout)
 
-		// onlyUsers lets those pass who have logged in, and has others do so.
+		// onlyUsers passes requests of users that have logged in, and redirects others to the login.
 		onlyUsers := func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {
 				v, _, err := sessions.Get(r)
 				if err != nil {
-					return dunlin.Error(err) // 503 while the store is away
+					return dunlin.Error(err) // 503 while the store is unavailable
 				}
 				if v.User == "" {
 					return dunlin.Redirect("/login?to=" + url.QueryEscape(r.SentPath()+"?"+r.RawQuery()))

@@ -22,14 +22,14 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A step is a request to a program, which answers it as on net/http.
+// A step is a request to a program, whose response must be the same as on net/http.
 type step struct {
 	method, path, body string
-	headers            []string // names and values in turn
+	headers            []string // alternating names and values
 }
 
-// sameAsNetHTTP sends the steps to a program on net/http and on each engine, and compares the answers. fresh returns the program
-// without what earlier requests have left.
+// sameAsNetHTTP sends the steps to a program on net/http and on each engine, and compares the responses. fresh returns the
+// program without state of earlier requests.
 func sameAsNetHTTP(t *testing.T, fresh func(t *testing.T) http.Handler, steps []step) {
 	t.Helper()
 	control := httptest.NewServer(fresh(t))
@@ -46,7 +46,7 @@ func sameAsNetHTTP(t *testing.T, fresh func(t *testing.T) http.Handler, steps []
 	})
 }
 
-// answersOf returns what a program answers, without what differs from run to run.
+// answersOf returns the responses of a program, without the parts that differ from run to run.
 func answersOf(t *testing.T, base string, steps []step) (answers []string) {
 	t.Helper()
 	host := strings.TrimPrefix(base, "http://")
@@ -57,9 +57,9 @@ func answersOf(t *testing.T, base string, steps []step) (answers []string) {
 		}
 		resp, body := ask(t, s.method, base+s.path, s.body, headers...)
 		resp.Header.Del("Date")
-		resp.Header.Del("Content-Length") // net/http knows it of what fits into 2 KB, Dunlin into 32 KB
+		resp.Header.Del("Content-Length") // net/http computes it for bodies up to 2 KB, Dunlin up to 32 KB
 		if resp.StatusCode == http.StatusCreated {
-			resp.Header.Del("Etag") // made of the time
+			resp.Header.Del("Etag") // depends on the time
 		}
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s\n", resp.Status)
@@ -158,7 +158,7 @@ func TestWebDAV(t *testing.T) {
 	})
 }
 
-// The keys of an object store may have empty segments.
+// The keys of an object store may contain empty segments.
 func TestPathsOfObjectStore(t *testing.T) {
 	echo := func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%q %q %q", r.URL.Path, r.URL.EscapedPath(), r.RequestURI)
@@ -172,7 +172,7 @@ func TestPathsOfObjectStore(t *testing.T) {
 	})
 }
 
-// connectByHand is the CONNECT proxy of many a program: it answers 200 and takes the connection over.
+// connectByHand is a CONNECT proxy as many programs implement it: it answers 200 and hijacks the connection.
 func connectByHand(w http.ResponseWriter, r *http.Request) {
 	target, err := net.Dial("tcp", r.Host)
 	if err != nil {
@@ -228,7 +228,8 @@ func TestConnectProxies(t *testing.T) {
 	}
 }
 
-// A store of resumable uploads keeps what has come when its client breaks off, and asks the error which of both it was.
+// A store of resumable uploads stores the received part of an upload when its client aborts. The error of the read
+// distinguishes an aborted from a complete upload.
 func TestUploadThatBreaksOff(t *testing.T) {
 	type outcome struct {
 		n   int

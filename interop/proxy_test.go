@@ -15,11 +15,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A backend is what the proxy stands in front of.
+// A backend is the upstream server of the proxy.
 type backend struct {
 	*httptest.Server
 	next chan string   // the next piece of /stream; closing it ends the body
-	gone chan struct{} // is sent to when the client of /hang has gone
+	gone chan struct{} // receives a value after the client of /hang has closed its connection
 }
 
 func newBackend(t *testing.T) *backend {
@@ -104,8 +104,8 @@ func TestReverseProxy(t *testing.T) {
 	})
 }
 
-// Uploads pass through without being held, of known length and chunked, and may
-// be refused before they have come in.
+// Uploads of known length and chunked ones pass through without buffering. The upstream server may refuse them before they are
+// complete.
 func TestReverseProxyUpload(t *testing.T) {
 	const size = 3 << 20
 	body := strings.Repeat("0123456789abcdef", size/16)
@@ -126,8 +126,7 @@ func TestReverseProxyUpload(t *testing.T) {
 		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != want {
 			t.Errorf("chunked: %q, %v", got, err)
 		}
-		// Whether the client sees the refusal or a cut connection depends on how
-		// far it was; the server must be none the worse for it.
+		// The client sees the refusal or a reset, which depends on its progress. The server must continue in both cases.
 		for range 5 {
 			if resp, err := http.Post(url+"/api/refuse", "text/plain", strings.NewReader(body)); err == nil {
 				_ = resp.Body.Close()
@@ -142,7 +141,7 @@ func TestReverseProxyUpload(t *testing.T) {
 	})
 }
 
-// Each piece reaches the client before the next one is made.
+// Each piece reaches the client before the server makes the next one.
 func TestReverseProxyStream(t *testing.T) {
 	onProxies(t, func(t *testing.T, url string, b *backend) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -174,8 +173,8 @@ func TestReverseProxyStream(t *testing.T) {
 	})
 }
 
-// A client that goes away ends the request to the backend, and a backend that
-// goes away ends the answer to the client.
+// A client that closes its connection cancels the request to the backend, and a backend that closes its connection ends the
+// response to the client.
 func TestReverseProxyCut(t *testing.T) {
 	onProxies(t, func(t *testing.T, url string, b *backend) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// onEnginesTLS serves an app by TLS, with HTTP/2, on each engine, and runs f with its URL and with a client that trusts it.
+// onEnginesTLS serves an app by TLS, with HTTP/2, on each engine. It runs f with the URL and a client that trusts the app.
 func onEnginesTLS(t *testing.T, register func(t *testing.T, app *dunlin.App, url string), f func(t *testing.T, url string, client *http.Client)) {
 	t.Helper()
 	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop} {

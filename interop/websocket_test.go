@@ -20,7 +20,7 @@ import (
 
 const message = 1 << 20 // bytes of a large WebSocket message
 
-// echo is a standard handler that sends back what it gets, until told to end.
+// echo is a standard handler that returns each message, until the client requests the end.
 func echo(w http.ResponseWriter, r *http.Request) {
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"echo"}})
 	if err != nil {
@@ -45,7 +45,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 
 func TestWebSocket(t *testing.T) {
 	var enter chan chan struct{}
-	var taken func() bool // a loop was taken from a blocked handler
+	var taken func() bool // reports whether a loop was taken over from a blocked handler
 	onEngines(t, func(_ *testing.T, app *dunlin.App) {
 		taken = func() bool { return app.Stats().Actions.Takeovers > 0 }
 		enter = make(chan chan struct{}, 1)
@@ -128,7 +128,7 @@ func chat(app *dunlin.App) http.HandlerFunc {
 	}
 }
 
-// The guide's WebSocket: behind middleware of all kinds, longer than any timeout, and told when the server ends.
+// The WebSocket of the guide passes middleware of all kinds, outlasts all timeouts, and is notified when the server shuts down.
 func TestWebSocketOfTheGuide(t *testing.T) {
 	config := dunlin.Config{Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}
 	dunlintest.OnEngines(t, config, func(t *testing.T, app *dunlin.App) {
@@ -164,7 +164,7 @@ func TestWebSocketOfTheGuide(t *testing.T) {
 	})
 }
 
-// exchangeJSON is what the client of coder/websocket's echo example does.
+// exchangeJSON behaves like the client of coder/websocket's echo example.
 func exchangeJSON(t *testing.T, url string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -187,7 +187,7 @@ func exchangeJSON(t *testing.T, url string) {
 	}
 }
 
-// talk is a conversation with an echo, by coder/websocket's client.
+// talk runs a conversation with an echo server by the client of coder/websocket.
 func talk(t *testing.T, url string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -235,7 +235,7 @@ func talk(t *testing.T, url string) {
 			return
 		}
 		if err := dial().Close(websocket.StatusNormalClosure, "bye"); err != nil {
-			t.Error(err) // the server did not answer the close
+			t.Error(err) // the server did not answer the close frame
 		}
 	})
 }
