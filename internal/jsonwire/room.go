@@ -100,10 +100,10 @@ type mapRoom struct {
 }
 
 // crowded is the number of members at which a map grows by a guess: step by step it would be rehashed many times.
-const crowded = 256
+const crowded = 2048
 
 // takesMember counts one more member of a map, before data[i:]. A crowded map grows to the number of members that the
-// rest of the text would hold if it were all of this object, and to sixteen times its members at most. It returns false
+// rest of the text would hold if it were all of this object, and to four times its members at most. It returns false
 // if there is no room for the memory.
 func takesMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
 	n := len(*made)
@@ -114,7 +114,7 @@ func takesMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool 
 		return d.takesEntry(n, anySlot)
 	}
 	each := max((i-r.start)/n, 1)
-	r.members = min(n+1+(len(d.data)-i)/each, 16*n)
+	r.members = min(n+1+(len(d.data)-i)/each, 4*n)
 	if !d.takesMany((r.members-n)*takesOfMany, anySlot) {
 		return false
 	}
