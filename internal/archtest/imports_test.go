@@ -38,6 +38,7 @@ var floors = [][]string{
 		"internal/tickets",
 		"internal/tlsmem",
 		"internal/urlquery",
+		"internal/ws",
 		"router",
 	},
 	{
@@ -124,6 +125,7 @@ var bans = []ban{
 	{"internal/http1", []string{"net", "net/http", "os", "syscall"}, false, "it is bytes in, messages out: without I/O every split of an input can be tested and fuzzed"},
 	{"internal/http2", []string{"net", "net/http", "os", "syscall", "time"}, false, "it is bytes in, events out: without I/O and clock every order of frames can be tested and fuzzed"},
 	{"internal/hpack", []string{"net", "net/http", "os", "syscall"}, false, "it is bytes in, fields out: without I/O every block can be tested and fuzzed"},
+	{"internal/ws", []string{"net", "net/http", "os", "syscall", "time"}, false, "it is bytes in, frames out: without I/O and clock every split of an input can be tested and fuzzed"},
 	{"internal/jsonwire", []string{"net", "net/http", "os", "syscall"}, false, "it appends to a slice: it must not know where the bytes go"},
 	{"internal/lifecycle", []string{"net/http"}, false, "it starts and stops servers, whatever they speak"},
 	{"router", []string{"net", "net/http", "os", "syscall"}, false, "it finds a route for strings and can be used without any server"},

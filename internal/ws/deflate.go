@@ -1,0 +1,169 @@
+package ws
+
+import (
+	"compress/flate"
+	"io"
+	"runtime"
+	"sync"
+)
+
+// tail ends a compressed message: the block that the sender has cut off, and a last block, so that the reader ends.
+const tail = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
+
+// source reads a compressed message and the tail. It implements io.ByteReader, so that flate needs no buffer.
+type source struct {
+	rest   []byte
+	ending bool // rest is the tail
+}
+
+var tailBytes = []byte(tail)
+
+func (s *source) more() bool {
+	if len(s.rest) == 0 && !s.ending {
+		s.rest, s.ending = tailBytes, true
+	}
+	return len(s.rest) > 0
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if !s.more() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+func (s *source) ReadByte() (byte, error) {
+	if !s.more() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	b := s.rest[0]
+	s.rest = s.rest[1:]
+	return b, nil
+}
+
+// An inflater has a window of 32 KB. It is pooled, and in use only during a call of Inflate.
+type inflater struct {
+	from source
+	r    io.ReadCloser
+}
+
+var inflaters = sync.Pool{New: func() any {
+	f := new(inflater)
+	f.r = flate.NewReader(&f.from)
+	return f
+}}
+
+// firstInflated is the capacity with which an inflated message begins, in bytes.
+const firstInflated = 512
+
+// Inflate decompresses a message. most is the maximum length of the result, in bytes: a longer message is a TooBig error. grow
+// returns b with room for at least one byte more, up to a capacity of most; the result of nil ends the call with the error
+// ErrStopped, so that memory can be refused before it exists. On an error, Inflate returns the memory that it got last.
+func Inflate(message []byte, most int, grow func(b []byte, most int) []byte) ([]byte, error) {
+	f := inflaters.Get().(*inflater)
+	defer func() {
+		f.from.rest = nil
+		inflaters.Put(f)
+	}()
+	f.from = source{rest: message}
+	_ = f.r.(flate.Resetter).Reset(&f.from, nil) // never fails
+	var b []byte
+	for {
+		if len(b) == cap(b) {
+			if len(b) >= most {
+				return b, inflateEnds(f, most)
+			}
+			larger := grow(b, most)
+			if larger == nil {
+				return b, ErrStopped
+			}
+			b = larger
+		}
+		n, err := f.r.Read(b[len(b):min(cap(b), most)])
+		b = b[:len(b)+n]
+		switch {
+		case err == io.EOF && len(f.from.rest) == 0 && f.from.ending:
+			return b, nil
+		case err != nil:
+			return b, errDeflate // also for a message that ends before its end
+		case len(b) >= most:
+			return b, inflateEnds(f, most)
+		}
+	}
+}
+
+// inflateEnds checks that a message of the maximum length ends.
+func inflateEnds(f *inflater, most int) error {
+	var one [1]byte
+	for {
+		n, err := f.r.Read(one[:])
+		switch {
+		case n > 0:
+			return &Error{TooBig, "message is longer than allowed after decompression"}
+		case err == io.EOF && len(f.from.rest) == 0 && f.from.ending:
+			return nil
+		case err != nil:
+			return errDeflate
+		}
+	}
+}
+
+// ErrStopped is the error of Inflate when grow has refused.
+var ErrStopped error = &Error{TryAgainLater, "no memory for the message"}
+
+// A deflater has about 800 KB of tables. As many exist as processors, so that compression by many goroutines is bounded.
+type deflater struct {
+	w   *flate.Writer
+	out []byte
+}
+
+func (d *deflater) Write(p []byte) (int, error) {
+	d.out = append(d.out, p...)
+	return len(p), nil
+}
+
+var (
+	deflaters = sync.Pool{New: func() any {
+		d := new(deflater)
+		d.w, _ = flate.NewWriter(d, flate.BestSpeed) // the level is valid
+		return d
+	}}
+	deflating = make(chan struct{}, runtime.GOMAXPROCS(0))
+)
+
+// AppendDeflated appends the payload of a compressed message. No match in it is farther back than 1<<window bytes.
+func AppendDeflated(b, message []byte, window uint8) []byte {
+	deflating <- struct{}{}
+	defer func() { <-deflating }()
+	d := deflaters.Get().(*deflater)
+	d.out = b
+	piece := len(message)
+	if window < mostWindow {
+		piece = 1 << window // a piece is compressed alone, so its matches lie within it
+	}
+	for {
+		n := min(piece, len(message))
+		d.w.Reset(d)
+		_, _ = d.w.Write(message[:n]) // append never fails
+		_ = d.w.Flush()
+		if message = message[n:]; len(message) == 0 {
+			break
+		}
+	}
+	b = d.out[:len(d.out)-len("\x00\x00\xff\xff")]
+	d.out = nil
+	deflaters.Put(d)
+	return b
+}
+
+// Grown returns b with a larger capacity of at most most: at first 512 bytes, then twice as much each time.
+func Grown(b []byte, most int) []byte {
+	larger := make([]byte, len(b), NextCapacity(cap(b), most))
+	copy(larger, b)
+	return larger
+}
+
+// NextCapacity returns the capacity of the result of Grown.
+func NextCapacity(capacity, most int) int { return min(max(2*capacity, firstInflated), most) }

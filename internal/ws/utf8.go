@@ -1,0 +1,44 @@
+package ws
+
+import "unicode/utf8"
+
+// A UTF8 checks text that arrives in pieces, and detects an error at the first byte that no character can have. The zero value
+// is at the beginning of a text.
+type UTF8 struct {
+	rest [utf8.UTFMax]byte // the beginning of a character
+	n    uint8             // its length, less than that of the character
+}
+
+// Next reports whether the text may still be valid after its next piece.
+func (u *UTF8) Next(p []byte) bool {
+	for u.n > 0 && len(p) > 0 {
+		u.rest[u.n] = p[0]
+		u.n++
+		p = p[1:]
+		if utf8.FullRune(u.rest[:u.n]) { // also if it is invalid
+			if !utf8.Valid(u.rest[:u.n]) {
+				return false
+			}
+			u.n = 0
+		}
+	}
+	whole := len(p)
+	for i := len(p) - 1; i >= 0 && i >= len(p)-(utf8.UTFMax-1); i-- {
+		if utf8.RuneStart(p[i]) {
+			if !utf8.FullRune(p[i:]) {
+				whole = i
+			}
+			break
+		}
+	}
+	if !utf8.Valid(p[:whole]) {
+		return false
+	}
+	if whole < len(p) {
+		u.n = uint8(copy(u.rest[:], p[whole:]))
+	}
+	return true
+}
+
+// Complete reports whether the text so far ends with a whole character.
+func (u *UTF8) Complete() bool { return u.n == 0 }
