@@ -137,9 +137,11 @@ var noLimits = Limits{}.Filled()
 type decoder struct {
 	data     []byte
 	strings  Strings
+	boxes    boxes
 	limits   Limits
 	depth    int // how many more objects and arrays may be opened
 	elements int // how many more there may be
+	looked   int // bytes that were read ahead, see ahead
 	count    int // elements of the array, members of the map that was read last
 	free     int // bytes that may be allocated before room is asked for more
 	room     Room

@@ -2,6 +2,7 @@ package jsonwire_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"runtime"
 	"strings"
@@ -63,6 +64,43 @@ func TestDecodeAllocations(t *testing.T) {
 			t.Error("accepted")
 		}
 	})
+}
+
+// Numbers and short strings of type any share allocations, and containers of type any are allocated in their final size.
+func TestManyValuesOfAnyShareAllocations(t *testing.T) {
+	const n = 10_000
+	var members strings.Builder
+	for i := range n {
+		fmt.Fprintf(&members, `"%d":%d,`, i, i+1000)
+	}
+	for text, most := range map[string]int{ // bytes for each element
+		"[" + strings.Repeat("1.5,", n) + "1]":     16 + 8 + 2,
+		"[" + strings.Repeat(`"ab",`, n) + "1]":    16 + 16 + 2 + 4,
+		"{" + members.String() + `"":1}`:           80 + 8 + 8,
+		`{"a":{` + members.String() + `"":1}}`:     80 + 8 + 8,
+		`{"a":[` + strings.Repeat("1,", n) + `1]}`: 16 + 8 + 2,
+	} {
+		for _, v := range []any{new(any), new(map[string]any)} {
+			d, data := jsonwire.DecoderFor(reflect.TypeOf(v).Elem()), []byte(text)
+			if _, whole := v.(*any); !whole && text[0] == '[' {
+				continue
+			}
+			const runs = 5
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range runs {
+				reflect.ValueOf(v).Elem().SetZero()
+				if !d.Try(data, v, jsonwire.Limits{}, nil) {
+					t.Fatalf("%.20s into %T: refused", text, v)
+				}
+			}
+			runtime.ReadMemStats(&after)
+			count, bytes := (after.Mallocs-before.Mallocs)/runs, (after.TotalAlloc-before.TotalAlloc)/runs
+			if count > n/8 || bytes > uint64(n*most) {
+				t.Errorf("%.20s into %T: %d allocations of %d bytes, want at most %d and %d", text, v, count, bytes, n/8, n*most)
+			}
+		}
+	}
 }
 
 // strings4K returns the number of blocks that the strings of users need, without the first.

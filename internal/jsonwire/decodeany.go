@@ -13,10 +13,10 @@ func (d *decoder) any(i int) (v any, next int) {
 		return d.anyArray(i)
 	case '"':
 		s, next := d.string(i + 1)
-		if !d.takes(stringBox) {
+		if next < 0 || !d.takes(stringBox) {
 			return nil, -1
 		}
-		return s, next
+		return d.boxes.text(s), next
 	case 't':
 		return true, d.word(i, "true")
 	case 'f':
@@ -34,7 +34,7 @@ func (d *decoder) any(i int) (v any, next int) {
 		if !d.takes(numberBox) {
 			return nil, -1
 		}
-		return f, next
+		return d.boxes.number(f), next
 	}
 }
 
@@ -48,7 +48,7 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 	if !d.takes(mapHead) {
 		return nil, -1
 	}
-	made, room := map[string]any{}, mapRoom{start: start}
+	made, room := map[string]any{}, mapRoom{}
 	i, more := d.open(start, '}')
 	for more {
 		nameAt := i
@@ -68,7 +68,7 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 				return nil, -1
 			}
 		}
-		if !takesMember(d, &made, &room, i) {
+		if !takesMember(d, &made, &room, after) {
 			return nil, -1
 		}
 		n := len(made)
@@ -100,8 +100,10 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 				return nil, -1
 			}
 		}
-		if n := len(made); n == cap(made) && !d.takes(max(n, 1)*interfaceSize) { // append doubles it
-			return nil, -1
+		if len(made) == cap(made) {
+			if made = d.moreOfAny(made, after); made == nil {
+				return nil, -1
+			}
 		}
 		made = append(made, value)
 		if i, more = d.next(after, ']'); i < 0 {
@@ -111,6 +113,22 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	d.depth++
 	d.count = len(made)
 	return made, i
+}
+
+// moreOfAny returns made with room for one more element, which ends before data[i:]. It doubles a short slice. A longer
+// one has room for all its elements then. The result is nil if there is no memory.
+func (d *decoder) moreOfAny(made []any, i int) []any {
+	n := len(made)
+	more := max(n, 1)
+	if n >= countedFrom {
+		more = max(n/4, 1+d.ahead(i, len("1,")))
+	}
+	if !d.takesMany(more, interfaceSize) {
+		return nil
+	}
+	larger := make([]any, n, n+more)
+	copy(larger, made)
+	return larger
 }
 
 // nameString reads the name of a member, as a safe copy, and the following colon.

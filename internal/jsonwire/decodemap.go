@@ -186,7 +186,7 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 	} else {
 		values = load[map[string]any](m)
 	}
-	room := mapRoom{start: start, fixed: !fresh}
+	room := mapRoom{fixed: !fresh}
 	i, more := d.open(start, '}')
 	for more {
 		nameAt := i

@@ -92,33 +92,27 @@ func (d *decoder) takesEntry(n, slot int) bool {
 	return d.takes(slot)
 }
 
-// A mapRoom counts the room of a map whose text begins at start.
+// A mapRoom counts the room of a map.
 type mapRoom struct {
-	start   int
 	members int  // it has room for so many members; 0: it grows by itself
 	fixed   bool // the map must not be replaced: the caller has it
 }
 
-// crowded is the number of members at which a map grows by a guess: step by step it would be rehashed many times.
-const crowded = 2048
-
-// takesMember counts one more member of a map, before data[i:]. A crowded map grows to the number of members that the
-// rest of the text would hold if it were all of this object, and to four times its members at most. It returns false
-// if there is no room for the memory.
+// takesMember counts one more member of a map, before data[i:]. From countedFrom members on the map has room for all
+// members of the object. takesMember returns false if there is no room for the memory.
 func takesMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
 	n := len(*made)
 	switch {
 	case n < r.members:
 		return true
-	case n < crowded || r.fixed:
+	case n < countedFrom || r.fixed:
 		return d.takesEntry(n, anySlot)
 	}
-	each := max((i-r.start)/n, 1)
-	r.members = min(n+1+(len(d.data)-i)/each, 4*n)
+	r.members = n + 1 + d.ahead(i, len(`"":1,`))
 	if !d.takesMany((r.members-n)*takesOfMany, anySlot) {
 		return false
 	}
-	if r.members >= 2*n {
+	if r.members > n+n/2 {
 		larger := make(map[string]V, r.members)
 		maps.Copy(larger, *made)
 		*made = larger

@@ -96,6 +96,13 @@ func pointerTo(pointer typeID, m memory) any {
 	return *(*any)(unsafe.Pointer(&e))
 }
 
+// boxed is the interface that holds *v, given the identity of T. Sound because the data word of an interface with a
+// number or a string is its address, which may lie within an allocation, and because *v is not written again.
+func boxed[T float64 | string](t typeID, v *T) any {
+	e := emptyInterface{typ: t.p, data: unsafe.Pointer(v)}
+	return *(*any)(unsafe.Pointer(&e))
+}
+
 // loadInterface reads the interface stored at m as an any. Sound because all
 // interfaces with methods share one layout, that of interface{ M() }.
 func loadInterface(m memory, methods bool) any {

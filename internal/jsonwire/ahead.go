@@ -1,0 +1,86 @@
+package jsonwire
+
+// A map or slice that grows step by step is copied at each step, and its smaller copies are garbage. So from countedFrom
+// elements on, a container of type any learns its length from the text before it grows.
+
+// countedFrom is the number of elements from which the rest of an object or array is counted.
+const countedFrom = 8
+
+// mostAhead is the number of times a text may be read ahead, so that objects in objects cost linear time.
+const mostAhead = 2
+
+// ahead returns the number of elements between position i, in or after an element, and the end of its object or array.
+// each is the least number of bytes of an element and its comma. The result is a lower bound if the text has been read
+// ahead too often, and a guess if the text is not valid JSON. It does not exceed the number of elements that the limits allow.
+func (d *decoder) ahead(i, each int) int {
+	start, end := i, min(len(d.data), i+mostAhead*len(d.data)-d.looked)
+	n, depth := 0, 0
+	for ; i < end; i++ {
+		switch d.data[i] {
+		case '"':
+			next, _, ok := scanString(d.data[:end], i+1)
+			if !ok {
+				next = end
+			}
+			i = next - 1
+		case ',':
+			if depth == 0 {
+				n++
+			}
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth--; depth < 0 {
+				end = i
+			}
+		}
+	}
+	d.looked += i - start
+	return min(n, (i-start)/each, max(d.elements, 0))
+}
+
+// boxes are the values behind interfaces that hold numbers and short strings. They are allocated by the block: an
+// interface that is kept retains a block and the pieces of its strings.
+//
+// Invariant: the values before the rest of a block are in interfaces, and are never written again.
+type boxes struct {
+	numbers []float64
+	texts   []string
+	size    int // values of the last block
+}
+
+const (
+	mostBoxes    = 16  // values in a block
+	longestBoxed = 256 // bytes of a string that shares a block
+)
+
+// block returns the number of values of the next block: a short text does not cost a whole one.
+func (b *boxes) block() int {
+	b.size = min(2*b.size+1, mostBoxes)
+	return b.size
+}
+
+// number returns v as an interface.
+func (b *boxes) number(v float64) any {
+	if len(b.numbers) == 0 {
+		b.numbers = make([]float64, b.block())
+	}
+	box := &b.numbers[0]
+	*box, b.numbers = v, b.numbers[1:]
+	return boxed(boxedNumber, box)
+}
+
+// text returns s as an interface.
+func (b *boxes) text(s string) any {
+	if uint(len(s)-1) >= longestBoxed {
+		return s
+	}
+	if len(b.texts) == 0 {
+		b.texts = make([]string, b.block())
+	}
+	box := &b.texts[0]
+	*box, b.texts = s, b.texts[1:]
+	return boxed(boxedText, box)
+}
+
+var boxedNumber, boxedText = typeOf(float64(0)), typeOf("")
