@@ -47,7 +47,7 @@ const (
 	FromPanic                        // the function given to App.Recover, or the default, after a panic
 	FromTimeout                      // Group.Timeout: the action is still running
 	FromLimit                        // Route.Limit or LimitBy
-	FromOverload                     // the request waited longer than Config.QueueTarget
+	FromOverload                     // the request waited longer than Config.Limits.QueueTarget
 	FromMemory                       // the memory budget had no room for the request
 	FromProtocol                     // the request was malformed, too large or too slow
 )

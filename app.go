@@ -92,13 +92,13 @@ func New(config Config) *App {
 
 // begin completes an app that has its settings, servers, memory and logs.
 func (a *App) begin() *App {
-	a.routes.app, a.routes.timeout = a, a.config.Timeout
+	a.routes.app, a.routes.timeout = a, a.config.Timeouts.Action
 	a.asyncLog, a.log = a.logs.Logger(), a.logs.Patient()
 	a.tellAdapters()
 	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}
 	a.std, a.secure = stdhttp.NewService(&a.server), newSecureOnly(&a.config)
 	a.amending = a.config.Problems != nil || a.secure != nil && a.secure.hsts != nil
-	a.leastBody.Store(a.config.MaxBody)
+	a.leastBody.Store(int64(a.config.Limits.MaxBody))
 	a.routes.fallback = new(groupFallback)
 	a.routes.fallback.Store(fallbackSource{
 		notFound: func(*Request) Response { return NotFound() },

@@ -23,7 +23,7 @@ func (r *Request) ContentLength() int64 {
 }
 
 // MaxBody returns a group whose routes take request bodies of at most n bytes, in place of
-// Config.MaxBody. Larger bodies are answered with 413, before any of the body is read if the client
+// Config.Limits.MaxBody. Larger bodies are answered with 413, before any of the body is read if the client
 // announces its length. Standard handlers get an *http.MaxBytesError when they read beyond n. n
 // must be positive; math.MaxInt64 removes the limit.
 func (g *Group) MaxBody(n int64) *Group {
@@ -51,8 +51,8 @@ func (a *App) lowerMaxBody(n int64) int64 {
 }
 
 // Body returns a reader of the request body. Reading fails with a 413 problem if the announced
-// length or the data read exceeds the limit (Config.MaxBody, Group.MaxBody), with a 408 problem if
-// the client sends too slowly (Config.MinBodyRate), and with a 400 problem if the body is truncated
+// length or the data read exceeds the limit (Config.Limits.MaxBody, Group.MaxBody), with a 408 problem if
+// the client sends too slowly (Config.Limits.MinBodyRate), and with a 400 problem if the body is truncated
 // or malformed. A second reader, and Bytes, continue where the first one stopped. After Bytes, Body
 // reads the bytes that Bytes returned.
 func (r *Request) Body() io.Reader {
@@ -201,7 +201,7 @@ func (r *Request) passOn(body string) []byte {
 // body for [Request.Bytes], Body, forms, Decode and standard handlers, and the headers
 // Content-Encoding and Content-Length disappear.
 //
-// The limit on bodies (Config.MaxBody, Group.MaxBody) applies to both the encoded and the decoded
+// The limit on bodies (Config.Limits.MaxBody, Group.MaxBody) applies to both the encoded and the decoded
 // body. Both count in the memory budget while they are held. The errors are those of Bytes, and a
 // 400 problem if open or its reader fails with an error that is not a problem. An empty body is not
 // decoded.

@@ -2,10 +2,10 @@ package dunlin
 
 import "net/netip"
 
-// This file finds the client's address and scheme, with or without proxies: see Config.TrustedProxies.
+// This file finds the client's address and scheme, with or without proxies: see Config.Proxy.Trusted.
 
 // Remote returns the address of the client. This is the peer of the connection or, if the peer is
-// in Config.TrustedProxies, the address that the proxy names. The port is 0 if the proxy names
+// in Config.Proxy.Trusted, the address that the proxy names. The port is 0 if the proxy names
 // none. The address is invalid for a unix socket.
 func (r *Request) Remote() netip.AddrPort {
 	r.alive()
@@ -20,7 +20,7 @@ func (r *Request) client() netip.AddrPort {
 }
 
 // Peer returns the address of the peer of the connection: the client or a proxy. If the proxy sends
-// a header of the PROXY protocol, see Config.ProxyProtocol, Peer returns the client's address. It
+// a header of the PROXY protocol, see Config.Proxy.Protocol, Peer returns the client's address. It
 // is invalid for a unix socket.
 func (r *Request) Peer() netip.AddrPort {
 	r.alive()
@@ -28,8 +28,8 @@ func (r *Request) Peer() netip.AddrPort {
 }
 
 // Secure reports whether the client used TLS, either to this server or to the nearest of
-// Config.TrustedProxies. The proxy reports it in X-Forwarded-Proto, or in Forwarded if that is
-// Config.ForwardedHeader.
+// Config.Proxy.Trusted. The proxy reports it in X-Forwarded-Proto, or in Forwarded if that is
+// Config.Proxy.ForwardedHeader.
 func (r *Request) Secure() bool {
 	r.alive()
 	return r.secure()

@@ -1,7 +1,9 @@
 package dunlin
 
 import (
+	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -16,63 +18,32 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// Config holds the settings of an App. A zero field selects its documented default.
 type Config struct {
 	// Engine selects the server for connections: EngineAuto (the default) uses the loop engine
 	// where it can run, and net/http elsewhere.
 	Engine Engine
 
 	// Addr is the TCP address that Run listens on. Run serves clear text on it, or TLS if there is
-	// a certificate and no TLSAddr. Default: ":8080".
+	// a certificate and no TLS.Addr. Default: ":8080".
 	Addr string
 
-	// TLSAddr is the TCP address that Run serves by TLS in addition to Addr. It requires a
-	// certificate. Default: none.
-	TLSAddr string
+	// TLS holds the certificates and the address of TLS. Default: clear text is served.
+	TLS TLSConfig
 
-	// TLSCert and TLSKey name the PEM files of the certificate chain and its key. They replace the
-	// certificates in TLS. The app reloads them when they change. Default: none.
-	TLSCert, TLSKey string
+	// Limits bounds what clients may use: memory, concurrency, the size of requests, connections.
+	Limits Limits
 
-	// TLS holds the settings of TLS: certificates, client authentication and so on. Default: those of package
-	// crypto/tls, which accepts TLS 1.2 and later. A connection that agrees by ALPN on a protocol of NextProtos other
-	// than HTTP is closed.
-	TLS *tls.Config
+	// Timeouts limits the time that requests and connections may take.
+	Timeouts Timeouts
 
-	// TLSDomains are the host names for which TLSIssuer obtains certificates, which replace those
-	// in TLS. Default: none.
-	TLSDomains []string
+	// Proxy names the proxies in front of the app. Default: none is trusted.
+	Proxy ProxyConfig
 
-	// TLSIssuer obtains the certificates for TLSDomains and renews them while the app serves. The
-	// module github.com/dunlinhttp/dunlin/acme has one. Default: none.
-	TLSIssuer TLSIssuer
+	// Process holds what Run does to the process: its end, its restart, and the pace of its garbage collector.
+	Process ProcessConfig
 
-	// TLSDevelopment serves TLS with a certificate for localhost, for development. The app makes the certificate if
-	// there is none and stores it in the folder dunlin of [os.UserConfigDir]. It logs the commands that make this
-	// machine trust it. Default: false.
-	TLSDevelopment bool
-
-	// HSTS makes clients use TLS. A request in clear text is redirected (308) to https on the same host, unless its
-	// route is exempt, see [Route.ClearText]. With TLSDomains, a request for any other host is answered with 400.
-	// Answers over TLS carry the header Strict-Transport-Security (RFC 6797) with this duration, rounded down to
-	// seconds. Browsers use TLS on their own for that time. Only an answer over TLS can revoke the header, so begin
-	// with a few minutes.
-	//
-	// Behind a proxy that terminates TLS, TrustedProxies must name the proxy, or every request is redirected forever.
-	// TLSDevelopment suppresses the header, which would apply to everything on localhost. The header of package
-	// middleware's SecurityConfig, if set, takes precedence. Default: clear text is served.
-	HSTS time.Duration
-
-	// H2C also accepts HTTP/2 in clear text with prior knowledge (RFC 9113 section 3.3), on the same port as HTTP/1.1:
-	// the first bytes of a connection decide. Requests for an upgrade are answered by HTTP/1.1, unless H2CUpgrade is
-	// set.
-	H2C bool
-
-	// H2CUpgrade also accepts HTTP/2 from clients that request it by Upgrade: h2c (RFC 7540 section 3.2) in a request
-	// without a body, such as curl --http2 and Java's HttpClient. Only the loop engine supports this. It implies H2C.
-	// Do not set it behind a proxy that forwards Upgrade without understanding it: after the upgrade the proxy no
-	// longer sees the requests.
-	H2CUpgrade bool
+	// H2C selects whether HTTP/2 is also accepted in clear text, on the same port as HTTP/1.1. Default: H2COff.
+	H2C H2C
 
 	// Problems is the format of error answers. Its function makes the body of every problem, see [FormatProblems]. It
 	// applies to problems of actions, middleware and package typed, to paths and methods without a route, panics,
@@ -94,7 +65,64 @@ type Config struct {
 	// Default: slog.Default() when New is called.
 	Logger *slog.Logger
 
-	// MemoryLimit is the intended resident memory of the process, in bytes, including the program's own pages.
+	// RouteStats selects when requests are counted and timed by route, for Stats. This costs about
+	// ten nanoseconds a request. Default: StatsAuto.
+	RouteStats RouteStatsPolicy
+
+	// DirtyPaths selects the answer to a path with empty, «.» or «..» segments. No route matches
+	// such a path. Routes may have their own policy, see Route.DirtyPaths. Default: RedirectDirty.
+	DirtyPaths DirtyPaths
+
+	// RedirectSlash redirects a path that no route matches to the same path with or without a
+	// trailing slash, if a route matches that. Default: such a path is answered with 404.
+	RedirectSlash bool
+}
+
+// TLSConfig holds the settings of TLS. A zero field selects its documented default.
+type TLSConfig struct {
+	// Addr is the TCP address that Run serves by TLS in addition to Config.Addr. It requires a
+	// certificate. Default: none.
+	Addr string `env:"TLS_ADDR"`
+
+	// Cert is the name of the PEM file of the certificate chain, and Key that of its key. They replace the
+	// certificates in Config. The app reloads them when they change. Default: none.
+	Cert string `env:"TLS_CERT"`
+	Key  string `env:"TLS_KEY"`
+
+	// Config holds further settings: certificates, client authentication and so on. Default: those of package
+	// crypto/tls, which accepts TLS 1.2 and later. A connection that agrees by ALPN on a protocol of NextProtos other
+	// than HTTP is closed.
+	Config *tls.Config
+
+	// Domains are the host names for which Issuer obtains certificates, which replace those
+	// in Config. Default: none.
+	Domains []string `env:"TLS_DOMAINS"`
+
+	// Issuer obtains the certificates for Domains and renews them while the app serves. The
+	// module github.com/dunlinhttp/dunlin/acme has one. Default: none.
+	Issuer TLSIssuer
+
+	// Development serves TLS with a certificate for localhost, for development. The app makes the certificate if
+	// there is none and stores it in the folder dunlin of [os.UserConfigDir]. It logs the commands that make this
+	// machine trust it. Default: false.
+	Development bool `env:"TLS_DEVELOPMENT"`
+
+	// HSTS makes clients use TLS. A request in clear text is redirected (308) to https on the same host, unless its
+	// route is exempt, see [Route.ClearText]. With Domains, a request for any other host is answered with 400.
+	// Answers over TLS carry the header Strict-Transport-Security (RFC 6797) with this duration, rounded down to
+	// seconds. Browsers use TLS on their own for that time. Only an answer over TLS can revoke the header, so begin
+	// with a few minutes.
+	//
+	// Behind a proxy that terminates TLS, ProxyConfig.Trusted must name the proxy, or every request is redirected forever.
+	// Development suppresses the header, which would apply to everything on localhost. The header of package
+	// middleware's SecurityConfig, if set, takes precedence. Default: clear text is served.
+	HSTS time.Duration
+}
+
+// Limits bounds what clients may use: memory, concurrency, the size of requests, connections, and their slowness. A zero
+// field selects its documented default.
+type Limits struct {
+	// Memory is the intended resident memory of the process, in bytes, including the program's own pages.
 	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none. If a control group's limit leaves
 	// less, after the kernel's memory for sockets and page tables, it takes precedence.
 	//
@@ -111,7 +139,7 @@ type Config struct {
 	// and only net/http serves. Settings of the program take precedence: GOGC in the environment, debug.SetGCPercent
 	// with a value other than 100, debug.SetMemoryLimit while the app serves, or with a lower limit before that.
 	// Memory that actions allocate is not bounded.
-	MemoryLimit ByteSize
+	Memory ByteSize `env:"MEMORY_LIMIT"`
 
 	// MaxMemoryPerConnection bounds the part of that budget that one connection, or on net/http one request, may use
 	// for bodies that are read completely. A larger body is answered with 413. A body that does not fit beside others
@@ -121,7 +149,7 @@ type Config struct {
 	MaxMemoryPerConnection ByteSize
 
 	// MaxMemoryPerAddress bounds the part of the budget that all connections from one remote address may use together,
-	// including answers. Beyond it, other requests of that address make room, as described at MemoryLimit. If none
+	// including answers. Beyond it, other requests of that address make room, as described at Memory. If none
 	// can, the answer is 503, for a large body after ten seconds. One answer may be larger if the address holds
 	// nothing else. Addresses are counted as for MaxConnectionsPerAddress. At least 128 KiB. Default: the budget.
 	MaxMemoryPerAddress ByteSize
@@ -137,11 +165,11 @@ type Config struct {
 	// are longer and arrive in parts counts as blocking. Use Limit to keep a hanging route from taking all places.
 	MaxConcurrent int
 
-	// AdaptiveLimit lets the loop engine choose, between 4 and MaxConcurrent, how many requests of
+	// Adaptive lets the loop engine choose, between 4 and MaxConcurrent, how many requests of
 	// routes known to block are served at once. It lowers the number if more concurrent requests
 	// take longer, because they wait for each other or for the same database. It suits routes with
 	// similar durations and without streams.
-	AdaptiveLimit bool
+	Adaptive bool `env:"ADAPTIVE_LIMIT"`
 
 	// QueueTarget is the maximum time that requests may wait for their turn on the loop engine in
 	// an overload. An overload begins when the oldest request has waited longer during ten times
@@ -152,7 +180,7 @@ type Config struct {
 
 	// MaxBody is the maximum length of a request body, in bytes, for Bytes, Body and Decode. A
 	// longer body is answered with 413. Groups and routes may set their own limit. Default: 4 MiB.
-	MaxBody int64
+	MaxBody ByteSize
 
 	// MaxFormFields is the maximum number of fields and files in a form. A larger form is answered
 	// with 413. The parts of a multipart form may have ten times as many headers in total.
@@ -163,7 +191,7 @@ type Config struct {
 	// longer head is answered with 431, or with 414 if the request line alone exceeds it; net/http
 	// answers 431 to both, and allows 4 KiB more. The read buffers of the loop engine are as large,
 	// and at least 64 KiB. At most 1 GiB. Default: 64 KiB.
-	MaxHead int
+	MaxHead ByteSize
 
 	// MaxHeaders is the maximum number of header lines in a request. More are answered with 431. On
 	// net/http it limits the number of distinct names. Default: 100.
@@ -192,51 +220,81 @@ type Config struct {
 
 	// MaxConnectionsPerAddress bounds the open connections from one remote address, on both engines together. Further
 	// connections are closed at once, in clear text with a 503. The addresses of an IPv6 network of 64 bits count as
-	// one; unix sockets have none. Behind a proxy all clients have the proxy's address, see TrustedProxies. Default:
+	// one; unix sockets have none. Behind a proxy all clients have the proxy's address, see ProxyConfig.Trusted. Default:
 	// no bound.
 	MaxConnectionsPerAddress int
 
-	// Timeout limits the time from the start of an action to the start of its answer. A later answer is discarded and
-	// the client gets a 503, see Group.Timeout. Groups and routes may set their own. Default: no limit.
-	Timeout time.Duration
-
-	// HeadTimeout limits the time to receive a request head, from its first byte to its last. After it the loop engine
-	// answers with 408. net/http disconnects the client, with a 400 if the head has stopped within a line. Default: 10
-	// s.
-	HeadTimeout time.Duration
-
-	// BodyTimeout is the period over which MinBodyRate is measured, and so about the longest pause of a client within
-	// a request body. Only time in which the server waits for more of the body counts. On net/http the period may be
-	// twice as long. Default: 30 s.
-	BodyTimeout time.Duration
-
-	// MinBodyRate is the minimum rate of a request body, in bytes a second, on average over each BodyTimeout. A slower
+	// MinBodyRate is the minimum rate of a request body, in bytes a second, on average over each Timeouts.Body. A slower
 	// client is answered with 408; an action that reads the body itself gets an error. A read deadline set by a
-	// standard handler replaces it. Negative: at least one byte must arrive in each BodyTimeout. Default: 256.
+	// standard handler replaces it. Negative: at least one byte must arrive in each Timeouts.Body. Default: 256.
 	MinBodyRate int
 
-	// WriteTimeout is the period over which MinWriteRate is measured. A client that reads nothing of an answer for
+	// MinWriteRate is the minimum rate at which a client must read an answer, in bytes a second, on average over each
+	// Timeouts.Write. A write deadline set by a standard handler replaces it. On net/http, a client of HTTP/1.1 only
+	// has to read something in each Timeouts.Write, and on HTTP/2 the rate is that of all streams of the connection
+	// together; the last 4 KiB that a handler writes must be read within one Timeouts.Write. Negative: the client must
+	// read something in each Timeouts.Write. Default: 256.
+	MinWriteRate int
+}
+
+// Timeouts limits the time that requests and connections may take. A zero field selects its documented default.
+type Timeouts struct {
+	// Action limits the time from the start of an action to the start of its answer. A later answer is discarded and
+	// the client gets a 503, see Group.Timeout. Groups and routes may set their own. Default: no limit.
+	Action time.Duration `env:"TIMEOUT"`
+
+	// Head limits the time to receive a request head, from its first byte to its last. After it the loop engine
+	// answers with 408. net/http disconnects the client, with a 400 if the head has stopped within a line. Default: 10
+	// s.
+	Head time.Duration `env:"HEAD_TIMEOUT"`
+
+	// Body is the period over which Limits.MinBodyRate is measured, and so about the longest pause of a client within
+	// a request body. Only time in which the server waits for more of the body counts. On net/http the period may be
+	// twice as long. Default: 30 s.
+	Body time.Duration `env:"BODY_TIMEOUT"`
+
+	// Write is the period over which Limits.MinWriteRate is measured. A client that reads nothing of an answer for
 	// about this long is disconnected. Only time in which part of the answer waits for the client counts. On net/http
 	// the period may be twice as long. On HTTP/2 it ends the streams that wait for the client: for its window to open,
 	// or for other streams of the client. Default: 30 s.
-	WriteTimeout time.Duration
+	Write time.Duration `env:"WRITE_TIMEOUT"`
 
-	// MinWriteRate is the minimum rate at which a client must read an answer, in bytes a second, on average over each
-	// WriteTimeout. A write deadline set by a standard handler replaces it. On net/http, a client of HTTP/1.1 only
-	// has to read something in each WriteTimeout, and on HTTP/2 the rate is that of all streams of the connection
-	// together; the last 4 KiB that a handler writes must be read within one WriteTimeout. Negative: the client must
-	// read something in each WriteTimeout. Default: 256.
-	MinWriteRate int
-
-	// IdleTimeout is the maximum time that a connection may stay open without a request. Default:
+	// Idle is the maximum time that a connection may stay open without a request. Default:
 	// 75 s.
-	IdleTimeout time.Duration
+	Idle time.Duration `env:"IDLE_TIMEOUT"`
 
 	// TCPKeepAlive is the time of silence after which the system probes the peer of a connection, and the interval
 	// between probes. After nine probes without a reply the connection is closed and the context of its request ends.
 	// Negative: no probes. Default: 15 s, as for a net.ListenConfig.
 	TCPKeepAlive time.Duration
+}
 
+// ProxyConfig names the proxies in front of the app, and how they pass on the client's address. A zero field selects its
+// documented default.
+type ProxyConfig struct {
+	// Trusted are the proxies whose statements about the client's address the app believes:
+	// addresses, prefixes ("10.0.0.0/8"), and the words loopback, private (RFC 1918 and RFC 4193)
+	// and unix (every peer on a unix socket). Request.Remote, LimitBy, the access log and Stats
+	// then use the client's address, and Limits.MaxConnectionsPerAddress does not count the proxies'
+	// connections. Name only proxies that set the header themselves: every other peer at such an
+	// address can claim any client address. Default: no proxy is trusted.
+	Trusted []string `env:"TRUSTED_PROXIES"`
+
+	// ForwardedHeader is the header in which Trusted proxies name the client: Forwarded (RFC 7239), or a header with a
+	// comma-separated list of addresses. Other headers are ignored, because proxies pass on those sent by clients.
+	// Each proxy appends an address; the last address outside Trusted is the client's. Default:
+	// X-Forwarded-For.
+	ForwardedHeader string
+
+	// Protocol requires connections from Trusted proxies to begin with a header of the PROXY protocol, version 1
+	// or 2, which names the client. A connection without it, within Timeouts.Head, is closed. Connections from other
+	// peers have no such header.
+	Protocol bool `env:"PROXY_PROTOCOL"`
+}
+
+// ProcessConfig holds what Run does to the process: its end, its restart, and the pace of its garbage collector. A zero
+// field selects its documented default.
+type ProcessConfig struct {
 	// DrainGrace is how long Run continues to serve after a signal, while Readiness answers 503.
 	// Set it to the time that the load balancer takes to notice. Default: 0.
 	DrainGrace time.Duration
@@ -244,44 +302,13 @@ type Config struct {
 	// DrainTimeout is how long Run waits for running requests after DrainGrace. Default: 30 s.
 	DrainTimeout time.Duration
 
-	// TrustedProxies are the proxies whose statements about the client's address the app believes:
-	// addresses, prefixes ("10.0.0.0/8"), and the words loopback, private (RFC 1918 and RFC 4193)
-	// and unix (every peer on a unix socket). Request.Remote, LimitBy, the access log and Stats
-	// then use the client's address, and MaxConnectionsPerAddress does not count the proxies'
-	// connections. Name only proxies that set the header themselves: every other peer at such an
-	// address can claim any client address. Default: no proxy is trusted.
-	TrustedProxies []string
-
-	// ForwardedHeader is the header in which TrustedProxies name the client: Forwarded (RFC 7239), or a header with a
-	// comma-separated list of addresses. Other headers are ignored, because proxies pass on those sent by clients.
-	// Each proxy appends an address; the last address outside TrustedProxies is the client's. Default:
-	// X-Forwarded-For.
-	ForwardedHeader string
-
-	// ProxyProtocol requires connections from TrustedProxies to begin with a header of the PROXY protocol, version 1
-	// or 2, which names the client. A connection without it, within HeadTimeout, is closed. Connections from other
-	// peers have no such header.
-	ProxyProtocol bool
-
 	// DisableGCPacing leaves the garbage collector to the program: GOGC, the runtime's memory limit, and returning
-	// memory to the system when the process becomes quiet, see MemoryLimit. The budget for clients still applies.
+	// memory to the system when the process becomes quiet, see Limits.Memory. The budget for clients still applies.
 	DisableGCPacing bool
 
 	// DisableRestart leaves SIGHUP to the program or to the system's default, which ends the process. By default
 	// SIGHUP makes Run restart the program, see Run.
 	DisableRestart bool
-
-	// RouteStats selects when requests are counted and timed by route, for Stats. This costs about
-	// ten nanoseconds a request. Default: StatsAuto.
-	RouteStats RouteStatsPolicy
-
-	// DirtyPaths selects the answer to a path with empty, «.» or «..» segments. No route matches
-	// such a path. Routes may have their own policy, see Route.DirtyPaths. Default: RedirectDirty.
-	DirtyPaths DirtyPaths
-
-	// RedirectSlash redirects a path that no route matches to the same path with or without a
-	// trailing slash, if a route matches that. Default: such a path is answered with 404.
-	RedirectSlash bool
 }
 
 // Engine names the server for connections.
@@ -316,6 +343,22 @@ func (e *Engine) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// H2C selects whether HTTP/2 is accepted in clear text (h2c).
+type H2C uint8
+
+const (
+	// H2COff serves clear text by HTTP/1.1 only.
+	H2COff H2C = iota
+	// H2CPriorKnowledge also accepts HTTP/2 with prior knowledge (RFC 9113 section 3.3): the first bytes of a connection
+	// decide. Requests for an upgrade are answered by HTTP/1.1.
+	H2CPriorKnowledge
+	// H2CUpgrade also accepts HTTP/2 from clients that request it by Upgrade: h2c (RFC 7540 section 3.2) in a request
+	// without a body, such as curl --http2 and Java's HttpClient. Only the loop engine supports the upgrade. Do not set it
+	// behind a proxy that forwards Upgrade without understanding it: after the upgrade the proxy no longer sees the
+	// requests.
+	H2CUpgrade
+)
+
 // DirtyPaths is a policy for paths with empty, «.» or «..» segments.
 type DirtyPaths uint8
 
@@ -342,14 +385,17 @@ const (
 	StatsOff                   // never
 )
 
-// FromEnv sets the fields of config from environment variables. The name of a variable is DUNLIN_ and the name of its
-// field with the words in upper case: DUNLIN_ADDR, DUNLIN_TLS_ADDR, DUNLIN_MAX_BODY. Values are numbers, sizes
-// (16MiB), durations (1m30s), true or false, names of engines, and lists separated by commas; RouteStats takes auto,
-// on or off, and DirtyPaths takes redirect, refuse or serve. Empty variables are ignored. The error names every
+// FromEnv sets the fields of config from environment variables. The name of a variable is DUNLIN_ and the tag env of its
+// field, or without a tag the name of the field with the words in upper case: Timeouts.Head is DUNLIN_HEAD_TIMEOUT, and
+// Limits.MaxBody is DUNLIN_MAX_BODY. Values are numbers, sizes (16MiB), durations (1m30s), true or false, names of
+// engines, and lists separated by commas; H2C takes off, on or upgrade, RouteStats takes auto, on or off, and DirtyPaths
+// takes redirect, refuse or serve. Empty variables are ignored. The error names every
 // invalid variable and every variable without a setting. After an error config is unchanged.
 func FromEnv(config *Config) error {
 	names := envconfig.Choices{
-		reflect.TypeFor[RouteStatsPolicy](): {"auto", "on", "off"}, reflect.TypeFor[DirtyPaths](): {"redirect", "refuse", "serve"},
+		reflect.TypeFor[H2C]():              {"off", "on", "upgrade"},
+		reflect.TypeFor[RouteStatsPolicy](): {"auto", "on", "off"},
+		reflect.TypeFor[DirtyPaths]():       {"redirect", "refuse", "serve"},
 	}
 	if err := envconfig.Fill("DUNLIN", config, os.Environ(), names); err != nil {
 		return fmt.Errorf("dunlin: FromEnv: %w", err)
@@ -363,23 +409,24 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	setDefault(&c.Addr, ":8080")
-	setDefault(&c.ForwardedHeader, "X-Forwarded-For")
-	setDefault(&c.QueueTarget, 10*time.Millisecond)
-	setDefault(&c.MaxBody, 4<<20)
-	setDefault(&c.MaxFormFields, 1000)
-	setDefault(&c.MaxHead, 64<<10)
-	setDefault(&c.MaxHeaders, 100)
-	setDefault(&c.MaxStreamsPerConnection, 128)
-	setDefault(&c.HeadTimeout, 10*time.Second)
-	setDefault(&c.BodyTimeout, 30*time.Second)
-	setDefault(&c.MinBodyRate, 256)
-	setDefault(&c.WriteTimeout, 30*time.Second)
-	setDefault(&c.MinWriteRate, 256)
-	setDefault(&c.IdleTimeout, 75*time.Second)
-	setDefault(&c.TCPKeepAlive, defaultKeepAlive)
-	setDefault(&c.DrainTimeout, 30*time.Second)
+	setDefault(&c.Proxy.ForwardedHeader, "X-Forwarded-For")
+	setDefault(&c.Limits.QueueTarget, 10*time.Millisecond)
+	setDefault(&c.Limits.MaxBody, 4<<20)
+	setDefault(&c.Limits.MaxFormFields, 1000)
+	setDefault(&c.Limits.MaxHead, 64<<10)
+	setDefault(&c.Limits.MaxHeaders, 100)
+	setDefault(&c.Limits.MaxStreamsPerConnection, 128)
+	setDefault(&c.Limits.MinBodyRate, 256)
+	setDefault(&c.Limits.MinWriteRate, 256)
+	setDefault(&c.Timeouts.Head, 10*time.Second)
+	setDefault(&c.Timeouts.Body, 30*time.Second)
+	setDefault(&c.Timeouts.Write, 30*time.Second)
+	setDefault(&c.Timeouts.Idle, 75*time.Second)
+	setDefault(&c.Timeouts.TCPKeepAlive, defaultKeepAlive)
+	setDefault(&c.Process.DrainTimeout, 30*time.Second)
 	for _, d := range []*time.Duration{
-		&c.QueueTarget, &c.Timeout, &c.HeadTimeout, &c.BodyTimeout, &c.WriteTimeout, &c.IdleTimeout, &c.TCPKeepAlive, &c.DrainGrace, &c.DrainTimeout,
+		&c.Limits.QueueTarget, &c.Timeouts.Action, &c.Timeouts.Head, &c.Timeouts.Body, &c.Timeouts.Write, &c.Timeouts.Idle, &c.Timeouts.TCPKeepAlive,
+		&c.Process.DrainGrace, &c.Process.DrainTimeout,
 	} {
 		*d = min(*d, longest)
 	}
@@ -389,7 +436,7 @@ func (c Config) withDefaults() Config {
 // defaultKeepAlive is also the default of package net: connections of net/http have it without a call.
 const defaultKeepAlive = 15 * time.Second
 
-// mostHead is the maximum of MaxHead, in bytes: offsets in a head are 32-bit numbers. leastCap is
+// mostHead is the maximum of Limits.MaxHead, in bytes: offsets in a head are 32-bit numbers. leastCap is
 // the minimum of MaxMemoryPerConnection and MaxMemoryPerAddress, in bytes.
 const mostHead, leastCap = 1 << 30, 128 << 10
 
@@ -403,68 +450,91 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// mostRequests is the maximum of MaxRequestsPerConnection: connections of the loop engine count in
-// 16 bits. mostStreams is the maximum of MaxStreamsPerConnection.
+// mostRequests is the maximum of Limits.MaxRequestsPerConnection: connections of the loop engine count in
+// 16 bits. mostStreams is the maximum of Limits.MaxStreamsPerConnection.
 const mostRequests, mostStreams = 1<<16 - 1, 10_000
 
 // validate returns an error for the first invalid setting.
 func (c Config) validate() error {
-	if _, err := clientaddr.ParseTrust(c.TrustedProxies); err != nil {
-		return fmt.Errorf("Config.TrustedProxies: %w", err)
+	if err := cmp.Or(c.Limits.validate(), c.TLS.validate(), c.Proxy.validate()); err != nil {
+		return err
 	}
-	switch {
+	switch t, p := c.Timeouts, c.Process; {
+	case min(t.Action, t.Head, t.Body, t.Write, t.Idle) < 0:
+		return fmt.Errorf("Config.Timeouts.Action, Head, Body, Write and Idle (%v, %v, %v, %v, %v) must not be negative", t.Action, t.Head, t.Body, t.Write, t.Idle)
+	case min(p.DrainGrace, p.DrainTimeout) < 0:
+		return fmt.Errorf("Config.Process.DrainGrace and DrainTimeout (%v, %v) must not be negative", p.DrainGrace, p.DrainTimeout)
 	case c.Engine > EngineStd:
 		return fmt.Errorf("Config.Engine is %v: it must be EngineAuto, EngineLoop or EngineStd", c.Engine)
-	case c.MemoryLimit < 0:
-		return fmt.Errorf("Config.MemoryLimit is %d: it must not be negative", c.MemoryLimit)
-	case c.MaxMemoryPerConnection != 0 && c.MaxMemoryPerConnection < leastCap || c.MaxMemoryPerAddress != 0 && c.MaxMemoryPerAddress < leastCap:
-		return fmt.Errorf("Config.MaxMemoryPerConnection and MaxMemoryPerAddress (%d, %d) must be 0 or at least %d", c.MaxMemoryPerConnection, c.MaxMemoryPerAddress, leastCap)
-	case c.MaxConcurrent < 0:
-		return fmt.Errorf("Config.MaxConcurrent is %d: it must not be negative", c.MaxConcurrent)
-	case c.MaxBody < 0:
-		return fmt.Errorf("Config.MaxBody is %d: it must not be negative", c.MaxBody)
-	case c.MaxFormFields < 1 || c.MaxFormFields > math.MaxInt32:
-		return fmt.Errorf("Config.MaxFormFields is %d: it must be between 0 and %d", c.MaxFormFields, math.MaxInt32)
-	case c.MaxHead < 512:
-		return fmt.Errorf("Config.MaxHead is %d: fewer than 512 bytes would refuse ordinary requests", c.MaxHead)
-	case c.MaxHead > mostHead:
-		return fmt.Errorf("Config.MaxHead is %d: it must be at most %d (1 GiB)", c.MaxHead, mostHead)
-	case c.MaxHeaders < 1:
-		return fmt.Errorf("Config.MaxHeaders is %d: it must not be negative", c.MaxHeaders)
-	case c.MaxRequestsPerConnection < 0 || c.MaxRequestsPerConnection > mostRequests:
-		return fmt.Errorf("Config.MaxRequestsPerConnection is %d: it must be between 0 and %d", c.MaxRequestsPerConnection, mostRequests)
-	case c.MaxStreamsPerConnection < 1 || c.MaxStreamsPerConnection > mostStreams:
-		return fmt.Errorf("Config.MaxStreamsPerConnection is %d: it must be between 1 and %d", c.MaxStreamsPerConnection, mostStreams)
-	case min(c.MaxConnections, c.MaxConnectionsPerLoop, c.MaxConnectionsPerAddress) < 0:
-		return fmt.Errorf("Config.MaxConnections, MaxConnectionsPerLoop and MaxConnectionsPerAddress (%d, %d, %d) must not be negative",
-			c.MaxConnections, c.MaxConnectionsPerLoop, c.MaxConnectionsPerAddress)
-	case min(c.Timeout, c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout) < 0:
-		return fmt.Errorf("Config.Timeout, HeadTimeout, BodyTimeout, WriteTimeout, IdleTimeout and DrainTimeout (%v, %v, %v, %v, %v, %v) must not be negative",
-			c.Timeout, c.HeadTimeout, c.BodyTimeout, c.WriteTimeout, c.IdleTimeout, c.DrainTimeout)
-	case c.DrainGrace < 0:
-		return fmt.Errorf("Config.DrainGrace is %v: it must not be negative", c.DrainGrace)
-	case c.TLSCert == "" != (c.TLSKey == ""):
-		return fmt.Errorf("Config.TLSCert is %q and TLSKey %q: set both or neither", c.TLSCert, c.TLSKey)
-	case c.TLSDevelopment && c.TLSCert != "":
-		return fmt.Errorf("Config.TLSDevelopment makes a certificate: TLSCert is %q and must be empty", c.TLSCert)
-	case len(c.TLSDomains) > 0 && c.TLSIssuer == nil:
-		return fmt.Errorf("Config.TLSDomains is %q: it needs TLSIssuer, such as acme.New(acme.Config{...}) of the module github.com/dunlinhttp/dunlin/acme", c.TLSDomains)
-	case c.TLSIssuer != nil && len(c.TLSDomains) == 0:
-		return fmt.Errorf("Config.TLSIssuer is set: it needs TLSDomains, the names to get certificates for")
-	case c.TLSIssuer != nil && (c.TLSCert != "" || c.TLSDevelopment):
-		return fmt.Errorf("Config.TLSDomains get certificates: TLSCert must be empty and TLSDevelopment false")
-	case c.TLSAddr != "" && !c.hasTLS():
-		return fmt.Errorf("Config.TLSAddr is %q: it needs TLSCert and TLSKey, or TLS, TLSDomains or TLSDevelopment", c.TLSAddr)
-	case c.HSTS < 0 || c.HSTS > 0 && c.HSTS < time.Second:
-		return fmt.Errorf("Config.HSTS is %v: it must be at least a second; to make browsers forget it use SecurityConfig of package middleware", c.HSTS)
-	case http1.CheckField(c.ForwardedHeader, "") != nil:
-		return fmt.Errorf("Config.ForwardedHeader is %q: it is not a header name", c.ForwardedHeader)
-	case c.ProxyProtocol && len(c.TrustedProxies) == 0:
-		return fmt.Errorf("Config.ProxyProtocol needs Config.TrustedProxies: the header is accepted from trusted proxies only")
+	case c.H2C > H2CUpgrade:
+		return fmt.Errorf("Config.H2C is %d: it must be H2COff, H2CPriorKnowledge or H2CUpgrade", c.H2C)
 	case c.RouteStats > StatsOff:
 		return fmt.Errorf("Config.RouteStats is %d: it must be StatsAuto, StatsOn or StatsOff", c.RouteStats)
 	case c.DirtyPaths > ServeDirty:
 		return fmt.Errorf("Config.DirtyPaths is %d: it must be RedirectDirty, RefuseDirty or ServeDirty", c.DirtyPaths)
+	}
+	return nil
+}
+
+func (l Limits) validate() error {
+	switch {
+	case l.Memory < 0:
+		return fmt.Errorf("Config.Limits.Memory is %d: it must not be negative", l.Memory)
+	case l.MaxMemoryPerConnection != 0 && l.MaxMemoryPerConnection < leastCap || l.MaxMemoryPerAddress != 0 && l.MaxMemoryPerAddress < leastCap:
+		return fmt.Errorf("Config.Limits.MaxMemoryPerConnection and MaxMemoryPerAddress (%d, %d) must be 0 or at least %d",
+			l.MaxMemoryPerConnection, l.MaxMemoryPerAddress, leastCap)
+	case l.MaxConcurrent < 0:
+		return fmt.Errorf("Config.Limits.MaxConcurrent is %d: it must not be negative", l.MaxConcurrent)
+	case l.MaxBody < 0:
+		return fmt.Errorf("Config.Limits.MaxBody is %d: it must not be negative", l.MaxBody)
+	case l.MaxFormFields < 1 || l.MaxFormFields > math.MaxInt32:
+		return fmt.Errorf("Config.Limits.MaxFormFields is %d: it must be between 0 and %d", l.MaxFormFields, math.MaxInt32)
+	case l.MaxHead < 512:
+		return fmt.Errorf("Config.Limits.MaxHead is %d: fewer than 512 bytes would refuse ordinary requests", l.MaxHead)
+	case l.MaxHead > mostHead:
+		return fmt.Errorf("Config.Limits.MaxHead is %d: it must be at most %d (1 GiB)", l.MaxHead, mostHead)
+	case l.MaxHeaders < 1:
+		return fmt.Errorf("Config.Limits.MaxHeaders is %d: it must not be negative", l.MaxHeaders)
+	case l.MaxRequestsPerConnection < 0 || l.MaxRequestsPerConnection > mostRequests:
+		return fmt.Errorf("Config.Limits.MaxRequestsPerConnection is %d: it must be between 0 and %d", l.MaxRequestsPerConnection, mostRequests)
+	case l.MaxStreamsPerConnection < 1 || l.MaxStreamsPerConnection > mostStreams:
+		return fmt.Errorf("Config.Limits.MaxStreamsPerConnection is %d: it must be between 1 and %d", l.MaxStreamsPerConnection, mostStreams)
+	case min(l.MaxConnections, l.MaxConnectionsPerLoop, l.MaxConnectionsPerAddress) < 0:
+		return fmt.Errorf("Config.Limits.MaxConnections, MaxConnectionsPerLoop and MaxConnectionsPerAddress (%d, %d, %d) must not be negative",
+			l.MaxConnections, l.MaxConnectionsPerLoop, l.MaxConnectionsPerAddress)
+	}
+	return nil
+}
+
+func (t TLSConfig) validate() error {
+	switch {
+	case t.Cert == "" != (t.Key == ""):
+		return fmt.Errorf("Config.TLS.Cert is %q and Key %q: set both or neither", t.Cert, t.Key)
+	case t.Development && t.Cert != "":
+		return fmt.Errorf("Config.TLS.Development makes a certificate: Cert is %q and must be empty", t.Cert)
+	case len(t.Domains) > 0 && t.Issuer == nil:
+		return fmt.Errorf("Config.TLS.Domains is %q: it needs Issuer, such as acme.New(acme.Config{...}) of the module github.com/dunlinhttp/dunlin/acme", t.Domains)
+	case t.Issuer != nil && len(t.Domains) == 0:
+		return errors.New("Config.TLS.Issuer is set: it needs Domains, the names to get certificates for")
+	case t.Issuer != nil && (t.Cert != "" || t.Development):
+		return errors.New("Config.TLS.Domains get certificates: Cert must be empty and Development false")
+	case t.Addr != "" && !t.served():
+		return fmt.Errorf("Config.TLS.Addr is %q: it needs Cert and Key, or Config, Domains or Development", t.Addr)
+	case t.HSTS < 0 || t.HSTS > 0 && t.HSTS < time.Second:
+		return fmt.Errorf("Config.TLS.HSTS is %v: it must be at least a second; to make browsers forget it use SecurityConfig of package middleware", t.HSTS)
+	}
+	return nil
+}
+
+func (p ProxyConfig) validate() error {
+	if _, err := clientaddr.ParseTrust(p.Trusted); err != nil {
+		return fmt.Errorf("Config.Proxy.Trusted: %w", err)
+	}
+	switch {
+	case http1.CheckField(p.ForwardedHeader, "") != nil:
+		return fmt.Errorf("Config.Proxy.ForwardedHeader is %q: it is not a header name", p.ForwardedHeader)
+	case p.Protocol && len(p.Trusted) == 0:
+		return errors.New("Config.Proxy.Protocol needs Trusted: the header is accepted from trusted proxies only")
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (l *level) UnmarshalJSON(b []byte) error {
 
 // decodeApp decodes an order and answers with its ID.
 func decodeApp() (*dunlin.App, *logBuffer) {
-	app, logs := newApp(dunlin.Config{MaxBody: 1 << 16})
+	app, logs := newApp(dunlin.Config{Limits: dunlin.Limits{MaxBody: 1 << 16}})
 	app.Post("/", func(r *dunlin.Request) dunlin.Response {
 		o, err := dunlin.Decode[order](r)
 		if err != nil {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Drain ends the app in order, as Run does after a signal: Readiness answers 503, Config.DrainGrace
+// Drain ends the app in order, as Run does after a signal: Readiness answers 503, Config.Process.DrainGrace
 // passes, and Shutdown follows. If ctx ends first, even during the grace, Drain closes the
 // remaining connections and returns the error of ctx.
 func (a *App) Drain(ctx context.Context) error {
 	a.servers.Unready()
-	if a.config.DrainGrace > 0 {
-		grace := time.NewTimer(a.config.DrainGrace)
+	if a.config.Process.DrainGrace > 0 {
+		grace := time.NewTimer(a.config.Process.DrainGrace)
 		defer grace.Stop()
 		select {
 		case <-grace.C:

@@ -15,38 +15,38 @@ import (
 func (a *App) tellAdapters() {
 	c, s := &a.config, &a.server
 	s.Settings = exchange.Settings{
-		HeadTimeout:  c.HeadTimeout,
-		BodyTimeout:  c.BodyTimeout,
-		WriteTimeout: c.WriteTimeout,
-		IdleTimeout:  c.IdleTimeout,
+		HeadTimeout:  c.Timeouts.Head,
+		BodyTimeout:  c.Timeouts.Body,
+		WriteTimeout: c.Timeouts.Write,
+		IdleTimeout:  c.Timeouts.Idle,
 
-		TCPKeepAlive: c.TCPKeepAlive,
-		MinBodyRate:  c.MinBodyRate,
-		MinWriteRate: c.MinWriteRate,
-		QueueTarget:  c.QueueTarget,
+		TCPKeepAlive: c.Timeouts.TCPKeepAlive,
+		MinBodyRate:  c.Limits.MinBodyRate,
+		MinWriteRate: c.Limits.MinWriteRate,
+		QueueTarget:  c.Limits.QueueTarget,
 
-		MaxBody:    c.MaxBody,
-		MaxHead:    c.MaxHead,
-		MaxHeaders: c.MaxHeaders,
+		MaxBody:    int64(c.Limits.MaxBody),
+		MaxHead:    int(c.Limits.MaxHead),
+		MaxHeaders: c.Limits.MaxHeaders,
 
-		MaxRequestsPerConnection: c.MaxRequestsPerConnection,
-		MaxStreamsPerConnection:  c.MaxStreamsPerConnection,
-		MaxConnections:           cmp.Or(c.MaxConnections, admission.DescriptorsForConnections()),
-		MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
-		MaxConnectionsPerLoop:    c.MaxConnectionsPerLoop,
+		MaxRequestsPerConnection: c.Limits.MaxRequestsPerConnection,
+		MaxStreamsPerConnection:  c.Limits.MaxStreamsPerConnection,
+		MaxConnections:           cmp.Or(c.Limits.MaxConnections, admission.DescriptorsForConnections()),
+		MaxConnectionsPerAddress: c.Limits.MaxConnectionsPerAddress,
+		MaxConnectionsPerLoop:    c.Limits.MaxConnectionsPerLoop,
 
 		ProxyHeader:   c.proxyHeader(),
-		H2C:           c.H2C || c.H2CUpgrade,
-		H2CUpgrade:    c.H2CUpgrade,
-		AdaptiveLimit: c.AdaptiveLimit,
+		H2C:           c.H2C != H2COff,
+		H2CUpgrade:    c.H2C == H2CUpgrade,
+		AdaptiveLimit: c.Limits.Adaptive,
 	}
 	s.Pipeline, s.Handler = (*pipeline)(a), a
 	s.Log, s.Shed = a.asyncLog, &a.shed
-	s.Addresses = admission.NewAddresses(c.MaxConnectionsPerAddress)
-	trust, _ := clientaddr.ParseTrust(c.TrustedProxies) // validate has tried
-	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.ForwardedHeader))
+	s.Addresses = admission.NewAddresses(c.Limits.MaxConnectionsPerAddress)
+	trust, _ := clientaddr.ParseTrust(c.Proxy.Trusted) // validate has tried
+	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.Proxy.ForwardedHeader))
 	s.Budget, s.Holders = &a.memory.Budget, a.memory.Holders
-	s.Holders.SetCaps(int64(c.MaxMemoryPerConnection), 2*int64(leastCap+c.MaxHead), int64(c.MaxMemoryPerAddress))
+	s.Holders.SetCaps(int64(c.Limits.MaxMemoryPerConnection), 2*int64(leastCap+c.Limits.MaxHead), int64(c.Limits.MaxMemoryPerAddress))
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()
 	s.Counting.Store(c.RouteStats == StatsOn)
@@ -55,17 +55,17 @@ func (a *App) tellAdapters() {
 // proxyHeader returns the time limit for the PROXY protocol header of proxies' connections, or 0 if
 // they have none.
 func (c *Config) proxyHeader() time.Duration {
-	if !c.ProxyProtocol {
+	if !c.Proxy.Protocol {
 		return 0
 	}
-	return c.HeadTimeout
+	return c.Timeouts.Head
 }
 
 // loopSettings returns the settings of the loop engine. The memory limit must be known.
 func (a *App) loopSettings() loophttp.Settings {
 	return loophttp.Settings{
 		Server:        &a.server,
-		MaxConcurrent: cmp.Or(a.config.MaxConcurrent, a.memory.MaxConcurrent()),
+		MaxConcurrent: cmp.Or(a.config.Limits.MaxConcurrent, a.memory.MaxConcurrent()),
 		SecureMemory:  a.memory.SecureMemory(),
 		OnQuiet:       a.memory.OnQuiet,
 	}

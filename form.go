@@ -21,7 +21,7 @@ const (
 
 // Form returns the fields of a form in the request body, urlencoded or as multipart/form-data without files. It does
 // not include query parameters. The body is read once and completely; the caller owns the result. Errors are problems:
-// 415 for another media type or a form with files (see [Request.Parts]), 413 for more fields than Config.MaxFormFields,
+// 415 for another media type or a form with files (see [Request.Parts]), 413 for more fields than Config.Limits.MaxFormFields,
 // 400 for a malformed form, and those of [Request.Bytes].
 func (r *Request) Form() (url.Values, error) {
 	if f, ok := formKey.Get(r); ok {
@@ -59,7 +59,7 @@ func (r *Request) parseForm() (url.Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	if most := r.app.config.MaxFormFields; bytes.Count(body, []byte("&")) >= most {
+	if most := r.app.config.Limits.MaxFormFields; bytes.Count(body, []byte("&")) >= most {
 		return nil, tooManyFields(most)
 	}
 	if n := 2 * len(body); n > trustedBody { // the text, and fields with escapes
@@ -156,7 +156,7 @@ func (p *Part) Read(b []byte) (int, error) {
 
 // Parts yields the fields and files of a multipart/form-data body in order, as they arrive. The client waits while the
 // loop body runs. A part is valid until the next one; its unread content is skipped. Errors end the sequence. They are
-// the problems of [Request.Form], including 413 for more than Config.MaxFormFields parts.
+// the problems of [Request.Form], including 413 for more than Config.Limits.MaxFormFields parts.
 func (r *Request) Parts() iter.Seq2[*Part, error] {
 	return func(yield func(*Part, error) bool) {
 		reader, err := r.Multipart()
@@ -164,7 +164,7 @@ func (r *Request) Parts() iter.Seq2[*Part, error] {
 			yield(nil, err)
 			return
 		}
-		most := r.app.config.MaxFormFields
+		most := r.app.config.Limits.MaxFormFields
 		for parts, headers := 1, 0; ; parts++ {
 			part, err := reader.NextPart()
 			if err == io.EOF {

@@ -25,7 +25,7 @@ func (r *Request) maxBody() int64 {
 	if most := r.maxStdBody(); most > 0 {
 		return most
 	}
-	return r.app.config.MaxBody
+	return int64(r.app.config.Limits.MaxBody)
 }
 
 // maxStdBody returns the limit on the body that a standard handler may read, in bytes, or 0 for none.

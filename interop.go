@@ -17,7 +17,7 @@ import (
 // handler hijacks. With middleware around it the handler runs on a goroutine of its own.
 //
 // The handler reads the body as it arrives, or the bytes that Request.Bytes has read. Group.MaxBody and Route.MaxBody
-// bound it; Config.MaxBody does not. Its Request.Pattern is that of the route, without a method or host, and its
+// bound it; Config.Limits.MaxBody does not. Its Request.Pattern is that of the route, without a method or host, and its
 // Request.PathValue returns the parameters.
 func FromStd(h http.Handler) Action {
 	if h == nil {

@@ -296,7 +296,7 @@ func TestBytesAreLent(t *testing.T) {
 }
 
 func TestBodyIsReadOnce(t *testing.T) {
-	app, _ := newApp(dunlin.Config{MaxBody: 10})
+	app, _ := newApp(dunlin.Config{Limits: dunlin.Limits{MaxBody: 10}})
 	app.Post("/again", func(r *dunlin.Request) dunlin.Response {
 		first, err := r.Bytes()
 		second, again := r.Bytes()

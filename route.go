@@ -45,7 +45,7 @@ type endpoint struct {
 	alone  bool           // the action is a standard handler without middleware
 	dirty  DirtyPaths     // for unclean paths whose clean path leads here
 	mount  bool           // a standard handler for its path and all paths below
-	clear  bool           // also served in clear text, regardless of Config.HSTS
+	clear  bool           // also served in clear text, regardless of Config.TLS.HSTS
 	room   exchange.Room  // for bytes that its streams hold back
 	below  *groupFallback // of a group, for paths below its prefix
 }

@@ -71,7 +71,7 @@ func (r *Route) info(in router.Info) RouteInfo {
 		Timeout: r.shared.Timeout, MaxBody: r.shared.MaxBody, Critical: r.shared.Critical, About: r.about,
 	}
 	if i.MaxBody == 0 {
-		i.MaxBody = r.app.config.MaxBody
+		i.MaxBody = int64(r.app.config.Limits.MaxBody)
 	}
 	for _, l := range r.limits {
 		if l.reason == admission.KeyLimit {

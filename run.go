@@ -10,9 +10,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 )
 
-// Run serves Config.Addr, Config.TLSAddr if set, and the addresses of Inner, until ctx ends or the process receives
+// Run serves Config.Addr, Config.TLS.Addr if set, and the addresses of Inner, until ctx ends or the process receives
 // SIGINT or SIGTERM. Then it drains, see Drain. It returns nil when all running requests and workers have finished,
-// and an error if they have not after Config.DrainTimeout.
+// and an error if they have not after Config.Process.DrainTimeout.
 //
 // A listener passed on by systemd (LISTEN_FDS) is served in place of the address to which it is bound. Regardless of
 // its address, a listener with the name «http» (LISTEN_FDNAMES) is served in place of Addr, «https» by TLS, and
@@ -22,7 +22,7 @@ import (
 // receives the listeners, including those of ListenAndServe and ListenAndServeTLS unless the system chose their port.
 // When the new process serves, this one drains, without the grace, and Run returns. If the new process fails before,
 // the failure is logged and this process continues. The SIGHUP of a closed terminal stops the program instead. With
-// Config.DisableRestart SIGHUP is left to the program.
+// Config.Process.DisableRestart SIGHUP is left to the program.
 //
 // A process has one Run at a time: Run panics while another one has not returned. Serve a second App by ListenAndServe
 // or Serve, and call its Shutdown when Run has returned.
@@ -34,7 +34,7 @@ func (a *App) Run(ctx context.Context) error {
 		inner = append(inner, lifecycle.Inner{Addr: in.config.Addr, Open: in.open})
 	}
 	program := &lifecycle.Program{
-		Addresses: lifecycle.Addresses{Addr: c.Addr, TLSAddr: c.TLSAddr, Inner: inner},
+		Addresses: lifecycle.Addresses{Addr: c.Addr, TLSAddr: c.TLS.Addr, Inner: inner},
 		Log:       a.log,
 		At:        caller.Here(),
 		Open:      a.open,
@@ -42,13 +42,13 @@ func (a *App) Run(ctx context.Context) error {
 		Handover:  a.shutdown,
 		Secrets:   a.tickets.Marshal,
 		Inherit:   a.tickets.Unmarshal,
-		Grace:     c.DrainGrace,
-		Timeout:   c.DrainTimeout,
-		NoRestart: c.DisableRestart,
+		Grace:     c.Process.DrainGrace,
+		Timeout:   c.Process.DrainTimeout,
+		NoRestart: c.Process.DisableRestart,
 	}
-	if c.hasTLS() {
+	if c.TLS.served() {
 		var err error
-		if program.Secure, err = a.tlsConfig(c.TLSCert, c.TLSKey); err != nil {
+		if program.Secure, err = a.tlsConfig(c.TLS.Cert, c.TLS.Key); err != nil {
 			return fmt.Errorf("dunlin: TLS: %w", err)
 		}
 	}
@@ -64,7 +64,7 @@ func (a *App) Run(ctx context.Context) error {
 //	inner.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
 //
 // Public addresses do not serve these routes, and the inner address does not serve the routes of a. Inner returns the same group
-// for the same address. Its [Group.App] is a separate app with the settings of a, but without Timeout, TrustedProxies, TLS and
+// for the same address. Its [Group.App] is a separate app with the settings of a, but without Timeouts.Action, trusted proxies, TLS and
 // Ready, and without middleware, policies and observers of a. It has its own event loops and counts, so it answers while a is
 // overloaded. It shares the memory limit, workers, logger and end of a.
 //
@@ -89,8 +89,8 @@ func (a *App) Inner(addr string) *Group {
 		panic(fmt.Sprintf("dunlin: Inner(%q): %v (called at %s)", addr, err, callerPlace()))
 	}
 	c := a.config
-	c.Addr, c.TLSAddr, c.TLSCert, c.TLSKey, c.TLS, c.TLSDomains, c.TLSIssuer, c.TLSDevelopment, c.HSTS = addr, "", "", "", nil, nil, nil, false, 0
-	c.Timeout, c.TrustedProxies, c.ProxyProtocol, c.Ready = 0, nil, false, nil
+	c.Addr, c.TLS = addr, TLSConfig{}
+	c.Timeouts.Action, c.Proxy.Trusted, c.Proxy.Protocol, c.Ready = 0, nil, false, nil
 	in := (&App{config: c, servers: a.servers, memory: a.memory, logs: a.logs, isInner: true}).begin()
 	a.inner = append(a.inner, in)
 	return &in.routes

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A secureOnly looks at requests before their action is called. It makes clients use TLS, see Config.HSTS, and answers
+// A secureOnly looks at requests before their action is called. It makes clients use TLS, see Config.TLS.HSTS, and answers
 // the authority that issues certificates.
 type secureOnly struct {
 	only   bool         // clear text is not served
@@ -20,17 +20,17 @@ type secureOnly struct {
 
 // newSecureOnly returns nil if no request needs a look.
 func newSecureOnly(c *Config) *secureOnly {
-	if c.HSTS == 0 && c.TLSIssuer == nil {
+	if c.TLS.HSTS == 0 && c.TLS.Issuer == nil {
 		return nil
 	}
-	s := &secureOnly{only: c.HSTS > 0}
-	if s.only && !c.TLSDevelopment {
-		s.hsts = NewHeaderBlock("Strict-Transport-Security", "max-age="+strconv.FormatInt(int64(c.HSTS/time.Second), 10))
+	s := &secureOnly{only: c.TLS.HSTS > 0}
+	if s.only && !c.TLS.Development {
+		s.hsts = NewHeaderBlock("Strict-Transport-Security", "max-age="+strconv.FormatInt(int64(c.TLS.HSTS/time.Second), 10))
 	}
 	return s
 }
 
-// ClearText also serves the route in clear text, without the redirect of [Config.HSTS], for health checks of a load
+// ClearText also serves the route in clear text, without the redirect of [TLSConfig.HSTS], for health checks of a load
 // balancer, for example. Call it before the first request of the route.
 func (r *Route) ClearText() *Route {
 	r.clear = true
@@ -61,7 +61,7 @@ func (s *secureOnly) challenge(r *Request) (answer string, ok bool) {
 
 // goSecure answers a request that must come over TLS.
 func goSecure(r *Request) Response {
-	host := r.app.ports.SecureHost(r.wire.Host(), r.app.config.TLSDomains)
+	host := r.app.ports.SecureHost(r.wire.Host(), r.app.config.TLS.Domains)
 	if host == "" || !strings.HasPrefix(r.s.Path, "/") || r.s.Method == http.MethodConnect {
 		return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the request is in clear text and has no host for a redirect: use https"})
 	}

@@ -77,7 +77,7 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 
 // newServer chooses the engine for a place.
 func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
-	if budget := a.memory.Begin(gcpace.Settings{Limit: int64(a.config.MemoryLimit), NoPacing: a.config.DisableGCPacing, Log: a.asyncLog}); budget > 0 {
+	if budget := a.memory.Begin(gcpace.Settings{Limit: int64(a.config.Limits.Memory), NoPacing: a.config.Process.DisableGCPacing, Log: a.asyncLog}); budget > 0 {
 		a.memory.Budget.SetBound(budget)
 	}
 	a.server.Counting.Store(a.config.RouteStats != StatsOff)

@@ -51,9 +51,9 @@ type Connections struct {
 type ActionStats struct {
 	InFlight  int    `json:"inFlight"`  // on both engines, see RouteStats
 	Away      int    `json:"away"`      // connections of the loop engine with a goroutine of their own: blocking actions, streams
-	Working   int    `json:"working"`   // the part of Away that counts against Config.MaxConcurrent
-	Most      int    `json:"most"`      // the maximum of Working: Config.MaxConcurrent, or less by AdaptiveLimit
-	Queued    int    `json:"queued"`    // waiting for a worker, see Config.MaxConcurrent
+	Working   int    `json:"working"`   // the part of Away that counts against Config.Limits.MaxConcurrent
+	Most      int    `json:"most"`      // the maximum of Working: Config.Limits.MaxConcurrent, or less by Limits.Adaptive
+	Queued    int    `json:"queued"`    // waiting for a worker, see Config.Limits.MaxConcurrent
 	Takeovers uint64 `json:"takeovers"` // event loops taken from blocking actions
 
 	// Times that requests waited before any work for them: the longest wait of the last second or two, and (Most) the

@@ -21,7 +21,7 @@ func TestStats(t *testing.T) {
 		t.Run(engine.String(), func(t *testing.T) {
 			ready := make(chan dunlin.Engine, 1)
 			app := dunlin.New(dunlin.Config{
-				Engine: engine, MemoryLimit: 64 << 20, MaxConcurrent: 7,
+				Engine: engine, Limits: dunlin.Limits{Memory: 64 << 20, MaxConcurrent: 7},
 				Ready: func(_ net.Addr, e dunlin.Engine) { ready <- e },
 			})
 			app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })

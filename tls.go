@@ -15,10 +15,10 @@ import (
 )
 
 // ListenAndServeTLS listens on the TCP address addr and serves TLS with the certificate in the named PEM files, see
-// Config.TLSCert. If both names are empty it uses the certificate of the Config. It returns as Serve does.
+// Config.TLS.Cert. If both names are empty it uses the certificate of the Config. It returns as Serve does.
 func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 	if certFile == "" && keyFile == "" {
-		certFile, keyFile = a.config.TLSCert, a.config.TLSKey
+		certFile, keyFile = a.config.TLS.Cert, a.config.TLS.Key
 	}
 	config, err := a.tlsConfig(certFile, keyFile)
 	if err != nil {
@@ -37,12 +37,12 @@ func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
 	return a.serve(lifecycle.Place{Listener: ln, TLS: cmp.Or(config, new(tls.Config))}) // nil must not mean clear text
 }
 
-// hasTLS reports whether the config has a certificate or a source of one.
-func (c *Config) hasTLS() bool {
-	return c.TLS != nil || c.TLSCert != "" || c.TLSDevelopment || c.TLSIssuer != nil
+// served reports whether the config has a certificate or a source of one.
+func (t *TLSConfig) served() bool {
+	return t.Config != nil || t.Cert != "" || t.Development || t.Issuer != nil
 }
 
-// A TLSIssuer obtains certificates from an authority, see Config.TLSIssuer.
+// A TLSIssuer obtains certificates from an authority, see Config.TLS.Issuer.
 type TLSIssuer interface {
 	// Certificates returns the certificates for the names. It uses no network: Renew obtains missing certificates. It
 	// fails if they can never be obtained. Later failures are reported to log.
@@ -65,20 +65,20 @@ type TLSCertificates interface {
 	Renew(ctx context.Context)
 }
 
-// tlsConfig returns Config.TLS with the certificate in the two files, if they are named, or else with the certificates
+// tlsConfig returns Config.TLS.Config with the certificate in the two files, if they are named, or else with the certificates
 // that Config has made or obtained.
 func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
-	config := a.config.TLS.Clone()
+	config := a.config.TLS.Config.Clone()
 	if config == nil {
 		config = new(tls.Config)
 	}
 	if certFile == "" && keyFile == "" {
-		if a.config.TLSDevelopment {
+		if a.config.TLS.Development {
 			cert, err := devcert.OfUser(a.log)
 			config.Certificates, config.GetCertificate = []tls.Certificate{cert}, nil
 			return config, err
 		}
-		if a.config.TLSIssuer != nil {
+		if a.config.TLS.Issuer != nil {
 			certs, err := a.issued()
 			if err != nil {
 				return nil, err
@@ -96,16 +96,16 @@ func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 	return config, nil
 }
 
-// issued returns the certificates of Config.TLSIssuer, always the same.
+// issued returns the certificates of Config.TLS.Issuer, always the same.
 func (a *App) issued() (TLSCertificates, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if certs := a.secure.issued.Load(); certs != nil {
 		return *certs, nil
 	}
-	certs, err := a.config.TLSIssuer.Certificates(a.config.TLSDomains, a.asyncLog)
+	certs, err := a.config.TLS.Issuer.Certificates(a.config.TLS.Domains, a.asyncLog)
 	if err != nil {
-		return nil, fmt.Errorf("Config.TLSDomains: %w", err)
+		return nil, fmt.Errorf("Config.TLS.Domains: %w", err)
 	}
 	a.secure.issued.Store(&certs)
 	return certs, nil

@@ -2,9 +2,11 @@
 // (RFC 8555), such as Let's Encrypt, and renews them while the app serves:
 //
 //	app := dunlin.New(dunlin.Config{
-//		Addr: ":80", TLSAddr: ":443", HSTS: time.Hour,
-//		TLSDomains: []string{"example.com", "www.example.com"},
-//		TLSIssuer:  acme.New(acme.Config{Email: "admin@example.com", AcceptTerms: true}),
+//		Addr: ":80", TLS: dunlin.TLSConfig{
+//			Addr: ":443", HSTS: time.Hour,
+//			Domains: []string{"example.com", "www.example.com"},
+//			Issuer:  acme.New(acme.Config{Email: "admin@example.com", AcceptTerms: true}),
+//		},
 //	})
 //	err := app.Run(ctx)
 //

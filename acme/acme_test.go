@@ -20,9 +20,12 @@ import (
 
 func Example() {
 	config := dunlin.Config{
-		Addr: ":80", TLSAddr: ":443", HSTS: time.Hour,
-		TLSDomains: []string{"example.com", "www.example.com"},
-		TLSIssuer:  acme.New(acme.Config{Email: "admin@example.com", AcceptTerms: true, Folder: "/var/lib/users/acme"}),
+		Addr: ":80", TLS: dunlin.TLSConfig{
+			Addr:    ":443",
+			HSTS:    time.Hour,
+			Domains: []string{"example.com", "www.example.com"},
+			Issuer:  acme.New(acme.Config{Email: "admin@example.com", AcceptTerms: true, Folder: "/var/lib/users/acme"}),
+		},
 	}
 	app := dunlin.New(config)
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("by TLS\n") })

@@ -51,7 +51,7 @@ func open(t *testing.T, coding string, src io.Reader) io.Reader {
 // onEngines runs f on each available engine.
 func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
-	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), MaxBody: 128 << 10}, func(t *testing.T, app *dunlin.App) {
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), Limits: dunlin.Limits{MaxBody: 128 << 10}}, func(t *testing.T, app *dunlin.App) {
 		f(t, app, func() string {
 			t.Helper()
 			return dunlintest.Serve(t, app)

@@ -52,7 +52,9 @@ func ask(t *testing.T, app *dunlin.App, method, path, body string) (*http.Respon
 	return resp, string(text), err
 }
 
-func quiet() dunlin.Config { return dunlin.Config{MaxBody: 1000, Logger: discard} }
+func quiet() dunlin.Config {
+	return dunlin.Config{Limits: dunlin.Limits{MaxBody: 1000}, Logger: discard}
+}
 
 func TestClient(t *testing.T) {
 	app := dunlin.New(quiet())
@@ -214,7 +216,7 @@ func TestClientStreamBegins(t *testing.T) {
 
 // A client that follows the redirect to https gets there.
 func TestClientByTLS(t *testing.T) {
-	app := dunlin.New(dunlin.Config{HSTS: time.Minute})
+	app := dunlin.New(dunlin.Config{TLS: dunlin.TLSConfig{HSTS: time.Minute}})
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
 		return dunlin.Text(fmt.Sprint(r.Secure(), r.TLS().ServerName))
 	})

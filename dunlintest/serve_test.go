@@ -11,7 +11,7 @@ import (
 
 func TestServe(t *testing.T) {
 	var served []string
-	dunlintest.OnEngines(t, dunlin.Config{MaxBody: 3}, func(t *testing.T, app *dunlin.App) {
+	dunlintest.OnEngines(t, dunlin.Config{Limits: dunlin.Limits{MaxBody: 3}}, func(t *testing.T, app *dunlin.App) {
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			if _, err := r.Bytes(); err != nil {
 				return dunlin.Error(err)

@@ -127,8 +127,13 @@ func runWithACME(t *testing.T, engine dunlin.Engine, issuer dunlin.TLSIssuer, do
 	ready := make(chan int, 2)
 	lines := make(chan string, 1000)
 	app := dunlin.New(dunlin.Config{
-		Engine: engine, Addr: "127.0.0.1:0", TLSAddr: "127.0.0.1:0", HSTS: time.Hour, DisableRestart: true,
-		TLSDomains: domains, TLSIssuer: issuer,
+		Engine: engine, Addr: "127.0.0.1:0", TLS: dunlin.TLSConfig{
+			Addr:    "127.0.0.1:0",
+			HSTS:    time.Hour,
+			Domains: domains,
+			Issuer:  issuer,
+		}, Process: dunlin.ProcessConfig{DisableRestart: true},
+
 		Logger: slog.New(records{slog.DiscardHandler, lines}),
 		Ready:  func(addr net.Addr, _ dunlin.Engine) { ready <- addr.(*net.TCPAddr).Port },
 	})

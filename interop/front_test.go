@@ -47,7 +47,7 @@ func behindFront(t *testing.T, proxyProtocol, secure bool, f func(t *testing.T, 
 			}
 			app := dunlin.New(dunlin.Config{
 				Engine: engine, Logger: slog.New(slog.DiscardHandler),
-				TrustedProxies: []string{"127.0.0.1"}, ProxyProtocol: proxyProtocol,
+				Proxy: dunlin.ProxyConfig{Trusted: []string{"127.0.0.1"}, Protocol: proxyProtocol},
 			})
 			app.Post("/who", func(r *dunlin.Request) dunlin.Response {
 				body, err := r.Bytes()

@@ -26,7 +26,7 @@ func TestH2specOfApp(t *testing.T) {
 				t.Fatal(err)
 			}
 			ready := make(chan struct{})
-			app := dunlin.New(dunlin.Config{Engine: dunlin.EngineLoop, H2C: true, Ready: func(net.Addr, dunlin.Engine) { close(ready) }})
+			app := dunlin.New(dunlin.Config{Engine: dunlin.EngineLoop, H2C: dunlin.H2CPriorKnowledge, Ready: func(net.Addr, dunlin.Engine) { close(ready) }})
 			app.Handle("*", "/", func(r *dunlin.Request) dunlin.Response {
 				if _, err := r.Bytes(); err != nil { // otherwise the response may precede the violation by h2spec
 					return dunlin.Error(err)

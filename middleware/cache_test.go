@@ -460,7 +460,7 @@ func TestCacheIsBounded(t *testing.T) {
 // refused because of a cache.
 func TestCacheInTheBudget(t *testing.T) {
 	limited := quiet
-	limited.MemoryLimit = 128 << 20
+	limited.Limits.Memory = 128 << 20
 	onEnginesWith(t, limited, func(t *testing.T, app *dunlin.App, serve func() string) {
 		const part = 256 << 10
 		cache := middleware.NewCache(middleware.CacheConfig{App: app, MaxBytes: 4 << 30, MaxEntry: part})

@@ -44,7 +44,7 @@ func inPieces(w io.Writer, text []byte, piece int) error {
 }
 
 // byBoth configures an app for HTTP/1.1 and HTTP/2.
-var byBoth = dunlin.Config{Logger: quiet.Logger, H2C: true}
+var byBoth = dunlin.Config{Logger: quiet.Logger, H2C: dunlin.H2CPriorKnowledge}
 
 // protocols returns an HTTP/1.1 and an HTTP/2 client.
 func protocols() map[string]*http.Client {

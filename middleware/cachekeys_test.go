@@ -331,7 +331,7 @@ func TestVaryOfMiddlewareAnswerWithoutVersion(t *testing.T) {
 // mark.
 func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
 	config := quiet
-	config.H2C = true
+	config.H2C = dunlin.H2CPriorKnowledge
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		cache := middleware.NewCache(middleware.CacheConfig{})
 		app.Use(cache.Middleware())

@@ -109,7 +109,7 @@ func readers(app *dunlin.App) {
 func TestDecompress(t *testing.T) {
 	const limit = 64 << 10
 	config := quiet
-	config.MaxBody = limit
+	config.Limits.MaxBody = limit
 	full := strings.Repeat("a", limit)
 	cut := gzipped("hello, world")
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
@@ -167,7 +167,7 @@ func TestDecompress(t *testing.T) {
 // A decoded body is charged to the memory budget: a body that does not fit is refused.
 func TestDecompressWithinBudget(t *testing.T) {
 	config := quiet
-	config.MemoryLimit = 128 << 20
+	config.Limits.Memory = 128 << 20
 	bomb := strings.Repeat(gzipped(strings.Repeat("a", 1<<20)), 32) // concatenated gzip members
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Decompress(middleware.Decompression{}))

@@ -55,7 +55,7 @@ func (c *edgeCase) apps() (with, bare *dunlin.App) {
 	make := func(mw []dunlin.Middleware, p dunlin.Policy) *dunlin.App {
 		config := quiet
 		if !c.direct {
-			config.TrustedProxies = []string{"192.0.2.0/24"}
+			config.Proxy.Trusted = []string{"192.0.2.0/24"}
 		}
 		app := dunlin.New(config)
 		app.Use(mw...)
@@ -116,7 +116,7 @@ func BenchmarkEdge(b *testing.B) {
 // The scheme of a request is read before the action runs, because a standard handler may remove the field that states it.
 func TestEdgeSecureBeforeAction(t *testing.T) {
 	config := quiet
-	config.TrustedProxies = []string{"127.0.0.1"}
+	config.Proxy.Trusted = []string{"127.0.0.1"}
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		secure := middleware.SecureHeaders(middleware.SecurityConfig{HSTS: year})
 		takes := func(_ http.ResponseWriter, r *http.Request) { r.Header.Del("X-Forwarded-Proto") }

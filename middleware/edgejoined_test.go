@@ -98,7 +98,7 @@ func TestEdgeJoined(t *testing.T) {
 			turn := time.Now()
 			register := func(between ...dunlin.Middleware) *dunlin.App {
 				config := quiet
-				config.TrustedProxies = []string{"192.0.2.0/24"}
+				config.Proxy.Trusted = []string{"192.0.2.0/24"}
 				app := dunlin.New(config)
 				for _, i := range chosen {
 					app.Use(makers[i]())

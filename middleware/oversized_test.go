@@ -44,12 +44,12 @@ func everything(app *dunlin.App) {
 	app.Get("/login", say, middleware.BasicAuth("r", func(_ *dunlin.Request, _, _ string) bool { return false }))
 }
 
-// Headers may be as long as Config.MaxHead and contain nonsense. The client gets the same response as for any other invalid
+// Headers may be as long as Config.Limits.MaxHead and contain nonsense. The client gets the same response as for any other invalid
 // value. A longer head gets 431.
 func TestOversizedHeaders(t *testing.T) {
 	config := quiet
-	config.TrustedProxies = []string{"127.0.0.1"}
-	config.H2C = true
+	config.Proxy.Trusted = []string{"127.0.0.1"}
+	config.H2C = dunlin.H2CPriorKnowledge
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		everything(app)
 		addr := serve()

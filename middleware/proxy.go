@@ -58,7 +58,7 @@ type ProxyConfig struct {
 //
 // X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto tell the upstream about the client. The
 // client's own values of these fields, and of Forwarded, are removed. If the connection comes from
-// one of Config.TrustedProxies, X-Forwarded-For begins with the client's address, as in
+// one of Config.Proxy.Trusted, X-Forwarded-For begins with the client's address, as in
 // [dunlin.Request.Remote], and X-Forwarded-Proto has that proxy's value.
 //
 // A path that the upstream may read in another way than the router gets 400: one with an escaped
@@ -79,7 +79,7 @@ type ProxyConfig struct {
 // the [Breaker] of the transport is open, it gets 503 and Retry-After. After [dunlin.Route.Timeout]
 // it gets the 503 of all late actions. A request body that is too large, too slow, truncated or
 // malformed is the client's fault: 413, 408 or 400. [dunlin.Route.MaxBody] and
-// [dunlin.Group.MaxBody] limit it; Config.MaxBody does not.
+// [dunlin.Group.MaxBody] limit it; Config.Limits.MaxBody does not.
 //
 // Proxy panics for a target without scheme or host.
 func Proxy(c ProxyConfig) dunlin.Action {

@@ -51,7 +51,7 @@ func TestProxy(t *testing.T) {
 	})
 	// The forwarding fields of a trusted proxy are passed on.
 	config := quiet
-	config.TrustedProxies = []string{"192.0.2.0/24"}
+	config.Proxy.Trusted = []string{"192.0.2.0/24"}
 	app := dunlin.New(config)
 	app.Handle("*", "/p/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target, KeepHost: true, Rewrite: func(p *httputil.ProxyRequest) { p.Out.Method = "PUT" }}))
 	w := ask(app, "GET", "/p/x", "X-Forwarded-For", "203.0.113.7", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "public.example")
@@ -66,7 +66,7 @@ func TestProxyForwardedHeader(t *testing.T) {
 	for header, value := range map[string]string{"X-Forwarded-For": "6.6.6.6, 203.0.113.7", "Forwarded": "for=6.6.6.6, for=203.0.113.7", "X-Real-Ip": "203.0.113.7"} {
 		for peer, want := range map[string]string{"192.0.2.1:1234": "[203.0.113.7, 192.0.2.1]", "@": "[203.0.113.7]"} {
 			config := quiet
-			config.TrustedProxies, config.ForwardedHeader = []string{"192.0.2.0/24", "unix"}, header
+			config.Proxy.Trusted, config.Proxy.ForwardedHeader = []string{"192.0.2.0/24", "unix"}, header
 			app := dunlin.New(config)
 			app.Get("/", middleware.Proxy(middleware.ProxyConfig{Target: target}))
 			req := httptest.NewRequest("GET", "/", nil)
@@ -141,7 +141,7 @@ func TestProxyMissingRestOfBody(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn) // as if it still read the request
 	})
 	config := quiet
-	config.BodyTimeout = 100 * time.Millisecond
+	config.Timeouts.Body = 100 * time.Millisecond
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Post("/", middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger}))
 		addr := serve()
@@ -337,7 +337,7 @@ func TestProxyTrailersFromRewrite(t *testing.T) {
 func TestProxyReportsClientFaults(t *testing.T) {
 	target := backend(t, seen)
 	config := quiet
-	config.BodyTimeout, config.MinBodyRate = 50*time.Millisecond, -1
+	config.Timeouts.Body, config.Limits.MinBodyRate = 50*time.Millisecond, -1
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		breaker := middleware.NewBreaker(middleware.BreakerConfig{Failures: 3, OpenFor: time.Hour})
 		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{

@@ -342,7 +342,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 
 // A span has the HTTP version of its request.
 func TestProtocolVersion(t *testing.T) {
-	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), H2C: true}, func(t *testing.T, app *dunlin.App) {
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), H2C: dunlin.H2CPriorKnowledge}, func(t *testing.T, app *dunlin.App) {
 		provider, spans := newProvider()
 		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
 		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })

@@ -24,7 +24,7 @@ func TestOneSpanOneLine(t *testing.T) {
 	lines := make(chan map[string]any, 100)
 	quiet := slog.New(slog.DiscardHandler)
 	access := slog.New(otel.LogHandler(slog.NewJSONHandler(lineWriter(lines), nil)))
-	dunlintest.OnEngines(t, dunlin.Config{Logger: quiet, H2C: true, MaxBody: 100}, func(t *testing.T, app *dunlin.App) {
+	dunlintest.OnEngines(t, dunlin.Config{Logger: quiet, H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{MaxBody: 100}}, func(t *testing.T, app *dunlin.App) {
 		provider, spans := newProvider()
 		app.Use(otel.Trace(otel.Config{TracerProvider: provider}), middleware.AccessLog(access))
 		routes(app)

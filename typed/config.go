@@ -72,7 +72,7 @@ type appState struct {
 	limits jsonwire.Limits // for bodies
 	loose  jsonwire.Limits // for bodies that may have unknown members everywhere
 
-	formFields int // dunlin.Config.MaxFormFields
+	formFields int // dunlin.Config.Limits.MaxFormFields
 
 	mu         sync.Mutex
 	used       bool // true once an operation is registered
@@ -88,7 +88,7 @@ func stateOf(app *dunlin.App) *appState {
 		logger := app.Config().Logger
 		return &appState{
 			config: Config{InvalidStatus: http.StatusBadRequest, Logger: logger}, log: logqueue.New(logger.Handler()).Patient(),
-			limits: schema.DecoderLimits(maxElements, false), loose: schema.DecoderLimits(maxElements, true), formFields: app.Config().MaxFormFields, undeclared: map[undeclaredKey]*Undeclared{},
+			limits: schema.DecoderLimits(maxElements, false), loose: schema.DecoderLimits(maxElements, true), formFields: app.Config().Limits.MaxFormFields, undeclared: map[undeclaredKey]*Undeclared{},
 		}
 	}).(*appState)
 }

@@ -152,7 +152,7 @@ func (b *binder) bindForm(f *formPlan, in place) {
 	}
 }
 
-// tooManyFields returns the problem for a form with more fields than dunlin.Config.MaxFormFields.
+// tooManyFields returns the problem for a form with more fields than dunlin.Config.Limits.MaxFormFields.
 func tooManyFields(most int) error {
 	return &dunlin.ProblemDetails{
 		Status: http.StatusRequestEntityTooLarge,

@@ -77,7 +77,7 @@ func TestForms(t *testing.T) {
 
 // How many fields a form has is bounded by the app's setting, however it is sent.
 func TestFormFields(t *testing.T) {
-	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), MaxFormFields: 3})
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), Limits: dunlin.Limits{MaxFormFields: 3}})
 	typed.Post(app, "/", func(_ *dunlin.Request, in login) (login, error) { return in, nil })
 	const encoded = "Content-Type: application/x-www-form-urlencoded"
 	three, threeBody := form(t, "name=ab", "tag=1", "tag=2")

@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 func dunlinServer(ln net.Listener, five bool) error {
 	config := dunlin.Config{Logger: slog.New(slog.DiscardHandler)}
 	if five {
-		config.TrustedProxies = []string{"127.0.0.0/8"}
+		config.Proxy.Trusted = []string{"127.0.0.0/8"}
 	}
 	app := dunlin.New(config)
 	if five {

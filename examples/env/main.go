@@ -25,7 +25,7 @@ func main() {
 func newApp(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 	app.Get("/", func(*dunlin.Request) dunlin.Response {
-		return dunlin.Text(fmt.Sprintf("bodies of up to %d bytes\n", app.Config().MaxBody))
+		return dunlin.Text(fmt.Sprintf("bodies of up to %d bytes\n", app.Config().Limits.MaxBody))
 	})
 	return app
 }

@@ -244,7 +244,7 @@ func TestDatabaseIsAway(t *testing.T) {
 		}
 		defer db.Close()
 		quiet := slog.New(slog.DiscardHandler)
-		app := newApp(dunlin.Config{Logger: quiet, Timeout: test.timeout}, &conduit{db: db, secret: []byte("secret"), log: quiet})
+		app := newApp(dunlin.Config{Logger: quiet, Timeouts: dunlin.Timeouts{Action: test.timeout}}, &conduit{db: db, secret: []byte("secret"), log: quiet})
 		response, err := dunlintest.NewClient(app).Get("http://example.com/api/tags")
 		if err != nil {
 			t.Fatal(err)

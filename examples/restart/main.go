@@ -17,9 +17,11 @@ import (
 
 func main() {
 	err := newApp(dunlin.Config{
-		Addr:         "127.0.0.1:3000",
-		DrainGrace:   5 * time.Second,  // on SIGTERM: /ready answers 503 until the load balancer has noticed
-		DrainTimeout: 30 * time.Second, // for running requests
+		Addr: "127.0.0.1:3000",
+		Process: dunlin.ProcessConfig{
+			DrainGrace:   5 * time.Second,  // on SIGTERM: /ready answers 503 until the load balancer has noticed
+			DrainTimeout: 30 * time.Second, // for running requests
+		},
 	}).Run(context.Background())
 	if err != nil {
 		log.Fatal(err) // some requests were still running

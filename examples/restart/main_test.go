@@ -15,7 +15,7 @@ import (
 func TestDrain(t *testing.T) {
 	ready := make(chan net.Addr, 1)
 	app := newApp(dunlin.Config{
-		Addr: "127.0.0.1:0", DrainGrace: time.Hour, DisableRestart: true,
+		Addr: "127.0.0.1:0", Process: dunlin.ProcessConfig{DrainGrace: time.Hour, DisableRestart: true},
 		Ready: func(addr net.Addr, _ dunlin.Engine) { ready <- addr },
 	})
 	run, stop := context.WithCancel(t.Context())

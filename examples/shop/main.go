@@ -55,9 +55,9 @@ func main() {
 		log.Fatal(err)
 	}
 	defer db.Close()
-	settings := dunlin.Config{Addr: *addr, DrainGrace: *grace, QueueTarget: *queue}
+	settings := dunlin.Config{Addr: *addr, Process: dunlin.ProcessConfig{DrainGrace: *grace}, Limits: dunlin.Limits{QueueTarget: *queue}}
 	if *proxies != "" {
-		settings.TrustedProxies = strings.Split(*proxies, ",")
+		settings.Proxy.Trusted = strings.Split(*proxies, ",")
 	}
 	printed := *key == ""
 	if printed {

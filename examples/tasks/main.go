@@ -40,7 +40,7 @@ func main() {
 	defer db.Close()
 	keys := middleware.NewKeyRing([]byte(os.Getenv("SECRET")))
 	s := newService(db, keys, os.Getenv("DEV") != "")
-	if err := newApp(dunlin.Config{Addr: ":8080", Timeout: 10 * time.Second}, s).Run(ctx); err != nil {
+	if err := newApp(dunlin.Config{Addr: ":8080", Timeouts: dunlin.Timeouts{Action: 10 * time.Second}}, s).Run(ctx); err != nil {
 		log.Fatal(err)
 	}
 }

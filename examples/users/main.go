@@ -25,18 +25,21 @@ func main() {
 		},
 	}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:3000", "`address` to listen on")
-	flag.StringVar(&config.TLSAddr, "tls-addr", "", "`address` to serve by TLS beside -addr")
-	flag.StringVar(&config.TLSCert, "tls-cert", "", "PEM `file` of the certificate: serve by TLS")
-	flag.StringVar(&config.TLSKey, "tls-key", "", "PEM `file` of its key")
-	flag.DurationVar(&config.DrainGrace, "grace", 0, "how long to go on serving after a signal to stop")
-	flag.BoolVar(&config.H2C, "h2c", false, "take HTTP/2 in clear text, too")
+	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "`address` to serve by TLS beside -addr")
+	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate: serve by TLS")
+	flag.StringVar(&config.TLS.Key, "tls-key", "", "PEM `file` of its key")
+	flag.DurationVar(&config.Process.DrainGrace, "grace", 0, "how long to go on serving after a signal to stop")
+	h2c := flag.Bool("h2c", false, "take HTTP/2 in clear text, too")
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
-	flag.TextVar(&config.MemoryLimit, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB; 0: the container's limit")
-	flag.IntVar(&config.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at once; 0: a default that suits the memory")
-	flag.DurationVar(&config.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
+	flag.TextVar(&config.Limits.Memory, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB; 0: the container's limit")
+	flag.IntVar(&config.Limits.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at once; 0: a default that suits the memory")
+	flag.DurationVar(&config.Limits.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
 	profiles := flag.String("pprof", "", "inner `address`, such as 127.0.0.1:6060, that serves /debug/pprof")
 	flag.Parse()
-	if config.MemoryLimit > 0 {
+	if *h2c {
+		config.H2C = dunlin.H2CPriorKnowledge
+	}
+	if config.Limits.Memory > 0 {
 		time.AfterFunc(time.Second, lowmem.DropProgram)
 	}
 

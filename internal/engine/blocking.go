@@ -287,7 +287,7 @@ func (c *Conn) read(p []byte, w *readWait) (int, error) {
 }
 
 // Write sends p after all output pending so far. It blocks for at most timeout between signs of progress, or with timeout 0 as
-// long as the peer reads at Config.MinWriteRate. It does not send d.Out: call [Driver.Flush] first. It calls [Driver.Detach]
+// long as the peer reads at Config.Limits.MinWriteRate. It does not send d.Out: call [Driver.Flush] first. It calls [Driver.Detach]
 // first.
 func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()

@@ -156,7 +156,7 @@ func (c *Conn) LocalAddr() netip.AddrPort {
 }
 
 // SetDeadline asks for Handler.Timeout after the given time, at the engine's coarse resolution (late by at most some 140 ms);
-// zero asks for none. It replaces the deadline set before. While output is pending, Config.MinWriteRate applies instead.
+// zero asks for none. It replaces the deadline set before. While output is pending, Config.Limits.MinWriteRate applies instead.
 func (c *Conn) SetDeadline(after time.Duration) {
 	if after <= 0 {
 		c.deadline = 0

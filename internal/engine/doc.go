@@ -89,7 +89,7 @@
 // internal/looph2 does so.
 //
 // The number of waiting calls is bounded (internal/engine/places.go): an action that was taken over, or has given up its loop,
-// has one of Config.MaxConcurrent places, like an action on a worker. It lends its place while it waits for its client, for the
+// has one of Config.Limits.MaxConcurrent places, like an action on a worker. It lends its place while it waits for its client, for the
 // body for example, or for room. It has no place once its answer has begun. A driver that was taken over keeps its input and an
 // output buffer. An empty output buffer is at most 16 KB (a larger one stays with the loop); otherwise the buffer contains the
 // answers so far. The budget counts input and output.
@@ -127,14 +127,14 @@
 // only afterwards.
 //
 // [overload.Queue] judges each queue by the age of its oldest request; the documentation of its package has the rules. In an
-// overload, requests that have waited longer than Config.QueueTarget are overdue. The handler still parses and routes an
+// overload, requests that have waited longer than Config.Limits.QueueTarget are overdue. The handler still parses and routes an
 // overdue request, since its route may be Critical. Other overdue requests get a 503 that is rendered beforehand
 // (internal/loophttp/refuse.go), which takes a few microseconds with the two system calls.
 //
 // The line for a worker (internal/engine/line.go) is judged in the same way. In an overload the newest request is
 // served first. A timer, which runs only while the line is not empty, gives overdue requests back to their loops to be refused.
 //
-// With Config.AdaptiveLimit the number of workers follows the duration of their jobs ([overload.Concurrency]): fewer run when
+// With Config.Limits.Adaptive the number of workers follows the duration of their jobs ([overload.Concurrency]): fewer run when
 // additional ones would only wait for each other.
 //
 // The number of requests of a route that may run at once (Limit, LimitBy) is counted by a guard around its action, outside all

@@ -131,7 +131,7 @@ type PartJob interface {
 	Run(d *Driver)
 	// Abandoned is called with the same driver after Run has ended in a panic or in runtime.Goexit.
 	Abandoned(d *Driver)
-	// Overdue is called instead of Run for a job that has waited in line for longer than Config.QueueTarget. It may be called
+	// Overdue is called instead of Run for a job that has waited in line for longer than Config.Limits.QueueTarget. It may be called
 	// on any goroutine and must not block.
 	Overdue()
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A peer with pending output must take Config.MinWriteRate of it, on average over each WriteGrace, or it is cut off. Only bytes
+// A peer with pending output must take Config.Limits.MinWriteRate of it, on average over each WriteGrace, or it is cut off. Only bytes
 // that the peer's system has acknowledged count as taken. The room in the socket's buffer would show progress only now and
 // then, because that buffer may hold megabytes.
 //

@@ -30,7 +30,7 @@ import "golang.org/x/sys/unix"
 //
 // Two more states belong to one call for the connection, not to the connection:
 //
-//	overdue   the input has waited for longer than Config.QueueTarget: during the call of Data
+//	overdue   the input has waited for longer than Config.Limits.QueueTarget: during the call of Data
 //	          Driver.Overdue is true, and the handler refuses the request (queue.go)
 //	given back to be refused
 //	          the same for one that waited in line for a worker: away → closing with the

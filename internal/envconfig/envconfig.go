@@ -3,6 +3,7 @@
 package envconfig
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ type Choices map[reflect.Type][]string
 
 // Fill sets the fields of the struct that into points to. environ has the form of os.Environ. The variable of a field is prefix, an
 // underscore, and the name of the field with its words in upper case, separated by underscores: MaxBody is PREFIX_MAX_BODY, TLSAddr
-// is PREFIX_TLS_ADDR. The fields of a struct have its name before their own. An empty variable is as one that is not set.
+// is PREFIX_TLS_ADDR. A tag env replaces the words. A field that is a struct has no variable: its fields have, and its name is no part
+// of theirs. An empty variable is as one that is not set.
 //
 // The error names every variable that is wrong, or that has the prefix and no field. Then *into is not changed.
 func Fill(prefix string, into any, environ []string, choices Choices) error {
@@ -63,12 +65,12 @@ func collect(prefix string, v reflect.Value, fields map[string]reflect.Value, ch
 		if !f.IsExported() {
 			continue
 		}
-		name := prefix + "_" + Words(f.Name)
+		name := prefix + "_" + cmp.Or(f.Tag.Get("env"), Words(f.Name))
 		switch field := v.Field(i); {
 		case settable(field, choices):
 			fields[name] = field
 		case field.Kind() == reflect.Struct:
-			collect(name, field, fields, choices)
+			collect(prefix, field, fields, choices)
 		}
 	}
 }

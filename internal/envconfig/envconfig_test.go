@@ -10,6 +10,11 @@ import (
 
 type mode uint8
 
+type limits struct {
+	MaxOpen int
+	Wait    time.Duration `env:"WAIT_TIME"`
+}
+
 type settings struct {
 	Addr       string
 	TLSAddr    string
@@ -21,7 +26,7 @@ type settings struct {
 	Proxies    []string
 	Mode       mode
 	At         time.Time // a TextUnmarshaler
-	Limits     struct{ MaxOpen int }
+	Limits     limits
 	Ready      func()
 	hidden     string
 }
@@ -32,7 +37,7 @@ func TestFill(t *testing.T) {
 	s := settings{Addr: "kept", hidden: "kept"}
 	err := envconfig.Fill("APP", &s, []string{
 		"APP_TLS_ADDR=:8443", "APP_H2C_UPGRADE=true", "APP_MAX_HEAD=64KiB", "APP_MAX_BODY=16MiB", "APP_RATE=-1", "APP_IDLE_TIME=1m30s",
-		"APP_PROXIES=10.0.0.0/8, loopback,", "APP_MODE=on", "APP_AT=2026-01-02T03:04:05Z", "APP_LIMITS_MAX_OPEN=7", "APP_ADDR=",
+		"APP_PROXIES=10.0.0.0/8, loopback,", "APP_MODE=on", "APP_AT=2026-01-02T03:04:05Z", "APP_MAX_OPEN=7", "APP_WAIT_TIME=1s", "APP_ADDR=",
 		"OTHER_ADDR=x", "APPLE=x", "PATH=/bin",
 	}, choices)
 	if err != nil {
@@ -41,7 +46,7 @@ func TestFill(t *testing.T) {
 	want := settings{
 		Addr: "kept", TLSAddr: ":8443", H2CUpgrade: true, MaxHead: 64 << 10, MaxBody: 16 << 20, Rate: -1, IdleTime: 90 * time.Second,
 		Proxies: []string{"10.0.0.0/8", "loopback"}, Mode: 1, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		Limits: struct{ MaxOpen int }{7}, hidden: "kept",
+		Limits: limits{MaxOpen: 7, Wait: time.Second}, hidden: "kept",
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v, want %+v", s, want)

@@ -71,7 +71,7 @@ type Wire interface {
 	Account() *admission.Account
 	ReleaseAccount(*admission.Account)
 	// MayWait is called before the action waits for something other than its wire, which does not count against
-	// Config.MaxConcurrent, and Waited afterwards.
+	// Config.Limits.MaxConcurrent, and Waited afterwards.
 	MayWait()
 	Waited()
 }

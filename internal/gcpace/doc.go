@@ -7,10 +7,10 @@
 //	room ── a quarter, at most 256 MB ─▶ the budget for clients, see package memory
 //	     └─ the rest ─▶ allocations of actions, the runtime, garbage
 //
-// The limit is Config.MemoryLimit, unless a control group leaves less; otherwise the control group's limit; otherwise
+// The limit is Config.Limits.Memory, unless a control group leaves less; otherwise the control group's limit; otherwise
 // GOMEMLIMIT, which does not include the program. A third of a control group's limit, at most 64 MB, is left to the kernel,
 // since sockets and files count against it. The room is measured again after each collection, since the resident size of
-// the program changes. There is one worker per 256 KB of the room, unless Config.MaxConcurrent is set.
+// the program changes. There is one worker per 256 KB of the room, unless Config.Limits.MaxConcurrent is set.
 //
 // # Pace
 //

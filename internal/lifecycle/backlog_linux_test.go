@@ -54,7 +54,7 @@ func TestShutdownEmptiesTheBacklog(t *testing.T) {
 // While all connections are in use, a shutdown does not wait for a free one, which never comes.
 func TestShutdownAtMaxConnections(t *testing.T) {
 	entered := make(chan struct{})
-	s := serve(t, dunlin.Config{Engine: dunlin.EngineStd, MaxConnections: 1}, func(app *dunlin.App) {
+	s := serve(t, dunlin.Config{Engine: dunlin.EngineStd, Limits: dunlin.Limits{MaxConnections: 1}}, func(app *dunlin.App) {
 		app.Get("/", func(r *dunlin.Request) dunlin.Response {
 			close(entered)
 			<-r.Draining()

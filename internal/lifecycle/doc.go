@@ -31,7 +31,7 @@
 //
 // Net/http loses more requests. If the listener has HTTP/2, by TLS or H2C: the first request of a new connection
 // after the 2 s, and a request on a connection that becomes idle after that time because its answer began before the
-// drain. (On other listeners the latter happens only after 2 s and Config.HeadTimeout, while another client has sent a part of a
+// drain. (On other listeners the latter happens only after 2 s and Config.Timeouts.Head, while another client has sent a part of a
 // request.) And a request that arrived in part together with the previous one, if the rest takes longer than 250 ms.
 // On systems other than Linux a request that has arrived but was not read is lost with its connection.
 //

@@ -152,7 +152,7 @@ func TestDrainDeadline(t *testing.T) {
 // During the grace period only the readiness changes.
 func TestDrainGrace(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		s := serve(t, dunlin.Config{Engine: engine, DrainGrace: suite.Patience}, func(app *dunlin.App) {
+		s := serve(t, dunlin.Config{Engine: engine, Process: dunlin.ProcessConfig{DrainGrace: suite.Patience}}, func(app *dunlin.App) {
 			app.Get("/healthz", app.Readiness())
 			app.Get("/", suite.Text("as before"))
 		})
@@ -253,7 +253,7 @@ func TestDrainDoesNotWaitForTheSilent(t *testing.T) {
 			"HTTP/1.1": func(app *dunlin.App, ln net.Listener) error { return app.Serve(ln) },
 			"TLS":      func(app *dunlin.App, ln net.Listener) error { return app.ServeTLS(ln, tlstest.Server()) },
 		} {
-			for _, h2c := range []bool{false, true} {
+			for _, h2c := range []dunlin.H2C{dunlin.H2COff, dunlin.H2CPriorKnowledge} {
 				t.Run(fmt.Sprintf("%s, h2c %v", name, h2c), func(t *testing.T) {
 					t.Parallel()
 					app, _ := suite.NewApp(dunlin.Config{Engine: engine, H2C: h2c})

@@ -23,7 +23,7 @@ import (
 // A process has one Run at a time. A Run after another has ended is allowed.
 func TestSecondRunPanics(t *testing.T) {
 	ready := make(chan struct{})
-	config := dunlin.Config{Addr: "127.0.0.1:0", DisableRestart: true, Ready: func(net.Addr, dunlin.Engine) { ready <- struct{}{} }}
+	config := dunlin.Config{Addr: "127.0.0.1:0", Process: dunlin.ProcessConfig{DisableRestart: true}, Ready: func(net.Addr, dunlin.Engine) { ready <- struct{}{} }}
 	first, second := dunlin.New(config), dunlin.New(dunlin.Config{Addr: "127.0.0.2:0"})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -25,11 +25,13 @@ func TestProcessIsLeftAlone(t *testing.T) {
 	defer debug.SetGCPercent(old)
 	serving := make(chan struct{})
 	app := dunlin.New(dunlin.Config{
-		Addr:            "127.0.0.1:0",
-		MemoryLimit:     64 << 20,
-		DisableGCPacing: true,
-		DisableRestart:  true,
-		Ready:           func(net.Addr, dunlin.Engine) { close(serving) },
+		Addr:   "127.0.0.1:0",
+		Limits: dunlin.Limits{Memory: 64 << 20},
+		Process: dunlin.ProcessConfig{
+			DisableGCPacing: true,
+			DisableRestart:  true,
+		},
+		Ready: func(net.Addr, dunlin.Engine) { close(serving) },
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -80,9 +82,9 @@ func TestPaceByLimitAndEngine(t *testing.T) {
 			before := debug.SetMemoryLimit(-1)
 			ready := make(chan dunlin.Engine)
 			app := dunlin.New(dunlin.Config{
-				Engine:      dunlin.EngineAuto,
-				MemoryLimit: test.limit,
-				Ready:       func(_ net.Addr, e dunlin.Engine) { ready <- e },
+				Engine: dunlin.EngineAuto,
+				Limits: dunlin.Limits{Memory: test.limit},
+				Ready:  func(_ net.Addr, e dunlin.Engine) { ready <- e },
 			})
 			served := make(chan error, len(test.engines))
 			loop := false

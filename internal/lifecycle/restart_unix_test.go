@@ -53,19 +53,21 @@ func TestService(t *testing.T) {
 		*lifecycle.UnclaimedFor = d
 	}
 	config := dunlin.Config{
-		Addr:         cmp.Or(os.Getenv("TEST_ADDR"), "127.0.0.1:0"),
-		H2C:          true,
-		DrainTimeout: suite.Patience,
-		TLSCert:      os.Getenv("TEST_CERT"),
-		TLSKey:       os.Getenv("TEST_KEY"),
-		Logger:       slog.New(lineHandler{slog.DiscardHandler, tell}),
-		Ready:        func(addr net.Addr, e dunlin.Engine) { tell("serving %d %s %s", pid, addr, e) },
+		Addr:    cmp.Or(os.Getenv("TEST_ADDR"), "127.0.0.1:0"),
+		H2C:     dunlin.H2CPriorKnowledge,
+		Process: dunlin.ProcessConfig{DrainTimeout: suite.Patience},
+		TLS: dunlin.TLSConfig{
+			Cert: os.Getenv("TEST_CERT"),
+			Key:  os.Getenv("TEST_KEY"),
+		},
+		Logger: slog.New(lineHandler{slog.DiscardHandler, tell}),
+		Ready:  func(addr net.Addr, e dunlin.Engine) { tell("serving %d %s %s", pid, addr, e) },
 	}
-	if config.TLSCert != "" {
-		config.TLSAddr = "127.0.0.1:0"
+	if config.TLS.Cert != "" {
+		config.TLS.Addr = "127.0.0.1:0"
 	}
 	if os.Getenv("TEST_IMPATIENT") != "" {
-		config.DrainTimeout = time.Nanosecond
+		config.Process.DrainTimeout = time.Nanosecond
 	}
 	if err := config.Engine.UnmarshalText([]byte(os.Getenv("TEST_ENGINE"))); err != nil {
 		t.Fatal(err)
@@ -107,7 +109,7 @@ func TestService(t *testing.T) {
 // service begins, and one with ListenAndServe, unless another program uses its address. The function it returns shuts the
 // latter down.
 func besides(t *testing.T, config dunlin.Config) (shutdown func()) {
-	config.Engine, config.TLSCert, config.TLSKey, config.TLSAddr = dunlin.EngineAuto, "", "", ""
+	config.Engine, config.TLS.Cert, config.TLS.Key, config.TLS.Addr = dunlin.EngineAuto, "", "", ""
 	if addr := os.Getenv("TEST_RUN_BEFORE"); addr != "" {
 		ctx, cancel := context.WithCancel(context.Background())
 		config.Addr, config.Ready = addr, func(net.Addr, dunlin.Engine) { cancel() }

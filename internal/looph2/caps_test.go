@@ -11,12 +11,12 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Config.MaxMemoryPerConnection bounds the memory of all streams of a connection together: a body that does not fit beside
+// Config.Limits.MaxMemoryPerConnection bounds the memory of all streams of a connection together: a body that does not fit beside
 // another is refused at once, and other connections are not affected.
 func TestMaxMemoryPerConnectionOfStreams(t *testing.T) {
 	onLoop(t)
 	const size = 600 << 10
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxMemoryPerConnection: 700 << 10}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxMemoryPerConnection: 700 << 10}}, func(app *dunlin.App) {
 		app.Post("/length", func(r *dunlin.Request) dunlin.Response {
 			body, err := r.Bytes()
 			if err != nil {

@@ -98,7 +98,7 @@ func TestExtendedConnect(t *testing.T) {
 			}
 		}
 	}
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxBody: 64, BodyTimeout: 60 * time.Millisecond}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxBody: 64}, Timeouts: dunlin.Timeouts{Body: 60 * time.Millisecond}}, func(app *dunlin.App) {
 		app.Handle("CONNECT", "/native/{room}", func(r *dunlin.Request) dunlin.Response {
 			seen <- fmt.Sprint(r.Method(), " ", r.Path(), " ", r.Header(":protocol"), " ", r.Param("room"))
 			return dunlin.Stream("", func(w io.Writer) error {
@@ -147,7 +147,7 @@ func TestExtendedConnect(t *testing.T) {
 		u.want("no")
 	})
 	t.Run("gathered", func(t *testing.T) { // a gathered body is bounded by MaxBody
-		patient := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxBody: 64}, func(app *dunlin.App) {
+		patient := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxBody: 64}}, func(app *dunlin.App) {
 			app.Handle("CONNECT", "/bytes", func(r *dunlin.Request) dunlin.Response {
 				if _, err := r.Bytes(); err != nil {
 					return dunlin.Error(err)

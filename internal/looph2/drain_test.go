@@ -12,8 +12,8 @@ import (
 func TestEndedConnectionsAreNotReset(t *testing.T) {
 	onLoop(t)
 	configs := map[string]dunlin.Config{
-		"enough requests": {Engine: dunlin.EngineLoop, MaxRequestsPerConnection: 1},
-		"idle":            {Engine: dunlin.EngineLoop, IdleTimeout: time.Second},
+		"enough requests": {Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxRequestsPerConnection: 1}},
+		"idle":            {Engine: dunlin.EngineLoop, Timeouts: dunlin.Timeouts{Idle: time.Second}},
 	}
 	for name, config := range configs {
 		t.Run(name, func(t *testing.T) {

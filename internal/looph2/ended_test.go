@@ -13,7 +13,7 @@ import (
 func TestEndedStreamsAreNotReset(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, together = 100 * time.Millisecond, 50
-		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: timeout}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: timeout}}, func(app *dunlin.App) {
 			app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 		})
 		c := newH2Conn(t, s.addr)

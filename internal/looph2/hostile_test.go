@@ -77,7 +77,7 @@ func onLoop(t *testing.T) {
 // An incomplete frame does not delay the end of a connection.
 func TestHalfAFrameAtTheEnd(t *testing.T) {
 	onLoop(t)
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxRequestsPerConnection: 1}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxRequestsPerConnection: 1}}, func(app *dunlin.App) {
 		app.Post("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("early") })
 	})
 	c := newH2Conn(t, s.addr)
@@ -142,7 +142,7 @@ func TestMemoryOfStreams(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			open := make(chan bool)
-			s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 32 << 20, QueueTarget: -1, MaxConcurrent: 10}, func(app *dunlin.App) {
+			s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 32 << 20, QueueTarget: -1, MaxConcurrent: 10}}, func(app *dunlin.App) {
 				blocks := func(*dunlin.Request) dunlin.Response {
 					<-open
 					return dunlin.Text("done")
@@ -173,7 +173,7 @@ func TestMemoryOfStreams(t *testing.T) {
 // A request that was refused to make room holds no memory, even if its client opens no window for the refusal.
 func TestRefusedBodiesHoldNothing(t *testing.T) {
 	onLoop(t)
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 1 << 20, QueueTarget: -1, WriteTimeout: time.Hour, BodyTimeout: time.Hour}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 1 << 20, QueueTarget: -1}, Timeouts: dunlin.Timeouts{Write: time.Hour, Body: time.Hour}}, func(app *dunlin.App) {
 		app.Post("/reads", func(r *dunlin.Request) dunlin.Response {
 			if _, err := r.Bytes(); err != nil {
 				return dunlin.Error(err)
@@ -204,7 +204,7 @@ func TestRefusedBodiesHoldNothing(t *testing.T) {
 // Clients that send nothing of their bodies do not occupy the places of other requests.
 func TestBodiesThatDoNotCome(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
-		s := startH2(t, dunlin.Config{Engine: engine, MaxConcurrent: 2}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxConcurrent: 2}}, func(app *dunlin.App) {
 			app.Post("/reads", func(r *dunlin.Request) dunlin.Response {
 				body, err := r.Bytes()
 				if err != nil {

@@ -16,7 +16,7 @@ func TestInterimAnswersWaitForTheirClient(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const all, size, most = 4000, 4 << 10, 2800 // the size that sockets take, and more
 		var sent atomic.Int64
-		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: time.Hour}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: time.Hour}}, func(app *dunlin.App) {
 			app.Get("/", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Link", strings.Repeat("x", size))
 				for range all {

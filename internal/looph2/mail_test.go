@@ -28,7 +28,7 @@ func mailServer(t *testing.T, config dunlin.Config, size int) (s *h2Server, wait
 	waiting, open = new(atomic.Int32), make(chan struct{})
 	shared := []byte(strings.Repeat("x", size))
 	wait := func() { waiting.Add(1); <-open }
-	config.Engine, config.QueueTarget = dunlin.EngineLoop, -1 // none is shed on a busy machine
+	config.Engine, config.Limits.QueueTarget = dunlin.EngineLoop, -1 // none is shed on a busy machine
 	s = startH2(t, config, func(app *dunlin.App) {
 		app.Get("/fill", func(r *dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error {
@@ -87,7 +87,7 @@ func TestAnswersThatWaitForTheSocketAreEvicted(t *testing.T) {
 	for name, stuffed := range map[string]bool{"open windows": false, "full sockets": true} {
 		t.Run(name, func(t *testing.T) {
 			const conns, each, size = 3, 40, 1 << 20
-			s, waiting, open := mailServer(t, dunlin.Config{MemoryLimit: 64 << 20, MaxConcurrent: 1000}, size)
+			s, waiting, open := mailServer(t, dunlin.Config{Limits: dunlin.Limits{Memory: 64 << 20, MaxConcurrent: 1000}}, size)
 			budget := s.app.Stats().Memory.Budget
 			for i := range conns {
 				c := newH2Conn(t, s.addr)
@@ -120,7 +120,7 @@ func TestSharedBodiesKeepNobodyOut(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200_000, 8
 	var all [][]byte
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 64 << 20}}, func(app *dunlin.App) {
 		app.Get("/{i}", func(r *dunlin.Request) dunlin.Response {
 			var i int
 			_, _ = fmt.Sscan(r.Param("i"), &i)

@@ -13,7 +13,7 @@ import (
 
 // The memory that the server holds for a stream is charged to an account of the stream's own, since a connection carries many
 // streams: head and body while they wait for more input, for a worker, or for a long-lived answer; and the pending output.
-// Config.MaxMemoryPerConnection bounds the sum of the accounts of a connection. When others need the room, only the stream is
+// Config.Limits.MaxMemoryPerConnection bounds the sum of the accounts of a connection. When others need the room, only the stream is
 // evicted: it is reset, with REFUSED_STREAM if its action has not begun, and the unread bytes of its body are dropped.
 
 // accountOf returns the stream's account. s.mu is held.

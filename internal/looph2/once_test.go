@@ -23,7 +23,7 @@ func TestRefusalsCountOnce(t *testing.T) {
 
 func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 	var observed, elsewhere atomic.Uint64
-	s := startH2(t, dunlin.Config{Engine: engine, QueueTarget: time.Millisecond}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{QueueTarget: time.Millisecond}}, func(app *dunlin.App) {
 		if watched {
 			app.OnAnswer(func(info *dunlin.AnswerInfo) {
 				if info.Route() == "/compute" {

@@ -26,7 +26,7 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 		<-*gate.Load()
 		entered.Add(-1)
 	}
-	config := dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 512 << 20, QueueTarget: -1, WriteTimeout: time.Hour, BodyTimeout: time.Hour, MaxConcurrent: 1000}
+	config := dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 512 << 20, QueueTarget: -1, MaxConcurrent: 1000}, Timeouts: dunlin.Timeouts{Write: time.Hour, Body: time.Hour}}
 	s := startH2(t, config, func(app *dunlin.App) {
 		large := func(r *dunlin.Request) dunlin.Response {
 			if r.Query("blocks") != "" {
@@ -163,7 +163,7 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 func TestBodiesAreNotHeldForAnswers(t *testing.T) {
 	onLoop(t)
 	const bodySize, size = 30_000, 20_000
-	config := dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 256 << 20, WriteTimeout: time.Hour}
+	config := dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 256 << 20}, Timeouts: dunlin.Timeouts{Write: time.Hour}}
 	s := startH2(t, config, func(app *dunlin.App) {
 		read := func(answer func() dunlin.Response) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {

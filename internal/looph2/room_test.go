@@ -19,7 +19,7 @@ func TestLargeAnswersWaitForRoom(t *testing.T) {
 	onLoop(t)
 	const size = 1 << 20
 	var made atomic.Int64
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20, QueueTarget: -1}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 64 << 20, QueueTarget: -1}}, func(app *dunlin.App) {
 		app.Get("/large", func(*dunlin.Request) dunlin.Response {
 			made.Add(1)
 			return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
@@ -116,7 +116,7 @@ const (
 func startCrowded(t *testing.T, small, large func(*dunlin.Request), timeout time.Duration) (s *h2Server, begun *atomic.Int64) {
 	t.Helper()
 	begun = new(atomic.Int64)
-	s = startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 24 << 20, QueueTarget: -1}, func(app *dunlin.App) {
+	s = startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 24 << 20, QueueTarget: -1}}, func(app *dunlin.App) {
 		app.Get("/answer", func(r *dunlin.Request) dunlin.Response {
 			if r.Query("small") != "" {
 				small(r)
@@ -159,7 +159,7 @@ func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
 	onLoop(t)
 	const size, streams = 1 << 20, 20
 	var begun atomic.Int64
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20, QueueTarget: -1}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 64 << 20, QueueTarget: -1}}, func(app *dunlin.App) {
 		large := func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", bytes.Repeat([]byte("x"), size)) }
 		app.Get("/large", large)
 		app.Get("/other", func(r *dunlin.Request) dunlin.Response {
@@ -204,7 +204,7 @@ func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
 func TestStreamsWaitForRoom(t *testing.T) {
 	onLoop(t)
 	const size, short, conns, streams = 1 << 20, 100 << 10, 3, 100
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 24 << 20, MaxConcurrent: 16, QueueTarget: -1}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 24 << 20, MaxConcurrent: 16, QueueTarget: -1}}, func(app *dunlin.App) {
 		for path, size := range map[string]int{"/stream": size, "/short": short} {
 			app.Get(path, func(*dunlin.Request) dunlin.Response {
 				return dunlin.Stream("", func(w io.Writer) error {
@@ -246,7 +246,7 @@ func TestLargeAnswersAreMadeAtOnce(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200 << 10, 8
 	entered, leave := make(chan bool, streams), make(chan bool)
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 64 << 20}}, func(app *dunlin.App) {
 		app.Get("/large", func(r *dunlin.Request) dunlin.Response {
 			if r.Query("waits") != "" {
 				entered <- true
@@ -276,7 +276,7 @@ func TestAnswersThatLastReserveNothing(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200 << 10, 8
 	begun, leave := make(chan bool, streams), make(chan bool)
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 64 << 20}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 64 << 20}}, func(app *dunlin.App) {
 		app.Get("/feed", func(r *dunlin.Request) dunlin.Response {
 			if r.Query("lasts") == "" {
 				return dunlin.Bytes("", bytes.Repeat([]byte("x"), size))
@@ -310,7 +310,7 @@ func TestAnswersThatLastReserveNothing(t *testing.T) {
 func TestRequestsThatMayNotWaitAreCounted(t *testing.T) {
 	onLoop(t)
 	const size, conns, streams = 1 << 20, 10, 100
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: 16 << 20, MaxConcurrent: 16, QueueTarget: -1}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 16 << 20, MaxConcurrent: 16, QueueTarget: -1}}, func(app *dunlin.App) {
 		app.Get("/large", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", bytes.Repeat([]byte("x"), size)) })
 	})
 	status, body := s.get("/large")

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// The loop judges slow clients every Handler.tick: clients that send a body below Config.MinBodyRate over BodyTimeout, counting
+// The loop judges slow clients every Handler.tick: clients that send a body below Config.Limits.MinBodyRate over BodyTimeout, counting
 // the time in which a Read waits for it, and clients that let out less than MinWriteRate over WriteTimeout. The engine judges
 // sockets that take nothing. Three kinds of answers are judged:
 //

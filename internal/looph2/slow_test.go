@@ -43,7 +43,7 @@ func TestClientsThatTakeNothingLoseAll(t *testing.T) {
 			_, err := w.Write(text)
 			return err
 		}
-		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: 300 * time.Millisecond}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: 300 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Get("/whole", func(*dunlin.Request) dunlin.Response { begun.Add(1); return dunlin.Bytes("", bytes.Clone(text)) })
 			app.Get("/stream", func(*dunlin.Request) dunlin.Response { return dunlin.Stream("", write) })
 			app.Mount("/std", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = write(w) }))
@@ -80,7 +80,7 @@ func TestClientsThatTakeNothingLoseAll(t *testing.T) {
 func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, size = 500 * time.Millisecond, 40 << 10
-		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: timeout}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: timeout}}, func(app *dunlin.App) {
 			app.Get("/endless", func(*dunlin.Request) dunlin.Response {
 				return dunlin.Stream("", func(w io.Writer) error {
 					for {
@@ -136,7 +136,7 @@ func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
 func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, size, all, piece = 500 * time.Millisecond, 1 << 20, 60, 200
-		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: timeout}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: timeout}}, func(app *dunlin.App) {
 			app.Get("/whole", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, size)) })
 		})
 		c := newH2Conn(t, s.addr)
@@ -168,7 +168,7 @@ func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
 // A stream of which its client takes nothing is cut, and the other streams of the connection continue.
 func TestAStreamThatIsNotTakenIsCutAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
-		s := startH2(t, dunlin.Config{Engine: engine, WriteTimeout: 300 * time.Millisecond}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: 300 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Get("/endless", func(*dunlin.Request) dunlin.Response {
 				return dunlin.Stream("", func(w io.Writer) error {
 					for {
@@ -206,7 +206,7 @@ func TestAStreamThatIsNotTakenIsCutAlone(t *testing.T) {
 func TestAnswersBesideOneThatIsLeftAreKept(t *testing.T) {
 	onLoop(t)
 	const timeout, size, piece = 600 * time.Millisecond, 400 << 10, 2000
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, WriteTimeout: timeout}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Timeouts: dunlin.Timeouts{Write: timeout}}, func(app *dunlin.App) {
 		app.Get("/whole", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, size)) })
 		app.Get("/left", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", make([]byte, 4*size)) })
 	})

@@ -56,7 +56,7 @@ func startH2(t *testing.T, config dunlin.Config, register func(*dunlin.App)) *h2
 func startH2On(t *testing.T, ln net.Listener, config dunlin.Config, register func(*dunlin.App)) *h2Server {
 	t.Helper()
 	ready := make(chan struct{})
-	config.H2C, config.Logger = true, slog.New(slog.DiscardHandler)
+	config.H2C, config.Logger = dunlin.H2CPriorKnowledge, slog.New(slog.DiscardHandler)
 	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
 	s := &h2Server{t: t, app: dunlin.New(config), addr: ln.Addr().String(), served: make(chan error, 1)}
 	register(s.app)
@@ -339,7 +339,7 @@ func TestFullDuplexStreams(t *testing.T) {
 // Bodies of any length arrive entirely in both directions, and one that is too long is refused.
 func TestLongStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
-		s := startH2(t, dunlin.Config{Engine: engine, MaxBody: 300_000}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: 300_000}}, func(app *dunlin.App) {
 			app.Post("/echo", func(r *dunlin.Request) dunlin.Response {
 				body, err := r.Bytes()
 				if err != nil {

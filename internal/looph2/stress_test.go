@@ -24,7 +24,7 @@ func TestStreamsOfAllKinds(t *testing.T) {
 		t.Skip("the loop engine runs on Linux only")
 	}
 	large := strings.Repeat("0123456789abcdef", 10_000)
-	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxConcurrent: 20, QueueTarget: -1}, func(app *dunlin.App) {
+	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxConcurrent: 20, QueueTarget: -1}}, func(app *dunlin.App) {
 		app.Get("/quick/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("n")) })
 		app.Get("/large/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(large + r.Param("n")) })
 		app.Get("/blocks/{n}", func(r *dunlin.Request) dunlin.Response {

@@ -85,7 +85,7 @@ func (c *h2Conn) answer(stream uint32) string {
 // §3.2).
 func TestUpgrade(t *testing.T) {
 	blocked := make(chan struct{})
-	s := startUpgrades(t, dunlin.Config{H2CUpgrade: true}, blocked)
+	s := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CUpgrade}, blocked)
 	long, pieces := strings.Repeat("long ", 20_000), strings.Repeat("piece ", 20_000)
 	for _, c := range []struct{ name, head, want string }{
 		{"target and fields", "GET /said?a=%20b HTTP/1.1\r\nCookie: a=1\r\n" + asksForH2C,
@@ -190,7 +190,7 @@ func TestUpgrade(t *testing.T) {
 
 // Earlier requests of a connection by HTTP/1.1 count towards its maximum number of requests.
 func TestUpgradeCounts(t *testing.T) {
-	s := startUpgrades(t, dunlin.Config{H2CUpgrade: true, MaxRequestsPerConnection: 3}, nil)
+	s := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CUpgrade, Limits: dunlin.Limits{MaxRequestsPerConnection: 3}}, nil)
 	conn := dial(t, s.addr)
 	first := "GET /said HTTP/1.1\r\nHost: first.example\r\n\r\n"
 	_, _ = io.WriteString(conn, first+first+"GET /said HTTP/1.1\r\n"+asksForH2C+"\r\n"+preface)
@@ -223,9 +223,9 @@ func (c readsFrom) Read(b []byte) (int, error) { return c.in.Read(b) }
 
 // An Upgrade that cannot be accepted is answered by HTTP/1.1.
 func TestNoUpgrade(t *testing.T) {
-	upgrades := startUpgrades(t, dunlin.Config{H2CUpgrade: true}, nil)
-	onlyKnown := startUpgrades(t, dunlin.Config{H2C: true}, nil)
-	tight := startUpgrades(t, dunlin.Config{H2CUpgrade: true, MaxHead: 1 << 10}, nil)
+	upgrades := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CUpgrade}, nil)
+	onlyKnown := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge}, nil)
+	tight := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CUpgrade, Limits: dunlin.Limits{MaxHead: 1 << 10}}, nil)
 	settings := func(s string) string { return strings.Replace(asksForH2C, "AAMAAABkAAQAAP__", s, 1) }
 	for _, c := range []struct {
 		name string

@@ -31,7 +31,7 @@ func TestManySlowStreamsLeaveOthersTheirTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	startH2On(t, ln, dunlin.Config{Engine: dunlin.EngineLoop, QueueTarget: -1}, func(app *dunlin.App) {
+	startH2On(t, ln, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{QueueTarget: -1}}, func(app *dunlin.App) {
 		app.Get("/first", func(*dunlin.Request) dunlin.Response {
 			ask()
 			asked.Store(true)

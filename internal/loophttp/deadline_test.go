@@ -17,9 +17,9 @@ import (
 
 // A client that keeps the server waiting is disconnected. It gets an answer if it has begun a request.
 func TestLoopDeadlines(t *testing.T) {
-	head := func(c *dunlin.Config) *time.Duration { return &c.HeadTimeout }
-	body := func(c *dunlin.Config) *time.Duration { return &c.BodyTimeout }
-	idle := func(c *dunlin.Config) *time.Duration { return &c.IdleTimeout }
+	head := func(c *dunlin.Config) *time.Duration { return &c.Timeouts.Head }
+	body := func(c *dunlin.Config) *time.Duration { return &c.Timeouts.Body }
+	idle := func(c *dunlin.Config) *time.Duration { return &c.Timeouts.Idle }
 	for _, c := range []struct {
 		name  string
 		limit func(*dunlin.Config) *time.Duration
@@ -45,7 +45,7 @@ func TestLoopDeadlines(t *testing.T) {
 			// The client must connect and send within this time.
 			suite.Unhurried(t, 50*time.Millisecond, func(d time.Duration) error {
 				const never = time.Hour
-				config := dunlin.Config{HeadTimeout: never, BodyTimeout: never, IdleTimeout: never}
+				config := dunlin.Config{Timeouts: dunlin.Timeouts{Head: never, Body: never, Idle: never}}
 				*c.limit(&config) = d
 				return cutOff(t, config, d, c.send, c.want)
 			})
@@ -80,7 +80,7 @@ func cutOff(t *testing.T, config dunlin.Config, d time.Duration, send string, wa
 	if strings.Contains(string(all), " 408 ") {
 		suite.WantContains(t, "the answer", string(all), "Connection: close\r\n")
 		what, reason := fmt.Sprintf("the request head did not arrive in whole within %v", d), "slow-head"
-		if config.BodyTimeout == d {
+		if config.Timeouts.Body == d {
 			what, reason = fmt.Sprintf("the request body came at fewer than 256 bytes a second over %v", d), "slow-body"
 		}
 		suite.WantContains(t, "the answer", string(all), what)
@@ -96,7 +96,7 @@ func cutOff(t *testing.T, config dunlin.Config, d time.Duration, send string, wa
 func TestLoopWriteDeadline(t *testing.T) {
 	large := strings.Repeat("x", 32<<20) // more than socket buffers hold
 	for _, kind := range []string{"/text", "/stream"} {
-		app, addr, _ := suite.StartLoop(t, dunlin.Config{WriteTimeout: 50 * time.Millisecond}, func(app *dunlin.App) {
+		app, addr, _ := suite.StartLoop(t, dunlin.Config{Timeouts: dunlin.Timeouts{Write: 50 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Get("/text", suite.Text(large))
 			app.Get("/stream", suite.Constant(dunlin.Stream("text/plain", func(w io.Writer) error {
 				_, err := io.WriteString(w, large)

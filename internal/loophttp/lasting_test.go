@@ -194,7 +194,7 @@ func TestLoopFullDuplex(t *testing.T) {
 
 // Long transfers in both directions at once do not lose or mix bytes.
 func TestLoopFullDuplexEcho(t *testing.T) {
-	_, addr, _ := suite.StartLoop(t, dunlin.Config{MaxBody: 64 << 20}, func(app *dunlin.App) {
+	_, addr, _ := suite.StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxBody: 64 << 20}}, func(app *dunlin.App) {
 		app.Post("/", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).EnableFullDuplex()
 			pr, pw := io.Pipe()

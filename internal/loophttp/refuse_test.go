@@ -18,7 +18,7 @@ import (
 // they look.
 func TestLoopRefusals(t *testing.T) {
 	var ran atomic.Int32 // number of actions run
-	_, addr, _ := suite.StartLoop(t, dunlin.Config{MaxHead: 16 << 10}, func(app *dunlin.App) {
+	_, addr, _ := suite.StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxHead: 16 << 10}}, func(app *dunlin.App) {
 		app.NotFound(func(r *dunlin.Request) dunlin.Response {
 			ran.Add(1)
 			if _, err := r.Bytes(); err != nil {
@@ -120,7 +120,7 @@ func TestLoopRefusals(t *testing.T) {
 
 // A refusal names the exceeded limit, also if the limit on heads is the lower one. A refused HEAD gets no body.
 func TestLoopRefusalsOfSmallHeads(t *testing.T) {
-	_, addr, _ := suite.StartLoop(t, dunlin.Config{MaxHead: 1024}, func(*dunlin.App) {})
+	_, addr, _ := suite.StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxHead: 1024}}, func(*dunlin.App) {})
 	for _, c := range []struct {
 		status             int
 		name, method, send string
@@ -157,7 +157,7 @@ func TestLoopRefusalsOfSmallHeads(t *testing.T) {
 // A body found malformed or too large after its action began also ends the connection.
 func TestLoopRefusalsWithinStreams(t *testing.T) {
 	var smuggled atomic.Int32
-	_, addr, _ := suite.StartLoop(t, dunlin.Config{MaxBody: 100 << 10}, func(app *dunlin.App) {
+	_, addr, _ := suite.StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxBody: 100 << 10}}, func(app *dunlin.App) {
 		app.Post("/read", func(r *dunlin.Request) dunlin.Response {
 			if n, err := io.Copy(io.Discard, r.Body()); err != nil {
 				return dunlin.Error(err).Header("X-Read", fmt.Sprint(n > 0))

@@ -313,7 +313,7 @@ func (x *wire) answer() progress {
 }
 
 // beginAnswering records that the action has finished the work it may wait for, and that its answer follows in pieces. The time
-// of sending does not count against Config.MaxConcurrent.
+// of sending does not count against Config.Limits.MaxConcurrent.
 func (x *wire) beginAnswering() {
 	if !x.answering.Load() {
 		x.answering.Store(true)

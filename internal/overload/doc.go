@@ -4,7 +4,7 @@
 // # The rules
 //
 // Requests wait in a queue in front of an event loop, a pool of workers, or the handshakes of TLS. Each queue has one
-// [Queue], which judges it by the age of its oldest request. There are two times: the target (Config.QueueTarget,
+// [Queue], which judges it by the age of its oldest request. There are two times: the target (Config.Limits.QueueTarget,
 // 10 ms by default) and the interval, which is ten targets.
 //
 //  1. Nothing is refused while the oldest request waits for at most a target, or while fewer than 64 requests wait.
@@ -32,5 +32,5 @@
 // The length of the queue is bounded by the connections and their streams. A pool of few connections that are never idle hides
 // an overload from the server: the requests wait at the client.
 //
-// [Concurrency] bounds how many actions run at once by how long they take, see Config.AdaptiveLimit.
+// [Concurrency] bounds how many actions run at once by how long they take, see Config.Limits.Adaptive.
 package overload

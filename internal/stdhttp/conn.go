@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
-// A timedConn is a connection of a Server. It implements Config.WriteTimeout and Config.BodyTimeout at low cost: a
+// A timedConn is a connection of a Server. It implements Config.Timeouts.Write and Config.Timeouts.Body at low cost: a
 // deadline is set once and allowed to expire. If it expires while an operation waits, it is set again. A peer that
 // lets the second one expire without any progress is disconnected. So the time limit is between one and two times the
 // timeout.

@@ -17,7 +17,7 @@ import (
 // during a long pause.
 const acceptPause = time.Second
 
-// errMaxConnections is the reason of a pause at Config.MaxConnections.
+// errMaxConnections is the reason of a pause at Config.Limits.MaxConnections.
 var errMaxConnections = errors.New("as many connections are open as may be")
 
 // pauses are the times without accepts, over all listeners.

@@ -21,7 +21,7 @@ const noTimeout = 200 * 365 * 24 * time.Hour
 // never is before all deadlines that result from noTimeout, even if the clock is changed.
 var never = time.Now().Add(noTimeout / 2)
 
-// A timedStream is the ResponseWriter of an HTTP/2 stream. It implements Config.WriteTimeout and Config.BodyTimeout,
+// A timedStream is the ResponseWriter of an HTTP/2 stream. It implements Config.Timeouts.Write and Config.Timeouts.Body,
 // as a timedConn does for HTTP/1.1. A client opens and closes the window of each stream separately, so the
 // connection's progress says nothing about one stream.
 //

@@ -125,7 +125,7 @@ func TestTimeoutClearsDeadline(t *testing.T) {
 				defer cancel()
 				_, _ = fmt.Fprint(w, outlive(child, limit))
 			})
-			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: limit, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Action: limit}, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 				register := func(g *dunlin.Group) {
 					g.Get("/stream", func(r *dunlin.Request) dunlin.Response {
 						return dunlin.Stream("text/plain", func(w io.Writer) error {

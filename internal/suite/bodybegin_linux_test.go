@@ -52,7 +52,7 @@ func TestEarlyActionsAreBounded(t *testing.T) {
 	const clients = 8
 	var running, most atomic.Int32
 	begun := make(chan struct{}, clients)
-	_, addr, _ := StartLoop(t, dunlin.Config{MaxConcurrent: 8}, func(app *dunlin.App) { // 2 of them
+	_, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxConcurrent: 8}}, func(app *dunlin.App) { // 2 of them
 		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			n := running.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {

@@ -176,7 +176,7 @@ func TestBodyInTwoReads(t *testing.T) {
 // A reader of a body learns that the body arrives too slowly, and may respond itself.
 func TestActionSeesSlowBody(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, _ string) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: 100 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Post("/", func(r *dunlin.Request) dunlin.Response {
 				b, err := io.ReadAll(r.Body())
 				return dunlin.Text(fmt.Sprintf("%q %d", b, dunlin.Error(err).StatusCode())).Status(http.StatusAccepted)

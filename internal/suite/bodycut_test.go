@@ -24,7 +24,7 @@ func TestTruncatedBodyErrorIsSticky(t *testing.T) {
 			n, then := body.Read(make([]byte, 100))
 			again <- fmt.Sprint(dunlin.Error(err).StatusCode(), " ", n, " ", then != nil)
 		}
-		config := dunlin.Config{Engine: engine, BodyTimeout: 50 * time.Millisecond, MinBodyRate: 1 << 30, MaxBody: size}
+		config := dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: 50 * time.Millisecond}, Limits: dunlin.Limits{MinBodyRate: 1 << 30, MaxBody: size}}
 		addr, _ := Start(t, config, func(app *dunlin.App) {
 			app.Post("/own", func(r *dunlin.Request) dunlin.Response {
 				read(r.Body())
@@ -123,7 +123,7 @@ func TestReadPastDeadlineIsNetError(t *testing.T) {
 				_, err := io.Copy(io.Discard, r.Body)
 				errs <- err
 			}
-			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: 50 * time.Millisecond}, func(app *dunlin.App) {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: 50 * time.Millisecond}}, func(app *dunlin.App) {
 				app.Post("/passed", dunlin.FromStd(http.HandlerFunc(passed)))
 				app.Post("/slow", dunlin.FromStd(http.HandlerFunc(slow)))
 				app.Post("/own", func(r *dunlin.Request) dunlin.Response {

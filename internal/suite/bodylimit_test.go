@@ -79,7 +79,7 @@ func post(t *testing.T, addr, path, body string, chunked bool) (status, answer s
 // the Config, whether higher or lower.
 func TestMaxBody(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxBody: 100}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: 100}}, func(app *dunlin.App) {
 			small, large := app.MaxBody(20).Group("/small"), app.Group("/large").MaxBody(100_000)
 			for name, act := range readers {
 				small.Post("/"+name, act)
@@ -226,7 +226,7 @@ func TestStdAfterBytesEnds(t *testing.T) {
 // The announced length does not influence how often the memory of a body grows.
 func TestBodyWithLengthGrowsAsReceived(t *testing.T) {
 	const size = 300_000
-	app, _ := NewApp(dunlin.Config{MaxBody: math.MaxInt64})
+	app, _ := NewApp(dunlin.Config{Limits: dunlin.Limits{MaxBody: math.MaxInt64}})
 	app.Post("/", readers["bytes"])
 	allocs := testing.AllocsPerRun(1, func() {
 		req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", size)))

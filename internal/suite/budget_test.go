@@ -18,7 +18,7 @@ const smallMemory, smallBudget = 1 << 20, 1 << 20
 // startSmall is Start with a memory budget of 1 MiB and an action that reads the complete body.
 func startSmall(t *testing.T, engine dunlin.Engine) (app *dunlin.App, addr string) {
 	t.Helper()
-	config := dunlin.Config{Engine: engine, MemoryLimit: smallMemory}
+	config := dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}
 	addr, _ = Start(t, config, func(a *dunlin.App) {
 		app = a
 		a.Post("/length", func(r *dunlin.Request) dunlin.Response {
@@ -117,7 +117,7 @@ func TestBodyWithoutMemoryIs503(t *testing.T) {
 	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, leave := make(chan struct{}, 1), make(chan struct{})
 		var app *dunlin.App
-		addr, logs := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		addr, logs := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 			app = a
 			a.Post("/length", func(r *dunlin.Request) dunlin.Response {
 				body, err := r.Bytes()

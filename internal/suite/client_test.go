@@ -37,22 +37,22 @@ func TestTrustedProxies(t *testing.T) {
 		}{
 			{"nobody is trusted", dunlin.Config{}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
 				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
-			{"somebody else is trusted", dunlin.Config{TrustedProxies: []string{"10.0.0.0/8"}}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
+			{"somebody else is trusted", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.0/8"}}}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
 				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
-			{"no header", dunlin.Config{TrustedProxies: []string{"loopback"}}, nil,
+			{"no header", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}}}, nil,
 				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
-			{"the last that is not trusted", dunlin.Config{TrustedProxies: []string{"loopback", "10.0.0.0/8"}},
+			{"the last that is not trusted", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback", "10.0.0.0/8"}}},
 				[]string{"X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.1.1.1", "X-Forwarded-Proto: https"},
 				"203.0.113.7 peer=127.0.0.1 std=127.0.0.1 secure=true"},
-			{"two lines", dunlin.Config{TrustedProxies: []string{"loopback"}}, []string{"X-Forwarded-For: 6.6.6.6", "x-forwarded-for: 203.0.113.7"},
+			{"two lines", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}}}, []string{"X-Forwarded-For: 6.6.6.6", "x-forwarded-for: 203.0.113.7"},
 				"203.0.113.7 peer=127.0.0.1 std=127.0.0.1 secure=false"},
-			{"malformed", dunlin.Config{TrustedProxies: []string{"loopback"}}, []string{"X-Forwarded-For: 6.6.6.6, <script>"},
+			{"malformed", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}}}, []string{"X-Forwarded-For: 6.6.6.6, <script>"},
 				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
-			{"the other header is a client's", dunlin.Config{TrustedProxies: []string{"loopback"}}, []string{"Forwarded: for=6.6.6.6;proto=https"},
+			{"the other header is a client's", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}}}, []string{"Forwarded: for=6.6.6.6;proto=https"},
 				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
-			{"Forwarded", dunlin.Config{TrustedProxies: []string{"loopback"}, ForwardedHeader: "forwarded"},
+			{"Forwarded", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}, ForwardedHeader: "forwarded"}},
 				[]string{"X-Forwarded-For: 6.6.6.6", `Forwarded: for="[2a00::1]:99";proto=https`}, "2a00::1 peer=127.0.0.1 std=127.0.0.1 secure=true"},
-			{"a header of one's own", dunlin.Config{TrustedProxies: []string{"loopback"}, ForwardedHeader: "X-Real-IP"},
+			{"a header of one's own", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}, ForwardedHeader: "X-Real-IP"}},
 				[]string{"X-Forwarded-For: 6.6.6.6", "X-Real-IP: 203.0.113.7"}, "203.0.113.7 peer=127.0.0.1 std=127.0.0.1 secure=false"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestTrustedProxies(t *testing.T) {
 func TestLimitByClientBehindProxy(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
-		config := dunlin.Config{Engine: engine, TrustedProxies: []string{"loopback"}, MaxConnectionsPerAddress: 1}
+		config := dunlin.Config{Engine: engine, Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}}, Limits: dunlin.Limits{MaxConnectionsPerAddress: 1}}
 		addr, _ := Start(t, config, func(app *dunlin.App) {
 			app.Get("/", func(*dunlin.Request) dunlin.Response { g.Pass(); return dunlin.Text("ok") }).LimitBy(nil, 1)
 		})
@@ -101,10 +101,10 @@ func TestBadProxySettings(t *testing.T) {
 		config dunlin.Config
 		want   string
 	}{
-		{dunlin.Config{TrustedProxies: []string{"10.0.0.1/8"}}, `Config.TrustedProxies: "10.0.0.1/8" has bits set beyond its length`},
-		{dunlin.Config{TrustedProxies: []string{"proxy.internal"}}, `Config.TrustedProxies: "proxy.internal" is no address`},
-		{dunlin.Config{ForwardedHeader: "X Real IP"}, `Config.ForwardedHeader is "X Real IP"`},
-		{dunlin.Config{ProxyProtocol: true}, "Config.ProxyProtocol needs Config.TrustedProxies"},
+		{dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.1/8"}}}, `Config.Proxy.Trusted: "10.0.0.1/8" has bits set beyond its length`},
+		{dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"proxy.internal"}}}, `Config.Proxy.Trusted: "proxy.internal" is no address`},
+		{dunlin.Config{Proxy: dunlin.ProxyConfig{ForwardedHeader: "X Real IP"}}, `Config.Proxy.ForwardedHeader is "X Real IP"`},
+		{dunlin.Config{Proxy: dunlin.ProxyConfig{Protocol: true}}, "Config.Proxy.Protocol needs Trusted"},
 	} {
 		WantContains(t, "the panic", PanicText(func() { dunlin.New(c.config) }), c.want)
 	}
@@ -112,7 +112,7 @@ func TestBadProxySettings(t *testing.T) {
 
 // behindProxy is the configuration of a server behind proxies on 127.0.0.0/8.
 func behindProxy(engine dunlin.Engine) dunlin.Config {
-	return dunlin.Config{Engine: engine, TrustedProxies: []string{"loopback"}, ProxyProtocol: true}
+	return dunlin.Config{Engine: engine, Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}, Protocol: true}}
 }
 
 const (
@@ -171,7 +171,7 @@ func TestProxyProtocolHijack(t *testing.T) {
 					t.Fatal(err)
 				}
 				config := behindProxy(engine)
-				config.TrustedProxies = append(config.TrustedProxies, "unix")
+				config.Proxy.Trusted = append(config.Proxy.Trusted, "unix")
 				app, _ := NewApp(config)
 				app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					conn, _, err := w.(http.Hijacker).Hijack()
@@ -224,7 +224,7 @@ func TestProxyProtocolRefused(t *testing.T) {
 		logs := new(LogBuffer)
 		config := behindProxy(engine)
 		config.Logger = logs.Logger(slog.LevelWarn)
-		config.HeadTimeout = 200 * time.Millisecond
+		config.Timeouts.Head = 200 * time.Millisecond
 		app, addr := startProbe(t, config)
 		for i, first := range []string{
 			Request("GET /probe"),
@@ -259,7 +259,7 @@ func TestProxyProtocolRefused(t *testing.T) {
 func TestProxyProtocolFromUntrustedPeer(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		config := behindProxy(engine)
-		config.TrustedProxies = []string{"127.0.0.2"}
+		config.Proxy.Trusted = []string{"127.0.0.2"}
 		addr, _ := Start(t, config, func(app *dunlin.App) { app.Get("/", whoAsks) })
 		for _, c := range []struct{ from, first, want string }{
 			{"127.0.0.1", "", "127.0.0.1 peer=127.0.0.1"},
@@ -279,7 +279,7 @@ func TestProxyProtocolFromUntrustedPeer(t *testing.T) {
 func TestProxyProtocolPerAddress(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		config := behindProxy(engine)
-		config.MaxConnectionsPerAddress = 1
+		config.Limits.MaxConnectionsPerAddress = 1
 		app, addr := startProbe(t, config)
 		open := func(header string) net.Conn {
 			conn := Dial(t, addr)
@@ -326,7 +326,7 @@ func TestProxyProtocolAndTLS(t *testing.T) {
 func TestProxyProtocolDrain(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		config := behindProxy(engine)
-		config.HeadTimeout = 300 * time.Millisecond
+		config.Timeouts.Head = 300 * time.Millisecond
 		app, addr := startProbe(t, config)
 		conn := Dial(t, addr)
 		Send(t, conn, header1[:8])
@@ -349,7 +349,7 @@ func TestProxyProtocolDrainOfSilentConnection(t *testing.T) {
 
 func drainsTheSilent(t *testing.T, engine dunlin.Engine) {
 	config := behindProxy(engine)
-	config.HeadTimeout = time.Hour
+	config.Timeouts.Head = time.Hour
 	app, addr := startProbe(t, config)
 	silent := Dial(t, addr)
 	Soon(t, "the connection", func() bool { return app.Stats().Connections.Open == 1 })
@@ -369,7 +369,7 @@ func TestTrustedProxiesAllocateNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	var seen atomic.Uint32
-	app, _ := NewApp(dunlin.Config{TrustedProxies: []string{"10.0.0.0/8", "192.0.2.0/24"}})
+	app, _ := NewApp(dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.0/8", "192.0.2.0/24"}}})
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
 		seen.Add(uint32(r.Remote().Port()) + 1)
 		return dunlin.Text("hello")

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMaxConnectionsPerLoop(t *testing.T) {
-	app, addr := startProbe(t, dunlin.Config{Engine: dunlin.EngineLoop, MaxConnectionsPerLoop: 2})
+	app, addr := startProbe(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxConnectionsPerLoop: 2}})
 	loops := len(app.Stats().Connections.PerLoop)
 	for range 2 * loops {
 		probe(t, Dial(t, addr))

@@ -62,7 +62,7 @@ func wantRefused(t *testing.T, conn net.Conn, why string) {
 
 func TestMaxConnectionsPerAddress(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		app, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnectionsPerAddress: 2})
+		app, addr := startProbe(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxConnectionsPerAddress: 2}})
 		var first net.Conn
 		for i := range 2 {
 			conn := dialFrom(t, "127.0.0.1", addr)
@@ -99,7 +99,7 @@ func askOnce(conn net.Conn) string {
 
 func TestMaxConnections(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnections: 2})
+		_, addr := startProbe(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxConnections: 2}})
 		open := []net.Conn{Dial(t, addr), Dial(t, addr)}
 		for _, conn := range open {
 			probe(t, conn)
@@ -115,7 +115,7 @@ func TestMaxConnections(t *testing.T) {
 
 func TestMaxRequestsPerConnection(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxRequestsPerConnection: 3})
+		_, addr := startProbe(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxRequestsPerConnection: 3}})
 		for _, together := range []bool{true, false} {
 			conn := Dial(t, addr)
 			br := bufio.NewReader(conn)
@@ -145,7 +145,7 @@ func TestMaxRequestsPerConnection(t *testing.T) {
 func TestMaxStreamsPerConnection(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		for most, want := range map[int]uint32{0: 128, 3: 3, 1000: 1000} {
-			addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true, MaxStreamsPerConnection: most}, func(*dunlin.App) {})
+			addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{MaxStreamsPerConnection: most}}, func(*dunlin.App) {})
 			conn := Dial(t, addr)
 			Send(t, conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 			var head [9]byte
@@ -178,7 +178,7 @@ func TestLastResponseBeforeCloseIsComplete(t *testing.T) {
 		}
 		leave, entered := make(chan struct{}), make(chan struct{})
 		large := strings.Repeat("x", 400<<10)
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxRequestsPerConnection: 1}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxRequestsPerConnection: 1}}, func(a *dunlin.App) {
 			a.Get("/large", func(*dunlin.Request) dunlin.Response {
 				close(entered)
 				<-leave
@@ -200,7 +200,7 @@ func TestLastResponseBeforeCloseIsComplete(t *testing.T) {
 
 func TestMaxHeaders(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxHeaders: 20})
+		_, addr := startProbe(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxHeaders: 20}})
 		for _, c := range []struct{ lines, status int }{{19, 200}, {22, 431}} {
 			conn := Dial(t, addr)
 			var lines []string

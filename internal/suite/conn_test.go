@@ -16,7 +16,7 @@ import (
 
 func parityApp(t *testing.T, engine dunlin.Engine) (addr string, logs *LogBuffer) {
 	t.Helper()
-	return Start(t, dunlin.Config{Engine: engine, MaxBody: MaxBody}, Register)
+	return Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: MaxBody}}, Register)
 }
 
 // Pipelined requests: each response belongs to its request, in order.

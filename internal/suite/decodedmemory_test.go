@@ -20,7 +20,7 @@ func TestDecodedValuesAreCharged(t *testing.T) {
 	type anything struct{ Body []any }
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxMemoryPerConnection: 512 << 10}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxMemoryPerConnection: 512 << 10}}, func(a *dunlin.App) {
 			app = a
 			a.Post("/any", func(r *dunlin.Request) dunlin.Response {
 				if _, err := dunlin.Decode[any](r); err != nil {

@@ -96,25 +96,25 @@ func TestMergedEdgeEqualsSeparateMiddleware(t *testing.T) {
 	from6 := func(ip string) string {
 		return header6 + string(net.ParseIP(ip).To16()) + string(net.IPv6loopback) + "\x13\x88\x00\x50"
 	}
-	proxied := dunlin.Config{TrustedProxies: []string{"loopback", "10.0.0.0/8", "2001:db8::/32"}, ProxyProtocol: true}
+	proxied := dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback", "10.0.0.0/8", "2001:db8::/32"}, Protocol: true}}
 	for name, c := range map[string]struct {
 		config dunlin.Config
 		before []string // first bytes of the connection; nil for none
 		unix   bool
 	}{
 		"nobody":         {},
-		"the peer":       {config: dunlin.Config{TrustedProxies: []string{"127.0.0.1"}}},
-		"several":        {config: dunlin.Config{TrustedProxies: []string{"10.0.0.0/8", "192.0.2.7", "loopback", "2001:db8::/32"}}},
-		"others":         {config: dunlin.Config{TrustedProxies: []string{"10.0.0.0/8"}}},
-		"of IPv6":        {config: dunlin.Config{TrustedProxies: []string{"::1", "2001:db8::/32"}}},
-		"all":            {config: dunlin.Config{TrustedProxies: []string{"0.0.0.0/0"}}},
-		"Forwarded":      {config: dunlin.Config{TrustedProxies: []string{"loopback", "10.0.0.0/8"}, ForwardedHeader: "forwarded"}},
-		"another header": {config: dunlin.Config{TrustedProxies: []string{"loopback", "10.0.0.0/8"}, ForwardedHeader: "X-Real-IP"}},
-		"the same":       {config: dunlin.Config{TrustedProxies: []string{"loopback"}, ForwardedHeader: "x-request-id"}},
+		"the peer":       {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"127.0.0.1"}}}},
+		"several":        {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.0/8", "192.0.2.7", "loopback", "2001:db8::/32"}}}},
+		"others":         {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.0/8"}}}},
+		"of IPv6":        {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"::1", "2001:db8::/32"}}}},
+		"all":            {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"0.0.0.0/0"}}}},
+		"Forwarded":      {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback", "10.0.0.0/8"}, ForwardedHeader: "forwarded"}}},
+		"another header": {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback", "10.0.0.0/8"}, ForwardedHeader: "X-Real-IP"}}},
+		"the same":       {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}, ForwardedHeader: "x-request-id"}}},
 		"PROXY": {config: proxied, before: []string{
 			header1, header2, headerLocal, "PROXY TCP4 10.0.0.1 198.51.100.1 5000 80\r\n", from6("::ffff:203.0.113.7"), from6("::ffff:10.0.0.1"), from6("2001:db8::1"),
 		}},
-		"unix":         {config: dunlin.Config{TrustedProxies: []string{"unix"}}, unix: true},
+		"unix":         {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"unix"}}}, unix: true},
 		"strange unix": {unix: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestMergedEdgeEqualsSeparateMiddleware(t *testing.T) {
 
 func edgesOver(t *testing.T, engine dunlin.Engine, config dunlin.Config, before []string, unix bool) {
 	config.Engine = engine
-	config.MaxHead = 1 << 20
+	config.Limits.MaxHead = 1 << 20
 	register := func(app *dunlin.App) {
 		for prefix, all := range map[string][]dunlin.Middleware{"/joined": edgeOf(20), "/apart": apart(edgeOf(20))} {
 			g := app.Group(prefix)

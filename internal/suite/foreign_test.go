@@ -139,7 +139,7 @@ func TestLoggerBlocks(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(LogBuffer)
 		l := &stuckLog{Handler: logs.Logger(slog.LevelDebug).Handler(), free: make(chan struct{})}
-		config := dunlin.Config{Engine: engine, Logger: slog.New(l), BodyTimeout: 50 * time.Millisecond}
+		config := dunlin.Config{Engine: engine, Logger: slog.New(l), Timeouts: dunlin.Timeouts{Body: 50 * time.Millisecond}}
 		addr, _ := Start(t, config, registerLoggedFailures)
 		l.stuck.Store(true)
 		free := sync.OnceFunc(func() { l.stuck.Store(false); close(l.free) })

@@ -88,7 +88,7 @@ func formCases() []Case {
 
 func TestForms(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxBody: MaxBody}, registerForms)
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: MaxBody}}, registerForms)
 		for _, c := range formCases() {
 			t.Run(c.Name, func(t *testing.T) {
 				if got := Exchange(t, addr, false, c.Send)[0]; got != c.Want {
@@ -120,7 +120,7 @@ func TestFormFields(t *testing.T) {
 		{Name: "too many headers", Send: Request("POST /parts", multi, "", lines(headersPerPart*most+1)), Want: refused},
 	}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxFormFields: most}, registerForms)
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxFormFields: most}}, registerForms)
 		for _, c := range cases {
 			t.Run(c.Name, func(t *testing.T) {
 				got := Exchange(t, addr, false, c.Send)[0]
@@ -158,7 +158,7 @@ func TestFormsTooLarge(t *testing.T) {
 	over := strings.Repeat("x", MaxBody)
 	chunks := func(body string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body) }
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxBody: MaxBody}, registerForms)
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: MaxBody}}, registerForms)
 		for name, send := range map[string]string{
 			"urlencoded":        Request("POST /form", urlencoded, "", "a="+over),
 			"urlencoded chunks": Request("POST /form", urlencoded, "Transfer-Encoding: chunked", "", chunks("a="+over)),

@@ -19,7 +19,7 @@ func TestGrowingBodiesDoNotDeadlock(t *testing.T) {
 	const clients, size, piece = 8, 3 << 19, 64 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: 48 << 20, MaxBody: 2 << 20}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: 48 << 20, MaxBody: 2 << 20}}, func(a *dunlin.App) {
 			app = a
 			a.Post("/length", length)
 		})
@@ -65,7 +65,7 @@ func TestLargeBodiesOfOneConnectionTakeTurns(t *testing.T) {
 		t.Skip("there are event loops on Linux only")
 	}
 	const streams, size = 6, 500 << 10
-	addr, _ := Start(t, dunlin.Config{Engine: dunlin.EngineLoop, H2C: true, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+	addr, _ := Start(t, dunlin.Config{Engine: dunlin.EngineLoop, H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 		a.Post("/length", length)
 	})
 	client := Client(t, nil, H2C)

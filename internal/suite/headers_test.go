@@ -117,7 +117,7 @@ func TestWhiteSpaceAroundValues(t *testing.T) {
 // are reset.
 func TestInvalidHostByHTTP2(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: dunlin.H2CPriorKnowledge}, func(app *dunlin.App) {
 			app.Policy(stamp)
 			app.Get("/", Text("ok"))
 		})
@@ -146,7 +146,7 @@ func TestInvalidHostByHTTP2(t *testing.T) {
 // byHTTP1And2 serves an app on each engine and sends requests by both protocols.
 func byHTTP1And2(t *testing.T, register func(*dunlin.App), f func(t *testing.T, get func(path string, headers ...string) (*http.Response, string))) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true}, register)
+		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: dunlin.H2CPriorKnowledge}, register)
 		for _, version := range []int{1, 2} {
 			t.Run(fmt.Sprint("HTTP/", version), func(t *testing.T) {
 				var protocols http.Protocols

@@ -26,7 +26,7 @@ const slowAnswer, slowBodySize = 1 << 20, 4 << 20
 // startSlow serves responses and bodies for slow clients, and a critical route.
 func startSlow(t *testing.T, engine dunlin.Engine, limit dunlin.ByteSize) (app *dunlin.App, addr string, logs *LogBuffer) {
 	t.Helper()
-	addr, logs = Start(t, dunlin.Config{Engine: engine, MemoryLimit: limit}, func(a *dunlin.App) {
+	addr, logs = Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: limit}}, func(a *dunlin.App) {
 		app = a
 		a.Get("/probe", Text("probe"))
 		a.Get("/critical", Text("critical")).Critical()
@@ -246,7 +246,7 @@ func TestWaitingBodiesAreReported(t *testing.T) {
 	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		leave, entered := make(chan struct{}), make(chan struct{}, 1)
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 			app = a
 			a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
 				if _, err := r.Bytes(); err != nil {
@@ -283,7 +283,7 @@ func TestAcceptPausesAreReported(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
 		logs := new(LogBuffer)
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MaxConnections: 1, Logger: logs.Logger(slog.LevelWarn)}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxConnections: 1}, Logger: logs.Logger(slog.LevelWarn)}, func(a *dunlin.App) {
 			app = a
 			a.Get("/probe", Text("probe"))
 		})
@@ -349,7 +349,7 @@ func TestLargeBodiesInUseLeaveRoomForSmallRequests(t *testing.T) {
 		const large = 5
 		leave, entered := make(chan struct{}), make(chan struct{}, large)
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 			app = a
 			a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
 				if _, err := r.Bytes(); err != nil {
@@ -423,7 +423,7 @@ func TestBodyInPiecesIsChargedOnce(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const size, here = 64 << 10, 40 << 10
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 			app = a
 			a.Post("/length", func(r *dunlin.Request) dunlin.Response {
 				body, err := r.Bytes()
@@ -540,7 +540,7 @@ func startHolding(t *testing.T, engine dunlin.Engine, size int) *holding {
 	t.Helper()
 	leave, entered := make(chan struct{}), make(chan struct{}, 1)
 	h := &holding{failed: make(chan error, 1), release: sync.OnceFunc(func() { close(leave) })}
-	h.addr, _ = Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory}, func(a *dunlin.App) {
+	h.addr, _ = Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 		h.app = a
 		a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
 			if _, err := r.Bytes(); err != nil {

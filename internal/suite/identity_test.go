@@ -18,7 +18,7 @@ import (
 func TestIdentifiersAreUnique(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var observed []string
-		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler), MaxBody: 1000, MaxHeaders: 20}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler), Limits: dunlin.Limits{MaxBody: 1000, MaxHeaders: 20}}, func(app *dunlin.App) {
 			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				if own := info.Header("X-Request-Id"); own != "" {
 					info.SetID(own)

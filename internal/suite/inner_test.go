@@ -16,7 +16,7 @@ import (
 func runInner(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (app *dunlin.App, addr string, stop func() error) {
 	t.Helper()
 	ready := make(chan net.Addr, 1)
-	config.Addr, config.DisableRestart = "127.0.0.1:0", true
+	config.Addr, config.Process.DisableRestart = "127.0.0.1:0", true
 	config.Ready = func(addr net.Addr, _ dunlin.Engine) { ready <- addr }
 	app, _ = NewApp(config)
 	register(app)
@@ -36,7 +36,7 @@ func runInner(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (a
 func TestInnerAddress(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		var inner *dunlin.Group
-		config := dunlin.Config{Engine: engine, ProxyProtocol: true, TrustedProxies: []string{"10.0.0.0/8"}}
+		config := dunlin.Config{Engine: engine, Proxy: dunlin.ProxyConfig{Protocol: true, Trusted: []string{"10.0.0.0/8"}}}
 		app, addr, stop := runInner(t, config, func(app *dunlin.App) {
 			app.Use(func(dunlin.Action) dunlin.Action {
 				return func(*dunlin.Request) dunlin.Response { return dunlin.Text("from the middleware of the app") }
@@ -126,9 +126,9 @@ func TestInnerAddressIsChecked(t *testing.T) {
 	for _, c := range [][3]string{ // public, by TLS, inner
 		{"127.0.0.1:9181", "", "127.0.0.1:9181"}, {":9181", "", "127.0.0.1:9181"}, {"127.0.0.1:9181", "", ":9181"}, {"127.0.0.1:0", "127.0.0.1:9181", "127.0.0.1:9181"},
 	} {
-		config := dunlin.Config{Addr: c[0], TLSAddr: c[1], DisableRestart: true}
+		config := dunlin.Config{Addr: c[0], TLS: dunlin.TLSConfig{Addr: c[1]}, Process: dunlin.ProcessConfig{DisableRestart: true}}
 		if c[1] != "" {
-			config.TLSCert, config.TLSKey, _ = NewCert(t)
+			config.TLS.Cert, config.TLS.Key, _ = NewCert(t)
 		}
 		app, _ := NewApp(config)
 		app.Inner(c[2])
@@ -142,7 +142,7 @@ func TestInnerAddressIsChecked(t *testing.T) {
 // An inner address that is in use ends Run, and closes the public address.
 func TestInnerAddressInUse(t *testing.T) {
 	taken := Listen(t)
-	app, _ := NewApp(dunlin.Config{Addr: "127.0.0.1:0", DisableRestart: true})
+	app, _ := NewApp(dunlin.Config{Addr: "127.0.0.1:0", Process: dunlin.ProcessConfig{DisableRestart: true}})
 	app.Inner(taken.Addr().String())
 	err := app.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "dunlin: inner address "+taken.Addr().String()+": ") {

@@ -15,7 +15,7 @@ func TestInterimResponsesOfStalledClientsEnd(t *testing.T) {
 		for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
 			t.Run(protocol, func(t *testing.T) {
 				ended := make(chan struct{})
-				addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true, WriteTimeout: 200 * time.Millisecond}, func(a *dunlin.App) {
+				addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: dunlin.H2CPriorKnowledge, Timeouts: dunlin.Timeouts{Write: 200 * time.Millisecond}}, func(a *dunlin.App) {
 					a.Mount("/hints", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						defer close(ended)
 						w.Header().Set("Link", strings.Repeat("x", 4000))

@@ -11,7 +11,7 @@ import (
 
 // At MaxConnections idle HTTP/2 connections are evicted for new ones.
 func TestIdleHTTP2ConnectionsAreEvicted(t *testing.T) {
-	_, addr, _ := StartLoop(t, dunlin.Config{MaxConnections: 2, H2C: true}, func(*dunlin.App) {})
+	_, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxConnections: 2}, H2C: dunlin.H2CPriorKnowledge}, func(*dunlin.App) {})
 	for range 3 {
 		if _, body := Get(t, Client(t, nil, H2C), "http://"+addr+"/probe"); body != "probe" {
 			t.Errorf("%q", body)
@@ -26,7 +26,7 @@ func TestSlowConnectionsAreEvicted(t *testing.T) {
 		"body": "POST /probe HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc",
 	} {
 		t.Run(what, func(t *testing.T) {
-			_, addr, _ := StartLoop(t, dunlin.Config{MaxConnections: 4}, func(a *dunlin.App) {
+			_, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxConnections: 4}}, func(a *dunlin.App) {
 				a.Post("/probe", Text("probe"))
 			})
 			answers := make(chan string, 4)

@@ -9,7 +9,7 @@ import (
 // At MaxConnections idle connections are evicted for new ones.
 func TestIdleConnectionsAreEvicted(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		_, addr := startProbe(t, dunlin.Config{Engine: engine, MaxConnections: 3})
+		_, addr := startProbe(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxConnections: 3}})
 		for range 3 {
 			probe(t, Dial(t, addr))
 		}

@@ -15,10 +15,10 @@ import (
 // MaxConcurrent also bounds a route that rarely blocks: nine of ten calls here do not.
 func TestMaxConcurrentOfRarelyBlockingRoute(t *testing.T) {
 	const bound, calls = 8, 60
-	const most = bound + 1 // see Config.MaxConcurrent: one blocked call stays on its loop
+	const most = bound + 1 // see Config.Limits.MaxConcurrent: one blocked call stays on its loop
 	var blocked atomic.Int32
 	begun, free := make(chan error, calls), make(chan struct{})
-	app, addr, _ := StartLoop(t, dunlin.Config{MaxConcurrent: bound, QueueTarget: -1}, func(app *dunlin.App) {
+	app, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxConcurrent: bound, QueueTarget: -1}}, func(app *dunlin.App) {
 		app.Get("/", func(r *dunlin.Request) dunlin.Response {
 			if r.Query("block") != "" {
 				blocked.Add(1)

@@ -87,7 +87,7 @@ func TestUnfinishedRequestsExceedBudget(t *testing.T) {
 func TestEventStreamsExceedBudget(t *testing.T) {
 	const unfinished, streams, bodies = 15, 6, 2 // bodies for each stream
 	waits := make(chan struct{}, bodies)
-	app, addr, _ := StartLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
+	app, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 		a.Get("/events/{n}", func(r *dunlin.Request) dunlin.Response {
 			return dunlin.SSE(func(e *dunlin.Events) error { return e.Comment(r.Param("n")) })
 		})
@@ -138,7 +138,7 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 		observed, block := make(chan string, requests), make(chan struct{})
 		release := sync.OnceFunc(func() { close(block) })
 		t.Cleanup(release)
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: smallMemory, Problems: statusErrors}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}, Problems: statusErrors}, func(a *dunlin.App) {
 			a.Get("/probe", Text("probe"))
 			a.Policy(stamp)
 			a.OnAnswer(func(info *dunlin.AnswerInfo) {
@@ -204,7 +204,7 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
 	here, release := make(chan struct{}), make(chan struct{})
 	var small atomic.Bool // a large response is small from now on
-	app, addr, _ := StartLoop(t, dunlin.Config{MemoryLimit: smallMemory}, func(a *dunlin.App) {
+	app, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 		a.Get("/sized/{n:int}", func(r *dunlin.Request) dunlin.Response {
 			n, err := strconv.Atoi(r.Param("n"))
 			if err != nil {

@@ -44,7 +44,7 @@ func readWhole(t *testing.T, conn net.Conn) (status int, body string) {
 
 func TestMaxMemoryPerConnection(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		app, addr, _ := startCapped(t, dunlin.Config{Engine: engine, MaxMemoryPerConnection: 256 << 10})
+		app, addr, _ := startCapped(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxMemoryPerConnection: 256 << 10}})
 		body := strings.Repeat("x", 200<<10)
 		conn := Dial(t, addr)
 		Send(t, conn, Request("POST /length", "", body))
@@ -80,7 +80,7 @@ func TestMaxMemoryPerConnection(t *testing.T) {
 func TestMaxMemoryPerAddress(t *testing.T) {
 	const size = 700 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		app, addr, logs := startCapped(t, dunlin.Config{Engine: engine, MaxMemoryPerAddress: 1 << 20})
+		app, addr, logs := startCapped(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxMemoryPerAddress: 1 << 20}})
 		body := strings.Repeat("x", size)
 		half := func(from string) net.Conn {
 			conn := dialFrom(t, from, addr)
@@ -125,7 +125,7 @@ func TestMaxMemoryPerAddressBehindAProxy(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		t.Run(fmt.Sprint("HTTP/2 ", h2), func(t *testing.T) {
 			app, addr, _ := startCapped(t, dunlin.Config{
-				Engine: dunlin.EngineAuto, H2C: true, MaxMemoryPerAddress: 1 << 20, TrustedProxies: []string{"127.0.0.0/8"},
+				Engine: dunlin.EngineAuto, H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{MaxMemoryPerAddress: 1 << 20}, Proxy: dunlin.ProxyConfig{Trusted: []string{"127.0.0.0/8"}},
 			})
 			client := &http.Transport{Protocols: new(http.Protocols)}
 			client.Protocols.SetHTTP1(!h2)
@@ -177,7 +177,7 @@ func TestMaxMemoryPerAddressOfResponses(t *testing.T) {
 			t.Skip("net/http's answers are its goroutines': none are charged")
 		}
 		const most = 4 << 20
-		app, addr, _ := startCapped(t, dunlin.Config{Engine: engine, MaxMemoryPerAddress: most})
+		app, addr, _ := startCapped(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxMemoryPerAddress: most}})
 		for n := range 12 {
 			conn := dialFrom(t, "127.0.0.2", addr)
 			if err := TCP(conn).SetReadBuffer(4 << 10); err != nil {

@@ -30,7 +30,7 @@ func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 					}
 					return n
 				}
-				addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: 24 << 20, QueueTarget: -1}, func(a *dunlin.App) {
+				addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: 24 << 20, QueueTarget: -1}}, func(a *dunlin.App) {
 					app = a
 					a.Get("/native", func(r *dunlin.Request) dunlin.Response {
 						return dunlin.Bytes("", bytes.Repeat([]byte("x"), size(r.Query("n"))))

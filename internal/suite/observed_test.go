@@ -93,7 +93,7 @@ func TestObservedAnswers(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		o := &toldStatuses{all: make(map[string][]int)}
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true, QueueTarget: -1, MaxConcurrent: 1000}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{QueueTarget: -1, MaxConcurrent: 1000}}, func(a *dunlin.App) {
 			app = a
 			registerObserved(a, o)
 		})

@@ -61,8 +61,8 @@ func countedByEnd(t *testing.T, engine dunlin.Engine, by func(*http.Protocols), 
 	over := make(chan struct{})
 	defer close(over)
 	config := dunlin.Config{
-		Engine: engine, H2C: true, RouteStats: dunlin.StatsOn, Logger: slog.New(slog.DiscardHandler),
-		TrustedProxies: []string{"loopback"},
+		Engine: engine, H2C: dunlin.H2CPriorKnowledge, RouteStats: dunlin.StatsOn, Logger: slog.New(slog.DiscardHandler),
+		Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}},
 	}
 	var app *dunlin.App
 	register := func(a *dunlin.App) {

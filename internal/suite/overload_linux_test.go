@@ -27,7 +27,7 @@ func compute(*dunlin.Request) dunlin.Response {
 // TestQueueTime adds clients, whose connections are idle between requests, until requests of all kinds have been refused.
 func TestQueueTime(t *testing.T) {
 	logs := new(LogBuffer)
-	config := dunlin.Config{QueueTarget: 500 * time.Microsecond, Problems: statusErrors, Logger: logs.Logger(slog.LevelWarn)}
+	config := dunlin.Config{Limits: dunlin.Limits{QueueTarget: 500 * time.Microsecond}, Problems: statusErrors, Logger: logs.Logger(slog.LevelWarn)}
 	var observed atomic.Int64
 	app, addr, _ := StartLoop(t, config, func(a *dunlin.App) {
 		a.Policy(stamp)
@@ -114,7 +114,7 @@ func burst(t *testing.T, addr string, clients int, request func(i int) string, t
 }
 
 func TestNoQueueTime(t *testing.T) {
-	app, addr, _ := StartLoop(t, dunlin.Config{QueueTarget: -1}, func(a *dunlin.App) { a.Get("/compute", compute) })
+	app, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{QueueTarget: -1}}, func(a *dunlin.App) { a.Get("/compute", compute) })
 	var readers []*bufio.Reader
 	for range 20 {
 		conn := Dial(t, addr)

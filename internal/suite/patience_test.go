@@ -20,7 +20,7 @@ import (
 
 // A body whose client stops sending ends the read with an error.
 func TestBodyTimeout(t *testing.T) {
-	config := dunlin.Config{BodyTimeout: 30 * time.Millisecond}
+	config := dunlin.Config{Timeouts: dunlin.Timeouts{Body: 30 * time.Millisecond}}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		config.Engine = engine
 		addr, _ := Start(t, config, func(app *dunlin.App) {
@@ -61,7 +61,7 @@ func TestBodyTimeoutEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 100*time.Millisecond, func(pause time.Duration) error {
 			began := make(chan struct{}, 1)
-			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: pause}}, func(app *dunlin.App) {
 				app.Post("/", func(r *dunlin.Request) dunlin.Response {
 					began <- struct{}{}
 					n, err := io.Copy(io.Discard, r.Body())
@@ -101,7 +101,7 @@ func TestBodyTimeoutUnread(t *testing.T) {
 	stream := func(w io.Writer) error { _, err := io.WriteString(w, long); return err }
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		late := make(chan struct{})
-		addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: 20 * time.Millisecond}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: 20 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Post("/short", Text("short"))
 			app.Post("/long", Text(long))
 			app.Post("/nothing", Constant(dunlin.NoContent()))
@@ -148,7 +148,7 @@ func TestBodyTimeoutUnread(t *testing.T) {
 func TestBodyTimeoutEndsUnread(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 100*time.Millisecond, func(pause time.Duration) error {
-			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: pause}, func(app *dunlin.App) {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: pause}}, func(app *dunlin.App) {
 				app.Post("/", func(r *dunlin.Request) dunlin.Response {
 					return dunlin.Stream("text/plain", func(w io.Writer) error {
 						if err := dunlin.Flush(w); err != nil {
@@ -191,8 +191,8 @@ func TestLongestTimeouts(t *testing.T) {
 	const ever = math.MaxInt64
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		config := dunlin.Config{
-			Engine: engine, QueueTarget: ever, Timeout: ever, HeadTimeout: ever, BodyTimeout: ever, WriteTimeout: ever, IdleTimeout: ever,
-			DrainGrace: ever, DrainTimeout: ever,
+			Engine: engine, Limits: dunlin.Limits{QueueTarget: ever}, Timeouts: dunlin.Timeouts{Action: ever, Head: ever, Body: ever, Write: ever, Idle: ever},
+			Process: dunlin.ProcessConfig{DrainGrace: ever, DrainTimeout: ever},
 		}
 		addr, _ := Start(t, config, func(app *dunlin.App) {
 			app.Post("/", readers["bytes"])
@@ -230,7 +230,7 @@ func TestWriteTimeout(t *testing.T) {
 	}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		ended := make(chan error, 1)
-		addr, _ := Start(t, dunlin.Config{Engine: engine, WriteTimeout: 30 * time.Millisecond}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: 30 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Get("/stream", func(*dunlin.Request) dunlin.Response {
 				return dunlin.Stream("text/plain", func(w io.Writer) error {
 					piece := make([]byte, 10_000)

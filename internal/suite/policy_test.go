@@ -67,7 +67,7 @@ func TestAnswersAreObserved(t *testing.T) {
 		var all, own observed
 		held, release := NewGate(), make(chan struct{})
 		addr, _ := Start(t, dunlin.Config{
-			Engine: engine, Logger: slog.New(slog.DiscardHandler), DirtyPaths: dunlin.RedirectDirty, MaxHeaders: 20,
+			Engine: engine, Logger: slog.New(slog.DiscardHandler), DirtyPaths: dunlin.RedirectDirty, Limits: dunlin.Limits{MaxHeaders: 20},
 		}, func(app *dunlin.App) {
 			app.Policy(stamp)
 			app.OnAnswer(all.add)
@@ -202,7 +202,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 				continue
 			}
 			Unhurried(t, 200*time.Millisecond, func(d time.Duration) error { // it includes a handshake
-				if err := refused(t, dunlin.Config{Engine: engine, HeadTimeout: d, BodyTimeout: d}, c.send, c.policy, c.line); err != nil {
+				if err := refused(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Head: d, Body: d}}, c.send, c.policy, c.line); err != nil {
 					return fmt.Errorf("%s: %w", c.name, err)
 				}
 				return nil
@@ -214,7 +214,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 // refused checks the calls of policies and observers for a request that an app refuses.
 func refused(t *testing.T, config dunlin.Config, send, policy, line string) error {
 	var all observed
-	config.MaxHead, config.MaxHeaders, config.Problems = 4<<10, 20, statusErrors
+	config.Limits.MaxHead, config.Limits.MaxHeaders, config.Problems = 4<<10, 20, statusErrors
 	addr, _ := Start(t, config, func(app *dunlin.App) {
 		app.Policy(stamp)
 		app.OnAnswer(all.add)
@@ -227,14 +227,14 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 	conn := Dial(t, addr)
 	_, _ = io.WriteString(conn, send) // the response tells
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if limit := config.HeadTimeout; limit > 0 && Ended(err) && time.Since(began) >= limit/2 { // a loop's clock may be a little behind
+	if limit := config.Timeouts.Head; limit > 0 && Ended(err) && time.Since(began) >= limit/2 { // a loop's clock may be a little behind
 		return Late(fmt.Sprintf("cut off before its head had begun: %v", err))
 	}
 	if err != nil {
 		return err
 	}
 	got := resp.Header.Get("X-Policy")
-	if config.HeadTimeout > 0 && policy != "protocol 408" && strings.HasPrefix(got, "protocol 408") {
+	if config.Timeouts.Head > 0 && policy != "protocol 408" && strings.HasPrefix(got, "protocol 408") {
 		return Late("cut off within its head")
 	}
 	if !strings.HasPrefix(got, policy) {

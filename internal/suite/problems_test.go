@@ -139,7 +139,7 @@ func TestProblemFormatOfAllAnswers(t *testing.T) {
 func askForProblems(t *testing.T, engine dunlin.Engine, around []dunlin.Middleware) {
 	held, release := NewGate(), make(chan struct{})
 	addr, _ := Start(t, dunlin.Config{
-		Engine: engine, Logger: slog.New(slog.DiscardHandler), DirtyPaths: dunlin.RefuseDirty, MaxBody: 100, Problems: statusErrors,
+		Engine: engine, Logger: slog.New(slog.DiscardHandler), DirtyPaths: dunlin.RefuseDirty, Limits: dunlin.Limits{MaxBody: 100}, Problems: statusErrors,
 	}, func(app *dunlin.App) {
 		app.Use(around...)
 		app.Policy(middleware.SendRequestID("X-Request-ID"))

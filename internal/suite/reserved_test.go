@@ -17,7 +17,7 @@ func TestReservedMemoryIsReleased(t *testing.T) {
 		var app *dunlin.App
 		begun, leave := make(chan bool, 9), make(chan bool)
 		wait := func() { begun <- true; <-leave }
-		addr, _ := Start(t, dunlin.Config{Engine: engine, MemoryLimit: 256 << 20}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: 256 << 20}}, func(a *dunlin.App) {
 			app = a
 			mounted := dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch r.URL.Query().Get("how") {

@@ -26,7 +26,7 @@ func running(t *testing.T, n int, config dunlin.Config, register func(*dunlin.Ap
 	t.Helper()
 	ready := make(chan string, n)
 	config.Ready = func(addr net.Addr, _ dunlin.Engine) { ready <- addr.String() }
-	config.DisableRestart = true
+	config.Process.DisableRestart = true
 	app, _ := NewApp(config)
 	register(app)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -60,7 +60,7 @@ func TestSecureOnly(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		certFile, keyFile, trusted := NewCert(t)
 		config := dunlin.Config{
-			Engine: engine, HSTS: time.Hour, Addr: "127.0.0.1:0", TLSAddr: "127.0.0.1:0", TLSCert: certFile, TLSKey: keyFile,
+			Engine: engine, TLS: dunlin.TLSConfig{HSTS: time.Hour, Addr: "127.0.0.1:0", Cert: certFile, Key: keyFile}, Addr: "127.0.0.1:0",
 		}
 		addrs := running(t, 2, config, func(app *dunlin.App) {
 			app.Use(func(dunlin.Action) dunlin.Action {
@@ -94,7 +94,7 @@ func TestSecureOnly(t *testing.T) {
 // Requests in clear text with a body or another method than GET are refused, not served.
 func TestSecureOnlyRefusesClearText(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, HSTS: time.Hour}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, TLS: dunlin.TLSConfig{HSTS: time.Hour}}, func(app *dunlin.App) {
 			app.Handle("*", "/{rest...}", func(*dunlin.Request) dunlin.Response {
 				t.Error("the action was called")
 				return dunlin.NoContent()
@@ -127,7 +127,7 @@ func TestSecureOnlyRefusesClearText(t *testing.T) {
 
 // A trusted proxy reports whether its client used TLS.
 func TestSecureOnlyBehindProxy(t *testing.T) {
-	app, _ := NewApp(dunlin.Config{HSTS: time.Minute, TrustedProxies: []string{"192.0.2.0/24"}})
+	app, _ := NewApp(dunlin.Config{TLS: dunlin.TLSConfig{HSTS: time.Minute}, Proxy: dunlin.ProxyConfig{Trusted: []string{"192.0.2.0/24"}}})
 	app.Get("/", Text("served"))
 	for _, test := range []struct {
 		scheme string
@@ -141,9 +141,9 @@ func TestSecureOnlyBehindProxy(t *testing.T) {
 	}
 }
 
-// An explicit header overrides Config.HSTS.
+// An explicit header overrides Config.TLS.HSTS.
 func TestHSTSKeepsExistingHeader(t *testing.T) {
-	app, _ := NewApp(dunlin.Config{HSTS: time.Minute})
+	app, _ := NewApp(dunlin.Config{TLS: dunlin.TLSConfig{HSTS: time.Minute}})
 	app.Get("/", Constant(dunlin.Text("x").Header("Strict-Transport-Security", "max-age=1; includeSubDomains")))
 	req := httptest.NewRequest("GET", "/", nil)
 	req.TLS = new(tls.ConnectionState)
@@ -163,7 +163,7 @@ func TestTLSDevelopment(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(LogBuffer)
 		config := dunlin.Config{
-			Engine: engine, Addr: "127.0.0.1:0", TLSDevelopment: true, HSTS: time.Hour, Logger: logs.Logger(slog.LevelWarn),
+			Engine: engine, Addr: "127.0.0.1:0", TLS: dunlin.TLSConfig{Development: true, HSTS: time.Hour}, Logger: logs.Logger(slog.LevelWarn),
 		}
 		addrs := running(t, 1, config, func(app *dunlin.App) { app.Get("/proto", Proto) })
 		authority := filepath.Join(dir, "dunlin", "localhost-ca.pem")
@@ -227,8 +227,12 @@ func TestTLSIssuer(t *testing.T) {
 			}
 		})
 		config := dunlin.Config{
-			Engine: engine, Addr: "127.0.0.1:0", TLSAddr: "127.0.0.1:0", HSTS: time.Hour,
-			TLSDomains: []string{"example.com"}, TLSIssuer: issuer,
+			Engine: engine, Addr: "127.0.0.1:0", TLS: dunlin.TLSConfig{
+				Addr:    "127.0.0.1:0",
+				HSTS:    time.Hour,
+				Domains: []string{"example.com"},
+				Issuer:  issuer,
+			},
 		}
 		addrs := running(t, 2, config, func(app *dunlin.App) {
 			app.Get("/proto", Proto)
@@ -279,9 +283,9 @@ func TestTLSIssuer(t *testing.T) {
 }
 
 func TestTLSIssuerFails(t *testing.T) {
-	app, _ := NewApp(dunlin.Config{TLSDomains: []string{"example.com"}, TLSIssuer: &testIssuer{err: errors.New("no disk")}})
+	app, _ := NewApp(dunlin.Config{TLS: dunlin.TLSConfig{Domains: []string{"example.com"}, Issuer: &testIssuer{err: errors.New("no disk")}}})
 	for _, err := range []error{app.Run(t.Context()), app.ListenAndServeTLS("127.0.0.1:0", "", "")} {
-		if err == nil || !strings.Contains(err.Error(), "TLSDomains: no disk") {
+		if err == nil || !strings.Contains(err.Error(), "Config.TLS.Domains: no disk") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -296,7 +300,7 @@ func (noIssuer) Certificates([]string, *slog.Logger) (dunlin.TLSCertificates, er
 
 // If the names of the certificates are known, a client is not redirected to any other host.
 func TestSecureOnlyOfDomains(t *testing.T) {
-	app := dunlin.New(dunlin.Config{HSTS: time.Hour, TLSDomains: []string{"shop.example"}, TLSIssuer: noIssuer{}})
+	app := dunlin.New(dunlin.Config{TLS: dunlin.TLSConfig{HSTS: time.Hour, Domains: []string{"shop.example"}, Issuer: noIssuer{}}})
 	app.Get("/", Text("served"))
 	for host, want := range map[string]string{
 		"shop.example": "308 https://shop.example/?a=b", "shop.example:80": "308 https://shop.example/?a=b",

@@ -136,7 +136,9 @@ func StartOn(t *testing.T, config dunlin.Config, ln net.Listener, register func(
 		t.Cleanup(func() { wantNothingHeld(t, app) })
 		return startGateway(t, toMemory(app)), logs
 	}
-	config.H2C = config.H2C || by.H2
+	if by.H2 {
+		config.H2C = max(config.H2C, dunlin.H2CPriorKnowledge)
+	}
 	addr, logs = start(t, config, ln, secured(t), register)
 	if by.H2 {
 		addr = startGateway(t, toH2(addr, by.Secure))

@@ -62,7 +62,7 @@ func TestSlowReadersOfSharedBodiesDoNotBlockOthers(t *testing.T) {
 // startShared serves constant bodies of these sizes, and a route that responds with the length of a body.
 func startShared(t *testing.T, sizes []int) (app *dunlin.App, addr string) {
 	t.Helper()
-	app, addr, _ = StartLoop(t, dunlin.Config{MemoryLimit: 64 << 20}, func(a *dunlin.App) {
+	app, addr, _ = StartLoop(t, dunlin.Config{Limits: dunlin.Limits{Memory: 64 << 20}}, func(a *dunlin.App) {
 		for i, size := range sizes {
 			text := make([]byte, size)
 			a.Get(fmt.Sprint("/shared/", i), func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("", text) })

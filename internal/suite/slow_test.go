@@ -26,7 +26,7 @@ func TestMinBodyRate(t *testing.T) {
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				Unhurried(t, 30*time.Millisecond, func(period time.Duration) error { // a piece is sent within it
-					return tooSlow(t, dunlin.Config{Engine: engine, BodyTimeout: period}, c.head, c.piece, c.most)
+					return tooSlow(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: period}}, c.head, c.piece, c.most)
 				})
 			})
 		}
@@ -35,7 +35,7 @@ func TestMinBodyRate(t *testing.T) {
 
 // tooSlow sends a body in pieces until the server cuts the client off.
 func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) error {
-	config.MinBodyRate, config.MaxBody = math.MaxInt32, 1<<40
+	config.Limits.MinBodyRate, config.Limits.MaxBody = math.MaxInt32, 1<<40
 	var app *dunlin.App
 	addr, _ := Start(t, config, func(a *dunlin.App) {
 		app = a
@@ -62,7 +62,7 @@ func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) e
 	if strings.Contains(got, "nothing of the request body came") {
 		return Late(got)
 	}
-	for _, part := range []string{fmt.Sprint("the request body came at fewer than 2147483647 bytes a second over ", config.BodyTimeout), "Connection: close\n"} {
+	for _, part := range []string{fmt.Sprint("the request body came at fewer than 2147483647 bytes a second over ", config.Timeouts.Body), "Connection: close\n"} {
 		if !strings.Contains(got, part) {
 			return fmt.Errorf("%q lacks %q", got, part)
 		}
@@ -77,7 +77,7 @@ func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) e
 func TestMinBodyRateExcludesWaitingForAction(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 20*time.Millisecond, func(period time.Duration) error {
-			addr, _ := Start(t, dunlin.Config{Engine: engine, BodyTimeout: period}, func(a *dunlin.App) {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: period}}, func(a *dunlin.App) {
 				a.Post("/", func(r *dunlin.Request) dunlin.Response {
 					body, some := r.Body(), make([]byte, 1000)
 					for range 3 {

@@ -136,7 +136,7 @@ func registerAnswers(app *dunlin.App) {
 func TestUnreadStreams(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine, WriteTimeout: 50 * time.Millisecond}, func(a *dunlin.App) { app = a; registerAnswers(a) })
+		addr, _ := Start(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge, Engine: engine, Timeouts: dunlin.Timeouts{Write: 50 * time.Millisecond}}, func(a *dunlin.App) { app = a; registerAnswers(a) })
 		for _, path := range []string{"/small", "/large", "/std", "/stream"} {
 			t.Run(path[1:], func(t *testing.T) {
 				c := dialH2(t, addr)
@@ -164,7 +164,7 @@ func TestUnreadStreams(t *testing.T) {
 func TestStreamsInFlight(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine}, func(a *dunlin.App) { app = a; registerAnswers(a) })
+		addr, _ := Start(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge, Engine: engine}, func(a *dunlin.App) { app = a; registerAnswers(a) })
 		for _, path := range []string{"/large", "/std", "/stream"} {
 			c := dialH2(t, addr)
 			const streams = 5
@@ -197,7 +197,7 @@ func TestQuietStreams(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		g := NewGate()
 		const quietTimeout = 500 * time.Millisecond
-		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine, WriteTimeout: quietTimeout, BodyTimeout: 100 * time.Millisecond}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge, Engine: engine, Timeouts: dunlin.Timeouts{Write: quietTimeout, Body: 100 * time.Millisecond}}, func(app *dunlin.App) {
 			registerAnswers(app)
 			app.Get("/quiet", func(*dunlin.Request) dunlin.Response {
 				return dunlin.Stream("text/plain", func(w io.Writer) error {
@@ -295,7 +295,7 @@ func TestQuietStreams(t *testing.T) {
 func TestStreamBodies(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		config := dunlin.Config{H2C: true, Engine: engine, BodyTimeout: 50 * time.Millisecond, MinBodyRate: 1 << 30, MaxBody: 1 << 40}
+		config := dunlin.Config{H2C: dunlin.H2CPriorKnowledge, Engine: engine, Timeouts: dunlin.Timeouts{Body: 50 * time.Millisecond}, Limits: dunlin.Limits{MinBodyRate: 1 << 30, MaxBody: 1 << 40}}
 		addr, _ := Start(t, config, func(a *dunlin.App) {
 			app = a
 			a.Post("/bytes", func(r *dunlin.Request) dunlin.Response {
@@ -380,7 +380,7 @@ func TestStreamBodies(t *testing.T) {
 func TestRefusedStreamsDoNotEndConnection(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: true, MaxBody: 1000}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{MaxBody: 1000}}, func(a *dunlin.App) {
 			app = a
 			a.Get("/late", func(r *dunlin.Request) dunlin.Response { <-r.Context().Done(); return dunlin.NoContent() }).Timeout(10 * time.Millisecond)
 			a.Post("/body", func(r *dunlin.Request) dunlin.Response {

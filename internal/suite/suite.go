@@ -33,7 +33,7 @@ func Run(t *testing.T, a Adapter) {
 	})
 	a.On(t, func(t *testing.T, engine dunlin.Engine) {
 		t.Run("each", func(t *testing.T) {
-			addr, _ := Start(t, dunlin.Config{Engine: engine, MaxBody: MaxBody}, Register)
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: MaxBody}}, Register)
 			for _, c := range cases {
 				t.Run(c.Name, func(t *testing.T) {
 					if got := Exchange(t, addr, c.Closes, c.Send)[0]; got != c.Want {
@@ -43,7 +43,7 @@ func Run(t *testing.T, a Adapter) {
 			}
 		})
 		t.Run("one after the other", func(t *testing.T) {
-			addr, _ := Start(t, dunlin.Config{Engine: engine, MaxBody: MaxBody}, Register)
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: MaxBody}}, Register)
 			var sends, wants []string
 			for _, c := range cases {
 				if !c.Closes {

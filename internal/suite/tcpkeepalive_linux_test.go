@@ -28,7 +28,7 @@ func TestTCPKeepAlive(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					addr, _ := StartOn(t, dunlin.Config{Engine: engine, TCPKeepAlive: after}, ln, func(app *dunlin.App) {
+					addr, _ := StartOn(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{TCPKeepAlive: after}}, ln, func(app *dunlin.App) {
 						handle(app, "/", tellKeepAlive)
 					})
 					got, err := io.ReadAll(AskConn(t, addr, Request("GET /")))

@@ -226,7 +226,7 @@ func TestTimeoutKeepsStartedResponse(t *testing.T) {
 				_, err := io.WriteString(w, "second")
 				return err
 			}
-			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeout: limit, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
+			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Action: limit}, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 				app.Get("/stream", func(*dunlin.Request) dunlin.Response {
 					return dunlin.Stream("text/plain", func(w io.Writer) error {
 						return long(w, func() error { return dunlin.Flush(w) })

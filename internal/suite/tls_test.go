@@ -57,10 +57,10 @@ func TestTLSOtherProtocols(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		settings := func() *tls.Config { return &tls.Config{NextProtos: []string{"other", "http/1.0", "http/1.1"}} }
 		for _, forClient := range []bool{false, true} {
-			conf := dunlin.Config{Engine: engine, TLS: settings()}
+			conf := dunlin.Config{Engine: engine, TLS: dunlin.TLSConfig{Config: settings()}}
 			if forClient {
-				conf.TLS.NextProtos = nil
-				conf.TLS.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				conf.TLS.Config.NextProtos = nil
+				conf.TLS.Config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 					c := settings()
 					c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 						cert, _ := tlstest.Certificate()
@@ -156,7 +156,7 @@ func TestHTTP2RefusedBeforePreface(t *testing.T) {
 		t.Skip("net/http keeps a record where no budget knows it")
 	}
 	var app *dunlin.App
-	addr, trusted, _ := StartTLS(t, dunlin.Config{Engine: dunlin.EngineLoop, MemoryLimit: smallMemory}, func(a *dunlin.App) { app = a })
+	addr, trusted, _ := StartTLS(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) { app = a })
 	var conns []*tls.Conn
 	begin := func() {
 		conn, err := net.Dial("tcp", addr)
@@ -250,7 +250,7 @@ func TestTLSBesideClearText(t *testing.T) {
 
 func TestH2C(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine}, func(app *dunlin.App) { app.Get("/proto", Proto) })
+		addr, _ := Start(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge, Engine: engine}, func(app *dunlin.App) { app.Get("/proto", Proto) })
 		if _, body := Get(t, Client(t, nil, H2C), "http://"+addr+"/proto"); body != "HTTP/2.0 clear" {
 			t.Errorf("got %q", body)
 		}
@@ -321,16 +321,16 @@ func TestTLSSettings(t *testing.T) {
 		config dunlin.Config
 		want   string
 	}{
-		{dunlin.Config{TLSCert: "cert.pem"}, "TLSKey"},
-		{dunlin.Config{TLSKey: "key.pem"}, "TLSCert"},
-		{dunlin.Config{TLSAddr: ":443"}, "TLSAddr"},
-		{dunlin.Config{TLSDevelopment: true, TLSCert: "cert.pem", TLSKey: "key.pem"}, "TLSDevelopment"},
-		{dunlin.Config{TLSDomains: []string{"example.com"}}, "github.com/dunlinhttp/dunlin/acme"},
-		{dunlin.Config{TLSIssuer: new(testIssuer)}, "TLSDomains"},
-		{dunlin.Config{TLSIssuer: new(testIssuer), TLSDomains: []string{"example.com"}, TLSDevelopment: true}, "TLSDevelopment"},
-		{dunlin.Config{HSTS: -time.Second}, "HSTS"},
-		{dunlin.Config{HSTS: time.Millisecond}, "HSTS"},
-		{dunlin.Config{DrainGrace: -1}, "DrainGrace"},
+		{dunlin.Config{TLS: dunlin.TLSConfig{Cert: "cert.pem"}}, "Config.TLS.Cert is \"cert.pem\" and Key \"\""},
+		{dunlin.Config{TLS: dunlin.TLSConfig{Key: "key.pem"}}, "Config.TLS.Cert is \"\" and Key"},
+		{dunlin.Config{TLS: dunlin.TLSConfig{Addr: ":443"}}, "Config.TLS.Addr"},
+		{dunlin.Config{TLS: dunlin.TLSConfig{Development: true, Cert: "cert.pem", Key: "key.pem"}}, "Development"},
+		{dunlin.Config{TLS: dunlin.TLSConfig{Domains: []string{"example.com"}}}, "github.com/dunlinhttp/dunlin/acme"},
+		{dunlin.Config{TLS: dunlin.TLSConfig{Issuer: new(testIssuer)}}, "needs Domains"},
+		{dunlin.Config{TLS: dunlin.TLSConfig{Issuer: new(testIssuer), Domains: []string{"example.com"}, Development: true}}, "Development"},
+		{dunlin.Config{TLS: dunlin.TLSConfig{HSTS: -time.Second}}, "HSTS"},
+		{dunlin.Config{TLS: dunlin.TLSConfig{HSTS: time.Millisecond}}, "HSTS"},
+		{dunlin.Config{Process: dunlin.ProcessConfig{DrainGrace: -1}}, "DrainGrace"},
 	} {
 		WantContains(t, "the panic", PanicText(func() { dunlin.New(c.config) }), "Config.", c.want)
 	}

@@ -43,7 +43,7 @@ func runTool(t *testing.T, path string, args ...string) string {
 
 func TestCurl(t *testing.T) {
 	curl := findTool(t, "curl")
-	clear, _ := Start(t, dunlin.Config{H2C: true}, func(app *dunlin.App) { app.Get("/proto", Proto) })
+	clear, _ := Start(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge}, func(app *dunlin.App) { app.Get("/proto", Proto) })
 	certFile, keyFile, _ := NewCert(t)
 	secure := startWith(t, certFile, keyFile)
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestCurl(t *testing.T) {
 
 func TestH2Load(t *testing.T) {
 	h2load := findTool(t, "h2load")
-	clear, _ := Start(t, dunlin.Config{H2C: true}, func(app *dunlin.App) { app.Get("/proto", Proto) })
+	clear, _ := Start(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge}, func(app *dunlin.App) { app.Get("/proto", Proto) })
 	certFile, keyFile, _ := NewCert(t)
 	for _, url := range []string{"http://" + clear, "https://" + startWith(t, certFile, keyFile)} {
 		out := runTool(t, h2load, "-n2000", "-c10", "-m10", url+"/proto")

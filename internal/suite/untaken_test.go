@@ -18,7 +18,7 @@ func TestUnreadResponsesOfHandlers(t *testing.T) {
 		for path, piece := range map[string]int{"/whole": 1 << 20, "/pieces": 4000} {
 			t.Run(path[1:], func(t *testing.T) {
 				var app *dunlin.App
-				addr, _ := Start(t, dunlin.Config{H2C: true, Engine: engine, MemoryLimit: 24 << 20}, func(a *dunlin.App) {
+				addr, _ := Start(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge, Engine: engine, Limits: dunlin.Limits{Memory: 24 << 20}}, func(a *dunlin.App) {
 					app = a
 					a.Get("/quick", Text("quick"))
 					a.Mount(path, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -113,7 +113,7 @@ func TestUntakenResponsesAreCharged(t *testing.T) {
 			for _, path := range []string{"/at-once", "/blocked", "/stream", "/pieces", "/events", "/std", "/mounted", "/program", "/problem", "/problem/blocked", "/problem/observed"} {
 				t.Run(protocol+path, func(t *testing.T) {
 					open := make(chan struct{})
-					app, addr, _ := StartLoop(t, dunlin.Config{H2C: true, QueueTarget: -1}, func(a *dunlin.App) { registerUntaken(a, open) })
+					app, addr, _ := StartLoop(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{QueueTarget: -1}}, func(a *dunlin.App) { registerUntaken(a, open) })
 					before := inMemory()
 					askUntaken(t, addr, path, protocol, clients)
 					if strings.HasSuffix(path, "/blocked") {
@@ -143,7 +143,7 @@ func TestPartlyTakenWritesAreCharged(t *testing.T) {
 	onLoopAndTLS(t, func(t *testing.T) {
 		for _, path := range []string{"/stream", "/std"} {
 			t.Run(path[1:], func(t *testing.T) {
-				app, addr, _ := StartLoop(t, dunlin.Config{H2C: true, QueueTarget: -1}, func(a *dunlin.App) { registerUntaken(a, nil) })
+				app, addr, _ := StartLoop(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{QueueTarget: -1}}, func(a *dunlin.App) { registerUntaken(a, nil) })
 				c := dialH2(t, addr)
 				c.get(1, path)
 				const taken = untakenSize * 7 / 8

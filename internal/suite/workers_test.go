@@ -28,7 +28,7 @@ func worker(t *testing.T, app *dunlin.App, name string) dunlin.WorkerStats {
 func TestWorkersDrainWithTheApp(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		begun, told, finish := make(chan bool, 3), make(chan bool, 1), make(chan bool)
-		app, logs := NewApp(dunlin.Config{Engine: engine, Addr: "127.0.0.1:0", DisableRestart: true})
+		app, logs := NewApp(dunlin.Config{Engine: engine, Addr: "127.0.0.1:0", Process: dunlin.ProcessConfig{DisableRestart: true}})
 		app.Go("queue", func(ctx context.Context) error {
 			begun <- true
 			<-ctx.Done()
@@ -123,7 +123,7 @@ func TestWorkerWithErrorThatPanics(t *testing.T) {
 
 // A worker that does not end within DrainTimeout is named in the error.
 func TestWorkerOutlivesDrainTimeout(t *testing.T) {
-	app, _ := NewApp(dunlin.Config{DrainTimeout: time.Nanosecond, Addr: "127.0.0.1:0", DisableRestart: true})
+	app, _ := NewApp(dunlin.Config{Process: dunlin.ProcessConfig{DrainTimeout: time.Nanosecond, DisableRestart: true}, Addr: "127.0.0.1:0"})
 	stay := make(chan bool)
 	t.Cleanup(func() { close(stay) })
 	begun := make(chan bool)

@@ -59,7 +59,7 @@ func TestDrain(t *testing.T) {
 func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	st := newStage()
-	onEach(t, dunlin.Config{IdleTimeout: 50 * time.Millisecond}, st.register, func(t *testing.T, s *server) {
+	onEach(t, dunlin.Config{Timeouts: dunlin.Timeouts{Idle: 50 * time.Millisecond}}, st.register, func(t *testing.T, s *server) {
 		p := s.dial(t)
 		p.send(get(1, "/hello"))
 		p.want(1, "200", "hello")
@@ -75,7 +75,7 @@ func TestIdleTimeout(t *testing.T) {
 func TestBusyIsNotIdle(t *testing.T) {
 	t.Parallel()
 	st := newStage()
-	onEach(t, dunlin.Config{IdleTimeout: 20 * time.Millisecond}, st.register, func(t *testing.T, s *server) {
+	onEach(t, dunlin.Config{Timeouts: dunlin.Timeouts{Idle: 20 * time.Millisecond}}, st.register, func(t *testing.T, s *server) {
 		p := s.dial(t)
 		p.send(get(1, "/hold"))
 		await(t, "the action", st.begun)
@@ -97,7 +97,7 @@ func TestBusyIsNotIdle(t *testing.T) {
 func TestRequestsPerConnection(t *testing.T) {
 	t.Parallel()
 	st := newStage()
-	onEach(t, dunlin.Config{MaxRequestsPerConnection: 5}, st.register, func(t *testing.T, s *server) {
+	onEach(t, dunlin.Config{Limits: dunlin.Limits{MaxRequestsPerConnection: 5}}, st.register, func(t *testing.T, s *server) {
 		p := s.dial(t)
 		for id := uint32(1); id <= 9; id += 2 {
 			p.send(get(id, "/hello"))

@@ -14,7 +14,7 @@ const large = 3 << 19
 // Bodies of all sizes, both ways, whoever makes them or reads them.
 func TestBodies(t *testing.T) {
 	st := newStage()
-	onEach(t, dunlin.Config{MaxBody: 2 * large}, st.register, func(t *testing.T, s *server) {
+	onEach(t, dunlin.Config{Limits: dunlin.Limits{MaxBody: 2 * large}}, st.register, func(t *testing.T, s *server) {
 		p := s.dial(t)
 		id := uint32(1)
 		for _, n := range []int{0, 1, 16383, 16384, 16385, 65535, 65536, large} {

@@ -136,7 +136,7 @@ func TestResets(t *testing.T) {
 // allowed get their answers.
 func TestTooManyStreams(t *testing.T) {
 	var st *stage
-	onEach(t, dunlin.Config{MaxConcurrent: 1000}, func(app *dunlin.App) { st = newStage(); st.register(app) }, func(t *testing.T, s *server) {
+	onEach(t, dunlin.Config{Limits: dunlin.Limits{MaxConcurrent: 1000}}, func(app *dunlin.App) { st = newStage(); st.register(app) }, func(t *testing.T, s *server) {
 		p := s.dial(t)
 		p.netHTTP() // waits for SETTINGS
 		p.mu.Lock()
@@ -189,7 +189,7 @@ func (s *server) client(t *testing.T) *http.Client {
 func TestClientOfNetHTTP(t *testing.T) {
 	t.Parallel()
 	st := newStage()
-	onEach(t, dunlin.Config{MaxBody: 2 * large}, st.register, func(t *testing.T, s *server) {
+	onEach(t, dunlin.Config{Limits: dunlin.Limits{MaxBody: 2 * large}}, st.register, func(t *testing.T, s *server) {
 		c := s.client(t)
 		var all sync.WaitGroup
 		for i := range 60 {

@@ -64,7 +64,10 @@ func serve(t testing.TB, v variant, config dunlin.Config, register func(*dunlin.
 	if v.engine == dunlin.EngineLoop && runtime.GOOS != "linux" {
 		t.Skip("the loop engine runs on Linux only")
 	}
-	config.Engine, config.H2C = v.engine, !v.secure
+	config.Engine = v.engine
+	if !v.secure {
+		config.H2C = dunlin.H2CPriorKnowledge
+	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}

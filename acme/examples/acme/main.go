@@ -34,9 +34,12 @@ func main() {
 
 func newApp(domain string, issuer acme.Config) *dunlin.App {
 	app := dunlin.New(dunlin.Config{
-		Addr: ":80", TLSAddr: ":443", // the authority connects to one of them
-		TLSDomains: []string{domain}, TLSIssuer: acme.New(issuer),
-		HSTS: 5 * time.Minute, // redirects clients to https; raise it once that works
+		Addr: ":80", TLS: dunlin.TLSConfig{
+			Addr:    ":443", // the authority connects to one of them
+			Domains: []string{domain},
+			Issuer:  acme.New(issuer),
+			HSTS:    5 * time.Minute, // redirects clients to https; raise it once that works
+		},
 	})
 	app.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello by TLS\n") })
 	return app

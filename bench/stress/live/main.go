@@ -65,7 +65,7 @@ func run(plain bool, limit, live int64, first, requests int) (collections uint32
 		close(ready)
 	} else {
 		app := dunlin.New(dunlin.Config{
-			Engine: dunlin.EngineLoop, MemoryLimit: dunlin.ByteSize(limit), Logger: slog.New(slog.DiscardHandler),
+			Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: dunlin.ByteSize(limit)}, Logger: slog.New(slog.DiscardHandler),
 			Ready: func(net.Addr, dunlin.Engine) { close(ready) },
 		})
 		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text(work()) })

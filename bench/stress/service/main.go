@@ -34,20 +34,23 @@ import (
 func main() {
 	pid := os.Getpid()
 	config := dunlin.Config{
-		MaxBody: 1 << 40,
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutStacks})),
-		Ready:   func(addr net.Addr, e dunlin.Engine) { fmt.Printf("serving %d %s %s\n", pid, addr, e) },
+		Limits: dunlin.Limits{MaxBody: 1 << 40},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutStacks})),
+		Ready:  func(addr net.Addr, e dunlin.Engine) { fmt.Printf("serving %d %s %s\n", pid, addr, e) },
 	}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:0", "`address` to listen on")
-	flag.StringVar(&config.TLSAddr, "tls-addr", "", "`address` to serve by TLS beside -addr")
-	flag.StringVar(&config.TLSCert, "tls-cert", "", "PEM `file` of the certificate")
-	flag.StringVar(&config.TLSKey, "tls-key", "", "PEM `file` of its key")
-	flag.BoolVar(&config.H2C, "h2c", false, "take HTTP/2 in clear text")
+	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "`address` to serve by TLS beside -addr")
+	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate")
+	flag.StringVar(&config.TLS.Key, "tls-key", "", "PEM `file` of its key")
+	h2c := flag.Bool("h2c", false, "take HTTP/2 in clear text")
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
-	flag.TextVar(&config.MemoryLimit, "memory", dunlin.ByteSize(0), "memory the process may take, such as 32MiB; 0: the container's limit")
-	flag.DurationVar(&config.DrainTimeout, "drain", 0, "how long running requests may take to end; 0: the default")
-	flag.DurationVar(&config.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
+	flag.TextVar(&config.Limits.Memory, "memory", dunlin.ByteSize(0), "memory the process may take, such as 32MiB; 0: the container's limit")
+	flag.DurationVar(&config.Process.DrainTimeout, "drain", 0, "how long running requests may take to end; 0: the default")
+	flag.DurationVar(&config.Limits.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
 	flag.Parse()
+	if *h2c {
+		config.H2C = dunlin.H2CPriorKnowledge
+	}
 
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -28,7 +28,10 @@ func newDunlinServer(ctx context.Context, handler http.Handler, addr string, tls
 	if err := engine.UnmarshalText([]byte(os.Getenv("DUNLIN_ENGINE"))); err != nil {
 		return nil, err
 	}
-	config := dunlin.Config{Engine: engine, H2C: tlsConf == nil, Logger: slog.New(slog.DiscardHandler)}
+	config := dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}
+	if tlsConf == nil {
+		config.H2C = dunlin.H2CPriorKnowledge
+	}
 	app := dunlin.New(config)
 	app.Handle("*", "/{rest...}", dunlin.FromStd(handler)).MaxBody(1 << 40)
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
