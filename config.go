@@ -15,7 +15,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 	"github.com/dunlinhttp/dunlin/internal/envconfig"
-	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 type Config struct {
@@ -531,7 +531,7 @@ func (p ProxyConfig) validate() error {
 		return fmt.Errorf("Config.Proxy.Trusted: %w", err)
 	}
 	switch {
-	case http1.CheckField(p.ForwardedHeader, "") != nil:
+	case semantics.CheckField(p.ForwardedHeader, "") != nil:
 		return fmt.Errorf("Config.Proxy.ForwardedHeader is %q: it is not a header name", p.ForwardedHeader)
 	case p.Protocol && len(p.Trusted) == 0:
 		return errors.New("Config.Proxy.Protocol needs Trusted: the header is accepted from trusted proxies only")

@@ -16,7 +16,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
@@ -158,7 +158,7 @@ func (c *collecting) durations(r *dunlin.RouteStats, route []attribute.KeyValue)
 // unmatched are the outcomes of requests for unknown paths and methods. Their series exist from the
 // beginning, so that such requests create no new ones.
 var unmatched = func() (all []tally.Ended) {
-	for method := range http1.Methods {
+	for method := range semantics.Methods {
 		for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
 			for _, secure := range []bool{false, true} {
 				all = append(all, tally.Ended{Outcome: exchange.OutcomeOf(status, method, secure)})

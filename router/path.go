@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // Canonical paths. A path arrives percent-encoded and can spell one resource in many ways. Routing works
@@ -23,26 +25,11 @@ func (e EscapeError) Error() string {
 // Canonical appends the canonical form of an escaped path to dst. A path without '%' is canonical already. On error it
 // returns dst with the part appended so far.
 func Canonical(dst []byte, escaped string) ([]byte, error) {
-	for i := 0; ; {
-		n := strings.IndexByte(escaped[i:], '%')
-		if n < 0 {
-			return append(dst, escaped[i:]...), nil
-		}
-		dst = append(dst, escaped[i:i+n]...)
-		i += n
-		if len(escaped)-i < 3 || !isHex(escaped[i+1]) || !isHex(escaped[i+2]) {
-			return dst, EscapeError{Offset: i}
-		}
-		switch b := unhex(escaped[i+1])<<4 | unhex(escaped[i+2]); b {
-		case '/':
-			dst = append(dst, "%2F"...)
-		case '%':
-			dst = append(dst, "%25"...)
-		default:
-			dst = append(dst, b)
-		}
-		i += 3
+	dst, bad := semantics.AppendCanonical(dst, escaped)
+	if bad >= 0 {
+		return dst, EscapeError{Offset: bad}
 	}
+	return dst, nil
 }
 
 // AppendValue appends the value that a piece of a canonical path stands for: the two escapes replaced

@@ -10,7 +10,7 @@ import (
 // floors lists the layers of the architecture, the lowest first. A package may import packages of lower layers only. A name
 // stands for the folder and everything below it; "" is the root alone. The longest matching name applies.
 var floors = [][]string{
-	{"internal/invariants", "internal/view"},
+	{"internal/invariants", "internal/semantics", "internal/view"},
 	{
 		"backend",
 		"internal/admission",
@@ -132,7 +132,8 @@ var bans = []ban{
 	{"internal/stdhttp", []string{module, module + "/internal/engine", module + "/router"}, false, "an adapter knows its protocol and the seam, internal/exchange: what a request means, and what else serves, is decided above"},
 	{"internal/loophttp", []string{module, module + "/router"}, false, "an adapter knows its protocol and the seam, internal/exchange: what a request means is decided above"},
 	{"internal/memhttp", []string{module, module + "/router"}, false, "it is the smallest adapter, and shows that the seam is enough"},
-	{"internal/exchange", []string{module, module + "/internal/engine", module + "/internal/lifecycle"}, false, "it is what protocols and the pipeline have in common, and knows neither"},
+	{"internal/exchange", []string{module, module + "/internal/engine", module + "/internal/http1", module + "/internal/lifecycle", module + "/router"}, false, "it is what protocols and the pipeline have in common, and knows neither: what it shares with them is in internal/semantics"},
+	{"internal/semantics", []string{"net", "net/http", "os", "syscall", "time"}, false, "all protocols and the router share it: it must not belong to one of them"},
 	{"", []string{module + "/internal/engine"}, false, "event loops are internal/loophttp's: the root knows adapters, not what they stand on"},
 	{"internal/engine", []string{"net/http", module + "/internal/http1", module + "/internal/jsonwire", module + "/router"}, true, "it moves bytes and knows no HTTP: what they mean is its Handler's business"},
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -45,7 +45,7 @@ func ownHeader(name string) string {
 // CheckField returns an error if a response must not contain name and value: a name that is not a token, a value with a control
 // byte (RFC 9110 section 5.5), or a header that only Dunlin writes.
 func CheckField(name, value string) error {
-	if err := http1.CheckField(name, value); err != nil {
+	if err := semantics.CheckField(name, value); err != nil {
 		return fmt.Errorf("response header %q: %w", name, err)
 	}
 	if why := ownHeader(name); why != "" {

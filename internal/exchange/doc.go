@@ -15,7 +15,7 @@
 // # The life of a request
 //
 //	adapter                                             pipeline
-//	read the head, AppendCanonical the path
+//	read the head, canonicalize the path
 //	State().Set(method, path, query, lent)
 //	Call.Find(host) ─────────────────────────────────▶  the route, or a fallback; State.Route is set
 //	  false: Call.FindCarefully(host), which may block

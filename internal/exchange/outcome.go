@@ -1,7 +1,7 @@
 package exchange
 
 import (
-	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
@@ -26,11 +26,11 @@ func (s *State) Outcome(a *Answer, secure bool) tally.Outcome {
 	if a.Class() == 0 {
 		status = 0
 	}
-	return OutcomeOf(status, http1.MethodOf(s.Method), secure)
+	return OutcomeOf(status, semantics.MethodOf(s.Method), secure)
 }
 
 // OutcomeOf returns the outcome of requests that end with a status, 0 for none.
-func OutcomeOf(status int, method http1.Method, secure bool) tally.Outcome {
+func OutcomeOf(status int, method semantics.Method, secure bool) tally.Outcome {
 	class := min(status/100, ServerError) // standard handlers may use statuses from 600
 	rest := status - 100*class
 	if class == 0 || rest > 99 {
@@ -55,7 +55,7 @@ type Ended struct {
 // EndedOf decodes the outcome of requests.
 func EndedOf(e tally.Ended) Ended {
 	o := e.Outcome
-	known := Ended{Dropped: o.Class() == 0, Secure: o&outcomeSecure != 0, Method: http1.Method(o >> outcomeMethod & 15).String(), Latency: e.Latency}
+	known := Ended{Dropped: o.Class() == 0, Secure: o&outcomeSecure != 0, Method: semantics.Method(o >> outcomeMethod & 15).String(), Latency: e.Latency}
 	if rest := o >> outcomeStatus & noStatus; rest != noStatus && !known.Dropped && o&tally.Untold == 0 {
 		known.Status = 100*int(o.Class()) + int(rest)
 	}

@@ -1,9 +1,6 @@
 package exchange
 
-import (
-	"github.com/dunlinhttp/dunlin/internal/view"
-	"github.com/dunlinhttp/dunlin/router"
-)
+import "github.com/dunlinhttp/dunlin/internal/view"
 
 // Strings copies borrowed bytes into safe strings. It appends them to a chunk of memory that is never reused, so that a string
 // stays valid and unchanged. The garbage collector frees the chunk after its last string. One allocation serves some hundred
@@ -114,7 +111,3 @@ func (c *values) slice(s string) []string {
 	c.list = c.list[1:]
 	return v
 }
-
-// AppendCanonical appends the canonical form of a path to dst: percent-decoded, except %2F and %25. It fails for a malformed
-// escape.
-func AppendCanonical(dst []byte, path string) ([]byte, error) { return router.Canonical(dst, path) }

@@ -1,5 +1,7 @@
 package http1
 
+import "github.com/dunlinhttp/dunlin/internal/semantics"
+
 // Head is a request head, and the state of reading it. The zero value is
 // ready; a Head is meant to be used for request after request and allocates
 // only while its list of fields grows.
@@ -17,8 +19,8 @@ type Head struct {
 	// request with neither Content-Length nor chunked coding has no body.
 	ContentLength int64
 
-	Method Method     // the method, if it is a common one
-	Form   TargetForm // which of the four forms the target has
+	Method semantics.Method // the method, if it is a common one
+	Form   TargetForm       // which of the four forms the target has
 
 	// Minor is the minor version that rules this request: 0 for HTTP/1.0, 1
 	// for HTTP/1.1 and anything later within HTTP/1 (RFC 9110 §2.5).

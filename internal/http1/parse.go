@@ -3,6 +3,8 @@ package http1
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // headState is the kind of the next unfinished line of a head.
@@ -138,7 +140,7 @@ func (h *Head) more(w []byte, lim *Limits) error {
 		if !ended {
 			return h.refuse(w, lim, h.line, methodTooLong)
 		}
-		h.Method = MethodOf(method) // HEAD gets no body with the refusal
+		h.Method = semantics.MethodOf(method) // HEAD gets no body with the refusal
 		return h.refuse(w, lim, len(w), targetTooLong)
 	}
 	return nil
@@ -169,7 +171,7 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 		return start, methodTooLong
 	}
 	h.method = span{uint32(start), uint32(space)}
-	h.Method = MethodOf(w[start:space])
+	h.Method = semantics.MethodOf(w[start:space])
 
 	target := space + 1
 	pathEnd, end := h.scanTarget(w, target)
@@ -210,7 +212,7 @@ func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 	next = v + lf + 1
 	line := w[v : v+lf]
 	if len(line) == 0 || line[len(line)-1] != '\r' {
-		if h.Method != MethodConnect || w[h.method.end+1] != '/' || string(line) != "HTTP/1.0" || next < len(w) && w[next] != '\n' {
+		if h.Method != semantics.MethodConnect || w[h.method.end+1] != '/' || string(line) != "HTTP/1.0" || next < len(w) && w[next] != '\n' {
 			return v + lf, bareLF
 		}
 		if next == len(w) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // describe returns the content of a complete head in one line for a test table: differences from a plain GET of HTTP/1.1 are at
@@ -192,9 +193,9 @@ func mustParse(t testing.TB, head string) *http1.Head {
 }
 
 func TestMethods(t *testing.T) {
-	for m := http1.MethodGet; m <= http1.MethodTrace; m++ {
+	for m := semantics.MethodGet; m <= semantics.MethodTrace; m++ {
 		target := "/"
-		if m == http1.MethodConnect {
+		if m == semantics.MethodConnect {
 			target = "a:1"
 		}
 		h := mustParse(t, lines(m.String()+" "+target+" HTTP/1.1", "Host: a"))
@@ -202,7 +203,7 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%s is read as %v", m, h.Method)
 		}
 	}
-	if h := mustParse(t, lines("GETS / HTTP/1.1", "Host: a")); h.Method != http1.MethodOther {
+	if h := mustParse(t, lines("GETS / HTTP/1.1", "Host: a")); h.Method != semantics.MethodOther {
 		t.Errorf("GETS is read as %v", h.Method)
 	}
 }

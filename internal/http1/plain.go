@@ -1,6 +1,10 @@
 package http1
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/dunlinhttp/dunlin/internal/semantics"
+)
 
 // plainVersion is the length of the request line after the target.
 const plainVersion = len(" ") + versionLength + len(CRLF)
@@ -24,12 +28,12 @@ func (h *Head) plain(buf []byte, lim *Limits) (n int) {
 	if len(w) < leastPlain {
 		return 0
 	}
-	method, space := MethodGet, len("GET")
+	method, space := semantics.MethodGet, len("GET")
 	if string(w[:4]) != "GET " {
 		if space = scanToken(w, 0); space == 0 || space > maxMethod || space+1 >= len(w) || w[space] != ' ' {
 			return 0
 		}
-		if method = MethodOf(w[:space]); method == MethodConnect {
+		if method = semantics.MethodOf(w[:space]); method == semantics.MethodConnect {
 			return 0
 		}
 	}

@@ -1,5 +1,7 @@
 package http1
 
+import "github.com/dunlinhttp/dunlin/internal/semantics"
+
 // Functions that write a response head: a status line, field lines, CRLF. Each appends to dst and returns it, without
 // allocation if dst has room. None checks its arguments: see [CheckField].
 
@@ -79,16 +81,16 @@ func appendDecimal(dst []byte, n uint64) []byte {
 // this method has a body (RFC 9112 §6.3). HEAD, 204 and 304 end with the head
 // whatever Content-Length says; so do 1xx, and a 2xx that opens a CONNECT
 // tunnel.
-func BodyAllowed(method Method, status int) bool {
-	return method != MethodHead && status != 304 && LengthAllowed(method, status)
+func BodyAllowed(method semantics.Method, status int) bool {
+	return method != semantics.MethodHead && status != 304 && LengthAllowed(method, status)
 }
 
 // LengthAllowed reports whether such a response may say Content-Length or
 // Transfer-Encoding: not with 1xx, 204, or a 2xx to CONNECT (RFC 9110 §8.6,
 // RFC 9112 §6.1). HEAD and 304 may, to describe the body they leave out.
-func LengthAllowed(method Method, status int) bool {
+func LengthAllowed(method semantics.Method, status int) bool {
 	if status < 200 || status == 204 {
 		return false
 	}
-	return method != MethodConnect || status >= 300
+	return method != semantics.MethodConnect || status >= 300
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // TestStatusLines compares every code that fits a status line with the text of net/http, so that both engines send the same
@@ -66,11 +67,11 @@ func appendResponse(dst []byte, d *http1.DateCache, code int, name, value string
 		dst = append(dst, http1.LastChunk...)
 		dst = http1.AppendField(dst, "X-Trailer", value)
 		return append(dst, http1.CRLF...)
-	case http1.LengthAllowed(http1.MethodGet, code):
+	case http1.LengthAllowed(semantics.MethodGet, code):
 		dst = http1.AppendContentLength(dst, int64(len(body)))
 	}
 	dst = append(dst, http1.CRLF...)
-	if http1.BodyAllowed(http1.MethodGet, code) {
+	if http1.BodyAllowed(semantics.MethodGet, code) {
 		dst = append(dst, body...)
 	}
 	return dst
@@ -91,10 +92,10 @@ func FuzzResponse(f *testing.F) {
 		case "Content-Length", "Transfer-Encoding", "Date", "Trailer", "Connection":
 			return // these fields describe the message itself
 		}
-		if http1.CheckField(name, value) != nil {
+		if semantics.CheckField(name, value) != nil {
 			return
 		}
-		chunked = chunked && http1.BodyAllowed(http1.MethodGet, status)
+		chunked = chunked && http1.BodyAllowed(semantics.MethodGet, status)
 		var d http1.DateCache
 		wire := appendResponse(nil, &d, status, name, value, body, chunked)
 		// net/http needs the entire trailer section in its buffer.
@@ -107,7 +108,7 @@ func FuzzResponse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", wire, err)
 		}
-		if !http1.BodyAllowed(http1.MethodGet, status) {
+		if !http1.BodyAllowed(semantics.MethodGet, status) {
 			body = nil
 		}
 		values := resp.Header[canonical]
@@ -143,53 +144,28 @@ func TestConstantLines(t *testing.T) {
 
 func TestBodyAllowed(t *testing.T) {
 	for _, c := range []struct {
-		method       http1.Method
+		method       semantics.Method
 		status       int
 		body, length bool
 	}{
-		{http1.MethodGet, 200, true, true},
-		{http1.MethodGet, 404, true, true},
-		{http1.MethodGet, 205, true, true}, // its body is empty, and its head has a length of 0
-		{http1.MethodHead, 200, false, true},
-		{http1.MethodHead, 204, false, false},
-		{http1.MethodGet, 100, false, false},
-		{http1.MethodGet, 101, false, false},
-		{http1.MethodGet, 199, false, false},
-		{http1.MethodPost, 204, false, false},
-		{http1.MethodGet, 304, false, true},
-		{http1.MethodConnect, 200, false, false},
-		{http1.MethodConnect, 407, true, true},
+		{semantics.MethodGet, 200, true, true},
+		{semantics.MethodGet, 404, true, true},
+		{semantics.MethodGet, 205, true, true}, // its body is empty, and its head has a length of 0
+		{semantics.MethodHead, 200, false, true},
+		{semantics.MethodHead, 204, false, false},
+		{semantics.MethodGet, 100, false, false},
+		{semantics.MethodGet, 101, false, false},
+		{semantics.MethodGet, 199, false, false},
+		{semantics.MethodPost, 204, false, false},
+		{semantics.MethodGet, 304, false, true},
+		{semantics.MethodConnect, 200, false, false},
+		{semantics.MethodConnect, 407, true, true},
 	} {
 		if got := http1.BodyAllowed(c.method, c.status); got != c.body {
 			t.Errorf("BodyAllowed(%v, %d) = %v", c.method, c.status, got)
 		}
 		if got := http1.LengthAllowed(c.method, c.status); got != c.length {
 			t.Errorf("LengthAllowed(%v, %d) = %v", c.method, c.status, got)
-		}
-	}
-}
-
-func TestCheckField(t *testing.T) {
-	for _, c := range []struct{ name, value, want string }{
-		{"Content-Type", "text/html; charset=utf-8", ""},
-		{"!#$%&'*+-.^_`|~09", "", ""},
-		{"A", "tab\tand caf\u00e9 and \xff", ""},
-		{"", "a", "empty name"},
-		{"A B", "a", "byte ' ' at offset 1 may not stand in a name"},
-		{"A:", "a", "byte ':' at offset 1 may not stand in a name"},
-		{"A\r\nB", "a", "byte '\\r' at offset 1 may not stand in a name"},
-		{"caf\u00e9", "a", "byte 'Ã' at offset 3 may not stand in a name"},
-		{"A", "a\r\nB: c", "byte '\\r' at offset 1 may not stand in a value"},
-		{"A", "a\nB: c", "byte '\\n' at offset 1 may not stand in a value"},
-		{"A", "\x00", "byte '\\x00' at offset 0 may not stand in a value"},
-		{"A", "abc\x7f", "byte '\\x7f' at offset 3 may not stand in a value"},
-	} {
-		got := ""
-		if err := http1.CheckField(c.name, c.value); err != nil {
-			got = err.Error()
-		}
-		if got != c.want {
-			t.Errorf("%q, %q: %q, want %q", c.name, c.value, got, c.want)
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package http1
 
+import "github.com/dunlinhttp/dunlin/internal/semantics"
+
 // Classes of bytes, one bit each. A byte that may stand in several places has
 // several bits.
 const (
@@ -27,17 +29,19 @@ func buildClasses() (t [256]uint8) {
 		digits   = "0123456789"
 		alphanum = digits + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	)
-	mark(isToken, "!#$%&'*+-.^_`|~"+alphanum)
 	mark(isHost, "-._~!$&'()*+,;="+alphanum)
 	mark(isHex, digits+"abcdefABCDEF")
 	for c := range 256 {
+		if semantics.IsTokenByte(byte(c)) {
+			t[c] |= isToken
+		}
 		if c > ' ' && c < 0x7F && c != '#' {
 			t[c] |= isTarget
 			if c != '?' && c != '%' {
 				t[c] |= isPath
 			}
 		}
-		if c >= ' ' && c != 0x7F || c == '\t' {
+		if semantics.IsValueByte(byte(c)) {
 			t[c] |= isValue
 		}
 	}

@@ -3,6 +3,8 @@ package http1
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // TargetForm is one of the four forms of a request target (RFC 9112 §3.2).
@@ -77,15 +79,15 @@ func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) 
 		h.query = span{uint32(pathEnd + 1), uint32(end)}
 	}
 	switch {
-	case h.Method == MethodConnect && w[start] != '/':
+	case h.Method == semantics.MethodConnect && w[start] != '/':
 		return h.authorityTarget(w, start, end)
 	case w[start] == '/':
-		if h.Method == MethodConnect {
-			h.Method = MethodOther // a method of the client's own: there is nothing to connect to
+		if h.Method == semantics.MethodConnect {
+			h.Method = semantics.MethodOther // a method of the client's own: there is nothing to connect to
 		}
 		h.path = span{uint32(start), uint32(pathEnd)}
 	case w[start] == '*' && end == start+1:
-		if h.Method != MethodOptions {
+		if h.Method != semantics.MethodOptions {
 			return start, asteriskWithoutOptions
 		}
 		h.Form = AsteriskForm

@@ -35,7 +35,7 @@ func (c *Conn) beginBlock(st *Stream) bool {
 	return true
 }
 
-// Field adds a field. It is not checked: see [http1.CheckField].
+// Field adds a field. It is not checked: see [semantics.CheckField].
 func (c *Conn) Field(name, value string) {
 	switch known := hpack.NameOf(name); known {
 	case 0:

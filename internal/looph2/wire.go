@@ -17,6 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -106,7 +107,7 @@ func (x *Wire) end() {
 func (x *Wire) setState() {
 	path := view.String(x.req.Path())
 	if x.req.Escaped && x.req.Status == 0 {
-		x.canon, _ = exchange.AppendCanonical(x.canon[:0], path)
+		x.canon, _ = semantics.AppendCanonical(x.canon[:0], path)
 		path = view.String(x.canon)
 	}
 	x.s.Set(methodOf(x.req.Method(), &x.s.Strings), path, view.String(x.req.Query()), true)

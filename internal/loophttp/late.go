@@ -7,7 +7,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // The engine's driver enforces the timeout of an action (exchange/late.go), since it applies only to an action that has lost
@@ -52,7 +52,7 @@ func (h *handler) Expiring(late, fresh any) {
 		x.readHead()
 		x.call.Begin(true)
 	} else {
-		x.s.Set(http1.MethodOf(from.s.Method).String(), "", "", false)
+		x.s.Set(semantics.MethodOf(from.s.Method).String(), "", "", false)
 	}
 	x.minor, x.head.Method, x.s.Route = from.minor, from.head.Method, from.s.Route
 	x.call.InheritFrom(from.call)

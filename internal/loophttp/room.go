@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // A route learns from its answers how much output is pending at first (Route.Pends): an estimate near the maximum that falls
@@ -46,7 +46,7 @@ func (x *wire) answered() {
 // long. The estimate does not apply to a client that has accepted such an answer at once.
 func (x *wire) expectsMuch() bool {
 	route := x.s.Route
-	return route.Pends.Load() > muchPending && !route.Critical && x.c.Notes&engine.Prompt == 0 && x.head.Method != http1.MethodHead
+	return route.Pends.Load() > muchPending && !route.Critical && x.c.Notes&engine.Prompt == 0 && x.head.Method != semantics.MethodHead
 }
 
 // awaitRoom reserves memory for the expected pending output. If done is set, the request was refused or waits.

@@ -16,6 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/looph2"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -216,11 +217,11 @@ func (x *wire) readHead() {
 	path := view.String(h.Path())
 	if h.PathEscaped {
 		// The parser has already refused invalid escapes.
-		x.canon, _ = exchange.AppendCanonical(x.canon[:0], path)
+		x.canon, _ = semantics.AppendCanonical(x.canon[:0], path)
 		path = view.String(x.canon)
 	}
 	method := h.Method.String()
-	if h.Method == http1.MethodOther {
+	if h.Method == semantics.MethodOther {
 		method = x.s.Strings.Copy(h.MethodBytes())
 	}
 	x.s.Set(method, path, view.String(h.Query()), true)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -93,7 +94,7 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 			out = resp.AppendBase(out)
 		}
 	}
-	if x.head.Method == http1.MethodConnect && !http1.BodyAllowed(x.head.Method, status) {
+	if x.head.Method == semantics.MethodConnect && !http1.BodyAllowed(x.head.Method, status) {
 		x.closing = true // a proxy might take it for a tunnel and forward unchecked bytes
 	}
 	switch {

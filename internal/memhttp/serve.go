@@ -6,20 +6,22 @@ package memhttp
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // Serve returns the response to a request, which is in the form of a net/http server request and belongs to Serve. It
 // returns when the response head is complete. The caller closes the body.
 func Serve(s *exchange.Server, req *http.Request) (*http.Response, error) {
-	path, err := exchange.AppendCanonical(nil, req.URL.EscapedPath())
-	if err != nil {
-		return nil, err
+	path, bad := semantics.AppendCanonical(nil, req.URL.EscapedPath())
+	if bad >= 0 {
+		return nil, fmt.Errorf("bad percent escape at offset %d of the path", bad)
 	}
 	if len(path) == 0 && req.Method != http.MethodConnect {
 		path = []byte("/") // RFC 9110 section 4.2.3

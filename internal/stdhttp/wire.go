@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -26,8 +27,8 @@ func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) 
 	}
 	// A path that shares the start of the target was not unescaped.
 	if !view.SharesStart(path, req.RequestURI) && (req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0) {
-		var err error
-		if x.canon, err = exchange.AppendCanonical(x.canon[:0], req.URL.EscapedPath()); err == nil {
+		var bad int
+		if x.canon, bad = semantics.AppendCanonical(x.canon[:0], req.URL.EscapedPath()); bad < 0 {
 			path = x.s.Strings.Copy(x.canon)
 		}
 		// net/http has refused bad escapes. A URL set by a handler is not checked again.

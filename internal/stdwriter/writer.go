@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -177,7 +177,7 @@ func (w *Writer) setField(name string, values []string) {
 		w.setConnection(values)
 	case name == "Upgrade":
 		for _, v := range values {
-			if http1.CheckField(name, v) == nil {
+			if semantics.CheckField(name, v) == nil {
 				w.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(v)})
 			}
 		}
@@ -202,7 +202,7 @@ func (w *Writer) setConnection(values []string) {
 		for option := range strings.SplitSeq(list, ",") {
 			option = exchange.TrimBlanks(option)
 			switch {
-			case option == "" || http1.CheckField(option, "") != nil: // an option is a token, like a field name
+			case option == "" || semantics.CheckField(option, "") != nil: // an option is a token, like a field name
 			case strings.EqualFold(option, "close"):
 				w.wire.CloseAfter()
 			case !strings.EqualFold(option, "keep-alive"):

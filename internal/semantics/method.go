@@ -1,10 +1,9 @@
-package http1
+package semantics
 
 // Method is a request method that is common enough to compare as a number.
 type Method uint8
 
-// MethodOther is any method without a constant of its own; its bytes are in
-// [Head.MethodBytes].
+// MethodOther is any method without a constant of its own.
 const (
 	MethodOther Method = iota
 	MethodGet
