@@ -101,9 +101,9 @@ func TestUnsafeIsFenced(t *testing.T) {
 // sleepers lists the tests that may call time.Sleep, with the reason.
 var sleepers = map[string]string{
 	"internal/suite/overload_linux_test.go":    "clients that come slowly and think are what overload is judged by",
-	"internal/looph2/once_test.go":             "clients that come slowly and think are what overload is judged by",
+	"internal/looph2/refusalcount_test.go":     "clients that come slowly and think are what overload is judged by",
 	"internal/engine/shutdown_test.go":         "a handler that blocks until it sees the shutdown, which nobody announces to it",
-	"internal/engine/forgotten_test.go":        "handlers that block and clients that are slow to read are what is tested",
+	"internal/engine/progress_test.go":         "handlers that block and clients that are slow to read are what is tested",
 	"internal/engine/stress_test.go":           "handlers that block are what is tested",
 	"middleware/outgoing_test.go":              "time in a bubble of testing/synctest, where it passes by sleeping",
 	"internal/logqueue/logqueue_test.go":       "time in a bubble of testing/synctest, where it passes by sleeping",

@@ -6,7 +6,7 @@ import "testing"
 
 // A connection for which no loop has room is not counted, not even for a moment: a loop that ends when its last connection
 // closes does not look again.
-func TestFullLoopsCountNoMore(t *testing.T) {
+func TestFullLoopDoesNotCountConnection(t *testing.T) {
 	e := &Engine{cfg: Config{MaxLoopConns: 1}, loops: []*loop{new(loop), new(loop)}}
 	for _, l := range e.loops {
 		l.e = e

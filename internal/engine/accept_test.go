@@ -154,7 +154,7 @@ func TestSeveralListeners(t *testing.T) {
 }
 
 // At the bound of connections, idle ones are closed at once for a new client, regardless of when the last one was accepted.
-func TestIdleConnectionsEndAtOnceForNewOnes(t *testing.T) {
+func TestIdleConnectionsAreClosedForNewOnes(t *testing.T) {
 	s := serve(t, engine.Config{Loops: 1, Shed: new(admission.Shed), MaxConns: 4, OpenTimeout: time.Minute}, newLineHandler())
 	for range 4 {
 		c := s.dial()
@@ -171,7 +171,7 @@ func TestIdleConnectionsEndAtOnceForNewOnes(t *testing.T) {
 }
 
 // An address with most connections does not keep out others by using each of them several times a second.
-func TestRecentlyUsedConnectionsOfOneAddressMakeRoom(t *testing.T) {
+func TestActiveConnectionsOfLargestAddressAreClosed(t *testing.T) {
 	h := newLineHandler()
 	h.commands["use"] = func(d *engine.Driver, c *engine.Conn, args string) {
 		c.SetDeadline(time.Minute)
@@ -201,11 +201,11 @@ func TestRecentlyUsedConnectionsOfOneAddressMakeRoom(t *testing.T) {
 	t.Error("none was closed for a client of the same address that waits")
 }
 
-// TestOutOfDescriptors runs itself in another process, in which it uses up all file descriptors.
-func TestOutOfDescriptors(t *testing.T) {
+// TestAcceptWithoutDescriptors runs itself in another process, in which it uses up all file descriptors.
+func TestAcceptWithoutDescriptors(t *testing.T) {
 	const variable = "ENGINE_TEST_OUT_OF_DESCRIPTORS"
 	if os.Getenv(variable) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestOutOfDescriptors$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestAcceptWithoutDescriptors$", "-test.v")
 		cmd.Env = append(os.Environ(), variable+"=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "accepting pauses") {
@@ -254,7 +254,7 @@ func setDescriptorLimit(t testing.TB, n uint64) {
 }
 
 // Connections that were made before the engine had the listener have its options, too.
-func TestOptionsOfConnectionsThatCameEarly(t *testing.T) {
+func TestSocketOptionsOfEarlyConnections(t *testing.T) {
 	onEachListener(t, func(t *testing.T, listen func(*testing.T) net.Listener) {
 		ln := listen(t)
 		const early = 3

@@ -13,7 +13,7 @@ import (
 
 // A call that moves to the background takes its own connection from the loop, even if the input after its request exceeds the
 // budget and another connection is refused for it.
-func TestAsideBeyondTheBudget(t *testing.T) {
+func TestBackgroundCallBeyondMemoryBudget(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 1}, newLineHandler())
 	waiting, c := x.dial(), x.dial()
 	c.send("echo in\n")
@@ -31,7 +31,7 @@ func TestAsideBeyondTheBudget(t *testing.T) {
 }
 
 // The time that the engine waited for one peer does not count against the next.
-func TestBackgroundIsJudgedAnew(t *testing.T) {
+func TestBackgroundWaitIsPerPeer(t *testing.T) {
 	const grace = 10 * time.Minute // much longer than the test takes
 	h := newLineHandler()
 	begun, ended := make(chan *engine.Conn, 1), make(chan error, 1)

@@ -11,7 +11,7 @@ import (
 )
 
 // A small buffer and its memory are one allocation, which uses its size class of the runtime entirely.
-func TestSmallBuffersAreOnePiece(t *testing.T) {
+func TestSmallBufferIsOneAllocation(t *testing.T) {
 	if size := unsafe.Sizeof(buffer{}); bits.UintSize == 64 && size != bufferSize {
 		t.Errorf("a buffer is %d bytes, not %d", size, bufferSize)
 	}

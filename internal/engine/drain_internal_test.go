@@ -9,7 +9,7 @@ import (
 
 // While the engine drains, a used connection has a moment for a last request, and a new one a longer time, however often the
 // loop looks at it.
-func TestTimeForLastRequests(t *testing.T) {
+func TestDrainTimeForLastRequest(t *testing.T) {
 	for name, test := range map[string]struct {
 		notes Note
 		most  time.Duration
@@ -38,7 +38,7 @@ func TestTimeForLastRequests(t *testing.T) {
 }
 
 // During a short drain a connection lingers for a shorter time, also one that lingers already.
-func TestTimeToLingerWhileDraining(t *testing.T) {
+func TestDrainLingerTime(t *testing.T) {
 	for name, test := range map[string]struct{ most, want time.Duration }{
 		"not draining": {0, lingerTime}, "long": {15 * time.Second, lingerTime}, "short": {500 * time.Millisecond, 250 * time.Millisecond},
 	} {
@@ -60,7 +60,7 @@ func TestTimeToLingerWhileDraining(t *testing.T) {
 }
 
 // A client that has connected before the engine drains has as much time for its handshake as any other.
-func TestTimeForHandshakeWhileDraining(t *testing.T) {
+func TestDrainHandshakeTime(t *testing.T) {
 	const timeout = 10 * time.Second
 	e := &Engine{start: time.Now()}
 	s := &secureConn{Conn: Conn{loop: &loop{e: e}, gen: genSecure}, tls: tlsState{on: &TLS{Timeout: timeout}}}

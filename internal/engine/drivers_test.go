@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-func TestLetGo(t *testing.T) {
+func TestLetGoFreesIdleMemory(t *testing.T) {
 	e := &Engine{cfg: Config{Loops: 1}}
 	e.buffers.init(new(admission.Budget), 1000)
 	e.buffers.put(e.buffers.forReading())

@@ -78,7 +78,7 @@ func TestSlowReader(t *testing.T) {
 	slow.want("after")
 }
 
-func TestHalfClosedClientGetsItsAnswer(t *testing.T) {
+func TestHalfClosedClientIsAnswered(t *testing.T) {
 	for _, command := range []string{"echo", "hand echo", "block", "hand block"} {
 		t.Run(command, func(t *testing.T) {
 			h := newLineHandler()
@@ -200,7 +200,7 @@ func TestDeadlineWakesAnIdleLoop(t *testing.T) {
 	c.wantEOF()
 }
 
-func TestPeerThatDoesNotReadIsCutOff(t *testing.T) {
+func TestStalledPeerIsDisconnected(t *testing.T) {
 	s := serve(t, engine.Config{Loops: 1, OpenTimeout: -1, WriteGrace: 10 * time.Minute}, newLineHandler())
 	c, other := s.dial(), s.dial()
 	c.send("big 20000000\n")

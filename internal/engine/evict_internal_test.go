@@ -11,7 +11,7 @@ import (
 
 // Connections may be closed for waiting clients if they were idle for a second, or are new and have sent nothing for an eighth
 // of a second, or were idle for that long and belong to an address with more than half of the connections.
-func TestIdleConnectionsThatMakeRoom(t *testing.T) {
+func TestIdleConnectionsEligibleForEviction(t *testing.T) {
 	const open = time.Minute
 	now := int64(10 * time.Hour)
 	l := &loop{e: &Engine{cfg: Config{OpenTimeout: open}}, now: now}

@@ -5,7 +5,7 @@ package engine
 import "testing"
 
 // An eviction cancels the present request. If the connection is spared, its next requests are not canceled.
-func TestInterruptedHookServesNextRequest(t *testing.T) {
+func TestRequestAfterEvictionIsNotCanceled(t *testing.T) {
 	var hook hangupHook
 	var first, second int
 	one, two := &hangup{f: func() { first++ }}, &hangup{f: func() { second++ }}

@@ -11,7 +11,7 @@ import (
 
 // A message that ends an account cancels the request of a connection that is away only while that account is the
 // connection's and is being ended: the message may arrive during a later request.
-func TestLateEndOfAnAccount(t *testing.T) {
+func TestLateEvictionDoesNotCancelNextRequest(t *testing.T) {
 	holders := admission.NewHolders(admission.NewBudget(1<<20), admission.Clock())
 	holders.MaxConnection = 1 << 10
 	for name, c := range map[string]struct{ current, ending, want bool }{

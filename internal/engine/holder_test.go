@@ -77,7 +77,7 @@ func copies(h *lineHandler) *lineHandler {
 const filling = 12_000_000
 
 // One answer may be larger than the budget. Meanwhile other connections are accepted and served, idle ones as well.
-func TestOneAnswerBeyondTheBudget(t *testing.T) {
+func TestOneAnswerMayExceedBudget(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 1}, copies(newLineHandler()))
 	idle := x.dial()
 	idle.send("echo before\n")
@@ -99,7 +99,7 @@ func TestOneAnswerBeyondTheBudget(t *testing.T) {
 }
 
 // Of several peers that do not read their answers, the one with the highest cost is cut off.
-func TestCostliestIsCutOff(t *testing.T) {
+func TestCostliestHolderIsEvicted(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 2, OpenTimeout: -1}, copies(newLineHandler()))
 	other := x.dial()
 	other.send("echo before\n")
@@ -130,7 +130,7 @@ func TestCostliestIsCutOff(t *testing.T) {
 }
 
 // The largest partial request is refused first, with an answer.
-func TestLargestHalfRequestIsRefused(t *testing.T) {
+func TestLargestPartialRequestIsRefused(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 2, ReadBuffer: 512 << 10}, newLineHandler())
 	var small []*client
 	for range 20 {
@@ -164,7 +164,7 @@ func TestLargestHalfRequestIsRefused(t *testing.T) {
 }
 
 // When all memory is held by small holders, one of them is refused.
-func TestMemoryIsFullOfSmallHolders(t *testing.T) {
+func TestSmallHolderIsRefusedWhenMemoryIsFull(t *testing.T) {
 	x := serveTight(t, engine.Config{Loops: 2}, newLineHandler())
 	const each = 50_000 // kept in 64 KiB
 	var all []*client
@@ -191,7 +191,7 @@ func TestMemoryIsFullOfSmallHolders(t *testing.T) {
 }
 
 // A goroutine that reads a body, or writes a stream, gets an error when its memory is needed.
-func TestAwayHoldersAreEnded(t *testing.T) {
+func TestBlockedHoldersAreEvicted(t *testing.T) {
 	t.Run("reading", func(t *testing.T) {
 		h := newLineHandler()
 		began, ended := make(chan bool, 1), make(chan error, 1)
@@ -272,7 +272,7 @@ func TestAwayHoldersAreEnded(t *testing.T) {
 }
 
 // A body that the application made once and sends to many clients is charged once, in parts.
-func TestSharedBodiesCountOnce(t *testing.T) {
+func TestSharedBodyIsChargedOnce(t *testing.T) {
 	h := newLineHandler()
 	body := append([]byte(pattern(strconv.Itoa(filling))), '\n')
 	h.commands["shared"] = func(d *engine.Driver, _ *engine.Conn, _ string) { d.WriteOwned(body, nil) }
@@ -302,7 +302,7 @@ func TestSharedBodiesCountOnce(t *testing.T) {
 }
 
 // A request that will hold much memory waits until there is room, and others do not wait.
-func TestRequestsThatHoldMuchAwaitRoom(t *testing.T) {
+func TestLargeRequestWaitsForRoom(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x := serveTight(t, engine.Config{Loops: 1}, room)
 	first := x.dial()
@@ -336,7 +336,7 @@ func TestRequestsThatHoldMuchAwaitRoom(t *testing.T) {
 
 // A connection that waits for room precedes those whose address holds more. A new one waits after those that wait already, even
 // if there is room for a moment.
-func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
+func TestSmallestHolderGetsRoomFirst(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x := serveTight(t, engine.Config{Loops: 1}, room)
 	first := x.dial()
@@ -370,7 +370,7 @@ func TestRoomGoesToThoseWhoHoldLeast(t *testing.T) {
 
 // A connection whose address holds nothing else begins as a probe before others, and so is asked before them. Otherwise they
 // would wait for each other.
-func TestProbesOfNewcomersGoFirst(t *testing.T) {
+func TestProbesPrecedeOtherWaiters(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x, holders := serveHolders(t, room)
 	from := func(last byte) *client {
@@ -401,7 +401,7 @@ func TestProbesOfNewcomersGoFirst(t *testing.T) {
 }
 
 // A request that waits for room, and is served without it because its handler no longer asks for room, stops waiting.
-func TestWhoAsksForRoomNoMoreDoesNotWait(t *testing.T) {
+func TestServedRequestStopsWaitingForRoom(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x, holders := serveHolders(t, room)
 	defer x.take(tightBudget / 2)()
@@ -422,7 +422,7 @@ func TestWhoAsksForRoomNoMoreDoesNotWait(t *testing.T) {
 
 // A connection whose peer hangs up stops waiting for room, even on a saturated loop, where its place is after those that
 // continue to wait.
-func TestWhoHangsUpDoesNotAwaitRoom(t *testing.T) {
+func TestHangupStopsWaitingForRoom(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	began, goOn := make(chan bool), make(chan bool)
 	room.commands["long"] = func(d *engine.Driver, _ *engine.Conn, args string) {

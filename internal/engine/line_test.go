@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-func TestUrgentGoFirst(t *testing.T) {
+func TestUrgentJobsRunFirst(t *testing.T) {
 	h := newLineHandler()
 	g := newGate(h)
 	order := make(chan string, 10)
@@ -44,8 +44,8 @@ func TestUrgentGoFirst(t *testing.T) {
 	}
 }
 
-// TestLineStands adds ever more clients, whose connections were away, while the only worker is busy.
-func TestLineStands(t *testing.T) {
+// TestJobsAreRefusedWhileWorkerIsBusy adds ever more clients, whose connections were away, while the only worker is busy.
+func TestJobsAreRefusedWhileWorkerIsBusy(t *testing.T) {
 	h := newLineHandler()
 	g := newGate(h)
 	s := serve(t, engine.Config{Loops: 1, MaxWorkers: 1, QueueTarget: time.Millisecond, Logger: quiet}, h)

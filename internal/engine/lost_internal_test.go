@@ -14,7 +14,7 @@ import (
 )
 
 // After a peer has finished sending, all of its input can be peeked at, piece by piece, and can still be read.
-func TestAheadSeesAllOnceThePeerHasFinished(t *testing.T) {
+func TestPeekAfterPeerFinished(t *testing.T) {
 	c, peer := aheadConn(t, 3*aheadPiece)
 	sent := make([]byte, 5*aheadPiece/2)
 	for i := range sent {
@@ -47,7 +47,7 @@ func TestAheadSeesAllOnceThePeerHasFinished(t *testing.T) {
 
 // However much input the system holds for a peer, only a small, cheap amount is peeked at, and a bounded
 // peek does not mean that the peer has sent too little.
-func TestAheadIsBounded(t *testing.T) {
+func TestPeekIsBounded(t *testing.T) {
 	const sent = 2 * aheadMost
 	c, peer := aheadConn(t, 2*sent)
 	if _, err := peer.Write(make([]byte, sent)); err != nil {

@@ -88,7 +88,7 @@ func newPartHandler() *partHandler {
 }
 
 // Neither other parts of a connection nor other connections wait for a part that blocks.
-func TestBlockedPartHoldsUpNobody(t *testing.T) {
+func TestBlockedPartDoesNotDelayOthers(t *testing.T) {
 	onOneProcessor(t, func(t *testing.T) {
 		h := newPartHandler()
 		g := newGate(h.lineHandler)
@@ -126,7 +126,7 @@ func TestBlockedPartHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestPartThatGivesUpItsLoop(t *testing.T) {
+func TestPartReleasesLoop(t *testing.T) {
 	h := newPartHandler()
 	s := serve(t, engine.Config{Loops: 1}, h)
 	c := s.dial()
@@ -160,7 +160,7 @@ func TestPartOnAWorker(t *testing.T) {
 
 // Output in many pieces does not wait until the peer has acknowledged each, on a listener of either kind: answers of parts, and
 // flushed output.
-func TestPiecesDoNotWaitForEachOther(t *testing.T) {
+func TestOutputDoesNotWaitForAcknowledgements(t *testing.T) {
 	onEachListener(t, func(t *testing.T, listen func(*testing.T) net.Listener) {
 		h := newPartHandler()
 		h.commands["detach"] = func(d *engine.Driver, c *engine.Conn, _ string) {
@@ -198,7 +198,7 @@ func (s *server) dialPrepared(ask, answer string) *client {
 }
 
 // A part that ends its goroutine does not end the connection, whether it has lost the connection or not.
-func TestPartThatPanics(t *testing.T) {
+func TestPanicOfPart(t *testing.T) {
 	h := newPartHandler()
 	g := newGate(h.lineHandler)
 	block := h.commands["block"]
@@ -221,7 +221,7 @@ func TestPartThatPanics(t *testing.T) {
 }
 
 // A connection may be closed, by either side, while parts of it run.
-func TestPartsOutliveTheirConnection(t *testing.T) {
+func TestConnectionClosesWhilePartsRun(t *testing.T) {
 	h := newPartHandler()
 	g := newGate(h.lineHandler)
 	s := serve(t, engine.Config{Loops: 2}, h)

@@ -39,7 +39,7 @@ func TestPausedConnections(t *testing.T) {
 }
 
 // The loss of a peer is noticed at once while its connection is paused.
-func TestPausedConnectionsAreLost(t *testing.T) {
+func TestPausedConnectionNoticesLostPeer(t *testing.T) {
 	h := newLineHandler()
 	h.commands["pause"] = func(d *engine.Driver, c *engine.Conn, _ string) {
 		c.Notes |= engine.Paused
@@ -84,7 +84,7 @@ func (h *laterHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
 }
 
 // A connection that leaves the rest of its input for later is served after connections that have become ready meanwhile.
-func TestLater(t *testing.T) {
+func TestRemainingInputWaitsItsTurn(t *testing.T) {
 	h := &laterHandler{newLineHandler(), make(chan struct{}), make(chan struct{}), nil}
 	s := serveUnix(t, engine.Config{Loops: 1}, h)
 	a, b := s.dial(), s.dial()

@@ -16,7 +16,7 @@ import (
 
 // Calls that were taken over count against MaxWorkers: jobs that are handed off meanwhile wait in line, and all other requests
 // continue.
-func TestTakenOverCallsCount(t *testing.T) {
+func TestTakenOverCallsCountAsWorkers(t *testing.T) {
 	onOneProcessor(t, func(t *testing.T) {
 		h := newLineHandler()
 		g := newGate(h)
@@ -67,7 +67,7 @@ func TestTakenOverCallsCount(t *testing.T) {
 }
 
 // A call that waits for its peer, or has begun its answer, does not keep other jobs from a worker.
-func TestCallsThatWaitForTheirPeersDoNotCount(t *testing.T) {
+func TestCallsWaitingForPeersDoNotCountAsWorkers(t *testing.T) {
 	for _, prefix := range []string{"hand ", ""} { // on a worker, and taken over
 		t.Run(prefix, func(t *testing.T) {
 			h := newLineHandler()
@@ -109,7 +109,7 @@ func TestCallsThatWaitForTheirPeersDoNotCount(t *testing.T) {
 }
 
 // A call that was taken over holds little memory, whatever the loop has read before, and the budget counts that memory.
-func TestTakenOverCallsAreSmall(t *testing.T) {
+func TestMemoryOfTakenOverCalls(t *testing.T) {
 	const calls, most = 300, 16 << 10
 	h := newLineHandler()
 	g := newGate(h)

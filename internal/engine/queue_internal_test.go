@@ -100,7 +100,7 @@ func TestStreamsAreShed(t *testing.T) {
 
 // Streams that ask again after an answer, on the same connections, are no overload. It makes no difference whether the loop
 // sees that at once, or after it has served another connection for longer than the target.
-func TestStreamsThatComeAgainAreNotShed(t *testing.T) {
+func TestRepeatedStreamsAreNotShed(t *testing.T) {
 	for _, conns := range []int{1, 8, 32, 200} {
 		for _, streams := range []int{100, 800, -100, -800} {
 			s := newTurnSim(conns)
@@ -127,7 +127,7 @@ func TestStreamsThatComeAgainAreNotShed(t *testing.T) {
 }
 
 // A connection that was served out of turn, or is closed, does not hide how long the next one has waited.
-func TestQueueLooksPastThoseWhoAreGone(t *testing.T) {
+func TestQueueSkipsClosedConnections(t *testing.T) {
 	s := newTurnSim(3)
 	s.ask(3)
 	for _, c := range s.conns {
@@ -142,7 +142,7 @@ func TestQueueLooksPastThoseWhoAreGone(t *testing.T) {
 }
 
 // A connection that is ready after a long turn may have become ready at any time in it.
-func TestMarksAfterALongTurn(t *testing.T) {
+func TestQueueTimeAfterLongTurn(t *testing.T) {
 	s := newTurnSim(1)
 	l := s.l
 	for _, on := range []bool{false, true} {
@@ -163,7 +163,7 @@ func TestMarksAfterALongTurn(t *testing.T) {
 }
 
 // A request counts by the time since the latest answer on its connection. A handshake is no request.
-func TestOrigins(t *testing.T) {
+func TestQueueTimeSinceLatestAnswer(t *testing.T) {
 	l := newTurnSim(0).l
 	l.saturation.control = overload.NewQueue(10 * time.Millisecond)
 	for _, test := range []struct {

@@ -97,7 +97,7 @@ func TestMinWriteRate(t *testing.T) {
 }
 
 // The minimum rate also applies to a goroutine that waits to send: a stream.
-func TestMinWriteRateOfAStream(t *testing.T) {
+func TestMinWriteRateOfStream(t *testing.T) {
 	var stop atomic.Bool
 	var written atomic.Int64 // calls of Write that have returned
 	stream := func(h *lineHandler) (begun chan *engine.Conn, ended chan error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Data in memory is sent in pieces of a bounded length, however much the kernel takes in each call.
-func TestPiecesInMemory(t *testing.T) {
+func TestMemoryIsSentInBoundedPieces(t *testing.T) {
 	const size = 3*inMemory + 1
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	if err != nil {

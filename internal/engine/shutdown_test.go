@@ -42,7 +42,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-func TestShutdownRunsOutOfTime(t *testing.T) {
+func TestShutdownTimeout(t *testing.T) {
 	for _, command := range []string{"block", "hand block"} {
 		t.Run(command, func(t *testing.T) {
 			h := newLineHandler()

@@ -29,7 +29,7 @@ func onOneProcessor(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-func TestBlockedHandlerHoldsUpNobody(t *testing.T) {
+func TestBlockedHandlerDoesNotDelayOthers(t *testing.T) {
 	onOneProcessor(t, func(t *testing.T) {
 		h := newLineHandler()
 		g := newGate(h)
@@ -97,7 +97,7 @@ func TestHandOff(t *testing.T) {
 }
 
 // A Read of bytes that have already arrived does not count as a wait.
-func TestWaitedToRead(t *testing.T) {
+func TestReadOfBufferedInputIsNoWait(t *testing.T) {
 	h := newLineHandler()
 	h.commands["read"] = func(d *engine.Driver, c *engine.Conn, _ string) {
 		var b [4]byte
@@ -334,7 +334,7 @@ func TestDisconnectAtEveryPoint(t *testing.T) {
 	eventually(t, "all connections are closed", func() bool { return s.Stats().Conns == 0 })
 }
 
-func TestTimeoutMayBlock(t *testing.T) {
+func TestTimeoutHandlerMayBlock(t *testing.T) {
 	h := newLineHandler()
 	entered, open := make(chan struct{}), make(chan struct{})
 	h.timeout = func(d *engine.Driver, _ *engine.Conn) {

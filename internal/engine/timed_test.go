@@ -24,7 +24,7 @@ func newSlow(h *lineHandler, limit time.Duration) *gate {
 	return g
 }
 
-func TestLimitAnswersWhileCodeRuns(t *testing.T) {
+func TestTimeLimitAnswersWhileHandlerRuns(t *testing.T) {
 	for _, way := range []string{"slow a\n", "hand slow a\n"} {
 		t.Run(way, func(t *testing.T) {
 			h := newLineHandler()
@@ -43,7 +43,7 @@ func TestLimitAnswersWhileCodeRuns(t *testing.T) {
 	}
 }
 
-func TestLimitIsLiftedInTime(t *testing.T) {
+func TestTimeLimitIsLiftedInTime(t *testing.T) {
 	h := newLineHandler()
 	g := newSlow(h, time.Hour)
 	s := serve(t, engine.Config{Loops: 1}, h)
@@ -61,7 +61,7 @@ func TestLimitIsLiftedInTime(t *testing.T) {
 
 // Whichever is first, the limit or the end of the code, each connection gets one of the two answers, and no part of another's
 // answer.
-func TestLimitRacesWithTheEnd(t *testing.T) {
+func TestTimeLimitRacesWithReturn(t *testing.T) {
 	h := newLineHandler()
 	h.limits = map[string]time.Duration{"race": time.Millisecond}
 	h.commands["race"] = func(d *engine.Driver, _ *engine.Conn, args string) {
@@ -92,7 +92,7 @@ func TestLimitRacesWithTheEnd(t *testing.T) {
 }
 
 // Code that claims the connection keeps it; the limit applies as soon as it is released.
-func TestHoldKeepsTheConnection(t *testing.T) {
+func TestHoldDelaysTimeLimit(t *testing.T) {
 	h := newLineHandler()
 	held, again := make(chan bool, 1), make(chan bool, 1)
 	h.limits = map[string]time.Duration{"hold": time.Millisecond}

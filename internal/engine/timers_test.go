@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWheel compares the wheel with its rule: a connection is checked when its deadline comes, never later. Earlier checks are
+// TestTimerWheel compares the wheel with its rule: a connection is checked when its deadline comes, never later. Earlier checks are
 // made only at the horizon, or at the tick of an earlier deadline.
-func TestWheel(t *testing.T) {
+func TestTimerWheel(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		l := &loop{}

@@ -157,7 +157,7 @@ func TestTLSEcho(t *testing.T) {
 	})
 }
 
-func TestTLSInPiecesOfEverySize(t *testing.T) {
+func TestTLSInputInPieces(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		s := serveTLS(t, engine.Config{Loops: 2}, &engine.TLS{}, newLineHandler())
 		for _, piece := range []int{1, 2, 4, 5, 6, 23, 1000} {
@@ -205,7 +205,7 @@ func TestTLSLargeAnswersToASlowReader(t *testing.T) {
 	})
 }
 
-func TestTLSAnOwnedBufferThatManyAreSentIsHeldOnce(t *testing.T) {
+func TestTLSSharedBodyIsChargedOnce(t *testing.T) {
 	h := newLineHandler()
 	owned := []byte(pattern("16000000"))
 	h.commands["owned"] = func(d *engine.Driver, _ *engine.Conn, args string) { d.WriteOwned(owned, nil) }
@@ -281,7 +281,7 @@ func duplex(h *lineHandler, file string) {
 	}
 }
 
-func TestTLSReadAndWriteInACall(t *testing.T) {
+func TestTLSReadAndWriteInCall(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte(pattern("1000000")), 0o600); err != nil {
 		t.Fatal(err)
@@ -307,7 +307,7 @@ func TestTLSReadAndWriteInACall(t *testing.T) {
 	})
 }
 
-func TestTLSAReaderIsToldOfTheEnd(t *testing.T) {
+func TestTLSReaderGetsEOF(t *testing.T) {
 	h := newLineHandler()
 	duplex(h, "")
 	s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
@@ -322,7 +322,7 @@ func TestTLSAReaderIsToldOfTheEnd(t *testing.T) {
 	c.wantEOF()
 }
 
-func TestTLSCloseNotifyWaitsBehindWhatWasAsked(t *testing.T) {
+func TestTLSCloseNotifyIsHandledAfterEarlierRequests(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		h := newLineHandler()
 		s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
@@ -342,7 +342,7 @@ func TestTLSCloseNotifyWaitsBehindWhatWasAsked(t *testing.T) {
 	})
 }
 
-func TestTLSEveryWayToCloseSaysCloseNotify(t *testing.T) {
+func TestTLSCloseSendsCloseNotify(t *testing.T) {
 	h := newLineHandler()
 	s := serveTLS(t, engine.Config{Loops: 1, OpenTimeout: time.Hour}, &engine.TLS{Timeout: time.Hour}, h)
 	end := func(how string, end func(c *client)) {
@@ -401,7 +401,7 @@ func TestTLSKeyUpdates(t *testing.T) {
 
 // A reader and a writer of the same call use the connection alternately. The reply of crypto/tls to a KeyUpdate must not be
 // sent between the pieces of a record.
-func TestTLSAKeyUpdateWhileAWriteWaits(t *testing.T) {
+func TestTLSKeyUpdateDuringPendingWrite(t *testing.T) {
 	h := newLineHandler()
 	reading, done := make(chan struct{}), make(chan error, 1)
 	h.commands["duplex"] = func(d *engine.Driver, c *engine.Conn, args string) {
@@ -491,7 +491,7 @@ func TestTLSHijack(t *testing.T) {
 }
 
 // The read part of a record, and its rest, are the same wherever the record is stored meanwhile.
-func TestTLSReadsOfEverySizeAndWhatIsLeft(t *testing.T) {
+func TestTLSReadsOfEverySize(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		const all = 300_000
 		rng := rand.New(rand.NewPCG(1, 2))

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-func TestTLSARequestAllocatesNothing(t *testing.T) {
+func TestTLSRequestAllocations(t *testing.T) {
 	h := &bareHandler{}
 	s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
 	raw, _ := s.dialRaw()

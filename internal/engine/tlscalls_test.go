@@ -52,7 +52,7 @@ func (k remoteMessage) SignMessage(r io.Reader, msg []byte, opts crypto.SignerOp
 }
 
 // Handshakes that wait for the application have no processor meanwhile, and continue afterwards.
-func TestTLSHandshakesThatWaitForTheApplication(t *testing.T) {
+func TestTLSHandshakeWaitsForCallback(t *testing.T) {
 	keep := func(config *tls.Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return func(*tls.ClientHelloInfo) (*tls.Config, error) { return config, nil }
 	}
@@ -159,7 +159,7 @@ func TestTLSHandshakesThatWaitForTheApplication(t *testing.T) {
 }
 
 // Code of the application that returns at once, or panics, leaves no state.
-func TestTLSHandshakesWhoseApplicationPanics(t *testing.T) {
+func TestTLSHandshakeCallbackPanics(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		var s *server
 		config := tlstest.Server()

@@ -138,7 +138,7 @@ func TestTLSCloseNotifyAfterInputIsAHangup(t *testing.T) {
 }
 
 // A record that has the length of close_notify, but is not one, is input.
-func TestTLSWhatLooksLikeCloseNotifyIsInput(t *testing.T) {
+func TestTLSRecordOfCloseNotifyLengthIsInput(t *testing.T) {
 	h := newLineHandler()
 	entered, letGo := awaitEnd(h, (*engine.Conn).SetHangup)
 	s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
@@ -171,7 +171,7 @@ func TestTLSWhatLooksLikeCloseNotifyIsInput(t *testing.T) {
 }
 
 // A writer that waits, and a call that reads the input meanwhile, also learn of close_notify.
-func TestTLSCloseNotifyWhileACallUsesTheConnection(t *testing.T) {
+func TestTLSCloseNotifyDuringCall(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		h := newLineHandler()
 		begun, ended := make(chan struct{}), make(chan struct{}, 1)
@@ -218,7 +218,7 @@ func TestTLSCloseNotifyWhileACallUsesTheConnection(t *testing.T) {
 }
 
 // Input that was read ahead is passed to the code that hijacks the connection.
-func TestTLSHijackHasWhatWasReadAhead(t *testing.T) {
+func TestTLSHijackReturnsBufferedInput(t *testing.T) {
 	h := newLineHandler()
 	got := make(chan string, 1)
 	seen := make(chan struct{})

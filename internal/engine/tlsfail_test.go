@@ -39,7 +39,7 @@ func clientHello(t testing.TB) []byte {
 	return b[:n]
 }
 
-func TestTLSWhatIsNoHandshakeEndsTheConnection(t *testing.T) {
+func TestTLSInvalidHandshakeClosesConnection(t *testing.T) {
 	hello := clientHello(t)
 	shed := new(admission.Shed)
 	notTLS := []byte("this port speaks TLS\n")
@@ -90,7 +90,7 @@ func TestTLSWhatIsNoHandshakeEndsTheConnection(t *testing.T) {
 	c.want("still here")
 }
 
-func TestTLSABrokenRecordIsAnsweredByAnAlert(t *testing.T) {
+func TestTLSBrokenRecordCausesAlert(t *testing.T) {
 	shed := new(admission.Shed)
 	h := newLineHandler()
 	duplex(h, "")
@@ -127,7 +127,7 @@ func TestTLSABrokenRecordIsAnsweredByAnAlert(t *testing.T) {
 	}
 }
 
-func TestTLSRecordsThatCarryNothingEndTheConnection(t *testing.T) {
+func TestTLSEmptyRecordsCloseConnection(t *testing.T) {
 	shed := new(admission.Shed)
 	h := newLineHandler()
 	duplex(h, "")
@@ -157,7 +157,7 @@ func TestTLSRecordsThatCarryNothingEndTheConnection(t *testing.T) {
 
 // A client that repeatedly asks for new keys, and does not read, causes little pending output, also while an action reads as
 // fast as the client sends.
-func TestTLSAClientThatTakesNoRepliesIsEnded(t *testing.T) {
+func TestTLSUnreadKeyUpdateRepliesCloseConnection(t *testing.T) {
 	shed := new(admission.Shed)
 	budget := admission.NewBudget(0)
 	h := newLineHandler()
@@ -199,7 +199,7 @@ func TestTLSAClientThatTakesNoRepliesIsEnded(t *testing.T) {
 	eventually(t, "the connection is closed", func() bool { return s.Stats().Conns == 0 && budget.Held() == 0 })
 }
 
-func TestTLSAClientThatDoesNotSayHelloInTime(t *testing.T) {
+func TestTLSClientHelloTimeout(t *testing.T) {
 	hello := clientHello(t)
 	for _, c := range []struct {
 		name    string
@@ -225,7 +225,7 @@ func TestTLSAClientThatDoesNotSayHelloInTime(t *testing.T) {
 	}
 }
 
-func TestTLSAClientThatDoesNotShakeHandsInTime(t *testing.T) {
+func TestTLSHandshakeTimeout(t *testing.T) {
 	shed := new(admission.Shed)
 	s := serveTLS(t, engine.Config{Loops: 1, Shed: shed}, &engine.TLS{Timeout: 2 * time.Second}, newLineHandler())
 	conn := s.dial()
@@ -237,7 +237,7 @@ func TestTLSAClientThatDoesNotShakeHandsInTime(t *testing.T) {
 	eventually(t, "it is counted", func() bool { return shed.Count(admission.SlowHandshake) == 1 && s.Stats().Conns == 0 })
 }
 
-func TestTLSTheTimeOfTheHandshakeIsNotThatOfTheConnection(t *testing.T) {
+func TestTLSHandshakeTimeoutEndsWithHandshake(t *testing.T) {
 	s := serveTLS(t, engine.Config{Loops: 1, OpenTimeout: time.Hour}, &engine.TLS{Timeout: time.Minute}, newLineHandler())
 	c := s.dialTLS(nil)
 	c.send("echo a\n")
@@ -251,7 +251,7 @@ func TestTLSTheTimeOfTheHandshakeIsNotThatOfTheConnection(t *testing.T) {
 	}
 }
 
-func TestTLSWhatAHandshakeHolds(t *testing.T) {
+func TestTLSHandshakeMemoryIsCharged(t *testing.T) {
 	hello := clientHello(t)
 	budget := admission.NewBudget(0)
 	s := serveTLS(t, engine.Config{Loops: 1, Budget: budget}, &engine.TLS{}, newLineHandler())
@@ -273,7 +273,7 @@ func TestTLSWhatAHandshakeHolds(t *testing.T) {
 }
 
 // Clients that stop in the middle of the handshake do not keep other clients out, even if they fill all places.
-func TestTLSClientsThatStopInTheHandshakeAreGivenUpForOthers(t *testing.T) {
+func TestTLSStalledHandshakesMakeRoom(t *testing.T) {
 	hello := clientHello(t)
 	shed := new(admission.Shed)
 	budget := admission.NewBudget(5 << 20)
@@ -291,7 +291,7 @@ func TestTLSClientsThatStopInTheHandshakeAreGivenUpForOthers(t *testing.T) {
 	}
 }
 
-func TestTLSCodeThatLooksForACertificateKeepsNobodyElseWaiting(t *testing.T) {
+func TestTLSBlockedGetCertificateDoesNotDelayOthers(t *testing.T) {
 	config := tlstest.Server()
 	cert := config.Certificates[0]
 	config.Certificates = nil
@@ -328,7 +328,7 @@ func TestTLSCodeThatLooksForACertificateKeepsNobodyElseWaiting(t *testing.T) {
 	slow.Wait()
 }
 
-func TestTLSAPanicInAHandshakeEndsThatConnection(t *testing.T) {
+func TestTLSPanicInHandshakeClosesConnection(t *testing.T) {
 	config := tlstest.Server()
 	cert := config.Certificates[0]
 	config.Certificates = nil
@@ -383,7 +383,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	})
 }
 
-func TestTLSForcedCloseInAHandshake(t *testing.T) {
+func TestTLSForcedCloseDuringHandshake(t *testing.T) {
 	hello := clientHello(t)
 	s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, newLineHandler())
 	c := s.dial()

@@ -53,7 +53,7 @@ func beginAll(s *handshakes) (order []handshakeKind) {
 	return order
 }
 
-func TestHandshakesOfBothKindsBeginInTurn(t *testing.T) {
+func TestHandshakeKindsAlternate(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		whole, resume int
@@ -78,7 +78,7 @@ func TestHandshakesOfBothKindsBeginInTurn(t *testing.T) {
 }
 
 // A few handshakes that join while many of the other kind are in line wait for one of those each.
-func TestAHandshakeThatComesLaterHasItsTurn(t *testing.T) {
+func TestLaterHandshakesOfOtherKindAlternate(t *testing.T) {
 	s := newHandshakes(0, 1000, 0)
 	for range 10 {
 		kind, _ := s.nextKind()
@@ -90,7 +90,7 @@ func TestAHandshakeThatComesLaterHasItsTurn(t *testing.T) {
 	}
 }
 
-func TestHandshakesOfAKindLeaveRoomForTheOther(t *testing.T) {
+func TestHandshakeKindLeavesRoomForOther(t *testing.T) {
 	for _, bound := range []int64{1 << 20, 5 << 20, 24 << 20, 1 << 30} {
 		all := max(int(bound/handshakeShare/handshakeMemory), leastHandshakes+leastHandshakes/handshakeReserve)
 		for many := range handshakeKinds {
@@ -119,7 +119,7 @@ func TestHandshakesOfAKindLeaveRoomForTheOther(t *testing.T) {
 
 // If one kind has all the room it may have, one of its own handshakes makes room. Otherwise it is the handshake that has kept
 // others waiting for longest.
-func TestWhichHandshakeMakesRoom(t *testing.T) {
+func TestHandshakeChosenForEviction(t *testing.T) {
 	s := newHandshakes(1<<20, leastHandshakes+1, leastHandshakes)
 	resumed := stall(s, handshakeResume, patientHandshake)
 	first := stall(s, handshakeWhole, patientHandshake)
@@ -145,7 +145,7 @@ func TestWhichHandshakeMakesRoom(t *testing.T) {
 }
 
 // When stopped clients have all places but one, the newest client does not wait for all earlier ones.
-func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
+func TestNewestHandshakeIsNextAmongStalled(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		waited int64 // wait of the oldest in line
@@ -178,7 +178,7 @@ func TestTheNewestHandshakeIsNextWhereOthersDoNotGoOn(t *testing.T) {
 }
 
 // An address with many connections in line, and an address with one, take turns.
-func TestAddressesHaveTurnsForHandshakes(t *testing.T) {
+func TestHandshakesOfAddressesAlternate(t *testing.T) {
 	s := newHandshakes(0, 0, 0)
 	for range 1000 {
 		s.join(handshakeWhole, connOf(1), 0)
@@ -212,7 +212,7 @@ func TestAddressesHaveTurnsForHandshakes(t *testing.T) {
 
 // An address whose stopped handshakes have all places gives them to other addresses at once, and to itself after a while.
 // Connections of unknown addresses are not treated as one address.
-func TestAnAddressGivesPlacesToOthers(t *testing.T) {
+func TestStalledHandshakesOfAddressMakeRoom(t *testing.T) {
 	fill := func(c func() *Conn) *handshakes {
 		s := newHandshakes(1<<20, 0, 0)
 		for range 2 * leastHandshakes {

@@ -14,7 +14,7 @@ import (
 )
 
 // Clients with a session are recognized by their ClientHello, and have a line of their own.
-func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
+func TestTLSHandshakesOfResumingClients(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		version   uint16
@@ -57,7 +57,7 @@ func TestTLSHandshakesOfClientsThatComeBack(t *testing.T) {
 
 // If many clients that hold little fill the budget, they are evicted for the handshakes of new clients which the server has
 // answered. These handshakes are not evicted for one another.
-func TestTLSHandshakesAreNotEndedForThoseWhoHoldLittle(t *testing.T) {
+func TestTLSSmallHoldersAreEvictedForHandshakes(t *testing.T) {
 	shed := new(admission.Shed)
 	s := serveTLS(t, engine.Config{Loops: 2, Budget: admission.NewBudget(tightBudget), Shed: shed, Logger: slog.New(slog.DiscardHandler)}, &engine.TLS{}, newLineHandler())
 	served := func() *client {

@@ -23,7 +23,7 @@ func countBig(h *lineHandler) *atomic.Int32 {
 }
 
 // Pipelined requests wait, and hold no output, while earlier answers are not read.
-func TestPipelineWaitsForItsReader(t *testing.T) {
+func TestPipelineWaitsForUnreadAnswers(t *testing.T) {
 	const n = "100000"
 	for _, hand := range []string{"", "hand "} {
 		t.Run(hand+"big", func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPipelineWaitsForItsReader(t *testing.T) {
 }
 
 // A connection that waits until its answers are read is closed when its peer is lost.
-func TestPipelineOfOneWhoIsGone(t *testing.T) {
+func TestWaitingPipelineEndsWithPeer(t *testing.T) {
 	h := newLineHandler()
 	made := countBig(h)
 	s := serve(t, engine.Config{Loops: 1}, h)
@@ -63,7 +63,7 @@ func TestPipelineOfOneWhoIsGone(t *testing.T) {
 }
 
 // The kernel does not hold megabytes for a peer that does not read, on a listener of either kind.
-func TestUnsentIsBounded(t *testing.T) {
+func TestUnsentOutputIsBounded(t *testing.T) {
 	onEachListener(t, func(t *testing.T, listen func(*testing.T) net.Listener) {
 		s := serveOn(t, engine.Config{Loops: 1}, newLineHandler(), listen(t))
 		c := s.dial()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestWaitsForgetAllButTheLongest(t *testing.T) {
+func TestLongestWaitsAreRecorded(t *testing.T) {
 	const second = int64(time.Second)
 	var w waits
 	check := func(at int64, recent, most time.Duration) {

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-func TestLoopWaitIsThatOfOthersBehindALongCall(t *testing.T) {
+func TestLoopWaitIncludesLongCall(t *testing.T) {
 	h := newLineHandler()
 	meanwhile := make(chan func(), 1)
 	h.commands["long"] = func(d *engine.Driver, _ *engine.Conn, _ string) {

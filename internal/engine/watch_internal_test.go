@@ -5,7 +5,7 @@ package engine
 import "testing"
 
 // A call has waited if its goroutine was parked and it was not over at once. Computing and short delays are no waits.
-func TestWatchTellsWaitsFromComputing(t *testing.T) {
+func TestWatchDistinguishesWaitingFromComputing(t *testing.T) {
 	const long = 10 * shortWait
 	for _, test := range []struct {
 		name     string

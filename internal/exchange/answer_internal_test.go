@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestMetaPartsAreApart(t *testing.T) {
+func TestMetaPartsDoNotOverlap(t *testing.T) {
 	for _, m := range []meta{0, ^meta(0)} {
 		m.setKind(Abort)
 		m.setStatus(599)

@@ -23,7 +23,7 @@ func blockOf(pairs ...string) *Block {
 
 // The fields of a block that sending needs are in two cache lines: its memory begins with a cache line, because the allocator
 // aligns that size.
-func TestBlockIsFourLines(t *testing.T) {
+func TestBlockIsFourCacheLines(t *testing.T) {
 	block := reflect.TypeFor[Block]()
 	tail, _ := block.FieldByName("tail")
 	if strconv.IntSize == 64 && (block.Size() != 256 || tail.Offset+tail.Type.Size() > 128) {
@@ -32,7 +32,7 @@ func TestBlockIsFourLines(t *testing.T) {
 }
 
 // The most common names of answers do not share bits of the mask.
-func TestNamesApart(t *testing.T) {
+func TestCommonNamesHaveDistinctBits(t *testing.T) {
 	var all nameMask
 	for _, name := range []string{
 		"Content-Type", "Cache-Control", "Etag", "Last-Modified", "Vary", "Location", "Set-Cookie", "Retry-After", "Date", "Access-Control-Allow-Origin",
@@ -75,7 +75,7 @@ func TestPairsAreBounded(t *testing.T) {
 }
 
 // Blocks without replacements keep the order, and names that share a bit are distinguished.
-func TestAnswerOfBlocks(t *testing.T) {
+func TestAnswerWithBlocks(t *testing.T) {
 	a := Plain(200, blockOf("Content-Type", "a/b", "X-One", "1"), "")
 	push := func(f Field) {
 		var err error
@@ -121,7 +121,7 @@ func TestAnswerOfBlocks(t *testing.T) {
 }
 
 // Blocks built on a long block share its lines, and all ways of rendering give the same result.
-func TestBlocksThatFollow(t *testing.T) {
+func TestBlocksOnLongBlock(t *testing.T) {
 	long := IDBlock("X-Id", blockOf("X-Long", strings.Repeat("long ", 100)))
 	base := long.Under(blockOf("Content-Type", "a/b"))
 	for i := range 3 {

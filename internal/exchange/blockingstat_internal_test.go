@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPaceLearnsWhatBlocksAndForgetsIt(t *testing.T) {
+func TestBlockingStatLearnsAndForgets(t *testing.T) {
 	var p BlockingStat
 	now := int64(time.Hour)
 	for range blockingScore / waitPenalty {
@@ -36,7 +36,7 @@ func TestPaceLearnsWhatBlocksAndForgetsIt(t *testing.T) {
 	}
 }
 
-func TestPaceTriesWhatBlocksLessAndLessOften(t *testing.T) {
+func TestBlockingStatTrialsBecomeRare(t *testing.T) {
 	var p BlockingStat
 	for range 2 * blockingScore / waitPenalty {
 		p.Waited(0)
@@ -55,7 +55,7 @@ func TestPaceTriesWhatBlocksLessAndLessOften(t *testing.T) {
 }
 
 // Brief waits, which block a loop without a takeover, are learned like takeovers, and a trial that waits has failed.
-func TestPaceLearnsBriefWaits(t *testing.T) {
+func TestBlockingStatLearnsBriefWaits(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		waits  func(call int) bool
@@ -86,7 +86,7 @@ func TestPaceLearnsBriefWaits(t *testing.T) {
 	}
 }
 
-func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
+func TestBlockingStatOfRareTakeovers(t *testing.T) {
 	var p BlockingStat
 	for range 10_000 {
 		p.Waited(0)
@@ -100,7 +100,7 @@ func TestPaceOfAnActionThatIsSeldomTakenOver(t *testing.T) {
 }
 
 // On a busy machine, fast calls are taken over occasionally: that does not mark the route as blocking.
-func TestPaceOfQuickRoutes(t *testing.T) {
+func TestBlockingStatOfFastRoutes(t *testing.T) {
 	var p BlockingStat
 	p.Waited(0)
 	if !p.Seen() {
@@ -128,7 +128,7 @@ func (w waiting) AtCapacity() bool   { return w >= 0 }
 func (w waiting) OverCapacity() bool { return w > 0 }
 
 // A route that blocks seldom exceeds the bound on waiting calls by at most one, however fast its other calls are.
-func TestPaceOfRoutesThatBlockSeldom(t *testing.T) {
+func TestBlockingStatOfRarelyBlockingRoutes(t *testing.T) {
 	var p BlockingStat
 	quick := func() {
 		for range 100 {

@@ -26,7 +26,7 @@ func TestTimeoutContextCause(t *testing.T) {
 }
 
 // A parent that ends first ends the context.
-func TestTimeoutContextOfAParent(t *testing.T) {
+func TestTimeoutContextEndsWithParent(t *testing.T) {
 	until := time.Now().Add(time.Hour)
 	parent, end := context.WithDeadline(context.Background(), until)
 	c := exchange.NewTimeoutContext(parent, until.Add(time.Hour))
@@ -41,7 +41,7 @@ func TestTimeoutContextOfAParent(t *testing.T) {
 }
 
 // A parent may end while the context is made: the race detector observes it.
-func TestTimeoutContextOfAParentThatEndsMeanwhile(t *testing.T) {
+func TestTimeoutContextParentEndsConcurrently(t *testing.T) {
 	for range 100 {
 		parent, end := context.WithCancel(context.Background())
 		go end()

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-func TestBodyPace(t *testing.T) {
+func TestBodyRate(t *testing.T) {
 	type arrival struct {
 		after time.Duration
 		bytes int64

@@ -126,7 +126,7 @@ func (c *h2Conn) wantHead(id uint32) {
 }
 
 // When a client resets requests that wait for it, they free their places, and delay neither other requests nor a shutdown.
-func TestRequestsThatWaitAreReset(t *testing.T) {
+func TestWaitingRequestsAreReset(t *testing.T) {
 	s, _ := backlogServer(t)
 	c := s.shut()
 	c.request(1, true, "GET", "/large")
@@ -147,7 +147,7 @@ func TestRequestsThatWaitAreReset(t *testing.T) {
 }
 
 // A client that takes nothing still gets further actions begun, one after each while: it may want the last answer first.
-func TestRequestsThatWaitBeginInTime(t *testing.T) {
+func TestWaitingRequestsBeginAfterDelay(t *testing.T) {
 	s, begun := backlogServer(t)
 	c := s.shut()
 	for i := range uint32(60) {
@@ -160,7 +160,7 @@ func TestRequestsThatWaitBeginInTime(t *testing.T) {
 
 // An answer far larger than the bound delays only requests like it: neither other requests of its client nor requests of other
 // clients to the same route begin late.
-func TestRequestsBesideAnEnormousAnswer(t *testing.T) {
+func TestEnormousAnswerDoesNotDelayOthers(t *testing.T) {
 	onLoop(t)
 	var begun atomic.Int32
 	enormous := strings.Repeat("x", 4*mostUntaken)

@@ -71,7 +71,7 @@ func TestMaxMemoryPerConnectionOfStreams(t *testing.T) {
 }
 
 // The dynamic tables of connections are charged to the budget, and freed when the connections end.
-func TestTablesAreHeld(t *testing.T) {
+func TestDynamicTablesAreCharged(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("root") })

@@ -20,7 +20,7 @@ import (
 )
 
 // An answer that is shorter than announced, because its file was truncated meanwhile, is reset and has no end.
-func TestShortAnswersAreReset(t *testing.T) {
+func TestTruncatedFileResetsStream(t *testing.T) {
 	onLoop(t)
 	const size, left = 1_000_000, 200_000
 	name := filepath.Join(t.TempDir(), "file")
@@ -65,7 +65,7 @@ func TestShortAnswersAreReset(t *testing.T) {
 
 // A handler that writes less than it has announced has its stream reset. The connection, and the other streams on it, continue.
 // It ends when a handler asks for that.
-func TestShortAnswersEndNoConnection(t *testing.T) {
+func TestShortHandlerOutputResetsStream(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		short := func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func TestShortAnswersEndNoConnection(t *testing.T) {
 }
 
 // A goroutine that still reads the body when its action has returned gets an error.
-func TestReadersEndWithTheirAction(t *testing.T) {
+func TestBodyReadAfterActionFails(t *testing.T) {
 	onLoop(t)
 	reads, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
@@ -147,7 +147,7 @@ func TestReadersEndWithTheirAction(t *testing.T) {
 }
 
 // Fields of the connection, and 101, have no place in HTTP/2: they are left out.
-func TestNothingAboutConnections(t *testing.T) {
+func TestConnectionFieldsAreOmitted(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		set := func(h http.Header) {
 			for _, name := range []string{"Connection", "Upgrade", "Keep-Alive", "Proxy-Connection", "X-Kept"} {
@@ -251,7 +251,7 @@ func TestClosedBodiesAreDiscarded(t *testing.T) {
 
 // A deadline for writing that passed while a write was pending cuts the answer off, and cannot be extended, as on net/http's
 // server. The client receives everything written before.
-func TestWriteDeadlineCutsAnswers(t *testing.T) {
+func TestPassedWriteDeadlineCannotBeExtended(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -292,7 +292,7 @@ func TestWriteDeadlineCutsAnswers(t *testing.T) {
 }
 
 // An answer that has announced trailers and was not flushed has a length, too, as on net/http's server of HTTP/2.
-func TestTrailersBesideALength(t *testing.T) {
+func TestTrailersWithContentLength(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Mount("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

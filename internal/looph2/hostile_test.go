@@ -75,7 +75,7 @@ func onLoop(t *testing.T) {
 }
 
 // An incomplete frame does not delay the end of a connection.
-func TestHalfAFrameAtTheEnd(t *testing.T) {
+func TestPartialFrameAtClose(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxRequestsPerConnection: 1}}, func(app *dunlin.App) {
 		app.Post("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("early") })
@@ -171,7 +171,7 @@ func TestMemoryOfStreams(t *testing.T) {
 }
 
 // A request that was refused to make room holds no memory, even if its client opens no window for the refusal.
-func TestRefusedBodiesHoldNothing(t *testing.T) {
+func TestRefusedRequestHoldsNoMemory(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 1 << 20, QueueTarget: -1}, Timeouts: dunlin.Timeouts{Write: time.Hour, Body: time.Hour}}, func(app *dunlin.App) {
 		app.Post("/reads", func(r *dunlin.Request) dunlin.Response {
@@ -202,7 +202,7 @@ func TestRefusedBodiesHoldNothing(t *testing.T) {
 }
 
 // Clients that send nothing of their bodies do not occupy the places of other requests.
-func TestBodiesThatDoNotCome(t *testing.T) {
+func TestStalledBodiesDoNotOccupyPlaces(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxConcurrent: 2}}, func(app *dunlin.App) {
 			app.Post("/reads", func(r *dunlin.Request) dunlin.Response {
@@ -261,7 +261,7 @@ func TestBodiesReadInSmallSteps(t *testing.T) {
 }
 
 // A stream that its action begins after its time is not in flight forever.
-func TestLateActionsThatReturnStreams(t *testing.T) {
+func TestLateStreamIsNotInFlight(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
@@ -277,7 +277,7 @@ func TestLateActionsThatReturnStreams(t *testing.T) {
 }
 
 // Frames that a client sends after GOAWAY do not reset the connection: the client would lose earlier answers.
-func TestClientSaysGoodbye(t *testing.T) {
+func TestFramesAfterGoAway(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })

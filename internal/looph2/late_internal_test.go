@@ -11,7 +11,7 @@ import (
 )
 
 // A context that an action asks for when its time ends, but before the stream is marked late, ends too.
-func TestContextThatComesWithTheEndOfItsTime(t *testing.T) {
+func TestContextCreatedAtTimeout(t *testing.T) {
 	own := &stream{s: new(session), flow: &still, resting: &nothing}
 	x := &Wire{own: own, s: &exchange.State{Route: &exchange.Route{Timeout: time.Second}}}
 	if x.isLate() {

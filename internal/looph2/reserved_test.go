@@ -14,7 +14,7 @@ import (
 
 // However a stream ends, and even if its action runs on, the reservation for its answer is released, and so is the part that
 // was made. Only the bytes that actions have read of bodies, and the answers that clients have not taken yet, stay charged.
-func TestReservationsEndWithTheirStreams(t *testing.T) {
+func TestReservationEndsWithStream(t *testing.T) {
 	onLoop(t)
 	const size, bodySize, conns, perConn, rounds = 100_000, 24_000, 4, 12, 6
 	var entered, bodies atomic.Int64
@@ -160,7 +160,7 @@ func TestReservationsEndWithTheirStreams(t *testing.T) {
 
 // The memory of a request's body is not held for a streamed answer that is made without it, nor beside a complete answer in
 // memory, while a client does not take these.
-func TestBodiesAreNotHeldForAnswers(t *testing.T) {
+func TestBodyIsReleasedBeforeAnswer(t *testing.T) {
 	onLoop(t)
 	const bodySize, size = 30_000, 20_000
 	config := dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 256 << 20}, Timeouts: dunlin.Timeouts{Write: time.Hour}}

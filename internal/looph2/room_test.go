@@ -71,7 +71,7 @@ func TestSmallAnswersDoNotWaitForLargeOnes(t *testing.T) {
 }
 
 // A request for a small answer does not wait, by either protocol, for requests that may be small and block for long.
-func TestSmallAnswersDoNotWaitForThoseThatBlock(t *testing.T) {
+func TestSmallAnswersDoNotWaitForBlockingOnes(t *testing.T) {
 	onLoop(t)
 	entered, leave := make(chan bool, 2), make(chan bool)
 	s, _ := startCrowded(t, func(r *dunlin.Request) {
@@ -139,7 +139,7 @@ func startCrowded(t *testing.T, small, large func(*dunlin.Request), timeout time
 }
 
 // A request whose time is over while it waits for room is answered then, and its action does not begin.
-func TestTimeIsOverWhileAnswersWaitForRoom(t *testing.T) {
+func TestTimeoutWhileWaitingForRoom(t *testing.T) {
 	onLoop(t)
 	const timeout = 300 * time.Millisecond
 	var late atomic.Int64
@@ -155,7 +155,7 @@ func TestTimeIsOverWhileAnswersWaitForRoom(t *testing.T) {
 }
 
 // A request that is reset while it waits for room is not served: its answer would be made without room.
-func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
+func TestResetWhileWaitingForRoom(t *testing.T) {
 	onLoop(t)
 	const size, streams = 1 << 20, 20
 	var begun atomic.Int64
@@ -201,7 +201,7 @@ func TestNoAnswersForStreamsThatWereReset(t *testing.T) {
 
 // Streamed answers that their clients do not take do not fill the memory either, however many are requested at once, and do not
 // make another client of the same address wait for its turn.
-func TestStreamsWaitForRoom(t *testing.T) {
+func TestStreamedAnswersDoNotFillMemory(t *testing.T) {
 	onLoop(t)
 	const size, short, conns, streams = 1 << 20, 100 << 10, 3, 100
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 24 << 20, MaxConcurrent: 16, QueueTarget: -1}}, func(app *dunlin.App) {
@@ -242,7 +242,7 @@ func TestStreamsWaitForRoom(t *testing.T) {
 }
 
 // Requests whose answers are large, but small compared with the room, do not wait for each other, however long they take.
-func TestLargeAnswersAreMadeAtOnce(t *testing.T) {
+func TestLargeAnswersRunConcurrently(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200 << 10, 8
 	entered, leave := make(chan bool, streams), make(chan bool)
@@ -272,7 +272,7 @@ func TestLargeAnswersAreMadeAtOnce(t *testing.T) {
 }
 
 // A long-lived answer does not hold the room reserved for a large one before it has sent anything.
-func TestAnswersThatLastReserveNothing(t *testing.T) {
+func TestLongLivedAnswersReserveNothing(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200 << 10, 8
 	begun, leave := make(chan bool, streams), make(chan bool)
@@ -307,7 +307,7 @@ func TestAnswersThatLastReserveNothing(t *testing.T) {
 
 // Requests that may not wait for room, because too many do, are counted like all others that are refused because there is no
 // room.
-func TestRequestsThatMayNotWaitAreCounted(t *testing.T) {
+func TestRequestsBeyondWaitLimitAreCounted(t *testing.T) {
 	onLoop(t)
 	const size, conns, streams = 1 << 20, 10, 100
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{Memory: 16 << 20, MaxConcurrent: 16, QueueTarget: -1}}, func(app *dunlin.App) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Neither bytes that were sent before a wait count, nor the time in which nothing waited or more could be sent.
-func TestTaking(t *testing.T) {
+func TestSlowReaderDetection(t *testing.T) {
 	settings := &exchange.Settings{WriteTimeout: time.Second, MinWriteRate: 100}
 	const step = int64(250 * time.Millisecond)
 	type look struct {

@@ -33,7 +33,7 @@ func (c *h2Conn) window(size uint32) {
 
 // A client that takes nothing loses all pending answers when the time for that has passed once, however many of its requests
 // wait for others of its own.
-func TestClientsThatTakeNothingLoseAll(t *testing.T) {
+func TestStalledClientLosesAllAnswers(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		text := bytes.Repeat([]byte("x"), 1<<20)
 		var begun, running atomic.Int64
@@ -77,7 +77,7 @@ func TestClientsThatTakeNothingLoseAll(t *testing.T) {
 }
 
 // A stream that waits only because the connection's window is used by others is not slow.
-func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
+func TestStreamWaitingForConnectionWindowIsKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, size = 500 * time.Millisecond, 40 << 10
 		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: timeout}}, func(app *dunlin.App) {
@@ -133,7 +133,7 @@ func TestAnswersThatWaitForOthersAreKept(t *testing.T) {
 
 // Only the window of the client's connection is small. It lets everything out through it, within the initial windows of its
 // streams, of which each gets little. Neither the answers that it takes nor those that are not made yet are cut.
-func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
+func TestSmallConnectionWindowKeepsStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, size, all, piece = 500 * time.Millisecond, 1 << 20, 60, 200
 		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: timeout}}, func(app *dunlin.App) {
@@ -166,7 +166,7 @@ func TestAnswersBehindTheConnectionsWindowAreKept(t *testing.T) {
 }
 
 // A stream of which its client takes nothing is cut, and the other streams of the connection continue.
-func TestAStreamThatIsNotTakenIsCutAlone(t *testing.T) {
+func TestStalledStreamIsResetAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: 300 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Get("/endless", func(*dunlin.Request) dunlin.Response {
@@ -203,7 +203,7 @@ func TestAStreamThatIsNotTakenIsCutAlone(t *testing.T) {
 }
 
 // One answer that is not taken is not cut while the client takes others entirely.
-func TestAnswersBesideOneThatIsLeftAreKept(t *testing.T) {
+func TestStalledStreamIsKeptWhileOthersProgress(t *testing.T) {
 	onLoop(t)
 	const timeout, size, piece = 600 * time.Millisecond, 400 << 10, 2000
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Timeouts: dunlin.Timeouts{Write: timeout}}, func(app *dunlin.App) {

@@ -141,7 +141,7 @@ func want(t *testing.T, status int, body string, wantStatus int, part string) {
 }
 
 // An action that blocks delays no other stream of its connection.
-func TestBlockedStreamsHoldUpNobody(t *testing.T) {
+func TestBlockedStreamDoesNotDelayOthers(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, open := make(chan bool, 100), make(chan bool)
 		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -226,7 +226,7 @@ func TestLateStreams(t *testing.T) {
 }
 
 // An action that ends its goroutine is answered with 500 by the loop engine.
-func TestGoexitOfStreams(t *testing.T) {
+func TestGoexitIsAnsweredWith500(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the loop engine runs on Linux only")
 	}
@@ -536,7 +536,7 @@ func (c *h2Conn) wantEnd() {
 }
 
 // A client that sends too much that serves no request loses the connection, is counted, and affects no other client.
-func TestAbusedConnections(t *testing.T) {
+func TestAbusiveClientIsDisconnected(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the loop engine runs on Linux only")
 	}

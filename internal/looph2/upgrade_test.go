@@ -222,7 +222,7 @@ type readsFrom struct {
 func (c readsFrom) Read(b []byte) (int, error) { return c.in.Read(b) }
 
 // An Upgrade that cannot be accepted is answered by HTTP/1.1.
-func TestNoUpgrade(t *testing.T) {
+func TestRejectedUpgrade(t *testing.T) {
 	upgrades := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CUpgrade}, nil)
 	onlyKnown := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge}, nil)
 	tight := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CUpgrade, Limits: dunlin.Limits{MaxHead: 1 << 10}}, nil)

@@ -6,7 +6,7 @@ import "testing"
 
 // A visit of quick actions reads the clock a few times and serves all; one of slow actions ends early, and the next ones
 // earlier.
-func TestVisitsEndWhenTheirActionsAreSlow(t *testing.T) {
+func TestSlowActionsEndVisit(t *testing.T) {
 	const most = 1e6
 	run := func(v *visit, now *int64, streams int, each int64) (acted, looks int) {
 		v.begin()

@@ -15,7 +15,7 @@ import (
 
 // A connection that sends many requests at once, whose actions are slow but do not block, does not make other connections of
 // its loop wait for all of them; and each request is answered.
-func TestManySlowStreamsLeaveOthersTheirTurn(t *testing.T) {
+func TestManySlowStreamsDoNotDelayOthers(t *testing.T) {
 	onLoop(t)
 	const streams = 100
 	var (

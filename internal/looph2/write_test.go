@@ -87,7 +87,7 @@ func TestLargeWrites(t *testing.T) {
 }
 
 // An answer whose handler exceeds the deadline for writing does not end as complete, however much of it was sent.
-func TestWriteDeadlineCutsOff(t *testing.T) {
+func TestAnswerBeyondWriteDeadlineIsIncomplete(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		var served *dunlin.App
 		s := startH2(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -121,7 +121,7 @@ func TestLoopAllocationsOfPolicies(t *testing.T) {
 }
 
 // A context is allocated only on demand.
-func TestLoopContextCosts(t *testing.T) {
+func TestLoopContextIsAllocatedOnDemand(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
 	}

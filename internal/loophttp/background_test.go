@@ -14,7 +14,7 @@ import (
 
 // Streams that wait before they send make their driver lose the loop, until their route is learned. After that each starts on a
 // goroutine of its own.
-func TestStreamsThatWaitAreLearned(t *testing.T) {
+func TestWaitingStreamsAreLearned(t *testing.T) {
 	const open = 64
 	entered, release := make(chan struct{}), make(chan struct{})
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {

@@ -18,7 +18,7 @@ import (
 // State left by a call in a driver does not affect a later call with another wire. Streams of events and blocking actions are
 // arranged such that a driver gets back an unused wire it has had before. It then waits for a body, for which it must release
 // the lock of that wire and no other.
-func TestLoopDriversChangeExchanges(t *testing.T) {
+func TestLoopDriverReusesWire(t *testing.T) {
 	const rounds = 20
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop
 	type gates struct{ hold, open, block chan bool }

@@ -39,7 +39,7 @@ func startEcho(t *testing.T) (addr string) {
 
 // Echoed bodies stay unchanged while they wait for the client to read, although later requests are gathered into memory of the
 // same kind.
-func TestEchoesThatWait(t *testing.T) {
+func TestPendingEchoesStayUnchanged(t *testing.T) {
 	for _, test := range []struct{ length, echoes int }{{echoBody, 40}, {longEcho, 10}} {
 		t.Run(fmt.Sprint(test.length), func(t *testing.T) { echoesThatWait(t, test.length, test.echoes) })
 	}

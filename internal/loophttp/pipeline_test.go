@@ -55,7 +55,7 @@ func registerBlocking(app *dunlin.App, g *suite.Gate) {
 }
 
 // Requests after a blocking one are answered after it. Other connections do not wait.
-func TestLoopOrderBehindBlocking(t *testing.T) {
+func TestLoopOrderAfterBlockingRequest(t *testing.T) {
 	g := suite.NewGate()
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) { registerBlocking(app, g) })
 	for round := range 8 { // the first few are taken over, then the route is learned
@@ -145,7 +145,7 @@ func TestLoopAbnormalEnds(t *testing.T) {
 }
 
 // Reading a chunked body continues after its action has lost the loop.
-func TestLoopTakeoverWithinBody(t *testing.T) {
+func TestLoopTakeoverDuringBody(t *testing.T) {
 	g := suite.NewGate()
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) { registerBlocking(app, g) })
 	part := fmt.Sprintf("%x\r\n%s\r\n", 40<<10, strings.Repeat("x", 40<<10))

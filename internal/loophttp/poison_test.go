@@ -16,7 +16,7 @@ import (
 
 // A view of the body that is kept after the answer reads as 0xCC in builds with the race detector, wherever the body was: in
 // the read buffer, gathered from pieces, or read by the action.
-func TestLoopBytesAreLent(t *testing.T) {
+func TestLoopBorrowedBytesArePoisoned(t *testing.T) {
 	if !invariants.Enabled {
 		t.Skip("only builds with the race detector pay for it")
 	}

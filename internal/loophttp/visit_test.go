@@ -17,7 +17,7 @@ import (
 
 // A connection with many pipelined requests, whose actions take a while without blocking, gives other connections of its loop
 // their turn.
-func TestPipelinedRequestsLeaveOthersTheirTurn(t *testing.T) {
+func TestPipelinedRequestsDoNotDelayOthers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one loop for all
 	for {                                           // until the loop has served all requests itself; on a busy machine it may lose some
 		ahead, requests, same := askedBesidePipelined(t)

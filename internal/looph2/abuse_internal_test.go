@@ -10,7 +10,7 @@ import (
 )
 
 // Addresses are distrusted for a while after their clients sent too much; all addresses of a host's network count as the host.
-func TestOffenders(t *testing.T) {
+func TestDistrustedAddresses(t *testing.T) {
 	at := func(second int64) int64 { return second * int64(time.Second) }
 	for _, c := range []struct {
 		did, from string

@@ -116,7 +116,7 @@ func TestAnswersThatWaitForTheSocketAreEvicted(t *testing.T) {
 
 // Bodies that the program holds itself, and which pairs of streams take slowly, do not exclude other clients, even when they
 // are as large as the budget.
-func TestSharedBodiesKeepNobodyOut(t *testing.T) {
+func TestSharedBodiesDoNotExcludeClients(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200_000, 8
 	var all [][]byte

@@ -13,7 +13,7 @@ import (
 
 // A request that no action answers is counted once, with or without observers: one that cannot be served under no route, an
 // overdue one under its own.
-func TestRefusalsCountOnce(t *testing.T) {
+func TestRefusalIsCountedOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		for _, watched := range []bool{false, true} {
 			t.Run(fmt.Sprint("watched ", watched), func(t *testing.T) { refusalsCountOnce(t, engine, watched) })

@@ -20,14 +20,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// patience is how long a client of TestNobodyIsForgotten waits for its next bytes. It is reached only when the test fails.
+// patience is how long a client of TestEveryConnectionMakesProgress waits for its next bytes. It is reached only when the test fails.
 const patience = 20 * time.Second
 
 // Connections wait for many reasons: for a worker, for a call that blocks, for room in their socket, for other peers to read,
 // for memory. Random clients lead them from one reason to the other, with bounds so small that all are reached, while the
 // engine shuts down. Every client that continues to read is answered in order, or sees the end of its connection, and Shutdown
 // returns.
-func TestNobodyIsForgotten(t *testing.T) {
+func TestEveryConnectionMakesProgress(t *testing.T) {
 	for range 6 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { serveEverybody(t, seed) })

@@ -30,7 +30,7 @@ func (c *h2Conn) goAway() uint32 {
 
 // A client that sends too much is informed of the reason for the end of its connection, though a moment later, and others are
 // served meanwhile. Neither its requests nor its memory stay, and a drain does not wait.
-func TestClientsThatDoTooMuch(t *testing.T) {
+func TestAbusiveClientLearnsReason(t *testing.T) {
 	onLoop(t)
 	entered, canceled := make(chan bool, 10), make(chan bool, 10)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
@@ -78,7 +78,7 @@ func TestClientsThatDoTooMuch(t *testing.T) {
 
 // Fields that are too large are answered with 431, and the connection continues. Fields far larger end the connection, but
 // other clients of the address are not distrusted.
-func TestClientsWithMuchInTheirHeads(t *testing.T) {
+func TestLargeHeaderFields(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })

@@ -12,7 +12,7 @@ import (
 
 // The last answer before the engine closes the connection arrives completely at a client that has sent more meanwhile. Closing
 // a socket with unread input causes a reset, which overtakes the answer.
-func TestTheLastAnswerArrivesWhole(t *testing.T) {
+func TestLastAnswerBeforeCloseIsComplete(t *testing.T) {
 	const size = "400000"
 	for _, hand := range []string{"", "hand "} {
 		for _, secure := range []bool{false, true} {

@@ -22,7 +22,7 @@ func (c *corked) Write(p []byte) (int, error) {
 }
 
 // A stream whose action ends its goroutine is cut off, also if the action has lost the loop before, and frees everything.
-func TestStreamsThatExitWithoutTheirLoop(t *testing.T) {
+func TestGoexitAfterTakeover(t *testing.T) {
 	onLoop(t)
 	blocked := make(chan bool)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
@@ -43,7 +43,7 @@ func TestStreamsThatExitWithoutTheirLoop(t *testing.T) {
 
 // An action that ends its goroutine, together with a policy that does so, affects no other stream of its connection: neither
 // answers that are made already, nor requests that arrived together with it.
-func TestPoliciesThatExitBesideOtherStreams(t *testing.T) {
+func TestGoexitOfPolicyKeepsOtherStreams(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Policy(func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
@@ -86,7 +86,7 @@ func TestPoliciesThatExitBesideOtherStreams(t *testing.T) {
 
 // A policy that blocks on the answer of an action which has ended its goroutine delays no other request, not even on its
 // connection.
-func TestPoliciesThatWaitBehindAnActionThatExits(t *testing.T) {
+func TestBlockedPolicyAfterGoexit(t *testing.T) {
 	onLoop(t)
 	entered, release := make(chan bool), make(chan bool)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
