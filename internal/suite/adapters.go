@@ -24,12 +24,18 @@ type Adapter struct {
 	Memory bool // without a network, through a gateway
 }
 
+var (
+	std       = Adapter{Name: "std", Engine: dunlin.EngineStd}
+	loop      = Adapter{Name: "loop", Engine: dunlin.EngineLoop}
+	loopByTLS = Adapter{Name: "loop_by_TLS", Engine: dunlin.EngineLoop, Secure: true}
+)
+
 // Adapters is the list of all adapters.
 var Adapters = []Adapter{
-	{Name: "std", Engine: dunlin.EngineStd},
-	{Name: "loop", Engine: dunlin.EngineLoop},
+	std,
+	loop,
 	{Name: "std_by_TLS", Engine: dunlin.EngineStd, Secure: true},
-	{Name: byTLS, Engine: dunlin.EngineLoop, Secure: true},
+	loopByTLS,
 	{Name: "std_by_h2", Engine: dunlin.EngineStd, Secure: true, H2: true},
 	{Name: "loop_by_h2", Engine: dunlin.EngineLoop, Secure: true, H2: true},
 	{Name: "std_by_h2c", Engine: dunlin.EngineStd, H2: true},

@@ -109,12 +109,12 @@ func TestLargestHolderIsEvictedForBody(t *testing.T) {
 	})
 }
 
-// A body is refused if no memory becomes free while actions hold it. This is not logged as a failure of the service; the log
-// reports many refusals at a limited rate.
+// A body waits while actions hold all memory, and is refused after a limited time. The statistics report the wait and the
+// refusal. The refusal is not logged as a failure of the service.
 func TestBodyWithoutMemoryIs503(t *testing.T) {
-	t.Parallel() // with TestWaitingBodiesAreReported, which takes as long
+	t.Parallel() // with other long tests
 	const size = 600 << 10
-	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
+	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, leave := make(chan struct{}, 1), make(chan struct{})
 		var app *dunlin.App
 		addr, logs := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
@@ -149,9 +149,11 @@ func TestBodyWithoutMemoryIs503(t *testing.T) {
 				}
 			})
 		}
+		Soon(t, "the others wait", func() bool { return app.Stats().Memory.Waiting == 2 })
+		Soon(t, "the statistics have the time", func() bool { return app.Stats().Memory.WaitingFor > 0 })
 		others.Wait()
-		if s := app.Stats(); s.Shed["no-memory"] != 2 || s.Memory.Refused != 2 {
-			t.Errorf("not counted: %v, %d refused", s.Shed, s.Memory.Refused)
+		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.WaitingFor != 0 || s.Memory.Refused != 2 || s.Shed["no-memory"] != 2 || s.Shed["largest-holder"] != 0 {
+			t.Errorf("%+v, %v", s.Memory, s.Shed)
 		}
 		close(leave)
 		if status := <-first; status != http.StatusOK {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -340,11 +339,7 @@ func TestProxyProtocolDrainOfSilentConnection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a drain waits for two seconds for first requests")
 	}
-	var all sync.WaitGroup
-	for _, engine := range engines {
-		all.Go(func() { on(t, engine.String(), engine, drainsTheSilent) })
-	}
-	all.Wait()
+	onAll(t, []Adapter{std, loop}, drainsTheSilent)
 }
 
 func drainsTheSilent(t *testing.T, engine dunlin.Engine) {

@@ -240,44 +240,6 @@ func TestSlowBodiesAreReported(t *testing.T) {
 	})
 }
 
-// The alerts for bodies that actions hold for a long time: new bodies wait, and are refused.
-func TestWaitingBodiesAreReported(t *testing.T) {
-	t.Parallel() // with TestBodyWithoutMemoryIs503, which takes as long
-	AtOnceOnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		leave, entered := make(chan struct{}), make(chan struct{}, 1)
-		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
-			app = a
-			a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
-				if _, err := r.Bytes(); err != nil {
-					return dunlin.Error(err)
-				}
-				entered <- struct{}{}
-				<-leave
-				return dunlin.NoContent()
-			})
-		})
-		body := strings.Repeat("x", 600<<10)
-		first, second := Dial(t, addr), Dial(t, addr)
-		Send(t, first, Request("POST /hold", "", body))
-		Await(t, "the first action", entered)
-		Send(t, second, Request("POST /hold", "", body))
-		Soon(t, "the second waits", func() bool { return app.Stats().Memory.Waiting == 1 })
-		Soon(t, "it shows for how long", func() bool { return app.Stats().Memory.WaitingFor > 0 })
-		resp, err := http.ReadResponse(bufio.NewReader(second), nil)
-		if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("the second: %v, %v", resp, err)
-		}
-		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.WaitingFor != 0 || s.Memory.Refused != 1 || s.Shed["no-memory"] != 1 || s.Shed["largest-holder"] != 0 {
-			t.Errorf("%+v, %v", s.Memory, s.Shed)
-		}
-		close(leave)
-		if resp, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || resp.StatusCode != http.StatusNoContent {
-			t.Errorf("the first: %v, %v", resp, err)
-		}
-	})
-}
-
 // The alert for a limit on connections: the time since the last accept.
 func TestAcceptPausesAreReported(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,9 +122,7 @@ func TestObservedAnswers(t *testing.T) {
 					default:
 						answered.Add(1)
 						var told []int
-						for late := time.Now().Add(Patience); len(told) == 0 && time.Now().Before(late); runtime.Gosched() {
-							told = o.take(n)
-						}
+						eventually(func() bool { told = o.take(n); return len(told) > 0 })
 						if len(told) != 1 || told[0] != status {
 							t.Errorf("%s: observers were told %v, the client %d", path, told, status)
 						}

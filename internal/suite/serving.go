@@ -16,64 +16,57 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// engines are the engines that every test with real connections runs on.
-var engines = []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop}
-
 // OnEngines runs f once for each engine of this system, in clear text. It is for tests that have no TLS variant:
 // redirects from clear text, H2C, the PROXY protocol, prepared refusals, socket options, the allocations of a process
 // (a TLS client has its own), and tests with their own certificates. All other tests use [OnEnginesAndTLS].
 func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	for _, a := range Adapters { // also by HTTP/2 and in memory, except tests named in exceptions
-		test, _, _ := strings.Cut(t.Name(), "/")
-		if _, excepted := Excepted(a, test); excepted || a.Secure || a.Name == "std_by_h2c" {
-			continue
-		}
+	for _, a := range inClearText(t) {
 		a.On(t, f)
 	}
 }
 
 // OnEnginesAndTLS is OnEngines, and runs f once more with the connections of Start, Dial and http.Get secured by TLS,
-// on the loop engine, whose TLS is Dunlin's.
+// on the loop engine, whose TLS is Dunlin's. The runs are concurrent, because many tests wait for timeouts.
 func OnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	OnEngines(t, f)
-	on(t, byTLS, dunlin.EngineLoop, f)
+	onAll(t, append(inClearText(t), loopByTLS), f)
 }
 
 // OnBothEngines runs f once for each engine of this system, for tests that start their servers themselves.
 func OnBothEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	for _, engine := range engines {
-		on(t, engine.String(), engine, f)
+	for _, a := range []Adapter{std, loop} {
+		a.On(t, f)
 	}
 }
 
-// OnBothEnginesAndTLS is OnBothEngines with a run by TLS, as in OnEnginesAndTLS.
+// OnBothEnginesAndTLS is OnBothEngines with a run by TLS, and with concurrent runs, as in OnEnginesAndTLS.
 func OnBothEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	OnBothEngines(t, f)
-	on(t, byTLS, dunlin.EngineLoop, f)
+	onAll(t, []Adapter{std, loop, loopByTLS}, f)
 }
 
-// AtOnceOnEnginesAndTLS is OnEnginesAndTLS with concurrent runs, for tests that wait for long.
-func AtOnceOnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
+// inClearText returns the adapters without TLS that a test runs on: also HTTP/2 and memory, except for tests named in exceptions.
+func inClearText(t *testing.T) (all []Adapter) {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	for _, a := range Adapters {
+		if _, excepted := Excepted(a, test); !excepted && !a.Secure && a.Name != "std_by_h2c" {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// onAll runs f on several adapters concurrently.
+func onAll(t *testing.T, adapters []Adapter, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	var all sync.WaitGroup
-	for _, engine := range engines {
-		all.Go(func() { on(t, engine.String(), engine, f) })
+	for _, a := range adapters {
+		all.Go(func() { a.On(t, f) })
 	}
-	all.Go(func() { on(t, byTLS, dunlin.EngineLoop, f) })
 	all.Wait()
 }
-
-func on(t *testing.T, name string, engine dunlin.Engine, f func(t *testing.T, engine dunlin.Engine)) {
-	t.Helper()
-	Adapter{Name: name, Engine: engine}.On(t, f)
-}
-
-// byTLS is the name of the run on the loop engine by TLS.
-const byTLS = "loop_by_TLS"
 
 // secured reports whether the connections of a test use TLS.
 func secured(t testing.TB) bool { return adapterOf(t).Secure }
@@ -115,8 +108,8 @@ func TCP(conn net.Conn) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// Patience limits every wait of a failing test.
-const Patience = 20 * time.Second
+// Patience limits every wait of a failing test. A machine with other work may take long for the concurrent runs of a test.
+const Patience = time.Minute
 
 // Start serves an app on a TCP port of its own until the test ends. register adds the routes. Start sets config.Ready.
 func Start(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (addr string, logs *LogBuffer) {
@@ -206,19 +199,16 @@ func Stop(t *testing.T, app *dunlin.App, served ...<-chan error) {
 // wantNothingHeld checks that a stopped server has released all memory to its budget, once late actions have ended.
 func wantNothingHeld(t *testing.T, app *dunlin.App) {
 	t.Helper()
-	for limit := time.Now().Add(Patience); ; runtime.Gosched() {
-		m := app.Stats().Memory
+	var m dunlin.MemoryStats
+	if !eventually(func() bool {
+		m = app.Stats().Memory
 		held := m.Held
 		for _, n := range m.HeldFor {
 			held |= n
 		}
-		if held == 0 {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Errorf("the budget still holds %d bytes: %v", m.Held, m.HeldFor)
-			return
-		}
+		return held == 0
+	}) {
+		t.Errorf("the budget still holds %d bytes: %v", m.Held, m.HeldFor)
 	}
 }
 
@@ -286,12 +276,26 @@ func AskConn(t *testing.T, addr, request string) net.Conn {
 // Soon waits until condition holds.
 func Soon(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(Patience); !condition(); {
-		if time.Now().After(limit) {
-			t.Fatalf("not in %v: %s", Patience, what)
-		}
-		runtime.Gosched()
+	if !eventually(condition) {
+		t.Fatalf("not in %v: %s", Patience, what)
 	}
+}
+
+// eventually reports whether condition holds within Patience. It polls often at first, and then leaves the processors to
+// the server.
+func eventually(condition func() bool) bool {
+	limit := time.Now().Add(Patience)
+	for i := 0; !condition(); i++ {
+		if time.Now().After(limit) {
+			return false
+		}
+		if i < 100 {
+			runtime.Gosched()
+		} else {
+			<-time.After(time.Millisecond)
+		}
+	}
+	return true
 }
 
 // Await fails the test if no value arrives in time.
@@ -301,7 +305,7 @@ func Await[T any](t *testing.T, what string, c <-chan T) T {
 	case v := <-c:
 		return v
 	case <-time.After(Patience):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("not in %v: %s", Patience, what)
 		panic("unreachable")
 	}
 }

@@ -39,7 +39,12 @@ type h2Conn struct {
 // dialH2 connects without granting any stream a window.
 func dialH2(t *testing.T, addr string) *h2Conn {
 	t.Helper()
-	conn := Dial(t, addr)
+	return onH2(t, Dial(t, addr))
+}
+
+// onH2 is dialH2 on a connection.
+func onH2(t *testing.T, conn net.Conn) *h2Conn {
+	t.Helper()
 	if over, ok := conn.(*tls.Conn); ok { // before the handshake
 		config := tlstest.Client()
 		config.NextProtos = []string{"h2"}

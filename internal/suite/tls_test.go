@@ -308,7 +308,7 @@ func TestTLSErrors(t *testing.T) {
 			t.Errorf("certificate %q, key %q: error %v, want one with %q", c.cert, c.key, err, c.want)
 		}
 	}
-	for _, engine := range engines { // they would use clear text
+	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop} { // they would use clear text
 		app, _ := NewApp(dunlin.Config{Engine: engine})
 		if err := app.ServeTLS(Listen(t), nil); err == nil || !strings.Contains(err.Error(), "no certificate") {
 			t.Errorf("%v: ServeTLS without settings: %v", engine, err)

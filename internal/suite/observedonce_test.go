@@ -47,7 +47,7 @@ func everyAnswerOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 	over := make(chan struct{})
 	var mu sync.Mutex
 	observed := outcomes{}
-	config := dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxHeaders: 20, MaxBody: 1000}, Timeouts: dunlin.Timeouts{Body: time.Second}, Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn}
+	config := dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxHeaders: 20, MaxBody: 1000}, Timeouts: dunlin.Timeouts{Body: 100 * time.Millisecond}, Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn}
 	app, addr := startCounted(t, config, func(app *dunlin.App) {
 		if watched {
 			app.OnAnswer(func(info *dunlin.AnswerInfo) {

@@ -20,10 +20,8 @@ import (
 
 // A body whose client stops sending ends the read with an error.
 func TestBodyTimeout(t *testing.T) {
-	config := dunlin.Config{Timeouts: dunlin.Timeouts{Body: 30 * time.Millisecond}}
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		config.Engine = engine
-		addr, _ := Start(t, config, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: 30 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Post("/bytes", func(r *dunlin.Request) dunlin.Response {
 				if _, err := r.Bytes(); err != nil {
 					return dunlin.Error(err)

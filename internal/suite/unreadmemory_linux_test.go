@@ -180,7 +180,7 @@ func clientsWait(app *dunlin.App, clients int) bool {
 
 // onLoopAndTLS runs f on the loop engine, in clear text and by TLS.
 func onLoopAndTLS(t *testing.T, f func(t *testing.T)) {
-	for _, name := range []string{"loop", byTLS} {
-		on(t, name, dunlin.EngineLoop, func(t *testing.T, _ dunlin.Engine) { f(t) })
+	for _, a := range []Adapter{loop, loopByTLS} {
+		a.On(t, func(t *testing.T, _ dunlin.Engine) { f(t) })
 	}
 }
