@@ -81,10 +81,10 @@ func (s *registrations) current() *Operation {
 	return s.stack[len(s.stack)-1]
 }
 
-// inside reports whether the calling goroutine is within while.
+// inside reports whether the calling goroutine is within a call of while, not counting the caller of inside.
 func (s *registrations) inside() bool {
 	var pcs [64]uintptr
-	for skip := 1; ; skip += len(pcs) {
+	for skip := 3; ; skip += len(pcs) { // without Callers, inside and its caller
 		n := runtime.Callers(skip, pcs[:])
 		frames := runtime.CallersFrames(pcs[:n])
 		for n > 0 {

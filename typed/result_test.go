@@ -2,11 +2,14 @@ package typed_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -141,6 +144,31 @@ func statuses(o interface{ Answers() []typed.Answer }) string {
 		list = append(list, http.StatusText(a.Status))
 	}
 	return strings.Join(list, ", ")
+}
+
+// Apps that register operations concurrently do not exchange their declarations.
+func TestDeclarationsOfConcurrentRegistrations(t *testing.T) {
+	var all sync.WaitGroup
+	for status := 420; status < 428; status++ {
+		all.Go(func() {
+			app := quiet()
+			pause := func(next dunlin.Action) dunlin.Action { runtime.Gosched(); return next }
+			api := app.Group("/api", typed.Declares(pause, typed.Status{Code: status, Description: "own"}), pause)
+			for n := range 50 {
+				op := typed.Get(api, fmt.Sprint("/", n), func(*dunlin.Request, struct{}) (item, error) { return item{}, nil })
+				var own []int
+				for _, a := range op.Answers() {
+					if a.Status >= 420 && a.Status < 428 {
+						own = append(own, a.Status)
+					}
+				}
+				if len(own) != 1 || own[0] != status {
+					t.Errorf("an operation that declares %d has %v", status, own)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestEveryStatusIsDerived(t *testing.T) {
