@@ -12,8 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A steady-state request allocates nothing. What is copied into chunks of safe
-// strings is counted to less than one allocation a request.
+// A steady-state request allocates nothing. Its share of a chunk of safe strings is less than one allocation.
 func TestAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
@@ -127,8 +126,8 @@ func TestAllocationsOfBytes(t *testing.T) {
 	}
 }
 
-// What a stream holds back begins with room for as much as the last stream of the route: a page that is written in many
-// pieces takes one allocation of about its length.
+// The buffer of a stream starts with the length of the route's previous stream, so a page written in many pieces takes one
+// allocation of about its length.
 func TestAllocationsOfStream(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")

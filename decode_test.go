@@ -72,7 +72,7 @@ func decodeApp() (*dunlin.App, *logBuffer) {
 	return app, logs
 }
 
-// refusal is what a client reads about a request body.
+// refusal is the problem that a client gets for an invalid request body.
 type refusal struct {
 	Title   string
 	Status  int
@@ -324,7 +324,7 @@ func TestDecodeEmptyAndLarge(t *testing.T) {
 	}
 }
 
-// The error of Decode is a value that code can look into.
+// Code can inspect the error of Decode with errors.As.
 func TestDecodeError(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	var err error
@@ -383,7 +383,7 @@ func decodeInto[T any](r *dunlin.Request) dunlin.Response {
 	return dunlin.Text(fmt.Sprint(v))
 }
 
-// However hostile the body, the answer comes, and its offset lies in the body.
+// Any hostile body is answered, and the reported offset is within the body.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":1}`, `{"id":"x"}`, `{"to":{"zip":128}}`, `{"by~id/":{"x":true}}`, `{"items":[{"city":1}]}`, `{"name":"\u00`,
@@ -405,7 +405,7 @@ func FuzzDecode(f *testing.F) {
 		wantLacks(t, "answer", w.Body.String(), "secret", "json:")
 		switch {
 		case got.Offset == nil:
-			if strings.Trim(string(body), " \t\r\n") != "" { // else it is empty
+			if strings.Trim(string(body), " \t\r\n") != "" { // otherwise it is empty
 				t.Errorf("%q: no place in %s", body, w.Body)
 			}
 		case *got.Offset > len(body) || *got.Offset == len(body) && json.Valid(body):

@@ -14,20 +14,20 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// coded is an error that knows its status.
+// coded is an error with a status.
 type coded int
 
 func (c coded) Error() string   { return "secret of coded" }
 func (c coded) StatusCode() int { return int(c) }
 
-// nilError is an error whose pointer receiver does not stand being nil.
+// nilError is an error whose pointer receiver must not be nil.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
 
 const problem500Body = `{"title":"Internal Server Error","status":500}`
 
-// The client sees what it may, the log sees the cause.
+// The client sees the public part of an error, and the log has the cause.
 func TestError(t *testing.T) {
 	taken := &dunlin.ProblemDetails{Status: 409, Detail: "taken", Cause: errors.New("secret row")}
 	for name, c := range map[string]struct {
@@ -76,7 +76,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-// What the log needs is not lost with a status that cannot be sent.
+// An error with a status that cannot be sent is still logged with its cause.
 func TestProblemStatusKeepsCause(t *testing.T) {
 	_, logged := respondWith(t, func() dunlin.Response {
 		return dunlin.Problem(dunlin.ProblemDetails{Status: 302, Cause: errors.New("the cause")})
@@ -138,14 +138,13 @@ func TestZeroResponse(t *testing.T) {
 	}
 }
 
-// ownAnswer is an error that makes its answer itself.
+// ownAnswer is an error that makes its own response.
 type ownAnswer struct{}
 
 func (ownAnswer) Error() string             { return "own" }
 func (ownAnswer) Response() dunlin.Response { return dunlin.Text("my own").Status(418) }
 
-// OnError is called once for each failure, wherever it comes from, and its response is
-// the answer where there can still be another.
+// OnError is called once for each failure of any origin. Its response is sent unless another response has begun.
 func TestOnError(t *testing.T) {
 	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		seen := make(chan string, 10)

@@ -122,7 +122,7 @@ func ExampleGroup_Timeout() {
 	released := make(chan struct{})
 	reports := app.Group("/reports").Timeout(time.Millisecond) // ordinarily seconds
 	reports.Get("/yearly", func(r *dunlin.Request) dunlin.Response {
-		<-released // by what takes too long; what heeds r.Context() ends in time
+		<-released // slow code; code that uses r.Context() returns in time
 		return dunlin.Text("too late")
 	})
 	print(app, "GET", "/reports/yearly")

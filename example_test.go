@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// print answers a request and shows what the client sees.
+// print answers a request and prints the response.
 func print(app *dunlin.App, method, target string, headersAndBody ...string) {
 	var body string
 	if len(headersAndBody)%2 == 1 {
@@ -29,7 +29,7 @@ func print(app *dunlin.App, method, target string, headersAndBody ...string) {
 	}
 }
 
-// answer shows a response by an app that gives it to every request.
+// answer prints a response, which it sends through an app that gives it to every request.
 func answer(resp dunlin.Response, headers ...string) {
 	app := quiet()
 	app.Get("/", constant(resp))
@@ -163,7 +163,7 @@ func ExampleFormatProblems() {
 }
 
 func ExampleError() {
-	// The code that knows what went wrong says so; the cause is for the log.
+	// The code that finds an error chooses its status and detail; the cause is logged only.
 	find := func(id string) error {
 		return &dunlin.ProblemDetails{Status: http.StatusNotFound, Detail: "no user " + id, Cause: errors.New("sql: no rows")}
 	}

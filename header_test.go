@@ -17,8 +17,7 @@ var (
 	varyBlock   = dunlin.NewHeaderBlock("Vary", "Accept")
 )
 
-// unsendable are headers that must never reach the wire, with what the log or
-// the panic says about them.
+// unsendable lists headers that must never be sent, with the message in the log or panic.
 var unsendable = []struct{ name, value, why string }{
 	{"", "x", "empty name"},
 	{"X-A", "a\r\nSet-Cookie: b=c", `byte '\r' at offset 1`},
@@ -133,7 +132,7 @@ func TestNestedHeaderBlocks(t *testing.T) {
 			t.Errorf("%s: read %s, sent %s, want %s", c.name, read, sent, c.want)
 		}
 	}
-	for i := range 100 { // more than are kept
+	for i := range 100 { // more than a pooled response keeps
 		r := dunlin.Text("").Headers(dunlin.NewHeaderBlock("X-A", fmt.Sprint(i))).Headers(two)
 		if r.Get("X-A") != fmt.Sprint(i) || r.Get("X-B") != "2" {
 			t.Fatalf("block %d: %v", i, r.Get("X-A"))
@@ -141,8 +140,8 @@ func TestNestedHeaderBlocks(t *testing.T) {
 	}
 }
 
-// A block's value slices are shared by all responses: standard middleware that
-// appends to the header map must not reach the others. Run with -race.
+// All responses share the value slices of a block. Standard middleware that appends to the header map must not change them. Run
+// with -race.
 func TestHeaderBlockShared(t *testing.T) {
 	block := dunlin.NewHeaderBlock("Vary", "Accept", "Content-Type", "text/plain", "X-A", "1")
 	app, _ := newApp(dunlin.Config{})
@@ -178,7 +177,7 @@ func TestHeaderBlockShared(t *testing.T) {
 	}
 }
 
-// appendingWriter adds to every header, as middleware for compression does.
+// appendingWriter appends a value to every header, as compressing middleware does.
 type appendingWriter struct{ http.ResponseWriter }
 
 func (w *appendingWriter) WriteHeader(status int) {

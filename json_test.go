@@ -34,7 +34,7 @@ func cycle() *cyclic {
 	return c
 }
 
-// What cannot be encoded is a clean 500: no half body, no word of the cause.
+// A value that cannot be encoded gives a complete 500 response, without a partial body and without the cause.
 func TestJSONFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		build func() dunlin.Response
@@ -87,7 +87,7 @@ func panickingSeq(yield func(int) bool) {
 	}
 }
 
-// A sequence is asked for nothing after an element that failed.
+// After an element that cannot be encoded, the sequence is not called for more.
 func TestJSONSeqStops(t *testing.T) {
 	asked := 0
 	r := dunlin.JSONSeq(func(yield func(any) bool) {
@@ -103,8 +103,7 @@ func TestJSONSeqStops(t *testing.T) {
 	}
 }
 
-// A sequence that goes on when it is told to stop harms nobody but itself: neither
-// who is answered next on the connection, nor the process.
+// A sequence that ignores yield's false affects neither later requests on the connection nor the process.
 func TestJSONSeqIgnoringStop(t *testing.T) {
 	endless := func(yield func(int) bool) {
 		for {
@@ -140,7 +139,7 @@ func TestJSONSeqIgnoringStop(t *testing.T) {
 	})
 }
 
-// The value may change as soon as JSON has returned.
+// The caller may change the value once JSON has returned.
 func TestJSONEncodesAtOnce(t *testing.T) {
 	v := map[string]int{"a": 1}
 	w, _ := respond(t, func(*dunlin.Request) dunlin.Response {
@@ -153,7 +152,7 @@ func TestJSONEncodesAtOnce(t *testing.T) {
 	}
 }
 
-// Bodies of one response must not show up in another, whatever the pool does.
+// Pooled memory of one body never appears in another response.
 func TestJSONBodiesAreIndependent(t *testing.T) {
 	var kept []dunlin.Response
 	for i := range 50 {

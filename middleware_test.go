@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// mark leaves its name on the way in and on the way out.
+// mark returns middleware that records its name before and after the action.
 func mark(trail *[]string, name string) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -55,8 +55,7 @@ func TestMiddlewareOrder(t *testing.T) {
 	}
 }
 
-// Middleware wraps at registration, not for each request; a redirect is no
-// exception.
+// Middleware wraps actions at registration and not for each request. This includes redirects.
 func TestMiddlewareWrapsOnce(t *testing.T) {
 	wraps := 0
 	app, _ := newApp(dunlin.Config{RedirectSlash: true})
@@ -76,7 +75,7 @@ func TestMiddlewareWrapsOnce(t *testing.T) {
 	}
 }
 
-// Middleware may ask the app about its routes while it wraps one.
+// Middleware may list the app's routes while it wraps an action.
 func TestMiddlewareQueriesRoutes(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	routes := -1
@@ -90,8 +89,7 @@ func TestMiddlewareQueriesRoutes(t *testing.T) {
 	}
 }
 
-// Middleware of the app may register routes while it wraps the app's own answers;
-// it may not change the middleware that it is part of.
+// Middleware of the app may register routes while it wraps the app's own answers. It must not add middleware to the app then.
 func TestMiddlewareRegisters(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	var once sync.Once
@@ -181,7 +179,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// http.ErrAbortHandler goes through, so that the server drops the connection.
+// http.ErrAbortHandler is passed on, so the server drops the connection.
 func TestAbort(t *testing.T) {
 	app, logs := newApp(dunlin.Config{})
 	app.Recover(func(*dunlin.Request, any) dunlin.Response { t.Error("Recover was called"); return dunlin.Empty() })

@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// ask answers one request for pattern with an action, and fails when it failed.
+// ask serves one request for pattern by an action, and fails the test if the response is an error.
 func ask(t *testing.T, pattern, target string, act func(*dunlin.Request), headers ...string) {
 	t.Helper()
 	app, logs := newApp(dunlin.Config{})
@@ -228,7 +228,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// Whatever a request hands out as a string outlives it, unchanged.
+// Strings of a request stay valid and unchanged after its end.
 func TestStringsAreSafe(t *testing.T) {
 	onEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		type pair struct{ handed, copied []string }
@@ -270,8 +270,7 @@ func TestStringsAreSafe(t *testing.T) {
 	})
 }
 
-// A borrowed view is overwritten when its loan ends, in builds with the race
-// detector, so that a test sees who kept it.
+// In race builds, borrowed memory is overwritten when the loan ends, so tests find code that keeps it.
 func TestBytesAreLent(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	var view []byte
@@ -306,7 +305,7 @@ func TestBodyIsReadOnce(t *testing.T) {
 	if w := doBody(app, "POST", "/again", "body"); w.Body.String() != "body <nil> body <nil> body <nil>" {
 		t.Errorf("read again: %s", w.Body)
 	}
-	// A body that was too large is not its own tail the second time.
+	// A second read of a body that was too large fails, too, and does not return its tail.
 	app.Post("/over", func(r *dunlin.Request) dunlin.Response {
 		_, err := r.Bytes()
 		second, again := r.Bytes()
@@ -319,7 +318,7 @@ func TestBodyIsReadOnce(t *testing.T) {
 	if want := `413 Request Entity Too Large: the request body is larger than the limit of 10 bytes "" true`; w.Body.String() != want {
 		t.Errorf("too large, twice: %s", w.Body)
 	}
-	// The pooled request forgets it.
+	// The next use of the pooled request has no body of this one.
 	if w := doBody(app, "POST", "/again", "body"); w.Body.String() != "body <nil> body <nil> body <nil>" {
 		t.Errorf("after one that was too large: %s", w.Body)
 	}
@@ -376,8 +375,8 @@ func FuzzCookie(f *testing.F) {
 		req.Header["Cookie"] = []string{header}
 		want := ""
 		for pair := range strings.SplitSeq(header, ";") {
-			// net/http, one pair at a time, since a name without a value is no
-			// cookie here; and only where it trims as RFC 6265 does.
+			// net/http parses one pair at a time, because here a name without a value is not a cookie. Only inputs that it
+			// trims as RFC 6265 requires are compared.
 			if !strings.Contains(pair, "=") || strings.ContainsAny(pair, "\r\n") {
 				continue
 			}

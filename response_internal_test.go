@@ -15,8 +15,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// The compiler keeps a struct of up to four words in up to four fields in
-// registers; returning and modifying responses depends on it for its speed.
+// The compiler keeps a struct of at most four fields and four words in registers. Returning and modifying responses is fast
+// because of that.
 func TestResponseFitsRegisters(t *testing.T) {
 	r := reflect.TypeFor[Response]().Field(0).Type
 	if reflect.TypeFor[Response]().NumField() != 1 {
@@ -28,18 +28,17 @@ func TestResponseFitsRegisters(t *testing.T) {
 	}
 }
 
-// Every open stream has a Request of its own: beyond this size the next class of memory is an
-// eighth larger.
+// Every open stream has its own Request. Beyond this size, the next size class of the allocator is an eighth larger.
 func TestRequestFitsItsClass(t *testing.T) {
 	if invariants.Enabled {
-		return // a Request has more in builds with the race detector
+		return // a Request has more fields in race builds
 	}
 	if n := unsafe.Sizeof(Request{}); n > 512 {
 		t.Errorf("a Request has %d bytes, more than 512", n)
 	}
 }
 
-// What is written out says what a Problem would.
+// The prepared refusals equal the problems that Problem encodes.
 func TestRefusalsMatchProblems(t *testing.T) {
 	for _, test := range []struct {
 		refusal    []byte

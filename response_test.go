@@ -68,7 +68,7 @@ func TestResponseString(t *testing.T) {
 	}
 }
 
-// Each modifier leaves its receiver as it was, whatever order they come in.
+// Modifiers do not change their receiver, in any order of calls.
 func TestModifiersBranch(t *testing.T) {
 	show := func(r dunlin.Response) string {
 		return fmt.Sprintf("%d A=%v B=%v C=%v %s", r.StatusCode(), r.Values("A"), r.Values("B"), r.Get("Cache-Control"), r.Body())
@@ -99,7 +99,7 @@ func TestModifiersBranch(t *testing.T) {
 					t.Errorf("%s, want %s", got, check.want)
 				}
 			}
-			// What is sent is what was read.
+			// The sent response equals the one shown above.
 			w, logged := respondWith(t, func() dunlin.Response { return aa })
 			if fmt.Sprint(w.Header()["A"]) != "[1 4]" || w.Header().Get("B") != "" || w.Body.String() != `"x"` || logged != "" {
 				t.Errorf("sent %v %s, logged %s", w.Header(), w.Body, logged)
@@ -108,7 +108,7 @@ func TestModifiersBranch(t *testing.T) {
 	}
 }
 
-// More headers than a pooled response has room for, on branches of one trunk.
+// Responses derived from one response each get more headers than a pooled response has room for.
 func TestManyHeaders(t *testing.T) {
 	r := dunlin.JSON(1)
 	var trunk []dunlin.Response
@@ -152,8 +152,7 @@ var sharedPlain = map[string]dunlin.Response{
 	"cached2": dunlin.Text("shared").Headers(dunlin.NewHeaderBlock("Vary", "x")).Cache(0).Cache(time.Hour),
 }
 
-// Plain responses may be kept and returned by any number of goroutines, which
-// may each go on from them.
+// Any number of goroutines may keep, return and extend a plain response.
 func TestPlainResponsesAreShared(t *testing.T) {
 	app, logs := newApp(dunlin.Config{})
 	for name, resp := range sharedPlain {
@@ -186,7 +185,7 @@ func TestPlainResponsesAreShared(t *testing.T) {
 	wantLacks(t, "log", logs.String(), "level=")
 }
 
-// One that owns memory may be returned once; the second time says so.
+// A response that owns memory may be returned once. The second return is reported as an error.
 func TestOwningResponseTwice(t *testing.T) {
 	for name, resp := range map[string]dunlin.Response{
 		"JSON":    dunlin.JSON("secret"),
@@ -229,8 +228,8 @@ func TestStatusRange(t *testing.T) {
 	}
 }
 
-// A failure keeps its status and its media type whatever is added later, must
-// not be cached, and yet takes headers that say nothing about the content.
+// A failure keeps its status and media type when middleware changes the response, and must not be cached. It accepts headers
+// that do not describe the content.
 func TestFailureModifiers(t *testing.T) {
 	failed := func() dunlin.Response { return dunlin.JSON(make(chan int)) }
 	for name, r := range map[string]dunlin.Response{

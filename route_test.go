@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// show answers with the route and its parameters.
+// show returns an action that answers with its route and parameters.
 func show(r *dunlin.Request) dunlin.Response {
 	s := r.Method() + " " + r.Route()
 	for name, value := range r.Params() {
@@ -93,7 +93,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// An App below http.StripPrefix may be asked for an empty path.
+// http.StripPrefix may pass an empty path to an App.
 func TestAppBelowPrefix(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	app.Get("/", text("root"))
@@ -132,7 +132,7 @@ func TestHostsAndVersions(t *testing.T) {
 	}
 }
 
-// No request for a dirty path may be sent to another site, and none is matched.
+// Requests for unclean paths match no route and are never redirected to another site.
 func TestDirtyPaths(t *testing.T) {
 	for _, c := range []struct{ target, location string }{
 		{"//evil.example", "/evil.example"}, {"///evil.example/a", "/evil.example/a"}, {"/a//b?q=1&r=%2F", "/a/b?q=1&r=%2F"},
@@ -287,7 +287,7 @@ func TestRoutesAndExplain(t *testing.T) {
 	}
 }
 
-// Programmers' errors panic at once and name the places.
+// Programming errors panic at registration and name the source positions.
 func TestRegistrationPanics(t *testing.T) {
 	var noMiddleware dunlin.Middleware
 	none := func(dunlin.Action) dunlin.Action { return nil }
@@ -333,7 +333,7 @@ func TestRegistrationPanics(t *testing.T) {
 			if name == "duplicate" && strings.Count(got, "route_test.go:") != 2 {
 				t.Errorf("the panic does not name both places: %s", got)
 			}
-			// The app is as it was, and not locked.
+			// The app is unchanged and not locked.
 			app.Get("/after", text("after"))
 			if w := do(app, "GET", "/taken/1"); w.Body.String() != "taken" || do(app, "GET", "/after").Code != 200 {
 				t.Errorf("after the panic: %d", w.Code)
@@ -376,7 +376,7 @@ func TestRegistrationIsLogged(t *testing.T) {
 	wantLogged(t, logs, "route registered", "methods=GET", "pattern=/g/x", "route_test.go:")
 }
 
-// A group that a setting returned, and nobody used, is a setting that holds for nothing: the log says so when the app serves.
+// A setting whose group has no routes has no effect. The app logs this when it starts serving.
 func TestGroupsWithoutRoutesAreLogged(t *testing.T) {
 	logs := new(logBuffer)
 	app := dunlin.New(dunlin.Config{Logger: logs.Logger(0)})

@@ -61,7 +61,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Whoever reads the figures finds there what they mean.
+// The documentation describes each reason of Stats.Shed.
 func TestShedStatsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("docs/DEPLOY.md")
 	if err != nil {
@@ -103,7 +103,7 @@ func bodyOf(t *testing.T, url string) []byte {
 	return []byte(suite.Body(t, resp))
 }
 
-// What others count shows among an app's own figures.
+// Stats contains the figures of AddStats.
 func TestAddStats(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	if s := app.Stats(); s.Added != nil || strings.Contains(s.String(), "added") {

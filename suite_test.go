@@ -2,8 +2,8 @@ package dunlin_test
 
 import "github.com/dunlinhttp/dunlin/internal/suite"
 
-// What internal/suite has for all tests, by the names that those of the API have for it. What
-// drives an engine from outside is tested there, and beside the adapters.
+// These are helpers of internal/suite under the names that the tests of this package use. Tests that use an engine over
+// connections are in internal/suite and beside the adapters.
 var (
 	do, doBody           = suite.Do, suite.DoBody
 	respond, respondWith = suite.Respond, suite.RespondWith

@@ -50,7 +50,7 @@ func TestCarriesBytesBothWays(t *testing.T) {
 	for _, network := range networks {
 		t.Run(network, func(t *testing.T) {
 			c, other := pair(t, network)
-			sent := make([]byte, 5<<20) // beyond what a socket buffers
+			sent := make([]byte, 5<<20) // more than a socket buffers
 			rand.Read(sent)
 			var echo sync.WaitGroup
 			echo.Go(func() { io.Copy(other, other) })

@@ -166,7 +166,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// A late action is answered for, and what it returns is discarded.
+// A late action gets the answer of its timeout, and its own response is discarded.
 func TestClientTimeout(t *testing.T) {
 	app := dunlin.New(quiet())
 	var late = make(chan error, 1)
@@ -191,7 +191,7 @@ func TestClientTimeout(t *testing.T) {
 
 var discard = slog.New(slog.DiscardHandler)
 
-// A stream goes on when its answer has begun, also while nobody reads it yet.
+// A stream continues after its response has begun, also before the client reads it.
 func TestClientStreamBegins(t *testing.T) {
 	app := dunlin.New(quiet())
 	listens := make(chan struct{})

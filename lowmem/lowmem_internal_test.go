@@ -107,7 +107,7 @@ func BenchmarkDropProgram(b *testing.B) {
 	}
 }
 
-// TestDroppedComesBackInPieces reads a page of a file that was dropped: what comes with it is a piece.
+// TestDroppedComesBackInPieces reads one page of a dropped file, which loads a piece of the file.
 func TestDroppedComesBackInPieces(t *testing.T) {
 	const size = 64 * faultPiece
 	name := filepath.Join(t.TempDir(), "program")
@@ -151,7 +151,7 @@ func TestDroppedComesBackInPieces(t *testing.T) {
 	}
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(text)))
 	m := mapping{from, from + size}
-	for range 2 { // also what was cut before
+	for range 2 { // also the parts cut before
 		m.cut()
 		m.advise(unix.MADV_DONTNEED)
 		if n := present(); n != 0 {

@@ -91,7 +91,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// Types that share others are compared once, and not once for each way to them.
+// A shared type is compared once, and not once for each path to it.
 func TestDiffOfSharedTypes(t *testing.T) {
 	var schemas []string
 	for i := range 40 {

@@ -17,8 +17,7 @@ type account struct {
 	Password string `json:"password,omitempty" writeOnly:"true"`
 }
 
-// Requests have no members that are read-only, unless they are ignored, and answers none that are
-// write-only.
+// Schemas of requests have no read-only members, unless these are ignored. Schemas of responses have no write-only members.
 func TestDirectionsInDocument(t *testing.T) {
 	type schemas map[string]struct {
 		Properties map[string]map[string]any

@@ -210,7 +210,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Types of one name: told apart by their packages, else refused.
+// Types with the same name are distinguished by their packages, or refused.
 func TestSameNames(t *testing.T) {
 	app := quiet()
 	type Source struct{ Own int }
@@ -250,7 +250,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// many registers n operations of types that have been compiled before but for a few.
+// many registers n operations. Most of their types have been compiled before.
 func many(n int) *dunlin.App {
 	app := quiet()
 	for i := range n {
@@ -274,7 +274,7 @@ func BenchmarkDocument(b *testing.B) {
 	}
 }
 
-// What nobody has said: the server, and summaries.
+// The server and summaries have defaults.
 func TestUnsaid(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	none := func(*dunlin.Request, struct{}) (typed.None, error) { return typed.None{}, nil }
@@ -294,7 +294,7 @@ func TestUnsaid(t *testing.T) {
 	}
 }
 
-// The rules in the tag of a blank field hold, and are in the document.
+// The rules in the tag of a blank field are enforced and are in the document.
 func TestBlankField(t *testing.T) {
 	type period struct {
 		_     struct{} `description:"One or both" minProperties:"1"`
@@ -324,7 +324,7 @@ func TestBlankField(t *testing.T) {
 	}
 }
 
-// What an operation asks for is of each requirement one way.
+// An operation requires one alternative of each of its requirements.
 func TestSecurity(t *testing.T) {
 	token, session := typed.Requires(typed.BearerAuth("token", "JWT"), "admin"), typed.Requires(typed.APIKey("session", "cookie", "sid"))
 	key, password := typed.Requires(typed.APIKey("key", "header", "X-Key")), typed.Requires(typed.BasicAuth("password"))

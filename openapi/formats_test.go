@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// The document has the formats that an operation offers, its pages and the fault of their cursors.
+// The document contains the formats of an operation, its pages and the fault for invalid cursors.
 func TestDocumentOfFormatsAndPages(t *testing.T) {
 	type book struct {
 		Title string `json:"title"`

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// price has an object for its JSON, and point an array.
+// price encodes as an object, and point as an array.
 type (
 	price struct{ cents int64 }
 	point [2]float64

@@ -52,7 +52,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// The page names no other host, and has nothing that its policy forbids.
+// The page refers to no other host and complies with its own Content-Security-Policy.
 func TestPageAsksNobodyElse(t *testing.T) {
 	app := quiet()
 	openapi.Serve(app, "/docs", openapi.Config{})

@@ -24,8 +24,8 @@ type (
 	}
 )
 
-// Only requests are without unknown members, where the server refuses them. Answers get more members
-// with time, so the document never forbids them there.
+// Schemas of requests forbid unknown members if the server refuses them. Schemas of responses never do, because responses may
+// get more members later.
 func TestUnknownMembersInDocument(t *testing.T) {
 	type notes struct {
 		Open   openNote   `json:"open"`

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// expressions are what the differential tests compare; the last ones do not fit the bounds.
+// expressions are the inputs of the differential tests. The last ones exceed the bounds.
 var expressions = []string{
 	`^\w+$`, `\d{4}-\d{2}`, `a|b|cd`, `[^/]+`, `.*`, `.+`, ``, `a*b+c?`, `(?i)straße`, `(?i)k+`,
 	`\bfoo\b`, `foo\B.`, `(?m)^a$\n^b$`, `(?s).{2,3}`, `[α-ω]+`, `日本?`, `[^a]`, `\x{FFFD}+`,
@@ -36,7 +36,7 @@ func TestAutomatonLikeRegexp(t *testing.T) {
 	}
 }
 
-// TestAutomatonFits names the expressions for which the fallback must not be needed, and one that is too large.
+// TestAutomatonFits lists expressions that must not need the fallback, and an expression that is too large.
 func TestAutomatonFits(t *testing.T) {
 	for _, expr := range []string{`^\w+$`, `[a-z]{1,300}`, `(?i)straße`, `[^/]+`, `\bfoo\b`, `[α-ω]+`, `\d{4}-\d{2}-\d{2}T\d{2}:\d{2}`} {
 		a := compileAutomaton(expr)

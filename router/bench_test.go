@@ -58,7 +58,7 @@ func build[T any](tb testing.TB, routes ...router.Route[T]) *router.Router[T] {
 	return r
 }
 
-// lookUp benchmarks looking up all requests, which must be found.
+// lookUp benchmarks the lookup of all requests, which must match.
 func lookUp[T any](b *testing.B, r *router.Router[T], requests ...request) {
 	b.Helper()
 	var m router.Match[T]
@@ -134,14 +134,14 @@ func manyRequests(routes []router.Route[int]) []request {
 	var requests []request
 	fill := strings.NewReplacer("{id:int}", "12345", "{part}", "wheel")
 	for i := range routes {
-		// A stride that is prime to any count visits all, in no helpful order.
+		// A stride that is coprime to the count visits all routes, in an order that caches cannot predict.
 		requests = append(requests, request{"GET", fill.Replace(routes[i*7919%len(routes)].Pattern)})
 	}
 	return requests
 }
 
-// BenchmarkMany looks up all routes of a large router in turn. To read what is stored with a route, which
-// lies elsewhere in memory, is a benchmark of its own.
+// BenchmarkMany looks up all routes of a large router in turn. A separate benchmark also reads the stored value of a route,
+// which is elsewhere in memory.
 func BenchmarkMany(b *testing.B) {
 	for _, n := range []int{200, 10_000} {
 		routes := manyRoutes(n)

@@ -11,12 +11,12 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// generator makes routes and requests that have a good chance to meet.
+// generator makes routes and requests that often match.
 type generator struct{ *rand.Rand }
 
 func (g generator) pick(options ...string) string { return options[g.IntN(len(options))] }
 
-// segment returns a pattern's segment with parameters numbered from *n.
+// segment returns a segment of a pattern. Its parameters are numbered from *n.
 func (g generator) segment(n *int) string {
 	name := func() string { *n++; return fmt.Sprintf("p%d", *n) }
 	switch g.IntN(12) {
@@ -69,8 +69,8 @@ func (g generator) path() string {
 	return path
 }
 
-// FuzzLookup compares the router with its plain twin over generated routes and requests. Routes are
-// added in two orders, which must make no difference.
+// FuzzLookup compares the router with its plain twin on generated routes and requests. Routes are added in two orders, with the
+// same result.
 func FuzzLookup(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed, uint8(seed))

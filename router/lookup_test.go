@@ -240,7 +240,7 @@ func TestLookupDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestAddWhileServing adds routes while others look them up; every route is found once Add has returned.
+// TestAddWhileServing adds routes during concurrent lookups. Every route is found once Add has returned.
 func TestAddWhileServing(t *testing.T) {
 	const n = 500
 	var r router.Router[string]
@@ -276,8 +276,8 @@ func TestAddWhileServing(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAddToPathWhileServing adds routes that take precedence over others of the same path. Whenever a
-// lookup runs, it finds one that is for its method, and none that has given way already.
+// TestAddToPathWhileServing adds routes that take precedence over others of the same path. A concurrent lookup always finds a
+// route for its method, and never a route that has already been replaced.
 func TestAddToPathWhileServing(t *testing.T) {
 	steps := []route{
 		{Methods: "GET,POST", Pattern: "/a", Prefix: true},
@@ -323,7 +323,7 @@ func TestAddToPathWhileServing(t *testing.T) {
 	}
 }
 
-// TestStaticSegmentLengths looks up segments that differ little, behind one static edge and behind many.
+// TestStaticSegmentLengths looks up segments that differ little, after one static edge and after many.
 func TestStaticSegmentLengths(t *testing.T) {
 	const text = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
 	var all router.Router[string]

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The plain twin of the router: patterns in a list, sorted by precedence, tried one after the other.
-// It shares no code with the router. It knows methods, hosts and prefix routes, but of versions
-// nothing, and of constraints only the ones below, as expressions.
+// The plain twin of the router tries the patterns of a list, sorted by precedence, one after the other. It shares no code with
+// the router. It supports methods, hosts and prefix routes, and the constraints below, as expressions. It does not support
+// versions.
 
 var naiveConstraints = map[string]*regexp.Regexp{
 	"int":   regexp.MustCompile(`^-?[0-9]{1,18}$`),
@@ -48,7 +48,7 @@ func (n *naiveRouter) add(methods, host, pattern string, prefix bool) {
 func (n *naiveRouter) find(method, host, path string) (index int, params, allowed []string) {
 	sorted := slices.Clone(n.routes)
 	slices.SortStableFunc(sorted, func(a, b naiveRoute) int { return a.compare(&b) })
-	// Routes at equal precedence were found not to meet in one path, except in methods.
+	// Routes of equal precedence never match the same path, unless their methods differ.
 	for i := 0; i < len(sorted); {
 		j := i + 1
 		for j < len(sorted) && sorted[i].compare(&sorted[j]) == 0 {
@@ -86,7 +86,7 @@ func (r *naiveRoute) compare(o *naiveRoute) int {
 	return cmp.Or(compareNaive(r.host, o.host, 0, 0), compareNaive(r.path, o.path, r.ending(), o.ending()))
 }
 
-// ending is the rank of what comes behind the last segment: 0 the end, 4 anything.
+// ending is the rank of the text after the last segment: 0 for none, 4 for any.
 func (r *naiveRoute) ending() int {
 	if r.prefix {
 		return 4
@@ -106,7 +106,7 @@ func compareNaive(a, b []string, endA, endB int) int {
 		if x != y || i >= len(a) || i >= len(b) {
 			return x - y
 		}
-		// Within a rank any fixed order will do, as long as it keeps apart what differs.
+		// Within a rank, any fixed order that distinguishes different segments is correct.
 		if c := strings.Compare(naiveShape(a[i]), naiveShape(b[i])); c != 0 {
 			return c
 		}

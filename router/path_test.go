@@ -59,7 +59,7 @@ func FuzzCanonical(f *testing.F) {
 		if strings.Count(string(got), "/") != strings.Count(escaped, "/") {
 			t.Fatalf("%q has other segments than %q", got, escaped)
 		}
-		// The form for a link leads back to the same canonical path.
+		// The form for a link has the same canonical path.
 		link := router.AppendEscaped(nil, string(got))
 		again, err := router.Canonical(nil, string(link))
 		if err != nil || string(again) != string(got) {

@@ -26,8 +26,8 @@ func ExampleRouter() {
 	// /users/43
 }
 
-// What a client sent is made canonical for the lookup, and a value unescaped afterwards: a slash that was
-// escaped has split nothing.
+// A request path is made canonical before the lookup, and values are unescaped afterwards, so an escaped slash does not split a
+// segment.
 func ExampleCanonical() {
 	var r router.Router[string]
 	if err := r.Add(router.Route[string]{Methods: "GET", Pattern: "/files/{name}", Value: "show file"}); err != nil {
@@ -67,7 +67,7 @@ func ExampleRouter_Explain() {
 	//   name = "42"
 }
 
-// TestExplainAgrees checks that the story ends like the lookup.
+// TestExplainAgrees checks that the explanation has the same result as the lookup.
 func TestExplainAgrees(t *testing.T) {
 	r := build(t,
 		route{Methods: "GET", Pattern: "/a/{id:int}"}, route{Methods: "POST", Pattern: "/a/{rest...}"},
@@ -159,8 +159,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestBacktrackingIsBounded counts the steps of lookups that fail only at the end of the path, among
-// patterns that all match up to there. The story has a few lines for each node that is entered.
+// TestBacktrackingIsBounded counts the steps of lookups that fail at the end of the path, among patterns that all match up to
+// there. An explanation has a few lines for each visited node.
 func TestBacktrackingIsBounded(t *testing.T) {
 	const depth = 20
 	repeat := func(segment string) string {
@@ -185,7 +185,7 @@ func TestBacktrackingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const nodes = 3 * 64 // a binary tree of depth 6, and the leaves behind it
+	const nodes = 3 * 64 // a binary tree of depth 6, and its leaves
 	for _, test := range []struct {
 		r     *router.Router[string]
 		path  string

@@ -146,7 +146,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// A place that is found out later is asked for by those who say it, and by nobody else.
+// A lazy source position is determined only when a message contains it.
 func TestPlaceIsComputedOnDemand(t *testing.T) {
 	a, b := &asked{at: "a.go:1"}, &asked{at: "b.go:2"}
 	var r router.Router[string]
@@ -170,7 +170,7 @@ func TestPlaceIsComputedOnDemand(t *testing.T) {
 	}
 }
 
-// asked counts how often.
+// asked counts the calls.
 type asked struct {
 	at    string
 	times int
@@ -251,7 +251,7 @@ func TestConstraintDefinitions(t *testing.T) {
 	}
 }
 
-// A router takes a method that a route names.
+// A router accepts any method of a route.
 func TestRouterTakesMethod(t *testing.T) {
 	var r router.Router[int]
 	for _, methods := range []string{"GET,PURGE", "*"} {

@@ -21,7 +21,7 @@ func FuzzScan(f *testing.F) {
 		if path[start:end] != want || segmentEnd(path, start) != end {
 			t.Fatalf("segment %q to %d, want %q", path[start:end], segmentEnd(path, start), want)
 		}
-		// The same segment elsewhere is the same.
+		// The same segment at another position has the same result.
 		if _, f, h := scanSegment("/some/"+want+"/more", len("/some/")); f != first || h != hash {
 			t.Fatal("hash depends on the surroundings")
 		}

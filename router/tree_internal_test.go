@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A lookup in a large router mostly waits for memory: what it reads of a node, of its edges and of a leaf
-// lies in one cache line each.
+// A lookup in a large router mostly waits for memory. The fields that it reads of a node, of its edges and of a leaf are in one
+// cache line each.
 func TestSizesFitCacheLines(t *testing.T) {
 	if n := reflect.TypeFor[node]().Size(); n > 64 {
 		t.Errorf("a node has %d bytes, more than a cache line", n)
@@ -19,7 +19,7 @@ func TestSizesFitCacheLines(t *testing.T) {
 	}
 }
 
-// A lookup that holds a leaf which has been replaced meanwhile must not take the new one's methods for its own.
+// A lookup that uses a replaced leaf must not read the methods of the new leaf.
 func TestEndOfReplacedLeaf(t *testing.T) {
 	before := &leaf{first: binding{methods: methodPost}}
 	after := &leaf{first: binding{methods: methodGet | methodPost}}

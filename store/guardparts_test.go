@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// halves is a store of two parts, of which the first can hang. Its calls end when the context does.
+// halves is a store of two parts. The first part can hang: its calls end with their context.
 type halves struct {
 	store.Store
 	hanging atomic.Bool
@@ -45,7 +45,7 @@ func (h *halves) Publish(ctx context.Context, topic string, _ []byte) error {
 	return err
 }
 
-// A part of a store that hangs does not keep others from being used.
+// A part of a store that hangs does not block the other parts.
 func TestGuardParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &halves{}
@@ -88,8 +88,8 @@ func TestGuardParts(t *testing.T) {
 	})
 }
 
-// Who has something else to do is told at once when a store is silent, others wait for their deadline; and nobody's call is the one that finds out
-// whether it is back, while there are many.
+// While a store is silent, callers with an alternative fail at once, and other callers wait for their deadline. With many
+// callers, none of their calls is used to test whether the store is back.
 func TestGuardPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &halves{}
@@ -138,7 +138,7 @@ func TestGuardPrompt(t *testing.T) {
 	})
 }
 
-// A store that is slow, and answers others meanwhile, is not silent; who can do nothing else waits for it.
+// A slow store that answers other calls meanwhile is not silent. Callers without an alternative wait for it.
 func TestGuardWaitsForSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &halves{}
@@ -166,7 +166,7 @@ func TestGuardWaitsForSlowStore(t *testing.T) {
 	})
 }
 
-// distant is a store that takes its time.
+// distant is a store with a delay.
 type distant struct {
 	halves
 	away time.Duration
@@ -186,8 +186,8 @@ func (d *distant) Probe(ctx context.Context, key string, _ bool) error {
 	return err
 }
 
-// A store in another place, whose every answer takes longer than 20 ms, is not silent for that: it is counted there. One that comes to be so far away is
-// given up a few times, and no more.
+// A distant store, whose answers all take longer than 20 ms, is not silent: its usual delay is taken into account. When a store
+// becomes distant, only a few calls give up.
 func TestGuardDistance(t *testing.T) {
 	for _, away := range []time.Duration{30 * time.Millisecond, 100 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {

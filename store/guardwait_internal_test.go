@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A process that has had no processor for a while has heard nothing because of that, and says nothing of its store.
+// A process that had no processor for a while does not conclude that its store is silent.
 func TestGuardWaitDetectsStarvation(t *testing.T) {
 	const now = time.Hour // since the guard began
 	for name, c := range map[string]struct {

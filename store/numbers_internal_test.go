@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// No two shards lie in one line of a cache, which two processors would take from each other.
+// Each shard has its own cache lines, so processors do not contend for one line.
 func TestShardsDoNotShareCacheLines(t *testing.T) {
 	if size := reflect.TypeFor[shard]().Size(); strconv.IntSize == 64 && size != 64 {
 		t.Errorf("a shard is %d bytes", size)
 	}
 }
 
-// A number takes what it is said to take, however many there are.
+// Each number takes at most numberCost bytes, for any count of numbers.
 func TestNumberMemory(t *testing.T) {
 	var table numbers
 	for n := 1; n <= 200_000; n++ {
@@ -48,7 +48,7 @@ func (t *numbers) check(test *testing.T, want map[numberKey]numberSlot) {
 	}
 }
 
-// Each byte is a step: what to do, and with which of few keys, whose homes are few, too.
+// Each byte is a step: an operation, and one of a few keys with few home slots.
 func FuzzNumbers(f *testing.F) {
 	seed := make([]byte, 400)
 	for i := range seed {
@@ -62,7 +62,7 @@ func FuzzNumbers(f *testing.F) {
 		now := int64(1)
 		for i, step := range steps {
 			which := uint64(step >> 2)
-			key := numberKey{which % 5 * (1 << 62), which} // at four homes, the last one at the end
+			key := numberKey{which % 5 * (1 << 62), which} // at four home slots, the last one at the end
 			at, known := table.find(key)
 			if _, there := want[key]; there != known {
 				t.Fatalf("step %d: %v is known: %v", i, key, known)
@@ -95,7 +95,7 @@ func FuzzNumbers(f *testing.F) {
 				if step&4 == 0 {
 					removed = table.drop(expired)
 				} else {
-					for range 2 { // what has moved from the end to the beginning meanwhile is seen by the next round
+					for range 2 { // entries that have moved from the end to the beginning are visited in the next round
 						removed += table.sweep(2*len(table.slots), now)
 					}
 				}

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// Values of one use leave room for others.
+// The values of one purpose leave room for those of others.
 func TestBound(t *testing.T) {
 	for name, bound := range map[string]func(*store.Memory) (store.Store, int64){
 		"memory": func(m *store.Memory) (store.Store, int64) { return m, m.Bound("many:", 0) },
@@ -60,7 +60,7 @@ func TestBound(t *testing.T) {
 
 type elsewhere struct{ store.Store }
 
-// Whatever happens to values, the bound counts what is there, also of those from before it.
+// After any change of values the bound counts all stored values, including those stored before it was set.
 func TestBoundCountsExistingParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, size = 100_000, 900
@@ -94,7 +94,7 @@ func TestBoundCountsExistingParts(t *testing.T) {
 		for i := range 300 {
 			_ = m.Expire(ctx, fmt.Sprint("a:", i), 0)
 		}
-		// All of the room is there again, and no more.
+		// Exactly the whole room is free again.
 		_, err := m.Set(ctx, "a:large", make([]byte, most-500), store.Any, time.Hour)
 		if err != nil {
 			t.Errorf("in all of the room: %v", err)
@@ -105,7 +105,7 @@ func TestBoundCountsExistingParts(t *testing.T) {
 	})
 }
 
-// A store that is nearly full says so, once a minute.
+// A store that is nearly full logs this once a minute.
 func TestMemoryWarns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

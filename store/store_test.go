@@ -75,7 +75,7 @@ func addNumbers(t *testing.T, m *store.Memory, ttl time.Duration) {
 		if errors.Is(err, store.ErrFull) {
 			return
 		}
-		if err != nil || n == 1000/40 { // none takes less than 40 bytes
+		if err != nil || n == 1000/40 { // each takes at least 40 bytes
 			t.Fatalf("number %d is added: %v, want ErrFull", n, err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// listQuery is the GET of the figures: an integer in the path and two queries.
+// listQuery is the input of the measured GET: an integer in the path and two query parameters.
 type listQuery struct {
 	ID    int    `path:"id"`
 	Limit int    `query:"limit" default:"20" minimum:"1" maximum:"100"`
@@ -32,7 +32,7 @@ func typedList(app *dunlin.App) {
 	})
 }
 
-// handList is what one writes without the package.
+// handList is the same action without this package.
 func handList(app *dunlin.App) {
 	app.Get("/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
 		id, err := r.Int("id")
@@ -56,7 +56,7 @@ func handList(app *dunlin.App) {
 	})
 }
 
-// newUser is the POST of the figures: six fields, eight rules.
+// newUser is the body of the measured POST: six fields, eight rules.
 type newUser struct {
 	Name  string   `json:"name" minLength:"1" maxLength:"80"`
 	Mail  string   `json:"mail" format:"email"`
@@ -87,7 +87,7 @@ func handCreate(app *dunlin.App) {
 	})
 }
 
-// bare is a ResponseWriter that costs nothing.
+// bare is a ResponseWriter that does not allocate.
 type bare struct {
 	header http.Header
 	status int
@@ -97,7 +97,7 @@ func (w *bare) Header() http.Header         { return w.header }
 func (w *bare) Write(b []byte) (int, error) { return len(b), nil }
 func (w *bare) WriteHeader(status int)      { w.status = status }
 
-// repeated asks an app the same again and again, with as little around as can be.
+// repeated sends the same request to an app repeatedly, with minimal overhead.
 func repeated(tb testing.TB, register func(*dunlin.App), method, target, body string, status int) func() {
 	app := quiet()
 	register(app)
@@ -144,8 +144,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// A body costs what its strings and slices cost, and nothing beside: one piece of
-// memory for the strings, one for the slice.
+// A body costs only the allocations of its strings and slices: one for all strings, one for the slice.
 func TestBodyAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
@@ -157,7 +156,7 @@ func TestBodyAllocations(t *testing.T) {
 	}
 }
 
-// readAll registers an action that reads the body and answers with nothing.
+// readAll registers an action that reads the body and answers without content.
 func readAll(app *dunlin.App) {
 	app.Post("/users", func(r *dunlin.Request) dunlin.Response {
 		if _, err := r.Bytes(); err != nil {
@@ -167,8 +166,7 @@ func readAll(app *dunlin.App) {
 	})
 }
 
-// A body that is refused for three reasons costs at most eight allocations more than
-// one that is read and answered with nothing.
+// A body refused for three reasons costs at most eight allocations more than an accepted body whose answer is empty.
 func TestRefusalAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")

@@ -55,7 +55,7 @@ type badForm struct {
 	File typed.File `form:"file" maxLength:"10" contentType:"image/png"`
 }
 
-// sent is what an app on the network answers.
+// sent is the answer of an app on the network.
 func sent(t *testing.T, method, url, body string, headers ...string) answer {
 	t.Helper()
 	r, err := http.NewRequest(method, url, strings.NewReader(body))
@@ -73,7 +73,7 @@ func sent(t *testing.T, method, url, body string, headers ...string) answer {
 	return answer{resp.StatusCode, resp.Header, suite.Body(t, resp)}
 }
 
-// On both engines bad input is answered with a problem that names what is wrong.
+// Both engines answer invalid input with a problem that names the violations.
 func TestBadInput(t *testing.T) {
 	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop} {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// wrongParameters sends every parameter wrong in turn, then all at once.
+// wrongParameters sends an invalid value for each parameter in turn, and then for all parameters.
 func wrongParameters(t *testing.T, base string) {
 	const good = "/p/7/abc?need=xy"
 	if a := sent(t, "GET", base+good, "", "X-Key: k"); a.status != 204 {
@@ -123,7 +123,7 @@ func wrongParameters(t *testing.T, base string) {
 		"header X-Key required", "header X-List maxItems 2", "cookie sid type integer")
 }
 
-// wrongTypes puts a value of another type at every place of a body.
+// wrongTypes replaces each value of a body with a value of another type.
 func wrongTypes(t *testing.T, base string) {
 	var root any
 	if err := json.Unmarshal([]byte(`{"name":"a","kids":[{"name":"b","kids":[{"name":"c"}]}],"map":{"k":{"name":"d","next":{"name":"e"}}},"leaf":{"n":1,"at":"2026-01-02T03:04:05Z"}}`), &root); err != nil {
@@ -140,7 +140,7 @@ func wrongTypes(t *testing.T, base string) {
 				t.Fatal(err)
 			}
 			switch a := sent(t, "POST", base+"/tree", string(body), "Content-Type: application/json"); {
-			case a.status == 204: // it may stand there
+			case a.status == 204: // it is valid there
 			case a.status != 400 || !strings.Contains(a.body, `"pointer":"`+pointer):
 				t.Errorf("%v at %s is answered %d %s", wrong, pointer, a.status, a.body)
 			}
@@ -163,7 +163,7 @@ func wrongTypes(t *testing.T, base string) {
 	}
 }
 
-// wrongTexts sends what is no such body at all, or too much of it.
+// wrongTexts sends malformed and oversized bodies.
 func wrongTexts(t *testing.T, base string) {
 	var many strings.Builder
 	for i := range 10_000 {

@@ -40,7 +40,7 @@ type order struct {
 
 type takeOrder struct{ Body order }
 
-// orders returns an app that takes orders and the one it took last.
+// orders returns an app that accepts orders, and the last accepted order.
 func orders() (*dunlin.App, *order) {
 	app, last := quiet(), new(order)
 	typed.Post(app, "/", func(_ *dunlin.Request, in takeOrder) (typed.None, error) {
@@ -67,7 +67,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// The letters of a time may be small (RFC 3339), which encoding/json does not take.
+// The letters of a time may be in lower case (RFC 3339), which encoding/json refuses.
 func TestTimes(t *testing.T) {
 	type times struct {
 		At   time.Time                 `json:"at"`
@@ -164,7 +164,7 @@ func TestWrongBodies(t *testing.T) {
 	}
 }
 
-// Ten thousand members that nobody knows: a bounded number is reported.
+// Of ten thousand unknown members, a bounded number is reported.
 func TestManyViolations(t *testing.T) {
 	app, _ := orders()
 	var b strings.Builder

@@ -41,7 +41,7 @@ type formInput struct {
 	More []typed.File               `form:"more"`
 }
 
-// mirror registers an action that keeps its input, and returns where.
+// mirror registers an action that stores its input, and returns a pointer to the stored input.
 func mirror[In any](g typed.Router, method, pattern string) (*typed.Op[In, typed.None], *In) {
 	got := new(In)
 	return typed.Handle(g, method, pattern, func(_ *dunlin.Request, in In) (typed.None, error) {
@@ -50,7 +50,7 @@ func mirror[In any](g typed.Router, method, pattern string) (*typed.Op[In, typed
 	}), got
 }
 
-// What a client writes, the plan reads.
+// The plan reads the requests that a client writes.
 func TestRoundTrip(t *testing.T) {
 	app := quiet()
 	op, got := mirror[everything](app.Host("{tenant}.example.com"), "POST", "/a/{id:int}/{rest...}")
@@ -90,7 +90,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// failures is a testing.T that counts what it is told.
+// failures is a testing.TB that counts failures.
 type failures struct{ list []string }
 
 func (f *failures) Helper() {}
@@ -103,7 +103,7 @@ type badly struct {
 	Name string `json:"name" minLength:"3"`
 }
 
-// Op.Test finds what the document does not have.
+// Op.Test reports responses that the document does not declare.
 func TestOpTestFindsUndeclaredAnswers(t *testing.T) {
 	app := quiet()
 	typed.Configure(app, typed.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -190,8 +190,8 @@ func TestOpTestReturns(t *testing.T) {
 	}
 }
 
-// A fault keeps its identity for tests and clients in a format that has no member for it, also behind middleware that
-// adds another Link, and after a proxy has joined the fields.
+// Tests and clients identify a fault also in a format that has no member for it, with middleware that adds another Link, and
+// after a proxy has joined the Link fields.
 func TestFaultsOfAFormat(t *testing.T) {
 	type envelope struct {
 		Error string `json:"error"`
@@ -292,7 +292,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// A client reads streams element by element, and knows one that was cut from one that ended.
+// A client reads streams element by element, and distinguishes a truncated stream from a complete stream.
 func TestFollow(t *testing.T) {
 	broken := errors.New("broken")
 	count := func(until int, end error) func(func(item, error) bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// Files must be of the types that are listed, by the client's word and by their content.
+// Files must have a listed type, by their header and by their content.
 func TestFileContent(t *testing.T) {
 	const (
 		jpeg = "\xff\xd8\xff\xe0rest"

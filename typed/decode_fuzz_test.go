@@ -36,7 +36,7 @@ type fuzzedPart struct {
 	ID int `json:"id" maximum:"9"`
 }
 
-// What the decoder takes at its first reading, the second takes, with the same outcome.
+// If the first pass of the decoder accepts an input, the second pass accepts it with the same result.
 func FuzzBodyDecoder(f *testing.F) {
 	for _, s := range []string{
 		`{"name":"a","id":1}`, `{"name":"é","id":1,"small":99,"ratio":0.07,"f32":0.1,"at":"2026-01-02T03:04:05Z","opt":2,"null":null}`,

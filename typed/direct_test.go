@@ -16,8 +16,7 @@ type chain struct {
 	List []chain `json:"list,omitempty" maxItems:"1"`
 }
 
-// An input that is a body alone is decoded where the action's argument lies, on a stack
-// that grows meanwhile.
+// An input that is only a body is decoded into the action's argument, on a stack that grows meanwhile.
 func TestInputOnGrowingStack(t *testing.T) {
 	app := quiet()
 	var kept []chain
@@ -41,7 +40,7 @@ func TestInputOnGrowingStack(t *testing.T) {
 		body += `{"name":"nE"}` + strings.Repeat(form[1]+"}", depth)
 		done := make(chan int)
 		for range 3 {
-			go func() { // on a stack that is small yet
+			go func() { // on a stack that is still small
 				rec := post(t, app, "/", body)
 				done <- rec.status
 			}()
@@ -68,7 +67,7 @@ func TestInputOnGrowingStack(t *testing.T) {
 	}
 }
 
-// What lies at the edge of a rule is judged as exactly as what is far from it.
+// Values at the limit of a rule are checked exactly.
 func TestRuleBoundaries(t *testing.T) {
 	app := quiet()
 	typed.Post(app, "/", func(_ *dunlin.Request, _ struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// account has what clients may not send, and what they may not see.
+// account has read-only and write-only members.
 type account struct {
 	ID       *int64                   `json:"id" readOnly:"true"`
 	Role     string                   `json:"role" readOnly:"true" default:"user"`
@@ -71,7 +71,7 @@ func TestReadOnlyIsIgnored(t *testing.T) {
 	}
 }
 
-// No kind of answer has what is write-only.
+// No kind of response contains write-only members.
 func TestWriteOnlyIsLeftOut(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	id := int64(1)
@@ -107,7 +107,7 @@ func TestWriteOnlyIsLeftOut(t *testing.T) {
 	}
 }
 
-// A client leaves out what is read-only, and sends what is write-only.
+// A client omits read-only members and sends write-only members.
 func TestClientsLeaveOutReadOnly(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	type one struct{ Body account }

@@ -70,7 +70,8 @@ type shapeHolder[T any] struct {
 	V T `json:"v"`
 }
 
-// Members that are read-only or write-only are so in embedded structs, pointers, lists, arrays, maps and wrappers, in every kind of answer.
+// Read-only and write-only apply to members of embedded structs, pointers, lists, arrays, maps and wrappers, in every kind of
+// response.
 func TestDirectionsInEveryShape(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, func(t *testing.T, app *dunlin.App) {
 		typed.Get(app, "/plain", func(*dunlin.Request, typed.None) (manyShapes, error) { return fullShapes(true), nil })
@@ -158,7 +159,7 @@ func TestDirectionsInEveryShape(t *testing.T) {
 	})
 }
 
-// With IgnoreReadOnly what is read-only is as if it had not been sent, in the same places.
+// With IgnoreReadOnly, read-only members are ignored in the same places.
 func TestIgnoredReadOnlyInEveryShape(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	typed.Configure(app, typed.Config{IgnoreReadOnly: true})

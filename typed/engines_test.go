@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// serveOn serves an app on an engine and returns where.
+// serveOn serves an app on an engine and returns its address.
 func serveOn(t *testing.T, engine dunlin.Engine, register func(*dunlin.App)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,7 +16,7 @@ func init() {
 	typed.Format("plate", "a number plate such as B-AB 123", regexp.MustCompile(`^[A-Z]{1,3}-[A-Z]{1,2} [0-9]{1,4}$`).MatchString)
 }
 
-// A format of one's own is a rule like any other: requests are checked by it, and the document names it.
+// A custom format is a rule like any other: requests are checked by it, and the document names it.
 func ExampleFormat() {
 	app := dunlin.New(dunlin.Config{})
 	typed.Get(app, "/cars", func(_ *dunlin.Request, in struct {
@@ -64,7 +64,7 @@ func ExampleNewGroup() {
 	// deleteArticle [articles]
 }
 
-// amount is written as a string with two digits behind the point.
+// amount is written as a string with two digits after the point.
 type amount int64
 
 func (a amount) MarshalJSON() ([]byte, error) {

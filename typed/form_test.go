@@ -75,7 +75,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// How many fields a form has is bounded by the app's setting, however it is sent.
+// The app's setting bounds the number of fields of a form in any encoding.
 func TestFormFields(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), Limits: dunlin.Limits{MaxFormFields: 3}})
 	typed.Post(app, "/", func(_ *dunlin.Request, in login) (login, error) { return in, nil })
@@ -95,7 +95,7 @@ func TestFormFields(t *testing.T) {
 	}
 }
 
-// The name of a field may hold what browsers do not escape.
+// The name of a field may contain characters that browsers do not escape.
 func TestFormNames(t *testing.T) {
 	app := quiet()
 	typed.Post(app, "/", func(_ *dunlin.Request, in struct {

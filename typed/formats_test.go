@@ -75,7 +75,7 @@ type ownJSON struct{}
 func (ownJSON) MarshalJSON() ([]byte, error) { return json.Marshal("own") }
 func (*ownJSON) UnmarshalJSON([]byte) error  { return nil }
 
-// Outputs that another format would send otherwise than meant are JSON, whatever is accepted.
+// Outputs that other formats cannot represent correctly are sent as JSON, for any Accept header.
 func TestJSONOnlyOutputs(t *testing.T) {
 	app := formatted()
 	asked := func(name string, got http.Header, body []byte) {

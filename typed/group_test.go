@@ -77,7 +77,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// A found operation is tested with the middleware that it has where it is registered.
+// An operation from Find is tested with the middleware of its registration.
 func TestFind(t *testing.T) {
 	type in struct {
 		Name string `query:"name"`

@@ -39,7 +39,7 @@ type cut string
 
 func (cut) Enum() []cut { return []cut{"small", "medium", cut(strings.Repeat("large", 200))} }
 
-// wide has many members that must be there, lazy many that have defaults.
+// wide has many required members, and lazy has many members with defaults.
 type wide struct {
 	A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T int
 }
@@ -75,8 +75,7 @@ func nest(levels int, open, inside, end string) string {
 	return strings.Repeat(open, levels) + inside + strings.Repeat(end, levels)
 }
 
-// hostile are bodies of about n bytes that want to be expensive. An object has no more than
-// 90,000 elements.
+// hostile returns bodies of about n bytes that are expensive to decode. An object has at most 90,000 elements.
 func hostile(n int) map[string]string {
 	half := `"\ud800"`
 	long := strings.Repeat(`\n`, n/2)
@@ -120,7 +119,7 @@ func hostile(n int) map[string]string {
 	}
 }
 
-// allocatedBy returns how many bytes f allocates.
+// allocatedBy returns the number of bytes that f allocates.
 func allocatedBy(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -129,8 +128,7 @@ func allocatedBy(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A body that is refused costs no more than one that is taken, whatever is wrong with it, and
-// its answer is short.
+// A refused body costs no more than an accepted body, for every kind of error, and its answer is short.
 func TestHostileBodies(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("race builds allocate more")
@@ -179,7 +177,7 @@ func TestHostileBodies(t *testing.T) {
 	for path, want := range map[string]int{"/list": http.StatusBadRequest, "/pairs": http.StatusNoContent, "/decode-pairs": http.StatusNoContent} {
 		t.Run("two elements and space, "+path, func(t *testing.T) { cost(path, pair, want) })
 	}
-	// What Validate is called for has no pointers until it finds something.
+	// Calls of Validate build pointers only for violations.
 	name := strings.Repeat("n", 4000)
 	for body, want := range map[string]int{
 		nest(250, `{"map":{"`+name+`":`, "{}", "}}"):                                             http.StatusNoContent,

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What both parts and package mime/multipart read, they read alike. The latter also
-// takes line breaks without a carriage return.
+// Bodies that both this parser and package mime/multipart accept have the same result. The latter also accepts line breaks
+// without a carriage return.
 func FuzzParts(f *testing.F) {
 	const head = "Content-Disposition: form-data; name=\"a\"\r\n\r\n"
 	for _, s := range []string{

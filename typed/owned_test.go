@@ -14,7 +14,7 @@ import (
 
 const partOfFile = "--b\r\nContent-Disposition: form-data; name=\"file\"; "
 
-// What an action keeps of its input stays as it was.
+// Parts of an input that an action keeps stay unchanged.
 func TestInputsAreOwned(t *testing.T) {
 	type raw struct{ Body typed.Raw }
 	type uploaded struct {
@@ -78,7 +78,7 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// Parameters are numbers as JSON writes them; no number silently becomes zero.
+// Parameters are numbers in the syntax of JSON. No number silently becomes zero.
 func TestNumbers(t *testing.T) {
 	app := quiet()
 	typed.Get(app, "/", func(_ *dunlin.Request, in struct {
@@ -120,7 +120,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A list that is wrong throughout is not read beyond a full report.
+// A list of invalid elements is not read further once the report is full.
 func TestLongParameterLists(t *testing.T) {
 	app := quiet()
 	typed.Get(app, "/", func(_ *dunlin.Request, in struct {
@@ -135,7 +135,7 @@ func TestLongParameterLists(t *testing.T) {
 	}
 }
 
-// cents writes itself as a string.
+// cents encodes as a string.
 type cents int
 
 func (c cents) MarshalJSON() ([]byte, error) { return json.Marshal("1.00") }

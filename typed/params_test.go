@@ -112,7 +112,7 @@ func TestRequiredParameters(t *testing.T) {
 	}
 }
 
-// What is refused is never repeated to the client.
+// Refused values are never repeated to the client.
 func TestErrorsDoNotEchoValues(t *testing.T) {
 	app := quiet()
 	type in struct {

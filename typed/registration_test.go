@@ -166,7 +166,7 @@ func TestRegistrationPanics(t *testing.T) {
 	}
 }
 
-// byHand keeps the tags of another library by code.
+// byHand implements the tags of another library in code.
 type byHand struct {
 	Name string `json:"name" validate:"required"`
 }
@@ -175,7 +175,7 @@ func (b *byHand) Validate(c *typed.Checks) {
 	c.Check(b.Name != "", "#/name", "required", "must not be empty")
 }
 
-// Tags of another library may stand where they harm nobody.
+// Tags of another library are allowed where they have no effect.
 func TestForeignTags(t *testing.T) {
 	type shared struct {
 		Name string `json:"name" binding:"required"`

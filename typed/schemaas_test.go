@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// money has JSON of its own, code has text of its own, and both has both.
+// money has custom JSON, code has custom text, and both has both.
 type (
 	money struct{ cents int64 }
 	code  string
@@ -129,7 +129,7 @@ func init() {
 	}](``)
 }
 
-// A deep value is not read more often because its parts are described, too.
+// A deep value is read as often if its parts have descriptions, too.
 func TestSchemaAsDeepValues(t *testing.T) {
 	app := quiet()
 	sink[struct{ Body deep }](app, "POST", "/")
@@ -181,7 +181,7 @@ func TestImpossibleSchemaAs(t *testing.T) {
 			t.Errorf("%q\nwant %q", c.got, c.want)
 		}
 	}
-	// A type that an operation has is described too late.
+	// Describing a type that an operation already uses is too late.
 	sink[struct {
 		Body struct{ At written }
 	}](quiet(), "POST", "/")
@@ -190,7 +190,7 @@ func TestImpossibleSchemaAs(t *testing.T) {
 	}
 }
 
-// written has JSON of its own that is a number, and other has text of its own.
+// written has custom JSON that is a number, and other has custom text.
 type (
 	written struct{}
 	other   struct{ code }

@@ -16,15 +16,14 @@ import (
 // quiet returns an app that logs nothing.
 func quiet() *dunlin.App { return dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)}) }
 
-// answer is what a client sees.
+// answer is a response as a client sees it.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// ask sends a request to the app: "POST /path", headers as "Name: value", and behind
-// an empty string the body.
+// ask sends a request to the app: "POST /path", headers as "Name: value", and after an empty string the body.
 func ask(t testing.TB, app http.Handler, line string, rest ...string) answer {
 	t.Helper()
 	method, target, _ := strings.Cut(line, " ")
@@ -53,7 +52,7 @@ func post(t testing.TB, app http.Handler, target, body string) answer {
 	return ask(t, app, "POST "+target, "Content-Type: application/json", "", body)
 }
 
-// violations returns what a problem lists, as "in parameter pointer rule limit".
+// violations returns the violations of a problem, as "in parameter pointer rule limit".
 func (a answer) violations(t testing.TB) []string {
 	t.Helper()
 	var p struct {
@@ -75,12 +74,12 @@ func (a answer) violations(t testing.TB) []string {
 	return list
 }
 
-// sink registers an action that takes an input and answers nothing.
+// sink registers an action that takes an input and answers without content.
 func sink[In any](app *dunlin.App, method, pattern string) *typed.Op[In, typed.None] {
 	return typed.Handle(app, method, pattern, func(*dunlin.Request, In) (typed.None, error) { return typed.None{}, nil })
 }
 
-// panics returns what f panics with, "" when it does not.
+// panics returns the value of f's panic, or "" if f does not panic.
 func panics(f func()) (message string) {
 	defer func() {
 		if v := recover(); v != nil {

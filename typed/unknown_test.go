@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// closed takes no unknown members, open takes any, and plain leaves it to the app.
+// closed refuses unknown members, open accepts them, and plain uses the app's setting.
 type (
 	closed struct {
 		_    struct{} `additionalProperties:"false"`
@@ -75,7 +75,7 @@ func TestUnknownMembers(t *testing.T) {
 	}
 }
 
-// What is read over counts like all JSON.
+// Skipped members count towards the limits, like all JSON.
 func TestUnknownMembersAreBounded(t *testing.T) {
 	app := quiet()
 	typed.Configure(app, typed.Config{UnknownMembers: typed.Ignore, MaxElements: 5})
@@ -96,7 +96,7 @@ func TestUnknownMembersAreBounded(t *testing.T) {
 	}
 }
 
-// The decoder of a body whose unknown members are ignored reads over them without memory.
+// The decoder skips ignored unknown members without allocating.
 func TestUnknownMembersCostNoMemory(t *testing.T) {
 	app := quiet()
 	typed.Configure(app, typed.Config{UnknownMembers: typed.Ignore})

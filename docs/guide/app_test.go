@@ -79,7 +79,7 @@ func TestLinksAreCreatedAndFollowed(t *testing.T) {
 	}
 }
 
-// Of two who change what they have both read, the second learns of the first.
+// If two clients change the same version, the second is told of the first change.
 func TestChangesAtTheSameTime(t *testing.T) {
 	_, _, browser := newTest(t)
 	send(t, browser, "POST", "/api/links", `{"url":"https://example.com/","code":"home"}`)
@@ -129,7 +129,7 @@ func TestWhoMay(t *testing.T) {
 	if resp, _ := send(t, browser, "POST", "/api/links", `{"url":"https://evil.example/"}`, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"); resp.StatusCode != 403 {
 		t.Errorf("from another site: %d", resp.StatusCode)
 	}
-	// The app that is on another origin may, and may read what it gets.
+	// The app on another origin may do so, and may read the answer.
 	resp, _ := send(t, browser, "POST", "/api/links", `{"url":"https://example.com/"}`, "Sec-Fetch-Site", "cross-site", "Origin", "https://app.example.com")
 	if resp.StatusCode != 201 || resp.Header.Get("Access-Control-Allow-Origin") != "https://app.example.com" {
 		t.Errorf("from the app: %d %v", resp.StatusCode, resp.Header)
@@ -192,7 +192,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// Clicks are counted in the background, and told to those who watch.
+// Clicks are counted in the background and sent to subscribers.
 func TestClicks(t *testing.T) {
 	s, _, browser := newTest(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -242,7 +242,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// The document has what the middleware of the whole app refuses, too.
+// The document also contains the refusals of the app's middleware.
 func TestDocumentHasRefusals(t *testing.T) {
 	_, _, browser := newTest(t)
 	_, body := send(t, browser, "GET", "/docs/openapi.json", "")

@@ -35,17 +35,17 @@ func order(_ *testing.T, app *dunlin.App) {
 	app.OnAnswer(middleware.LogAnswers(logger))
 
 	app.Use(
-		middleware.RequestID("X-Request-ID"),    // 2. who and what it is
-		middleware.AllowedHosts("example.com"),  // 3. what is refused for everybody
-		middleware.CORS(cors),                   //    before what refuses: preflights carry no credentials
-		middleware.CrossOrigin(cors.Origins...), //    those that may read answers may also send
+		middleware.RequestID("X-Request-ID"),    // 2. the identity of the request
+		middleware.AllowedHosts("example.com"),  // 3. refusals for all clients
+		middleware.CORS(cors),                   //    before other refusals: preflights carry no credentials
+		middleware.CrossOrigin(cors.Origins...), //    the origins that may read answers may also send
 		middleware.RateLimit(rate),
 	)
 	api := app.Group("/api",
-		middleware.KeyAuth(keys),                    // 4. who may
-		middleware.ContentTypes("application/json"), // 5. what they may send
+		middleware.KeyAuth(keys),                    // 4. authentication
+		middleware.ContentTypes("application/json"), // 5. accepted content
 		middleware.Decompress(middleware.Decompression{}),
-		middleware.Compress(middleware.Compression{}), // 6. what becomes of the answer: outermost what is done last
+		middleware.Compress(middleware.Compression{}), // 6. changes of the answer: the outermost is the last
 		middleware.ETag(),
 	)
 	api.Get("/hello", hello)
@@ -55,7 +55,7 @@ func accessLog(_ *testing.T, app *dunlin.App) {
 	logger := slog.New(slog.DiscardHandler)
 	api := app.Group("/api")
 
-	app.OnAnswer(middleware.LogAnswers(logger)) // every answer, on the loop engine also to what could not be read
+	app.OnAnswer(middleware.LogAnswers(logger)) // every answer, on the loop engine also to malformed requests
 	api.Use(middleware.AccessLog(logger))       // or those of a group
 
 	log := middleware.AccessLogConfig{
@@ -159,7 +159,7 @@ func idempotencyKeys(_ *testing.T, app *dunlin.App) {
 	payments.Post("", pay)
 }
 
-// backendOf starts a server that stands behind the app.
+// backendOf starts an upstream server.
 func backendOf(t *testing.T, h http.HandlerFunc) *url.URL {
 	t.Helper()
 	behind := httptest.NewServer(h)

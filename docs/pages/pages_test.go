@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// What a page shows registers: settings that cannot hold would panic.
+// The code of the pages registers without a panic, so its settings are valid.
 func TestPages(t *testing.T) {
 	for name, page := range map[string]func(*testing.T, *dunlin.App){
 		"order":       order,

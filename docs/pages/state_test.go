@@ -161,7 +161,7 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 			return resp.WithBody(page.Bytes()).Header("Content-Type", "text/html; charset=utf-8")
 		}
 	}
-	app.Use(forPeople) // in front of what refuses
+	app.Use(forPeople) // before middleware that refuses
 
 	limit := middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour})
 	app.Get("/limited", hello, limit)
@@ -436,7 +436,7 @@ func standardHandlers(t *testing.T, app *dunlin.App) {
 	}
 }
 
-// What a service says of its failures, and what else there is.
+// OnError answers the failures of Try. Refusals and the answers of the app keep their status.
 func TestWhoseFailures(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	app.OnError(func(*dunlin.Request, error) dunlin.Response { return dunlin.Text("mine").Status(418) })

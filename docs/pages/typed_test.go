@@ -22,7 +22,7 @@ type User struct {
 	Mail string `json:"mail,omitempty"`
 }
 
-// ChangeUser changes what it names.
+// ChangeUser changes the members that it contains.
 type ChangeUser struct {
 	ID   string `path:"id"`
 	Body struct {

@@ -79,8 +79,8 @@ func TestNoGiantFiles(t *testing.T) {
 	}
 }
 
-// unsafeElsewhere lists the files that import unsafe under another name than
-// unsafe*.go, with the reason. Tests are not asked: they ship to nobody.
+// unsafeElsewhere lists the files that import unsafe but are not named unsafe*.go, with the reason. Tests are exempt, because
+// they are not shipped.
 var unsafeElsewhere = map[string]string{
 	"internal/engine/syscalls.go": "system calls that package unix does not wrap take pointers",
 }

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// compiled are the folders, with what is below them, whose files the blocks of the documentation are parts of.
+// compiled lists the folders whose files, including those of subfolders, contain the code blocks of the documentation.
 var compiled = []string{
 	"docs", "bench/idioms", "examples", "interop", "acme", "auth", "cbor", "compress", "otel", "prometheus", "store/redis",
 }
 
-// What newcomers copy compiles: each block of Go in the documentation is a part of a file that some build compiles, line for line.
+// The code of the documentation compiles: each Go block is a part of a file that some build compiles, line for line.
 func TestGuideCodeCompiles(t *testing.T) {
 	var sources [][]string
 	for _, folder := range compiled {

@@ -96,13 +96,13 @@ func TestImportsPointDown(t *testing.T) {
 		for _, path := range s.imports(t) {
 			folder, ours := ofCore(path)
 			if !ours || s.test && folder == s.folder {
-				continue // a foo_test package imports what it tests
+				continue // a foo_test package imports the tested package
 			}
 			switch to := floor(folder); {
 			case to < 0:
 				t.Errorf("%s imports %s, which has no floor in the house: add it to floors", s.path, path)
 			case s.test && (folder == "" || folder == "internal/suite"):
-				// What shows in an app alone is tested with one, beside the package that does it.
+				// Behaviour that is visible only in an app is tested with an app, beside the package that implements it.
 			case s.test && to <= from:
 				// Tests may import packages of their own layer, such as a twin or a helper.
 			case to >= from:
@@ -113,11 +113,11 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// A ban says what the non-test files of a folder must not import, and why.
+// A ban lists the packages that the non-test files of a folder must not import, with the reason.
 type ban struct {
 	folder string
 	paths  []string // packages of the standard library, or of this module
-	below  bool     // also what lies below the paths
+	below  bool     // also packages below the paths
 	reason string
 }
 

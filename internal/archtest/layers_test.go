@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// mostUpward bounds how many of the dependencies between files of the root point up, in the
-// order of the files in which the fewest do: what is mutual makes two files one that must be
-// read at once.
+// mostUpward bounds the number of dependencies between files of the root that point up, in the order of files with the fewest.
+// Two files that depend on each other must be read together.
 const mostUpward = 34
 
 func TestRootFilesFormLayers(t *testing.T) {
@@ -50,7 +49,7 @@ func rootDependencies(t *testing.T) (names []string, uses [][]bool) {
 		}
 		names, files = append(names, s.path), append(files, file)
 	}
-	// What other packages have is left out, so that nothing but the root need be checked.
+	// Identifiers of other packages are omitted, so only the root needs type checking.
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: nothing{}, Error: func(error) {}}
 	pkg, _ := config.Check(module, fset, files, &info)
@@ -77,8 +76,8 @@ func (nothing) Import(of string) (*types.Package, error) {
 	return pkg, nil
 }
 
-// layers looks for the order of n files in which the fewest uses point up, from a number of random
-// ones, always the same: it moves single files for as long as that helps.
+// layers searches for the order of n files in which the fewest uses point up. It starts with several random orders, from a
+// fixed seed, and moves single files while that improves the order.
 func layers(n int, uses [][]bool) (fewest int, best []int) {
 	weight := func(a, b int) int { // of a above b
 		if uses[b][a] {

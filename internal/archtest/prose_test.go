@@ -31,18 +31,19 @@ var words = regexp.MustCompile(`[A-Za-z']+`)
 func TestPlainEnglish(t *testing.T) {
 	texts := map[string]*strings.Builder{}
 	for _, s := range sources(t) {
+		name := "the comments of /" + s.folder
 		if s.test {
-			continue
+			name = "the comments of tests in /" + s.folder
 		}
-		if texts[s.folder] == nil {
-			texts[s.folder] = &strings.Builder{}
+		if texts[name] == nil {
+			texts[name] = &strings.Builder{}
 		}
 		for _, group := range s.syntax.Comments {
-			texts[s.folder].WriteString(strings.ReplaceAll(group.Text(), "\n", " ") + "\n")
+			texts[name].WriteString(strings.ReplaceAll(group.Text(), "\n", " ") + "\n")
 		}
 	}
-	for _, folder := range slices.Sorted(maps.Keys(texts)) {
-		checkProse(t, "the comments of "+filepath.ToSlash(filepath.Join("/", folder)), texts[folder].String())
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		checkProse(t, name, texts[name].String())
 	}
 }
 

@@ -24,8 +24,7 @@ func TestReadmeExampleCompiles(t *testing.T) {
 	}
 }
 
-// The two commands of the README are those that newcomers type and that the
-// checks run, also with nothing but Go.
+// The checks run the two commands of the README, also on a machine with only Go.
 func TestReadmeCommands(t *testing.T) {
 	readme := read(t, "README.md")
 	for _, command := range []string{"go run ./examples/users", "go test ./..."} {
@@ -89,7 +88,7 @@ func headings(text string) (anchors []string) {
 	return anchors
 }
 
-// withoutCode returns a text without what is between two fences.
+// withoutCode returns a text without its fenced blocks.
 func withoutCode(text, fence string) string {
 	var rest strings.Builder
 	for i, piece := range strings.Split(text, fence) {

@@ -29,7 +29,7 @@ func TestRootIsBounded(t *testing.T) {
 	}
 }
 
-// systems are those that a file's name, or its build constraint, may be about.
+// systems are the operating systems in file names and build constraints.
 var systems = []string{"linux", "unix", "darwin", "freebsd", "netbsd", "openbsd", "windows", "plan9", "wasm", "amd64", "arm64", "386", "other"}
 
 func TestRootKnowsNoSystem(t *testing.T) {

@@ -203,7 +203,7 @@ func FuzzDirectives(f *testing.F) {
 	})
 }
 
-// Dates are as HTTP writes them, or none; an age is the greater of what is said and what the date says.
+// Dates are in the format of HTTP, or absent. An age is the greater of the Age field and the age by the Date field.
 func TestAgeAndDates(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	date := func(ago time.Duration) string { return now.Add(-ago).Format(http.TimeFormat) }

@@ -77,7 +77,7 @@ type read struct {
 	Maybe box[[]int8]       `json:"maybe,omitempty" minItems:"1" items.maximum:"9"`
 }
 
-// What a decoder takes, Check takes, and it becomes the same.
+// Check accepts the inputs that a decoder accepts, with the same result.
 func FuzzDecoder(f *testing.F) {
 	for _, s := range []string{
 		`{"name":"ab"}`, `{"name":"ab","small":1e0,"big":-0,"ratio":0.5,"exact":0.3}`, `{"name":"\u00e9\u0062","inner":[{"name":"bb"},{"name":"\u0062b"}],"hue":"red"}`,

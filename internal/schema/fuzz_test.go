@@ -25,8 +25,7 @@ type fuzzed struct {
 	Num   json.Number       `json:"num,omitempty"`
 }
 
-// What is accepted can be decoded, and has its defaults; what encoding/json cannot
-// decode is refused.
+// Accepted inputs can be decoded and get their defaults. Inputs that encoding/json cannot decode are refused.
 func FuzzCheck(f *testing.F) {
 	for _, s := range []string{
 		`{"name":"a"}`, `{"name":"a","small":1e2,"big":-0,"ratio":0.5}`, `{"name":"\u00e9","inner":[{"name":"b"},{"name":"\u0062"}]}`,

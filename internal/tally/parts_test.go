@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A function that panics spoils nobody else's figures.
+// A function that panics does not affect the statistics of others.
 func TestPartsPanic(t *testing.T) {
 	var parts tally.Parts
 	parts.Add("bad", func() any { panic("asked for") })

@@ -47,7 +47,7 @@ func TestCountsAreExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// However many outcomes there are, none of them is lost: of those beyond what a shard tells apart the class stays.
+// No outcome is lost, for any number of outcomes. Outcomes beyond the slots of a shard are counted by class.
 func TestOutcomesBeyondWhatIsTold(t *testing.T) {
 	c := newCounter()
 	var want [tally.Classes]uint64
