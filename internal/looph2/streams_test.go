@@ -56,7 +56,7 @@ func startH2(t *testing.T, config dunlin.Config, register func(*dunlin.App)) *h2
 func startH2On(t *testing.T, ln net.Listener, config dunlin.Config, register func(*dunlin.App)) *h2Server {
 	t.Helper()
 	ready := make(chan struct{})
-	config.H2C, config.Logger = dunlin.H2CPriorKnowledge, slog.New(slog.DiscardHandler)
+	config.H2C, config.Logger = max(config.H2C, dunlin.H2CPriorKnowledge), slog.New(slog.DiscardHandler)
 	config.Ready = func(net.Addr, dunlin.Engine) { close(ready) }
 	s := &h2Server{t: t, app: dunlin.New(config), addr: ln.Addr().String(), served: make(chan error, 1)}
 	register(s.app)
