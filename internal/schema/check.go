@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // Limits on all JSON.
@@ -356,7 +358,9 @@ func (c *checker) object(n *Node) bool {
 		}
 		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // else the name is unknown
 			c.scratch = appendUnescaped(c.scratch[:0], name)
-			name = c.scratch
+			if name = c.scratch; n.Kind == Map {
+				name = bytes.Clone(name) // for names
+			}
 		}
 		element := c.member(n, name, seen, &names)
 		if c.pos = skipSpace(c.body, c.pos); c.peek() != ':' {
@@ -466,8 +470,7 @@ type nameSet struct {
 	many map[string]struct{}
 }
 
-// add reports whether the name is new. Names must not change while the set is in use. Unescaped
-// names are copied.
+// add reports whether the name is new. Names must not change while the set is in use.
 func (s *nameSet) add(name []byte) bool {
 	if s.many == nil {
 		for _, other := range s.few[:s.n] {
@@ -476,20 +479,18 @@ func (s *nameSet) add(name []byte) bool {
 			}
 		}
 		if s.n < len(s.few) {
-			s.few[s.n] = append([]byte(nil), name...)
+			s.few[s.n] = name
 			s.n++
 			return true
 		}
 		s.many = make(map[string]struct{}, 32)
 		for _, other := range s.few {
-			s.many[string(other)] = struct{}{}
+			s.many[view.String(other)] = struct{}{}
 		}
 	}
-	if _, twice := s.many[string(name)]; twice {
-		return false
-	}
-	s.many[string(name)] = struct{}{}
-	return true
+	had := len(s.many)
+	s.many[view.String(name)] = struct{}{}
+	return len(s.many) > had
 }
 
 func (c *checker) peek() byte {

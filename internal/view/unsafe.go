@@ -6,7 +6,7 @@ import "unsafe"
 
 // String returns b as a string that shares its memory. This is sound because every caller leaves b unchanged while the
 // string is used: it is the body of an answer, which is not written to before it is sent, or part of the safe strings
-// (exchange.Strings), which are only appended to.
+// (exchange.Strings), which are only appended to, or a text that is being checked.
 func String(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Bytes returns the bytes of s without a copy. This is sound because no caller writes to them, or lends them without a
