@@ -104,6 +104,9 @@ func (d *Decoder) check(v any) {
 }
 
 func (d *Decoder) decode(data []byte, m memory, l Limits, room Room) bool {
+	if len(data) >= largeText {
+		defer endTurn(awaitTurn())
+	}
 	run := decoder{limits: l.Filled(), data: data, room: room, free: free(len(data))}
 	run.depth, run.elements = run.limits.MaxDepth, run.limits.MaxElements
 	return run.text(d.plan, m) >= 0

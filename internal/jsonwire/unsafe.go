@@ -195,6 +195,9 @@ func memoryOf(v reflect.Value) memory { return memory{v.UnsafePointer()} }
 // TryAt is Try for callers that have no pointer with a type: p is the address of a value
 // of the decoder's type, and l is filled. Sound because that is all that Try makes sure of.
 func (d *Decoder) TryAt(data []byte, p unsafe.Pointer, l *Limits, room Room) bool {
+	if len(data) >= largeText {
+		defer endTurn(awaitTurn())
+	}
 	run := decoder{limits: *l, data: data, depth: l.MaxDepth, elements: l.MaxElements, room: room, free: free(len(data))}
 	i := skipSpace(data, 0)
 	if d.plan.op != opStruct || i == len(data) || data[i] != '{' {
