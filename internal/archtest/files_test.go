@@ -102,6 +102,7 @@ func TestUnsafeIsFenced(t *testing.T) {
 var sleepers = map[string]string{
 	"internal/suite/overload_linux_test.go":    "clients that come slowly and think are what overload is judged by",
 	"internal/looph2/refusalcount_test.go":     "clients that come slowly and think are what overload is judged by",
+	"internal/looph2/observedload_test.go":     "actions and observers take about as long as their timeouts",
 	"internal/engine/shutdown_test.go":         "a handler that blocks until it sees the shutdown, which nobody announces to it",
 	"internal/engine/progress_test.go":         "handlers that block and clients that are slow to read are what is tested",
 	"internal/engine/stress_test.go":           "handlers that block are what is tested",
