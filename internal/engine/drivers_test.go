@@ -19,9 +19,9 @@ func TestLetGoFreesIdleMemory(t *testing.T) {
 	e.retire(&Driver{Out: make([]byte, 0, 300), memory: memory{own: e.buffers.scratch(ownInput)}})
 	e.retire(&Driver{Out: make([]byte, 0, keptOut+1)})
 	if got := e.LetGo(); got != 336+1000+ownInput+300 {
-		t.Errorf("%d bytes were let go, want those of two buffers, of a driver's input buffer and of its output", got)
+		t.Errorf("LetGo freed %d bytes, want the sizes of two buffers and of a driver's input and output", got)
 	}
 	if got := e.LetGo(); got != 0 {
-		t.Errorf("%d bytes were left", got)
+		t.Errorf("a second LetGo freed %d bytes", got)
 	}
 }

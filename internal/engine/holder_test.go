@@ -112,7 +112,7 @@ func TestCostliestHolderIsEvicted(t *testing.T) {
 		stalled = append(stalled, c)
 		x.AdvanceClock(10 * time.Second)
 	}
-	eventually(t, "one is left beside the budget", func() bool { return x.Stats().Conns <= 2 })
+	eventually(t, "one answer beyond the budget remains", func() bool { return x.Stats().Conns <= 2 })
 	if text := x.logs.String(); !strings.Contains(text, "memory budget of 1024 KiB") || !strings.Contains(text, "hold most for longest") {
 		t.Errorf("not logged:\n%s", text)
 	}
@@ -155,7 +155,7 @@ func TestLargestPartialRequestIsRefused(t *testing.T) {
 		}()
 	}
 	if line := <-told; line != "refused\n" {
-		t.Errorf("the first of the large ones to hear anything was told %q", line)
+		t.Errorf("the first large holder to get an answer got %q", line)
 	}
 	for _, c := range small {
 		c.send("\n")
@@ -416,7 +416,7 @@ func TestServedRequestStopsWaitingForRoom(t *testing.T) {
 	c.want("little")
 	turn.awaitTurn()
 	if n := holders.Waiting(); n != 0 {
-		t.Errorf("%d wait for room, who have been served", n)
+		t.Errorf("%d served requests still wait for room", n)
 	}
 }
 
@@ -447,7 +447,7 @@ func TestHangupStopsWaitingForRoom(t *testing.T) {
 	x.AdvanceClock(10 * time.Millisecond) // the loop is saturated
 	goOn <- true
 	turn.want("ago")
-	eventually(t, "who hangs up is gone", func() bool { return x.Stats().Conns == 2 })
+	eventually(t, "the connection that hung up is closed", func() bool { return x.Stats().Conns == 2 })
 	giveBack()
 	waits.want("here") // and not the refusal of an overdue request
 	room.giveBack()

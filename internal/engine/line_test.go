@@ -64,7 +64,7 @@ func TestJobsAreRefusedWhileWorkerIsBusy(t *testing.T) {
 	for h.overdue.Load() == 0 {
 		more := asked + 1 + asked/4
 		if more > len(clients) {
-			t.Fatalf("nobody is refused while %d wait", asked)
+			t.Fatalf("no job is refused while %d wait", asked)
 		}
 		for ; asked < more; asked++ {
 			clients[asked].send(fmt.Sprintf("hand block %d\n", asked))

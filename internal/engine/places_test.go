@@ -50,7 +50,7 @@ func TestTakenOverCallsCountAsWorkers(t *testing.T) {
 			t.Error("not atCapacity with 8 calls")
 		}
 		say("hand echo 8")
-		eventually(t, "what is handed off waits", func() bool { return s.Stats().JobsQueued == 1 })
+		eventually(t, "the handed-off job waits", func() bool { return s.Stats().JobsQueued == 1 })
 		say("first block 9") // the additional eighth
 		<-g.entered
 		say("first echo 10")

@@ -20,7 +20,7 @@ func TestMemoryIsSentInBoundedPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !resident(f.Fd(), 0) {
-		t.Skip("the file system cannot tell what is in memory")
+		t.Skip("the file system does not report which pages are in memory")
 	}
 	for _, took := range []int64{inMemory, 65_483, 300_000, 999} { // maximum bytes in a call
 		var seen seenInMemory
@@ -41,6 +41,6 @@ func TestMemoryIsSentInBoundedPieces(t *testing.T) {
 		t.Errorf("%d of 100 bytes", n)
 	}
 	if n := seen.piece(f.Fd(), 3*inMemory, size); n != 0 {
-		t.Errorf("%d bytes far from those that were seen, and further than the file goes", n)
+		t.Errorf("%d bytes in memory, beyond the known pages and the end of the file", n)
 	}
 }

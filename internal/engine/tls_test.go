@@ -334,7 +334,7 @@ func TestTLSCloseNotifyIsHandledAfterEarlierRequests(t *testing.T) {
 		c.want(pattern("1000000"), "last", "incomplete"[:0]+"incomplete")
 		c.wantEOF()
 		if got := <-h.eofs; got != "incomple" {
-			t.Errorf("EOF was told that %q is left", got)
+			t.Errorf("EOF was called with the rest %q", got)
 		}
 		if config.MaxVersion == tls.VersionTLS12 && w.lastRecord() != tlstest.Alert {
 			t.Error("the connection ended without close_notify")
@@ -514,7 +514,7 @@ func TestTLSReadsOfEverySize(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(got, text[:len(got)]) {
-				t.Error("what was read is not what was sent")
+				t.Error("the read bytes differ from the sent ones")
 			}
 			conn, err := c.Hijack()
 			if err != nil {
@@ -523,7 +523,7 @@ func TestTLSReadsOfEverySize(t *testing.T) {
 			}
 			rest := make([]byte, all-len(got))
 			if _, err := io.ReadFull(conn, rest); err != nil || !bytes.Equal(rest, text[len(got):]) {
-				t.Errorf("what was left is not what was sent behind it: %v", err)
+				t.Errorf("the remaining bytes differ from the sent ones: %v", err)
 			}
 			taken <- conn
 		}

@@ -120,7 +120,7 @@ func TestTLSBrokenRecordCausesAlert(t *testing.T) {
 			}
 			_, err := c.r.ReadString('\n')
 			if name == "remote error" && err == nil || name != "remote error" && (err == nil || !strings.Contains(err.Error(), "tls:")) {
-				t.Errorf("%s: the client was told %v", name, err)
+				t.Errorf("%s: the client got the error %v", name, err)
 			}
 			eventually(t, name+" is counted once", func() bool { return shed.Count(admission.TLSError) == before+1 })
 		}
@@ -149,7 +149,7 @@ func TestTLSEmptyRecordsCloseConnection(t *testing.T) {
 			message = append(message, 0, 0, 0, 0)
 		}
 		if _, err := c.r.ReadString('\n'); err == nil {
-			t.Errorf("%s reads: the connection goes on", reads)
+			t.Errorf("%s reads: the connection is still open", reads)
 		}
 		eventually(t, "it is counted", func() bool { return shed.Count(admission.TLSError) == uint64(i+1) })
 	}
@@ -287,7 +287,7 @@ func TestTLSStalledHandshakesMakeRoom(t *testing.T) {
 	c.send("echo let in\n")
 	c.want("let in")
 	if shed.Count(admission.SlowHandshake) == 0 {
-		t.Error("nobody was given up")
+		t.Error("no handshake was ended")
 	}
 }
 
@@ -377,7 +377,7 @@ func TestTLSClientCertificates(t *testing.T) {
 			_, err = conn.Read(make([]byte, 1))
 		}
 		if err == nil || !strings.Contains(err.Error(), "certificate required") && !strings.Contains(err.Error(), "handshake failure") {
-			t.Errorf("the client was told %v", err)
+			t.Errorf("the client got the error %v", err)
 		}
 		eventually(t, "it is counted", func() bool { return shed.Count(admission.TLSError) == 1 })
 	})

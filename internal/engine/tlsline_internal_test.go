@@ -70,7 +70,7 @@ func TestHandshakeKindsAlternate(t *testing.T) {
 		for i, kind := range order {
 			if kind == c.few {
 				if seen++; i > 2*seen-1 {
-					t.Errorf("%s: number %d of those that are few begins as number %d", c.name, seen, i+1)
+					t.Errorf("%s: handshake %d of the rare kind begins as number %d", c.name, seen, i+1)
 				}
 			}
 		}
@@ -86,7 +86,7 @@ func TestLaterHandshakesOfOtherKindAlternate(t *testing.T) {
 	}
 	s.join(handshakeResume, new(Conn), 0)
 	if kind, ok := s.nextKind(); !ok || kind != handshakeResume {
-		t.Errorf("kind %d begins after those that were first", kind)
+		t.Errorf("kind %d begins after the earlier handshakes", kind)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestHandshakeChosenForEviction(t *testing.T) {
 	}
 	s.makeRoom(handshakeResume)
 	if resumed.given {
-		t.Error("one with a session was given up though others can begin")
+		t.Error("a handshake with a session was ended although others can begin")
 	}
 	for s.mayBegin(handshakeResume) {
 		stall(s, handshakeResume, patientHandshake)
@@ -227,7 +227,7 @@ func TestStalledHandshakesOfAddressMakeRoom(t *testing.T) {
 	s := fill(many)
 	s.makeRoom(handshakeWhole)
 	if s.given > 0 {
-		t.Error("a handshake was given up at once for another of its address")
+		t.Error("a handshake was ended at once for another of its address")
 	}
 	first := s.waiting[0]
 	other := connOf(2)
@@ -244,7 +244,7 @@ func TestStalledHandshakesOfAddressMakeRoom(t *testing.T) {
 	s = fill(func() *Conn { return new(Conn) })
 	s.join(handshakeWhole, other, s.e.now())
 	if s.makeRoom(handshakeWhole); s.given > 0 {
-		t.Error("a handshake of an unknown address was given up at once")
+		t.Error("a handshake of an unknown address was ended at once")
 	}
 	s.waiting[0].since -= patientHandshake
 	if s.makeRoom(handshakeWhole); s.given != 1 {

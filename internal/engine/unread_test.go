@@ -38,7 +38,7 @@ func TestPipelineWaitsForUnreadAnswers(t *testing.T) {
 				other.want(fmt.Sprint(i))
 			}
 			if made := made.Load(); made > 2 {
-				t.Errorf("%d answers were made for one who does not read, want one, or two", made)
+				t.Errorf("%d answers were made for a client that does not read, want 1 or 2", made)
 			}
 			slow.send("echo more\n")
 			for range 20 {

@@ -32,7 +32,7 @@ func TestWatchDistinguishesWaitingFromComputing(t *testing.T) {
 			t.Errorf("%s: waited is %v", test.name, got)
 		}
 		if w.began != 0 || w.witness != nil && w.thread.Load() != 0 {
-			t.Errorf("%s: the watch goes on", test.name)
+			t.Errorf("%s: the watch continues", test.name)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestBlockIsFourCacheLines(t *testing.T) {
 	block := reflect.TypeFor[Block]()
 	tail, _ := block.FieldByName("tail")
 	if strconv.IntSize == 64 && (block.Size() != 256 || tail.Offset+tail.Type.Size() > 128) {
-		t.Errorf("a block is %d bytes, and what is sent of it ends after %d", block.Size(), tail.Offset+tail.Type.Size())
+		t.Errorf("a block has %d bytes, and the fields for sending end after %d", block.Size(), tail.Offset+tail.Type.Size())
 	}
 }
 
@@ -66,7 +66,7 @@ func TestPairsAreBounded(t *testing.T) {
 			t.Fatalf("under another: %q", under.Wire)
 		}
 		if b.Under(below) != under || !invariants.Enabled && testing.AllocsPerRun(100, func() { b.Under(below) }) > 0 {
-			t.Fatal("what is kept is made again")
+			t.Fatal("a cached result is built again")
 		}
 	}
 	if kept < 2 || kept > pairsKept+1 {

@@ -37,7 +37,7 @@ func TestDistrustedAddresses(t *testing.T) {
 			t.Errorf("%q did too much: %s after %d s: %v", c.did, c.from, c.at, got)
 		}
 		if o.has(netip.Addr{}, at(5)) {
-			t.Error("who has no address is an offender")
+			t.Error("a client without an address is distrusted")
 		}
 	}
 }

@@ -43,7 +43,7 @@ func notReset(t *testing.T, s *h2Server) bool {
 		}
 	}
 	if err != nil && time.Since(began) < 1900*time.Millisecond {
-		t.Fatalf("behind the end: %v", err)
+		t.Fatalf("after the end: %v", err)
 	}
 	_ = c.Close()
 	return err == nil

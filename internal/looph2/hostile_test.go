@@ -160,7 +160,7 @@ func TestMemoryOfStreams(t *testing.T) {
 				})
 			})
 			test.send(s)
-			soon(t, "somebody is ended", func() bool { return s.app.Stats().Shed["largest-holder"] > 0 })
+			soon(t, "a holder is evicted", func() bool { return s.app.Stats().Shed["largest-holder"] > 0 })
 			soon(t, "the budget is kept", func() bool {
 				m := s.app.Stats().Memory
 				return m.Held-m.HeldFor["cache"] <= m.Budget+m.Budget/4
@@ -195,7 +195,7 @@ func TestRefusedRequestHoldsNoMemory(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 	}
 	soon(t, "many are ended", func() bool { return s.app.Stats().Shed["largest-holder"] >= 30 })
-	soon(t, "nobody is being ended any more", func() bool {
+	soon(t, "no eviction is pending", func() bool {
 		m := s.app.Stats().Memory
 		return m.Ending == 0 && m.Held <= m.Budget
 	})
@@ -255,7 +255,7 @@ func TestBodiesReadInSmallSteps(t *testing.T) {
 		}
 		status, got := s.post("/", io.MultiReader(bytes.NewReader(want.Bytes()))) // of unknown length
 		if status != 200 || got != want.String() {
-			t.Errorf("%d with %d bytes, not what was sent", status, len(got))
+			t.Errorf("%d with %d bytes that differ from the sent ones", status, len(got))
 		}
 	})
 }
@@ -292,7 +292,7 @@ func TestFramesAfterGoAway(t *testing.T) {
 	c.wantEnd()
 	for range 3 { // the answer to the first would be a reset, which the next would meet
 		if err := c.frame(6, 0, 0, 'h', '2', 's', 'p', 'e', 'c', 0, 0); err != nil {
-			t.Fatalf("behind GOAWAY: %v", err)
+			t.Fatalf("after GOAWAY: %v", err)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func TestSharedBodiesDoNotExcludeClients(t *testing.T) {
 				t.Errorf("round %d: a body that comes in pieces is refused", round)
 			}
 		}
-		soon(t, "those that take little count as slow", func() bool {
+		soon(t, "slow readers are counted", func() bool {
 			m := s.app.Stats().Memory
 			return len(m.Largest) == 0 || m.Largest[0].For > 700*time.Millisecond
 		})

@@ -46,7 +46,7 @@ func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 			req.Header.Set("Expect", "more")
 		}
 		if status, body := s.ask(req, err); status != http.StatusExpectationFailed {
-			t.Fatalf("an expectation that nobody meets: %d %s", status, body)
+			t.Fatalf("an unknown expectation: %d %s", status, body)
 		}
 	}
 	var done, failed atomic.Uint64

@@ -148,7 +148,7 @@ func TestReservationEndsWithStream(t *testing.T) {
 		for _, st := range left[len(ended):] { // the client takes these answers
 			_ = st.c.frame(8, 0, st.id, 0, 0x7f, 0xff, 0xff)
 		}
-		soon(t, "what was left is taken", func() bool { return memory().HeldFor["output"] == 0 })
+		soon(t, "the rest is read", func() bool { return memory().HeldFor["output"] == 0 })
 		next := make(chan bool)
 		close(*gate.Swap(&next))
 		for _, c := range all {

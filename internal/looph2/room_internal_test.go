@@ -20,7 +20,7 @@ func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
 		}
 	}
 	if !modest.beginAwaiting() || modest.beginAwaiting() {
-		t.Error("another connection may not have one beside them, or may have two")
+		t.Error("another connection may have no waiting request, or two")
 	}
 	modest.endAwaiting()
 	for range most {

@@ -148,7 +148,7 @@ func TestTimeoutWhileWaitingForRoom(t *testing.T) {
 			late.Add(1)
 		}
 	}, timeout)
-	soon(t, "nobody waits", func() bool { return s.app.Stats().Memory.Waiting == 0 })
+	soon(t, "no request waits", func() bool { return s.app.Stats().Memory.Waiting == 0 })
 	if n := late.Load(); n > 0 {
 		t.Errorf("%d actions began whose time was over", n)
 	}
@@ -195,7 +195,7 @@ func TestResetWhileWaitingForRoom(t *testing.T) {
 	}
 	s.stop()
 	if n := begun.Load() - before; n > streams/4 { // except for requests that were granted room at that moment
-		t.Errorf("%d actions of %d were begun for nobody", n, streams)
+		t.Errorf("%d actions of %d were begun for reset requests", n, streams)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestStreamedAnswersDoNotFillMemory(t *testing.T) {
 		status, body := s.get("/quick")
 		want(t, status, body, 200, "quick")
 	}
-	soon(t, "who takes it gets it", func() bool {
+	soon(t, "the reading client gets its answer", func() bool {
 		status, body := s.get("/short")
 		return status == 200 && len(body) == short
 	})
@@ -256,7 +256,7 @@ func TestLargeAnswersRunConcurrently(t *testing.T) {
 		})
 	})
 	s.open().request(1, true, "GET", "/large") // from now on the route's estimate is known
-	soon(t, "a part is left", func() bool { return s.app.Stats().Memory.HeldFor["output"] > 0 })
+	soon(t, "a part is pending", func() bool { return s.app.Stats().Memory.HeldFor["output"] > 0 })
 	c := s.open()
 	for i := range uint32(streams) {
 		c.request(2*i+1, true, "GET", "/large?waits=1")
@@ -291,7 +291,7 @@ func TestLongLivedAnswersReserveNothing(t *testing.T) {
 	})
 	first := s.open()
 	first.request(1, true, "GET", "/feed") // from now on the route's estimate is known
-	soon(t, "a part is left", func() bool { return s.app.Stats().Memory.HeldFor["output"] > 0 })
+	soon(t, "a part is pending", func() bool { return s.app.Stats().Memory.HeldFor["output"] > 0 })
 	_ = first.Close()
 	soon(t, "it is given back", func() bool { return s.app.Stats().Memory.HeldFor["output"] == 0 })
 	c := s.open()

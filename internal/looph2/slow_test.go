@@ -66,7 +66,7 @@ func TestStalledClientLosesAllAnswers(t *testing.T) {
 				// Requests that wait for others are cut together with them: if each waited for a time of its own, all would
 				// have begun.
 				if n := begun.Load(); engine == dunlin.EngineLoop && n > all/2 {
-					t.Errorf("window %d: %d answers of %d were made for nobody", window, n, all)
+					t.Errorf("window %d: %d answers of %d were made for a stalled client", window, n, all)
 				}
 			}
 		}

@@ -216,7 +216,7 @@ func TestLateStreams(t *testing.T) {
 		status, body = s.post("/body", never)
 		want(t, status, body, 503, "too long")
 		_ = w.Close()
-		soon(t, "the late action is told", func() bool { _, told := seen.Load("body"); return told })
+		soon(t, "the late action sees the end of its context", func() bool { _, told := seen.Load("body"); return told })
 		status, body = s.get("/quick")
 		want(t, status, body, 200, "quick")
 		close(open)

@@ -58,7 +58,7 @@ func TestLargeWrites(t *testing.T) {
 		for range 3 {
 			status, body := s.get("/writes")
 			if got := sha256.Sum256([]byte(body)); status != 200 || !bytes.Equal(got[:], want.Sum(nil)) {
-				t.Errorf("%d: %d bytes, not those that were written", status, len(body))
+				t.Errorf("%d: %d bytes that differ from the written ones", status, len(body))
 			}
 			if status, body := s.get("/file"); status != 200 || body != string(file) {
 				t.Errorf("%d: %d bytes, not the file", status, len(body))
@@ -80,7 +80,7 @@ func TestLargeWrites(t *testing.T) {
 			cancel()
 			_ = resp.Body.Close()
 			if err := <-failed; err == nil {
-				t.Error("a Write to nobody does not fail")
+				t.Error("a Write to a closed stream does not fail")
 			}
 		}
 	})

@@ -179,7 +179,7 @@ func checkSplit(t *testing.T, s *pieceServer, stream []byte, pieces [][]byte) {
 		t.Errorf("sent %.2000q\nat once:  %.2000q\nin %.2000q:\n%.2000q", stream, once, pieces, got)
 	}
 	if strings.Contains(once, "smuggled") && !bytes.Contains(stream, []byte("smuggled")) {
-		t.Errorf("the answer quotes what was not sent")
+		t.Errorf("the answer quotes bytes that were not sent")
 	}
 }
 

@@ -336,15 +336,15 @@ func TestLoopStress(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	suite.Soon(t, "nothing is left", func() bool {
+	suite.Soon(t, "nothing is open or held", func() bool {
 		s := app.Stats()
 		return s.Connections.Open == 0 && s.Actions.Away == 0 && s.Memory.Pending == 0 && s.Actions.Working == 0 && s.Actions.Queued == 0
 	})
 	s := app.Stats()
 	if s.Actions.Takeovers == 0 {
-		t.Error("no takeovers: the test misses what it is for")
+		t.Error("no takeovers: the test does not reach its subject")
 	}
-	suite.Soon(t, "no goroutine is left, idle workers included: "+strconv.Itoa(goroutines)+" before", func() bool {
+	suite.Soon(t, "all goroutines have ended, also idle workers: "+strconv.Itoa(goroutines)+" before", func() bool {
 		return runtime.NumGoroutine() <= goroutines
 	})
 	suite.Exchange(t, addr, false, suite.Request("GET /quick/1", "X-Token: t"))

@@ -114,7 +114,7 @@ func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answe
 	patient()
 	if closes {
 		if b, err := br.ReadByte(); err == nil {
-			t.Errorf("the connection goes on after the answer, with byte %q", b)
+			t.Errorf("the connection continues after the answer with byte %q", b)
 		}
 		return answers
 	}
@@ -123,7 +123,7 @@ func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answe
 	}
 	probe, err := ReadAnswer(br, http.MethodGet)
 	if err != nil || !strings.HasSuffix(probe, "\n\nprobe") {
-		t.Errorf("a request after the others was answered with %q, %v", probe, err)
+		t.Errorf("the following request was answered with %q, %v", probe, err)
 	}
 	return answers
 }

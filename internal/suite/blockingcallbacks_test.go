@@ -82,7 +82,7 @@ func TestConstraintBlocks(t *testing.T) {
 				}
 				wantServed(t, addr)
 				if engine == dunlin.EngineLoop {
-					Soon(t, "what is being routed is in flight", func() bool { return app.Stats().Actions.InFlight == len(conns) })
+					Soon(t, "the requests in routing are in flight", func() bool { return app.Stats().Actions.InFlight == len(conns) })
 				}
 				for range 2 * len(conns) {
 					g.Open <- struct{}{} // a request with a large body is routed twice

@@ -87,7 +87,7 @@ func TestLargestHolderIsEvictedForBody(t *testing.T) {
 		}
 		Soon(t, "the first body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= size })
 		if s := app.Stats().Memory; s.Holders != 1 || len(s.Largest) != 1 || s.Largest[0].Held < size || s.Largest[0].Remote != first.LocalAddr().String() {
-			t.Errorf("who holds most: %+v", s)
+			t.Errorf("the largest holders: %+v", s)
 		}
 
 		status, _, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))

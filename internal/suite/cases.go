@@ -67,10 +67,10 @@ var Cases = []Case{
 	{Name: "echo through a reader", Send: Request("POST /reader", "", "some bytes"), Want: Plain("10 some bytes")},
 	{Name: "reader of chunks", Send: Request("POST /reader", "Transfer-Encoding: chunked", "", "3\r\nabc\r\n0\r\n\r\n"), Want: Plain("-1 abc")},
 	{Name: "half a body read", Send: Request("POST /half", "", "some bytes"), Want: Plain("some")},
-	{Name: "a body nobody reads", Send: Request("POST /ignore", "", strings.Repeat("x", 900)), Want: Plain("ignored")},
+	{Name: "an unread body", Send: Request("POST /ignore", "", strings.Repeat("x", 900)), Want: Plain("ignored")},
 	{Name: "a body for GET", Send: Request("GET /text", "", "body"), Want: Plain("Hello, World!")},
 	{Name: "a body for 404", Send: Request("POST /nowhere", "", "GET /text HTTP/1.1\r\nHost: smuggled\r\n\r\n"), Want: Problem404},
-	{Name: "chunks nobody reads", Send: Request("POST /ignore", "Transfer-Encoding: chunked", "", "3\r\nabc\r\n0\r\n\r\n"), Want: Plain("ignored")},
+	{Name: "unread chunks", Send: Request("POST /ignore", "Transfer-Encoding: chunked", "", "3\r\nabc\r\n0\r\n\r\n"), Want: Plain("ignored")},
 	{Name: "decoded JSON", Send: Request("POST /decode", "Content-Type: application/json", "", `{"n":7}`), Want: Plain("7")},
 
 	{Name: "query", Send: Request("GET /query?a=1&b=x%20y+z&c=%C3%A9&a=2&d&e="), Want: Plain("a=[1 2] b=[x y z] c=[é] d=[] e=[] f=none raw=a=1&b=x%20y+z&c=%C3%A9&a=2&d&e=")},

@@ -34,9 +34,9 @@ func TestTrustedProxies(t *testing.T) {
 			headers []string
 			want    string
 		}{
-			{"nobody is trusted", dunlin.Config{}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
+			{"no proxy is trusted", dunlin.Config{}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
 				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
-			{"somebody else is trusted", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.0/8"}}}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
+			{"another proxy is trusted", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.0/8"}}}, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Proto: https"},
 				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},
 			{"no header", dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}}}, nil,
 				"127.0.0.1 peer=127.0.0.1 std=127.0.0.1 secure=false"},

@@ -241,7 +241,7 @@ func TestParityRefused(t *testing.T) {
 					return
 				}
 				if _, err := io.ReadAll(br); errors.Is(err, os.ErrDeadlineExceeded) { // the end may be a reset
-					t.Error("the connection goes on: where the body ends is not known")
+					t.Error("the connection stays open, although the end of the body is unknown")
 				}
 			})
 		}

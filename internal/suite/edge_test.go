@@ -102,7 +102,7 @@ func TestMergedEdgeEqualsSeparateMiddleware(t *testing.T) {
 		before []string // first bytes of the connection; nil for none
 		unix   bool
 	}{
-		"nobody":         {},
+		"none":           {},
 		"the peer":       {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"127.0.0.1"}}}},
 		"several":        {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.0/8", "192.0.2.7", "loopback", "2001:db8::/32"}}}},
 		"others":         {config: dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.0/8"}}}},

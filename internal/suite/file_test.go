@@ -273,7 +273,7 @@ func TestFilePieces(t *testing.T) {
 		for _, from := range []int{0, 1, 511<<10 + 7, 2 << 20} {
 			_, got := askStd(t, "GET", "http://"+addr, "", "Range", fmt.Sprintf("bytes=%d-", from))
 			if got != string(content[from:]) {
-				t.Errorf("from %d: %d bytes, not those of the file", from, len(got))
+				t.Errorf("from %d: %d bytes that differ from the file", from, len(got))
 			}
 		}
 	})

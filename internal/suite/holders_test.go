@@ -110,7 +110,7 @@ func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 					t.Errorf("others were made to pay: %v, %+v", s.Shed, s.Connections)
 				}
 				if m := s.Memory; m.Held > m.Budget+m.Ending+slowAnswer {
-					t.Errorf("%d bytes held, %d of them of those who are being ended, of a budget of %d", m.Held, m.Ending, m.Budget)
+					t.Errorf("%d bytes held, %d of them by holders that are being evicted, of a budget of %d", m.Held, m.Ending, m.Budget)
 				}
 				if text := logs.String(); strings.Contains(text, "ERROR") {
 					t.Errorf("logged as failures of the service:\n%.2000s", text)
@@ -236,7 +236,7 @@ func TestSlowBodiesAreReported(t *testing.T) {
 			m := app.Stats().Memory
 			return m.HeldFor["body"] > m.Budget/2 && len(m.Largest) > 0
 		})
-		Soon(t, "those make room who hold most", func() bool { return app.Stats().Shed["largest-holder"] > 0 })
+		Soon(t, "the largest holders are evicted", func() bool { return app.Stats().Shed["largest-holder"] > 0 })
 	})
 }
 
@@ -256,7 +256,7 @@ func TestAcceptPausesAreReported(t *testing.T) {
 		if s := app.Stats(); s.Connections.AcceptPauses == 0 || s.Shed["accept-paused"] == 0 {
 			t.Errorf("%+v, %v", s.Connections, s.Shed)
 		}
-		Soon(t, "the log says so", func() bool { return strings.Contains(logs.String(), "accepting pauses") })
+		Soon(t, "it is logged", func() bool { return strings.Contains(logs.String(), "accepting pauses") })
 		_ = first.Close()
 		probe(t, second)
 		Soon(t, "the second is the only one", func() bool {
@@ -292,12 +292,12 @@ func TestDescriptorExhaustionIsReported(t *testing.T) {
 		a.Get("/probe", Text("probe"))
 	})
 	Soon(t, "nothing is accepted", func() bool { return app.Stats().Connections.AcceptPaused > 0 })
-	Soon(t, "the log says so", func() bool { return strings.Contains(logs.String(), "accepting pauses") })
+	Soon(t, "it is logged", func() bool { return strings.Contains(logs.String(), "accepting pauses") })
 	if s := app.Stats(); s.Connections.AcceptPauses != 1 || s.Shed["accept-paused"] == 0 {
 		t.Errorf("%+v, %v", s.Connections, s.Shed)
 	}
 	ln.scarce.Store(false)
-	Soon(t, "others would be accepted, though nobody comes", func() bool { return app.Stats().Connections.AcceptPaused == 0 })
+	Soon(t, "accepting continues without new clients", func() bool { return app.Stats().Connections.AcceptPaused == 0 })
 	probe(t, Dial(t, addr))
 	if s := app.Stats(); s.Connections.AcceptPauses != 1 || s.Connections.AcceptPaused != 0 {
 		t.Errorf("%+v", s.Connections)
@@ -341,7 +341,7 @@ func TestLargeBodiesInUseLeaveRoomForSmallRequests(t *testing.T) {
 			Await(t, "an action with a large body", entered)
 		}
 		Soon(t, "the others wait", func() bool { return app.Stats().Memory.Waiting == large-fit })
-		Soon(t, "those that wait hold little", func() bool { return heldBeyond(app, littleHeld) == fit })
+		Soon(t, "the waiting requests hold little", func() bool { return heldBeyond(app, littleHeld) == fit })
 		perConn := 1
 		if secured(t) {
 			perConn = 5 // the timeout covers the handshakes

@@ -36,7 +36,7 @@ func TestInterimResponsesOfStalledClientsEnd(t *testing.T) {
 				select {
 				case <-ended:
 				case <-time.After(Patience):
-					t.Error("the handler goes on")
+					t.Error("the context of the handler has not ended")
 				}
 			})
 		}

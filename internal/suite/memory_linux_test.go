@@ -124,7 +124,7 @@ func TestEventStreamsExceedBudget(t *testing.T) {
 		}
 	}
 	if app.Stats().Shed["largest-holder"] == 0 {
-		t.Error("nobody was refused")
+		t.Error("no request was refused")
 	}
 }
 
@@ -244,7 +244,7 @@ func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
 	<-here
 	newcomer := Dial(t, addr)
 	Send(t, newcomer, Request("GET /sized/12000000"))
-	Soon(t, "one of whom nothing is known waits", func() bool { return app.Stats().Memory.Waiting == 1 })
+	Soon(t, "a request of an unknown client waits", func() bool { return app.Stats().Memory.Waiting == 1 })
 	gone := Dial(t, addr)
 	Send(t, gone, Request("GET /sized/12000000"))
 	Soon(t, "it is known to be there", func() bool { return app.Stats().Connections.Open == 4 })
@@ -252,7 +252,7 @@ func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = gone.Close()
-	Soon(t, "who hangs up waits no more", func() bool { return app.Stats().Connections.Open == 3 })
+	Soon(t, "a client that hangs up stops waiting", func() bool { return app.Stats().Connections.Open == 3 })
 	if s := app.Stats(); s.Shed["no-memory"] != 0 {
 		t.Errorf("it was waited for: %v", s.Shed)
 	}

@@ -350,7 +350,7 @@ func TestStdFormFiles(t *testing.T) {
 			conn := AskConn(t, addr, strings.Replace(send, "PATH", path, 1))
 			_ = CloseWrite(conn)
 			_, _ = bufio.NewReader(conn).WriteTo(io.Discard)
-			Soon(t, path+": no file is left", func() bool { return files(t) == 0 })
+			Soon(t, path+": all files are removed", func() bool { return files(t) == 0 })
 		}
 	}
 	for _, a := range []Adapter{std, loop, loopByTLS} {

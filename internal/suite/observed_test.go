@@ -124,7 +124,7 @@ func TestObservedAnswers(t *testing.T) {
 						var told []int
 						eventually(func() bool { told = o.take(n); return len(told) > 0 })
 						if len(told) != 1 || told[0] != status {
-							t.Errorf("%s: observers were told %v, the client %d", path, told, status)
+							t.Errorf("%s: observers got %v, the client got %d", path, told, status)
 						}
 						if status >= 500 && status != 503 && !strings.HasSuffix(path, "panic") || status < 500 && strings.HasSuffix(path, "panic") {
 							t.Errorf("%s: %d", path, status)
@@ -139,7 +139,7 @@ func TestObservedAnswers(t *testing.T) {
 		defer o.mu.Unlock()
 		for n, told := range o.all {
 			if len(told) > 1 {
-				t.Errorf("observers were told %v of request %s", told, n)
+				t.Errorf("observers got %v for request %s", told, n)
 			}
 		}
 		t.Logf("%d requests, %d answered", asked.Load(), answered.Load())

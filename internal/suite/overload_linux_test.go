@@ -72,7 +72,7 @@ func TestQueueTime(t *testing.T) {
 	if n := app.Stats().Shed["queue-time"]; n == 0 || observed.Load() != int64(n) {
 		t.Errorf("%d are counted, %d observed", n, observed.Load())
 	}
-	Soon(t, "the log says so", func() bool { return strings.Contains(logs.String(), "overloaded") })
+	Soon(t, "it is logged", func() bool { return strings.Contains(logs.String(), "overloaded") })
 }
 
 // burst starts clients one after the other. Each of them repeats its request until one is told to stop or a second has passed.

@@ -73,7 +73,7 @@ func TestReservedMemoryIsReleased(t *testing.T) {
 			conn := Dial(t, addr)
 			Send(t, conn, Request("GET /?how="+how))
 			Await(t, how, begun)
-			Soon(t, "what is "+how+" has nothing reserved", func() bool { return output() < 256<<10 })
+			Soon(t, how+": nothing is reserved for the response", func() bool { return output() < 256<<10 })
 		}
 		close(leave)
 	})

@@ -184,7 +184,7 @@ func TestSSEFailures(t *testing.T) {
 		_, _ = io.WriteString(conn, Request("GET /"))
 		got, err := io.ReadAll(conn)
 		if err != nil || !strings.Contains(string(got), "data: x\n\n") || strings.Contains(string(got), "\r\n0\r\n") {
-			t.Errorf("%q, %v: want the connection cut behind the event", got, err)
+			t.Errorf("%q, %v: want the connection cut after the event", got, err)
 		}
 		WantLogged(t, logs, "out of luck")
 	})

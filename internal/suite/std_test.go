@@ -249,7 +249,7 @@ func TestStdHijack(t *testing.T) {
 						early = ""
 						got := make([]byte, len(want))
 						if _, err := io.ReadFull(br, got); err != nil || string(got) != want {
-							t.Fatalf("%d bytes, %v: not what was sent", len(got), err)
+							t.Fatalf("%d bytes, %v: they differ from the sent ones", len(got), err)
 						}
 					}
 					_, _ = io.WriteString(conn, "bye\n")

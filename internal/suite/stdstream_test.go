@@ -160,7 +160,7 @@ func TestUnreadStreams(t *testing.T) {
 			})
 		}
 		if app.Stats().Shed["slow-reader"] == 0 {
-			t.Error("nobody is counted as a slow reader")
+			t.Error("no slow reader is counted")
 		}
 	})
 }

@@ -77,7 +77,7 @@ func TestTimeoutRespondsWhileActionRuns(t *testing.T) {
 		if err := <-ended; err == nil || strings.Contains(err.Error(), "reads") {
 			t.Errorf("the late action found %v", err)
 		}
-		Soon(t, "a line says so", func() bool {
+		Soon(t, "it is logged", func() bool {
 			return strings.Contains(logs.String(), "took too long") && strings.Contains(logs.String(), "/slow/{id}")
 		})
 	})
@@ -175,8 +175,8 @@ func TestTimeoutEndsBeforeObservers(t *testing.T) {
 						continue
 					}
 					resp, _ := sendTo(t, "GET", "http://"+addr+path, "")
-					if got := Await(t, "an observer is told", told); got != fmt.Sprintf("%s %d", path, resp.StatusCode) {
-						return fmt.Errorf("%s: observers are told %q, the client %d", path, got, resp.StatusCode)
+					if got := Await(t, "the call of an observer", told); got != fmt.Sprintf("%s %d", path, resp.StatusCode) {
+						return fmt.Errorf("%s: observers got %q, the client got %d", path, got, resp.StatusCode)
 					}
 					if resp.StatusCode == 503 {
 						return Late(path)
@@ -188,7 +188,7 @@ func TestTimeoutEndsBeforeObservers(t *testing.T) {
 			}
 			select {
 			case more := <-told:
-				return fmt.Errorf("observers are told once more: %s", more)
+				return fmt.Errorf("observers were called once more: %s", more)
 			case <-time.After(3 * limit):
 				return nil
 			}

@@ -115,7 +115,7 @@ func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 		_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 		sent, err := io.ReadAll(conn)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("the connection goes on")
+			t.Error("the connection is still open")
 		}
 		code := ""
 		for len(sent) >= 9 {
@@ -126,7 +126,7 @@ func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 			sent = sent[min(9+length, len(sent)):]
 		}
 		if code != "GOAWAY 0xc" {
-			t.Errorf("the client was told %q (%v)", code, err)
+			t.Errorf("the client got %q (%v)", code, err)
 		}
 		if n := app.Stats().Shed["h2-security"]; engine == dunlin.EngineLoop && n != 1 {
 			t.Errorf("%d were counted", n)
@@ -191,13 +191,13 @@ func TestHTTP2RefusedBeforePreface(t *testing.T) {
 		switch {
 		case len(sent) == 0:
 		case len(kinds) < 2 || kinds[0] != settings || kinds[len(kinds)-1] != goAway:
-			t.Fatalf("the client was told %q", sent)
+			t.Fatalf("the client got %q", sent)
 		default:
 			refused++
 		}
 	}
 	if refused == 0 {
-		t.Error("nobody was told")
+		t.Error("no client got GOAWAY")
 	}
 }
 

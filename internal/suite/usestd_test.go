@@ -261,7 +261,7 @@ func TestUseStdAbandonedAction(t *testing.T) {
 		}
 		close(release)
 		for range len(entered) {
-			if err := Await(t, "an action that was left behind", done); err != nil {
+			if err := Await(t, "the end of an abandoned action", done); err != nil {
 				t.Error(err)
 			}
 		}
