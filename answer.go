@@ -276,7 +276,7 @@ func (a *App) apply(r *Request, resp *Response) {
 			a.applyPolicies(r, resp)
 		}
 		if a.secure != nil && a.secure.hsts != nil && r.secure() {
-			*resp = resp.DefaultHeaders(a.secure.hsts)
+			*resp = resp.defaultHeaders(a.secure.hsts)
 		}
 	}
 	if details != nil {
@@ -452,4 +452,10 @@ func (*inside) Formatted(r *Request, resp Response, p *ProblemDetails) Response 
 		return resp
 	}
 	return r.app.formatted(r, resp, p)
+}
+
+// SetID is that of package ext.
+func (*inside) SetID(r *Request, id string) {
+	r.alive()
+	r.setID(exchange.Named(id))
 }

@@ -52,7 +52,7 @@ type App struct {
 	tickets  tickets.Keys // of TLS sessions
 	servers  *lifecycle.Servers
 	memory   *memory
-	parts    tally.Parts       // added to Stats by AddStats
+	parts    tally.Parts       // added to Stats by package ext
 	shed     admission.Shed    // counts of refused and cut requests, by reason
 	logs     *logqueue.Queue   // to the handler of config.Logger
 	asyncLog *slog.Logger      // writes to logs without waiting for the handler
@@ -134,20 +134,6 @@ func (a *App) Recover(f func(r *Request, panicked any) Response) { a.onPanic = f
 // Response stands for that of [Error]. Panics are reported to Recover only.
 func (a *App) OnError(f func(r *Request, err error) Response) { a.onError = f }
 
-// Extension returns the value stored in the app under key. If there is none, it calls make once and
-// stores the result. Packages that build on Dunlin keep their per-app state here. Like the key of a
-// context value, key should have a type of the calling package. make must not use the app.
-func (a *App) Extension(key any, make func() any) any {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	v, ok := a.extensions[key]
-	if !ok {
-		v = make()
-		a.extensions[key] = v
-	}
-	return v
-}
-
 // findCarefully looks up routes for apps with versions, rewritten paths, or constraint functions,
 // which may block and panic.
 func (a *App) findCarefully(r *Request, host string) (act Action) {
@@ -199,4 +185,16 @@ func (a *App) found(r *Request, host string, outcome router.Outcome) Action {
 		return r.route.action
 	}
 	return a.missing(r, host, outcome)
+}
+
+// Extension is that of package ext.
+func (*inside) Extension(a *App, key any, make func() any) any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	v, ok := a.extensions[key]
+	if !ok {
+		v = make()
+		a.extensions[key] = v
+	}
+	return v
 }

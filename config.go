@@ -16,8 +16,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 	"github.com/dunlinhttp/dunlin/internal/envconfig"
 	"github.com/dunlinhttp/dunlin/internal/semantics"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
+// Config holds the settings of an App. A zero field selects its documented default.
 type Config struct {
 	// Engine selects the server for connections: EngineAuto (the default) uses the loop engine
 	// where it can run, and net/http elsewhere.
@@ -67,7 +69,7 @@ type Config struct {
 
 	// RouteStats selects when requests are counted and timed by route, for Stats. This costs about
 	// ten nanoseconds a request. Default: StatsAuto.
-	RouteStats RouteStatsPolicy
+	RouteStats stats.RoutePolicy
 
 	// DirtyPaths selects the answer to a path with empty, «.» or «..» segments. No route matches
 	// such a path. Routes may have their own policy, see Route.DirtyPaths. Default: RedirectDirty.
@@ -374,17 +376,6 @@ const (
 	ServeDirty
 )
 
-// RouteStatsPolicy selects when requests are counted by route.
-type RouteStatsPolicy uint8
-
-const (
-	// StatsAuto counts from the time when the App first serves a listener. An App used only by its
-	// ServeHTTP counts nothing.
-	StatsAuto RouteStatsPolicy = iota
-	StatsOn                    // always
-	StatsOff                   // never
-)
-
 // FromEnv sets the fields of config from environment variables. The name of a variable is DUNLIN_ and the tag env of its
 // field, or without a tag the name of the field with the words in upper case: Timeouts.Head is DUNLIN_HEAD_TIMEOUT, and
 // Limits.MaxBody is DUNLIN_MAX_BODY. Values are numbers, sizes (16MiB), durations (1m30s), true or false, names of
@@ -393,9 +384,9 @@ const (
 // invalid variable and every variable without a setting. After an error config is unchanged.
 func FromEnv(config *Config) error {
 	names := envconfig.Choices{
-		reflect.TypeFor[H2C]():              {"off", "on", "upgrade"},
-		reflect.TypeFor[RouteStatsPolicy](): {"auto", "on", "off"},
-		reflect.TypeFor[DirtyPaths]():       {"redirect", "refuse", "serve"},
+		reflect.TypeFor[H2C]():               {"off", "on", "upgrade"},
+		reflect.TypeFor[stats.RoutePolicy](): {"auto", "on", "off"},
+		reflect.TypeFor[DirtyPaths]():        {"redirect", "refuse", "serve"},
 	}
 	if err := envconfig.Fill("DUNLIN", config, os.Environ(), names); err != nil {
 		return fmt.Errorf("dunlin: FromEnv: %w", err)
@@ -468,7 +459,7 @@ func (c Config) validate() error {
 		return fmt.Errorf("Config.Engine is %v: it must be EngineAuto, EngineLoop or EngineStd", c.Engine)
 	case c.H2C > H2CUpgrade:
 		return fmt.Errorf("Config.H2C is %d: it must be H2COff, H2CPriorKnowledge or H2CUpgrade", c.H2C)
-	case c.RouteStats > StatsOff:
+	case c.RouteStats > stats.Off:
 		return fmt.Errorf("Config.RouteStats is %d: it must be StatsAuto, StatsOn or StatsOff", c.RouteStats)
 	case c.DirtyPaths > ServeDirty:
 		return fmt.Errorf("Config.DirtyPaths is %d: it must be RedirectDirty, RefuseDirty or ServeDirty", c.DirtyPaths)

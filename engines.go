@@ -9,6 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // tellAdapters fills in the server state that adapters use.
@@ -49,7 +50,7 @@ func (a *App) tellAdapters() {
 	s.Holders.SetCaps(int64(c.Limits.MaxMemoryPerConnection), 2*int64(leastCap+c.Limits.MaxHead), int64(c.Limits.MaxMemoryPerAddress))
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()
-	s.Counting.Store(c.RouteStats == StatsOn)
+	s.Counting.Store(c.RouteStats == stats.On)
 }
 
 // proxyHeader returns the time limit for the PROXY protocol header of proxies' connections, or 0 if

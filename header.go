@@ -33,10 +33,8 @@ func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	return b
 }
 
-// DefaultHeaders returns the response with the headers of block that it lacks. It is for middleware and policies,
-// which must not override headers of the action. On a response that reports a failure, headers that describe the
-// content (see [Response.Status]) are left out. The result may own memory.
-func (r Response) DefaultHeaders(block *HeaderBlock) Response {
+// defaultHeaders is DefaultHeaders of package ext.
+func (r Response) defaultHeaders(block *HeaderBlock) Response {
 	if block == nil || len(block.block.Fields) == 0 {
 		return r
 	}
@@ -101,10 +99,45 @@ func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Respon
 	if name := h.block.Fields[0].Name; resp.Get(name) == "" {
 		resp = resp.Header(name, r.identity())
 	}
-	return resp.DefaultHeaders(h.others).Headers(block)
+	return resp.defaultHeaders(h.others).Headers(block)
 }
 
-// inside holds internal methods for package middleware and module otel.
+// Get returns the first value of the named header, or "" if the block has none. Names are case-insensitive.
+func (b *HeaderBlock) Get(name string) string {
+	if b == nil {
+		return ""
+	}
+	if f := b.block.Find(name); f != nil {
+		return f.Values[0]
+	}
+	return ""
+}
+
+// SetIn sets the block's headers in a header map of net/http, for standard handlers. It shares the block's value
+// slices, so only the map costs memory. The slices must not be written to; appending to one copies it.
+func (b *HeaderBlock) SetIn(h http.Header) {
+	if b != nil {
+		b.block.SetIn(h)
+	}
+}
+
+// String returns the block in its wire format.
+func (b *HeaderBlock) String() string {
+	if b == nil {
+		return ""
+	}
+	return string(b.block.Wire)
+}
+
+// Lacks is that of package ext.
+func (*inside) Lacks(resp Response, block *HeaderBlock) bool { return resp.a.LacksAll(&block.block) }
+
+// DefaultHeaders is that of package ext.
+func (*inside) DefaultHeaders(resp Response, block *HeaderBlock) Response {
+	return resp.defaultHeaders(block)
+}
+
+// inside holds internal methods for the packages ext and middleware and module otel.
 type inside struct{}
 
 func init() { exchange.Inside = new(inside) }
@@ -154,34 +187,4 @@ func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 	if id, ok := exchange.NamedVisibly(r.Header(h.block.Fields[0].Name), most); ok {
 		r.setID(id)
 	}
-}
-
-// Lacks reports whether the response has none of the headers of block, empty ones included.
-func (r Response) Lacks(block *HeaderBlock) bool { return r.a.LacksAll(&block.block) }
-
-// Get returns the first value of the named header, or "" if the block has none. Names are case-insensitive.
-func (b *HeaderBlock) Get(name string) string {
-	if b == nil {
-		return ""
-	}
-	if f := b.block.Find(name); f != nil {
-		return f.Values[0]
-	}
-	return ""
-}
-
-// SetIn sets the block's headers in a header map of net/http, for standard handlers. It shares the block's value
-// slices, so only the map costs memory. The slices must not be written to; appending to one copies it.
-func (b *HeaderBlock) SetIn(h http.Header) {
-	if b != nil {
-		b.block.SetIn(h)
-	}
-}
-
-// String returns the block in its wire format.
-func (b *HeaderBlock) String() string {
-	if b == nil {
-		return ""
-	}
-	return string(b.block.Wire)
 }

@@ -1,7 +1,6 @@
 package dunlin_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -186,35 +185,4 @@ func (w *appendingWriter) WriteHeader(status int) {
 	}
 	w.Header().Del("Content-Length")
 	w.ResponseWriter.WriteHeader(status)
-}
-
-func TestDefaultHeaders(t *testing.T) {
-	block := dunlin.NewHeaderBlock("X-A", "1", "X-B", "2", "Vary", "Accept", "Vary", "Origin")
-	for name, c := range map[string]struct {
-		resp dunlin.Response
-		want string
-	}{
-		"no headers":             {dunlin.Empty(), "1 2 [Accept Origin]"},
-		"a constructor's":        {dunlin.Text("x"), "1 2 [Accept Origin]"},
-		"a block that has one":   {dunlin.Text("x").Headers(dunlin.NewHeaderBlock("x-b", "own")), "1 own [Accept Origin]"},
-		"a value of its own":     {dunlin.Text("x").Header("X-A", "own"), "own 2 [Accept Origin]"},
-		"an empty one":           {dunlin.Text("x").Header("X-A", ""), " 2 [Accept Origin]"},
-		"another":                {dunlin.Text("x").Header("X-C", "own"), "1 2 [Accept Origin]"},
-		"memory of its own":      {dunlin.JSON(1), "1 2 [Accept Origin]"},
-		"what is said twice":     {dunlin.JSON(1).Header("Vary", "Cookie"), "1 2 [Cookie]"},
-		"a failure":              {dunlin.Error(errors.New("x")), "1 2 [Accept Origin]"},
-		"what could not be made": {dunlin.Text("x").Header("bad name", ""), "1 2 [Accept Origin]"},
-	} {
-		got := c.resp.DefaultHeaders(nil).DefaultHeaders(block)
-		if text := fmt.Sprint(got.Get("X-A"), " ", got.Get("X-B"), " ", got.Values("Vary")); text != c.want {
-			t.Errorf("%s: %s, want %s", name, text, c.want)
-		}
-		if got.StatusCode() != c.resp.StatusCode() || got.Get("Content-Type") != c.resp.Get("Content-Type") {
-			t.Errorf("%s: became %v", name, got)
-		}
-	}
-	failed := dunlin.Text("x").Header("bad name", "").DefaultHeaders(dunlin.NewHeaderBlock("Content-Type", "text/csv", "X-A", "1"))
-	if failed.Get("Content-Type") != "application/problem+json" || failed.Get("X-A") != "1" {
-		t.Errorf("a failure became %v", failed)
-	}
 }

@@ -120,3 +120,11 @@ func (r *Request) releaseBody() {
 	r.wire.ReleaseAccount(r.account)
 	r.account = nil
 }
+
+// CacheMemory is that of package ext.
+func (*inside) CacheMemory(a *App, drop func(bytes int64)) interface {
+	Reserve(n int64) bool
+	Release(n int64)
+} {
+	return a.memory.Budget.Keep(drop)
+}

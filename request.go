@@ -236,16 +236,6 @@ func (r *Request) HeaderList(name string) string {
 	return r.own(r.wire.List(name))
 }
 
-// HeaderBytes is HeaderList without a copy, for comparisons. The slice must not be written to. It is valid until the
-// body is read, the action blocks, or the action returns.
-func (r *Request) HeaderBytes(name string) []byte {
-	r.alive()
-	if r.decoded() && exchange.AboutCoding(name) {
-		return nil
-	}
-	return view.Bytes(r.wire.List(name))
-}
-
 // Headers yields every request header; a repeated name is yielded each time.
 func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()
@@ -263,17 +253,6 @@ func (r *Request) overlaid() (names []string) {
 		names = rest.names
 	}
 	return append(names[:len(names):len(names)], exchange.Overlaid(r.wire)...)
-}
-
-// WithHeaders returns the answer of next to the request with changed headers: each header named in fields has only the
-// given value, or is absent if the value is "". It is for middleware. After next has returned, the request has the
-// client's headers again, also for the code that sends the response.
-func (r *Request) WithHeaders(fields map[string]string, next Action) Response {
-	r.alive()
-	sent := r.wire
-	r.wire = exchange.Overlay(sent, fields)
-	defer func() { r.wire = sent }()
-	return next(r)
 }
 
 // TLS returns the TLS state of the connection, or nil in clear text. The requests of the connection share it, and it
@@ -298,13 +277,6 @@ func (r *Request) Std() *http.Request {
 	return r.stdRequest()
 }
 
-// Now returns the time. On an event loop it is the start of the loop's current turn, usually some microseconds ago,
-// which saves a look at the clock. After the action has blocked, and without a loop, it is time.Now.
-func (r *Request) Now() time.Time {
-	r.alive()
-	return r.wire.Now()
-}
-
 // ID returns the identifier of the request: 26 characters that are unique but no secret, or the ID that middleware has
 // set with SetID.
 func (r *Request) ID() string {
@@ -312,8 +284,26 @@ func (r *Request) ID() string {
 	return r.identity()
 }
 
-// SetID makes ID return id.
-func (r *Request) SetID(id string) {
+// HeaderBytes is that of package ext.
+func (*inside) HeaderBytes(r *Request, name string) []byte {
 	r.alive()
-	r.setID(exchange.Named(id))
+	if r.decoded() && exchange.AboutCoding(name) {
+		return nil
+	}
+	return view.Bytes(r.wire.List(name))
+}
+
+// Now is that of package ext.
+func (*inside) Now(r *Request) time.Time {
+	r.alive()
+	return r.wire.Now()
+}
+
+// WithHeaders is that of package ext.
+func (*inside) WithHeaders(r *Request, fields map[string]string, next Action) Response {
+	r.alive()
+	sent := r.wire
+	r.wire = exchange.Overlay(sent, fields)
+	defer func() { r.wire = sent }()
+	return next(r)
 }

@@ -426,10 +426,9 @@ func TestRouteInfo(t *testing.T) {
 		t.Error("App does not return the app")
 	}
 	act := func(*dunlin.Request) dunlin.Response { return dunlin.Empty() }
-	route := app.Host("{tenant}.example.com").Timeout(time.Second).Get("/f/{id:int}/{rest...}", act).
-		MaxBody(7).Limit(3).LimitBy(nil, 2).Critical().Describe("described")
+	route := app.Host("{tenant}.example.com").Timeout(time.Second).Get("/f/{id:int}/{rest...}", act).MaxBody(7).Limit(3).LimitBy(nil, 2).Critical()
 	i := route.Info()
-	if i.Timeout != time.Second || i.MaxBody != 7 || !i.Limited || !i.LimitedBy || !i.Critical || i.About != "described" {
+	if i.Timeout != time.Second || i.MaxBody != 7 || !i.Limited || !i.LimitedBy || !i.Critical {
 		t.Errorf("info %+v", i)
 	}
 	if got, want := fmt.Sprint(i.Params), "[{tenant  true false} {id int false false} {rest  false true}]"; got != want {
@@ -437,18 +436,5 @@ func TestRouteInfo(t *testing.T) {
 	}
 	if i := app.Get("/plain", act).Info(); i.MaxBody <= 0 || i.Limited || i.LimitedBy || i.Critical || i.About != nil {
 		t.Errorf("info of a plain route %+v", i)
-	}
-}
-
-func TestExtension(t *testing.T) {
-	app := dunlin.New(dunlin.Config{})
-	type key struct{}
-	made := 0
-	one := func() any { made++; return made }
-	if a, b := app.Extension(key{}, one), app.Extension(key{}, one); a != 1 || b != 1 {
-		t.Errorf("the extension is %v, then %v", a, b)
-	}
-	if v := dunlin.New(dunlin.Config{}).Extension(key{}, one); v != 2 {
-		t.Errorf("another app has %v", v)
 	}
 }

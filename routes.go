@@ -31,7 +31,7 @@ type RouteInfo struct {
 	Limited   bool          // Limit applies to it: 503
 	LimitedBy bool          // LimitBy applies to it: 429
 	Critical  bool          // never refused because of an overload
-	About     any           // the argument of Route.Describe
+	About     any           // the argument of ext.Describe
 }
 
 // String returns the route as a line of a listing.
@@ -88,15 +88,6 @@ func (r *Route) Info() RouteInfo {
 	r.app.mu.Lock()
 	defer r.app.mu.Unlock()
 	return r.info(r.app.router.Info(r.index))
-}
-
-// Describe stores about with the route, in [RouteInfo].About, for packages that build on Dunlin: a description for a
-// document of the routes, for example. Call it before the first request of the route.
-func (r *Route) Describe(about any) *Route {
-	r.app.mu.Lock()
-	defer r.app.mu.Unlock()
-	r.about = about
-	return r
 }
 
 // URL builds the path of the named route from values for its parameters, in order, those of the host first. For a
@@ -169,4 +160,11 @@ func (a *App) ConstraintFunc(name string, accept func(value string) bool) {
 	if err := cmp.Or(a.router.ConstraintFunc(name, accept), a.areas.ConstraintFunc(name, accept)); err != nil {
 		panic(fmt.Sprintf("dunlin: ConstraintFunc(%q): %v (called at %s)", name, err, callerPlace()))
 	}
+}
+
+// Describe is that of package ext.
+func (*inside) Describe(r *Route, about any) {
+	r.app.mu.Lock()
+	defer r.app.mu.Unlock()
+	r.about = about
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/certfile"
 	"github.com/dunlinhttp/dunlin/internal/gcpace"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // ListenAndServe listens on the TCP address addr and serves it, see Serve and, for restarts, Run.
@@ -80,7 +81,7 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	if budget := a.memory.Begin(gcpace.Settings{Limit: int64(a.config.Limits.Memory), NoPacing: a.config.Process.DisableGCPacing, Log: a.asyncLog}); budget > 0 {
 		a.memory.Budget.SetBound(budget)
 	}
-	a.server.Counting.Store(a.config.RouteStats != StatsOff)
+	a.server.Counting.Store(a.config.RouteStats != stats.Off)
 	if p.TLS != nil {
 		if err := certfile.Check(p.TLS); err != nil {
 			return nil, EngineStd, err

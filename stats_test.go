@@ -13,6 +13,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/suite"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 func TestStats(t *testing.T) {
@@ -36,7 +37,7 @@ func TestStats(t *testing.T) {
 			go func() { served <- app.Serve(ln) }()
 			by := <-ready
 
-			var s dunlin.Stats
+			var s stats.Snapshot
 			text := bodyOf(t, "http://"+ln.Addr().String()+"/stats")
 			if err := json.Unmarshal(text, &s); err != nil {
 				t.Fatalf("%v in %s", err, text)
@@ -81,8 +82,8 @@ func TestShedStatsAreDocumented(t *testing.T) {
 func TestPublishStats(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	name := fmt.Sprintf("dunlin-test-%p", app) // it stays published, also when the test runs again
-	app.PublishStats(name)
-	var s dunlin.Stats
+	stats.Publish(name, app.Stats)
+	var s stats.Snapshot
 	if err := json.Unmarshal([]byte(expvar.Get(name).String()), &s); err != nil || s.Runtime.Goroutines == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -101,32 +102,4 @@ func bodyOf(t *testing.T, url string) []byte {
 		t.Fatal(err)
 	}
 	return []byte(suite.Body(t, resp))
-}
-
-// Stats contains the figures of AddStats.
-func TestAddStats(t *testing.T) {
-	app := dunlin.New(dunlin.Config{})
-	if s := app.Stats(); s.Added != nil || strings.Contains(s.String(), "added") {
-		t.Errorf("an app to which nothing was added shows %v", s.Added)
-	}
-	calls := 0
-	app.AddStats("store", func() any { calls++; return map[string]int{"calls": calls} })
-	for n := 1; n < 3; n++ {
-		if got, want := app.Stats().String(), fmt.Sprintf(`"added":{"store":{"calls":%d}}`, n); !strings.Contains(got, want) {
-			t.Errorf("%s lacks %s", got, want)
-		}
-	}
-	for what, f := range map[string]func(){
-		"a name that is taken": func() { app.AddStats("store", func() any { return nil }) },
-		"no function":          func() { app.AddStats("other", nil) },
-	} {
-		func() {
-			defer func() {
-				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "AddStats") {
-					t.Errorf("%s: the panic is %v", what, v)
-				}
-			}()
-			f()
-		}()
-	}
 }

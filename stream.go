@@ -244,26 +244,8 @@ func (w *streamWriter) note(n int, err error) (int, error) {
 	return n, err
 }
 
-// A BodyEncoder encodes a body as it is sent, see Response.EncodeLater. It writes the encoded bytes to the writer that
-// it was made with. Flush writes everything that the receiver needs to decode the body so far. Its methods are called
-// by one goroutine at a time. Close is called once, also after an error and when the stream fails; in that case
-// writing to the writer also fails.
-type BodyEncoder = exchange.Encoder
-
-// EncodeLater is for middleware that encodes bodies, such as Compress, and for responses whose body does not exist yet, so
-// that Len is -1: streams, events, files, long answers of standard handlers. It returns other responses unchanged.
-//
-// decide is called once, when the headers are final, and may use the request:
-//
-//   - If the body is complete by then, decide gets the response with its body, see [Response.Body], and changes it by
-//     WithBody.
-//   - Otherwise it gets the response without a body, and the size of the body in bytes, or -1 if that is unknown. It
-//     returns the response with its headers changed, and a function that makes the encoder, or nil to send the body
-//     unchanged. This also applies to HEAD, where no encoder is made; if a standard handler answers HEAD, decide is
-//     called at once.
-//
-// Of several encoders, the one added last is applied last.
-func (r Response) EncodeLater(decide func(head Response, size int64) (Response, func(io.Writer) BodyEncoder)) Response {
+// encodeLater is EncodeLater of package ext.
+func (r Response) encodeLater(decide func(head Response, size int64) (Response, func(io.Writer) exchange.Encoder)) Response {
 	announces := r.a.Kind() == exchange.Complete && r.a.Body == "" && r.a.Announced() != 0
 	if r.a.Failed() || decide == nil || r.a.Kind() != exchange.Later && !announces {
 		return r
@@ -273,7 +255,7 @@ func (r Response) EncodeLater(decide func(head Response, size int64) (Response, 
 		return Response{}.fail(exchange.ErrStale)
 	}
 	encoding := func() *exchange.Encoding {
-		return &exchange.Encoding{Decide: func(a exchange.Answer, size int64) (exchange.Answer, func(io.Writer) BodyEncoder) {
+		return &exchange.Encoding{Decide: func(a exchange.Answer, size int64) (exchange.Answer, func(io.Writer) exchange.Encoder) {
 			resp, encoder := decide(Response{a}, size)
 			return resp.a, encoder
 		}}
@@ -334,4 +316,9 @@ func (r *Request) beginEncoded(resp *Response, length int64, claimed bool, settl
 		return r.wire.Begin(&resp.a, length)
 	}
 	return wrap(r.wire.Begin(&resp.a, length))
+}
+
+// EncodeLater is that of package ext.
+func (*inside) EncodeLater(resp Response, decide func(head Response, size int64) (Response, func(io.Writer) exchange.Encoder)) Response {
+	return resp.encodeLater(decide)
 }

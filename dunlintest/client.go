@@ -16,6 +16,7 @@ import (
 	"net/http"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/memhttp"
 )
@@ -26,7 +27,7 @@ func NewClient(app *dunlin.App) *http.Client { return &http.Client{Transport: Ne
 // NewTransport returns the transport of NewClient, for clients with their own settings. It is safe for concurrent use.
 // Its requests are not counted in route statistics.
 func NewTransport(app *dunlin.App) http.RoundTripper {
-	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
+	server := ext.PerApp[*exchange.Server](app, exchange.ServerKey{}, nil)
 	return transport{server}
 }
 

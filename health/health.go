@@ -11,7 +11,7 @@
 // to readiness alone, since a restart does not repair the database.
 //
 // Answers name the checks and their states, but not their errors, which may contain addresses and names of hosts. The log has an
-// error once, when the state of its check changes, and so has [dunlin.Stats].Added, under "health".
+// error once, when the state of its check changes, and so has Added of [stats.Snapshot], under "health".
 package health
 
 import (
@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 // The defaults of a Check.
@@ -66,7 +67,7 @@ type Checks struct {
 // Checks.
 func New(app *dunlin.App) *Checks {
 	c := &Checks{ready: app.Readiness(), log: app.Config().Logger}
-	app.AddStats("health", func() any { return c.reports() })
+	ext.AddStats(app, "health", func() any { return c.reports() })
 	return c
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -30,7 +31,7 @@ type CacheConfig struct {
 	MaxBytes int64
 
 	// App is the app whose actions the cache serves. With App, stored responses count in the app's
-	// memory budget and are evicted first when clients need room, see [dunlin.App.CacheMemory], and
+	// memory budget and are evicted first when clients need room, see [ext.CacheBudget], and
 	// stale responses are revalidated in the background, see StaleWhileRevalidate. Default: nil;
 	// only MaxBytes limits the cache.
 	App *dunlin.App
@@ -85,8 +86,8 @@ type ResponseCache struct {
 	seed   maphash.Seed
 	began  time.Time
 	held   atomic.Int64
-	memory *dunlin.CacheMemory // nil without a budget
-	turn   atomic.Uint32       // the shard that evicts next
+	memory *ext.CacheMemory // nil without a budget
+	turn   atomic.Uint32    // the shard that evicts next
 
 	gathers   cacheGathers // copies in progress
 	refreshes atomic.Int64 // the cache's own revalidation requests in progress
@@ -130,7 +131,7 @@ func NewCache(c CacheConfig) *ResponseCache {
 		k.shards[i].init()
 	}
 	if c.App != nil {
-		k.memory = c.App.CacheMemory(k.shrink)
+		k.memory = ext.CacheBudget(c.App)(k.shrink)
 	}
 	return k
 }
@@ -315,7 +316,7 @@ func rerouted(r *dunlin.Request, set uint64) string {
 	all := room[:0]
 	for ; set != 0; set &= set - 1 {
 		name := rerouting[bits.TrailingZeros64(set)]
-		if v := reroutes(name, view.String(r.HeaderBytes(name))); v != "" {
+		if v := reroutes(name, view.String(ext.HeaderBytes(r, name))); v != "" {
 			all = append(strconv.AppendInt(append(all, name...), int64(len(v)), 10), ':')
 			all = append(all, v...)
 		}
@@ -367,7 +368,7 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) (seen uint64, ok
 	}
 	seen = inside.Among(r, keyNames)
 	if seen&withConnection != 0 {
-		if namesFields(view.String(r.HeaderBytes("Connection"))) {
+		if namesFields(view.String(ext.HeaderBytes(r, "Connection"))) {
 			return seen, false
 		}
 	}
@@ -479,7 +480,7 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 		if resp, ok := k.renew(r, key, req, stale, resp, epoch); ok {
 			return resp
 		}
-		resp = r.WithHeaders(unconditional, next) // the client's conditions are about another response than the stored one
+		resp = ext.WithHeaders(r, unconditional, next) // the client's conditions are about another response than the stored one
 	}
 	if stale != nil && isFailure(resp.StatusCode()) && k.now() < stale.errorUntil {
 		k.counts.stale.Add(1)
@@ -535,7 +536,7 @@ func isFailure(status int) bool {
 func (k *ResponseCache) now() time.Duration { return time.Since(k.began) }
 
 // at returns the approximate time since the cache was made, by the request's clock.
-func (k *ResponseCache) at(r *dunlin.Request) time.Duration { return max(r.Now().Sub(k.began), 0) }
+func (k *ResponseCache) at(r *dunlin.Request) time.Duration { return max(ext.Now(r).Sub(k.began), 0) }
 
 // A cacheFlight is a running action whose response several requests wait for.
 type cacheFlight struct {

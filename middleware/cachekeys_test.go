@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/suite"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
@@ -386,7 +387,7 @@ func TestCacheSeesHiddenCredentials(t *testing.T) {
 				return func(r *dunlin.Request) dunlin.Response {
 					user := r.Header(field)
 					r.SetContext(context.WithValue(r.Context(), userKey{}, user))
-					return r.WithHeaders(map[string]string{field: ""}, next)
+					return ext.WithHeaders(r, map[string]string{field: ""}, next)
 				}
 			})
 		},
@@ -403,7 +404,7 @@ func TestCacheSeesHiddenCredentials(t *testing.T) {
 			app.Use(func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
 					r.SetContext(context.WithValue(r.Context(), userKey{}, r.Header(field)))
-					return r.WithHeaders(map[string]string{field: ""}, next)
+					return ext.WithHeaders(r, map[string]string{field: ""}, next)
 				}
 			})
 			app.UseStd(func(next http.Handler) http.Handler { return next })

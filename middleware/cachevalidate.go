@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 )
 
@@ -22,7 +23,7 @@ func (k *ResponseCache) ask(r *dunlin.Request, stale *cacheEntry, next dunlin.Ac
 	if stale == nil || stale.status != http.StatusOK || stale.etag == "" && stale.lastModified == "" || r.Method() != http.MethodGet {
 		return next(r), false
 	}
-	return r.WithHeaders(map[string]string{
+	return ext.WithHeaders(r, map[string]string{
 		"If-Match": "", "If-Unmodified-Since": "", "If-Range": "", "If-None-Match": stale.etag, "If-Modified-Since": stale.lastModified,
 	}, next), true
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 // Compression has the settings of [Compress]. The zero value of a field stands for its default.
@@ -67,7 +68,7 @@ func Compress(c Compression) dunlin.Middleware {
 			if resp.Len() >= 0 {
 				resp = k.compress(r, resp)
 			}
-			return resp.EncodeLater(func(head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
+			return ext.EncodeLater(resp, func(head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) ext.BodyEncoder) {
 				if head.Len() >= 0 {
 					return k.compress(r, head), nil
 				}
@@ -142,7 +143,7 @@ func (k *compressor) compress(r *dunlin.Request, resp dunlin.Response) dunlin.Re
 }
 
 // begin decides whether to compress a stream.
-func (k *compressor) begin(r *dunlin.Request, head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
+func (k *compressor) begin(r *dunlin.Request, head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) ext.BodyEncoder) {
 	if !k.covers(head, size) {
 		return k.left(r, head), nil
 	}
@@ -157,7 +158,7 @@ func (k *compressor) begin(r *dunlin.Request, head dunlin.Response, size int64) 
 		}
 		return head, nil
 	}
-	return encodedBy(coding, head), func(w io.Writer) dunlin.BodyEncoder {
+	return encodedBy(coding, head), func(w io.Writer) ext.BodyEncoder {
 		return &piecewise{k: k, coder: coding.Begin(w)}
 	}
 }
@@ -172,7 +173,7 @@ func encodedBy(coding *Coding, resp dunlin.Response) dunlin.Response {
 
 // lengthless is a nil encoder, for HEAD. GET would compress the small body as a whole, by a coding
 // that has no Begin, so HEAD must not send the length of the plain body (RFC 9110 section 8.6).
-func lengthless(io.Writer) dunlin.BodyEncoder { return nil }
+func lengthless(io.Writer) ext.BodyEncoder { return nil }
 
 // left returns a response that is not compressed. A partial response, and a 304 to a client that
 // may have a compressed body, get the Vary of the whole response (RFC 9110 sections 15.3.7 and

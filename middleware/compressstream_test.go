@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
@@ -304,11 +305,11 @@ func TestEncodeLaterTwice(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		lines := func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {
-				return next(r).EncodeLater(func(head dunlin.Response, _ int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
+				return ext.EncodeLater(next(r), func(head dunlin.Response, _ int64) (dunlin.Response, func(io.Writer) ext.BodyEncoder) {
 					if head.Len() >= 0 {
 						return head.WithBody([]byte(strings.ToUpper(string(head.Body())))), nil
 					}
-					return head, func(w io.Writer) dunlin.BodyEncoder { return upper{w} }
+					return head, func(w io.Writer) ext.BodyEncoder { return upper{w} }
 				})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 // CORSConfig has the settings of [CORS] and [SendCORS].
@@ -208,7 +209,7 @@ func (c *corsRules) answer(which int, name bool) *corsAnswer {
 // add adds the headers to a response that does not answer a preflight.
 func (c *corsRules) add(resp dunlin.Response, origin string) dunlin.Response {
 	if c.any != nil {
-		return resp.DefaultHeaders(c.any.plain)
+		return ext.DefaultHeaders(resp, c.any.plain)
 	}
 	which, name := c.find(origin)
 	return c.say(resp, which, name, origin)
@@ -224,19 +225,19 @@ func (c *corsRules) say(resp dunlin.Response, which int, name bool, origin strin
 		resp = resp.Header(allowOrigin, origin)
 	}
 	if resp.Get("Vary") == "" {
-		return resp.DefaultHeaders(a.varying)
+		return ext.DefaultHeaders(resp, a.varying)
 	}
-	return varyOn(resp.DefaultHeaders(a.plain), "Origin", blockVaryOrigin)
+	return varyOn(ext.DefaultHeaders(resp, a.plain), "Origin", blockVaryOrigin)
 }
 
 // preflight adds the headers to a response to a preflight.
 func (c *corsRules) preflight(resp dunlin.Response, origin string) dunlin.Response {
 	if c.any != nil {
-		return resp.DefaultHeaders(c.any.preflight)
+		return ext.DefaultHeaders(resp, c.any.preflight)
 	}
 	which, name := c.find(origin)
 	if a := c.answer(which, name); a != nil {
-		resp = resp.DefaultHeaders(a.preflight)
+		resp = ext.DefaultHeaders(resp, a.preflight)
 	}
 	if name && resp.Get(allowOrigin) == "" {
 		resp = resp.Header(allowOrigin, origin)

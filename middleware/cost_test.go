@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -124,7 +125,7 @@ func piped(tb testing.TB, app *dunlin.App, req *http.Request, turn time.Time) fu
 	if n, err := x.head.Parse(raw.Bytes(), &limits); n == 0 || err != nil {
 		tb.Fatal(n, err)
 	}
-	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
+	server := ext.PerApp[*exchange.Server](app, exchange.ServerKey{}, nil)
 	x.server = server
 	call := server.Pipeline.NewCall(x)
 	state := call.State()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 // DeprecationNotice has the settings of [Deprecated]. Since or Sunset must be set.
@@ -54,7 +55,7 @@ func Deprecated(notice DeprecationNotice) dunlin.Middleware {
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			resp := next(r).DefaultHeaders(block)
+			resp := ext.DefaultHeaders(next(r), block)
 			if link != "" {
 				resp = resp.AddHeader("Link", link)
 			}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -186,12 +187,12 @@ func (e *edge) share(r *dunlin.Request) dunlin.Response {
 	if r == nil {
 		return e.hand()
 	}
-	origin := view.String(r.HeaderBytes("Origin")) // borrowed
+	origin := view.String(ext.HeaderBytes(r, "Origin")) // borrowed
 	if origin != "" && isPreflight(r) {
 		return e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin"))
 	}
 	if e.cors.any != nil {
-		return e.next(r).DefaultHeaders(e.cors.any.plain)
+		return ext.DefaultHeaders(e.next(r), e.cors.any.plain)
 	}
 	which, name := e.cors.find(origin)
 	if resp := e.next(r); name {
@@ -212,7 +213,7 @@ func (e *edge) secured(r *dunlin.Request) dunlin.Response {
 		return e.hand()
 	}
 	block := e.secure.block(r)
-	return e.next(r).DefaultHeaders(block)
+	return ext.DefaultHeaders(e.next(r), block)
 }
 
 // limit is the action of a single RateLimit.
@@ -299,7 +300,7 @@ func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) d
 		if all == nil {
 			all = e.headers()
 		}
-		if h := &all[seen.variant][tls]; h.names != nil && resp.Lacks(h.names) {
+		if h := &all[seen.variant][tls]; h.names != nil && ext.Lacks(resp, h.names) {
 			var limit *dunlin.HeaderBlock
 			if seen.limited {
 				limit = e.quick.limit(seen.rate)
@@ -307,7 +308,7 @@ func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) d
 			if h.block == nil {
 				return h.id.SetWith(resp, r, limit)
 			}
-			return resp.DefaultHeaders(h.block).Headers(limit)
+			return ext.DefaultHeaders(resp, h.block).Headers(limit)
 		}
 	}
 	return e.add(resp, r, seen, int(e.n))
@@ -320,7 +321,7 @@ func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Respo
 		case partID:
 			e.id.look(r)
 		case partCORS:
-			origin := view.String(r.HeaderBytes("Origin")) // borrowed
+			origin := view.String(ext.HeaderBytes(r, "Origin")) // borrowed
 			if origin == "" {
 				break
 			}
@@ -347,7 +348,7 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 		case partCORS:
 			switch {
 			case e.cors.any != nil:
-				resp = resp.DefaultHeaders(e.cors.any.plain)
+				resp = ext.DefaultHeaders(resp, e.cors.any.plain)
 			case seen.named:
 				resp = e.cors.say(resp, seen.variant, true, r.HeaderList("Origin"))
 			default:
@@ -358,7 +359,7 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 			if seen.secure {
 				block = e.secure.secure
 			}
-			resp = resp.DefaultHeaders(block)
+			resp = ext.DefaultHeaders(resp, block)
 		case partRate:
 			if seen.limited {
 				resp = e.rate.fields.add(resp, seen.rate)

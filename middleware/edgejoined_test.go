@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
@@ -66,7 +67,7 @@ func TestEdgeJoined(t *testing.T) {
 		"zero":  func(*dunlin.Request) dunlin.Response { return dunlin.Response{} },
 		"panic": func(*dunlin.Request) dunlin.Response { panic("as a test") },
 		"identified": func(r *dunlin.Request) dunlin.Response {
-			r.SetID("by the action")
+			ext.SetID(r, "by the action")
 			return dunlin.Text("identified")
 		},
 	}
@@ -158,7 +159,7 @@ func TestRequestIDInjected(t *testing.T) {
 		for _, mw := range [][]dunlin.Middleware{{middleware.RequestID("X-Request-ID")}, append([]dunlin.Middleware{middleware.RequestID("X-Request-ID")}, others...)} {
 			app := dunlin.New(quiet)
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
-				r.SetID(id)
+				ext.SetID(r, id)
 				return dunlin.Text("hello")
 			}, mw...)
 			status, head := piped(t, app, httptest.NewRequest("GET", "/", nil), time.Now())()

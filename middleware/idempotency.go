@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/store"
 )
 
@@ -111,7 +112,7 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			// All lines count: an empty one does not hide another.
-			if len(r.HeaderBytes(idempotencyKey)) == 0 && !c.Required || !slices.Contains(c.Methods, r.Method()) {
+			if len(ext.HeaderBytes(r, idempotencyKey)) == 0 && !c.Required || !slices.Contains(c.Methods, r.Method()) {
 				return next(r)
 			}
 			key, err := readIdempotencyKey(r, r.Header(idempotencyKey))

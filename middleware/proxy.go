@@ -68,7 +68,7 @@ type ProxyConfig struct {
 //
 // # The proxy does not forward
 //
-// - hop-by-hop headers (RFC 9110 section 7.6.1), and fields that Connection names, unless middleware has set them by [dunlin.Request.WithHeaders]. A client can have fields removed that standard middleware has set;
+// - hop-by-hop headers (RFC 9110 section 7.6.1), and fields that Connection names, unless middleware has set them by [ext.WithHeaders]. A client can have fields removed that standard middleware has set;
 // - upgrades to HTTP/2 or TLS: further requests on such a connection would bypass the middleware before the proxy;
 // - parts of the query that net/http cannot parse, such as parameters separated by a semicolon, since no earlier middleware has seen them.
 //

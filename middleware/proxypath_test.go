@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
@@ -63,7 +64,7 @@ func TestProxyKeepsItsOwnFields(t *testing.T) {
 	})
 	set := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			return r.WithHeaders(map[string]string{
+			return ext.WithHeaders(r, map[string]string{
 				"X-User": "ada", "X-Request-ID": "one", "X-Gone": "", "Proxy-Authorization": "own", "X-Forwarded-For": "own", "Forwarded": "own",
 			}, next)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 )
 
@@ -159,7 +160,7 @@ func (f *rateFields) find(used int64) *renderedRate {
 // add adds the fields to a response, after those of inner limits.
 func (f *rateFields) add(resp dunlin.Response, v gcra.Verdict) dunlin.Response {
 	e := f.admit(v)
-	if !resp.Lacks(e.block) && resp.Get("RateLimit") != "" {
+	if !ext.Lacks(resp, e.block) && resp.Get("RateLimit") != "" {
 		return resp.AddHeader("RateLimit-Policy", f.policy).AddHeader("RateLimit", e.limit.Get("RateLimit"))
 	}
 	return resp.Headers(e.block)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/gcra"
@@ -290,7 +291,7 @@ func hash4(seed *[2]uint64, ip uint32) uint64 {
 
 // now is never 0, which means unknown in a table. The clocks of two loops may differ by a turn; a
 // key has then used a little more.
-func (l *rateLimiter) now(r *dunlin.Request) int64 { return max(int64(r.Now().Sub(l.began)), 0) + 1 }
+func (l *rateLimiter) now(r *dunlin.Request) int64 { return max(int64(ext.Now(r).Sub(l.began)), 0) + 1 }
 
 // judge decides about one request. ok is false if the store is unavailable and Away is
 // RefuseRequests.

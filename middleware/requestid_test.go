@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
@@ -139,7 +140,7 @@ func TestRequestIDOnReusedResponses(t *testing.T) {
 func TestHeaderBytes(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Get("/", func(r *dunlin.Request) dunlin.Response {
-			return dunlin.Text(fmt.Sprintf("%s|%s|%d|%s", r.HeaderBytes("X-A"), r.HeaderBytes("x-b"), len(r.HeaderBytes("X-C")), r.HeaderList("X-B")))
+			return dunlin.Text(fmt.Sprintf("%s|%s|%d|%s", ext.HeaderBytes(r, "X-A"), ext.HeaderBytes(r, "x-b"), len(ext.HeaderBytes(r, "X-C")), r.HeaderList("X-B")))
 		})
 		if _, got := exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: h.example\r\nX-A: 1\r\nX-B: 2\r\nx-b: 3\r\nConnection: close\r\n\r\n"); got != "1|2, 3|0|2, 3" {
 			t.Errorf("the action saw %q", got)
@@ -177,10 +178,10 @@ func TestIDHeader(t *testing.T) {
 		app.Use(func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {
 				if r.Path() == "/named" {
-					r.SetID("named by a test")
+					ext.SetID(r, "named by a test")
 				}
 				resp := id.SetWith(next(r), r, last)
-				if resp.Lacks(last) || !resp.Lacks(dunlin.NewHeaderBlock("X-None", "", "X-Nothing", "")) {
+				if ext.Lacks(resp, last) || !ext.Lacks(resp, dunlin.NewHeaderBlock("X-None", "", "X-Nothing", "")) {
 					t.Errorf("%s: %v lacks what it has", r.Path(), resp)
 				}
 				return id.SetOn(resp, r)

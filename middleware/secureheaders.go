@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 // SecurityConfig has the headers that restrict browsers. A field "-" omits its header.
@@ -72,7 +73,7 @@ func SendSecureHeaders(c SecurityConfig) dunlin.Policy {
 		if secure != clear && info.Secure() {
 			block = secure
 		}
-		return resp.DefaultHeaders(block)
+		return ext.DefaultHeaders(resp, block)
 	}
 }
 

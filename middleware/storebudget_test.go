@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/store"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestStoreWithinAppBudget(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Get("/", text("hello"))
-		m := store.NewMemory(store.MemoryConfig{Budget: store.Within(app.CacheMemory)})
+		m := store.NewMemory(store.MemoryConfig{Budget: store.Within(ext.CacheBudget(app))})
 		if _, err := m.Set(context.Background(), "key", make([]byte, 10_000), store.Absent, time.Minute); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 // varyOn adds a request header to Vary of the response, unless it is there (RFC 9110 section
@@ -11,7 +12,7 @@ import (
 func varyOn(resp dunlin.Response, name string, block *dunlin.HeaderBlock) dunlin.Response {
 	switch first := resp.Get("Vary"); {
 	case first == "":
-		return resp.DefaultHeaders(block)
+		return ext.DefaultHeaders(resp, block)
 	case inList(first, name) || inList(first, "*"):
 		return resp
 	}

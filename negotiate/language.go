@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 // Languages are the languages that a service has texts in. It is immutable and safe for concurrent
@@ -142,7 +143,7 @@ func (l *Languages) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			language := l.match(r.HeaderList("Accept-Language"))
-			return varyOn(next(r), "Accept-Language", varyLanguage).DefaultHeaders(l.blocks[language])
+			return ext.DefaultHeaders(varyOn(next(r), "Accept-Language", varyLanguage), l.blocks[language])
 		}
 	}
 }

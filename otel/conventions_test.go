@@ -30,6 +30,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/otel"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // Responses of the app itself have a span where middleware runs. The span has the route, if there is one, and is an error for a
@@ -65,7 +66,7 @@ func TestAnswersOfTheApp(t *testing.T) {
 // Exporters refuse an entire batch that contains invalid UTF-8. Routes stay distinct nevertheless.
 func TestRoutesAreUTF8(t *testing.T) {
 	provider, spans := newProvider()
-	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn})
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: stats.On})
 	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
 	for _, route := range []string{"/a\xff", "/a\xfe", "/\u00e9\xe2\x82/x"} {
 		app.Get(route, func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })

@@ -18,6 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/tally"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // A Producer exports the statistics of an app to a reader of the SDK, see [metric.WithProducer]. It
@@ -94,7 +95,7 @@ func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 
 // routeAttributes returns the attributes of a route: first the methods, then the pattern as
 // registered, the host and the version.
-func routeAttributes(r *dunlin.RouteStats) []attribute.KeyValue {
+func routeAttributes(r *stats.Route) []attribute.KeyValue {
 	method := r.Methods
 	if method == "*" || method == "" {
 		method = other
@@ -126,12 +127,8 @@ func (c *collecting) point(set attribute.Set, n uint64) metricdata.DataPoint[int
 }
 
 // durations returns the points of a route, one for each method, scheme and status of its requests.
-// If these are not available it returns one point.
-func (c *collecting) durations(r *dunlin.RouteStats, route []attribute.KeyValue) (points []metricdata.HistogramDataPoint[float64]) {
-	if inside == nil {
-		return append(points, c.histogram(attribute.NewSet(route...), r.Latency.Buckets, r.Latency.Max))
-	}
-	ended := inside.Ended(r)
+func (c *collecting) durations(r *stats.Route, route []attribute.KeyValue) (points []metricdata.HistogramDataPoint[float64]) {
+	ended := r.Ended
 	if r.Pattern == "" {
 		ended = append(ended, unmatched...)
 	}

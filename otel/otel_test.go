@@ -27,6 +27,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/otel"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // ended receives the spans in the order in which they end.
@@ -56,7 +57,7 @@ func newProvider() (*sdk.TracerProvider, ended) {
 // onEngines runs f on each available engine.
 func onEngines(t *testing.T, f func(t *testing.T, app *dunlin.App, serve func() (addr string))) {
 	t.Helper()
-	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn}, func(t *testing.T, app *dunlin.App) {
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: stats.On}, func(t *testing.T, app *dunlin.App) {
 		f(t, app, func() string {
 			t.Helper()
 			return dunlintest.Serve(t, app)

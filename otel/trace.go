@@ -31,7 +31,6 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
 // scope is the name of the instrumentation scope.
@@ -41,7 +40,6 @@ const scope = "github.com/dunlinhttp/dunlin/otel"
 // if package dunlin is of a release without it.
 var inside, _ = exchange.Inside.(interface {
 	Version(r *dunlin.Request) string
-	Ended(s *dunlin.RouteStats) []tally.Ended
 })
 
 // Config holds the settings of Trace and Transport. The zero value of a field stands for its

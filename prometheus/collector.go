@@ -21,6 +21,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // Config holds the settings of a Collector. The zero value of every field stands for its default.
@@ -207,7 +208,7 @@ func inUTF8(label string) string {
 
 // methodOf returns the methods of a route for the label: as registered, or _OTHER for any method,
 // as in OpenTelemetry.
-func methodOf(r *dunlin.RouteStats) string {
+func methodOf(r *stats.Route) string {
 	if r.Methods == "*" || r.Methods == "" {
 		return "_OTHER"
 	}

@@ -22,10 +22,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/prometheus"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 func newApp() *dunlin.App {
-	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn})
+	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: stats.On})
 	app.Get("/users/{id}", func(r *dunlin.Request) dunlin.Response {
 		switch r.Param("id") {
 		case "none":
@@ -234,7 +235,7 @@ func TestHandler(t *testing.T) {
 }
 
 func Example() {
-	app := dunlin.New(dunlin.Config{RouteStats: dunlin.StatsOn, Logger: slog.New(slog.DiscardHandler)})
+	app := dunlin.New(dunlin.Config{RouteStats: stats.On, Logger: slog.New(slog.DiscardHandler)})
 	app.Get("/hello", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 	app.Get("/metrics", prometheus.Handler(app)) // includes the metrics of Go and of the process
 

@@ -16,6 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/prometheus"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // The Accept headers of Prometheus: with native histograms, without them, and before OpenMetrics.
@@ -31,7 +32,7 @@ const (
 func TestFormats(t *testing.T) {
 	routes := []string{`/a"b`, `/a\b`, "/\u00e9/{x}", "/a\xffb", "/a\xfeb", "/\u00e9\xe2\x82/x", "/{name}/x/{rest...}"}
 	labels := []string{`/a"b`, `/a\b`, "/\u00e9/{x}", "/a%FFb", "/a%FEb", "/\u00e9%E2%82/x", "/{name}/x/{rest...}"}
-	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn}, func(t *testing.T, app *dunlin.App) {
+	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: stats.On}, func(t *testing.T, app *dunlin.App) {
 		for _, route := range routes {
 			app.Get(route, func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
 		}

@@ -9,7 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // A histogram is the latency of a route in both formats of Prometheus, classic and native.
@@ -37,7 +37,7 @@ const (
 	lastFrom  = 7 << 33 * time.Nanosecond // 60 s: lower bound of the app's last bucket, which has no upper bound
 )
 
-func newHistogram(desc *prom.Desc, values []string, bounds []time.Duration, l dunlin.Latency) *histogram {
+func newHistogram(desc *prom.Desc, values []string, bounds []time.Duration, l stats.Latency) *histogram {
 	h := &histogram{desc: desc, bounds: bounds, native: map[int]int64{}, below: make([]uint64, len(bounds))}
 	for i, v := range values {
 		if v != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/prometheus"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // The tool of Prometheus reports no problem in a scrape.
@@ -74,7 +75,7 @@ func TestMillionPaths(t *testing.T) {
 
 // BenchmarkCounting measures the cost of counting a request, as the difference between the two cases.
 func BenchmarkCounting(b *testing.B) {
-	for name, policy := range map[string]dunlin.RouteStatsPolicy{"on": dunlin.StatsOn, "off": dunlin.StatsOff} {
+	for name, policy := range map[string]stats.RoutePolicy{"on": stats.On, "off": stats.Off} {
 		b.Run(name, func(b *testing.B) {
 			app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: policy})
 			app.Get("/users/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })

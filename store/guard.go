@@ -121,7 +121,7 @@ type GuardStats struct {
 	Parts    int    `json:"parts"`    // number of parts
 }
 
-// Stats returns a snapshot. [dunlin.App.AddStats] adds it to the statistics of an app.
+// Stats returns a snapshot. AddStats of package ext adds it to the statistics of an app.
 func (g *Guarded) Stats() GuardStats {
 	c := &g.counts
 	s := GuardStats{Calls: c.calls.Load(), Failures: c.failures.Load(), Refused: c.refused.Load(), Openings: c.openings.Load(), Stalls: c.stalls.Load(), Full: c.full.Load()}

@@ -20,7 +20,7 @@ type MemoryConfig struct {
 
 	// Budget charges the size of the store also to another budget, such as the memory budget of an app:
 	//
-	//	store.NewMemory(store.MemoryConfig{Budget: store.Within(app.CacheMemory)})
+	//	store.NewMemory(store.MemoryConfig{Budget: store.Within(ext.CacheBudget(app))})
 	//
 	// If that budget has no room, new entries fail with ErrFull. If other users of the budget need room, expired
 	// entries are removed. Default: none, only MaxBytes bounds the store.
@@ -72,7 +72,7 @@ type MemoryStats struct {
 	Full     uint64 `json:"full"` // calls that failed with ErrFull
 }
 
-// Stats returns a snapshot. [dunlin.App.AddStats] adds it to the statistics of an app.
+// Stats returns a snapshot. AddStats of package ext adds it to the statistics of an app.
 func (m *Memory) Stats() MemoryStats { return MemoryStats{m.Held(), m.max, m.full.Load()} }
 
 const shards = 64

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/schema"
@@ -84,13 +85,13 @@ const maxElements = 100_000 // Config.MaxElements of apps that are not configure
 type stateKey struct{}
 
 func stateOf(app *dunlin.App) *appState {
-	return app.Extension(stateKey{}, func() any {
+	return ext.PerApp(app, stateKey{}, func() *appState {
 		logger := app.Config().Logger
 		return &appState{
 			config: Config{InvalidStatus: http.StatusBadRequest, Logger: logger}, log: logqueue.New(logger.Handler()).Patient(),
 			limits: schema.DecoderLimits(maxElements, false), loose: schema.DecoderLimits(maxElements, true), formFields: app.Config().Limits.MaxFormFields, undeclared: map[undeclaredKey]*Undeclared{},
 		}
-	}).(*appState)
+	})
 }
 
 // Configure sets the settings of an app. Call it before the first typed action is registered. It

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
@@ -118,7 +119,7 @@ func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out],
 	if err := op.plan.matchPath(op.route.Info().Params); err != nil {
 		panic(wrong("", err))
 	}
-	op.route.Describe(op.Operation)
+	ext.Describe(op.route, op.Operation)
 	return op
 }
 

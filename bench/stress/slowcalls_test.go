@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // slowCallsLimit is what the service is told that it may take of memory; slowCallsBar is what it may really.
@@ -62,7 +62,7 @@ func TestSlowCalls(t *testing.T) {
 }
 
 // statsOf asks a service what it counts.
-func statsOf(t *testing.T, addr string) (s dunlin.Stats) {
+func statsOf(t *testing.T, addr string) (s stats.Snapshot) {
 	t.Helper()
 	resp, err := ask(connect(t, addr), "/stats")
 	if err != nil {

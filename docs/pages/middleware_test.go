@@ -18,6 +18,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/middleware"
 	"github.com/dunlinhttp/dunlin/store"
 )
@@ -202,7 +203,7 @@ func otherServers(t *testing.T, app *dunlin.App) {
 	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 	known := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			return r.WithHeaders(map[string]string{"X-Request-ID": r.ID(), "X-User": middleware.User(r), "Authorization": "", "Cookie": ""}, next)
+			return ext.WithHeaders(r, map[string]string{"X-Request-ID": r.ID(), "X-User": middleware.User(r), "Authorization": "", "Cookie": ""}, next)
 		}
 	}
 	app.Handle("*", "/orders/{path...}", orders, middleware.KeyAuth(keys), known)
@@ -299,7 +300,7 @@ func stamped(next dunlin.Action) dunlin.Action {
 	private := dunlin.NewHeaderBlock("Cache-Control", "private")
 	return func(r *dunlin.Request) dunlin.Response {
 		resp := next(r)
-		if resp.Lacks(private) {
+		if ext.Lacks(resp, private) {
 			return id.SetWith(resp, r, private)
 		}
 		return id.SetOn(resp, r)

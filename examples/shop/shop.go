@@ -12,6 +12,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/openapi"
+	"github.com/dunlinhttp/dunlin/stats"
 	"github.com/dunlinhttp/dunlin/store"
 	"github.com/dunlinhttp/dunlin/typed"
 )
@@ -75,11 +76,11 @@ func (s *shop) stats(app *dunlin.App) dunlin.Action {
 	return func(*dunlin.Request) dunlin.Response {
 		shown := struct {
 			Store *store.GuardStats `json:"store,omitempty"`
-			dunlin.Stats
-		}{Stats: app.Stats()}
+			stats.Snapshot
+		}{Snapshot: app.Stats()}
 		if guarded, ok := s.store.(*store.Guarded); ok {
-			stats := guarded.Stats()
-			shown.Store = &stats
+			counts := guarded.Stats()
+			shown.Store = &counts
 		}
 		return dunlin.JSON(shown)
 	}

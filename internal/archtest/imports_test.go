@@ -48,6 +48,7 @@ var floors = [][]string{
 		"internal/http2",
 		"internal/schema",
 		"lowmem",
+		"stats",
 		"store",
 	},
 	{"internal/looph2", "internal/problem", "internal/rewrite", "internal/stdwriter", "store/storetest"},
@@ -57,6 +58,7 @@ var floors = [][]string{
 		"internal/stdhttp",
 	},
 	{""},
+	{"ext"},
 	{"datastar", "dunlintest", "htmx", "negotiate", "templates", "webhook"},
 	{
 		"health",

@@ -33,7 +33,7 @@ type Server struct {
 	Refused  atomic.Uint64 // unreadable requests
 }
 
-// ServerKey is the key under which App.Extension returns the *Server of an app, for additional adapters.
+// ServerKey is the key under which PerApp of package ext returns the *Server of an app, for additional adapters.
 type ServerKey struct{}
 
 // Settings are the parts of the configuration that adapters apply, including defaults.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // A request that no action answers is counted once, with or without observers: one that cannot be served under no route, an
@@ -89,13 +90,13 @@ func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 	if failed.Load() == 0 && engine == dunlin.EngineLoop {
 		t.Fatalf("nothing was refused in %v", patience)
 	}
-	var stats dunlin.Stats
+	var counts stats.Snapshot
 	soon(t, "all are counted", func() bool {
-		stats = s.app.Stats()
-		return stats.Routes[0].Requests >= done.Load()+failed.Load() && stats.Actions.InFlight == 0
+		counts = s.app.Stats()
+		return counts.Routes[0].Requests >= done.Load()+failed.Load() && counts.Actions.InFlight == 0
 	})
-	if got := stats.Routes[0].Status; got.Success != done.Load() || got.ServerError != failed.Load() || stats.Unmatched.Status != (dunlin.StatusCounts{ClientError: others}) {
-		t.Errorf("of %d answers and %d refusals are counted %+v, of %d others %+v", done.Load(), failed.Load(), got, others, stats.Unmatched.Status)
+	if got := counts.Routes[0].Status; got.Success != done.Load() || got.ServerError != failed.Load() || counts.Unmatched.Status != (stats.StatusCounts{ClientError: others}) {
+		t.Errorf("of %d answers and %d refusals are counted %+v, of %d others %+v", done.Load(), failed.Load(), got, others, counts.Unmatched.Status)
 	}
 	if watched && (observed.Load() != done.Load()+failed.Load() || elsewhere.Load() != others) {
 		t.Errorf("of %d answers %d are observed, of %d others %d", done.Load()+failed.Load(), observed.Load(), others, elsewhere.Load())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // However a stream ends, and even if its action runs on, the reservation for its answer is released, and so is the part that
@@ -73,7 +74,7 @@ func TestReservationEndsWithStream(t *testing.T) {
 		}
 	}
 	defer func() { close(*gate.Load()) }()
-	memory := func() dunlin.MemoryStats { return s.app.Stats().Memory }
+	memory := func() stats.Memory { return s.app.Stats().Memory }
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
@@ -210,7 +211,7 @@ func TestCacheReroutes(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		rewritten := func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {
-				return r.WithHeaders(map[string]string{"x-host": r.Query("host"), "X-Original-Url": ""}, next)
+				return ext.WithHeaders(r, map[string]string{"x-host": r.Query("host"), "X-Original-Url": ""}, next)
 			}
 		}
 		said := func(r *dunlin.Request) dunlin.Response {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	. "github.com/dunlinhttp/dunlin/internal/suite"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // environment sets exactly the given variables with the prefix DUNLIN_ until the test ends.
@@ -47,7 +48,7 @@ func TestFromEnv(t *testing.T) {
 			MaxHead:     32 << 10,
 			QueueTarget: -time.Second, Adaptive: true,
 		},
-		Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback", "10.0.0.0/8"}, Protocol: true}, DirtyPaths: dunlin.RefuseDirty, RouteStats: dunlin.StatsOff,
+		Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback", "10.0.0.0/8"}, Protocol: true}, DirtyPaths: dunlin.RefuseDirty, RouteStats: stats.Off,
 		Timeouts: dunlin.Timeouts{Action: time.Second, Head: 2 * time.Second, TCPKeepAlive: -time.Second}, Process: dunlin.ProcessConfig{DrainGrace: 5 * time.Second},
 	}
 	if !reflect.DeepEqual(config, want) {

@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/memhttp"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
@@ -248,7 +249,7 @@ func (in *input) Read(p []byte) (int, error) {
 
 // toMemory sends requests to an app in memory.
 func toMemory(app *dunlin.App) func() (func(*http.Request) (*http.Response, error), func()) {
-	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
+	server := ext.PerApp[*exchange.Server](app, exchange.ServerKey{}, nil)
 	return func() (func(*http.Request) (*http.Response, error), func()) {
 		return func(req *http.Request) (*http.Response, error) { return memhttp.Serve(server, req) }, func() {}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 type inContext struct{}
@@ -29,7 +30,7 @@ func TestWithHeaders(t *testing.T) {
 	byHTTP1And2(t, func(app *dunlin.App) {
 		other := func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {
-				resp := r.WithHeaders(map[string]string{"x-b": "", "X-C": "3", "X-D": "4"}, next)
+				resp := ext.WithHeaders(r, map[string]string{"x-b": "", "X-C": "3", "X-D": "4"}, next)
 				if r.Header("X-C") != "c" || r.HeaderList("X-B") != "b" || r.Header("X-D") != "" {
 					t.Errorf("after that: %s", seen(r))
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 // Each request has its own identifier, whether from the server or from the client, also if it was refused before its action:
@@ -95,7 +96,7 @@ func TestIdentityBehindStandardMiddleware(t *testing.T) {
 			named := func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
 					if id := r.Header("X-Request-Id"); id != "" {
-						r.SetID(id)
+						ext.SetID(r, id)
 					}
 					return next(r)
 				}

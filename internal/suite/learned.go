@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
 // LearnBlocking marks the routes whose patterns contain part as blocking, permanently, when their first action begins. Call it
 // before the app serves.
 func LearnBlocking(app *dunlin.App, part string) {
-	server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
+	server := ext.PerApp[*exchange.Server](app, exchange.ServerKey{}, nil)
 	server.Pipeline = learned{server.Pipeline, part}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // outcomes counts responses by route and class of status: "route 4xx".
@@ -47,7 +48,7 @@ func everyAnswerOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 	over := make(chan struct{})
 	var mu sync.Mutex
 	observed := outcomes{}
-	config := dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxHeaders: 20, MaxBody: 1000}, Timeouts: dunlin.Timeouts{Body: 100 * time.Millisecond}, Logger: slog.New(slog.DiscardHandler), RouteStats: dunlin.StatsOn}
+	config := dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxHeaders: 20, MaxBody: 1000}, Timeouts: dunlin.Timeouts{Body: 100 * time.Millisecond}, Logger: slog.New(slog.DiscardHandler), RouteStats: stats.On}
 	app, addr := startCounted(t, config, func(app *dunlin.App) {
 		if watched {
 			app.OnAnswer(func(info *dunlin.AnswerInfo) {

@@ -12,12 +12,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/tally"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // endings returns the counts of requests by outcome: "route: method status scheme".
 func endings(app *dunlin.App) map[string]uint64 {
 	inside := exchange.Inside.(interface {
-		Ended(*dunlin.RouteStats) []tally.Ended
+		Ended(*stats.Route) []tally.Ended
 	})
 	all, s := map[string]uint64{}, app.Stats()
 	for _, r := range append(s.Routes, s.Unmatched) {
@@ -61,7 +62,7 @@ func countedByEnd(t *testing.T, engine dunlin.Engine, by func(*http.Protocols), 
 	over := make(chan struct{})
 	defer close(over)
 	config := dunlin.Config{
-		Engine: engine, H2C: dunlin.H2CPriorKnowledge, RouteStats: dunlin.StatsOn, Logger: slog.New(slog.DiscardHandler),
+		Engine: engine, H2C: dunlin.H2CPriorKnowledge, RouteStats: stats.On, Logger: slog.New(slog.DiscardHandler),
 		Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback"}},
 	}
 	var app *dunlin.App

@@ -14,10 +14,11 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // statsOf returns the statistics of the route with the pattern.
-func statsOf(t *testing.T, app *dunlin.App, pattern string) dunlin.RouteStats {
+func statsOf(t *testing.T, app *dunlin.App, pattern string) stats.Route {
 	t.Helper()
 	for _, s := range app.Stats().Routes {
 		if s.Pattern == pattern {
@@ -25,7 +26,7 @@ func statsOf(t *testing.T, app *dunlin.App, pattern string) dunlin.RouteStats {
 		}
 	}
 	t.Fatalf("no route %s", pattern)
-	return dunlin.RouteStats{}
+	return stats.Route{}
 }
 
 // startCounted is start, and returns the app too.
@@ -85,25 +86,25 @@ func TestRouteStatsCountOutcomes(t *testing.T) {
 		}
 		for _, c := range []struct {
 			pattern string
-			want    dunlin.StatusCounts
+			want    stats.StatusCounts
 			panics  uint64
 		}{
-			{"/api/ok", dunlin.StatusCounts{}, 0},
-			{"/moved", dunlin.StatusCounts{Redirection: 3}, 0},
-			{"/client", dunlin.StatusCounts{ClientError: 3}, 0},
-			{"/panic", dunlin.StatusCounts{ServerError: 3}, 3},
-			{"/abort", dunlin.StatusCounts{Dropped: 3}, 0},
-			{"/stream", dunlin.StatusCounts{Success: 3}, 0},
-			{"/quick", dunlin.StatusCounts{Success: 3}, 0},
-			{"/std", dunlin.StatusCounts{ServerError: 3}, 0},
-			{"/unused", dunlin.StatusCounts{}, 0},
+			{"/api/ok", stats.StatusCounts{}, 0},
+			{"/moved", stats.StatusCounts{Redirection: 3}, 0},
+			{"/client", stats.StatusCounts{ClientError: 3}, 0},
+			{"/panic", stats.StatusCounts{ServerError: 3}, 3},
+			{"/abort", stats.StatusCounts{Dropped: 3}, 0},
+			{"/stream", stats.StatusCounts{Success: 3}, 0},
+			{"/quick", stats.StatusCounts{Success: 3}, 0},
+			{"/std", stats.StatusCounts{ServerError: 3}, 0},
+			{"/unused", stats.StatusCounts{}, 0},
 		} {
-			var got dunlin.RouteStats
+			var got stats.Route
 			Soon(t, c.pattern+" is counted", func() bool {
 				got = statsOf(t, app, c.pattern)
 				return got.Status == c.want && got.InFlight == 0
 			})
-			answered := c.want != dunlin.StatusCounts{}
+			answered := c.want != stats.StatusCounts{}
 			if answered != (got.Requests == 3) || got.Panics != c.panics || got.Timeouts != 0 {
 				t.Errorf("%+v", got)
 			}
@@ -221,9 +222,9 @@ func TestRouteStatsOfPipelinedRequests(t *testing.T) {
 
 func TestRouteStatsPolicy(t *testing.T) {
 	for _, c := range []struct {
-		policy       dunlin.RouteStatsPolicy
+		policy       stats.RoutePolicy
 		bare, served uint64 // requests counted of each kind
-	}{{dunlin.StatsAuto, 0, 1}, {dunlin.StatsOn, 1, 2}, {dunlin.StatsOff, 0, 0}} {
+	}{{stats.Auto, 0, 1}, {stats.On, 1, 2}, {stats.Off, 0, 0}} {
 		OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 			app, addr := startCounted(t, dunlin.Config{Engine: engine, RouteStats: c.policy}, func(app *dunlin.App) {
 				app.Get("/", Text("ok"))
@@ -244,7 +245,7 @@ func TestRouteStatsPolicy(t *testing.T) {
 }
 
 func TestLatencyBetweenTwoSnapshots(t *testing.T) {
-	app, _ := NewApp(dunlin.Config{RouteStats: dunlin.StatsOn})
+	app, _ := NewApp(dunlin.Config{RouteStats: stats.On})
 	app.Get("/", Text("ok"))
 	for range 5 {
 		Do(app, "GET", "/")
@@ -315,9 +316,9 @@ func TestStatsAsJSON(t *testing.T) {
 			}
 		}
 	}
-	check("Stats", reflect.TypeFor[dunlin.Stats]())
+	check("Stats", reflect.TypeFor[stats.Snapshot]())
 
-	app, _ := NewApp(dunlin.Config{RouteStats: dunlin.StatsOn})
+	app, _ := NewApp(dunlin.Config{RouteStats: stats.On})
 	app.Get("/", Text("ok"))
 	Do(app, "GET", "/")
 	var tree struct {
@@ -338,7 +339,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	app, _ := NewApp(dunlin.Config{RouteStats: dunlin.StatsOn})
+	app, _ := NewApp(dunlin.Config{RouteStats: stats.On})
 	app.Get("/", Text("ok"))
 	req, err := http.NewRequest("GET", "/", nil)
 	if err != nil {
@@ -351,7 +352,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkStats(b *testing.B) {
-	app := dunlin.New(dunlin.Config{RouteStats: dunlin.StatsOn})
+	app := dunlin.New(dunlin.Config{RouteStats: stats.On})
 	for i := range 200 {
 		app.Get(fmt.Sprintf("/%d", i), Text("ok"))
 		for range 5 {
@@ -365,7 +366,7 @@ func BenchmarkStats(b *testing.B) {
 }
 
 func BenchmarkCounting(b *testing.B) {
-	for _, policy := range []dunlin.RouteStatsPolicy{dunlin.StatsOff, dunlin.StatsOn} {
+	for _, policy := range []stats.RoutePolicy{stats.Off, stats.On} {
 		b.Run(fmt.Sprint(policy), func(b *testing.B) {
 			app := dunlin.New(dunlin.Config{RouteStats: policy})
 			app.Get("/", Text("ok"))

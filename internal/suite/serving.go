@@ -14,6 +14,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // OnEngines runs f once for each engine of this system, in clear text. It is for tests that have no TLS variant:
@@ -199,7 +200,7 @@ func Stop(t *testing.T, app *dunlin.App, served ...<-chan error) {
 // wantNothingHeld checks that a stopped server has released all memory to its budget, once late actions have ended.
 func wantNothingHeld(t *testing.T, app *dunlin.App) {
 	t.Helper()
-	var m dunlin.MemoryStats
+	var m stats.Memory
 	if !eventually(func() bool {
 		m = app.Stats().Memory
 		held := m.Held

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
@@ -418,8 +419,8 @@ func TestEncoderPanics(t *testing.T) {
 			for _, step := range steps {
 				encoded := func(next dunlin.Action) dunlin.Action {
 					return func(r *dunlin.Request) dunlin.Response {
-						return next(r).EncodeLater(func(head dunlin.Response, _ int64) (dunlin.Response, func(io.Writer) dunlin.BodyEncoder) {
-							return head, func(w io.Writer) dunlin.BodyEncoder {
+						return ext.EncodeLater(next(r), func(head dunlin.Response, _ int64) (dunlin.Response, func(io.Writer) ext.BodyEncoder) {
+							return head, func(w io.Writer) ext.BodyEncoder {
 								p := panicking{w, step}
 								p.step("make")
 								return p

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // Repeated late actions do not flood the log, whatever they return.
@@ -87,7 +88,7 @@ func TestTimeoutRespondsWhileActionRuns(t *testing.T) {
 func TestTimeoutWhileReceivingBody(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
-		addr, _ := Start(t, dunlin.Config{Engine: engine, RouteStats: dunlin.StatsOn}, func(a *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, RouteStats: stats.On}, func(a *dunlin.App) {
 			app = a
 			slow := a.Timeout(10 * time.Millisecond)
 			slow.Post("/bytes", func(r *dunlin.Request) dunlin.Response {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 )
 
 var userKey = dunlin.NewKey[string]("user")
@@ -83,7 +84,7 @@ func TestUseStdReachesTheAction(t *testing.T) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Use(func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
-					r.SetID("id-7")
+					ext.SetID(r, "id-7")
 					resp := next(r)
 					seen.Store(int64(resp.StatusCode()*1000 + resp.Len()))
 					user, _ := userKey.Get(r)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
@@ -34,7 +35,7 @@ func TestShortWaitsAreLearned(t *testing.T) {
 			switches.Add(1)
 		}
 		app, addr := startCounted(t, dunlin.Config{}, func(app *dunlin.App) {
-			server := app.Extension(exchange.ServerKey{}, nil).(*exchange.Server)
+			server := ext.PerApp[*exchange.Server](app, exchange.ServerKey{}, nil)
 			server.CountSwitches = switches.Load
 			app.Get("/waits", func(*dunlin.Request) dunlin.Response {
 				wait()

@@ -10,10 +10,11 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	. "github.com/dunlinhttp/dunlin/internal/suite"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // worker returns the statistics of the workers with a name.
-func worker(t *testing.T, app *dunlin.App, name string) dunlin.WorkerStats {
+func worker(t *testing.T, app *dunlin.App, name string) stats.Worker {
 	t.Helper()
 	for _, w := range app.Stats().Workers {
 		if w.Name == name {
@@ -21,7 +22,7 @@ func worker(t *testing.T, app *dunlin.App, name string) dunlin.WorkerStats {
 		}
 	}
 	t.Fatalf("no worker %q in %+v", name, app.Stats().Workers)
-	return dunlin.WorkerStats{}
+	return stats.Worker{}
 }
 
 // A background worker runs from the start of the server until the drain, which waits for it.
@@ -36,7 +37,7 @@ func TestWorkersDrainWithTheApp(t *testing.T) {
 			<-finish
 			return ctx.Err()
 		})
-		if w := worker(t, app, "queue"); w != (dunlin.WorkerStats{Name: "queue"}) || len(begun) > 0 {
+		if w := worker(t, app, "queue"); w != (stats.Worker{Name: "queue"}) || len(begun) > 0 {
 			t.Errorf("before Run: %+v", w)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -57,7 +58,7 @@ func TestWorkersDrainWithTheApp(t *testing.T) {
 		if err := Await(t, "the end of Run", ended); err != nil {
 			t.Error(err)
 		}
-		if w := worker(t, app, "queue"); w != (dunlin.WorkerStats{Name: "queue", Ended: 2}) {
+		if w := worker(t, app, "queue"); w != (stats.Worker{Name: "queue", Ended: 2}) {
 			t.Errorf("at the end: %+v", w)
 		}
 		WantLacks(t, "the log", logs.String(), "background worker failed")
@@ -86,7 +87,7 @@ func TestWorkersFail(t *testing.T) {
 	if err := Await(t, "the end of Serve", served); err != nil {
 		t.Error(err)
 	}
-	want := []dunlin.WorkerStats{{Name: "panics", Ended: 2, Panics: 1}, {Name: "fails", Ended: 1, Errors: 1}}
+	want := []stats.Worker{{Name: "panics", Ended: 2, Panics: 1}, {Name: "fails", Ended: 1, Errors: 1}}
 	if got := app.Stats().Workers; len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -115,7 +116,7 @@ func TestWorkerWithErrorThatPanics(t *testing.T) {
 	if err := Await(t, "the end of Serve", served); err != nil {
 		t.Error(err)
 	}
-	if w := worker(t, app, "fails"); w != (dunlin.WorkerStats{Name: "fails", Ended: 1, Errors: 1}) {
+	if w := worker(t, app, "fails"); w != (stats.Worker{Name: "fails", Ended: 1, Errors: 1}) {
 		t.Errorf("%+v", w)
 	}
 	WantLogged(t, logs, "background worker failed", "worker=fails", "broken text")

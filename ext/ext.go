@@ -1,0 +1,127 @@
+// Package ext is for authors of middleware and of other packages that build on Dunlin. It reaches what a service does not need:
+// state and counts of an app, memory of its budget, fields and the ID of a request, and responses that are encoded as they are
+// sent. The packages of Dunlin's own middleware use it, too.
+package ext
+
+import (
+	"io"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// inside has the internal functions of package dunlin for this package; see exchange.Inside.
+var inside = exchange.Inside.(interface {
+	AddStats(app *dunlin.App, name string, stats func() any)
+	CacheMemory(app *dunlin.App, drop func(bytes int64)) interface {
+		Reserve(n int64) bool
+		Release(n int64)
+	}
+	Extension(app *dunlin.App, key any, make func() any) any
+	Describe(route *dunlin.Route, about any)
+
+	HeaderBytes(r *dunlin.Request, name string) []byte
+	Now(r *dunlin.Request) time.Time
+	SetID(r *dunlin.Request, id string)
+	WithHeaders(r *dunlin.Request, fields map[string]string, next dunlin.Action) dunlin.Response
+
+	Lacks(resp dunlin.Response, block *dunlin.HeaderBlock) bool
+	DefaultHeaders(resp dunlin.Response, block *dunlin.HeaderBlock) dunlin.Response
+	EncodeLater(resp dunlin.Response, decide func(head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) exchange.Encoder)) dunlin.Response
+})
+
+// AddStats adds the result of stats to the member Added of the app's statistics, under a name: the counts of a store that is not
+// always reachable, for example. stats is called for each snapshot, by any goroutine, and must not block. Its result is encoded as
+// JSON; if it panics, a text that reports the panic takes its place. AddStats panics if the name is taken.
+//
+//	ext.AddStats(app, "store", func() any { return guarded.Stats() })
+func AddStats(app *dunlin.App, name string, stats func() any) { inside.AddStats(app, name, stats) }
+
+// CacheMemory is the part of an app's memory budget that a cache uses, see [CacheBudget]. It is safe for concurrent use.
+type CacheMemory struct {
+	kept interface {
+		Reserve(n int64) bool
+		Release(n int64)
+	}
+}
+
+// CacheBudget returns a function that makes a part of the app's memory budget (see the field Memory of the app's statistics) for a
+// cache. The cache can reserve memory while a quarter of the budget is free. It is the first to release memory when clients need it:
+// the app calls drop with the number of bytes needed. drop evicts about that many bytes, or all it has, and calls Release for them
+// before it returns.
+//
+// drop must be safe for concurrent use. It may run on any goroutine, including an event loop's. It must be quick, and must not block
+// or call Reserve.
+//
+//	memory := ext.CacheBudget(app)(cache.shrink)
+//	st := store.NewMemory(store.MemoryConfig{Budget: store.Within(ext.CacheBudget(app))})
+func CacheBudget(app *dunlin.App) func(drop func(bytes int64)) *CacheMemory {
+	return func(drop func(bytes int64)) *CacheMemory { return &CacheMemory{inside.CacheMemory(app, drop)} }
+}
+
+// Reserve takes n bytes of the budget; call it before filling them. It reports false, and takes nothing, if there is no room.
+func (c *CacheMemory) Reserve(n int64) bool { return c.kept.Reserve(n) }
+
+// Release returns n bytes to the budget.
+func (c *CacheMemory) Release(n int64) { c.kept.Release(n) }
+
+// PerApp returns the value stored in the app under key. If there is none, it calls make once and stores the result. Packages keep
+// their state of an app here. Like the key of a context value, key should have a type of the calling package. make must not use
+// the app. It panics if the value has another type.
+func PerApp[T any](app *dunlin.App, key any, make func() T) T {
+	return inside.Extension(app, key, func() any { return make() }).(T)
+}
+
+// Describe stores about with the route, in About of [dunlin.RouteInfo]: a description for a document of the routes, for example.
+// Call it before the first request of the route.
+func Describe(route *dunlin.Route, about any) { inside.Describe(route, about) }
+
+// HeaderBytes is [dunlin.Request.HeaderList] without a copy, for comparisons. The slice must not be written to. It is valid until
+// the body is read, the action blocks, or the action returns.
+func HeaderBytes(r *dunlin.Request, name string) []byte { return inside.HeaderBytes(r, name) }
+
+// Now returns the time. On an event loop it is the start of the loop's current turn, usually some microseconds ago, which saves a
+// look at the clock. After the action has blocked, and without a loop, it is time.Now.
+func Now(r *dunlin.Request) time.Time { return inside.Now(r) }
+
+// SetID makes [dunlin.Request.ID] return id.
+func SetID(r *dunlin.Request, id string) { inside.SetID(r, id) }
+
+// WithHeaders returns the answer of next to the request with changed headers: each header named in fields has only the given value,
+// or is absent if the value is "". After next has returned, the request has the client's headers again, also for the code that
+// sends the response.
+func WithHeaders(r *dunlin.Request, fields map[string]string, next dunlin.Action) dunlin.Response {
+	return inside.WithHeaders(r, fields, next)
+}
+
+// Lacks reports whether the response has none of the headers of block, empty ones included.
+func Lacks(resp dunlin.Response, block *dunlin.HeaderBlock) bool { return inside.Lacks(resp, block) }
+
+// DefaultHeaders returns the response with the headers of block that it lacks, for middleware that must not override headers of the
+// action. On a response that reports a failure, headers that describe the content (see [dunlin.Response.Status]) are left out. The
+// result may own memory.
+func DefaultHeaders(resp dunlin.Response, block *dunlin.HeaderBlock) dunlin.Response {
+	return inside.DefaultHeaders(resp, block)
+}
+
+// A BodyEncoder encodes a body as it is sent, see [EncodeLater]. It writes the encoded bytes to the writer that it was made with.
+// Flush writes everything that the receiver needs to decode the body so far. Its methods are called by one goroutine at a time.
+// Close is called once, also after an error and when the stream fails; in that case writing to the writer also fails.
+type BodyEncoder = exchange.Encoder
+
+// EncodeLater is for middleware that encodes bodies, and for responses whose body does not exist yet, so that Len is -1: streams,
+// events, files, long answers of standard handlers. It returns other responses unchanged.
+//
+// decide is called once, when the headers are final, and may use the request:
+//
+//   - If the body is complete by then, decide gets the response with its body, see [dunlin.Response.Body], and changes it by
+//     WithBody.
+//   - Otherwise it gets the response without a body, and the size of the body in bytes, or -1 if that is unknown. It returns the
+//     response with its headers changed, and a function that makes the encoder, or nil to send the body unchanged. This also applies
+//     to HEAD, where no encoder is made; if a standard handler answers HEAD, decide is called at once.
+//
+// Of several encoders, the one added last is applied last.
+func EncodeLater(resp dunlin.Response, decide func(head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) BodyEncoder)) dunlin.Response {
+	return inside.EncodeLater(resp, decide)
+}

@@ -1,0 +1,106 @@
+package ext_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
+)
+
+func TestDefaultHeaders(t *testing.T) {
+	block := dunlin.NewHeaderBlock("X-A", "1", "X-B", "2", "Vary", "Accept", "Vary", "Origin")
+	for name, c := range map[string]struct {
+		resp dunlin.Response
+		want string
+	}{
+		"no headers":             {dunlin.Empty(), "1 2 [Accept Origin]"},
+		"a constructor's":        {dunlin.Text("x"), "1 2 [Accept Origin]"},
+		"a block that has one":   {dunlin.Text("x").Headers(dunlin.NewHeaderBlock("x-b", "own")), "1 own [Accept Origin]"},
+		"a value of its own":     {dunlin.Text("x").Header("X-A", "own"), "own 2 [Accept Origin]"},
+		"an empty one":           {dunlin.Text("x").Header("X-A", ""), " 2 [Accept Origin]"},
+		"another":                {dunlin.Text("x").Header("X-C", "own"), "1 2 [Accept Origin]"},
+		"memory of its own":      {dunlin.JSON(1), "1 2 [Accept Origin]"},
+		"what is said twice":     {dunlin.JSON(1).Header("Vary", "Cookie"), "1 2 [Cookie]"},
+		"a failure":              {dunlin.Error(errors.New("x")), "1 2 [Accept Origin]"},
+		"what could not be made": {dunlin.Text("x").Header("bad name", ""), "1 2 [Accept Origin]"},
+	} {
+		got := ext.DefaultHeaders(ext.DefaultHeaders(c.resp, nil), block)
+		if text := fmt.Sprint(got.Get("X-A"), " ", got.Get("X-B"), " ", got.Values("Vary")); text != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
+		if got.StatusCode() != c.resp.StatusCode() || got.Get("Content-Type") != c.resp.Get("Content-Type") {
+			t.Errorf("%s: became %v", name, got)
+		}
+	}
+	failed := ext.DefaultHeaders(dunlin.Text("x").Header("bad name", ""), dunlin.NewHeaderBlock("Content-Type", "text/csv", "X-A", "1"))
+	if failed.Get("Content-Type") != "application/problem+json" || failed.Get("X-A") != "1" {
+		t.Errorf("a failure became %v", failed)
+	}
+}
+
+func TestPerApp(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	type key struct{}
+	made := 0
+	one := func() int { made++; return made }
+	if a, b := ext.PerApp(app, key{}, one), ext.PerApp(app, key{}, one); a != 1 || b != 1 {
+		t.Errorf("the value is %v, then %v", a, b)
+	}
+	if v := ext.PerApp(dunlin.New(dunlin.Config{}), key{}, one); v != 2 {
+		t.Errorf("another app has %v", v)
+	}
+}
+
+// What others count shows among an app's own figures.
+func TestAddStats(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	if s := app.Stats(); s.Added != nil || strings.Contains(s.String(), "added") {
+		t.Errorf("an app to which nothing was added shows %v", s.Added)
+	}
+	calls := 0
+	ext.AddStats(app, "store", func() any { calls++; return map[string]int{"calls": calls} })
+	for n := 1; n < 3; n++ {
+		if got, want := app.Stats().String(), fmt.Sprintf(`"added":{"store":{"calls":%d}}`, n); !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+	for what, f := range map[string]func(){
+		"a name that is taken": func() { ext.AddStats(app, "store", func() any { return nil }) },
+		"no function":          func() { ext.AddStats(app, "other", nil) },
+	} {
+		func() {
+			defer func() {
+				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "AddStats") {
+					t.Errorf("%s: the panic is %v", what, v)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	route := dunlin.New(dunlin.Config{}).Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() })
+	ext.Describe(route, "described")
+	if about := route.Info().About; about != "described" {
+		t.Errorf("About is %v", about)
+	}
+}
+
+func TestSetID(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	app.Get("/", func(r *dunlin.Request) dunlin.Response {
+		ext.SetID(r, "mine")
+		return dunlin.Text(r.ID())
+	})
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if w.Body.String() != "mine" {
+		t.Errorf("the ID is %s", w.Body)
+	}
+}
