@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/stats"
 )
 
 var loadTime = flag.Duration("load", 0, "least `duration` of the load with observers")
@@ -27,7 +28,7 @@ func TestAnswersUnderLoadAreObservedOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		var mu sync.Mutex
 		observed, cancelled := map[string][]int{}, map[string]bool{} // by token
-		s := startH2(t, dunlin.Config{Engine: engine, RouteStats: dunlin.StatsOn}, func(app *dunlin.App) {
+		s := startH2(t, dunlin.Config{Engine: engine, RouteStats: stats.On}, func(app *dunlin.App) {
 			app.OnAnswer(func(info *dunlin.AnswerInfo) {
 				token := info.Path()[strings.LastIndexByte(info.Path(), '/')+1:]
 				mu.Lock()
