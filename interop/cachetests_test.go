@@ -146,7 +146,7 @@ func writeFile(t *testing.T, path string, text []byte) {
 	}
 }
 
-// startOrigin starts the server of the tests, for as long as the test lasts.
+// startOrigin starts the server of the tests until the test ends.
 func startOrigin(t *testing.T, node, dir string) *url.URL {
 	t.Helper()
 	cmd := exec.Command(node, "run.mjs", "origin")

@@ -8,8 +8,7 @@ import (
 	"github.com/summerwind/h2spec/config"
 )
 
-// TestH2spec has h2spec judge a connection, with a plain owner, by its strict rules. It prints
-// what it has tried.
+// TestH2spec runs h2spec in strict mode on a connection with a plain owner. It prints its test cases.
 func TestH2spec(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

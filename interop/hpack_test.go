@@ -56,9 +56,8 @@ func (p *hpackPeers) check(t *testing.T, block []byte) bool {
 	return true
 }
 
-// stricter reports whether an error is one of the few that x/net does not have: more than
-// two size updates in a row, one in the middle while the table is empty, and integers that
-// nobody means.
+// stricter reports whether an error is one that x/net does not report: more than two size updates in a row, an update within a
+// block while the table is empty, and implausible integers.
 func stricter(err error) bool {
 	var e hpack.Error
 	if !errors.As(err, &e) {
@@ -208,8 +207,8 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkHpackDecode reads the requests of a browser, with strings that stay: x/net makes
-// them, and Dunlin's are views that whoever needs strings pays for.
+// BenchmarkHpackDecode decodes the requests of a browser. x/net allocates strings. Dunlin returns views, which callers copy if
+// needed.
 func BenchmarkHpackDecode(b *testing.B) {
 	first, later := hpackRequests()
 	for _, c := range []struct {

@@ -23,8 +23,8 @@ import (
 
 const framePreface = http2.Preface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// TestFramesAreJudgedLikeOthers gives random frames to both. What x/net's framer refuses by
-// itself, Dunlin refuses with the same code; beyond that it knows what streams there are.
+// TestFramesAreJudgedLikeOthers passes random frames to both. Dunlin refuses the frames that x/net's framer refuses, with the
+// same code. It also checks the states of streams.
 func TestFramesAreJudgedLikeOthers(t *testing.T) {
 	lim := http2.DefaultLimits()
 	judged := map[string]int{}
@@ -114,8 +114,8 @@ func headersFrame(id uint32, end bool) []byte {
 	return out.Bytes()
 }
 
-// plainOwner serves a connection: each answer is what the request was, its body, and how long
-// a body the path asks for. It writes what may be written when its turn has come.
+// plainOwner serves a connection. Each answer describes the request and its body, and has a body of the length that the path
+// names. It writes in its turn, within the windows.
 type plainOwner struct {
 	conn http2.Conn
 	pool http2.Pool
@@ -128,7 +128,7 @@ type upload struct {
 	body []byte
 }
 
-// serve serves a connection until it ends, and returns what the client did wrong.
+// serve serves a connection until it ends, and returns the client's violation.
 func (o *plainOwner) serve(nc net.Conn) error {
 	defer nc.Close()
 	lim := http2.DefaultLimits()

@@ -98,8 +98,7 @@ func fitsInteger(v any, bits string, unsigned bool) error {
 	return errors.New("too large")
 }
 
-// values are what a member may be given, right ones and wrong ones, by its name; those of ""
-// may stand anywhere.
+// values lists valid and invalid values by the name of the member. Those of "" are for any member.
 var values = map[string][]string{
 	"":      {`null`, `true`, `"x"`, `1`, `-1.5`, `[]`, `{}`, `[1,"a",null]`, `{"a":{"b":[]}}`, `""`, `0`, `1e2`},
 	"name":  {`"a"`, `"abcd"`, `"é\u00e9éé"`, `"abcde"`, `"😀"`, `"\"a"`, `"A"`},
@@ -174,7 +173,7 @@ func differ(t *testing.T, app *dunlin.App, s *jsonschema.Schema, body string) (a
 	return w.Code == 204
 }
 
-// Dunlin accepts exactly what the schema of its document accepts.
+// Dunlin accepts exactly the bodies that the schema of its document accepts.
 func TestSchemaOracle(t *testing.T) {
 	app, s := oracle(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -192,8 +191,8 @@ func TestSchemaOracle(t *testing.T) {
 	}
 }
 
-// FuzzSchemaOracle is the same for bodies that a fuzzer finds, but for what JSON Schema
-// does not say: names that come twice, half surrogate pairs, more than a float64 holds.
+// FuzzSchemaOracle is the same for fuzzed bodies, except for cases outside JSON Schema: repeated names, half surrogate pairs,
+// and numbers beyond float64.
 func FuzzSchemaOracle(f *testing.F) {
 	app, s := oracle(f)
 	r := rand.New(rand.NewPCG(3, 4))

@@ -40,7 +40,7 @@ var servers = map[string]func(net.Listener) error{
 	"fiber":       func(ln net.Listener) error { return fiberServer(ln, false) },
 	"fiber-five":  func(ln net.Listener) error { return fiberServer(ln, true) },
 
-	// Another of the same: what is between the two is the error of the measurement.
+	// A second server of the same kind: the difference between the two is the error of the measurement.
 	"dunlin-again": func(ln net.Listener) error { return dunlinServer(ln, false) },
 }
 
@@ -193,18 +193,18 @@ func BenchmarkFive(b *testing.B) {
 	defer onLoadCore(b)()
 	for _, name := range order {
 		loads[name] = connect(b, running[name].addr)
-		loads[name].run(b, 20*slice) // what is done once is done
+		loads[name].run(b, 20*slice) // one-time work is done
 	}
 	for b.Loop() {
-		order = append(order[1:], order[0]) // nobody is the first for good
+		order = append(order[1:], order[0]) // the order changes
 		for _, name := range order {
 			before := running[name].used(b)
 			n := loads[name].run(b, slice)
 			took[name] = append(took[name], float64(running[name].used(b)-before)/float64(n))
 		}
 	}
-	// What others do on the machine changes what a request costs by more than what is asked for, but not from one slice to the
-	// next: so what is added is the median of the differences within a round.
+	// Other processes on the machine change the cost of a request by more than the measured difference, but slowly. The result
+	// is therefore the median of the differences within a round.
 	adds := func(with, without string) float64 {
 		var all []float64
 		for i := range took[with] {

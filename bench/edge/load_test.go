@@ -16,13 +16,13 @@ import (
 
 const request = "GET / HTTP/1.1\r\nHost: api.example\r\nOrigin: " + origin + "\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n"
 
-// A load asks a server over some connections, one request at a time each. It does not read the fields of answers, so that what it
-// needs for one, and with that how many the server finds at once, does not depend on what is measured.
+// A load sends requests to a server over some connections, one at a time on each. It does not read the fields of answers, so
+// its own cost for a request, and with it the number of concurrent requests, does not depend on the measured variant.
 type load struct {
 	epoll int
 	conns []net.Conn       // kept open
 	got   map[int32][]byte // of an answer, by descriptor
-	in    [4 << 10]byte    // what is read
+	in    [4 << 10]byte    // the bytes read
 	ready [64]unix.EpollEvent
 }
 

@@ -113,7 +113,7 @@ func BenchmarkMillionHeaders(b *testing.B) {
 		b.Run(h.name, func(b *testing.B) {
 			check(b, h.make(), httptest.NewRequest("GET", "/headers", nil), bucketAnswer)
 			all := newCallers(h.make, h.shared)
-			all.call(goroutines) // what is made once is made
+			all.call(goroutines) // one-time allocations are made
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)

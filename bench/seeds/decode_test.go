@@ -41,8 +41,7 @@ var decodeWays = []struct {
 	}},
 }
 
-// decodeTexts are what is decoded: 1,000 users, 108 KB, also as people indent it; a small body; a tree
-// without types.
+// decodeTexts are the decoded texts: 1,000 users, 108 KB, also indented; a small body; a tree without types.
 func decodeTexts(tb testing.TB) []decodeText {
 	tb.Helper()
 	users, err := json.Marshal(service.Users())

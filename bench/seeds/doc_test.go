@@ -45,7 +45,7 @@ func (d *discard) reset() {
 	d.status, d.bytes = 0, 0
 }
 
-// answer is what a client would see.
+// answer is the response as a client sees it.
 type answer struct {
 	status  int
 	headers map[string]string

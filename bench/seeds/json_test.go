@@ -28,7 +28,7 @@ type hello struct {
 
 const helloJSON = `{"Message":"Hello World"}`
 
-// An Encoder ends what it writes with a newline; the other ways do not.
+// An Encoder appends a newline to its output; the other ways do not.
 var helloWays = []struct {
 	name  string
 	write func(w io.Writer) func(v *hello)
@@ -83,8 +83,8 @@ func BenchmarkHello(b *testing.B) {
 	}
 }
 
-// The list that post 003 served, 1,000 users and 108 KB. Whoever can append to a buffer gets one that
-// is warm; Marshal makes its own.
+// The list that post 003 served, 1,000 users and 108 KB. Encoders that append to a buffer get a used one; Marshal allocates its
+// own.
 var usersWays = []struct {
 	name   string
 	append func(dst []byte, users []service.User) ([]byte, error)

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// What Dunlin may cost beside net/http with the same work: a ratio of medians, the two taking turns on the same core.
-// Only in full it fails; a few short rounds beside other tests say little.
+// The maximum cost of Dunlin compared with net/http for the same work: a ratio of medians, measured in turns on the same core.
+// It fails only in full runs, because a few short rounds beside other tests are not significant.
 func TestBesideNetHTTP(t *testing.T) {
 	for _, c := range []struct {
 		name, scenario, peer string
@@ -48,10 +48,10 @@ func TestBesideNetHTTP(t *testing.T) {
 	}
 }
 
-// besideTolerance is what the medians of a quiet machine differ by for nothing.
+// besideTolerance is the difference of medians by chance on a quiet machine.
 const besideTolerance = 0.02
 
-// rounds measures two servers in turn and returns what it found for each.
+// rounds measures two servers in turn and returns the results for each.
 func rounds(t *testing.T, name string, metric results.Metric, own, other string) (ofOwn, ofOther stats.Summary) {
 	t.Helper()
 	f := folders(t)

@@ -89,7 +89,7 @@ func connect(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// uploadOne sends a pattern and compares the hash that comes back with that of what was sent.
+// uploadOne sends a pattern and compares the answered hash with the hash of the sent bytes.
 func uploadOne(conn net.Conn, seed uint64, size int64, chunked bool) error {
 	out := bufio.NewWriterSize(conn, 64<<10)
 	framing := fmt.Sprintf("Content-Length: %d", size)

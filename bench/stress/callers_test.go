@@ -20,10 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// callers are clients that forgive nothing. Each asks over and over on a connection that it keeps for
-// as long as the server does, and sends nothing twice: a request that was sent and gets no answer is
-// lost, though a gentler client might try again. Only when the service has been told to stop may it
-// refuse new connections, and that is a caller's end.
+// callers are strict clients. Each sends requests on a connection that it keeps while the server does, and repeats none: a
+// request without an answer is lost, although other clients might retry. The service may refuse new connections only after it
+// has been told to stop, which ends a caller.
 type callers struct {
 	t        *testing.T
 	addr     string
@@ -43,9 +42,8 @@ type callers struct {
 	refused  atomic.Int64 // before the service was told to stop
 	other    atomic.Int64 // failures to connect
 
-	// unaccepted are connections that the kernel had made when the service stopped, and
-	// that were reset because nobody accepted them. A listener without an heir has such a
-	// moment, of microseconds; to the client it is a refusal that comes a little later.
+	// unaccepted counts connections that the kernel had established when the service stopped, and reset because they were not
+	// accepted. A listener without a successor has such a moment, of microseconds. To the client it is a late refusal.
 	unaccepted atomic.Int64
 }
 
@@ -158,7 +156,7 @@ func (c *callers) complain(format string, args ...any) {
 	}
 }
 
-// failed is how often a caller did not get what it may expect.
+// failed counts the missing or wrong answers of a caller.
 func (c *callers) failed() int64 {
 	return c.lost.Load() + c.broken.Load() + c.refused.Load() + c.other.Load()
 }
@@ -213,10 +211,10 @@ func closed(conn net.Conn) (gone bool) {
 	return err != nil || gone
 }
 
-// crossed reports whether a request met a connection that the server had closed already: it came behind the end
-// of the stream, and the server's system has answered it with a reset and taken nothing of it. Between the look of
-// closed and the sending a caller may be kept from going on for as long as the machine likes. Of a request that the
-// server was there for something is acknowledged, which before says of the time before it was sent.
+// crossed reports whether a request met a connection that the server had already closed: it arrived after the end of the
+// stream, and the server's system answered with a reset and acknowledged none of it. A caller may be suspended for any time
+// between the check in closed and the sending. If the server was still there, some bytes of the request are acknowledged;
+// before has the count from before the sending.
 func crossed(conn net.Conn, before uint64) bool {
 	reset := false
 	raw, err := conn.(*net.TCPConn).SyscallConn()
@@ -247,7 +245,7 @@ func acknowledged(conn net.Conn) (bytes uint64) {
 	return bytes
 }
 
-// wantAllAnswered waits for the callers and compares what they met with what they may.
+// wantAllAnswered waits for the callers and checks their results.
 func (c *callers) wantAllAnswered() {
 	c.t.Helper()
 	c.running.Wait()

@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// ceiling is what the service may have of memory, in bytes, as a container of 32 MB would.
+// ceiling is the memory limit of the service, in bytes, as in a container of 32 MB.
 const ceiling = 32 << 20
 
 // A service under the hard ceiling of a control group is never killed, whatever its clients do.
@@ -35,15 +35,15 @@ func TestUnderTheCeiling(t *testing.T) {
 	}
 }
 
-// One that is told a limit instead keeps it.
+// A service with a configured limit keeps it.
 func TestWithinTheLimit(t *testing.T) {
 	p, addr := startUsers(t, nil, "-memory", "32MiB")
 	allAnswered(t, p, addr)
 	atMost(t, "peak of resident memory", resident(t, p.Pid, "VmHWM"), ceiling)
 }
 
-// allAnswered has all kinds of clients at once ask the service. It must answer every request that it
-// has accepted: with what was asked for, or with 503.
+// allAnswered runs all kinds of clients at once. The service must answer every accepted request, with the right answer or with
+// 503.
 func allAnswered(t *testing.T, p *proc.Process, addr string) {
 	t.Helper()
 	need(t, "wrk", "wrk")
@@ -91,8 +91,8 @@ type mixedLoad struct {
 	lost     atomic.Int64
 }
 
-// everythingAtOnce starts a mixedLoad: clients that pipeline and never read, heads that do not come
-// to their end, and uploads of a megabyte that the service keeps in whole to send them back.
+// everythingAtOnce starts a mixedLoad: clients that pipeline and never read, incomplete heads, and uploads of a megabyte that
+// the service buffers completely and sends back.
 func everythingAtOnce(t *testing.T, addr string) *mixedLoad {
 	t.Helper()
 	c := &mixedLoad{t: t, addr: addr}

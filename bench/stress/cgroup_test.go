@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A group is a control group with a ceiling for memory, below the group of this process. Who goes
-// beyond it is killed by the kernel.
+// A group is a control group with a memory limit, below the group of this process. The kernel kills processes that exceed the
+// limit.
 type group struct {
 	dir   string
 	kills string // the file whose line «oom_kill n» counts that

@@ -35,8 +35,8 @@ func either[T any](small, large T) T {
 	return small
 }
 
-// TestMain makes this process the parent of what its children leave behind (prctl(2)), so that the
-// exit code of a service that took over from another can be had.
+// TestMain makes this process the subreaper of its descendants (prctl(2)), so it can read the exit code of a service that took
+// over from another.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -60,7 +60,7 @@ func missing(t *testing.T, format string, args ...any) {
 	t.Skip(why)
 }
 
-// soon waits until cond holds. It looks now and then only: what it waits for needs the processors.
+// soon waits until cond holds. It polls rarely, to leave the processors to the service.
 func soon(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(patience); !cond(); time.Sleep(5 * time.Millisecond) {
@@ -122,7 +122,7 @@ const servicePackage = "github.com/dunlinhttp/dunlin/bench/stress/service"
 type service struct {
 	t     *testing.T
 	first *exec.Cmd
-	lines chan string // what they tell, as it comes; closed when the last has ended
+	lines chan string // their output lines; closed when the last process has ended
 	log   *bytes.Buffer
 }
 
@@ -169,7 +169,7 @@ func startProgram(t *testing.T, program string, env []string, files []*os.File, 
 	})
 	reading.Go(func() { _, _ = s.log.ReadFrom(errs) })
 	t.Cleanup(func() {
-		_ = syscall.Kill(-s.first.Process.Pid, syscall.SIGKILL) // what a failed test left
+		_ = syscall.Kill(-s.first.Process.Pid, syscall.SIGKILL) // the remains of a failed test
 		_ = s.first.Wait()
 		reading.Wait()
 		_, _, _ = stdin.Close(), out.Close(), errs.Close()
@@ -218,15 +218,15 @@ func (s *service) signal(pid int, sig syscall.Signal) {
 	}
 }
 
-// exitCode waits for the end of one of the service's processes. Those that took over are
-// children of this one once their predecessor has ended.
+// exitCode waits for the end of one of the service's processes. A successor becomes a child of this process when its
+// predecessor has ended.
 func (s *service) exitCode(pid int) int {
 	s.t.Helper()
 	ended := make(chan *os.ProcessState, 1)
 	go func() {
 		defer close(ended)
 		if pid == s.first.Process.Pid {
-			_ = s.first.Wait() // what it failed with is in the state
+			_ = s.first.Wait() // the state has the error
 			ended <- s.first.ProcessState
 		} else if process, err := os.FindProcess(pid); err == nil {
 			state, err := process.Wait()

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Clients that take large answers slowly, and clients that send large bodies slowly, cost others
-// nothing: neither those who come nor those who are there, nor a critical route; by whatever protocol all of them come.
+// Slow readers of large answers and slow senders of large bodies do not affect other clients, new or connected, or a critical
+// route, by any protocol.
 func TestSlowHolders(t *testing.T) {
 	for _, p := range []holderProtocol{{name: "HTTP/1.1"}, {name: "HTTP/1.1 by TLS", secure: true}, {name: "HTTP/2", secure: true, two: true}} {
 		for _, limit := range []string{"0", "64MiB"} {
@@ -107,7 +107,7 @@ type holderProtocol struct {
 	addr        string
 }
 
-// dial connects; one who is to be slow has little room for what it is sent.
+// dial connects. A slow client has a small receive buffer.
 func (p holderProtocol) dial(slow bool) (net.Conn, error) {
 	conn, err := net.Dial("tcp", p.addr)
 	if err != nil {
@@ -117,12 +117,12 @@ func (p holderProtocol) dial(slow bool) (net.Conn, error) {
 		_ = conn.(*net.TCPConn).SetReadBuffer(16 << 10)
 	}
 	if p.secure {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // what is looked at is not whose certificate it is
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // the identity of the certificate is not tested
 	}
 	return conn, nil
 }
 
-// client is one of HTTP/2, which takes no more of an answer than 64 KiB ahead of who reads it.
+// client is an HTTP/2 client that receives at most 64 KiB of an answer ahead of its reader.
 func (p holderProtocol) client() *http.Client {
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
@@ -231,7 +231,7 @@ func (p holderProtocol) askAll(t *testing.T, kept []asker, rounds int) quickTime
 	return quickTimes{took[len(took)/2], took[len(took)*99/100]}
 }
 
-// slowSteps are what a slow client tells when it has got so far.
+// slowSteps are the steps that a slow client reports.
 type slowSteps struct {
 	asked   func() // its request is sent, but for the body
 	settled func() // it takes or sends slowly from now on

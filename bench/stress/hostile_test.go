@@ -38,7 +38,7 @@ func (h hostile) text(n, most int) string {
 	return strings.TrimSuffix(body, h.tail) + strings.Repeat(" ", max(0, n-len(body))) + h.tail
 }
 
-// ordinary is what other bodies are compared with.
+// ordinary is the reference for the other bodies.
 var ordinary = hostile{"/typed/record", `{"records":[`, `{"name":"Ada Lovelace","mail":"ada@example.org","age":36,"score":99.5,"tags":["a","b","c"]}`, "]}"}
 
 // hostiles returns generators of hostile bodies, by the name of their shape.
@@ -128,7 +128,7 @@ func TestHostileJSON(t *testing.T) {
 	}
 }
 
-// A hostileCosts is what a kind of body has cost a service.
+// A hostileCosts has the costs of a kind of body for a service.
 type hostileCosts struct {
 	cpu      time.Duration // for each body
 	resident int64         // at the most

@@ -10,9 +10,9 @@ import (
 
 const livePackage = "github.com/dunlinhttp/dunlin/bench/stress/live"
 
-// A service of which much of the memory limit is live, 40 or 50 %, is collected about as often as the same handler
-// on net/http with Go's own percentage and memory limit: so much of the room does its heap use. Go's limit does not
-// count the program. Of a small one that is nearly half: there Go's has what the program leaves, so that both take as much.
+// A service whose live heap is 40 or 50 % of the memory limit is collected about as often as the same handler on net/http with
+// Go's own percentage and memory limit. Go's limit does not count the program, which is nearly half of a small limit. There
+// Go's limit is reduced by the program, so both use the same amount.
 func TestLiveHeap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a few seconds of requests")
@@ -36,8 +36,8 @@ func TestLiveHeap(t *testing.T) {
 		plain := collectionsOf(t, test.limit, live, asGo...)
 		// Few are in question where the limit is large: one more or less is no difference.
 		bar := either(2*plain+5, plain*6/5+2)
-		// Where others keep the processors busy, a collection ends late and what is allocated meanwhile has the
-		// next one come earlier. Few that are enough once are enough: what is asked is how far the pace goes.
+		// On busy processors a collection ends late, and allocations during it make the next one start earlier. The lowest
+		// count of several runs is compared, because it shows the pace.
 		ours := collectionsOf(t, test.limit, live)
 		for again := 0; ours > bar && again < 2; again++ {
 			t.Logf("%d MiB, %d %% live: %d collections, once more", test.limit>>20, test.live, ours)

@@ -33,7 +33,7 @@ func resident(t *testing.T, pid int, field string) int64 {
 	return 0
 }
 
-// resetPeak makes the peak what is resident now (proc_pid_clear_refs(5)).
+// resetPeak resets the peak to the resident memory (proc_pid_clear_refs(5)).
 func resetPeak(t *testing.T, pid int) {
 	t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {

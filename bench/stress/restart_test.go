@@ -17,7 +17,7 @@ const underLoad = 300 * time.Millisecond
 // callersPerHabit makes for more requests than two processors can answer.
 const callersPerHabit = 12
 
-// A service that is told to stop finishes what it was asked, and says by its exit code that it has.
+// A service that is told to stop finishes its requests, and its exit code reports this.
 func TestStopUnderLoad(t *testing.T) {
 	for _, engine := range []string{"loop", "std"} {
 		t.Run(engine, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// One that is told to restart is not missed for a moment.
+// A service that is told to restart is always reachable.
 func TestRestartUnderLoad(t *testing.T) {
 	for _, engine := range []string{"loop", "std"} {
 		t.Run(engine, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // Ordinary clients are served while slow ones hold as many connections as they can.
 func TestSlowClients(t *testing.T) {
 	need(t, "slowhttptest", "slowhttptest")
-	// So many connections come in a second that what they ask for is not the load.
+	// The rate of new connections is so high that their requests are not the main load.
 	connections, perSecond, seconds := either(200, 5000), either(200, 500), either(1, 20)
 	for _, c := range []struct {
 		name string

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
-// slowCallsLimit is what the service is told that it may take of memory; slowCallsBar is what it may really.
+// slowCallsLimit is the configured memory limit of the service, and slowCallsBar is the highest accepted use.
 const (
 	slowCallsLimit = "64MiB"
 	slowCallsBar   = 72 * mb
@@ -61,7 +61,7 @@ func TestSlowCalls(t *testing.T) {
 	}
 }
 
-// statsOf asks a service what it counts.
+// statsOf returns the statistics of a service.
 func statsOf(t *testing.T, addr string) (s stats.Snapshot) {
 	t.Helper()
 	resp, err := ask(connect(t, addr), "/stats")

@@ -28,8 +28,8 @@ import (
 
 var soakTime = flag.Duration("soak", 10*time.Minute, "how long TestSoak takes when it is asked for by -run Soak")
 
-// soakAsked says whether somebody wants to know: then it takes its time and judges latencies. Among all
-// other tests it takes half a minute, with -short a minute, and judges no time.
+// soakAsked reports whether a long soak was requested, which also checks latencies. Among other tests a soak takes half a
+// minute, with -short a minute, and does not check times.
 func soakAsked() bool {
 	return (*full || strings.Contains(flag.Lookup("test.run").Value.String(), "Soak")) && os.Getenv("CI") == ""
 }
@@ -52,7 +52,7 @@ func soakFor(t *testing.T) time.Duration {
 // leastSoak has room for two handovers.
 const leastSoak = 15 * time.Second
 
-// soakEnd is about what a soak needs to begin and to end, beside its time.
+// soakEnd is about the time that a soak needs to begin and to end, in addition to its duration.
 const soakEnd = 15 * time.Second
 
 // A soakCase is a service and how many clients it has.
@@ -173,7 +173,7 @@ func startSoak(t *testing.T, c soakCase) *soaked {
 	return s
 }
 
-// unusedAddr is one that nobody listens on.
+// unusedAddr is an address without a listener.
 func unusedAddr(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -224,13 +224,13 @@ func (s *soaked) handover() {
 	s.signal(old, syscall.SIGHUP)
 	s.pid = s.both()
 	s.watch(s.pid)
-	// Those who are slow on purpose are cut off when the time to drain is over, which makes the code 1.
+	// Clients that are slow on purpose are disconnected at the end of the drain, so the exit code is 1.
 	if code := s.exitCode(old); code != 0 && code != 1 {
 		s.t.Errorf("exit code %d of the process before", code)
 	}
 }
 
-// stop ends the service, on which there is nobody any more.
+// stop ends the service, which has no clients any more.
 func (s *soaked) stop() {
 	s.t.Helper()
 	s.signal(s.pid, syscall.SIGTERM)
@@ -271,7 +271,7 @@ func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
 
 const comparePackage = "github.com/dunlinhttp/dunlin/bench/cmd/compare"
 
-// What a process has when nobody asks it for anything.
+// The resources of an idle process.
 type leftovers struct {
 	goroutines  int
 	stacks      string
@@ -326,7 +326,7 @@ const (
 	moreDescriptors = 8
 )
 
-// wantNothingLeft waits until a process on which there is nobody has no more than one on which nobody has been.
+// wantNothingLeft waits until a process without clients has no more resources than an unused process.
 func (s *soaked) wantNothingLeft(before leftovers) {
 	s.t.Helper()
 	var l leftovers

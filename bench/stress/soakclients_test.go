@@ -56,7 +56,7 @@ type soakKind struct {
 	count int
 	think time.Duration // at most, between one round and the next
 	round func(c *soakLoad, kept *keptConn) error
-	free  bool // no round need come to its end in a short soak
+	free  bool // in a short soak no round needs to end
 
 	secure bool // they come by TLS alone; of the others a third does
 }
@@ -128,7 +128,7 @@ func (c *soakLoad) end() {
 	c.h2.CloseIdleConnections()
 }
 
-// errFree is what a client may end with that is not there to be served well.
+// errFree is an error that clients without service guarantees may end with.
 var errFree = errors.New("it need not be served")
 
 // client goes through its round again and again.
@@ -270,9 +270,9 @@ func (k *keptConn) open() error {
 	return nil
 }
 
-// A meeting is a connection that finds out when it is closed whether what was sent last has crossed with the
-// server's end of it: see crossed. Here it may also be of several segments; then a server that has begun to read them, and
-// closes, resets most of the time, which is no crossing.
+// A meeting is a connection that detects whether its last request crossed the server's close: see crossed. The request may have
+// several segments. A server that has begun to read them and closes the connection resets it most of the time, which is not a
+// crossing.
 type meeting struct {
 	*net.TCPConn
 	reset, crossed atomic.Bool
@@ -341,8 +341,8 @@ func (k *keptConn) answer(status int) (body []byte, last bool, err error) {
 // pipelined is how many requests are written at once.
 const pipelined = 16
 
-// pipeline expects its answers in order. After one that says that the connection is closed it may send the others
-// again (RFC 9112, section 9.3.2).
+// pipeline expects its answers in order. After an answer with Connection: close it may repeat the other requests (RFC 9112,
+// section 9.3.2).
 func (c *soakLoad) pipeline(k *keptConn) error {
 	if err := k.open(); err != nil {
 		return err
@@ -401,7 +401,7 @@ func (c *soakLoad) panicking(k *keptConn) error {
 	return err
 }
 
-// block asks for what takes a while on the server.
+// block requests a slow action.
 func (c *soakLoad) block(k *keptConn) error {
 	if err := k.open(); err != nil {
 		return err
@@ -417,7 +417,7 @@ func (c *soakLoad) block(k *keptConn) error {
 // upload sends a megabyte, of which the server keeps nothing.
 func (c *soakLoad) upload(k *keptConn) error { return c.uploadTo(k, "/upload", 1_000_000) }
 
-// uploadKept sends what the server has as a whole before it looks at it. There may be no room for it.
+// uploadKept sends a body that the server buffers completely. There may be no memory for it.
 func (c *soakLoad) uploadKept(k *keptConn) error { return c.uploadTo(k, "/keep", 256<<10) }
 
 func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
@@ -449,7 +449,7 @@ func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
 	if want := fmt.Sprintf("%d %x", size, hash.Sum(nil)); err == nil && !refused && string(said) != want {
 		err = fmt.Errorf("status %d with %.100q, want %s", resp.StatusCode, said, want)
 	}
-	if err != nil { // what is on its way is to meet the end, if there is one
+	if err != nil { // bytes in flight meet the end of the connection, if it ends
 		_ = k.wire.SetWriteDeadline(time.Now().Add(patience))
 		<-sent
 		k.close()
@@ -462,8 +462,7 @@ func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
 	return nil
 }
 
-// listen takes numbered events until the server or somebody else ends them. None may be missing, and the end must
-// be one.
+// listen reads numbered events until the server or another client ends them. None may be missing, and the end must be regular.
 func (c *soakLoad) listen(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
@@ -582,8 +581,8 @@ func (c *soakLoad) sendSlowly(k *keptConn) error {
 	}
 }
 
-// http2 asks for four things at once by HTTP/2, over the connection that all clients of the kind share, as Go's
-// client does: what a GOAWAY says was not served it sends again by itself.
+// http2 sends four requests at once by HTTP/2, over the connection that all clients of the kind share. Go's client repeats the
+// requests that a GOAWAY reports as not served.
 func (c *soakLoad) http2(*keptConn) error {
 	var all errgroup.Group
 	for range 4 {

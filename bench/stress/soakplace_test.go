@@ -14,10 +14,9 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// A soakPlace keeps apart who would otherwise disturb each other: the service has a core of its own, and the clients,
-// with those that measure, the other. A service is not slow because its clients compute beside it. All of them go
-// before whatever else runs on this machine, as far as that is allowed: a client that does not run for a quarter of a
-// second loses its request to the end of an idle connection.
+// A soakPlace separates the service from its clients: the service has one core, and the clients and measurements have the
+// other, so computing clients do not slow the service down. All of them have priority over other processes, as far as
+// permitted: a client that does not run for a quarter of a second loses its request to the end of an idle connection.
 type soakPlace struct {
 	proc.Placement
 	pinned bool
@@ -48,7 +47,7 @@ func ownPlace(t *testing.T) soakPlace {
 	return p
 }
 
-// serve moves a process, which has begun just now, to the cores of the service. What it starts begins there.
+// serve moves a new process to the cores of the service. Its children start there, too.
 func (p soakPlace) serve(pid int) error {
 	if !p.pinned {
 		return nil
@@ -78,7 +77,7 @@ func pin(tid int, cores []int) error {
 	return unix.SchedSetaffinity(tid, &set)
 }
 
-// onThreads does something to all threads of a process, also those that begin meanwhile.
+// onThreads calls a function for all threads of a process, also for threads that start meanwhile.
 func onThreads(pid int, do func(tid int) error) error {
 	folder := fmt.Sprintf("/proc/%d/task", pid)
 	for done := map[int]bool{}; ; {

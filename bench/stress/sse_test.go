@@ -22,7 +22,7 @@ func TestOpenStreams(t *testing.T) {
 	open := either(1000, 5000)
 	for _, c := range []struct {
 		path  string
-		begin string // what a message starts with, before its number
+		begin string // the beginning of a message, before its number
 		most  int    // bytes of RSS for each stream
 	}{
 		{"/events", "id: ", 8 << 10},
@@ -30,12 +30,12 @@ func TestOpenStreams(t *testing.T) {
 	} {
 		t.Run(c.path[1:], func(t *testing.T) {
 			server, addr := startUsers(t, nil, "-engine", "loop")
-			holdStreams(t, server.Pid, addr, c.path, c.begin, 50) // what the service needs once
+			holdStreams(t, server.Pid, addr, c.path, c.begin, 50) // one-time allocations of the service
 			before := resident(t, server.Pid, "VmRSS")
 			during := holdStreams(t, server.Pid, addr, c.path, c.begin, open)
 			each := float64(during-before) / float64(open)
 			t.Logf("%d streams of %s: RSS %d → %d bytes, %.0f each (bar: %d)", open, c.path, before, during, each, c.most)
-			if *full && each > float64(c.most) { // of a few streams, what the heap has grown by is more
+			if *full && each > float64(c.most) { // for a few streams, the growth of the heap is larger
 				t.Errorf("a stream of %s costs %.0f bytes, more than %d", c.path, each, c.most)
 			}
 		})

@@ -26,8 +26,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// An inherited is a listening socket that outlives the services on it, as with systemd's socket
-// activation: whoever is told to stop leaves what it has not accepted to the next.
+// An inherited is a listening socket that outlives its services, as with systemd's socket activation. A stopped service leaves
+// connections that it has not accepted to the next service.
 type inherited struct {
 	file *os.File
 	addr string
@@ -45,8 +45,7 @@ func newInherited(t *testing.T, name string, args ...string) *inherited {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not by the method File: os/exec would make that blocking, and with it the socket of
-	// whoever serves it at the time.
+	// Not by the method File: os/exec would make it blocking, and with it the socket of the running service.
 	fd, dupErr := -1, error(nil)
 	if err := raw.Control(func(orig uintptr) { fd, dupErr = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dupErr != nil {
 		t.Fatal(err, dupErr)
@@ -121,9 +120,8 @@ func TestWrkWhileServicesChange(t *testing.T) {
 	}
 }
 
-// Nor does h2load. It asks for one thing at a time on each connection: what it had sent beyond the
-// stream that a GOAWAY names it would have to send again, as other clients do (RFC 9113, section
-// 8.7), and it does not.
+// Nor does h2load. It sends one request at a time on each connection, because it does not repeat requests beyond the last
+// stream of a GOAWAY, as other clients do (RFC 9113, section 8.7).
 func TestH2LoadWhileServicesChange(t *testing.T) {
 	need(t, "h2load", "nghttp2-client")
 	cert, key := certificate(t)
@@ -157,7 +155,7 @@ const h2loadClients = 32
 
 var h2loadCounts = regexp.MustCompile(`requests: \d+ total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout`)
 
-// h2loadLost compares what h2load counted with what it may.
+// h2loadLost compares the counts of h2load with the allowed ones.
 func h2loadLost(t *testing.T, out string) {
 	var started, done, succeeded, failed, errored, timeout int
 	if _, err := fmt.Sscanf(h2loadCounts.FindString(out), "requests: %d total, %d started, %d done, %d succeeded, %d failed, %d errored, %d timeout",

@@ -24,9 +24,9 @@ var untakenPaths = []string{
 	"/late/500/1048576", "/zeros/1048576", "/stream/1/100000000", "/std", "/mounted", "/flood", "/shared", "/cached/1", "/cached/2", "/problem/500000",
 }
 
-// Answers of all kinds that clients do not take, several times as much as there is room for, stay within the memory limit by each
-// protocol, and requests of others are answered, also those that come in pieces. Small requests at a steady rate take no more than
-// twice as long as without the load. In full, each slow client comes back until the end.
+// Unread answers of all kinds, several times as large as the memory limit, stay within it by each protocol. Requests of other
+// clients are answered, also those in pieces. Small requests at a steady rate take at most twice as long as without the load.
+// In full runs, each slow client reconnects until the end.
 func TestUntakenAnswers(t *testing.T) {
 	for _, limit := range []int64{64, 256} {
 		for _, p := range []holderProtocol{

@@ -39,7 +39,7 @@ func startUsers(t *testing.T, in []string, args ...string) (p *proc.Process, add
 	command := append(in, program, "-addr", addr)
 	command = append(command, args...)
 	for _, name := range []string{"GOMEMLIMIT", "GOGC"} {
-		if err := os.Unsetenv(name); err != nil { // what is measured is what the service sets itself
+		if err := os.Unsetenv(name); err != nil { // the service's own setting is measured
 			t.Fatal(err)
 		}
 	}
@@ -62,10 +62,10 @@ func startUsers(t *testing.T, in []string, args ...string) (p *proc.Process, add
 	return p, addr
 }
 
-// A thousand connections that ask for a thousand users each take no more memory than the service
-// was told, and little more than that when it was told nothing. None is refused, and none waits for ever; only in full that is so
-// also because nobody waits for long: beside other tests the processors are another's for more than the target, and
-// for longer than wrk waits. That nobody is refused who keeps asking, by the usual target, is callers' to see.
+// A thousand connections that request a thousand users each take no more memory than the limit of the service, and little more
+// than its default without one. No request is refused or waits forever. Beside other tests the queue target is off, because
+// other processes take the processors for longer than the target and than wrk waits. The test of callers checks the usual
+// target.
 func TestThousandConnections(t *testing.T) {
 	need(t, "wrk", "wrk")
 	for _, c := range []struct {

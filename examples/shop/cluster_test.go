@@ -38,13 +38,13 @@ func TestBeyondOneMachine(t *testing.T) {
 	} {
 		began := time.Now()
 		if !t.Run(part.name, part.test) {
-			return // what follows stands on it
+			return // the following tests depend on it
 		}
 		t.Logf("%s: %.1f s", part.name, time.Since(began).Seconds())
 	}
 }
 
-// A cluster is the fleet, its visitors, and what the parts of the test hand on.
+// A cluster is the fleet, its visitors, and the state that the parts of the test share.
 type cluster struct {
 	*fleet
 	*visitors
@@ -102,7 +102,7 @@ func (c *cluster) limit(t *testing.T) {
 	t.Log(&got)
 }
 
-// limitHolds fails the test where an address that has used its limit can place an order, whatever has happened since.
+// limitHolds fails the test if an address that has used its limit can still place an order.
 func (c *cluster) limitHolds(t *testing.T) {
 	t.Helper()
 	each(16, limited, func(i int) {
@@ -211,8 +211,8 @@ func (c *cluster) basketsNow(t *testing.T) []int64 {
 	return copies
 }
 
-// settle sends again what was not confirmed, until it is, and fails the test for orders that were placed more than once. Of
-// those whose replica has died nobody knows what became: 409 is their answer then.
+// settle repeats unconfirmed orders until they are confirmed, and fails the test for orders placed more than once. The outcome
+// of orders on a dead replica is unknown: their answer is 409.
 func (c *cluster) settle(t *testing.T, l *load, died bool) {
 	t.Helper()
 	again := 0
@@ -271,7 +271,7 @@ func (c *cluster) rollingRestart(t *testing.T) {
 	c.settle(t, l, false)
 }
 
-// A replica dies. What it had not answered, and may be sent twice, another one answers.
+// A replica dies. Another replica answers its pending requests that may be repeated.
 func (c *cluster) kill(t *testing.T) {
 	l := c.begin("killed", 216)
 	eventually(t, "visitors come", func() bool { return l.confirmed() >= 10 })
@@ -286,8 +286,8 @@ func (c *cluster) kill(t *testing.T) {
 	c.settle(t, l, true)
 }
 
-// Redis stops for five seconds. What can be judged without it is, the rest is refused: nobody waits for it, and nothing
-// has to be done for all to work again.
+// Redis stops for five seconds. Requests that do not need it are served, and the others are refused without a wait. Afterwards
+// everything works again without intervention.
 func (c *cluster) pause(t *testing.T) {
 	l := c.begin("paused", 222)
 	eventually(t, "visitors come", func() bool { return l.confirmed() >= 10 })
@@ -373,7 +373,7 @@ func (l *load) confirmed() int {
 	return l.n["orders"][201]
 }
 
-// openDatabase opens what the replicas write, and adds a book of which there are enough.
+// openDatabase opens the database of the replicas, and adds a book with a large stock.
 func (f *fleet) openDatabase(t *testing.T) *catalogue {
 	t.Helper()
 	db, err := open(f.database())

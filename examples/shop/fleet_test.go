@@ -22,8 +22,8 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// What the tests of many machines run on one: replicas of the shop, a Redis Cluster and HAProxy, each at a
-// loopback address of its own, so that nobody else has its port.
+// The tests of several machines run on one: replicas of the shop, a Redis Cluster and HAProxy. Each has its own loopback
+// address, so ports do not collide.
 
 // TestMain makes the test's program a replica of the shop where it is asked to be one.
 func TestMain(m *testing.M) {
@@ -86,7 +86,7 @@ func (s *said) Write(p []byte) (int, error) {
 	return s.b.Write(p)
 }
 
-// start starts a process that ends with the test, and shows what it said if that has failed.
+// start starts a process that ends with the test, and logs its output if the test has failed.
 func start(t *testing.T, files []*os.File, env []string, name string, args ...string) *process {
 	t.Helper()
 	p := &process{name: filepath.Base(name), cmd: exec.Command(name, args...), ended: make(chan struct{})}
@@ -195,7 +195,7 @@ func (f *fleet) storeStats(t *testing.T, i int) store.GuardStats {
 	return stats.Store
 }
 
-// startHAProxy starts the balancer. What may be sent twice it sends to another replica when one has not answered.
+// startHAProxy starts the load balancer. It repeats idempotent requests on another replica if one has not answered.
 func (f *fleet) startHAProxy(t *testing.T, program string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -110,7 +110,8 @@ func TestStaff(t *testing.T) {
 	}
 }
 
-// What is for the staff is for nobody without its key, also where there is none. A cover is no page, whatever it holds.
+// Routes of the staff refuse requests without the key, also if no key is configured. A cover is never served as a page, with
+// any content.
 func TestGuards(t *testing.T) {
 	for _, key := range []string{"k", ""} {
 		s, app := newShop(t)

@@ -38,7 +38,7 @@ func (v *visitors) from(ip string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}, Timeout: patience}
 }
 
-// An answer is what a visitor got: no status where there was none.
+// An answer is the result of a visitor's request, with status 0 for no answer.
 type answer struct {
 	status int
 	body   []byte
@@ -161,8 +161,8 @@ func each(workers, n int, f func(i int)) {
 	all.Wait()
 }
 
-// A load is visitors who look at books and place orders, each with a key, for as long as something happens. Each pauses
-// between two requests, so that the load is bounded. The addresses of series, and five more, are theirs: 127.series.
+// A load is a number of visitors who look at books and place orders, each with a key, until the load is stopped. Each pauses
+// between two requests, so the load is bounded. Their addresses are 127.series and five more.
 type load struct {
 	counts
 	done   chan struct{}

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A stage is the app that is asked, and what the tests see of its actions.
+// A stage is the app under test, with the state of its actions that tests observe.
 type stage struct {
 	begun chan string // requests of /hold, by their queries, when their actions run
 	ended chan string // ... with whether their contexts have ended
@@ -35,7 +35,7 @@ func (s *stage) release() {
 	close(s.gate)
 }
 
-// shut has those that come from now on wait again.
+// shut makes new calls wait again.
 func (s *stage) shut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

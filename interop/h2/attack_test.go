@@ -118,7 +118,7 @@ var attacks = []attack{
 	{name: "answers that nobody takes", begin: func(p *peer, _ *stage) {
 		p.set(setting(setWindow, 0))
 		p.each(100, func(id uint32) string { return get(id, []string{"/vast", "/stream/1000000"}[id/2%2]) })
-		p.until(func() bool { return len(p.streams) > 50 }) // the heads of all streams, and of what is made for who takes nothing
+		p.until(func() bool { return len(p.streams) > 50 }) // the heads of all streams, and of the answers to stalled clients
 	}},
 	{name: "a window of the connection that stays shut", begin: func(p *peer, _ *stage) {
 		p.beQuiet()
@@ -140,8 +140,8 @@ var attacks = []attack{
 	}},
 }
 
-// An attack holds up nobody else, has no more actions run than streams are allowed, costs little
-// memory, and leaves nothing behind. Its connection goes on, or ends with a code that says why.
+// An attack does not delay other clients, runs at most as many actions as streams are allowed, costs little memory and leaves
+// no state. Its connection continues, or ends with a code that names the reason.
 func TestAttacks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("attacks take a while")
@@ -155,7 +155,7 @@ func TestAttacks(t *testing.T) {
 		for _, a := range attacks {
 			t.Run(a.name, func(t *testing.T) { a.run(t, s, st) })
 			if t.Failed() {
-				return // what is left of it would disturb the next
+				return // its remaining state would disturb the next attack
 			}
 		}
 	})

@@ -18,7 +18,7 @@ import (
 
 const (
 	conformanceModule = "connectrpc.com/conformance"
-	// What is built and asked takes a while on a busy machine.
+	// Builds and requests take a while on a busy machine.
 	conformanceTime = 8 * time.Minute
 )
 
@@ -139,7 +139,7 @@ func inFolder(ctx context.Context, dir, program string, args ...string) *exec.Cm
 	return cmd
 }
 
-// A verdict is what the runner has found.
+// A verdict is the result of the runner.
 type verdict struct {
 	total  int
 	failed map[string]bool

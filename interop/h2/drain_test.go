@@ -114,7 +114,7 @@ func TestRequestsPerConnection(t *testing.T) {
 	})
 }
 
-// PING is answered, with what it said, in turn.
+// PING is answered in turn, with its own data.
 func TestPings(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {

@@ -100,7 +100,7 @@ func crumbs(n int) (pairs []string) {
 	return pairs
 }
 
-// What requests may say, and what an action sees of it.
+// Valid fields of requests, and the fields that an action sees.
 func TestRequests(t *testing.T) {
 	st := newStage()
 	long := strings.Repeat("v", 7000)

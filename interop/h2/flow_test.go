@@ -11,7 +11,7 @@ import (
 // large is the size of bodies that no window has room for at once, in bytes.
 const large = 3 << 19
 
-// Bodies of all sizes, both ways, whoever makes them or reads them.
+// Bodies of all sizes, in both directions, by every kind of producer and reader.
 func TestBodies(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{Limits: dunlin.Limits{MaxBody: 2 * large}}, st.register, func(t *testing.T, s *server) {
@@ -172,7 +172,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// What is sent of a body that nobody reads holds up no other stream, and its room comes back.
+// An unread body does not block other streams, and its window is granted again.
 func TestUnreadBodies(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {

@@ -97,13 +97,13 @@ func prefixed(first byte, bits, n int) string {
 	return string(append(b, byte(n)))
 }
 
-// request returns the fields of a request, with more behind them.
+// request returns the fields of a request, followed by more.
 func request(method, path string, more ...string) string {
 	return block(append([]string{":method", method, ":scheme", scheme, ":authority", authority, ":path", path}, more...)...)
 }
 
-// What requests say that say nothing else. The scheme is that of TLS in clear text, too: a
-// server behind a proxy is told that of the client (RFC 9113, section 8.3.1).
+// The default fields of requests. The scheme is https in clear text, too: a proxy sends its server the scheme of the client
+// (RFC 9113, section 8.3.1).
 const (
 	scheme    = "https"
 	authority = "test.example"

@@ -13,9 +13,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// FuzzFrames sends frames in the order that a script has them, right ones and wrong ones. No
-// action panics, and nothing else; no answer comes on another stream than its request; and who has
-// done nothing wrong is answered, on this connection while it lasts, and on any other.
+// FuzzFrames sends valid and invalid frames in the order of a script. Nothing panics, every answer is on the stream of its
+// request, and valid requests are answered: on this connection while it lasts, and on any other.
 func FuzzFrames(f *testing.F) {
 	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -51,7 +50,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// A fuzzer sends what a script says.
+// A fuzzer sends the frames of a script.
 type fuzzer struct {
 	p     *peer
 	in    []byte
@@ -124,7 +123,7 @@ func (z *fuzzer) open(want string) uint32 {
 	return id
 }
 
-// frames returns those that the script says next.
+// frames returns the next frames of the script.
 func (z *fuzzer) frames() string {
 	switch z.byte() % 16 {
 	default:

@@ -44,7 +44,7 @@ func (p *procedures) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.S
 	return &pb.SimpleResponse{Payload: &pb.Payload{Body: []byte(pattern(int(in.ResponseSize)))}}, nil
 }
 
-// say answers with what the client has said, before and after.
+// say answers with the client's earlier and later messages.
 func (p *procedures) say(ctx context.Context) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if err := grpc.SetHeader(ctx, metadata.Pairs("x-head", strings.Join(md["x-ask"], ","))); err != nil {
@@ -132,7 +132,7 @@ func TestGRPC(t *testing.T) {
 				f(t, ctx, client, p)
 			})
 		}
-		_ = conn.Close() // what it has the server remember is held until then
+		_ = conn.Close() // the state that it causes in the server is held until then
 		wantNothingHeld(t, s)
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A server that another takes over from, again and again under load, loses no request: connections end by GOAWAY in two
-// steps, and what its client has begun too late for the old server it begins again at the new one.
+// Repeated handovers to a new server under load lose no request. Connections end with GOAWAY in two steps, and the client
+// repeats on the new server the requests that were too late for the old one.
 func TestHandoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	rounds := 20

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// What a server may not do, whatever its client does.
+// Violations that no client behaviour excuses in a server.
 
 func (p *peer) wrong(format string, args ...any) {
 	p.faults = append(p.faults, fmt.Sprintf(format, args...))
@@ -24,7 +24,7 @@ func (p *peer) reply(f string) {
 func (p *peer) take(f http2.Frame) {
 	id := f.Header().StreamID
 	if _, ok := f.(*http2.SettingsFrame); !ok && !p.greeted {
-		if _, ok := f.(*http2.GoAwayFrame); !ok { // to who has begun with nonsense
+		if _, ok := f.(*http2.GoAwayFrame); !ok { // to a client with an invalid preface
 			p.wrong("%v before its SETTINGS", f.Header())
 		}
 	}

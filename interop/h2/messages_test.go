@@ -78,7 +78,7 @@ func TestTrailers(t *testing.T) {
 	})
 }
 
-// An answer that fails half-way is no answer, whether or not what was sent of it still arrives.
+// An answer that fails after its beginning is an error for the client, whether or not its first part arrives.
 func TestAbortedAnswers(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
@@ -132,8 +132,7 @@ func TestResets(t *testing.T) {
 	})
 }
 
-// More streams than were allowed are refused, as ones that may be tried again; those that were
-// allowed get their answers.
+// Streams beyond the limit are refused with a code that allows a retry. Streams within the limit get their answers.
 func TestTooManyStreams(t *testing.T) {
 	var st *stage
 	onEach(t, dunlin.Config{Limits: dunlin.Limits{MaxConcurrent: 1000}}, func(app *dunlin.App) { st = newStage(); st.register(app) }, func(t *testing.T, s *server) {
@@ -185,7 +184,7 @@ func (s *server) client(t *testing.T) *http.Client {
 	return &http.Client{Transport: tr, Timeout: patience}
 }
 
-// What net/http's client asks is answered as net/http's server would.
+// Requests of net/http's client get the same answers as from net/http's server.
 func TestClientOfNetHTTP(t *testing.T) {
 	t.Parallel()
 	st := newStage()

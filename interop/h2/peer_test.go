@@ -14,19 +14,18 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A peer is a client that sends whatever it is told to. What it gets is judged: windows, the
-// states of streams, the form of answers. It acknowledges SETTINGS and PING, and grants again
-// what it has got, unless told otherwise.
+// A peer is a client that sends any frames. It checks the frames of the server: windows, states of streams and the form of
+// answers. It acknowledges SETTINGS and PING, and grants received bytes again, unless configured otherwise.
 type peer struct {
 	t    *testing.T
 	conn net.Conn
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	late    bool // the patience of who waits is over
+	late    bool // the waiting test has reached its time limit
 
 	out     bytes.Buffer // to be written
-	unsent  bool         // what was taken of out is being written
+	unsent  bool         // bytes removed from out are being written
 	stopped bool         // nothing more is written
 
 	quiet   bool // grants nothing again
@@ -44,10 +43,10 @@ type peer struct {
 	unsure  bool     // net/http may have acknowledged several at once
 	goneBy  string   // why nothing more comes; empty: more may come
 	away    []goAway
-	faults  []string // what the server has done wrong
+	faults  []string // the violations of the server
 }
 
-// goAway is what a GOAWAY says.
+// goAway has the fields of a GOAWAY frame.
 type goAway struct {
 	last uint32
 	code http2.ErrCode
@@ -56,7 +55,7 @@ type goAway struct {
 
 // An answer is what came on a stream.
 type answer struct {
-	interim  []string // status codes 1xx, with the fields behind them
+	interim  []string // status codes 1xx, followed by their fields
 	status   string
 	fields   map[string][]string
 	body     bytes.Buffer
@@ -218,7 +217,7 @@ func (p *peer) stream(id uint32) *answer {
 	return a
 }
 
-// write sends what is in out.
+// write sends the contents of out.
 func (p *peer) write() {
 	for {
 		p.mu.Lock()
@@ -245,7 +244,7 @@ func (p *peer) write() {
 	}
 }
 
-// read judges what comes.
+// read checks the received frames.
 func (p *peer) read() {
 	framer := http2.NewFramer(io.Discard, ear{p})
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)

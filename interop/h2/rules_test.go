@@ -9,8 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// What becomes of violations: of the connection the code of its GOAWAY, of a stream
-// that of its RST_STREAM, or an answer.
+// The results of violations: the code of GOAWAY for the connection, the code of RST_STREAM for a stream, or an answer.
 const (
 	connProtocol = "connection PROTOCOL_ERROR"
 	connSize     = "connection FRAME_SIZE_ERROR"
@@ -141,7 +140,7 @@ func (v violation) judge(t *testing.T, p *peer, before bool) {
 		p.send(frame(tPing, 0, 0, word))
 	}
 	got := p.outcome(v.stream, before, word)
-	said, _, _ := strings.Cut(got.String(), ", then ") // an answer, and a reset for what comes behind it
+	said, _, _ := strings.Cut(got.String(), ", then ") // an answer, and a reset for later frames
 	if !slices.Contains(v.allowed, said) && (said != v.netHTTP || !p.netHTTP()) {
 		t.Fatalf("%v, want one of %q; %s", got, v.allowed, p.state())
 	}
@@ -208,7 +207,7 @@ func TestErrorsEndConnections(t *testing.T) {
 	})
 }
 
-// wantNothingHeld waits until nobody is charged for anything.
+// wantNothingHeld waits until no memory is charged.
 func wantNothingHeld(t *testing.T, s *server) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {

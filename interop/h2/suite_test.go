@@ -141,7 +141,7 @@ func await[T any](t *testing.T, what string, c <-chan T) (v T) {
 	return v
 }
 
-// eventually waits until ready: for what the server does with nobody to tell.
+// eventually waits until ready holds, for effects in the server that no client sees.
 func eventually(t *testing.T, what string, ready func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ready(); time.Sleep(time.Millisecond) {

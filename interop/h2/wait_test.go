@@ -150,9 +150,8 @@ type outcome struct {
 
 func (o outcome) String() string { return strings.TrimSpace(o.scope + " " + o.what) }
 
-// outcome waits for what becomes of a stream, or of the connection. If word is not empty, the
-// reply to the PING with it says that nothing will. before is whether the stream was over
-// already.
+// outcome waits for the end of a stream or of the connection. If word is not empty, the reply to the PING with this word means
+// that neither will end. before reports whether the stream had already ended.
 func (p *peer) outcome(stream uint32, before bool, word string) outcome {
 	hit := func() bool {
 		a := p.streams[stream]

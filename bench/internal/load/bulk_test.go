@@ -13,7 +13,7 @@ import (
 )
 
 func TestBulk(t *testing.T) {
-	const n = 200_000 // less than what net/http reads of a body that its handler leaves
+	const n = 200_000 // less than net/http reads of an unread body
 	lost := 0         // bytes that the server keeps for itself
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

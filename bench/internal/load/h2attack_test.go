@@ -51,7 +51,7 @@ func TestH2HoldOpensStreams(t *testing.T) {
 	}
 }
 
-// Every kind is one that a server takes for what it is meant to be: frames, not noise.
+// Every attack consists of valid frames.
 func TestH2Attacks(t *testing.T) {
 	addr := h2Server(t, func(w http.ResponseWriter, r *http.Request) {})
 	for _, kind := range H2AttackKinds {

@@ -62,7 +62,7 @@ func TestOpenLoopMeasuresFromTheDueMoment(t *testing.T) {
 	const stall = 300 * time.Millisecond
 	var once sync.Once
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		once.Do(func() { time.Sleep(stall) }) // the stall is what is measured
+		once.Do(func() { time.Sleep(stall) }) // the stall is measured
 	})
 	got, err := load.OpenLoop{
 		Addr: addr, Path: "/", Rate: 500, Duration: 200 * time.Millisecond,

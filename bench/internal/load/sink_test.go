@@ -29,7 +29,7 @@ func TestSink(t *testing.T) {
 		}
 	}
 	defer conn.Close()
-	for range 100 { // more than the system keeps for who does not read
+	for range 100 { // more than the system buffers for a client that does not read
 		if _, err := conn.Write(make([]byte, 1<<20)); err != nil {
 			t.Fatal(err)
 		}
