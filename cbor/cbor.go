@@ -12,9 +12,6 @@ package cbor
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -30,15 +27,6 @@ var encoding = must(cbor.EncOptions{
 	TextMarshaler: cbor.TextMarshalerTextString,
 }.UserBufferEncMode())
 
-var decoding = must(cbor.DecOptions{
-	DefaultMapType: reflect.TypeFor[map[string]any](),
-	DupMapKey:      cbor.DupMapKeyEnforcedAPF,
-	IndefLength:    cbor.IndefLengthAllowed,
-	BigIntDec:      cbor.BigIntDecodePointer, // a type that JSON can encode
-	TagsMd:         cbor.TagsForbidden,
-	UTF8:           cbor.UTF8RejectInvalid,
-}.DecMode())
-
 func must[T any](mode T, err error) T {
 	if err != nil {
 		panic("cbor: " + err.Error()) // unreachable: the options are constants
@@ -50,19 +38,4 @@ func appendCBOR(dst []byte, v any) ([]byte, error) {
 	b := bytes.NewBuffer(dst)
 	err := encoding.MarshalToBuffer(v, b)
 	return b.Bytes(), err
-}
-
-// ToJSON appends the JSON of a CBOR data item, for typed.Config.Transcode. Names of members must be
-// text. Byte strings become base64. It refuses tags, repeated names and items that are nested more
-// than 32 levels deep.
-func ToJSON(dst, body []byte) ([]byte, error) {
-	var v any
-	if err := decoding.Unmarshal(body, &v); err != nil {
-		return dst, fmt.Errorf("decode CBOR: %w", err)
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return dst, fmt.Errorf("encode CBOR as JSON: %w", err)
-	}
-	return append(dst, b...), nil
 }

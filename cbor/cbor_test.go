@@ -3,10 +3,12 @@ package cbor_test
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -130,12 +132,61 @@ func TestBodiesAreChecked(t *testing.T) {
 	}
 }
 
+// decoding is the plain twin of ToJSON: it decodes by fxamacker/cbor, and json.Marshal encodes the values.
+var decoding, _ = fx.DecOptions{
+	DefaultMapType: reflect.TypeFor[map[string]any](),
+	DupMapKey:      fx.DupMapKeyEnforcedAPF,
+	BigIntDec:      fx.BigIntDecodePointer,
+	TagsMd:         fx.TagsForbidden,
+}.DecMode()
+
 func FuzzToJSON(f *testing.F) {
-	f.Add([]byte{0xa1, 0x61, 0x61, 0x01})
+	for _, seed := range []string{
+		"a26161016162820203", "44deadbeef", "fb3ff199999999999a", "1bffffffffffffffff", "3bffffffffffffffff", "bf61610161629f0203ffff", "9bffffffffffffffff",
+		"5f42010243030405ff", "7f657374726561646d696e67ff", "f90001", "f9fc00", "f93c00", "fa47c35000", "f7", "fb3eb0c6f7a0b5ed8d", "8b0102030405060708090a8101",
+	} {
+		b, err := hex.DecodeString(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := cbor.ToJSON(nil, body)
-		if err == nil && len(got) == 0 {
-			t.Error("no JSON and no error")
+		var v, same, twins any
+		if twin := decoding.Unmarshal(body, &v); err != nil {
+			want, failed := json.Marshal(v)
+			if twin == nil && failed == nil && !bytes.ContainsAny(body, "\xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\xf0\xf1\xf2\xf3\xf8") {
+				t.Fatalf("%x is refused: %v; want %s", body, err, want)
+			}
+			return
+		} else if twin != nil {
+			t.Fatalf("%x becomes %s; the twin refuses it: %v", body, got, twin)
+		}
+		want, err := json.Marshal(v)
+		if err != nil {
+			t.Fatalf("%x becomes %s; the twin: %v", body, got, err)
+		}
+		if err := json.Unmarshal(got, &same); err != nil {
+			t.Fatalf("%x becomes %s: %v", body, got, err)
+		}
+		if err := json.Unmarshal(want, &twins); err != nil || !reflect.DeepEqual(twins, same) {
+			t.Fatalf("%x becomes %s, want %s (%v)", body, got, want, err)
 		}
 	})
+}
+
+// A data item of many small ones takes the memory of its JSON and no more.
+func TestToJSONMakesNoValues(t *testing.T) {
+	const n = 100_000
+	body := append([]byte{0x9f}, bytes.Repeat([]byte{0xa0}, n)...)
+	body = append(body, 0xff)
+	dst := make([]byte, 0, 4*n)
+	if got := testing.AllocsPerRun(5, func() {
+		if b, err := cbor.ToJSON(dst, body); err != nil || len(b) != 3*n+1 {
+			t.Fatalf("%d bytes, %v", len(b), err)
+		}
+	}); got > 2 {
+		t.Errorf("%v allocations", got)
+	}
 }
