@@ -11,18 +11,14 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
-	"github.com/dunlinhttp/dunlin/internal/tally"
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
 // endings returns the counts of requests by outcome: "route: method status scheme".
 func endings(app *dunlin.App) map[string]uint64 {
-	inside := exchange.Inside.(interface {
-		Ended(*stats.Route) []tally.Ended
-	})
 	all, s := map[string]uint64{}, app.Stats()
 	for _, r := range append(s.Routes, s.Unmatched) {
-		for _, counted := range inside.Ended(&r) {
+		for _, counted := range r.Ended {
 			e := exchange.EndedOf(counted)
 			status, scheme := fmt.Sprint(e.Status), "http"
 			if e.Dropped {

@@ -297,7 +297,7 @@ func TestStatsAsJSON(t *testing.T) {
 	check = func(path string, typ reflect.Type) {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
-			if !f.IsExported() {
+			if !f.IsExported() || f.Tag.Get("json") == "-" {
 				continue
 			}
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
