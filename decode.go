@@ -19,7 +19,7 @@ import (
 // For a value of the wrong type and for an unknown member it also has the JSON pointer (RFC 6901).
 // Errors of UnmarshalJSON methods are only logged.
 //
-// Values beyond 16 KB and four times their text are charged to the memory budget, see [Request.ReserveMemory].
+// Values beyond 16 KB and four times their text, or 4 MB, are charged to the memory budget, see [Request.ReserveMemory].
 //
 // Decode follows encoding/json of Go 1.26. Strings are safe copies that share memory: a string that
 // is kept may retain 4 KB, and a string or number in an interface 24 KB.

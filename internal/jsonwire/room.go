@@ -17,17 +17,18 @@ type Room interface {
 	ReserveMemory(n int64) error
 }
 
-// A decoded value may take freeBytes and freeTimes the length of its text, beside its strings, before it is
-// reserved: ordinary texts are decoded one after the other, and their values are soon garbage. roomStep is the
+// A decoded value may take freeBytes and freeTimes the length of its text, but freeMost at most, beside its strings, before it
+// is reserved: ordinary texts are decoded one after the other, and their values are soon garbage. roomStep is the
 // least that is reserved at once, in bytes.
 const (
 	freeBytes = 16 << 10
 	freeTimes = 4
+	freeMost  = 4 << 20
 	roomStep  = 64 << 10
 )
 
 // free returns the bytes that the value of a text of n bytes may take before it is reserved.
-func free(n int) int { return freeBytes + freeTimes*n }
+func free(n int) int { return min(freeBytes+freeTimes*n, freeMost) }
 
 // What parts of decoded values take, in bytes, as the allocator of 64-bit systems rounds it. Strings are not
 // counted: they take no more than the text.

@@ -45,6 +45,7 @@ func TestValuesAreReserved(t *testing.T) {
 	}{
 		"objects in any":      {new(any), repeat(`{"a":1}`, 10_000), 2 << 20},
 		"lists in any":        {new(any), repeat(`[[]]`, 10_000), 500_000},
+		"before spaces":       {new(any), repeat(`{"a":1}`, 30_000) + strings.Repeat(" ", 4<<20), 2 << 20},
 		"texts in any":        {new(any), repeat(`""`, 20_000), 350_000},
 		"wide structs":        {new([]wide), repeat(`{}`, 10_000), 3 << 20},
 		"wide structs apart":  {new([]*wide), repeat(`{}`, 10_000), 3 << 20},
