@@ -102,10 +102,10 @@ func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 // plain 500.
 func (a *App) recovered(r *Request, v any) (resp Response) {
 	r.s.Route.Counts.Panics.Add(1)
-	r.source = FromPanic
+	r.source = SourcePanic
 	a.log.ErrorContext(r.lasting(), "panic in an action",
 		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
-	resp = Problem(ProblemDetails{Status: http.StatusInternalServerError})
+	resp = Problem(&ProblemDetails{Status: http.StatusInternalServerError})
 	if a.onPanic == nil {
 		return resp
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
@@ -38,17 +39,26 @@ func TestAllocations(t *testing.T) {
 		{"JSON with two headers", "GET", "/", "/", func(*dunlin.Request) dunlin.Response {
 			return dunlin.JSON(message{"Hello, World!", shared, 7}).Header("X-A", "1").Header("X-B", "2")
 		}},
-		{"block", "GET", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").Headers(block) }},
+		{"block", "GET", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").With(block) }},
 		{"block on a block", "GET", "/", "/", func(*dunlin.Request) dunlin.Response {
-			return dunlin.Text("hello world!").Headers(vary).Headers(block)
+			return dunlin.Text("hello world!").With(vary).With(block)
 		}},
 		{"status and cache", "GET", "/", "/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Status(203).Cache(30e9) }},
 		{"parameter", "GET", "/users/{id}", "/users/7", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("id")) }},
 		{"two parameters, constrained", "GET", "/users/{id:int}/{action}", "/users/7/edit", func(r *dunlin.Request) dunlin.Response {
-			if _, err := r.Int("id"); err != nil {
+			if _, err := dunlin.Param[int](r, "id"); err != nil {
 				return dunlin.Error(err)
 			}
 			return dunlin.Text(r.Param("action"))
+		}},
+		{"typed query", "GET", "/", "/?n=1&wait=2s&since=2026-01-31T15:04:05Z", func(r *dunlin.Request) dunlin.Response {
+			n, err := dunlin.Query[int64](r, "n")
+			wait, err2 := dunlin.QueryOr(r, "wait", time.Minute)
+			since, err3 := dunlin.Query[time.Time](r, "since")
+			if most, err4 := dunlin.QueryOr(r, "most", 20); n != 1 || most != 20 || wait != 2*time.Second || since.IsZero() || err != nil || err2 != nil || err3 != nil || err4 != nil {
+				return dunlin.NotFound()
+			}
+			return dunlin.Text("x")
 		}},
 		{"catch-all", "GET", "/files/{rest...}", "/files/a/b/c", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("rest")) }},
 		{"query", "GET", "/", "/?a=1&b=x%20y", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Query("b")) }},

@@ -42,14 +42,14 @@ type AnswerInfo struct {
 type AnswerSource uint8
 
 const (
-	FromAction   AnswerSource = iota // the action of a route, or its middleware
-	FromApp                          // the app, if no route matches: 404, 405, 406, OPTIONS, redirects
-	FromPanic                        // the function given to App.Recover, or the default, after a panic
-	FromTimeout                      // Group.Timeout: the action is still running
-	FromLimit                        // Route.Limit or LimitBy
-	FromOverload                     // the request waited longer than Config.Limits.QueueTarget
-	FromMemory                       // the memory budget had no room for the request
-	FromProtocol                     // the request was malformed, too large or too slow
+	SourceAction   AnswerSource = iota // the action of a route, or its middleware
+	SourceApp                          // the app, if no route matches: 404, 405, 406, OPTIONS, redirects
+	SourcePanic                        // the function given to App.Recover, or the default, after a panic
+	SourceTimeout                      // Group.WithTimeout: the action is still running
+	SourceLimit                        // Route.Limit or LimitBy
+	SourceOverload                     // the request waited longer than Config.Limits.QueueTarget
+	SourceMemory                       // the memory budget had no room for the request
+	SourceProtocol                     // the request was malformed, too large or too slow
 )
 
 // String returns the name of the source, such as action, app or panic.
@@ -57,8 +57,8 @@ func (s AnswerSource) String() string { return exchange.Source(s).String() }
 
 // Source returns the origin of the answer.
 func (i *AnswerInfo) Source() AnswerSource {
-	if i.source == FromAction && i.r.s.Route.NoRoute {
-		return FromApp
+	if i.source == SourceAction && i.r.s.Route.NoRoute {
+		return SourceApp
 	}
 	return i.source
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
-	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/gcpace"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
@@ -37,7 +36,6 @@ type App struct {
 	mu         sync.Mutex               // guards registration
 	registered []*Route                 // in order
 	named      map[string]*Route        // by the names given to Route.Name
-	results    caller.Results           // groups returned by settings, to report unused ones
 	extensions map[any]any              // see Extension
 	rewrites   rewrite.Rules            // see Rewrite
 	careful    atomic.Bool              // lookups need findCarefully
@@ -103,7 +101,7 @@ func (a *App) begin() *App {
 	a.routes.fallback.Store(fallbackSource{
 		notFound: func(*Request) Response { return NotFound() },
 		notAllowed: func(r *Request) Response {
-			return Problem(ProblemDetails{
+			return Problem(&ProblemDetails{
 				Status: http.StatusMethodNotAllowed,
 				Detail: "the path takes " + r.match.Allow() + ", not " + r.Method(),
 			})
@@ -180,7 +178,7 @@ func (r *Request) finished(resp Response) Response {
 
 // found returns the action for the outcome of a lookup.
 func (a *App) found(r *Request, host string, outcome router.Outcome) Action {
-	if outcome == router.Found {
+	if outcome == router.OutcomeFound {
 		r.matched(r.match.Value())
 		return r.route.action
 	}

@@ -22,27 +22,27 @@ func (r *Request) ContentLength() int64 {
 	return r.wire.ContentLength()
 }
 
-// MaxBody returns a group whose routes take request bodies of at most n bytes, in place of
+// WithMaxBody returns a group whose routes take request bodies of at most n bytes, in place of
 // Config.Limits.MaxBody. Larger bodies are answered with 413, before any of the body is read if the client
 // announces its length. Standard handlers get an *http.MaxBytesError when they read beyond n. n
 // must be positive; math.MaxInt64 removes the limit.
-func (g *Group) MaxBody(n int64) *Group {
-	sub := g.set("MaxBody")
-	sub.maxBody = g.app.lowerMaxBody(n)
+func (g *Group) WithMaxBody(n int64) *Group {
+	sub := g.derive()
+	sub.maxBody = g.app.lowerMaxBody("WithMaxBody", n)
 	return sub
 }
 
-// MaxBody sets the body limit of one route, see Group.MaxBody. Call it before the first request of
+// MaxBody sets the body limit of one route, see Group.WithMaxBody. Call it before the first request of
 // the route.
 func (r *Route) MaxBody(n int64) *Route {
-	r.shared.MaxBody = r.app.lowerMaxBody(n)
+	r.shared.MaxBody = r.app.lowerMaxBody("MaxBody", n)
 	return r
 }
 
 // lowerMaxBody returns n, the MaxBody of some routes, and records the smallest one.
-func (a *App) lowerMaxBody(n int64) int64 {
+func (a *App) lowerMaxBody(what string, n int64) int64 {
 	if n <= 0 {
-		panic(fmt.Sprintf("dunlin: MaxBody(%d): it must be positive (called at %s)", n, callerPlace()))
+		panic(fmt.Sprintf("dunlin: %s(%d): it must be positive (called at %s)", what, n, callerPlace()))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,7 +51,7 @@ func (a *App) lowerMaxBody(n int64) int64 {
 }
 
 // Body returns a reader of the request body. Reading fails with a 413 problem if the announced
-// length or the data read exceeds the limit (Config.Limits.MaxBody, Group.MaxBody), with a 408 problem if
+// length or the data read exceeds the limit (Config.Limits.MaxBody, Group.WithMaxBody), with a 408 problem if
 // the client sends too slowly (Config.Limits.MinBodyRate), and with a 400 problem if the body is truncated
 // or malformed. A second reader, and Bytes, continue where the first one stopped. After Bytes, Body
 // reads the bytes that Bytes returned.
@@ -201,7 +201,7 @@ func (r *Request) passOn(body string) []byte {
 // body for [Request.Bytes], Body, forms, Decode and standard handlers, and the headers
 // Content-Encoding and Content-Length disappear.
 //
-// The limit on bodies (Config.Limits.MaxBody, Group.MaxBody) applies to both the encoded and the decoded
+// The limit on bodies (Config.Limits.MaxBody, Group.WithMaxBody) applies to both the encoded and the decoded
 // body. Both count in the memory budget while they are held. The errors are those of Bytes, and a
 // 400 problem if open or its reader fails with an error that is not a problem. An empty body is not
 // decoded.

@@ -68,12 +68,12 @@ type Config struct {
 	Logger *slog.Logger
 
 	// RouteStats selects when requests are counted and timed by route, for Stats. This costs about
-	// ten nanoseconds a request. Default: StatsAuto.
+	// ten nanoseconds a request. Default: stats.Auto.
 	RouteStats stats.RoutePolicy
 
-	// DirtyPaths selects the answer to a path with empty, «.» or «..» segments. No route matches
-	// such a path. Routes may have their own policy, see Route.DirtyPaths. Default: RedirectDirty.
-	DirtyPaths DirtyPaths
+	// UncleanPaths selects the answer to a path with empty, «.» or «..» segments. No route matches
+	// such a path. Routes may have their own policy, see Route.UncleanPaths. Default: UncleanPathsRedirect.
+	UncleanPaths UncleanPaths
 
 	// RedirectSlash redirects a path that no route matches to the same path with or without a
 	// trailing slash, if a route matches that. Default: such a path is answered with 404.
@@ -242,7 +242,7 @@ type Limits struct {
 // Timeouts limits the time that requests and connections may take. A zero field selects its documented default.
 type Timeouts struct {
 	// Action limits the time from the start of an action to the start of its answer. A later answer is discarded and
-	// the client gets a 503, see Group.Timeout. Groups and routes may set their own. Default: no limit.
+	// the client gets a 503, see Group.WithTimeout. Groups and routes may set their own. Default: no limit.
 	Action time.Duration `env:"TIMEOUT"`
 
 	// Head limits the time to receive a request head, from its first byte to its last. After it the loop engine
@@ -361,32 +361,32 @@ const (
 	H2CUpgrade
 )
 
-// DirtyPaths is a policy for paths with empty, «.» or «..» segments.
-type DirtyPaths uint8
+// UncleanPaths is a policy for paths with empty, «.» or «..» segments.
+type UncleanPaths uint8
 
 const (
-	// RedirectDirty answers with a permanent redirect (308) to the clean path if a route matches
+	// UncleanPathsRedirect answers with a permanent redirect (308) to the clean path if a route matches
 	// it, and with 404 otherwise.
-	RedirectDirty DirtyPaths = iota
-	// RefuseDirty answers with 400.
-	RefuseDirty
-	// ServeDirty passes such a path unchanged to the standard handler that is mounted at the clean
+	UncleanPathsRedirect UncleanPaths = iota
+	// UncleanPathsRefuse answers with 400.
+	UncleanPathsRefuse
+	// UncleanPathsServe passes such a path unchanged to the standard handler that is mounted at the clean
 	// path. Other routes redirect. The handler must not trust the path: net/http's ServeMux cleans
 	// it first, and FileServer uses the clean one.
-	ServeDirty
+	UncleanPathsServe
 )
 
 // FromEnv sets the fields of config from environment variables. The name of a variable is DUNLIN_ and the tag env of its
 // field, or without a tag the name of the field with the words in upper case: Timeouts.Head is DUNLIN_HEAD_TIMEOUT, and
 // Limits.MaxBody is DUNLIN_MAX_BODY. Values are numbers, sizes (16MiB), durations (1m30s), true or false, names of
-// engines, and lists separated by commas; H2C takes off, on or upgrade, RouteStats takes auto, on or off, and DirtyPaths
+// engines, and lists separated by commas; H2C takes off, on or upgrade, RouteStats takes auto, on or off, and UncleanPaths
 // takes redirect, refuse or serve. Empty variables are ignored. The error names every
 // invalid variable and every variable without a setting. After an error config is unchanged.
 func FromEnv(config *Config) error {
 	names := envconfig.Choices{
 		reflect.TypeFor[H2C]():               {"off", "on", "upgrade"},
 		reflect.TypeFor[stats.RoutePolicy](): {"auto", "on", "off"},
-		reflect.TypeFor[DirtyPaths]():        {"redirect", "refuse", "serve"},
+		reflect.TypeFor[UncleanPaths]():      {"redirect", "refuse", "serve"},
 	}
 	if err := envconfig.Fill("DUNLIN", config, os.Environ(), names); err != nil {
 		return fmt.Errorf("dunlin: FromEnv: %w", err)
@@ -460,9 +460,9 @@ func (c Config) validate() error {
 	case c.H2C > H2CUpgrade:
 		return fmt.Errorf("Config.H2C is %d: it must be H2COff, H2CPriorKnowledge or H2CUpgrade", c.H2C)
 	case c.RouteStats > stats.Off:
-		return fmt.Errorf("Config.RouteStats is %d: it must be StatsAuto, StatsOn or StatsOff", c.RouteStats)
-	case c.DirtyPaths > ServeDirty:
-		return fmt.Errorf("Config.DirtyPaths is %d: it must be RedirectDirty, RefuseDirty or ServeDirty", c.DirtyPaths)
+		return fmt.Errorf("Config.RouteStats is %d: it must be stats.Auto, stats.On or stats.Off", c.RouteStats)
+	case c.UncleanPaths > UncleanPathsServe:
+		return fmt.Errorf("Config.UncleanPaths is %d: it must be UncleanPathsRedirect, UncleanPathsRefuse or UncleanPathsServe", c.UncleanPaths)
 	}
 	return nil
 }

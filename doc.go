@@ -3,7 +3,7 @@
 //
 //	app := dunlin.New(dunlin.Config{Addr: "127.0.0.1:3000"})
 //	app.Get("/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
-//		id, err := r.Int("id")
+//		id, err := dunlin.Param[int](r, "id")
 //		if err != nil {
 //			return dunlin.Error(err)
 //		}
@@ -17,13 +17,13 @@
 //
 // A pattern is a path with parameters: {id} takes a segment, {id:int} takes a segment that is an integer, {path...} takes
 // the rest. Package [github.com/dunlinhttp/dunlin/router] describes the constraints and the precedence of matching
-// routes. [Request.Param] reads a parameter as text; [Request.Int] and similar methods read it as a value of a type.
+// routes. [Request.Param] reads a parameter as text; [Param] reads it as a number, a time or another type.
 //
 // # Ownership
 //
 // Every string that a [Request] returns is safe: it stays valid and unchanged forever. Every []byte that it returns is
 // borrowed: it is valid until the response has been sent. Builds with the race detector then overwrite it with 0xCC, so
-// that tests detect a retained slice. An action that exceeds its [Group.Timeout] keeps its borrowed bytes until it
+// that tests detect a retained slice. An action that exceeds its [Group.WithTimeout] keeps its borrowed bytes until it
 // returns.
 //
 // A [Response] is a value. A response that owns encoded bytes or headers (JSON, Problem, Stream, any after

@@ -52,8 +52,8 @@ var noStore = NewHeaderBlock("Cache-Control", "no-store")
 func (a *App) Readiness() Action {
 	return func(*Request) Response {
 		if !a.servers.Ready() {
-			return Text("draining\n").Status(http.StatusServiceUnavailable).Headers(noStore)
+			return Text("draining\n").Status(http.StatusServiceUnavailable).With(noStore)
 		}
-		return Text("ok\n").Headers(noStore)
+		return Text("ok\n").With(noStore)
 	}
 }

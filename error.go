@@ -64,24 +64,29 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 }
 
 // Problem answers with p as application/problem+json, or in the format of [Config].Problems. It logs
-// the cause, if any.
-func Problem(p ProblemDetails) Response {
-	status := p.status()
+// the cause, if any. The response has a copy of p; only the values of Extensions are shared. A nil p
+// is answered with 500.
+func Problem(p *ProblemDetails) Response {
+	if p == nil {
+		return Response{}.fail(errors.New("dunlin.Problem called with nil"))
+	}
+	own := *p
+	status := own.status()
 	if status < 400 || status > 599 {
-		return Response{}.fail(fmt.Errorf("problem status %d is not between 400 and 599: %v", status, &p))
+		return Response{}.fail(fmt.Errorf("problem status %d is not between 400 and 599: %v", status, &own))
 	}
 	block := blockProblem
-	if p.Temporary {
+	if own.Temporary {
 		block = blockPassing
 	}
 	x := exchange.NewOwn(&block.block)
-	body, err := p.append(x.Buf[:0])
-	x.Buf, x.Err = body, p.Cause
+	body, err := own.append(x.Buf[:0])
+	x.Buf, x.Err = body, own.Cause
 	r := Response{x.Answer(status, view.String(body))}
-	r.a.SetProblem(&p)
+	r.a.SetProblem(&own)
 	if err != nil {
-		p.Extensions = nil // they contain the value that cannot be encoded
-		return Response{}.fail(fmt.Errorf("extensions: %w, of the problem %v", err, &p))
+		own.Extensions = nil // they contain the value that cannot be encoded
+		return Response{}.fail(fmt.Errorf("extensions: %w, of the problem %v", err, &own))
 	}
 	return r
 }
@@ -114,9 +119,9 @@ func Error(err error) Response {
 	if p, ok := errors.AsType[*ProblemDetails](err); ok {
 		q := *p
 		q.Cause = err
-		return Problem(q)
+		return Problem(&q)
 	}
-	return Problem(ProblemDetails{Status: problem.StatusOf(err), Cause: err})
+	return Problem(&ProblemDetails{Status: problem.StatusOf(err), Cause: err})
 }
 
 // Try returns an action that calls act. It answers an error of act by [Error], or by the function
@@ -171,7 +176,7 @@ func passing(err error) bool {
 }
 
 // NotFound answers 404 as a problem.
-func NotFound() Response { return Problem(ProblemDetails{Status: http.StatusNotFound}) }
+func NotFound() Response { return Problem(&ProblemDetails{Status: http.StatusNotFound}) }
 
 // badRequest returns a 400 problem.
 func badRequest(detail string, cause error) *ProblemDetails {

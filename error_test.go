@@ -79,7 +79,7 @@ func TestError(t *testing.T) {
 // An error with a status that cannot be sent is still logged with its cause.
 func TestProblemStatusKeepsCause(t *testing.T) {
 	_, logged := respondWith(t, func() dunlin.Response {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: 302, Cause: errors.New("the cause")})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: 302, Cause: errors.New("the cause")})
 	})
 	wantContains(t, "log", logged, "problem status 302 is not between 400 and 599", "the cause")
 }
@@ -100,7 +100,7 @@ func TestProblem(t *testing.T) {
 		"text that needs escapes": {dunlin.ProblemDetails{Status: 400, Detail: "a\"b\\\n\x00\xff</script>", Extensions: map[string]any{"\"": 1}},
 			`{"title":"Bad Request","status":400,"detail":"a\"b\\\n\u0000\ufffd\u003c/script\u003e","\"":1}`},
 	} {
-		w, _ := respondWith(t, func() dunlin.Response { return dunlin.Problem(c.problem) })
+		w, _ := respondWith(t, func() dunlin.Response { return dunlin.Problem(&c.problem) })
 		if temporary := name == "temporary"; temporary != (w.Header().Get("Retry-After") == "1") {
 			t.Errorf("%s: Retry-After is %q", name, w.Header().Get("Retry-After"))
 		}

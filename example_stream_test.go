@@ -117,10 +117,10 @@ func ExampleGroup_UseStd() {
 	// Output: 200 DENY Hello, World!
 }
 
-func ExampleGroup_Timeout() {
+func ExampleGroup_WithTimeout() {
 	app := quiet()
 	released := make(chan struct{})
-	reports := app.Group("/reports").Timeout(time.Millisecond) // ordinarily seconds
+	reports := app.Group("/reports").WithTimeout(time.Millisecond) // ordinarily seconds
 	reports.Get("/yearly", func(r *dunlin.Request) dunlin.Response {
 		<-released // slow code; code that uses r.Context() returns in time
 		return dunlin.Text("too late")

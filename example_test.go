@@ -49,7 +49,7 @@ func quiet() *dunlin.App { return dunlin.New(dunlin.Config{Logger: slog.New(slog
 func Example() {
 	app := quiet()
 	app.Get("/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
-		id, err := r.Int("id")
+		id, err := dunlin.Param[int](r, "id")
 		if err != nil {
 			return dunlin.Error(err)
 		}
@@ -90,7 +90,7 @@ func ExampleJSON() {
 		Name string `json:"name"`
 	}
 	answer(dunlin.JSON(user{"Ada <ada@example.com>"}))
-	answer(dunlin.JSON(user{"Ada <ada@example.com>"}, dunlin.NoEscapeHTML))
+	answer(dunlin.JSON(user{"Ada <ada@example.com>"}, dunlin.JSONNoEscapeHTML))
 	// Output:
 	// 200 application/json
 	// {"name":"Ada \u003cada@example.com\u003e"}
@@ -135,7 +135,7 @@ func ExampleRedirect() {
 }
 
 func ExampleProblem() {
-	answer(dunlin.Problem(dunlin.ProblemDetails{
+	answer(dunlin.Problem(&dunlin.ProblemDetails{
 		Type:       "https://example.com/problems/no-credit",
 		Title:      "You have no credit",
 		Status:     http.StatusForbidden,
@@ -185,7 +185,7 @@ func ExampleNotFound() {
 
 func ExampleNewHeaderBlock() {
 	static := dunlin.NewHeaderBlock("Cache-Control", "public,max-age=30", "Vary", "Accept")
-	answer(dunlin.Text("logo").Headers(static), "Cache-Control", "Vary")
+	answer(dunlin.Text("logo").With(static), "Cache-Control", "Vary")
 	// Output:
 	// 200 text/plain; charset=utf-8
 	// Cache-Control: public,max-age=30
@@ -237,7 +237,7 @@ func ExampleDecode() {
 func ExampleRequest() {
 	app := quiet()
 	app.Get("/{bucket}/{key...}", func(r *dunlin.Request) dunlin.Response {
-		limit, err := r.Int("limit")
+		limit, err := dunlin.Param[int](r, "limit")
 		if err != nil {
 			return dunlin.Error(err)
 		}

@@ -60,7 +60,6 @@ func (g *Group) setFallback(what string, act Action, change func(*fallbackSource
 	if act == nil {
 		panic("dunlin: " + what + ": nil action (called at " + callerPlace() + ")")
 	}
-	g.result.Use()
 	g.changeFallback(change)
 }
 
@@ -117,20 +116,20 @@ func (s fallbackSource) wrap(g *Group, at *caller.Place) *fallback {
 		notAllowed: wrap(func(r *Request) Response { return own.action(notAllowed)(r).Header("Allow", r.match.Allow()) }),
 		options:    wrap(answerOptions),
 		notAcceptable: wrap(func(r *Request) Response {
-			return Problem(ProblemDetails{
+			return Problem(&ProblemDetails{
 				Status:     http.StatusNotAcceptable,
 				Detail:     "the path exists, but in none of the versions that Accept asks for",
 				Extensions: map[string]any{"versions": r.match.Versions()},
 			})
 		}),
 		dirty: wrap(func(*Request) Response {
-			return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has an empty segment, or one that is «.» or «..»"})
+			return Problem(&ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has an empty segment, or one that is «.» or «..»"})
 		}),
 		redirect: wrap(func(r *Request) Response {
 			return Redirect(r.uncommon.location).Status(http.StatusPermanentRedirect)
 		}),
 		noAsterisk: wrap(func(r *Request) Response {
-			return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the target * is for OPTIONS alone, not for " + r.Method()})
+			return Problem(&ProblemDetails{Status: http.StatusBadRequest, Detail: "the target * is for OPTIONS alone, not for " + r.Method()})
 		}),
 	}
 }
@@ -149,9 +148,9 @@ func answerOptions(r *Request) Response {
 func (a *App) optionsOf(r *Request, host string) Action {
 	var match router.Match[*endpoint]
 	asked, _ := r.wire.Header("Access-Control-Request-Method")
-	if asked == "" || a.router.Lookup(asked, host, r.s.Path, &match) != router.Found {
+	if asked == "" || a.router.Lookup(asked, host, r.s.Path, &match) != router.OutcomeFound {
 		first, _, _ := strings.Cut(r.match.Allow(), ",")
-		if a.router.Lookup(first, host, r.s.Path, &match) != router.Found {
+		if a.router.Lookup(first, host, r.s.Path, &match) != router.OutcomeFound {
 			return a.routes.fallback.Load().options
 		}
 	}
@@ -163,20 +162,20 @@ func (a *App) optionsOf(r *Request, host string) Action {
 func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	f := a.routes.fallback.Load()
 	var match router.Match[*endpoint] // for the other lookups, because r.Param reads offsets in the original path
-	if strings.HasPrefix(r.s.Path, "/") && a.areas.Lookup(r.s.Method, host, r.s.Path, &match) == router.Found {
+	if strings.HasPrefix(r.s.Path, "/") && a.areas.Lookup(r.s.Method, host, r.s.Path, &match) == router.OutcomeFound {
 		f = match.Value().below.Load()
 		r.match.TakeParams(&match)
 	}
 	switch {
 	case r.s.Method == http.MethodOptions && r.s.Path == "*":
 		return f.options
-	case r.s.Method == http.MethodOptions && outcome == router.MethodNotAllowed:
+	case r.s.Method == http.MethodOptions && outcome == router.OutcomeMethodNotAllowed:
 		return a.optionsOf(r, host)
 	case r.s.Path == "*": // RFC 9112 section 3.2.4
 		return f.noAsterisk
-	case outcome == router.MethodNotAllowed:
+	case outcome == router.OutcomeMethodNotAllowed:
 		return f.notAllowed
-	case outcome == router.NotAcceptable:
+	case outcome == router.OutcomeNotAcceptable:
 		return f.notAcceptable
 	}
 	if r.s.Path == "" && r.s.Method == http.MethodConnect {
@@ -185,24 +184,24 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	clean, dirty := router.Clean(r.s.Path)
 	found := dirty
 	if dirty {
-		if a.areas.Lookup(r.s.Method, host, clean, &match) == router.Found && match.Len() == 0 { // parameters would be offsets in clean
+		if a.areas.Lookup(r.s.Method, host, clean, &match) == router.OutcomeFound && match.Len() == 0 { // parameters would be offsets in clean
 			f = match.Value().below.Load()
 		}
-		policy := a.config.DirtyPaths
+		policy := a.config.UncleanPaths
 		o := a.router.Lookup(r.s.Method, host, clean, &match)
-		if o == router.Found {
+		if o == router.OutcomeFound {
 			policy = match.Value().dirty
 		}
 		switch {
-		case policy == RefuseDirty:
+		case policy == UncleanPathsRefuse:
 			return f.dirty
-		case policy == ServeDirty && o == router.Found:
+		case policy == UncleanPathsServe && o == router.OutcomeFound:
 			r.s.Path = clean // the handler's request keeps the original path
 			match.CopyTo(&r.match)
 			r.matched(match.Value())
 			return r.route.action
 		}
-		found = o == router.Found || o == router.MethodNotAllowed
+		found = o == router.OutcomeFound || o == router.OutcomeMethodNotAllowed
 	}
 	if !found && a.config.RedirectSlash && clean != "/" && a.router.OtherSlash(r.s.Method, host, clean, &match) {
 		found, clean = true, a.rewrites.OtherSlash(r.s.Sent, clean)
@@ -221,7 +220,7 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 // connect returns the action for CONNECT to a host and port: a handler that is mounted for all
 // paths.
 func (a *App) connect(r *Request, host string) Action {
-	if a.router.Lookup(r.s.Method, host, "/", &r.match) == router.Found {
+	if a.router.Lookup(r.s.Method, host, "/", &r.match) == router.OutcomeFound {
 		if route := r.match.Value(); route.mount {
 			r.matched(route)
 			return route.action

@@ -99,7 +99,7 @@ func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Respon
 	if name := h.block.Fields[0].Name; resp.Get(name) == "" {
 		resp = resp.Header(name, r.identity())
 	}
-	return resp.defaultHeaders(h.others).Headers(block)
+	return resp.defaultHeaders(h.others).With(block)
 }
 
 // Get returns the first value of the named header, or "" if the block has none. Names are case-insensitive.

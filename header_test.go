@@ -72,7 +72,7 @@ func TestUnsendableHeaders(t *testing.T) {
 func TestSendableHeaders(t *testing.T) {
 	for _, value := range []string{"", "plain", "tab\tinside", "é in UTF-8", "\x80\xff bytes", `"quoted", list`, strings.Repeat("long ", 1000) + "."} {
 		w, logged := respondWith(t, func() dunlin.Response {
-			return dunlin.Text("").Header("X-!#$%&'*+.^_`|~1", value).Headers(dunlin.NewHeaderBlock("X-B", value))
+			return dunlin.Text("").Header("X-!#$%&'*+.^_`|~1", value).With(dunlin.NewHeaderBlock("X-B", value))
 		})
 		if got := w.Header()["X-B"]; w.Code != 200 || len(got) != 1 || got[0] != value {
 			t.Errorf("%q: %d %q, %s", value, w.Code, got, logged)
@@ -98,7 +98,7 @@ func TestHeaderBlock(t *testing.T) {
 	if none.String() != "" || none.Get("X") != "" {
 		t.Error("a nil block has something")
 	}
-	if w, _ := respondWith(t, func() dunlin.Response { return dunlin.Text("x").Headers(nil).Headers(dunlin.NewHeaderBlock()) }); w.Code != 200 || w.Header().Get("Content-Type") == "" {
+	if w, _ := respondWith(t, func() dunlin.Response { return dunlin.Text("x").With(nil).With(dunlin.NewHeaderBlock()) }); w.Code != 200 || w.Header().Get("Content-Type") == "" {
 		t.Errorf("nil and empty blocks: %d %v", w.Code, w.Header())
 	}
 	odd := []string{"X-A", "1", "X-B"}
@@ -113,15 +113,15 @@ func TestNestedHeaderBlocks(t *testing.T) {
 		r    dunlin.Response
 		want string
 	}{
-		{"one", dunlin.Text("").Headers(one), "A=[1] B=[1 1b] C=[] text/plain; charset=utf-8"},
-		{"two on one", dunlin.Text("").Headers(one).Headers(two), "A=[1] B=[2] C=[2] text/plain; charset=utf-8"},
-		{"one on two", dunlin.Text("").Headers(two).Headers(one), "A=[1] B=[1 1b] C=[2] text/plain; charset=utf-8"},
-		{"twice", dunlin.Text("").Headers(one).Headers(one), "A=[1] B=[1 1b] C=[] text/plain; charset=utf-8"},
-		{"on nothing", dunlin.Empty().Headers(one), "A=[1] B=[1 1b] C=[] "},
-		{"media type", dunlin.JSON(1).Headers(cachedBlock).Headers(one), "A=[1] B=[1 1b] C=[] text/plain"},
-		{"on a header", dunlin.Text("").Header("X-B", "0").Headers(one), "A=[1] B=[1 1b] C=[] text/plain; charset=utf-8"},
-		{"below a header", dunlin.Text("").Headers(one).Header("x-b", "0"), "A=[1] B=[0] C=[] text/plain; charset=utf-8"},
-		{"below an added one", dunlin.Text("").Headers(one).AddHeader("x-b", "0"), "A=[1] B=[1 1b 0] C=[] text/plain; charset=utf-8"},
+		{"one", dunlin.Text("").With(one), "A=[1] B=[1 1b] C=[] text/plain; charset=utf-8"},
+		{"two on one", dunlin.Text("").With(one).With(two), "A=[1] B=[2] C=[2] text/plain; charset=utf-8"},
+		{"one on two", dunlin.Text("").With(two).With(one), "A=[1] B=[1 1b] C=[2] text/plain; charset=utf-8"},
+		{"twice", dunlin.Text("").With(one).With(one), "A=[1] B=[1 1b] C=[] text/plain; charset=utf-8"},
+		{"on nothing", dunlin.Empty().With(one), "A=[1] B=[1 1b] C=[] "},
+		{"media type", dunlin.JSON(1).With(cachedBlock).With(one), "A=[1] B=[1 1b] C=[] text/plain"},
+		{"on a header", dunlin.Text("").Header("X-B", "0").With(one), "A=[1] B=[1 1b] C=[] text/plain; charset=utf-8"},
+		{"below a header", dunlin.Text("").With(one).Header("x-b", "0"), "A=[1] B=[0] C=[] text/plain; charset=utf-8"},
+		{"below an added one", dunlin.Text("").With(one).AddHeader("x-b", "0"), "A=[1] B=[1 1b 0] C=[] text/plain; charset=utf-8"},
 	} {
 		read := fmt.Sprintf("A=%v B=%v C=%v %s", c.r.Values("X-A"), c.r.Values("X-B"), c.r.Values("X-C"), c.r.Get("Content-Type"))
 		w, _ := respondWith(t, func() dunlin.Response { return c.r })
@@ -132,7 +132,7 @@ func TestNestedHeaderBlocks(t *testing.T) {
 		}
 	}
 	for i := range 100 { // more than a pooled response keeps
-		r := dunlin.Text("").Headers(dunlin.NewHeaderBlock("X-A", fmt.Sprint(i))).Headers(two)
+		r := dunlin.Text("").With(dunlin.NewHeaderBlock("X-A", fmt.Sprint(i))).With(two)
 		if r.Get("X-A") != fmt.Sprint(i) || r.Get("X-B") != "2" {
 			t.Fatalf("block %d: %v", i, r.Get("X-A"))
 		}
@@ -144,9 +144,9 @@ func TestNestedHeaderBlocks(t *testing.T) {
 func TestHeaderBlockShared(t *testing.T) {
 	block := dunlin.NewHeaderBlock("Vary", "Accept", "Content-Type", "text/plain", "X-A", "1")
 	app, _ := newApp(dunlin.Config{})
-	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello").Headers(block) })
+	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello").With(block) })
 	app.Get("/added", func(*dunlin.Request) dunlin.Response {
-		return dunlin.Text("hello").Headers(block).AddHeader("Vary", "Origin")
+		return dunlin.Text("hello").With(block).AddHeader("Vary", "Origin")
 	})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		app.ServeHTTP(&appendingWriter{w}, r)

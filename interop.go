@@ -16,7 +16,7 @@ import (
 // handler continues when that is sent. Middleware does not see interim responses (1xx), nor connections that the
 // handler hijacks. With middleware around it the handler runs on a goroutine of its own.
 //
-// The handler reads the body as it arrives, or the bytes that Request.Bytes has read. Group.MaxBody and Route.MaxBody
+// The handler reads the body as it arrives, or the bytes that Request.Bytes has read. Group.WithMaxBody and Route.MaxBody
 // bound it; Config.Limits.MaxBody does not. Its Request.Pattern is that of the route, without a method or host, and its
 // Request.PathValue returns the parameters.
 func FromStd(h http.Handler) Action {

@@ -12,17 +12,17 @@ import (
 // A JSONOption changes how JSON writes.
 type JSONOption uint8
 
-// NoEscapeHTML writes <, > and & in strings unchanged. By default they are escaped, as in encoding/json, so that the
+// JSONNoEscapeHTML writes <, > and & in strings unchanged. By default they are escaped, as in encoding/json, so that the
 // text is safe inside HTML.
-const NoEscapeHTML JSONOption = 1
+const JSONNoEscapeHTML JSONOption = 1
 
-// NilAsEmpty writes nil slices as [], nil maps as {} and nil byte slices as "", where encoding/json writes null.
+// JSONNilAsEmpty writes nil slices as [], nil maps as {} and nil byte slices as "", where encoding/json writes null.
 // Clients then need not expect both.
-const NilAsEmpty JSONOption = 2
+const JSONNilAsEmpty JSONOption = 2
 
-// OmitWriteOnly leaves out members whose fields have the tag writeOnly:"true", as the answers of package typed do. It
+// JSONOmitWriteOnly leaves out members whose fields have the tag writeOnly:"true", as the answers of package typed do. It
 // does not affect the output of MarshalJSON methods.
-const OmitWriteOnly JSONOption = 3
+const JSONOmitWriteOnly JSONOption = 3
 
 // JSON answers 200 with v as application/json, byte for byte as json.Marshal writes it. It encodes v before it
 // returns, so v may change afterwards. Plain values (structs, slices, maps, strings and numbers, without MarshalJSON
@@ -47,11 +47,11 @@ func encoded(x *exchange.Own, body []byte, err error) Response {
 func wireOptions(options []JSONOption) (o jsonwire.Options) {
 	for _, opt := range options {
 		switch opt {
-		case NoEscapeHTML:
+		case JSONNoEscapeHTML:
 			o.NoEscapeHTML = true
-		case NilAsEmpty:
+		case JSONNilAsEmpty:
 			o.NilAsEmpty = true
-		case OmitWriteOnly:
+		case JSONOmitWriteOnly:
 			o.View = jsonwire.Answers
 		}
 	}

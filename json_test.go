@@ -55,10 +55,10 @@ func TestJSONFailures(t *testing.T) {
 		"panic of a seq":    {func() dunlin.Response { return dunlin.JSONSeq(panickingSeq) }, "from the sequence"},
 		"panic of element":  {func() dunlin.Response { return dunlin.JSONSeq(func(y func(panicking) bool) { y(panicking{}) }) }, "from MarshalJSON"},
 		"problem extensions": {func() dunlin.Response {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"c": make(chan int)}})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"c": make(chan int)}})
 		}, "chan int"},
 		"panic in extension": {func() dunlin.Response {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"c": panicking{}}})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 400, Extensions: map[string]any{"c": panicking{}}})
 		}, "from MarshalJSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,8 +180,8 @@ func TestNilAsEmpty(t *testing.T) {
 		want string
 	}{
 		{dunlin.JSON(v), `{"S":null,"M":null,"B":null,"P":null,"N":[null]}`},
-		{dunlin.JSON(v, dunlin.NilAsEmpty), `{"S":[],"M":{},"B":"","P":null,"N":[[]]}`},
-		{dunlin.JSON([]any{[]int(nil), map[string]any(nil)}, dunlin.NilAsEmpty), `[[],{}]`},
+		{dunlin.JSON(v, dunlin.JSONNilAsEmpty), `{"S":[],"M":{},"B":"","P":null,"N":[[]]}`},
+		{dunlin.JSON([]any{[]int(nil), map[string]any(nil)}, dunlin.JSONNilAsEmpty), `[[],{}]`},
 	} {
 		if got := string(c.resp.Body()); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)

@@ -12,21 +12,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Timeout returns a group whose routes are answered with 503 if their action has not returned after d. Zero sets no
+// WithTimeout returns a group whose routes are answered with 503 if their action has not returned after d. Zero sets no
 // timeout. It counts until the answer begins: a streamed response may take any time.
 //
 // The context of the request ends with the timeout, so that the action can stop. Once the answer has begun the context
 // has no deadline: a stream or a hijacked connection continues until the client leaves.
-func (g *Group) Timeout(d time.Duration) *Group {
+func (g *Group) WithTimeout(d time.Duration) *Group {
 	if d < 0 {
-		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
+		panic(fmt.Sprintf("dunlin: WithTimeout(%v): it must not be negative (called at %s)", d, callerPlace()))
 	}
-	sub := g.set("Timeout")
+	sub := g.derive()
 	sub.timeout = min(d, longest)
 	return sub
 }
 
-// Timeout sets the timeout of one route, see Group.Timeout. Call it before the first request of the route.
+// Timeout sets the timeout of one route, see Group.WithTimeout. Call it before the first request of the route.
 func (r *Route) Timeout(d time.Duration) *Route {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: Timeout(%v): it must not be negative (called at %s)", d, callerPlace()))
@@ -71,24 +71,24 @@ func (r *Route) Limit(n int) *Route {
 // the first 64 bits of an IPv6 address count. key runs before any middleware and must check its input: a client that
 // invents keys gets a limit for each. Otherwise LimitBy is like Limit.
 func (r *Route) LimitBy(key func(*Request) string, n int) *Route {
-	r.guard(r.app.newLimitBy(key, n, r.shared.Pattern))
+	r.guard(r.app.newLimitBy("LimitBy", key, n, r.shared.Pattern))
 	return r
 }
 
-// Limit returns a group whose routes together serve at most n requests at once, see
+// WithLimit returns a group whose routes together serve at most n requests at once, see
 // Route.Limit.
-func (g *Group) Limit(n int) *Group {
-	return g.limited("Limit", g.app.newLimit("Limit", n, g.prefix))
+func (g *Group) WithLimit(n int) *Group {
+	return g.limited(g.app.newLimit("WithLimit", n, g.prefix))
 }
 
-// LimitBy returns a group whose routes together serve at most n requests at once
+// WithLimitBy returns a group whose routes together serve at most n requests at once
 // for each key, see Route.LimitBy.
-func (g *Group) LimitBy(key func(*Request) string, n int) *Group {
-	return g.limited("LimitBy", g.app.newLimitBy(key, n, g.prefix))
+func (g *Group) WithLimitBy(key func(*Request) string, n int) *Group {
+	return g.limited(g.app.newLimitBy("WithLimitBy", key, n, g.prefix))
 }
 
-func (g *Group) limited(call string, l *limit) *Group {
-	sub := g.set(call)
+func (g *Group) limited(l *limit) *Group {
+	sub := g.derive()
 	sub.limits = append(slices.Clip(sub.limits), l)
 	return sub
 }
@@ -103,8 +103,8 @@ func (a *App) newLimit(what string, n int, pattern string) *limit {
 	}
 }
 
-func (a *App) newLimitBy(key func(*Request) string, n int, pattern string) *limit {
-	l := a.newLimit("LimitBy", n, pattern)
+func (a *App) newLimitBy(what string, key func(*Request) string, n int, pattern string) *limit {
+	l := a.newLimit(what, n, pattern)
 	l.reason, l.key = admission.KeyLimit, key
 	l.refusal = notNow(http.StatusTooManyRequests, fmt.Sprintf("too many concurrent requests from this client: the limit is %d", n))
 	l.addresses = admission.NewAddresses(n)
@@ -132,7 +132,7 @@ func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	}()
 	for _, l := range e.limits {
 		if !l.take(r) {
-			r.source = FromLimit
+			r.source = SourceLimit
 			return l.refusal
 		}
 	}

@@ -114,7 +114,7 @@ func TestMiddlewareReplaces(t *testing.T) {
 		return func(r *dunlin.Request) dunlin.Response {
 			switch resp := next(r); {
 			case r.Query("deny") != "":
-				return dunlin.Problem(dunlin.ProblemDetails{Status: 403})
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: 403})
 			case r.Query("twice") != "":
 				return next(r).Header("X-Twice", "1")
 			default:

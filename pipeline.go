@@ -41,7 +41,7 @@ func (p *pipeline) NotNow(detail string) exchange.Answer {
 // Answer is Error for a problem of an adapter; its cause is only logged.
 func (p *pipeline) Answer(err error) exchange.Answer {
 	if p, ok := errors.AsType[*ProblemDetails](err); ok {
-		return Problem(*p).a
+		return Problem(p).a
 	}
 	return Error(err).a
 }
@@ -51,7 +51,7 @@ func (p *pipeline) Late(route *exchange.Route) exchange.Answer {
 	if n, due := route.LateLines.Note(); due {
 		p.asyncLog.Error("action took too long, answered with 503", "timeout", route.Timeout, "route", route.Pattern, "count", n)
 	}
-	return Problem(ProblemDetails{Status: http.StatusServiceUnavailable, Detail: exchange.ErrLate.Error()}).a
+	return Problem(&ProblemDetails{Status: http.StatusServiceUnavailable, Detail: exchange.ErrLate.Error()}).a
 }
 
 // A call is a Request as its adapter sees it.
@@ -73,7 +73,7 @@ func (c *call) Find(host string) bool {
 	r := c.request()
 	r.begin()
 	outcome := r.app.router.Lookup(r.s.Method, host, r.s.Path, &r.match)
-	if outcome == router.Found { // as in found, which the compiler does not inline
+	if outcome == router.OutcomeFound { // as in found, which the compiler does not inline
 		r.matched(r.match.Value())
 		r.act = r.route.action
 	} else {
@@ -153,4 +153,4 @@ func (c *call) End()                          { c.request().end() }
 func (c *call) Ended() bool                   { return c.ended.IsSet() }
 
 // The sources of adapters are those of the API.
-var _ = [1]struct{}{}[uint8(FromProtocol)-uint8(exchange.FromProtocol)]
+var _ = [1]struct{}{}[uint8(SourceProtocol)-uint8(exchange.FromProtocol)]

@@ -87,7 +87,7 @@ func (r *Request) rest() *restOfChain {
 // begin prepares the request for the message in r.s.
 func (r *Request) begin() {
 	r.s.Route, r.s.Viewed, r.s.Watched = &r.app.server.Unmatched, false, len(r.app.observers) > 0
-	r.route, r.depth, r.source, r.unread, r.told, r.options = nil, 0, FromAction, false, false, false
+	r.route, r.depth, r.source, r.unread, r.told, r.options = nil, 0, SourceAction, false, false, false
 	r.ended.Set(false)
 }
 

@@ -102,13 +102,13 @@ func TestTypedParams(t *testing.T) {
 		err error
 	}
 	read := map[string]func(*dunlin.Request) result{
-		"int":      func(r *dunlin.Request) result { v, err := r.Int("v"); return result{v, err} },
-		"int64":    func(r *dunlin.Request) result { v, err := r.Int64("v"); return result{v, err} },
-		"uint64":   func(r *dunlin.Request) result { v, err := r.Uint64("v"); return result{v, err} },
-		"float64":  func(r *dunlin.Request) result { v, err := r.Float64("v"); return result{v, err} },
-		"bool":     func(r *dunlin.Request) result { v, err := r.Bool("v"); return result{v, err} },
-		"duration": func(r *dunlin.Request) result { v, err := r.Duration("v"); return result{v, err} },
-		"time":     func(r *dunlin.Request) result { v, err := r.Time("v"); return result{v, err} },
+		"int":      func(r *dunlin.Request) result { v, err := dunlin.Param[int](r, "v"); return result{v, err} },
+		"int64":    func(r *dunlin.Request) result { v, err := dunlin.Param[int64](r, "v"); return result{v, err} },
+		"uint64":   func(r *dunlin.Request) result { v, err := dunlin.Param[uint64](r, "v"); return result{v, err} },
+		"float64":  func(r *dunlin.Request) result { v, err := dunlin.Param[float64](r, "v"); return result{v, err} },
+		"bool":     func(r *dunlin.Request) result { v, err := dunlin.Param[bool](r, "v"); return result{v, err} },
+		"duration": func(r *dunlin.Request) result { v, err := dunlin.Param[time.Duration](r, "v"); return result{v, err} },
+		"time":     func(r *dunlin.Request) result { v, err := dunlin.Param[time.Time](r, "v"); return result{v, err} },
 	}
 	for _, c := range []struct{ kind, text, want, detail string }{
 		{"int", "7", "7", ""}, {"int", "-7", "-7", ""}, {"int64", "9223372036854775807", "9223372036854775807", ""},
@@ -161,8 +161,38 @@ func TestTypedParams(t *testing.T) {
 		})
 	}
 	ask(t, "/{v}", "/1?v=2", func(r *dunlin.Request) {
-		if n, err := r.Int("v"); n != 1 || err != nil {
+		if n, err := dunlin.Param[int](r, "v"); n != 1 || err != nil {
 			t.Errorf("path and query: %d, %v; want that of the path", n, err)
+		}
+		if n, err := dunlin.Query[int](r, "v"); n != 2 || err != nil {
+			t.Errorf("Query of path and query: %d, %v; want that of the query", n, err)
+		}
+	})
+}
+
+func TestTypedQuery(t *testing.T) {
+	detail := func(err error) string {
+		var problem *dunlin.ProblemDetails
+		if !errors.As(err, &problem) || problem.Status != 400 {
+			return fmt.Sprint(err)
+		}
+		return problem.Detail
+	}
+	ask(t, "/{id}", "/1?n=7&bad=x&none=", func(r *dunlin.Request) {
+		if n, err := dunlin.Query[int64](r, "n"); n != 7 || err != nil {
+			t.Errorf("Query: %d, %v", n, err)
+		}
+		if n, err := dunlin.QueryOr(r, "n", 3); n != 7 || err != nil {
+			t.Errorf("QueryOr of a present parameter: %d, %v", n, err)
+		}
+		if d, err := dunlin.QueryOr(r, "wait", time.Second); d != time.Second || err != nil {
+			t.Errorf("QueryOr of a missing parameter: %v, %v; want the fallback", d, err)
+		}
+		_, err := dunlin.Query[bool](r, "id")
+		wantContains(t, "Query of a missing parameter", detail(err), `query parameter "id" is missing: it must be true or false`)
+		for _, name := range []string{"bad", "none"} {
+			_, err = dunlin.QueryOr(r, name, uint64(1))
+			wantContains(t, "QueryOr of a malformed "+name, detail(err), `query parameter "`+name+`" is`, "an integer without a sign")
 		}
 	})
 }

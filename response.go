@@ -128,8 +128,8 @@ func (r Response) AddHeader(name, value string) Response {
 	return r.with(exchange.Field{Name: name, Value: value})
 }
 
-// Headers returns the response with the headers of block, which replace those of the same names.
-func (r Response) Headers(block *HeaderBlock) Response {
+// With returns the response with the headers of block, which replace those of the same names.
+func (r Response) With(block *HeaderBlock) Response {
 	if block == nil || len(block.block.Fields) == 0 {
 		return r
 	}
@@ -151,11 +151,11 @@ func (r Response) Headers(block *HeaderBlock) Response {
 
 // Cache returns the response with Cache-Control: private, max-age=d in seconds, for the client's cache only. For d of
 // zero or less it sets no-store.
-func (r Response) Cache(d time.Duration) Response { return r.Headers(cacheBlock("private", -1, d)) }
+func (r Response) Cache(d time.Duration) Response { return r.With(cacheBlock("private", -1, d)) }
 
 // CachePublic is Cache with public in place of private. Shared caches, such as that of package middleware, send the
 // response to all clients, even for requests with credentials.
-func (r Response) CachePublic(d time.Duration) Response { return r.Headers(cacheBlock("public", 1, d)) }
+func (r Response) CachePublic(d time.Duration) Response { return r.With(cacheBlock("public", 1, d)) }
 
 // Cookie returns the response with c added as Set-Cookie. An invalid cookie
 // makes the response a 500 whose cause is logged.
@@ -211,8 +211,8 @@ func (r Response) Get(name string) string { return r.a.First(name) }
 // Values returns every value of the named header.
 func (r Response) Values(name string) []string { return r.a.All(name) }
 
-// Fields yields the name and value of every header that Get can return; a repeated name is yielded each time.
-func (r Response) Fields() iter.Seq2[string, string] {
+// Headers yields the name and value of every header that Get can return; a repeated name is yielded each time.
+func (r Response) Headers() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) { r.a.Headers(yield) }
 }
 
@@ -257,7 +257,7 @@ func (r Response) fail(err error) Response {
 		return r // the first failure is the useful one
 	}
 	// Not Error: a problem within err is the cause of the failure, not the answer.
-	failure := Problem(ProblemDetails{Status: http.StatusInternalServerError, Cause: err})
+	failure := Problem(&ProblemDetails{Status: http.StatusInternalServerError, Cause: err})
 	failure.a.MarkFailed()
 	return failure
 }

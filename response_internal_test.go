@@ -56,7 +56,7 @@ func TestRefusalsMatchProblems(t *testing.T) {
 			t.Fatalf("%q: %v", test.refusal, err)
 		}
 		body, err := io.ReadAll(got.Body)
-		want := Problem(ProblemDetails{Status: test.status, Detail: test.detail})
+		want := Problem(&ProblemDetails{Status: test.status, Detail: test.detail})
 		if err != nil || string(body) != string(want.a.Body) || got.ContentLength != int64(len(body)) {
 			t.Errorf("the body, of %d bytes, is %s, want %s (%v)", got.ContentLength, body, want.a.Body, err)
 		}

@@ -27,16 +27,18 @@ func TestConstructors(t *testing.T) {
 		{"Bytes of no type", func() dunlin.Response { return dunlin.Bytes("", []byte("b")) }, 200, "application/octet-stream", "b"},
 		{"Bytes of nil", func() dunlin.Response { return dunlin.Bytes("text/plain", nil) }, 200, "text/plain", ""},
 		{"JSON", func() dunlin.Response { return dunlin.JSON([]string{"<"}) }, 200, "application/json", `["\u003c"]`},
-		{"JSON without HTML escapes", func() dunlin.Response { return dunlin.JSON("<&>", dunlin.NoEscapeHTML) }, 200, "application/json", `"<&>"`},
+		{"JSON without HTML escapes", func() dunlin.Response { return dunlin.JSON("<&>", dunlin.JSONNoEscapeHTML) }, 200, "application/json", `"<&>"`},
 		{"JSON of nil", func() dunlin.Response { return dunlin.JSON[any](nil) }, 200, "application/json", `null`},
-		{"JSONSeq", func() dunlin.Response { return dunlin.JSONSeq(slices.Values([]string{"a", "<"}), dunlin.NoEscapeHTML) }, 200, "application/json", `["a","<"]`},
+		{"JSONSeq", func() dunlin.Response {
+			return dunlin.JSONSeq(slices.Values([]string{"a", "<"}), dunlin.JSONNoEscapeHTML)
+		}, 200, "application/json", `["a","<"]`},
 		{"JSONSeq of nothing", func() dunlin.Response { return dunlin.JSONSeq(slices.Values([]int(nil))) }, 200, "application/json", `[]`},
 		{"Empty", dunlin.Empty, 200, "", ""},
 		{"NoContent", dunlin.NoContent, 204, "", ""},
 		{"Created", func() dunlin.Response { return dunlin.Created("/7") }, 201, "", ""},
 		{"Redirect", func() dunlin.Response { return dunlin.Redirect("/7") }, 303, "", ""},
 		{"NotFound", dunlin.NotFound, 404, "application/problem+json", `{"title":"Not Found","status":404}`},
-		{"Problem", func() dunlin.Response { return dunlin.Problem(dunlin.ProblemDetails{Status: 409}) }, 409, "application/problem+json", `{"title":"Conflict","status":409}`},
+		{"Problem", func() dunlin.Response { return dunlin.Problem(&dunlin.ProblemDetails{Status: 409}) }, 409, "application/problem+json", `{"title":"Conflict","status":409}`},
 		{"Error", func() dunlin.Response { return dunlin.Error(errors.New("x")) }, 500, "application/problem+json", `{"title":"Internal Server Error","status":500}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,7 +78,7 @@ func TestModifiersBranch(t *testing.T) {
 	for name, make := range map[string]func() dunlin.Response{
 		"plain": func() dunlin.Response { return dunlin.Text(`"x"`) },
 		"JSON":  func() dunlin.Response { return dunlin.JSON("x") },
-		"block": func() dunlin.Response { return dunlin.Text(`"x"`).Headers(dunlin.NewHeaderBlock("Vary", "a")) },
+		"block": func() dunlin.Response { return dunlin.Text(`"x"`).With(dunlin.NewHeaderBlock("Vary", "a")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := make()
@@ -146,10 +148,10 @@ func TestManyHeaders(t *testing.T) {
 var sharedPlain = map[string]dunlin.Response{
 	"text":    dunlin.Text("shared"),
 	"html":    dunlin.HTML("shared").Status(202),
-	"block":   dunlin.Text("shared").Headers(dunlin.NewHeaderBlock("X-A", "1")),
-	"blocks":  dunlin.Text("shared").Headers(dunlin.NewHeaderBlock("X-A", "0")).Headers(dunlin.NewHeaderBlock("X-A", "1", "X-B", "2")),
+	"block":   dunlin.Text("shared").With(dunlin.NewHeaderBlock("X-A", "1")),
+	"blocks":  dunlin.Text("shared").With(dunlin.NewHeaderBlock("X-A", "0")).With(dunlin.NewHeaderBlock("X-A", "1", "X-B", "2")),
 	"cache":   dunlin.Bytes("", []byte("shared")).Cache(time.Minute),
-	"cached2": dunlin.Text("shared").Headers(dunlin.NewHeaderBlock("Vary", "x")).Cache(0).Cache(time.Hour),
+	"cached2": dunlin.Text("shared").With(dunlin.NewHeaderBlock("Vary", "x")).Cache(0).Cache(time.Hour),
 }
 
 // Any number of goroutines may keep, return and extend a plain response.
@@ -236,7 +238,7 @@ func TestFailureModifiers(t *testing.T) {
 		"status":       failed().Status(200),
 		"content type": failed().Header("Content-Type", "text/csv").AddHeader("content-type", "text/x"),
 		"cache":        failed().Cache(time.Hour).Header("Cache-Control", "public").Header("ETag", `"1"`).Header("expires", "x"),
-		"block":        failed().Headers(cachedBlock),
+		"block":        failed().With(cachedBlock),
 		"location":     failed().Status(201).Header("Location", "/7"),
 		"second":       failed().Header("", "").Status(1),
 	} {
@@ -252,7 +254,7 @@ func TestFailureModifiers(t *testing.T) {
 		wantContains(t, "log of "+name, logged, "chan int")
 	}
 	w, _ := respondWith(t, func() dunlin.Response {
-		return failed().Header("Access-Control-Allow-Origin", "*").Headers(dunlin.NewHeaderBlock("X-A", "1", "X-A", "2", "Expires", "x"))
+		return failed().Header("Access-Control-Allow-Origin", "*").With(dunlin.NewHeaderBlock("X-A", "1", "X-A", "2", "Expires", "x"))
 	})
 	if h := w.Header(); h.Get("Access-Control-Allow-Origin") != "*" || fmt.Sprint(h["X-A"]) != "[1 2]" {
 		t.Errorf("headers of a failure: %v", h)
@@ -260,7 +262,7 @@ func TestFailureModifiers(t *testing.T) {
 }
 
 func TestHeadersAreRead(t *testing.T) {
-	r := dunlin.Text("x").Headers(varyBlock).AddHeader("vary", "Origin").AddHeader("X-Two", "1").AddHeader("x-two", "2")
+	r := dunlin.Text("x").With(varyBlock).AddHeader("vary", "Origin").AddHeader("X-Two", "1").AddHeader("x-two", "2")
 	for _, c := range []struct{ name, get, values string }{
 		{"Vary", "Accept", "[Accept Origin]"}, {"x-TWO", "1", "[1 2]"}, {"Content-Type", "text/plain; charset=utf-8", "[text/plain; charset=utf-8]"}, {"None", "", "[]"}, {"", "", "[]"},
 	} {

@@ -22,7 +22,6 @@ type Group struct {
 	maxBody       int64 // 0: that of the config
 	middleware    []Middleware
 	fallback      *groupFallback
-	result        *caller.Result // of the last call that returned a group for its settings
 }
 
 // A Route is one registered route; its methods change settings of this route.
@@ -43,7 +42,7 @@ type endpoint struct {
 	around Action         // action without its limits; answers OPTIONS instead if Request.options is set
 	limits []*limit       // on the number of requests served at once
 	alone  bool           // the action is a standard handler without middleware
-	dirty  DirtyPaths     // for unclean paths whose clean path leads here
+	dirty  UncleanPaths   // for unclean paths whose clean path leads here
 	mount  bool           // a standard handler for its path and all paths below
 	clear  bool           // also served in clear text, regardless of Config.TLS.HSTS
 	room   exchange.Room  // for bytes that its streams hold back
@@ -135,19 +134,11 @@ func (g *Group) App() *App { return g.app }
 
 // derive copies the group. Middleware added to the copy does not affect the original.
 func (g *Group) derive() *Group {
-	g.result.Use()
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
 	sub := *g
 	sub.fallback = &groupFallback{outer: g.fallback}
 	return &sub
-}
-
-// set is derive for a call that only returns the copy.
-func (g *Group) set(call string) *Group {
-	sub := g.derive()
-	sub.result = g.app.results.New(call)
-	return sub
 }
 
 // Get registers act for GET requests and, if no route is registered for HEAD, for HEAD requests, whose body is
@@ -201,7 +192,7 @@ func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middle
 // the handler itself; other routes do not guard paths below it. A handler that needs paths with empty, «.» or «..» segments
 // needs this setting:
 //
-//	app.Mount("/legacy", h).DirtyPaths(dunlin.ServeDirty)
+//	app.Mount("/legacy", h).UncleanPaths(dunlin.UncleanPathsServe)
 func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *Route {
 	if h == nil {
 		panic(fmt.Sprintf("dunlin: Mount(%q): nil handler (called at %s)", prefix, callerPlace()))
@@ -213,12 +204,12 @@ func (g *Group) register(methods, pattern string, act Action, middleware []Middl
 	return g.add(router.Route[*endpoint]{Methods: methods, Pattern: pattern}, act, middleware)
 }
 
-// DirtyPaths sets the policy for a path with empty, «.» or «..» segments whose clean path leads to this route, in
-// place of Config.DirtyPaths. Call it before the first request of the route. It panics for ServeDirty on a route that
+// UncleanPaths sets the policy for a path with empty, «.» or «..» segments whose clean path leads to this route, in
+// place of Config.UncleanPaths. Call it before the first request of the route. It panics for UncleanPathsServe on a route that
 // Mount has not made.
-func (r *Route) DirtyPaths(policy DirtyPaths) *Route {
-	if policy > ServeDirty || policy == ServeDirty && !r.mount {
-		panic(fmt.Sprintf("dunlin: DirtyPaths(%d) of route %s: it must be RedirectDirty or RefuseDirty, or ServeDirty for a mounted handler (called at %s)",
+func (r *Route) UncleanPaths(policy UncleanPaths) *Route {
+	if policy > UncleanPathsServe || policy == UncleanPathsServe && !r.mount {
+		panic(fmt.Sprintf("dunlin: UncleanPaths(%d) of route %s: it must be UncleanPathsRedirect or UncleanPathsRefuse, or UncleanPathsServe for a mounted handler (called at %s)",
 			policy, r.shared.Pattern, callerPlace()))
 	}
 	r.dirty = policy
@@ -228,7 +219,6 @@ func (r *Route) DirtyPaths(policy DirtyPaths) *Route {
 // add registers a route and panics if it cannot.
 func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middleware) *Route {
 	at := caller.Here()
-	g.result.Use()
 	reg.Where = at
 	full := g.prefix + reg.Pattern
 	if act == nil {
@@ -268,9 +258,9 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	reg.Pattern, reg.Host, reg.Version = full, g.host, g.version
 	reg.Name = routeKey(route.index)
 	reg.Value = &route.endpoint
-	route.mount, route.dirty = reg.Prefix, a.config.DirtyPaths
-	if route.dirty == ServeDirty && !route.mount {
-		route.dirty = RedirectDirty
+	route.mount, route.dirty = reg.Prefix, a.config.UncleanPaths
+	if route.dirty == UncleanPathsServe && !route.mount {
+		route.dirty = UncleanPathsRedirect
 	}
 	route.guard(g.limits...)
 	if err := a.router.Add(reg); err != nil {

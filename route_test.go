@@ -3,7 +3,6 @@ package dunlin_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -142,7 +141,7 @@ func TestDirtyPaths(t *testing.T) {
 	} {
 		for _, method := range []string{"GET", "POST"} {
 			redirects, _ := newApp(dunlin.Config{})
-			refuses, _ := newApp(dunlin.Config{DirtyPaths: dunlin.RefuseDirty})
+			refuses, _ := newApp(dunlin.Config{UncleanPaths: dunlin.UncleanPathsRefuse})
 			for _, app := range []*dunlin.App{redirects, refuses} {
 				app.Handle("GET,POST", "/{x...}", show)
 				app.Handle("GET,POST", "/", show)
@@ -164,7 +163,7 @@ func TestDirtyPaths(t *testing.T) {
 				t.Errorf("%s: %d to %q, want 308 to %q", c.target, w.Code, w.Header().Get("Location"), c.location)
 			}
 			if w := request(refuses); w.Code != 400 {
-				t.Errorf("%s with RefuseDirty: %d, want 400", c.target, w.Code)
+				t.Errorf("%s with UncleanPathsRefuse: %d, want 400", c.target, w.Code)
 			}
 		}
 	}
@@ -376,33 +375,6 @@ func TestRegistrationIsLogged(t *testing.T) {
 	wantLogged(t, logs, "route registered", "methods=GET", "pattern=/g/x", "route_test.go:")
 }
 
-// A setting whose group has no routes has no effect. The app logs this when it starts serving.
-func TestGroupsWithoutRoutesAreLogged(t *testing.T) {
-	logs := new(logBuffer)
-	app := dunlin.New(dunlin.Config{Logger: logs.Logger(0)})
-	app.Limit(10)
-	app.Timeout(time.Second).MaxBody(1 << 20)
-	app.LimitBy(func(*dunlin.Request) string { return "" }, 1).Group("/a").Get("/x", text(""))
-	app.Timeout(time.Minute).Limit(20).Get("/y", text(""))
-	app.Group("/b")
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- app.Serve(ln) }()
-	if resp, err := http.Get("http://" + ln.Addr().String() + "/y"); err != nil || resp.Body.Close() != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(app.Shutdown(t.Context()), <-served); err != nil {
-		t.Fatal(err)
-	}
-	wantLogged(t, logs, "the group that Limit returns", "the group that MaxBody returns", "level=WARN", "route_test.go:")
-	if n := strings.Count(logs.String(), "nothing is registered"); n != 2 {
-		t.Errorf("%d warnings, want 2:\n%s", n, logs)
-	}
-}
-
 func TestCustomFallbacks(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	app.Get("/x", text(""))
@@ -426,7 +398,7 @@ func TestRouteInfo(t *testing.T) {
 		t.Error("App does not return the app")
 	}
 	act := func(*dunlin.Request) dunlin.Response { return dunlin.Empty() }
-	route := app.Host("{tenant}.example.com").Timeout(time.Second).Get("/f/{id:int}/{rest...}", act).MaxBody(7).Limit(3).LimitBy(nil, 2).Critical()
+	route := app.Host("{tenant}.example.com").WithTimeout(time.Second).Get("/f/{id:int}/{rest...}", act).MaxBody(7).Limit(3).LimitBy(nil, 2).Critical()
 	i := route.Info()
 	if i.Timeout != time.Second || i.MaxBody != 7 || !i.Limited || !i.LimitedBy || !i.Critical {
 		t.Errorf("info %+v", i)

@@ -63,7 +63,7 @@ func (s *secureOnly) challenge(r *Request) (answer string, ok bool) {
 func goSecure(r *Request) Response {
 	host := r.app.ports.SecureHost(r.wire.Host(), r.app.config.TLS.Domains)
 	if host == "" || !strings.HasPrefix(r.s.Path, "/") || r.s.Method == http.MethodConnect {
-		return Problem(ProblemDetails{Status: http.StatusBadRequest, Detail: "the request is in clear text and has no host for a redirect: use https"})
+		return Problem(&ProblemDetails{Status: http.StatusBadRequest, Detail: "the request is in clear text and has no host for a redirect: use https"})
 	}
 	location := string(router.AppendEscaped([]byte("https://"+host), r.SentPath()))
 	if r.s.Query != "" {

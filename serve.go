@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/certfile"
 	"github.com/dunlinhttp/dunlin/internal/gcpace"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
@@ -53,9 +52,6 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 		return nil, errors.Join(fmt.Errorf("serve %s: %w", p.Addr(), err), p.Close())
 	}
 	a.ports.Add(p)
-	a.results.Unused(func(call string, at *caller.Place) {
-		a.log.Warn("nothing is registered in the group that "+call+" returns: it changes no other", "place", at)
-	})
 	a.asyncLog.Info("serving", "addr", p.Addr().String(), "engine", engine.String(), "tls", p.TLS != nil)
 	if a.config.Ready != nil {
 		a.config.Ready(p.Addr(), engine)

@@ -40,7 +40,7 @@ func (a *App) carryOut(r *Request, resp *Response) {
 	}
 	planned.letGo()
 	if made.a.Kind() == exchange.Later { // from the function given to Recover: there is no third attempt
-		made = Problem(ProblemDetails{Status: http.StatusInternalServerError})
+		made = Problem(&ProblemDetails{Status: http.StatusInternalServerError})
 	}
 	*resp = made
 	a.settle(r, resp)

@@ -9,72 +9,48 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/textvalue"
 )
 
-// Int returns the path parameter of the given name or, if the route has none, the query parameter, as a decimal
-// integer. The error is a *ProblemDetails that [Error] answers with 400: the value is missing, or not an integer. If
-// the route has parameters, but neither the route nor the query has this name, the name counts as misspelt: the answer
-// is a 500 whose cause says so. Read an optional query parameter with [Request.QueryInt].
-func (r *Request) Int(name string) (int, error) { return typed(r, name, textvalue.Int) }
-
-// Int64 is [Request.Int] for a decimal integer.
-func (r *Request) Int64(name string) (int64, error) { return typed(r, name, textvalue.Int64) }
-
-// Uint64 is [Request.Int] for a decimal integer without a sign.
-func (r *Request) Uint64(name string) (uint64, error) { return typed(r, name, textvalue.Uint64) }
-
-// Float64 is [Request.Int] for a finite number.
-func (r *Request) Float64(name string) (float64, error) { return typed(r, name, textvalue.Float64) }
-
-// Bool is [Request.Int] for a truth value in the form of strconv.ParseBool: 1, t, true, 0, f or false.
-func (r *Request) Bool(name string) (bool, error) { return typed(r, name, textvalue.Bool) }
-
-// Duration is [Request.Int] for a duration such as 1m30s.
-func (r *Request) Duration(name string) (time.Duration, error) {
-	return typed(r, name, textvalue.Duration)
+// parameter is the set of types that Param, Query and QueryOr read.
+type parameter interface {
+	int | int64 | uint64 | float64 | bool | time.Duration | time.Time
 }
 
-// Time is [Request.Int] for a time of RFC 3339.
-func (r *Request) Time(name string) (time.Time, error) { return typed(r, name, textvalue.Time) }
-
-// QueryInt returns the query parameter of the given name as a decimal integer. The error is a *ProblemDetails that
-// [Error] answers with 400: the value is missing, or not an integer.
-func (r *Request) QueryInt(name string) (int, error) { return typedQuery(r, name, textvalue.Int) }
-
-// QueryInt64 is [Request.QueryInt] for 64 bits.
-func (r *Request) QueryInt64(name string) (int64, error) { return typedQuery(r, name, textvalue.Int64) }
-
-// QueryUint64 is [Request.QueryInt] for a decimal integer without a sign.
-func (r *Request) QueryUint64(name string) (uint64, error) {
-	return typedQuery(r, name, textvalue.Uint64)
-}
-
-// QueryFloat64 is [Request.QueryInt] for a finite number.
-func (r *Request) QueryFloat64(name string) (float64, error) {
-	return typedQuery(r, name, textvalue.Float64)
-}
-
-// QueryBool is [Request.QueryInt] for a truth value, see [Request.Bool].
-func (r *Request) QueryBool(name string) (bool, error) { return typedQuery(r, name, textvalue.Bool) }
-
-// QueryDuration is [Request.QueryInt] for a duration such as 1m30s.
-func (r *Request) QueryDuration(name string) (time.Duration, error) {
-	return typedQuery(r, name, textvalue.Duration)
-}
-
-// QueryTime is [Request.QueryInt] for a time of RFC 3339.
-func (r *Request) QueryTime(name string) (time.Time, error) {
-	return typedQuery(r, name, textvalue.Time)
-}
-
-// typed reads and parses one parameter.
-func typed[T any](r *Request, name string, kind textvalue.Kind[T]) (T, error) {
+// Param returns the path parameter of the given name or, if the route has none, the query parameter, as a T: int,
+// int64, uint64, float64, bool, time.Duration or time.Time. Integers are decimal, numbers finite, truth values in the
+// form of strconv.ParseBool (1, t, true, 0, f or false), durations in that of time.ParseDuration (1m30s), and times in
+// that of RFC 3339.
+//
+// The error is a *ProblemDetails that [Error] answers with 400: the value is missing, or not a T. If the route has
+// parameters, but neither the route nor the query has this name, the name counts as misspelt: the answer is a 500 whose
+// cause says so. Read an optional query parameter with [QueryOr].
+func Param[T parameter](r *Request, name string) (T, error) {
 	if text, ok := r.param(name); ok {
-		return parsed("path", name, text, kind)
+		return parsed[T]("path", name, text)
 	}
 	if r.match.Len() > 0 && !r.HasQuery(name) {
 		var zero T
 		return zero, r.unknownParam(name)
 	}
-	return typedQuery(r, name, kind)
+	return Query[T](r, name)
+}
+
+// Query returns the query parameter of the given name as a T, in the forms of [Param]. The error is a *ProblemDetails
+// that [Error] answers with 400: the value is missing, or not a T.
+func Query[T parameter](r *Request, name string) (T, error) {
+	text, ok := r.queryValue(name)
+	if !ok {
+		var zero T
+		return zero, badRequest(fmt.Sprintf("query parameter %q is missing: it must be %s", name, kindOf[T]().Must), nil)
+	}
+	return parsed[T]("query", name, text)
+}
+
+// QueryOr is [Query], but returns fallback if the parameter is missing. A value that is not a T is an error still.
+func QueryOr[T parameter](r *Request, name string, fallback T) (T, error) {
+	text, ok := r.queryValue(name)
+	if !ok {
+		return fallback, nil
+	}
+	return parsed[T]("query", name, text)
 }
 
 // unknownParam returns the problem of a parameter that neither route nor request has.
@@ -84,26 +60,39 @@ func (r *Request) unknownParam(name string) error {
 		names = append(names, has)
 	}
 	return &ProblemDetails{Status: http.StatusInternalServerError, Cause: fmt.Errorf(
-		"route %s has no parameter %q: it has %s (a query parameter that may be missing is read with QueryInt and the like)",
+		"route %s has no parameter %q: it has %s (a query parameter that may be missing is read with QueryOr)",
 		r.Route(), name, strings.Join(names, ", "))}
 }
 
-// typedQuery is typed for a query parameter.
-func typedQuery[T any](r *Request, name string, kind textvalue.Kind[T]) (T, error) {
-	text, ok := r.queryValue(name)
-	if !ok {
-		var zero T
-		return zero, badRequest(fmt.Sprintf("query parameter %q is missing: it must be %s", name, kind.Must), nil)
-	}
-	return parsed("query", name, text, kind)
-}
-
 // parsed parses the text of a parameter.
-func parsed[T any](where, name, text string, kind textvalue.Kind[T]) (T, error) {
+func parsed[T parameter](where, name, text string) (T, error) {
+	kind := kindOf[T]()
 	v, err := kind.Parse(text)
 	if err != nil {
 		var zero T
 		return zero, badRequest(fmt.Sprintf("%s parameter %q is %q: it must be %s", where, name, text, kind.Must), err)
 	}
 	return v, nil
+}
+
+// kindOf returns the texts of a T. Pointers are compared, because they fit an interface without an allocation.
+func kindOf[T parameter]() *textvalue.Kind[T] {
+	var kind any
+	switch any((*T)(nil)).(type) {
+	case *int:
+		kind = &textvalue.Int
+	case *int64:
+		kind = &textvalue.Int64
+	case *uint64:
+		kind = &textvalue.Uint64
+	case *float64:
+		kind = &textvalue.Float64
+	case *bool:
+		kind = &textvalue.Bool
+	case *time.Duration:
+		kind = &textvalue.Duration
+	case *time.Time:
+		kind = &textvalue.Time
+	}
+	return kind.(*textvalue.Kind[T])
 }

@@ -255,7 +255,7 @@ func (t *Tokens) Middleware() dunlin.Middleware {
 			}
 			claims, err := t.Check(r.Context(), strings.Trim(token, " "))
 			if errors.Is(err, ErrNoKeys) {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "tokens cannot be checked at the moment", Cause: err}).
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "tokens cannot be checked at the moment", Cause: err}).
 					Header("Retry-After", "5")
 			}
 			if err != nil {
@@ -279,7 +279,7 @@ func (t *Tokens) vary(resp dunlin.Response) dunlin.Response {
 }
 
 func refuse(challenge string, cause error) dunlin.Response {
-	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: "a valid token is needed", Cause: cause}).
+	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: "a valid token is needed", Cause: cause}).
 		Header("WWW-Authenticate", challenge)
 }
 

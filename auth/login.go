@@ -295,7 +295,7 @@ func exchangeError(err error) error {
 }
 
 func unreachable(err error) dunlin.Response {
-	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "nobody can log in at the moment: the provider does not answer", Cause: err}).
+	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "nobody can log in at the moment: the provider does not answer", Cause: err}).
 		Header("Retry-After", "5").Header("Cache-Control", "no-store")
 }
 
@@ -304,7 +304,7 @@ func unreachable(err error) dunlin.Response {
 // POST only, so that a link or an image on another site cannot log users out.
 func (l *Login[T]) Logout(r *dunlin.Request) dunlin.Response {
 	if r.Method() != http.MethodPost {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusMethodNotAllowed, Detail: "a logout is a POST"}).Header("Allow", "POST")
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusMethodNotAllowed, Detail: "a logout is a POST"}).Header("Allow", "POST")
 	}
 	session, there, err := l.config.Sessions.Get(r)
 	if err == nil {

@@ -65,10 +65,10 @@ func TestEvents(t *testing.T) {
 		want  string
 	}{
 		"elements":            {datastar.Elements{HTML: "<div>Merge</div>"}, "event: datastar-patch-elements\ndata: elements <div>Merge</div>\n\n"},
-		"elements, defaults":  {datastar.Elements{HTML: "<div>Merge</div>", Mode: datastar.Outer, Namespace: "html"}, "event: datastar-patch-elements\ndata: elements <div>Merge</div>\n\n"},
+		"elements, defaults":  {datastar.Elements{HTML: "<div>Merge</div>", Mode: datastar.ModeOuter, Namespace: "html"}, "event: datastar-patch-elements\ndata: elements <div>Merge</div>\n\n"},
 		"component":           {datastar.Elements{Component: component("<div>Merge</div>")}, "event: datastar-patch-elements\ndata: elements <div>Merge</div>\n\n"},
 		"elements in lines":   {datastar.Elements{HTML: "<div>\n  <span>Merge</span>\r\n</div>"}, "event: datastar-patch-elements\ndata: elements <div>\ndata: elements   <span>Merge</span>\ndata: elements </div>\n\n"},
-		"elements, all":       {datastar.Elements{HTML: "<div>Merge</div>", Selector: "div", Mode: datastar.Append, ViewTransition: true, ID: "event1", Retry: 2 * time.Second}, "event: datastar-patch-elements\nid: event1\nretry: 2000\ndata: selector div\ndata: mode append\ndata: useViewTransition true\ndata: elements <div>Merge</div>\n\n"},
+		"elements, all":       {datastar.Elements{HTML: "<div>Merge</div>", Selector: "div", Mode: datastar.ModeAppend, ViewTransition: true, ID: "event1", Retry: 2 * time.Second}, "event: datastar-patch-elements\nid: event1\nretry: 2000\ndata: selector div\ndata: mode append\ndata: useViewTransition true\ndata: elements <div>Merge</div>\n\n"},
 		"elements, newer":     {datastar.Elements{HTML: "<circle/>", Namespace: "svg", ViewTransitionSelector: "#a"}, "event: datastar-patch-elements\ndata: namespace svg\ndata: viewTransitionSelector #a\ndata: elements <circle/>\n\n"},
 		"elements to remove":  {datastar.RemoveElements("#target"), "event: datastar-patch-elements\ndata: selector #target\ndata: mode remove\n\n"},
 		"signals":             {datastar.Signals{Values: map[string]int{"one": 1, "two": 2}}, "event: datastar-patch-signals\ndata: signals {\"one\":1,\"two\":2}\n\n"},

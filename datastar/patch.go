@@ -29,14 +29,14 @@ type Mode string
 
 // Modes. The zero Mode is Outer.
 const (
-	Outer   Mode = "outer"   // morphs the element
-	Inner   Mode = "inner"   // morphs the content of the element
-	Replace Mode = "replace" // replaces the element
-	Prepend Mode = "prepend" // inserts at the begin of the element
-	Append  Mode = "append"  // inserts at the end of the element
-	Before  Mode = "before"  // inserts before the element
-	After   Mode = "after"   // inserts after the element
-	Remove  Mode = "remove"  // removes the element
+	ModeOuter   Mode = "outer"   // morphs the element
+	ModeInner   Mode = "inner"   // morphs the content of the element
+	ModeReplace Mode = "replace" // replaces the element
+	ModePrepend Mode = "prepend" // inserts at the begin of the element
+	ModeAppend  Mode = "append"  // inserts at the end of the element
+	ModeBefore  Mode = "before"  // inserts before the element
+	ModeAfter   Mode = "after"   // inserts after the element
+	ModeRemove  Mode = "remove"  // removes the element
 )
 
 // Elements patches HTML elements into the page. Each top-level element needs an ID, unless Selector
@@ -57,7 +57,7 @@ type Elements struct {
 }
 
 // RemoveElements returns the patch that removes the elements of a selector.
-func RemoveElements(selector string) Elements { return Elements{Selector: selector, Mode: Remove} }
+func RemoveElements(selector string) Elements { return Elements{Selector: selector, Mode: ModeRemove} }
 
 // Event returns the patch as an event. It fails if the component fails, or if an option has a line
 // break.
@@ -72,7 +72,7 @@ func (p Elements) Event(ctx context.Context) (dunlin.Event, error) {
 	}
 	var d data
 	d.option("selector", p.Selector)
-	if p.Mode != Outer {
+	if p.Mode != ModeOuter {
 		d.option("mode", string(p.Mode))
 	}
 	if p.Namespace != "html" {
@@ -140,7 +140,7 @@ func (p Script) Event(ctx context.Context) (dunlin.Event, error) {
 	for _, a := range p.Attributes {
 		tag += " " + a
 	}
-	return Elements{HTML: tag + ">" + p.Code + "</script>", Selector: "body", Mode: Append, ID: p.ID, Retry: p.Retry}.Event(ctx)
+	return Elements{HTML: tag + ">" + p.Code + "</script>", Selector: "body", Mode: ModeAppend, ID: p.ID, Retry: p.Retry}.Event(ctx)
 }
 
 // data is the data of an event: lines that begin with a keyword.

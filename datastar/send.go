@@ -38,5 +38,5 @@ func Answer(r *dunlin.Request, patches ...Patch) dunlin.Response {
 		}
 		body = (&sse.Event{ID: event.ID, Type: event.Type, Data: event.Data, Retry: event.Retry}).Append(body)
 	}
-	return dunlin.Bytes("", body).Headers(stream)
+	return dunlin.Bytes("", body).With(stream)
 }

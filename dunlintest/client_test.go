@@ -184,7 +184,7 @@ func TestClientTimeout(t *testing.T) {
 	if err := <-late; err != context.DeadlineExceeded {
 		t.Errorf("the action: %v", err)
 	}
-	if source := <-seen; source != dunlin.FromTimeout {
+	if source := <-seen; source != dunlin.SourceTimeout {
 		t.Errorf("observed: %v", source)
 	}
 }

@@ -20,7 +20,7 @@ func TestDefaultHeaders(t *testing.T) {
 	}{
 		"no headers":             {dunlin.Empty(), "1 2 [Accept Origin]"},
 		"a constructor's":        {dunlin.Text("x"), "1 2 [Accept Origin]"},
-		"a block that has one":   {dunlin.Text("x").Headers(dunlin.NewHeaderBlock("x-b", "own")), "1 own [Accept Origin]"},
+		"a block that has one":   {dunlin.Text("x").With(dunlin.NewHeaderBlock("x-b", "own")), "1 own [Accept Origin]"},
 		"a value of its own":     {dunlin.Text("x").Header("X-A", "own"), "own 2 [Accept Origin]"},
 		"an empty one":           {dunlin.Text("x").Header("X-A", ""), " 2 [Accept Origin]"},
 		"another":                {dunlin.Text("x").Header("X-C", "own"), "1 2 [Accept Origin]"},

@@ -123,7 +123,7 @@ func (c *Checks) Live() dunlin.Action {
 func (c *Checks) Ready() dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		if c.ready(r).StatusCode() != http.StatusOK {
-			return dunlin.JSON(Report{Status: "draining"}).Status(http.StatusServiceUnavailable).Headers(noStore)
+			return dunlin.JSON(Report{Status: "draining"}).Status(http.StatusServiceUnavailable).With(noStore)
 		}
 		return c.answer(r, false)
 	}
@@ -147,7 +147,7 @@ func (c *Checks) answer(r *dunlin.Request, live bool) dunlin.Response {
 		state.Error = ""
 		report.Checks = append(report.Checks, state)
 	}
-	return dunlin.JSON(report).Status(status).Headers(noStore)
+	return dunlin.JSON(report).Status(status).With(noStore)
 }
 
 // reports returns the latest states without calling a check.

@@ -19,7 +19,7 @@ var refresh = dunlin.NewHeaderBlock("HX-Refresh", "true")
 func Redirect(url string) dunlin.Response { return dunlin.Empty().Header("HX-Redirect", url) }
 
 // Refresh returns the response that makes the browser reload the page.
-func Refresh() dunlin.Response { return dunlin.Empty().Headers(refresh) }
+func Refresh() dunlin.Response { return dunlin.Empty().With(refresh) }
 
 // A Location is a page that htmx loads as by a click on a link with hx-boost.
 type Location struct {
@@ -148,7 +148,7 @@ var vary = dunlin.NewHeaderBlock("Vary", "HX-Request")
 // Vary returns the response with Vary: HX-Request, for pages that differ for htmx.
 func Vary(resp dunlin.Response) dunlin.Response {
 	if resp.Get("Vary") == "" {
-		return resp.Headers(vary)
+		return resp.With(vary)
 	}
 	return resp.AddHeader("Vary", "HX-Request")
 }

@@ -67,7 +67,7 @@ func allAnswers(app *dunlin.App) {
 	app.Get("/ok", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("fine by " + r.Std().Proto) })
 	app.Put("/preflight", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("with key " + r.Header("X-Key")) })
 	app.Post("/unprocessable", func(*dunlin.Request) dunlin.Response {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "no such thing"})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "no such thing"})
 	})
 	release := make(chan struct{})
 	app.Get("/release", func(*dunlin.Request) dunlin.Response { close(release); return dunlin.NoContent() })

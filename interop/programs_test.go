@@ -36,7 +36,7 @@ func sameAsNetHTTP(t *testing.T, fresh func(t *testing.T) http.Handler, steps []
 	defer control.Close()
 	want := answersOf(t, control.URL, steps)
 	onEngines(t, func(t *testing.T, app *dunlin.App) {
-		app.Mount("/", fresh(t)).DirtyPaths(dunlin.ServeDirty)
+		app.Mount("/", fresh(t)).UncleanPaths(dunlin.UncleanPathsServe)
 	}, func(t *testing.T, url string) {
 		for i, got := range answersOf(t, url, steps) {
 			if got != want[i] {

@@ -119,7 +119,7 @@ func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 				attrs = append(attrs, slog.Int64("bytes", n))
 			}
 		}
-		if s := info.Source(); s != dunlin.FromAction {
+		if s := info.Source(); s != dunlin.SourceAction {
 			attrs = append(attrs, slog.String("source", s.String()))
 		}
 		took := slog.Int64(duration, int64(info.Duration()/c.Unit))

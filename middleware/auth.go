@@ -50,7 +50,7 @@ func BasicAuth(realm string, check func(r *dunlin.Request, name, password string
 		return func(r *dunlin.Request) dunlin.Response {
 			name, password, ok := basicCredentials(r.HeaderList("Authorization")) // all lines together: with two lines an upstream might use the other one
 			if !ok || !check(r, name, password) {
-				return unauthorized("a user name and password are required").Headers(challenge)
+				return unauthorized("a user name and password are required").With(challenge)
 			}
 			SetUser(r, name)
 			return next(r)
@@ -59,7 +59,7 @@ func BasicAuth(realm string, check func(r *dunlin.Request, name, password string
 }
 
 func unauthorized(detail string) dunlin.Response {
-	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: detail})
+	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: detail})
 }
 
 // basicCredentials reads an Authorization header of the scheme Basic.
@@ -206,11 +206,11 @@ func KeyAuth(c KeyConfig) dunlin.Middleware {
 				key, ok = credentials(key, c.Scheme)
 			}
 			if !ok {
-				return unauthorized("a key is needed").Headers(blockMissing)
+				return unauthorized("a key is needed").With(blockMissing)
 			}
 			name, ok := c.Check(r, key)
 			if !ok {
-				return unauthorized("the key is not valid").Headers(blockInvalid)
+				return unauthorized("the key is not valid").With(blockInvalid)
 			}
 			SetUser(r, name)
 			resp := next(r)

@@ -456,7 +456,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 
 // notInCache returns the response to only-if-cached without a usable stored response.
 func notInCache() dunlin.Response {
-	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the request allows only a cached response, and the cache has none"})
+	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the request allows only a cached response, and the cache has none"})
 }
 
 // mostWaits is the number of waits of a request for responses that it then cannot use: failures, or

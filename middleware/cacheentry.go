@@ -58,7 +58,7 @@ type cacheDraft struct {
 // draftOf returns a response without the fields that are never stored. It shares the response's
 // memory.
 func draftOf(resp dunlin.Response) *cacheDraft {
-	return newDraft(resp.StatusCode(), resp.Body(), resp.Fields())
+	return newDraft(resp.StatusCode(), resp.Body(), resp.Headers())
 }
 
 func newDraft(status int, body []byte, fields iter.Seq2[string, string]) *cacheDraft {
@@ -212,7 +212,7 @@ func (e *cacheEntry) response(now time.Duration, status string) dunlin.Response 
 	if len(e.body) > 0 {
 		resp = resp.WithBody(e.body)
 	}
-	resp = resp.Status(e.status).Headers(dunlin.NewHeaderBlock(fields...))
+	resp = resp.Status(e.status).With(dunlin.NewHeaderBlock(fields...))
 	slot.Store(&renderedEntry{age, resp})
 	return resp
 }

@@ -32,7 +32,7 @@ func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcach
 	case !known:
 		return resp // the whole response: a malformed Range is ignored
 	case first < 0:
-		return dunlin.Problem(dunlin.ProblemDetails{
+		return dunlin.Problem(&dunlin.ProblemDetails{
 			Status: http.StatusRequestedRangeNotSatisfiable, Detail: fmt.Sprintf("the content has %d bytes", len(e.body)),
 		}).Header("Content-Range", "bytes */"+strconv.Itoa(len(e.body)))
 	}

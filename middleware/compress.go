@@ -359,7 +359,7 @@ func weaken(resp dunlin.Response) dunlin.Response {
 
 // untouchable reports whether Cache-Control has no-transform (RFC 9111 section 5.2.2.6).
 func untouchable(resp dunlin.Response) bool {
-	for name, value := range resp.Fields() {
+	for name, value := range resp.Headers() {
 		if name == "Cache-Control" && slices.ContainsFunc(strings.Split(value, ","), func(directive string) bool {
 			return strings.EqualFold(strings.TrimSpace(directive), "no-transform")
 		}) {

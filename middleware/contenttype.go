@@ -40,7 +40,7 @@ func ContentTypes(types ...string) dunlin.Middleware {
 				why = "the body has more than one Content-Type"
 			}
 			if why != "" {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: why}).Headers(accept)
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: why}).With(accept)
 			}
 			return next(r)
 		}

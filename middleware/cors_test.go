@@ -201,7 +201,7 @@ func TestCORSOnEveryAnswer(t *testing.T) {
 			return dunlin.NoContent()
 		}).MaxBody(10)
 		app.Get("/unprocessable", func(*dunlin.Request) dunlin.Response {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 422})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 422})
 		})
 		app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for") })
 		app.Get("/late", func(*dunlin.Request) dunlin.Response { <-release; return dunlin.NoContent() }).Timeout(time.Millisecond)

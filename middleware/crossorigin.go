@@ -37,7 +37,7 @@ func CrossOrigin(trusted ...string) dunlin.Middleware {
 				return next(r)
 			}
 			if why := crossOrigin(r, &allowed); why != "" {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusForbidden, Detail: why})
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusForbidden, Detail: why})
 			}
 			return next(r)
 		}

@@ -16,7 +16,7 @@ type Decompression struct {
 	// deflate.
 	Codings []*Coding
 
-	// MaxSize limits the decoded body, in bytes. The route's limit ([dunlin.Group.MaxBody]) always
+	// MaxSize limits the decoded body, in bytes. The route's limit ([dunlin.Group.WithMaxBody]) always
 	// applies as well. Default: only the route's limit.
 	MaxSize int64
 }
@@ -57,7 +57,7 @@ func Decompress(d Decompression) dunlin.Middleware {
 			}
 			coding, unknown := d.parse(list)
 			if unknown != "" {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: unknown}).Headers(known)
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusUnsupportedMediaType, Detail: unknown}).With(known)
 			}
 			if coding == nil {
 				return next(r)

@@ -171,7 +171,7 @@ func TestDecompressWithinBudget(t *testing.T) {
 	bomb := strings.Repeat(gzipped(strings.Repeat("a", 1<<20)), 32) // concatenated gzip members
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Decompress(middleware.Decompression{}))
-		app.Group("").MaxBody(1<<40).Post("/body", text("read"))
+		app.Group("").WithMaxBody(1<<40).Post("/body", text("read"))
 		addr := serve()
 		resp, body := exchangeRaw(t, addr, upload("/body", "text/plain", "gzip", bomb))
 		if resp.StatusCode != 413 && resp.StatusCode != 503 {

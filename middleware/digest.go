@@ -54,7 +54,7 @@ var blockWantDigest = dunlin.NewHeaderBlock("Want-Content-Digest", "sha-256=10, 
 // check returns the refusal of a request whose digest is wrong or missing.
 func (c *DigestConfig) check(r *dunlin.Request) (resp dunlin.Response, refused bool) {
 	refuse := func(detail string) (dunlin.Response, bool) {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: detail}).Headers(blockWantDigest), true
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: detail}).With(blockWantDigest), true
 	}
 	list := r.HeaderList("Content-Digest")
 	if list == "" {

@@ -308,7 +308,7 @@ func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) d
 			if h.block == nil {
 				return h.id.SetWith(resp, r, limit)
 			}
-			return ext.DefaultHeaders(resp, h.block).Headers(limit)
+			return ext.DefaultHeaders(resp, h.block).With(limit)
 		}
 	}
 	return e.add(resp, r, seen, int(e.n))

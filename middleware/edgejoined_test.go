@@ -50,7 +50,7 @@ func TestEdgeJoined(t *testing.T) {
 		"empty":  func(*dunlin.Request) dunlin.Response { return dunlin.Empty() },
 		"none":   func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
 		"json":   func(*dunlin.Request) dunlin.Response { return dunlin.JSON("json") },
-		"block":  func(*dunlin.Request) dunlin.Response { return dunlin.Text("block").Headers(block) },
+		"block":  func(*dunlin.Request) dunlin.Response { return dunlin.Text("block").With(block) },
 		"varies": func(*dunlin.Request) dunlin.Response { return dunlin.Text("varies").Header("Vary", "Accept, origin") },
 		"any":    func(*dunlin.Request) dunlin.Response { return dunlin.JSON("any").AddHeader("Vary", "*") },
 		"limited": func(*dunlin.Request) dunlin.Response {

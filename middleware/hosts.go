@@ -62,7 +62,7 @@ func AllowedHosts(hosts ...string) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if !allowed(r.Host()) {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusMisdirectedRequest, Detail: "the requested host is not served here"})
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusMisdirectedRequest, Detail: "the requested host is not served here"})
 			}
 			return next(r)
 		}

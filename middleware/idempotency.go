@@ -117,14 +117,14 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 			}
 			key, err := readIdempotencyKey(r, r.Header(idempotencyKey))
 			if err != nil {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Title: "Idempotency-Key is missing or malformed", Detail: err.Error()})
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusBadRequest, Title: "Idempotency-Key is missing or malformed", Detail: err.Error()})
 			}
 			user := ""
 			if c.User != nil {
 				user = c.User(r)
 			}
 			if user == "" && !c.Anonymous {
-				return dunlin.Problem(dunlin.ProblemDetails{
+				return dunlin.Problem(&dunlin.ProblemDetails{
 					Status: http.StatusForbidden, Detail: "an Idempotency-Key needs an authenticated user, and this request has none",
 				})
 			}
@@ -295,7 +295,7 @@ func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 	c, ctx := k.config, r.Context()
 	k.until = time.Now().Add(c.Lease + time.Minute)
 	_, _ = rand.Read(k.token[:]) // never fails
-	for have := store.Absent; ; {
+	for have := store.VersionAbsent; ; {
 		var err error
 		k.version, err = c.Store.Set(ctx, k.key, k.record(stateRunning), have, c.Lease)
 		if err == nil {
@@ -362,7 +362,7 @@ func (k *claim) record(state byte) []byte {
 // again answers a request whose key is taken, from the record of the key.
 func (k *claim) again(record []byte) dunlin.Response {
 	if [sha256.Size]byte(record[1:recordHead]) != k.fingerprint {
-		return dunlin.Problem(dunlin.ProblemDetails{
+		return dunlin.Problem(&dunlin.ProblemDetails{
 			Status: http.StatusUnprocessableEntity, Title: "Idempotency-Key is already used",
 			Detail: "the key was used for a request with another host, path, query, media type or body; use a new key for a new request",
 		})
@@ -375,14 +375,14 @@ func (k *claim) again(record []byte) dunlin.Response {
 			return resp.Header("Idempotent-Replayed", "true")
 		}
 	}
-	return dunlin.Problem(dunlin.ProblemDetails{
+	return dunlin.Problem(&dunlin.ProblemDetails{
 		Status: http.StatusConflict, Title: "The response was not stored",
 		Detail: "the request with this Idempotency-Key was executed, but its response was not stored and cannot be repeated",
 	})
 }
 
 func outstanding() dunlin.Response {
-	return dunlin.Problem(dunlin.ProblemDetails{
+	return dunlin.Problem(&dunlin.ProblemDetails{
 		Status: http.StatusConflict, Title: "A request is outstanding for this Idempotency-Key",
 		Detail: "the first request with this key is still running",
 	}).Header("Retry-After", "1")
@@ -390,7 +390,7 @@ func outstanding() dunlin.Response {
 
 // notKept returns the response while the store is unavailable.
 func notKept(err error) dunlin.Response {
-	return dunlin.Problem(dunlin.ProblemDetails{
+	return dunlin.Problem(&dunlin.ProblemDetails{
 		Status: http.StatusServiceUnavailable, Detail: "requests with an Idempotency-Key are temporarily unavailable", Cause: err,
 	}).Header("Retry-After", "1")
 }

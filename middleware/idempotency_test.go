@@ -187,10 +187,10 @@ func TestIdempotencyOutcomes(t *testing.T) {
 	}{
 		"a refusal": {func(*dunlin.Request, int64) dunlin.Response { return dunlin.NotFound() }, 404, 404, 2, false},
 		"a refusal with a cause": {func(*dunlin.Request, int64) dunlin.Response {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 422, Cause: errors.New("no number")})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 422, Cause: errors.New("no number")})
 		}, 422, 422, 2, false},
 		"a conflict": {func(*dunlin.Request, int64) dunlin.Response {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 409})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 409})
 		}, 409, 409, 1, true},
 		"a failure":  {func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(errors.New("no")) }, 500, 500, 1, true},
 		"a panic":    {func(*dunlin.Request, int64) dunlin.Response { panic("no") }, 500, 500, 1, true},

@@ -115,7 +115,7 @@ func (k *claim) overQuota(r *dunlin.Request, wait time.Duration, short *keyQuota
 	if short != k.quota {
 		status, detail = http.StatusServiceUnavailable, "the responses stored for Idempotency-Keys have reached the quota"
 	}
-	return dunlin.Problem(dunlin.ProblemDetails{Status: status, Detail: detail}).Header("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
+	return dunlin.Problem(&dunlin.ProblemDetails{Status: status, Detail: detail}).Header("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
 }
 
 // saysUndone reports whether a status means that the request was refused before anything was done.

@@ -103,7 +103,7 @@ func TestIdempotencyLeavesRoom(t *testing.T) {
 		if held := m.Held(); held > all/4 {
 			t.Errorf("%s: all keys hold %d bytes of %d", name, held, all)
 		}
-		if _, err := m.Set(context.Background(), "session:x", make([]byte, all/2), store.Absent, time.Hour); err != nil {
+		if _, err := m.Set(context.Background(), "session:x", make([]byte, all/2), store.VersionAbsent, time.Hour); err != nil {
 			t.Errorf("%s: a session: %v", name, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestIdempotencyStoreBytesElsewhere(t *testing.T) {
 	if refused == 0 || runs.Load() == 0 {
 		t.Errorf("%d of 1000 refused, %d carried out", refused, runs.Load())
 	}
-	if _, err := m.Set(context.Background(), "session:x", make([]byte, all/2), store.Absent, time.Hour); err != nil {
+	if _, err := m.Set(context.Background(), "session:x", make([]byte, all/2), store.VersionAbsent, time.Hour); err != nil {
 		t.Errorf("a session: %v", err)
 	}
 	if w := post(app, "/orders/7", "x", "Idempotency-Key", "k", "X-User", "0"); w.Code != 200 || w.Header().Get("Idempotent-Replayed") != "true" {
@@ -200,7 +200,7 @@ func TestIdempotencyFullStore(t *testing.T) {
 	}
 	var err error
 	for i := 0; err == nil; i++ {
-		_, err = m.Set(context.Background(), fmt.Sprint("idempotency:", i), nil, store.Any, time.Hour)
+		_, err = m.Set(context.Background(), fmt.Sprint("idempotency:", i), nil, store.VersionAny, time.Hour)
 	}
 	if w := post(app, "/orders/7", "x", "Idempotency-Key", "new"); w.Code != 503 || runs.Load() != 1 || !errors.Is(err, store.ErrFull) {
 		t.Errorf("without room for a claim: %d %s, %d runs (%v)", w.Code, w.Body, runs.Load(), err)

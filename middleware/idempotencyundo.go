@@ -97,7 +97,7 @@ func (k *claim) free() bool {
 	defer cancel()
 	st := k.config.Store
 	item, err := st.Get(ctx, k.key)
-	have := store.Absent
+	have := store.VersionAbsent
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:

@@ -88,7 +88,7 @@ func TestIdempotencyReleasesKeyLater(t *testing.T) {
 		app, runs := orders(middleware.IdempotencyConfig{Store: st}, func(_ *dunlin.Request, n int64) dunlin.Response {
 			if n == 1 {
 				st.away.Store(true)
-				return dunlin.Problem(dunlin.ProblemDetails{Status: 503}).Header("Retry-After", "1")
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: 503}).Header("Retry-After", "1")
 			}
 			return dunlin.Text(fmt.Sprint(n))
 		})

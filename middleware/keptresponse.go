@@ -15,7 +15,7 @@ func appendResponse(b []byte, resp dunlin.Response, leave func(name string) bool
 	b = binary.BigEndian.AppendUint16(b, uint16(resp.StatusCode()))
 	at, n := len(b), 0
 	b = append(b, 0, 0)
-	for name, value := range resp.Fields() {
+	for name, value := range resp.Headers() {
 		if leave(name) {
 			continue
 		}

@@ -133,10 +133,10 @@ func TestCacheBlockingLogger(t *testing.T) {
 type unkept struct{ store.Store }
 
 func (s unkept) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
-	if have == store.Absent {
+	if have == store.VersionAbsent {
 		return s.Store.Set(ctx, key, value, have, ttl)
 	}
-	return store.Absent, store.ErrUnavailable
+	return store.VersionAbsent, store.ErrUnavailable
 }
 
 // counted returns the number of log lines at level ERROR, and the number of failures they report.

@@ -37,7 +37,7 @@ func (m *Maintenance) Middleware(next dunlin.Action) dunlin.Action {
 			return next(r)
 		}
 		wait := max(int64(time.Until(*until)/time.Second)+1, 1)
-		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the service is under maintenance"}).
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the service is under maintenance"}).
 			Header("Retry-After", strconv.FormatInt(wait, 10)).Cache(0)
 	}
 }

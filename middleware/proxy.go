@@ -79,7 +79,7 @@ type ProxyConfig struct {
 // the [Breaker] of the transport is open, it gets 503 and Retry-After. After [dunlin.Route.Timeout]
 // it gets the 503 of all late actions. A request body that is too large, too slow, truncated or
 // malformed is the client's fault: 413, 408 or 400. [dunlin.Route.MaxBody] and
-// [dunlin.Group.MaxBody] limit it; Config.Limits.MaxBody does not.
+// [dunlin.Group.WithMaxBody] limit it; Config.Limits.MaxBody does not.
 //
 // Proxy panics for a target without scheme or host.
 func Proxy(c ProxyConfig) dunlin.Action {
@@ -104,7 +104,7 @@ func Proxy(c ProxyConfig) dunlin.Action {
 	})
 	return func(r *dunlin.Request) (resp dunlin.Response) {
 		if why := ambiguous(r.Path()); why != "" && !c.AmbiguousPaths {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has " + why + ", which servers interpret differently"})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the path has " + why + ", which servers interpret differently"})
 		}
 		from := &forwarded{secure: r.Secure(), own: ownNamed(r)}
 		if remote := r.Remote(); remote != r.Peer() {
@@ -126,7 +126,7 @@ func Proxy(c ProxyConfig) dunlin.Action {
 		}()
 		if resp = act(r); resp.Len() >= 0 {
 			if p := from.failed.Load(); p != nil {
-				return dunlin.Problem(*p)
+				return dunlin.Problem(p)
 			}
 		}
 		return resp
@@ -212,8 +212,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 }
 
 // cutShort returns the response after the upstream's was cut off before any of it was sent.
-func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded, cut error) dunlin.ProblemDetails {
-	p, level := dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the upstream closed the connection mid-response"}, slog.LevelWarn
+func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded, cut error) *dunlin.ProblemDetails {
+	p, level := &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the upstream closed the connection mid-response"}, slog.LevelWarn
 	if failure := from.bodyFailure(); failure != nil {
 		level = slog.LevelDebug
 		p.Status, p.Detail = ofClient(failure)

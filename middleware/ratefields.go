@@ -84,7 +84,7 @@ func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
 		Detail:     "the limit of " + limit + " is reached",
 		Extensions: map[string]any{"violated-policies": []string{rate.Name}},
 	}
-	f.body = bytes.Clone(dunlin.Problem(*f.problem).Body())
+	f.body = bytes.Clone(dunlin.Problem(f.problem).Body())
 	size := int64(1)
 	for whole := inNanos.Tolerance; size < mostFields && size < rank(roundDown(int64(rate.Burst)))+rank(roundUp(seconds(whole)))+2; {
 		size *= 2
@@ -163,7 +163,7 @@ func (f *rateFields) add(resp dunlin.Response, v gcra.Verdict) dunlin.Response {
 	if !ext.Lacks(resp, e.block) && resp.Get("RateLimit") != "" {
 		return resp.AddHeader("RateLimit-Policy", f.policy).AddHeader("RateLimit", e.limit.Get("RateLimit"))
 	}
-	return resp.Headers(e.block)
+	return resp.With(e.block)
 }
 
 // refusal returns the 429 response to a request.
@@ -176,5 +176,5 @@ func (f *rateFields) refusal(r *dunlin.Request, v gcra.Verdict) dunlin.Response 
 			"Retry-After", strconv.FormatInt(wait, 10), "RateLimit-Policy", f.policy, "RateLimit", f.limit(0, reset))}
 		slot.Store(e)
 	}
-	return inside.Formatted(r, dunlin.Empty().WithBody(f.body).Status(http.StatusTooManyRequests).Headers(e.block), f.problem)
+	return inside.Formatted(r, dunlin.Empty().WithBody(f.body).Status(http.StatusTooManyRequests).With(e.block), f.problem)
 }

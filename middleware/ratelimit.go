@@ -53,7 +53,7 @@ type Rate struct {
 	// with at most 64 bytes per key, like a store.Memory.
 	Store store.Store
 
-	// Away selects the behaviour while Store is unavailable. Default: LimitLocally.
+	// Away selects the behaviour while Store is unavailable. Default: RateAwayLimitLocally.
 	Away RateAway
 
 	// MaxKeys is the maximum number of keys in memory. At the limit, the least used keys are
@@ -69,10 +69,10 @@ type Rate struct {
 type RateAway uint8
 
 const (
-	// LimitLocally counts in each process: each of several machines admits the limit.
-	LimitLocally RateAway = iota
-	// RefuseRequests answers 503 with Retry-After.
-	RefuseRequests
+	// RateAwayLimitLocally counts in each process: each of several machines admits the limit.
+	RateAwayLimitLocally RateAway = iota
+	// RateAwayRefuse answers 503 with Retry-After.
+	RateAwayRefuse
 )
 
 // RateLimit answers 429 Too Many Requests to clients that send too many requests. It does so before
@@ -105,7 +105,7 @@ func RateLimit(rate Rate) dunlin.Middleware {
 			}
 			v, ok := l.judge(r, &c)
 			if !ok {
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "rate limiting is temporarily unavailable"}).
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "rate limiting is temporarily unavailable"}).
 					Header("Retry-After", "1")
 			}
 			if !v.Admitted {
@@ -203,7 +203,7 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	if rate.Store != nil {
 		interval = inMicros * 1000 // the same interval as in the store
 	}
-	if s, ok := rate.Store.(interface{ Prompt() store.Store }); ok && rate.Away == LimitLocally {
+	if s, ok := rate.Store.(interface{ Prompt() store.Store }); ok && rate.Away == RateAwayLimitLocally {
 		rate.Store = s.Prompt() // RateLimit can count in this process while the store is silent
 	}
 	_, near := rate.Store.(*store.Memory)
@@ -239,8 +239,8 @@ func (rate *Rate) validate() error {
 		return fmt.Errorf("Rate.MaxKeys is %d: it must not be negative", rate.MaxKeys)
 	case rate.IPv6Prefix < 1 || rate.IPv6Prefix > 128:
 		return fmt.Errorf("Rate.IPv6Prefix is %d: it must be from 1 to 128", rate.IPv6Prefix)
-	case rate.Away > RefuseRequests:
-		return fmt.Errorf("Rate.Away is %d: it must be LimitLocally or RefuseRequests", rate.Away)
+	case rate.Away > RateAwayRefuse:
+		return fmt.Errorf("Rate.Away is %d: it must be RateAwayLimitLocally or RateAwayRefuse", rate.Away)
 	}
 	for _, c := range []byte(rate.Name) {
 		if c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -294,7 +294,7 @@ func hash4(seed *[2]uint64, ip uint32) uint64 {
 func (l *rateLimiter) now(r *dunlin.Request) int64 { return max(int64(ext.Now(r).Sub(l.began)), 0) + 1 }
 
 // judge decides about one request. ok is false if the store is unavailable and Away is
-// RefuseRequests.
+// RateAwayRefuse.
 func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, ok bool) {
 	now := l.now(r)
 	if l.Store == nil {
@@ -315,7 +315,7 @@ func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, o
 	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil { // else the client has disconnected, which says nothing about the store
 		l.warn(err)
 	}
-	if l.Away == RefuseRequests {
+	if l.Away == RateAwayRefuse {
 		return v, false
 	}
 	return l.table.Take(c.hash, l.now(r)), true

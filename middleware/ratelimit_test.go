@@ -307,7 +307,7 @@ func (b *broken) Get(ctx context.Context, key string) (store.Item, error) {
 
 func (b *broken) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
 	if err := b.err(ctx); err != nil {
-		return store.Absent, err
+		return store.VersionAbsent, err
 	}
 	return b.Store.Set(ctx, key, value, have, ttl)
 }
@@ -346,7 +346,7 @@ func TestRateLimitClientDisconnects(t *testing.T) {
 // Long keys made up by clients do not fill a store, and are counted like other keys.
 func TestRateLimitLongKeys(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20})
-	app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: byToken, Store: st, Away: middleware.RefuseRequests}))
+	app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: byToken, Store: st, Away: middleware.RateAwayRefuse}))
 	for i := range 100 {
 		key := fmt.Sprint(strings.Repeat("x", 40<<10), i)
 		for n, want := range []int{200, 200, 429} {
@@ -355,7 +355,7 @@ func TestRateLimitLongKeys(t *testing.T) {
 			}
 		}
 	}
-	if _, err := st.Set(t.Context(), "a session", make([]byte, 512<<10), store.Absent, time.Hour); err != nil {
+	if _, err := st.Set(t.Context(), "a session", make([]byte, 512<<10), store.VersionAbsent, time.Hour); err != nil {
 		t.Errorf("others find no room: %v", err)
 	}
 }
@@ -374,7 +374,7 @@ func TestRateLimitPoliciesApart(t *testing.T) {
 }
 
 func TestRateLimitWithoutStore(t *testing.T) {
-	for _, away := range []middleware.RateAway{middleware.LimitLocally, middleware.RefuseRequests} {
+	for _, away := range []middleware.RateAway{middleware.RateAwayLimitLocally, middleware.RateAwayRefuse} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
 			guarded := store.Guard(b, store.GuardConfig{Timeout: 50 * time.Millisecond, Failures: 2, Cooldown: time.Second})
@@ -400,7 +400,7 @@ func TestRateLimitWithoutStore(t *testing.T) {
 				t.Errorf("20 requests waited %v for a store that does not answer, want two timeouts of 50 ms at most", took)
 			}
 			want := [3]int{6, 14, 0} // requests admitted by the store still count
-			if away == middleware.RefuseRequests {
+			if away == middleware.RateAwayRefuse {
 				want = [3]int{0, 0, 20}
 			}
 			if codes != want {

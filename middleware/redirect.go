@@ -26,7 +26,7 @@ func SecureOnly(host string) dunlin.Middleware {
 			to := host
 			if to == "" {
 				if to = hostOnly(r.Host()); !isHostName(strings.ToLower(to)) && !isAddress(strings.Trim(to, "[]")) {
-					return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the requested host is not valid"})
+					return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the requested host is not valid"})
 				}
 			}
 			return redirect(r, "https://"+to)
@@ -195,7 +195,7 @@ func MethodOverride(post dunlin.Action, actions map[string]dunlin.Action) dunlin
 		if act := actions[strings.ToUpper(method)]; act != nil && r.Method() == http.MethodPost {
 			return act(r)
 		}
-		return dunlin.Problem(dunlin.ProblemDetails{
+		return dunlin.Problem(&dunlin.ProblemDetails{
 			Status: http.StatusMethodNotAllowed, Detail: "the path does not support the method in X-HTTP-Method-Override",
 		}).Header("Allow", allowed)
 	}

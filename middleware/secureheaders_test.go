@@ -26,8 +26,8 @@ func TestSecureHeaders(t *testing.T) {
 	}
 	for name, act := range map[string]dunlin.Action{
 		"a value":         func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Header("X-Frame-Options", "SAMEORIGIN") },
-		"a block":         func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Headers(sameOrigin) },
-		"a JSON document": func(*dunlin.Request) dunlin.Response { return dunlin.JSON(1).Headers(sameOrigin) },
+		"a block":         func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").With(sameOrigin) },
+		"a JSON document": func(*dunlin.Request) dunlin.Response { return dunlin.JSON(1).With(sameOrigin) },
 	} {
 		for _, app := range []*dunlin.App{
 			newApp(act, middleware.SecureHeaders(config)),

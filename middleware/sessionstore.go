@@ -138,7 +138,7 @@ func (s *Sessions[T]) create(r *dunlin.Request, state *sessionState[T]) error {
 	}
 	state.record.json = text
 	state.id = newSessionName()
-	state.version, err = s.config.Store.Set(r.Context(), s.storeKey(state.id), state.record.bytes(), store.Absent, s.ttl(&state.record))
+	state.version, err = s.config.Store.Set(r.Context(), s.storeKey(state.id), state.record.bytes(), store.VersionAbsent, s.ttl(&state.record))
 	if err != nil {
 		return unavailable(err)
 	}
@@ -223,7 +223,7 @@ func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change f
 			return s.forget(ctx, name, attempt, err)
 		}
 		rec := sessionRecord{began: time.Now(), json: text}
-		version, err := s.config.Store.Set(ctx, s.storeKey(name), rec.bytes(), store.Any, s.ttl(&rec))
+		version, err := s.config.Store.Set(ctx, s.storeKey(name), rec.bytes(), store.VersionAny, s.ttl(&rec))
 		if err != nil {
 			return unavailable(err)
 		}

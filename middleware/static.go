@@ -315,10 +315,10 @@ func (a *asset) serve(fsys fs.FS, r *dunlin.Request) dunlin.Response {
 		}
 		if best >= 0 && most >= acceptsIdentity(accept) {
 			p := a.packed[best]
-			return dunlin.FS(fsys, p.name).Headers(p.headers)
+			return dunlin.FS(fsys, p.name).With(p.headers)
 		}
 	}
-	return dunlin.FS(fsys, a.name).Headers(a.headers)
+	return dunlin.FS(fsys, a.name).With(a.headers)
 }
 
 // accepts returns the weight of a coding in Accept-Encoding, 0 for none (RFC 9110 section 12.5.3).

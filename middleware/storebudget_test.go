@@ -15,7 +15,7 @@ func TestStoreWithinAppBudget(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Get("/", text("hello"))
 		m := store.NewMemory(store.MemoryConfig{Budget: store.Within(ext.CacheBudget(app))})
-		if _, err := m.Set(context.Background(), "key", make([]byte, 10_000), store.Absent, time.Minute); err != nil {
+		if _, err := m.Set(context.Background(), "key", make([]byte, 10_000), store.VersionAbsent, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // the app has served a request: its budget is set

@@ -89,7 +89,7 @@ func thousandths(q string) int {
 // alone.
 func varyOn(resp dunlin.Response, name string, block *dunlin.HeaderBlock) dunlin.Response {
 	if resp.Get("Vary") == "" {
-		return resp.Headers(block)
+		return resp.With(block)
 	}
 	for _, line := range resp.Values("Vary") {
 		for item := range strings.SplitSeq(line, ",") {

@@ -235,7 +235,7 @@ var varyAccept = dunlin.NewHeaderBlock("Vary", "Accept")
 
 // NotAcceptable returns the answer to a request that accepts none of the formats: 406.
 func (n *Negotiator) NotAcceptable() dunlin.Response {
-	return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusNotAcceptable, Detail: n.refusal}).Headers(varyAccept)
+	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusNotAcceptable, Detail: n.refusal}).With(varyAccept)
 }
 
 // Answer answers 200 with v in the format that the request prefers, and Vary: Accept. It answers
@@ -247,9 +247,9 @@ func Answer[T any](n *Negotiator, r *dunlin.Request, v T) dunlin.Response {
 	case nil:
 		return n.NotAcceptable()
 	case JSON:
-		return dunlin.JSON(v).Headers(varyAccept)
+		return dunlin.JSON(v).With(varyAccept)
 	default:
-		return f.Response(v).Headers(varyAccept)
+		return f.Response(v).With(varyAccept)
 	}
 }
 

@@ -372,7 +372,7 @@ func TestSecurity(t *testing.T) {
 			t.Errorf("%s: %v", c.name, s)
 		}
 	}
-	if ways := session.Or(token).Or(key).Ways(); len(ways) != 3 || len(session.Ways()) != 1 {
-		t.Errorf("%d ways, and %d of one", len(ways), len(session.Ways()))
+	if ways := session.Or(token).Or(key).Alternatives(); len(ways) != 3 || len(session.Alternatives()) != 1 {
+		t.Errorf("%d ways, and %d of one", len(ways), len(session.Alternatives()))
 	}
 }

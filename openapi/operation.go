@@ -200,7 +200,7 @@ func (g *generator) security(all []typed.Requirement) ([]*object, error) {
 	for _, q := range all {
 		var longer []*object
 		for _, way := range ways {
-			for _, suffices := range q.Ways() {
+			for _, suffices := range q.Alternatives() {
 				if suffices.IsZero() {
 					longer = append(longer, way)
 					continue

@@ -118,7 +118,7 @@ func TestProblemFormats(t *testing.T) {
 				if in.ID == 2 {
 					panic("it")
 				}
-				return typed.None{}, missing.Because(errors.New("secret"))
+				return typed.None{}, missing.WithCause(errors.New("secret"))
 			}).Faults(missing)
 			for id, want := range map[int]string{0: c.invalid, 1: c.found, 2: c.wrong} {
 				got := op.Test(t, app, input{id})

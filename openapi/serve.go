@@ -80,9 +80,9 @@ func newAsset(kind string, body []byte) *asset {
 
 func (a *asset) answer(r *dunlin.Request, policy *dunlin.HeaderBlock) dunlin.Response {
 	if strings.Contains(r.Header("If-None-Match"), a.tag) {
-		return dunlin.Empty().Status(http.StatusNotModified).Headers(policy).Header("ETag", a.tag)
+		return dunlin.Empty().Status(http.StatusNotModified).With(policy).Header("ETag", a.tag)
 	}
-	return dunlin.Bytes(a.kind, a.body).Headers(policy).Header("ETag", a.tag)
+	return dunlin.Bytes(a.kind, a.body).With(policy).Header("ETag", a.tag)
 }
 
 // A servedDocument caches a document until the routes change.

@@ -33,8 +33,8 @@ func TestUnknownMembersInDocument(t *testing.T) {
 		Plain  plainNote  `json:"plain"`
 	}
 	for unknown, want := range map[typed.UnknownMembers]map[string]bool{ // whether a schema forbids them
-		typed.Reject: {"OpenNote": false, "ClosedNoteInput": true, "ClosedNote": false, "PlainNoteInput": true, "PlainNote": false, "NotesInput": true, "Notes": false},
-		typed.Ignore: {"OpenNote": false, "ClosedNoteInput": true, "ClosedNote": false, "PlainNote": false, "NotesInput": false, "Notes": false},
+		typed.UnknownMembersReject: {"OpenNote": false, "ClosedNoteInput": true, "ClosedNote": false, "PlainNoteInput": true, "PlainNote": false, "NotesInput": true, "Notes": false},
+		typed.UnknownMembersIgnore: {"OpenNote": false, "ClosedNoteInput": true, "ClosedNote": false, "PlainNote": false, "NotesInput": false, "Notes": false},
 	} {
 		app := quiet()
 		typed.Configure(app, typed.Config{UnknownMembers: unknown})
@@ -55,7 +55,7 @@ func TestUnknownMembersInDocument(t *testing.T) {
 				t.Errorf("%d: %s is %v", unknown, name, s)
 			}
 		}
-		if _, split := d.Components.Schemas["PlainNoteInput"]; split != (unknown == typed.Reject) {
+		if _, split := d.Components.Schemas["PlainNoteInput"]; split != (unknown == typed.UnknownMembersReject) {
 			t.Errorf("%d: %s", unknown, doc)
 		}
 	}

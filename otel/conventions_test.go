@@ -297,7 +297,7 @@ func TestFailuresInTheLog(t *testing.T) {
 		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
 		routes(app)
 		app.Get("/wrong", func(*dunlin.Request) dunlin.Response {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 400, Cause: errors.New("the cause")})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 400, Cause: errors.New("the cause")})
 		})
 		app.Get("/half", func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error {

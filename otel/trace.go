@@ -172,7 +172,7 @@ func end(span trace.Span, info *dunlin.AnswerInfo) {
 	if n := info.Bytes(); n >= 0 {
 		span.SetAttributes(attribute.Int64("http.response.body.size", n))
 	}
-	if source := info.Source(); source != dunlin.FromAction {
+	if source := info.Source(); source != dunlin.SourceAction {
 		span.SetAttributes(attribute.String("dunlin.answer.source", source.String()))
 	}
 	if err := info.Err(); err != nil && status >= http.StatusInternalServerError {

@@ -63,7 +63,7 @@ func lookUp[T any](b *testing.B, r *router.Router[T], requests ...request) {
 	b.Helper()
 	var m router.Match[T]
 	for _, q := range requests {
-		if r.Lookup(q.method, "", q.path, &m) != router.Found {
+		if r.Lookup(q.method, "", q.path, &m) != router.OutcomeFound {
 			b.Fatalf("%s %s: not found", q.method, q.path)
 		}
 	}

@@ -28,13 +28,13 @@ func TestHosts(t *testing.T) {
 		{"a.b.example.com", "/", "any", ""}, {".example.com", "/x", "any", ""}, {"example.com", "/x", "any", ""},
 		{strings.Repeat("a", 300) + ".example.com", "/x", "any", ""},
 	} {
-		if got := r.Lookup("GET", test.host, test.path, &m); got != router.Found {
+		if got := r.Lookup("GET", test.host, test.path, &m); got != router.OutcomeFound {
 			t.Errorf("%s %s: %v", test.host, test.path, got)
 		} else if m.Route().Value != test.want || values(&m, test.host, test.path) != test.values {
 			t.Errorf("%.40s %s: %s %s", test.host, test.path, m.Route().Value, values(&m, test.host, test.path))
 		}
 	}
-	if got := r.Lookup("PUT", "a.b.example.com", "/", &m); got != router.MethodNotAllowed || m.Allow() != "GET, HEAD, POST, OPTIONS" {
+	if got := r.Lookup("PUT", "a.b.example.com", "/", &m); got != router.OutcomeMethodNotAllowed || m.Allow() != "GET, HEAD, POST, OPTIONS" {
 		t.Errorf("union over hosts: %v, %q", got, m.Allow())
 	}
 }
@@ -68,9 +68,9 @@ func TestVersions(t *testing.T) {
 	} {
 		got := ""
 		switch outcome := r.LookupAccept("GET", "", test.path, test.accept, &m); outcome {
-		case router.Found:
+		case router.OutcomeFound:
 			got = m.Route().Value
-		case router.NotAcceptable:
+		case router.OutcomeNotAcceptable:
 			got = "406 " + strings.Join(m.Versions(), " ")
 		default:
 			got = outcome.String()

@@ -23,7 +23,7 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 		e.table(&r.table, host)
 	}
 	switch outcome {
-	case Found:
+	case OutcomeFound:
 		e.line(0, "found: %s%s", m.Route(), at(m.Route().place()))
 		for i := range m.Len() {
 			from := path
@@ -35,9 +35,9 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 		if m.HeadFromGet() {
 			e.line(1, "a route for GET answers HEAD")
 		}
-	case MethodNotAllowed:
+	case OutcomeMethodNotAllowed:
 		e.line(0, "method not allowed; allowed are %s", m.Allow())
-	case NotAcceptable:
+	case OutcomeNotAcceptable:
 		e.line(0, "not acceptable; the versions are %s", strings.Join(m.Versions(), ", "))
 	default:
 		e.line(0, "not found")

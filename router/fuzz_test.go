@@ -157,7 +157,7 @@ func describeNaive(n *naiveRouter, method, host, path string) string {
 func describeLookup(r *router.Router[int], method, host, path string) string {
 	var m router.Match[int]
 	switch outcome := r.Lookup(method, host, path, &m); outcome {
-	case router.Found:
+	case router.OutcomeFound:
 		values := []string(nil)
 		for i := range m.Len() {
 			from := path
@@ -167,7 +167,7 @@ func describeLookup(r *router.Router[int], method, host, path string) string {
 			values = append(values, m.Span(i).Of(from))
 		}
 		return fmt.Sprintf("route %d %q", m.Route().Value, values)
-	case router.MethodNotAllowed:
+	case router.OutcomeMethodNotAllowed:
 		allowed := strings.Split(m.Allow(), ", ")
 		slices.Sort(allowed)
 		return "allow " + strings.Join(allowed, ",")

@@ -60,14 +60,14 @@ func TestPrecedence(t *testing.T) {
 		{"/tail/", "/tail/", ""},
 		{"/tail", "/{a}", "a=tail"},
 	} {
-		if got := r.Lookup("GET", "", test.path, &m); got != router.Found {
+		if got := r.Lookup("GET", "", test.path, &m); got != router.OutcomeFound {
 			t.Errorf("%s: %v", test.path, got)
 		} else if got := m.Route().Value; got != test.pattern || values(&m, "", test.path) != test.values {
 			t.Errorf("%s: %s %q, want %s %q", test.path, got, values(&m, "", test.path), test.pattern, test.values)
 		}
 	}
 	for _, path := range []string{"", "*", "a", "//", "/.", "/..", "/a/../b", "/new/.", "/a//b", "/new/x/./y"} {
-		if got := r.Lookup("GET", "", path, &m); got != router.NotFound || m.Route() != nil || m.Len() != 0 {
+		if got := r.Lookup("GET", "", path, &m); got != router.OutcomeNotFound || m.Route() != nil || m.Len() != 0 {
 			t.Errorf("%q: %v, route %v", path, got, m.Route())
 		}
 	}
@@ -76,10 +76,10 @@ func TestPrecedence(t *testing.T) {
 func TestSearchSkipsEscapes(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: "/{a}2F{b}"}, route{Methods: "GET", Pattern: "/end/{a}F"})
 	var m router.Match[string]
-	if got := r.Lookup("GET", "", "/x%2Fy", &m); got != router.NotFound {
+	if got := r.Lookup("GET", "", "/x%2Fy", &m); got != router.OutcomeNotFound {
 		t.Errorf("/x%%2Fy: %v, %s", got, values(&m, "", "/x%2Fy"))
 	}
-	if got := r.Lookup("GET", "", "/end/x%2F", &m); got != router.NotFound {
+	if got := r.Lookup("GET", "", "/end/x%2F", &m); got != router.OutcomeNotFound {
 		t.Errorf("/end/x%%2F: %v", got)
 	}
 	if r.Lookup("GET", "", "/x2F%2Fy", &m); values(&m, "", "/x2F%2Fy") != "a=x b=/y" {
@@ -108,12 +108,12 @@ func TestMethods(t *testing.T) {
 	} {
 		got := ""
 		switch r.Lookup(test.method, "", test.path, &m) {
-		case router.Found:
+		case router.OutcomeFound:
 			got = m.Route().Value
 			if m.HeadFromGet() {
 				got += " head"
 			}
-		case router.MethodNotAllowed:
+		case router.OutcomeMethodNotAllowed:
 			got = m.Allow()
 		}
 		if got != test.want {
@@ -145,7 +145,7 @@ func TestPrefixRoutes(t *testing.T) {
 		{"GET", "/t/7", "tenant", ""}, {"GET", "/t/7/x/", "tenant", "/x/"},
 		{"GET", "/legacyx", "", ""}, {"GET", "/legacy/../a", "", ""}, {"GET", "/t/", "", ""},
 	} {
-		if got := r.Lookup(test.method, "", test.path, &m); got != router.Found {
+		if got := r.Lookup(test.method, "", test.path, &m); got != router.OutcomeFound {
 			if test.want != "" {
 				t.Errorf("%s %s: %v", test.method, test.path, got)
 			}
@@ -163,7 +163,7 @@ func TestPrefixRoutes(t *testing.T) {
 	}
 	all := build(t, route{Methods: "GET", Pattern: "/", Prefix: true}, route{Methods: "GET", Pattern: "/a"})
 	for path, rest := range map[string]int{"/": 0, "/x": 0, "/a": 0} {
-		if got := all.Lookup("GET", "", path, &m); got != router.Found || m.Rest() != rest {
+		if got := all.Lookup("GET", "", path, &m); got != router.OutcomeFound || m.Rest() != rest {
 			t.Errorf("%s: %v, rest %d", path, got, m.Rest())
 		}
 	}
@@ -173,7 +173,7 @@ func TestTrailingSlashAlternative(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: "/a"}, route{Methods: "GET", Pattern: "/{x:int}/"})
 	var m router.Match[string]
 	for path, want := range map[string]bool{"/a/": true, "/a": false, "/7": true, "/7/": false, "/b": false, "/": false, "": false} {
-		if got := r.OtherSlash("GET", "", path, &m); r.Lookup("GET", "", path, &m) != router.Found && got != want {
+		if got := r.OtherSlash("GET", "", path, &m); r.Lookup("GET", "", path, &m) != router.OutcomeFound && got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}
 	}
@@ -189,7 +189,7 @@ func TestManyParameters(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: pattern})
 	var m router.Match[string]
 	for range 2 {
-		if got := r.Lookup("GET", "", path, &m); got != router.Found || values(&m, "", path) != strings.Join(want, " ") {
+		if got := r.Lookup("GET", "", path, &m); got != router.OutcomeFound || values(&m, "", path) != strings.Join(want, " ") {
 			t.Fatalf("%v %s", got, values(&m, "", path))
 		}
 	}
@@ -251,7 +251,7 @@ func TestAddWhileServing(t *testing.T) {
 			var m router.Match[string]
 			for path := range added {
 				for _, p := range []string{path, "/b/7" + path, "/b/x" + path} {
-					if got := r.Lookup("GET", "a.example.com", p, &m); got != router.Found {
+					if got := r.Lookup("GET", "a.example.com", p, &m); got != router.OutcomeFound {
 						t.Errorf("%s: %v", p, got)
 					}
 				}
@@ -297,7 +297,7 @@ func TestAddToPathWhileServing(t *testing.T) {
 				started.Done()
 				var m router.Match[string]
 				for i, step := 1, 0; step < len(steps)-1; i++ {
-					if r.LookupAccept(method, "", "/a", "application/vnd.x.v1", &m) != router.Found {
+					if r.LookupAccept(method, "", "/a", "application/vnd.x.v1", &m) != router.OutcomeFound {
 						t.Errorf("%s not found", method)
 						return
 					}
@@ -334,17 +334,17 @@ func TestStaticSegmentLengths(t *testing.T) {
 		}
 		for name, r := range map[string]*router.Router[string]{"alone": build(t, reg), "among others": &all} {
 			var m router.Match[string]
-			if r.Lookup("GET", "", reg.Pattern, &m) != router.Found || m.Value() != reg.Value {
+			if r.Lookup("GET", "", reg.Pattern, &m) != router.OutcomeFound || m.Value() != reg.Value {
 				t.Errorf("%s %s: found %q", reg.Pattern, name, m.Value())
 			}
 			for i := range n {
 				other := reg.Pattern[:1+i] + "X" + reg.Pattern[2+i:]
-				if r.Lookup("GET", "", other, &m) != router.NotFound {
+				if r.Lookup("GET", "", other, &m) != router.OutcomeNotFound {
 					t.Errorf("%s %s: found %q", other, name, m.Value())
 				}
 			}
 			for _, other := range []string{reg.Pattern + "\x00", reg.Pattern + text[n:n+1], reg.Pattern + "/"} {
-				if r.Lookup("GET", "", other, &m) != router.NotFound {
+				if r.Lookup("GET", "", other, &m) != router.OutcomeNotFound {
 					t.Errorf("%q %s: found %q", other, name, m.Value())
 				}
 			}

@@ -172,9 +172,9 @@ func (s *state) missVersion(l *leaf) {
 // outcome returns the outcome of a lookup from the leaves that matched the path but not the request.
 func (s *state) outcome() Outcome {
 	if s.versions != nil {
-		return NotAcceptable
+		return OutcomeNotAcceptable
 	}
-	return MethodNotAllowed
+	return OutcomeMethodNotAllowed
 }
 
 func (s *state) span(i int) Span {

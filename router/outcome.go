@@ -4,24 +4,24 @@ package router
 type Outcome uint8
 
 const (
-	// NotFound: no pattern matches host and path.
-	NotFound Outcome = iota
-	// Found: Match.Route is the route to run.
-	Found
-	// MethodNotAllowed: patterns match, none of them for this method. Match.Allow has the header value.
-	MethodNotAllowed
-	// NotAcceptable: pattern and method match, but no requested version exists. Match.Versions lists the existing
+	// OutcomeNotFound: no pattern matches host and path.
+	OutcomeNotFound Outcome = iota
+	// OutcomeFound: Match.Route is the route to run.
+	OutcomeFound
+	// OutcomeMethodNotAllowed: patterns match, none of them for this method. Match.Allow has the header value.
+	OutcomeMethodNotAllowed
+	// OutcomeNotAcceptable: pattern and method match, but no requested version exists. Match.Versions lists the existing
 	// ones.
-	NotAcceptable
+	OutcomeNotAcceptable
 )
 
 func (o Outcome) String() string {
 	switch o {
-	case Found:
+	case OutcomeFound:
 		return "found"
-	case MethodNotAllowed:
+	case OutcomeMethodNotAllowed:
 		return "method not allowed"
-	case NotAcceptable:
+	case OutcomeNotAcceptable:
 		return "not acceptable"
 	default:
 		return "not found"

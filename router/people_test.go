@@ -16,7 +16,7 @@ func ExampleRouter() {
 	}
 	path := "/users/42"
 	var m router.Match[string]
-	if r.Lookup("GET", "example.com", path, &m) == router.Found {
+	if r.Lookup("GET", "example.com", path, &m) == router.OutcomeFound {
 		fmt.Println(m.Route().Value, m.Name(0), m.Span(0).Of(path))
 	}
 	url, _ := r.URL("user", 43)
@@ -38,7 +38,7 @@ func ExampleCanonical() {
 		panic(err) // a percent sign without two hexadecimal digits
 	}
 	var m router.Match[string]
-	if r.Lookup("GET", "", string(path), &m) == router.Found {
+	if r.Lookup("GET", "", string(path), &m) == router.OutcomeFound {
 		fmt.Println(string(path))
 		fmt.Println(router.Unescape(m.Span(0).Of(string(path))))
 	}

@@ -193,10 +193,10 @@ func TestRefusedRouteLeavesNoTrace(t *testing.T) {
 		t.Fatal("no conflict")
 	}
 	var m router.Match[string]
-	if got := r.Lookup("GET", "", "/a", &m); got != router.NotFound {
+	if got := r.Lookup("GET", "", "/a", &m); got != router.OutcomeNotFound {
 		t.Errorf("/a: %v", got)
 	}
-	if got := r.Lookup("PURGE", "", "/a/b", &m); got != router.MethodNotAllowed || m.Allow() != "GET, HEAD, OPTIONS" {
+	if got := r.Lookup("PURGE", "", "/a/b", &m); got != router.OutcomeMethodNotAllowed || m.Allow() != "GET, HEAD, OPTIONS" {
 		t.Errorf("/a/b: %v, %s", got, m.Allow())
 	}
 	if _, err := r.URL("n"); err == nil {
@@ -235,9 +235,9 @@ func TestConstraintDefinitions(t *testing.T) {
 	}
 	var m router.Match[string]
 	for path, want := range map[string]router.Outcome{
-		"/w/a_1": router.Found, "/w/a-1": router.NotFound,
-		"/e/ab": router.Found, "/e/abc": router.NotFound, "/e/a%2F": router.Found, "/e/%25": router.NotFound,
-		"/b/bbabbbbbbbbbbbbb": router.NotFound, "/b/aaaaaaaaaaaaaaaa": router.Found,
+		"/w/a_1": router.OutcomeFound, "/w/a-1": router.OutcomeNotFound,
+		"/e/ab": router.OutcomeFound, "/e/abc": router.OutcomeNotFound, "/e/a%2F": router.OutcomeFound, "/e/%25": router.OutcomeNotFound,
+		"/b/bbabbbbbbbbbbbbb": router.OutcomeNotFound, "/b/aaaaaaaaaaaaaaaa": router.OutcomeFound,
 	} {
 		if got := r.Lookup("GET", "", path, &m); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)

@@ -15,5 +15,5 @@ func (r *Router[T]) OtherSlash(method, host, path string, m *Match[T]) bool {
 		*longer = append(append((*longer)[:0], path...), '/')
 		other = view(*longer)
 	}
-	return r.Lookup(method, host, other, m) != NotFound
+	return r.Lookup(method, host, other, m) != OutcomeNotFound
 }

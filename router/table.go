@@ -67,7 +67,7 @@ func (t *table) insert(r *route, o *overlaps) (conflict *route, err error) {
 // find returns the binding for a request, or nil and the reason.
 func (t *table) find(method, host, path, accept string, s *state) (*binding, Outcome) {
 	if path == "" || path[0] != '/' || uint64(len(path)) > math.MaxUint32 {
-		return nil, NotFound
+		return nil, OutcomeNotFound
 	}
 	bit := standardBit(method)
 	if bit == 0 {
@@ -79,14 +79,14 @@ func (t *table) find(method, host, path, accept string, s *state) (*binding, Out
 	w.path, w.accept, w.method, w.s = path, accept, bit, s
 	if h := t.hosts.Load(); h != nil {
 		if b := h.find(host, &w); b != nil {
-			return b, Found
+			return b, OutcomeFound
 		}
 	}
 	if b := w.find(&t.anyHost, 0, 0); b != nil {
-		return b, Found
+		return b, OutcomeFound
 	}
 	if s.missed == 0 {
-		return nil, NotFound
+		return nil, OutcomeNotFound
 	}
 	s.methods = t.methods.Load()
 	return nil, s.outcome()

@@ -160,10 +160,10 @@ func (m *Memory) Get(ctx context.Context, key string) (Item, error) {
 // Set implements Store.Set.
 func (m *Memory) Set(ctx context.Context, key string, bytes []byte, have Version, ttl time.Duration) (Version, error) {
 	if err := m.begin(ctx, key); err != nil {
-		return Absent, err
+		return VersionAbsent, err
 	}
 	if err := Check(key, ttl); err != nil {
-		return Absent, err
+		return VersionAbsent, err
 	}
 	own := append([]byte(nil), bytes...)
 	version, full, err := m.set(key, own, have, ttl)
@@ -174,7 +174,7 @@ func (m *Memory) Set(ctx context.Context, key string, bytes []byte, have Version
 	m.warn()
 	if full {
 		m.full.Add(1)
-		return Absent, ErrFull
+		return VersionAbsent, ErrFull
 	}
 	return version, err
 }
@@ -187,10 +187,10 @@ func (m *Memory) set(key string, own []byte, have Version, ttl time.Duration) (v
 	old, there := s.values[key]
 	current := old.version
 	if there && old.expires <= now {
-		current = Absent
+		current = VersionAbsent
 	}
-	if have != Any && have != current {
-		return Absent, false, ErrConflict
+	if have != VersionAny && have != current {
+		return VersionAbsent, false, ErrConflict
 	}
 	v := value{own, Version(m.versions.Add(1)), until(now, ttl), m.parts.of(key)}
 	more, before := v.cost(key), int64(0)
@@ -206,11 +206,11 @@ func (m *Memory) set(key string, own []byte, have Version, ttl time.Duration) (v
 		s.values[key] = old
 	}
 	if !v.part.fits(more - before) {
-		return Absent, true, nil
+		return VersionAbsent, true, nil
 	}
 	if !m.reserve(more - before) {
 		v.part.add(before - more)
-		return Absent, true, nil
+		return VersionAbsent, true, nil
 	}
 	s.values[key] = v
 	return v.version, false, nil

@@ -32,7 +32,7 @@ func TestBound(t *testing.T) {
 		n := 0
 		var err error
 		for ; err == nil; n++ {
-			_, err = s.Set(ctx, fmt.Sprint("many:", n), make([]byte, 1000), store.Absent, time.Hour)
+			_, err = s.Set(ctx, fmt.Sprint("many:", n), make([]byte, 1000), store.VersionAbsent, time.Hour)
 		}
 		if !errors.Is(err, store.ErrFull) || m.Held() > most || m.Held() < most*9/10 {
 			t.Errorf("%s: %v after %d values, with %d bytes", name, err, n, m.Held())
@@ -40,13 +40,13 @@ func TestBound(t *testing.T) {
 		if s := m.Stats(); s.Full != 1 || s.Bytes != m.Held() || s.MaxBytes != 1<<20 {
 			t.Errorf("%s: %+v", name, s)
 		}
-		if _, err := s.Set(ctx, "other", make([]byte, 1000), store.Absent, time.Hour); err != nil {
+		if _, err := s.Set(ctx, "other", make([]byte, 1000), store.VersionAbsent, time.Hour); err != nil {
 			t.Errorf("%s: a value of another use: %v", name, err)
 		}
 		if err := s.Expire(ctx, "many:0", 0); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Set(ctx, "many:new", make([]byte, 1000), store.Absent, time.Hour); err != nil {
+		if _, err := s.Set(ctx, "many:new", make([]byte, 1000), store.VersionAbsent, time.Hour); err != nil {
 			t.Errorf("%s: in the room of a value that was removed: %v", name, err)
 		}
 		if g, ok := s.(*store.Guarded); ok && (g.Stats().Full != 1 || g.Stats().Failures != 0) {
@@ -66,7 +66,7 @@ func TestBoundCountsExistingParts(t *testing.T) {
 		const most, size = 100_000, 900
 		m := store.NewMemory(store.MemoryConfig{Logger: slog.New(slog.DiscardHandler)})
 		for i := range 20 {
-			_, _ = m.Set(ctx, fmt.Sprint("a:", i), make([]byte, size), store.Any, time.Hour)
+			_, _ = m.Set(ctx, fmt.Sprint("a:", i), make([]byte, size), store.VersionAny, time.Hour)
 		}
 		m.Bound("a:", most)
 		for round := range 3 {
@@ -80,7 +80,7 @@ func TestBoundCountsExistingParts(t *testing.T) {
 						case 0:
 							_ = m.Expire(ctx, key, time.Duration(random.IntN(2))*time.Second)
 						default:
-							_, _ = m.Set(ctx, key, make([]byte, random.IntN(2*size)), store.Any, time.Duration(1+random.IntN(3))*time.Second)
+							_, _ = m.Set(ctx, key, make([]byte, random.IntN(2*size)), store.VersionAny, time.Duration(1+random.IntN(3))*time.Second)
 						}
 					}
 				})
@@ -95,11 +95,11 @@ func TestBoundCountsExistingParts(t *testing.T) {
 			_ = m.Expire(ctx, fmt.Sprint("a:", i), 0)
 		}
 		// Exactly the whole room is free again.
-		_, err := m.Set(ctx, "a:large", make([]byte, most-500), store.Any, time.Hour)
+		_, err := m.Set(ctx, "a:large", make([]byte, most-500), store.VersionAny, time.Hour)
 		if err != nil {
 			t.Errorf("in all of the room: %v", err)
 		}
-		if _, err := m.Set(ctx, "a:more", make([]byte, 500), store.Any, time.Hour); !errors.Is(err, store.ErrFull) {
+		if _, err := m.Set(ctx, "a:more", make([]byte, 500), store.VersionAny, time.Hour); !errors.Is(err, store.ErrFull) {
 			t.Errorf("beyond it: %v", err)
 		}
 	})
@@ -113,7 +113,7 @@ func TestMemoryWarns(t *testing.T) {
 		lines := func() int { synctest.Wait(); return strings.Count(log.String(), "nearly full") }
 		fill := func(n int) {
 			for i := range n {
-				_, _ = m.Set(ctx, fmt.Sprint(i), make([]byte, 1000), store.Any, time.Hour)
+				_, _ = m.Set(ctx, fmt.Sprint(i), make([]byte, 1000), store.VersionAny, time.Hour)
 			}
 		}
 		if fill(60); lines() != 0 {

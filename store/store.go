@@ -52,8 +52,8 @@ type Item struct {
 type Version uint64
 
 const (
-	Absent Version = 0           // there is no value
-	Any    Version = ^Version(0) // any value, or none
+	VersionAbsent Version = 0           // there is no value
+	VersionAny    Version = ^Version(0) // any value, or none
 )
 
 // A Message is a message of a topic.

@@ -42,7 +42,7 @@ func TestMemoryWithinBudget(t *testing.T) {
 		var err error
 		n := 0
 		for ; err == nil; n++ {
-			_, err = m.Set(ctx, fmt.Sprint("key", n), make([]byte, 1000), store.Absent, time.Minute)
+			_, err = m.Set(ctx, fmt.Sprint("key", n), make([]byte, 1000), store.VersionAbsent, time.Minute)
 		}
 		if !errors.Is(err, store.ErrFull) || n < 30 || b.left.Load() != room-m.Held() {
 			t.Fatalf("after %d values: %v, %d of the budget left, %d held", n, err, b.left.Load(), m.Held())
@@ -91,7 +91,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		var err error
 		n := 0
 		for ; err == nil; n++ {
-			_, err = m.Set(ctx, fmt.Sprint("key", n), value, store.Absent, time.Minute)
+			_, err = m.Set(ctx, fmt.Sprint("key", n), value, store.VersionAbsent, time.Minute)
 		}
 		if !errors.Is(err, store.ErrFull) || n < 60 {
 			t.Fatalf("after %d values of 1000 bytes within %d: %v", n, most, err)
@@ -102,15 +102,15 @@ func TestMemoryIsBounded(t *testing.T) {
 		if _, err := m.Get(ctx, "key0"); err != nil {
 			t.Errorf("a value was dropped for others: %v", err)
 		}
-		if _, err := m.Set(ctx, "key0", value, store.Any, time.Minute); err != nil {
+		if _, err := m.Set(ctx, "key0", value, store.VersionAny, time.Minute); err != nil {
 			t.Errorf("a value is changed within its size: %v", err)
 		}
-		if _, err := m.Set(ctx, "key0", make([]byte, 5000), store.Any, time.Minute); !errors.Is(err, store.ErrFull) {
+		if _, err := m.Set(ctx, "key0", make([]byte, 5000), store.VersionAny, time.Minute); !errors.Is(err, store.ErrFull) {
 			t.Errorf("a value grows: %v, want ErrFull", err)
 		}
 		addNumbers(t, m, time.Minute)
 		<-time.After(time.Minute)
-		if _, err := m.Set(ctx, "new", make([]byte, 50_000), store.Absent, time.Minute); err != nil {
+		if _, err := m.Set(ctx, "new", make([]byte, 50_000), store.VersionAbsent, time.Minute); err != nil {
 			t.Errorf("what has expired makes no room: %v", err)
 		}
 		for i := range n {
@@ -130,7 +130,7 @@ func TestMemoryForgets(t *testing.T) {
 		defer m.Close()
 		fill := func(round int) {
 			for i := range 2000 {
-				if _, err := m.Set(ctx, fmt.Sprint(round, i), nil, store.Absent, time.Second); err != nil {
+				if _, err := m.Set(ctx, fmt.Sprint(round, i), nil, store.VersionAbsent, time.Second); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := store.Increment(ctx, m, fmt.Sprint(round, i), 1, time.Second); err != nil {
@@ -153,7 +153,7 @@ func TestMemoryForgets(t *testing.T) {
 func TestMemoryAllocations(t *testing.T) {
 	m := store.NewMemory(store.MemoryConfig{})
 	defer m.Close()
-	_, _ = m.Set(ctx, "k", []byte("value"), store.Any, time.Hour)
+	_, _ = m.Set(ctx, "k", []byte("value"), store.VersionAny, time.Hour)
 	if n := testing.AllocsPerRun(100, func() { _, _ = m.Get(ctx, "k") }); n != 0 {
 		t.Errorf("Get allocates %v times", n)
 	}

@@ -35,18 +35,18 @@ func typedList(app *dunlin.App) {
 // handList is the same action without this package.
 func handList(app *dunlin.App) {
 	app.Get("/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
-		id, err := r.Int("id")
+		id, err := dunlin.Param[int](r, "id")
 		if err != nil {
 			return dunlin.Error(err)
 		}
 		limit := 20
 		if r.HasQuery("limit") {
-			if limit, err = r.Int("limit"); err != nil {
+			if limit, err = dunlin.Param[int](r, "limit"); err != nil {
 				return dunlin.Error(err)
 			}
 		}
 		if limit < 1 || limit > 100 {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 400, Detail: "limit"})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 400, Detail: "limit"})
 		}
 		sort := r.Query("sort")
 		if sort == "" {
@@ -81,7 +81,7 @@ func handCreate(app *dunlin.App) {
 			return dunlin.Error(err)
 		}
 		if len(u.Name) < 1 || len(u.Name) > 80 || !strings.Contains(u.Mail, "@") || u.Age < 0 || u.Age > 150 || u.Score < 0 || len(u.Tags) > 10 {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 400})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 400})
 		}
 		return dunlin.NoContent()
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// An Endpoint is an operation as its clients know it: a method, a pattern, and the types that it
-// shares with the server. It is safe for concurrent use.
+// An Endpoint is an operation as clients call it: a method, a pattern, and the types that it shares
+// with the [Op] of the server. It is safe for concurrent use.
 //
 //	var createUser = typed.NewEndpoint[CreateUser, typed.Created[User]]("POST", "/orgs/{org}/users")
 //

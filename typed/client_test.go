@@ -56,8 +56,8 @@ func TestRoundTrip(t *testing.T) {
 	op, got := mirror[everything](app.Host("{tenant}.example.com"), "POST", "/a/{id:int}/{rest...}")
 	wait := 90 * time.Second
 	for _, in := range []everything{
-		{Tenant: "acme", ID: -7, Rest: "x/y z/%", Q: "a&b=c+d é", List: []string{"1", "2 3"}, Comma: []string{"a,b", "c"}, At: typed.Some(time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)),
-			Wait: &wait, Ratio: 1e-9, Many: []int{1, 2}, SID: "s", Body: typed.Some(map[string]item{"k": {ID: 1, Tags: []string{"t"}}})},
+		{Tenant: "acme", ID: -7, Rest: "x/y z/%", Q: "a&b=c+d é", List: []string{"1", "2 3"}, Comma: []string{"a,b", "c"}, At: typed.OptionalOf(time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)),
+			Wait: &wait, Ratio: 1e-9, Many: []int{1, 2}, SID: "s", Body: typed.OptionalOf(map[string]item{"k": {ID: 1, Tags: []string{"t"}}})},
 		{Tenant: "b", Rest: "", Q: "d", SID: "x"},
 	} {
 		if x := op.Test(t, app, in); x.Status != 204 {
@@ -77,7 +77,7 @@ func TestRoundTrip(t *testing.T) {
 		return typed.None{}, nil
 	})
 	for _, in := range []formInput{
-		{Name: "é&", Tags: []string{"a", "b"}, Opt: typed.Some(3), File: typed.Some(typed.File{Name: "a.txt", ContentType: "text/plain", Data: []byte("1\r\n--2")}),
+		{Name: "é&", Tags: []string{"a", "b"}, Opt: typed.OptionalOf(3), File: typed.OptionalOf(typed.File{Name: "a.txt", ContentType: "text/plain", Data: []byte("1\r\n--2")}),
 			More: []typed.File{{Name: "b", ContentType: "a/b", Data: []byte("x")}}},
 		{Name: "n"},
 	} {

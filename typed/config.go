@@ -62,8 +62,8 @@ type Config struct {
 type UnknownMembers uint8
 
 const (
-	Reject UnknownMembers = iota // the request is refused
-	Ignore                       // they are skipped, within the limits of all JSON
+	UnknownMembersReject UnknownMembers = iota // the request is refused
+	UnknownMembersIgnore                       // they are skipped, within the limits of all JSON
 )
 
 // appState is the state of this package for one app.
@@ -110,7 +110,7 @@ func Configure(app *dunlin.App, c Config) {
 	case c.MaxElements < 0:
 		panic(fmt.Sprintf("typed: Configure: MaxElements is %d: it must not be negative", c.MaxElements))
 	}
-	if c.UnknownMembers > Ignore {
+	if c.UnknownMembers > UnknownMembersIgnore {
 		panic(fmt.Sprintf("typed: Configure: UnknownMembers is %d: it must be Reject or Ignore", c.UnknownMembers))
 	}
 	if c.Logger == nil {

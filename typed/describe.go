@@ -160,7 +160,7 @@ func (o *Operation) Describe() Description {
 		Route: o.route.Info(), Summary: o.summary, Text: o.description, Tags: slices.Clone(o.tags),
 		Deprecated: o.deprecated, Hidden: o.hidden, Params: o.plan.params, Answers: o.Answers(),
 		Security: slices.Clone(o.security), Examples: slices.Clone(o.examples), InvalidStatus: o.state.config.InvalidStatus,
-		IgnoresReadOnly: o.state.config.IgnoreReadOnly, IgnoresUnknown: o.state.config.UnknownMembers == Ignore,
+		IgnoresReadOnly: o.state.config.IgnoreReadOnly, IgnoresUnknown: o.state.config.UnknownMembers == UnknownMembersIgnore,
 	}
 	switch p := o.plan; {
 	case p.body != nil:

@@ -76,7 +76,7 @@ func TestWriteOnlyIsLeftOut(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	id := int64(1)
 	inner := account{Name: "in", Password: "secret"}
-	full := account{ID: &id, Name: "a", Password: "secret", Friend: typed.Just(&inner), Deputy: &inner, Any: map[string]any{"x": []account{inner}}}
+	full := account{ID: &id, Name: "a", Password: "secret", Friend: typed.NullableOf(&inner), Deputy: &inner, Any: map[string]any{"x": []account{inner}}}
 	typed.Get(app, "/value", func(*dunlin.Request, struct{}) (account, error) { return full, nil })
 	typed.Get(app, "/list", func(*dunlin.Request, struct{}) ([]account, error) { return []account{full}, nil })
 	typed.Get(app, "/map", func(*dunlin.Request, struct{}) (map[string]account, error) { return map[string]account{"k": full}, nil })
@@ -98,7 +98,7 @@ func TestWriteOnlyIsLeftOut(t *testing.T) {
 	typed.Get(app, "/events", func(*dunlin.Request, struct{}) (typed.EventsOf[account], error) {
 		return func(e *typed.Emitter[account]) error { return e.Emit(full) }, nil
 	})
-	app.Get("/plain", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(full, dunlin.OmitWriteOnly) })
+	app.Get("/plain", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(full, dunlin.JSONOmitWriteOnly) })
 	for _, path := range []string{"/value", "/list", "/map", "/created", "/either", "/page", "/seq", "/seq2", "/lines", "/events", "/plain"} {
 		a := ask(t, app, "GET "+path)
 		if a.status >= 300 || strings.Contains(a.body, "secret") || strings.Contains(a.body, "password") || strings.Count(a.body, `"in"`) != 3 {

@@ -56,7 +56,7 @@ type namedPart struct {
 func fullShapes(deep bool) manyShapes {
 	l := shapeLeaf{ID: 1, Role: "admin", Name: "n", Pass: "hidden-value"}
 	v := manyShapes{directPart: directPart{1, "hidden-value"}, PointedPart: &PointedPart{2, "hidden-value"}, Leaf: l, Ptr: &l, List: []shapeLeaf{l}, PList: []*shapeLeaf{&l}, Map: map[string]shapeLeaf{"a": l},
-		PMap: map[string]*shapeLeaf{"a": &l}, LMap: map[string][]shapeLeaf{"a": {l}}, Arr: [2]shapeLeaf{l, l}, Opt: typed.Optional[shapeLeaf]{Value: l, Set: true}, Nul: typed.Just(l), Sec: &l, RO: &l, An: l}
+		PMap: map[string]*shapeLeaf{"a": &l}, LMap: map[string][]shapeLeaf{"a": {l}}, Arr: [2]shapeLeaf{l, l}, Opt: typed.Optional[shapeLeaf]{Value: l, Set: true}, Nul: typed.NullableOf(l), Sec: &l, RO: &l, An: l}
 	if deep {
 		r := fullShapes(false)
 		v.Rec = &r
@@ -106,9 +106,9 @@ func TestDirectionsInEveryShape(t *testing.T) {
 			l := fullShapes(false).Leaf
 			return shapeHolder[[]shapeHolder[*shapeLeaf]]{V: []shapeHolder[*shapeLeaf]{{&l}}}, nil
 		})
-		app.Get("/json", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(fullShapes(true), dunlin.OmitWriteOnly) })
+		app.Get("/json", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(fullShapes(true), dunlin.JSONOmitWriteOnly) })
 		app.Get("/jsonseq", func(*dunlin.Request) dunlin.Response {
-			return dunlin.JSONSeq(func(y func(manyShapes) bool) { y(fullShapes(true)) }, dunlin.OmitWriteOnly)
+			return dunlin.JSONSeq(func(y func(manyShapes) bool) { y(fullShapes(true)) }, dunlin.JSONOmitWriteOnly)
 		})
 		typed.Post(app, "/in", func(_ *dunlin.Request, in shapesIn) (typed.None, error) { return typed.None{}, nil })
 		addr := dunlintest.Serve(t, app)

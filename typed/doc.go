@@ -62,7 +62,7 @@
 // ignored. A member with writeOnly:"true" is left out of answers, including streams and events.
 // Clients of this package leave out read-only members. These rules do not apply where code writes
 // JSON itself: in MarshalJSON methods, in a dunlin.Response that the action returns (see
-// [dunlin.OmitWriteOnly]), and in the members of faults.
+// [dunlin.JSONOmitWriteOnly]), and in the members of faults.
 //
 // Registration panics on an inconsistency and names the field: a tag that is not valid, a rule of
 // another library (validate, binding, min, max) in a struct without Validate, a path parameter that

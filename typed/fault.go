@@ -11,12 +11,12 @@ import (
 
 // A Fault is an error that an operation declares: a status, an identifier for programs and a title
 // for people. Make it once at start-up, declare it with Op.Faults, and return it from actions,
-// directly or with the additions of With and Because. A Fault is immutable and safe for concurrent
+// directly or with the additions of With and WithCause. A Fault is immutable and safe for concurrent
 // use.
 //
 //	var EmailTaken = typed.NewFault(409, "email-taken", "The address is taken")
 //
-//	return out, EmailTaken.With("There is an account of this address already").Because(err)
+//	return out, EmailTaken.With("There is an account of this address already").WithCause(err)
 type Fault struct {
 	base    *Fault // the fault that NewFault returned; nil in that fault itself
 	problem dunlin.ProblemDetails
@@ -24,13 +24,13 @@ type Fault struct {
 
 // Faults that many operations return.
 var (
-	Unauthorized          = NewFault(http.StatusUnauthorized, "unauthorized", "Credentials are missing or invalid")
-	Forbidden             = NewFault(http.StatusForbidden, "forbidden", "The credentials do not suffice")
-	NotFound              = NewFault(http.StatusNotFound, "not-found", "There is no such thing")
-	Conflict              = NewFault(http.StatusConflict, "conflict", "The state of the thing does not allow it")
-	PreconditionFailed    = NewFault(http.StatusPreconditionFailed, "precondition-failed", "The thing has changed meanwhile")
-	TooManyRequests       = NewFault(http.StatusTooManyRequests, "too-many-requests", "Too many requests")
-	TemporarilyImpossible = NewFault(http.StatusServiceUnavailable, "temporarily-impossible", "It is not possible for the moment")
+	Unauthorized       = NewFault(http.StatusUnauthorized, "unauthorized", "Credentials are missing or invalid")
+	Forbidden          = NewFault(http.StatusForbidden, "forbidden", "The credentials do not suffice")
+	NotFound           = NewFault(http.StatusNotFound, "not-found", "There is no such thing")
+	Conflict           = NewFault(http.StatusConflict, "conflict", "The state of the thing does not allow it")
+	PreconditionFailed = NewFault(http.StatusPreconditionFailed, "precondition-failed", "The thing has changed meanwhile")
+	TooManyRequests    = NewFault(http.StatusTooManyRequests, "too-many-requests", "Too many requests")
+	ServiceUnavailable = NewFault(http.StatusServiceUnavailable, "temporarily-impossible", "It is not possible for the moment")
 )
 
 // NewFault returns a new fault. id is the member type of the problem: a URI reference that
@@ -52,8 +52,8 @@ func (f *Fault) With(detail string) *Fault {
 	return g
 }
 
-// Because returns a copy of the fault with its cause, for the log. The client does not see it.
-func (f *Fault) Because(cause error) *Fault {
+// WithCause returns a copy of the fault with its cause, for the log. The client does not see it.
+func (f *Fault) WithCause(cause error) *Fault {
 	g := f.derive()
 	g.problem.Cause = cause
 	return g
@@ -94,7 +94,7 @@ func (f *Fault) StatusCode() int { return f.problem.Status }
 // Unwrap returns the cause, or nil for none.
 func (f *Fault) Unwrap() error { return f.problem.Cause }
 
-// Is reports whether target is the same fault, regardless of the additions of With, Because and
+// Is reports whether target is the same fault, regardless of the additions of With, WithCause and
 // Member.
 func (f *Fault) Is(target error) bool {
 	g, ok := target.(*Fault)

@@ -23,13 +23,14 @@ type Router interface {
 // An error is answered as by [dunlin.Try].
 type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
 
-// An Op is a registered operation. Methods that change it must be called before its first request.
+// An Op is an operation on the server with its input and output types, as registration returns it. Methods that change it must be called before its first request.
 type Op[In, Out any] struct {
 	*Operation
 	inputs sync.Pool // of *input[In]
 }
 
-// An Operation is the part of an operation that does not depend on its types.
+// An Operation is an operation on the server without its types, as documents and middleware see it: the part of an [Op]
+// that does not depend on In and Out.
 type Operation struct {
 	route   *dunlin.Route
 	state   *appState

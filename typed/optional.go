@@ -16,8 +16,8 @@ type Optional[T any] struct {
 	Set   bool // true if it is present
 }
 
-// Some returns a present Optional with the value v.
-func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Set: true} }
+// OptionalOf returns a present Optional with the value v.
+func OptionalOf[T any](v T) Optional[T] { return Optional[T]{Value: v, Set: true} }
 
 // Get returns the value, and whether it is present.
 func (o Optional[T]) Get() (T, bool) { return o.Value, o.Set }
@@ -62,11 +62,8 @@ type Nullable[T any] struct {
 	Null  bool // true if it is null
 }
 
-// Just returns a Nullable with a value.
-func Just[T any](v T) Nullable[T] { return Nullable[T]{Value: v, Set: true} }
-
-// Null returns a Nullable that is null.
-func Null[T any]() Nullable[T] { return Nullable[T]{Null: true} }
+// NullableOf returns a Nullable with the value v. Nullable[T]{Null: true} is null.
+func NullableOf[T any](v T) Nullable[T] { return Nullable[T]{Value: v, Set: true} }
 
 // Get returns the value, and whether there is one.
 func (n Nullable[T]) Get() (T, bool) { return n.Value, n.Set }

@@ -84,7 +84,7 @@ func (p *Pager[T, C]) After(cursor string) (*C, error) {
 	}
 	text, err := p.keys.Verify(p.purpose, cursor)
 	if err != nil {
-		return nil, InvalidCursor.Because(err)
+		return nil, InvalidCursor.WithCause(err)
 	}
 	position := new(C)
 	b, err := base64.RawURLEncoding.DecodeString(text)
@@ -92,7 +92,7 @@ func (p *Pager[T, C]) After(cursor string) (*C, error) {
 		err = json.Unmarshal(b, position)
 	}
 	if err != nil { // the program that signed it had another type C
-		return nil, InvalidCursor.Because(err)
+		return nil, InvalidCursor.WithCause(err)
 	}
 	return position, nil
 }
@@ -134,7 +134,7 @@ func (Page[T]) result() (*result, error) {
 			if f != nil {
 				return f.Response(load[Page[T]](from))
 			}
-			return dunlin.JSON(load[Page[T]](from), dunlin.NilAsEmpty, dunlin.OmitWriteOnly)
+			return dunlin.JSON(load[Page[T]](from), dunlin.JSONNilAsEmpty, dunlin.JSONOmitWriteOnly)
 		},
 		next:    func(from place) string { return pointer[Page[T]](from).Next },
 		receive: func(a *received, to place) error { return json.Unmarshal(a.body, pointer[Page[T]](to)) },

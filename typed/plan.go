@@ -38,7 +38,9 @@ type ignores struct {
 	unknown  bool // Config.UnknownMembers is Ignore
 }
 
-func (c *Config) ignores() ignores { return ignores{c.IgnoreReadOnly, c.UnknownMembers == Ignore} }
+func (c *Config) ignores() ignores {
+	return ignores{c.IgnoreReadOnly, c.UnknownMembers == UnknownMembersIgnore}
+}
 
 // newPlan compiles an input type for a route with the given methods. The error names the field.
 func newPlan(t reflect.Type, methods string, i ignores) (*plan, error) {

@@ -93,7 +93,7 @@ func resultFor[T any]() (*result, error) {
 			if f != nil {
 				return f.Response(load[T](from))
 			}
-			return dunlin.JSON(load[T](from), dunlin.NilAsEmpty, dunlin.OmitWriteOnly)
+			return dunlin.JSON(load[T](from), dunlin.JSONNilAsEmpty, dunlin.JSONOmitWriteOnly)
 		},
 		receive: func(a *received, to place) error { return json.Unmarshal(a.body, pointer[T](to)) },
 	}, nil
@@ -172,7 +172,7 @@ func headerResult(t reflect.Type) (*result, error) {
 			case body >= 0 && f != nil:
 				resp = f.Response(v.Field(body).Interface())
 			case body >= 0:
-				resp = dunlin.JSON(v.Field(body).Interface(), dunlin.NilAsEmpty, dunlin.OmitWriteOnly)
+				resp = dunlin.JSON(v.Field(body).Interface(), dunlin.JSONNilAsEmpty, dunlin.JSONOmitWriteOnly)
 			}
 			for _, f := range fields {
 				if field := v.Field(f.index); !f.omit || !field.IsZero() {

@@ -113,7 +113,7 @@ var (
 func TestFaults(t *testing.T) {
 	app := quiet()
 	typed.Configure(app, typed.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	give(app, "/declared", typed.None{}, taken.With("by you").Because(errors.New("secret")).Member("since", 3)).Faults(taken)
+	give(app, "/declared", typed.None{}, taken.With("by you").WithCause(errors.New("secret")).Member("since", 3)).Faults(taken)
 	give(app, "/undeclared", typed.None{}, unheard).Name("tea")
 	give(app, "/problem", typed.None{}, &dunlin.ProblemDetails{Status: 410}).Returns(410, nil)
 	give(app, "/other", typed.None{}, &dunlin.ProblemDetails{Status: 451})
@@ -121,7 +121,7 @@ func TestFaults(t *testing.T) {
 	expect(t, ask(t, app, "GET /declared"), 409, `{"type":"email-taken","title":"The address is taken","status":409,"detail":"by you","since":3}`)
 	expect(t, ask(t, app, "GET /undeclared"), 418, `{"type":"teapot","title":"It is a teapot","status":418}`)
 	ask(t, app, "GET /undeclared")
-	give(app, "/later", typed.None{}, typed.TemporarilyImpossible).Faults(typed.TemporarilyImpossible)
+	give(app, "/later", typed.None{}, typed.ServiceUnavailable).Faults(typed.ServiceUnavailable)
 	if got := ask(t, app, "GET /later").header.Get("Retry-After"); got != "1" {
 		t.Errorf("Retry-After is %q", got)
 	}

@@ -59,17 +59,17 @@ func Requires(scheme SecurityScheme, scopes ...string) Requirement {
 //
 // The zero Requirement as other makes the credentials optional.
 func (q Requirement) Or(other Requirement) Requirement {
-	q.others = slices.Concat(q.others, other.Ways())
+	q.others = slices.Concat(q.others, other.Alternatives())
 	return q
 }
 
-// Ways returns the alternatives. Each has one scheme and satisfies the requirement.
-func (q Requirement) Ways() []Requirement {
-	ways := []Requirement{{Scheme: q.Scheme, Scopes: q.Scopes}}
+// Alternatives returns the alternatives. Each has one scheme and satisfies the requirement.
+func (q Requirement) Alternatives() []Requirement {
+	alternatives := []Requirement{{Scheme: q.Scheme, Scopes: q.Scopes}}
 	for _, other := range q.others {
-		ways = append(ways, other.Ways()...)
+		alternatives = append(alternatives, other.Alternatives()...)
 	}
-	return ways
+	return alternatives
 }
 
 // IsZero reports whether the requirement needs no credentials.
@@ -79,5 +79,5 @@ func (q Requirement) IsZero() bool {
 
 // scoped reports whether the requirement has scopes.
 func (q Requirement) scoped() bool {
-	return slices.ContainsFunc(q.Ways(), func(way Requirement) bool { return len(way.Scopes) > 0 })
+	return slices.ContainsFunc(q.Alternatives(), func(alternative Requirement) bool { return len(alternative.Scopes) > 0 })
 }

@@ -56,14 +56,14 @@ func TestUnknownMembers(t *testing.T) {
 		{"/mixed", `{"closed":{"name":"ab","x":1},"plain":{"name":"ab","Name":"c"}}`,
 			"body #/closed/x additionalProperties, body #/plain/Name additionalProperties", "body #/closed/x additionalProperties"},
 	} {
-		for _, unknown := range []typed.UnknownMembers{typed.Reject, typed.Ignore} {
+		for _, unknown := range []typed.UnknownMembers{typed.UnknownMembersReject, typed.UnknownMembersIgnore} {
 			app := quiet()
 			typed.Configure(app, typed.Config{UnknownMembers: unknown})
 			echo[plain](app, "/plain")
 			echo[open](app, "/open")
 			echo[closed](app, "/closed")
 			echo[mixed](app, "/mixed")
-			want := map[typed.UnknownMembers]string{typed.Reject: c.rejecting, typed.Ignore: c.ignoring}[unknown]
+			want := map[typed.UnknownMembers]string{typed.UnknownMembersReject: c.rejecting, typed.UnknownMembersIgnore: c.ignoring}[unknown]
 			a := post(t, app, c.path, c.body)
 			switch {
 			case want != "":
@@ -78,7 +78,7 @@ func TestUnknownMembers(t *testing.T) {
 // Skipped members count towards the limits, like all JSON.
 func TestUnknownMembersAreBounded(t *testing.T) {
 	app := quiet()
-	typed.Configure(app, typed.Config{UnknownMembers: typed.Ignore, MaxElements: 5})
+	typed.Configure(app, typed.Config{UnknownMembers: typed.UnknownMembersIgnore, MaxElements: 5})
 	echo[plain](app, "/plain")
 	echo[open](app, "/open")
 	for _, path := range []string{"/plain", "/open"} {
@@ -99,7 +99,7 @@ func TestUnknownMembersAreBounded(t *testing.T) {
 // The decoder skips ignored unknown members without allocating.
 func TestUnknownMembersCostNoMemory(t *testing.T) {
 	app := quiet()
-	typed.Configure(app, typed.Config{UnknownMembers: typed.Ignore})
+	typed.Configure(app, typed.Config{UnknownMembers: typed.UnknownMembersIgnore})
 	typed.Post(app, "/", func(_ *dunlin.Request, in struct{ Body plain }) (typed.None, error) { return typed.None{}, nil })
 	allocations := func(body string) float64 {
 		return testing.AllocsPerRun(50, func() {
@@ -116,7 +116,7 @@ func TestUnknownMembersCostNoMemory(t *testing.T) {
 
 func TestUnknownMembersOnEngines(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
-		typed.Configure(app, typed.Config{UnknownMembers: typed.Ignore})
+		typed.Configure(app, typed.Config{UnknownMembers: typed.UnknownMembersIgnore})
 		echo[mixed](app, "/")
 		addr := dunlintest.Serve(t, app)
 		for body, status := range map[string]int{

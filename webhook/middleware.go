@@ -36,9 +36,9 @@ func (v *Verifier) Middleware() dunlin.Middleware {
 			case errors.Is(err, errDone):
 				return dunlin.NoContent()
 			case errors.Is(err, errRunning):
-				return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusConflict, Detail: "a webhook with this ID is running", Cause: err})
+				return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusConflict, Detail: "a webhook with this ID is running", Cause: err})
 			case err != nil:
-				return dunlin.Problem(dunlin.ProblemDetails{
+				return dunlin.Problem(&dunlin.ProblemDetails{
 					Status: http.StatusServiceUnavailable, Detail: "webhooks cannot be received at the moment", Cause: err, Temporary: true})
 			}
 			ok, later := false, false

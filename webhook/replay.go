@@ -30,7 +30,7 @@ var (
 // claim claims an ID. The error is errDone, errRunning, or one of the store.
 func (v *Verifier) claim(ctx context.Context, id string) (*claim, error) {
 	c := &claim{v: v, key: v.config.Prefix + id}
-	err := c.begin(ctx, store.Absent)
+	err := c.begin(ctx, store.VersionAbsent)
 	if !errors.Is(err, store.ErrConflict) {
 		return c, err
 	}

@@ -13,7 +13,7 @@ func Dunlin(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 
 	app.Get("/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
-		id, err := r.Int("id")
+		id, err := dunlin.Param[int](r, "id")
 		if err != nil {
 			return dunlin.Error(err)
 		}
@@ -52,7 +52,7 @@ func dunlinKey(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		name := whose(r.Header("X-Key"))
 		if name == "" {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 401})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 401})
 		}
 		dunlinUser.Set(r, name)
 		return next(r).Header("X-Served-For", name)

@@ -79,7 +79,7 @@ func blockHandler() http.Handler {
 func bucketApp() http.Handler {
 	app := dunlin.New(dunlin.Config{})
 	app.Get("/headers", func(*dunlin.Request) dunlin.Response {
-		return dunlin.Text("hello world!").Headers(cached)
+		return dunlin.Text("hello world!").With(cached)
 	})
 	return app
 }

@@ -67,7 +67,7 @@ func (s *service) app(config dunlin.Config) *dunlin.App {
 	)
 
 	logins := app.Group("", middleware.RateLimit(middleware.Rate{
-		Name: "login", Limit: 10, Window: time.Minute, Store: s.store, Away: middleware.RefuseRequests,
+		Name: "login", Limit: 10, Window: time.Minute, Store: s.store, Away: middleware.RateAwayRefuse,
 	}))
 	logins.Post("/login", dunlin.Try(s.login))
 	app.Post("/logout", dunlin.Try(s.logout))

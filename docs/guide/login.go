@@ -64,7 +64,7 @@ func (s *service) login(r *dunlin.Request) (dunlin.Response, error) {
 	}
 	name := form.Get("name")
 	if !s.accounts.check(name, form.Get("password")) {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: 401, Detail: "name or password are wrong"}), nil
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: 401, Detail: "name or password are wrong"}), nil
 	}
 	err = s.sessions.Login(r, func(v *visit) error { v.User = name; return nil })
 	return dunlin.Redirect("/docs"), err

@@ -244,7 +244,7 @@ func otherServers(t *testing.T, app *dunlin.App) {
 	loadUser := func(context.Context) (User, error) { return User{}, nil }
 	var users middleware.Flight[int, User]
 	app.Get("/users/{id:int}", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
-		id, err := r.Int("id")
+		id, err := dunlin.Param[int](r, "id")
 		if err != nil {
 			return dunlin.Response{}, err
 		}

@@ -100,8 +100,8 @@ func typedActions(t *testing.T, app *dunlin.App) {
 	change := typed.Patch(app, "/users/{id}", changeUser)
 	var mail, name ChangeUser
 	mail.ID, name.ID = "7", "7"
-	mail.Body.Mail = typed.Null[string]()
-	name.Body.Name = typed.Some("Eve")
+	mail.Body.Mail = typed.Nullable[string]{Null: true}
+	name.Body.Name = typed.OptionalOf("Eve")
 	asPatch := func(r *http.Request) { r.Header.Set("Content-Type", "application/merge-patch+json") }
 	if x := change.Test(t, app, mail, asPatch); x.Out.Name != "Ada" || x.Out.Mail != "" {
 		t.Errorf("%d %s", x.Status, x.Body)
@@ -146,7 +146,7 @@ func typedActions(t *testing.T, app *dunlin.App) {
 
 	op := typed.Post(api, "/orgs/{org}/users", createUser).Faults(EmailTaken)
 	in := CreateUser{Org: "acme"}
-	in.Body.Name, in.Body.Mail = "Ada", typed.Just("ada@example.com")
+	in.Body.Name, in.Body.Mail = "Ada", typed.NullableOf("ada@example.com")
 	x := op.Test(t, app, in, func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") })
 	if !errors.Is(x.Problem, EmailTaken) {
 		t.Errorf("%d %s", x.Status, x.Body)
@@ -162,7 +162,7 @@ func typedActions(t *testing.T, app *dunlin.App) {
 	if notices, err := follow(t.Context(), client); err != nil || len(notices) != 1 || notices[0].Book != 7 {
 		t.Errorf("followed %v, %v", notices, err)
 	}
-	in.Body.Mail = typed.Null[string]()
+	in.Body.Mail = typed.Nullable[string]{Null: true}
 	if user, err := call(t.Context(), client, in); err != nil || user.Body.Name != "Ada" {
 		t.Errorf("called: %v, %v", user, err)
 	}

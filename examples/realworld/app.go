@@ -102,9 +102,9 @@ func envelope(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) Errors {
 func failure(_ *dunlin.Request, err error) dunlin.Response {
 	switch {
 	case malformed(err):
-		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "a text cannot be stored", Cause: err})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "a text cannot be stored", Cause: err})
 	case away(err):
-		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Temporary: true, Cause: err})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Temporary: true, Cause: err})
 	}
 	return dunlin.Response{} // the answer of the error itself
 }

@@ -122,7 +122,7 @@ func (c *conduit) health(r *dunlin.Request) dunlin.Response {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
 	if err := c.db.PingContext(ctx); err != nil {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: 503, Detail: "the database does not answer", Cause: err})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: 503, Detail: "the database does not answer", Cause: err})
 	}
 	return dunlin.Text("ok")
 }

@@ -34,7 +34,7 @@ func newShared(st, keys store.Store, bytes int64, perHour int) *shared {
 // a few requests too many are better than no service.
 func (s *shared) browsing() dunlin.Middleware {
 	return typed.Declares(middleware.RateLimit(middleware.Rate{
-		Name: "browsing", Limit: 6_000_000, Window: time.Hour, Store: s.store, Away: middleware.LimitLocally,
+		Name: "browsing", Limit: 6_000_000, Window: time.Hour, Store: s.store, Away: middleware.RateAwayLimitLocally,
 	}), typed.Status{Code: 429, Description: "The address has asked too often"})
 }
 
@@ -57,7 +57,7 @@ func (s *shared) ordering() dunlin.Middleware {
 		return func(next dunlin.Action) dunlin.Action { return next }
 	}
 	return typed.Declares(middleware.RateLimit(middleware.Rate{
-		Name: "orders", Limit: s.perHour, Window: time.Hour, Store: s.store, Away: middleware.RefuseRequests,
+		Name: "orders", Limit: s.perHour, Window: time.Hour, Store: s.store, Away: middleware.RateAwayRefuse,
 	}),
 		typed.Status{Code: 429, Description: "The address has placed too many orders"},
 		typed.Status{Code: 503, Description: "It is not possible for the moment"})
@@ -66,9 +66,9 @@ func (s *shared) ordering() dunlin.Middleware {
 // register adds what needs a visitor's basket.
 func (s *shared) register(app *dunlin.App) {
 	visit := app.Group("/basket", s.baskets.Middleware())
-	typed.Get(visit, "", s.show).Name("showBasket").Tags("orders").Faults(typed.TemporarilyImpossible).
+	typed.Get(visit, "", s.show).Name("showBasket").Tags("orders").Faults(typed.ServiceUnavailable).
 		Summary("Shows the basket").Description("What the visitor has chosen so far. It is forgotten after half an hour without a visit.")
-	typed.Post(visit, "/lines", s.add).Name("addToBasket").Tags("orders").Faults(basketGone, typed.TemporarilyImpossible).
+	typed.Post(visit, "/lines", s.add).Name("addToBasket").Tags("orders").Faults(basketGone, typed.ServiceUnavailable).
 		Summary("Puts books into the basket").Description("The answer has the whole basket.")
 }
 
@@ -111,9 +111,9 @@ func (s *shared) add(r *dunlin.Request, in AddToBasket) (Basket, error) {
 func basketError(err error) error {
 	switch {
 	case errors.Is(err, middleware.ErrSessionEnded):
-		return basketGone.Because(err)
+		return basketGone.WithCause(err)
 	case errors.Is(err, store.ErrUnavailable):
-		return typed.TemporarilyImpossible.Because(err)
+		return typed.ServiceUnavailable.WithCause(err)
 	}
 	return err
 }

@@ -252,7 +252,7 @@ func scan(row interface{ Scan(...any) error }) (b Book, err error) {
 		err = json.Unmarshal([]byte(tags), &b.Tags)
 	}
 	if blurb.Valid {
-		b.Blurb = typed.Just(blurb.String)
+		b.Blurb = typed.NullableOf(blurb.String)
 	}
 	return b, err
 }
@@ -277,7 +277,7 @@ func (s *catalogue) add(ctx context.Context, d BookData) (Book, error) {
 
 func isbnError(err error) error {
 	if err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed: books.isbn") {
-		return sameISBN.Because(err)
+		return sameISBN.WithCause(err)
 	}
 	return err
 }

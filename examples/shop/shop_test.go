@@ -52,10 +52,10 @@ func TestBooks(t *testing.T) {
 		t.Errorf("the tag is %s", shown.Out.ETag)
 	}
 	other.Title = "Emma, anew"
-	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, Version: typed.Some(int64(1)), Body: other}); y.Out.Version != 2 || y.Out.Title != "Emma, anew" {
+	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, Version: typed.OptionalOf(int64(1)), Body: other}); y.Out.Version != 2 || y.Out.Title != "Emma, anew" {
 		t.Errorf("replacing is answered %d %s", y.Status, y.Body)
 	}
-	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, Version: typed.Some(int64(1)), Body: other}); !errors.Is(y.Problem, changed) {
+	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, Version: typed.OptionalOf(int64(1)), Body: other}); !errors.Is(y.Problem, changed) {
 		t.Errorf("replacing an old version is answered %d", y.Status)
 	}
 	if y := remove.Test(t, app, BookID{3}); y.Status != http.StatusNoContent {

@@ -102,12 +102,12 @@ func echo(r *dunlin.Request) dunlin.Response {
 
 // sleep blocks its goroutine, as an action may.
 func sleep(r *dunlin.Request) dunlin.Response {
-	ms, err := r.Int("ms")
+	ms, err := dunlin.Param[int](r, "ms")
 	if err != nil {
 		return dunlin.Error(err)
 	}
 	if ms < 0 || ms > 60_000 {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "ms must be between 0 and 60000"})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "ms must be between 0 and 60000"})
 	}
 	select {
 	case <-time.After(time.Duration(ms) * time.Millisecond):
@@ -157,4 +157,4 @@ func ticks(r *dunlin.Request) dunlin.Response {
 
 var cachedText = dunlin.NewHeaderBlock("Content-Type", "text/plain", "Cache-Control", "public,max-age=30")
 
-func headers(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").Headers(cachedText) }
+func headers(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").With(cachedText) }

@@ -41,7 +41,7 @@ func newApp(config dunlin.Config, secret []byte) *dunlin.App {
 		id, at := r.Header("Webhook-Id"), r.Header("Webhook-Timestamp")
 		seconds, err := strconv.ParseInt(at, 10, 64)
 		if age := time.Since(time.Unix(seconds, 0)).Abs(); err != nil || age > maxAge || !signed(secret, id, at, body, r.Header("Webhook-Signature")) {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: 401, Detail: "the signature or the time of the message is wrong"}), nil
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 401, Detail: "the signature or the time of the message is wrong"}), nil
 		}
 		log.Printf("message %s: %s", id, body) // a message may come twice: a real service remembers the IDs of handled messages
 		return dunlin.NoContent(), nil

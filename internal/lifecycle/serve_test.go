@@ -269,7 +269,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"30s, -1ns) must not be negative":                      {Timeouts: dunlin.Timeouts{Idle: -1}},
 		"Config.Process.DrainGrace and DrainTimeout (0s, -1s)": {Process: dunlin.ProcessConfig{DrainTimeout: -time.Second}},
 		"Config.H2C is 3":                                      {H2C: 3},
-		"Config.DirtyPaths is 7":                               {DirtyPaths: 7},
+		"Config.UncleanPaths is 7":                             {UncleanPaths: 7},
 	} {
 		suite.WantContains(t, "panic", suite.PanicText(func() { dunlin.New(config) }), "dunlin: New: ", want)
 	}

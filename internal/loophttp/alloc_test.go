@@ -38,7 +38,7 @@ func TestLoopAllocations(t *testing.T) {
 			}{"Hello, World!"})
 		})
 		app.Get("/users/{id}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("id")) })
-		app.Get("/headers", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").Headers(block) })
+		app.Get("/headers", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello world!").With(block) })
 	})
 	const id = "0194e2c6-5f3a-7b21-9c5d-2f6a8b1c3d4e"
 	for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestLoopAllocationsOfPolicies(t *testing.T) {
 			if info.Header("Origin") != "" {
 				resp = resp.Header("Access-Control-Allow-Origin", "*")
 			}
-			return resp.Headers(security)
+			return resp.With(security)
 		})
 		app.OnAnswer(func(info *dunlin.AnswerInfo) { seen.Add(int64(info.Status())) })
 		app.Get("/plaintext", suite.Text("Hello, World!"))

@@ -36,7 +36,7 @@ func TestLoopDriverReusesWire(t *testing.T) {
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
 		ends := func(*dunlin.Events) error { return nil }
 		of := func(r *dunlin.Request) gates {
-			round, err := r.Int("round")
+			round, err := dunlin.Param[int](r, "round")
 			if err != nil {
 				t.Error(err)
 			}

@@ -67,7 +67,7 @@ func registerStress(app *dunlin.App) {
 		}},
 	} {
 		app.Get("/"+kind.name+"/{size}", func(r *dunlin.Request) dunlin.Response {
-			size, err := r.Int("size")
+			size, err := dunlin.Param[int](r, "size")
 			if err != nil {
 				return dunlin.Error(err)
 			}
@@ -77,7 +77,7 @@ func registerStress(app *dunlin.App) {
 	}
 	app.Get("/stream/{size}", func(r *dunlin.Request) dunlin.Response {
 		token := r.Header("X-Token")
-		size, err := r.Int("size")
+		size, err := dunlin.Param[int](r, "size")
 		if err != nil {
 			return dunlin.Error(err)
 		}

@@ -74,7 +74,7 @@ func (r *Rules) Any() bool { return r.any.Load() }
 // Path returns the target of a canonical path, or false if no rule matches. The result is not mapped again, so rules
 // cannot loop.
 func (r *Rules) Path(path string, m *Match) (string, bool) {
-	if r.router.Lookup(http.MethodGet, "", path, m) != router.Found {
+	if r.router.Lookup(http.MethodGet, "", path, m) != router.OutcomeFound {
 		return "", false
 	}
 	t := m.Value()

@@ -272,7 +272,7 @@ func TestVersionedRoutesSetVary(t *testing.T) {
 				w.Header().Set("Vary", "Accept-Encoding, accept")
 				_, _ = io.WriteString(w, strings.Repeat("long ", 20_000))
 			})))
-			app.Version("v2").Get("/own", Constant(dunlin.Text("own").Headers(dunlin.NewHeaderBlock("Vary", "Origin"))))
+			app.Version("v2").Get("/own", Constant(dunlin.Text("own").With(dunlin.NewHeaderBlock("Vary", "Origin"))))
 		})
 		for _, c := range []struct{ path, accept, vary string }{
 			{"/plain", "", ""}, {"/both", "", "Accept"}, {"/both", "application/vnd.x.v2+json", "Accept"},
@@ -371,7 +371,7 @@ func TestRequestUseAfterReturnIsDetected(t *testing.T) {
 			r, body := Await(t, "a request", kept), Await(t, "its body", bodies)
 			for what, use := range map[string]func(){
 				"Param": func() { r.Param("id") }, "Path": func() { r.Path() }, "Header": func() { r.Header("X") },
-				"Query": func() { r.Query("x") }, "ID": func() { r.ID() }, "Context": func() { r.Context() }, "Int": func() { _, _ = r.Int("id") },
+				"Query": func() { r.Query("x") }, "ID": func() { r.ID() }, "Context": func() { r.Context() }, "Int": func() { _, _ = dunlin.Param[int](r, "id") },
 				"ContentLength": func() { r.ContentLength() }, "Cookie": func() { r.Cookie("c") }, "OnAnswer": func() { r.OnAnswer(func(*dunlin.AnswerInfo) {}) },
 				"Read": func() { _, _ = body.Read(make([]byte, 1)) },
 			} {

@@ -58,7 +58,7 @@ func TestConstraintBlocks(t *testing.T) {
 				}
 				return dunlin.Text(r.Param("v") + " " + string(body))
 			})
-			a.Timeout(Patience).Get("/limited/{v:slow}", Text("limited"))
+			a.WithTimeout(Patience).Get("/limited/{v:slow}", Text("limited"))
 		})
 		t.Cleanup(func() { close(g.Open) }) // whatever has failed
 		const chunks = "Transfer-Encoding: chunked"

@@ -80,7 +80,7 @@ func post(t *testing.T, addr, path, body string, chunked bool) (status, answer s
 func TestMaxBody(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: 100}}, func(app *dunlin.App) {
-			small, large := app.MaxBody(20).Group("/small"), app.Group("/large").MaxBody(100_000)
+			small, large := app.WithMaxBody(20).Group("/small"), app.Group("/large").WithMaxBody(100_000)
 			for name, act := range readers {
 				small.Post("/"+name, act)
 				large.Post("/"+name, act)
@@ -145,7 +145,7 @@ func TestMaxBodyAnnounced(t *testing.T) {
 
 func TestMaxBodyPanics(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{})
-	WantContains(t, "the panic", PanicText(func() { app.MaxBody(0) }), "MaxBody(0)", "bodylimit_test.go")
+	WantContains(t, "the panic", PanicText(func() { app.WithMaxBody(0) }), "MaxBody(0)", "bodylimit_test.go")
 	WantContains(t, "the panic", PanicText(func() { app.Get("/", Text("")).MaxBody(-1) }), "MaxBody(-1)", "bodylimit_test.go")
 }
 

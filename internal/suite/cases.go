@@ -136,7 +136,7 @@ func Register(app *dunlin.App) {
 	answer("/created", func() dunlin.Response { return dunlin.Created("/things/7") })
 	answer("/redirect", func() dunlin.Response { return dunlin.Redirect("/text?a=b") })
 	app.Get("/status/{code}", func(r *dunlin.Request) dunlin.Response {
-		code, err := r.Int("code")
+		code, err := dunlin.Param[int](r, "code")
 		if err != nil {
 			return dunlin.Error(err)
 		}
@@ -231,12 +231,12 @@ func registerHeaders(answer func(string, func() dunlin.Response)) {
 		return dunlin.Text("x").Header("X-A", "1").Header("x-a", "2").Header("content-type", "text/csv")
 	})
 	answer("/values", func() dunlin.Response {
-		return dunlin.Empty().Headers(varyBlock).AddHeader("Vary", "Origin").
+		return dunlin.Empty().With(varyBlock).AddHeader("Vary", "Origin").
 			Cookie(&http.Cookie{Name: "a", Value: "1"}).Cookie(&http.Cookie{Name: "b", Value: "2", HttpOnly: true})
 	})
-	answer("/block", func() dunlin.Response { return dunlin.Text("hello world!").Headers(cachedBlock) })
+	answer("/block", func() dunlin.Response { return dunlin.Text("hello world!").With(cachedBlock) })
 	answer("/blocks", func() dunlin.Response {
-		return dunlin.Text("x").Headers(cachedBlock).Headers(xBlock).Header("X-A", "1").AddHeader("X-A", "2").Cache(0)
+		return dunlin.Text("x").With(cachedBlock).With(xBlock).Header("X-A", "1").AddHeader("X-A", "2").Cache(0)
 	})
 	answer("/padded", func() dunlin.Response { return dunlin.Empty().Header("X-Pad", "  padded\t").Header("X-Empty", "") })
 	answer("/big", func() dunlin.Response { return dunlin.JSON(strings.Repeat("0123456789abcdef", 6400)) })

@@ -135,7 +135,7 @@ func TestParityContinueUnread(t *testing.T) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))
 			app.Post("/{n:int}", func(r *dunlin.Request) dunlin.Response {
-				n, _ := r.Int("n")
+				n, _ := dunlin.Param[int](r, "n")
 				b := make([]byte, n)
 				read, err := io.ReadFull(r.Body(), b)
 				return dunlin.Text(fmt.Sprint(string(b[:read]), err))

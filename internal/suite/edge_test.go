@@ -258,7 +258,7 @@ func TestCacheReroutes(t *testing.T) {
 func TestEdgeIdentifiers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		same := dunlin.Text("the same for all")
-		more := same.Headers(dunlin.NewHeaderBlock("X-A", "a"))
+		more := same.With(dunlin.NewHeaderBlock("X-A", "a"))
 		answer := func(r *dunlin.Request) dunlin.Response {
 			switch len(r.Param("n")) % 5 {
 			case 0:

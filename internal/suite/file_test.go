@@ -90,7 +90,7 @@ func registerFiles(t *testing.T) func(*dunlin.App) {
 		app.Get("/probe", Text("probe"))
 		app.Get("/tree/{path...}", dunlin.Files(denyFS{os.DirFS(dir)}))
 		app.Get("/tree/guarded/{path...}", func(*dunlin.Request) dunlin.Response {
-			return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusForbidden})
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusForbidden})
 		})
 		app.Get("/root/{path...}", dunlin.Files(root.FS()))
 		app.Get("/zip/{path...}", dunlin.Files(zipped))

@@ -12,7 +12,7 @@ import (
 // A group's NotFound answers requests below its prefix that match no route, inside the group's middleware.
 func TestGroupFallback(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		addr, _ := Start(t, dunlin.Config{Engine: engine, DirtyPaths: dunlin.RefuseDirty}, func(app *dunlin.App) {
+		addr, _ := Start(t, dunlin.Config{Engine: engine, UncleanPaths: dunlin.UncleanPathsRefuse}, func(app *dunlin.App) {
 			names := func(name string) dunlin.Middleware {
 				return func(next dunlin.Action) dunlin.Action {
 					return func(r *dunlin.Request) dunlin.Response { return next(r).AddHeader("X-Of", name+r.Param("org")) }

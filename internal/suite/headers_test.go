@@ -66,9 +66,9 @@ func TestDateOfAnswer(t *testing.T) {
 	block := dunlin.NewHeaderBlock("Date", date, "X-A", "1")
 	byHTTP1And2(t, func(app *dunlin.App) {
 		app.Get("/header", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Header("date", date) })
-		app.Get("/block", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").Headers(block) })
+		app.Get("/block", func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").With(block) })
 		app.Get("/both", func(*dunlin.Request) dunlin.Response {
-			return dunlin.Text("x").Headers(block).Header("X-B", "2").Header("Date", date)
+			return dunlin.Text("x").With(block).Header("X-B", "2").Header("Date", date)
 		})
 		app.Get("/stream", func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := w.Write(make([]byte, 64<<10)); return err }).Header("Date", date)

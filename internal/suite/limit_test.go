@@ -54,7 +54,7 @@ func TestLimits(t *testing.T) {
 			a.Get("/route", held).Limit(2)
 			a.Get("/key", held).LimitBy(token, 1)
 			a.Get("/address", held).LimitBy(nil, 1)
-			group := a.Group("/group").Limit(1)
+			group := a.Group("/group").WithLimit(1)
 			group.Get("/one", held)
 			group.Get("/two", held)
 			a.Get("/free", Text("free"))

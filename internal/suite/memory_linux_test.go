@@ -142,7 +142,7 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 			a.Get("/probe", Text("probe"))
 			a.Policy(stamp)
 			a.OnAnswer(func(info *dunlin.AnswerInfo) {
-				if info.Source() == dunlin.FromMemory {
+				if info.Source() == dunlin.SourceMemory {
 					observed <- fmt.Sprint(info.Status(), " ", info.Remote().IsValid())
 					<-block
 				}

@@ -424,13 +424,13 @@ func TestMountDirtyPaths(t *testing.T) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))
 			app.Get("/own/{name}", Text("own"))
-			app.Mount("/raw", tellTarget("raw")).DirtyPaths(dunlin.ServeDirty)
+			app.Mount("/raw", tellTarget("raw")).UncleanPaths(dunlin.UncleanPathsServe)
 			app.Mount("/{tenant}/deep", tellTarget("deep"), func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
 					return next(r).Header("X-Seen", r.Path()+" "+r.Param("tenant"))
 				}
-			}).DirtyPaths(dunlin.ServeDirty)
-			app.Mount("/strict", tellTarget("strict")).DirtyPaths(dunlin.RefuseDirty)
+			}).UncleanPaths(dunlin.UncleanPathsServe)
+			app.Mount("/strict", tellTarget("strict")).UncleanPaths(dunlin.UncleanPathsRefuse)
 			app.Mount("/plain", tellTarget("plain"))
 		})
 		for target, want := range map[string]string{
@@ -450,7 +450,7 @@ func TestMountDirtyPaths(t *testing.T) {
 			}
 		}
 	})
-	app, _ := NewApp(dunlin.Config{DirtyPaths: dunlin.ServeDirty})
+	app, _ := NewApp(dunlin.Config{UncleanPaths: dunlin.UncleanPathsServe})
 	app.Mount("/m", tellTarget("m"))
 	route := app.Get("/a", Text("a"))
 	if w := Do(app, "GET", "http://h/m//x"); w.Code != 200 {
@@ -459,5 +459,5 @@ func TestMountDirtyPaths(t *testing.T) {
 	if w := Do(app, "GET", "http://h//a"); w.Code != 308 {
 		t.Errorf("by Config, another route: %d", w.Code)
 	}
-	WantContains(t, "the panic", PanicText(func() { route.DirtyPaths(dunlin.ServeDirty) }), "ServeDirty", "/a")
+	WantContains(t, "the panic", PanicText(func() { route.UncleanPaths(dunlin.UncleanPathsServe) }), "UncleanPathsServe", "/a")
 }

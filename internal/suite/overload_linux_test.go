@@ -32,7 +32,7 @@ func TestQueueTime(t *testing.T) {
 	app, addr, _ := StartLoop(t, config, func(a *dunlin.App) {
 		a.Policy(stamp)
 		a.OnAnswer(func(info *dunlin.AnswerInfo) {
-			if info.Status() == 503 && info.Source() == dunlin.FromOverload && info.Route() == "/compute" {
+			if info.Status() == 503 && info.Source() == dunlin.SourceOverload && info.Route() == "/compute" {
 				observed.Add(1)
 			}
 		})

@@ -67,7 +67,7 @@ func TestAnswersAreObserved(t *testing.T) {
 		var all, own observed
 		held, release := NewGate(), make(chan struct{})
 		addr, _ := Start(t, dunlin.Config{
-			Engine: engine, Logger: slog.New(slog.DiscardHandler), DirtyPaths: dunlin.RedirectDirty, Limits: dunlin.Limits{MaxHeaders: 20},
+			Engine: engine, Logger: slog.New(slog.DiscardHandler), UncleanPaths: dunlin.UncleanPathsRedirect, Limits: dunlin.Limits{MaxHeaders: 20},
 		}, func(app *dunlin.App) {
 			app.Policy(stamp)
 			app.OnAnswer(all.add)

@@ -139,7 +139,7 @@ func TestProblemFormatOfAllAnswers(t *testing.T) {
 func askForProblems(t *testing.T, engine dunlin.Engine, around []dunlin.Middleware) {
 	held, release := NewGate(), make(chan struct{})
 	addr, _ := Start(t, dunlin.Config{
-		Engine: engine, Logger: slog.New(slog.DiscardHandler), DirtyPaths: dunlin.RefuseDirty, Limits: dunlin.Limits{MaxBody: 100}, Problems: statusErrors,
+		Engine: engine, Logger: slog.New(slog.DiscardHandler), UncleanPaths: dunlin.UncleanPathsRefuse, Limits: dunlin.Limits{MaxBody: 100}, Problems: statusErrors,
 	}, func(app *dunlin.App) {
 		app.Use(around...)
 		app.Policy(middleware.SendRequestID("X-Request-ID"))
@@ -210,10 +210,10 @@ func registerProblems(app *dunlin.App, held *Gate, release chan struct{}) {
 	app.Get("/error", dunlin.Try(func(*dunlin.Request) (dunlin.Response, error) { return dunlin.Response{}, errors.New("secret") }))
 	app.Get("/other/status", func(*dunlin.Request) dunlin.Response { return dunlin.NotFound().Status(410) })
 	app.Get("/temporary", func(*dunlin.Request) dunlin.Response {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: 503, Temporary: true})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: 503, Temporary: true})
 	})
 	app.Get("/login", func(*dunlin.Request) dunlin.Response {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: 401}).Header("WWW-Authenticate", "Basic")
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: 401}).Header("WWW-Authenticate", "Basic")
 	})
 	app.Get("/none", func(*dunlin.Request) dunlin.Response { return dunlin.Response{} })
 	app.Get("/unencodable", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(make(chan int)) })

@@ -295,7 +295,7 @@ func TestLengths(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Handle("*", "/{size}", func(r *dunlin.Request) dunlin.Response {
-				size, err := r.Int("size")
+				size, err := dunlin.Param[int](r, "size")
 				if err != nil {
 					return dunlin.Error(err)
 				}

@@ -77,7 +77,7 @@ func registerStreams(app *dunlin.App) {
 		})
 	})
 	app.Get("/seq/{n:int}", func(r *dunlin.Request) dunlin.Response {
-		n, _ := r.Int("n")
+		n, _ := dunlin.Param[int](r, "n")
 		return dunlin.JSONSeq(numbers(int(n)))
 	})
 	app.Get("/bad seq", func(*dunlin.Request) dunlin.Response {

@@ -194,7 +194,7 @@ func TestErrorInsideUseStd(t *testing.T) {
 			})
 			app.UseStd(passOn)
 			app.Get("/{status:int}", func(r *dunlin.Request) dunlin.Response {
-				status, _ := r.Int("status")
+				status, _ := dunlin.Param[int](r, "status")
 				return dunlin.Error(&dunlin.ProblemDetails{Status: status, Cause: cause})
 			})
 		})

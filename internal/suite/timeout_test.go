@@ -51,7 +51,7 @@ func TestTimeoutRespondsWhileActionRuns(t *testing.T) {
 		release, ended := make(chan struct{}), make(chan error, 4)
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Text("quick") })
-			slow := app.Timeout(20 * time.Millisecond)
+			slow := app.WithTimeout(20 * time.Millisecond)
 			slow.Handle("GET,POST", "/slow/{id}", func(r *dunlin.Request) dunlin.Response {
 				body, err := r.Bytes()
 				if err != nil {
@@ -90,7 +90,7 @@ func TestTimeoutWhileReceivingBody(t *testing.T) {
 		var app *dunlin.App
 		addr, _ := Start(t, dunlin.Config{Engine: engine, RouteStats: stats.On}, func(a *dunlin.App) {
 			app = a
-			slow := a.Timeout(10 * time.Millisecond)
+			slow := a.WithTimeout(10 * time.Millisecond)
 			slow.Post("/bytes", func(r *dunlin.Request) dunlin.Response {
 				if _, err := r.Bytes(); err != nil {
 					return dunlin.Error(err)

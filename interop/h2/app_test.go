@@ -52,11 +52,11 @@ func (s *stage) released() <-chan struct{} {
 func (s *stage) register(app *dunlin.App) {
 	app.Get("/hello", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 	app.Get("/size/{n:int}", func(r *dunlin.Request) dunlin.Response {
-		n, _ := r.Int("n")
+		n, _ := dunlin.Param[int](r, "n")
 		return dunlin.Bytes("text/plain", []byte(pattern(n)))
 	})
 	app.Get("/stream/{n:int}", func(r *dunlin.Request) dunlin.Response {
-		n, _ := r.Int("n")
+		n, _ := dunlin.Param[int](r, "n")
 		return dunlin.Stream("text/plain", func(w io.Writer) error {
 			for rest := pattern(n); rest != ""; rest = rest[min(len(rest), 1000):] {
 				if _, err := io.WriteString(w, rest[:min(len(rest), 1000)]); err != nil {

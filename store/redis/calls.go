@@ -231,14 +231,14 @@ func (s *redisStore) Get(ctx context.Context, key string) (store.Item, error) {
 func (s *redisStore) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
 	l, err := s.enter(ctx, key, false)
 	if err != nil {
-		return store.Absent, err
+		return store.VersionAbsent, err
 	}
 	defer s.end(l)
 	if err := store.Check(key, ttl); err != nil {
-		return store.Absent, err
+		return store.VersionAbsent, err
 	}
 	want := "*"
-	if have != store.Any {
+	if have != store.VersionAny {
 		want = strconv.FormatUint(uint64(have), 10)
 	}
 	var answer rueidis.RedisResult
@@ -252,7 +252,7 @@ func (s *redisStore) Set(ctx context.Context, key string, value []byte, have sto
 	}
 	version, err := answer.AsUint64()
 	if rueidis.IsRedisNil(err) {
-		return store.Absent, store.ErrConflict
+		return store.VersionAbsent, store.ErrConflict
 	}
 	return store.Version(version), s.errorOf(err)
 }

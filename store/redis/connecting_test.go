@@ -86,7 +86,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 	defer st.Close()
 	eventually(t, "Redis is used", func() bool {
-		_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+		_, err := st.Set(ctx, "k", []byte("v"), store.VersionAny, time.Hour)
 		return err == nil
 	})
 }
@@ -109,7 +109,7 @@ func TestSlowReconnect(t *testing.T) {
 			}
 			st := connect(t, redis.Config{Addrs: []string{r.Addr().String()}, Guard: store.GuardConfig{Timeout: 200 * time.Millisecond, Cooldown: 50 * time.Millisecond}})
 			used := func() bool {
-				_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+				_, err := st.Set(ctx, "k", []byte("v"), store.VersionAny, time.Hour)
 				return err == nil
 			}
 			eventually(t, "Redis is used", used)

@@ -19,7 +19,7 @@ func TestRedisHangs(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: 3, Cooldown: 200 * time.Millisecond}})
 	eventually(t, "Redis is used", func() bool {
-		_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+		_, err := st.Set(ctx, "k", []byte("v"), store.VersionAny, time.Hour)
 		return err == nil
 	})
 	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -48,7 +48,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 5 * time.Second}})
 	eventually(t, "Redis is used", func() bool {
-		_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+		_, err := st.Set(ctx, "k", []byte("v"), store.VersionAny, time.Hour)
 		return err == nil
 	})
 	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -120,7 +120,7 @@ func TestRedisHangsWithReplicas(t *testing.T) {
 	s, _ := startPair(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Replicas: 1, Guard: store.GuardConfig{Timeout: 100 * time.Millisecond, Failures: calls, Cooldown: 200 * time.Millisecond}})
 	set := func() error {
-		_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+		_, err := st.Set(ctx, "k", []byte("v"), store.VersionAny, time.Hour)
 		return err
 	}
 	eventually(t, "Redis is used", func() bool { return set() == nil })
@@ -150,7 +150,7 @@ func TestMasterHangs(t *testing.T) {
 	for i := range 60 {
 		keys = append(keys, fmt.Sprint("key", i))
 		eventually(t, "the cluster is used", func() bool {
-			_, err := st.Set(ctx, keys[i], []byte("v"), store.Any, time.Hour)
+			_, err := st.Set(ctx, keys[i], []byte("v"), store.VersionAny, time.Hour)
 			return err == nil
 		})
 	}

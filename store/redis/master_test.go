@@ -93,7 +93,7 @@ func TestMasterNameChangesServer(t *testing.T) {
 	}
 	set := func(st store.Store) func() bool {
 		return func() bool {
-			_, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour)
+			_, err := st.Set(ctx, "k", []byte("v"), store.VersionAny, time.Hour)
 			return err == nil
 		}
 	}
@@ -153,14 +153,14 @@ func TestReplicaWithoutMaster(t *testing.T) {
 	c := master.config()
 	c.Guard.Failures = 3
 	st := connect(t, c)
-	if _, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Hour); err != nil {
+	if _, err := st.Set(ctx, "k", []byte("v"), store.VersionAny, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	gone.kill()
 	s.must(t, "REPLICAOF", "127.0.0.1", fmt.Sprint(gone.port))
 	before := master.made.Load()
 	eventually(t, "a master was looked for several times", func() bool {
-		if _, err := st.Set(ctx, "other", []byte("v"), store.Any, time.Hour); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := st.Set(ctx, "other", []byte("v"), store.VersionAny, time.Hour); !errors.Is(err, store.ErrUnavailable) {
 			t.Fatalf("a write to a replica: %v", err)
 		}
 		if item, err := st.Get(ctx, "k"); err != nil || string(item.Value) != "v" {
@@ -180,7 +180,7 @@ func TestRefusals(t *testing.T) {
 	broken := &store.Script{Name: "the broken one", Lua: "result = nosuch.field"}
 	malformed := &store.Script{Name: "the malformed one", Lua: "result ="}
 	set := func(st store.Store, key string) error {
-		_, err := st.Set(ctx, key, []byte("v"), store.Any, time.Hour)
+		_, err := st.Set(ctx, key, []byte("v"), store.VersionAny, time.Hour)
 		return err
 	}
 	for what, c := range map[string]struct {

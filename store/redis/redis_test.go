@@ -58,7 +58,7 @@ func TestStoreInCluster(t *testing.T) {
 	})
 	st := connect(t, redis.Config{Addrs: []string{cluster[1].addr}, Guard: patient})
 	for i := range 100 {
-		if _, err := st.Set(ctx, fmt.Sprint("key", i), []byte("v"), store.Any, time.Minute); err != nil {
+		if _, err := st.Set(ctx, fmt.Sprint("key", i), []byte("v"), store.VersionAny, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestOpenURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	if _, err := st.Set(ctx, "k", []byte("v"), store.Any, time.Minute); err != nil {
+	if _, err := st.Set(ctx, "k", []byte("v"), store.VersionAny, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	plain, err := store.Open("redis://:secret@" + s.addr + "/2")
@@ -252,7 +252,7 @@ func TestFullRedis(t *testing.T) {
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
 	var err error
 	for i := 0; err == nil && i < 100; i++ {
-		_, err = st.Set(ctx, fmt.Sprint("k", i), make([]byte, 1<<20), store.Any, time.Hour)
+		_, err = st.Set(ctx, fmt.Sprint("k", i), make([]byte, 1<<20), store.VersionAny, time.Hour)
 	}
 	if !errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a full Redis: %v", err)
@@ -277,7 +277,7 @@ func TestRateLimitClockSetBack(t *testing.T) {
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }, middleware.RateLimit(middleware.Rate{
-		Limit: 4, Window: 4 * time.Hour, Key: func(*dunlin.Request) string { return "a" }, Store: st, Away: middleware.RefuseRequests,
+		Limit: 4, Window: 4 * time.Hour, Key: func(*dunlin.Request) string { return "a" }, Store: st, Away: middleware.RateAwayRefuse,
 	}))
 	const key = "dunlin:n:rate:default:a"
 	s.must(t, "SET", key, fmt.Sprint(time.Now().Add(24*time.Hour).UnixMicro()), "PX", fmt.Sprint((24 * time.Hour).Milliseconds()))
@@ -337,7 +337,7 @@ func machinesTogether(t *testing.T, addrs []string) {
 		app := dunlin.New(dunlin.Config{Logger: quiet})
 		key := func(r *dunlin.Request) string { return r.Header("X-Key") }
 		app.Get("/limited", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
-			middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: key, Store: st, Away: middleware.RefuseRequests, Logger: quiet}))
+			middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: key, Store: st, Away: middleware.RateAwayRefuse, Logger: quiet}))
 		app.Post("/pay", func(*dunlin.Request) dunlin.Response { return dunlin.Text(fmt.Sprint(payments.Add(1))) },
 			middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Anonymous: true, Logger: quiet}))
 		sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: st})

@@ -68,7 +68,7 @@ func TestUnconfirmed(t *testing.T) {
 	confirmed := connect(t, redis.Config{Addrs: []string{master.addr}, Guard: patient, Replicas: 1})
 	plain := connect(t, redis.Config{Addrs: []string{master.addr}, Guard: patient})
 	for key, st := range map[string]store.Store{"before": confirmed, "key": plain} {
-		if _, err := st.Set(ctx, key, []byte("1"), store.Absent, time.Minute); err != nil {
+		if _, err := st.Set(ctx, key, []byte("1"), store.VersionAbsent, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,22 +76,22 @@ func TestUnconfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	unconfirmed(t, "Set", func(ctx context.Context) error {
-		_, err := confirmed.Set(ctx, "unconfirmed", []byte("1"), store.Any, time.Minute)
+		_, err := confirmed.Set(ctx, "unconfirmed", []byte("1"), store.VersionAny, time.Minute)
 		return err
 	})
 	for _, what := range []string{"the end of a key", "the end of a key that has ended"} {
 		unconfirmed(t, what, func(ctx context.Context) error { return confirmed.Expire(ctx, "before", 0) })
 	}
-	if _, err := confirmed.Set(ctx, "key", []byte("2"), store.Absent, time.Minute); !errors.Is(err, store.ErrConflict) {
+	if _, err := confirmed.Set(ctx, "key", []byte("2"), store.VersionAbsent, time.Minute); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("what is refused waits for nobody: Set returns %v", err)
 	}
-	if _, err := plain.Set(ctx, "other", []byte("1"), store.Absent, time.Minute); err != nil {
+	if _, err := plain.Set(ctx, "other", []byte("1"), store.VersionAbsent, time.Minute); err != nil {
 		t.Errorf("who does not ask for replicas: %v", err)
 	}
 	if err := replica.process.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := confirmed.Set(ctx, "after", []byte("1"), store.Absent, time.Minute); err != nil {
+	if _, err := confirmed.Set(ctx, "after", []byte("1"), store.VersionAbsent, time.Minute); err != nil {
 		t.Errorf("with the replica Set returns %v", err)
 	}
 	if err := confirmed.Expire(ctx, "before", 0); !errors.Is(err, store.ErrNotFound) {
@@ -177,7 +177,7 @@ func TestMasterKilled(t *testing.T) {
 				}
 				key := fmt.Sprintf("%d-%d", w, i)
 				order(key)
-				version, err := old.Set(ctx, "session "+key, []byte(key), store.Absent, time.Hour)
+				version, err := old.Set(ctx, "session "+key, []byte(key), store.VersionAbsent, time.Hour)
 				mu.Lock()
 				if err == nil {
 					versions["session "+key] = version
@@ -251,7 +251,7 @@ func TestReplicasInCluster(t *testing.T) {
 	versions := map[string]store.Version{}
 	for i := range 60 {
 		key := fmt.Sprint("key", i)
-		version, err := st.Set(ctx, key, []byte("v"), store.Absent, time.Hour)
+		version, err := st.Set(ctx, key, []byte("v"), store.VersionAbsent, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,13 +279,13 @@ func TestReplicasInCluster(t *testing.T) {
 		})
 		if !moved[key] {
 			eventually(t, "a key that has not moved can be changed", func() bool {
-				_, err := st.Set(ctx, key, []byte("again"), store.Any, time.Hour)
+				_, err := st.Set(ctx, key, []byte("again"), store.VersionAny, time.Hour)
 				return err == nil
 			})
 		} else if refused < 3 { // the key's new master has no replica
 			refused++
 			unconfirmed(t, key, func(ctx context.Context) error {
-				_, err := st.Set(ctx, key, []byte("again"), store.Any, time.Hour)
+				_, err := st.Set(ctx, key, []byte("again"), store.VersionAny, time.Hour)
 				return err
 			})
 		}

@@ -14,14 +14,14 @@ func RunFull(t *testing.T, open func(*testing.T) store.Store) {
 	s := open(t)
 	t.Cleanup(func() { _ = s.Close() })
 	b := &bench{Store: s, prefix: "full-"}
-	kept := b.mustSet(t, b.key("kept"), "v", store.Absent, long)
+	kept := b.mustSet(t, b.key("kept"), "v", store.VersionAbsent, long)
 	if _, err := store.Increment(ctx, b, b.key("kept"), 7, long); err != nil {
 		t.Fatal(err)
 	}
 	const size = 64 << 10
 	n := 0
 	for ; ; n++ {
-		_, err := b.Set(ctx, b.key(fmt.Sprint(n)), make([]byte, size), store.Absent, long)
+		_, err := b.Set(ctx, b.key(fmt.Sprint(n)), make([]byte, size), store.VersionAbsent, long)
 		if errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnavailable) {
 			break
 		}
@@ -47,7 +47,7 @@ func RunFull(t *testing.T, open func(*testing.T) store.Store) {
 		}
 	}
 	eventually(t, "room that was given back is there", func() bool {
-		_, err := b.Set(ctx, b.key("new"), make([]byte, size), store.Any, long)
+		_, err := b.Set(ctx, b.key("new"), make([]byte, size), store.VersionAny, long)
 		return err == nil
 	})
 	if n, err := store.Increment(ctx, b, b.key("kept"), 1, long); err != nil || n != 8 {

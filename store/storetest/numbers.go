@@ -25,7 +25,7 @@ func testIncrementAtOnce(t *testing.T, b *bench) {
 
 func testNumbers(t *testing.T, b *bench) {
 	key := b.key("k")
-	b.mustSet(t, key, "value", store.Absent, long)
+	b.mustSet(t, key, "value", store.VersionAbsent, long)
 	if n, err := store.Increment(ctx, b, key, 3, long); err != nil || n != 3 {
 		t.Fatalf("Increment of a key that has a value, too: %d, %v", n, err)
 	}

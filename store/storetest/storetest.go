@@ -81,7 +81,7 @@ func (b *bench) mustSet(t *testing.T, key, value string, have store.Version, ttl
 	if err != nil {
 		t.Fatalf("Set(%q, %q): %v", key, value, err)
 	}
-	if v == store.Absent || v == store.Any {
+	if v == store.VersionAbsent || v == store.VersionAny {
 		t.Fatalf("Set(%q) returned version %d, which has a meaning of its own", key, v)
 	}
 	return v
@@ -123,9 +123,9 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func testBadArguments(t *testing.T, b *bench) {
 	for what, f := range map[string]func() error{
 		"Get without a key":       func() error { _, err := b.Get(ctx, ""); return err },
-		"Set without a key":       func() error { _, err := b.Set(ctx, "", nil, store.Any, long); return err },
-		"Set without a time":      func() error { _, err := b.Set(ctx, b.key("k"), nil, store.Any, 0); return err },
-		"Set with a past time":    func() error { _, err := b.Set(ctx, b.key("k"), nil, store.Any, -1); return err },
+		"Set without a key":       func() error { _, err := b.Set(ctx, "", nil, store.VersionAny, long); return err },
+		"Set without a time":      func() error { _, err := b.Set(ctx, b.key("k"), nil, store.VersionAny, 0); return err },
+		"Set with a past time":    func() error { _, err := b.Set(ctx, b.key("k"), nil, store.VersionAny, -1); return err },
 		"Expire without a key":    func() error { return b.Expire(ctx, "", long) },
 		"Increment without a key": func() error { _, err := store.Increment(ctx, b, "", 1, long); return err },
 		"Run without a key":       func() error { _, err := b.Run(ctx, "", mix, store.Args{}); return err },
@@ -163,7 +163,7 @@ func testContext(t *testing.T, b *bench) {
 	cancel()
 	for what, f := range map[string]func() error{
 		"Get":       func() error { _, err := b.Get(ended, b.key("k")); return err },
-		"Set":       func() error { _, err := b.Set(ended, b.key("k"), nil, store.Any, long); return err },
+		"Set":       func() error { _, err := b.Set(ended, b.key("k"), nil, store.VersionAny, long); return err },
 		"Expire":    func() error { return b.Expire(ended, b.key("k"), long) },
 		"Increment": func() error { _, err := store.Increment(ended, b, b.key("k"), 1, long); return err },
 		"Publish":   func() error { return b.Publish(ended, b.key("k"), nil) },
@@ -174,13 +174,13 @@ func testContext(t *testing.T, b *bench) {
 }
 
 func testClosed(t *testing.T, b *bench) {
-	b.mustSet(t, b.key("k"), "v", store.Any, long)
+	b.mustSet(t, b.key("k"), "v", store.VersionAny, long)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, err := b.Get(ctx, b.key("k"))
 	mustFail(t, "Get after Close", err, store.ErrClosed)
-	_, err = b.Set(ctx, b.key("k"), nil, store.Any, long)
+	_, err = b.Set(ctx, b.key("k"), nil, store.VersionAny, long)
 	mustFail(t, "Set after Close", err, store.ErrClosed)
 	mustFail(t, "Expire after Close", b.Expire(ctx, b.key("k"), long), store.ErrClosed)
 	_, err = store.Increment(ctx, b, b.key("k"), 1, long)

@@ -20,7 +20,7 @@ func testValues(t *testing.T, b *bench) {
 	mustFail(t, "Get of nothing", err, store.ErrNotFound)
 	for i, value := range []string{"", "a", "\x00\xff\r\n", strings.Repeat("x", 1<<20)} {
 		key := b.key(fmt.Sprint("value", i))
-		v := b.mustSet(t, key, value, store.Absent, long)
+		v := b.mustSet(t, key, value, store.VersionAbsent, long)
 		item := b.mustBe(t, key, value)
 		if item.Version != v {
 			t.Errorf("Get returns version %d, Set returned %d", item.Version, v)
@@ -30,11 +30,11 @@ func testValues(t *testing.T, b *bench) {
 		}
 	}
 	for _, key := range []string{b.key(strings.Repeat("long", 5000)), b.key("{a}"), b.key("{a}{a}"), b.key("{}"), b.key("\xff")} {
-		b.mustSet(t, key, key, store.Absent, long)
+		b.mustSet(t, key, key, store.VersionAbsent, long)
 		b.mustBe(t, key, key)
 	}
 	odd := b.key("spaces and {braces} and \x00 and ü")
-	b.mustSet(t, odd, "v", store.Absent, long)
+	b.mustSet(t, odd, "v", store.VersionAbsent, long)
 	b.mustBe(t, odd, "v")
 	if err := b.Expire(ctx, odd, 0); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func testValues(t *testing.T, b *bench) {
 
 func testCopies(t *testing.T, b *bench) {
 	value := []byte("before")
-	if _, err := b.Set(ctx, b.key("k"), value, store.Any, long); err != nil {
+	if _, err := b.Set(ctx, b.key("k"), value, store.VersionAny, long); err != nil {
 		t.Fatal(err)
 	}
 	copy(value, "after!")
@@ -57,8 +57,8 @@ func testVersions(t *testing.T, b *bench) {
 	key := b.key("k")
 	_, err := b.Set(ctx, key, []byte("x"), 12345, long)
 	mustFail(t, "Set of a version that is not there", err, store.ErrConflict)
-	v1 := b.mustSet(t, key, "1", store.Absent, long)
-	_, err = b.Set(ctx, key, []byte("x"), store.Absent, long)
+	v1 := b.mustSet(t, key, "1", store.VersionAbsent, long)
+	_, err = b.Set(ctx, key, []byte("x"), store.VersionAbsent, long)
 	mustFail(t, "Set, as absent, of what is there", err, store.ErrConflict)
 	v2 := b.mustSet(t, key, "2", v1, long)
 	if v2 <= v1 {
@@ -67,19 +67,19 @@ func testVersions(t *testing.T, b *bench) {
 	_, err = b.Set(ctx, key, []byte("x"), v1, long)
 	mustFail(t, "Set of an old version", err, store.ErrConflict)
 	b.mustBe(t, key, "2")
-	b.mustSet(t, key, "3", store.Any, long)
-	b.mustSet(t, b.key("new"), "3", store.Any, long)
+	b.mustSet(t, key, "3", store.VersionAny, long)
+	b.mustSet(t, b.key("new"), "3", store.VersionAny, long)
 	b.mustBe(t, key, "3")
 }
 
 func testNoABA(t *testing.T, b *bench) {
 	key := b.key("k")
-	v1 := b.mustSet(t, key, "1", store.Absent, long)
+	v1 := b.mustSet(t, key, "1", store.VersionAbsent, long)
 	for range 100 {
 		if err := b.Expire(ctx, key, -1); err != nil {
 			t.Fatal(err)
 		}
-		v2 := b.mustSet(t, key, "1", store.Absent, long)
+		v2 := b.mustSet(t, key, "1", store.VersionAbsent, long)
 		if v2 <= v1 {
 			t.Fatalf("a value that was removed and set again has version %d after %d: compare-and-set would take it for an old one", v2, v1)
 		}
@@ -91,17 +91,17 @@ func testNoABA(t *testing.T, b *bench) {
 
 func testExpiry(t *testing.T, b *bench) {
 	key := b.key("k")
-	v := b.mustSet(t, key, "short", store.Absent, 5*time.Millisecond)
+	v := b.mustSet(t, key, "short", store.VersionAbsent, 5*time.Millisecond)
 	eventually(t, "expiry", func() bool { _, err := b.Get(ctx, key); return errors.Is(err, store.ErrNotFound) })
 	mustFail(t, "Expire of what has expired", b.Expire(ctx, key, long), store.ErrNotFound)
 	_, err := b.Set(ctx, key, []byte("x"), v, long)
 	mustFail(t, "Set with the version of what has expired", err, store.ErrConflict)
-	b.mustSet(t, key, "again", store.Absent, long)
+	b.mustSet(t, key, "again", store.VersionAbsent, long)
 	if err := b.Expire(ctx, key, 5*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "expiry after Expire", func() bool { _, err := b.Get(ctx, key); return errors.Is(err, store.ErrNotFound) })
-	b.mustSet(t, b.key("ever"), "v", store.Absent, math.MaxInt64)
+	b.mustSet(t, b.key("ever"), "v", store.VersionAbsent, math.MaxInt64)
 	b.mustBe(t, b.key("ever"), "v")
 	if err := b.Expire(ctx, b.key("ever"), math.MaxInt64); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func testTimes(t *testing.T, b *bench) {
 		}
 		return item
 	}
-	v := b.mustSet(t, key, "v", store.Absent, 10*time.Hour)
+	v := b.mustSet(t, key, "v", store.VersionAbsent, 10*time.Hour)
 	for _, ttl := range []time.Duration{time.Hour, 20 * time.Hour} {
 		if err := b.Expire(ctx, key, ttl); err != nil {
 			t.Fatal(err)
@@ -132,20 +132,20 @@ func testTimes(t *testing.T, b *bench) {
 	}
 	b.mustSet(t, key, "v", v, time.Hour)
 	mustLive("after Set for a shorter time", time.Hour/2, time.Hour)
-	b.mustSet(t, key, "v", store.Any, 3*time.Hour)
+	b.mustSet(t, key, "v", store.VersionAny, 3*time.Hour)
 	mustLive("after Set of any version", 2*time.Hour, 3*time.Hour)
 }
 
 func testFailures(t *testing.T, b *bench) {
 	key := b.key("k")
-	v := b.mustSet(t, key, "kept", store.Absent, long)
+	v := b.mustSet(t, key, "kept", store.VersionAbsent, long)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for what, f := range map[string]func() error{
 		"Set of another version":      func() error { _, err := b.Set(ctx, key, []byte("x"), v+1, 9*long); return err },
-		"Set as absent":               func() error { _, err := b.Set(ctx, key, nil, store.Absent, 9*long); return err },
-		"Set without a time":          func() error { _, err := b.Set(ctx, key, []byte("x"), store.Any, 0); return err },
-		"Set with an ended context":   func() error { _, err := b.Set(ended, key, []byte("x"), store.Any, 9*long); return err },
+		"Set as absent":               func() error { _, err := b.Set(ctx, key, nil, store.VersionAbsent, 9*long); return err },
+		"Set without a time":          func() error { _, err := b.Set(ctx, key, []byte("x"), store.VersionAny, 0); return err },
+		"Set with an ended context":   func() error { _, err := b.Set(ended, key, []byte("x"), store.VersionAny, 9*long); return err },
 		"Expire with an ended one":    func() error { return b.Expire(ended, key, 0) },
 		"Set of what is not there":    func() error { _, err := b.Set(ctx, b.key("none"), nil, v, long); return err },
 		"Expire of what is not there": func() error { return b.Expire(ctx, b.key("none"), long) },
@@ -189,7 +189,7 @@ func testUpdates(t *testing.T, b *bench) {
 func testOneCreates(t *testing.T, b *bench) {
 	var created atomic.Int64
 	atOnce(t, 100, func(int) error {
-		_, err := b.Set(ctx, b.key("k"), []byte("mine"), store.Absent, long)
+		_, err := b.Set(ctx, b.key("k"), []byte("mine"), store.VersionAbsent, long)
 		if err == nil {
 			created.Add(1)
 		} else if errors.Is(err, store.ErrConflict) {
@@ -208,7 +208,7 @@ func testLock(t *testing.T, b *bench) {
 	var holders, most atomic.Int64
 	atOnce(t, 64, func(i int) error {
 		for attempt := 0; ; attempt++ {
-			_, err := b.Set(ctx, key, []byte("mine"), store.Absent, long)
+			_, err := b.Set(ctx, key, []byte("mine"), store.VersionAbsent, long)
 			if errors.Is(err, store.ErrConflict) {
 				if err := store.Backoff(ctx, attempt); err != nil {
 					return err

@@ -51,7 +51,7 @@ func typedRoutes(app *dunlin.App) {
 	type one struct{ Body record }
 	type list struct{ Body []any }
 	type wides struct{ Body []wide }
-	small := app.MaxBody(4 << 20)
+	small := app.WithMaxBody(4 << 20)
 	typed.Post(small, "/typed/record", func(*dunlin.Request, one) (typed.None, error) { return typed.None{}, nil })
 	typed.Post(small, "/typed/any", func(*dunlin.Request, list) (typed.None, error) { return typed.None{}, nil })
 	typed.Post(small, "/typed/wide", func(*dunlin.Request, wides) (typed.None, error) { return typed.None{}, nil })

@@ -31,7 +31,7 @@ func main() {
 func send(r *dunlin.Request) dunlin.Response {
 	n, ok := bulk.Asked(r.Query("bytes"))
 	if !ok {
-		return dunlin.Problem(dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "bytes must be a number"})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "bytes must be a number"})
 	}
 	return dunlin.Stream("application/octet-stream", func(w io.Writer) error { return bulk.Send(w, n) })
 }
