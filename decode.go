@@ -40,18 +40,17 @@ func decode(r *Request, d *jsonwire.Decoder, v any) error {
 	if err != nil {
 		return err
 	}
-	if !d.Try(body, v, decodeLimits, r) {
-		reflect.ValueOf(v).Elem().SetZero() // releases the first result before Explain builds another
+	if refused := d.Read(body, v, decodeLimits, r); refused != nil {
 		if r.bodyErr != nil {
 			return r.bodyErr // there was no room
 		}
-		return decodeProblem(body, d.Explain(body, decodeLimits))
+		return decodeProblem(body, refused)
 	}
 	return nil
 }
 
 // decodeLimits selects what Decode rejects in addition to encoding/json.
-var decodeLimits = jsonwire.Limits{UnknownMembers: true, MaxProblems: 1}
+var decodeLimits = jsonwire.Limits{UnknownMembers: true}
 
 // wantJSON returns an error for a media type other than JSON.
 func wantJSON(contentType string) error {
@@ -80,24 +79,24 @@ func wantJSON(contentType string) error {
 const longestMediaType = 100
 
 // decodeProblem returns the problem for the first fault in a body.
-func decodeProblem(body []byte, err *jsonwire.Refusal) error {
-	switch p := &err.Problems[0]; p.Kind {
+func decodeProblem(body []byte, p *jsonwire.Refusal) error {
+	switch p.Kind {
 	case jsonwire.ProblemSyntax, jsonwire.ProblemDepth:
 		if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 			return badRequest("the request body is empty: it must be a JSON value", nil)
 		}
-		return syntaxProblem(body, p.Offset, err)
+		return syntaxProblem(body, p.Offset, p)
 	case jsonwire.ProblemUnknown:
-		return jsonProblem("unknown member at "+p.Pointer, p.Pointer, p.Offset, err)
+		return jsonProblem("unknown member at "+p.Pointer, p.Pointer, p.Offset, p)
 	case jsonwire.ProblemType, jsonwire.ProblemName:
 		want := jsonwire.Wanted(p.Want)
 		if p.Quoted {
 			want = "a string that holds " + jsonwire.Wanted(jsonwire.Indirect(p.Want))
 		}
 		return jsonProblem(fmt.Sprintf("invalid value at %s: %s where %s is wanted", orRoot(p.Pointer), jsonwire.Given(body[p.Offset:p.End]), want),
-			p.Pointer, p.Offset, err)
+			p.Pointer, p.Offset, p)
 	}
-	return badRequest("the JSON of the request body is not what is wanted", err)
+	return badRequest("the JSON of the request body is not what is wanted", p)
 }
 
 // syntaxProblem returns the problem of a body whose JSON syntax is wrong at offset at.

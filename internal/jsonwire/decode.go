@@ -35,7 +35,6 @@ type Limits struct {
 	MaxDepth    int // of objects and arrays within each other; 0 is 10,000, which is also the most
 	MaxElements int // members of objects and elements of arrays, all together; 0 is no bound
 	MaxNumber   int // bytes of a number; 0 is no bound
-	MaxProblems int // how many a Refusal lists; 0 is 100
 }
 
 // maxDepth is the depth of objects and arrays that encoding/json allows.
@@ -82,18 +81,24 @@ func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder,
 // into existing values. It neither keeps data nor passes it on: the user's methods get copies. The error is a
 // *Refusal, and then *v is partly decoded.
 func (d *Decoder) Decode(data []byte, v any, l Limits) error {
-	d.check(v)
-	if d.decode(data, heldPointer(v), l, nil) {
-		return nil
+	if r := d.Read(data, v, l, nil); r != nil {
+		return r
 	}
-	return d.Explain(data, l)
+	return nil
 }
 
-// Try is Decode for callers that need not know why a text is refused, or find out
-// for themselves. The value's memory is reserved in room, see Room.
+// Read is Decode. The value's memory is reserved in room, see Room.
+func (d *Decoder) Read(data []byte, v any, l Limits, room Room) *Refusal {
+	d.check(v)
+	refused, _ := d.decode(data, heldPointer(v), l, room, true)
+	return refused
+}
+
+// Try is Read for callers that need not know why a text is refused, or find out themselves.
 func (d *Decoder) Try(data []byte, v any, l Limits, room Room) bool {
 	d.check(v)
-	return d.decode(data, heldPointer(v), l, room)
+	_, ok := d.decode(data, heldPointer(v), l, room, false)
+	return ok
 }
 
 // check panics when v is no pointer to the decoder's type.
@@ -103,13 +108,19 @@ func (d *Decoder) check(v any) {
 	}
 }
 
-func (d *Decoder) decode(data []byte, m memory, l Limits, room Room) bool {
+func (d *Decoder) decode(data []byte, m memory, l Limits, room Room, explain bool) (refused *Refusal, ok bool) {
 	if len(data) >= largeText {
 		defer endTurn(awaitTurn())
 	}
 	run := decoder{limits: l.Filled(), data: data, room: room, free: free(len(data))}
 	run.depth, run.elements = run.limits.MaxDepth, run.limits.MaxElements
-	return run.text(d.plan, m) >= 0
+	if run.text(d.plan, m) >= 0 {
+		return nil, true
+	}
+	if explain {
+		refused = run.refusal()
+	}
+	return refused, false
 }
 
 // Filled returns l with its defaults.
@@ -123,9 +134,6 @@ func (l Limits) Filled() Limits {
 	if l.MaxNumber <= 0 {
 		l.MaxNumber = math.MaxInt
 	}
-	if l.MaxProblems <= 0 {
-		l.MaxProblems = 100
-	}
 	return l
 }
 
@@ -135,8 +143,8 @@ var noLimits = Limits{}.Filled()
 // decoder is the state of one call. It lives on that call's stack.
 //
 // Its methods read one part of the text, from position i on, and return the
-// position behind it, or -1 when it is refused. What was wrong is known only when
-// all is not nil: a text that is refused is read a second time for that.
+// position behind it, or -1 when it is refused; fault has the reason then, unless room
+// had no memory.
 type decoder struct {
 	data     []byte
 	strings  Strings
@@ -148,10 +156,7 @@ type decoder struct {
 	count    int // elements of the array, members of the map that was read last
 	free     int // bytes that may be allocated before room is asked for more
 	room     Room
-	all      *collector
-
-	why ProblemKind // why the text is no JSON, or too large, and where
-	at  int
+	fault    fault
 }
 
 // text reads a whole text.
@@ -159,7 +164,7 @@ func (d *decoder) text(p *decodePlan, m memory) int {
 	i := skipSpace(d.data, 0)
 	next := d.value(p, m, i)
 	if next < 0 {
-		return d.resume(i)
+		return -1
 	}
 	if next = skipSpace(d.data, next); next < len(d.data) {
 		return d.syntax(next)
@@ -270,8 +275,8 @@ func (d *decoder) rareValue(p *decodePlan, m memory, i int) int {
 // ignored reads a value that is dropped.
 func (d *decoder) ignored(i int) int {
 	next := d.skip(i)
-	if next >= 0 && d.limits.InvalidUTF8 && !d.wellFormed(d.data[i:next]) && !d.tolerate(problem{kind: ProblemUTF8, at: i, end: next}) {
-		return -1
+	if next >= 0 && d.limits.InvalidUTF8 && !d.wellFormed(d.data[i:next]) {
+		return d.refuse(ProblemUTF8, i)
 	}
 	return next
 }

@@ -55,10 +55,7 @@ func TestDecodeAllocations(t *testing.T) {
 	allocs(t, "into a slice that is there", 1+strings4K(text), one(plain(&known), string(text), &known, jsonwire.Limits{}))
 	broken := []byte(`{"name":"","mail":"x","age":-2,"score":1,"admin":true}`)
 	d := compile[signUp](t)
-	if got := len(found(d.Decode(broken, &s, strict))); got != 4 {
-		t.Fatalf("%d problems", got)
-	}
-	allocs(t, "a refusal for four reasons", 4, func() { _ = d.Decode(broken, &s, strict) })
+	allocs(t, "a refusal with its reason", 2, func() { _ = d.Decode(broken, &s, strict) })
 	allocs(t, "a refusal without reasons", 0, func() {
 		if d.Try(broken, &s, strict, nil) {
 			t.Error("accepted")

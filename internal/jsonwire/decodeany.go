@@ -43,7 +43,7 @@ var anyNumber = &decodePlan{op: opFloat64, typ: float64Type}
 
 func (d *decoder) anyObject(start int) (v any, next int) {
 	if d.depth--; d.depth < 0 {
-		return nil, d.beyond(ProblemDepth, start)
+		return nil, d.refuse(ProblemDepth, start)
 	}
 	if !d.takes(mapHead) {
 		return nil, -1
@@ -57,23 +57,16 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 			return nil, -1
 		}
 		i = skipSpace(d.data, i)
-		if d.limits.DuplicateMembers && d.all != nil {
-			if _, twice := made[name]; twice && !d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
-				return nil, -1
-			}
-		}
 		value, after := d.any(i)
 		if after < 0 {
-			if after = d.resume(i); after < 0 {
-				return nil, -1
-			}
+			return nil, -1
 		}
 		if !takesMember(d, &made, &room, after) {
 			return nil, -1
 		}
 		n := len(made)
 		if made[name] = value; d.twice(n, len(made)) {
-			return nil, -1
+			return nil, d.refuse(ProblemDuplicate, nameAt)
 		}
 		if i, more = d.next(after, '}'); i < 0 {
 			return nil, -1
@@ -86,7 +79,7 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 
 func (d *decoder) anyArray(start int) (v any, next int) {
 	if d.depth--; d.depth < 0 {
-		return nil, d.beyond(ProblemDepth, start)
+		return nil, d.refuse(ProblemDepth, start)
 	}
 	if !d.takes(sliceBox) {
 		return nil, -1
@@ -96,9 +89,7 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	for more {
 		value, after := d.any(i)
 		if after < 0 {
-			if after = d.resume(i); after < 0 {
-				return nil, -1
-			}
+			return nil, -1
 		}
 		if len(made) == cap(made) {
 			if made = d.moreOfAny(made, after); made == nil {

@@ -6,7 +6,7 @@ import "math"
 // behind its end, as encoding/json does; then it grows.
 func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
-		return d.beyond(ProblemDepth, start)
+		return d.refuse(ProblemDepth, start)
 	}
 	h := m.header()
 	i, more := d.open(start, ']')
@@ -26,9 +26,7 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 			after = d.value(p.elem, at, i)
 		}
 		if after < 0 {
-			if after = d.resume(i); after < 0 {
-				return -1
-			}
+			return -1
 		}
 		n++
 		if i, more = d.next(after, ']'); i < 0 {
@@ -89,7 +87,7 @@ const wholeStart = 64
 // array reads an array into a Go array. Extra elements are dropped, and missing ones become zero.
 func (d *decoder) array(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
-		return d.beyond(ProblemDepth, start)
+		return d.refuse(ProblemDepth, start)
 	}
 	i, more := d.open(start, ']')
 	n := 0
@@ -101,9 +99,7 @@ func (d *decoder) array(p *decodePlan, m memory, start int) int {
 			after = d.skip(i)
 		}
 		if after < 0 {
-			if after = d.resume(i); after < 0 {
-				return -1
-			}
+			return -1
 		}
 		n++
 		if i, more = d.next(after, ']'); i < 0 {

@@ -38,7 +38,6 @@ const noMember = -1
 // dependency: if the member has is there, needs must be as well.
 type dependency struct {
 	has, needs int16
-	rule       any
 }
 
 // member is a member of an object: the place of its value and the way to read it. Its name
@@ -71,7 +70,6 @@ type hop struct {
 // memberNames are the parts of members that lookups and errors need.
 type memberNames struct {
 	name     string
-	required any    // its rule, if it is required
 	byAbsent []byte // the default
 }
 
@@ -212,10 +210,9 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 	place := func(i int) string { return fmt.Sprintf("%s, member %q", p.typ, o.names[i].name) }
 	for i := range all {
 		rules := &all[i]
-		if rules.Required != nil {
+		if rules.Required {
 			o.required = append(o.required, int16(i))
 			o.all.add(i, len(all))
-			o.names[i].required = rules.Required
 		}
 		if rules.Default != nil {
 			o.defaults = append(o.defaults, int16(i))
@@ -227,13 +224,13 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 			o.names[i].byAbsent = rules.Default
 			c.pending = append(c.pending, func() { c.tryDefault(p, i, place(i)) })
 		}
-		for _, r := range rules.Requires {
-			needs := o.find([]byte(r.Name))
+		for _, name := range rules.Requires {
+			needs := o.find([]byte(name))
 			if needs == noMember {
-				c.fail(fmt.Errorf("%s requires %q, which %s does not have", place(i), r.Name, p.typ))
+				c.fail(fmt.Errorf("%s requires %q, which %s does not have", place(i), name, p.typ))
 				continue
 			}
-			o.requires = append(o.requires, dependency{int16(i), int16(needs), r.Rule})
+			o.requires = append(o.requires, dependency{int16(i), int16(needs)})
 		}
 	}
 	o.watched = o.required != nil || o.requires != nil || o.defaults != nil

@@ -68,7 +68,7 @@ func (c *decodeCompiler) compileMap(p *decodePlan) {
 // mapping reads an object into a map.
 func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
-		return d.beyond(ProblemDepth, start)
+		return d.refuse(ProblemDepth, start)
 	}
 	fresh := m.isNil()
 	if fresh {
@@ -104,34 +104,26 @@ func (d *decoder) mapMembers(p *decodePlan, m memory, member *mapMember, start i
 	for more {
 		nameAt := i
 		after := d.mapKey(p, member, i)
-		good := after >= 0
-		if !good {
-			if after = d.resume(i); after < 0 {
-				return -1
-			}
+		if after < 0 {
+			return -1
 		}
 		i = skipSpace(d.data, after)
 		if i >= len(d.data) || d.data[i] != ':' {
 			return d.syntax(i)
 		}
 		i = skipSpace(d.data, i+1)
-		if good && d.limits.DuplicateMembers && target.MapIndex(member.key).IsValid() &&
-			!d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
-			return -1
+		if d.limits.DuplicateMembers && target.MapIndex(member.key).IsValid() {
+			return d.refuse(ProblemDuplicate, nameAt)
 		}
 		member.value.SetZero()
 		if after = d.value(p.elem, member.valueAt, i); after < 0 {
-			if after = d.resume(i); after < 0 {
-				return -1
-			}
+			return -1
 		}
-		if good {
-			if !d.takesEntry(n, p.keys.slot) {
-				return -1
-			}
-			n++
-			target.SetMapIndex(member.key, member.value)
+		if !d.takesEntry(n, p.keys.slot) {
+			return -1
 		}
+		n++
+		target.SetMapIndex(member.key, member.value)
 		if i, more = d.next(after, '}'); i < 0 {
 			return -1
 		}
@@ -171,7 +163,7 @@ func (d *decoder) mapKey(p *decodePlan, member *mapMember, i int) int {
 		member.key.SetUint(n)
 	}
 	if err != nil {
-		return d.refuse(problem{kind: ProblemName, at: i, end: next, wantType: p.typ.Key()})
+		return d.unfit(ProblemName, p, i, nil)
 	}
 	return next
 }
@@ -195,13 +187,6 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 			return -1
 		}
 		i = skipSpace(d.data, i)
-		if d.limits.DuplicateMembers && d.all != nil {
-			_, twice := texts[name]
-			_, twiceAny := values[name]
-			if (twice || twiceAny) && !d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
-				return -1
-			}
-		}
 		had, after := len(texts)+len(values), 0
 		if texts != nil {
 			var text string
@@ -210,25 +195,20 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 			} else {
 				after = d.value(p.elem, memory{}, i) // null at best, which stores nothing
 			}
-			if !takesMember(d, &texts, &room, i) {
+			if after < 0 || !takesMember(d, &texts, &room, i) {
 				return -1
 			}
 			texts[name] = text
 		} else {
 			var v any
 			v, after = d.any(i)
-			if !takesMember(d, &values, &room, i) {
+			if after < 0 || !takesMember(d, &values, &room, i) {
 				return -1
 			}
 			values[name] = v
 		}
 		if d.twice(had, len(texts)+len(values)) {
-			return -1
-		}
-		if after < 0 {
-			if after = d.resume(i); after < 0 {
-				return -1
-			}
+			return d.refuse(ProblemDuplicate, nameAt)
 		}
 		if i, more = d.next(after, '}'); i < 0 {
 			return -1
@@ -244,7 +224,5 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 }
 
 // twice reports whether a text is refused because of a repeated member, which left a map with as many members as it had.
-// It saves a look-up. If problems are collected, names are looked up before their values are read.
-func (d *decoder) twice(had, has int) bool {
-	return had == has && d.limits.DuplicateMembers && d.all == nil
-}
+// It saves a look-up.
+func (d *decoder) twice(had, has int) bool { return had == has && d.limits.DuplicateMembers }

@@ -19,8 +19,8 @@ func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 		return next
 	}
 	raw := d.data[i:next:next]
-	if d.limits.InvalidUTF8 && !d.wellFormed(raw) && !d.tolerate(problem{kind: ProblemUTF8, at: i, end: next}) {
-		return -1
+	if d.limits.InvalidUTF8 && !d.wellFormed(raw) {
+		return d.refuse(ProblemUTF8, i)
 	}
 	if !d.takesRaw(p, raw) {
 		return -1
@@ -37,7 +37,7 @@ func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 		err = pointerTo(p.pointer, m).(json.Unmarshaler).UnmarshalJSON(d.given(raw))
 	}
 	if err != nil {
-		return d.refuse(problem{kind: ProblemType, at: i, end: next, want: p, err: err})
+		return d.unfit(ProblemType, p, i, err)
 	}
 	return next
 }
@@ -84,7 +84,7 @@ func (d *decoder) unmarshalText(p *decodePlan, m memory, i int) int {
 		return -1
 	}
 	if err := pointerTo(p.pointer, m).(encoding.TextUnmarshaler).UnmarshalText(d.given(text)); err != nil {
-		return d.refuse(problem{kind: ProblemType, at: i, end: next, want: p, err: err})
+		return d.unfit(ProblemType, p, i, err)
 	}
 	return next
 }
@@ -120,7 +120,7 @@ func (d *decoder) quoted(p *decodePlan, m memory, i int) int {
 	}
 	text, next := d.string(i + 1)
 	if next >= 0 && !d.quotedText(p.elem, m, text) {
-		return d.refuse(problem{kind: ProblemType, at: i, end: next, want: p})
+		return d.mismatch(p, i)
 	}
 	return next
 }

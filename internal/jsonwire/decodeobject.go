@@ -6,7 +6,7 @@ import "reflect"
 // are read here rather than by value.
 func (d *decoder) object(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
-		return d.beyond(ProblemDepth, start)
+		return d.refuse(ProblemDepth, start)
 	}
 	data, o := d.data, p.object
 	track := o.watched || d.limits.DuplicateMembers
@@ -31,9 +31,8 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 		} else {
 			expected = index
 			f := &o.members[index]
-			if track && !seen.add(index, len(o.members)) && d.limits.DuplicateMembers &&
-				!d.tolerate(problem{kind: ProblemDuplicate, at: nameAt, end: i}) {
-				return -1
+			if track && !seen.add(index, len(o.members)) && d.limits.DuplicateMembers {
+				return d.refuse(ProblemDuplicate, nameAt)
 			}
 			at, after := m.at(f.offset), -1
 			switch {
@@ -52,9 +51,7 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 				after = d.value(f.value, at, i)
 			}
 			if after < 0 {
-				if after = d.resume(i); after < 0 {
-					return -1
-				}
+				return -1
 			}
 			i = after
 		}
@@ -68,7 +65,7 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 		}
 	}
 	d.depth++
-	if i >= 0 && o.watched && (!o.all.in(&seen) || o.requires != nil) && !d.ended(p, &seen, m, start, i) {
+	if i >= 0 && o.watched && (!o.all.in(&seen) || o.requires != nil) && !d.ended(p, &seen, m, start) {
 		return -1
 	}
 	return i
@@ -82,7 +79,7 @@ func (d *decoder) open(i int, end byte) (next int, more bool) {
 		return i + 1, false
 	}
 	if d.elements--; d.elements < 0 {
-		return d.beyond(ProblemElements, i), false
+		return d.refuse(ProblemElements, i), false
 	}
 	return i, true
 }
@@ -103,7 +100,7 @@ func (d *decoder) next(i int, end byte) (next int, more bool) {
 		return d.syntax(i), false
 	}
 	if d.elements--; d.elements < 0 {
-		return d.beyond(ProblemElements, i), false
+		return d.refuse(ProblemElements, i), false
 	}
 	return skipSpace(data, i+1), true
 }
@@ -142,8 +139,8 @@ func (d *decoder) nameText(i, longest int) (name []byte, next int) {
 				return nil, next
 			}
 			name = viewedBytes(s)
-		} else if d.limits.InvalidUTF8 && holdsOdd(name) && !d.tolerate(problem{kind: ProblemUTF8, at: i, end: next}) {
-			return nil, -1
+		} else if d.limits.InvalidUTF8 && holdsOdd(name) {
+			return nil, d.refuse(ProblemUTF8, i)
 		}
 	}
 	if next >= len(data) || data[next] != ':' {
@@ -156,8 +153,8 @@ func (d *decoder) nameText(i, longest int) (name []byte, next int) {
 
 // unknown reads the value of a member that the struct does not have.
 func (d *decoder) unknown(nameAt, i int) int {
-	if d.limits.UnknownMembers && !d.tolerate(problem{kind: ProblemUnknown, at: nameAt, end: i}) {
-		return -1
+	if d.limits.UnknownMembers {
+		return d.refuse(ProblemUnknown, nameAt)
 	}
 	return d.ignored(i)
 }
@@ -230,18 +227,18 @@ func (s *memberSet) in(seen *memberSet) bool {
 	return s.many == nil && seen.few[0]&s.few[0] == s.few[0] && seen.few[1]&s.few[1] == s.few[1]
 }
 
-// ended looks at which members of the object, which is data[start:end], were
-// there.
-func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start, end int) bool {
+// ended looks at which members of the object at start were there.
+func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) bool {
 	o := p.object
 	for _, i := range o.required {
-		if !seen.has(i) && !d.tolerate(problem{kind: ProblemMissing, at: start, end: end, rule: o.names[i].required, name: o.names[i].name}) {
+		if !seen.has(i) {
+			d.missing(start, &o.names[i])
 			return false
 		}
 	}
 	for _, r := range o.requires {
-		if seen.has(r.has) && !seen.has(r.needs) &&
-			!d.tolerate(problem{kind: ProblemMissing, at: start, end: end, rule: r.rule, name: o.names[r.needs].name}) {
+		if seen.has(r.has) && !seen.has(r.needs) {
+			d.missing(start, &o.names[r.needs])
 			return false
 		}
 	}

@@ -66,25 +66,12 @@ func (c *decodeCompiler) compile(t reflect.Type, byPointer bool) *decodePlan {
 	if p := c.compiled[key]; p != nil {
 		return p // perhaps unfinished: t is recursive and we are inside it
 	}
-	outer := c.newPlan(t)
-	c.compiled[key] = outer
-	p := outer
-	if c.ruler != nil {
-		rules, err := c.ruler.Type(t)
-		if err != nil {
-			c.fail(fmt.Errorf("%s: %w", t, err))
-		}
-		if len(rules.Checks) > 0 || rules.Validate != nil {
-			p = c.newPlan(t)
-			outer.op, outer.elem = opChecked, p
-			outer.checks = &checks{list: rules.Checks, validate: rules.Validate}
-			c.pending = append(c.pending, func() { c.check(outer, t.String()) })
-		}
-	}
+	p := c.newPlan(t)
+	c.compiled[key] = p
 	if !c.compileMethods(p, key.byPointer) {
 		c.compileKind(p)
 	}
-	return outer
+	return p
 }
 
 func (c *decodeCompiler) newPlan(t reflect.Type) *decodePlan {
@@ -213,7 +200,7 @@ func (c *decodeCompiler) check(p *decodePlan, place string) {
 	inner := p.elem.innermost()
 	for i := range p.checks.list {
 		if !p.checks.list[i].fits(inner) {
-			c.fail(fmt.Errorf("%s: the rule %v is not for values of type %s", place, p.checks.list[i].Rule, inner.typ))
+			c.fail(fmt.Errorf("%s: rule %d is not for values of type %s", place, i, inner.typ))
 		}
 	}
 	p.checks.settle(p.elem)
@@ -232,7 +219,7 @@ func (c *decodeCompiler) finish() error {
 }
 
 // Contained reports whether decoding passes the address of the value only to this package: its types have no methods
-// that get it, no check function gets it, and no part is decoded by encoding/json. Then the value may be on a stack.
+// that get it, and no part is decoded by encoding/json. Then the value may be on a stack.
 func (d *Decoder) Contained() bool { return d.plan.contained(map[*decodePlan]bool{}) }
 
 func (p *decodePlan) contained(seen map[*decodePlan]bool) bool {
@@ -243,17 +230,7 @@ func (p *decodePlan) contained(seen map[*decodePlan]bool) bool {
 	switch p.op {
 	case opBool, opInt8, opInt16, opInt32, opInt64, opUint8, opUint16, opUint32, opUint64, opFloat32, opFloat64, opString, opNumber:
 		return true
-	case opSlice, opBytes, opPointer, opWrapped, opRefused, opIgnored:
-		return p.elem.contained(seen)
-	case opChecked:
-		if p.checks.validate != nil {
-			return false
-		}
-		for i := range p.checks.list {
-			if p.checks.list[i].kind == checkValue {
-				return false
-			}
-		}
+	case opSlice, opBytes, opPointer, opWrapped, opChecked, opRefused, opIgnored:
 		return p.elem.contained(seen)
 	case opStruct:
 		for i := range p.object.members {

@@ -39,8 +39,8 @@ func (d *decoder) oddString(i, at int) (s string, next int) {
 	if longer := len(s) - len(raw); longer > 0 && !d.takes(longer) { // U+FFFD for each byte
 		return "", -1
 	}
-	if odd && d.limits.InvalidUTF8 && !d.tolerate(problem{kind: ProblemUTF8, at: i - 1, end: next}) {
-		return "", -1
+	if odd && d.limits.InvalidUTF8 {
+		return "", d.refuse(ProblemUTF8, i-1)
 	}
 	return s, next
 }
@@ -227,7 +227,7 @@ func (d *decoder) numberEnd(i int) int {
 		return d.syntax(next)
 	}
 	if next-i > d.limits.MaxNumber {
-		return d.beyond(ProblemNumber, i)
+		return d.refuse(ProblemNumber, i)
 	}
 	return next
 }
@@ -351,7 +351,7 @@ func (d *decoder) base64(p *decodePlan, m memory, i int) int {
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(b, text)
 	if err != nil {
-		return d.refuse(problem{kind: ProblemType, at: i, end: next, want: p, err: err})
+		return d.unfit(ProblemType, p, i, err)
 	}
 	store(m, b[:n])
 	return next

@@ -18,8 +18,8 @@
 //	decodescalar.go  strings, numbers       decodemethod.go  user methods, time, «string»
 //	scan.go          the grammar            unquote.go       safe strings
 //	rules.go         rules beyond the types wrapper.go       absent and null
-//	refusal.go       all problems of a text locate.go        their JSON pointers
-//	standard_v2.go   methods of encoding/json/v2  quickcheck.go rules checked while decoding
+//	refusal.go       why a text is refused  quickcheck.go    rules checked while decoding
+//	standard_v2.go   methods of encoding/json/v2
 //
 //	unsafe.go    every use of unsafe
 //
@@ -40,8 +40,8 @@
 // values do not refer to the text: strings are copies, many in one piece of memory (see
 // Strings), and user methods get copies.
 //
-// The walk finds only whether a text is accepted. A refused text is read twice more, for
-// all problems and their places: see Refusal. The encoding/json of Go
+// The walk stops at the first problem. A refused text is read once more, without making a value,
+// for invalid JSON behind the problem and for its JSON pointer: see Refusal. The encoding/json of Go
 // 1.27 differs in odd cases; the decoder keeps to v1 there, but for values whose
 // type has an UnmarshalJSONFrom method, which encoding/json decodes.
 //
@@ -55,9 +55,8 @@
 //	err := decoder.Decode(body, &in, limits)
 //
 // checks each rule when its value arrives, without allocating, and stops at the first
-// violation. The error is a *Refusal that lists every problem with its JSON pointer, its
-// offset and the caller's name of the rule, never the value. Required members are counted
-// in a bit set. Defaults are JSON that is decoded for a missing member.
+// violation. The error is a *Refusal with its JSON pointer and offset, never the value. Required
+// members are counted in a bit set. Package schema lists all violations of a refused text. Defaults are JSON that is decoded for a missing member.
 //
 // A struct type that implements Wrapper stands for the value in one of its fields
 // and records whether the value was present, or null. With Strictness.RefuseNull and

@@ -129,9 +129,8 @@ func (d *decoder) judge(p *decodePlan, m memory, i, next int) int {
 	count := d.count
 	for n := range p.checks.list {
 		c := &p.checks.list[n]
-		if !c.holds(inner, m, text, count) && (c.raw == nil || !c.raw(d.data[i:next:next])) &&
-			!d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
-			return -1
+		if !c.holds(inner, m, text, count) && (c.raw == nil || !c.raw(d.data[i:next:next])) {
+			return d.refuse(ProblemRule, i)
 		}
 	}
 	return next

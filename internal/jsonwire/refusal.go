@@ -1,32 +1,24 @@
 package jsonwire
 
 import (
+	"bytes"
 	"fmt"
-	"math"
 	"reflect"
-	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// A Refusal is the error of a text that a Decoder refuses. If the text is no JSON,
-// or goes beyond a limit, that is the only problem; else each value that does not
-// fit its type, each broken rule and each member that is missing or too much is
-// listed, as far as Limits.MaxProblems allows.
+// A Refusal is the error of a text that a Decoder refuses: its first problem. If the text is no JSON, or exceeds a limit,
+// that is the problem. It does not hold the value.
 type Refusal struct {
-	Problems []Problem // in the order of their offsets
-	More     bool      // there are more than these; of one problem that is not looked at
-}
-
-// A Problem is one thing that is wrong with a text. It does not hold the value.
-type Problem struct {
 	Kind    ProblemKind
 	Pointer string // RFC 6901; "" for the whole text, and for invalid JSON
 	// Offset and End delimit the value, in bytes from 0. For unknown and repeated members they delimit the name; for a
 	// missing one the object. For invalid JSON Offset is the first invalid byte, len(data) if the text ends too early.
 	Offset, End int
-	Want        reflect.Type // of ProblemType and ProblemName: what does not take the value
+	Want        reflect.Type // of ProblemType and ProblemName: the type that does not accept the value
 	Quoted      bool         // of ProblemType: the field has the option «string»
-	Rule        any          // of ProblemRule and ProblemMissing: as the Ruler gave it
 	Err         error        // of ProblemType: the error of the user's method, or nil
 }
 
@@ -34,54 +26,43 @@ type Problem struct {
 type ProblemKind uint8
 
 const (
-	ProblemSyntax    ProblemKind = iota // no JSON
-	ProblemDepth                        // nested deeper than Limits.MaxDepth
-	ProblemElements                     // more than Limits.MaxElements
-	ProblemNumber                       // a number longer than Limits.MaxNumber
-	ProblemType                         // the value is none of its type
-	ProblemName                         // the name is no key of its map
-	ProblemUnknown                      // a member that the struct does not have
-	ProblemDuplicate                    // a member that was there before
-	ProblemUTF8                         // a string with invalid UTF-8 or half a surrogate pair
-	ProblemMissing                      // a member that must be there
-	ProblemRule                         // a rule is broken
-	ProblemUnstable                     // refused because of the existing value or a method of the user
+	problemNone      ProblemKind = iota
+	ProblemSyntax                // no JSON
+	ProblemDepth                 // nested deeper than Limits.MaxDepth
+	ProblemElements              // more than Limits.MaxElements
+	ProblemNumber                // a number longer than Limits.MaxNumber
+	ProblemType                  // the value is none of its type
+	ProblemName                  // the name is no key of its map
+	ProblemUnknown               // a member that the struct does not have
+	ProblemDuplicate             // a member that has occurred before
+	ProblemUTF8                  // a string with invalid UTF-8 or half a surrogate pair
+	ProblemMissing               // a member that must be there
+	ProblemRule                  // a rule is broken
+	ProblemMemory                // there is no Room for the value
 )
 
 var problemNames = [...]string{
-	"invalid JSON", "too deep", "too many elements", "number too long", "unfit value", "unfit name", "unknown member",
-	"member twice", "invalid UTF-8", "missing member", "rule broken", "refused",
+	"", "invalid JSON", "too deep", "too many elements", "number too long", "unfit value", "unfit name", "unknown member",
+	"member twice", "invalid UTF-8", "missing member", "rule broken", "no memory",
 }
 
 func (k ProblemKind) String() string { return problemNames[k] }
 
 func (r *Refusal) Error() string {
 	var b strings.Builder
-	b.WriteString("decode JSON: ")
-	for i, p := range r.Problems {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		fmt.Fprintf(&b, "%s at offset %d", p.Kind, p.Offset)
-		if p.Pointer != "" {
-			b.WriteString(" (" + p.Pointer + ")")
-		}
-		if p.Rule != nil {
-			fmt.Fprintf(&b, ": %v", p.Rule)
-		}
-		if p.Want != nil {
-			b.WriteString(" for " + p.Want.String())
-		}
-		if p.Err != nil {
-			text := p.Err.Error() // which may hold the value
-			if len(text) > longestReason {
-				text = strings.ToValidUTF8(text[:longestReason], "") + "…"
-			}
-			b.WriteString(": " + text)
-		}
+	fmt.Fprintf(&b, "decode JSON: %s at offset %d", r.Kind, r.Offset)
+	if r.Pointer != "" {
+		b.WriteString(" (" + r.Pointer + ")")
 	}
-	if r.More {
-		b.WriteString("; and more")
+	if r.Want != nil {
+		b.WriteString(" for " + r.Want.String())
+	}
+	if r.Err != nil {
+		text := r.Err.Error() // which may hold the value
+		if len(text) > longestReason {
+			text = strings.ToValidUTF8(text[:longestReason], "") + "…"
+		}
+		b.WriteString(": " + text)
 	}
 	return b.String()
 }
@@ -90,93 +71,44 @@ func (r *Refusal) Error() string {
 const longestReason = 1 << 10
 
 // Unwrap returns the error of the user's method.
-func (r *Refusal) Unwrap() []error {
-	var list []error
-	for _, p := range r.Problems {
-		if p.Err != nil {
-			list = append(list, p.Err)
-		}
-	}
-	return list
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// A fault is the problem at which a decoder has stopped.
+type fault struct {
+	kind   ProblemKind
+	at     int
+	plan   *decodePlan  // of a value of another type; of a map with another type of key
+	member *memberNames // a missing one
+	err    error        // of the user's method, or nil
 }
 
-// problem is a Problem where it is found.
-type problem struct {
-	kind     ProblemKind
-	at, end  int
-	want     *decodePlan
-	wantType reflect.Type // if want is nil
-	rule     any
-	name     string // of a missing member
-	below    string // JSON pointer from the value on
-	err      error
-}
-
-// collector gathers problems in the second reading of a text. It has room for the problems of most refusals, so that
-// one costs few allocations.
-type collector struct {
-	found []problem
-	most  int
-	full  bool // there were more
-
-	refusal  Refusal
-	locator  locator
-	someOf   [4]problem
-	problems [4]Problem
-	steps    [8]pointerStep
-	text     [96]byte
-}
-
-func (c *collector) add(p problem) {
-	if c.full = len(c.found) >= c.most; !c.full {
-		c.found = append(c.found, p)
-		c.full = c.most == 1 // the caller wants to know one, not whether there are more
-	}
-}
-
-// refuse notes a problem that spoils its value.
-func (d *decoder) refuse(p problem) int {
-	if d.all != nil {
-		d.all.add(p)
-	}
+// refuse records a problem at i, and returns the position of refused text. It is not inlined, for the sake of the code
+// that reads texts without problems.
+//
+//go:noinline
+func (d *decoder) refuse(kind ProblemKind, i int) int {
+	d.fault.kind, d.fault.at = kind, i
 	return -1
 }
 
-// mismatch refuses the value at i, which is none of p's type.
-func (d *decoder) mismatch(p *decodePlan, i int) int {
-	if d.all != nil {
-		d.all.add(problem{kind: ProblemType, at: i, end: d.skip(i), want: p})
-	}
+// unfit refuses the value or name at i, which is not of p's type or not of the type of its keys.
+//
+//go:noinline
+func (d *decoder) unfit(kind ProblemKind, p *decodePlan, i int, err error) int {
+	d.fault = fault{kind: kind, at: i, plan: p, err: err}
 	return -1
 }
 
-// tolerate notes a problem that does not spoil its value, and reports whether to
-// go on.
-func (d *decoder) tolerate(p problem) bool {
-	if d.all == nil {
-		return false
-	}
-	d.all.add(p)
-	return !d.all.full
+// missing refuses the object at i, which lacks a member.
+func (d *decoder) missing(i int, m *memberNames) {
+	d.fault = fault{kind: ProblemMissing, at: i, member: m}
 }
 
-// resume goes on behind the value at i, which was refused, if the text is read to
-// find every problem.
-func (d *decoder) resume(i int) int {
-	if d.all == nil || d.all.full {
-		return -1
-	}
-	return d.skip(i)
-}
+// mismatch refuses the value at i, which is not of p's type.
+func (d *decoder) mismatch(p *decodePlan, i int) int { return d.unfit(ProblemType, p, i, nil) }
 
 // syntax refuses a text that is no JSON from i on.
-func (d *decoder) syntax(i int) int { return d.beyond(ProblemSyntax, i) }
-
-// beyond refuses a text that is no JSON, or goes beyond a limit, from i on.
-func (d *decoder) beyond(kind ProblemKind, i int) int {
-	d.why, d.at = kind, i
-	return -1
-}
+func (d *decoder) syntax(i int) int { return d.refuse(ProblemSyntax, i) }
 
 // skip reads a value of which only the grammar counts.
 func (d *decoder) skip(i int) int {
@@ -193,7 +125,7 @@ func (d *decoder) skip(i int) int {
 		return d.syntax(next)
 	}
 	if next-i > d.limits.MaxNumber && d.data[i] != '"' {
-		return d.beyond(ProblemNumber, i)
+		return d.refuse(ProblemNumber, i)
 	}
 	return next
 }
@@ -201,7 +133,7 @@ func (d *decoder) skip(i int) int {
 // skipParts reads an object or an array.
 func (d *decoder) skipParts(start int, end byte) int {
 	if d.depth--; d.depth < 0 {
-		return d.beyond(ProblemDepth, start)
+		return d.refuse(ProblemDepth, start)
 	}
 	i, more := d.open(start, end)
 	for more {
@@ -244,39 +176,118 @@ func (d *decoder) check() bool {
 	return true
 }
 
-// Explain says why data was refused, by Try say. It decodes it again.
-func (d *Decoder) Explain(data []byte, l Limits) *Refusal {
-	l = l.Filled()
-	checker := decoder{data: data, limits: l, depth: l.MaxDepth, elements: l.MaxElements}
+// refusal describes the problem that the decoder has stopped at. It reads the text a second time, without making a value:
+// invalid JSON is reported even if it follows another problem.
+func (d *decoder) refusal() *Refusal {
+	f := &d.fault
+	if f.kind == problemNone {
+		return &Refusal{Kind: ProblemMemory}
+	}
+	checker := decoder{data: d.data, limits: d.limits, depth: d.limits.MaxDepth, elements: d.limits.MaxElements}
 	if !checker.check() {
-		return &Refusal{Problems: []Problem{{Kind: checker.why, Offset: checker.at, End: checker.at}}}
+		f = &checker.fault
+		return &Refusal{Kind: f.kind, Offset: f.at, End: f.at}
 	}
-	all := &collector{most: l.MaxProblems}
-	all.found = all.someOf[:0]
-	l.MaxElements, l.MaxNumber = math.MaxInt, math.MaxInt // have been looked at
-	run := decoder{data: data, limits: l, depth: math.MaxInt, elements: math.MaxInt, all: all}
-	run.text(d.plan, memoryOf(reflect.New(d.typ)))
-	if len(all.found) == 0 {
-		return &Refusal{Problems: []Problem{{Kind: ProblemUnstable}}}
+	checker.depth, checker.elements = d.limits.MaxDepth, d.limits.MaxElements
+	r := &Refusal{Kind: f.kind, Offset: f.at, End: checker.skip(f.at), Err: f.err}
+	member := ""
+	if f.member != nil {
+		member = f.member.name
 	}
-	return all.refuse(data)
+	r.Pointer = pathTo(d.data, f.at, member)
+	switch f.kind {
+	case ProblemType:
+		r.Want, r.Quoted = f.plan.typ, f.plan.op == opQuoted
+	case ProblemName:
+		r.Want = f.plan.typ.Key()
+	}
+	return r
 }
 
-// refuse returns the refusal of data with the problems found.
-func (c *collector) refuse(data []byte) *Refusal {
-	slices.SortStableFunc(c.found, func(a, b problem) int { return a.at - b.at })
-	r := &c.refusal
-	r.Problems, r.More = c.problems[:0], c.full && c.most > 1
-	for i := range c.found {
-		f := &c.found[i]
-		p := Problem{Kind: f.kind, Offset: f.at, End: f.end, Want: f.wantType, Rule: f.rule, Err: f.err}
-		if f.want != nil {
-			p.Want, p.Quoted = f.want.typ, f.want.op == opQuoted
+// pointerStep is one level of a JSON pointer: a member's name, or an index.
+type pointerStep struct {
+	object bool
+	name   []byte // as in the text, without quotes; nil before it
+	index  int
+}
+
+// maxPointer bounds the bytes of a JSON pointer.
+const maxPointer = 1 << 10
+
+// pathTo returns the JSON pointer (RFC 6901) of the value or the name at an offset in a well-formed text, and on to a
+// member if that is not empty. A pointer that is too long is truncated and ends in "…".
+func pathTo(data []byte, offset int, member string) string {
+	var room [8]pointerStep
+	steps := room[:0]
+	for i := 0; i <= offset; {
+		var top *pointerStep
+		if len(steps) > 0 {
+			top = &steps[len(steps)-1]
 		}
-		r.Problems = append(r.Problems, p)
+		switch c := data[i]; {
+		case c == '"':
+			next, _, _ := scanString(data, i+1)
+			if top != nil && top.object && top.name == nil {
+				top.name = data[i+1 : next-1]
+			}
+			i = next
+			continue
+		case i == offset:
+		case c == '{' || c == '[':
+			steps = append(steps, pointerStep{object: c == '{'})
+		case c == '}' || c == ']':
+			steps = steps[:len(steps)-1]
+		case c == ',':
+			top.name = nil
+			top.index++
+		}
+		i++
 	}
-	c.locator = locator{data: data, found: c.found, out: r.Problems, steps: c.steps[:0], text: c.text[:0]}
-	c.locator.value(skipSpace(data, 0))
-	c.locator = locator{} // lets go of data
-	return r
+	var text [96]byte
+	b := text[:0]
+	for _, s := range steps {
+		if len(b) > maxPointer {
+			break
+		}
+		if !s.object {
+			b = strconv.AppendInt(append(b, '/'), int64(s.index), 10)
+			continue
+		}
+		start := len(b) + 1
+		b, _ = appendUnquoted(append(b, '/'), beginning(s.name))
+		b = escapeToken(b, start)
+	}
+	if member != "" {
+		start := len(b) + 1
+		b = escapeToken(append(append(b, '/'), member...), start)
+	}
+	if len(b) > maxPointer {
+		cut := maxPointer
+		for !utf8.RuneStart(b[cut]) {
+			cut--
+		}
+		b = append(b[:cut], "…"...)
+	}
+	return string(b)
+}
+
+// beginning is a name, or the beginning of a long one: to its first escape, or more
+// than a pointer may have.
+func beginning(name []byte) []byte {
+	if len(name) <= maxPointer {
+		return name
+	}
+	if len(name) > maxPointer+utf8.UTFMax {
+		name = name[:maxPointer+utf8.UTFMax]
+	}
+	whole, _, _ := bytes.Cut(name, []byte{'\\'})
+	return append(bytes.Clone(whole), "…"...)
+}
+
+// escapeToken escapes the token of a pointer that begins at start.
+func escapeToken(b []byte, start int) []byte {
+	if !bytes.ContainsAny(b[start:], "~/") {
+		return b
+	}
+	return append(b[:start], strings.NewReplacer("~", "~0", "/", "~1").Replace(string(b[start:]))...)
 }

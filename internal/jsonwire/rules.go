@@ -13,8 +13,6 @@ type Ruler interface {
 	// Member returns the rules for a member with a name in the JSON object of the struct type object. f is its field,
 	// perhaps of an embedded struct.
 	Member(object reflect.Type, name string, f reflect.StructField) (MemberRules, error)
-	// Type returns the rules for every value of type t, at any place.
-	Type(t reflect.Type) (TypeRules, error)
 }
 
 // Rules are demanded of one value and of those inside it. They reach through
@@ -28,60 +26,26 @@ type Rules struct {
 // MemberRules are the rules for a member of an object.
 type MemberRules struct {
 	Rules
-	// Required, if it is not nil, makes it an error that the member is absent.
-	// It is what Problem.Rule says then.
-	Required any
+	// Required makes it an error that the member is absent.
+	Required bool
 	// Default is JSON that is decoded where the member is absent; nil is none.
 	Default []byte
-	// Requires lists the JSON names of members that must be present if this one is, with the Problem.Rule to report
-	// otherwise.
-	Requires []Requirement
+	// Requires lists the JSON names of members that must be present if this one is.
+	Requires []string
 	// Refused refuses the member, whatever its value. Ignored reads the member as if it
 	// were absent. Then Rules are not looked at.
 	Refused, Ignored bool
 }
 
-// A Requirement is one name of MemberRules.Requires.
-type Requirement struct {
-	Name string
-	Rule any
-}
-
-// TypeRules are the rules for every value of a type.
-type TypeRules struct {
-	Checks []Check
-	// Validate checks a decoded value, v is a pointer to it, and reports faults. It must not keep v or the report.
-	Validate func(v any, r *Report)
-}
-
-// A Report receives the faults found by a Validate function.
-type Report struct {
-	failed bool
-	found  func(pointer string, rule any) // nil: only whether there is something counts
-}
-
-// Fail reports that the rule is broken at the JSON pointer relative to the value,
-// "" for the value itself.
-func (r *Report) Fail(pointer string, rule any) {
-	r.failed = true
-	if r.found != nil {
-		r.found(pointer, rule)
-	}
-}
-
 // A Check is one rule that is looked at as a value arrives. It allocates nothing
 // if its function does not.
 type Check struct {
-	// Rule is the caller's: Problem.Rule says it when the check fails.
-	Rule any
-
 	kind     checkKind
 	min, max uint64 // the bits of an int64, uint64, float64 or int
 	open     [2]bool
 	integer  func(int64) bool
 	text     func(string) bool
 	raw      func([]byte) bool
-	value    func(any) bool
 }
 
 type checkKind uint8
@@ -95,60 +59,53 @@ const (
 	checkText
 	checkCount
 	checkRaw
-	checkValue
 )
 
 // IntRange demands min ≤ value ≤ max of a signed integer.
-func IntRange(rule any, minimum, maximum int64) Check {
-	return Check{Rule: rule, kind: checkIntRange, min: uint64(minimum), max: uint64(maximum)}
+func IntRange(minimum, maximum int64) Check {
+	return Check{kind: checkIntRange, min: uint64(minimum), max: uint64(maximum)}
 }
 
 // UintRange is IntRange for integers without sign.
-func UintRange(rule any, minimum, maximum uint64) Check {
-	return Check{Rule: rule, kind: checkUintRange, min: minimum, max: maximum}
+func UintRange(minimum, maximum uint64) Check {
+	return Check{kind: checkUintRange, min: minimum, max: maximum}
 }
 
 // FloatRange is IntRange for floating-point numbers; an exclusive bound is not
 // itself allowed. Infinities are no bounds.
-func FloatRange(rule any, minimum, maximum float64, exclusiveMinimum, exclusiveMaximum bool) Check {
-	return Check{Rule: rule, kind: checkFloatRange, min: math.Float64bits(minimum), max: math.Float64bits(maximum),
+func FloatRange(minimum, maximum float64, exclusiveMinimum, exclusiveMaximum bool) Check {
+	return Check{kind: checkFloatRange, min: math.Float64bits(minimum), max: math.Float64bits(maximum),
 		open: [2]bool{exclusiveMinimum, exclusiveMaximum}}
 }
 
 // Int demands that ok returns true for a signed integer.
-func Int(rule any, ok func(int64) bool) Check { return Check{Rule: rule, kind: checkInt, integer: ok} }
+func Int(ok func(int64) bool) Check { return Check{kind: checkInt, integer: ok} }
 
 // Length bounds the characters (code points) of a string.
-func Length(rule any, minimum, maximum int) Check {
-	return Check{Rule: rule, kind: checkLength, min: uint64(minimum), max: uint64(maximum)}
+func Length(minimum, maximum int) Check {
+	return Check{kind: checkLength, min: uint64(minimum), max: uint64(maximum)}
 }
 
 // Text demands that ok returns true for a string. It serves strings, json.Number,
 // and types that decode themselves, where it sees the string of the JSON text, if
 // that is one. ok must not keep its argument.
-func Text(rule any, ok func(string) bool) Check { return Check{Rule: rule, kind: checkText, text: ok} }
+func Text(ok func(string) bool) Check { return Check{kind: checkText, text: ok} }
 
 // Count bounds the number of elements of a slice or array, or of members of a map. For an array all elements in the
 // text count, including extra ones.
-func Count(rule any, minimum, maximum int) Check {
-	return Check{Rule: rule, kind: checkCount, min: uint64(minimum), max: uint64(maximum)}
+func Count(minimum, maximum int) Check {
+	return Check{kind: checkCount, min: uint64(minimum), max: uint64(maximum)}
 }
 
 // Raw demands that ok returns true for the JSON text of a value, whatever its type.
 // ok must not keep its argument or write to it.
-func Raw(rule any, ok func([]byte) bool) Check { return Check{Rule: rule, kind: checkRaw, raw: ok} }
+func Raw(ok func([]byte) bool) Check { return Check{kind: checkRaw, raw: ok} }
 
 // OrRaw is c, but where c does not hold ok has the last word: it sees the JSON text.
 // So a check can be quick, and exact where numbers have been rounded.
 func (c Check) OrRaw(ok func(text []byte) bool) Check {
 	c.raw = ok
 	return c
-}
-
-// Value demands that ok returns true for a pointer to the decoded value, whatever
-// its type. ok must not keep its argument.
-func Value(rule any, ok func(any) bool) Check {
-	return Check{Rule: rule, kind: checkValue, value: ok}
 }
 
 // fits reports whether values of p's type can be checked by c.
@@ -187,11 +144,8 @@ func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
 		return c.lengthHolds(text)
 	case checkText:
 		return c.text(text)
-	case checkCount:
-		return int(c.min) <= count && count <= int(c.max)
-	default:
-		return c.value(pointerTo(p.pointer, m))
 	}
+	return int(c.min) <= count && count <= int(c.max)
 }
 
 // lengthHolds counts characters only where the bytes leave it open.
@@ -240,17 +194,16 @@ func loadFloat(o op, m memory) float64 {
 
 // checks are the checks of an opChecked plan in addition to its type.
 type checks struct {
-	list     []Check
-	validate func(any, *Report)
-	plain    bool // the check needs the string, number or slice itself, not only its text
-	quick    quickCheck
+	list  []Check
+	plain bool // the check needs the string, number or slice itself, not only its text
+	quick quickCheck
 }
 
 // settle notes whether checks of p are plain, once p is complete.
 func (c *checks) settle(p *decodePlan) {
-	c.plain = c.validate == nil
+	c.plain = true
 	for i := range c.list {
-		c.plain = c.plain && c.list[i].kind != checkRaw && c.list[i].kind != checkValue
+		c.plain = c.plain && c.list[i].kind != checkRaw
 	}
 	switch p.op {
 	case opString, opSlice, opInt8, opInt16, opInt32, opInt64, opUint8, opUint16, opUint32, opUint64, opFloat32, opFloat64:
@@ -326,32 +279,8 @@ func (d *decoder) checkedDeep(p *decodePlan, m memory, i int) int {
 		if !holds && c.raw != nil {
 			holds = c.raw(d.data[i:next:next])
 		}
-		if !holds && !d.tolerate(problem{kind: ProblemRule, at: i, end: next, rule: c.Rule}) {
-			return -1
-		}
-	}
-	if p.checks.validate != nil {
-		return d.validated(p, pointerTo(inner.pointer, at), i, next)
-	}
-	return next
-}
-
-// validated calls the function that looks at the value v.
-func (d *decoder) validated(p *decodePlan, v any, i, next int) int {
-	r := new(Report)
-	var found []problem
-	if d.all != nil {
-		r.found = func(pointer string, rule any) {
-			found = append(found, problem{kind: ProblemRule, at: i, end: next, rule: rule, below: pointer})
-		}
-	}
-	p.checks.validate(v, r)
-	if r.failed && d.all == nil {
-		return -1
-	}
-	for _, f := range found {
-		if !d.tolerate(f) {
-			return -1
+		if !holds {
+			return d.refuse(ProblemRule, i)
 		}
 	}
 	return next

@@ -49,9 +49,6 @@ func (readOnlyRuler) Member(object reflect.Type, name string, _ reflect.StructFi
 	return rules, nil
 }
 
-// Type implements jsonwire.Ruler.
-func (readOnlyRuler) Type(reflect.Type) (rules jsonwire.TypeRules, err error) { return rules, nil }
-
 // DecoderLimits returns limits that refuse the texts that Check always refuses. maxElements is that
 // of the report. If ignoreUnknown is true, the limits are for types whose structs all accept
 // unknown members.
@@ -112,21 +109,13 @@ func (r ruler) Member(object reflect.Type, name string, _ reflect.StructField) (
 	if own := rulesOf(m.Node); own != nil {
 		rules.Rules = *own
 	}
-	if m.Required {
-		rules.Required = "required"
-	}
-	rules.Default = m.Default
+	rules.Required, rules.Default = m.Required, m.Default
 	if m.Node.Meta.ReadOnly {
 		rules.Refused, rules.Ignored = !r.ignoreReadOnly, r.ignoreReadOnly
 	}
-	for _, other := range m.Dependent {
-		rules.Requires = append(rules.Requires, jsonwire.Requirement{Name: other, Rule: "dependentRequired"})
-	}
+	rules.Requires = m.Dependent
 	return rules, nil
 }
-
-// Type implements jsonwire.Ruler. The rules of a type are those of its node.
-func (ruler) Type(reflect.Type) (rules jsonwire.TypeRules, err error) { return rules, nil }
 
 // rulesOf returns the rules of a node and its elements, or nil for none.
 func rulesOf(n *Node) *jsonwire.Rules {
@@ -158,13 +147,13 @@ func (n *Node) checks() (list []jsonwire.Check) {
 			if !least.Set {
 				least.N = 0
 			}
-			list = append(list, jsonwire.Count("count", least.N, most.N))
+			list = append(list, jsonwire.Count(least.N, most.N))
 		}
 		if r.UniqueItems {
-			list = append(list, jsonwire.Raw("uniqueItems", func(text []byte) bool { return !repeats(text) }))
+			list = append(list, jsonwire.Raw(func(text []byte) bool { return !repeats(text) }))
 		}
 		if r.enum != nil {
-			list = append(list, jsonwire.Raw("enum", r.hasValue))
+			list = append(list, jsonwire.Raw(r.hasValue))
 		}
 		return list
 	case Int, Uint:
@@ -187,9 +176,9 @@ func (n *Node) checks() (list []jsonwire.Check) {
 	}
 	if n.Kind == Float && r.enum == nil && !r.MultipleOf.set && r.check == nil {
 		low, high := r.roundedBounds(n.Bits)
-		return append(list, jsonwire.FloatRange("number", low, high, true, true).OrRaw(alone.takes))
+		return append(list, jsonwire.FloatRange(low, high, true, true).OrRaw(alone.takes))
 	}
-	return append(list, jsonwire.Raw("rules", alone.takes))
+	return append(list, jsonwire.Raw(alone.takes))
 }
 
 // textChecks returns the rules of a string.
@@ -201,16 +190,16 @@ func (r *Rules) textChecks() (list []jsonwire.Check) {
 		if !least.Set {
 			least.N = 0
 		}
-		list = append(list, jsonwire.Length("length", least.N, most.N))
+		list = append(list, jsonwire.Length(least.N, most.N))
 	}
 	if r.Pattern != nil {
-		list = append(list, jsonwire.Text("pattern", r.Pattern.MatchString))
+		list = append(list, jsonwire.Text(r.Pattern.MatchString))
 	}
 	if r.enum != nil {
-		list = append(list, jsonwire.Text("enum", func(text string) bool { return r.enum[text] }))
+		list = append(list, jsonwire.Text(func(text string) bool { return r.enum[text] }))
 	}
 	if r.check != nil {
-		list = append(list, jsonwire.Text("format", r.check))
+		list = append(list, jsonwire.Text(r.check))
 	}
 	return list
 }
@@ -224,12 +213,12 @@ func (n *Node) integerChecks() (list []jsonwire.Check) {
 	}
 	if n.Kind == Uint {
 		least, most, _ := r.between(0, math.MaxUint64, (*Bound).compareUint)
-		return append(list, jsonwire.UintRange("number", least, most))
+		return append(list, jsonwire.UintRange(least, most))
 	}
 	least, most, _ := r.betweenSigned(math.MinInt64, math.MaxInt64)
-	list = append(list, jsonwire.IntRange("number", least, most))
+	list = append(list, jsonwire.IntRange(least, most))
 	if step := r.MultipleOf; step.set {
-		list = append(list, jsonwire.Int("multipleOf", func(v int64) bool { return v%step.integer == 0 }))
+		list = append(list, jsonwire.Int(func(v int64) bool { return v%step.integer == 0 }))
 	}
 	return list
 }
