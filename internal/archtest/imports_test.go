@@ -59,7 +59,7 @@ var floors = [][]string{
 	},
 	{""},
 	{"ext"},
-	{"datastar", "dunlintest", "htmx", "negotiate", "templates", "webhook"},
+	{"datastar", "dunlintest", "htmx", "negotiate", "templates", "webhook", "websocket"},
 	{
 		"health",
 		"internal/suite",

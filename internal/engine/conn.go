@@ -15,8 +15,8 @@ import (
 // A Conn is one accepted connection. Unless a method says otherwise, only the connection's owner may use it: the goroutine in
 // which the engine calls the handler for it, until that call returns.
 type Conn struct {
-	// Proto is the handler's state for unfinished requests of this connection, such as a partial body. A connection with a nil
-	// Proto, no kept input and no pending output is idle: shutdown closes it at once.
+	// Proto is the handler's state for unfinished requests of this connection, such as a partial body, or the Protocol that has
+	// replaced the handler (switch.go). A connection with a nil Proto, no kept input and no pending output is idle: shutdown closes it at once.
 	Proto any
 
 	loop   *loop
@@ -74,6 +74,9 @@ const (
 	// Paused: the connection is not read, not even while it lingers, until the handler clears the note and has the connection
 	// woken. Input from the peer stays in the system, which soon accepts no more. A peer that is lost meanwhile is noticed.
 	Paused
+
+	// switched: the connection has a Protocol, see Conn.Switch. It belongs to the engine.
+	switched
 )
 
 type connFlags uint16

@@ -29,6 +29,7 @@
 //	timed.go     losing the connection when late    sendfile.go files, sent by the system
 //	memory.go    releasing buffers in long calls    background.go    calls known to be long
 //	part.go      calls about a part of a connection
+//	switch.go    connections that have switched to another protocol
 //	state.go     the owner of a connection          conn.go     the state of a connection
 //	output.go    sending, back pressure             unread.go   peers that send requests and do not read
 //	buffers.go   memory for unfinished data         holder.go   accounts of that memory, eviction

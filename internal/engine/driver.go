@@ -274,7 +274,11 @@ func (d *Driver) receive(c *Conn) {
 // receiveEnd handles the end of the peer's input.
 func (d *Driver) receiveEnd(c *Conn) {
 	c.flags = c.flags&^flagReadable | flagEOF
-	d.engine.handler.EOF(d, c, c.kept())
+	if p := c.protocol(); p != nil {
+		p.End(d, c)
+	} else {
+		d.engine.handler.EOF(d, c, c.kept())
+	}
 	c.flags |= flagCloseAfter
 	d.send(c)
 }
@@ -318,7 +322,13 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		d.leftover = leftKeep
 		d.in, d.moved = in, 0
 		d.lends = d.unheld()
-		n := d.engine.handler.Data(d, c, in)
+		var n int
+		p := c.protocol()
+		if p == nil {
+			n = d.engine.handler.Data(d, c, in)
+		} else {
+			n = d.dataSwitched(c, p, in)
+		}
 		in, n = d.in, n-d.moved
 		if d.expired {
 			invariants.EndLoan(in)
@@ -333,7 +343,9 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		if c.out != nil {
 			c.endProbe()
 		}
-		if c.out != nil && c.out.bytes > littleOutput && c.Notes&Parts == 0 {
+		if p != nil {
+			c.pendedSwitched(p)
+		} else if c.out != nil && c.out.bytes > littleOutput && c.Notes&Parts == 0 {
 			d.engine.handler.Pended(d, c.out.bytes)
 		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {
@@ -343,7 +355,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			return
 		}
 		if d.leftover == leftKeep || d.leftover == leftBackground {
-			if n == 0 && len(in) >= d.engine.cfg.ReadBuffer {
+			if n == 0 && len(in) >= d.engine.cfg.ReadBuffer && c.Notes&Paused == 0 {
 				c.flags |= flagCloseNow
 			}
 			d.keep(c, in)
@@ -361,7 +373,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			d.keep(c, in)
 			return
 		}
-		if d.mustWait(c) || d.leftover == leftLater && !d.detached {
+		if d.mustWait(c) || d.leftover == leftLater && (!d.detached || p != nil) {
 			c.flags |= flagAgain
 			d.keep(c, in)
 			return

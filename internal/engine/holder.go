@@ -134,7 +134,11 @@ func (d *Driver) refuse(c *Conn) {
 		c.flags |= flagCloseNow
 		return
 	}
-	d.engine.handler.Refused(d, c, c.kept())
+	if p := c.protocol(); p != nil {
+		p.Evicted(d, c)
+	} else {
+		d.engine.handler.Refused(d, c, c.kept())
+	}
 	if c.Notes&asked != 0 {
 		c.asksNoMore()
 	}

@@ -406,7 +406,11 @@ func (l *loop) close(c *Conn) {
 		e.forget()
 	}
 	c.fireHangup()
-	e.handler.Closed(c)
+	if p := c.protocol(); p != nil {
+		p.Closed()
+	} else {
+		e.handler.Closed(c)
+	}
 	if a := c.acct.Load(); a != nil {
 		a.Close()
 	}
@@ -458,7 +462,7 @@ func (l *loop) sweep(d *Driver, c *Conn) bool {
 		l.linger(c)
 		return true
 	}
-	if c.Notes&Parts != 0 {
+	if c.Notes&(Parts|switched) != 0 {
 		l.woken(c)
 		return true
 	}

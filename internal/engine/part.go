@@ -20,9 +20,10 @@ import (
 
 // part is a driver's state for calls about a part of a connection.
 type part struct {
-	isPart bool  // between EnterPart and Leave
-	from   int32 // length of the input consumed at EnterPart
-	resume *Conn // the connection with which a fresh driver begins, or nil
+	isPart bool     // between EnterPart and Leave
+	from   int32    // length of the input consumed at EnterPart
+	resume *Conn    // the connection with which a fresh driver begins, or nil
+	to     Protocol // whose Data is being called, nil for none; see switch.go
 }
 
 // EnterPart is Enter for code about a part of the connection. If the code does not reach Leave soon, another driver gets the
@@ -70,7 +71,10 @@ func (l *loop) passPart(d *Driver, epoch uint64) {
 	c.willSend(muchOutput) // from now on its answers are sent one by one
 	l.e.keepRest(c, d.partRest())
 	d.lend(max(held, 0))
-	if l.e.handler.Detached(d.Scratch) {
+	if p := c.protocol(); p != nil {
+		p.Blocked(l.e.now())
+		d.enter()
+	} else if l.e.handler.Detached(d.Scratch) {
 		d.enter()
 	}
 	go fresh.run()

@@ -174,8 +174,12 @@ func (d *Driver) aborted(cause any) {
 			d.send(c)
 		}
 	}()
-	d.engine.handler.Abandoned(d, c, cause)
-	answered = true
+	if d.to == nil {
+		d.engine.handler.Abandoned(d, c, cause)
+		answered = true
+	} else if ofPart {
+		d.to.Abandoned(d)
+	}
 }
 
 // succeed ends d's ownership of the connection and of the loop. The connection is closed unless the call was about a part of

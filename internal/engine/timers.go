@@ -179,7 +179,11 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 // timeOut tells the handler that the deadline of c has passed.
 func (d *Driver) timeOut(c *Conn) {
 	c.deadline = 0
-	d.engine.handler.Timeout(d, c, c.kept())
+	if p := c.protocol(); p != nil {
+		p.Timeout(d, c)
+	} else {
+		d.engine.handler.Timeout(d, c, c.kept())
+	}
 	if c.deadline == 0 {
 		c.flags |= flagCloseAfter
 	}

@@ -84,6 +84,7 @@
 //	targets.go  which requests of a route had large answers
 //	server.go   settings and shared parts of a server
 //	lentbody.go a complete body, for standard handlers
+//	upgrade.go  connections that switch to another protocol
 //	ended.go    writers and bodies after the end of their request
 //	late.go     answers without the action problem.go  errors of bodies
 //	slow.go     the minimum rate of request bodies

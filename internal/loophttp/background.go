@@ -10,11 +10,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// planned is a response that continues in the background, or a refusal that is sent there.
+// planned is a response that continues in the background, or a refusal that is sent there, or the protocol to which the
+// connection switches after the response.
 type planned struct {
-	resp    exchange.Answer
-	left    time.Duration // rest of the action's timeout; 0: none
-	refusal error         // nil for a response
+	resp     exchange.Answer
+	left     time.Duration     // rest of the action's timeout; 0: none
+	refusal  error             // nil for a response
+	protocol exchange.Protocol // nil for a response in the background
 }
 
 // mayMoveToBackground reports whether the rest of the request needs no input.

@@ -15,6 +15,7 @@
 //	late.go       answers for actions that exceed their timeout
 //	visit.go      time limit for a series of requests    parts.go     HTTP/2 connections, served by internal/looph2
 //	upgrade.go    upgrades from HTTP/1.1 to HTTP/2
+//	switched.go   connections that have switched to another protocol, such as WebSocket
 //
 // # How a request is answered
 //

@@ -171,7 +171,7 @@ const (
 	needWorker                       // a worker must run the next request
 	goesToBackground                 // Background completes the request
 	connectionOver                   // the connection closes after its output is sent, or it was hijacked
-	changedProtocol                  // the connection has switched to HTTP/2
+	changedProtocol                  // the connection has switched to HTTP/2 or another protocol
 )
 
 // EOF ends a connection whose client has closed its sending side. All complete requests have been answered.

@@ -63,7 +63,7 @@ type wire struct {
 	answering atomic.Bool        // an answer is being sent in pieces
 	target    exchange.Target    // the resource to reserve memory for; 0 unless the request waits for room
 	begunAt   int                // offset of the streamed answer in the output, -1 if part of it was sent
-	planned   *planned           // the rest of the request, which runs in the background
+	planned   *planned           // the rest of the request: it runs in the background, or switches the protocol
 	kept      []byte             // copy of the input, made by moveInput
 	cancel    context.CancelFunc // cancels ctx
 	ctx       context.Context    // the request's context, allocated on demand
@@ -326,6 +326,10 @@ func (x *wire) beginAnswering() {
 func (x *wire) conclude(resp *exchange.Answer) progress {
 	if x.s.Watched {
 		x.observe(*resp)
+	}
+	if x.planned != nil && x.planned.protocol != nil {
+		resp.Release()
+		return x.switchTo(x.planned.protocol)
 	}
 	if x.hijacked {
 		x.end()

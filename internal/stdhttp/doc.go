@@ -17,6 +17,7 @@
 //	lost*.go    clients that disconnect while the action waits for memory
 //	conn.go     time limits of connections         body.go    time limits of HTTP/1.1 bodies
 //	malformed.go malformed requests that net/http accepts
+//	switched.go connections that have switched to another protocol
 //	stream.go   time limits of HTTP/2 streams      deadline.go lazy read deadlines
 //	proxy.go    the PROXY protocol
 //

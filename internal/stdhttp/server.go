@@ -138,9 +138,11 @@ const firstRequest = 2 * time.Second
 // Shutdown waits for running requests and for handlers with hijacked connections. When ctx ends, the remaining
 // connections are closed, except hijacked ones.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.service.drainSwitched()
 	s.endIdle(ctx)
 	err := s.Server.Shutdown(ctx)
 	if err != nil {
+		s.service.closeSwitched()
 		return errors.Join(err, s.Close())
 	}
 	returned := make(chan struct{})
@@ -149,6 +151,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-returned:
 		return nil
 	case <-ctx.Done():
+		s.service.closeSwitched()
 		return ctx.Err()
 	}
 }

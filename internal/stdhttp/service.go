@@ -26,6 +26,8 @@ type Service struct {
 
 	mu      sync.Mutex
 	servers []*Server
+
+	switched map[*switched]struct{} // connections with another protocol
 }
 
 // NewService returns a service without servers.

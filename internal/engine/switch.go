@@ -1,0 +1,67 @@
+//go:build linux
+
+package engine
+
+// A Protocol serves one connection in place of the engine's Handler, from Conn.Switch on. Its calls are those of the Handler of
+// the same name, with these differences. Data is called by drivers of loops only, so that application code in it is enclosed by
+// EnterPart and Leave. It is called again when the peer has taken pending output, and when the engine begins to drain; the
+// Protocol then ends the connection itself. The connection counts as busy: it is never closed for its descriptor.
+type Protocol interface {
+	Data(d *Driver, c *Conn, in []byte) (consumed int)
+	End(d *Driver, c *Conn)
+	Timeout(d *Driver, c *Conn)
+
+	// Evicted is called when there is no memory for what the connection holds. It may append last output.
+	Evicted(d *Driver, c *Conn)
+
+	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left.
+	Pended(bytes int64)
+
+	// Blocked is called, on any goroutine, while code between EnterPart and Leave runs that has lost its loop.
+	Blocked(now int64)
+
+	// Abandoned is called when code between EnterPart and Leave ended in a panic, which is logged, or in runtime.Goexit.
+	Abandoned(d *Driver)
+
+	Closed()
+}
+
+// Switch passes the connection to p: for the input that this call of Data leaves, and all later events. p becomes Conn.Proto.
+// Data is called next, even without input.
+func (c *Conn) Switch(p Protocol) {
+	c.Proto = p
+	c.Notes |= switched
+	d := c.driver
+	d.More()
+	if d.detached {
+		c.flags |= flagAgain // a loop calls it
+	}
+}
+
+// protocol returns the protocol to which the connection has switched, nil for none.
+func (c *Conn) protocol() Protocol {
+	if c.Notes&switched == 0 {
+		return nil
+	}
+	return c.Proto.(Protocol)
+}
+
+// dataSwitched passes input to a protocol. A driver without a loop leaves it to one with a loop.
+func (d *Driver) dataSwitched(c *Conn, p Protocol, in []byte) (n int) {
+	if d.detached {
+		d.leftover = leftLater
+		return 0
+	}
+	d.to = p
+	n = p.Data(d, c, in)
+	d.to = nil
+	return n
+}
+
+// pendedSwitched tells a protocol about pending output, and has Data called when the peer has taken it.
+func (c *Conn) pendedSwitched(p Protocol) {
+	if c.out != nil {
+		c.flags |= flagAgain
+		p.Pended(c.out.bytes)
+	}
+}

@@ -1,0 +1,125 @@
+//go:build linux
+
+package loophttp
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http1"
+)
+
+// Upgrade appends a 101 with the fields of a. The connection switches to p when the request has ended, see switchTo.
+func (x *wire) Upgrade(a *exchange.Answer, p exchange.Protocol) error {
+	x.beginWrite()
+	defer x.endWrite()
+	switch {
+	case x.streaming || x.minor == 0:
+		return exchange.ErrCannotUpgrade
+	case !x.liftTimeout():
+		return exchange.ErrLate
+	}
+	x.closing = false
+	x.appendHead(a, exchange.NoLength)
+	out := x.d.Out[:len(x.d.Out)-len(http1.CRLF)]
+	out = append(out, "Connection: Upgrade\r\nUpgrade: "...)
+	out = append(out, p.Name()...)
+	x.d.Out = append(out, "\r\n\r\n"...)
+	x.planned = &planned{protocol: p}
+	return nil
+}
+
+// switchTo ends the request and passes its connection to the protocol that was given to Upgrade.
+func (x *wire) switchTo(p exchange.Protocol) progress {
+	c := x.c
+	x.planned = nil
+	x.end()
+	s := &switched{p: p, c: c, log: x.handler.server.Log}
+	c.SetDeadline(0)
+	c.Switch(s)
+	p.Open(s)
+	return changedProtocol
+}
+
+// A switched is a connection that has switched to another protocol. It is the protocol for the engine, and the connection for
+// the protocol.
+type switched struct {
+	p   exchange.Protocol
+	c   *engine.Conn
+	log *slog.Logger
+}
+
+func (s *switched) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
+	c.Moved(int64(len(in)), -1)
+	consumed = s.p.Data(d, in)
+	if !d.Expired() {
+		s.output(d)
+	}
+	return consumed
+}
+
+func (s *switched) output(d *engine.Driver) {
+	var last bool
+	if d.Out, last = s.p.Output(d.Out); last {
+		s.c.CloseLingering()
+	}
+}
+
+func (s *switched) End(*engine.Driver, *engine.Conn) { s.p.End() }
+
+func (s *switched) Timeout(d *engine.Driver, _ *engine.Conn) {
+	s.p.Timeout(d)
+	s.output(d)
+}
+
+func (s *switched) Evicted(d *engine.Driver, _ *engine.Conn) {
+	s.p.Evict()
+	s.output(d)
+}
+
+func (s *switched) Pended(bytes int64) { _ = s.p.Pending(bytes) }
+func (s *switched) Blocked(now int64)  { s.p.Blocked(now) }
+func (s *switched) Closed()            { s.p.Closed() }
+
+// Prepare, Run, Overdue and Abandoned make it a job for a worker.
+func (s *switched) Prepare(*engine.Driver) {}
+func (s *switched) Run(*engine.Driver)     { s.p.Run() }
+func (s *switched) Overdue()               { s.p.Overdue() }
+
+func (s *switched) Abandoned(*engine.Driver) { s.p.Abandoned() }
+
+func (s *switched) Wake()                   { s.c.Wake() }
+func (s *switched) Prompt() bool            { return true }
+func (s *switched) SetDeadline(after int64) { s.c.SetDeadline(time.Duration(after)) }
+func (s *switched) Charge(n int64)          { charge(s.c.Account(), n) }
+func (s *switched) Release(n int64)         { s.c.Account().Release(admission.Input, n) }
+func (s *switched) Log() *slog.Logger       { return s.log }
+func (s *switched) Submit(t exchange.Turn)  { t.(*engine.Driver).SubmitPart(s, false) }
+
+func (s *switched) Pause(on bool) {
+	if on {
+		s.c.Notes |= engine.Paused
+	} else {
+		s.c.Notes &^= engine.Paused
+	}
+}
+
+func (s *switched) Reserve(n int64) bool {
+	a := s.c.Account()
+	outcome := a.Reserve(admission.Input, n)
+	if outcome == admission.MustWait {
+		a.Refuse()
+	}
+	return outcome == admission.Granted
+}
+
+func charge(a *admission.Account, n int64) {
+	if n > 0 {
+		a.Force(admission.Output, n)
+	} else {
+		a.Release(admission.Output, -n)
+	}
+}

@@ -1,0 +1,63 @@
+package websocket
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/ws"
+)
+
+// Accept returns the response that opens a WebSocket: 101, if the request asks for one (RFC 6455, section 4.2.1) and its origin is
+// allowed. Otherwise it is 426, 400 or 403. The response may be given more headers, and middleware may replace it: then no
+// connection is opened. value is the result of Conn.Value.
+//
+// The request ends when the connection opens: functions must not use it. The connection must use HTTP/1.1.
+func Accept(r *dunlin.Request, o *Options, value any) dunlin.Response {
+	o.validate()
+	key := r.Header("Sec-WebSocket-Key")
+	switch {
+	case r.Method() != http.MethodGet || !ws.HasToken(r.Header("Connection"), "upgrade") || !ws.HasToken(r.Header("Upgrade"), "websocket"):
+		return problem(http.StatusUpgradeRequired, "this resource is a WebSocket: the request must be an upgrade of HTTP/1.1").
+			Header("Sec-WebSocket-Version", "13")
+	case r.Header("Sec-WebSocket-Version") != "13":
+		return problem(http.StatusUpgradeRequired, "version of WebSocket is not 13").Header("Sec-WebSocket-Version", "13")
+	case !ws.ValidKey(key):
+		return problem(http.StatusBadRequest, "Sec-WebSocket-Key is not 16 bytes in base64")
+	case r.Header("Transfer-Encoding") != "" || r.Header("Content-Length") != "" && r.Header("Content-Length") != "0":
+		return problem(http.StatusBadRequest, "opening handshake has a body")
+	case !o.allows(r.Header("Origin"), r.Host()):
+		return problem(http.StatusForbidden, "pages of this origin may not open the WebSocket")
+	}
+	c := &Conn{o: o, value: value, subprotocol: int8(ws.Subprotocol(r.Header("Sec-WebSocket-Protocol"), o.Subprotocols))}
+	resp := dunlin.Upgrade((*protocol)(c)).Header("Sec-WebSocket-Accept", ws.AcceptKey(key))
+	if c.subprotocol >= 0 {
+		resp = resp.Header("Sec-WebSocket-Protocol", o.Subprotocols[c.subprotocol])
+	}
+	if o.Compress {
+		if d := ws.NegotiateDeflate(r.Header("Sec-WebSocket-Extensions")); d.On {
+			c.window = d.Window
+			resp = resp.Header("Sec-WebSocket-Extensions", d.Field())
+		}
+	}
+	return resp
+}
+
+func problem(status int, detail string) dunlin.Response {
+	return dunlin.Problem(&dunlin.ProblemDetails{Status: status, Detail: detail})
+}
+
+// allows reports whether a page of the origin may open a connection to the host.
+func (o *Options) allows(origin, host string) bool {
+	if origin == "" {
+		return true
+	}
+	for _, allowed := range o.Origins {
+		if allowed == "*" || strings.EqualFold(allowed, origin) {
+			return true
+		}
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
+}

@@ -1,0 +1,198 @@
+package websocket
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/ws"
+)
+
+// A Code is a close code (RFC 6455, section 7.4). Applications may use 3000 to 4999.
+type Code uint16
+
+const (
+	Normal          = Code(ws.Normal)
+	GoingAway       = Code(ws.GoingAway) // the server drains, or the page is left
+	ProtocolError   = Code(ws.ProtocolError)
+	Unsupported     = Code(ws.Unsupported)
+	NoStatus        = Code(ws.NoStatus) // the client's close frame had no code; never sent
+	Abnormal        = Code(ws.Abnormal) // the connection ended without close frames; never sent
+	InvalidPayload  = Code(ws.InvalidPayload)
+	PolicyViolation = Code(ws.PolicyViolation)
+	TooBig          = Code(ws.TooBig)
+	InternalError   = Code(ws.InternalError)
+	Restart         = Code(ws.Restart)
+	TryAgainLater   = Code(ws.TryAgainLater)
+)
+
+// An End describes how a connection ended. As an error it wraps ErrClosed.
+type End struct {
+	Code   Code   // of the side that closed first, Abnormal without a close frame
+	Reason string // sent with it
+	Client bool   // the client closed first, or disappeared
+}
+
+func (e End) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("websocket: connection is closed: %d", e.Code)
+	}
+	return fmt.Sprintf("websocket: connection is closed: %d %s", e.Code, e.Reason)
+}
+
+func (e End) Unwrap() error { return ErrClosed }
+
+// closeTimeout is how long the client may take to answer a close frame.
+const closeTimeout = 5 * time.Second
+
+// Close sends a close frame, after all messages sent so far, and closes the connection when the client has answered, or after
+// five seconds. It does not wait. Codes that cannot be sent make a frame without a code; a reason is cut to 123 bytes. A
+// connection that is closed or closing stays as it is.
+func (c *Conn) Close(code Code, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase == open {
+		c.shut(code, reason)
+		c.look()
+	}
+}
+
+// shut sends a close frame on an open connection. c.mu is held.
+func (c *Conn) shut(code Code, reason string) {
+	c.appendClose(code, reason)
+	c.phase = closing
+	c.more().end = End{Code: code, Reason: reason}
+	c.noteRoom()
+}
+
+func (c *Conn) appendClose(code Code, reason string) {
+	out := c.buffer()
+	before := len(out.b)
+	out.b = ws.AppendClose(out.b, ws.Code(code), reason)
+	c.charge(len(out.b) - before)
+}
+
+// fail closes the connection because of an error, without an answer of the client. The owner of the connection calls it.
+func (c *Conn) fail(err *ws.Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failWith(Code(err.Code), err.Reason)
+}
+
+// failWith implements fail. c.mu is held; any goroutine may call it.
+func (c *Conn) failWith(code Code, reason string) {
+	switch c.phase {
+	case open:
+		c.appendClose(code, reason)
+		c.more().end = End{Code: code, Reason: reason}
+		fallthrough
+	case closing:
+		c.finish()
+	}
+}
+
+// finish begins the phase over. c.mu is held.
+func (c *Conn) finish() {
+	c.phase = over
+	r := c.more()
+	if r.reader != nil {
+		close(r.reader)
+		r.reader = nil
+	}
+	c.noteRoom()
+}
+
+// closed handles the client's close frame.
+func (c *Conn) closed(payload []byte) {
+	code, reason, err := ws.ParseClose(payload)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.phase == closing:
+		c.finish()
+	case err != nil:
+		e := err.(*ws.Error)
+		c.failWith(Code(e.Code), e.Reason)
+	default:
+		c.appendClose(Code(code), "")
+		c.more().end = End{Code: Code(code), Reason: reason, Client: true}
+		c.finish()
+	}
+}
+
+// End is called when the client will send no more.
+func (p *protocol) End() {
+	c := (*Conn)(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lose()
+}
+
+// lose ends a connection that may no longer be used, without close frames. c.mu is held.
+func (c *Conn) lose() {
+	if c.phase == open {
+		c.more().end = End{Code: Abnormal, Client: true}
+	}
+	if c.phase < over {
+		c.finish()
+	}
+}
+
+// Timeout sends a ping, or gives up a client that has answered neither a ping nor a close frame.
+func (p *protocol) Timeout(exchange.Turn) {
+	c := (*Conn)(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.phase == open && (c.paused || !c.pinged):
+		if !c.paused { // else the silence is ours
+			c.frame(ws.Ping, false, nil)
+			c.pinged = true
+		}
+		c.peer.SetDeadline(int64(c.o.ping()))
+	default:
+		c.lose()
+	}
+}
+
+// Evict closes the connection with 1013.
+func (p *protocol) Evict() {
+	c := (*Conn)(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failWith(TryAgainLater, "no memory")
+}
+
+// Closed ends the connection.
+func (p *protocol) Closed() {
+	c := (*Conn)(p)
+	c.drop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lose()
+	c.uncharge()
+	if r := c.rare; r.held > 0 {
+		c.peer.Release(r.held) // the message itself may still be read
+		r.held = 0
+	}
+	c.phase = gone
+	if c.out != nil {
+		c.out.release()
+		c.out = nil
+	}
+	if c.rare.stop != nil {
+		c.rare.stop()
+	}
+	if !c.busy {
+		c.tellEnd()
+	}
+}
+
+// tellEnd calls Options.Close on a goroutine of its own, unless it was called already. c.mu is held, and no function runs.
+func (c *Conn) tellEnd() {
+	if f := c.o.Close; f != nil && !c.told {
+		c.told = true
+		end := c.rare.end
+		go c.guard(func() { f(c, end) })
+	}
+}

@@ -1,0 +1,327 @@
+package websocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/ws"
+)
+
+// A Conn is an open WebSocket. All methods are safe for concurrent use.
+type Conn struct {
+	peer  exchange.Peer
+	o     *Options
+	value any
+
+	subprotocol int8  // index in Options.Subprotocols, -1 for none
+	window      uint8 // messages are compressed with a window of 1<<window bytes; 0: no compression
+
+	// These belong to the goroutine that owns the connection, see exchange.Protocol.
+	stage    stage
+	paused   bool     // no input is read
+	told     bool     // Options.Close was called, or is being called
+	partial  *partial // the incomplete message, nil for none
+	earliest int64    // time at which all frames so far were due, see rate
+
+	mu       sync.Mutex
+	phase    phase
+	busy     bool    // a function runs; the input waits for its end
+	attended bool    // Output follows in any case
+	woken    bool    // Peer.Wake was called and Data not yet
+	refused  bool    // Send has failed with ErrFull since the last call of Drain
+	drained  bool    // Drain is due
+	pinged   bool    // a ping was sent after the last input
+	out      *output // to be sent, nil if there is nothing
+	unsent   int64   // bytes that the client has not taken, in addition to out
+	charged  int64   // of out, charged while the client does not take earlier output
+	rare     *rare
+}
+
+// A phase is a part of the life of a connection:
+//
+//	open ──▶ closing ──▶ over ──▶ gone
+//	  └────────────────────▲
+//
+//	closing: a close frame was sent, and that of the client is expected. Messages are dropped
+//	over:    close frames were sent and received, or the connection has failed: it closes when its output is sent
+//	gone:    it is closed
+type phase uint8
+
+// A stage is the progress of opening a connection: Options.Open and Serve are called once, in this order.
+type stage uint8
+
+const (
+	fresh stage = iota
+	opened
+	serving
+)
+
+const (
+	open phase = iota
+	closing
+	over
+	gone
+)
+
+// rare has the fields that most connections do not need.
+type rare struct {
+	reader chan Message  // a call of Read waits, nil for none
+	next   *Message      // the message that was read ahead, nil for none
+	held   int64         // its charge
+	room   chan struct{} // closed when output was taken, or the connection is over; nil if no Write waits
+	end    End           // how the connection has ended
+	stop   context.CancelFunc
+	job    *job // a message that waits for a worker
+}
+
+func (c *Conn) more() *rare {
+	if c.rare == nil {
+		c.rare = &rare{end: End{Code: Abnormal}}
+	}
+	return c.rare
+}
+
+// An output is a buffer for output, from a pool.
+type output struct{ b []byte }
+
+// keptOutput is the capacity, in bytes, of the largest buffer that is kept for later.
+const keptOutput = 64 << 10
+
+var outputs = sync.Pool{New: func() any { return new(output) }}
+
+var (
+	// ErrFull is the error of Send for a client that does not take its output.
+	ErrFull = errors.New("websocket: send: the client has not taken earlier messages")
+
+	// ErrClosed is the error of Send, Write and Read on a connection that is closed or closing. The error of Read is an [End]
+	// that wraps it.
+	ErrClosed = errors.New("websocket: connection is closed")
+
+	errReader = errors.New("websocket: read: another call of Read waits")
+	errEvents = errors.New("websocket: read: messages are passed to Options.Message")
+)
+
+// Value returns the value given to Accept.
+func (c *Conn) Value() any { return c.value }
+
+// Subprotocol returns the agreed subprotocol, "" for none.
+func (c *Conn) Subprotocol() string {
+	if c.subprotocol < 0 {
+		return ""
+	}
+	return c.o.Subprotocols[c.subprotocol]
+}
+
+// leastCompressed is the length, in bytes, from which messages are compressed.
+const leastCompressed = 128
+
+// Send sends a message. It keeps nothing of data. It never waits: if the client has not taken Options.MaxPending bytes of
+// earlier messages, the error is ErrFull, and nothing is sent. A text must be UTF-8.
+func (c *Conn) Send(kind Kind, data []byte) error {
+	if kind != Text && kind != Binary {
+		return fmt.Errorf("websocket: send: invalid kind of message %d", kind)
+	}
+	var packed *output
+	if c.window > 0 && len(data) >= leastCompressed {
+		packed = outputs.Get().(*output)
+		defer packed.release()
+		packed.b = ws.AppendDeflated(packed.b[:0], data, c.window)
+		if len(packed.b) >= len(data) {
+			packed = nil
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase != open {
+		return ErrClosed
+	}
+	if pending := c.pending(); pending > 0 && pending+int64(len(data)) > int64(c.o.maxPending()) {
+		c.refused = true
+		return ErrFull
+	}
+	if packed != nil {
+		c.frame(ws.Opcode(kind), true, packed.b)
+	} else {
+		c.frame(ws.Opcode(kind), false, data)
+	}
+	c.wake()
+	return nil
+}
+
+// Pending returns the number of bytes of output that the client has not taken yet, as far as known.
+func (c *Conn) Pending() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int(c.pending())
+}
+
+// pending implements Pending. c.mu is held.
+func (c *Conn) pending() int64 {
+	n := c.unsent
+	if c.out != nil {
+		n += int64(len(c.out.b))
+	}
+	return n
+}
+
+// buffer returns the output, to be appended to. c.mu is held.
+func (c *Conn) buffer() *output {
+	if c.out == nil {
+		c.out = outputs.Get().(*output)
+		c.out.b = c.out.b[:0]
+	}
+	return c.out
+}
+
+// frame appends an entire frame. c.mu is held.
+func (c *Conn) frame(op ws.Opcode, compressed bool, payload []byte) {
+	out := c.buffer()
+	before := len(out.b)
+	out.b = append(ws.AppendHeader(out.b, op, true, compressed, len(payload)), payload...)
+	c.charge(len(out.b) - before)
+}
+
+// charge charges n bytes of output that have to wait for the client. Other output is sent at once. c.mu is held.
+func (c *Conn) charge(n int) {
+	if c.unsent > 0 && c.phase != gone {
+		c.peer.Charge(int64(n))
+		c.charged += int64(n)
+	}
+}
+
+// uncharge ends the charge of the output. c.mu is held.
+func (c *Conn) uncharge() {
+	if c.charged > 0 {
+		c.peer.Charge(-c.charged)
+		c.charged = 0
+	}
+}
+
+// release returns the buffer to the pool.
+func (o *output) release() {
+	if cap(o.b) <= keptOutput {
+		outputs.Put(o)
+	}
+}
+
+// wake has the output sent. c.mu is held.
+func (c *Conn) wake() {
+	if !c.attended && !c.woken {
+		c.woken = true
+		c.peer.Wake()
+	}
+}
+
+// Write is Send, but waits while the client has not taken earlier messages, until ctx ends.
+func (c *Conn) Write(ctx context.Context, kind Kind, data []byte) error {
+	for {
+		err := c.Send(kind, data)
+		if err != ErrFull {
+			return err
+		}
+		select {
+		case <-c.roomAfter(len(data)):
+		case <-ctx.Done():
+			return fmt.Errorf("websocket: write: %w", ctx.Err())
+		}
+	}
+}
+
+// roomAfter returns a channel that is closed when there may be room for n bytes.
+func (c *Conn) roomAfter(n int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.more()
+	if r.room == nil {
+		r.room = make(chan struct{})
+	}
+	room := r.room
+	if pending := c.pending(); c.phase != open || pending == 0 || pending+int64(n) <= int64(c.o.maxPending()) {
+		c.noteRoom()
+	}
+	// The function that calls Write on the event loop will not return before there is room.
+	if c.attended {
+		c.attended, c.woken = false, false
+	}
+	c.wake()
+	return room
+}
+
+// noteRoom wakes calls of Write. c.mu is held.
+func (c *Conn) noteRoom() {
+	if c.rare != nil && c.rare.room != nil {
+		close(c.rare.room)
+		c.rare.room = nil
+	}
+}
+
+// Read returns the next message, whose memory belongs to the caller. It is for connections without Options.Message, and waits
+// until ctx ends; the next call returns the message that arrives then. After the last message the error is an [End].
+func (c *Conn) Read(ctx context.Context) (Message, error) {
+	if c.o.Message != nil {
+		return Message{}, errEvents
+	}
+	if err := ctx.Err(); err != nil {
+		return Message{}, fmt.Errorf("websocket: read: %w", err)
+	}
+	c.mu.Lock()
+	r := c.more()
+	if r.next != nil {
+		m := *r.next
+		r.next = nil
+		if r.held > 0 && c.phase != gone {
+			c.peer.Release(r.held)
+		}
+		r.held = 0
+		c.look()
+		c.mu.Unlock()
+		return m, nil
+	}
+	switch {
+	case c.phase >= over:
+		defer c.mu.Unlock()
+		return Message{}, r.end
+	case r.reader != nil:
+		defer c.mu.Unlock()
+		return Message{}, errReader
+	}
+	reader := make(chan Message, 1)
+	r.reader = reader
+	c.look()
+	c.mu.Unlock()
+	select {
+	case m, ok := <-reader:
+		return c.received(m, ok)
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	if r.reader == reader {
+		r.reader = nil
+		c.mu.Unlock()
+		return Message{}, fmt.Errorf("websocket: read: %w", ctx.Err())
+	}
+	c.mu.Unlock()
+	m, ok := <-reader
+	return c.received(m, ok)
+}
+
+// received returns a message for Read; not ok is the end.
+func (c *Conn) received(m Message, ok bool) (Message, error) {
+	if ok {
+		return m, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Message{}, c.rare.end
+}
+
+// look has input read again if it was paused for Read. c.mu is held.
+func (c *Conn) look() {
+	if c.phase < over && !c.woken {
+		c.woken = true
+		c.peer.Wake()
+	}
+}

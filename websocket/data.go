@@ -1,0 +1,454 @@
+package websocket
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/ws"
+)
+
+// protocol is a Conn for its adapter. It implements exchange.Protocol.
+type protocol Conn
+
+func (p *protocol) Name() string { return "websocket" }
+
+func (p *protocol) Open(peer exchange.Peer) { p.peer = peer }
+
+// A partial is a message of which a part has arrived, or a frame whose payload is dropped. b has as much memory as bytes have
+// arrived, rounded up, and not what the client has announced.
+type partial struct {
+	b          []byte
+	charged    int64
+	left       int64 // rest of the payload of the current frame
+	mask       ws.Mask
+	text       ws.UTF8
+	fragments  int
+	kind       Kind
+	compressed bool
+	last       bool // the current frame is the last one
+	dropped    bool
+}
+
+// drop releases the incomplete message. The owner of the connection calls it.
+func (c *Conn) drop() {
+	if c.partial != nil {
+		c.release(c.partial)
+		c.partial = nil
+	}
+}
+
+func (c *Conn) release(p *partial) {
+	if p.charged > 0 {
+		c.peer.Release(p.charged)
+		p.charged = 0
+	}
+	p.b = nil
+}
+
+// A step is the result of one step of reading.
+type step uint8
+
+const (
+	next     step = iota // continue with the input that is left
+	needMore             // a frame is incomplete
+	stop                 // the input must wait, or is not wanted any more
+	lost                 // a function has blocked its event loop: another goroutine owns the connection
+)
+
+const (
+	// lookEvery is the number of frames after which the time of a turn is checked.
+	lookEvery = 16
+	// maxTurnOutput is the number of bytes of output, per turn, after which they are sent first.
+	maxTurnOutput = 64 << 10
+)
+
+// Data handles all frames in in.
+func (p *protocol) Data(t exchange.Turn, in []byte) (consumed int) {
+	c := (*Conn)(p)
+	if c.begin(t, len(in)) == lost {
+		return 0
+	}
+	for frames := 1; consumed < len(in); frames++ {
+		if !c.reads() {
+			break
+		}
+		n, step := c.frameIn(t, consumed, in[consumed:])
+		if step == lost {
+			return 0
+		}
+		if consumed += n; step != next {
+			break
+		}
+		if frames%lookEvery == 0 && t.Inline() {
+			if c.muchOutput() {
+				t.Again()
+				break
+			}
+			if t.Clock()-t.Now() > t.VisitTime() {
+				t.Later()
+				break
+			}
+		}
+	}
+	return c.end(t, consumed, len(in))
+}
+
+// begin does what precedes the input: it notes progress of the client, calls Open and Drain, and begins to close in a drain.
+func (c *Conn) begin(t exchange.Turn, input int) step {
+	c.mu.Lock()
+	c.woken, c.attended = false, c.peer.Prompt()
+	if c.attended && c.unsent > 0 { // it was taken, for Data is called
+		c.taken()
+	}
+	if input > 0 {
+		c.pinged = false
+	}
+	if c.phase == open && t.Draining() {
+		c.shut(GoingAway, "server is shutting down")
+	}
+	drain := c.drained && !c.busy
+	if drain {
+		c.drained, c.refused = false, false
+	}
+	c.mu.Unlock()
+	if c.stage == fresh {
+		c.stage = opened
+		if c.o.Open != nil && !c.call(t, 0, eventOpen, Message{}) {
+			return lost
+		}
+	}
+	if c.stage == opened && c.o.Serve != nil && c.reads() {
+		c.stage = serving
+		go c.serve()
+	}
+	if drain && c.o.Drain != nil && !c.call(t, 0, eventDrain, Message{}) {
+		return lost
+	}
+	return next
+}
+
+// taken notes that the client has taken all earlier output. c.mu is held.
+func (c *Conn) taken() {
+	c.unsent = 0
+	c.drained = c.refused
+	c.noteRoom()
+}
+
+// reads reports whether the next frame may be handled.
+func (c *Conn) reads() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.mustPause()
+}
+
+// mustPause reports whether input must wait: for a function, or for a call of Read. c.mu is held.
+func (c *Conn) mustPause() bool {
+	return c.phase < over && (c.busy || c.rare != nil && c.rare.next != nil && c.phase == open)
+}
+
+func (c *Conn) muchOutput() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out != nil && len(c.out.b) >= maxTurnOutput
+}
+
+// end does what follows the input: it calls Close, pauses or continues the connection, and sets its deadline.
+func (c *Conn) end(t exchange.Turn, consumed, input int) int {
+	c.mu.Lock()
+	ends := c.phase == over && !c.busy && !c.told
+	c.mu.Unlock()
+	if ends {
+		c.drop()
+		c.told = true
+		if c.o.Close != nil && !c.call(t, consumed, eventClose, Message{}) {
+			return 0
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pause := c.mustPause(); pause != c.paused {
+		c.paused = pause
+		c.peer.Pause(pause)
+	}
+	switch c.phase {
+	case open:
+		c.peer.SetDeadline(int64(c.o.ping()))
+	case closing:
+		c.peer.SetDeadline(int64(closeTimeout))
+	default:
+		return input // it is dropped
+	}
+	return consumed
+}
+
+// frameIn handles the frame at the beginning of in, or a part of one, which follows done bytes of the input.
+func (c *Conn) frameIn(t exchange.Turn, done int, in []byte) (n int, _ step) {
+	if p := c.partial; p != nil && p.left > 0 {
+		n, failed := c.payload(p, in)
+		return n, c.afterPayload(t, done+n, failed)
+	}
+	h, n, err := ws.ParseHeader(in)
+	if err != nil {
+		c.fail(err.(*ws.Error))
+		return 0, stop
+	}
+	if n == 0 {
+		return 0, needMore
+	}
+	if h.Opcode.IsControl() {
+		return c.control(t, h, n, in)
+	}
+	p := c.partial
+	if err := c.check(t, h, p); err != nil {
+		c.fail(err)
+		return 0, stop
+	}
+	whole := int64(len(in)-n) >= h.Length
+	if whole && h.Fin && p == nil && c.isOpen() {
+		payload := in[n : n+int(h.Length)]
+		h.Mask.Apply(payload)
+		n += int(h.Length)
+		return n, c.whole(t, done+n, Message{Kind(h.Opcode), payload}, h.Compressed, nil)
+	}
+	if p == nil {
+		p = &partial{kind: Kind(h.Opcode), compressed: h.Compressed}
+		c.partial = p
+	}
+	p.left, p.mask, p.last = h.Length, h.Mask, h.Fin
+	p.fragments++
+	k, failed := c.payload(p, in[n:])
+	n += k
+	return n, c.afterPayload(t, done+n, failed)
+}
+
+func (c *Conn) isOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase == open
+}
+
+// check returns the error of a data frame that must not follow.
+func (c *Conn) check(t exchange.Turn, h ws.Header, p *partial) *ws.Error {
+	switch {
+	case h.Compressed && (c.window == 0 || h.Opcode == ws.Continuation):
+		return errRSV1
+	case (h.Opcode == ws.Continuation) != (p != nil):
+		return errFragment
+	case p != nil && p.fragments >= c.o.maxFragments():
+		return errFragments
+	}
+	have := int64(0)
+	if p != nil {
+		have = int64(len(p.b))
+	}
+	if h.Length > int64(c.o.maxMessage())-have {
+		return errTooBig
+	}
+	useless := h.Length == 0 && !(h.Fin && p == nil)
+	if !c.rate(t, useless, h.Fin) {
+		return errRate
+	}
+	return nil
+}
+
+var (
+	errRSV1      = &ws.Error{Code: ws.ProtocolError, Reason: "reserved bit set in frame header"}
+	errFragment  = &ws.Error{Code: ws.ProtocolError, Reason: "wrong order of fragments"}
+	errFragments = &ws.Error{Code: ws.PolicyViolation, Reason: "too many fragments"}
+	errTooBig    = &ws.Error{Code: ws.TooBig, Reason: "message is too long"}
+	errRate      = &ws.Error{Code: ws.PolicyViolation, Reason: "too many frames"}
+	errText      = &ws.Error{Code: ws.InvalidPayload, Reason: "text is not UTF-8"}
+	errMemory    = ws.ErrStopped.(*ws.Error)
+)
+
+const (
+	// controlCost is the time that a control frame or an empty fragment takes of a client's rate.
+	controlCost = int64(time.Second / 50)
+	// rateBurst is the time whose rate may be used at once.
+	rateBurst = int64(10 * time.Second)
+)
+
+// rate counts a frame, by the generic cell rate algorithm: each frame moves the time earliest. A useful frame that ends a
+// message counts if Options.MaxRate is set.
+func (c *Conn) rate(t exchange.Turn, useless, ends bool) bool {
+	cost := controlCost
+	if !useless {
+		if c.o.MaxRate == 0 || !ends {
+			return true
+		}
+		cost = int64(time.Second) / int64(c.o.MaxRate)
+	}
+	now := t.Now()
+	c.earliest = max(c.earliest, now) + cost
+	return c.earliest-now <= rateBurst
+}
+
+// payload moves payload from in to the message.
+func (c *Conn) payload(p *partial, in []byte) (n int, _ *ws.Error) {
+	n = int(min(p.left, int64(len(in))))
+	p.left -= int64(n)
+	if !p.dropped && !c.isOpen() {
+		c.release(p)
+		p.dropped = true
+	}
+	if p.dropped || n == 0 {
+		return n, nil
+	}
+	if !c.grow(p, n) {
+		return n, errMemory
+	}
+	had := len(p.b)
+	p.b = append(p.b, in[:n]...)
+	p.mask = p.mask.Apply(p.b[had:])
+	if p.kind == Text && !p.compressed && !p.text.Next(p.b[had:]) {
+		return n, errText
+	}
+	return n, nil
+}
+
+// grow makes room for n bytes more, which are charged first.
+func (c *Conn) grow(p *partial, n int) bool {
+	if cap(p.b)-len(p.b) >= n {
+		return true
+	}
+	size := max(len(p.b)+n, min(2*cap(p.b), len(p.b)+n+int(p.left)))
+	if !c.peer.Reserve(int64(size)) {
+		return false
+	}
+	b := append(make([]byte, 0, size), p.b...)
+	if p.charged > 0 {
+		c.peer.Release(p.charged)
+	}
+	p.b, p.charged = b, int64(size)
+	return true
+}
+
+// afterPayload continues after a part of a frame's payload.
+func (c *Conn) afterPayload(t exchange.Turn, done int, err *ws.Error) step {
+	p := c.partial
+	switch {
+	case err != nil:
+		c.fail(err)
+		return stop
+	case p.left > 0:
+		return needMore
+	case !p.last:
+		return next
+	}
+	c.partial = nil
+	if p.dropped {
+		return next
+	}
+	if p.kind == Text && !p.compressed && !p.text.Complete() {
+		c.release(p)
+		c.fail(errText)
+		return stop
+	}
+	return c.whole(t, done, Message{p.kind, p.b}, p.compressed, p)
+}
+
+// whole handles a complete message. p holds its memory, or is nil for a message in the input.
+func (c *Conn) whole(t exchange.Turn, done int, m Message, compressed bool, p *partial) step {
+	var err *ws.Error
+	if compressed {
+		larger := new(partial)
+		if m.Data, err = c.inflate(m.Data, larger); p != nil {
+			c.release(p)
+		}
+		p = larger
+	}
+	// The text of a message in pieces was checked as it arrived.
+	if err == nil && m.Kind == Text && (compressed || p == nil) && !utf8.Valid(m.Data) {
+		err = errText
+	}
+	if err != nil {
+		if p != nil {
+			c.release(p)
+		}
+		c.fail(err)
+		return stop
+	}
+	if c.o.Message == nil {
+		return c.pass(m, p)
+	}
+	return c.deliver(t, done, m, p)
+}
+
+// inflate decompresses a message. Its memory is charged to p before it exists.
+func (c *Conn) inflate(message []byte, p *partial) ([]byte, *ws.Error) {
+	b, err := ws.Inflate(message, c.o.maxMessage(), func(b []byte, most int) []byte {
+		size := int64(ws.NextCapacity(cap(b), most))
+		if !c.peer.Reserve(size) {
+			return nil
+		}
+		larger := ws.Grown(b, most)
+		c.release(p)
+		p.charged = size
+		return larger
+	})
+	if err != nil {
+		return nil, err.(*ws.Error)
+	}
+	return b, nil
+}
+
+// control handles a control frame, whose header has n bytes.
+func (c *Conn) control(t exchange.Turn, h ws.Header, n int, in []byte) (int, step) {
+	end := n + int(h.Length)
+	if len(in) < end {
+		return 0, needMore
+	}
+	payload := in[n:end]
+	h.Mask.Apply(payload)
+	if !c.rate(t, true, true) {
+		c.fail(errRate)
+		return 0, stop
+	}
+	switch h.Opcode {
+	case ws.Close:
+		c.closed(payload)
+		return end, stop
+	case ws.Ping:
+		c.mu.Lock()
+		if c.phase == open {
+			c.frame(ws.Pong, false, payload)
+		}
+		c.mu.Unlock()
+	}
+	return end, next
+}
+
+// Output appends what is to be sent. It is the last output when the connection is over.
+func (p *protocol) Output(out []byte) (_ []byte, last bool) {
+	c := (*Conn)(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attended, c.woken = false, false
+	if c.out != nil {
+		out = append(out, c.out.b...)
+		if c.peer.Prompt() && (c.refused || c.rare != nil && c.rare.room != nil) {
+			// The next call of Data reports that it was taken. Without pending output that is at once.
+			c.unsent += int64(len(c.out.b))
+			c.woken = true
+			c.peer.Wake()
+		}
+		c.out.release()
+		c.out = nil
+	}
+	c.uncharge()
+	return out, c.phase >= over
+}
+
+// Pending notes how much output the client has not taken.
+func (p *protocol) Pending(bytes int64) bool {
+	c := (*Conn)(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if bytes > 0 {
+		c.unsent = bytes
+		return false
+	}
+	c.taken()
+	return c.drained && c.o.Drain != nil
+}

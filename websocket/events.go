@@ -1,0 +1,226 @@
+package websocket
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// An event is a call of a function of Options.
+type event uint8
+
+const (
+	eventOpen event = iota
+	eventMessage
+	eventDrain
+	eventClose
+)
+
+// run calls the function of an event.
+func (c *Conn) run(e event, m Message) {
+	switch e {
+	case eventOpen:
+		c.o.Open(c)
+	case eventMessage:
+		c.o.Message(c, m)
+	case eventDrain:
+		c.o.Drain(c)
+	case eventClose:
+		c.mu.Lock()
+		end := c.rare.end
+		c.mu.Unlock()
+		c.o.Close(c, end)
+	}
+}
+
+// call calls a function on the goroutine that owns the connection, where it may block. It reports whether that goroutine still
+// owns the connection. done is the length of the input consumed so far. busy needs no lock here: others read it after a
+// takeover only.
+func (c *Conn) call(t exchange.Turn, done int, e event, m Message) bool {
+	stat := &c.o.stat
+	c.busy = true
+	t.EnterPart(done)
+	t.Watch(stat.Watched())
+	c.run(e, m)
+	waited := t.Waited()
+	if !t.Leave() {
+		c.returned(nil)
+		return false
+	}
+	c.busy = false
+	if t.Inline() {
+		stat.Stayed(waited, t.Now())
+	}
+	return true
+}
+
+// returned ends a call that has lost the connection, or a job, and continues with the input. p holds the memory of its message.
+func (c *Conn) returned(p *partial) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p != nil {
+		c.release(p)
+	}
+	c.busy = false
+	if c.phase == gone {
+		c.tellEnd()
+		return
+	}
+	c.woken = true
+	c.peer.Wake()
+}
+
+// deliver passes a message to Options.Message: at once, or on a worker if the functions are known to block. p holds its memory,
+// nil for a message in the input.
+func (c *Conn) deliver(t exchange.Turn, done int, m Message, p *partial) step {
+	if t.Inline() && c.o.stat.Suspect() && c.o.stat.ToWorker(t, false) {
+		return c.submit(t, m, p)
+	}
+	stays := c.call(t, done, eventMessage, m)
+	if p != nil {
+		c.release(p)
+	}
+	if !stays {
+		return lost
+	}
+	return next
+}
+
+// A job is a message that waits for a worker.
+type job struct {
+	m Message
+	p *partial
+}
+
+// submit has a worker pass the message.
+func (c *Conn) submit(t exchange.Turn, m Message, p *partial) step {
+	m, p, ok := c.own(m, p)
+	if !ok {
+		c.fail(errMemory)
+		return stop
+	}
+	c.mu.Lock()
+	c.busy = true
+	c.more().job = &job{m, p}
+	c.mu.Unlock()
+	c.peer.Submit(t)
+	return stop
+}
+
+// own copies a message in the input to memory of its own.
+func (c *Conn) own(m Message, p *partial) (Message, *partial, bool) {
+	if p != nil {
+		return m, p, true
+	}
+	p = new(partial)
+	if !c.grow(p, len(m.Data)) {
+		return m, nil, false
+	}
+	m.Data = append(p.b, m.Data...)
+	return m, p, true
+}
+
+// takeJob returns the job of submit.
+func (c *Conn) takeJob() *job {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j := c.rare.job
+	c.rare.job = nil
+	return j
+}
+
+// Run passes the message of a job.
+func (p *protocol) Run() {
+	c := (*Conn)(p)
+	j := c.takeJob()
+	returned := false
+	defer func() {
+		if !returned {
+			c.release(j.p)
+		}
+	}()
+	c.run(eventMessage, j.m)
+	returned = true
+	c.returned(j.p)
+}
+
+// Overdue closes a connection whose message has waited too long for a worker.
+func (p *protocol) Overdue() {
+	c := (*Conn)(p)
+	j := c.takeJob()
+	c.mu.Lock()
+	c.failWith(TryAgainLater, "server is overloaded")
+	c.mu.Unlock()
+	c.returned(j.p)
+}
+
+// Blocked notes that a function has blocked its event loop.
+func (p *protocol) Blocked(now int64) { p.o.stat.Waited(now) }
+
+// Abandoned closes a connection whose function has panicked or ended its goroutine.
+func (p *protocol) Abandoned() {
+	c := (*Conn)(p)
+	c.mu.Lock()
+	c.failWith(InternalError, "internal error")
+	c.mu.Unlock()
+	c.returned(nil)
+}
+
+// pass passes a message to Read. p holds its memory, nil for a message in the input.
+func (c *Conn) pass(m Message, p *partial) step {
+	m, p, ok := c.own(m, p)
+	if !ok {
+		c.fail(errMemory)
+		return stop
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.more()
+	if r.reader != nil {
+		r.reader <- m
+		r.reader = nil
+		c.release(p) // it is the application's now
+		return next
+	}
+	r.next, r.held = &m, p.charged
+	return stop
+}
+
+// serve calls Options.Serve.
+func (c *Conn) serve() {
+	ctx, stop := context.WithCancel(context.Background())
+	c.mu.Lock()
+	c.more().stop = stop
+	if c.phase == gone {
+		stop()
+	}
+	c.mu.Unlock()
+	code, reason := InternalError, "internal error"
+	defer func() { c.Close(code, reason) }()
+	c.guard(func() {
+		err := c.o.Serve(ctx, c)
+		if err == nil || c.isOver() {
+			code, reason = Normal, ""
+			return
+		}
+		c.peer.Log().Error("websocket: Serve failed", "error", err.Error())
+	})
+}
+
+func (c *Conn) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase >= over
+}
+
+// guard calls f and logs its panic.
+func (c *Conn) guard(f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.peer.Log().Error("websocket: panic in a function", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+}
