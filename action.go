@@ -102,7 +102,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 // plain 500.
 func (a *App) recovered(r *Request, v any) (resp Response) {
 	r.s.Route.Counts.Panics.Add(1)
-	r.source = SourcePanic
+	r.source = exchange.FromPanic
 	a.log.ErrorContext(r.lasting(), "panic in an action",
 		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	resp = Problem(&ProblemDetails{Status: http.StatusInternalServerError})

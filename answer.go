@@ -16,6 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/problem"
 	"github.com/dunlinhttp/dunlin/internal/view"
+	"github.com/dunlinhttp/dunlin/observe"
 )
 
 // All answers to requests pass this place, regardless of their origin: an action, the app if no route matches, a
@@ -30,7 +31,7 @@ import (
 // the peer is known.
 type AnswerInfo struct {
 	r        *Request
-	source   AnswerSource
+	source   exchange.Source
 	status   int
 	bytes    int64
 	duration time.Duration
@@ -38,29 +39,12 @@ type AnswerInfo struct {
 	err      error
 }
 
-// AnswerSource names the origin of an answer.
-type AnswerSource uint8
-
-const (
-	SourceAction   AnswerSource = iota // the action of a route, or its middleware
-	SourceApp                          // the app, if no route matches: 404, 405, 406, OPTIONS, redirects
-	SourcePanic                        // the function given to App.Recover, or the default, after a panic
-	SourceTimeout                      // Group.WithTimeout: the action is still running
-	SourceLimit                        // Route.Limit or LimitBy
-	SourceOverload                     // the request waited longer than Config.Limits.QueueTarget
-	SourceMemory                       // the memory budget had no room for the request
-	SourceProtocol                     // the request was malformed, too large or too slow
-)
-
-// String returns the name of the source, such as action, app or panic.
-func (s AnswerSource) String() string { return exchange.Source(s).String() }
-
 // Source returns the origin of the answer.
-func (i *AnswerInfo) Source() AnswerSource {
-	if i.source == SourceAction && i.r.s.Route.NoRoute {
-		return SourceApp
+func (i *AnswerInfo) Source() observe.Source {
+	if i.source == exchange.FromAction && i.r.s.Route.NoRoute {
+		return observe.SourceApp
 	}
-	return i.source
+	return observe.Source(i.source)
 }
 
 // Status returns the status code, or 0 for a dropped connection.
@@ -141,7 +125,7 @@ func (i *AnswerInfo) Context() context.Context { return i.r.lasting() }
 type Policy func(info *AnswerInfo, resp Response) Response
 
 // Policy adds a policy for every answer of the app, including answers that no action made: see
-// [AnswerSource]. Policies run after all middleware, in the order in which they were added, before
+// [observe.Source]. Policies run after all middleware, in the order in which they were added, before
 // the head of the answer is sent. A panic or an invalid change in a policy is logged, and the
 // answer is sent without the headers of that policy. Add policies before the first request.
 func (a *App) Policy(p Policy) {

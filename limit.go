@@ -132,7 +132,7 @@ func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	}()
 	for _, l := range e.limits {
 		if !l.take(r) {
-			r.source = SourceLimit
+			r.source = exchange.FromLimit
 			return l.refusal
 		}
 	}

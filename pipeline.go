@@ -121,7 +121,7 @@ func (c *call) Drop(a exchange.Answer) {
 
 func (c *call) Decorate(a exchange.Answer, source exchange.Source) exchange.Answer {
 	r, resp := c.request(), Response{a}
-	r.source = AnswerSource(source)
+	r.source = source
 	r.app.apply(r, &resp)
 	if resp.a.Own() != nil {
 		resp.a.Claim()
@@ -151,6 +151,3 @@ func (c *call) DetachBody(body string) []byte { return c.request().passOn(body) 
 func (c *call) Abandon()                      { c.request().releaseBody() }
 func (c *call) End()                          { c.request().end() }
 func (c *call) Ended() bool                   { return c.ended.IsSet() }
-
-// The sources of adapters are those of the API.
-var _ = [1]struct{}{}[uint8(SourceProtocol)-uint8(exchange.FromProtocol)]

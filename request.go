@@ -38,7 +38,7 @@ type Request struct {
 
 	ended  invariants.Flag // the action has returned and its response has been sent
 	depth  int32           // running calls of App.run
-	source AnswerSource    // origin of the answer
+	source exchange.Source // origin of the answer
 	unread bool            // the request could not be read
 	told   bool            // OnError has been called for the answer
 	// options makes the route's middleware lead to answerOptions.
@@ -87,7 +87,7 @@ func (r *Request) rest() *restOfChain {
 // begin prepares the request for the message in r.s.
 func (r *Request) begin() {
 	r.s.Route, r.s.Viewed, r.s.Watched = &r.app.server.Unmatched, false, len(r.app.observers) > 0
-	r.route, r.depth, r.source, r.unread, r.told, r.options = nil, 0, SourceAction, false, false, false
+	r.route, r.depth, r.source, r.unread, r.told, r.options = nil, 0, exchange.FromAction, false, false, false
 	r.ended.Set(false)
 }
 

@@ -98,7 +98,7 @@ func (c *restOfChain) exit(r *Request) {
 		if !r.id.IsZero() {
 			o.setID(r.id)
 		}
-		if r.source != SourceAction {
+		if r.source != exchange.FromAction {
 			o.source = r.source
 		}
 		o.values = append(o.values[:0], r.values...)

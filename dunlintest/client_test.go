@@ -14,6 +14,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/observe"
 )
 
 func ExampleNewClient() {
@@ -175,7 +176,7 @@ func TestClientTimeout(t *testing.T) {
 		late <- r.Context().Err()
 		return dunlin.Text("late")
 	}).Timeout(time.Millisecond)
-	seen := make(chan dunlin.AnswerSource, 2)
+	seen := make(chan observe.Source, 2)
 	app.OnAnswer(func(i *dunlin.AnswerInfo) { seen <- i.Source() })
 	resp, _, err := ask(t, app, "GET", "/late", "")
 	if err != nil || resp.StatusCode != 503 || !resp.Close {
@@ -184,7 +185,7 @@ func TestClientTimeout(t *testing.T) {
 	if err := <-late; err != context.DeadlineExceeded {
 		t.Errorf("the action: %v", err)
 	}
-	if source := <-seen; source != dunlin.SourceTimeout {
+	if source := <-seen; source != observe.SourceTimeout {
 		t.Errorf("observed: %v", source)
 	}
 }

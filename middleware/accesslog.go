@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
+	"github.com/dunlinhttp/dunlin/observe"
 )
 
 // AccessLog logs a line for each request to logger, at level Info. A nil logger means
@@ -20,7 +21,7 @@ import (
 //	route        the pattern that matched, "" for none: group by it
 //	status       of the response
 //	bytes        of the body that is sent; omitted if unknown (a stream)
-//	source       the part that answered, if not the action: see [dunlin.AnswerSource]
+//	source       the part that answered, if not the action: see [observe.Source]
 //	duration_ms  until the response was ready, or for a stream until it was sent, in milliseconds, to the microsecond
 //	id           of the request
 //	remote       the client's address, see [dunlin.Request.Remote]; "" if it has none (a unix socket)
@@ -119,7 +120,7 @@ func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
 				attrs = append(attrs, slog.Int64("bytes", n))
 			}
 		}
-		if s := info.Source(); s != dunlin.SourceAction {
+		if s := info.Source(); s != observe.SourceAction {
 			attrs = append(attrs, slog.String("source", s.String()))
 		}
 		took := slog.Int64(duration, int64(info.Duration()/c.Unit))

@@ -31,6 +31,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/observe"
 )
 
 // scope is the name of the instrumentation scope.
@@ -172,7 +173,7 @@ func end(span trace.Span, info *dunlin.AnswerInfo) {
 	if n := info.Bytes(); n >= 0 {
 		span.SetAttributes(attribute.Int64("http.response.body.size", n))
 	}
-	if source := info.Source(); source != dunlin.SourceAction {
+	if source := info.Source(); source != observe.SourceAction {
 		span.SetAttributes(attribute.String("dunlin.answer.source", source.String()))
 	}
 	if err := info.Err(); err != nil && status >= http.StatusInternalServerError {

@@ -51,7 +51,7 @@ var floors = [][]string{
 		"stats",
 		"store",
 	},
-	{"internal/looph2", "internal/problem", "internal/rewrite", "internal/stdwriter", "store/storetest"},
+	{"internal/looph2", "internal/problem", "internal/rewrite", "internal/stdwriter", "observe", "store/storetest"},
 	{
 		"internal/loophttp",
 		"internal/memhttp",

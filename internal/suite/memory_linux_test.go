@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/observe"
 )
 
 // A client that pipelines many requests and reads nothing makes the server hold one response only.
@@ -142,7 +143,7 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 			a.Get("/probe", Text("probe"))
 			a.Policy(stamp)
 			a.OnAnswer(func(info *dunlin.AnswerInfo) {
-				if info.Source() == dunlin.SourceMemory {
+				if info.Source() == observe.SourceMemory {
 					observed <- fmt.Sprint(info.Status(), " ", info.Remote().IsValid())
 					<-block
 				}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/observe"
 )
 
 // compute uses the processor for a short time, too short for a takeover.
@@ -32,7 +33,7 @@ func TestQueueTime(t *testing.T) {
 	app, addr, _ := StartLoop(t, config, func(a *dunlin.App) {
 		a.Policy(stamp)
 		a.OnAnswer(func(info *dunlin.AnswerInfo) {
-			if info.Status() == 503 && info.Source() == dunlin.SourceOverload && info.Route() == "/compute" {
+			if info.Status() == 503 && info.Source() == observe.SourceOverload && info.Route() == "/compute" {
 				observed.Add(1)
 			}
 		})
