@@ -33,6 +33,7 @@ type Conn struct {
 	woken    bool    // Peer.Wake was called and Data not yet
 	refused  bool    // Send has failed with ErrFull since the last call of Drain
 	drained  bool    // Drain is due
+	stalled  bool    // the adapter has output that the client does not take
 	pinged   bool    // a ping was sent after the last input
 	out      *output // to be sent, nil if there is nothing
 	unsent   int64   // bytes that the client has not taken, in addition to out
@@ -186,7 +187,7 @@ func (c *Conn) frame(op ws.Opcode, compressed bool, payload []byte) {
 
 // charge charges n bytes of output that have to wait for the client. Other output is sent at once. c.mu is held.
 func (c *Conn) charge(n int) {
-	if c.unsent > 0 && c.phase != gone {
+	if c.stalled && c.phase != gone {
 		c.peer.Charge(int64(n))
 		c.charged += int64(n)
 	}

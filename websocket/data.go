@@ -130,7 +130,7 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 
 // taken notes that the client has taken all earlier output. c.mu is held.
 func (c *Conn) taken() {
-	c.unsent = 0
+	c.unsent, c.stalled = 0, false
 	c.drained = c.refused
 	c.noteRoom()
 }
@@ -446,7 +446,7 @@ func (p *protocol) Pending(bytes int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if bytes > 0 {
-		c.unsent = bytes
+		c.unsent, c.stalled = bytes, true
 		return false
 	}
 	c.taken()
