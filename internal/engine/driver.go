@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Driver permits a goroutine to serve connections. It has the buffers and the scratch for that. A handler must not use a
@@ -22,28 +22,28 @@ type Driver struct {
 	// PartScratch is free for use by a PartJob. The next PartJob on the same worker gets it.
 	PartScratch any
 
-	engine   *Engine
-	loop     *loop  // the loop that it drives, or drove until it was detached
-	conn     *Conn  // the connection that it serves
-	epoch    uint64 // the value of loop.epoch while it drives; odd between Enter and Leave
-	detached bool   // it has no loop: the loop was taken over or given up, or the driver is a worker
-	overdue  bool   // its request has waited too long, see queue.go
-	evicting bool   // the descriptor of its connection is needed, see evict.go
-	isWorker bool
-	expired  bool          // the connection was taken away, see timed.go; only for the driver
-	place    place         // its place among those bounded by Config.MaxWorkers, see places.go; under workers.mu
-	leftover leftover      // the request of the handler in this call of Data
-	waited   time.Duration // the time that its request waited in the queue of a saturated loop
-	begun    int           // requests begun in this visit, for a connection of parts
-	now      int64         // copy of the loop's, which may be lost at any time; for a worker with an adaptive bound: the start of its job
-	unix     int64         // copy of the loop's, likewise; between Enter and Leave
-	owned    []owned
-	gather   *gather // made when needed
-	timeout          // of handler code, see timed.go
-	*parking         // of a call that waits, see blocking.go; nil for a worker that has served no connection
-	memory           // of a call, see memory.go
-	part             // of a call, see part.go
-	watch            // of a call, see watch.go
+	engine      *Engine
+	loop        *loop  // the loop that it drives, or drove until it was detached
+	conn        *Conn  // the connection that it serves
+	epoch       uint64 // the value of loop.epoch while it drives; odd between Enter and Leave
+	detached    bool   // it has no loop: the loop was taken over or given up, or the driver is a worker
+	overdue     bool   // its request has waited too long, see queue.go
+	evicting    bool   // the descriptor of its connection is needed, see evict.go
+	isWorker    bool
+	expired     bool          // the connection was taken away, see timed.go; only for the driver
+	place       place         // its place among those bounded by Config.MaxWorkers, see places.go; under workers.mu
+	leftover    leftover      // the request of the handler in this call of Data
+	waited      time.Duration // the time that its request waited in the queue of a saturated loop
+	begun       int           // requests begun in this visit, for a connection of parts
+	now         int64         // copy of the loop's, which may be lost at any time; for a worker with an adaptive bound: the start of its job
+	unix        int64         // copy of the loop's, likewise; between Enter and Leave
+	owned       []owned
+	gather      *gather // made when needed
+	timeout             // of handler code, see timed.go
+	*parking            // of a call that waits, see blocking.go; nil for a worker that has served no connection
+	callBuffers         // of a call, see memory.go
+	part                // of a call, see part.go
+	watch               // of a call, see watch.go
 }
 
 // A Releaser is told when an owned buffer is no longer needed.
@@ -340,9 +340,6 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		if c.Notes&asked != 0 && d.leftover != leftRoom {
 			c.asksNoMore()
 		}
-		if c.out != nil {
-			c.endProbe()
-		}
 		if p != nil {
 			c.pendedSwitched(p)
 		} else if c.out != nil && c.out.bytes > littleOutput && c.Notes&Parts == 0 {
@@ -380,7 +377,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		}
 		if d.leftover == leftHandOff && !d.detached {
 			c.flags |= flagHandOff
-			d.keepFor(c, in, admission.Queued)
+			d.keep(c, in)
 			return
 		}
 	}
@@ -399,18 +396,15 @@ func (d *Driver) mustWait(c *Conn) bool {
 }
 
 // keep stores unconsumed input with the connection.
-func (d *Driver) keep(c *Conn, in []byte) { d.keepFor(c, in, admission.Input) }
-
-// keepFor is keep for the given use of the budget.
-func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
+func (d *Driver) keep(c *Conn, in []byte) {
 	if len(in) > 0 {
-		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) && use == buf.use {
+		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) {
 			c.in, d.inBuf = buf, nil // it already holds exactly this input
 			return
 		} else if buf != nil {
 			buf.release() // release first, so that two copies are not charged
 		}
-		c.in = d.engine.buffers.copyOf(c.Account(), use, in)
+		c.in = d.engine.buffers.copyOf(c.Account(), memory.Input, in)
 		invariants.EndLoan(in)
 	}
 }

@@ -5,7 +5,7 @@ package engine
 import (
 	"slices"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
@@ -16,8 +16,8 @@ import (
 // the loop's driver. So a driver that is taken over keeps hardly more than the request whose action it waits for, and its loop
 // can continue to read.
 
-// memory has the buffers of a driver's current call.
-type memory struct {
+// callBuffers are the buffers of a driver's current call.
+type callBuffers struct {
 	own    *buffer // of ownInput bytes, for input; nil until it is needed, and after MoveInput
 	in     []byte  // the input of this call of Data, without the first moved bytes
 	inBuf  *buffer // the buffer of in, nil if that is own
@@ -55,7 +55,7 @@ const crowdedRead = tlsmem.MaxRecord
 
 // modest returns the part of the loop's read buffer to be filled after the kept input.
 func (l *loop) modest(in []byte, kept int) []byte {
-	if len(in)-kept > crowdedRead && l.e.cfg.Holders.Crowding() {
+	if len(in)-kept > crowdedRead && l.e.cfg.Budget.Crowding() {
 		return in[kept : kept+crowdedRead]
 	}
 	return in[kept:]
@@ -105,8 +105,7 @@ func (d *Driver) takeOut() {
 // driver, or with takeMu held by the goroutine that takes over the loop.
 func (d *Driver) lend(n int) {
 	d.lent = int64(n)
-	d.engine.cfg.Budget.Force(admission.Queued, d.lent)
-	d.engine.cfg.Holders.Balance()
+	d.engine.cfg.Budget.Force(memory.Input, d.lent)
 }
 
 // relend corrects the charge of lend when a call that has lost its loop has other buffers than before.
@@ -115,7 +114,7 @@ func (d *Driver) relend() {
 		return
 	}
 	n := int64(d.unheld())
-	d.engine.cfg.Budget.Force(admission.Queued, n-d.lent)
+	d.engine.cfg.Budget.Force(memory.Input, n-d.lent)
 	d.lent = n
 }
 
@@ -131,7 +130,7 @@ func (d *Driver) unheld() int {
 // releaseLent releases the charge of lend.
 func (d *Driver) releaseLent() {
 	if d.lent != 0 {
-		d.engine.cfg.Budget.Release(admission.Queued, d.lent)
+		d.engine.cfg.Budget.Force(memory.Input, -d.lent)
 		d.lent = 0
 	}
 }
@@ -161,7 +160,7 @@ func (d *Driver) MoveInput(from int) []byte {
 		if len(rest) > mostCopied {
 			copyOf = d.engine.buffers.exactCopyOf // the next class is four times as large
 		}
-		d.inBuf = copyOf(d.conn.Account(), admission.Input, rest)
+		d.inBuf = copyOf(d.conn.Account(), memory.Input, rest)
 		d.in = d.inBuf.b
 	}
 	rest = d.in
@@ -184,7 +183,7 @@ func (d *Driver) lendsLess(n int64) {
 	}
 	if d.lent != 0 {
 		d.lent -= n
-		d.engine.cfg.Budget.Release(admission.Queued, n)
+		d.engine.cfg.Budget.Force(memory.Input, -n)
 	}
 }
 
