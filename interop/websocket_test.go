@@ -128,8 +128,8 @@ func chat(app *dunlin.App) http.HandlerFunc {
 	}
 }
 
-// The WebSocket of the guide passes middleware of all kinds, outlasts all timeouts, and is notified when the server shuts down.
-func TestWebSocketOfTheGuide(t *testing.T) {
+// The WebSocket of a library passes middleware of all kinds, outlasts all timeouts, and is notified when the server shuts down.
+func TestWebSocketOfALibrary(t *testing.T) {
 	config := dunlin.Config{Timeouts: dunlin.Timeouts{Action: time.Minute}, Logger: slog.New(slog.DiscardHandler)}
 	dunlintest.OnEngines(t, config, func(t *testing.T, app *dunlin.App) {
 		app.Use(middleware.Compress(middleware.Compression{}), middleware.CrossOrigin())

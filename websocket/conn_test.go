@@ -1,6 +1,7 @@
 package websocket_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -550,6 +551,46 @@ func TestNoMemory(t *testing.T) {
 			}
 			other.send(frame(text, "hello"))
 			other.expect(text1("hello"))
+		}
+	})
+}
+
+// An action that has blocked its loop, or has a timeout, opens a WebSocket too. The client has sent its first message already.
+func TestAcceptAfterBlocking(t *testing.T) {
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	o := &websocket.Options{Message: echo}
+	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
+		action := func(r *dunlin.Request) dunlin.Response {
+			entered <- struct{}{}
+			<-proceed
+			return websocket.Accept(r, o, nil)
+		}
+		app.Get("/blocks", action)
+		app.WithTimeout(time.Minute).Get("/timed", action)
+		dial := server(t, app, false)
+		for i := range 40 { // later ones begin on workers
+			conn := dial()
+			c := &client{t, conn, bufio.NewReader(conn)}
+			path := []string{"/blocks", "/timed"}[i%2]
+			c.send("GET " + path + " HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + key + "\r\n\r\n" + frame(text, "early"))
+			receive(t, entered)
+			if i%4 < 2 { // long enough for a takeover
+				other := dial()
+				_, resp := handshake(t, other, "Upgrade", "")
+				if resp.StatusCode != http.StatusNotFound {
+					t.Fatalf("another connection was answered %s", resp.Status)
+				}
+			}
+			proceed <- struct{}{}
+			resp, err := http.ReadResponse(c.r, nil)
+			if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+				t.Fatalf("%v, %v", resp, err)
+			}
+			c.expect(text1("early"))
+			c.send(frame(ping, "x") + bye)
+			c.expect(f1(pong, "x"))
+			c.expect(ok)
 		}
 	})
 }
