@@ -21,6 +21,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
+	"github.com/dunlinhttp/dunlin/internal/watchbody"
+	"github.com/dunlinhttp/dunlin/resilience"
 )
 
 // ProxyConfig has the settings of [Proxy]. Target must be set.
@@ -46,7 +48,7 @@ type ProxyConfig struct {
 	Rewrite func(*httputil.ProxyRequest)
 
 	// Logger logs failures at level Warn, or Debug if the client caused them. It logs an open
-	// [Breaker] once a second at most. Default: slog.Default() at the time of the call of Proxy.
+	// [resilience.Breaker] once a second at most. Default: slog.Default() at the time of the call of Proxy.
 	Logger *slog.Logger
 }
 
@@ -76,7 +78,7 @@ type ProxyConfig struct {
 // sent, the client gets 502. The first 32 KB of a response with a length are held back for this.
 // After that the client's connection is cut, so that a partial response cannot pass for a whole
 // one. If the upstream does not respond within the transport's timeouts, the client gets 504. If
-// the [Breaker] of the transport is open, it gets 503 and Retry-After. After [dunlin.Route.Timeout]
+// the [resilience.Breaker] of the transport is open, it gets 503 and Retry-After. After [dunlin.Route.Timeout]
 // it gets the 503 of all late actions. A request body that is too large, too slow, truncated or
 // malformed is the client's fault: 413, 408 or 400. [dunlin.Route.MaxBody] and
 // [dunlin.Group.WithMaxBody] limit it; Config.Limits.MaxBody does not.
@@ -175,8 +177,8 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 			http1.ForbiddenInTrailer([]byte(name)) // middleware before the proxy has checked only the head
 	})
 	if from != nil {
-		if p.Out, from.body = watchBody(p.Out); from.body != nil {
-			from.body.sent, from.body.passedOn = p.In.Trailer, p.Out.Trailer
+		if p.Out, from.body = watchbody.Of(p.Out); from.body != nil {
+			from.body.From, from.body.To = p.In.Trailer, p.Out.Trailer
 		}
 	}
 	if c.Rewrite != nil {
@@ -236,7 +238,7 @@ func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err er
 	} else if isTimeout(err) {
 		p.Status, p.Detail = http.StatusGatewayTimeout, "the upstream did not respond in time"
 	}
-	if errors.Is(err, ErrOpen) { // log once for many requests
+	if errors.Is(err, resilience.ErrOpen) { // log once for many requests
 		p.Status, p.Detail, p.Temporary = http.StatusServiceUnavailable, "the upstream is temporarily unavailable", true
 		if n, due := notAsked.Note(); due {
 			c.Logger.WarnContext(r.Context(), "proxy: circuit breaker is open", "target", c.Target.Redacted(), "status", p.Status, "error", err, "count", n)
@@ -271,7 +273,7 @@ type forwarded struct {
 	client netip.Addr // as a trusted proxy reported; invalid if the peer is the client
 	secure bool
 	own    []string // fields that middleware has set and Connection names
-	body   *watchedBody
+	body   *watchbody.Body
 	cut    atomic.Pointer[error]                 // the error that ended the upstream's response early
 	failed atomic.Pointer[dunlin.ProblemDetails] // the answer to a request that got no response from the upstream
 }
@@ -283,7 +285,7 @@ func (f *forwarded) bodyFailure() error {
 	if f == nil || f.body == nil {
 		return nil
 	}
-	return f.body.failure()
+	return f.body.Failure()
 }
 
 // ofClient returns the response's status and detail for an error of reading the request body.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/resilience"
 )
 
 func backend(t *testing.T, h http.HandlerFunc) *url.URL {
@@ -339,7 +340,7 @@ func TestProxyReportsClientFaults(t *testing.T) {
 	config := quiet
 	config.Timeouts.Body, config.Limits.MinBodyRate = 50*time.Millisecond, -1
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
-		breaker := middleware.NewBreaker(middleware.BreakerConfig{Failures: 3, OpenFor: time.Hour})
+		breaker := resilience.NewBreaker(resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour})
 		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{
 			Target: target, Logger: quiet.Logger, Transport: breaker.Transport(&http.Transport{}),
 		})).MaxBody(1000)
@@ -384,7 +385,7 @@ func TestProxyReportsClientFaults(t *testing.T) {
 func TestProxyWithOpenBreaker(t *testing.T) {
 	target := backend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) })
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		breaker := middleware.NewBreaker(middleware.BreakerConfig{OpenFor: time.Hour})
+		breaker := resilience.NewBreaker(resilience.BreakerConfig{OpenFor: time.Hour})
 		lines := make(chan string, 30)
 		app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{
 			Target: target, Logger: slog.New(slog.NewTextHandler(lineWriter(lines), nil)), Transport: breaker.Transport(&http.Transport{}),

@@ -20,6 +20,7 @@ import (
 	"github.com/dunlinhttp/dunlin/dunlintest"
 	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/resilience"
 	"github.com/dunlinhttp/dunlin/store"
 )
 
@@ -215,12 +216,12 @@ func otherServers(t *testing.T, app *dunlin.App) {
 		t.Errorf("the server behind sees %d %s", w.Code, w.Body)
 	}
 
-	breaker := middleware.NewBreaker(middleware.BreakerConfig{
+	breaker := resilience.NewBreaker(resilience.BreakerConfig{
 		IsFailure: func(resp *http.Response) bool { return resp.StatusCode == http.StatusBadGateway },
 	})
 	_ = breaker
 
-	rates := middleware.NewBreaker(middleware.BreakerConfig{})
+	rates := resilience.NewBreaker(resilience.BreakerConfig{})
 	client := &http.Client{Transport: rates.Transport(nil), Timeout: 2 * time.Second}
 
 	app.Get("/rates", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
@@ -229,7 +230,7 @@ func otherServers(t *testing.T, app *dunlin.App) {
 			return dunlin.Response{}, err
 		}
 		resp, err := client.Do(req)
-		if errors.Is(err, middleware.ErrOpen) {
+		if errors.Is(err, resilience.ErrOpen) {
 			return dunlin.Response{}, &dunlin.ProblemDetails{Status: 503, Detail: "there are no rates for the moment", Temporary: true, Cause: err}
 		}
 		if err != nil {
@@ -242,7 +243,7 @@ func otherServers(t *testing.T, app *dunlin.App) {
 
 	type User struct{ ID int }
 	loadUser := func(context.Context) (User, error) { return User{}, nil }
-	var users middleware.Flight[int, User]
+	var users resilience.Flight[int, User]
 	app.Get("/users/{id:int}", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
 		id, err := dunlin.Param[int](r, "id")
 		if err != nil {

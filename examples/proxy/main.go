@@ -12,6 +12,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/resilience"
 )
 
 func main() {
@@ -29,7 +30,7 @@ func main() {
 func newApp(config dunlin.Config, target *url.URL) *dunlin.App {
 	app := dunlin.New(config)
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("answered by the proxy itself\n") })
-	breaker := middleware.NewBreaker(middleware.BreakerConfig{})
+	breaker := resilience.NewBreaker(resilience.BreakerConfig{})
 	app.Handle("*", "/api/{path...}", middleware.Proxy(middleware.ProxyConfig{
 		Target:    target,
 		Transport: breaker.Transport(http.DefaultTransport),

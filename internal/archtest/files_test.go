@@ -107,7 +107,7 @@ var sleepers = map[string]string{
 	"internal/engine/shutdown_test.go":         "a handler that blocks until it sees the shutdown, which nobody announces to it",
 	"internal/engine/progress_test.go":         "handlers that block and clients that are slow to read are what is tested",
 	"internal/engine/stress_test.go":           "handlers that block are what is tested",
-	"middleware/outgoing_test.go":              "time in a bubble of testing/synctest, where it passes by sleeping",
+	"resilience/resilience_test.go":            "time in a bubble of testing/synctest, where it passes by sleeping",
 	"internal/logqueue/logqueue_test.go":       "time in a bubble of testing/synctest, where it passes by sleeping",
 	"internal/stdhttp/stream_internal_test.go": "time in a bubble of testing/synctest, where it passes by sleeping",
 	"internal/engine/takeover_test.go":         "handlers that block are what is tested",

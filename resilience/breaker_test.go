@@ -1,4 +1,4 @@
-package middleware_test
+package resilience_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/resilience"
 )
 
 // A roundTrip is a fake service that answers by path.
@@ -57,7 +57,7 @@ func call(t *testing.T, transport http.RoundTripper, path string) error {
 func TestBreakerIgnoresSingleClient(t *testing.T) {
 	for _, path := range []string{"/report", "/hang", "/reset"} {
 		synctest.Test(t, func(t *testing.T) {
-			b := middleware.NewBreaker(middleware.BreakerConfig{})
+			b := resilience.NewBreaker(resilience.BreakerConfig{})
 			transport := b.Transport(roundTrip(service))
 			for range 19 { // a quiet service
 				_ = call(t, transport, path)
@@ -81,7 +81,7 @@ func TestBreakerIgnoresSingleClient(t *testing.T) {
 func TestBreakerOpensByShare(t *testing.T) {
 	for _, path := range []string{"/report", "/hang", "/reset"} {
 		synctest.Test(t, func(t *testing.T) {
-			b := middleware.NewBreaker(middleware.BreakerConfig{OpenFor: time.Second})
+			b := resilience.NewBreaker(resilience.BreakerConfig{OpenFor: time.Second})
 			transport := b.Transport(roundTrip(service))
 			half := func() {
 				for range 10 {
@@ -91,7 +91,7 @@ func TestBreakerOpensByShare(t *testing.T) {
 			if half(); !b.Open() {
 				t.Fatalf("half of 20 calls to %s have failed, and it is closed", path)
 			}
-			if err := call(t, transport, "/fine"); !errors.Is(err, middleware.ErrOpen) {
+			if err := call(t, transport, "/fine"); !errors.Is(err, resilience.ErrOpen) {
 				t.Errorf("%s: a call while it is open: %v", path, err)
 			}
 			<-time.After(time.Second)
@@ -112,7 +112,7 @@ func TestBreakerOpensByShare(t *testing.T) {
 // Failures spread over time do not add up to a failure share.
 func TestBreakerForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := middleware.NewBreaker(middleware.BreakerConfig{})
+		b := resilience.NewBreaker(resilience.BreakerConfig{})
 		transport := b.Transport(roundTrip(service))
 		for range 100 {
 			_ = call(t, transport, "/report")
@@ -126,7 +126,7 @@ func TestBreakerForgets(t *testing.T) {
 
 func TestBreakerWithoutConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := middleware.NewBreaker(middleware.BreakerConfig{})
+		b := resilience.NewBreaker(resilience.BreakerConfig{})
 		transport := b.Transport(roundTrip(service))
 		for range 4 {
 			_ = call(t, transport, "/gone")
@@ -146,7 +146,7 @@ func TestBreakerWithoutConnection(t *testing.T) {
 
 func TestBreakerOwnFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := middleware.NewBreaker(middleware.BreakerConfig{IsFailure: func(resp *http.Response) bool { return resp.StatusCode == http.StatusBadGateway }})
+		b := resilience.NewBreaker(resilience.BreakerConfig{IsFailure: func(resp *http.Response) bool { return resp.StatusCode == http.StatusBadGateway }})
 		transport := b.Transport(roundTrip(service))
 		for range 100 {
 			_ = call(t, transport, "/report")
@@ -164,7 +164,7 @@ func TestBreakerOnTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close() // frees the port: connections are refused
-	b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 2, OpenFor: time.Hour})
+	b := resilience.NewBreaker(resilience.BreakerConfig{Failures: 2, OpenFor: time.Hour})
 	client := &http.Client{Transport: b.Transport(&http.Transport{})}
 	for range 2 {
 		if resp, err := client.Post("http://"+l.Addr().String(), "text/plain", strings.NewReader("x")); err == nil {
@@ -172,7 +172,7 @@ func TestBreakerOnTheNetwork(t *testing.T) {
 			t.Fatal(resp.Status)
 		}
 	}
-	if _, err := client.Post("http://"+l.Addr().String(), "text/plain", strings.NewReader("x")); !errors.Is(err, middleware.ErrOpen) {
+	if _, err := client.Post("http://"+l.Addr().String(), "text/plain", strings.NewReader("x")); !errors.Is(err, resilience.ErrOpen) {
 		t.Errorf("the third call: %v", err)
 	}
 }

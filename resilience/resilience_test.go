@@ -1,4 +1,4 @@
-package middleware_test
+package resilience_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/middleware"
+	"github.com/dunlinhttp/dunlin/resilience"
 )
 
 var errFailed = errors.New("failed")
@@ -20,7 +20,7 @@ var errFailed = errors.New("failed")
 // A trial that waits for its client's body blocks other calls no longer than OpenFor: the client may be slow on purpose.
 func TestBreakerSlowTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 1, OpenFor: time.Second})
+		b := resilience.NewBreaker(resilience.BreakerConfig{Failures: 1, OpenFor: time.Second})
 		call := func(err error) error { return b.Do(t.Context(), func() error { return err }) }
 		_ = call(errFailed)
 		time.Sleep(time.Second)
@@ -28,7 +28,7 @@ func TestBreakerSlowTrial(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { ended <- b.Do(ctx, func() error { <-end; return context.Canceled }) }()
 		synctest.Wait()
-		if err := call(nil); !errors.Is(err, middleware.ErrOpen) {
+		if err := call(nil); !errors.Is(err, resilience.ErrOpen) {
 			t.Errorf("beside a trial: %v", err)
 		}
 		time.Sleep(time.Second)
@@ -46,7 +46,7 @@ func TestBreakerSlowTrial(t *testing.T) {
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes []bool
-		b := middleware.NewBreaker(middleware.BreakerConfig{Failures: 3, OpenFor: time.Second, OnChange: func(open bool) { changes = append(changes, open) }})
+		b := resilience.NewBreaker(resilience.BreakerConfig{Failures: 3, OpenFor: time.Second, OnChange: func(open bool) { changes = append(changes, open) }})
 		calls := 0
 		call := func(err error) error {
 			return b.Do(t.Context(), func() error { calls++; return err })
@@ -63,17 +63,17 @@ func TestBreaker(t *testing.T) {
 		for i := range 3 {
 			want("failures in a row", call(errFailed), errFailed, 4+i)
 		}
-		want("open", call(nil), middleware.ErrOpen, 6)
+		want("open", call(nil), resilience.ErrOpen, 6)
 		time.Sleep(time.Second)
 		want("a trial that fails", call(errFailed), errFailed, 7)
-		want("open again", call(nil), middleware.ErrOpen, 7)
+		want("open again", call(nil), resilience.ErrOpen, 7)
 		time.Sleep(time.Second)
-		want("for twice as long", call(nil), middleware.ErrOpen, 7)
+		want("for twice as long", call(nil), resilience.ErrOpen, 7)
 		time.Sleep(time.Second)
 		ended, end := make(chan error), make(chan struct{})
 		go func() { ended <- b.Do(t.Context(), func() error { <-end; return nil }) }()
 		synctest.Wait()
-		want("one trial at a time", call(nil), middleware.ErrOpen, 7)
+		want("one trial at a time", call(nil), resilience.ErrOpen, 7)
 		close(end)
 		want("a trial that succeeds", <-ended, nil, 7)
 		want("closed", call(nil), nil, 8)
@@ -98,11 +98,16 @@ func TestBreaker(t *testing.T) {
 			t.Error("panics have not opened it")
 		}
 	})
-	mustPanic(t, "negative", func() { middleware.NewBreaker(middleware.BreakerConfig{Failures: -1}) })
+	defer func() {
+		if recover() == nil {
+			t.Error("NewBreaker accepts negative Failures")
+		}
+	}()
+	resilience.NewBreaker(resilience.BreakerConfig{Failures: -1})
 }
 
 func TestFlight(t *testing.T) {
-	var flight middleware.Flight[string, int]
+	var flight resilience.Flight[string, int]
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := flight.Do(impatient, "key", nil); !errors.Is(err, context.Canceled) {
@@ -126,7 +131,7 @@ func TestFlight(t *testing.T) {
 // Concurrent callers share one call. It is cancelled when all callers have left.
 func TestFlightTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var flight middleware.Flight[int, string]
+		var flight resilience.Flight[int, string]
 		calls := 0
 		f := func(ctx context.Context) (string, error) {
 			calls++
@@ -167,11 +172,11 @@ func TestFlightTogether(t *testing.T) {
 type flightKey struct{}
 
 func ExampleBreaker() {
-	rates := middleware.NewBreaker(middleware.BreakerConfig{Failures: 2})
+	rates := resilience.NewBreaker(resilience.BreakerConfig{Failures: 2})
 	client := &http.Client{Transport: rates.Transport(nil), Timeout: time.Second}
 	for range 3 {
 		resp, err := client.Get("http://127.0.0.1:1/rates") // refuses connections
-		if errors.Is(err, middleware.ErrOpen) {
+		if errors.Is(err, resilience.ErrOpen) {
 			fmt.Println("it was not tried")
 		} else if err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body)
@@ -182,7 +187,7 @@ func ExampleBreaker() {
 }
 
 func ExampleFlight() {
-	var users middleware.Flight[int, string]
+	var users resilience.Flight[int, string]
 	name, _, err := users.Do(context.Background(), 7, func(ctx context.Context) (string, error) {
 		return "ada", nil // a database query
 	})

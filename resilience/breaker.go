@@ -1,4 +1,4 @@
-package middleware
+package resilience
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/watchbody"
 )
 
 // BreakerConfig has the settings of a [Breaker]. The zero value of a field stands for its default.
@@ -88,7 +90,7 @@ func NewBreaker(c BreakerConfig) *Breaker {
 		c.OpenFor = time.Second
 	}
 	if c.Failures < 0 || c.OpenFor < 0 {
-		panic("middleware: NewBreaker: Failures and OpenFor must not be negative")
+		panic("resilience: NewBreaker: Failures and OpenFor must not be negative")
 	}
 	if c.IsFailure == nil {
 		c.IsFailure = func(resp *http.Response) bool {
@@ -189,7 +191,7 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 // is nil. Failures to connect count as consecutive failures. One request can cause other errors,
 // such as a timeout or a lost connection, and responses for which IsFailure reports true: these
 // open the breaker only if half of all calls fail. The caller gets such a response in any case. A
-// request body that cannot be read, or is incomplete at the deadline, is no failure: with [Proxy]
+// request body that cannot be read, or is incomplete at the deadline, is no failure: with middleware.Proxy
 // it is the client's.
 func (b *Breaker) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
@@ -204,7 +206,7 @@ type breakerTransport struct {
 }
 
 func (t breakerTransport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	sent, body := watchBody(req)
+	sent, body := watchbody.Of(req)
 	err = t.breaker.do(func() (breakerOutcome, error) {
 		var err error
 		if resp, err = t.base.RoundTrip(sent); err == nil {
@@ -215,7 +217,7 @@ func (t breakerTransport) RoundTrip(req *http.Request) (resp *http.Response, err
 		}
 		var network *net.OpError
 		switch ctx := req.Context(); {
-		case errors.Is(err, context.Canceled) && ctx.Err() != nil, body.isToBlame(ctx):
+		case errors.Is(err, context.Canceled) && ctx.Err() != nil, body.IsToBlame(ctx):
 			return unknown, err
 		case errors.As(err, &network) && network.Op == "dial":
 			return failed, err

@@ -1,0 +1,86 @@
+// Package watchbody records errors of reading the body of an outgoing request. The body of a forwarded request is that of
+// a client: its errors say nothing about the upstream server.
+package watchbody
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// A Body is the body of an outgoing request. It records errors of reading it: the body may be truncated, malformed, too
+// large or too slow. All methods are safe for concurrent use.
+type Body struct {
+	io.ReadCloser
+
+	// Trailers: those of From are available after the body has ended. They are copied to the names in
+	// To that have no values yet. Set both before the first Read, or neither.
+	From, To http.Header
+
+	mu      sync.Mutex
+	reading bool  // a Read is waiting
+	closed  bool  // the transport has given up, so the error of Read is its own
+	err     error // the error that ended the body, nil for its regular end
+}
+
+// Of returns a copy of the request with a watched body, or the request itself and nil if it
+// has no body.
+func Of(req *http.Request) (*http.Request, *Body) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, nil
+	}
+	watched, body := *req, &Body{ReadCloser: req.Body}
+	watched.Body = body
+	return &watched, body
+}
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) {
+	b.note(true, nil)
+	n, err := b.ReadCloser.Read(p)
+	b.note(false, err)
+	if err == io.EOF {
+		for name, values := range b.From {
+			if own, announced := b.To[name]; announced && own == nil {
+				b.To[name] = values
+			}
+		}
+	}
+	return n, err
+}
+
+func (b *Body) note(reading bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reading = reading
+	if err != nil && err != io.EOF && b.err == nil && !b.closed {
+		b.err = err
+	}
+}
+
+// Close implements io.Closer. Later errors of Read are those of the transport and are not recorded.
+func (b *Body) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	return b.ReadCloser.Close()
+}
+
+// Failure returns the error of reading the body, or nil.
+func (b *Body) Failure() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// IsToBlame reports whether the body made the request fail: reading it failed, or was still waiting
+// when ctx ended.
+func (b *Body) IsToBlame(ctx context.Context) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err != nil || b.reading && ctx.Err() != nil
+}
