@@ -7,28 +7,57 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 
 	"github.com/dunlinhttp/dunlin/internal/caller"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// chain wraps act in middleware; the first middleware sees the request first. Each middleware sees
-// a panic, or the zero Response, of the next action as a 500. chain panics with the place of the
-// registration if a middleware returns a nil action. safe reports that act makes this 500 itself. PanicFree middleware does
-// not read bodies, so problems are formatted only for other middleware.
-func (a *App) chain(act Action, middleware []Middleware, at *caller.Place, safe bool) Action {
+// A layer is middleware around an action.
+type layer struct {
+	wrap    Middleware
+	fusible bool // see the type fusible
+	place   int  // among the middleware given to Use or a route; -1 for a feature
+}
+
+// layersOf returns the layers of features and middleware, the outermost first. Adjacent features are fused.
+func layersOf(f *features, middleware []Middleware) (all []layer) {
+	wraps := func(in installed) bool { return in.Wrap != nil }
+	for _, in := range f.Fused(wraps, func(outer, inner installed) (installed, bool) {
+		if outer.fusible != nil {
+			if both := outer.fusible.Fuse(inner.Feature); both != nil {
+				return install(both), true
+			}
+		}
+		return outer, false
+	}) {
+		all = append(all, layer{in.Wrap, in.fusible != nil, -1})
+	}
+	for i, m := range middleware {
+		all = append(all, layer{m, false, i})
+	}
+	return all
+}
+
+// chain wraps act in layers; the first one sees the request first. Each layer sees a panic, or the zero
+// Response, of the next action as a 500. chain panics with the place of the registration if a layer
+// returns a nil action. safe reports that act makes this 500 itself, as a fusible layer does. A fusible
+// layer does not read bodies, so problems are formatted only for other ones.
+func (a *App) chain(act Action, layers []layer, at *caller.Place, safe bool) Action {
 	formatted := safe || a.config.Problems == nil
-	for i := len(middleware) - 1; i >= 0; i-- {
-		panicFree := exchange.IsPanicFree(middleware[i])
-		if !safe || !formatted && !panicFree {
+	for _, l := range slices.Backward(layers) {
+		if !safe || !formatted && !l.fusible {
 			act = contained(act, false)
 		}
-		wrapped := middleware[i](act)
-		if wrapped == nil {
-			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", i, at))
+		wrapped := l.wrap(act)
+		switch {
+		case wrapped == nil && l.place < 0:
+			panic(fmt.Sprintf("dunlin: a feature returned a nil action (registered at %s)", at))
+		case wrapped == nil:
+			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", l.place, at))
 		}
-		act, safe, formatted = wrapped, panicFree, a.config.Problems == nil
+		act, safe, formatted = wrapped, l.fusible, a.config.Problems == nil
 	}
 	return act
 }
@@ -69,8 +98,9 @@ func contained(act Action, options bool) Action {
 }
 
 // run calls act and turns its panic into a response. A panic with http.ErrAbortHandler drops the
-// connection. The response is passed by pointer because it would be copied at every return.
-func (a *App) run(act Action, r *Request, resp *Response) {
+// connection. The response is passed by pointer because it would be copied at every return. run reports whether act
+// has returned.
+func (a *App) run(act Action, r *Request, resp *Response) (returned bool) {
 	outer := r.depth
 	defer func() {
 		if r.depth != outer { // act has not returned
@@ -80,6 +110,7 @@ func (a *App) run(act Action, r *Request, resp *Response) {
 	r.depth = outer + 1
 	*resp = act(r)
 	r.depth = outer
+	return true
 }
 
 // rescue ends run if act has not returned.
@@ -114,9 +145,9 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 }
 
 // settle prepares a response for sending. It claims the memory that the response owns, applies the
-// policies, logs a failure, and runs the producer of a response that is made when it is sent. The
-// sender owns the response afterwards.
-func (a *App) settle(r *Request, resp *Response) {
+// features, logs a failure, and runs the producer of a response that is made when it is sent. The
+// sender owns the response afterwards. dressed is as for apply.
+func (a *App) settle(r *Request, resp *Response, dressed bool) {
 	if r.uncommon != nil {
 		defer r.discard()       // unless it is sent
 		defer r.releaseLimits() // taken by a stream
@@ -128,14 +159,14 @@ func (a *App) settle(r *Request, resp *Response) {
 		*resp = resp.fail(errNoResponse)
 	}
 	if a.amending && resp.a.Kind() == exchange.Complete {
-		a.apply(r, resp)
+		a.apply(r, resp, dressed)
 	}
 	if resp.a.Own() == nil {
 		return
 	}
 	if !resp.a.Claim() {
 		*resp = Response{}.fail(exchange.ErrStale)
-		a.apply(r, resp)
+		a.apply(r, resp, false)
 		resp.a.Claim() // the new response has no other owner
 	}
 	if err := resp.a.Own().Err; err != nil && (r.rest() == nil || !r.rest().failed(err)) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 )
 
 // All answers to requests pass this place, regardless of their origin: an action, the app if no route matches, a
-// timeout, a limit, an overload, or the engine for a malformed request. Policies add headers to them, and observers
+// timeout, a limit, an overload, or the engine for a malformed request. Features add headers to them, and observers
 // learn the result.
 //
 // Two kinds of answers do not pass. net/http's own server answers malformed requests (400, 431, 505 and the like)
@@ -51,12 +52,12 @@ func (i *AnswerInfo) Source() observe.Source {
 func (i *AnswerInfo) Status() int { return i.status }
 
 // Bytes returns the length of the body in bytes. It returns -1 for an answer that is streamed, and
-// for every answer in a policy.
+// in [Hooks].Headers.
 func (i *AnswerInfo) Bytes() int64 { return i.bytes }
 
 // Duration returns the time from the end of reading the request to the answer, see Latency. On
-// net/http it starts when routing begins or, if the app has no observers, at the call of
-// [Request.OnAnswer]. It includes the sending of a streamed answer. In a policy it is 0.
+// net/http it starts when routing begins or, if no feature observes the answer, at the call of
+// [Request.OnAnswer]. It includes the sending of a streamed answer. In [Hooks].Headers it is 0.
 func (i *AnswerInfo) Duration() time.Duration { return i.duration }
 
 // Dropped reports whether the client received no answer or only a part of it, because the client
@@ -99,15 +100,6 @@ func (i *AnswerInfo) Header(name string) string {
 // ID returns the identifier of the request, see Request.ID.
 func (i *AnswerInfo) ID() string { return i.r.identity() }
 
-// SetID sets the ID of the request to id, unless the request already has an ID.
-func (i *AnswerInfo) SetID(id string) {
-	i.r.shared.Lock()
-	defer i.r.shared.Unlock()
-	if i.r.id.IsZero() {
-		i.r.id = exchange.Named(id)
-	}
-}
-
 // Remote returns the address of the client, see Request.Remote.
 func (i *AnswerInfo) Remote() netip.AddrPort { return i.r.client() }
 
@@ -118,35 +110,7 @@ func (i *AnswerInfo) Secure() bool { return i.r.secure() }
 // cancelled.
 func (i *AnswerInfo) Context() context.Context { return i.r.lasting() }
 
-// A Policy adds headers to an answer, such as those for cross-origin requests or security. It
-// returns resp with the headers added. It must not change status or body. It runs on the goroutine
-// that answers, which may be an event loop's; the engine takes over a slow policy like a slow
-// action.
-type Policy func(info *AnswerInfo, resp Response) Response
-
-// Policy adds a policy for every answer of the app, including answers that no action made: see
-// [observe.Source]. Policies run after all middleware, in the order in which they were added, before
-// the head of the answer is sent. A panic or an invalid change in a policy is logged, and the
-// answer is sent without the headers of that policy. Add policies before the first request.
-func (a *App) Policy(p Policy) {
-	if p == nil {
-		panic("dunlin: Policy: nil function (called at " + callerPlace() + ")")
-	}
-	a.policies, a.amending = append(a.policies, p), true
-}
-
-// OnAnswer adds an observer. The app calls f once for each answer: after the last byte of a
-// streamed answer, and before sending any other. f runs on the goroutine that answers, which may be
-// an event loop's; the engine takes over a slow observer like a slow action, so it delays only its
-// own client. f must be safe for concurrent use. Add observers before the first request.
-func (a *App) OnAnswer(f func(*AnswerInfo)) {
-	if f == nil {
-		panic("dunlin: OnAnswer: nil function (called at " + callerPlace() + ")")
-	}
-	a.observers = append(a.observers, f)
-}
-
-// OnAnswer calls f once with the answer to this request, as [App.OnAnswer] does for every request.
+// OnAnswer calls f once with the answer to this request, as the Observe of a [Feature] for every request.
 // It tells middleware about a timeout or a broken stream, which the returned Response does not
 // show. After a timeout f may run on another goroutine while the action is still running. f must
 // not use the request.
@@ -166,7 +130,7 @@ func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 	n.observers = append(n.observers, f)
 }
 
-// watch holds the state of a request for policies, observers and SetContext.
+// watch holds the state of a request for features, observers and SetContext.
 type watch struct {
 	info      AnswerInfo
 	observers []func(*AnswerInfo)
@@ -234,6 +198,7 @@ func (r *Request) takeWatch(from *Request) {
 	defer from.shared.Unlock()
 	from.id.Number(&r.s.Strings) // generates an ID if there is none
 	r.id = from.id
+	r.within(from.features())
 	if from.watch == nil || len(from.watch.observers) == 0 && from.watch.since.IsZero() && from.watch.values == nil {
 		return
 	}
@@ -245,9 +210,9 @@ func (r *Request) takeWatch(from *Request) {
 	r.s.Watched = r.s.Watched || len(w.observers) > 0
 }
 
-// apply lets the policies add headers to an unclaimed answer, and formats a problem. The policies go first: they may
-// give the request its ID.
-func (a *App) apply(r *Request, resp *Response) {
+// apply lets features add headers to an unclaimed answer, and formats a problem. The features go first: they may
+// give the request its ID. dressed is the result of Request.dressed if the answer is that of the action.
+func (a *App) apply(r *Request, resp *Response, dressed bool) {
 	if !a.amending {
 		return
 	}
@@ -256,8 +221,8 @@ func (a *App) apply(r *Request, resp *Response) {
 		details = resp.a.Problem()
 	}
 	if r.rest() == nil {
-		if len(a.policies) > 0 {
-			a.applyPolicies(r, resp)
+		if !dressed || a.amendsAll {
+			a.addHeaders(r, resp, dressed)
 		}
 		if a.secure != nil && a.secure.hsts != nil && r.secure() {
 			*resp = resp.defaultHeaders(a.secure.hsts)
@@ -268,26 +233,41 @@ func (a *App) apply(r *Request, resp *Response) {
 	}
 }
 
-func (a *App) applyPolicies(r *Request, resp *Response) {
-	info := &r.watched().info
-	*info = AnswerInfo{r: r, source: r.source, status: resp.a.Status(), bytes: -1, err: resp.Err()}
-	for _, p := range a.policies {
-		changed := *resp
-		a.callPolicy(p, info, &changed)
-		if changed.a.Failed() && !resp.a.Failed() {
-			a.log.Error("a policy adds what may not be sent", "error", logqueue.Error(changed.Err()))
-		} else if changed.a.Kind() != resp.a.Kind() || changed.a.Status() != resp.a.Status() || changed.a.Body != resp.a.Body {
-			a.log.Error("a policy changed more than headers", "from", resp.String(), "to", changed.String())
-		} else {
-			*resp = changed
+// dressed reports whether all features wrap the action of the request, and that action has answered. The features of
+// package middleware have then added their headers.
+func (r *Request) dressed() bool {
+	return r.source != exchange.FromLimit && r.features().Count() == r.app.routes.features.Count()
+}
+
+// addHeaders lets features add headers to an unclaimed answer, the innermost first. dressed excludes features that have done so.
+func (a *App) addHeaders(r *Request, resp *Response, dressed bool) {
+	var info *AnswerInfo
+	for _, some := range [][]installed{r.features().OfGroups(), a.routes.features.OfApp()} {
+		for _, f := range slices.Backward(some) {
+			if f.Headers == nil || dressed && f.fusible != nil {
+				continue
+			}
+			if info == nil {
+				info = &r.watched().info
+				*info = AnswerInfo{r: r, source: r.source, status: resp.a.Status(), bytes: -1, err: resp.Err()}
+			}
+			changed := *resp
+			a.callHeaders(f.Headers, info, &changed)
+			if changed.a.Failed() && !resp.a.Failed() {
+				a.log.Error("feature added an invalid header field", "error", logqueue.Error(changed.Err()))
+			} else if changed.a.Kind() != resp.a.Kind() || changed.a.Status() != resp.a.Status() || changed.a.Body != resp.a.Body {
+				a.log.Error("feature changed more than headers", "from", resp.String(), "to", changed.String())
+			} else {
+				*resp = changed
+			}
 		}
 	}
 }
 
-// callPolicy leaves the answer unchanged if the policy panics.
-func (a *App) callPolicy(p Policy, info *AnswerInfo, resp *Response) {
-	defer a.contain("panic in a policy")
-	*resp = p(info, *resp)
+// callHeaders leaves the answer unchanged if f panics.
+func (a *App) callHeaders(f func(*AnswerInfo, Response) Response, info *AnswerInfo, resp *Response) {
+	defer a.contain("panic in the Headers of a feature")
+	*resp = f(info, *resp)
 }
 
 // applyLate is apply for a claimed answer that is made when it is sent. It does nothing if the head
@@ -297,10 +277,10 @@ func (a *App) applyLate(r *Request, resp *Response) {
 		return
 	}
 	if resp.a.Own() == nil {
-		a.apply(r, resp)
+		a.apply(r, resp, false)
 	} else {
 		resp.a.Reopen()
-		a.apply(r, resp)
+		a.apply(r, resp, false)
 	}
 	if resp.a.Own() != nil {
 		resp.a.Claim()
@@ -321,8 +301,12 @@ func (a *App) observe(r *Request, resp *exchange.Answer, took time.Duration) {
 	if own := resp.Own(); own != nil {
 		w.info.err, own.Err = own.Err, nil // see settle
 	}
-	for _, f := range a.observers {
-		a.callObserver(f, &w.info)
+	for _, some := range [][]installed{a.routes.features.OfApp(), r.features().OfGroups()} {
+		for _, f := range some {
+			if f.Observe != nil {
+				a.callObserver(f.Observe, &w.info)
+			}
+		}
 	}
 	for _, f := range w.observers {
 		a.callObserver(f, &w.info)

@@ -30,9 +30,9 @@ type App struct {
 	router    router.Router[*endpoint]
 	onPanic   func(*Request, any) Response
 	onError   func(*Request, error) Response
-	policies  []Policy
-	observers []func(*AnswerInfo)
 	amending  bool // answers are changed before they are sent, see apply
+	amendsAll bool // even if they are dressed, see Request.dressed
+	observed  bool // a feature of the app has an Observe
 
 	mu         sync.Mutex               // guards registration
 	registered []*Route                 // in order
@@ -96,6 +96,7 @@ func (a *App) begin() *App {
 	a.extensions = map[any]any{exchange.ServerKey{}: &a.server}
 	a.std, a.secure = stdhttp.NewService(&a.server), newSecureOnly(&a.config)
 	a.amending = a.config.Problems != nil || a.secure != nil && a.secure.hsts != nil
+	a.amendsAll = a.amending
 	a.leastBody.Store(int64(a.config.Limits.MaxBody))
 	a.routes.fallback = new(groupFallback)
 	a.routes.fallback.Store(fallbackSource{
@@ -138,6 +139,7 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.match, r.route, r.s.Route = router.Match[*endpoint]{}, nil, &a.server.Unmatched // the match may be incomplete
+			r.within(nil)
 			resp := a.recovered(r, v)
 			act = func(*Request) Response { return resp }
 		}

@@ -21,6 +21,7 @@ type fallback struct {
 type fallbackSource struct {
 	notFound, notAllowed Action // without middleware; nil selects those of the outer group
 	middleware           []Middleware
+	features             *features
 }
 
 // groupFallback is the optional fallback of a group.
@@ -60,34 +61,43 @@ func (g *Group) setFallback(what string, act Action, change func(*fallbackSource
 	if act == nil {
 		panic("dunlin: " + what + ": nil action (called at " + callerPlace() + ")")
 	}
-	g.changeFallback(change)
+	g.changeFallback(change, true)
 }
 
 // changeFallback changes the inputs of the fallback actions and rebuilds them. It calls middleware
 // without the lock, because middleware may register routes, and repeats if the inputs have changed
-// in between.
-func (g *Group) changeFallback(change func(*fallbackSource)) {
+// in between. If another group has the prefix and host of this one already, it panics if must is set, and otherwise
+// changes only the middleware and features of the group.
+func (g *Group) changeFallback(change func(*fallbackSource), must bool) {
 	at, a := caller.Here(), g.app
 	for range 10 {
 		before, now := g.fallback.Load(), fallbackSource{}
 		a.mu.Lock()
-		have := g.middleware
+		middleware, features := g.middleware, g.features
 		a.mu.Unlock()
-		if now.middleware = have; before != nil {
+		if now.middleware, now.features = middleware, features; before != nil {
 			now = before.source
 		}
 		change(&now)
 		made := now.wrap(g, at)
 		a.mu.Lock()
-		changed := g.fallback.Load() != before || len(g.middleware) != len(have)
+		changed := g.fallback.Load() != before || len(g.middleware) != len(middleware) || g.features != features
+		var err error
 		if !changed {
-			g.middleware = now.middleware
 			if before == nil {
-				g.beginFallback(at)
+				err = g.beginFallback(at)
 			}
-			g.fallback.Store(made)
+			if err == nil {
+				g.fallback.Store(made)
+			}
+			if err == nil || !must {
+				g.middleware, g.features = now.middleware, now.features
+			}
 		}
 		a.mu.Unlock()
+		if err != nil && must {
+			panic("dunlin: NotFound or MethodNotAllowed: " + err.Error())
+		}
 		if !changed {
 			return
 		}
@@ -96,18 +106,15 @@ func (g *Group) changeFallback(change func(*fallbackSource)) {
 }
 
 // beginFallback registers the group to answer requests without a route below its prefix. The caller holds the lock.
-func (g *Group) beginFallback(at *caller.Place) {
-	err := g.app.areas.Add(router.Route[*endpoint]{Methods: "*", Pattern: cmp.Or(g.prefix, "/"), Prefix: true, Host: g.host, Where: at, Value: &endpoint{below: g.fallback}})
-	if err != nil {
-		g.app.mu.Unlock()
-		panic("dunlin: NotFound or MethodNotAllowed: " + err.Error())
-	}
+func (g *Group) beginFallback(at *caller.Place) error {
+	return g.app.areas.Add(router.Route[*endpoint]{Methods: "*", Pattern: cmp.Or(g.prefix, "/"), Prefix: true, Host: g.host, Where: at, Value: &endpoint{below: g.fallback}})
 }
 
 // wrap builds the fallback actions of a group.
 func (s fallbackSource) wrap(g *Group, at *caller.Place) *fallback {
 	varied := func(act Action) Action { return func(r *Request) Response { return r.finished(act(r)) } }
-	wrap := func(act Action) Action { return varied(g.app.chain(varied(act), s.middleware, at, false)) }
+	layers := layersOf(s.features, s.middleware)
+	wrap := func(act Action) Action { return varied(g.app.chain(varied(act), layers, at, false)) }
 	own := g.fallback
 	notFound, notAllowed := func(s *fallbackSource) Action { return s.notFound }, func(s *fallbackSource) Action { return s.notAllowed }
 	return &fallback{
@@ -155,6 +162,7 @@ func (a *App) optionsOf(r *Request, host string) Action {
 		}
 	}
 	r.options = true
+	r.within(match.Value().features)
 	return match.Value().around
 }
 
@@ -166,6 +174,7 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 		f = match.Value().below.Load()
 		r.match.TakeParams(&match)
 	}
+	r.within(f.source.features)
 	switch {
 	case r.s.Method == http.MethodOptions && r.s.Path == "*":
 		return f.options
@@ -186,6 +195,7 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	if dirty {
 		if a.areas.Lookup(r.s.Method, host, clean, &match) == router.OutcomeFound && match.Len() == 0 { // parameters would be offsets in clean
 			f = match.Value().below.Load()
+			r.within(f.source.features)
 		}
 		policy := a.config.UncleanPaths
 		o := a.router.Lookup(r.s.Method, host, clean, &match)

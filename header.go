@@ -181,6 +181,15 @@ func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlo
 	return resp, ok
 }
 
+// NameAnswer sets the ID of an answer's request, unless it has one.
+func (*inside) NameAnswer(i *AnswerInfo, id string) {
+	i.r.shared.Lock()
+	defer i.r.shared.Unlock()
+	if i.r.id.IsZero() {
+		i.r.id = exchange.Named(id)
+	}
+}
+
 // TakeID makes Request.ID return the first value of the request's header of that name, if it is visible ASCII of at
 // most so many bytes.
 func (*inside) TakeID(h *IDHeader, r *Request, most int) {

@@ -78,7 +78,7 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 		return w.suspension.pause()
 	}
 	resp := Response{*head}
-	sink := w.r.beginEncoded(&resp, length, false, func() { w.r.app.apply(w.r, &resp) })
+	sink := w.r.beginEncoded(&resp, length, false, func() { w.r.app.apply(w.r, &resp, false) })
 	if resp.a.Own() != nil && resp.a.Claim() {
 		resp.letGo()
 	}

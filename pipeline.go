@@ -97,16 +97,17 @@ func (c *call) FindCarefully(host string) {
 func (c *call) Run() exchange.Answer {
 	r := c.request()
 	var resp Response
-	r.app.run(r.act, r, &resp)
-	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || r.app.amending || r.app.servers.IsDraining()) {
-		r.app.settle(r, &resp)
+	returned := r.app.run(r.act, r, &resp)
+	dressed := r.app.amending && returned && r.dressed()
+	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || (r.app.amendsAll || r.app.amending && !dressed) || r.app.servers.IsDraining()) {
+		r.app.settle(r, &resp, dressed)
 	}
 	return resp.a
 }
 
 func (c *call) Produce(a exchange.Answer) exchange.Answer {
 	resp := Response{a}
-	c.app.settle(c.request(), &resp)
+	c.app.settle(c.request(), &resp, false)
 	return resp.a
 }
 
@@ -122,7 +123,7 @@ func (c *call) Drop(a exchange.Answer) {
 func (c *call) Decorate(a exchange.Answer, source exchange.Source) exchange.Answer {
 	r, resp := c.request(), Response{a}
 	r.source = source
-	r.app.apply(r, &resp)
+	r.app.apply(r, &resp, false)
 	if resp.a.Own() != nil {
 		resp.a.Claim()
 	}
@@ -130,7 +131,7 @@ func (c *call) Decorate(a exchange.Answer, source exchange.Source) exchange.Answ
 }
 
 func (c *call) Hooked() bool {
-	if c.app.amending || len(c.app.observers) > 0 {
+	if c.app.amending || c.app.observed || c.request().features().Observed() {
 		return true
 	}
 	c.shared.Lock()

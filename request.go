@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/feature"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
@@ -23,6 +24,75 @@ type Action func(*Request) Response
 // A Middleware wraps an action. It may look at the request before the action, at the response after it, or answer
 // itself. It is called once for each registration of a route, not for each request.
 type Middleware func(Action) Action
+
+// A Feature extends all answers of an app or a group, see [Group.Install]. Those of package middleware
+// are RequestID, CORS, SecureHeaders, RateLimit and AccessLog. For another one use [Hooks], or a type
+// that embeds it.
+type Feature interface {
+	// Middleware returns the feature as middleware for a group or a single route. It sees only the
+	// requests that reach it: an answer that bypasses middleware, such as a late 503, gets no headers
+	// from it.
+	Middleware() Middleware
+
+	hooks() Hooks
+}
+
+// Hooks is a [Feature] of up to three functions, which must be safe for concurrent use. A nil function
+// does nothing.
+type Hooks struct {
+	// Wrap wraps actions, around all middleware that Use adds.
+	Wrap Middleware
+
+	// Headers returns resp with headers added. It is called for each answer, after Wrap: also for answers
+	// that no action made, see [observe.Source]. It must not change status or body. After a panic or an
+	// invalid change, which is logged, the answer is sent without these headers.
+	Headers func(info *AnswerInfo, resp Response) Response
+
+	// Observe is called once for each answer: after the last byte of a streamed answer, and before
+	// sending any other.
+	Observe func(info *AnswerInfo)
+}
+
+func (h Hooks) hooks() Hooks { return h }
+
+// Middleware implements [Feature]: it applies Wrap and Observe.
+func (h Hooks) Middleware() Middleware {
+	return func(next Action) Action {
+		if h.Wrap != nil {
+			next = h.Wrap(next)
+		}
+		if h.Observe == nil || next == nil {
+			return next
+		}
+		return func(r *Request) Response {
+			r.OnAnswer(h.Observe)
+			return next(r)
+		}
+	}
+}
+
+// A fusible feature is one of package middleware. Its Wrap runs no user code except the wrapped action
+// and does not panic. It adds all headers that Headers would add.
+type fusible interface {
+	Feature
+
+	// Fuse returns a feature for two adjacent ones, or nil if there is none.
+	Fuse(inner Feature) Feature
+}
+
+// An installed feature belongs to an app or a group.
+type installed struct {
+	Feature
+	Hooks
+	fusible fusible // nil for other features
+}
+
+type features = feature.Set[installed]
+
+func install(f Feature) installed {
+	kind, _ := f.(fusible)
+	return installed{f, f.hooks(), kind}
+}
 
 // A Request is the request that an action answers. It belongs to the action: no goroutine may use it after the action
 // has returned or, for a response sent piece by piece ([Stream], [SSE], [JSONSeq]), after the sending function has
@@ -66,6 +136,8 @@ type uncommon struct {
 	decoded   bool               // DecodeBody has removed the content coding of the body
 	rewrite   rewrite.Match      // of the path, if there are rules
 
+	features *features // around the action, if no route matched
+
 	unformatted bool // Config.Problems has failed for a problem of this request
 }
 
@@ -85,9 +157,28 @@ func (r *Request) rest() *restOfChain {
 	return r.uncommon.rest
 }
 
+// within notes the features of an action that is not that of a route.
+func (r *Request) within(f *features) {
+	if f != nil || r.uncommon != nil {
+		r.more().features = f
+		r.s.Watched = r.s.Watched || f.Observed()
+	}
+}
+
+// features returns the features around the action of the request.
+func (r *Request) features() *features {
+	switch {
+	case r.route != nil:
+		return r.route.features
+	case r.uncommon != nil:
+		return r.uncommon.features
+	}
+	return nil
+}
+
 // begin prepares the request for the message in r.s.
 func (r *Request) begin() {
-	r.s.Route, r.s.Viewed, r.s.Watched = &r.app.server.Unmatched, false, len(r.app.observers) > 0
+	r.s.Route, r.s.Viewed, r.s.Watched = &r.app.server.Unmatched, false, r.app.observed
 	r.route, r.depth, r.source, r.unread, r.told, r.options = nil, 0, exchange.FromAction, false, false, false
 	r.ended.Set(false)
 }
@@ -95,6 +186,9 @@ func (r *Request) begin() {
 // matched sets e as the route of the request.
 func (r *Request) matched(e *endpoint) {
 	r.route, r.s.Route = e, &e.shared
+	if e.features.Observed() {
+		r.s.Watched = true
+	}
 }
 
 // alive panics, in builds with the race detector, if the request is used after its action has returned. In other
@@ -110,7 +204,7 @@ func (r *Request) end() {
 	r.ended.Set(true)
 	r.id = exchange.Identity{}
 	if r.uncommon != nil {
-		r.uncommon.rest, r.uncommon.decoded, r.uncommon.unformatted = nil, false, false
+		r.uncommon.rest, r.uncommon.features, r.uncommon.decoded, r.uncommon.unformatted = nil, nil, false, false
 	}
 	if len(r.values) > 0 {
 		clear(r.values)

@@ -21,6 +21,7 @@ type Group struct {
 	limits        []*limit
 	maxBody       int64 // 0: that of the config
 	middleware    []Middleware
+	features      *features
 	fallback      *groupFallback
 }
 
@@ -37,16 +38,17 @@ type Route struct {
 
 // endpoint is the value that the router stores for a route: everything a request needs.
 type endpoint struct {
-	action Action         // wrapped in its middleware
-	shared exchange.Route // the part for adapters
-	around Action         // action without its limits; answers OPTIONS instead if Request.options is set
-	limits []*limit       // on the number of requests served at once
-	alone  bool           // the action is a standard handler without middleware
-	dirty  UncleanPaths   // for unclean paths whose clean path leads here
-	mount  bool           // a standard handler for its path and all paths below
-	clear  bool           // also served in clear text, regardless of Config.TLS.HSTS
-	room   exchange.Room  // for bytes that its streams hold back
-	below  *groupFallback // of a group, for paths below its prefix
+	action   Action         // wrapped in its middleware
+	shared   exchange.Route // the part for adapters
+	features *features      // around action; nil for none
+	around   Action         // action without its limits; answers OPTIONS instead if Request.options is set
+	limits   []*limit       // on the number of requests served at once
+	alone    bool           // the action is a standard handler without middleware
+	dirty    UncleanPaths   // for unclean paths whose clean path leads here
+	mount    bool           // a standard handler for its path and all paths below
+	clear    bool           // also served in clear text, regardless of Config.TLS.HSTS
+	room     exchange.Room  // for bytes that its streams hold back
+	below    *groupFallback // of a group, for paths below its prefix
 }
 
 // Name names the route for App.URL. It panics if the name is taken.
@@ -81,12 +83,51 @@ func (g *Group) Use(middleware ...Middleware) {
 		}
 	}
 	if g.fallback.Load() != nil {
-		g.changeFallback(func(s *fallbackSource) { s.middleware = withMore(s.middleware, middleware) })
+		g.changeFallback(func(s *fallbackSource) { s.middleware = withMore(s.middleware, middleware) }, true)
 		return
 	}
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
 	g.middleware = withMore(g.middleware, middleware)
+}
+
+// Install adds features. Their functions apply as follows, where features installed later are inside of
+// earlier ones, and those of a group inside of those of the app:
+//
+//   - Wrap wraps the actions of routes that are registered after Install, in this group and in groups made
+//     from it later, and the app's own answers to requests without a route. It is outside of all middleware
+//     given to Use, whichever call comes first.
+//   - Headers and Observe of an app's feature apply to every answer: of actions, of the app (404, 405), after
+//     a panic, at a timeout, over a limit and in an overload. Inner Headers run first.
+//   - Headers and Observe of a group's feature apply to every answer for these routes, and to the answers below
+//     the prefix of the group where no route matches, as if the group had called [Group.NotFound]. If several
+//     groups have one prefix and host, the first one answers there.
+//
+// Headers and Observe run on the goroutine that answers, which may be an event loop's; the engine takes over
+// a slow one like a slow action. Call Install before the routes are registered and before the first request.
+// It panics for a nil feature.
+func (g *Group) Install(features ...Feature) {
+	added, amends, amendsAll, observes := make([]installed, len(features)), false, false, false
+	for i, f := range features {
+		if f == nil {
+			panic(fmt.Sprintf("dunlin: Install: feature %d is nil (called at %s)", i, callerPlace()))
+		}
+		added[i] = install(f)
+		amends = amends || added[i].Headers != nil
+		amendsAll = amendsAll || added[i].Headers != nil && added[i].fusible == nil
+		observes = observes || added[i].Observe != nil
+	}
+	a, ofApp := g.app, g == &g.app.routes
+	a.mu.Lock()
+	a.amending, a.amendsAll, a.observed = a.amending || amends, a.amendsAll || amendsAll, a.observed || ofApp && observes
+	plain := g.fallback.Load() == nil && g.prefix == "" && g.host == ""
+	if plain { // the group cannot have a fallback
+		g.features = g.features.With(added, false, observes)
+	}
+	a.mu.Unlock()
+	if !plain {
+		g.changeFallback(func(s *fallbackSource) { s.features = s.features.With(added, ofApp, observes) }, false)
+	}
 }
 
 // withMore returns a new slice with the middleware of both.
@@ -234,13 +275,14 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	}
 	a := g.app
 	a.mu.Lock()
-	inherited := g.middleware
+	inherited, features := g.middleware, g.features
 	a.mu.Unlock()
 	// Middleware is foreign code and may call the app, so no lock is held.
-	if len(middleware)+len(inherited) > 0 {
+	layers := layersOf(features, withMore(inherited, middleware))
+	if len(layers) > 0 {
 		act = contained(act, true)
 	}
-	wrapped := a.chain(act, withMore(inherited, middleware), at, true)
+	wrapped := a.chain(act, layers, at, true)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g.version != "" {
@@ -249,9 +291,10 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	route := &Route{app: a, index: len(a.registered)}
 	route.alone = isStd(wrapped)
 	route.action, route.shared.Pattern, route.shared.Timeout = wrapped, full, g.timeout
-	if route.around = answerOptions; len(middleware)+len(inherited) > 0 {
+	if route.around = answerOptions; len(layers) > 0 {
 		route.around = wrapped
 	}
+	route.features = features
 	route.methods, route.host, route.version = reg.Methods, g.host, g.version
 	route.shared.Counts.Init()
 	route.shared.MaxBody = g.maxBody

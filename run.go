@@ -65,7 +65,7 @@ func (a *App) Run(ctx context.Context) error {
 //
 // Public addresses do not serve these routes, and the inner address does not serve the routes of a. Inner returns the same group
 // for the same address. Its [Group.App] is a separate app with the settings of a, but without Timeouts.Action, trusted proxies, TLS and
-// Ready, and without middleware, policies and observers of a. It has its own event loops and counts, so it answers while a is
+// Ready, and without middleware and features of a. It has its own event loops and counts, so it answers while a is
 // overloaded. It shares the memory limit, workers, logger and end of a.
 //
 // Run of a serves it, before the public addresses, so call Inner before Run. Serve and ListenAndServe do not serve it. Tests use

@@ -47,6 +47,7 @@ func (s *secureOnly) instead(r *Request) {
 		return
 	}
 	r.match, r.route, r.s.Route, r.options = router.Match[*endpoint]{}, nil, &r.app.server.Unmatched, false
+	r.within(nil)
 	r.act = act // without middleware, which might require a password
 }
 

@@ -43,7 +43,7 @@ func (a *App) carryOut(r *Request, resp *Response) {
 		made = Problem(&ProblemDetails{Status: http.StatusInternalServerError})
 	}
 	*resp = made
-	a.settle(r, resp)
+	a.settle(r, resp, false)
 }
 
 // beginAnswer sends the head of a claimed response.
@@ -306,8 +306,8 @@ func (*inside) Tap(r Response, tap exchange.Tap) (tapped Response, ok bool) {
 	return sentThrough(a, func() *exchange.Encoding { return &exchange.Encoding{Tap: tap} }), true
 }
 
-// beginEncoded is Wire.Begin for an answer that middleware may encode as it is sent. settle adds the headers of the
-// policies in between.
+// beginEncoded is Wire.Begin for an answer that middleware may encode as it is sent. settle adds the
+// headers of features in between.
 func (r *Request) beginEncoded(resp *Response, length int64, claimed bool, settle func()) exchange.Sink {
 	var wrap func(exchange.Sink) exchange.Sink
 	if r.uncommon != nil && r.uncommon.encoding != nil {

@@ -177,7 +177,7 @@ func TestClientTimeout(t *testing.T) {
 		return dunlin.Text("late")
 	}).Timeout(time.Millisecond)
 	seen := make(chan observe.Source, 2)
-	app.OnAnswer(func(i *dunlin.AnswerInfo) { seen <- i.Source() })
+	app.Install(dunlin.Hooks{Observe: func(i *dunlin.AnswerInfo) { seen <- i.Source() }})
 	resp, _, err := ask(t, app, "GET", "/late", "")
 	if err != nil || resp.StatusCode != 503 || !resp.Close {
 		t.Errorf("%v, %v", resp, err)

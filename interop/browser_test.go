@@ -62,8 +62,8 @@ func TestBrowserSeesEveryAnswer(t *testing.T) {
 // allAnswers registers routes for all kinds of responses, with CORS.
 func allAnswers(app *dunlin.App) {
 	config := middleware.CORSConfig{Origins: []string{"http://127.0.0.1:*"}, Headers: []string{"X-Key", "Content-Type"}}
-	app.Policy(middleware.SendCORS(config))
-	app.Use(middleware.CORS(config))
+	app.Install(middleware.CORS(config))
+	app.Install(middleware.CORS(config))
 	app.Get("/ok", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("fine by " + r.Std().Proto) })
 	app.Put("/preflight", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("with key " + r.Header("X-Key")) })
 	app.Post("/unprocessable", func(*dunlin.Request) dunlin.Response {

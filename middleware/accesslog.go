@@ -11,10 +11,12 @@ import (
 	"github.com/dunlinhttp/dunlin/observe"
 )
 
-// AccessLog logs a line for each request to logger, at level Info. A nil logger means
-// slog.Default() at the time of the call. The line describes the response that the client got,
-// whatever made it: see [dunlin.Request.OnAnswer]. Only [LogAnswers] logs responses to requests
-// that no middleware sees, such as those over a limit. The attributes:
+// AccessLog logs a line for each answer, at level Info by default. The line describes the answer that the
+// client got, whatever made it: also the answers to refused and unreadable requests.
+//
+//	app.Install(middleware.AccessLog(middleware.AccessLogConfig{Logger: logger}))
+//
+// The attributes:
 //
 //	method       as sent
 //	path         as sent, without the query, which may hold secrets
@@ -28,15 +30,14 @@ import (
 //
 // A request whose connection was dropped is logged as "request aborted", without status and bytes.
 //
-// [AccessLogConfig] has settings for the lines.
-func AccessLog(logger *slog.Logger) dunlin.Middleware {
-	return AccessLogConfig{Logger: logger}.Middleware()
+// AccessLog panics for an invalid Unit.
+func AccessLog(c AccessLogConfig) dunlin.Feature {
+	return dunlin.Hooks{Observe: c.observer()}
 }
 
-// AccessLogConfig has the settings of an access log. The zero value is that of [AccessLog].
+// AccessLogConfig has the settings of an [AccessLog].
 type AccessLogConfig struct {
-	// Logger logs the lines. Default: slog.Default() at the time of the call of Middleware or
-	// Observer.
+	// Logger logs the lines. Default: slog.Default() at the time of the call of AccessLog.
 	Logger *slog.Logger
 
 	// Level returns the level of a line. Default: Info.
@@ -58,32 +59,13 @@ type AccessLogConfig struct {
 	Unit time.Duration
 }
 
-// Middleware is [AccessLog] with these settings. It panics for another Unit.
-func (c AccessLogConfig) Middleware() dunlin.Middleware {
-	log := c.Observer()
-	return func(next dunlin.Action) dunlin.Action {
-		return func(r *dunlin.Request) dunlin.Response {
-			r.OnAnswer(log)
-			return next(r)
-		}
-	}
-}
-
-// LogAnswers is AccessLog for every response of an app, including those to unreadable and refused
-// requests:
-//
-//	app.OnAnswer(middleware.LogAnswers(logger))
-func LogAnswers(logger *slog.Logger) func(*dunlin.AnswerInfo) {
-	return AccessLogConfig{Logger: logger}.Observer()
-}
-
 // units has the attribute names of the duration.
 var units = map[time.Duration]string{
 	time.Nanosecond: "duration_ns", time.Microsecond: "duration_us", time.Millisecond: "duration_ms", time.Second: "duration_s",
 }
 
-// Observer is [LogAnswers] with these settings. It panics for another Unit.
-func (c AccessLogConfig) Observer() func(*dunlin.AnswerInfo) {
+// observer returns the function that logs an answer.
+func (c AccessLogConfig) observer() func(*dunlin.AnswerInfo) {
 	if c.Unit == 0 {
 		c.Unit = time.Millisecond
 	}

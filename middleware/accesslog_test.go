@@ -54,7 +54,7 @@ func TestAccessLog(t *testing.T) {
 		}, 200, nil},
 	} {
 		logger, line := jsonLog(t)
-		w := send(newApp(test.act, middleware.AccessLog(logger)), test.method)
+		w := send(installed(test.act, middleware.AccessLog(middleware.AccessLogConfig{Logger: logger})), test.method)
 		got := line()
 		if got["status"] != test.status || float64(w.Code) != test.status || got["bytes"] != test.bytes {
 			t.Errorf("%s: logged status %v and %v bytes, sent %d: want %v and %v", name, got["status"], got["bytes"], w.Code, test.status, test.bytes)
@@ -78,7 +78,7 @@ func TestAccessLog(t *testing.T) {
 
 func TestAccessLogUnmatched(t *testing.T) {
 	logger, line := jsonLog(t)
-	app := newApp(text("hello"), middleware.AccessLog(logger))
+	app := installed(text("hello"), middleware.AccessLog(middleware.AccessLogConfig{Logger: logger}))
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/nowhere", nil))
 	if got := line(); got["status"] != 404.0 || got["route"] != "" {
 		t.Errorf("logged status %v of route %q, want 404 of no route", got["status"], got["route"])
@@ -87,7 +87,7 @@ func TestAccessLogUnmatched(t *testing.T) {
 
 func TestAccessLogPanic(t *testing.T) {
 	logger, line := jsonLog(t)
-	app := newApp(func(*dunlin.Request) dunlin.Response { panic("asked for") }, middleware.AccessLog(logger))
+	app := installed(func(*dunlin.Request) dunlin.Response { panic("asked for") }, middleware.AccessLog(middleware.AccessLogConfig{Logger: logger}))
 	w := send(app, "GET")
 	got := line()
 	if got["status"] != 500.0 || got["msg"] != "request" || got["path"] != "/items/7" || w.Code != 500 {
@@ -98,7 +98,7 @@ func TestAccessLogPanic(t *testing.T) {
 func TestAccessLogQuiet(t *testing.T) {
 	var buf bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if w := send(newApp(text("hello"), middleware.AccessLog(logger)), "GET"); w.Body.String() != "hello" || buf.Len() > 0 {
+	if w := send(installed(text("hello"), middleware.AccessLog(middleware.AccessLogConfig{Logger: logger})), "GET"); w.Body.String() != "hello" || buf.Len() > 0 {
 		t.Errorf("answered %q and logged %q, want hello and nothing", w.Body, &buf)
 	}
 }
@@ -108,7 +108,7 @@ func TestAccessLogDefaultLogger(t *testing.T) {
 	defer slog.SetDefault(before)
 	logger, line := jsonLog(t)
 	slog.SetDefault(logger)
-	send(newApp(text("hello"), middleware.AccessLog(nil)), "GET")
+	send(installed(text("hello"), middleware.AccessLog(middleware.AccessLogConfig{})), "GET")
 	if got := line(); got["status"] != 200.0 {
 		t.Errorf("logged %v to the default logger, want status 200", got)
 	}
@@ -126,7 +126,7 @@ func ExampleAccessLog() {
 		},
 	}))
 	app := dunlin.New(dunlin.Config{})
-	app.Use(middleware.RequestID("X-Request-ID"), middleware.AccessLog(logger))
+	app.Install(middleware.RequestID("X-Request-ID"), middleware.AccessLog(middleware.AccessLogConfig{Logger: logger}))
 	app.Get("/users/{id}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("user " + r.Param("id")) })
 
 	req := httptest.NewRequest("GET", "/users/7", nil)
@@ -152,7 +152,7 @@ func TestAccessLogConfig(t *testing.T) {
 			return append(attrs, slog.String("agent", info.Header("User-Agent")))
 		},
 	}
-	app := newApp(func(*dunlin.Request) dunlin.Response { return dunlin.Empty().Status(502) }, c.Middleware())
+	app := installed(func(*dunlin.Request) dunlin.Response { return dunlin.Empty().Status(502) }, middleware.AccessLog(c))
 	send(app, "GET", "X-Probe", "1") // skipped: writes no line
 	send(app, "GET", "User-Agent", "a browser")
 	got := line()
@@ -160,7 +160,7 @@ func TestAccessLogConfig(t *testing.T) {
 		t.Errorf("logged %v", got)
 	}
 	for _, unit := range []time.Duration{time.Minute, -1, 7} {
-		mustPanic(t, unit.String(), func() { middleware.AccessLogConfig{Unit: unit}.Middleware() })
+		mustPanic(t, unit.String(), func() { middleware.AccessLog(middleware.AccessLogConfig{Unit: unit}) })
 	}
 }
 
@@ -174,7 +174,7 @@ func ExampleAccessLogConfig() {
 		Unit: time.Millisecond,
 	}
 	app := dunlin.New(dunlin.Config{})
-	app.OnAnswer(log.Observer())
+	app.Install(middleware.AccessLog(log))
 	app.Get("/health", func(*dunlin.Request) dunlin.Response { return dunlin.Text("ok") })
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/health", nil))
 	// Output:

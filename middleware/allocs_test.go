@@ -28,24 +28,28 @@ func TestAllocations(t *testing.T) {
 	}
 	req := httptest.NewRequest("GET", "/items/7", nil)
 	req.Header.Set("X-Request-ID", "a1")
-	measure := func(mw ...dunlin.Middleware) float64 {
-		app, w := newApp(text("hello"), mw...), void{http.Header{}}
+	measure := func(with func(*dunlin.App)) float64 {
+		app, w := dunlin.New(quiet), void{http.Header{}}
+		with(app)
+		app.Get("/items/{id}", text("hello"))
 		return testing.AllocsPerRun(2000, func() { app.ServeHTTP(w, req) })
 	}
-	bare := measure()
+	bare := measure(func(*dunlin.App) {})
 	accessLog := 2.0 // the address as text, and slog's growth beyond five attributes
 	if strings.HasPrefix(runtime.Version(), "go1.27") {
 		accessLog = 3 // encoding/json of go1.27 allocates for a fraction
 	}
 	for name, test := range map[string]struct {
-		mw   dunlin.Middleware
+		with func(*dunlin.App)
 		most float64
 	}{
-		"RequestID": {middleware.RequestID("X-Request-ID"), 0},
-		"AccessLog": {middleware.AccessLog(slog.New(slog.NewJSONHandler(io.Discard, nil))), accessLog},
-		"ETag":      {middleware.ETag(), 1}, // the entity tag
+		"RequestID": {func(app *dunlin.App) { app.Install(middleware.RequestID("X-Request-ID")) }, 0},
+		"AccessLog": {func(app *dunlin.App) {
+			app.Install(middleware.AccessLog(middleware.AccessLogConfig{Logger: slog.New(slog.NewJSONHandler(io.Discard, nil))}))
+		}, accessLog},
+		"ETag": {func(app *dunlin.App) { app.Use(middleware.ETag()) }, 1}, // the entity tag
 	} {
-		n := measure(test.mw) - bare
+		n := measure(test.with) - bare
 		if n > test.most {
 			t.Errorf("%s adds %v allocations to a request, want at most %v", name, n, test.most)
 		}

@@ -422,7 +422,7 @@ func TestCacheStreamClientLeaves(t *testing.T) {
 				return nil
 			}).CachePublic(time.Minute)
 		}, cache.Middleware())
-		app.OnAnswer(func(*dunlin.AnswerInfo) { ended <- struct{}{} })
+		app.Install(dunlin.Hooks{Observe: func(*dunlin.AnswerInfo) { ended <- struct{}{} }})
 		conn, err := net.Dial("tcp", serve())
 		if err != nil {
 			t.Fatal(err)

@@ -10,24 +10,32 @@ import (
 
 // Outer middleware sees the 500 of a panic below it, however the chain in between was composed.
 func TestMiddlewareSeesPanics(t *testing.T) {
-	id := middleware.RequestID("X-Request-ID")
-	edge := []dunlin.Middleware{
-		id, middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
+	id := middleware.RequestID("X-Request-ID").Middleware()
+	edge := []dunlin.Feature{
+		middleware.RequestID("X-Request-ID"), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
 		middleware.RateLimit(middleware.Rate{Limit: 1000, Window: 1e9}),
 	}
 	fails := func(*dunlin.Request) dunlin.Response { panic("asked for") }
 	throws := func(dunlin.Action) dunlin.Action { return fails }
 	for name, register := range map[string]func(*dunlin.App, dunlin.Middleware){
-		"behind each": func(app *dunlin.App, outer dunlin.Middleware) {
-			app.Use(append([]dunlin.Middleware{outer}, edge...)...)
+		"inside features": func(app *dunlin.App, outer dunlin.Middleware) {
+			app.Install(append([]dunlin.Feature{dunlin.Hooks{Wrap: outer}}, edge...)...)
 			app.Get("/items/{id}", fails)
 		},
-		"of the route": func(app *dunlin.App, outer dunlin.Middleware) {
+		"inside their middleware": func(app *dunlin.App, outer dunlin.Middleware) {
 			app.Use(outer)
-			app.Get("/items/{id}", fails, edge...)
+			for _, f := range edge {
+				app.Use(f.Middleware())
+			}
+			app.Get("/items/{id}", fails)
 		},
-		"in middleware behind each": func(app *dunlin.App, outer dunlin.Middleware) {
-			app.Use(append([]dunlin.Middleware{outer}, append(edge, throws)...)...)
+		"in middleware inside features": func(app *dunlin.App, outer dunlin.Middleware) {
+			app.Use(throws)
+			app.Install(append([]dunlin.Feature{dunlin.Hooks{Wrap: outer}}, edge...)...)
+			app.Get("/items/{id}", text("never"))
+		},
+		"in the innermost feature": func(app *dunlin.App, outer dunlin.Middleware) {
+			app.Install(dunlin.Hooks{Wrap: outer}, dunlin.Hooks{Wrap: throws})
 			app.Get("/items/{id}", text("never"))
 		},
 		"put together": func(app *dunlin.App, outer dunlin.Middleware) {

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// CORSConfig has the settings of [CORS] and [SendCORS].
+// CORSConfig has the settings of [CORS].
 type CORSConfig struct {
 	// Origins are the origins whose pages may read responses: "https://app.example.com", with a
 	// port if it is not the scheme's default. "https://*.example.com" matches every host below
@@ -47,39 +47,31 @@ type CORSConfig struct {
 // headers, so the browser hides it from the page. To refuse such requests use [CrossOrigin].
 // Responses that depend on the origin get Vary: Origin.
 //
-// Middleware does not see every response. Add [SendCORS] with the same settings, so that pages can
-// also read why a request was refused.
+// All answers have the headers, so that pages can also read why a request was refused: late ones, those over a
+// limit or in an overload, and those to requests that are too large. An answer to an unreadable request head
+// has none, since its origin is unknown. Install it for the app or a group:
 //
-//	app.Use(middleware.CORS(config))
-//	app.Policy(middleware.SendCORS(config))
+//	app.Group("/api").Install(middleware.CORS(config))
 //
-// Put it before middleware that may refuse requests, such as authentication: preflights carry no
+// A preflight is answered before all middleware, such as authentication, since preflights carry no
 // credentials. CORS panics for settings that do not do what they seem to: credentials with "*", an
 // origin that no browser sends, a pattern that matches the origins of others.
-func CORS(c CORSConfig) dunlin.Middleware {
+func CORS(c CORSConfig) dunlin.Feature {
 	rules := newCORSRules("CORS", c)
-	return rules.around
+	return edgeParts{cors: rules}.feature(rules.send)
 }
 
-// SendCORS returns the policy that adds the headers of [CORS] to every response of the app,
-// including those that no middleware sees: late responses, refusals by a limit or during an
-// overload, and refusals of requests that are too large. A response to an unreadable request head
-// gets no headers, since its origin is unknown. Without the middleware the policy also answers
-// preflights for paths that have routes but no action for OPTIONS.
-func SendCORS(c CORSConfig) dunlin.Policy {
-	rules := newCORSRules("SendCORS", c)
-	return func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
-		origin := info.Header("Origin")
-		if origin != "" && info.Method() == http.MethodOptions && info.Header("Access-Control-Request-Method") != "" {
-			return rules.preflight(resp, origin)
-		}
-		return rules.add(resp, origin)
+// send adds the headers to an answer. It answers preflights for paths that have routes but no action for OPTIONS, if
+// those are not inside the feature.
+func (c *corsRules) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+	origin := info.Header("Origin")
+	if origin != "" && info.Method() == http.MethodOptions && info.Header("Access-Control-Request-Method") != "" {
+		return c.preflight(resp, origin)
 	}
+	return c.add(resp, origin)
 }
 
-func (c *corsRules) around(next dunlin.Action) dunlin.Action { return around(next, edgeParts{cors: c}) }
-
-// corsRules are the rendered settings of CORS and SendCORS.
+// corsRules are the rendered settings of CORS.
 type corsRules struct {
 	any    *corsAnswer // for "*"; else nil
 	first  []corsOrigin

@@ -50,9 +50,9 @@ func TestCORS(t *testing.T) {
 		"several lines in a line": {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, page + ", " + page, "Vary: Origin"},
 	} {
 		for _, app := range []*dunlin.App{
-			newApp(text("hello"), middleware.CORS(test.config)),
-			withPolicy(newApp(text("hello")), middleware.SendCORS(test.config)),
-			withPolicy(newApp(text("hello"), middleware.CORS(test.config)), middleware.SendCORS(test.config)),
+			installed(text("hello"), middleware.CORS(test.config)),
+			newApp(text("hello"), middleware.CORS(test.config).Middleware()),
+			late(text("hello"), middleware.CORS(test.config)),
 		} {
 			headers := []string{"Origin", test.origin}
 			if test.origin == "" {
@@ -65,8 +65,10 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-func withPolicy(app *dunlin.App, p dunlin.Policy) *dunlin.App {
-	app.Policy(p)
+// late returns an app whose features are installed after its route, which they do not wrap. They add their headers to its answers.
+func late(act dunlin.Action, features ...dunlin.Feature) *dunlin.App {
+	app := newApp(act)
+	app.Install(features...)
 	return app
 }
 
@@ -94,12 +96,13 @@ func TestCORSPreflight(t *testing.T) {
 		reached = reached || r.Method() == "OPTIONS"
 		return dunlin.Text("hello")
 	}
-	byPolicy := withPolicy(dunlin.New(quiet), middleware.SendCORS(config))
-	byPolicy.Put("/items/{id}", act)
+	notWrapped := dunlin.New(quiet)
+	notWrapped.Put("/items/{id}", act)
+	notWrapped.Install(middleware.CORS(config))
 	for name, app := range map[string]*dunlin.App{
-		"middleware": newApp(act, middleware.CORS(config)),
-		"both":       withPolicy(newApp(act, middleware.CORS(config)), middleware.SendCORS(config)),
-		"policy":     byPolicy,
+		"installed":   installed(act, middleware.CORS(config)),
+		"middleware":  newApp(act, middleware.CORS(config).Middleware()),
+		"not wrapped": notWrapped,
 	} {
 		for origin, want := range map[string]string{
 			page:                      fmt.Sprintf(allowed, page),
@@ -115,10 +118,10 @@ func TestCORSPreflight(t *testing.T) {
 	if reached {
 		t.Error("a preflight has reached the action")
 	}
-	if w := send(newApp(act, middleware.CORS(config)), "OPTIONS", "Origin", page); w.Body.String() != "hello" {
+	if w := send(installed(act, middleware.CORS(config)), "OPTIONS", "Origin", page); w.Body.String() != "hello" {
 		t.Errorf("OPTIONS that is no preflight is answered with %q", w.Body)
 	}
-	w := send(newApp(act, middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}, Headers: []string{"*"}, MaxAge: -1})), "OPTIONS", "Origin", "null", "Access-Control-Request-Method", "PUT")
+	w := send(installed(act, middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}, Headers: []string{"*"}, MaxAge: -1})), "OPTIONS", "Origin", "null", "Access-Control-Request-Method", "PUT")
 	if got, want := corsHeaders(w.Header()), "Headers: * Max-Age: 0 Methods: PUT, PATCH, DELETE Origin: *"; strings.ReplaceAll(got, "Allow-Headers", "Headers") != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -129,12 +132,12 @@ func TestCORSKeepsTheActions(t *testing.T) {
 	act := func(*dunlin.Request) dunlin.Response {
 		return dunlin.Text("x").Header("Vary", "Accept").Header("Access-Control-Allow-Origin", "https://own.example.com")
 	}
-	w := send(newApp(act, middleware.CORS(middleware.CORSConfig{Origins: []string{page, "https://*.example.net"}})), "GET", "Origin", page)
+	w := send(installed(act, middleware.CORS(middleware.CORSConfig{Origins: []string{page, "https://*.example.net"}})), "GET", "Origin", page)
 	if got, want := corsHeaders(w.Header()), "Origin: https://own.example.com Vary: Accept|Origin"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	act = func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").AddHeader("Vary", "Accept, origin") }
-	w = send(newApp(act, middleware.CORS(middleware.CORSConfig{Origins: []string{page}})), "GET", "Origin", page)
+	w = send(installed(act, middleware.CORS(middleware.CORSConfig{Origins: []string{page}})), "GET", "Origin", page)
 	if got, want := corsHeaders(w.Header()), "Origin: https://app.example.com Vary: Accept, origin"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -182,7 +185,6 @@ func TestCORSRefusesMisconfiguration(t *testing.T) {
 		"Set-Cookie":                {Origins: []string{page}, Expose: []string{"Set-Cookie"}},
 	} {
 		mustPanic(t, "CORS: "+name, func() { middleware.CORS(c) })
-		mustPanic(t, "SendCORS: "+name, func() { middleware.SendCORS(c) })
 	}
 }
 
@@ -190,8 +192,7 @@ func TestCORSRefusesMisconfiguration(t *testing.T) {
 func TestCORSOnEveryAnswer(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		config := middleware.CORSConfig{Origins: []string{page}}
-		app.Policy(middleware.SendCORS(config))
-		app.Use(middleware.CORS(config))
+		app.Install(middleware.CORS(config))
 		release := make(chan struct{})
 		app.Get("/ok", text("ok"))
 		app.Post("/large", func(r *dunlin.Request) dunlin.Response {
@@ -273,7 +274,7 @@ func TestCrossOrigin(t *testing.T) {
 // CORS and CrossOrigin accept the same origins for a pattern.
 func TestCrossOriginPatterns(t *testing.T) {
 	origins := []string{"https://app.example.com", "https://*.preview.example.com", "http://localhost:*"}
-	app := newApp(text("done"), middleware.CORS(middleware.CORSConfig{Origins: origins, Credentials: true}), middleware.CrossOrigin(origins...))
+	app := newApp(text("done"), middleware.CORS(middleware.CORSConfig{Origins: origins, Credentials: true}).Middleware(), middleware.CrossOrigin(origins...))
 	for _, origin := range []string{
 		"https://app.example.com", "https://a.preview.example.com", "https://a.b.preview.example.com", "http://localhost", "http://localhost:5173",
 		"https://preview.example.com", "https://evilpreview.example.com", "https://a.preview.example.com.evil.net", "http://a.preview.example.com",
@@ -292,8 +293,8 @@ func TestCrossOriginPatterns(t *testing.T) {
 func ExampleCORS() {
 	config := middleware.CORSConfig{Origins: []string{"https://app.example.com"}, Credentials: true}
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-	app.Use(middleware.CORS(config))        // before middleware that may refuse requests
-	app.Policy(middleware.SendCORS(config)) // for responses that bypass middleware
+	app.Install(middleware.CORS(config)) // before middleware that may refuse requests
+	app.Install(middleware.CORS(config)) // for responses that bypass middleware
 	app.Put("/users/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
 
 	preflight := httptest.NewRequest("OPTIONS", "/users/7", nil)

@@ -154,25 +154,25 @@ func piped(tb testing.TB, app *dunlin.App, req *http.Request, turn time.Time) fu
 	}
 }
 
-// BenchmarkAlone measures the cost of each middleware for a request on an event loop. It excludes the socket and the cost of a
+// BenchmarkAlone measures the cost of each feature and middleware for a request on an event loop. It excludes the socket and the cost of a
 // request without middleware.
 //
 //	go test ./middleware -run '^$' -bench Alone -benchtime 300x
 func BenchmarkAlone(b *testing.B) {
 	cases := append([]edgeCase{{name: "bare"}}, edgeCases()...)
 	plenty := middleware.RateLimit(middleware.Rate{Limit: 1_000_000_000, Window: time.Hour, Burst: 1_000_000_000})
-	cases = append(cases, edgeCase{name: "RateLimit", mw: []dunlin.Middleware{plenty}, direct: true},
-		edgeCase{name: "RateLimit-behind-proxies", mw: []dunlin.Middleware{plenty}})
-	five := []dunlin.Middleware{
+	cases = append(cases, edgeCase{name: "RateLimit", feature: []dunlin.Feature{plenty}, direct: true},
+		edgeCase{name: "RateLimit-behind-proxies", feature: []dunlin.Feature{plenty}})
+	five := []dunlin.Feature{
 		middleware.RequestID("X-Request-ID"),
 		middleware.CORS(middleware.CORSConfig{Origins: []string{page}, Credentials: true}),
 		middleware.SecureHeaders(middleware.SecurityConfig{}),
 		plenty, // this one reads the client's address
 	}
-	cases = append(cases, edgeCase{name: "five-together", mw: five, headers: http.Header{"Origin": {page}, "X-Forwarded-For": {"203.0.113.7"}}},
-		edgeCase{name: "RequestID-random", mw: five[:1]},
-		edgeCase{name: "RequestID-uuid", mw: five[:1], headers: http.Header{"X-Request-Id": {"0b7f7fa2-8a3c-4a2e-9f36-4e1b1c0a7f55"}}},
-		edgeCase{name: "five-uuid", mw: five, headers: http.Header{"Origin": {page}, "X-Forwarded-For": {"203.0.113.7"}, "X-Request-Id": {"0b7f7fa2-8a3c-4a2e-9f36-4e1b1c0a7f55"}}})
+	cases = append(cases, edgeCase{name: "five-together", feature: five, headers: http.Header{"Origin": {page}, "X-Forwarded-For": {"203.0.113.7"}}},
+		edgeCase{name: "RequestID-random", feature: five[:1]},
+		edgeCase{name: "RequestID-uuid", feature: five[:1], headers: http.Header{"X-Request-Id": {"0b7f7fa2-8a3c-4a2e-9f36-4e1b1c0a7f55"}}},
+		edgeCase{name: "five-uuid", feature: five, headers: http.Header{"Origin": {page}, "X-Forwarded-For": {"203.0.113.7"}, "X-Request-Id": {"0b7f7fa2-8a3c-4a2e-9f36-4e1b1c0a7f55"}}})
 	once := make([]func(), len(cases))
 	for i := range cases {
 		app, _ := cases[i].apps()

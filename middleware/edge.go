@@ -3,7 +3,6 @@ package middleware
 import (
 	"cmp"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -27,16 +26,45 @@ var inside = exchange.Inside.(interface {
 	Tap(resp dunlin.Response, tap exchange.Tap) (tapped dunlin.Response, ok bool)
 	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)
 	TakeID(h *dunlin.IDHeader, r *dunlin.Request, most int)
+	NameAnswer(i *dunlin.AnswerInfo, id string)
 	Formatted(r *dunlin.Request, resp dunlin.Response, p *dunlin.ProblemDetails) dunlin.Response
 })
 
-// RequestID, CORS, SecureHeaders and RateLimit by address wrap most actions of a service, usually
-// in a row. Adjacent ones are merged into one action, an edge. Each looks at the request in its
-// turn. Their headers are added to the response at once if the response has none of them. The
-// result is the same as that of separate middleware, and faster: constant headers are rendered
-// together, once, and added after one lookup.
+// RequestID, CORS, SecureHeaders and RateLimit by address are installed in most services, usually in a
+// row. Adjacent ones are fused into one feature, whose action is an edge. Each looks at the request in its
+// turn. Their headers are added to the response at once if the response has none of them. The result is the
+// same as that of separate features, and faster: constant headers are rendered together, once, and added
+// after one lookup.
 
-// edgeParts are the middleware of an edge; nil for absent ones.
+// An edgeFeature is one of these features, or several that have been fused.
+type edgeFeature struct {
+	dunlin.Hooks
+	edgeParts
+	n     uint8
+	order [4]edgePart // the outermost first
+}
+
+// feature returns the feature of a single part.
+func (p edgeParts) feature(headers func(*dunlin.AnswerInfo, dunlin.Response) dunlin.Response) dunlin.Feature {
+	f := &edgeFeature{edgeParts: p, n: 1, order: [4]edgePart{p.only()}}
+	f.Wrap, f.Headers = f.around, headers
+	return f
+}
+
+// Fuse returns a feature for this one and the next inner one, or nil if both have the same part. Package dunlin calls
+// it for adjacent features.
+func (f *edgeFeature) Fuse(inner dunlin.Feature) dunlin.Feature {
+	both := *f
+	if more, ok := inner.(*edgeFeature); !ok || !both.take(&more.edgeParts) {
+		return nil
+	} else {
+		both.n += uint8(copy(both.order[f.n:], more.order[:more.n]))
+	}
+	both.Wrap = both.around
+	return &both
+}
+
+// edgeParts are the parts of an edge; nil for absent ones.
 type edgeParts struct {
 	id     *requestID
 	cors   *corsRules
@@ -44,7 +72,7 @@ type edgeParts struct {
 	rate   *rateLimiter
 }
 
-// An edge is an action wrapped by one or more of these middleware.
+// An edge is an action wrapped by an edgeFeature.
 type edge struct {
 	// Copies of fields of the parts that most requests need, adjacent to each other.
 	next   dunlin.Action
@@ -72,29 +100,26 @@ const (
 	partRate
 )
 
-// around wraps an action in one more part. It extends the edge of the action, unless that has such
-// a part already.
-func around(next dunlin.Action, more edgeParts) dunlin.Action {
-	e := &edge{edgeParts: more, next: next, order: [4]edgePart{more.only()}, n: 1}
-	if inner := edgeOf(next); inner != nil && e.take(&inner.edgeParts) {
-		e.next, e.n = inner.next, inner.n+1
-		copy(e.order[1:], inner.order[:inner.n])
-		e.usual = slices.IsSorted(slices.DeleteFunc(slices.Clone(e.order[:e.n]), func(part edgePart) bool { return part == partSecure }))
-		e.byTLS = e.secure != nil && e.secure.secure != e.secure.clear
-		e.shares, e.limits = e.cors != nil, e.rate != nil
-		if e.id != nil {
-			e.name = e.id.header
-			e.usual = e.usual && !exchange.AboutCoding(e.name) // Request.Header may hide it
-		}
-		if e.shares && len(e.cors.first) > 0 {
-			e.first = e.cors.first[0].origin
-		}
-		if e.limits {
-			e.quick = e.rate.quick()
-		}
-		return e.action()
+// around wraps an action.
+func (f *edgeFeature) around(next dunlin.Action) dunlin.Action {
+	e := &edge{edgeParts: f.edgeParts, next: next, order: f.order, n: f.n}
+	if e.n == 1 {
+		return [...]dunlin.Action{partID: e.identify, partCORS: e.share, partSecure: e.secured, partRate: e.limit}[e.order[0]]
 	}
-	return [...]dunlin.Action{partID: e.identify, partCORS: e.share, partSecure: e.secured, partRate: e.limit}[e.order[0]]
+	e.usual = slices.IsSorted(slices.DeleteFunc(slices.Clone(e.order[:e.n]), func(part edgePart) bool { return part == partSecure }))
+	e.byTLS = e.secure != nil && e.secure.secure != e.secure.clear
+	e.shares, e.limits = e.cors != nil, e.rate != nil
+	if e.id != nil {
+		e.name = e.id.header
+		e.usual = e.usual && !exchange.AboutCoding(e.name) // Request.Header may hide it
+	}
+	if e.shares && len(e.cors.first) > 0 {
+		e.first = e.cors.first[0].origin
+	}
+	if e.limits {
+		e.quick = e.rate.quick()
+	}
+	return e.several()
 }
 
 // at returns the number of parts outside of a part.
@@ -132,38 +157,6 @@ func (p *edgeParts) count() (n int) {
 	return n
 }
 
-// handed passes the edge of an action to edgeOf.
-var handed struct {
-	sync.Mutex
-	edge *edge
-}
-
-// edgeActions has the code pointers of the actions of edges.
-var edgeActions = func() (code []uintptr) {
-	e := new(edge)
-	for _, act := range []dunlin.Action{e.action(), e.identify, e.share, e.secured, e.limit} {
-		code = append(code, reflect.ValueOf(act).Pointer())
-	}
-	return code
-}()
-
-// edgeOf returns the edge of an action, or nil.
-func edgeOf(act dunlin.Action) *edge {
-	if !slices.Contains(edgeActions, reflect.ValueOf(act).Pointer()) {
-		return nil
-	}
-	handed.Lock()
-	defer handed.Unlock()
-	act(nil) // nil asks for its edge
-	return handed.edge
-}
-
-// hand passes the edge to edgeOf. The actions of an edge call it for a nil request.
-func (e *edge) hand() dunlin.Response {
-	handed.edge = e
-	return dunlin.Response{}
-}
-
 // edgeSeen is what the parts of an edge have found out about a request.
 type edgeSeen struct {
 	variant int  // index of the origin's headers, see corsRules.find
@@ -175,18 +168,12 @@ type edgeSeen struct {
 
 // identify is the action of a single RequestID.
 func (e *edge) identify(r *dunlin.Request) dunlin.Response {
-	if r == nil {
-		return e.hand()
-	}
 	e.id.look(r)
 	return e.id.answer.SetOn(e.next(r), r)
 }
 
 // share is the action of a single CORS.
 func (e *edge) share(r *dunlin.Request) dunlin.Response {
-	if r == nil {
-		return e.hand()
-	}
 	origin := view.String(ext.HeaderBytes(r, "Origin")) // borrowed
 	if origin != "" && isPreflight(r) {
 		return e.cors.preflight(dunlin.NoContent(), r.HeaderList("Origin"))
@@ -209,18 +196,12 @@ func isPreflight(r *dunlin.Request) bool {
 
 // secured is the action of a single SecureHeaders.
 func (e *edge) secured(r *dunlin.Request) dunlin.Response {
-	if r == nil {
-		return e.hand()
-	}
 	block := e.secure.block(r)
 	return ext.DefaultHeaders(e.next(r), block)
 }
 
 // limit is the action of a single RateLimit.
 func (e *edge) limit(r *dunlin.Request) dunlin.Response {
-	if r == nil {
-		return e.hand()
-	}
 	v, limited := e.rate.take(r)
 	switch {
 	case !limited:
@@ -231,17 +212,11 @@ func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 	return e.rate.fields.add(e.next(r), v)
 }
 
-// action returns the action of several parts. The kernel runs between two requests and leaves
-// little in the nearest caches. Therefore the code that most requests need is in few adjacent
-// functions, and rare code is in others. It is not inlined, since edgeOf knows only one code
-// pointer.
-//
-//go:noinline
-func (e *edge) action() dunlin.Action {
+// several returns the action of several parts. The kernel runs between two requests and leaves little in the
+// nearest caches. Therefore the code that most requests need is in few adjacent functions, and rare code is
+// in others.
+func (e *edge) several() dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
-		if r == nil {
-			return e.hand()
-		}
 		seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action, which may remove the evidence
 		if !e.usual {
 			return e.serveInOrder(r, &seen)
@@ -380,26 +355,19 @@ type joinedHeaders struct {
 	id    dunlin.IDHeader
 }
 
-// headers returns the joined headers, or nil if they cannot be joined.
+// headers returns the joined headers.
 func (e *edge) headers() *edgeHeaders {
 	all := e.edgeParts.headers()
 	e.joined.Store(all)
 	return all
 }
 
-// joints caches joined headers by parts, so that routes with the same middleware share them. One of
-// the parts holds the cache.
+// joints caches joined headers by parts, so that routes with the same features share them. One of the
+// parts holds the cache.
 type joints struct {
 	mu    sync.Mutex
 	known map[edgeParts]*edgeHeaders
 }
-
-// mostJoints is the maximum number of cached combinations of one part. A program has few. The limit
-// matters for middleware that is made for each request, such as CORS with the origins of a tenant.
-const mostJoints = 64
-
-// notJoined marks parts whose headers cannot be joined.
-var notJoined edgeHeaders
 
 // headers returns the joined headers of all parts.
 func (p edgeParts) headers() *edgeHeaders {
@@ -416,9 +384,6 @@ func (p edgeParts) headers() *edgeHeaders {
 	defer keeper.mu.Unlock()
 	if h := keeper.known[p]; h != nil {
 		return h
-	}
-	if len(keeper.known) == mostJoints {
-		return &notJoined
 	}
 	h := new(edgeHeaders)
 	for variant := range h {

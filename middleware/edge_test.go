@@ -7,15 +7,16 @@ import (
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// edgeCase is a middleware or a policy with an ordinary request.
+// edgeCase is a feature or a middleware with an ordinary request.
 type edgeCase struct {
 	name    string
 	mw      []dunlin.Middleware
-	policy  dunlin.Policy
+	feature []dunlin.Feature
 	headers http.Header
 	method  string  // default: POST
 	most    float64 // maximum number of added allocations
@@ -34,15 +35,19 @@ func edgeCases() []edgeCase {
 			return next(r)
 		}
 	}
+	block := dunlin.NewHeaderBlock("X-Served-By", "a")
+	headers := func(_ *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		return ext.DefaultHeaders(resp, block)
+	}
 	return []edgeCase{
-		{"CORS", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {page}}, "", 0, false},
-		{"CORS-pattern", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{"Origin": {"https://a.example.org"}}, "", 0, false},
-		{"CORS-no-origin", []dunlin.Middleware{middleware.CORS(cors)}, nil, http.Header{}, "", 0, false},
-		{"SendCORS", nil, middleware.SendCORS(cors), http.Header{"Origin": {page}}, "", 0, false},
-		{"SecureHeaders", []dunlin.Middleware{middleware.SecureHeaders(security)}, nil, http.Header{}, "", 0, false},
-		{"SendSecureHeaders", nil, middleware.SendSecureHeaders(security), http.Header{}, "", 0, false},
+		{"CORS", nil, []dunlin.Feature{middleware.CORS(cors)}, http.Header{"Origin": {page}}, "", 0, false},
+		{"CORS-pattern", nil, []dunlin.Feature{middleware.CORS(cors)}, http.Header{"Origin": {"https://a.example.org"}}, "", 0, false},
+		{"CORS-no-origin", nil, []dunlin.Feature{middleware.CORS(cors)}, http.Header{}, "", 0, false},
+		{"CORS-as-middleware", []dunlin.Middleware{middleware.CORS(cors).Middleware()}, nil, http.Header{"Origin": {page}}, "", 0, false},
+		{"SecureHeaders", nil, []dunlin.Feature{middleware.SecureHeaders(security)}, http.Header{}, "", 0, false},
+		{"headers-of-a-feature", nil, []dunlin.Feature{dunlin.Hooks{Headers: headers}}, http.Header{}, "", 0, false},
 		{"client-IP", []dunlin.Middleware{remote}, nil, http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7"}}, "", 0, false},
-		{"RequestID", []dunlin.Middleware{middleware.RequestID("X-Request-ID")}, nil, http.Header{"X-Request-Id": {"a1"}}, "", 0, false},
+		{"RequestID", nil, []dunlin.Feature{middleware.RequestID("X-Request-ID")}, http.Header{"X-Request-Id": {"a1"}}, "", 0, false},
 		{"CrossOrigin", []dunlin.Middleware{middleware.CrossOrigin()}, nil, http.Header{"Sec-Fetch-Site": {"same-origin"}}, "", 0, false},
 		{"AllowedHosts", []dunlin.Middleware{middleware.AllowedHosts("example.com", "*.example.org")}, nil, http.Header{}, "", 0, false},
 		{"ContentTypes", []dunlin.Middleware{middleware.ContentTypes("application/json")}, nil, http.Header{}, "", 0, false},
@@ -52,20 +57,18 @@ func edgeCases() []edgeCase {
 
 // apps returns an app with the middleware of the case, and one without it.
 func (c *edgeCase) apps() (with, bare *dunlin.App) {
-	make := func(mw []dunlin.Middleware, p dunlin.Policy) *dunlin.App {
+	make := func(mw []dunlin.Middleware, features []dunlin.Feature) *dunlin.App {
 		config := quiet
 		if !c.direct {
 			config.Proxy.Trusted = []string{"192.0.2.0/24"}
 		}
 		app := dunlin.New(config)
+		app.Install(features...)
 		app.Use(mw...)
-		if p != nil {
-			app.Policy(p)
-		}
 		app.Post("/items/{id}", text("Hello, World!"))
 		return app
 	}
-	return make(c.mw, c.policy), make(nil, nil)
+	return make(c.mw, c.feature), make(nil, nil)
 }
 
 func (c *edgeCase) request() *http.Request {
@@ -120,8 +123,11 @@ func TestEdgeSecureBeforeAction(t *testing.T) {
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
 		secure := middleware.SecureHeaders(middleware.SecurityConfig{HSTS: year})
 		takes := func(_ http.ResponseWriter, r *http.Request) { r.Header.Del("X-Forwarded-Proto") }
-		app.Group("/alone", secure).Mount("/", http.HandlerFunc(takes))
-		app.Group("/joined", middleware.RequestID("X-Request-ID"), secure).Mount("/", http.HandlerFunc(takes))
+		alone, joined := app.Group("/alone"), app.Group("/joined")
+		alone.Install(secure)
+		alone.Mount("/", http.HandlerFunc(takes))
+		joined.Install(middleware.RequestID("X-Request-ID"), secure)
+		joined.Mount("/", http.HandlerFunc(takes))
 		addr := serve()
 		for _, path := range []string{"/alone", "/joined"} {
 			resp, _ := exchangeRaw(t, addr, "GET "+path+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n\r\n")

@@ -19,28 +19,28 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Adjacent edge middleware, which is joined, behaves exactly like the same middleware with another one in between, for every
-// response.
+// Adjacent features, which are fused, behave exactly like the same ones with another one in between, and like their
+// middleware, for every response.
 func TestEdgeJoined(t *testing.T) {
-	apart := func(next dunlin.Action) dunlin.Action {
+	pass := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response { return next(r) }
 	}
 	origins := []string{page, "https://b.example", "https://c.example", "https://d.example", "https://e.example", "https://*.example.org"}
-	makers := []func() dunlin.Middleware{
-		func() dunlin.Middleware { return middleware.RequestID("X-Request-ID") },
-		func() dunlin.Middleware { return middleware.RequestID("X-Other") },
-		func() dunlin.Middleware {
+	makers := []func() dunlin.Feature{
+		func() dunlin.Feature { return middleware.RequestID("X-Request-ID") },
+		func() dunlin.Feature { return middleware.RequestID("X-Other") },
+		func() dunlin.Feature {
 			return middleware.CORS(middleware.CORSConfig{Origins: origins, Credentials: true, Expose: []string{"X-Request-ID"}})
 		},
-		func() dunlin.Middleware { return middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}) },
-		func() dunlin.Middleware { return middleware.SecureHeaders(middleware.SecurityConfig{HSTS: year}) },
-		func() dunlin.Middleware {
+		func() dunlin.Feature { return middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}) },
+		func() dunlin.Feature { return middleware.SecureHeaders(middleware.SecurityConfig{HSTS: year}) },
+		func() dunlin.Feature {
 			return middleware.SecureHeaders(middleware.SecurityConfig{FrameOptions: "-", ContentSecurityPolicy: "default-src 'none'"})
 		},
-		func() dunlin.Middleware {
+		func() dunlin.Feature {
 			return middleware.RateLimit(middleware.Rate{Limit: 5, Window: time.Hour})
 		},
-		func() dunlin.Middleware {
+		func() dunlin.Feature {
 			return middleware.RateLimit(middleware.Rate{Name: "more", Limit: 1_000_000, Window: time.Hour})
 		},
 	}
@@ -97,20 +97,21 @@ func TestEdgeJoined(t *testing.T) {
 	for _, chosen := range combinations {
 		synctest.Test(t, func(t *testing.T) { // on a fake clock
 			turn := time.Now()
-			register := func(between ...dunlin.Middleware) *dunlin.App {
+			register := func(install func(*dunlin.App, dunlin.Feature)) *dunlin.App {
 				config := quiet
 				config.Proxy.Trusted = []string{"192.0.2.0/24"}
 				app := dunlin.New(config)
 				for _, i := range chosen {
-					app.Use(makers[i]())
-					app.Use(between...)
+					install(app, makers[i]())
 				}
 				for name, act := range actions {
 					app.Handle("*", "/"+strings.ReplaceAll(name, " ", "-"), act)
 				}
 				return app
 			}
-			joined, single := register(), register(apart)
+			joined := register(func(app *dunlin.App, f dunlin.Feature) { app.Install(f) })
+			single := register(func(app *dunlin.App, f dunlin.Feature) { app.Install(f, dunlin.Hooks{Wrap: pass}) })
+			used := register(func(app *dunlin.App, f dunlin.Feature) { app.Use(f.Middleware()) })
 			for name := range actions {
 				for kind, fields := range requests {
 					req := httptest.NewRequest("GET", "/"+strings.ReplaceAll(name, " ", "-"), nil)
@@ -142,8 +143,12 @@ func TestEdgeJoined(t *testing.T) {
 						return said(w.Code, lines)
 					}
 					for engine, on := range map[string]func(*dunlin.App) string{"wire": onWire, "std": onStd} {
-						if got, want := on(joined), on(single); got != want {
-							t.Fatalf("%v, %s, %s, %s:\n%s\nwith something in between:\n%s", chosen, engine, name, kind, got, want)
+						got := on(joined)
+						if want := on(single); got != want {
+							t.Fatalf("%v, %s, %s, %s:\n%s\nwith a feature in between:\n%s", chosen, engine, name, kind, got, want)
+						}
+						if want := on(used); got != want {
+							t.Fatalf("%v, %s, %s, %s:\n%s\nas middleware:\n%s", chosen, engine, name, kind, got, want)
 						}
 					}
 				}
@@ -154,14 +159,15 @@ func TestEdgeJoined(t *testing.T) {
 
 // An ID passed to SetID reaches the response unchanged, or not at all.
 func TestRequestIDInjected(t *testing.T) {
-	others := []dunlin.Middleware{middleware.SecureHeaders(middleware.SecurityConfig{}), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}})}
+	others := []dunlin.Feature{middleware.SecureHeaders(middleware.SecurityConfig{}), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}})}
 	for _, id := range []string{"a\r\nX-Injected: yes", "a\nX-Injected: yes", "12345678\x00", "1234567\x7f", "1234567\r", "\r1234567", "naïve---\x01"} {
-		for _, mw := range [][]dunlin.Middleware{{middleware.RequestID("X-Request-ID")}, append([]dunlin.Middleware{middleware.RequestID("X-Request-ID")}, others...)} {
+		for _, features := range [][]dunlin.Feature{{middleware.RequestID("X-Request-ID")}, append([]dunlin.Feature{middleware.RequestID("X-Request-ID")}, others...)} {
 			app := dunlin.New(quiet)
+			app.Install(features...)
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
 				ext.SetID(r, id)
 				return dunlin.Text("hello")
-			}, mw...)
+			})
 			status, head := piped(t, app, httptest.NewRequest("GET", "/", nil), time.Now())()
 			if status != 500 || strings.Contains(string(head), "Injected") || strings.Contains(string(head), "X-Request-Id") {
 				t.Errorf("%q: %d\n%s", id, status, head)

@@ -62,7 +62,7 @@ func TestBlockingLoggers(t *testing.T) {
 			"RateLimit", "GET", "", "WARN rate limit: store is unavailable policy=default",
 			func(l *slog.Logger) dunlin.Action {
 				limited := middleware.RateLimit(middleware.Rate{Limit: 10, Window: time.Hour, Key: byToken, Store: failing(), Logger: l})
-				return limited(text("hello"))
+				return limited.Middleware()(text("hello"))
 			}, "[200 200]",
 		},
 		{

@@ -20,6 +20,14 @@ func newApp(act dunlin.Action, mw ...dunlin.Middleware) *dunlin.App {
 	return app
 }
 
+// installed is newApp with features.
+func installed(act dunlin.Action, features ...dunlin.Feature) *dunlin.App {
+	app := dunlin.New(quiet)
+	app.Install(features...)
+	app.Handle("*", "/items/{id}", act)
+	return app
+}
+
 // send requests /items/7 of an app with header fields given as alternating names and values.
 func send(app http.Handler, method string, headers ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(method, "/items/7?secret=1", nil)

@@ -20,11 +20,9 @@ func everything(app *dunlin.App) {
 	type visit struct{ N int }
 	kept, sealed := middleware.NewSessions[visit](middleware.SessionConfig{Store: st, Cookie: "kept"}), middleware.NewSessions[visit](middleware.SessionConfig{Keys: ring, Cookie: "sealed"})
 	cors := middleware.CORSConfig{Origins: []string{"https://app.example.com"}, Headers: []string{"X-Key"}, Credentials: true}
-	app.Policy(middleware.SendRequestID("X-Request-ID"))
-	app.Policy(middleware.SendCORS(cors))
-	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{HSTS: time.Hour}))
-	app.Use(middleware.RequestID("X-Request-ID"), middleware.CORS(cors), middleware.CrossOrigin(), middleware.RateLimit(middleware.Rate{Limit: 100_000, Window: time.Minute}),
-		kept.Middleware(), sealed.Middleware())
+	app.Install(middleware.RequestID("X-Request-ID"), middleware.CORS(cors), middleware.SecureHeaders(middleware.SecurityConfig{HSTS: time.Hour}),
+		middleware.RateLimit(middleware.Rate{Limit: 100_000, Window: time.Minute}))
+	app.Use(middleware.CrossOrigin(), kept.Middleware(), sealed.Middleware())
 	say := func(r *dunlin.Request) dunlin.Response {
 		if _, _, err := kept.Get(r); err != nil {
 			return dunlin.Error(err)

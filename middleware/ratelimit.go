@@ -90,14 +90,21 @@ const (
 // that the process already knows to be over its limit is refused without a call to a store on
 // another machine. A call to the store can fail or hang: use a store with store.Guard.
 //
-// Put it before middleware that costs more than this check. [dunlin.Route.LimitBy] is different: it
-// limits the number of concurrent requests. RateLimit panics when a setting is not valid.
-func RateLimit(rate Rate) dunlin.Middleware {
+// Install it to count all requests of the app or a group before other middleware runs. For a single route, or if
+// Key reads what authentication has found, use it as middleware:
+//
+//	app.Install(middleware.RateLimit(perAddress))
+//	app.Post("/login", login, middleware.RateLimit(logins).Middleware())
+//	api := app.Group("/api", middleware.KeyAuth(keys), middleware.RateLimit(perUser).Middleware())
+//
+// [dunlin.Route.LimitBy] is different: it limits the number of concurrent requests. RateLimit panics when a
+// setting is not valid.
+func RateLimit(rate Rate) dunlin.Feature {
 	l := newRateLimiter(rate)
 	if l.Key == nil && l.Store == nil { // the fast case
-		return l.byAddress
+		return edgeParts{rate: l}.feature(nil)
 	}
-	return func(next dunlin.Action) dunlin.Action {
+	return dunlin.Hooks{Wrap: func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			c := l.identify(r)
 			if !c.limited {
@@ -113,12 +120,7 @@ func RateLimit(rate Rate) dunlin.Middleware {
 			}
 			return l.fields.add(next(r), v)
 		}
-	}
-}
-
-// byAddress limits by address, in memory.
-func (l *rateLimiter) byAddress(next dunlin.Action) dunlin.Action {
-	return around(next, edgeParts{rate: l})
+	}}
 }
 
 // take judges a request by its address, in memory.

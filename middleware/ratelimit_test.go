@@ -36,7 +36,7 @@ func TestRateLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Burst: 3, Key: byToken, Store: st()}))
+				app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Burst: 3, Key: byToken, Store: st()}))
 				for i, step := range []struct {
 					after time.Duration
 					token string
@@ -81,7 +81,7 @@ func TestRateLimitOdd(t *testing.T) {
 	for _, limit := range []int{1, 3, 7, 11, 13, 999, 3333} {
 		synctest.Test(t, func(t *testing.T) {
 			for _, st := range []store.Store{nil, store.NewMemory(store.MemoryConfig{})} {
-				app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: time.Second, Key: byToken, Store: st}))
+				app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: time.Second, Key: byToken, Store: st}))
 				admitted := 0
 				for range limit + 5 {
 					if send(app, "GET", "X-Token", "a").Code == 200 {
@@ -103,7 +103,7 @@ func TestRateLimitOdd(t *testing.T) {
 }
 
 func TestRateLimitByAddress(t *testing.T) {
-	app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
+	app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
 	for _, step := range []struct {
 		remote string
 		want   int
@@ -146,7 +146,7 @@ func TestRateLimitNetworks(t *testing.T) {
 			{0, "fe80::1%eth0", "fe80::2%eth0", false},
 		} {
 			limit := middleware.Rate{Name: c.a + " and " + c.b, Limit: 1, Window: time.Hour, IPv6Prefix: c.bits, Store: st}
-			app := newApp(text("hello"), middleware.RateLimit(limit))
+			app := installed(text("hello"), middleware.RateLimit(limit))
 			from := func(ip string) int {
 				req := httptest.NewRequest("GET", "/items/7", nil)
 				req.RemoteAddr = net.JoinHostPort(ip, "1000")
@@ -164,7 +164,7 @@ func TestRateLimitNetworks(t *testing.T) {
 // A request without a key is counted by its address. A key that looks like an address is counted separately from that address.
 func TestRateLimitWithoutKey(t *testing.T) {
 	for name, st := range map[string]store.Store{"in memory": nil, "by a store": store.NewMemory(store.MemoryConfig{})} {
-		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
 		for _, step := range []struct {
 			token string
 			want  int
@@ -178,7 +178,7 @@ func TestRateLimitWithoutKey(t *testing.T) {
 
 // Each of several limits adds its fields. A refusal has only the fields of the limit that refused.
 func TestRateLimitsNested(t *testing.T) {
-	app := newApp(text("hello"),
+	app := installed(text("hello"),
 		middleware.RateLimit(middleware.Rate{Name: "day", Limit: 100, Window: 24 * time.Hour}),
 		middleware.RateLimit(middleware.Rate{Name: "burst", Limit: 2, Window: time.Hour, Burst: 1}))
 	w := send(app, "GET")
@@ -196,7 +196,7 @@ func TestRateLimitsNested(t *testing.T) {
 // A refused client gets its response before it sends the body.
 func TestRateLimitBeforeBody(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
+		app.Install(middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			if _, err := r.Bytes(); err != nil {
 				return dunlin.Error(err)
@@ -222,7 +222,7 @@ func TestRateLimitTogether(t *testing.T) {
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
 	for range machines {
-		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: byToken, Store: shared}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: byToken, Store: shared}))
 		for range 4 {
 			wg.Go(func() {
 				for range limit {
@@ -255,7 +255,7 @@ func TestRateLimitClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const second = int64(time.Second / time.Microsecond)
 		st := &otherClock{Store: store.NewMemory(store.MemoryConfig{}), now: 1_000_000 * second}
-		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
 		for i, step := range []struct {
 			after time.Duration
 			clock int64 // in seconds, in addition to the elapsed time
@@ -325,7 +325,7 @@ func TestRateLimitClientDisconnects(t *testing.T) {
 		var log strings.Builder
 		b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
 		b.away.Store(!c.leaves)
-		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{
+		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{
 			Limit: 10, Window: time.Hour, Key: byToken, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Store: store.Guard(b, store.GuardConfig{Timeout: time.Millisecond}),
 		}))
@@ -346,7 +346,7 @@ func TestRateLimitClientDisconnects(t *testing.T) {
 // Long keys made up by clients do not fill a store, and are counted like other keys.
 func TestRateLimitLongKeys(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20})
-	app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: byToken, Store: st, Away: middleware.RateAwayRefuse}))
+	app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: byToken, Store: st, Away: middleware.RateAwayRefuse}))
 	for i := range 100 {
 		key := fmt.Sprint(strings.Repeat("x", 40<<10), i)
 		for n, want := range []int{200, 200, 429} {
@@ -363,8 +363,8 @@ func TestRateLimitLongKeys(t *testing.T) {
 // Keys of different policies never share a counter, whatever the names and keys.
 func TestRateLimitPoliciesApart(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{})
-	byKey := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api", Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
-	byAddress := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api:write", Limit: 1, Window: time.Hour, Store: st}))
+	byKey := installed(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api", Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
+	byAddress := installed(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api:write", Limit: 1, Window: time.Hour, Store: st}))
 	if w := send(byKey, "GET", "X-Token", "write:192.0.2.1"); w.Code != 200 {
 		t.Fatal(w.Code)
 	}
@@ -378,7 +378,7 @@ func TestRateLimitWithoutStore(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
 			guarded := store.Guard(b, store.GuardConfig{Timeout: 50 * time.Millisecond, Failures: 2, Cooldown: time.Second})
-			app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{
+			app := installed(text("hello"), middleware.RateLimit(middleware.Rate{
 				Limit: 10, Window: time.Hour, Key: byToken, Store: guarded, Away: away, Logger: slog.New(slog.DiscardHandler),
 			}))
 			for range 4 {
@@ -419,7 +419,7 @@ func TestRateLimitWithoutStore(t *testing.T) {
 func TestRateLimitRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 100_000
-		app := newApp(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour}))
 		seen := map[string]bool{}
 		for i := range 3000 {
 			w := send(app, "GET")
@@ -469,8 +469,8 @@ func TestRateLimitAllocations(t *testing.T) {
 	req := httptest.NewRequest("GET", "/items/7", nil)
 	json := func(*dunlin.Request) dunlin.Response { return dunlin.JSON([]int{1, 2}) }
 	for name, act := range map[string]dunlin.Action{"text": text("hello"), "JSON": json} {
-		measure := func(mw ...dunlin.Middleware) float64 {
-			app, w := newApp(act, mw...), void{http.Header{}}
+		measure := func(features ...dunlin.Feature) float64 {
+			app, w := installed(act, features...), void{http.Header{}}
 			for range 5000 { // the fields are rendered once
 				app.ServeHTTP(w, req)
 			}
@@ -506,7 +506,7 @@ func TestRateLimitBytesPerKey(t *testing.T) {
 		"by address there": {Store: shared, Name: "b"},
 	} {
 		rate.Limit, rate.Window = 100, time.Hour
-		app, w, req := newApp(text("hello"), middleware.RateLimit(rate)), void{http.Header{}}, httptest.NewRequest("GET", "/items/7", nil)
+		app, w, req := installed(text("hello"), middleware.RateLimit(rate)), void{http.Header{}}, httptest.NewRequest("GET", "/items/7", nil)
 		app.ServeHTTP(w, req)
 		before := heap()
 		for i := range keys {
@@ -528,7 +528,7 @@ func TestRateLimitWithOtherLimits(t *testing.T) {
 	}
 	const limit = 300
 	key := "a"
-	c := edgeCase{headers: http.Header{"Origin": {page}}, mw: []dunlin.Middleware{
+	c := edgeCase{headers: http.Header{"Origin": {page}}, feature: []dunlin.Feature{
 		middleware.RequestID("X-Request-ID"), middleware.CORS(middleware.CORSConfig{Origins: []string{page}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
 		middleware.RateLimit(middleware.Rate{Limit: limit, Window: 300 * time.Hour, Key: func(*dunlin.Request) string { return key }}),
 	}}
@@ -544,12 +544,12 @@ func TestRateLimitWithOtherLimits(t *testing.T) {
 }
 
 func BenchmarkRateLimit(b *testing.B) {
-	for name, mw := range map[string][]dunlin.Middleware{
+	for name, features := range map[string][]dunlin.Feature{
 		"without": nil,
 		"with":    {middleware.RateLimit(middleware.Rate{Limit: 1_000_000, Window: time.Second, Burst: 1_000_000})},
 	} {
 		b.Run(name, func(b *testing.B) {
-			app, w := newApp(text("hello"), mw...), void{http.Header{}}
+			app, w := installed(text("hello"), features...), void{http.Header{}}
 			req := httptest.NewRequest("GET", "/items/7", nil)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -564,7 +564,7 @@ func ExampleRateLimit() {
 	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 	app.Use(
 		middleware.KeyAuth(keys),
-		middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: middleware.User}),
+		middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: middleware.User}).Middleware(),
 	)
 	app.Get("/items/{id}", text("hello"))
 	for range 3 {

@@ -13,16 +13,18 @@ const maxRequestID = 128
 
 // RequestID gives each request an ID, which correlates its log lines across services. The ID is the
 // value of the given request header if that has 1 to 128 bytes of visible ASCII. Otherwise Dunlin
-// makes a unique one, which is not secret. [dunlin.Request.ID] returns the ID. The response header
-// of the same name has it, unless the action has set that header.
+// makes a unique one, which is not secret. [dunlin.Request.ID] returns the ID. Each answer has it in the
+// header of the same name, unless the action has set that header.
+//
+//	app.Install(middleware.RequestID("X-Request-ID"))
 //
 // Clients can send any ID: it proves nothing. RequestID panics when header is not a valid name of a
 // response header.
-func RequestID(header string) dunlin.Middleware {
+func RequestID(header string) dunlin.Feature {
 	answer := dunlin.NewIDHeader(header) // panics with the reason
 	// net/http has only this spelling. The conversion here saves one per request.
 	i := &requestID{header: http.CanonicalHeaderKey(header), answer: answer}
-	return i.around
+	return edgeParts{id: i}.feature(i.send)
 }
 
 // A requestID is the state of a RequestID.
@@ -32,29 +34,19 @@ type requestID struct {
 	joints
 }
 
-func (i *requestID) around(next dunlin.Action) dunlin.Action { return around(next, edgeParts{id: i}) }
-
 // look adopts the client's ID.
 func (i *requestID) look(r *dunlin.Request) { inside.TakeID(i.answer, r, maxRequestID) }
 
-// SendRequestID returns the policy that sends the ID with every response of the app, including
-// those that no middleware sees: late responses, refusals by a limit, and responses to unreadable
-// requests. Use the middleware as well: the policy adopts the client's ID only if the request has
-// none yet, and a logged panic or a late action has given it one:
-//
-//	app.Policy(middleware.SendRequestID("X-Request-ID"))
-func SendRequestID(header string) dunlin.Policy {
-	dunlin.NewHeaderBlock(header, "") // panics with the reason
-	header = http.CanonicalHeaderKey(header)
-	return func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
-		if resp.Get(header) != "" {
-			return resp
-		}
-		if id := info.Header(header); saneID(id) {
-			info.SetID(id)
-		}
-		return resp.Header(header, info.ID())
+// send sends the ID with an answer. It adopts the client's ID only if the request has none yet: a logged panic or a late
+// action without this feature has given it one.
+func (i *requestID) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+	if resp.Get(i.header) != "" {
+		return resp
 	}
+	if id := info.Header(i.header); saneID(id) {
+		inside.NameAnswer(info, id)
+	}
+	return resp.Header(i.header, info.ID())
 }
 
 // saneID reports whether a client's ID is safe in logs and headers.

@@ -18,7 +18,7 @@ import (
 )
 
 func TestRequestID(t *testing.T) {
-	app := newApp(func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()) }, middleware.RequestID("X-Request-ID"))
+	app := installed(func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()) }, middleware.RequestID("X-Request-ID"))
 	for name, test := range map[string]struct {
 		sent  string
 		taken bool
@@ -47,7 +47,7 @@ func TestRequestID(t *testing.T) {
 }
 
 func TestRequestIDsDiffer(t *testing.T) {
-	app := newApp(text("hello"), middleware.RequestID("X-Request-ID"))
+	app := installed(text("hello"), middleware.RequestID("X-Request-ID"))
 	first, second := send(app, "GET").Header().Get("X-Request-ID"), send(app, "GET").Header().Get("X-Request-ID")
 	if first == "" || first == second {
 		t.Errorf("two requests have the IDs %q and %q: want two different ones", first, second)
@@ -55,7 +55,7 @@ func TestRequestIDsDiffer(t *testing.T) {
 }
 
 func TestRequestIDKeepsTheActions(t *testing.T) {
-	app := newApp(func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello").Header("X-Trace", "mine") },
+	app := installed(func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello").Header("X-Trace", "mine") },
 		middleware.RequestID("x-trace"))
 	w := send(app, "GET", "X-Trace", "theirs")
 	if got := w.Header().Values("X-Trace"); len(got) != 1 || got[0] != "mine" {
@@ -67,14 +67,14 @@ func TestRequestIDKeepsTheActions(t *testing.T) {
 func TestRequestIDOnEveryAnswer(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		var seen atomic.Value // set by the outer middleware
-		app.Use(func(next dunlin.Action) dunlin.Action {
+		app.Install(dunlin.Hooks{Wrap: func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {
 				resp := next(r)
 				seen.Store(resp.Get("X-Outer") + " " + resp.Get("x-request-id"))
 				return resp.AddHeader("X-Seen", "yes")
 			}
-		}, middleware.RequestID("X-Outer"), middleware.RequestID("X-Request-ID"))
-		plain := middleware.RequestID("X-Alone")
+		}}, middleware.RequestID("X-Outer"), middleware.RequestID("X-Request-ID"))
+		plain := middleware.RequestID("X-Alone").Middleware()
 		app.Get("/text", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 		app.Get("/asked", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()) })
 		app.Get("/json", func(r *dunlin.Request) dunlin.Response { return dunlin.JSON(map[string]string{"id": "1"}) })
@@ -124,7 +124,7 @@ func TestRequestIDOnEveryAnswer(t *testing.T) {
 func TestRequestIDOnReusedResponses(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		kept := dunlin.Text("kept")
-		app.Get("/", func(r *dunlin.Request) dunlin.Response { return kept }, middleware.RequestID("X-Request-ID"))
+		app.Get("/", func(r *dunlin.Request) dunlin.Response { return kept }, middleware.RequestID("X-Request-ID").Middleware())
 		addr := serve()
 		const request = "GET / HTTP/1.1\r\nHost: h.example\r\nConnection: close\r\n\r\n"
 		first, _ := exchangeRaw(t, addr, request)
@@ -156,7 +156,7 @@ func TestRequestIDBadHeader(t *testing.T) {
 
 func ExampleRequestID() {
 	app := dunlin.New(dunlin.Config{})
-	app.Use(middleware.RequestID("X-Request-ID"))
+	app.Install(middleware.RequestID("X-Request-ID"))
 	app.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("this is " + r.ID()) })
 
 	req := httptest.NewRequest("GET", "/", nil)
@@ -217,15 +217,17 @@ func TestIDHeader(t *testing.T) {
 func TestRequestIDFromClient(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		id := middleware.RequestID("X-Request-ID")
-		five := []dunlin.Middleware{
+		five := []dunlin.Feature{
 			id, middleware.CORS(middleware.CORSConfig{Origins: []string{page}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
 			middleware.RateLimit(middleware.Rate{Limit: 1000, Window: time.Hour}),
 		}
 		kept := dunlin.Text("kept")
-		for path, mw := range map[string][]dunlin.Middleware{"/alone": {id}, "/five": five} {
-			app.Get(path, func(*dunlin.Request) dunlin.Response { return kept }, mw...)
-			app.Get(path+"/json", func(*dunlin.Request) dunlin.Response { return dunlin.JSON("kept") }, mw...)
-			app.Get(path+"/same", func(*dunlin.Request) dunlin.Response { return kept.Status(304) }, mw...)
+		for path, features := range map[string][]dunlin.Feature{"/alone": {id}, "/five": five} {
+			g := app.Group(path)
+			g.Install(features...)
+			g.Get("", func(*dunlin.Request) dunlin.Response { return kept })
+			g.Get("/json", func(*dunlin.Request) dunlin.Response { return dunlin.JSON("kept") })
+			g.Get("/same", func(*dunlin.Request) dunlin.Response { return kept.Status(304) })
 		}
 		addr := serve()
 		for _, path := range []string{"/alone", "/five", "/alone/json", "/five/json", "/alone/same", "/five/same"} {

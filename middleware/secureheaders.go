@@ -33,26 +33,22 @@ type SecurityConfig struct {
 	ContentTypeOptions    string // X-Content-Type-Options; default: nosniff
 }
 
-// SecureHeaders adds the headers of c to responses. A header that the action has set is not
-// changed.
+// SecureHeaders adds the headers of c to all answers. A header that the action, or a feature of a group inside, has
+// set is not changed.
 //
-// Most apps need them on every response, errors included: use [SendSecureHeaders]. The middleware
-// is for groups with different headers; the policy does not change these. SecureHeaders panics when
-// a setting is not valid.
-func SecureHeaders(c SecurityConfig) dunlin.Middleware {
+//	app.Install(middleware.SecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}))
+//
+// SecureHeaders panics when a setting is not valid.
+func SecureHeaders(c SecurityConfig) dunlin.Feature {
 	s := new(secureHeaders)
-	s.clear, s.secure = c.render("SecureHeaders")
-	return s.around
+	s.clear, s.secure = c.render()
+	return edgeParts{secure: s}.feature(s.send)
 }
 
 // secureHeaders has the headers for clear text and for TLS.
 type secureHeaders struct {
 	clear, secure *dunlin.HeaderBlock
 	joints
-}
-
-func (s *secureHeaders) around(next dunlin.Action) dunlin.Action {
-	return around(next, edgeParts{secure: s})
 }
 
 func (s *secureHeaders) block(r *dunlin.Request) *dunlin.HeaderBlock {
@@ -62,23 +58,16 @@ func (s *secureHeaders) block(r *dunlin.Request) *dunlin.HeaderBlock {
 	return s.clear
 }
 
-// SendSecureHeaders returns the policy that adds the headers of c to every response of the app,
-// including those that no middleware sees:
-//
-//	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}))
-func SendSecureHeaders(c SecurityConfig) dunlin.Policy {
-	clear, secure := c.render("SendSecureHeaders")
-	return func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
-		block := clear
-		if secure != clear && info.Secure() {
-			block = secure
-		}
-		return ext.DefaultHeaders(resp, block)
+// send adds the headers to an answer.
+func (s *secureHeaders) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+	if s.secure != s.clear && info.Secure() {
+		return ext.DefaultHeaders(resp, s.secure)
 	}
+	return ext.DefaultHeaders(resp, s.clear)
 }
 
 // render returns the headers for clear text and for TLS.
-func (c SecurityConfig) render(who string) (clear, secure *dunlin.HeaderBlock) {
+func (c SecurityConfig) render() (clear, secure *dunlin.HeaderBlock) {
 	var pairs []string
 	add := func(name, value, byDefault string) {
 		if value == "" {
@@ -98,13 +87,13 @@ func (c SecurityConfig) render(who string) (clear, secure *dunlin.HeaderBlock) {
 	add("Permissions-Policy", c.PermissionsPolicy, "")
 	switch frame := strings.ToUpper(c.FrameOptions); {
 	case frame != "" && frame != "-" && frame != "DENY" && frame != "SAMEORIGIN":
-		panic(fmt.Sprintf("middleware: %s: FrameOptions is %q: it must be DENY or SAMEORIGIN; for other rules set ContentSecurityPolicy (frame-ancestors)", who, c.FrameOptions))
+		panic(fmt.Sprintf("middleware: SecureHeaders: FrameOptions is %q: it must be DENY or SAMEORIGIN; for other rules set ContentSecurityPolicy (frame-ancestors)", c.FrameOptions))
 	case (c.HSTSSubdomains || c.HSTSPreload) && c.HSTS == 0:
-		panic("middleware: " + who + ": HSTSSubdomains and HSTSPreload have no effect without HSTS")
+		panic("middleware: SecureHeaders: HSTSSubdomains and HSTSPreload have no effect without HSTS")
 	case c.HSTSPreload && (!c.HSTSSubdomains || c.HSTS < 365*24*time.Hour):
-		panic(fmt.Sprintf("middleware: %s: HSTSPreload needs HSTSSubdomains and an HSTS of a year, not %v: browsers' preload lists refuse others", who, c.HSTS))
+		panic(fmt.Sprintf("middleware: SecureHeaders: HSTSPreload needs HSTSSubdomains and an HSTS of a year, not %v: browsers' preload lists refuse others", c.HSTS))
 	case c.HSTS > 0 && c.HSTS < time.Second:
-		panic(fmt.Sprintf("middleware: %s: HSTS is %v: it must be in whole seconds", who, c.HSTS))
+		panic(fmt.Sprintf("middleware: SecureHeaders: HSTS is %v: it must be in whole seconds", c.HSTS))
 	}
 	clear = dunlin.NewHeaderBlock(pairs...)
 	if c.HSTS == 0 {

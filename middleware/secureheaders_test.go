@@ -30,9 +30,9 @@ func TestSecureHeaders(t *testing.T) {
 		"a JSON document": func(*dunlin.Request) dunlin.Response { return dunlin.JSON(1).With(sameOrigin) },
 	} {
 		for _, app := range []*dunlin.App{
-			newApp(act, middleware.SecureHeaders(config)),
-			withPolicy(newApp(act), middleware.SendSecureHeaders(config)),
-			withPolicy(newApp(act, middleware.SecureHeaders(config)), middleware.SendSecureHeaders(middleware.SecurityConfig{})),
+			installed(act, middleware.SecureHeaders(config)),
+			late(act, middleware.SecureHeaders(config)),
+			installed(act, middleware.SecureHeaders(middleware.SecurityConfig{}), middleware.SecureHeaders(config)),
 		} {
 			for _, secure := range []bool{false, true} {
 				req := httptest.NewRequest("GET", "/items/7", nil)
@@ -58,7 +58,7 @@ func TestSecureHeaders(t *testing.T) {
 var sameOrigin = dunlin.NewHeaderBlock("X-Frame-Options", "SAMEORIGIN")
 
 func TestSecureHeadersOnErrors(t *testing.T) {
-	app := withPolicy(newApp(func(*dunlin.Request) dunlin.Response { return dunlin.Response{} }), middleware.SendSecureHeaders(middleware.SecurityConfig{}))
+	app := installed(func(*dunlin.Request) dunlin.Response { return dunlin.Response{} }, middleware.SecureHeaders(middleware.SecurityConfig{}))
 	w := send(app, "GET")
 	if w.Code != 500 || w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%d %v", w.Code, w.Header())
@@ -80,13 +80,12 @@ func TestSecureHeadersRefuseMisconfiguration(t *testing.T) {
 		"a policy with a line break": {ContentSecurityPolicy: "default-src\n'self'"},
 	} {
 		mustPanic(t, name, func() { middleware.SecureHeaders(c) })
-		mustPanic(t, name, func() { middleware.SendSecureHeaders(c) })
 	}
 }
 
-func ExampleSendSecureHeaders() {
+func ExampleSecureHeaders() {
 	app := dunlin.New(dunlin.Config{})
-	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{
+	app.Install(middleware.SecureHeaders(middleware.SecurityConfig{
 		HSTS:                  365 * 24 * time.Hour,
 		ContentSecurityPolicy: "default-src 'self'",
 	}))
@@ -99,9 +98,10 @@ func ExampleSendSecureHeaders() {
 	// default-src 'self'
 }
 
-func ExampleSecureHeaders() {
+func ExampleSecureHeaders_group() {
 	app := dunlin.New(dunlin.Config{})
-	embed := app.Group("/embed", middleware.SecureHeaders(middleware.SecurityConfig{FrameOptions: "SAMEORIGIN"}))
+	embed := app.Group("/embed")
+	embed.Install(middleware.SecureHeaders(middleware.SecurityConfig{FrameOptions: "SAMEORIGIN"}))
 	embed.Get("/map", func(*dunlin.Request) dunlin.Response { return dunlin.HTML("a map") })
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/embed/map", nil))

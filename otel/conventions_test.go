@@ -38,7 +38,7 @@ import (
 func TestAnswersOfTheApp(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		provider, spans := newProvider()
-		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 		over := make(chan struct{})
 		app.Get("/late", func(*dunlin.Request) dunlin.Response { <-over; return dunlin.Text("late") }).Timeout(20 * time.Millisecond)
 		app.Handle("GET,POST", "/items/{id:int}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("item") })
@@ -67,7 +67,7 @@ func TestAnswersOfTheApp(t *testing.T) {
 func TestRoutesAreUTF8(t *testing.T) {
 	provider, spans := newProvider()
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler), RouteStats: stats.On})
-	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+	app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 	for _, route := range []string{"/a\xff", "/a\xfe", "/\u00e9\xe2\x82/x"} {
 		app.Get(route, func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
 	}
@@ -126,7 +126,7 @@ func TestBaggage(t *testing.T) {
 			defer other.Close()
 			client := &http.Client{Transport: otel.Transport(other.Client().Transport, c.config)}
 			app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-			app.Use(otel.Trace(c.config))
+			app.Install(otel.Tracing(c.config))
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
 				req, err := http.NewRequestWithContext(r.Context(), "GET", other.URL, nil)
 				if err != nil {
@@ -294,7 +294,7 @@ func TestFailuresInTheLog(t *testing.T) {
 	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(lineWriter(lines), &slog.HandlerOptions{Level: slog.LevelDebug})))
 	dunlintest.OnEngines(t, dunlin.Config{Logger: logger}, func(t *testing.T, app *dunlin.App) {
 		provider, _ := newProvider()
-		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 		routes(app)
 		app.Get("/wrong", func(*dunlin.Request) dunlin.Response {
 			return dunlin.Problem(&dunlin.ProblemDetails{Status: 400, Cause: errors.New("the cause")})
@@ -345,7 +345,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 func TestProtocolVersion(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler), H2C: dunlin.H2CPriorKnowledge}, func(t *testing.T, app *dunlin.App) {
 		provider, spans := newProvider()
-		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 		addr := dunlintest.Serve(t, app)
 		two := &http.Transport{Protocols: new(http.Protocols)}
@@ -405,7 +405,7 @@ func TestKnownMethods(t *testing.T) {
 			t.Setenv("OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS", c.env)
 			provider, spans := newProvider()
 			app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-			app.Use(otel.Trace(otel.Config{TracerProvider: provider, Methods: c.methods}))
+			app.Install(otel.Tracing(otel.Config{TracerProvider: provider, Methods: c.methods}))
 			app.Handle("*", "/x", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
 			for method, want := range c.want {
 				app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/x", nil))
@@ -422,7 +422,7 @@ func TestFlushAfterShutdown(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		exported := tracetest.NewInMemoryExporter()
 		provider := sdk.NewTracerProvider(sdk.WithBatcher(exported, sdk.WithBatchTimeout(time.Hour)))
-		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 		const n = 50
 		var begun, answered sync.WaitGroup
 		begun.Add(n)

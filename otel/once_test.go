@@ -26,7 +26,7 @@ func TestOneSpanOneLine(t *testing.T) {
 	access := slog.New(otel.LogHandler(slog.NewJSONHandler(lineWriter(lines), nil)))
 	dunlintest.OnEngines(t, dunlin.Config{Logger: quiet, H2C: dunlin.H2CPriorKnowledge, Limits: dunlin.Limits{MaxBody: 100}}, func(t *testing.T, app *dunlin.App) {
 		provider, spans := newProvider()
-		app.Use(otel.Trace(otel.Config{TracerProvider: provider}), middleware.AccessLog(access))
+		app.Install(otel.Tracing(otel.Config{TracerProvider: provider}), middleware.AccessLog(middleware.AccessLogConfig{Logger: access}))
 		routes(app)
 		over := make(chan struct{})
 		app.Get("/late", func(*dunlin.Request) dunlin.Response { <-over; return dunlin.Text("late") }).Timeout(20 * time.Millisecond)

@@ -112,10 +112,10 @@ func routes(app *dunlin.App) {
 	app.Handle("*", "/any", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() })
 }
 
-func TestTrace(t *testing.T) {
+func TestTracing(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		provider, spans := newProvider()
-		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 		routes(app)
 		addr := serve()
 		host, port, _ := net.SplitHostPort(addr)
@@ -164,7 +164,7 @@ func TestContext(t *testing.T) {
 		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { heard <- r.Header }))
 		t.Cleanup(other.Close)
 		client := &http.Client{Transport: otel.Transport(other.Client().Transport, config)}
-		app.Use(otel.Trace(config))
+		app.Install(otel.Tracing(config))
 		app.Get("/", func(r *dunlin.Request) dunlin.Response {
 			req, err := http.NewRequestWithContext(r.Context(), "GET", strings.Replace(other.URL, "http://", "http://me:secret@", 1)+"/there?token=secret", nil)
 			if err != nil {
@@ -280,7 +280,7 @@ func TestPublicAndRatio(t *testing.T) {
 	} {
 		c.config.TracerProvider = provider
 		app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-		app.Use(otel.Trace(c.config))
+		app.Install(otel.Tracing(c.config))
 		routes(app)
 		req := httptest.NewRequest("GET", "/users/7", nil)
 		for i := 0; i < len(c.headers); i += 2 {
@@ -308,21 +308,21 @@ func TestPublicAndRatio(t *testing.T) {
 			t.Error("a Ratio of 2 does not panic")
 		}
 	}()
-	otel.Trace(otel.Config{Ratio: &half})
+	otel.Tracing(otel.Config{Ratio: &half})
 }
 
 // A request that is not sampled allocates nothing.
 func TestUnsampledPaysTheCheck(t *testing.T) {
 	provider, _ := newProvider()
 	none := 0.0
-	measure := func(mw ...dunlin.Middleware) float64 {
+	measure := func(features ...dunlin.Feature) float64 {
 		app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-		app.Use(mw...)
+		app.Install(features...)
 		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 		req, w := httptest.NewRequest("GET", "/", nil), void{http.Header{}}
 		return testing.AllocsPerRun(500, func() { app.ServeHTTP(w, req) })
 	}
-	if more := measure(otel.Trace(otel.Config{TracerProvider: provider, Ratio: &none})) - measure(); more > 0 {
+	if more := measure(otel.Tracing(otel.Config{TracerProvider: provider, Ratio: &none})) - measure(); more > 0 {
 		t.Errorf("it adds %v allocations", more)
 	}
 }
@@ -337,7 +337,7 @@ func (v void) WriteHeader(int)             {}
 func TestOversized(t *testing.T) {
 	provider, spans := newProvider()
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+	app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 	routes(app)
 	req := httptest.NewRequest("GET", "/users/"+strings.Repeat("x", 5000)+"?"+strings.Repeat("x=y&", 500)+strings.Repeat("y", 5000)+"=z", nil)
 	req.Header.Set("User-Agent", strings.Repeat("\xff", 5000))
@@ -354,7 +354,7 @@ func TestLogHandler(t *testing.T) {
 	var b bytes.Buffer
 	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(&b, nil))).With("a", 1)
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+	app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
 		logger.InfoContext(r.Context(), "hello", "said", "here")
 		return dunlin.NoContent()
@@ -465,16 +465,16 @@ func TestProducer(t *testing.T) {
 	})
 }
 
-func BenchmarkTrace(b *testing.B) {
+func BenchmarkTracing(b *testing.B) {
 	none := 0.0
-	for name, mw := range map[string]dunlin.Middleware{
-		"bare":      func(next dunlin.Action) dunlin.Action { return next },
-		"unsampled": otel.Trace(otel.Config{TracerProvider: sdk.NewTracerProvider(), Ratio: &none}),
-		"sampled":   otel.Trace(otel.Config{TracerProvider: sdk.NewTracerProvider()}),
+	for name, feature := range map[string]dunlin.Feature{
+		"bare":      dunlin.Hooks{},
+		"unsampled": otel.Tracing(otel.Config{TracerProvider: sdk.NewTracerProvider(), Ratio: &none}),
+		"sampled":   otel.Tracing(otel.Config{TracerProvider: sdk.NewTracerProvider()}),
 	} {
 		b.Run(name, func(b *testing.B) {
 			app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-			app.Use(mw)
+			app.Install(feature)
 			app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 			req, w := httptest.NewRequest("GET", "/", nil), void{http.Header{}}
 			b.ReportAllocs()
@@ -490,7 +490,7 @@ func Example_setup() {
 	provider := sdk.NewTracerProvider()
 	var exporter metric.Exporter // that of otlpmetrichttp, say
 
-	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))                                    // first of all
+	app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))                              // before other features
 	client := &http.Client{Transport: otel.Transport(nil, otel.Config{TracerProvider: provider})} // what actions call
 	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(os.Stdout, nil)))                      // trace_id, span_id
 
@@ -509,7 +509,7 @@ func Example() {
 	exporter := tracetest.NewInMemoryExporter()
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(exporter))
 	app := dunlin.New(dunlin.Config{})
-	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+	app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 	app.Get("/users/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/users/7", nil))

@@ -26,7 +26,7 @@ func TestPublicContextStays(t *testing.T) {
 	} {
 		c.Public, c.Propagator = true, both
 		app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-		app.Use(otel.Trace(c))
+		app.Install(otel.Tracing(c))
 		sent := propagation.MapCarrier{}
 		app.Get("/", func(r *dunlin.Request) dunlin.Response {
 			both.Inject(r.Context(), sent)

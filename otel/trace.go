@@ -2,7 +2,7 @@
 // conventions for HTTP, incoming and outgoing trace context (W3C), and trace identifiers in log
 // records. It is a module of its own.
 //
-//	app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+//	app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 //	client := &http.Client{Transport: otel.Transport(nil, otel.Config{TracerProvider: provider})}
 //	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(os.Stdout, nil)))
 //	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(otel.NewProducer(app)))
@@ -43,7 +43,7 @@ var inside, _ = exchange.Inside.(interface {
 	Version(r *dunlin.Request) string
 })
 
-// Config holds the settings of Trace and Transport. The zero value of a field stands for its
+// Config holds the settings of Tracing and Transport. The zero value of a field stands for its
 // default.
 type Config struct {
 	// TracerProvider creates the spans. Default: the global one.
@@ -89,7 +89,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Trace returns middleware that creates a span for each sampled request. The span is part of the
+// Tracing creates a span for each sampled request. The span is part of the
 // trace in the request's trace context, or the root of a new trace. Its name and attributes follow
 // the semantic conventions for HTTP servers. It ends with the response that the client gets: the
 // span of a stream ends with the last piece, and the span of a late action with the 503.
@@ -100,15 +100,15 @@ func (c *Config) setDefaults() {
 // other values that the Propagator reads, such as baggage, are passed on unless Config.Public is
 // set. Responses that are sent before middleware runs, for example in an overload, have no span.
 //
-// Put Trace before other middleware. It panics if a setting is not valid.
-func Trace(c Config) dunlin.Middleware {
+// Install Tracing before other features. It panics if a setting is not valid.
+func Tracing(c Config) dunlin.Feature {
 	c.setDefaults()
 	tracer := c.TracerProvider.Tracer(scope)
 	var fields []string
 	for _, name := range c.Propagator.Fields() {
 		fields = append(fields, http.CanonicalHeaderKey(name)) // canonical names are found faster
 	}
-	return func(next dunlin.Action) dunlin.Action {
+	return dunlin.Hooks{Wrap: func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			carried := false
 			for _, name := range fields {
@@ -135,7 +135,7 @@ func Trace(c Config) dunlin.Middleware {
 			}
 			return c.traced(r, ctx, remote, tracer, next)
 		}
-	}
+	}}
 }
 
 // traced handles a request within a span. ctx has the remote context, or is nil if there is none.

@@ -22,7 +22,7 @@ import (
 func TestTraceContextOnTheWire(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, func(t *testing.T, app *dunlin.App) {
 		provider, _ := newProvider()
-		app.Use(otel.Trace(otel.Config{TracerProvider: provider}))
+		app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 		app.Get("/", func(r *dunlin.Request) dunlin.Response {
 			s := trace.SpanContextFromContext(r.Context())
 			return dunlin.Text(fmt.Sprintf("%v %s", s.TraceID().String() == traceID, s.TraceState()))

@@ -69,7 +69,7 @@ func dunlinServer(ln net.Listener, five bool) error {
 	}
 	app := dunlin.New(config)
 	if five {
-		app.Use(
+		app.Install(
 			middleware.RequestID("X-Request-ID"),
 			middleware.CORS(middleware.CORSConfig{Origins: []string{origin}, Credentials: true}),
 			middleware.SecureHeaders(middleware.SecurityConfig{}),

@@ -43,30 +43,31 @@ var cors = middleware.CORSConfig{
 func (s *service) app(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 
-	// Policies and observers apply to every answer: also the app's own 404, a panic's 500, a refusal under overload.
-	app.Policy(middleware.SendRequestID("X-Request-ID"))
-	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}))
-	app.Policy(middleware.SendCORS(cors))
-	app.OnAnswer(middleware.LogAnswers(s.log))
+	// Features apply to every answer: also the app's own 404, a panic's 500, a refusal under overload.
+	app.Install(
+		middleware.RequestID("X-Request-ID"), // identifies the request
+		middleware.AccessLog(middleware.AccessLogConfig{Logger: s.log}),
+		middleware.SecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}),
+		middleware.CORS(cors),
+	)
 
 	// Critical routes answer even under overload. They are registered before all middleware.
 	app.Get("/ready", app.Readiness()).Critical()
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
 
 	app.Use(
-		middleware.RequestID("X-Request-ID"), // identifies the request
 		traced,
-		middleware.CORS(cors), // before middleware that refuses: preflights carry no credentials
 		typed.Declares(
 			middleware.CrossOrigin(cors.Origins...),
 			typed.Status{Code: 403, Description: "The request comes from a page of another origin"}),
 		typed.Declares(
-			middleware.RateLimit(middleware.Rate{Limit: 600, Window: time.Minute, Store: s.store}),
+			middleware.RateLimit(middleware.Rate{Limit: 600, Window: time.Minute, Store: s.store}).Middleware(),
 			typed.Status{Code: 429, Description: "Too many requests"}),
 		s.sessions.Middleware(),
 	)
 
-	logins := app.Group("", middleware.RateLimit(middleware.Rate{
+	logins := app.Group("")
+	logins.Install(middleware.RateLimit(middleware.Rate{
 		Name: "login", Limit: 10, Window: time.Minute, Store: s.store, Away: middleware.RateAwayRefuse,
 	}))
 	logins.Post("/login", dunlin.Try(s.login))

@@ -13,6 +13,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,23 +32,22 @@ func order(_ *testing.T, app *dunlin.App) {
 	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 	logger := slog.New(slog.DiscardHandler)
 
-	app.Policy(middleware.SendRequestID("X-Request-ID")) // 1. policies and observers: every answer of the app
-	app.Policy(middleware.SendSecureHeaders(security))
-	app.Policy(middleware.SendCORS(cors))
-	app.OnAnswer(middleware.LogAnswers(logger))
-
-	app.Use(
-		middleware.RequestID("X-Request-ID"),    // 2. the identity of the request
-		middleware.AllowedHosts("example.com"),  // 3. refusals for all clients
-		middleware.CORS(cors),                   //    before other refusals: preflights carry no credentials
-		middleware.CrossOrigin(cors.Origins...), //    the origins that may read answers may also send
+	app.Install( // 1. features: every answer of the app
+		middleware.RequestID("X-Request-ID"),
+		middleware.AccessLog(middleware.AccessLogConfig{Logger: logger}),
+		middleware.SecureHeaders(security),
+		middleware.CORS(cors),
 		middleware.RateLimit(rate),
 	)
+	app.Use( // 2. refusals for all clients
+		middleware.AllowedHosts("example.com"),
+		middleware.CrossOrigin(cors.Origins...), // the origins that may read answers may also send
+	)
 	api := app.Group("/api",
-		middleware.KeyAuth(keys),                    // 4. authentication
-		middleware.ContentTypes("application/json"), // 5. accepted content
+		middleware.KeyAuth(keys),                    // 3. authentication
+		middleware.ContentTypes("application/json"), // 4. accepted content
 		middleware.Decompress(middleware.Decompression{}),
-		middleware.Compress(middleware.Compression{}), // 6. changes of the answer: the outermost is the last
+		middleware.Compress(middleware.Compression{}), // 5. changes of the answer: the outermost is the last
 		middleware.ETag(),
 	)
 	api.Get("/hello", hello)
@@ -57,8 +57,8 @@ func accessLog(_ *testing.T, app *dunlin.App) {
 	logger := slog.New(slog.DiscardHandler)
 	api := app.Group("/api")
 
-	app.OnAnswer(middleware.LogAnswers(logger)) // every answer, on the loop engine also to malformed requests
-	api.Use(middleware.AccessLog(logger))       // or those of a group
+	app.Install(middleware.AccessLog(middleware.AccessLogConfig{Logger: logger})) // every answer
+	api.Install(middleware.AccessLog(middleware.AccessLogConfig{Logger: logger})) // or those of a group
 
 	log := middleware.AccessLogConfig{
 		Logger: logger,
@@ -68,7 +68,7 @@ func accessLog(_ *testing.T, app *dunlin.App) {
 		},
 		Unit: time.Microsecond, // duration_us, a whole number, in place of duration_ms
 	}
-	app.OnAnswer(log.Observer())
+	app.Install(middleware.AccessLog(log))
 }
 
 func basicAndKeyAuth(t *testing.T, app *dunlin.App) {
@@ -131,15 +131,14 @@ func pagesOfOtherOrigins(_ *testing.T, app *dunlin.App) {
 		Credentials: true,
 		MaxAge:      time.Hour,
 	}
-	app.Use(middleware.CORS(cors))
-	app.Policy(middleware.SendCORS(cors))
+	app.Install(middleware.CORS(cors))
 }
 
 func corsOfAGroup(_ *testing.T, app *dunlin.App) {
 	cors := middleware.CORSConfig{Origins: []string{"https://app.example.com"}}
 
-	api := app.Group("/api", middleware.CORS(cors))
-	app.Policy(middleware.Under("/api", middleware.SendCORS(cors)))
+	api := app.Group("/api")
+	api.Install(middleware.CORS(cors))
 	api.Get("/hello", hello)
 }
 
@@ -258,24 +257,23 @@ func rateLimits(_ *testing.T, app *dunlin.App) {
 	var st store.Store = store.NewMemory(store.MemoryConfig{})
 	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 
-	app.Use(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute}))
+	app.Install(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute}))
 
 	// By user, 10 at once at most, counted by all machines together:
 	api := app.Group("/api", middleware.KeyAuth(keys), middleware.RateLimit(middleware.Rate{
 		Name: "api", Limit: 1000, Window: time.Hour, Burst: 10,
 		Key:   middleware.User,
 		Store: st,
-	}))
+	}).Middleware())
 	api.Get("/hello", hello)
 }
 
 func requestIDs(_ *testing.T, app *dunlin.App) {
-	app.Policy(middleware.SendRequestID("X-Request-ID"))
-	app.Use(middleware.RequestID("X-Request-ID"))
+	app.Install(middleware.RequestID("X-Request-ID"))
 }
 
 func security(_ *testing.T, app *dunlin.App) {
-	app.Policy(middleware.SendSecureHeaders(middleware.SecurityConfig{
+	app.Install(middleware.SecureHeaders(middleware.SecurityConfig{
 		HSTS:                  365 * 24 * time.Hour,
 		ContentSecurityPolicy: "default-src 'self'; frame-ancestors 'none'",
 	}))
@@ -305,6 +303,27 @@ func stamped(next dunlin.Action) dunlin.Action {
 			return id.SetWith(resp, r, private)
 		}
 		return id.SetOn(resp, r)
+	}
+}
+
+func TestFeatures(t *testing.T) {
+	app := dunlin.New(dunlin.Config{})
+	var answers [6]atomic.Int64
+	block := dunlin.NewHeaderBlock("X-Served-By", "links")
+	app.Install(dunlin.Hooks{
+		Headers: func(_ *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+			return ext.DefaultHeaders(resp, block)
+		},
+		Observe: func(info *dunlin.AnswerInfo) { answers[info.Status()/100].Add(1) },
+	})
+	login, logins := hello, middleware.Rate{Limit: 1, Window: time.Hour}
+	app.Post("/login", login, middleware.RateLimit(logins).Middleware())
+	for _, want := range []int{200, 429} {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest("POST", "/login", nil))
+		if w.Code != want || w.Header().Get("X-Served-By") != "links" || answers[want/100].Load() != 1 {
+			t.Errorf("%d %v, want %d", w.Code, w.Header(), want)
+		}
 	}
 }
 

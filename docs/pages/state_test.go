@@ -137,11 +137,11 @@ func formattedAsPages(t *testing.T, _ *dunlin.App) {
 
 func problemsAsPages(t *testing.T, app *dunlin.App) {
 	var causes atomic.Int64
-	app.OnAnswer(func(info *dunlin.AnswerInfo) {
+	app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 		if info.Err() != nil && info.Err().Error() == "why" {
 			causes.Add(1)
 		}
-	})
+	}})
 	pages := template.Must(template.New("problem").Parse("<h1>{{.}}</h1>"))
 
 	forPeople := func(next dunlin.Action) dunlin.Action {
@@ -163,7 +163,7 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 	}
 	app.Use(forPeople) // before middleware that refuses
 
-	limit := middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour})
+	limit := middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}).Middleware()
 	app.Get("/limited", hello, limit)
 	app.Get("/fails", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("why")) })
 	app.Get("/panics", func(*dunlin.Request) dunlin.Response { panic("why") })

@@ -28,10 +28,7 @@ func newApp(config dunlin.Config, c *conduit) *dunlin.App {
 	config.Problems = dunlin.FormatProblems("application/json", envelope)
 	app := dunlin.New(config)
 	app.OnError(failure)
-	app.OnAnswer(middleware.LogAnswers(c.log))
-	app.Use(middleware.RequestID("X-Request-ID"), middleware.CORS(cors))
-	app.Policy(middleware.SendRequestID("X-Request-ID"))
-	app.Policy(middleware.SendCORS(cors))
+	app.Install(middleware.AccessLog(middleware.AccessLogConfig{Logger: c.log}), middleware.RequestID("X-Request-ID"), middleware.CORS(cors))
 	typed.Configure(app, typed.Config{InvalidStatus: http.StatusUnprocessableEntity})
 
 	app.Get("/ready", app.Readiness()).Critical()

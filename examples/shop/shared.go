@@ -35,7 +35,7 @@ func newShared(st, keys store.Store, bytes int64, perHour int) *shared {
 func (s *shared) browsing() dunlin.Middleware {
 	return typed.Declares(middleware.RateLimit(middleware.Rate{
 		Name: "browsing", Limit: 6_000_000, Window: time.Hour, Store: s.store, Away: middleware.RateAwayLimitLocally,
-	}), typed.Status{Code: 429, Description: "The address has asked too often"})
+	}).Middleware(), typed.Status{Code: 429, Description: "The address has asked too often"})
 }
 
 // once makes orders idempotent. While the store is unavailable, earlier orders are unknown, and orders with a key are
@@ -58,7 +58,7 @@ func (s *shared) ordering() dunlin.Middleware {
 	}
 	return typed.Declares(middleware.RateLimit(middleware.Rate{
 		Name: "orders", Limit: s.perHour, Window: time.Hour, Store: s.store, Away: middleware.RateAwayRefuse,
-	}),
+	}).Middleware(),
 		typed.Status{Code: 429, Description: "The address has placed too many orders"},
 		typed.Status{Code: 503, Description: "It is not possible for the moment"})
 }

@@ -18,6 +18,7 @@ var floors = [][]string{
 		"internal/certfile",
 		"internal/clientaddr",
 		"internal/devcert",
+		"internal/feature",
 		"internal/files",
 		"internal/gcpace",
 		"internal/gcra",

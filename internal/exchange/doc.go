@@ -21,7 +21,7 @@
 //	  false: Call.FindCarefully(host), which may block
 //	State.Route: is it Critical, has it a Timeout?
 //	Call.Run() ──────────────────────────────────────▶  middleware and action, by Wire's methods;
-//	                                                    policies; failures are logged
+//	                                                    features; failures are logged
 //	  an Answer of the kind Later:
 //	  Call.Produce(answer) ─────────────────────────▶  Wire.Begin(answer, length), then Sink.Write …
 //	if State.Watched: Call.Observe(answer, took) ────▶  observers
@@ -99,7 +99,7 @@
 //	encoding.go content codings: encoding an answer while it is sent, decoding bodies
 //	tap.go      bodies shown to a cache as they are sent    room.go      the first capacity of buffers
 //	stdhead.go  a Wire from an *http.Request  stdrequest.go an *http.Request from a Wire
-//	identity.go identifiers of requests  panicfree.go middleware that does not panic
+//	identity.go identifiers of requests
 //	describe.go an answer in words          cookie.go    the value of a cookie
 //	memo.go     values computed once for a few keys
 package exchange

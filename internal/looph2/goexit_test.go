@@ -46,12 +46,12 @@ func TestGoexitAfterTakeover(t *testing.T) {
 func TestGoexitOfPolicyKeepsOtherStreams(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
-		app.Policy(func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		app.Install(dunlin.Hooks{Headers: func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 			if i.Path() == "/exits" {
 				runtime.Goexit()
 			}
 			return resp
-		})
+		}})
 		app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() })
 		app.Get("/exits", func(*dunlin.Request) dunlin.Response { runtime.Goexit(); return dunlin.Empty() })
 	})
@@ -90,13 +90,13 @@ func TestBlockedPolicyAfterGoexit(t *testing.T) {
 	onLoop(t)
 	entered, release := make(chan bool), make(chan bool)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
-		app.Policy(func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		app.Install(dunlin.Hooks{Headers: func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 			if i.Path() == "/exits" {
 				entered <- true
 				<-release
 			}
 			return resp
-		})
+		}})
 		app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() })
 		app.Get("/exits", func(*dunlin.Request) dunlin.Response { runtime.Goexit(); return dunlin.Empty() })
 	})

@@ -29,20 +29,20 @@ func TestAnswersUnderLoadAreObservedOnce(t *testing.T) {
 		var mu sync.Mutex
 		observed, cancelled := map[string][]int{}, map[string]bool{} // by token
 		s := startH2(t, dunlin.Config{Engine: engine, RouteStats: stats.On}, func(app *dunlin.App) {
-			app.OnAnswer(func(info *dunlin.AnswerInfo) {
+			app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 				token := info.Path()[strings.LastIndexByte(info.Path(), '/')+1:]
 				mu.Lock()
 				defer mu.Unlock()
 				observed[token] = append(observed[token], info.Status())
-			})
-			app.OnAnswer(func(info *dunlin.AnswerInfo) { // takes about as long as a timeout
+			}})
+			app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) { // takes about as long as a timeout
 				if strings.HasPrefix(info.Path(), "/watched/") {
 					time.Sleep(2 * time.Millisecond)
 				}
-			})
-			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+			}})
+			app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				return resp.AddHeader("X-Status", fmt.Sprint(info.Status()))
-			})
+			}})
 			competing(app)
 		})
 		end, total, late := time.Now().Add(*loadTime), 0, 0

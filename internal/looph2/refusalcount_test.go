@@ -26,13 +26,13 @@ func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 	var observed, elsewhere atomic.Uint64
 	s := startH2(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{QueueTarget: time.Millisecond}}, func(app *dunlin.App) {
 		if watched {
-			app.OnAnswer(func(info *dunlin.AnswerInfo) {
+			app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 				if info.Route() == "/compute" {
 					observed.Add(1)
 				} else {
 					elsewhere.Add(1)
 				}
-			})
+			}})
 		}
 		app.Get("/compute", func(*dunlin.Request) dunlin.Response {
 			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); {

@@ -100,13 +100,13 @@ func TestLoopAllocationsOfPolicies(t *testing.T) {
 	security := dunlin.NewHeaderBlock("X-Content-Type-Options", "nosniff")
 	var seen atomic.Int64
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
-		app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 			if info.Header("Origin") != "" {
 				resp = resp.Header("Access-Control-Allow-Origin", "*")
 			}
 			return resp.With(security)
-		})
-		app.OnAnswer(func(info *dunlin.AnswerInfo) { seen.Add(int64(info.Status())) })
+		}})
+		app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) { seen.Add(int64(info.Status())) }})
 		app.Get("/plaintext", suite.Text("Hello, World!"))
 		app.Get("/own", func(*dunlin.Request) dunlin.Response { return dunlin.Text("Hello, World!").Header("X-Own", "1") })
 	})

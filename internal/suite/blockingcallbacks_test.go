@@ -177,8 +177,8 @@ func TestLoggerBlocks(t *testing.T) {
 		ask("too large", "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n", "413 ")
 		wantServed(t, addr)
 		free()
-		for _, want := range []string{"slow clients cut off", "panic in an action", "panic in a policy", "panic in an observer",
-			"a policy changed more than headers", "stream failed", "action took too long", "request failed"} {
+		for _, want := range []string{"slow clients cut off", "panic in an action", "panic in the Headers of a feature", "panic in an observer",
+			"feature changed more than headers", "stream failed", "action took too long", "request failed"} {
 			Soon(t, want+" is logged", func() bool { return strings.Contains(logs.String(), want) })
 		}
 	})
@@ -186,7 +186,7 @@ func TestLoggerBlocks(t *testing.T) {
 
 // registerLoggedFailures registers actions that fail in all ways that are logged.
 func registerLoggedFailures(app *dunlin.App) {
-	app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+	app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 		switch info.Path() {
 		case "/policy":
 			panic("a policy's")
@@ -194,12 +194,12 @@ func registerLoggedFailures(app *dunlin.App) {
 			return dunlin.Text("another")
 		}
 		return resp
-	})
-	app.OnAnswer(func(info *dunlin.AnswerInfo) {
+	}})
+	app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 		if info.Path() == "/observer" {
 			panic("an observer's")
 		}
-	})
+	}})
 	app.OnError(func(_ *dunlin.Request, err error) dunlin.Response { panic(err) })
 	app.Recover(func(*dunlin.Request, any) dunlin.Response { panic("once more") })
 	for _, path := range []string{"/probe", "/policy", "/wrong-policy", "/observer"} {

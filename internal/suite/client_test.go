@@ -58,9 +58,9 @@ func TestTrustedProxies(t *testing.T) {
 				c.config.Engine = engine
 				observed := make(chan string, 1)
 				addr, _ := Start(t, c.config, func(app *dunlin.App) {
-					app.OnAnswer(func(info *dunlin.AnswerInfo) {
+					app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 						observed <- fmt.Sprintf("%v %v", info.Remote().Addr(), info.Secure())
-					})
+					}})
 					app.Get("/", whoAsks)
 				})
 				got, err := ReadAnswer(bufio.NewReader(AskConn(t, addr, Request("GET /", c.headers...))), "GET")

@@ -36,7 +36,7 @@ func TestSetContext(t *testing.T) {
 		observed := make(chan any, 1)
 		var late = make(chan struct{})
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.OnAnswer(func(info *dunlin.AnswerInfo) { observed <- info.Context().Value(traceKey{}) })
+			app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) { observed <- info.Context().Value(traceKey{}) }})
 			app.Get("/before", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(shown(r.Context())) })
 			app.Use(func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {

@@ -20,9 +20,9 @@ import (
 
 const edgePage = "https://a.example"
 
-// edgeOf returns the middleware of the edge, made anew: RateLimit counts for itself.
-func edgeOf(limit int) []dunlin.Middleware {
-	return []dunlin.Middleware{
+// edgeOf returns the features of the edge, made anew: RateLimit counts for itself.
+func edgeOf(limit int) []dunlin.Feature {
+	return []dunlin.Feature{
 		middleware.RequestID("X-Request-ID"),
 		middleware.CORS(middleware.CORSConfig{Origins: []string{edgePage, "https://b.example"}, Credentials: true}),
 		middleware.SecureHeaders(middleware.SecurityConfig{HSTS: time.Hour}),
@@ -30,12 +30,12 @@ func edgeOf(limit int) []dunlin.Middleware {
 	}
 }
 
-// apart returns middleware with other middleware in between.
-func apart(all []dunlin.Middleware) (spaced []dunlin.Middleware) {
-	for _, m := range all {
-		spaced = append(spaced, m, func(next dunlin.Action) dunlin.Action {
+// apart returns features with another one in between.
+func apart(all []dunlin.Feature) (spaced []dunlin.Feature) {
+	for _, f := range all {
+		spaced = append(spaced, f, dunlin.Hooks{Wrap: func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response { return next(r) }
-		})
+		}})
 	}
 	return spaced
 }
@@ -132,9 +132,9 @@ func edgesOver(t *testing.T, engine dunlin.Engine, config dunlin.Config, before 
 	config.Engine = engine
 	config.Limits.MaxHead = 1 << 20
 	register := func(app *dunlin.App) {
-		for prefix, all := range map[string][]dunlin.Middleware{"/joined": edgeOf(20), "/apart": apart(edgeOf(20))} {
+		for prefix, all := range map[string][]dunlin.Feature{"/joined": edgeOf(20), "/apart": apart(edgeOf(20))} {
 			g := app.Group(prefix)
-			g.Use(all...)
+			g.Install(all...)
 			same := dunlin.Text("the same for all")
 			g.Handle("*", "/who", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID() + " " + r.Remote().String()) })
 			g.Handle("*", "/same", func(*dunlin.Request) dunlin.Response { return same })
@@ -273,7 +273,7 @@ func TestEdgeIdentifiers(t *testing.T) {
 			return same
 		}
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.Use(edgeOf(1 << 20)...)
+			app.Install(edgeOf(1 << 20)...)
 			app.Get("/{n}", answer)
 			app.Get("/timeout/{n}", answer).Timeout(time.Hour)
 		})
@@ -331,8 +331,7 @@ func TestEdgeLate(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		seen := make(chan string, 100)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.Policy(middleware.SendRequestID("X-Request-ID"))
-			app.Use(edgeOf(1 << 20)...)
+			app.Install(edgeOf(1 << 20)...)
 			app.Get("/", func(r *dunlin.Request) dunlin.Response {
 				ended := r.Context().Done()
 				for {

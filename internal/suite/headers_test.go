@@ -96,7 +96,7 @@ func TestDateOfAnswer(t *testing.T) {
 // in User-Agent.
 func TestWhiteSpaceAroundValues(t *testing.T) {
 	byHTTP1And2(t, func(app *dunlin.App) {
-		app.Policy(stamp)
+		app.Install(dunlin.Hooks{Headers: stamp})
 		for _, name := range []string{"X-Key", "User-Agent"} {
 			app.Get("/"+name, func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Header(name)) })
 			app.Get("/std/"+name, dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Header.Get(name)) })))
@@ -119,7 +119,7 @@ func TestWhiteSpaceAroundValues(t *testing.T) {
 func TestInvalidHostByHTTP2(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: dunlin.H2CPriorKnowledge}, func(app *dunlin.App) {
-			app.Policy(stamp)
+			app.Install(dunlin.Hooks{Headers: stamp})
 			app.Get("/", Text("ok"))
 		})
 		var protocols http.Protocols

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/ext"
+	"github.com/dunlinhttp/dunlin/middleware"
 )
 
 // Each request has its own identifier, whether from the server or from the client, also if it was refused before its action:
@@ -20,12 +21,9 @@ func TestIdentifiersAreUnique(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var observed []string
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler), Limits: dunlin.Limits{MaxBody: 1000, MaxHeaders: 20}}, func(app *dunlin.App) {
-			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
-				if own := info.Header("X-Request-Id"); own != "" {
-					info.SetID(own)
-				}
+			app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				return resp.Header("X-Id", info.ID())
-			})
+			}}, middleware.RequestID("X-Request-Id"))
 			app.Get("/ok", Text("ok"))
 			app.Post("/body", func(r *dunlin.Request) dunlin.Response {
 				if _, err := r.Bytes(); err != nil {
@@ -87,12 +85,12 @@ func TestIdentityBehindStandardMiddleware(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		inAction, observed := make(chan string, 1), make(chan string, 1)
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
-			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+			app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				return resp.Header("X-Id", info.ID())
-			})
-			app.OnAnswer(func(info *dunlin.AnswerInfo) {
+			}})
+			app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 				observed <- fmt.Sprint(info.ID(), " ", info.Context().Value(traceKey{}))
-			})
+			}})
 			named := func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
 					if id := r.Header("X-Request-Id"); id != "" {

@@ -141,13 +141,13 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 		t.Cleanup(release)
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}, Problems: statusErrors}, func(a *dunlin.App) {
 			a.Get("/probe", Text("probe"))
-			a.Policy(stamp)
-			a.OnAnswer(func(info *dunlin.AnswerInfo) {
+			a.Install(dunlin.Hooks{Headers: stamp})
+			a.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 				if info.Source() == observe.SourceMemory {
 					observed <- fmt.Sprint(info.Status(), " ", info.Remote().IsValid())
 					<-block
 				}
-			})
+			}})
 		})
 		part := "GET /probe HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) // kept in 64 KiB
 		var conns []net.Conn

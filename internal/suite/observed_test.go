@@ -49,13 +49,13 @@ func registerObserved(app *dunlin.App, o *toldStatuses) {
 		}
 	}
 	text := strings.Repeat("x", 20_000)
-	app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+	app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 		return resp.Header("X-N", info.Header("X-N"))
-	})
-	app.OnAnswer(func(info *dunlin.AnswerInfo) {
+	}})
+	app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 		nap()
 		o.note(info.Header("X-N"), info.Status())
-	})
+	}})
 	actions := map[string]dunlin.Action{
 		"quick": func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Header("X-N")) },
 		"block": func(r *dunlin.Request) dunlin.Response { nap(); return dunlin.Text(text + r.Header("X-N")) },

@@ -51,7 +51,7 @@ func everyAnswerOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 	config := dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxHeaders: 20, MaxBody: 1000}, Timeouts: dunlin.Timeouts{Body: 100 * time.Millisecond}, Logger: slog.New(slog.DiscardHandler), RouteStats: stats.On}
 	app, addr := startCounted(t, config, func(app *dunlin.App) {
 		if watched {
-			app.OnAnswer(func(info *dunlin.AnswerInfo) {
+			app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 				class := info.Status() / 100
 				if info.Dropped() {
 					class = 0
@@ -59,7 +59,7 @@ func everyAnswerOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 				mu.Lock()
 				defer mu.Unlock()
 				observed[fmt.Sprintf("%s %dxx", info.Route(), class)]++
-			})
+			}})
 		}
 		app.Get("/", Text("ok"))
 		app.Post("/form", func(r *dunlin.Request) dunlin.Response {

@@ -65,7 +65,7 @@ func countedByEnd(t *testing.T, engine dunlin.Engine, by func(*http.Protocols), 
 	register := func(a *dunlin.App) {
 		app = a
 		if watched {
-			app.OnAnswer(func(*dunlin.AnswerInfo) {})
+			app.Install(dunlin.Hooks{Observe: func(*dunlin.AnswerInfo) {}})
 		}
 		app.Get("/x", Text("ok"))
 		app.Post("/x", func(*dunlin.Request) dunlin.Response { return dunlin.Created("/x/1") })

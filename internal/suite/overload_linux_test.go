@@ -31,12 +31,12 @@ func TestQueueTime(t *testing.T) {
 	config := dunlin.Config{Limits: dunlin.Limits{QueueTarget: 500 * time.Microsecond}, Problems: statusErrors, Logger: logs.Logger(slog.LevelWarn)}
 	var observed atomic.Int64
 	app, addr, _ := StartLoop(t, config, func(a *dunlin.App) {
-		a.Policy(stamp)
-		a.OnAnswer(func(info *dunlin.AnswerInfo) {
+		a.Install(dunlin.Hooks{Headers: stamp})
+		a.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 			if info.Status() == 503 && info.Source() == observe.SourceOverload && info.Route() == "/compute" {
 				observed.Add(1)
 			}
-		})
+		}})
 		a.Get("/compute", compute)
 		a.Post("/compute", compute)
 		a.Get("/healthz", a.Readiness()).Critical()

@@ -69,8 +69,8 @@ func TestAnswersAreObserved(t *testing.T) {
 		addr, _ := Start(t, dunlin.Config{
 			Engine: engine, Logger: slog.New(slog.DiscardHandler), UncleanPaths: dunlin.UncleanPathsRedirect, Limits: dunlin.Limits{MaxHeaders: 20},
 		}, func(app *dunlin.App) {
-			app.Policy(stamp)
-			app.OnAnswer(all.add)
+			app.Install(dunlin.Hooks{Headers: stamp})
+			app.Install(dunlin.Hooks{Observe: all.add})
 			app.Use(func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
 					r.OnAnswer(own.add)
@@ -216,8 +216,8 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 	var all observed
 	config.Limits.MaxHead, config.Limits.MaxHeaders, config.Problems = 4<<10, 20, statusErrors
 	addr, _ := Start(t, config, func(app *dunlin.App) {
-		app.Policy(stamp)
-		app.OnAnswer(all.add)
+		app.Install(dunlin.Hooks{Headers: stamp})
+		app.Install(dunlin.Hooks{Observe: all.add})
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			_, err := r.Bytes()
 			return dunlin.Error(err)
@@ -258,7 +258,7 @@ func TestFailingPoliciesAndObservers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		held := NewGate()
 		addr, logs := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+			app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				switch info.Path() {
 				case "/panic":
 					panic("in the policy")
@@ -268,15 +268,15 @@ func TestFailingPoliciesAndObservers(t *testing.T) {
 					return resp.Header("X-Bad", "a\nb")
 				}
 				return resp
-			})
-			app.OnAnswer(func(info *dunlin.AnswerInfo) {
+			}})
+			app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 				switch info.Path() {
 				case "/block", "/missing/block":
 					held.Pass()
 				case "/observer":
 					panic("in the observer")
 				}
-			})
+			}})
 			for _, path := range []string{"/panic", "/other", "/block", "/observer", "/ok", "/field"} {
 				app.Get(path, Text("fine"))
 			}
@@ -306,7 +306,7 @@ func TestFailingPoliciesAndObservers(t *testing.T) {
 				t.Errorf("%s: %d %s, want %d", path, resp.StatusCode, got, want)
 			}
 		}
-		WantLogged(t, logs, "in the policy", "in the observer", "changed more than headers", "adds what may not be sent")
+		WantLogged(t, logs, "in the policy", "in the observer", "changed more than headers", "added an invalid header field")
 	})
 }
 
@@ -317,11 +317,11 @@ func TestPoliciesAreCalledOnce(t *testing.T) {
 		var calls atomic.Int32
 		observed := make(chan int32, 10) // calls of the policy at the time of the observer's
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
-			app.Policy(func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+			app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				calls.Add(1)
 				return resp.Header("X-Policy", info.Path())
-			})
-			app.OnAnswer(func(*dunlin.AnswerInfo) { observed <- calls.Swap(0) })
+			}})
+			app.Install(dunlin.Hooks{Observe: func(*dunlin.AnswerInfo) { observed <- calls.Swap(0) }})
 			registerStreamsOfAllKinds(app, long)
 		})
 		for _, request := range []string{
@@ -390,11 +390,11 @@ func TestExitingPoliciesAndObservers(t *testing.T) {
 		})
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Problems: format}, func(a *dunlin.App) {
 			app = a
-			a.Policy(func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+			a.Install(dunlin.Hooks{Headers: func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				exit(i, "/policy")
 				return resp
-			})
-			a.OnAnswer(func(i *dunlin.AnswerInfo) { exit(i, "/observer") })
+			}})
+			a.Install(dunlin.Hooks{Observe: func(i *dunlin.AnswerInfo) { exit(i, "/observer") }})
 			a.Get("/probe", Text("probe"))
 			for _, where := range []string{"/policy", "/observer", "/format"} {
 				a.Get(where+"/problem", Constant(dunlin.NotFound()))

@@ -126,7 +126,7 @@ func TestFailingProblemFormatIsLoggedOnce(t *testing.T) {
 func TestProblemFormatOfAllAnswers(t *testing.T) {
 	for name, around := range map[string][]dunlin.Middleware{
 		"alone": nil,
-		"behind middleware": {middleware.Compress(middleware.Compression{MinSize: 1}), middleware.RequestID("X-Request-ID"), func(next dunlin.Action) dunlin.Action {
+		"behind middleware": {middleware.Compress(middleware.Compression{MinSize: 1}), middleware.RequestID("X-Request-ID").Middleware(), func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response { return next(r) }
 		}},
 	} {
@@ -142,7 +142,7 @@ func askForProblems(t *testing.T, engine dunlin.Engine, around []dunlin.Middlewa
 		Engine: engine, Logger: slog.New(slog.DiscardHandler), UncleanPaths: dunlin.UncleanPathsRefuse, Limits: dunlin.Limits{MaxBody: 100}, Problems: statusErrors,
 	}, func(app *dunlin.App) {
 		app.Use(around...)
-		app.Policy(middleware.SendRequestID("X-Request-ID"))
+		app.Install(middleware.RequestID("X-Request-ID"))
 		registerProblems(app, held, release)
 	})
 	defer close(release)
@@ -243,7 +243,7 @@ func registerProblems(app *dunlin.App, held *Gate, release chan struct{}) {
 // TestProblemFormatOfRefusalsByMiddleware checks a problem of middleware that other middleware compresses.
 func TestProblemFormatOfRefusalsByMiddleware(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{Problems: statusErrors})
-	app.Use(middleware.Compress(middleware.Compression{MinSize: 1}), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
+	app.Use(middleware.Compress(middleware.Compression{MinSize: 1}), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}).Middleware())
 	app.Get("/", Text("ok"))
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Accept-Encoding", "gzip")

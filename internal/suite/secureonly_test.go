@@ -67,7 +67,7 @@ func TestSecureOnly(t *testing.T) {
 				return Constant(dunlin.Text("a password, please").Status(http.StatusUnauthorized))
 			})
 			app.Get("/plain", Text("served"))
-			app.Policy(func(_ *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response { return resp.Header("X-Policy", "1") })
+			app.Install(dunlin.Hooks{Headers: func(_ *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response { return resp.Header("X-Policy", "1") }})
 		})
 		clear, secure := addrs[0], addrs[1]
 		c := unredirected(Client(t, trusted, HTTP1))

@@ -216,7 +216,7 @@ func TestWriterFailsAfterStreamEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		writers, ended := make(chan io.Writer, 1), make(chan bool, 2)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.OnAnswer(func(*dunlin.AnswerInfo) { ended <- true })
+			app.Install(dunlin.Hooks{Observe: func(*dunlin.AnswerInfo) { ended <- true }})
 			for path, before := range map[string][]string{"/held": {"a"}, "/begun": {"a!", "b"}} {
 				app.Get(path, func(*dunlin.Request) dunlin.Response {
 					return dunlin.Stream("text/x", func(w io.Writer) error {

@@ -154,10 +154,10 @@ func TestTimeoutEndsBeforeObservers(t *testing.T) {
 		Unhurried(t, 20*time.Millisecond, func(limit time.Duration) error { // an action returns within it
 			told := make(chan string, 100)
 			addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
-				app.OnAnswer(func(i *dunlin.AnswerInfo) {
+				app.Install(dunlin.Hooks{Observe: func(i *dunlin.AnswerInfo) {
 					<-time.After(2 * limit)
 					told <- fmt.Sprintf("%s %d", i.Path(), i.Status())
-				})
+				}})
 				for path, action := range ends {
 					if path == "/exit" && engine == dunlin.EngineStd {
 						continue

@@ -252,7 +252,7 @@ func TestStatusIsSentBeforeHijack(t *testing.T) {
 func statusGoesOutBeforeHijack(t *testing.T, engine dunlin.Engine, method string, middleware bool) {
 	seen := make(chan int, 1)
 	addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-		app.OnAnswer(func(a *dunlin.AnswerInfo) { seen <- a.Status() })
+		app.Install(dunlin.Hooks{Observe: func(a *dunlin.AnswerInfo) { seen <- a.Status() }})
 		if middleware {
 			app.Use(func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response { return next(r).Header("X-Middleware", "1") }

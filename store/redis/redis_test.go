@@ -278,7 +278,7 @@ func TestRateLimitClockSetBack(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }, middleware.RateLimit(middleware.Rate{
 		Limit: 4, Window: 4 * time.Hour, Key: func(*dunlin.Request) string { return "a" }, Store: st, Away: middleware.RateAwayRefuse,
-	}))
+	}).Middleware())
 	const key = "dunlin:n:rate:default:a"
 	s.must(t, "SET", key, fmt.Sprint(time.Now().Add(24*time.Hour).UnixMicro()), "PX", fmt.Sprint((24 * time.Hour).Milliseconds()))
 	w := httptest.NewRecorder()
@@ -337,7 +337,7 @@ func machinesTogether(t *testing.T, addrs []string) {
 		app := dunlin.New(dunlin.Config{Logger: quiet})
 		key := func(r *dunlin.Request) string { return r.Header("X-Key") }
 		app.Get("/limited", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
-			middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: key, Store: st, Away: middleware.RateAwayRefuse, Logger: quiet}))
+			middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: key, Store: st, Away: middleware.RateAwayRefuse, Logger: quiet}).Middleware())
 		app.Post("/pay", func(*dunlin.Request) dunlin.Response { return dunlin.Text(fmt.Sprint(payments.Add(1))) },
 			middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Anonymous: true, Logger: quiet}))
 		sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: st})
@@ -417,6 +417,6 @@ func Example() {
 	}
 	defer st.Close()
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	app.Use(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute, Store: st}))
+	app.Install(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute, Store: st}))
 	// Output:
 }

@@ -43,7 +43,7 @@ func main() {
 
 func newApp(config dunlin.Config, provider *trace.TracerProvider) *dunlin.App {
 	app := dunlin.New(config)
-	app.Use(otel.Trace(otel.Config{TracerProvider: provider})) // before other middleware
+	app.Install(otel.Tracing(otel.Config{TracerProvider: provider})) // before other features
 	app.Get("/users/{id}", func(r *dunlin.Request) dunlin.Response {
 		app.Config().Logger.InfoContext(r.Context(), "user shown", "id", r.Param("id"))
 		return dunlin.Text("user " + r.Param("id") + "\n")

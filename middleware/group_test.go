@@ -1,20 +1,18 @@
 package middleware_test
 
 import (
-	"fmt"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// The headers of a group are on every response for its paths, and on no other response.
-func TestUnder(t *testing.T) {
+// The headers of a group's feature are on every response for its paths, and on no other response.
+func TestFeatureOfGroup(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		cors := middleware.CORSConfig{Origins: []string{page}}
-		app.Policy(middleware.Under("/api/", middleware.SendCORS(cors)))
-		api := app.Group("/api", middleware.CORS(cors))
+		api := app.Group("/api")
+		api.Install(middleware.CORS(cors))
 		api.Get("/items", text("hello"))
 		api.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("it") })
 		app.Get("/apian", text("hello"))
@@ -41,26 +39,4 @@ func TestUnder(t *testing.T) {
 			}
 		}
 	})
-	mustPanic(t, "no path", func() { middleware.Under("api", middleware.SendCORS(middleware.CORSConfig{Origins: []string{page}})) })
-	mustPanic(t, "a parameter", func() {
-		middleware.Under("/{id}", middleware.SendCORS(middleware.CORSConfig{Origins: []string{page}}))
-	})
-	mustPanic(t, "no policy", func() { middleware.Under("/api", nil) })
-}
-
-func ExampleUnder() {
-	app := dunlin.New(dunlin.Config{})
-	cors := middleware.CORSConfig{Origins: []string{"https://page.example"}}
-	app.Policy(middleware.Under("/api", middleware.SendCORS(cors)))
-
-	for _, path := range []string{"/api/none", "/none"} {
-		req := httptest.NewRequest("GET", path, nil)
-		req.Header.Set("Origin", "https://page.example")
-		w := httptest.NewRecorder()
-		app.ServeHTTP(w, req)
-		fmt.Println(w.Code, w.Header().Get("Access-Control-Allow-Origin"))
-	}
-	// Output:
-	// 404 https://page.example
-	// 404
 }
