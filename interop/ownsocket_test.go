@@ -17,7 +17,7 @@ import (
 // TestOwnWebSocket talks to package websocket with the client of coder/websocket, with and without compression.
 func TestOwnWebSocket(t *testing.T) {
 	const most = 4 << 20
-	byEvents := &websocket.Options{
+	byEvents := websocket.New(websocket.Options{
 		MaxMessage: most, MaxPending: 2 * most, Compress: true, Subprotocols: []string{"echo"},
 		Message: func(c *websocket.Conn, m websocket.Message) {
 			if string(m.Data) == "end" {
@@ -26,8 +26,8 @@ func TestOwnWebSocket(t *testing.T) {
 			}
 			_ = c.Send(m.Kind, m.Data) // a lost message fails the test
 		},
-	}
-	byReading := &websocket.Options{
+	})
+	byReading := websocket.New(websocket.Options{
 		MaxMessage: most, MaxPending: 2 * most, Compress: true, Subprotocols: []string{"echo"},
 		Serve: func(ctx context.Context, c *websocket.Conn) error {
 			for {
@@ -44,10 +44,10 @@ func TestOwnWebSocket(t *testing.T) {
 				}
 			}
 		},
-	}
+	})
 	onEngines(t, func(_ *testing.T, app *dunlin.App) {
-		app.Get("/events", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, byEvents, nil) })
-		app.Get("/reading", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, byReading, nil) })
+		app.Get("/events", func(r *dunlin.Request) dunlin.Response { return byEvents.Accept(r, nil) })
+		app.Get("/reading", func(r *dunlin.Request) dunlin.Response { return byReading.Accept(r, nil) })
 	}, func(t *testing.T, url string) {
 		for name, mode := range map[string]coder.CompressionMode{
 			"no compression": coder.CompressionDisabled, "compression": coder.CompressionNoContextTakeover,

@@ -16,8 +16,8 @@ func TestNothingAllocates(t *testing.T) {
 		t.Skip("needs the loop engine, without the checks of test builds")
 	}
 	app := dunlin.New(dunlin.Config{Engine: dunlin.EngineLoop})
-	o := &websocket.Options{Message: echo}
-	app.Get("/", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, o, nil) })
+	o := websocket.New(websocket.Options{Message: echo})
+	app.Get("/", func(r *dunlin.Request) dunlin.Response { return o.Accept(r, nil) })
 	c, _ := handshake(t, server(t, app, false)())
 	in, out := []byte(frame(text, "hello")+frame(ping, "x")+frame(bin, "data")), make([]byte, 7+3+6)
 	allocs := testing.AllocsPerRun(200, func() {

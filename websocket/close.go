@@ -149,7 +149,7 @@ func (p *protocol) Timeout(exchange.Turn) {
 			c.frame(ws.Ping, false, nil)
 			c.pinged = true
 		}
-		c.peer.SetDeadline(int64(c.o.ping()))
+		c.peer.SetDeadline(int64(c.h.o.ping()))
 	default:
 		c.lose()
 	}
@@ -190,7 +190,7 @@ func (p *protocol) Closed() {
 
 // tellEnd calls Options.Close on a goroutine of its own, unless it was called already. c.mu is held, and no function runs.
 func (c *Conn) tellEnd() {
-	if f := c.o.Close; f != nil && !c.told {
+	if f := c.h.o.Close; f != nil && !c.told {
 		c.told = true
 		end := c.rare.end
 		go c.guard(func() { f(c, end) })

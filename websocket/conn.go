@@ -13,7 +13,7 @@ import (
 // A Conn is an open WebSocket. All methods are safe for concurrent use.
 type Conn struct {
 	peer  exchange.Peer
-	o     *Options
+	h     *Handler
 	value any
 
 	subprotocol int8  // index in Options.Subprotocols, -1 for none
@@ -113,7 +113,7 @@ func (c *Conn) Subprotocol() string {
 	if c.subprotocol < 0 {
 		return ""
 	}
-	return c.o.Subprotocols[c.subprotocol]
+	return c.h.o.Subprotocols[c.subprotocol]
 }
 
 // leastCompressed is the length, in bytes, from which messages are compressed.
@@ -139,7 +139,7 @@ func (c *Conn) Send(kind Kind, data []byte) error {
 	if c.phase != open {
 		return ErrClosed
 	}
-	if pending := c.pending(); pending > 0 && pending+int64(len(data)) > int64(c.o.maxPending()) {
+	if pending := c.pending(); pending > 0 && pending+int64(len(data)) > int64(c.h.o.maxPending()) {
 		c.refused = true
 		return ErrFull
 	}
@@ -240,7 +240,7 @@ func (c *Conn) roomAfter(n int) <-chan struct{} {
 		r.room = make(chan struct{})
 	}
 	room := r.room
-	if pending := c.pending(); c.phase != open || pending == 0 || pending+int64(n) <= int64(c.o.maxPending()) {
+	if pending := c.pending(); c.phase != open || pending == 0 || pending+int64(n) <= int64(c.h.o.maxPending()) {
 		c.noteRoom()
 	}
 	// The function that calls Write on the event loop will not return before there is room.
@@ -262,7 +262,7 @@ func (c *Conn) noteRoom() {
 // Read returns the next message, whose memory belongs to the caller. It is for connections without Options.Message, and waits
 // until ctx ends; the next call returns the message that arrives then. After the last message the error is an [End].
 func (c *Conn) Read(ctx context.Context) (Message, error) {
-	if c.o.Message != nil {
+	if c.h.o.Message != nil {
 		return Message{}, errEvents
 	}
 	if err := ctx.Err(); err != nil {

@@ -38,10 +38,10 @@ func receive[T any](t *testing.T, from <-chan T) (v T) {
 }
 
 func TestHandshakes(t *testing.T) {
-	o := &websocket.Options{Message: echo, Subprotocols: []string{"chat.v2", "chat.v1"}, Origins: []string{"https://app.example"}}
+	handler := websocket.New(websocket.Options{Message: echo, Subprotocols: []string{"chat.v2", "chat.v1"}, Origins: []string{"https://app.example"}})
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 		app.Handle("GET,POST", "/", func(r *dunlin.Request) dunlin.Response {
-			return websocket.Accept(r, o, nil).Header("X-Own", "kept")
+			return handler.Accept(r, nil).Header("X-Own", "kept")
 		})
 		dial := server(t, app, false)
 		for name, v := range map[string]struct {
@@ -88,7 +88,7 @@ func TestHandshakes(t *testing.T) {
 func TestNoConnectionToSwitch(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
-		return websocket.Accept(r, &websocket.Options{Message: echo}, nil)
+		return websocket.Accept(r, websocket.Options{Message: echo})
 	})
 	req, err := http.NewRequest("GET", "http://test.example/", nil)
 	if err != nil {
@@ -113,14 +113,14 @@ func TestEventsInOrder(t *testing.T) {
 		events = append(events, fmt.Sprint(c.Value(), " ", what))
 	}
 	over := make(chan struct{}, 1)
-	o := &websocket.Options{
+	handler := websocket.New(websocket.Options{
 		Open:    func(c *websocket.Conn) { note(c, "open"); _ = c.Send(websocket.Text, []byte("welcome")) },
 		Message: func(c *websocket.Conn, m websocket.Message) { note(c, string(m.Data)); echo(c, m) },
 		Close:   func(c *websocket.Conn, end websocket.End) { note(c, end.Error()); over <- struct{}{} },
-	}
+	})
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 		events = nil
-		app.Get("/", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, o, "v") })
+		app.Get("/", func(r *dunlin.Request) dunlin.Response { return handler.Accept(r, "v") })
 		c, _ := handshake(t, server(t, app, false)())
 		c.expect(text1("welcome"))
 		c.send(frame(text, "1") + frame(text, "2") + frame(closes, closing(3000, "done")))
@@ -558,12 +558,12 @@ func TestNoMemory(t *testing.T) {
 // An action that has blocked its loop, or has a timeout, opens a WebSocket too. The client has sent its first message already.
 func TestAcceptAfterBlocking(t *testing.T) {
 	entered, proceed := make(chan struct{}), make(chan struct{})
-	o := &websocket.Options{Message: echo}
+	o := websocket.Options{Message: echo}
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 		action := func(r *dunlin.Request) dunlin.Response {
 			entered <- struct{}{}
 			<-proceed
-			return websocket.Accept(r, o, nil)
+			return websocket.Accept(r, o)
 		}
 		app.Get("/blocks", action)
 		app.WithTimeout(time.Minute).Get("/timed", action)

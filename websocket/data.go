@@ -114,15 +114,15 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 	c.mu.Unlock()
 	if c.stage == fresh {
 		c.stage = opened
-		if c.o.Open != nil && !c.call(t, 0, eventOpen, Message{}) {
+		if c.h.o.Open != nil && !c.call(t, 0, eventOpen, Message{}) {
 			return lost
 		}
 	}
-	if c.stage == opened && c.o.Serve != nil && c.reads() {
+	if c.stage == opened && c.h.o.Serve != nil && c.reads() {
 		c.stage = serving
 		go c.serve()
 	}
-	if drain && c.o.Drain != nil && !c.call(t, 0, eventDrain, Message{}) {
+	if drain && c.h.o.Drain != nil && !c.call(t, 0, eventDrain, Message{}) {
 		return lost
 	}
 	return next
@@ -161,7 +161,7 @@ func (c *Conn) end(t exchange.Turn, consumed, input int) int {
 	if ends {
 		c.drop()
 		c.told = true
-		if c.o.Close != nil && !c.call(t, consumed, eventClose, Message{}) {
+		if c.h.o.Close != nil && !c.call(t, consumed, eventClose, Message{}) {
 			return 0
 		}
 	}
@@ -173,7 +173,7 @@ func (c *Conn) end(t exchange.Turn, consumed, input int) int {
 	}
 	switch c.phase {
 	case open:
-		c.peer.SetDeadline(int64(c.o.ping()))
+		c.peer.SetDeadline(int64(c.h.o.ping()))
 	case closing:
 		c.peer.SetDeadline(int64(closeTimeout))
 	default:
@@ -235,14 +235,14 @@ func (c *Conn) check(t exchange.Turn, h ws.Header, p *partial) *ws.Error {
 		return errRSV1
 	case (h.Opcode == ws.Continuation) != (p != nil):
 		return errFragment
-	case p != nil && p.fragments >= c.o.maxFragments():
+	case p != nil && p.fragments >= c.h.o.maxFragments():
 		return errFragments
 	}
 	have := int64(0)
 	if p != nil {
 		have = int64(len(p.b))
 	}
-	if h.Length > int64(c.o.maxMessage())-have {
+	if h.Length > int64(c.h.o.maxMessage())-have {
 		return errTooBig
 	}
 	useless := h.Length == 0 && !(h.Fin && p == nil)
@@ -274,10 +274,10 @@ const (
 func (c *Conn) rate(t exchange.Turn, useless, ends bool) bool {
 	cost := controlCost
 	if !useless {
-		if c.o.MaxRate == 0 || !ends {
+		if c.h.o.MaxRate == 0 || !ends {
 			return true
 		}
-		cost = int64(time.Second) / int64(c.o.MaxRate)
+		cost = int64(time.Second) / int64(c.h.o.MaxRate)
 	}
 	now := t.Now()
 	c.earliest = max(c.earliest, now) + cost
@@ -369,7 +369,7 @@ func (c *Conn) whole(t exchange.Turn, done int, m Message, compressed bool, p *p
 		c.fail(err)
 		return stop
 	}
-	if c.o.Message == nil {
+	if c.h.o.Message == nil {
 		return c.pass(m, p)
 	}
 	return c.deliver(t, done, m, p)
@@ -377,7 +377,7 @@ func (c *Conn) whole(t exchange.Turn, done int, m Message, compressed bool, p *p
 
 // inflate decompresses a message. Its memory is charged to p before it exists.
 func (c *Conn) inflate(message []byte, p *partial) ([]byte, *ws.Error) {
-	b, err := ws.Inflate(message, c.o.maxMessage(), func(b []byte, most int) []byte {
+	b, err := ws.Inflate(message, c.h.o.maxMessage(), func(b []byte, most int) []byte {
 		size := int64(ws.NextCapacity(cap(b), most))
 		if !c.peer.Reserve(size) {
 			return nil
@@ -450,5 +450,5 @@ func (p *protocol) Pending(bytes int64) bool {
 		return false
 	}
 	c.taken()
-	return c.drained && c.o.Drain != nil
+	return c.drained && c.h.o.Drain != nil
 }

@@ -1,10 +1,11 @@
-// Package websocket serves WebSockets (RFC 6455) with compression (RFC 7692). [Accept] returns the response that opens one:
+// Package websocket serves WebSockets (RFC 6455) with compression (RFC 7692). [Handler.Accept], and [Accept] for a single
+// connection, return the response that opens one:
 //
-//	var echo = &websocket.Options{
+//	var echo = websocket.New(websocket.Options{
 //		Message: func(c *websocket.Conn, m websocket.Message) { _ = c.Send(m.Kind, m.Data) },
-//	}
+//	})
 //
-//	app.Get("/echo", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, echo, nil) })
+//	app.Get("/echo", func(r *dunlin.Request) dunlin.Response { return echo.Accept(r, nil) })
 //
 // There are two styles. Event functions (Options.Open, Message, Drain and Close) are called as things happen: on the loop engine
 // on the event loop, so that an idle connection has no goroutine and no buffer. They may block: then the loop continues without

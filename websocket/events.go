@@ -22,16 +22,16 @@ const (
 func (c *Conn) run(e event, m Message) {
 	switch e {
 	case eventOpen:
-		c.o.Open(c)
+		c.h.o.Open(c)
 	case eventMessage:
-		c.o.Message(c, m)
+		c.h.o.Message(c, m)
 	case eventDrain:
-		c.o.Drain(c)
+		c.h.o.Drain(c)
 	case eventClose:
 		c.mu.Lock()
 		end := c.rare.end
 		c.mu.Unlock()
-		c.o.Close(c, end)
+		c.h.o.Close(c, end)
 	}
 }
 
@@ -39,7 +39,7 @@ func (c *Conn) run(e event, m Message) {
 // owns the connection. done is the length of the input consumed so far. busy needs no lock here: others read it after a
 // takeover only.
 func (c *Conn) call(t exchange.Turn, done int, e event, m Message) bool {
-	stat := &c.o.stat
+	stat := &c.h.stat
 	c.busy = true
 	t.EnterPart(done)
 	t.Watch(stat.Watched())
@@ -75,7 +75,7 @@ func (c *Conn) returned(p *partial) {
 // deliver passes a message to Options.Message: at once, or on a worker if the functions are known to block. p holds its memory,
 // nil for a message in the input.
 func (c *Conn) deliver(t exchange.Turn, done int, m Message, p *partial) step {
-	if t.Inline() && c.o.stat.Suspect() && c.o.stat.ToWorker(t, false) {
+	if t.Inline() && c.h.stat.Suspect() && c.h.stat.ToWorker(t, false) {
 		return c.submit(t, m, p)
 	}
 	stays := c.call(t, done, eventMessage, m)
@@ -157,7 +157,7 @@ func (p *protocol) Overdue() {
 }
 
 // Blocked notes that a function has blocked its event loop.
-func (p *protocol) Blocked(now int64) { p.o.stat.Waited(now) }
+func (p *protocol) Blocked(now int64) { p.h.stat.Waited(now) }
 
 // Abandoned closes a connection whose function has panicked or ended its goroutine.
 func (p *protocol) Abandoned() {
@@ -200,7 +200,7 @@ func (c *Conn) serve() {
 	code, reason := InternalError, "internal error"
 	defer func() { c.Close(code, reason) }()
 	c.guard(func() {
-		err := c.o.Serve(ctx, c)
+		err := c.h.o.Serve(ctx, c)
 		if err == nil || c.isOver() {
 			code, reason = Normal, ""
 			return

@@ -12,23 +12,23 @@ import (
 )
 
 // An echo service by event functions. The Options serve all connections.
-func ExampleAccept() {
-	echo := &websocket.Options{
+func ExampleHandler() {
+	echo := websocket.New(websocket.Options{
 		Message: func(c *websocket.Conn, m websocket.Message) {
 			if err := c.Send(m.Kind, m.Data); err == websocket.ErrFull {
 				c.Close(websocket.PolicyViolation, "you do not read")
 			}
 		},
-	}
+	})
 	app := dunlin.New(dunlin.Config{})
-	app.Get("/echo", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, echo, nil) })
+	app.Get("/echo", func(r *dunlin.Request) dunlin.Response { return echo.Accept(r, nil) })
 	fmt.Println(say(app, "/echo", "hello"))
 	// Output: hello
 }
 
 // With Serve a connection has a goroutine, which reads and writes.
 func ExampleConn_Read() {
-	shout := &websocket.Options{
+	shout := websocket.New(websocket.Options{
 		Serve: func(ctx context.Context, c *websocket.Conn) error {
 			for {
 				m, err := c.Read(ctx)
@@ -40,9 +40,9 @@ func ExampleConn_Read() {
 				}
 			}
 		},
-	}
+	})
 	app := dunlin.New(dunlin.Config{})
-	app.Get("/shout", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, shout, nil) })
+	app.Get("/shout", func(r *dunlin.Request) dunlin.Response { return shout.Accept(r, nil) })
 	fmt.Println(say(app, "/shout", "hello"))
 	// Output: HELLO
 }

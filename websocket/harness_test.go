@@ -25,10 +25,11 @@ const patience = 20 * time.Second
 // onServers runs f on both engines, in clear text and with TLS. open opens a WebSocket at the path /.
 func onServers(t *testing.T, config dunlin.Config, o *websocket.Options, f func(t *testing.T, app *dunlin.App, open func(header ...string) *client)) {
 	t.Helper()
+	handler := websocket.New(*o)
 	for _, secure := range []bool{false, true} {
 		t.Run(map[bool]string{false: "clear", true: "TLS"}[secure], func(t *testing.T) {
 			dunlintest.OnEngines(t, config, func(t *testing.T, app *dunlin.App) {
-				app.Get("/", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, o, nil) })
+				app.Get("/", func(r *dunlin.Request) dunlin.Response { return handler.Accept(r, nil) })
 				dial := server(t, app, secure)
 				f(t, app, func(header ...string) *client {
 					t.Helper()

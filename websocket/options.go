@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/ws"
 )
 
-// Options are the settings of WebSockets. One value serves any number of connections, which keep a pointer to it; it must not
-// change after the first call of [Accept]. A value for each connection, with functions that refer to the request, works too and
-// costs some 200 bytes each.
+// Options are the settings of WebSockets.
 //
 // The functions of one connection are never called at the same time. A panic in one is logged and closes the connection with
 // 1011.
@@ -61,8 +58,6 @@ type Options struct {
 	// Compress enables permessage-deflate for clients that offer it. Messages of at least 128 bytes are compressed, each alone:
 	// no memory is held between messages. Compression by all connections uses at most one processor's tables for each processor.
 	Compress bool
-
-	stat exchange.BlockingStat // of the functions
 }
 
 // The defaults of Options.
@@ -90,8 +85,6 @@ func (o *Options) ping() time.Duration { return max(or(o.PingInterval, defaultPi
 // validate panics if the options contradict each other.
 func (o *Options) validate() {
 	switch {
-	case o == nil:
-		panic("websocket: Accept: nil Options")
 	case o.Message != nil && o.Serve != nil:
 		panic("websocket: Options: Message and Serve exclude each other: Serve reads messages with Conn.Read")
 	case o.MaxMessage < 0 || o.MaxFragments < 0 || o.MaxPending < 0 || o.MaxRate < 0:

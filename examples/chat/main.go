@@ -27,10 +27,10 @@ var page string
 func newApp(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 	chat := &rooms{members: map[string]map[*websocket.Conn]struct{}{}}
-	sockets := &websocket.Options{Open: chat.enter, Message: chat.say, Close: chat.leave, MaxMessage: 4 << 10, MaxRate: 10}
+	sockets := websocket.New(websocket.Options{Open: chat.enter, Message: chat.say, Close: chat.leave, MaxMessage: 4 << 10, MaxRate: 10})
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.HTML(page) })
 	app.Get("/rooms/{room}", func(r *dunlin.Request) dunlin.Response {
-		return websocket.Accept(r, sockets, r.Param("room"))
+		return sockets.Accept(r, r.Param("room"))
 	})
 	return app
 }

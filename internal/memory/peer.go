@@ -2,7 +2,7 @@ package memory
 
 import "time"
 
-// A peer is the progress of a holder's peer: what it sends, or what it reads of an answer. The lock is the account's.
+// A peer is the progress of a holder's client: the bytes of its request or of the answer. The lock is the account's.
 type peer struct {
 	since   int64 // time at which the holder began to hold something
 	stopped int64 // time at which the clock stopped, because the server does not wait for the peer; 0: it runs
