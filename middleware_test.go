@@ -3,6 +3,7 @@ package dunlin_test
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,7 @@ func mark(trail *[]string, name string) dunlin.Middleware {
 func TestMiddlewareOrder(t *testing.T) {
 	var trail []string
 	app, _ := newApp(dunlin.Config{RedirectSlash: true})
-	app.Get("/before", text("")) // registered before any Use
+	app.Get("/before", text("")).Critical() // registered before any Use
 	app.Use(mark(&trail, "a"), mark(&trail, "b"))
 	group := app.Group("/g", mark(&trail, "c"))
 	app.Use(mark(&trail, "late"))
@@ -53,6 +54,48 @@ func TestMiddlewareOrder(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", c.method, c.target, got, c.want)
 		}
 	}
+}
+
+// A route that is registered before Use would lack the middleware, so Use panics, whichever group has the route.
+func TestUseAfterRoutes(t *testing.T) {
+	none := func(next dunlin.Action) dunlin.Action { return next }
+	for name, register := range map[string]func(app *dunlin.App, api *dunlin.Group){
+		"app":      func(app *dunlin.App, _ *dunlin.Group) { app.Get("/x", text("")) },
+		"group":    func(_ *dunlin.App, api *dunlin.Group) { api.Get("/x", text("")) },
+		"host":     func(app *dunlin.App, _ *dunlin.Group) { app.Host("example.com").Get("/x", text("")) },
+		"settings": func(app *dunlin.App, _ *dunlin.Group) { app.WithMaxBody(7).Get("/x", text("")) },
+		"second":   func(app *dunlin.App, _ *dunlin.Group) { app.Get("/y", text("")).Critical(); app.Get("/x", text("")) },
+	} {
+		app, _ := newApp(dunlin.Config{})
+		api := app.Group("/api")
+		register(app, api)
+		_, _, line, _ := runtime.Caller(0)
+		got := panicText(func() { app.Use(none) })
+		wantContains(t, name, got, "Use must come before", "/x is registered at", fmt.Sprintf("Use called at %s:%d", place(t), line+1))
+		if strings.Count(got, "middleware_test.go:") != 2 {
+			t.Errorf("%s: %q does not name both places", name, got)
+		}
+		if text := panicText(func() { app.Group("/other").Use(none) }); text != "" {
+			t.Errorf("%s: a group without routes: %s", name, text)
+		}
+		if text := panicText(func() { api.Use(none) }); (text == "") != (name != "group") {
+			t.Errorf("%s: Use of the group: %q", name, text)
+		}
+	}
+	app, _ := newApp(dunlin.Config{})
+	app.Get("/ready", text("")).Critical()
+	if text := panicText(func() { app.Use(none); app.Use() }); text != "" {
+		t.Errorf("after a critical route: %s", text)
+	}
+}
+
+// place returns the path of this file.
+func place(t *testing.T) string {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("no caller")
+	}
+	return file
 }
 
 // Middleware wraps actions at registration and not for each request. This includes redirects.
@@ -101,6 +144,7 @@ func TestMiddlewareRegisters(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 
+	app, _ = newApp(dunlin.Config{})
 	again := func(next dunlin.Action) dunlin.Action {
 		app.NotFound(text("changed"))
 		return next

@@ -15,6 +15,7 @@ import (
 // A Group registers routes under a common prefix, host, version and middleware. An App is a group without them.
 type Group struct {
 	app           *App
+	outer         *Group // the group that it was made from; nil for the app
 	prefix        string
 	host, version string
 	timeout       time.Duration
@@ -32,6 +33,8 @@ type Route struct {
 	index int // in App.registered
 	name  string
 	about any // see Describe
+	group *Group
+	at    *caller.Place // of its registration
 
 	methods, host, version string
 }
@@ -73,14 +76,18 @@ func (r *Route) Name(name string) *Route {
 // routeKey is the name of a route in the router. Names given by Route.Name may come later.
 func routeKey(index int) string { return "#" + strconv.Itoa(index) }
 
-// Use adds middleware to routes that are registered after it, in this group and in groups made from it later. The
-// first middleware sees the request first. The middleware of a route also wraps the answer to OPTIONS for it, see
+// Use adds middleware to the routes of this group and of groups made from it later. The first middleware sees the
+// request first. Call Use before the routes are registered: it panics if this group, or a group made from it, has a route
+// already, because that route would lack the middleware. [Route.Critical] routes are exempt and lack it. The middleware of a route also wraps the answer to OPTIONS for it, see
 // Options. The middleware of the app, and of a group with one of them, also wraps NotFound and MethodNotAllowed.
 func (g *Group) Use(middleware ...Middleware) {
 	for i, m := range middleware {
 		if m == nil {
 			panic(fmt.Sprintf("dunlin: Use: middleware %d is nil (called at %s)", i, callerPlace()))
 		}
+	}
+	if len(middleware) > 0 {
+		g.mustPrecedeRoutes("Use")
 	}
 	if g.fallback.Load() != nil {
 		g.changeFallback(func(s *fallbackSource) { s.middleware = withMore(s.middleware, middleware) }, true)
@@ -127,6 +134,23 @@ func (g *Group) Install(features ...Feature) {
 	a.mu.Unlock()
 	if !plain {
 		g.changeFallback(func(s *fallbackSource) { s.features = s.features.With(added, ofApp, observes) }, false)
+	}
+}
+
+// mustPrecedeRoutes panics if a route of the group, or of a group made from it, is registered and not critical. The named
+// call would not apply to that route.
+func (g *Group) mustPrecedeRoutes(call string) {
+	g.app.mu.Lock()
+	defer g.app.mu.Unlock()
+	for _, route := range g.app.registered {
+		of := route.group
+		for of != nil && of != g {
+			of = of.outer
+		}
+		if of == g && !route.shared.Critical {
+			panic(fmt.Sprintf("dunlin: %s must come before the routes that it applies to: %s %s is registered at %s (%s called at %s)",
+				call, route.methods, route.shared.Pattern, route.at, call, callerPlace()))
+		}
 	}
 }
 
@@ -178,6 +202,7 @@ func (g *Group) derive() *Group {
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
 	sub := *g
+	sub.outer = g
 	sub.fallback = &groupFallback{outer: g.fallback}
 	return &sub
 }
@@ -288,7 +313,7 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	if g.version != "" {
 		a.careful.Store(true)
 	}
-	route := &Route{app: a, index: len(a.registered)}
+	route := &Route{app: a, index: len(a.registered), group: g, at: at}
 	route.alone = isStd(wrapped)
 	route.action, route.shared.Pattern, route.shared.Timeout = wrapped, full, g.timeout
 	if route.around = answerOptions; len(layers) > 0 {

@@ -326,7 +326,7 @@ func TestRegistrationPanics(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, _ := newApp(dunlin.Config{})
-			app.Get("/taken/{x}", text("taken")).Name("name")
+			app.Get("/taken/{x}", text("taken")).Name("name").Critical()
 			got := panicText(func() { c.register(app) })
 			wantContains(t, "panic", got, append(c.says, "dunlin: ", "route_test.go:")...)
 			if name == "duplicate" && strings.Count(got, "route_test.go:") != 2 {
@@ -360,7 +360,7 @@ func TestRoutesWhileServing(t *testing.T) {
 	}
 	for i := range 100 {
 		app.Get(fmt.Sprintf("/r%d/{x}", i), show).Name(fmt.Sprintf("r%d", i))
-		app.Use(func(next dunlin.Action) dunlin.Action { return next })
+		app.Group(fmt.Sprintf("/g%d", i)).Use(func(next dunlin.Action) dunlin.Action { return next })
 	}
 	wg.Wait()
 	if w := do(app, "GET", "/r99/y"); w.Body.String() != "GET /r99/{x} x=y" {

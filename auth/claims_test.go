@@ -316,7 +316,7 @@ func TestClaimsOfSeveralTokens(t *testing.T) {
 		return dunlin.Text(text)
 	}
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-	app.Get("/strange", subjects, stranger.Middleware())
+	app.Get("/strange", subjects, stranger.Middleware()).Critical()
 	app.Use(optional.Middleware())
 	app.Get("/open", subjects)
 	app.Group("/users", required.Middleware()).Get("", subjects)

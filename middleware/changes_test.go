@@ -347,7 +347,7 @@ func ExampleDeprecated() {
 func ExampleMaintenance() {
 	var work middleware.Maintenance
 	app := dunlin.New(dunlin.Config{})
-	app.Get("/health", func(*dunlin.Request) dunlin.Response { return dunlin.Text("ok") })
+	app.Get("/health", func(*dunlin.Request) dunlin.Response { return dunlin.Text("ok") }).Critical()
 	app.Use(work.Middleware)
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 

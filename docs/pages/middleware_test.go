@@ -97,6 +97,13 @@ func responseCache(_ *testing.T, app *dunlin.App) {
 func changes(_ *testing.T, app *dunlin.App) {
 	var removeUser dunlin.Action = hello
 
+	var work middleware.Maintenance
+	app.Get("/ready", app.Readiness()).Critical() // answers all the time
+	app.Use(work.Middleware)
+
+	// ... and when there is work to do:
+	work.Begin(time.Now().Add(10 * time.Minute))
+
 	app.Use(middleware.SecureOnly("example.com"))
 	app.Get("/users/{id:int}/profile", middleware.RedirectTo("/people/{id}"))
 	app.Get("/docs/{path...}", middleware.RedirectTo("https://docs.example.com/{path...}"))
@@ -111,13 +118,6 @@ func changes(_ *testing.T, app *dunlin.App) {
 		Sunset: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
 		Link:   "https://example.com/docs/2026",
 	}))
-
-	var work middleware.Maintenance
-	app.Get("/ready", app.Readiness()).Critical() // answers all the time
-	app.Use(work.Middleware)
-
-	// ... and when there is work to do:
-	work.Begin(time.Now().Add(10 * time.Minute))
 
 	uploads := app.Group("/uploads", middleware.ContentDigest(middleware.DigestConfig{Require: true}))
 	old.Get("/hello", hello)

@@ -37,7 +37,7 @@ func TestSetContext(t *testing.T) {
 		var late = make(chan struct{})
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) { observed <- info.Context().Value(traceKey{}) }})
-			app.Get("/before", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(shown(r.Context())) })
+			app.Get("/before", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(shown(r.Context())) }).Critical()
 			app.Use(func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
 					if r.Std().Context().Value(traceKey{}) != nil || r.Context().Value(traceKey{}) != nil {
@@ -150,7 +150,7 @@ func TestOptionsRunsMiddleware(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		std := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "std") })
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.Get("/plain", Text("plain"))
+			app.Get("/plain", Text("plain")).Critical()
 			app.Use(named("app"))
 			app.Get("/app", Text("app"))
 			api := app.Group("/api", named("api"))

@@ -120,7 +120,7 @@ func TestFeatureOrder(t *testing.T) {
 		}
 	}
 	app, _ := NewApp(dunlin.Config{})
-	app.Get("/before", Text("ok"))
+	app.Get("/before", Text("ok")).Critical()
 	app.Use(mark("a"))
 	app.Install(dunlin.Hooks{Wrap: mark("1")}, dunlin.Hooks{Wrap: mark("2")})
 	api := app.Group("/api", mark("b"))
