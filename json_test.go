@@ -166,7 +166,7 @@ func TestJSONBodiesAreIndependent(t *testing.T) {
 	}
 }
 
-func TestNilAsEmpty(t *testing.T) {
+func TestJSONNilAsEmpty(t *testing.T) {
 	type values struct {
 		S []int
 		M map[string]int

@@ -132,7 +132,7 @@ func TestHostsAndVersions(t *testing.T) {
 }
 
 // Requests for unclean paths match no route and are never redirected to another site.
-func TestDirtyPaths(t *testing.T) {
+func TestUncleanPaths(t *testing.T) {
 	for _, c := range []struct{ target, location string }{
 		{"//evil.example", "/evil.example"}, {"///evil.example/a", "/evil.example/a"}, {"/a//b?q=1&r=%2F", "/a/b?q=1&r=%2F"},
 		{"/a/../b", "/b"}, {"/a/./b", "/a/b"}, {"/../../etc/passwd", "/etc/passwd"}, {"/a/..", "/"}, {"/a/.", "/a/"},

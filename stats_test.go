@@ -79,7 +79,7 @@ func TestShedStatsAreDocumented(t *testing.T) {
 	}
 }
 
-func TestPublishStats(t *testing.T) {
+func TestPublish(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	name := fmt.Sprintf("dunlin-test-%p", app) // it stays published, also when the test runs again
 	stats.Publish(name, app.Stats)

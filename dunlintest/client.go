@@ -4,7 +4,7 @@
 //	client := dunlintest.NewClient(app)
 //	resp, err := client.Get("http://example.com/users/7")
 //
-// Requests pass through routing, middleware, policies and timeouts as in a server. Features of connections are
+// Requests pass through routing, middleware, features and timeouts as in a server. Features of connections are
 // missing: limits on connections, slow clients and header sizes, HTTP/2, hijacking. Use [Serve] to test these. A
 // request for an https URL looks like a TLS request to the app.
 package dunlintest

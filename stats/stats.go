@@ -131,7 +131,7 @@ type Route struct {
 	InFlight int          `json:"inFlight"` // begun and not ended, except requests that a loop is answering right now
 
 	Panics    uint64 `json:"panics"`
-	Timeouts  uint64 `json:"timeouts"`  // answered with 503 while the action continued, see Group.Timeout
+	Timeouts  uint64 `json:"timeouts"`  // answered with 503 while the action continued, see Group.WithTimeout
 	Takeovers uint64 `json:"takeovers"` // actions that blocked on an event loop
 	Blocking  bool   `json:"blocking"`  // the actions block, or wait briefly, so often that the route's requests go to workers at once
 

@@ -137,5 +137,5 @@ func (s Source) String() string {
 	if int(s) < len(names) {
 		return names[s]
 	}
-	return fmt.Sprintf("AnswerSource(%d)", uint8(s))
+	return fmt.Sprintf("Source(%d)", uint8(s))
 }

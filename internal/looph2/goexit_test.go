@@ -41,9 +41,9 @@ func TestGoexitAfterTakeover(t *testing.T) {
 	}
 }
 
-// An action that ends its goroutine, together with a policy that does so, affects no other stream of its connection: neither
+// An action that ends its goroutine, together with a feature that does so, affects no other stream of its connection: neither
 // answers that are made already, nor requests that arrived together with it.
-func TestGoexitOfPolicyKeepsOtherStreams(t *testing.T) {
+func TestGoexitOfFeatureKeepsOtherStreams(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Install(dunlin.Hooks{Headers: func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
@@ -84,9 +84,9 @@ func TestGoexitOfPolicyKeepsOtherStreams(t *testing.T) {
 	}
 }
 
-// A policy that blocks on the answer of an action which has ended its goroutine delays no other request, not even on its
+// A feature that blocks on the answer of an action which has ended its goroutine delays no other request, not even on its
 // connection.
-func TestBlockedPolicyAfterGoexit(t *testing.T) {
+func TestBlockedFeatureAfterGoexit(t *testing.T) {
 	onLoop(t)
 	entered, release := make(chan bool), make(chan bool)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {

@@ -147,7 +147,7 @@ func (own *stream) expire() {
 	}
 	a := s.h.server.Pipeline.Late(y.s.Route)
 	y.countElsewhere(&y.s.Route.Counts, y.outcome(&a))
-	defer func() { own.answerLate(y, &a) }() // deferred, since a policy or an observer may end this goroutine
+	defer func() { own.answerLate(y, &a) }() // deferred, since a feature may end this goroutine
 	a = y.call.Decorate(a, exchange.FromTimeout)
 	if y.s.Watched {
 		y.call.Observe(a, y.took())

@@ -23,7 +23,7 @@ var loadTime = flag.Duration("load", 0, "least `duration` of the load with obser
 const gaveUp = -1
 
 // Answers of actions that compete with their timeouts and their clients are observed once, with the status that the client gets,
-// and pass each policy once.
+// and pass each feature once.
 func TestAnswersUnderLoadAreObservedOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		var mu sync.Mutex
@@ -162,7 +162,7 @@ func competingRequests(t *testing.T, s *h2Server, round int) map[string]int {
 	return received
 }
 
-// exchange sends a request and reads its answer, which a policy has marked with its status.
+// exchange sends a request and reads its answer, which a feature has marked with its status.
 func exchange(c *http.Client, req *http.Request) (status int, body string, err error) {
 	resp, err := c.Do(req)
 	if err != nil {
@@ -171,7 +171,7 @@ func exchange(c *http.Client, req *http.Request) (status int, body string, err e
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if got := resp.Header.Values("X-Status"); err == nil && (len(got) != 1 || got[0] != fmt.Sprint(resp.StatusCode)) {
-		err = fmt.Errorf("the policy saw the statuses %q, the client got %d", got, resp.StatusCode)
+		err = fmt.Errorf("the feature saw the statuses %q, the client got %d", got, resp.StatusCode)
 	}
 	return resp.StatusCode, string(text), err
 }

@@ -195,7 +195,7 @@ func (x *Wire) giveUpOn() {
 	own.s.mu.Lock()
 	started := own.started
 	own.s.mu.Unlock()
-	defer func() { x.postAnswer(&a) }() // deferred, since a policy or an observer may end this goroutine
+	defer func() { x.postAnswer(&a) }() // deferred, since a feature may end this goroutine
 	if started || late {
 		a.Claim()
 	}
@@ -372,7 +372,7 @@ type refusal struct {
 	route  *exchange.Route // nil if the request was not routed
 }
 
-// refuse answers a request with a problem. If policies or observers may block, it does so elsewhere.
+// refuse answers a request with a problem. If features may block, it does so elsewhere.
 func (s *session) refuse(own *stream, req *http2.Request, problem error, source exchange.Source) {
 	s.h.server.Refused.Add(1)
 	x := s.h.wireOf(s.sc)

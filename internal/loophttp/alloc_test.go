@@ -92,8 +92,8 @@ func loopMallocs(t *testing.T, addr, path string) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
-// Policies and observers do not allocate for an ordinary answer.
-func TestLoopAllocationsOfPolicies(t *testing.T) {
+// Features do not allocate for an ordinary answer.
+func TestLoopAllocationsOfFeatures(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
 	}

@@ -35,7 +35,7 @@ func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progres
 	return moreRequests
 }
 
-// answerAlone sends an answer without an action. Policies and observers run like actions: if they block a loop, it is taken
+// answerAlone sends an answer without an action. Features run like actions: if they block a loop, it is taken
 // over.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	if x.call.Hooked() {
@@ -46,7 +46,7 @@ func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	x.respond(&resp)
 }
 
-// amendAndObserve calls policies and observers, which may end their goroutine, even while it answers for an action that has
+// amendAndObserve calls features, which may end their goroutine, even while it answers for an action that has
 // ended its goroutine. Then only the deferred leave ends the period that d.Enter has begun.
 func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exchange.Answer {
 	x.d.Enter()

@@ -129,7 +129,7 @@ func TestEventStreamsExceedBudget(t *testing.T) {
 	}
 }
 
-// Refusals for missing memory run policies and observers each time, however slow these are. They block no loop.
+// Refusals for missing memory run features each time, however slow these are. They block no loop.
 func TestMemoryRefusalsRunPolicies(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {
@@ -187,7 +187,7 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 				}
 			}
 			if got := resp.Header.Get("X-Policy"); got != want {
-				t.Errorf("%d: the policy's header is %q, want %q", resp.StatusCode, got, want)
+				t.Errorf("%d: the feature's header is %q, want %q", resp.StatusCode, got, want)
 			}
 		}
 		for range refused {

@@ -419,7 +419,7 @@ func TestMountConnect(t *testing.T) {
 	})
 }
 
-func TestMountDirtyPaths(t *testing.T) {
+func TestMountUncleanPaths(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))

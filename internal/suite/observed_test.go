@@ -40,7 +40,7 @@ func (o *toldStatuses) take(n string) []int {
 }
 
 // registerObserved adds routes that respond in each way, with and without a timeout. The responses end with the number of the
-// request, which a policy also sets in a header.
+// request, which a feature also sets in a header.
 func registerObserved(app *dunlin.App, o *toldStatuses) {
 	number := func(r *http.Request) string { return r.Header.Get("X-N") }
 	nap := func() {
@@ -174,7 +174,7 @@ func askObserved(client *http.Client, url, n string, leaves bool) (int, error) {
 	case err != nil:
 		return 0, err
 	case resp.Header.Get("X-N") != n:
-		return 0, fmt.Errorf("request %s: the policy says %q", n, resp.Header.Get("X-N"))
+		return 0, fmt.Errorf("request %s: the feature says %q", n, resp.Header.Get("X-N"))
 	case resp.StatusCode == 200 && !strings.HasSuffix(string(got), n):
 		return 0, fmt.Errorf("request %s: the answer ends with %q", n, got[max(len(got)-20, 0):])
 	}

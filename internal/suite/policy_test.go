@@ -21,7 +21,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// stamp is a policy that adds a header with the facts it knows.
+// stamp is a function Hooks.Headers that adds a header with the facts it knows.
 func stamp(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 	if origin := info.Header("Origin"); origin != "" {
 		resp = resp.Header("X-Origin", origin+" at "+info.Host())
@@ -60,7 +60,7 @@ func passOn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
 }
 
-// The policy adds its header to each response, whatever its origin, and the observer sees what the client got.
+// The feature adds its header to each response, whatever its origin, and the observer sees what the client got.
 func TestAnswersAreObserved(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -138,7 +138,7 @@ func TestAnswersAreObserved(t *testing.T) {
 			if err == nil {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				if got := resp.Header.Get("X-Policy"); got != c.policy || resp.Header.Get("X-Origin") != "o at h.example" {
-					t.Errorf("%s: the policy's headers: %q, %q; want %q", c.request, got, resp.Header.Get("X-Origin"), c.policy)
+					t.Errorf("%s: the feature's headers: %q, %q; want %q", c.request, got, resp.Header.Get("X-Origin"), c.policy)
 				}
 			} else if c.policy != "" && !strings.HasSuffix(c.line, "dropped") {
 				t.Errorf("%s: %v", c.request, err)
@@ -172,7 +172,7 @@ func wantLine(t *testing.T, who, want string, got []string) {
 	}
 }
 
-// Refusals of an engine before there is a request run policies and observers, too. net/http reports only too many fields.
+// Refusals of an engine before there is a request run features, too. net/http reports only too many fields.
 func TestRefusalsAreObserved(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var fields []string
@@ -211,7 +211,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 	})
 }
 
-// refused checks the calls of policies and observers for a request that an app refuses.
+// refused checks the calls of features for a request that an app refuses.
 func refused(t *testing.T, config dunlin.Config, send, policy, line string) error {
 	var all observed
 	config.Limits.MaxHead, config.Limits.MaxHeaders, config.Problems = 4<<10, 20, statusErrors
@@ -238,7 +238,7 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 		return Late("cut off within its head")
 	}
 	if !strings.HasPrefix(got, policy) {
-		return fmt.Errorf("the policy's header is %q, want %q", got, policy)
+		return fmt.Errorf("the feature's header is %q, want %q", got, policy)
 	}
 	if body, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(string(body), `{"error":{"code":`) || resp.Header.Get("Content-Type") != "application/json" {
 		return fmt.Errorf("%q answers %s %q, %v", resp.Header.Get("Content-Type"), send, body, err)
@@ -253,7 +253,7 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 	return nil
 }
 
-// An observer that blocks delays only its own client. A policy that panics or changes more than headers does no harm.
+// An observer that blocks delays only its own client. A function Headers that panics or changes more than headers does no harm.
 func TestFailingPoliciesAndObservers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		held := NewGate()
@@ -310,12 +310,12 @@ func TestFailingPoliciesAndObservers(t *testing.T) {
 	})
 }
 
-// A policy is called once for each response, however the response is sent.
+// Headers of a feature is called once for each response, however the response is sent.
 func TestPoliciesAreCalledOnce(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var calls atomic.Int32
-		observed := make(chan int32, 10) // calls of the policy at the time of the observer's
+		observed := make(chan int32, 10) // calls of Headers at the time of the observer's
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
 			app.Install(dunlin.Hooks{Headers: func(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 				calls.Add(1)
@@ -334,14 +334,14 @@ func TestPoliciesAreCalledOnce(t *testing.T) {
 			if err == nil {
 				_, _ = io.Copy(io.Discard, resp.Body) // one response is truncated
 				if got := resp.Header.Get("X-Policy"); got != path {
-					t.Errorf("%s: the policy's header is %q", request, got)
+					t.Errorf("%s: the feature's header is %q", request, got)
 				}
 			} else if path != "/cut" {
 				t.Errorf("%s: %v", request, err)
 			}
 			conn.Close()
 			if n := Await(t, "the answer is observed", observed); n != 1 {
-				t.Errorf("%s: the policy was called %d times", request, n)
+				t.Errorf("%s: Headers was called %d times", request, n)
 			}
 		}
 	})
@@ -374,7 +374,7 @@ func registerStreamsOfAllKinds(app *dunlin.App, long string) {
 	std.Get("/flushed", stream(write("a!", "b")))
 }
 
-// Policies and observers that end their goroutine, as t.FailNow does, cost at most the response to that client. The caller and
+// Features that end their goroutine, as t.FailNow does, cost at most the response to that client. The caller and
 // the next calls continue.
 func TestExitingPoliciesAndObservers(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

@@ -195,7 +195,7 @@ func askForProblems(t *testing.T, engine dunlin.Engine, around []dunlin.Middlewa
 			t.Errorf("%s: %d %s %s, want %s", c.request, resp.StatusCode, resp.Header.Get("Content-Type"), body, want)
 		}
 		if id := resp.Header.Values("X-Request-ID"); len(id) != 1 || c.source != "panic" && c.source != "timeout" && id[0] != "the-id" {
-			t.Errorf("%s: the policy's header is %q", c.request, id)
+			t.Errorf("%s: the feature's header is %q", c.request, id)
 		}
 		if name, value, _ := strings.Cut(c.header, ": "); name != "" && !strings.Contains(strings.Join(resp.Header.Values(name), ", "), value) {
 			t.Errorf("%s: no %s in %v", c.request, c.header, resp.Header)
