@@ -62,7 +62,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// The documentation describes each reason of Stats.Shed.
+// The documentation describes each reason of stats.Snapshot.Shed.
 func TestShedStatsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("docs/DEPLOY.md")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestShedStatsAreDocumented(t *testing.T) {
 	}
 	for name := range shed {
 		if !strings.Contains(string(text), "\n| `"+name+"` |") {
-			t.Errorf("docs/DEPLOY.md does not say what «%s» of Stats.Shed is", name)
+			t.Errorf("docs/DEPLOY.md does not say what «%s» of stats.Snapshot.Shed is", name)
 		}
 	}
 }

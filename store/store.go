@@ -17,8 +17,8 @@ type Store interface {
 	Get(ctx context.Context, key string) (Item, error)
 
 	// Set sets the value of a key, which is copied, if its current version equals have: the version of an Item or of
-	// an earlier Set, Absent for a missing value, or Any. It returns the new version, which the key has never had
-	// before, or ErrConflict if the versions differ. The value expires after ttl, which must be positive.
+	// an earlier Set, VersionAbsent for a missing value, or VersionAny. It returns the new version, which the key has
+	// never had before, or ErrConflict if the versions differ. The value expires after ttl, which must be positive.
 	Set(ctx context.Context, key string, value []byte, have Version, ttl time.Duration) (Version, error)
 
 	// Expire sets the remaining time to live of a value to ttl. A ttl that is zero or negative removes the value. It
@@ -101,7 +101,7 @@ func Update(ctx context.Context, s Store, key string, ttl time.Duration, change 
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		value, err := change(item.Value) // the version of a zero Item is Absent
+		value, err := change(item.Value) // the version of a zero Item is VersionAbsent
 		if err != nil {
 			return err
 		}

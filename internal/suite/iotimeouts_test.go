@@ -54,7 +54,7 @@ func TestBodyTimeout(t *testing.T) {
 	})
 }
 
-// BodyTimeout ends when the body is complete. The action may take longer, and so may the next request.
+// Timeouts.Body ends when the body is complete. The action may take longer, and so may the next request.
 func TestBodyTimeoutEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		Unhurried(t, 100*time.Millisecond, func(pause time.Duration) error {
