@@ -114,7 +114,7 @@ type acceptor struct {
 
 func (l *loop) listen(d *Driver, ln *listener) {
 	if l.acceptor.stopped {
-		l.letGo(d, ln)
+		l.leaveListener(d, ln)
 		return
 	}
 	l.acceptor.listeners = append(l.acceptor.listeners, ln)
@@ -140,7 +140,7 @@ func (l *loop) stopListening(d *Driver) {
 		if !a.paused {
 			_ = l.ctl(unix.EPOLL_CTL_DEL, ln.fd, 0, 0, 0)
 		}
-		l.letGo(d, ln)
+		l.leaveListener(d, ln)
 	}
 	a.listeners = nil
 	l.unpause()
@@ -164,16 +164,16 @@ func (l *loop) unlisten(d *Driver, ln *listener) {
 			l.watchListener(i)
 		}
 	}
-	l.letGo(d, ln)
+	l.leaveListener(d, ln)
 }
 
 // lastAccepts bounds the number of connections that are accepted before a listener is closed, in case another process still
 // accepts from it and the backlog never ends.
 const lastAccepts = 1 << 14
 
-// letGo ends the loop's use of ln. Closing the socket would reset the connections in its backlog, whose clients may have sent
-// requests already, so the last loop accepts them first.
-func (l *loop) letGo(d *Driver, ln *listener) {
+// leaveListener ends the loop's use of ln. Closing the socket would reset the connections in its backlog, whose clients may
+// have sent requests already, so the last loop accepts them first.
+func (l *loop) leaveListener(d *Driver, ln *listener) {
 	if ln.loops.Add(-1) > 0 {
 		return
 	}

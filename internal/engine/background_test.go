@@ -20,7 +20,7 @@ func TestBackgroundCallBeyondMemoryBudget(t *testing.T) {
 	c.want("in")
 	waiting.send("half a line")
 	eventually(t, "it is kept", func() bool { return x.budget.Held() > 0 })
-	giveBack := x.take(tightBudget - x.budget.Held())
+	giveBack := x.fill(tightBudget - x.budget.Held())
 	c.send("background one\nhalf a line")
 	c.want("one")
 	waiting.want("refused")

@@ -79,10 +79,10 @@ func (c *Conn) block(wants int, until int64) error {
 		}
 	}
 	d.parked[wants] = w
-	lent := d.engine.workers.lend(d)
+	yielded := d.engine.workers.yieldPlace(d)
 	why := d.park(w, until)
-	if lent {
-		d.engine.workers.regain(d)
+	if yielded {
+		d.engine.workers.regainPlace(d)
 	}
 	d.parked[wants] = nil
 	retimed := d.retime[wants]

@@ -216,8 +216,8 @@ func (buf *buffer) release() {
 	buf.held, buf.by = 0, nil
 }
 
-// letGo leaves the kept buffers to the collector and returns their size in bytes.
-func (p *bufferPool) letGo() (bytes int64) {
+// dropFree leaves the free buffers to the collector and returns their size in bytes.
+func (p *bufferPool) dropFree() (bytes int64) {
 	bytes = int64(p.readSize) * int64(len(p.reading.TakeAll()))
 	for class, size := range classSizes {
 		bytes += int64(size) * int64(len(p.free[class].TakeAll()))

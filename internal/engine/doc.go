@@ -90,7 +90,7 @@
 // internal/looph2 does so.
 //
 // The number of waiting calls is bounded (internal/engine/places.go): an action that was taken over, or has given up its loop,
-// has one of Config.Limits.MaxConcurrent places, like an action on a worker. It lends its place while it waits for its client, for the
+// has one of Config.Limits.MaxConcurrent places, like an action on a worker. It yields its place while it waits for its client, for the
 // body for example, or for room. It has no place once its answer has begun. A driver that was taken over keeps its input and an
 // output buffer. An empty output buffer is at most 16 KB (a larger one stays with the loop); otherwise the buffer contains the
 // answers so far. The budget counts input and output.

@@ -159,7 +159,7 @@ func (d *Driver) begin(c *Conn) {
 // end passes the connection on: to its loop, to a worker, to a handshake, or to be closed. It reports whether d still drives
 // the loop.
 func (d *Driver) end(c *Conn) bool {
-	d.releaseLent()
+	d.releaseCharge()
 	if d.expired {
 		d.expired, d.conn = false, nil
 		d.dropOutput()
@@ -177,7 +177,7 @@ func (d *Driver) end(c *Conn) bool {
 	}
 	c.driver, d.conn = nil, nil
 	if d.detached {
-		d.letGo(c)
+		d.handBack(c)
 		return false
 	}
 	l := d.loop
@@ -209,8 +209,8 @@ func (d *Driver) end(c *Conn) bool {
 	return true
 }
 
-// letGo ends the work of a goroutine without a loop for a connection. c must not be used after it.
-func (d *Driver) letGo(c *Conn) {
+// handBack returns c to its loop after the work of a goroutine without a loop. c must not be used after it.
+func (d *Driver) handBack(c *Conn) {
 	if c.over() {
 		c.askClose()
 		return
@@ -321,7 +321,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 	for {
 		d.leftover = leftKeep
 		d.in, d.moved = in, 0
-		d.lends = d.unheld()
+		d.sizeAtBegin = d.unheld()
 		var n int
 		p := c.protocol()
 		if p == nil {

@@ -52,10 +52,10 @@ func (e *Engine) retire(d *Driver) {
 	e.drivers.free.Keep(d, e.drivers.most)
 }
 
-// LetGo leaves all memory that the engine only keeps for later use to the collector, and returns its size in bytes. It is for
-// an engine with little work, and safe at any time.
-func (e *Engine) LetGo() (bytes int64) {
-	bytes = e.buffers.letGo()
+// DropFree leaves all free buffers and drivers to the collector, and returns their size in bytes. It is for an engine with little
+// work, and safe at any time.
+func (e *Engine) DropFree() (bytes int64) {
+	bytes = e.buffers.dropFree()
 	for _, d := range e.drivers.free.TakeAll() {
 		bytes += int64(d.unheld())
 	}

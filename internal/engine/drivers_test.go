@@ -18,10 +18,10 @@ func TestLetGoFreesIdleMemory(t *testing.T) {
 	e.buffers.put(e.buffers.get(a, memory.Input, 300)) // of the class of 336 bytes
 	e.retire(&Driver{Out: make([]byte, 0, 300), callBuffers: callBuffers{own: e.buffers.scratch(ownInput)}})
 	e.retire(&Driver{Out: make([]byte, 0, keptOut+1)})
-	if got := e.LetGo(); got != 336+1000+ownInput+300 {
+	if got := e.DropFree(); got != 336+1000+ownInput+300 {
 		t.Errorf("LetGo freed %d bytes, want the sizes of two buffers and of a driver's input and output", got)
 	}
-	if got := e.LetGo(); got != 0 {
+	if got := e.DropFree(); got != 0 {
 		t.Errorf("a second LetGo freed %d bytes", got)
 	}
 }

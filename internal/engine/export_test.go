@@ -16,7 +16,7 @@ func (e *Engine) AdvanceClock(by time.Duration) {
 }
 
 // LookAtLine judges the line for a worker, as its timer does.
-func (e *Engine) LookAtLine() { e.workers.look() }
+func (e *Engine) LookAtLine() { e.workers.checkLine() }
 
 // Waits reports whether a goroutine waits for c's socket.
 func (c *Conn) Waits() bool { return c.state.Load() == waiting }

@@ -193,8 +193,8 @@ type bodyUse struct {
 	prev, next *bodyUse
 }
 
-// take records that b is pending for another account, and charges it.
-func (s *sharedBodies) take(a *memory.Account, b []byte, bound int64) *bodyUse {
+// chargeUse records that b is pending for another account, and charges that account its part.
+func (s *sharedBodies) chargeUse(a *memory.Account, b []byte, bound int64) *bodyUse {
 	key := bodyKey{&b[0], len(b)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +251,7 @@ func (x *sharedBody) divide(bound int64) {
 		x.part = 1
 	}
 	for u := x.users; u != nil; u = u.next {
-		if u.charged > 0 { // else take is about to charge it
+		if u.charged > 0 { // else chargeUse is about to charge it
 			u.charge(x.part)
 		}
 	}

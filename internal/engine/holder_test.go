@@ -40,8 +40,8 @@ func serveTight(t *testing.T, cfg engine.Config, h engine.Handler) *tight {
 	return x
 }
 
-// take charges part of the budget without an account.
-func (x *tight) take(n int64) (giveBack func()) {
+// fill charges part of the budget without an account.
+func (x *tight) fill(n int64) (giveBack func()) {
 	x.budget.Force(memory.Output, n)
 	return sync.OnceFunc(func() { x.budget.Force(memory.Output, -n) })
 }
@@ -337,7 +337,7 @@ func TestLargeRequestWaitsForRoom(t *testing.T) {
 func TestServedRequestStopsWaitingForRoom(t *testing.T) {
 	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
 	x := serveTight(t, engine.Config{Loops: 1}, room)
-	defer x.take(tightBudget / 2)()
+	defer x.fill(tightBudget / 2)()
 	c, turn := x.dial(), x.dial()
 	c.send("much too much\n")
 	turn.awaitTurn()
@@ -364,7 +364,7 @@ func TestHangupStopsWaitingForRoom(t *testing.T) {
 		answer(d, args)
 	}
 	x := serveTight(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, room)
-	giveBack := x.take(tightBudget / 2)
+	giveBack := x.fill(tightBudget / 2)
 	defer giveBack()
 	waits, gone, turn := x.dial(), x.dial(), x.dial()
 	for _, c := range []*client{waits, gone} {
@@ -443,7 +443,7 @@ func TestHeldMemoryDoesNotStopAccepting(t *testing.T) {
 	idle := x.dial()
 	idle.send("echo idle\n")
 	idle.want("idle")
-	defer x.take(tightBudget)()
+	defer x.fill(tightBudget)()
 	x.AdvanceClock(time.Minute / 2)
 	for i := range 100 {
 		c := x.dial()

@@ -84,7 +84,7 @@ func (w *workers) join(j job, urgent bool, from overload.Origin) {
 	}
 	l.watched = true
 	if l.watch == nil {
-		l.watch = time.AfterFunc(l.control.Target(), w.look)
+		l.watch = time.AfterFunc(l.control.Target(), w.checkLine)
 	} else {
 		l.watch.Reset(l.control.Target())
 	}
@@ -106,12 +106,12 @@ func (w *workers) fromLine() task {
 		j = l.ordinary.popOldest()
 	}
 	now := w.e.now()
-	l.waits.note(now, now-j.since)
+	l.waits.record(now, now-j.since)
 	return j.task
 }
 
-// look judges the line and gives back overdue jobs to be refused. It runs again soon while the line is not empty.
-func (w *workers) look() {
+// checkLine judges the line and gives back overdue jobs to be refused. It runs again soon while the line is not empty.
+func (w *workers) checkLine() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := &w.line

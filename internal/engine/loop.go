@@ -141,7 +141,7 @@ func (l *loop) turn(d *Driver) bool {
 			return false
 		}
 		if l.saturation.served == 0 {
-			l.look()
+			l.checkQueue()
 		}
 	}
 	for l.waiting() > 0 && !l.turnOver() {

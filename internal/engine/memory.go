@@ -18,14 +18,14 @@ import (
 
 // callBuffers are the buffers of a driver's current call.
 type callBuffers struct {
-	own    *buffer // of ownInput bytes, for input; nil until it is needed, and after MoveInput
-	in     []byte  // the input of this call of Data, without the first moved bytes
-	inBuf  *buffer // the buffer of in, nil if that is own
-	moved  int     // the length of the input that MoveInput has cut off
-	outBuf *buffer // the buffer of Out, nil if that is not from the pool
-	second []byte  // another Out, see returnOut
-	lends  int     // the capacity of input and Out at the beginning of the call, minus the part that was moved
-	lent   int64   // the charge for them since the loop was lost, in bytes
+	own          *buffer // of ownInput bytes, for input; nil until it is needed, and after MoveInput
+	in           []byte  // the input of this call of Data, without the first moved bytes
+	inBuf        *buffer // the buffer of in, nil if that is own
+	moved        int     // the length of the input that MoveInput has cut off
+	outBuf       *buffer // the buffer of Out, nil if that is not from the pool
+	second       []byte  // another Out, see returnOut
+	sizeAtBegin  int     // the capacity of input and Out at the beginning of the call, minus the part that was moved
+	bufferCharge int64   // the charge for them since the loop was lost, in bytes
 }
 
 const (
@@ -88,7 +88,7 @@ func (d *Driver) returnOut() {
 	if len(d.Out) == 0 {
 		d.loop.out, d.Out, d.second = d.Out, d.second, nil
 	}
-	d.lends = d.unheld()
+	d.sizeAtBegin = d.unheld()
 }
 
 // takeOut undoes returnOut, perhaps that of another driver. Output appended meanwhile moves.
@@ -101,21 +101,21 @@ func (d *Driver) takeOut() {
 	}
 }
 
-// lend charges the budget for the buffers of d's call after it has lost its loop; n is their capacity. It is called by the
-// driver, or with takeMu held by the goroutine that takes over the loop.
-func (d *Driver) lend(n int) {
-	d.lent = int64(n)
-	d.engine.cfg.Budget.Force(memory.Input, d.lent)
+// chargeBuffers charges the budget for the buffers of d's call after it has lost its loop; n is their capacity. It is called by
+// the driver, or with takeMu held by the goroutine that takes over the loop.
+func (d *Driver) chargeBuffers(n int) {
+	d.bufferCharge = int64(n)
+	d.engine.cfg.Budget.Force(memory.Input, d.bufferCharge)
 }
 
-// relend corrects the charge of lend when a call that has lost its loop has other buffers than before.
-func (d *Driver) relend() {
-	if d.lent == 0 {
+// correctCharge corrects the charge of chargeBuffers when a call that has lost its loop has other buffers than before.
+func (d *Driver) correctCharge() {
+	if d.bufferCharge == 0 {
 		return
 	}
 	n := int64(d.unheld())
-	d.engine.cfg.Budget.Force(memory.Input, n-d.lent)
-	d.lent = n
+	d.engine.cfg.Budget.Force(memory.Input, n-d.bufferCharge)
+	d.bufferCharge = n
 }
 
 // unheld returns the capacity of the call's buffers that the budget does not count otherwise.
@@ -127,11 +127,11 @@ func (d *Driver) unheld() int {
 	return n + int(d.own.unheld())
 }
 
-// releaseLent releases the charge of lend.
-func (d *Driver) releaseLent() {
-	if d.lent != 0 {
-		d.engine.cfg.Budget.Force(memory.Input, -d.lent)
-		d.lent = 0
+// releaseCharge undoes chargeBuffers.
+func (d *Driver) releaseCharge() {
+	if d.bufferCharge != 0 {
+		d.engine.cfg.Budget.Force(memory.Input, -d.bufferCharge)
+		d.bufferCharge = 0
 	}
 }
 
@@ -165,24 +165,24 @@ func (d *Driver) MoveInput(from int) []byte {
 	}
 	rest = d.in
 	d.engine.buffers.put(old)
-	d.lendsLess(size)
+	d.reduceCharge(size)
 	return rest
 }
 
-// lendsLess corrects the charge, present or future, of lend when the call has released n bytes of its buffers. The loop may
+// reduceCharge reduces the charge of chargeBuffers, now or later, after the call has released n bytes of its buffers. The loop may
 // already be lost without d knowing it.
-func (d *Driver) lendsLess(n int64) {
+func (d *Driver) reduceCharge(n int64) {
 	if !d.detached {
 		l := d.loop
 		l.takeMu.Lock()
 		defer l.takeMu.Unlock()
 		if l.epoch.Load() == d.epoch {
-			d.lends -= int(n)
+			d.sizeAtBegin -= int(n)
 			return
 		}
 	}
-	if d.lent != 0 {
-		d.lent -= n
+	if d.bufferCharge != 0 {
+		d.bufferCharge -= n
 		d.engine.cfg.Budget.Force(memory.Input, -n)
 	}
 }
@@ -215,5 +215,5 @@ func (d *Driver) releaseOut() {
 	buf.b = d.Out
 	d.engine.buffers.put(buf)
 	d.Out, d.outBuf = nil, nil
-	d.relend()
+	d.correctCharge()
 }

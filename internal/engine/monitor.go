@@ -82,7 +82,7 @@ func (e *Engine) watch() {
 	quiet := quietLooks // no action has begun yet
 	for {
 		interval := e.cfg.TakeoverAfter
-		busy, took := e.look(seen)
+		busy, took := e.checkLoops(seen)
 		switch {
 		case took:
 			// Handlers that block are rarely alone: the fresh driver may meet the next one.
@@ -118,7 +118,7 @@ func (m *monitor) end() {
 func (m *monitor) sleep(e *Engine, seen []uint64) bool {
 	m.awake.Store(false)
 	// A driver may have entered an action before it could see that the monitor sleeps.
-	if busy, _ := e.look(seen); busy && m.awake.CompareAndSwap(false, true) {
+	if busy, _ := e.checkLoops(seen); busy && m.awake.CompareAndSwap(false, true) {
 		return true
 	}
 	select {
@@ -129,9 +129,9 @@ func (m *monitor) sleep(e *Engine, seen []uint64) bool {
 	}
 }
 
-// look compares every loop's epoch with that of the last look, and takes over loops that are still in the same action. It
+// checkLoops compares every loop's epoch with that of the last check, and takes over loops that are still in the same action. It
 // reports whether any loop was or is in an action, and whether a loop was taken over.
-func (e *Engine) look(seen []uint64) (busy, took bool) {
+func (e *Engine) checkLoops(seen []uint64) (busy, took bool) {
 	for i, l := range e.loops {
 		epoch := l.epoch.Load()
 		if epoch == seen[i] && epoch&1 == 1 && l.takeOver(epoch) {

@@ -185,7 +185,7 @@ func (d *Driver) pend(c *Conn, sent int) {
 			o.release()
 			continue
 		}
-		q.push(&outNode{rest: o.b[sent+o.sealed:], clear: q.clear, releaser: o.releaser, shared: e.shared.take(c.Account(), o.b, e.cfg.Budget.Bound())})
+		q.push(&outNode{rest: o.b[sent+o.sealed:], clear: q.clear, releaser: o.releaser, shared: e.shared.chargeUse(c.Account(), o.b, e.cfg.Budget.Bound())})
 		sent = 0
 	}
 	q.pushCopy(c, d.Out[start:], sent)

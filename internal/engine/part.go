@@ -64,13 +64,13 @@ func (d *Driver) DetachPart() {
 // is held; d is between EnterPart and Leave.
 func (l *loop) passPart(d *Driver, epoch uint64) {
 	c, fresh := d.conn, l.e.newDriver(l, epoch)
-	held := d.lends - cap(d.Out)
+	held := d.sizeAtBegin - cap(d.Out)
 	fresh.Out, d.Out = d.Out, fresh.Out[:0]
 	fresh.owned, d.owned = d.owned, fresh.owned[:0]
 	c.driver, fresh.resume = nil, c
 	c.willSend(muchOutput) // from now on its answers are sent one by one
 	l.e.keepRest(c, d.partRest())
-	d.lend(max(held, 0))
+	d.chargeBuffers(max(held, 0))
 	if p := c.protocol(); p != nil {
 		p.Blocked(l.e.now())
 		d.enter()
@@ -156,7 +156,7 @@ type HeldBody struct {
 // that several parts or connections hold is charged to them in equal shares.
 func (c *Conn) HoldBody(a *memory.Account, b []byte) HeldBody {
 	e := c.loop.e
-	return HeldBody{e, e.shared.take(a, b, e.cfg.Budget.Bound())}
+	return HeldBody{e, e.shared.chargeUse(a, b, e.cfg.Budget.Bound())}
 }
 
 // Release ends the charge.

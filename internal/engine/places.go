@@ -7,21 +7,21 @@ package engine
 // until it is below the bound again, jobs for workers wait in line.
 //
 //	none    ──(Enter without a loop, takeover, Detach in an action)──▶ holds
-//	holds   ──(it waits for its peer, in blocking.go, or for room)──▶ lends ──(that is over)──▶ holds
-//	holds, lends ──(Answering)──▶ over, until the next Enter
+//	holds   ──(it waits for its peer, in blocking.go, or for room)──▶ yields ──(that is over)──▶ holds
+//	holds, yields ──(Answering)──▶ over, until the next Enter
 //	any     ──(Leave; of a worker, the end of its job)──▶ none
 //
-// A slow peer does not delay the calls of other clients: a call that waits for its peer lends its place, and a call that has
+// A slow peer does not delay the calls of other clients: a call that waits for its peer yields its place, and a call that has
 // begun to send its answer has none.
 
 // place is the state of a driver's place among the calls that Config.MaxWorkers bounds.
 type place uint8
 
 const (
-	placeNone  place = iota
-	placeTaken       // its call may wait
-	placeLent        // its call waits for its peer
-	placeOver        // its call has begun its answer
+	placeNone    place = iota
+	placeTaken         // its call may wait
+	placeYielded       // its call waits for its peer
+	placeOver          // its call has begun its answer
 )
 
 // urgentShare is the divisor of the bound that gives the number of additional places for urgent jobs. They run while all others
@@ -62,7 +62,7 @@ func (w *workers) place(d *Driver, to place) (moved bool) {
 	switch {
 	case from == to,
 		from == placeNone && to != placeTaken,
-		from == placeOver && to == placeLent:
+		from == placeOver && to == placeYielded:
 		return false
 	}
 	d.place = to
@@ -91,21 +91,21 @@ func (w *workers) room(urgent bool) bool {
 	return w.busy() < most
 }
 
-// lend lends the place of d to others while its call waits for its peer, until regain. It reports whether there was a place to
-// lend.
-func (w *workers) lend(d *Driver) bool { return w.move(d, placeLent) }
+// yieldPlace leaves the place of d to other calls while its call waits for its peer, until regainPlace. It reports whether d had a
+// place.
+func (w *workers) yieldPlace(d *Driver) bool { return w.move(d, placeYielded) }
 
-// Lend lends the place of the running call to others, until Regain. The call waits for something that only the others can
-// release, such as room.
-func (d *Driver) Lend() { d.engine.workers.lend(d) }
+// YieldPlace leaves the place of the running call to others, until RegainPlace. The call waits for something that only the others
+// can release, such as room.
+func (d *Driver) YieldPlace() { d.engine.workers.yieldPlace(d) }
 
-// Regain ends Lend.
-func (d *Driver) Regain() { d.engine.workers.regain(d) }
+// RegainPlace ends YieldPlace. It does not wait for a free place.
+func (d *Driver) RegainPlace() { d.engine.workers.regainPlace(d) }
 
-func (w *workers) regain(d *Driver) {
+func (w *workers) regainPlace(d *Driver) {
 	w.mu.Lock()
 	defer w.unlock()
-	if d.place == placeLent { // else the call has begun its answer or has ended
+	if d.place == placeYielded { // else the call has begun its answer or has ended
 		d.place = placeTaken
 		w.taken++
 	}

@@ -154,12 +154,12 @@ func (l *loop) fetchAll(d *Driver) bool {
 	return true
 }
 
-// look judges the queue, once in each turn.
-func (l *loop) look() {
+// checkQueue judges the queue, once in each turn.
+func (l *loop) checkQueue() {
 	p := &l.saturation
 	oldest, waiting := l.oldest(), l.queue.requests
 	p.most = max(p.most, waiting)
-	l.waits.note(l.now, int64(oldest))
+	l.waits.record(l.now, int64(oldest))
 	if p.control.Look(l.now, oldest, waiting, max(int(l.count.Load()), p.most)) {
 		l.e.warnOverload("event loop", oldest, waiting, p.control.Target())
 	}

@@ -50,7 +50,7 @@ func (s *turnSim) turn() (c *Conn, served, refused int) {
 			l.enqueue(c)
 		}
 	}
-	l.look()
+	l.checkQueue()
 	if l.waiting() == 0 {
 		l.now += int64(time.Millisecond)
 		return nil, 0, 0

@@ -29,8 +29,8 @@ func (c *client) readUntil(condition func() bool) {
 	}
 }
 
-// take reads n bytes.
-func (c *client) take(n int) int {
+// readBytes reads n bytes.
+func (c *client) readBytes(n int) int {
 	c.t.Helper()
 	if k, err := io.CopyN(io.Discard, c.r, int64(n)); err != nil {
 		c.t.Fatalf("after %d bytes: %v", k, err)
@@ -74,7 +74,7 @@ func TestMinWriteRate(t *testing.T) {
 		other.awaitTurn() // the whole output is pending
 		taken := 0
 		for taken < muchOutput/2 {
-			taken += c.take(atOnce)
+			taken += c.readBytes(atOnce)
 			s.AdvanceClock(grace + time.Second)
 			other.awaitTurn()
 		}
@@ -87,7 +87,7 @@ func TestMinWriteRate(t *testing.T) {
 		c.send("big " + size + "\n")
 		eventually(t, "output is pending", func() bool { return s.Stats().PendingBytes > 0 })
 		other.awaitTurn() // the whole output is pending
-		c.take(atOnce)
+		c.readBytes(atOnce)
 		s.AdvanceClock(grace + time.Second)
 		eventually(t, "the peer is cut off", func() bool { return s.Stats().Conns == 1 })
 		if n := shed.Count(admission.SlowReader); n != 1 {
@@ -129,7 +129,7 @@ func TestMinWriteRateOfStream(t *testing.T) {
 			// has taken something, even if the end of the period causes the wake-up.
 			before := written.Load()
 			s.AdvanceClock(grace * 3 / 5)
-			c.take(1 << 20) // though another event may have woken it
+			c.readBytes(1 << 20) // though another event may have woken it
 			c.readUntil(func() bool { return written.Load() > before })
 		}
 		stop.Store(true)

@@ -59,7 +59,7 @@ func (d *Driver) Leave() bool {
 	d.leave()
 	d.unclaim()
 	d.endPart()
-	d.relend()
+	d.correctCharge()
 	return false
 }
 
@@ -84,7 +84,7 @@ func (d *Driver) Detach() {
 	}
 	d.detached, d.taking = true, meter{}
 	d.conn.setAway()
-	d.lend(d.unheld())
+	d.chargeBuffers(d.unheld())
 	if d.epoch&1 == 1 && d.engine.handler.Detached(d.Scratch) {
 		d.enter()
 	}
@@ -108,7 +108,7 @@ func (l *loop) takeOver(epoch uint64) bool {
 		return true
 	}
 	l.current.setAway()
-	d.lend(d.lends)
+	d.chargeBuffers(d.sizeAtBegin)
 	if l.e.handler.Detached(d.Scratch) {
 		d.enter()
 	}

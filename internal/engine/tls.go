@@ -126,8 +126,8 @@ func newConn(ln *listener, fd int32) *Conn {
 // budget: it is the same for every client, so it is no reason to evict one.
 const secureMemory = 6 << 10
 
-// hold counts a connection after its handshake, and closes idle connections if there are too many.
-func (t *tlsState) hold(e *Engine) {
+// count counts a connection after its handshake, and closes idle connections if there are too many.
+func (t *tlsState) count(e *Engine) {
 	t.held = true
 	e.secured.Add(1)
 	if e.tooSecure() && e.idlePosted.CompareAndSwap(false, true) {
@@ -135,8 +135,8 @@ func (t *tlsState) hold(e *Engine) {
 	}
 }
 
-// letGo ends the count of a connection that the engine no longer owns.
-func (t *tlsState) letGo(e *Engine) {
+// uncount undoes count for a connection that the engine no longer owns.
+func (t *tlsState) uncount(e *Engine) {
 	if t.held {
 		t.held = false
 		e.secured.Add(-1)
@@ -331,7 +331,7 @@ func (t *tlsState) keepRecords(c *Conn, b []byte) {
 
 // drop releases the memory that the connection holds for TLS.
 func (t *tlsState) drop(e *Engine) {
-	t.letGo(e)
+	t.uncount(e)
 	e.buffers.put(t.buf)
 	t.buf, t.lent = nil, 0
 }

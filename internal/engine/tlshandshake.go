@@ -89,7 +89,7 @@ func (h *handshake) run() error {
 	conn := tlsmem.Server(h.t.on.Config, h)
 	h.t.conn = conn
 	conn.More = h.more
-	h.lend()
+	h.lendRecords()
 	err := conn.Handshake(context.Background())
 	conn.More = nil
 	conn.Forget()
@@ -101,8 +101,8 @@ func (h *handshake) run() error {
 	return h.flush(out)
 }
 
-// lend lends the received whole records to crypto/tls.
-func (h *handshake) lend() bool {
+// lendRecords lends the received whole records to crypto/tls. It reports whether there were any.
+func (h *handshake) lendRecords() bool {
 	t := h.t
 	whole := tlsmem.InHandshake(t.records())
 	if whole == 0 {
@@ -120,7 +120,7 @@ func (h *handshake) more() error {
 	if err := h.flush(out); err != nil {
 		return err
 	}
-	for !h.lend() {
+	for !h.lendRecords() {
 		rest := h.t.records()
 		n, errno := h.t.fill(h.c, max(handshakeFillSize, len(rest)+tlsmem.Missing(rest)))
 		switch {
@@ -238,7 +238,7 @@ func (h *handshake) open() (other func()) {
 		agreed := &Agreed{Wire: wire, Secure: secure, Remote: c.RemoteAddr(), Closed: func() { h.e.cfg.Addresses.Release(h.e.source(from)); h.e.forget() }}
 		return func() { serve(agreed) }
 	}
-	t.hold(h.e)
+	t.count(h.e)
 	t.left = true // the client's first request may have arrived with its last message
 	c.deadline = 0
 	if idle := h.e.cfg.OpenTimeout; idle > 0 {

@@ -145,9 +145,9 @@ func (s *handshakes) next() {
 			s.makeRoom(handshakeResume)
 			break
 		}
-		go s.take(kind).perform()
+		go s.beginNext(kind).perform()
 	}
-	s.look()
+	s.scheduleJudge()
 }
 
 // nextKind returns the kind whose turn it is to begin: if both can begin, not the latest. s.mu is held.
@@ -170,8 +170,8 @@ func (s *handshakes) run(h *handshake) {
 	s.running = append(s.running, h)
 }
 
-// take removes the next connection from a line and begins its handshake. s.mu is held.
-func (s *handshakes) take(kind handshakeKind) *handshake {
+// beginNext removes the next connection from a line and begins its handshake. s.mu is held.
+func (s *handshakes) beginNext(kind handshakeKind) *handshake {
 	l := &s.lines[kind]
 	j := l.pop(s.newestFirst(l))
 	h := &handshake{e: s.e, c: j.c, source: j.source, kind: kind, turn: make(chan struct{}, 1)}
@@ -248,8 +248,8 @@ func (s *handshakes) getsPlace(l *handshakeLine, from *handshakeSource) bool {
 	return false
 }
 
-// look starts the timer for judge, if handshakes wait for a processor. s.mu is held.
-func (s *handshakes) look() {
+// scheduleJudge starts the timer for judge, if handshakes wait for a processor. s.mu is held.
+func (s *handshakes) scheduleJudge() {
 	if s.watched || len(s.back) == 0 && s.queued() == 0 {
 		return
 	}
@@ -339,7 +339,7 @@ func (s *handshakes) end(h *handshake) {
 // when it has nothing to run, or every 10 ms. s.mu is held.
 func (s *handshakes) leave(h *handshake) {
 	if s.only && len(s.back)+s.queued() > 0 && s.e.now() >= s.until {
-		s.look() // in case the loop ends
+		s.scheduleJudge() // in case the loop ends
 		h.c.loop.post(message{kind: msgHandshake})
 		return
 	}

@@ -36,7 +36,7 @@ func connOf(n byte) *Conn {
 
 // stall begins the next handshake of a kind, which waits for its client; the client has been silent for so many ns.
 func stall(s *handshakes, kind handshakeKind, silent int64) *handshake {
-	h := s.take(kind)
+	h := s.beginNext(kind)
 	h.c.loop = &loop{e: s.e, waker: -1}
 	h.c.loop.inbox.closed = true
 	s.stop(h)
@@ -48,7 +48,7 @@ func stall(s *handshakes, kind handshakeKind, silent int64) *handshake {
 // beginAll begins all handshakes that may begin, and returns their kinds in order.
 func beginAll(s *handshakes) (order []handshakeKind) {
 	for kind, ok := s.nextKind(); ok; kind, ok = s.nextKind() {
-		order = append(order, s.take(kind).kind)
+		order = append(order, s.beginNext(kind).kind)
 	}
 	return order
 }
@@ -82,7 +82,7 @@ func TestLaterHandshakesOfOtherKindAlternate(t *testing.T) {
 	s := newHandshakes(0, 1000, 0)
 	for range 10 {
 		kind, _ := s.nextKind()
-		s.take(kind)
+		s.beginNext(kind)
 	}
 	s.join(handshakeResume, new(Conn), 0)
 	if kind, ok := s.nextKind(); !ok || kind != handshakeResume {
@@ -171,7 +171,7 @@ func TestNewestHandshakeIsNextAmongStalled(t *testing.T) {
 		if c.newest {
 			want = conns[2]
 		}
-		if got := s.take(handshakeWhole); got.c != want {
+		if got := s.beginNext(handshakeWhole); got.c != want {
 			t.Errorf("%s: the wrong one has begun", c.name)
 		}
 	}
@@ -190,13 +190,13 @@ func TestHandshakesOfAddressesAlternate(t *testing.T) {
 		s.join(handshakeWhole, c, 0)
 	}
 	for range len(few) + 1 {
-		delete(few, s.take(handshakeWhole).c)
+		delete(few, s.beginNext(handshakeWhole).c)
 	}
 	if len(few) > 0 {
 		t.Errorf("%d of 4 have not begun when one of the many has", len(few))
 	}
 	for s.lines[handshakeWhole].all.Len() > 0 {
-		s.take(handshakeWhole)
+		s.beginNext(handshakeWhole)
 	}
 	if len(s.sources) != 5 {
 		t.Errorf("%d sources, want 5", len(s.sources))
@@ -238,7 +238,7 @@ func TestStalledHandshakesOfAddressMakeRoom(t *testing.T) {
 	}
 	s.begun--
 	s.lines[handshakeWhole].begun--
-	if h := s.take(handshakeWhole); h.c != other {
+	if h := s.beginNext(handshakeWhole); h.c != other {
 		t.Error("the place goes to another connection than the one that it was made for")
 	}
 	s = fill(func() *Conn { return new(Conn) })

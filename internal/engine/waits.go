@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waits stores the longest wait of the last second or two, and the longest ever. One goroutine at a time may call note; any may
+// waits stores the longest wait of the last second or two, and the longest ever. One goroutine at a time may call record; any may
 // read.
 type waits struct {
 	second atomic.Int64 // start of the present second
@@ -16,8 +16,8 @@ type waits struct {
 	most   atomic.Int64
 }
 
-// note notes a wait that ended at the time at. It costs two loads if there was a longer wait.
-func (w *waits) note(at, wait int64) {
+// record adds a wait that ended at the time at. It costs two loads if there was a longer wait.
+func (w *waits) record(at, wait int64) {
 	if age := at - w.second.Load(); age >= int64(time.Second) {
 		last := w.now.Load()
 		if age >= int64(2*time.Second) {
@@ -53,6 +53,6 @@ func (l *loop) waitTimed() {
 	l.polls = 0
 	l.wait()
 	if l.polls <= 1 && l.n > 0 {
-		l.waits.note(l.now, l.now-began)
+		l.waits.record(l.now, l.now-began)
 	}
 }

@@ -17,16 +17,16 @@ func TestLongestWaitsAreRecorded(t *testing.T) {
 		}
 	}
 	check(0, 0, 0)
-	w.note(10*second, 5)
-	w.note(10*second+1, 9)
-	w.note(10*second+2, 7)
+	w.record(10*second, 5)
+	w.record(10*second+1, 9)
+	w.record(10*second+2, 7)
 	check(10*second+3, 9, 9)
-	w.note(11*second+1, 3)
+	w.record(11*second+1, 3)
 	check(11*second+2, 9, 9) // of the second before
 	check(12*second+1, 3, 9)
-	w.note(12*second+2, 4)
+	w.record(12*second+2, 4)
 	check(12*second+3, 4, 9)
 	check(20*second, 0, 9)
-	w.note(20*second, 1)
+	w.record(20*second, 1)
 	check(20*second+1, 1, 9)
 }

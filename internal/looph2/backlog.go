@@ -34,8 +34,8 @@ type backlog struct {
 	since int64     // when an action last began, or the first stream arrived
 }
 
-// putsOff reports whether a request of the route must wait in the backlog.
-func (s *session) putsOff(own *stream, route *exchange.Route) bool {
+// mustWaitInBacklog reports whether a request of the route must wait in the backlog.
+func (s *session) mustWaitInBacklog(own *stream, route *exchange.Route) bool {
 	pends := route.Pends.Load()
 	if s.untaken == 0 || pends <= muchPending || s.untaken+min(pends, muchPromised) <= mostUntaken {
 		return false

@@ -10,7 +10,7 @@
 //	slow.go     slow clients                      memory.go   charging the memory of a stream
 //	drain.go    the end of a connection           count.go    counting by route
 //	room.go     large answers wait for room       visit.go    turns of other connections
-//	calm.go     clients that send too much        job.go      running an action on a worker
+//	abuse.go    clients that send too much        job.go      running an action on a worker
 //	backlog.go  clients that request more than they take
 //	unread.go   bytes between a stream's goroutine and the loop
 //	flow.go     state of streamed bodies and answers only

@@ -21,7 +21,7 @@ func (s *session) submit(own *stream, streamed bool) {
 			return
 		}
 	}
-	wait := own.route != nil && s.putsOff(own, own.route)
+	wait := own.route != nil && s.mustWaitInBacklog(own, own.route)
 	x.call.End()
 	s.mu.Lock()
 	own.streamed = streamed

@@ -343,8 +343,8 @@ func (s *session) endOut(own *stream) {
 	s.conclude(own)
 }
 
-// take processes the mail of a stream.
-func (s *session) take(own *stream) {
+// handlePosted processes the mail of a stream.
+func (s *session) handlePosted(own *stream) {
 	s.mu.Lock()
 	own.posted = false
 	if own.finalized {

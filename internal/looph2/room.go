@@ -9,7 +9,7 @@ import (
 )
 
 // An answer that is expected to be large and to be held for long, as earlier answers of its route were (Route.Pends), needs
-// room before it is made. A request that must wait for room waits on a worker, which lends its place meanwhile.
+// room before it is made. A request that must wait for room waits on a worker, which yields its place meanwhile.
 
 const (
 	// muchPending is the number of bytes expected to be left unsent, from which a request does not begin without room for them.
@@ -149,8 +149,8 @@ func (x *Wire) awaitRoom() memory.Outcome {
 		}
 		gone := own.await(true)
 		defer own.await(false)
-		x.d.Lend()
-		defer x.d.Regain()
+		x.d.YieldPlace()
+		defer x.d.RegainPlace()
 		return a.Acquire(memory.Output, n, gone, func() bool { return over() || x.timeIsOver() || !x.expectsMuch() })
 	})
 	switch {

@@ -32,7 +32,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	case d.Overdue() && !route.Critical:
 		s.shed(own, x)
 		return true
-	case s.putsOff(own, route):
+	case s.mustWaitInBacklog(own, route):
 		own.route = route
 		s.keepForWorker(own, x, req, body)
 		s.awaitWorker(own)

@@ -67,8 +67,8 @@ type session struct {
 	rested    bool // has freed the memory that an idle connection does not need
 	goodbye   goodbye
 	goodbyeAt int64
-	calm      *calm // its client sent too much, see calm.go
-	untaken   int64 // bytes of complete answers that wait for the client's windows or the socket
+	abuser    *abuser // its client sent too much, see abuse.go
+	untaken   int64   // bytes of complete answers that wait for the client's windows or the socket
 	backlog   *backlog
 
 	mu     sync.Mutex
@@ -106,9 +106,9 @@ func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 
 // work processes input, mail and output. mine is false when the connection belongs to another driver.
 func (s *session) work(in []byte) (consumed int, mine bool) {
-	if s.calm != nil {
+	if s.abuser != nil {
 		if s.d.Draining() {
-			s.endCalm()
+			s.closeAbuser()
 		}
 		return len(in), true
 	}
@@ -122,7 +122,7 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	}
 	spent := s.h2.Spent()
 	for s.visit.begin(); len(s.h2.Out) < maxTurnOutput; {
-		if s.visit.due() && consumed < len(in) && s.d.Inline() && s.visit.look(s.d.Clock(), s.d.VisitTime()) {
+		if s.visit.due() && consumed < len(in) && s.d.Inline() && s.visit.checkTime(s.d.Clock(), s.d.VisitTime()) {
 			break
 		}
 		if (s.visit.yields || s.h2.Spent()-spent >= uint32(s.h.limits.CallTokens)) && consumed < len(in) && s.d.Inline() {
@@ -159,7 +159,7 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 		s.yields = false
 		runtime.Gosched()
 	}
-	s.note(consumed, had-consumed)
+	s.recordArrival(consumed, had-consumed)
 	s.part()
 	full := len(s.h2.Out) >= maxTurnOutput
 	st, _ := s.h2.Turn()
@@ -167,7 +167,7 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	s.sc.flushCount(d)
 	s.sc, s.d = nil, nil
 	left := consumed < had
-	return (full || st != nil || s.visit.over && left || s.visit.yields && left) && s.calm == nil
+	return (full || st != nil || s.visit.over && left || s.visit.yields && left) && s.abuser == nil
 }
 
 // fail ends a connection whose client broke the protocol, or sent too much that serves no request. The output from byte begin
@@ -181,7 +181,7 @@ func (s *session) fail(err error, begin int) {
 			s.h.server.Log.Warn("HTTP/2 connections ended: their clients did too much that serves no request",
 				"reason", e.Reason().String(), "latest", s.c.RemoteAddr(), "count", n)
 		}
-		s.calmDown(begin, e.Reason())
+		s.refuseAbuser(begin, e.Reason())
 		return
 	}
 	if e.Code() == http2.InadequateSecurity {
@@ -338,7 +338,7 @@ func (s *session) collect() {
 	s.mail, s.posted = nil, false
 	s.mu.Unlock()
 	for _, own := range mail {
-		s.take(own)
+		s.handlePosted(own)
 	}
 }
 

@@ -70,7 +70,7 @@ func (k *sink) write(p []byte) (written int, err error) {
 	defer func() { k.left -= int64(written) }()
 	for len(p) > 0 {
 		if own.out.len == 0 && len(p) > streamRoom && own.over() == nil {
-			n := own.lend(p)
+			n := own.sendLent(p)
 			p = p[n:]
 			written += n
 			continue
@@ -95,9 +95,9 @@ func (k *sink) write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// lend lets the loop send from p. When p is sent, or nothing more may be sent, it returns the number of bytes sent. s.mu is
+// sendLent lets the loop send from p. When p is sent, or nothing more may be sent, it returns the number of bytes sent. s.mu is
 // held.
-func (own *stream) lend(p []byte) (sent int) {
+func (own *stream) sendLent(p []byte) (sent int) {
 	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // all of it is in memory until the last byte is sent
 	own.holdOutput()
 	own.s.post(own)

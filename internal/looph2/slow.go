@@ -160,8 +160,8 @@ func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	return fine
 }
 
-// note records the arrival time of an incomplete frame or field block.
-func (s *session) note(consumed, left int) {
+// recordArrival records the arrival time of an incomplete frame or field block.
+func (s *session) recordArrival(consumed, left int) {
 	now := s.d.Now()
 	switch {
 	case left == 0:
@@ -187,8 +187,8 @@ func (s *session) half() int64 {
 
 // expire does the work whose time has arrived.
 func (s *session) expire() {
-	if s.calm != nil {
-		s.endCalm()
+	if s.abuser != nil {
+		s.closeAbuser()
 		return
 	}
 	s.collect()

@@ -30,8 +30,8 @@ func (v *visit) begin() {
 // due reports whether it is time to read the clock.
 func (v *visit) due() bool { return v.acted >= v.lookAt }
 
-// look notes the time, and reports whether the visit, which may take most ns, is over.
-func (v *visit) look(now, most int64) bool {
+// checkTime records the time, and reports whether the visit, which may take most ns, is over.
+func (v *visit) checkTime(now, most int64) bool {
 	switch {
 	case v.from == 0:
 		v.from = now

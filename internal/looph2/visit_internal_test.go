@@ -17,7 +17,7 @@ func TestSlowActionsEndVisit(t *testing.T) {
 				continue
 			}
 			looks++
-			if v.look(*now, most) {
+			if v.checkTime(*now, most) {
 				break
 			}
 		}

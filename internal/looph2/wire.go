@@ -419,12 +419,12 @@ func (x *Wire) Interim(status int, fields http.Header) {
 }
 
 // awaitHeads waits until the loop has taken the heads, or they are not needed any more. s.mu is held, except while awaitHeads
-// lends the action's place.
+// yields the action's place.
 func (x *Wire) awaitHeads(own *stream) {
 	s, d := own.s, x.d
 	s.mu.Unlock()
 	if d != nil {
-		d.Lend()
+		d.YieldPlace()
 	}
 	s.mu.Lock()
 	own.working(false)
@@ -434,7 +434,7 @@ func (x *Wire) awaitHeads(own *stream) {
 	own.working(true)
 	s.mu.Unlock()
 	if d != nil {
-		d.Regain()
+		d.RegainPlace()
 	}
 	s.mu.Lock()
 }
@@ -466,12 +466,12 @@ func (x *Wire) Account() *memory.Account {
 
 func (x *Wire) ReleaseAccount(*memory.Account) {} // it belongs to the stream
 
-// MayWait gives up the loop, and lends the action's place to others. Until Waited the received part of the body is unclaimed.
+// MayWait gives up the loop, and yields the action's place to others. Until Waited the received part of the body is unclaimed.
 func (x *Wire) MayWait() {
 	x.giveUp()
 	x.setUnclaimed(true)
 	if x.d != nil {
-		x.d.Lend()
+		x.d.YieldPlace()
 	}
 }
 
@@ -479,6 +479,6 @@ func (x *Wire) MayWait() {
 func (x *Wire) Waited() {
 	x.setUnclaimed(false)
 	if x.d != nil {
-		x.d.Regain()
+		x.d.RegainPlace()
 	}
 }

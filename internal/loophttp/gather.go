@@ -39,7 +39,7 @@ func (x *wire) gather(u *unfinished) {
 
 // serveGathered adds input to a small body that arrives in pieces, and answers when the body is complete.
 func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
-	n, done, err := u.take(in)
+	n, done, err := u.addInput(in)
 	if err != nil {
 		x.knowHead(u)
 		x.c.Proto = nil
@@ -99,9 +99,9 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	return n, next
 }
 
-// take adds the first n bytes of in, which belong to the body, and reports whether the body is complete. Of a chunked body it
+// addInput adds the first n bytes of in, which belong to the body, and reports whether the body is complete. Of a chunked body it
 // takes no more than a small body.
-func (u *unfinished) take(in []byte) (n int, done bool, err error) {
+func (u *unfinished) addInput(in []byte) (n int, done bool, err error) {
 	if !u.head.Chunked {
 		n = min(len(in), int(u.head.ContentLength)-len(u.body))
 		u.addBody(in[:n])

@@ -57,8 +57,8 @@ func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	return h
 }
 
-// letGo leaves the free buffers to the garbage collector and returns their size in bytes.
-func (h *handler) letGo() int64 { return smallBody * int64(len(h.bodies.TakeAll())) }
+// dropFree leaves the free buffers to the garbage collector and returns their size in bytes.
+func (h *handler) dropFree() int64 { return smallBody * int64(len(h.bodies.TakeAll())) }
 
 const (
 	// readBuffer is the size of a driver's read buffer, in bytes.
@@ -132,7 +132,7 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 				c.SetDeadline(h.server.IdleTimeout)
 				return consumed
 			}
-			if x.moved || d.Gathered() >= maxTurnOutput || visit.due() && d.Inline() && visit.look(d.Clock(), d.VisitTime(), &x.wary) {
+			if x.moved || d.Gathered() >= maxTurnOutput || visit.due() && d.Inline() && visit.checkTime(d.Clock(), d.VisitTime(), &x.wary) {
 				d.Again()
 				return consumed
 			}

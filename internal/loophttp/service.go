@@ -80,7 +80,7 @@ func (s *Service) start(settings *Settings) {
 		CountSwitches: from.CountSwitches,
 	}, h)
 	if s.err == nil {
-		settings.OnQuiet(func() int64 { return s.engine.LetGo() + h.letGo() })
+		settings.OnQuiet(func() int64 { return s.engine.DropFree() + h.dropFree() })
 	}
 	s.serving.Store(s.engine)
 }

@@ -93,11 +93,11 @@ func (s *stream) Flush() error {
 		return s.err
 	}
 	s.seal()
-	return s.note(s.x.flushInTime())
+	return s.recordError(s.x.flushInTime())
 }
 
-// note records the first error, after which the connection is unusable.
-func (s *stream) note(err error) error {
+// recordError records the first error, after which the connection is unusable.
+func (s *stream) recordError(err error) error {
 	if err != nil && s.err == nil {
 		s.err = err
 		s.x.closing = true
@@ -140,7 +140,7 @@ func (s *stream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
 		sent += n
 		return err
 	})
-	return sent, s.note(err)
+	return sent, s.recordError(err)
 }
 
 // trailerName returns the field name for a key of the trailers.

@@ -172,7 +172,7 @@ func (x *wire) Account() *memory.Account {
 
 func (x *wire) ReleaseAccount(*memory.Account) {} // the account belongs to the connection
 
-// MayWait releases the loop and the read buffer, and lends the action's place among MaxConcurrent to other actions.
+// MayWait releases the loop and the read buffer, and yields the action's place among MaxConcurrent to other actions.
 func (x *wire) MayWait() {
 	if x.claim() {
 		if x.stdBody == nil {
@@ -184,7 +184,7 @@ func (x *wire) MayWait() {
 		x.using.Unlock()
 		x.unclaim()
 	}
-	x.d.Lend()
+	x.d.YieldPlace()
 }
 
 // Lost reports whether the client has gone. left is the number of unread bytes of the body.
@@ -199,8 +199,8 @@ func (x *wire) Lost(left int64) bool {
 	return x.stream.lost(left)
 }
 
-// Waited regains the place that MayWait has lent.
-func (x *wire) Waited() { x.d.Regain() }
+// Waited regains the place that MayWait has yielded.
+func (x *wire) Waited() { x.d.RegainPlace() }
 
 // keep empties a buffer for the pool, or drops a large one.
 func keep(b []byte) []byte {

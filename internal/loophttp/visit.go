@@ -33,8 +33,8 @@ func (v *visit) due() bool {
 	return v.close || v.served%lookEach == 0
 }
 
-// look records the time now, and reports whether the visit has taken more than most, in ns.
-func (v *visit) look(now, most int64, wary *uint8) bool {
+// checkTime records the time now, and reports whether the visit has taken more than most, in ns.
+func (v *visit) checkTime(now, most int64, wary *uint8) bool {
 	if v.from == 0 {
 		v.from = now
 		return false

@@ -14,7 +14,7 @@ func TestVisitIsBounded(t *testing.T) {
 			served++
 			if v.due() {
 				looks++
-				if v.look(now, most, wary) {
+				if v.checkTime(now, most, wary) {
 					break
 				}
 			}

@@ -22,34 +22,34 @@ import (
 //	- New connections from the same address have fewer tokens for a while.
 
 const (
-	// calmTime is the time from the last frame served on such a connection to its end.
-	calmTime = 300 * time.Millisecond
+	// abuserDelay is the time from the last frame served on such a connection to its end.
+	abuserDelay = 300 * time.Millisecond
 	// distrustTime is the number of seconds for which new connections from such an address begin with fewer tokens.
 	distrustTime = 10
 )
 
-// A calm is the state of a session that is no longer served because its client sent too much.
-type calm struct{ farewell []byte }
+// An abuser is the state of a session that is no longer served because its client sent too much.
+type abuser struct{ farewell []byte }
 
-// calmDown stops serving a client that sent too much. The frames that report it, in the output from byte begin on, are sent
+// refuseAbuser stops serving a client that sent too much. The frames that report it, in the output from byte begin on, are sent
 // later.
-func (s *session) calmDown(begin int, of http2.Reason) {
+func (s *session) refuseAbuser(begin int, of http2.Reason) {
 	if of != http2.Blocks { // an honest client may have that many cookies, and other clients of its address may not
 		s.h.offenders.add(s.source(), s.d.Now())
 	}
-	s.calm = &calm{bytes.Clone(s.h2.Out[begin:])}
+	s.abuser = &abuser{bytes.Clone(s.h2.Out[begin:])}
 	s.h2.Out = s.h2.Out[:begin]
 	s.goodbye = ended
 	s.end()
 	s.h2.DropBlock()
 	s.c.Notes |= engine.Paused
-	s.c.SetDeadline(calmTime)
+	s.c.SetDeadline(abuserDelay)
 }
 
-// endCalm ends the connection. Anything that its client still sends is not read.
-func (s *session) endCalm() {
-	s.h2.Out = append(s.h2.Out, s.calm.farewell...)
-	s.calm.farewell = nil
+// closeAbuser ends the connection. Anything that its client still sends is not read.
+func (s *session) closeAbuser() {
+	s.h2.Out = append(s.h2.Out, s.abuser.farewell...)
+	s.abuser.farewell = nil
 	s.c.CloseLingering()
 }
 
