@@ -54,13 +54,16 @@ func (r *Request) queryValue(name string) (string, bool) {
 	return "", false
 }
 
+// unescapedInline is the length, in bytes, up to which an escaped key or value is unescaped on the stack.
+const unescapedInline = 256
+
 // keyIs reports whether an escaped key equals name.
 func (r *Request) keyIs(key, name string) bool {
 	if strings.IndexByte(key, '%') < 0 && strings.IndexByte(key, '+') < 0 {
 		return key == name && name != ""
 	}
-	plain, ok := urlquery.AppendUnescaped(r.scratch[:0], key)
-	r.scratch = plain
+	var space [unescapedInline]byte
+	plain, ok := urlquery.AppendUnescaped(space[:0], key)
 	return ok && string(plain) == name
 }
 
@@ -69,7 +72,7 @@ func (r *Request) queryText(value string) (string, bool) {
 	if strings.IndexByte(value, '%') < 0 && strings.IndexByte(value, '+') < 0 {
 		return value, true
 	}
-	plain, ok := urlquery.AppendUnescaped(r.scratch[:0], value)
-	r.scratch = plain
+	var space [unescapedInline]byte
+	plain, ok := urlquery.AppendUnescaped(space[:0], value)
 	return r.s.Strings.Copy(plain), ok
 }

@@ -120,7 +120,6 @@ type Request struct {
 
 	id       exchange.Identity
 	values   []keyed
-	scratch  []byte          // for unescaping queries
 	account  *memory.Account // charged with the memory held for the request; nil for none
 	bodyHeld int64           // bytes of it for the body
 	bodyErr  error           // the reason why the body could not be read
