@@ -51,7 +51,7 @@ var exceptions = []struct {
 		"TestMaxStreamsPerConnection",
 	}},
 	{"it loads the machine, and says nothing about adapters that their engines do not", behindGateway, []string{
-		"TestTimeoutsUnderLoad", "TestMessagesOrder",
+		"TestMessagesOrder",
 	}},
 	{"an adapter in memory counts nothing", func(a Adapter) bool { return a.Memory }, []string{
 		"TestClientGone", "TestRouteStatsCountOutcomes", "TestRouteStatsOfBlockingActions", "TestRouteStatsAfterGoexit",
