@@ -175,7 +175,7 @@ func TestUseStdRegistration(t *testing.T) {
 			})
 		}
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.Get("/before", Text("before"))
+			app.Get("/before", Text("before")).Critical() // may precede UseStd
 			app.UseStd(counting, second)
 			app.Get("/a", Text("a"))
 			g := app.Group("/g")
