@@ -108,7 +108,7 @@ func Error(err error) Response {
 		Response() Response
 	}](err); ok {
 		resp := own.Response()
-		if x := resp.a.Take(); x.Err == nil {
+		if x := resp.a.EnsureOwn(); x.Err == nil {
 			x.Err = err
 		}
 		if p, ok := own.(detailed); ok {
@@ -160,7 +160,7 @@ func (a *App) tell(r *Request, err error) {
 	defer a.contain("panic in the function given to OnError")
 	ignored := a.onError(r, err)
 	if ignored.a.Own() != nil && ignored.a.Claim() {
-		ignored.letGo()
+		ignored.releaseMemory()
 	}
 }
 

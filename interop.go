@@ -80,7 +80,7 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 	resp := Response{*head}
 	sink := w.r.beginEncoded(&resp, length, false, func() { w.r.app.apply(w.r, &resp, false) })
 	if resp.a.Own() != nil && resp.a.Claim() {
-		resp.letGo()
+		resp.releaseMemory()
 	}
 	*head = resp.a
 	return sink, nil

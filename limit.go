@@ -131,7 +131,7 @@ func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 		}
 	}()
 	for _, l := range e.limits {
-		if !l.take(r) {
+		if !l.acquire(r) {
 			r.source = exchange.FromLimit
 			return l.refusal
 		}
@@ -139,8 +139,8 @@ func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	return act(r)
 }
 
-// take takes a place for the request. It reports false if there is none.
-func (l *limit) take(r *Request) bool {
+// acquire takes a place for the request. It reports false if there is none.
+func (l *limit) acquire(r *Request) bool {
 	s := slot{limit: l}
 	if l.key != nil {
 		s.key = l.key(r)

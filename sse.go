@@ -83,7 +83,7 @@ func (e *Events) run(stream func(*Events) error) error {
 	switch {
 	case err == nil || e.ctx.Err() == nil:
 	case !e.told.Load():
-		e.sender.While(func() { _, err = e.w.note(0, err) }) // the client has gone, regardless of err
+		e.sender.While(func() { _, err = e.w.recordError(0, err) }) // the client has gone, regardless of err
 	case errors.Is(err, context.Canceled):
 		return nil // stream has ended because the server is about to stop
 	}

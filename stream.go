@@ -23,7 +23,7 @@ func (r Response) producing(produce producer) Response {
 	if r.a.Failed() {
 		return r
 	}
-	r.a.Take().Make = produce
+	r.a.EnsureOwn().Make = produce
 	r.a.SetKind(exchange.Later)
 	return r
 }
@@ -38,7 +38,7 @@ func (a *App) carryOut(r *Request, resp *Response) {
 		a.applyLate(r, resp)
 		return
 	}
-	planned.letGo()
+	planned.releaseMemory()
 	if made.a.Kind() == exchange.Later { // from the function given to Recover: there is no third attempt
 		made = Problem(&ProblemDetails{Status: http.StatusInternalServerError})
 	}
@@ -215,7 +215,7 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return w.note(w.sink.Write(p))
+	return w.recordError(w.sink.Write(p))
 }
 
 // Flush sends the bytes written so far.
@@ -231,7 +231,7 @@ func (w *streamWriter) Flush() error {
 	if errors.Is(err, http.ErrNotSupported) {
 		return err // the connection is intact
 	}
-	_, err = w.note(0, err)
+	_, err = w.recordError(0, err)
 	return err
 }
 
@@ -242,13 +242,13 @@ func (w *streamWriter) begin() error {
 	}
 	w.room.Used(len(w.held), w.most)
 	w.sink = w.r.beginAnswer(w.resp, -1)
-	w.resp.letGo()
-	_, err := w.note(w.sink.Write(w.held))
+	w.resp.releaseMemory()
+	_, err := w.recordError(w.sink.Write(w.held))
 	w.held = nil
 	return err
 }
 
-func (w *streamWriter) note(n int, err error) (int, error) {
+func (w *streamWriter) recordError(n int, err error) (int, error) {
 	if err != nil {
 		w.err = err
 	}

@@ -100,7 +100,7 @@ func (s *suspension) recovered(v any) (Response, bool) {
 func (r Response) because(rest *restOfChain) Response {
 	if rest != nil {
 		if err := rest.failure(); err != nil {
-			r.a.Take().Err = err
+			r.a.EnsureOwn().Err = err
 		}
 	}
 	return r
@@ -113,7 +113,7 @@ func (s *suspension) pause() (exchange.Sink, error) {
 		return nil, errDiscarded
 	}
 	sink := s.w.r.beginAnswer(resp, s.w.Length())
-	resp.letGo()
+	resp.releaseMemory()
 	return sink, nil
 }
 

@@ -432,7 +432,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 		return k.servePart(r, &key, req, asked, next)
 	}
 	for waited := 0; ; waited++ {
-		e, f, leads := k.look(r, &key, req, asked)
+		e, f, leads := k.lookUp(r, &key, req, asked)
 		switch {
 		case e != nil && !leads:
 			return k.send(r, e)

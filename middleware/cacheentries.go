@@ -96,10 +96,10 @@ func flightID(key *cacheKey, req httpcache.Request) uint64 {
 	return key.hash
 }
 
-// look returns the usable entry for a request, or the flight that it leads or waits for, or neither
+// lookUp returns the usable entry for a request, or the flight that it leads or waits for, or neither
 // if the request must run the action by itself. A leader also gets the entry that may be sent
 // instead of an error.
-func (k *ResponseCache) look(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives) (e *cacheEntry, f *cacheFlight, leads bool) {
+func (k *ResponseCache) lookUp(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives) (e *cacheEntry, f *cacheFlight, leads bool) {
 	s, now, id := k.shard(key.base), k.at(r), flightID(key, req)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ func (p edgeParts) feature(headers func(*dunlin.AnswerInfo, dunlin.Response) dun
 // it for adjacent features.
 func (f *edgeFeature) Fuse(inner dunlin.Feature) dunlin.Feature {
 	both := *f
-	if more, ok := inner.(*edgeFeature); !ok || !both.take(&more.edgeParts) {
+	if more, ok := inner.(*edgeFeature); !ok || !both.merge(&more.edgeParts) {
 		return nil
 	} else {
 		both.n += uint8(copy(both.order[f.n:], more.order[:more.n]))
@@ -138,8 +138,8 @@ func (p *edgeParts) only() edgePart {
 	return partRate
 }
 
-// take adds the parts of others, and reports false if p has one of them already.
-func (p *edgeParts) take(others *edgeParts) bool {
+// merge adds the parts of others, and reports false if p has one of them already.
+func (p *edgeParts) merge(others *edgeParts) bool {
 	both := edgeParts{cmp.Or(p.id, others.id), cmp.Or(p.cors, others.cors), cmp.Or(p.secure, others.secure), cmp.Or(p.rate, others.rate)}
 	if both.count() < p.count()+others.count() {
 		return false
@@ -168,7 +168,7 @@ type edgeSeen struct {
 
 // identify is the action of a single RequestID.
 func (e *edge) identify(r *dunlin.Request) dunlin.Response {
-	e.id.look(r)
+	e.id.adopt(r)
 	return e.id.answer.SetOn(e.next(r), r)
 }
 
@@ -202,7 +202,7 @@ func (e *edge) secured(r *dunlin.Request) dunlin.Response {
 
 // limit is the action of a single RateLimit.
 func (e *edge) limit(r *dunlin.Request) dunlin.Response {
-	v, limited := e.rate.take(r)
+	v, limited := e.rate.decide(r)
 	switch {
 	case !limited:
 		return e.next(r)
@@ -224,7 +224,7 @@ func (e *edge) several() dunlin.Action {
 		// The following lines are lookInOrder, inlined for the usual order.
 		named, origin, ip, now := inside.Glance(r, e.name, e.limits) // origin is borrowed
 		if named {
-			e.id.look(r)
+			e.id.adopt(r)
 		}
 		if e.shares && origin != "" {
 			if isPreflight(r) {
@@ -236,9 +236,9 @@ func (e *edge) several() dunlin.Action {
 		}
 		if e.limits {
 			if ip >= 0 {
-				seen.rate, seen.limited = e.quick.take(uint32(ip), now), true
+				seen.rate, seen.limited = e.quick.decide(uint32(ip), now), true
 			} else {
-				seen.rate, seen.limited = e.rate.take(r)
+				seen.rate, seen.limited = e.rate.decide(r)
 			}
 			if seen.limited && !seen.rate.Admitted {
 				return e.add(e.rate.fields.refusal(r, seen.rate), r, &seen, e.at(partRate))
@@ -294,7 +294,7 @@ func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Respo
 	for i, part := range e.order[:e.n] {
 		switch part {
 		case partID:
-			e.id.look(r)
+			e.id.adopt(r)
 		case partCORS:
 			origin := view.String(ext.HeaderBytes(r, "Origin")) // borrowed
 			if origin == "" {
@@ -305,7 +305,7 @@ func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Respo
 			}
 			seen.variant, seen.named = e.cors.find(origin)
 		case partRate:
-			if seen.rate, seen.limited = e.rate.take(r); seen.limited && !seen.rate.Admitted {
+			if seen.rate, seen.limited = e.rate.decide(r); seen.limited && !seen.rate.Admitted {
 				return e.add(e.rate.fields.refusal(r, seen.rate), r, seen, i), true
 			}
 		}

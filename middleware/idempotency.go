@@ -278,7 +278,7 @@ type claim struct {
 
 // serve answers the request of a claim.
 func (k *claim) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
-	if wait, short := k.quota.take(k.holder, claimCost); short != nil {
+	if wait, short := k.quota.reserve(k.holder, claimCost); short != nil {
 		return k.overQuota(r, wait, short)
 	}
 	resp, runs := k.claim(r)
@@ -435,7 +435,7 @@ func hasCause(err error) bool {
 
 // holds charges the bytes of a response to the quotas, or reports false.
 func (k *claim) holds(n int) bool {
-	_, short := k.quota.take(k.holder, int64(n))
+	_, short := k.quota.reserve(k.holder, int64(n))
 	switch {
 	case short == nil:
 		return true

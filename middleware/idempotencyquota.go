@@ -60,15 +60,15 @@ func (q *keyQuota) holderOf(r *dunlin.Request, user string) uint64 {
 	return maphash.Comparable[netip.Prefix](q.seed, prefix)
 }
 
-// take takes n bytes of a holder's quota and of the common one. If one has too few, it returns that
+// reserve takes n bytes of a holder's quota and of the common one. If one has too few, it returns that
 // one and the time until it has n bytes.
-func (q *keyQuota) take(holder uint64, n int64) (wait time.Duration, short *keyQuota) {
+func (q *keyQuota) reserve(holder uint64, n int64) (wait time.Duration, short *keyQuota) {
 	if q.all != nil {
-		if wait, short := q.all.take(0, n); short != nil {
+		if wait, short := q.all.reserve(0, n); short != nil {
 			return wait, short
 		}
 	}
-	wait, ok := q.takeOwn(holder, n)
+	wait, ok := q.reserveOwn(holder, n)
 	if ok {
 		return 0, nil
 	}
@@ -78,15 +78,15 @@ func (q *keyQuota) take(holder uint64, n int64) (wait time.Duration, short *keyQ
 	return wait, q
 }
 
-func (q *keyQuota) takeOwn(holder uint64, n int64) (wait time.Duration, ok bool) {
+func (q *keyQuota) reserveOwn(holder uint64, n int64) (wait time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := int64(time.Since(q.began)) + 1
-	used := q.table.Look(holder, now).Used
+	used := q.table.Peek(holder, now).Used
 	if n > (q.most-used)/q.perByte {
 		return time.Duration(max(n*q.perByte-(q.most-used), 1)), false
 	}
-	q.table.Note(holder, now, used+n*q.perByte)
+	q.table.Record(holder, now, used+n*q.perByte)
 	return 0, true
 }
 
@@ -98,7 +98,7 @@ func (q *keyQuota) giveBack(holder uint64, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := int64(time.Since(q.began)) + 1
-	q.table.Note(holder, now, max(q.table.Look(holder, now).Used-n*q.perByte, 0))
+	q.table.Record(holder, now, max(q.table.Peek(holder, now).Used-n*q.perByte, 0))
 }
 
 // overQuota answers a request if the keys of its user, or all keys, have used their quota. A known

@@ -123,8 +123,8 @@ func RateLimit(rate Rate) dunlin.Feature {
 	}}
 }
 
-// take judges a request by its address, in memory.
-func (l *rateLimiter) take(r *dunlin.Request) (v gcra.Verdict, limited bool) {
+// decide judges a request by its address, in memory.
+func (l *rateLimiter) decide(r *dunlin.Request) (v gcra.Verdict, limited bool) {
 	ip, hash := r.Remote().Addr(), uint64(0)
 	switch {
 	case ip.Is4(): // the usual case
@@ -154,8 +154,8 @@ func (l *rateLimiter) quick() quickLimit {
 	return quickLimit{l.table, l.seed4, exchange.Nanos(l.began), l.fields.rate.Interval, l.fields.little, l.fields.least.limit, l.fields}
 }
 
-// take judges a request by its IPv4 address, at a time of exchange.Nanos.
-func (q *quickLimit) take(ip uint32, now int64) gcra.Verdict {
+// decide judges a request by its IPv4 address, at a time of exchange.Nanos.
+func (q *quickLimit) decide(ip uint32, now int64) gcra.Verdict {
 	return q.table.Take(hash4(&q.seed4, ip), max(now-q.began, 0)+1)
 }
 
@@ -303,14 +303,14 @@ func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, o
 		return l.table.Take(c.hash, now), true
 	}
 	if !l.near {
-		if v := l.table.Look(c.hash, now); !v.Admitted {
+		if v := l.table.Peek(c.hash, now); !v.Admitted {
 			return v, true
 		}
 	}
 	v, err := l.ask(r.Context(), l.storedKey(c))
 	if err == nil {
 		if !l.near {
-			l.table.Note(c.hash, l.now(r), v.Used) // for use without the store
+			l.table.Record(c.hash, l.now(r), v.Used) // for use without the store
 		}
 		return v, true
 	}

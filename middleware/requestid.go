@@ -34,8 +34,8 @@ type requestID struct {
 	joints
 }
 
-// look adopts the client's ID.
-func (i *requestID) look(r *dunlin.Request) { inside.TakeID(i.answer, r, maxRequestID) }
+// adopt adopts the client's ID.
+func (i *requestID) adopt(r *dunlin.Request) { inside.TakeID(i.answer, r, maxRequestID) }
 
 // send sends the ID with an answer. It adopts the client's ID only if the request has none yet: a logged panic or a late
 // action without this feature has given it one.

@@ -26,7 +26,7 @@ func (c comparison) run() {
 	if key[0] != "" && key[1] != "" {
 		breaks, seen := c.d.seen[key]
 		if breaks {
-			c.d.note(true, "%s has changed", key[1][strings.LastIndexByte(key[1], '/')+1:])
+			c.d.report(true, "%s has changed", key[1][strings.LastIndexByte(key[1], '/')+1:])
 		}
 		if seen {
 			return // already compared, or being compared: types may be recursive
@@ -87,7 +87,7 @@ func (c comparison) say(format string, args ...any) {
 	if c.answered {
 		prefix = "it need not be "
 	}
-	c.d.note(true, "%s", prefix+fmt.Sprintf(format, args...))
+	c.d.report(true, "%s", prefix+fmt.Sprintf(format, args...))
 }
 
 func (c comparison) compare(s, t map[string]any) {
@@ -158,9 +158,9 @@ func (c comparison) values(s, t map[string]any) {
 	for _, v := range given {
 		if !slices.ContainsFunc(allowed, func(w any) bool { return same(v, w) }) {
 			if c.answered {
-				c.d.note(true, "it can be %s", shown(v))
+				c.d.report(true, "it can be %s", shown(v))
 			} else {
-				c.d.note(true, "%s is not taken any more", shown(v))
+				c.d.report(true, "%s is not taken any more", shown(v))
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (c comparison) members(s, t map[string]any) {
 			if c.answered {
 				what = "it is not always there"
 			}
-			c.d.within(fmt.Sprintf("#/%v", name), func() { c.d.note(true, "%s", what) })
+			c.d.within(fmt.Sprintf("#/%v", name), func() { c.d.report(true, "%s", what) })
 		}
 	}
 	for _, name := range sortedKeys(mine) {
@@ -184,14 +184,14 @@ func (c comparison) members(s, t map[string]any) {
 		case known:
 			c.inside("#/"+name, mine[name], other)
 		case c.answered:
-			c.d.within("#/"+name, func() { c.d.note(false, "it is new") })
+			c.d.within("#/"+name, func() { c.d.report(false, "it is new") })
 		case t["additionalProperties"] == false:
-			c.d.within("#/"+name, func() { c.d.note(true, "it is not taken any more") })
+			c.d.within("#/"+name, func() { c.d.report(true, "it is not taken any more") })
 		}
 	}
 	for _, name := range sortedKeys(theirs) {
 		if _, known := mine[name]; !known && !c.answered && !slices.Contains(list(t, "required"), any(name)) {
-			c.d.within("#/"+name, func() { c.d.note(false, "it is new") })
+			c.d.within("#/"+name, func() { c.d.report(false, "it is new") })
 		}
 	}
 	a, b := s["additionalProperties"], t["additionalProperties"]

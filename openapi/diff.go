@@ -52,7 +52,7 @@ type differ struct {
 	seen     map[[3]string]bool // pairs of references in the current schema: whether they break clients
 }
 
-func (d *differ) note(breaking bool, format string, args ...any) {
+func (d *differ) report(breaking bool, format string, args ...any) {
 	c := Change{breaking, d.where, fmt.Sprintf(format, args...)}
 	if !slices.Contains(d.changes, c) {
 		d.changes = append(d.changes, c)
@@ -82,11 +82,11 @@ func (d *differ) paths() {
 			d.within(strings.ToUpper(method)+" "+path, func() {
 				switch {
 				case had && !has:
-					d.note(true, "the operation is gone")
+					d.report(true, "the operation is gone")
 				case had:
 					d.operation(old, new)
 				case has:
-					d.note(false, "the operation is new")
+					d.report(false, "the operation is new")
 				}
 			})
 		}
@@ -94,7 +94,7 @@ func (d *differ) paths() {
 	for _, path := range sortedKeys(is) {
 		for _, method := range methods {
 			if _, known := was[path]; !known && object_(is[path])[method] != nil {
-				d.within(strings.ToUpper(method)+" "+path, func() { d.note(false, "the operation is new") })
+				d.within(strings.ToUpper(method)+" "+path, func() { d.report(false, "the operation is new") })
 			}
 		}
 	}
@@ -102,20 +102,20 @@ func (d *differ) paths() {
 
 func (d *differ) operation(old, new map[string]any) {
 	if a, b := text(old, "operationId"), text(new, "operationId"); a != b {
-		d.note(true, "generated clients call it %s, and no longer %s", b, a)
+		d.report(true, "generated clients call it %s, and no longer %s", b, a)
 	}
 	if old["deprecated"] != true && new["deprecated"] == true {
-		d.note(false, "it is deprecated")
+		d.report(false, "it is deprecated")
 	}
 	if len(list(old, "security")) == 0 && len(list(new, "security")) > 0 {
-		d.note(true, "it asks for credentials")
+		d.report(true, "it asks for credentials")
 	}
 	for _, way := range list(old, "security") {
 		suffices := func(other any) bool {
 			return !slices.ContainsFunc(sortedKeys(object_(other)), func(name string) bool { return object_(way)[name] == nil })
 		}
 		if len(list(new, "security")) > 0 && !slices.ContainsFunc(list(new, "security"), suffices) {
-			d.note(true, "the credentials %s do not suffice any more", strings.Join(sortedKeys(object_(way)), " and "))
+			d.report(true, "the credentials %s do not suffice any more", strings.Join(sortedKeys(object_(way)), " and "))
 		}
 	}
 	d.parameters(d.params(d.old, old), d.params(d.new, new))
@@ -139,11 +139,11 @@ func (d *differ) parameters(old, new map[string]map[string]any) {
 			p, q := old[name], new[name]
 			switch {
 			case q == nil:
-				d.note(strings.HasPrefix(name, "path "), "it is gone")
+				d.report(strings.HasPrefix(name, "path "), "it is gone")
 			case p["required"] != true && q["required"] == true:
-				d.note(true, "it is required")
+				d.report(true, "it is required")
 			case p["explode"] != q["explode"]:
-				d.note(true, "its values are separated in another way")
+				d.report(true, "its values are separated in another way")
 			}
 			if q != nil {
 				d.input(p["schema"], q["schema"])
@@ -154,7 +154,7 @@ func (d *differ) parameters(old, new map[string]map[string]any) {
 		if old[name] == nil {
 			required := new[name]["required"] == true
 			d.within(name, func() {
-				d.note(required, "%s", map[bool]string{true: "it is new and required", false: "it is new"}[required])
+				d.report(required, "%s", map[bool]string{true: "it is new and required", false: "it is new"}[required])
 			})
 		}
 	}
@@ -164,21 +164,21 @@ func (d *differ) body(old, new map[string]any) {
 	d.within("body", func() {
 		if len(old) == 0 {
 			if new["required"] == true {
-				d.note(true, "there must be one")
+				d.report(true, "there must be one")
 			}
 			return
 		}
 		if len(new) == 0 {
-			d.note(false, "it is not read any more")
+			d.report(false, "it is not read any more")
 			return
 		}
 		if old["required"] != true && new["required"] == true {
-			d.note(true, "it is required")
+			d.report(true, "it is required")
 		}
 		before, after := member(old, "content"), member(new, "content")
 		for _, media := range sortedKeys(before) {
 			if after[media] == nil {
-				d.note(true, "%s is not taken any more", media)
+				d.report(true, "%s is not taken any more", media)
 				continue
 			}
 			d.input(object_(before[media])["schema"], object_(after[media])["schema"])
@@ -190,7 +190,7 @@ func (d *differ) answers(old, new map[string]any) {
 	for _, status := range sortedKeys(old) {
 		d.within("answer "+status, func() {
 			if new[status] == nil {
-				d.note(status < "400", "it is gone")
+				d.report(status < "400", "it is gone")
 				return
 			}
 			before, after := resolve(d.old, old[status]), resolve(d.new, new[status])
@@ -198,7 +198,7 @@ func (d *differ) answers(old, new map[string]any) {
 			a, b := member(before, "content"), member(after, "content")
 			for _, media := range sortedKeys(a) {
 				if b[media] == nil {
-					d.note(true, "it is not %s any more", media)
+					d.report(true, "it is not %s any more", media)
 					continue
 				}
 				for _, kind := range []string{"schema", "itemSchema"} {
@@ -207,14 +207,14 @@ func (d *differ) answers(old, new map[string]any) {
 			}
 			for _, media := range sortedKeys(b) {
 				if a[media] == nil {
-					d.note(true, "it can be %s", media)
+					d.report(true, "it can be %s", media)
 				}
 			}
 		})
 	}
 	for _, status := range sortedKeys(new) {
 		if old[status] == nil {
-			d.within("answer "+status, func() { d.note(status < "400", "it is new") })
+			d.within("answer "+status, func() { d.report(status < "400", "it is new") })
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (d *differ) headers(old, new map[string]any) {
 	for _, name := range sortedKeys(old) {
 		before, after := resolve(d.old, old[name]), resolve(d.new, new[name])
 		if before["required"] == true && after["required"] != true {
-			d.within("header "+name, func() { d.note(true, "it is not always there") })
+			d.within("header "+name, func() { d.report(true, "it is not always there") })
 		}
 	}
 }

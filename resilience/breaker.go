@@ -57,8 +57,8 @@ const (
 	windowLeast   = 20 // minimum number of calls for a share
 )
 
-// note counts a call, and reports whether half of the calls in the window have failed.
-func (w *callWindow) note(now time.Time, failed bool) bool {
+// record counts a call, and reports whether half of the calls in the window have failed.
+func (w *callWindow) record(now time.Time, failed bool) bool {
 	second := now.Unix()
 	if second-w.last >= windowSeconds || second < w.last-windowSeconds { // the second case: the clock was set back
 		w.last = second
@@ -170,12 +170,12 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 		b.failures, b.openFor, b.until, b.recent = 0, 0, time.Time{}, callWindow{}
 	case outcome == succeeded:
 		b.failures, b.openFor = 0, 0
-		b.recent.note(now, false)
+		b.recent.record(now, false)
 	default:
 		if b.failures++; outcome == doubtful {
 			b.failures = 0 // the connection succeeded
 		}
-		if b.recent.note(now, true) || open || b.failures >= b.config.Failures {
+		if b.recent.record(now, true) || open || b.failures >= b.config.Failures {
 			b.openFor = min(max(2*b.openFor, b.config.OpenFor), 10*b.config.OpenFor)
 			b.until = now.Add(b.openFor)
 		}

@@ -149,7 +149,7 @@ func (e *explainer) leaf(l *leaf, how string, depth int) bool {
 		e.line(depth, "%s, but no pattern does", how)
 		return false
 	}
-	b := e.walk.take(l)
+	b := e.walk.bindingOf(l)
 	if b != nil {
 		e.line(depth, "%s: %s", how, e.route(b.route))
 		return true

@@ -124,8 +124,8 @@ func qualityOf(params string) int {
 	return 1000
 }
 
-// takeVersion is take for a leaf with versions. Bindings come with the newest version first.
-func (w *walk) takeVersion(l *leaf) *binding {
+// versionBinding is bindingOf for a leaf with versions. Bindings come with the newest version first.
+func (w *walk) versionBinding(l *leaf) *binding {
 	var best, plain, newest *binding
 	bestQuality := 0
 	var asked acceptance

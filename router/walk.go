@@ -69,7 +69,7 @@ func (w *walk) find(n *node, pos, k int) *binding {
 	if n.endAnswers(l, w.method) {
 		return &l.first
 	}
-	b := w.take(l)
+	b := w.bindingOf(l)
 	if b != nil && b.below {
 		w.s.rest = uint32(pos)
 	}
@@ -114,7 +114,7 @@ func (w *walk) takeRest(l *leaf, pos, k int) *binding {
 	if l == nil || isDirty(w.path[pos+1:]) {
 		return nil
 	}
-	b := w.take(l)
+	b := w.bindingOf(l)
 	switch {
 	case b == nil:
 	case b.below:
@@ -125,17 +125,17 @@ func (w *walk) takeRest(l *leaf, pos, k int) *binding {
 	return b
 }
 
-// take returns the leaf's binding for the method and version, or nil, noting what would have been accepted.
-func (w *walk) take(l *leaf) *binding {
+// bindingOf returns the leaf's binding for the method and version, or nil, and then records which would have been accepted.
+func (w *walk) bindingOf(l *leaf) *binding {
 	if l.first.methods&w.method != 0 {
 		return &l.first
 	}
-	return w.takeOther(l)
+	return w.otherBinding(l)
 }
 
-func (w *walk) takeOther(l *leaf) *binding {
+func (w *walk) otherBinding(l *leaf) *binding {
 	if l.versioned {
-		return w.takeVersion(l)
+		return w.versionBinding(l)
 	}
 	for i := range l.bindings {
 		if b := &l.bindings[i]; b.methods&w.method != 0 {

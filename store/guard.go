@@ -220,7 +220,7 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	if c.prompt {
 		w := &guardWait{g: g, part: p, since: began, due: began + tick, cancel: cancel}
 		w.mu.Lock()
-		w.timer = time.AfterFunc(tick, w.look)
+		w.timer = time.AfterFunc(tick, w.checkSilence)
 		w.mu.Unlock()
 		defer w.end()
 	}
@@ -257,8 +257,8 @@ type guardWait struct {
 	ended  bool
 }
 
-// look ends the call if the part is silent.
-func (w *guardWait) look() {
+// checkSilence ends the call if the part is silent.
+func (w *guardWait) checkSilence() {
 	runtime.Gosched() // an answer may have arrived whose reader has not run yet
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,7 @@ func TestGuardWaitDetectsStarvation(t *testing.T) {
 		p.answered.Store(int64(c.answered))
 		cancelled := false
 		w := &guardWait{g: g, part: p, since: c.since, due: c.due, cancel: func() { cancelled = true }, timer: time.NewTimer(time.Hour)}
-		w.look()
+		w.checkSilence()
 		if p.silent.Load() != c.silent || cancelled != c.silent || g.counts.stalls.Load() == 1 != c.silent {
 			t.Errorf("%s: silent %v, cancelled %v, %d stalls", name, p.silent.Load(), cancelled, g.counts.stalls.Load())
 		}

@@ -53,7 +53,7 @@ func (c *Conn) Close(code Code, reason string) {
 	defer c.mu.Unlock()
 	if c.phase == open {
 		c.shut(code, reason)
-		c.look()
+		c.wakeToRead()
 	}
 }
 

@@ -277,7 +277,7 @@ func (c *Conn) Read(ctx context.Context) (Message, error) {
 			c.peer.Release(r.held)
 		}
 		r.held = 0
-		c.look()
+		c.wakeToRead()
 		c.mu.Unlock()
 		return m, nil
 	}
@@ -291,7 +291,7 @@ func (c *Conn) Read(ctx context.Context) (Message, error) {
 	}
 	reader := make(chan Message, 1)
 	r.reader = reader
-	c.look()
+	c.wakeToRead()
 	c.mu.Unlock()
 	select {
 	case m, ok := <-reader:
@@ -319,8 +319,8 @@ func (c *Conn) received(m Message, ok bool) (Message, error) {
 	return Message{}, c.rare.end
 }
 
-// look has input read again if it was paused for Read. c.mu is held.
-func (c *Conn) look() {
+// wakeToRead has input read again if it was paused for Read. c.mu is held.
+func (c *Conn) wakeToRead() {
 	if c.phase < over && !c.woken {
 		c.woken = true
 		c.peer.Wake()

@@ -62,7 +62,7 @@ func (a *Addresses) Take(ip netip.Addr) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.open.take(keyOf(ip), a.most)
+	return a.open.add(keyOf(ip), a.most)
 }
 
 // Release undoes a successful Take.

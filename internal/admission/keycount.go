@@ -11,8 +11,8 @@ type keyCount[K comparable] struct {
 // keptEntries is the maximum peak of a map that is kept: maps do not shrink.
 const keptEntries = 256
 
-// take counts one more for key, and returns false if key has reached most.
-func (h *keyCount[K]) take(key K, most int) bool {
+// add counts one more for key, and returns false if key has reached most.
+func (h *keyCount[K]) add(key K, most int) bool {
 	n := h.counts[key]
 	if n >= most {
 		return false

@@ -35,7 +35,7 @@ func (k *Keys) Take(key string) bool {
 	s := k.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.running.take(key, k.most)
+	return s.running.add(key, k.most)
 }
 
 // Release undoes a successful Take.

@@ -99,10 +99,10 @@ func (s *Shed) Note(r Reason) (since uint64, due bool) {
 	if s == nil {
 		return 0, false
 	}
-	return s.by[r].note()
+	return s.by[r].countEvent()
 }
 
-func (t *tally) note() (since uint64, due bool) {
+func (t *tally) countEvent() (since uint64, due bool) {
 	n := t.count.Add(1)
 	now, next := int64(time.Since(start)), t.next.Load()
 	if now < next || !t.next.CompareAndSwap(next, now+int64(LogEvery)) {
@@ -115,7 +115,7 @@ func (t *tally) note() (since uint64, due bool) {
 type Lines struct{ tally }
 
 // Note is Note of a Shed.
-func (l *Lines) Note() (since uint64, due bool) { return l.note() }
+func (l *Lines) Note() (since uint64, due bool) { return l.countEvent() }
 
 // Count returns the count of a reason.
 func (s *Shed) Count(r Reason) uint64 {

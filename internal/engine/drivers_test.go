@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-func TestLetGoFreesIdleMemory(t *testing.T) {
+func TestDropFreeFreesIdleMemory(t *testing.T) {
 	e := &Engine{cfg: Config{Loops: 1}}
 	e.buffers.init(new(memory.Budget), 1000)
 	e.buffers.put(e.buffers.forReading())
@@ -19,9 +19,9 @@ func TestLetGoFreesIdleMemory(t *testing.T) {
 	e.retire(&Driver{Out: make([]byte, 0, 300), callBuffers: callBuffers{own: e.buffers.scratch(ownInput)}})
 	e.retire(&Driver{Out: make([]byte, 0, keptOut+1)})
 	if got := e.DropFree(); got != 336+1000+ownInput+300 {
-		t.Errorf("LetGo freed %d bytes, want the sizes of two buffers and of a driver's input and output", got)
+		t.Errorf("DropFree freed %d bytes, want the sizes of two buffers and of a driver's input and output", got)
 	}
 	if got := e.DropFree(); got != 0 {
-		t.Errorf("a second LetGo freed %d bytes", got)
+		t.Errorf("a second DropFree freed %d bytes", got)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// awaitEnd adds a command that waits for its peer's end or for letGo, and answers which of them it was.
-func awaitEnd(h *lineHandler, set func(c *engine.Conn, f func())) (entered chan struct{}, letGo chan struct{}) {
-	entered, letGo = make(chan struct{}), make(chan struct{})
+// awaitEnd adds a command that waits for its peer's end or for proceed, and answers which of them it was.
+func awaitEnd(h *lineHandler, set func(c *engine.Conn, f func())) (entered chan struct{}, proceed chan struct{}) {
+	entered, proceed = make(chan struct{}), make(chan struct{})
 	h.commands["await"] = func(d *engine.Driver, c *engine.Conn, _ string) {
 		ended := make(chan struct{})
 		set(c, func() { close(ended) })
@@ -24,12 +24,12 @@ func awaitEnd(h *lineHandler, set func(c *engine.Conn, f func())) (entered chan 
 		select {
 		case <-ended:
 			answer(d, "ended")
-		case <-letGo:
+		case <-proceed:
 			answer(d, "let go")
 		}
 		c.SetHangup(nil)
 	}
-	return entered, letGo
+	return entered, proceed
 }
 
 // A call learns that its peer has sent close_notify, which leaves the socket open.
@@ -140,7 +140,7 @@ func TestTLSCloseNotifyAfterInputIsAHangup(t *testing.T) {
 // A record that has the length of close_notify, but is not one, is input.
 func TestTLSRecordOfCloseNotifyLengthIsInput(t *testing.T) {
 	h := newLineHandler()
-	entered, letGo := awaitEnd(h, (*engine.Conn).SetHangup)
+	entered, proceed := awaitEnd(h, (*engine.Conn).SetHangup)
 	s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
 	other := s.dialTLS(nil)
 	raw, c := s.dialRaw()
@@ -156,7 +156,7 @@ func TestTLSRecordOfCloseNotifyLengthIsInput(t *testing.T) {
 			other.send("echo seen\n")
 			other.want("seen") // the loop has seen the record
 		}
-		letGo <- struct{}{}
+		proceed <- struct{}{}
 		c.want("let go", "hi")
 	}
 	// An alert for a fatal error ends the connection, too.

@@ -53,8 +53,8 @@ func Bare(status int, kind Kind) Answer { return Answer{meta: metaOf(status, kin
 // Stand bases the answer, for which Stands is true, on another block.
 func (r *Answer) Stand(block *Block) { r.on = &block.anchor }
 
-// LetGo drops the references to headers and own memory, whose ownership was transferred.
-func (r *Answer) LetGo() { r.on = nil }
+// DropOwn drops the references to the headers and to own memory, which has another owner now.
+func (r *Answer) DropOwn() { r.on = nil }
 
 // meta holds the numeric properties of an Answer in one word:
 //
@@ -104,7 +104,7 @@ func (r *Answer) Announced() int64 {
 
 // Announce sets the length of the body that an answer to HEAD omits, or NoLength.
 func (r *Answer) Announce(length int64) {
-	r.Take()
+	r.EnsureOwn()
 	r.on.x.length = length
 	r.meta |= metaAnnounces
 }

@@ -16,8 +16,8 @@ func (x *Own) Answer(status int, body string) Answer {
 	return r
 }
 
-// Take returns the answer's own memory. It allocates it if there is none.
-func (r *Answer) Take() *Own {
+// EnsureOwn returns the answer's own memory. It allocates it if there is none.
+func (r *Answer) EnsureOwn() *Own {
 	if x := r.Own(); x != nil {
 		return x
 	}
@@ -42,7 +42,7 @@ var (
 func (r *Answer) ClaimSlot() bool {
 	x := r.Own()
 	if x == nil {
-		x = r.Take()
+		x = r.EnsureOwn()
 		x.state.Store(uint64(r.meta.version()) + 1)
 		return true
 	}

@@ -84,7 +84,7 @@ func (i Identity) String() string {
 // Text returns the identity with its text. A zero identity gets a number first.
 func (i *Identity) Text(s *Strings) string {
 	if i.text == "" {
-		id := s.take(idLength)
+		id := s.alloc(idLength)
 		i.Number(s).put(id)
 		i.text = view.String(id)
 	}

@@ -41,7 +41,7 @@ func (c *Strings) Copy(b []byte) string {
 	if len(b) > chunkMost {
 		return string(b)
 	}
-	own := c.take(len(b))
+	own := c.alloc(len(b))
 	copy(own, b)
 	return view.String(own)
 }
@@ -68,8 +68,8 @@ func (c *Strings) anchor(b *Block, text string) *anchor {
 	return a
 }
 
-// take returns n bytes, at most chunkMost, for a new string.
-func (c *Strings) take(n int) []byte {
+// alloc returns n bytes, at most chunkMost, for a new string.
+func (c *Strings) alloc(n int) []byte {
 	if n > len(c.rest) {
 		c.more(n)
 	}

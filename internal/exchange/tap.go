@@ -54,12 +54,12 @@ func (s *tappedSink) show(p []byte) {
 func (s *tappedSink) Write(p []byte) (int, error) {
 	s.show(p)
 	n, err := s.Sink.Write(p)
-	s.note(err)
+	s.endTapAfter(err)
 	return n, err
 }
 
-// note ends the tap after an error.
-func (s *tappedSink) note(err error) {
+// endTapAfter ends the tap after an error.
+func (s *tappedSink) endTapAfter(err error) {
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.encoding.endTap(false)
 	}
@@ -70,13 +70,13 @@ func (s *tappedSink) ReadFrom(src io.Reader) (int64, error) {
 		return s.Sink.ReadFrom(src)
 	}
 	n, err := CopyPieces(s, src)
-	s.note(err)
+	s.endTapAfter(err)
 	return n, err
 }
 
 func (s *tappedSink) Flush() error {
 	err := s.Sink.Flush()
-	s.note(err)
+	s.endTapAfter(err)
 	return err
 }
 

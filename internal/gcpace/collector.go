@@ -121,14 +121,14 @@ type Collector struct {
 	percent atomic.Int64 // GOGC as last set
 
 	// Guarded by collectors.Mutex.
-	lows    lows
-	recent  lastFew
-	spaced  spacing
-	stopped bool
-	quiet   *time.Timer  // calls becameQuiet; set by each look
-	pause   *time.Timer  // calls watch; set by each look
-	letGo   func() int64 // see OnQuiet, or nil
-	modest  bool         // no limit, and LoopServes was not called
+	lows     lows
+	recent   lastFew
+	spaced   spacing
+	stopped  bool
+	quiet    *time.Timer  // calls becameQuiet; set by each look
+	pause    *time.Timer  // calls watch; set by each look
+	dropFree func() int64 // see OnQuiet, or nil
+	modest   bool         // no limit, and LoopServes was not called
 }
 
 // collectors holds the active collectors. The runtime's settings before the first one are restored after the last.
@@ -205,24 +205,24 @@ func (c *Collector) LoopServes() {
 
 // OnQuiet registers a function that is called when the process becomes quiet. It releases memory that is kept for
 // later use, and returns its size in bytes.
-func (c *Collector) OnQuiet(letGo func() int64) {
+func (c *Collector) OnQuiet(dropFree func() int64) {
 	collectors.Lock()
 	defer collectors.Unlock()
-	c.letGo = letGo
+	c.dropFree = dropFree
 }
 
 // becameQuiet collects and returns memory to the system, if there is enough to return. Its own collections trigger it
 // once more, when there is not.
 func (c *Collector) becameQuiet() {
 	collectors.Lock()
-	letGo, stopped := c.letGo, c.stopped
+	dropFree, stopped := c.dropFree, c.stopped
 	collectors.Unlock()
 	if stopped {
 		return
 	}
 	gained := returnable()
-	if letGo != nil {
-		gained += letGo()
+	if dropFree != nil {
+		gained += dropFree()
 	}
 	if gained < worthReturning {
 		return
@@ -252,11 +252,11 @@ type sentinel struct{ _ [64]byte }
 
 // watch requests a look after the next collection, without a timer: an idle process is not woken.
 func (c *Collector) watch() {
-	runtime.AddCleanup(new(sentinel), (*Collector).look, c)
+	runtime.AddCleanup(new(sentinel), (*Collector).afterCollection, c)
 }
 
-// look runs after a collection.
-func (c *Collector) look() {
+// afterCollection runs after a collection.
+func (c *Collector) afterCollection() {
 	collectors.Lock()
 	defer collectors.Unlock()
 	if !c.stopped {
@@ -295,14 +295,14 @@ func (c *Collector) tighter(other *Collector) bool {
 func (c *Collector) adjust() {
 	p := &collectors
 	now := readRuntime()
-	p.runtime.look(now)
+	p.runtime.detectChanges(now)
 	if !p.runtime.percent.ours {
 		c.percent.Store(0)
 	}
 	live := now.live
 	at := time.Now()
-	least, mean := c.lows.note(live, at), c.recent.mean(live, remembered)
-	c.spaced.note(now.cycles, at)
+	least, mean := c.lows.add(live, at), c.recent.mean(live, remembered)
+	c.spaced.record(now.cycles, at)
 	few := slices.Min(c.recent.recent)
 	room := int64(0)
 	if c.limited() {
@@ -349,8 +349,8 @@ type spacing struct {
 	seen   int           // consecutive looks that have each seen the next collection
 }
 
-// note records a look with the number of collections so far.
-func (s *spacing) note(cycles int64, at time.Time) {
+// record records a look with the number of collections so far.
+func (s *spacing) record(cycles int64, at time.Time) {
 	n := cycles - s.cycles
 	if n <= 0 {
 		return // no collection since

@@ -100,7 +100,7 @@ func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
 		{40 << 20, 0, 80 << 20},
 	} {
 		now = now.Add(test.after)
-		if got := goalFor(l.note(test.live, now), 0); got != test.want {
+		if got := goalFor(l.add(test.live, now), 0); got != test.want {
 			t.Errorf("collection %d with %d live: goal %d, want %d", i, test.live, got, test.want)
 		}
 	}
@@ -204,7 +204,7 @@ func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
 	kept := make([]byte, 64<<20)
 	for range remembered {
 		runtime.GC()
-		c.look()
+		c.afterCollection()
 	}
 	if got := debug.SetMemoryLimit(-1); got < 128<<20 {
 		t.Errorf("the memory limit is %d with 64 MB live for some collections", got)
@@ -351,7 +351,7 @@ func TestSpacing(t *testing.T) {
 		{15, 8 * time.Millisecond, 1, 8 * time.Millisecond},
 	} {
 		now = now.Add(test.after)
-		s.note(test.cycles, now)
+		s.record(test.cycles, now)
 		if s.seen != test.seen || i > 0 && s.apart != test.apart {
 			t.Errorf("look %d, after collection %d: %d seen one by one, %v apart, want %d and %v", i, test.cycles, s.seen, s.apart, test.seen, test.apart)
 		}

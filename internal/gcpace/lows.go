@@ -20,8 +20,8 @@ const (
 	lowPart  = 128 * time.Millisecond
 )
 
-// note adds n and returns the minimum.
-func (l *lows) note(n int64, now time.Time) int64 {
+// add adds n and returns the minimum.
+func (l *lows) add(n int64, now time.Time) int64 {
 	if l.parts == 0 || now.Sub(l.since) >= lowPart {
 		l.at = (l.at + 1) % lowParts
 		l.parts = min(l.parts+1, lowParts)

@@ -53,7 +53,7 @@ type Process struct {
 	settings  Settings
 	limit     MemoryLimit
 	room      int64        // limit less the program's size at Begin; 0 without a limit
-	letGo     func() int64 // see OnQuiet
+	dropFree  func() int64 // see OnQuiet
 	collector *Collector
 	soon      *time.Timer // starts pacing; nil before Serving
 	ended     bool
@@ -123,8 +123,8 @@ func (p *Process) pace() {
 		room = p.roomNow
 	}
 	p.collector = PaceCollector(room, p.loop)
-	if p.letGo != nil {
-		p.collector.OnQuiet(p.letGo)
+	if p.dropFree != nil {
+		p.collector.OnQuiet(p.dropFree)
 	}
 }
 
@@ -143,16 +143,16 @@ func (p *Process) End() {
 
 // OnQuiet registers a function that is called when the process becomes quiet, in addition to earlier ones, see
 // [Collector.OnQuiet].
-func (p *Process) OnQuiet(letGo func() int64) {
+func (p *Process) OnQuiet(dropFree func() int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if earlier := p.letGo; earlier != nil {
-		last := letGo
-		letGo = func() int64 { return earlier() + last() }
+	if earlier := p.dropFree; earlier != nil {
+		last := dropFree
+		dropFree = func() int64 { return earlier() + last() }
 	}
-	p.letGo = letGo
+	p.dropFree = dropFree
 	if p.collector != nil {
-		p.collector.OnQuiet(letGo)
+		p.collector.OnQuiet(dropFree)
 	}
 }
 

@@ -33,8 +33,8 @@ func (s *settings) begin() {
 
 func setPercent(value int64) int64 { return int64(debug.SetGCPercent(int(value))) }
 
-// look compares the current settings with the last ones.
-func (s *settings) look(now runtimeState) {
+// detectChanges compares the current settings with the last ones.
+func (s *settings) detectChanges(now runtimeState) {
 	s.percent.ours = s.percent.ours && now.percent == s.percent.last
 	s.limit.ours = s.limit.ours && now.limit == s.limit.last
 }
@@ -62,7 +62,7 @@ func (s *setting) setAbout(value, part int64) {
 
 // end restores the program's settings.
 func (s *settings) end() {
-	s.look(readRuntime())
+	s.detectChanges(readRuntime())
 	s.percent.set(s.percent.before)
 	s.limit.set(s.limit.before)
 }

@@ -54,12 +54,12 @@ func TestTableAgainstMap(t *testing.T) {
 			key := keys[random.IntN(len(keys))]
 			switch random.IntN(10) {
 			case 0:
-				if _, want := rate.Take(twin[max(key, 1)], now); table.Look(key, now) != want {
-					t.Fatalf("seed %d: Look(%x, %d) = %+v, want %+v", seed, key, now, table.Look(key, now), want)
+				if _, want := rate.Take(twin[max(key, 1)], now); table.Peek(key, now) != want {
+					t.Fatalf("seed %d: Look(%x, %d) = %+v, want %+v", seed, key, now, table.Peek(key, now), want)
 				}
 			case 1:
 				used := random.Int64N(rate.Tolerance + 1)
-				table.Note(key, now, used)
+				table.Record(key, now, used)
 				twin[max(key, 1)] = now + used
 			default:
 				tat, want := rate.Take(twin[max(key, 1)], now)

@@ -62,13 +62,13 @@ func (t *Table) Take(hash uint64, now int64) (v Verdict) {
 			return v
 		}
 	}
-	v = s.take(hash, now)
+	v = s.takeLocked(hash, now)
 	s.mu.Unlock()
 	return v
 }
 
-// take is Table.Take in the shard. The caller holds the lock.
-func (s *shard) take(hash uint64, now int64) (v Verdict) {
+// takeLocked is Table.Take in the shard. The caller holds the lock.
+func (s *shard) takeLocked(hash uint64, now int64) (v Verdict) {
 	var tat int64
 	at, known := s.find(hash, now)
 	if known {
@@ -81,8 +81,8 @@ func (s *shard) take(hash uint64, now int64) (v Verdict) {
 	return v
 }
 
-// Look is Take without recording the request.
-func (t *Table) Look(hash uint64, now int64) Verdict {
+// Peek is Take without recording the request.
+func (t *Table) Peek(hash uint64, now int64) Verdict {
 	s, hash := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +94,8 @@ func (t *Table) Look(hash uint64, now int64) Verdict {
 	return v
 }
 
-// Note sets the used part of a key's tolerance, as known by another counter.
-func (t *Table) Note(hash uint64, now, used int64) {
+// Record sets the used part of a key's tolerance, as known by another counter.
+func (t *Table) Record(hash uint64, now, used int64) {
 	s, hash := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -200,7 +200,7 @@ func (q *Queue) passOn(batch []entry) {
 			q.give(next)
 		}
 		var wait time.Duration
-		if batch, wait = q.take(); batch == nil && wait == 0 {
+		if batch, wait = q.nextBatch(); batch == nil && wait == 0 {
 			over = true
 			return
 		}
@@ -208,9 +208,9 @@ func (q *Queue) passOn(batch []entry) {
 	}
 }
 
-// take returns the waiting records. If there are none, it returns the time until the next report of
+// nextBatch returns the waiting records. If there are none, it returns the time until the next report of
 // dropped records, or 0 if the goroutine must end.
-func (q *Queue) take() (batch []entry, wait time.Duration) {
+func (q *Queue) nextBatch() (batch []entry, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	untold := q.dropped > q.said

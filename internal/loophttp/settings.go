@@ -14,7 +14,7 @@ type Settings struct {
 
 	// OnQuiet gets the function that frees cached buffers and returns their size in bytes. It is to be called when the process
 	// is idle.
-	OnQuiet func(letGo func() int64)
+	OnQuiet func(dropFree func() int64)
 }
 
 // Stats are the statistics of the event loops.

@@ -130,7 +130,7 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 		}
 		*part.node = element
 	}
-	if err := with.note(tags, prefix); err != nil {
+	if err := with.setAnnotations(tags, prefix); err != nil {
 		return nil, err
 	}
 	if err := with.consistent(); err != nil {
@@ -173,7 +173,7 @@ func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
 			return nil, err
 		}
 	}
-	return n, n.note(tags, prefix)
+	return n, n.setAnnotations(tags, prefix)
 }
 
 // set sets one rule from the text of its tag.
@@ -317,8 +317,8 @@ func (n *Node) consistent() error {
 	return nil
 }
 
-// note sets the annotations.
-func (n *Node) note(tags Tags, prefix string) error {
+// setAnnotations sets the annotations.
+func (n *Node) setAnnotations(tags Tags, prefix string) error {
 	m := &n.Meta
 	if prefix != "" {
 		if err := tags.noDirection(prefix); err != nil {

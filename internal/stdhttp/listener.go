@@ -45,7 +45,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return own, nil // a connection may be slow to tell its address, which is not needed here
 		}
 		from := addrPortOf(c)
-		if !own.take(from.Addr()) {
+		if !own.countAddress(from.Addr()) {
 			l.service.refuseConn(c, from.String(), l.tls)
 			continue
 		}

@@ -101,7 +101,7 @@ var errAddressLimit = errors.New("the address has as many connections as it may"
 
 // rename sets the peer of the connection to client, unless that has its maximum of connections.
 func (c *timedConn) rename(client netip.AddrPort) error {
-	if !c.take(client.Addr()) {
+	if !c.countAddress(client.Addr()) {
 		c.proxy.service.refuseConn(c.Conn, client.String(), c.proxy.tls)
 		return errAddressLimit
 	}
@@ -109,9 +109,9 @@ func (c *timedConn) rename(client netip.AddrPort) error {
 	return nil
 }
 
-// take counts the connection for its address. A proxy's address is not counted, since it stands for many clients. It
+// countAddress counts the connection for its address. A proxy's address is not counted, since it stands for many clients. It
 // returns false if the address has its maximum of connections.
-func (c *timedConn) take(from netip.Addr) bool {
+func (c *timedConn) countAddress(from netip.Addr) bool {
 	if c.server.TrustedProxies().Trusts(from) {
 		return true
 	}

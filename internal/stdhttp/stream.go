@@ -165,7 +165,7 @@ func (s *timedStream) watch(after time.Duration) {
 	}
 	s.watched = true
 	if s.timer == nil {
-		s.timer = time.AfterFunc(after, s.look)
+		s.timer = time.AfterFunc(after, s.checkRate)
 	} else {
 		s.timer.Reset(after)
 	}
@@ -179,9 +179,9 @@ func (s *timedStream) moved(n int) {
 	s.conn.wrote(n)
 }
 
-// look resets the stream if its client accepts too little of all data on the connection, or nothing of this stream
+// checkRate resets the stream if its client accepts too little of all data on the connection, or nothing of this stream
 // while it accepts others. Frame headers are included in the count.
-func (s *timedStream) look() {
+func (s *timedStream) checkRate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watched = false
@@ -329,7 +329,7 @@ func (b *streamBody) begin() error {
 	}
 	b.watched = true
 	if left := b.pace.Left(&b.stream.server.Settings); b.timer == nil {
-		b.timer = time.AfterFunc(left, b.look)
+		b.timer = time.AfterFunc(left, b.checkRate)
 	} else {
 		b.timer.Reset(left)
 	}
@@ -353,8 +353,8 @@ func (b *streamBody) end(n int, err error) bool {
 	return false
 }
 
-// look checks a client while a read waits.
-func (b *streamBody) look() {
+// checkRate checks a client while a read waits.
+func (b *streamBody) checkRate() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watched = false

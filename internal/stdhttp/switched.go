@@ -217,7 +217,7 @@ func (s *switched) send() {
 				return
 			}
 			if s.p.Pending(0) {
-				go s.look() // not here: it may have to wait for the application, which may wait for the next output
+				go s.callWithoutInput() // not here: it may have to wait for the application, which may wait for the next output
 			}
 			if cap(out) <= switchedWrite {
 				s.out = out[:0]
@@ -258,8 +258,8 @@ func (s *switched) end() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(switchedLinger))
 }
 
-// look calls the protocol without input.
-func (s *switched) look() {
+// callWithoutInput calls the protocol, so that it can react to room for output or to a drain.
+func (s *switched) callWithoutInput() {
 	s.guarded(func() {
 		if !s.isClosed() {
 			s.p.Data(turn{s}, nil)
@@ -467,7 +467,7 @@ func (s *Service) drainSwitched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.switched {
-		go c.look()
+		go c.callWithoutInput()
 	}
 }
 

@@ -531,7 +531,7 @@ func (w *Writer) Answer() exchange.Answer {
 		resp.Announce(length)
 	}
 	if resp.Status() >= http.StatusInternalServerError && w.wire.Context().Err() == context.Canceled {
-		resp.Take().Err = context.Canceled // the client disconnected: no failure of the handler
+		resp.EnsureOwn().Err = context.Canceled // the client disconnected: no failure of the handler
 	}
 	return resp
 }

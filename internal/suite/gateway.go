@@ -212,7 +212,7 @@ func newInput(conn net.Conn, hungUp func()) *input {
 			in.moved.Broadcast()
 			in.mu.Unlock()
 		}
-		in.look()
+		in.checkHangup()
 	}()
 	return in
 }
@@ -222,10 +222,10 @@ func (in *input) watch(watched bool) {
 	in.mu.Lock()
 	in.watched = watched
 	in.mu.Unlock()
-	in.look()
+	in.checkHangup()
 }
 
-func (in *input) look() {
+func (in *input) checkHangup() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.err != nil && in.watched {

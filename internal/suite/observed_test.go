@@ -24,14 +24,14 @@ type toldStatuses struct {
 	all map[string][]int // statuses
 }
 
-func (o *toldStatuses) note(n string, status int) {
+func (o *toldStatuses) record(n string, status int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.all[n] = append(o.all[n], status)
 }
 
-// take removes and returns the statuses that observers saw for a request.
-func (o *toldStatuses) take(n string) []int {
+// remove removes and returns the statuses that observers saw for a request.
+func (o *toldStatuses) remove(n string) []int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	told := o.all[n]
@@ -54,7 +54,7 @@ func registerObserved(app *dunlin.App, o *toldStatuses) {
 	}})
 	app.Install(dunlin.Hooks{Observe: func(info *dunlin.AnswerInfo) {
 		nap()
-		o.note(info.Header("X-N"), info.Status())
+		o.record(info.Header("X-N"), info.Status())
 	}})
 	actions := map[string]dunlin.Action{
 		"quick": func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Header("X-N")) },
@@ -122,7 +122,7 @@ func TestObservedAnswers(t *testing.T) {
 					default:
 						answered.Add(1)
 						var told []int
-						eventually(func() bool { told = o.take(n); return len(told) > 0 })
+						eventually(func() bool { told = o.remove(n); return len(told) > 0 })
 						if len(told) != 1 || told[0] != status {
 							t.Errorf("%s: observers got %v, the client got %d", path, told, status)
 						}

@@ -48,7 +48,7 @@ func (o *observed) add(i *dunlin.AnswerInfo) {
 	o.lines = append(o.lines, line)
 }
 
-func (o *observed) take() []string {
+func (o *observed) removeAll() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	lines := o.lines
@@ -146,16 +146,16 @@ func TestAnswersAreObserved(t *testing.T) {
 			conn.Close()
 			line, seenByOwn := strings.CutPrefix(c.line, "!")
 			var got []string
-			Soon(t, c.request+" is observed", func() bool { got = append(got, all.take()...); return len(got) > 0 })
+			Soon(t, c.request+" is observed", func() bool { got = append(got, all.removeAll()...); return len(got) > 0 })
 			wantLine(t, "the app", line, got)
-			got = own.take()
+			got = own.removeAll()
 			if seenByOwn {
 				if len(got) != 0 {
 					t.Errorf("%s: middleware that did not run observes %q", c.request, got)
 				}
 				continue
 			}
-			Soon(t, c.request+" is observed by the request", func() bool { got = append(got, own.take()...); return len(got) > 0 })
+			Soon(t, c.request+" is observed by the request", func() bool { got = append(got, own.removeAll()...); return len(got) > 0 })
 			wantLine(t, "the request", line, got)
 		}
 		held.Open <- struct{}{}
@@ -245,7 +245,7 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 	}
 	conn.Close()
 	var seen []string
-	Soon(t, send+" is observed", func() bool { seen = append(seen, all.take()...); return len(seen) > 0 })
+	Soon(t, send+" is observed", func() bool { seen = append(seen, all.removeAll()...); return len(seen) > 0 })
 	parts := strings.Split(line, "*")
 	if len(seen) != 1 || !strings.HasPrefix(seen[0], parts[0]) || !strings.Contains(seen[0], strings.Trim(parts[1], "*")) {
 		return fmt.Errorf("observed %q, want %q", seen, line)

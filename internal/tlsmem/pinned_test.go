@@ -53,7 +53,7 @@ func newLink(t *testing.T, version uint16, dial func(net.Conn) (io.ReadWriteClos
 	l.server = Server(config, nil)
 	l.server.More = func() error {
 		l.reply()
-		return l.lend(l.sent(1))
+		return l.lendRecords(l.sent(1))
 	}
 	type dialed struct {
 		conn io.ReadWriteCloser
@@ -99,7 +99,7 @@ func (l *link) sent(records int) (all []byte) {
 	return all
 }
 
-func (l *link) lend(b []byte) error {
+func (l *link) lendRecords(b []byte) error {
 	l.server.Lend(b)
 	return nil
 }

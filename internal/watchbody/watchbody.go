@@ -37,9 +37,9 @@ func Of(req *http.Request) (*http.Request, *Body) {
 
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {
-	b.note(true, nil)
+	b.recordRead(true, nil)
 	n, err := b.ReadCloser.Read(p)
-	b.note(false, err)
+	b.recordRead(false, err)
 	if err == io.EOF {
 		for name, values := range b.From {
 			if own, announced := b.To[name]; announced && own == nil {
@@ -50,7 +50,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *Body) note(reading bool, err error) {
+func (b *Body) recordRead(reading bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reading = reading
