@@ -81,7 +81,7 @@ func (o OpenLoop) generate(ctx context.Context) (OpenLoopResult, error) {
 			g.send()
 		}
 		g.giveUp()
-		if err := g.take(); err != nil {
+		if err := g.handleResponses(); err != nil {
 			return OpenLoopResult{}, fmt.Errorf("open loop: %w", err)
 		}
 	}
@@ -245,8 +245,8 @@ func (g *generator) giveUp() {
 	}
 }
 
-// take waits for responses until a request falls due or must be given up, and handles the responses that have arrived.
-func (g *generator) take() error {
+// handleResponses waits for responses until a request falls due or must be given up, and handles the responses that have arrived.
+func (g *generator) handleResponses() error {
 	wait := longSleep
 	if g.due < g.total {
 		wait = min(wait, time.Until(g.dueAt(g.due)))

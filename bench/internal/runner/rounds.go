@@ -50,8 +50,8 @@ func roundsOf(s scenario.Scenario, o Options) int {
 	return o.Rounds
 }
 
-// take runs a round of every scenario that has rounds left.
-func (all *measurements) take(ctx context.Context, env *scenario.Env, round int, watch Watcher) error {
+// runRound runs a round of every scenario that has rounds left.
+func (all *measurements) runRound(ctx context.Context, env *scenario.Env, round int, watch Watcher) error {
 	for _, m := range all.scenarios {
 		if round >= m.rounds {
 			continue
@@ -134,7 +134,7 @@ func newBenchmarks(ctx context.Context, env *scenario.Env, o Options, watch Watc
 	return b
 }
 
-func (b *benchmarks) take(ctx context.Context, round int, watch Watcher) {
+func (b *benchmarks) runRound(ctx context.Context, round int, watch Watcher) {
 	if round >= b.count {
 		return
 	}

@@ -49,7 +49,7 @@ func TestRoundsOfAllScenariosTakeTurns(t *testing.T) {
 	all := newMeasurements(Options{Scenarios: []scenario.Scenario{named("a", 0), named("once", 1), named("b", 2)}, Rounds: 3}, members)
 	watch := &silent{}
 	for round := range 3 {
-		if err := all.take(t.Context(), &scenario.Env{}, round, watch); err != nil {
+		if err := all.runRound(t.Context(), &scenario.Env{}, round, watch); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -63,10 +63,10 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	all := newMeasurements(o, members)
 	benchmarks := newBenchmarks(ctx, env, o, watch)
 	for round := range max(o.Rounds, o.Benchmarks) {
-		if err := all.take(ctx, env, round, watch); err != nil {
+		if err := all.runRound(ctx, env, round, watch); err != nil {
 			return nil, err
 		}
-		benchmarks.take(ctx, round, watch)
+		benchmarks.runRound(ctx, round, watch)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

@@ -128,7 +128,7 @@ func (e *Env) rests(ctx context.Context, s *server) error {
 
 const restTime = 20 * time.Second
 
-// h2Attacks measures clients that cost a server more than themselves.
+// h2Attacks measures clients that cost the server more than they spend.
 var h2Attacks = Scenario{
 	Name: "h2-attacks", Title: "Attacks by HTTP/2",
 	About: "Four connections in clear text: 100,000 requests a second that are reset at once (rapid reset), or that the " +
@@ -288,7 +288,7 @@ func (e *Env) besideAttack(ctx context.Context, s *server, kind, sink string) (s
 	return seen, nil
 }
 
-// attacked runs do during an attack.
+// attacked calls do during an attack.
 func (e *Env) attacked(ctx context.Context, kind, addr string, do func() error) error {
 	attack, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: h2AttackArgs(h2AttackBy(e, kind, addr)), Cores: e.Place.Load})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command dunlinbulk sends and takes much data on Dunlin.
+// Command dunlinbulk sends and receives large bodies with Dunlin.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	app := dunlin.New(config)
 	app.Get("/healthz", app.Readiness()).Critical()
 	app.Get(bulk.Path, send)
-	app.Post(bulk.Path, take)
+	app.Post(bulk.Path, receive)
 	log.Fatal(app.Run(context.Background()))
 }
 
@@ -36,7 +36,7 @@ func send(r *dunlin.Request) dunlin.Response {
 	return dunlin.Stream("application/octet-stream", func(w io.Writer) error { return bulk.Send(w, n) })
 }
 
-func take(r *dunlin.Request) dunlin.Response {
+func receive(r *dunlin.Request) dunlin.Response {
 	n, err := bulk.Count(r.Body())
 	if err != nil {
 		return dunlin.Error(err)
