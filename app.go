@@ -129,8 +129,8 @@ func (a *App) Recover(f func(r *Request, panicked any) Response) { a.onPanic = f
 // for concurrent use. Set it before the first request.
 //
 // The response of f is sent in two cases: for an error returned by an action, before middleware
-// sees the response, and for a stream that has sent nothing. It is ignored otherwise. The zero
-// Response stands for that of [Error]. Panics are reported to Recover only.
+// sees the response, and for a stream that has sent nothing. It is ignored otherwise. If f
+// returns the zero Response, the response is that of [Error]. Panics are reported to Recover only.
 func (a *App) OnError(f func(r *Request, err error) Response) { a.onError = f }
 
 // findCarefully looks up routes for apps with versions, rewritten paths, or constraint functions,
@@ -187,7 +187,7 @@ func (a *App) found(r *Request, host string, outcome router.Outcome) Action {
 	return a.missing(r, host, outcome)
 }
 
-// Extension is that of package ext.
+// Extension implements ext.Extension.
 func (*inside) Extension(a *App, key any, make func() any) any {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -158,7 +158,7 @@ func TestBadAccount(t *testing.T) {
 		defer close(ended)
 		certs.Renew(ctx)
 	}()
-	if line := <-lines; !strings.Contains(line, "account.key is no PEM file") || !strings.Contains(line, "again=1m") {
+	if line := <-lines; !strings.Contains(line, "account.key is not a PEM file") || !strings.Contains(line, "again=1m") {
 		t.Errorf("the log has %s", line)
 	}
 	cancel()

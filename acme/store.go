@@ -50,7 +50,7 @@ func (s *store) account() (crypto.Signer, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("acme: key of the account: %s is no PEM file", name)
+		return nil, fmt.Errorf("acme: key of the account: %s is not a PEM file", name)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *store) load(name string) (*tls.Certificate, error) {
 // complete validates a certificate chain, and parses its leaf.
 func complete(cert tls.Certificate, name string) (*tls.Certificate, error) {
 	if len(cert.Certificate) == 0 {
-		return nil, errors.New("acme: there is no certificate in what the authority has sent")
+		return nil, errors.New("acme: the response of the authority has no certificate")
 	}
 	leaf, err := x509.ParseCertificate(cert.Certificate[0])
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *store) write(file string, key crypto.PrivateKey, certs [][]byte) error 
 	}
 	f, err := os.CreateTemp(s.folder, ".new-*") // CreateTemp gives access to the owner only
 	if err != nil {
-		return fmt.Errorf("acme: keep %s: %w", file, err)
+		return fmt.Errorf("acme: save %s: %w", file, err)
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text.Bytes())
@@ -127,7 +127,7 @@ func (s *store) write(file string, key crypto.PrivateKey, certs [][]byte) error 
 		err = os.Rename(f.Name(), filepath.Join(s.folder, file))
 	}
 	if err != nil {
-		return fmt.Errorf("acme: keep %s: %w", file, err)
+		return fmt.Errorf("acme: save %s: %w", file, err)
 	}
 	return nil
 }

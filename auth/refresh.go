@@ -22,8 +22,8 @@ import (
 // once. Refresh needs Issuer, Subject and Token of who.
 //
 // Of concurrent calls with the same refresh token, one calls the provider, within
-// LoginConfig.Timeout, and all return its result. So do calls up to 30 seconds later, whose session
-// was read before. This holds within one process: if several processes may refresh a session at the
+// LoginConfig.Timeout, and all return its result. Calls up to 30 seconds later with the
+// old token, from a session that was read before, return it, too. This holds within one process: if several processes may refresh a session at the
 // same moment, the provider must permit that. At most 1024 refresh tokens are in use or remembered
 // at once.
 //
@@ -32,7 +32,7 @@ import (
 func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error) {
 	switch {
 	case who == nil || who.Token == nil || who.Subject == "" || who.Issuer != l.config.Issuer:
-		return nil, &dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: "nobody has logged in", Cause: errors.New("auth: Refresh: no identity of this provider with a token")}
+		return nil, &dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: "sign in first", Cause: errors.New("auth: Refresh: no identity of this provider with a token")}
 	case who.Token.Valid():
 		return who, nil
 	case who.Token.RefreshToken == "" || len(who.Token.RefreshToken) > longestToken:

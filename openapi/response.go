@@ -170,10 +170,10 @@ func (g *generator) problems() map[string]*object {
 	}
 	properties := func() *object {
 		return new(object).
-			put("type", new(object).put("type", "string").put("format", "uri-reference").put("description", "Names the kind of problem; absent for what the status says already")).
-			put("title", text("What the type means, the same every time")).
+			put("type", new(object).put("type", "string").put("format", "uri-reference").put("description", "URI of the kind of problem; absent if the status identifies it")).
+			put("title", text("Title of the type, the same for every occurrence")).
 			put("status", new(object).put("type", "integer").put("minimum", 400).put("maximum", 599)).
-			put("detail", text("What went wrong this time")).
+			put("detail", text("Explanation of this occurrence")).
 			put("instance", new(object).put("type", "string").put("format", "uri-reference"))
 	}
 	if g.format != nil {
@@ -190,14 +190,14 @@ func (g *generator) problems() map[string]*object {
 		put("properties", properties().put("errors", new(object).put("type", "array").
 			put("items", new(object).put("$ref", "#/components/schemas/Violation")))).
 		put("required", []string{"title", "status"})
-	all["Violation"] = new(object).put("type", "object").put("description", "One thing that is wrong with a request").
+	all["Violation"] = new(object).put("type", "object").put("description", "An error in a request").
 		put("properties", new(object).
 			put("in", new(object).put("type", "string").put("enum", []string{"body", "path", "query", "header", "cookie", "form"})).
 			put("parameter", text("The parameter; absent for the body")).
-			put("pointer", text("Leads to the value, as a JSON pointer in a URI fragment")).
-			put("rule", text("The rule that is broken, in the words of JSON Schema")).
-			put("limit", text("What the rule asks for")).
-			put("detail", text("What must be mended"))).
+			put("pointer", text("JSON pointer to the value, as a URI fragment")).
+			put("rule", text("The broken rule, as a keyword of JSON Schema")).
+			put("limit", text("Limit or pattern of the rule")).
+			put("detail", text("Explanation for the sender"))).
 		put("required", []string{"in", "rule", "detail"})
 	return all
 }

@@ -50,7 +50,7 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags, i ignores) (*bodyPlan,
 	if t == rawType || t.Kind() == reflect.Pointer && t.Elem() == rawType {
 		b.raw, b.media = true, mediaType(tags["contentType"])
 		if _, given := tags["contentType"]; given && b.media == "" {
-			return nil, fmt.Errorf("contentType:%q is no media type", tags["contentType"])
+			return nil, fmt.Errorf("contentType:%q is not a media type", tags["contentType"])
 		}
 		b.node = &schema.Node{Kind: schema.Any}
 		return b, nil

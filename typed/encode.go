@@ -142,7 +142,7 @@ func (m *message) json(p *bodyPlan, v reflect.Value) error {
 		v = v.Elem()
 	}
 	if p.parts {
-		return errors.New("a form that is read part by part cannot be made of a value: send it yourself")
+		return errors.New("a form with a field of type Parts cannot be encoded from a value: send it with net/http")
 	}
 	kind := mediaJSON
 	if p.raw {

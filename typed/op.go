@@ -20,7 +20,7 @@ type Router interface {
 
 // An Action answers an input with an output or an error. In is a struct, see the package
 // documentation. The input belongs to the action, and everything in it stays valid without limit.
-// An error is answered as by [dunlin.Try].
+// An error is answered in the same way as by [dunlin.Try].
 type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
 
 // An Op is an operation on the server with its input and output types, as registration returns it. Methods that change it must be called before its first request.
@@ -87,7 +87,7 @@ func Delete[In, Out any](g Router, pattern string, act Action[In, Out], middlewa
 }
 
 // Handle registers an action for a comma-separated list of methods. Like all registration it panics
-// on a programming error, such as a tag that is not valid or a path parameter that no field takes.
+// on a programming error, such as an invalid tag or a path parameter without a field.
 func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
 	if act == nil {
 		panic(fmt.Sprintf("typed: %s %s: nil action", methods, pattern))
@@ -108,7 +108,7 @@ func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out],
 	}
 	op.formats = op.result.negotiator(op.state.config.Formats)
 	if methods == "*" {
-		panic(wrong("", errors.New("an operation is for named methods")))
+		panic(wrong("", errors.New("an operation needs named methods")))
 	}
 	if op.plan, err = newPlan(reflect.TypeFor[In](), methods, op.state.config.ignores()); err != nil {
 		panic(wrong("", err))

@@ -24,6 +24,7 @@ func Overlay(w Wire, fields map[string]string) Wire {
 	return o
 }
 
+// find returns the changed value of a field; other reports whether the field is changed.
 func (o *overlay) find(name string) (value string, other bool) {
 	for i, n := range o.names {
 		if strings.EqualFold(n, name) {

@@ -5,13 +5,13 @@ import "fmt"
 // Error is a message that was refused. It is a small comparable value: two
 // refusals for the same reason at the same place are equal. After an Error the
 // position of the next message is unknown, so the connection must be closed
-// once the answer is written.
+// after the answer.
 type Error struct {
 	problem problem
 	part    part
 	char    byte
 	offset  int64
-	limit   int64 // that was passed, 0 for a problem that is about none
+	limit   int64 // the limit that was exceeded, 0 for other problems
 }
 
 // Status returns the HTTP status code to answer with.

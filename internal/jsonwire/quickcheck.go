@@ -2,11 +2,11 @@ package jsonwire
 
 import "math"
 
-// Most checks are one range, of characters, elements or numbers, and perhaps a format. Such
-// are looked at here, where the value is read, without a call for each step: a value that
-// is far from the bounds keeps them. Whatever this leaves open, checks decides.
+// Most checks are one range, of characters, elements or numbers, and perhaps a format. A quick
+// check tests such a range where the value is read, without a call for each check. It accepts only
+// valid values; the type checks judges the other ones.
 
-// quickCheck is a bound that a value keeps, if it is within, and never more than it may.
+// A quickCheck is a range of values that satisfy all checks. Other values may satisfy them, too.
 type quickCheck struct {
 	kind   quickKind
 	low    uint64 // of an integer, a length or a count
@@ -73,12 +73,12 @@ func (c *checks) quickTextOf() quickCheck {
 	return q
 }
 
-// holdsText reports whether a string keeps the checks for sure; q is of the kind quickText.
+// holdsText reports whether a string surely satisfies the checks; q is of the kind quickText.
 func (q *quickCheck) holdsText(s string) bool {
 	return uint64(len(s))-q.low <= q.span && (q.text == nil || q.text(s))
 }
 
-// checked reads a value and looks at its rules.
+// checked reads a value and checks its rules.
 func (d *decoder) checked(p *decodePlan, m memory, i int) int {
 	next := -1
 	c := d.data[i]
@@ -120,7 +120,7 @@ func (d *decoder) checked(p *decodePlan, m memory, i int) int {
 	return d.judge(p, m, i, next)
 }
 
-// judge looks at the plain checks of the value at m, which is data[i:next].
+// judge runs the plain checks of the value at m, which is data[i:next].
 func (d *decoder) judge(p *decodePlan, m memory, i, next int) int {
 	inner, text := p.elem, ""
 	if inner.op == opString {

@@ -13,7 +13,7 @@ import (
 // mostUntaken bytes of them, not counting the largest. Beyond that, requests of routes whose answers have been large
 // (Route.Pends) wait in the session's backlog until the client has taken some of the pending output. The largest answer does
 // not count, so that everything else continues while the client downloads it slowly. An estimate counts for at most
-// muchPromised, since other clients may have asked the same route for far more.
+// muchPromised, since the answers of the same route to other clients may have been far larger.
 //
 //	event ─▶ too much? ─no──▶ the action, here or on a worker
 //	             └─yes─▶ backlog ──some output taken, or none for backlogPatience──▶ a worker
@@ -29,7 +29,7 @@ const (
 
 // A backlog holds the requests of a session that wait for its client. It belongs to the loop.
 type backlog struct {
-	line  []*stream // in order of arrival; elsewhere they look as if they waited for a worker
+	line  []*stream // in order of arrival; elsewhere they count as waiting for a worker
 	begun []*stream // streams that left the backlog and whose actions have not returned
 	since int64     // when an action last began, or the first stream arrived
 }
@@ -63,7 +63,7 @@ func (s *session) putOff(own *stream) {
 	s.backlog.line = append(s.backlog.line, own)
 }
 
-// goOn begins the actions for whose answers there is room now.
+// goOn begins the actions of the backlog for whose answers there is room.
 func (s *session) goOn() {
 	b := s.backlog
 	if b == nil {
