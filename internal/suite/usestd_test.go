@@ -215,7 +215,7 @@ func TestUseStdAbandonedAction(t *testing.T) {
 		release, done := make(chan struct{}), make(chan error, tries)
 		entered := make(chan struct{}, tries)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.Get("/quick", Text("quick"))
+			app.Get("/quick", Text("quick")).Critical()
 			app.UseStd(func(next http.Handler) http.Handler {
 				return http.TimeoutHandler(next, time.Millisecond, "too late")
 			})
