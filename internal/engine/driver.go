@@ -247,7 +247,7 @@ func (d *Driver) receive(c *Conn) {
 	}
 	in := d.loop.readBuf()
 	kept := copy(in, c.kept())
-	into := d.loop.modest(in, kept)
+	into := d.loop.readSpace(in, kept)
 	n, errno := recv(c.fd, into)
 	switch {
 	case n > 0:

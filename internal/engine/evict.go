@@ -63,18 +63,18 @@ func (l *loop) makeConnRoom() {
 }
 
 // dropRecent closes idle connections of an address with more than half of the loop's connections, longest idle first.
-// Connections used within the given number of ticks are spared. It returns the number of closed connections.
-func (l *loop) dropRecent(spared uint32) (closed int) {
-	return l.closeIdle(l.recentConns(spared), "no room for more connections")
+// Connections used within the given number of ticks stay open. It returns the number of closed connections.
+func (l *loop) dropRecent(recent uint32) (closed int) {
+	return l.closeIdle(l.recentConns(recent), "no room for more connections")
 }
 
 // recentConns returns the connections that dropRecent may close.
-func (l *loop) recentConns(spared uint32) (idle []*Conn) {
+func (l *loop) recentConns(recent uint32) (idle []*Conn) {
 	most, ok := l.majority()
 	if !ok {
 		return nil
 	}
-	newest := l.idleTick(spared)
+	newest := l.idleTick(recent)
 	for _, c := range l.conns {
 		if c != nil && c.state.Load() == atLoop && c.idle() && c.flags&busyFlags == 0 && !c.queued && c.deadline != 0 && c.deadline <= newest {
 			if k, ok := l.addressOf(c); ok && k == most {

@@ -152,7 +152,7 @@ func (l *loop) turn(d *Driver) bool {
 		return false
 	}
 	l.carryOver()
-	if l.ending() {
+	if l.drained() {
 		l.end()
 		return false
 	}
@@ -467,8 +467,8 @@ func (l *loop) sweep(d *Driver, c *Conn) bool {
 	return true
 }
 
-// ending reports whether the engine drains and the loop has no work left.
-func (l *loop) ending() bool {
+// drained reports whether the engine drains and the loop has no work left.
+func (l *loop) drained() bool {
 	return l.e.draining.Load() && l.count.Load() == 0 && len(l.acceptor.listeners) == 0 && l.inbox.close()
 }
 

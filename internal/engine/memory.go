@@ -53,8 +53,8 @@ func (l *loop) readBuf() []byte {
 // rest of a body that will wait for room stays in the system.
 const crowdedRead = tlsmem.MaxRecord
 
-// modest returns the part of the loop's read buffer to be filled after the kept input.
-func (l *loop) modest(in []byte, kept int) []byte {
+// readSpace returns the part of the loop's read buffer to be filled after the kept input.
+func (l *loop) readSpace(in []byte, kept int) []byte {
 	if len(in)-kept > crowdedRead && l.e.cfg.Budget.Crowding() {
 		return in[kept : kept+crowdedRead]
 	}

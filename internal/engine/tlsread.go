@@ -32,7 +32,7 @@ func (d *Driver) receiveTLS(c *Conn, t *tlsState) {
 	raw := d.roomForRecords(len(c.kept()) + len(t.records()))
 	kept := copy(raw, c.kept())
 	have := kept + copy(raw[kept:], t.records())
-	into := d.loop.modest(raw, have)
+	into := d.loop.readSpace(raw, have)
 	n, errno := recv(c.fd, into)
 	if n == 0 && errno == 0 {
 		d.receiveEnd(c)

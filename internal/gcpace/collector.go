@@ -31,7 +31,7 @@ import (
 // percentage holds for one collection only, and the last one predicts it best. If the heap really grows at once, the
 // runtime's own limit applies meanwhile.
 //
-// Without event loops and without a limit, only a small heap may grow further than by default, see modestGoal.
+// Without event loops and without a limit, only a small heap may grow further than by default, see noLoopsGoal.
 //
 // With event loops and without a limit, the runtime's memory limit is set slightly above the goal: the heap exceeds its
 // goal by an amount that depends on how long a collection waits for a processor, and fragmented free memory stays resident.
@@ -65,10 +65,10 @@ const (
 	// mostPercent limits it to 16 MB. A larger heap doubles, as with Go's default.
 	easyGoal = 20 << 20
 
-	// modestGoal is the same without event loops. A service on net/http should need hardly more memory than other
+	// noLoopsGoal is the same without event loops. A service on net/http should need hardly more memory than other
 	// net/http services, but bodies of 64 KB allocate Go's initial 4 MB 500 times a second. A larger heap grows as
 	// with Go's default.
-	modestGoal = 7 << 20
+	noLoopsGoal = 7 << 20
 
 	// easyLimit is the runtime's memory limit while little is live and there is no configured limit. For a larger heap
 	// the limit is one part in easyShare above its need.
@@ -107,9 +107,9 @@ func percentFor(live, goal int64) int {
 	return int(max(percent, leastPercent))
 }
 
-// modestPercent returns GOGC for a heap that stays about as small as with Go's default, which includes stacks.
-func modestPercent(live, stacks int64) int {
-	percent := min(100*(modestGoal-live)/max(live+stacks, 1<<16), 100*modestGoal/minHeap)
+// noLoopsPercent returns GOGC for a heap that stays about as small as with Go's default, which includes stacks.
+func noLoopsPercent(live, stacks int64) int {
+	percent := min(100*(noLoopsGoal-live)/max(live+stacks, 1<<16), 100*noLoopsGoal/minHeap)
 	return int(max(percent, goPercent))
 }
 
@@ -128,7 +128,7 @@ type Collector struct {
 	quiet    *time.Timer  // calls becameQuiet; set by each look
 	pause    *time.Timer  // calls watch; set by each look
 	dropFree func() int64 // see OnQuiet, or nil
-	modest   bool         // no limit, and LoopServes was not called
+	noLoops  bool         // no limit, and LoopServes was not called
 }
 
 // collectors holds the active collectors. The runtime's settings before the first one are restored after the last.
@@ -144,7 +144,7 @@ var collectors struct {
 // from the environment, or other than Go's default, stays, and the runtime's memory limit is only lowered. A setting
 // that the program changes later belongs to the program from then on.
 func PaceCollector(room func() int64, loop bool) *Collector {
-	c := &Collector{room: room, modest: room == nil && !loop}
+	c := &Collector{room: room, noLoops: room == nil && !loop}
 	p := &collectors
 	p.Lock()
 	defer p.Unlock()
@@ -197,8 +197,8 @@ func (c *Collector) Stop() {
 func (c *Collector) LoopServes() {
 	collectors.Lock()
 	defer collectors.Unlock()
-	if c.modest && !c.stopped {
-		c.modest = false
+	if c.noLoops && !c.stopped {
+		c.noLoops = false
 		c.adjust()
 	}
 }
@@ -279,14 +279,14 @@ func (c *Collector) pauseNow() time.Duration {
 
 func (c *Collector) limited() bool { return c.room != nil }
 
-// tighter reports whether c's settings have priority over those of other: a limit over none; without one, event loops
-// over a modest goal; then the smaller goal.
+// tighter reports whether c's settings have priority over those of other: a limit over none; without one, a process
+// with event loops over one without; then the smaller goal.
 func (c *Collector) tighter(other *Collector) bool {
 	if c.limited() != other.limited() {
 		return c.limited()
 	}
-	if c.modest != other.modest {
-		return other.modest
+	if c.noLoops != other.noLoops {
+		return other.noLoops
 	}
 	return c.Goal() < other.Goal()
 }
@@ -309,8 +309,8 @@ func (c *Collector) adjust() {
 		room = c.room()
 	}
 	c.goal.Store(goalFor(least, room))
-	if c.modest {
-		c.goal.Store(max(modestGoal, 2*least+now.stacks))
+	if c.noLoops {
+		c.goal.Store(max(noLoopsGoal, 2*least+now.stacks))
 	}
 	for _, other := range p.all {
 		if other.tighter(c) {
@@ -322,7 +322,7 @@ func (c *Collector) adjust() {
 		if c.spaced.seen < remembered {
 			live = mean
 		}
-	} else if p.runtime.percent.ours && !c.modest {
+	} else if p.runtime.percent.ours && !c.noLoops {
 		p.runtime.limit.setAbout(min(easyLimitFor(few, now), p.runtime.limit.before), 16)
 	} else {
 		p.runtime.limit.set(p.runtime.limit.before)
@@ -332,8 +332,8 @@ func (c *Collector) adjust() {
 		part = limitedPart
 	}
 	percent := percentFor(live, c.Goal())
-	if c.modest {
-		percent = modestPercent(live, now.stacks)
+	if c.noLoops {
+		percent = noLoopsPercent(live, now.stacks)
 	}
 	p.runtime.percent.setAbout(int64(percent), part)
 	if p.runtime.percent.ours {

@@ -44,7 +44,7 @@ func TestModestPercent(t *testing.T) {
 		{"as large as the goal", 7 << 20, 0, 100},
 		{"a large one", 100 << 20, 1 << 20, 100},
 	} {
-		if got := modestPercent(test.live, test.stacks); got != test.want {
+		if got := noLoopsPercent(test.live, test.stacks); got != test.want {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)
 		}
 	}
@@ -56,25 +56,25 @@ func TestModestPaceGivesWayToLoops(t *testing.T) {
 	defer debug.SetGCPercent(old)
 	runtime.GC() // frees the memory of other tests
 	before := debug.SetMemoryLimit(-1)
-	modest := PaceCollector(nil, false)
-	defer modest.Stop()
-	if got := modest.Percent(); got < 100 || got > 175 || debug.SetMemoryLimit(-1) != before {
+	noLoops := PaceCollector(nil, false)
+	defer noLoops.Stop()
+	if got := noLoops.Percent(); got < 100 || got > 175 || debug.SetMemoryLimit(-1) != before {
 		t.Errorf("GOGC is %d, the memory limit %d", got, debug.SetMemoryLimit(-1))
 	}
 	loops := PaceCollector(nil, true) // of another app
 	if got := loops.Percent(); got <= 175 {
 		t.Errorf("GOGC is %d beside event loops", got)
 	}
-	modest.adjust()
+	noLoops.adjust()
 	if got := debug.SetGCPercent(loops.Percent()); got != loops.Percent() {
 		t.Errorf("GOGC is %d, want the %d of the event loops", got, loops.Percent())
 	}
 	loops.Stop()
-	if got := modest.Percent(); got > 175 || debug.SetMemoryLimit(-1) != before {
+	if got := noLoops.Percent(); got > 175 || debug.SetMemoryLimit(-1) != before {
 		t.Errorf("GOGC is %d without event loops, the memory limit %d", got, debug.SetMemoryLimit(-1))
 	}
-	modest.LoopServes()
-	if got := modest.Percent(); got <= 175 || debug.SetMemoryLimit(-1) == before {
+	noLoops.LoopServes()
+	if got := noLoops.Percent(); got <= 175 || debug.SetMemoryLimit(-1) == before {
 		t.Errorf("GOGC is %d once event loops serve, the memory limit %d", got, debug.SetMemoryLimit(-1))
 	}
 }

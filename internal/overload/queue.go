@@ -46,8 +46,8 @@ func (c *counts) add(other *counts) {
 // hurt reports whether many clients closed before their turn.
 func (c *counts) hurt() bool { return c.left > c.arrived/8 }
 
-// newcomers reports whether many requests came from new connections.
-func (c *counts) newcomers() bool { return c.first > c.arrived/4 }
+// manyNewConns reports whether many requests came from new connections.
+func (c *counts) manyNewConns() bool { return c.first > c.arrived/4 }
 
 const (
 	// intervalTargets is the length of an interval, in targets.
@@ -170,10 +170,10 @@ func (q *Queue) hasSign(stood int64, waiting int32) bool {
 	if last := q.sum(0, 2); last.longest-waiting > last.arrived/4 {
 		return false // fewer join than are served
 	}
-	newcomers := q.inWindows((*counts).newcomers) >= windows*manyIntervals*3/4
+	manyNew := q.inWindows((*counts).manyNewConns) >= windows*manyIntervals*3/4
 	grown := func(now, before counts) bool {
 		outside := now.idle
-		if newcomers {
+		if manyNew {
 			outside += now.first
 		}
 		return waiting-before.longest > before.longest/4 && outside > now.arrived/8
