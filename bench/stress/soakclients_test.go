@@ -284,7 +284,7 @@ func (k *keptConn) crossed(err error) bool {
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ENOTCONN))
 }
 
-func (m *meeting) note(err error) {
+func (m *meeting) recordError(err error) {
 	if errors.Is(err, syscall.ECONNRESET) {
 		m.reset.Store(true)
 	}
@@ -292,13 +292,13 @@ func (m *meeting) note(err error) {
 
 func (m *meeting) Read(p []byte) (int, error) {
 	n, err := m.TCPConn.Read(p)
-	m.note(err)
+	m.recordError(err)
 	return n, err
 }
 
 func (m *meeting) Write(p []byte) (int, error) {
 	n, err := m.TCPConn.Write(p)
-	m.note(err)
+	m.recordError(err)
 	return n, err
 }
 

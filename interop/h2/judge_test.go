@@ -16,12 +16,12 @@ func (p *peer) wrong(format string, args ...any) {
 
 // reply sends frames without waiting, from where frames are read.
 func (p *peer) reply(f string) {
-	p.note(f)
+	p.countSent(f)
 	p.out.WriteString(f)
 }
 
-// take judges a frame.
-func (p *peer) take(f http2.Frame) {
+// checkFrame judges a received frame.
+func (p *peer) checkFrame(f http2.Frame) {
 	id := f.Header().StreamID
 	if _, ok := f.(*http2.SettingsFrame); !ok && !p.greeted {
 		if _, ok := f.(*http2.GoAwayFrame); !ok { // to a client with an invalid preface

@@ -114,7 +114,7 @@ func (s *server) open(t *testing.T, first string) *peer {
 	p.changed = sync.NewCond(&p.mu)
 	p.out.WriteString(first)
 	if greeting, ok := strings.CutPrefix(first, preface); ok {
-		p.note(greeting)
+		p.countSent(greeting)
 	}
 	var both sync.WaitGroup
 	both.Go(p.write)
@@ -156,14 +156,14 @@ func (p *peer) send(frames ...string) {
 		p.changed.Wait()
 	}
 	for _, f := range frames {
-		p.note(f)
+		p.countSent(f)
 		p.out.WriteString(f)
 	}
 	p.changed.Broadcast()
 }
 
-// note keeps account of frames that are sent.
-func (p *peer) note(frames string) {
+// countSent updates the account of the frames that are sent.
+func (p *peer) countSent(frames string) {
 	for len(frames) >= 9 {
 		n := int(frames[0])<<16 | int(frames[1])<<8 | int(frames[2])
 		kind, flags, stream := frames[3], frames[4], binary.BigEndian.Uint32([]byte(frames[5:]))
@@ -261,7 +261,7 @@ func (p *peer) read() {
 			p.mu.Unlock()
 			return
 		}
-		p.take(f)
+		p.checkFrame(f)
 		p.changed.Broadcast()
 		p.mu.Unlock()
 	}
