@@ -119,7 +119,7 @@ func (c *Conn) Subprotocol() string {
 // leastCompressed is the length, in bytes, from which messages are compressed.
 const leastCompressed = 128
 
-// Send sends a message. It keeps nothing of data. It never waits: if the client has not taken Options.MaxPending bytes of
+// Send sends a message. It does not keep data. It never waits: if the client has not taken Options.MaxPending bytes of
 // earlier messages, the error is ErrFull, and nothing is sent. A text must be UTF-8.
 func (c *Conn) Send(kind Kind, data []byte) error {
 	if kind != Text && kind != Binary {
@@ -208,7 +208,7 @@ func (o *output) release() {
 	}
 }
 
-// wake has the output sent. c.mu is held.
+// wake schedules the sending of the output. c.mu is held.
 func (c *Conn) wake() {
 	if !c.attended && !c.woken {
 		c.woken = true
@@ -309,7 +309,7 @@ func (c *Conn) Read(ctx context.Context) (Message, error) {
 	return c.received(m, ok)
 }
 
-// received returns a message for Read; not ok is the end.
+// received returns a message for Read; ok is false at the end.
 func (c *Conn) received(m Message, ok bool) (Message, error) {
 	if ok {
 		return m, nil
@@ -319,7 +319,7 @@ func (c *Conn) received(m Message, ok bool) (Message, error) {
 	return Message{}, c.rare.end
 }
 
-// wakeToRead has input read again if it was paused for Read. c.mu is held.
+// wakeToRead resumes reading input that was paused for Read. c.mu is held.
 func (c *Conn) wakeToRead() {
 	if c.phase < over && !c.woken {
 		c.woken = true

@@ -17,7 +17,7 @@ const (
 	// maxSendfile bounds one sendfile call, in bytes. The kernel sends less when the socket is full. The bound limits how long
 	// a fast peer with a large file occupies a thread.
 	maxSendfile = 4 << 20
-	// inMemory bounds a sendfile call of which the runtime is not told, in bytes.
+	// inMemory bounds a sendfile call that is hidden from the runtime, in bytes.
 	inMemory = 512 << 10
 )
 
@@ -99,7 +99,7 @@ func sendfile(socket int32, file uintptr, at, n int64, seen *seenInMemory) (int,
 }
 
 // seenInMemory is a range of a file whose ends were found in memory, so that all of it is assumed to be there. The check costs
-// a twentieth of the time to send. It is made once for a piece, however many calls send the piece.
+// a twentieth of the time to send. It is made once for each piece.
 type seenInMemory struct{ from, to int64 }
 
 // piece returns how many of the next n bytes of file from at may be sent in one call, or 0 if they are not in memory.
