@@ -9,9 +9,9 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A large response of a route reserves no memory for the next ones: a response that has not begun, was flushed, lasts, or has
-// become another protocol holds none.
-func TestResponsesReserveNoMemory(t *testing.T) {
+// Memory reserved for a large response of a route is released with its purpose: a response that was flushed, lasts, or has
+// become another protocol holds none of it.
+func TestReservedMemoryIsReleased(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const large = 16 << 20 // more than sockets and windows hold
 		var app *dunlin.App
@@ -60,7 +60,16 @@ func TestResponsesReserveNoMemory(t *testing.T) {
 		}
 		_ = unread.Close()
 		Soon(t, "nothing is held", func() bool { return output() == 0 })
-		for _, how := range []string{"hinted", "flushed", "stream", "events", "hijacked"} {
+		conn := Dial(t, addr)
+		Send(t, conn, Request("GET /?how=hinted"))
+		Await(t, "hinted", begun)
+		if held := output(); engine == dunlin.EngineLoop && held < 256<<10 {
+			t.Errorf("an answer that has not begun has %d bytes reserved", held)
+		}
+		_ = conn.Close()
+		leave <- true
+		Soon(t, "nothing is held", func() bool { return output() == 0 })
+		for _, how := range []string{"flushed", "stream", "events", "hijacked"} {
 			conn := Dial(t, addr)
 			Send(t, conn, Request("GET /?how="+how))
 			Await(t, how, begun)
