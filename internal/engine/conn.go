@@ -44,7 +44,7 @@ type Conn struct {
 	prev, next int32  // neighbours in the wheel's slot; belong to the loop
 
 	flags  connFlags
-	queued bool // in loop.queue or loop.later; belongs to the loop
+	queued bool // in loop.queue, loop.later or loop.noRoom; belongs to the loop
 
 	// Notes belong to the handler; the engine reads only Parts, Begun and Paused.
 	Notes Note
@@ -61,6 +61,12 @@ const (
 	// Begun: the protocol is known, because a request has arrived. Before that the connection is new, and has more time when
 	// the engine drains.
 	Begun
+
+	// Prompt: the peer has at once accepted the output that it was last expected to leave pending.
+	Prompt
+
+	// asked: the connection has asked for room and was told to wait. It belongs to the engine.
+	asked
 
 	// Paused: the connection is not read, not even while it lingers, until the handler clears the note and has the connection
 	// woken. Input from the peer stays in the system, which soon accepts no more. A peer that is lost meanwhile is noticed.
@@ -85,6 +91,7 @@ const (
 	flagWantOut                          // EPOLLOUT is in the interest set
 	flagLook                             // the goroutine read or waited itself: giveBack must look
 	flagUrgent                           // it precedes others in the line for a worker
+	flagAwaitsRoom                       // it is in loop.noRoom, or will be put there
 	flagUnbounded                        // so far only the kernel bounds its unsent output, see unread.go
 )
 

@@ -60,6 +60,7 @@ const (
 	leftAgain                      // pass it again at once
 	leftHandOff                    // pass it to a worker
 	leftBackground                 // keep it until the call in the background has returned
+	leftRoom                       // keep it until there is room for its request
 	leftMore                       // call Data again even if no input is left
 	leftLater                      // pass it again when others have had their turn
 )
@@ -336,8 +337,13 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		invariants.EndLoan(in[:n])
 		in = in[n:]
 		d.send(c)
+		if c.Notes&asked != 0 && d.leftover != leftRoom {
+			c.asksNoMore()
+		}
 		if p != nil {
 			c.pendedSwitched(p)
+		} else if c.out != nil && c.out.bytes > littleOutput && c.Notes&Parts == 0 {
+			d.engine.handler.Pended(d, c.out.bytes)
 		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {
 			if len(in) > 0 || c.Secure() && !c.hasEnded() {
@@ -353,6 +359,15 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 			return
 		}
 		if len(in) == 0 && d.leftover == leftAgain {
+			return
+		}
+		if d.leftover == leftRoom {
+			if c.flags&flagPeerDone != 0 && c.Lost(-1) {
+				c.flags |= flagCloseNow // no further event will report it
+				return
+			}
+			c.flags |= flagAgain | flagAwaitsRoom
+			d.keep(c, in)
 			return
 		}
 		if d.mustWait(c) || d.leftover == leftLater && (!d.detached || p != nil) {

@@ -53,6 +53,7 @@ type Engine struct {
 	takeovers    atomic.Uint64
 	pausedLoops  atomic.Int32
 	pausedSince  atomic.Int64
+	roomPosted   atomic.Bool     // msgRoom was posted and not yet handled
 	warnedAt     atomic.Int64    // time of the last warning of overload
 	failures     admission.Lines // of system calls for one connection
 }
@@ -81,6 +82,11 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	e.initDrivers()
 	if e.cfg.Budget.Now == nil {
 		e.cfg.Budget.Now = e.now
+	}
+	e.cfg.Budget.OnRoom = func() {
+		if e.roomPosted.CompareAndSwap(false, true) {
+			e.broadcast(message{kind: msgRoom})
+		}
 	}
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())

@@ -59,6 +59,10 @@ type Handler interface {
 	// may ask for Background to do so, since it must not hold up a loop.
 	Refused(d *Driver, c *Conn, in []byte)
 
+	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left, if
+	// that is more than a little. It is not called for connections of many parts.
+	Pended(d *Driver, bytes int64)
+
 	// Abandoned is called when a call for c ended in a panic or in runtime.Goexit. The handler may complete or truncate d.Out;
 	// the connection is then closed, unless the call was about a part of it (part.go): then, if Driver.Expired, d no longer
 	// owns the connection and the output. cause is the panic's value, nil for Goexit.

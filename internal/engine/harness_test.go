@@ -186,6 +186,8 @@ func (h *lineHandler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	answer(d, "refused")
 }
 
+func (h *lineHandler) Pended(*engine.Driver, int64) {}
+
 func (h *lineHandler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	answer(d, fmt.Sprint("abandoned ", cause))
 }

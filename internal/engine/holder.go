@@ -43,14 +43,6 @@ func (c *Conn) Account() *memory.Account {
 	return a
 }
 
-// EndAhead releases the rest of the room reserved for output. The answer lasts long, and its output is charged when it is
-// produced. The driver owns the connection.
-func (c *Conn) EndAhead() {
-	if a := c.acct.Load(); a != nil {
-		a.EndAhead()
-	}
-}
-
 // Moved notes that the peer has sent n bytes that the handler waits for, and how many are left (-1: unknown). The account is
 // judged by that.
 func (c *Conn) Moved(n, left int64) {
@@ -75,10 +67,7 @@ func (c *Conn) Met() memory.Cap {
 }
 
 // End implements memory.Holder. It may be called on any goroutine.
-func (c *Conn) End(a *memory.Account) {
-	c.loop.post(message{kind: msgEnd, conn: c, account: a})
-	c.loop.evictions.Store(true)
-}
+func (c *Conn) End(a *memory.Account) { c.loop.post(message{kind: msgEnd, conn: c, account: a}) }
 
 // noteEnded counts the connection as refused or cut off to make room, and logs some of these events.
 func (c *Conn) noteEnded(a *memory.Account) {
@@ -144,7 +133,10 @@ func (d *Driver) refuse(c *Conn) {
 	} else {
 		d.engine.handler.Refused(d, c, c.kept())
 	}
-	c.flags = c.flags&^(flagAgain|flagHandOff) | flagCloseAfter | flagLinger
+	if c.Notes&asked != 0 {
+		c.asksNoMore()
+	}
+	c.flags = c.flags&^(flagAgain|flagHandOff|flagAwaitsRoom) | flagCloseAfter | flagLinger
 	d.send(c)
 	d.engine.buffers.put(c.in)
 	c.in = nil

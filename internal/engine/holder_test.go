@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -296,6 +298,143 @@ func TestSharedBodyIsChargedOnce(t *testing.T) {
 	if n := x.shed.Count(admission.LargestHolder); n != 0 {
 		t.Errorf("%d were ended", n)
 	}
+}
+
+// A request that will hold much memory waits until there is room, and others do not wait.
+func TestLargeRequestWaitsForRoom(t *testing.T) {
+	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
+	x := serveTight(t, engine.Config{Loops: 1}, room)
+	first := x.dial()
+	first.send("much first\n")
+	first.want("first")
+	var waiting []*client
+	for i := range 3 {
+		c := x.dial()
+		c.send(fmt.Sprintln("much", i))
+		waiting = append(waiting, c)
+	}
+	other := x.dial()
+	for i := range 20 {
+		other.send(fmt.Sprintln("echo", i))
+		other.want(fmt.Sprint(i))
+	}
+	if n := room.begun(); n != 1 {
+		t.Errorf("%d have begun, want the first alone", n)
+	}
+	for i := range waiting {
+		room.giveBack()
+		for n := 0; n < i+2; n = room.begun() {
+			x.AdvanceClock(0)
+		}
+	}
+	for i, c := range waiting {
+		c.want(fmt.Sprint(i))
+	}
+	room.giveBack()
+}
+
+// A request that waits for room, and is served without it because its handler no longer asks for room, stops waiting.
+func TestServedRequestStopsWaitingForRoom(t *testing.T) {
+	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
+	x := serveTight(t, engine.Config{Loops: 1}, room)
+	defer x.fill(tightBudget / 2)()
+	c, turn := x.dial(), x.dial()
+	c.send("much too much\n")
+	turn.awaitTurn()
+	if n := x.budget.Waiting(); n != 1 {
+		t.Fatalf("%d wait, want one", n)
+	}
+	room.little.Store(true)
+	x.AdvanceClock(300 * time.Millisecond)
+	c.want("little")
+	turn.awaitTurn()
+	if n := x.budget.Waiting(); n != 0 {
+		t.Errorf("%d served requests still wait for room", n)
+	}
+}
+
+// A connection whose peer hangs up stops waiting for room, even on a saturated loop, where its place is after those that
+// continue to wait.
+func TestHangupStopsWaitingForRoom(t *testing.T) {
+	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
+	began, goOn := make(chan bool), make(chan bool)
+	room.commands["long"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		began <- true
+		<-goOn
+		answer(d, args)
+	}
+	x := serveTight(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, room)
+	giveBack := x.fill(tightBudget / 2)
+	defer giveBack()
+	waits, gone, turn := x.dial(), x.dial(), x.dial()
+	for _, c := range []*client{waits, gone} {
+		c.send("much here\n")
+		turn.awaitTurn()
+	}
+	turn.send("long ago\n")
+	<-began
+	if err := gone.Conn.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	x.AdvanceClock(10 * time.Millisecond) // the loop is saturated
+	goOn <- true
+	turn.want("ago")
+	eventually(t, "the connection that hung up is closed", func() bool { return x.Stats().Conns == 2 })
+	giveBack()
+	waits.want("here") // and not the refusal of an overdue request
+	room.giveBack()
+}
+
+// A roomHandler reserves room for lines that begin with "much", and holds it until told to release it.
+type roomHandler struct {
+	*lineHandler
+	room   int64
+	little atomic.Bool // no line is large
+
+	mu    sync.Mutex
+	n     int
+	holds []*memory.Account
+}
+
+func (h *roomHandler) begun() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.n
+}
+
+func (h *roomHandler) giveBack() {
+	h.mu.Lock()
+	a := h.holds[0]
+	h.holds = h.holds[1:]
+	h.mu.Unlock()
+	a.Release(memory.Output, h.room)
+}
+
+func (h *roomHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
+	args, much := strings.CutPrefix(string(in), "much ")
+	switch {
+	case !much:
+		return h.lineHandler.Data(d, c, in)
+	case h.little.Load():
+		answer(d, "little")
+		return len(in)
+	}
+	switch d.ReserveRoom(c, h.room) {
+	case memory.MustWait:
+		d.AwaitRoom()
+		return 0
+	case memory.NoRoom:
+		answer(d, "no room")
+		return len(in)
+	}
+	h.mu.Lock()
+	h.n++
+	c.Account().Force(memory.Output, h.room)
+	h.holds = append(h.holds, c.Account())
+	h.mu.Unlock()
+	answer(d, strings.TrimSuffix(args, "\n"))
+	return len(in)
 }
 
 // Held memory does not stop accepting, and idle connections stay open.

@@ -33,6 +33,7 @@ const (
 	msgSweep                                // the engine is draining, or closing by force
 	msgResume                               // descriptors may be free again: accept
 	msgEnd                                  // conn is to be ended, since the memory of account is needed
+	msgRoom                                 // there may be room for connections that wait for it
 	msgLook                                 // conn's goroutine is to check the state of conn
 	msgOverdue                              // conn, which waited in line for a worker, is to be refused
 	msgDropIdle                             // TLS uses more memory than its bound: close idle connections with TLS
@@ -78,7 +79,6 @@ func (l *loop) post(m message) bool {
 // fetchMail moves the messages from the inbox to mail, all of which has been handled.
 func (l *loop) fetchMail() {
 	b := &l.inbox
-	l.evictions.Store(false)
 	if !b.signalled.Load() {
 		return
 	}
@@ -125,6 +125,9 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.sweepers = append(l.sweepers, m.done)
 	case msgResume:
 		l.resumeAccept()
+	case msgRoom:
+		l.e.roomPosted.Store(false)
+		return l.retryRoom(d)
 	case msgEnd:
 		return l.endHolder(d, m.conn, m.account)
 	case msgLook:

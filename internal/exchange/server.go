@@ -92,6 +92,18 @@ func (s *Server) Secure(w Wire) bool {
 	return w.Secure() || s.Proxies != nil && s.Proxies.Trusts(w.Remote().Addr()) && s.Proxies.Secure(w.List(s.Proxies.SchemeHeader()))
 }
 
+// Room returns the memory to reserve for the answer to a request that is expected to leave pends bytes unsent. A single answer
+// may be larger. It is more than Small, since a smaller one would not wait.
+func (s *Server) Room(pends int64) int64 {
+	if bound := s.Budget.Bound(); bound > 0 {
+		pends = min(pends, max(bound/4, memory.Small+1))
+	}
+	if most := s.Budget.MaxAddress(); most > 0 {
+		pends = min(pends, most)
+	}
+	return pends
+}
+
 // NoteSlow counts a slow client that is cut off, and logs it at a limited rate.
 func (s *Server) NoteSlow(reason admission.Reason, remote netip.AddrPort, what string) {
 	if n, due := s.Shed.Note(reason); due {

@@ -70,6 +70,12 @@ func (x *Wire) startTimeout() {
 	own.timer = time.AfterFunc(max(timeout-x.took(), 1), own.expire)
 }
 
+// timeIsOver reports whether an action that has not begun would be late already, because its request has waited for too long.
+func (x *Wire) timeIsOver() bool {
+	timeout := x.s.Route.Timeout
+	return timeout > 0 && x.took() >= timeout
+}
+
 // liftTimeout lifts the timeout, because the answer begins. It is false if the late answer was given already.
 func (x *Wire) liftTimeout() bool {
 	own := x.own

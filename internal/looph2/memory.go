@@ -54,7 +54,7 @@ func (own *stream) holdInput() {
 		own.in.transferred = own.in.unread.size
 	}
 	n := streamCost + own.in.unread.size - own.in.transferred + cap(own.here) + own.req.Fields.Footprint() + own.in.trailersCost
-	if own.in.waits {
+	if own.in.waits || own.awaits {
 		n += waitingCost
 	}
 	if own.apart {
@@ -76,7 +76,7 @@ func (own *stream) transferInput(a *memory.Account) {
 	own.in.transferred += n
 }
 
-// waitingCost is the charge for a request that waits for its body: approximately the size of its goroutine.
+// waitingCost is the charge for a request that waits for its body, or for room: approximately the size of its goroutine.
 const waitingCost = 12 << 10
 
 // streamCost is the approximate size of a stream, in bytes.

@@ -2,27 +2,65 @@
 
 package looph2
 
-// A route learns from its answers how many bytes their clients leave unsent (Route.Pends), for the backlog of a connection: an
-// estimate near the maximum that falls with each smaller value.
+import (
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/memory"
+)
+
+// An answer that is expected to be large and to be held for long, as earlier answers of its route were (Route.Pends), needs
+// room before it is made. A request that must wait for room waits on a worker, which yields its place meanwhile.
+
 const (
-	// muchPending is the number of unsent bytes from which a request may wait in the backlog.
+	// muchPending is the number of bytes expected to be left unsent, from which a request does not begin without room for them.
 	muchPending = 64 << 10
-	// pendsDecay is the divisor of the part by which the estimate falls with each smaller answer.
+	// pendsDecay is the divisor of the part by which the estimate falls with each request.
 	pendsDecay = 16
 )
 
 // left records how many bytes of an answer its client has not let out at once.
 func (own *stream) left(n int64) {
-	if own.route == nil {
-		return
+	route := own.route
+	switch {
+	case route == nil:
+	case n > muchPending && n > route.Pends.Load():
+		route.Pends.Store(n)
+	case n == 0 && route.Pends.Load() > muchPending:
+		own.s.prompt.Store(true)
 	}
-	p := &own.route.Pends
-	switch pends := p.Load(); {
-	case n > muchPending && n > pends:
-		p.Store(n)
-	case n < pends && pends > muchPending:
-		p.Add(-pends / pendsDecay)
+}
+
+// expectsMuch reports whether much of the request's answer is expected to be left unsent.
+func (x *Wire) expectsMuch() bool {
+	route := x.s.Route
+	return route.Pends.Load() > muchPending && !route.Critical && !x.own.headOnly
+}
+
+// mustAsk reports whether the request needs room first. The estimate from other clients does not apply to a client that has
+// taken such an answer at once: it gets another one, and the next when it has taken that one.
+func (x *Wire) mustAsk() bool {
+	return x.expectsMuch() && !x.own.s.prompt.CompareAndSwap(true, false)
+}
+
+// reserveRoom asks for room for the part of the answer that is expected to be left unsent.
+func (x *Wire) reserveRoom(ask func(a *memory.Account, n int64) memory.Outcome) memory.Outcome {
+	own, pends := x.own, &x.s.Route.Pends
+	own.s.mu.Lock()
+	a := own.accountOf()
+	own.s.mu.Unlock()
+	if a == nil {
+		return memory.Granted // the client does not wait for it any more
 	}
+	outcome := ask(a.Lend(), x.h.server.Room(max(pends.Load(), streamRoom)))
+	if outcome == memory.Granted {
+		pends.Add(-pends.Load() / pendsDecay)
+		own.s.mu.Lock()
+		if own.ahead = !own.canceled && !own.late; !own.ahead {
+			a.EndAhead()
+		}
+		own.s.mu.Unlock()
+	}
+	return outcome
 }
 
 // charge charges a streamed answer, before it is made off the loop, for the bytes that it will be ahead of its client.
@@ -65,4 +103,98 @@ func (own *stream) keepAhead(most int) {
 		own.ahead = false
 	}
 	own.account.KeepAhead(int64(most))
+}
+
+// hasRoom asks for room on the loop. If there is none, the request waits elsewhere, or is refused.
+func (s *session) hasRoom(own *stream, x *Wire, req *http2.Request, body []byte) bool {
+	switch x.reserveRoom(func(a *memory.Account, n int64) memory.Outcome { return a.Reserve(memory.Output, n) }) {
+	case memory.MustWait:
+		s.sendToWorker(own, x, req, body)
+		return false
+	case memory.NoRoom:
+		s.refuse(own, req, x.noRoomForAnswer(), exchange.FromMemory)
+		return false
+	}
+	return true
+}
+
+// hasRoom waits for room on a worker. If there is none, the request is refused. If its client does not wait for the answer any
+// more, or its time is over, the action does not run.
+func (j *job) hasRoom(x *Wire) bool {
+	switch outcome := x.awaitRoom(); {
+	case outcome == memory.Granted:
+		return true
+	case outcome == memory.MustWait:
+		x.end()
+		j.skip()
+	case x.timeIsOver():
+		x.refuseElsewhere(x.h.server.Pipeline.Late(x.s.Route), exchange.FromTimeout)
+	default:
+		x.refuseElsewhere(x.h.server.Pipeline.Answer(x.noRoomForAnswer()), exchange.FromMemory)
+	}
+	return false
+}
+
+// awaitRoom is reserveRoom on a worker. It returns MustWait when the client does not wait for the answer any more.
+func (x *Wire) awaitRoom() memory.Outcome {
+	own := x.own
+	over := func() bool {
+		own.s.mu.Lock()
+		defer own.s.mu.Unlock()
+		return own.canceled
+	}
+	outcome := x.reserveRoom(func(a *memory.Account, n int64) memory.Outcome {
+		if outcome := a.Reserve(memory.Output, n); outcome != memory.MustWait {
+			return outcome
+		}
+		gone := own.await(true)
+		defer own.await(false)
+		x.d.YieldPlace()
+		defer x.d.RegainPlace()
+		return a.Acquire(memory.Output, n, gone, func() bool { return over() || x.timeIsOver() || !x.expectsMuch() })
+	})
+	switch {
+	case over():
+		return memory.MustWait
+	case outcome == memory.MustWait && x.timeIsOver():
+		return memory.NoRoom
+	case outcome == memory.MustWait:
+		return memory.Granted // it need not ask any more
+	}
+	return outcome
+}
+
+// await records whether the stream waits for room, on a goroutine whose memory is charged. While it waits, gone is closed when
+// the client does not wait for the answer any more.
+func (own *stream) await(awaits bool) (gone <-chan struct{}) {
+	own.s.mu.Lock()
+	defer own.s.mu.Unlock()
+	own.awaits = awaits
+	own.holdInput()
+	if awaits && !own.canceled {
+		own.flows().gone = make(chan struct{})
+	}
+	return own.gone
+}
+
+// noRoomForAnswer counts a refusal because there is no room for a large answer, and returns the problem.
+func (x *Wire) noRoomForAnswer() error {
+	own, server := x.own, x.h.server
+	own.s.mu.Lock()
+	met := memory.NoCap
+	if own.account != nil {
+		met = own.account.Met()
+	}
+	own.s.mu.Unlock()
+	server.NoteNoMemory("requests whose answers are large", x.s.Route.Pattern, met)
+	return server.Pipeline.NoMemory("the answer", met)
+}
+
+// refuseElsewhere answers, on a worker, for an action that does not begin.
+func (x *Wire) refuseElsewhere(a exchange.Answer, source exchange.Source) {
+	x.guarded(func() {
+		a = x.call.Decorate(a, source)
+		x.observe(&a)
+	})
+	x.postAnswer(&a)
 }

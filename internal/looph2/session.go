@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
@@ -53,9 +54,10 @@ type session struct {
 	charged   int64 // bytes charged to the connection, see chargeTables
 	movedAt   int64 // when its account was last told that the client is active
 	group     memory.Group
-	judged    int64 // when slow clients were last judged
-	sent      int64 // bytes of answers' bodies
-	opened    int64 // of these, beyond the initial windows of their streams, or of answers that are sent in full
+	prompt    atomic.Bool // the client has taken a large answer at once, see mustAsk
+	judged    int64       // when slow clients were last judged
+	sent      int64       // bytes of answers' bodies
+	opened    int64       // of these, beyond the initial windows of their streams, or of answers that are sent in full
 	taking    taking
 	opening   taking
 	bodies    int // streams whose bodies are gathered

@@ -69,6 +69,7 @@ type stream struct {
 	ahead     bool     // it has reserved room for the answer
 	inLine    bool     // its job is queued for a worker
 	apart     bool     // its answer is made in the background
+	awaits    bool     // it waits for room for its answer
 	finalized bool
 	cancel    context.CancelFunc
 	timeout   *exchange.TimeoutContext
@@ -153,7 +154,12 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 // frees the memory of the job. In any case it frees the reservation for the answer, and the part that was made of it. s.mu is
 // held.
 func (own *stream) setCanceled() {
-	own.canceled = true
+	if !own.canceled {
+		own.canceled = true
+		if own.gone != nil {
+			close(own.gone)
+		}
+	}
 	own.hasMoved()
 	own.keepAhead(0) // the action may run on for long
 	if own.out.size > 0 {

@@ -141,6 +141,9 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 			}
 		case needInput, connectionOver, changedProtocol:
 			return consumed
+		case needRoom:
+			d.AwaitRoom()
+			return consumed
 		case goesToBackground:
 			d.Background()
 			return consumed
@@ -161,6 +164,7 @@ type progress uint8
 const (
 	moreRequests     progress = iota // a request was answered
 	needInput                        // an unfinished request waits for bytes
+	needRoom                         // the next request must wait for memory
 	needWorker                       // a worker must run the next request
 	goesToBackground                 // Background completes the request
 	connectionOver                   // the connection closes after its output is sent, or it was hijacked

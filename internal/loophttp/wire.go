@@ -146,6 +146,14 @@ func (x *wire) serveHead(in []byte, n int) (int, progress) {
 	return x.serveStreamed(in, n)
 }
 
+// taken returns how many of n bytes are consumed by a step with the result next.
+func taken(n int, next progress) int {
+	if next == needRoom {
+		return 0
+	}
+	return n
+}
+
 // tooLong reports whether a body exceeds the limit of its route.
 func (x *wire) tooLong(length int64) bool {
 	x.find()
@@ -162,6 +170,11 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	if x.s.Route.Blocking.Suspect() && x.tooSlowForLoop() {
 		return 0, needWorker
 	}
+	if x.expectsMuch() {
+		if next, done := x.awaitRoom(); done {
+			return taken(n, next), next
+		}
+	}
 	return n, x.answer()
 }
 
@@ -176,6 +189,11 @@ func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
 	}
 	if x.tooSlowForLoop() {
 		return 0, needWorker
+	}
+	if x.expectsMuch() {
+		if next, done := x.awaitRoom(); done {
+			return taken(n, next), next
+		}
 	}
 	x.needStream()
 	x.stream.begin(x, in[n:])
