@@ -12,7 +12,6 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
-	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/sse"
 	"github.com/dunlinhttp/dunlin/internal/stdhttp"
@@ -50,7 +49,7 @@ type App struct {
 	renewal  sync.Once    // of certificates
 	tickets  tickets.Keys // of TLS sessions
 	servers  *lifecycle.Servers
-	memory   *appMemory
+	memory   *memory
 	parts    tally.Parts       // added to Stats by package ext
 	shed     admission.Shed    // counts of refused and cut requests, by reason
 	logs     *logqueue.Queue   // to the handler of config.Logger
@@ -66,15 +65,16 @@ type App struct {
 // routes is Group under a name that leaves App.Group free for the method.
 type routes = Group
 
-// appMemory is the memory limit, which an app shares with its inner apps.
-type appMemory struct {
+// memory is the memory limit, which an app shares with its inner apps.
+type memory struct {
 	gcpace.Process
-	Budget memory.Budget // for the memory that clients make the server hold
+	Budget  admission.Budget // for the memory that clients make the server hold
+	Holders *admission.Holders
 }
 
-func newMemory() *appMemory {
-	m := new(appMemory)
-	m.Budget.Now = memory.Clock
+func newMemory() *memory {
+	m := new(memory)
+	m.Holders = admission.NewHolders(&m.Budget, admission.Clock())
 	return m
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/memory"
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // A Conn is one accepted connection. Unless a method says otherwise, only the connection's owner may use it: the goroutine in
@@ -20,11 +20,11 @@ type Conn struct {
 	Proto any
 
 	loop   *loop
-	driver *Driver                        // during a call of the handler
-	in     *buffer                        // input kept for later, or nil
-	out    *outQueue                      // output that the socket did not accept, or nil
-	acct   atomic.Pointer[memory.Account] // memory charged to the connection, nil for none: holder.go; the monitor reads it, too
-	hangup hangupHook                     // any goroutine
+	driver *Driver                           // during a call of the handler
+	in     *buffer                           // input kept for later, or nil
+	out    *outQueue                         // output that the socket did not accept, or nil
+	acct   atomic.Pointer[admission.Account] // memory charged to the connection, nil for none: holder.go; the monitor reads it, too
+	hangup hangupHook                        // any goroutine
 
 	peer peerAddr
 	port uint16 // the peer's
@@ -46,7 +46,7 @@ type Conn struct {
 	flags  connFlags
 	queued bool // in loop.queue, loop.later or loop.noRoom; belongs to the loop
 
-	// Notes belong to the handler; the engine reads only Parts, Begun and Paused.
+	// Notes belong to the handler; the engine reads only Parts, Begun, Probes and Paused.
 	Notes Note
 }
 
@@ -64,6 +64,9 @@ const (
 
 	// Prompt: the peer has at once accepted the output that it was last expected to leave pending.
 	Prompt
+
+	// Probes: the request is not known to be large, as its route is, and may begin as a probe where there is no room.
+	Probes
 
 	// asked: the connection has asked for room and was told to wait. It belongs to the engine.
 	asked
@@ -205,7 +208,7 @@ func (c *Conn) setHangup(h *hangup) {
 		c.fireHangup()
 	}
 	c.hangup.set(h)
-	if a := c.acct.Load(); a != nil && a.Evicted() {
+	if a := c.acct.Load(); a != nil && a.Ending() {
 		c.hangup.interrupt(h)
 	}
 	switch t := c.secure(); {

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
-	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Driver permits a goroutine to serve connections. It has the buffers and the scratch for that. A handler must not use a
@@ -340,6 +340,9 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		if c.Notes&asked != 0 && d.leftover != leftRoom {
 			c.asksNoMore()
 		}
+		if c.out != nil {
+			c.endProbe()
+		}
 		if p != nil {
 			c.pendedSwitched(p)
 		} else if c.out != nil && c.out.bytes > littleOutput && c.Notes&Parts == 0 {
@@ -377,7 +380,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		}
 		if d.leftover == leftHandOff && !d.detached {
 			c.flags |= flagHandOff
-			d.keep(c, in)
+			d.keepFor(c, in, admission.Queued)
 			return
 		}
 	}
@@ -396,15 +399,18 @@ func (d *Driver) mustWait(c *Conn) bool {
 }
 
 // keep stores unconsumed input with the connection.
-func (d *Driver) keep(c *Conn, in []byte) {
+func (d *Driver) keep(c *Conn, in []byte) { d.keepFor(c, in, admission.Input) }
+
+// keepFor is keep for the given use of the budget.
+func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
 	if len(in) > 0 {
-		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) {
+		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) && use == buf.use {
 			c.in, d.inBuf = buf, nil // it already holds exactly this input
 			return
 		} else if buf != nil {
 			buf.release() // release first, so that two copies are not charged
 		}
-		c.in = d.engine.buffers.copyOf(c.Account(), memory.Input, in)
+		c.in = d.engine.buffers.copyOf(c.Account(), use, in)
 		invariants.EndLoan(in)
 	}
 }

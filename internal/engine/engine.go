@@ -80,10 +80,10 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	e.handshakes.init(e)
 	e.buffers.init(e.cfg.Budget, e.cfg.ReadBuffer)
 	e.initDrivers()
-	if e.cfg.Budget.Now == nil {
-		e.cfg.Budget.Now = e.now
+	if e.cfg.Holders == nil {
+		e.cfg.Holders = admission.NewHolders(e.cfg.Budget, e.now)
 	}
-	e.cfg.Budget.OnRoom = func() {
+	e.cfg.Holders.OnRoom = func() {
 		if e.roomPosted.CompareAndSwap(false, true) {
 			e.broadcast(message{kind: msgRoom})
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
-	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Handler implements the protocol of connections. The engine calls it on the goroutine that owns the connection, never twice
@@ -135,7 +134,10 @@ type Config struct {
 
 	// Budget is charged for the memory that connections hold: kept input, pending output, buffers of streams, input that waits
 	// for a worker. Default: a budget without a bound.
-	Budget *memory.Budget
+	Budget *admission.Budget
+
+	// Holders has the accounts of Budget, and ends the largest holders when there is no room. Default: one for Budget.
+	Holders *admission.Holders
 
 	// SecureMemory bounds the estimated memory of TLS for open connections, in bytes, in addition to Budget. Above it idle
 	// connections with TLS are closed, the longest idle first. Default: no bound.
@@ -178,7 +180,7 @@ func (c Config) withDefaults() Config {
 		c.WriteGrace = 30 * time.Second
 	}
 	if c.Budget == nil {
-		c.Budget = new(memory.Budget)
+		c.Budget = new(admission.Budget)
 	}
 	if c.OpenTimeout == 0 {
 		c.OpenTimeout = time.Minute

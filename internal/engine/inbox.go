@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/memory"
+	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // message is a request of another goroutine to a loop.
@@ -17,8 +17,8 @@ type message struct {
 	kind     messageKind
 	conn     *Conn
 	listener *listener
-	account  *memory.Account // for msgEnd
-	done     *sync.WaitGroup // for msgSweep, done when every connection was looked at, and msgStopAccepting
+	account  *admission.Account // for msgEnd
+	done     *sync.WaitGroup    // for msgSweep, done when every connection was looked at, and msgStopAccepting
 }
 
 type messageKind uint8

@@ -48,6 +48,7 @@ type loop struct {
 	queue   connQueue   // connections not yet served, in this turn unless the loop is saturated, see queue.go
 	later   []laterConn // to be served in the next turn
 	noRoom  connQueue   // connections that wait for room for their requests
+	retried *Conn       // the connection in noRoom that asks again
 	roomAt  int64       // the latest time to look at noRoom again, 0 if it is empty
 	mail    []message
 	mailAt  int // mail[mailAt:] are not yet handled

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
-	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
@@ -324,7 +323,7 @@ func (t *tlsState) keepRecords(c *Conn, b []byte) {
 	t.buf, t.lent = nil, 0
 	pool := &c.loop.e.buffers
 	if len(b) > 0 {
-		t.buf = pool.copyOf(c.Account(), memory.Input, b)
+		t.buf = pool.copyOf(c.Account(), admission.Input, b)
 	}
 	pool.put(old)
 }

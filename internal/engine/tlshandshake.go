@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
-	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
@@ -48,7 +47,7 @@ func (h *handshake) perform() {
 	h.until = c.handshakeUntil()
 	account := c.Account()
 	account.Working(true)
-	account.Force(memory.Input, handshakeMemory)
+	account.Force(admission.Handshake, handshakeMemory)
 	account.Answers(handshakeLeft) // little is still to arrive, so request bodies are evicted before it
 	account.Moved(int64(len(h.t.records())), handshakeLeft)
 	var other func()
@@ -60,7 +59,7 @@ func (h *handshake) perform() {
 			c.flags |= flagCloseNow
 		}
 		account.Answered()
-		account.Release(memory.Input, handshakeMemory)
+		account.Release(admission.Handshake, handshakeMemory)
 		e.handshakes.end(h)
 		h.d.end(c)
 		if other != nil {

@@ -81,6 +81,7 @@
 //
 //	wire.go     the adapter's interface    call.go     the pipeline's interface
 //	state.go    the state of a request that both share
+//	targets.go  which requests of a route had large answers
 //	server.go   settings and shared parts of a server
 //	lentbody.go a complete body, for standard handlers
 //	upgrade.go  connections that switch to another protocol

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
-	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Server holds the settings that an adapter must apply and the state that all adapters share. It is complete before the first
@@ -24,7 +23,8 @@ type Server struct {
 	Log       *slog.Logger         // never blocks
 	Shed      *admission.Shed      // counts and logs refusals and evictions
 	Addresses *admission.Addresses // connections by remote address; nil: no limit
-	Budget    *memory.Budget       // memory that clients make the server hold
+	Budget    *admission.Budget    // memory that clients make the server hold
+	Holders   *admission.Holders   // the accounts of Budget
 	Proxies   *clientaddr.Source   // trusted proxies; nil: none
 
 	Unmatched Route // for requests without a route
@@ -92,18 +92,6 @@ func (s *Server) Secure(w Wire) bool {
 	return w.Secure() || s.Proxies != nil && s.Proxies.Trusts(w.Remote().Addr()) && s.Proxies.Secure(w.List(s.Proxies.SchemeHeader()))
 }
 
-// Room returns the memory to reserve for the answer to a request that is expected to leave pends bytes unsent. A single answer
-// may be larger. It is more than Small, since a smaller one would not wait.
-func (s *Server) Room(pends int64) int64 {
-	if bound := s.Budget.Bound(); bound > 0 {
-		pends = min(pends, max(bound/4, memory.Small+1))
-	}
-	if most := s.Budget.MaxAddress(); most > 0 {
-		pends = min(pends, most)
-	}
-	return pends
-}
-
 // NoteSlow counts a slow client that is cut off, and logs it at a limited rate.
 func (s *Server) NoteSlow(reason admission.Reason, remote netip.AddrPort, what string) {
 	if n, due := s.Shed.Note(reason); due {
@@ -117,17 +105,17 @@ func (s *Server) NoteSlowReader(remote netip.AddrPort) {
 }
 
 // NoteEnded counts the eviction of a large holder, and logs it at a limited rate.
-func (s *Server) NoteEnded(remote netip.AddrPort, account *memory.Account) {
+func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
 	if account.Met().Capped() {
 		s.noteCap("those are refused or cut off who hold most", "latest", remote, "held", account.Held())
 	} else if n, due := s.Shed.Note(admission.LargestHolder); due {
 		s.Log.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
-			"latest", remote, "held", account.Held(), "small", memory.Small, "count", n)
+			"latest", remote, "held", account.Held(), "fair", s.Holders.Fair(), "count", n)
 	}
 }
 
 // NoteNoMemory counts a refusal because the memory budget is used up or a cap is reached, and logs it at a limited rate.
-func (s *Server) NoteNoMemory(what, route string, met memory.Cap) {
+func (s *Server) NoteNoMemory(what, route string, met admission.Cap) {
 	if met.Capped() {
 		s.noteCap(what+" are refused", "route", route)
 	} else if n, due := s.Shed.Note(admission.NoMemory); due {

@@ -70,6 +70,7 @@ type Route struct {
 	Blocking BlockingStat
 	Streams  BlockingStat // of producing streamed answers
 	Pends    atomic.Int64 // estimated maximum of pending output, in bytes, of recent answers
+	Large    Targets      // requests with much pending output recently
 	Counts   RouteCounts
 
 	WantsWhole atomic.Bool     // the action uses complete bodies, as far as observed

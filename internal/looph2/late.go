@@ -39,6 +39,9 @@ func (x *Wire) detached() (waits bool) {
 		own.working(true)
 		own.holdInput()
 	}
+	if own.account != nil {
+		own.account.ProbeBlocks()
+	}
 	own.s.mu.Unlock()
 	route := x.s.Route
 	x.countInFlight(&route.Counts)

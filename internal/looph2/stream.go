@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 	"github.com/dunlinhttp/dunlin/internal/http2"
-	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
@@ -44,6 +44,7 @@ type stream struct {
 	tunnel    bool                  // an extended CONNECT, whose body carries another protocol
 	counts    *exchange.RouteCounts // counts of its route, set when it has been answered
 	route     *exchange.Route       // set when its action begins
+	target    exchange.Target       // set if it had to wait for room
 	sent      int64                 // bytes of the answer's body
 	free      int64                 // the number of these that its initial window allows
 	taking    taking                // measured while its window is closed
@@ -78,7 +79,7 @@ type stream struct {
 
 	refusal *refusal // answer in place of its action's, sent by a worker
 
-	account *memory.Account
+	account *admission.Account
 	held    [2]int64 // bytes charged to it: input, output
 }
 
@@ -257,8 +258,8 @@ func (own *stream) finalize() {
 	if own.timer != nil {
 		own.timer.Stop()
 	}
-	own.hold(memory.Input, 0)
-	own.hold(memory.Output, 0)
+	own.hold(admission.Input, 0)
+	own.hold(admission.Output, 0)
 	if a := own.account; a != nil {
 		own.account = nil
 		if !a.CloseIdle() {

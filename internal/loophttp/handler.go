@@ -128,6 +128,9 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 		consumed += n
 		switch next {
 		case moreRequests:
+			if x.target != 0 {
+				x.answered()
+			}
 			if consumed == len(in) {
 				c.SetDeadline(h.server.IdleTimeout)
 				return consumed
@@ -224,6 +227,7 @@ func (h *handler) Detached(scratch any) (waits bool) {
 		return true
 	}
 	x.countInFlight()
+	x.c.ProbeBlocks()
 	route, streams := x.s.Route, x.produces.Load()
 	switch {
 	case route.NoRoute:

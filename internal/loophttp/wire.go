@@ -61,6 +61,7 @@ type wire struct {
 	expired   bool               // the connection was taken away, because the action was late
 	produces  atomic.Bool        // the loop is running a streamed response
 	answering atomic.Bool        // an answer is being sent in pieces
+	target    exchange.Target    // the resource to reserve memory for; 0 unless the request waits for room
 	begunAt   int                // offset of the streamed answer in the output, -1 if part of it was sent
 	planned   *planned           // the rest of the request: it runs in the background, or switches the protocol
 	kept      []byte             // copy of the input, made by moveInput
@@ -212,7 +213,7 @@ func (x *wire) find() {
 // readHead copies the parsed head to the state of the call.
 func (x *wire) readHead() {
 	h := &x.head
-	x.minor, x.closing, x.begun, x.named = h.Minor, !h.KeepAlive, false, false
+	x.minor, x.closing, x.begun, x.named, x.target = h.Minor, !h.KeepAlive, false, false, 0
 	path := view.String(h.Path())
 	if h.PathEscaped {
 		// The parser has already refused invalid escapes.
