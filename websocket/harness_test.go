@@ -192,7 +192,7 @@ const (
 	closes = fin | 8
 	ping   = fin | 9
 	pong   = fin | 10
-	cont   = fin | 0
+	cont   = fin // opcode 0
 )
 
 func text1(s string) string { return string([]byte{text}) + s }
