@@ -23,7 +23,7 @@ func TestPrometheus(t *testing.T) {
 		requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests_total", Help: "By status."}, []string{"code", "method"})
 		sizes := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "response_bytes", Help: "Bodies.", Buckets: []float64{10, 1000}}, nil)
 		registry.MustRegister(requests, sizes)
-		app.Mount("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+		app.Mount("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{})).Critical()
 		app.UseStd(
 			func(next http.Handler) http.Handler { return promhttp.InstrumentHandlerCounter(requests, next) },
 			func(next http.Handler) http.Handler { return promhttp.InstrumentHandlerResponseSize(sizes, next) },
