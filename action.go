@@ -159,6 +159,9 @@ func (a *App) settle(r *Request, resp *Response, dressed bool) {
 		*resp = resp.fail(errNoResponse)
 	}
 	if a.amending && resp.a.Kind() == exchange.Complete {
+		if resp.a.Stale() { // features must not see the memory of another response
+			*resp, dressed = Response{}.fail(exchange.ErrStale), false
+		}
 		a.apply(r, resp, dressed)
 	}
 	if resp.a.Own() == nil {

@@ -215,6 +215,26 @@ func TestOwningResponseTwice(t *testing.T) {
 	}
 }
 
+// Features see the 500 that a second return is answered with, once, and not the response that was already sent.
+func TestFeaturesAndOwningResponseTwice(t *testing.T) {
+	var seen []string
+	app, _ := newApp(dunlin.Config{})
+	app.Install(dunlin.Hooks{Headers: func(i *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
+		seen = append(seen, fmt.Sprint(i.Status(), " ", i.Err()))
+		return resp.Header("X-Feature", "1")
+	}})
+	app.Get("/kept", constant(dunlin.Error(errors.New("of the first request"))))
+	do(app, "GET", "/kept")
+	if len(seen) != 1 || !strings.Contains(seen[0], "of the first request") {
+		t.Fatalf("first: %q", seen)
+	}
+	seen = nil
+	w := do(app, "GET", "/kept")
+	if len(seen) != 1 || !strings.Contains(seen[0], "response used again after it was sent") || w.Header().Get("X-Feature") != "1" {
+		t.Errorf("again: the feature saw %q, headers %v", seen, w.Header())
+	}
+}
+
 func TestStatusRange(t *testing.T) {
 	for _, code := range []int{-1, 0, 99, 100, 101, 199, 600, 1000, 200 + 1<<16} {
 		w, logged := respondWith(t, func() dunlin.Response { return dunlin.Text("x").Status(code).Status(200) })

@@ -148,11 +148,10 @@ func (r *Answer) Problem() any {
 		}
 		return r.Base().problem
 	}
-	details := x.problem
-	if details == nil || !r.OwnsBody() || !x.version().sameAs(r.meta.version()) {
-		return nil // also for a sent answer: its memory may belong to another one
+	if r.Stale() || !r.OwnsBody() {
+		return nil
 	}
-	return details
+	return x.problem
 }
 
 // SetProblem records the details of the problem in the body. They apply until the answer gets another body. An answer without

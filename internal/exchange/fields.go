@@ -113,6 +113,12 @@ func (r *Answer) OwnsBody() bool {
 	return x != nil && r.Body != "" && len(x.Buf) >= len(r.Body) && &view.Bytes(r.Body)[0] == &x.Buf[0]
 }
 
+// Stale reports whether the answer has memory of its own and was already sent: the memory may belong to another answer.
+func (r *Answer) Stale() bool {
+	x := r.Own()
+	return x != nil && !x.version().sameAs(r.meta.version())
+}
+
 // Claim acquires the answer's own memory, which must exist, for the sender, which then calls Release or Lend. It returns false
 // if the answer was already sent.
 func (r *Answer) Claim() bool {
