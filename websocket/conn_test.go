@@ -24,7 +24,13 @@ func contextWithin(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-func echo(c *websocket.Conn, m websocket.Message) { _ = c.Send(m.Kind, m.Data) }
+// echo sends a message back. It waits while the client's socket is being written to: what the client has read may still count
+// as pending.
+func echo(c *websocket.Conn, m websocket.Message) {
+	if err := c.Write(context.Background(), m.Kind, m.Data); err != nil && !errors.Is(err, websocket.ErrClosed) {
+		panic(err)
+	}
+}
 
 // receive returns the next value of a channel.
 func receive[T any](t *testing.T, from <-chan T) (v T) {

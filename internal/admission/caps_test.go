@@ -34,7 +34,7 @@ func cappedHolders(connection, address int64) (h *Holders, now *int64, open func
 // fill opens a holder that holds the whole budget and cannot be ended; looks counts how often others are told to look for room.
 func fill(h *Holders, open func(netip.Addr) *cappedPeer) (holder *cappedPeer, looks *int) {
 	looks = new(int)
-	h.OnRoom = func() { *looks++ }
+	h.OnRoom(func() { *looks++ })
 	holder = open(there)
 	holder.Force(Output, h.budget.Bound())
 	holder.Working(true)

@@ -50,10 +50,6 @@ type Holders struct {
 
 	maxBody int64 // limit of a request's body, see SetCaps
 
-	// OnRoom, if set, is called when memory is released while an account waits. It must not block, nor change after the first
-	// call of Open.
-	OnRoom func()
-
 	count     atomic.Int64 // accounts that hold something
 	ending    atomic.Int64 // bytes
 	spared    atomic.Int64 // bytes of the one response larger than the budget
@@ -83,6 +79,7 @@ type Holders struct {
 	waiters bool        // some of them are small and wait for large amounts
 	before  int         // those are evicted only while no large holder has a lower standing than this
 	lone    *Account    // account whose bytes are spared
+	onRoom  []func()
 	changed chan struct{}
 
 	line   line // bodies larger than Fair
@@ -120,6 +117,14 @@ func NewHolders(budget *Budget, now func() int64) *Holders {
 		h.shards[i].sources = make(map[addressKey]*source)
 	}
 	return h
+}
+
+// OnRoom has f called when memory is released while an account waits. f must not block. Each engine whose connections share h
+// calls it once.
+func (h *Holders) OnRoom(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onRoom = append(h.onRoom, f)
 }
 
 // Clock returns a clock for NewHolders.
@@ -250,8 +255,11 @@ func (h *Holders) signalLine() {
 // wake wakes all waiting accounts.
 func (h *Holders) wake() {
 	h.want.Store(math.MaxInt64 / 2)
-	if h.OnRoom != nil {
-		h.OnRoom()
+	h.mu.Lock()
+	told := h.onRoom // only appended to
+	h.mu.Unlock()
+	for _, f := range told {
+		f()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

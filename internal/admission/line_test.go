@@ -87,7 +87,7 @@ func TestWhoWasLeftRoomTellsThatItWantsNoMore(t *testing.T) {
 	h, now, open := cappedHolders(0, 0)
 	h.budget.SetBound(8 << 20)
 	looks := 0
-	h.OnRoom = func() { looks++ }
+	h.OnRoom(func() { looks++ })
 	for range 3 {
 		open(there).Force(Input, 1<<10) // so that the second wants more than its fair share
 	}

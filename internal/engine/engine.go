@@ -83,11 +83,6 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	if e.cfg.Holders == nil {
 		e.cfg.Holders = admission.NewHolders(e.cfg.Budget, e.now)
 	}
-	e.cfg.Holders.OnRoom = func() {
-		if e.roomPosted.CompareAndSwap(false, true) {
-			e.broadcast(message{kind: msgRoom})
-		}
-	}
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
 	for range e.cfg.Loops {
@@ -103,6 +98,11 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		l.number = len(e.loops)
 		e.loops = append(e.loops, l)
 	}
+	e.cfg.Holders.OnRoom(func() { // not earlier: other engines may share Holders, and all loops must exist
+		if e.roomPosted.CompareAndSwap(false, true) {
+			e.broadcast(message{kind: msgRoom})
+		}
+	})
 	e.running.Store(int32(len(e.loops)))
 	for _, l := range e.loops {
 		d := e.newDriver(l, 0)
