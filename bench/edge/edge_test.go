@@ -33,14 +33,14 @@ const (
 	hello          = "Hello, World!"
 )
 
-// servers by name: a part of the processes that a benchmark starts.
+// servers has the servers by name. A benchmark starts some of them, each in a process.
 var servers = map[string]func(net.Listener) error{
 	"dunlin":      func(ln net.Listener) error { return dunlinServer(ln, false) },
 	"dunlin-five": func(ln net.Listener) error { return dunlinServer(ln, true) },
 	"fiber":       func(ln net.Listener) error { return fiberServer(ln, false) },
 	"fiber-five":  func(ln net.Listener) error { return fiberServer(ln, true) },
 
-	// A second server of the same kind: the difference between the two is the error of the measurement.
+	// A second equal server shows the error of the measurement.
 	"dunlin-again": func(ln net.Listener) error { return dunlinServer(ln, false) },
 }
 
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		fmt.Println(ln.Addr())
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // the end of the parent is the end of this
+			_, _ = io.Copy(io.Discard, os.Stdin) // this process ends with its parent
 			os.Exit(0)
 		}()
 		err = serve(ln)
@@ -105,7 +105,7 @@ type server struct {
 	addr    string
 }
 
-// start starts a server, on the core that servers have where the load has one of its own.
+// start starts a server on its core, if the load has a core of its own.
 func start(tb testing.TB, name string) *server {
 	tb.Helper()
 	self, err := os.Executable()
@@ -128,18 +128,18 @@ func start(tb testing.TB, name string) *server {
 	return &server{process, strings.TrimSpace(addr)}
 }
 
-// used returns the processor time of a process so far: that of its threads, of which a Go program ends none.
+// used returns the processor time of a process so far: the sum of its threads. A Go program ends no threads.
 func (s *server) used(tb testing.TB) time.Duration {
 	tb.Helper()
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", s.process.Pid))
 	if err != nil {
-		tb.Skip("processor time of other processes is not to be had here: ", err)
+		tb.Skip("the processor time of other processes cannot be read: ", err)
 	}
 	var sum time.Duration
 	for _, thread := range threads {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", s.process.Pid, thread.Name()))
 		if err != nil {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		first, _, _ := strings.Cut(string(text), " ")
 		n, err := strconv.ParseInt(first, 10, 64)
@@ -151,7 +151,7 @@ func (s *server) used(tb testing.TB) time.Duration {
 	return sum
 }
 
-// Both servers do all that is measured.
+// With the middleware, both servers do everything that is measured.
 func TestServersDoTheSame(t *testing.T) {
 	for name := range servers {
 		s := start(t, name)
@@ -193,10 +193,10 @@ func BenchmarkFive(b *testing.B) {
 	defer onLoadCore(b)()
 	for _, name := range order {
 		loads[name] = connect(b, running[name].addr)
-		loads[name].run(b, 20*slice) // one-time work is done
+		loads[name].run(b, 20*slice) // warm up
 	}
 	for b.Loop() {
-		order = append(order[1:], order[0]) // the order changes
+		order = append(order[1:], order[0]) // rotate
 		for _, name := range order {
 			before := running[name].used(b)
 			n := loads[name].run(b, slice)

@@ -21,7 +21,7 @@ const request = "GET / HTTP/1.1\r\nHost: api.example\r\nOrigin: " + origin + "\r
 type load struct {
 	epoll int
 	conns []net.Conn       // kept open
-	got   map[int32][]byte // of an answer, by descriptor
+	got   map[int32][]byte // the bytes of an answer so far, by descriptor
 	in    [4 << 10]byte    // the bytes read
 	ready [64]unix.EpollEvent
 }
@@ -59,7 +59,7 @@ func connect(tb testing.TB, addr string) *load {
 	return l
 }
 
-// run asks for a time, and returns how many requests were answered, all of them.
+// run sends requests for the duration d and returns the number of answers. It waits for all answers.
 func (l *load) run(tb testing.TB, d time.Duration) (answered int) {
 	tb.Helper()
 	open := 0
@@ -106,7 +106,7 @@ func (l *load) run(tb testing.TB, d time.Duration) (answered int) {
 	return answered
 }
 
-// onLoadCore has the calling goroutine go on on the core that loads have, where servers have another, until the end.
+// onLoadCore moves the calling goroutine to the core of the load, if there are two cores, until end is called.
 func onLoadCore(tb testing.TB) (end func()) {
 	tb.Helper()
 	place, pinned := proc.Place()
@@ -125,7 +125,7 @@ func onLoadCore(tb testing.TB) (end func()) {
 		tb.Fatal(err)
 	}
 	return func() {
-		_ = unix.SchedSetaffinity(0, &all) // else the thread ends with the goroutine
+		_ = unix.SchedSetaffinity(0, &all) // without this, the thread would end with the goroutine
 		runtime.UnlockOSThread()
 	}
 }

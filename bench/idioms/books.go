@@ -13,9 +13,8 @@ import (
 	"github.com/gofiber/fiber/v3"
 )
 
-// One operation of a library, for docs/COMING-FROM.md.
+// This file has one operation of a library in several frameworks, for docs/COMING-FROM.md.
 
-// A Book has a title.
 type Book struct {
 	Title string `json:"title"`
 }
@@ -26,7 +25,7 @@ var shelves = map[string]shelf{"sea": {{"Moby-Dick"}}}
 
 func (s shelf) books(_ context.Context, limit int, _ []string) []Book { return s[:min(limit, len(s))] }
 
-// ListBooks selects books.
+// ListBooks is the input of listBooks.
 type ListBooks struct {
 	Shelf string   `path:"shelf"`
 	Limit int      `query:"limit" default:"20" minimum:"1" maximum:"100"`
@@ -43,7 +42,7 @@ func listBooks(r *dunlin.Request, in ListBooks) ([]Book, error) {
 	return shelf.books(r.Context(), in.Limit, in.Tags), nil
 }
 
-// Library is the operation on Dunlin.
+// Library returns the operation on Dunlin.
 func Library(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 	typed.Get(app, "/shelves/{shelf}/books", listBooks).Name("listBooks").Faults(noShelf)
@@ -51,17 +50,17 @@ func Library(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// ListBooksInput is what huma reads.
+// ListBooksInput is huma's input type.
 type ListBooksInput struct {
 	Shelf string   `path:"shelf"`
 	Limit int      `query:"limit" default:"20" minimum:"1" maximum:"100"`
 	Tags  []string `query:"tag,explode"`
 }
 
-// ListBooksOutput is what huma writes.
+// ListBooksOutput is huma's output type.
 type ListBooksOutput struct{ Body []Book }
 
-// HumaLibrary is the operation on huma.
+// HumaLibrary returns the operation on huma.
 func HumaLibrary() http.Handler {
 	mux := http.NewServeMux()
 	api := humago.New(mux, huma.DefaultConfig("Library", "1.0.0"))
@@ -76,7 +75,7 @@ func HumaLibrary() http.Handler {
 	return mux
 }
 
-// FiberLibrary is the operation on Fiber.
+// FiberLibrary returns the operation on Fiber.
 func FiberLibrary() *fiber.App {
 	app := fiber.New()
 	app.Get("/shelves/:shelf/books", func(c fiber.Ctx) error {

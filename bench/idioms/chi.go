@@ -17,7 +17,7 @@ import (
 
 type chiUser struct{}
 
-// Chi is the service on chi.
+// Chi returns the service on chi.
 func Chi() http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.Recoverer)
@@ -67,12 +67,12 @@ func chiKey(next http.Handler) http.Handler {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
-		w.Header().Set("X-Served-For", name) // before the handler writes
+		w.Header().Set("X-Served-For", name) // must be set before the handler writes
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chiUser{}, name)))
 	})
 }
 
-// ServeChi serves until a signal comes, and lets running requests end.
+// ServeChi serves until it receives a signal, and then waits for running requests.
 func ServeChi() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

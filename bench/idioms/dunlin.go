@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// Dunlin is the service on Dunlin.
+// Dunlin returns the service on Dunlin.
 func Dunlin(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 
@@ -59,7 +59,7 @@ func dunlinKey(next dunlin.Action) dunlin.Action {
 	}
 }
 
-// ServeDunlin serves until a signal comes, and lets running requests end.
+// ServeDunlin serves until it receives a signal, and then waits for running requests.
 func ServeDunlin() error {
 	return Dunlin(dunlin.Config{Addr: ":8080"}).Run(context.Background())
 }

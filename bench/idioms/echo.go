@@ -8,7 +8,7 @@ import (
 	"github.com/labstack/echo/v5/middleware"
 )
 
-// Echo is the service on Echo.
+// Echo returns the service on Echo.
 func Echo() *echo.Echo {
 	e := echo.New()
 	e.Use(middleware.Recover())
@@ -54,7 +54,7 @@ func echoKey(next echo.HandlerFunc) echo.HandlerFunc {
 			return echo.ErrUnauthorized
 		}
 		c.Set("user", name)
-		c.Response().Header().Set("X-Served-For", name) // before the handler writes
+		c.Response().Header().Set("X-Served-For", name) // must be set before the handler writes
 		return next(c)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/gofiber/fiber/v3/middleware/recover"
 )
 
-// Fiber is the service on Fiber.
+// Fiber returns the service on Fiber.
 func Fiber() *fiber.App {
 	app := fiber.New()
 	app.Use(recover.New())

@@ -8,7 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Gin is the service on gin.
+// Gin returns the service on gin.
 func Gin() *gin.Engine {
 	r := gin.New()
 	r.Use(gin.Recovery())
@@ -55,6 +55,6 @@ func ginKey(c *gin.Context) {
 		return
 	}
 	c.Set("user", name)
-	c.Header("X-Served-For", name) // before the handler writes
+	c.Header("X-Served-For", name) // must be set before the handler writes
 	c.Next()
 }

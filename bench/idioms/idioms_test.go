@@ -15,7 +15,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 )
 
-// The idioms that the pages show beside each other do the same.
+// The services in all frameworks answer alike.
 func TestIdiomsAnswerAlike(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	std := func(h http.Handler) func(*http.Request) (*http.Response, error) {

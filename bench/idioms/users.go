@@ -1,10 +1,10 @@
-// Package idioms has one small service as it is written for chi, Echo, Fiber, gin and Dunlin: the code that the pages in
-// docs/coming-from show beside each other. A test sees that all do the same.
+// Package idioms has the same small service for chi, Echo, Fiber, gin and Dunlin: the code that the pages in docs/coming-from
+// show side by side. A test checks that all versions answer alike.
 package idioms
 
 import "sync"
 
-// A User is what the service keeps.
+// A User is a record of the service.
 type User struct {
 	ID   int    `json:"id"`
 	Name string `json:"name" validate:"required"`
@@ -32,7 +32,7 @@ func addUser(name string) User {
 	return u
 }
 
-// whose returns who has a key, "" for nobody.
+// whose returns the name of the key's owner, or "" for an unknown key.
 func whose(key string) string {
 	if key == "secret" {
 		return "Grace"

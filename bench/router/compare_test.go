@@ -47,7 +47,8 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 
-// check asks every route once; a framework that leaves the status for later has answered 204 too.
+// check requests every route once. For frameworks that write the status after the handler, it checks that they have answered
+// 204.
 func check(tb testing.TB, h http.Handler, requests []*http.Request) {
 	tb.Helper()
 	for _, r := range requests {
@@ -85,7 +86,7 @@ func compare(b *testing.B, routes []route) {
 	}
 }
 
-// BenchmarkGitHub asks all 203 routes once an iteration.
+// BenchmarkGitHub requests all 203 routes in each iteration.
 func BenchmarkGitHub(b *testing.B) { compare(b, githubRoutes(b)) }
 
 // BenchmarkStatic and BenchmarkNamed ask one route of a service that has two.

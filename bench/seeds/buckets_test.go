@@ -10,13 +10,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Post 004 (2014) answered a million requests with three headers and twelve bytes, first with a fresh
-// slice for each header value, then with slices of one array that is used again:
+// Post 004 (2014) answered a million requests with three headers and twelve bytes, first with a new slice for each header
+// value, then with slices of a reused array:
 //
 //	fat    432 ms   48 MB   753 collections
 //	slim   188 ms   85 KB     1 collection
 //
-// and said of the second that it was not safe for concurrent use yet. Dunlin's header blocks are.
+// It noted that the second version was not yet safe for concurrent use. Dunlin's header blocks are.
 const (
 	million    = 1_000_000
 	goroutines = 4
@@ -43,8 +43,8 @@ func fatHandler() http.Handler {
 	})
 }
 
-// slimHandler has a bucket of its own, so that each goroutine can have its own handler: the post's
-// shared one would be a data race.
+// slimHandler has its own bucket, so that each goroutine can have its own handler. The shared bucket of the post would be a
+// data race.
 func slimHandler() http.Handler {
 	bucket := make([]string, 3)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -74,8 +74,7 @@ func blockHandler() http.Handler {
 	})
 }
 
-// bucketApp is a whole app: unlike those above it also finds the route, lends a
-// Request and returns a Response.
+// bucketApp is a complete app: unlike the handlers above it also finds the route, lends a Request and returns a Response.
 func bucketApp() http.Handler {
 	app := dunlin.New(dunlin.Config{})
 	app.Get("/headers", func(*dunlin.Request) dunlin.Response {
@@ -103,7 +102,7 @@ func TestHeaderBuckets(t *testing.T) {
 	}
 }
 
-// One operation is a million calls, so that time, bytes and collections are those of the post.
+// One operation is a million calls, so that time, bytes and collections are comparable with the post's.
 func BenchmarkMillionHeaders(b *testing.B) {
 	calls := million
 	if testing.Short() {
@@ -113,7 +112,7 @@ func BenchmarkMillionHeaders(b *testing.B) {
 		b.Run(h.name, func(b *testing.B) {
 			check(b, h.make(), httptest.NewRequest("GET", "/headers", nil), bucketAnswer)
 			all := newCallers(h.make, h.shared)
-			all.call(goroutines) // one-time allocations are made
+			all.call(goroutines) // warm up
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
@@ -128,7 +127,7 @@ func BenchmarkMillionHeaders(b *testing.B) {
 	}
 }
 
-// callers are as many callers as goroutines, each with its own writer and request.
+// callers has one caller for each goroutine, with its own writer and request.
 type callers []caller
 
 type caller struct {
@@ -149,7 +148,7 @@ func newCallers(handler func() http.Handler, shared bool) callers {
 	return c
 }
 
-// call makes n calls in all.
+// call makes n calls in total.
 func (c callers) call(n int) {
 	var done sync.WaitGroup
 	for i := range c {
@@ -164,7 +163,7 @@ func (c callers) call(n int) {
 	done.Wait()
 }
 
-// verify looks at each caller's last answer.
+// verify checks each caller's last answer.
 func (c callers) verify(b *testing.B) {
 	for i := range c {
 		w := c[i].writer

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// signUp is the body of an ordinary request: six members.
+// signUp is the body of a typical request: six members.
 type signUp struct {
 	Name   string  `json:"name"`
 	Mail   string  `json:"mail"`
@@ -25,8 +25,8 @@ type signUp struct {
 
 const signUpJSON = `{"name":"Ada Lovelace","mail":"ada@example.org","age":36,"score":99.5,"admin":true,"invite":null}`
 
-// The ways to decode. Sonic and Dunlin have met their types before; sonic's strings lie in one copy of
-// the whole text, Dunlin's in pieces of 4 KB, encoding/json's each alone.
+// The ways to decode. Sonic and Dunlin have compiled the types before. Sonic's strings point into one copy of the whole text,
+// Dunlin's into blocks of 4 KB; encoding/json allocates each string.
 var decodeWays = []struct {
 	name   string
 	decode func(data []byte, v any) error
@@ -41,7 +41,7 @@ var decodeWays = []struct {
 	}},
 }
 
-// decodeTexts are the decoded texts: 1,000 users, 108 KB, also indented; a small body; a tree without types.
+// decodeTexts returns the decoded texts: 1,000 users, 108 KB, also indented; a small body; and a tree decoded into any.
 func decodeTexts(tb testing.TB) []decodeText {
 	tb.Helper()
 	users, err := json.Marshal(service.Users())

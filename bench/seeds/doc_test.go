@@ -1,12 +1,12 @@
-// Package seeds measures again what five blog posts measured on the way of an HTTP request through Go,
-// with Dunlin beside it. The code is written from the posts' descriptions, and their figures, of
-// other years and machines, are quoted in the comments: compare ratios, not nanoseconds.
+// Package seeds repeats the measurements of five blog posts about HTTP requests in Go, and adds Dunlin. The code is written
+// from the posts' descriptions. The comments quote their figures, of other years and machines: compare ratios, not
+// nanoseconds.
 //
 //	go test -C bench -run '^$' -bench . -benchmem -cpu 1 -count 5 ./seeds
 //
-// Every benchmark looks at its result once before the clock starts. Post 002 (routing) is measured in bench/router,
-// post 003 (memory under load) by the scenarios users and stages of bench/cmd/compare, whose profile command draws what
-// posts 000 and 002 had looked at with pprof.
+// Every benchmark checks its result once before the timer starts. Post 002 (routing) is measured in bench/router, and post
+// 003 (memory under load) by the scenarios users and stages of bench/cmd/compare. Its profile command draws the profiles that
+// posts 000 and 002 made with pprof.
 package seeds_test
 
 import (
@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// discard is a response writer that keeps nothing. As a server does, it gives every request an
-// empty header map; as fair play to all, the map itself is reused.
+// discard is a response writer that discards everything. Like a server, it gives every request an empty header map; to be
+// fair to all, it reuses the map.
 type discard struct {
 	header http.Header
 	status int
@@ -33,7 +33,7 @@ func (d *discard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteString is there because the writers of net/http have it.
+// WriteString exists because the writers of net/http have it.
 func (d *discard) WriteString(s string) (int, error) {
 	d.bytes += len(s)
 	return len(s), nil
@@ -52,7 +52,7 @@ type answer struct {
 	body    string
 }
 
-// check asks the handler once and compares.
+// check calls the handler once and compares the answer.
 func check(tb testing.TB, handler http.Handler, request *http.Request, want answer) {
 	tb.Helper()
 	recorder := httptest.NewRecorder()

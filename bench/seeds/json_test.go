@@ -109,7 +109,7 @@ var usersWays = []struct {
 	}},
 }
 
-// appendUsersByHand is what one would write for this type alone, with strings that need no escape.
+// appendUsersByHand is a hand-written encoder for this type, for strings that need no escape.
 func appendUsersByHand(dst []byte, users []service.User) ([]byte, error) {
 	dst = append(dst, '[')
 	for i := range users {

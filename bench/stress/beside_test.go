@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// The maximum cost of Dunlin compared with net/http for the same work: a ratio of medians, measured in turns on the same core.
-// It fails only in full runs, because a few short rounds beside other tests are not significant.
+// The maximum cost of Dunlin compared with net/http for the same work: a ratio of medians, measured in turns on the same
+// core. It fails only in full runs, because a few short rounds concurrent with other tests are not significant.
 func TestBesideNetHTTP(t *testing.T) {
 	for _, c := range []struct {
 		name, scenario, peer string
@@ -48,7 +48,7 @@ func TestBesideNetHTTP(t *testing.T) {
 	}
 }
 
-// besideTolerance is the difference of medians by chance on a quiet machine.
+// besideTolerance is the difference of medians that occurs by chance on a quiet machine.
 const besideTolerance = 0.02
 
 // rounds measures two servers in turn and returns the results for each.

@@ -17,11 +17,11 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/stress/pattern"
 )
 
-// bodyConnections is over how many connections a mass of bytes is spread.
+// bodyConnections is the number of connections that share the bytes.
 const bodyConnections = 16
 
-// massOfBytes is how much goes in or out, over all connections.
-func massOfBytes() int64 { return either[int64](64*mb, 2048*mb) }
+// totalBytes returns the number of bytes to send or receive, over all connections.
+func totalBytes() int64 { return either[int64](64*mb, 2048*mb) }
 
 // hashOf returns the hash of a pattern.
 func hashOf(seed uint64, size int64) (string, error) {
@@ -33,22 +33,22 @@ func hashOf(seed uint64, size int64) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Request bodies of any size cost a bounded memory, and arrive as they were sent.
+// Request bodies of any size need a bounded amount of memory, and arrive unchanged.
 func TestUploads(t *testing.T) {
 	for _, framing := range []string{"length", "chunked"} {
 		t.Run(framing, func(t *testing.T) {
-			massesOfBytes(t, func(conn net.Conn, seed uint64, size int64) error {
+			moveBytes(t, func(conn net.Conn, seed uint64, size int64) error {
 				return uploadOne(conn, seed, size, framing == "chunked")
 			})
 		})
 	}
 }
 
-// So do streamed answers.
-func TestStreams(t *testing.T) { massesOfBytes(t, streamOne) }
+// The same holds for streamed answers.
+func TestStreams(t *testing.T) { moveBytes(t, streamOne) }
 
-// massesOfBytes moves the mass over all connections at once, on each engine, and measures.
-func massesOfBytes(t *testing.T, move func(conn net.Conn, seed uint64, size int64) error) {
+// moveBytes moves the mass over all connections at once, on each engine, and measures.
+func moveBytes(t *testing.T, move func(conn net.Conn, seed uint64, size int64) error) {
 	for _, engine := range []string{"loop", "std"} {
 		t.Run(engine, func(t *testing.T) {
 			s := startService(t, nil, nil, "-engine", engine)
@@ -66,19 +66,19 @@ func massesOfBytes(t *testing.T, move func(conn net.Conn, seed uint64, size int6
 			var moving sync.WaitGroup
 			for i, conn := range conns {
 				moving.Go(func() {
-					if err := move(conn, uint64(i), massOfBytes()/bodyConnections); err != nil {
+					if err := move(conn, uint64(i), totalBytes()/bodyConnections); err != nil {
 						t.Errorf("connection %d: %v", i, err)
 					}
 				})
 			}
 			moving.Wait()
-			t.Logf("%d MB at %d connections in %.1f s", massOfBytes()/mb, bodyConnections, time.Since(began).Seconds())
+			t.Logf("%d MB at %d connections in %.1f s", totalBytes()/mb, bodyConnections, time.Since(began).Seconds())
 			atMost(t, "growth of resident memory", resident(t, pid, "VmHWM")-before, 16*mb)
 		})
 	}
 }
 
-// connect returns a connection that lasts as long as the test.
+// moveBytes moves the bytes over all connections at once, on each engine, and checks the growth of memory.
 func connect(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -20,48 +20,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// callers are strict clients. Each sends requests on a connection that it keeps while the server does, and repeats none: a
-// request without an answer is lost, although other clients might retry. The service may refuse new connections only after it
-// has been told to stop, which ends a caller.
+// callers are strict clients. Each sends requests on a connection that it keeps while the server does, and never retries: a
+// request without an answer is lost. The service may refuse new connections only after it was told to stop, which ends a
+// caller.
 type callers struct {
 	t        *testing.T
 	addr     string
 	stopping atomic.Bool // the service may refuse
-	ending   atomic.Bool // the callers are to end, whatever it does
+	ending   atomic.Bool // the callers must end
 	running  sync.WaitGroup
-	count    int64 // of them
-	ends     int64 // processes that end while they ask
-	closes   bool  // the service closes idle connections while it serves, too
+	count    int64 // number of callers
+	ends     int64 // number of processes that end while the callers run
+	closes   bool  // the service may close idle connections at any time
 
 	answered atomic.Int64
-	opened   atomic.Int64 // connections
-	renewed  atomic.Int64 // of them because the one before was closed while idle
-	crossed  atomic.Int64 // of these, how many with a request on its way, which is then not sent again
-	lost     atomic.Int64 // sent, and the connection closed without a byte of an answer
-	broken   atomic.Int64 // an answer began and did not end, or was not the right one
-	refused  atomic.Int64 // before the service was told to stop
-	other    atomic.Int64 // failures to connect
+	opened   atomic.Int64 // connections opened
+	renewed  atomic.Int64 // of these, opened because the previous one was closed while idle
+	crossed  atomic.Int64 // of these, closed while a request was on its way; it is not retried
+	lost     atomic.Int64 // requests sent on connections that were closed without a byte of an answer
+	broken   atomic.Int64 // incomplete or wrong answers
+	refused  atomic.Int64 // connections refused before the service was told to stop
+	other    atomic.Int64 // other failures to connect
 
 	// unaccepted counts connections that the kernel had established when the service stopped, and reset because they were not
 	// accepted. A listener without a successor has such a moment, of microseconds. To the client it is a late refusal.
 	unaccepted atomic.Int64
 }
 
-// mostUnaccepted is how many connections may meet that moment at one stop.
+// mostUnaccepted is the maximum of unaccepted for one stop.
 const mostUnaccepted = 2
 
-// A habit is how a caller behaves.
-type habit struct {
-	request string        // with its path, head and body; the connection is kept
-	size    int64         // of the answer's body, -1 if it does not matter
-	think   time.Duration // at most, between an answer and the next request
+// A behaviour describes the requests of a caller.
+type behaviour struct {
+	request string        // head and body; the connection is kept
+	size    int64         // length of the answer's body, or -1 if it is not checked
+	think   time.Duration // maximum time between an answer and the next request
 	once    bool          // a new connection for each request
 }
 
 const keptAlive = " HTTP/1.1\r\nHost: holds\r\n\r\n"
 
-// habits are those of ordinary callers.
-var habits = []habit{
+// behaviours has the behaviours of ordinary callers.
+var behaviours = []behaviour{
 	{request: "GET /pid" + keptAlive, size: -1},
 	{request: "GET /pid" + keptAlive, size: -1, think: 30 * time.Millisecond},
 	{request: "GET /pid" + keptAlive, size: -1, think: 200 * time.Millisecond},
@@ -72,15 +72,15 @@ var habits = []habit{
 	{request: "POST /upload HTTP/1.1\r\nHost: holds\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100_000), size: -1, think: 10 * time.Millisecond},
 }
 
-// call starts n callers of each habit, who see so many processes end.
+// call starts n callers of each behaviour. The number of processes that end while they run is ends.
 func call(t *testing.T, addr string, n, ends int) *callers {
 	c := &callers{t: t, addr: addr, ends: int64(ends)}
-	c.start(n, habits)
+	c.start(n, behaviours)
 	return c
 }
 
-func (c *callers) start(n int, habits []habit) {
-	for _, h := range habits {
+func (c *callers) start(n int, behaviours []behaviour) {
+	for _, h := range behaviours {
 		for range n {
 			c.count++
 			c.running.Go(func() { c.caller(h) })
@@ -88,8 +88,8 @@ func (c *callers) start(n int, habits []habit) {
 	}
 }
 
-// caller asks until the service refuses, or the callers are told to end.
-func (c *callers) caller(h habit) {
+// caller sends requests until the service refuses one, or the callers must end.
+func (c *callers) caller(h behaviour) {
 	var conn net.Conn
 	defer func() {
 		if conn != nil {
@@ -97,7 +97,7 @@ func (c *callers) caller(h habit) {
 		}
 	}()
 	in := bufio.NewReaderSize(nil, 16<<10)
-	fresh := false // conn has carried nothing yet
+	fresh := false // nothing has been sent on conn
 	for !c.ending.Load() {
 		if h.think > 0 {
 			time.Sleep(rand.N(h.think))
@@ -127,7 +127,7 @@ func (c *callers) caller(h habit) {
 	}
 }
 
-// connect opens a connection. more is false when the caller is to end.
+// connect opens a connection. more is false if the caller must end.
 func (c *callers) connect() (conn net.Conn, more bool) {
 	stopping := c.stopping.Load()
 	conn, err := net.Dial("tcp", c.addr)
@@ -162,10 +162,10 @@ func (c *callers) failed() int64 {
 }
 
 // exchange sends a request and reads the answer. It reports whether the connection can be kept.
-func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h habit, fresh bool) (keep bool) {
+func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h behaviour, fresh bool) (keep bool) {
 	before := acknowledged(conn)
 	_, sendErr := io.WriteString(conn, h.request)
-	// An answer may have come though not all was sent.
+	// An answer may arrive before the whole request is sent.
 	if _, err := in.Peek(1); err != nil {
 		if fresh && c.stopping.Load() && errors.Is(err, syscall.ECONNRESET) {
 			c.unaccepted.Add(1)
@@ -197,7 +197,7 @@ func (c *callers) exchange(conn net.Conn, in *bufio.Reader, h habit, fresh bool)
 	return !resp.Close
 }
 
-// closed looks whether the server has closed a connection, as clients do before they use one again.
+// closed reports whether the server has closed a connection. Clients check this before they reuse one.
 func closed(conn net.Conn) (gone bool) {
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -211,10 +211,10 @@ func closed(conn net.Conn) (gone bool) {
 	return err != nil || gone
 }
 
-// crossed reports whether a request met a connection that the server had already closed: it arrived after the end of the
-// stream, and the server's system answered with a reset and acknowledged none of it. A caller may be suspended for any time
-// between the check in closed and the sending. If the server was still there, some bytes of the request are acknowledged;
-// before has the count from before the sending.
+// crossed reports whether a request was sent to a connection that the server had already closed: the server's system answered
+// with a reset and acknowledged no byte of it. A caller may be suspended for any time between the check in closed and the
+// sending. If the connection was still open, some bytes of the request are acknowledged; before is the count before the
+// sending.
 func crossed(conn net.Conn, before uint64) bool {
 	reset := false
 	raw, err := conn.(*net.TCPConn).SyscallConn()
@@ -231,7 +231,7 @@ func crossed(conn net.Conn, before uint64) bool {
 	return reset && acknowledged(conn) == before
 }
 
-// acknowledged returns how many bytes the other side's system has taken.
+// acknowledged returns the number of bytes that the peer's system has acknowledged.
 func acknowledged(conn net.Conn) (bytes uint64) {
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -249,8 +249,9 @@ func acknowledged(conn net.Conn) (bytes uint64) {
 func (c *callers) wantAllAnswered() {
 	c.t.Helper()
 	c.running.Wait()
-	// Each caller has one connection, which a process closes when it ends; a server that closes them untold after its
-	// answers is none that keeps them. Where idle ones are closed at other times, few requests meet that.
+	// Each caller has one connection, which a process closes when it ends. A server that closes more of them after an answer,
+	// without Connection: close, does not keep connections alive. If idle ones are closed at other times, few requests cross
+	// the close.
 	renewed, most := c.renewed.Load(), 2*c.count*c.ends
 	if c.closes {
 		renewed, most = c.crossed.Load(), most+c.answered.Load()/100

@@ -21,7 +21,7 @@ import (
 // ceiling is the memory limit of the service, in bytes, as in a container of 32 MB.
 const ceiling = 32 << 20
 
-// A service under the hard ceiling of a control group is never killed, whatever its clients do.
+// A service in a control group with a memory limit is never killed, regardless of its clients' behaviour.
 func TestUnderTheCeiling(t *testing.T) {
 	g, err := newGroup(t, ceiling)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestUnderTheCeiling(t *testing.T) {
 	}
 }
 
-// A service with a configured limit keeps it.
+// A service with a configured limit stays within it.
 func TestWithinTheLimit(t *testing.T) {
 	p, addr := startUsers(t, nil, "-memory", "32MiB")
 	allAnswered(t, p, addr)
@@ -54,7 +54,7 @@ func allAnswered(t *testing.T, p *proc.Process, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := got.Connect + got.IO // what wrk calls a timeout is an answer after more than two seconds
+	lost := got.Connect + got.IO // wrk counts answers after more than two seconds as timeouts, which are allowed
 	t.Logf("%d requests, %d of them answered with 503, p99 %v, %d times more than 2 s; %d lost (bar: 0)", got.Requests, got.Status, got.P99, got.Timeouts, lost)
 	if lost > 0 || got.Requests == 0 {
 		t.Errorf("%d connections failed, %d reads or writes", got.Connect, got.IO)
@@ -77,17 +77,17 @@ func allAnswered(t *testing.T, p *proc.Process, addr string) {
 	}
 }
 
-// A mixedLoad is everything that clients can do to a server's memory at the same time.
+// A mixedLoad is a combination of all loads that use a server's memory.
 type mixedLoad struct {
 	t        *testing.T
 	addr     string
 	ending   atomic.Bool
 	running  sync.WaitGroup
 	neverIn  *load.Held // clients that never read
-	slow     []net.Conn // clients in the middle of a head
+	slow     []net.Conn // clients that send a head slowly
 	uploaded atomic.Int64
 	shed     atomic.Int64
-	cut      atomic.Int64 // in the middle of the answer
+	cut      atomic.Int64 // answers that were cut off
 	lost     atomic.Int64
 }
 
@@ -116,11 +116,11 @@ func everythingAtOnce(t *testing.T, addr string) *mixedLoad {
 	return c
 }
 
-// dribble keeps the slow heads going.
+// dribble continues the slow heads.
 func (c *mixedLoad) dribble() {
 	for !c.ending.Load() {
 		for _, conn := range c.slow {
-			_, _ = io.WriteString(conn, "x") // those it may cut off
+			_, _ = io.WriteString(conn, "x") // the service may cut them off
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -154,7 +154,7 @@ func (c *mixedLoad) upload() {
 func (c *mixedLoad) uploadOne(conn net.Conn, in *bufio.Reader, body []byte) (keep bool) {
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	sent := make(chan error, 1)
-	go func() { // an answer may come before all is sent
+	go func() { // an answer may arrive before the whole body is sent
 		_, err := fmt.Fprintf(conn, "POST /echo HTTP/1.1\r\nHost: holds\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		sent <- err
 	}()
@@ -166,7 +166,7 @@ func (c *mixedLoad) uploadOne(conn net.Conn, in *bufio.Reader, body []byte) (kee
 	}
 	switch {
 	case err != nil && begun && bytes.HasPrefix(body, back):
-		c.cut.Add(1) // and visibly so
+		c.cut.Add(1) // the client can detect it
 	case err != nil:
 		if c.lost.Add(1) < 5 {
 			c.t.Logf("upload: %v", err)

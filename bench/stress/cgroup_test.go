@@ -18,10 +18,10 @@ import (
 // limit.
 type group struct {
 	dir   string
-	kills string // the file whose line «oom_kill n» counts that
+	kills string // the file with the line "oom_kill n", the number of killed processes
 }
 
-// newGroup makes a group, of either version of control groups, and says why it cannot.
+// newGroup creates a control group, version 1 or 2. The error gives the reason if this is not possible.
 func newGroup(t *testing.T, bytes int64) (*group, error) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/cgroup")
@@ -58,25 +58,25 @@ func newGroup(t *testing.T, bytes int64) (*group, error) {
 	return nil, reason
 }
 
-// remove removes the group, whose processes have ended.
+// remove removes the group. Its processes must have ended.
 func (g *group) remove(t *testing.T) {
 	err := os.Remove(g.dir)
 	for end := time.Now().Add(patience); err != nil && time.Now().Before(end); err = os.Remove(g.dir) {
-		time.Sleep(10 * time.Millisecond) // the last process is still being counted out
+		time.Sleep(10 * time.Millisecond) // the kernel may not have removed the last process yet
 	}
 	if err != nil {
 		t.Errorf("remove a control group: %v", err)
 	}
 }
 
-// enter is what to put before a command so that it runs in the group from its first byte on. The
-// program is copied there, so that its file counts too, as that of a container does.
+// enter returns a prefix for a command, with which it runs in the group from the start. The program is copied into the
+// group's memory, so that its file counts too, as in a container.
 func (g *group) enter() []string {
 	const script = `echo $$ >"$0" && cp "$1" "$1.grouped" && program="$1.grouped" && shift && exec "$program" "$@"`
 	return []string{"/bin/sh", "-c", script, filepath.Join(g.dir, "cgroup.procs")}
 }
 
-// peak is the most memory, in bytes, that the group ever had.
+// peak returns the group's maximum memory use so far, in bytes.
 func (g *group) peak(t *testing.T) (n int64) {
 	t.Helper()
 	for _, name := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
@@ -90,7 +90,7 @@ func (g *group) peak(t *testing.T) (n int64) {
 	return 0
 }
 
-// killed says how many processes the kernel has killed in the group.
+// killed returns the number of processes in the group that the kernel has killed.
 func (g *group) killed(t *testing.T) (n int) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(g.dir, g.kills))

@@ -24,10 +24,10 @@ import (
 
 var full = flag.Bool("full", false, "measure in the sizes that are promised")
 
-// patience bounds what should be immediate, for a machine that is busy.
+// patience is the time limit for steps that should be immediate on an idle machine.
 const patience = 30 * time.Second
 
-// either is small unless the holds run in full.
+// either returns large in full runs, and small otherwise.
 func either[T any](small, large T) T {
 	if *full {
 		return large
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// missing ends a test for which the machine lacks something.
+// missing ends a test because the machine lacks something: it skips the test, or fails it with DUNLIN_REQUIRE_ALL=1.
 func missing(t *testing.T, format string, args ...any) {
 	t.Helper()
 	why := fmt.Sprintf(format, args...)
@@ -87,13 +87,13 @@ func folders(t *testing.T) layout.Folders {
 	return f
 }
 
-// builds are the programs built so far, in a folder that goes with this process.
+// builds has the programs built so far, in a folder that is removed at the end of this process.
 var builds struct {
 	sync.Mutex
 	dir string
 }
 
-// build returns the program of a package, as a user would build it, or with more flags.
+// build returns the program of a package, built as a user would, with optional flags.
 func build(t *testing.T, pkg string, flags ...string) string {
 	t.Helper()
 	builds.Lock()
@@ -122,18 +122,17 @@ const servicePackage = "github.com/dunlinhttp/dunlin/bench/stress/service"
 type service struct {
 	t     *testing.T
 	first *exec.Cmd
-	lines chan string // their output lines; closed when the last process has ended
+	lines chan string // output lines of all processes; closed when the last one has ended
 	log   *bytes.Buffer
 }
 
-// startService starts the service. files become its descriptors 3 and so on, and LISTEN_PID is its
-// own process then.
+// startService starts the service. It gets files as its descriptors 3 and higher, with LISTEN_PID set to its own process ID.
 func startService(t *testing.T, env []string, files []*os.File, args ...string) *service {
 	t.Helper()
 	return startProgram(t, build(t, servicePackage), env, files, args...)
 }
 
-// startProgram starts the service as it was built.
+// startProgram starts a built service.
 func startProgram(t *testing.T, program string, env []string, files []*os.File, args ...string) *service {
 	t.Helper()
 	args = append([]string{program}, args...)
@@ -149,13 +148,13 @@ func startProgram(t *testing.T, program string, env []string, files []*os.File, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	inEnd, stdin, err := os.Pipe() // whose end is the end of them all
+	inEnd, stdin, err := os.Pipe() // closing it ends all processes of the service
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.first.Stdin, s.first.Stdout, s.first.Stderr = inEnd, outEnd, errEnd
 	s.first.ExtraFiles, s.first.Env = files, append(os.Environ(), env...)
-	s.first.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // with all successors one group to kill
+	s.first.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the process and all its successors are one group, which is killed at the end
 	if err := s.first.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +179,7 @@ func startProgram(t *testing.T, program string, env []string, files []*os.File, 
 	return s
 }
 
-// await returns the words behind the first in the next line that starts with it.
+// await waits for a line that starts with word, and returns the other words of that line.
 func (s *service) await(word string) []string {
 	s.t.Helper()
 	limit := time.After(patience)
@@ -242,7 +241,7 @@ func (s *service) exitCode(pid int) int {
 			return state.ExitCode()
 		}
 		s.t.Fatalf("process %d cannot be waited for", pid)
-	case <-time.After(patience + 30*time.Second): // the time to drain
+	case <-time.After(patience + 30*time.Second): // includes the time to drain
 		s.t.Fatalf("process %d does not end", pid)
 	}
 	return 0

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Slow readers of large answers and slow senders of large bodies do not affect other clients, new or connected, or a critical
-// route, by any protocol.
+// Slow readers of large answers and slow senders of large bodies do not affect other clients or a critical route, on new or
+// existing connections, by any protocol.
 func TestSlowHolders(t *testing.T) {
 	for _, p := range []holderProtocol{{name: "HTTP/1.1"}, {name: "HTTP/1.1 by TLS", secure: true}, {name: "HTTP/2", secure: true, two: true}} {
 		for _, limit := range []string{"0", "64MiB"} {
@@ -100,7 +100,7 @@ func nonZero(counts map[string]uint64) map[string]uint64 {
 	return counts
 }
 
-// A holderProtocol is how slow clients and quick ones come, each on a connection of its own.
+// A holderProtocol is the protocol of slow and quick clients. Each client has its own connection.
 type holderProtocol struct {
 	name        string
 	secure, two bool
@@ -150,7 +150,7 @@ func (p holderProtocol) quick() (asker, error) {
 	return &quickConn{conn, bufio.NewReader(conn)}, nil
 }
 
-// A quickConn is one of HTTP/1.1.
+// A quickConn is a quick client by HTTP/1.1.
 type quickConn struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -170,7 +170,7 @@ func (c *quickConn) ask(method, _, path string) error {
 	return drained(resp, 1)
 }
 
-// A quickClient is one of HTTP/2.
+// A quickClient is a quick client by HTTP/2.
 type quickClient struct{ *http.Client }
 
 func (c quickClient) close() { c.CloseIdleConnections() }
@@ -196,11 +196,11 @@ func drained(resp *http.Response, major int) error {
 	return err
 }
 
-// quickTimes are how long quick requests took.
+// quickTimes are latencies of quick requests.
 type quickTimes struct{ p50, p99 time.Duration }
 
-// askAll has 100 new and the kept connections ask, the latter also a critical route, in rounds.
-// All must be answered.
+// askAll sends requests in rounds: by 100 new connections, and by the kept ones, which also request a critical route. All
+// must be answered.
 func (p holderProtocol) askAll(t *testing.T, kept []asker, rounds int) quickTimes {
 	t.Helper()
 	var took []time.Duration
@@ -233,12 +233,12 @@ func (p holderProtocol) askAll(t *testing.T, kept []asker, rounds int) quickTime
 
 // slowSteps are the steps that a slow client reports.
 type slowSteps struct {
-	asked   func() // its request is sent, but for the body
-	settled func() // it takes or sends slowly from now on
+	asked   func() // the request is sent, except its body
+	settled func() // the slow part has begun
 }
 
-// again has a slow client come back, as often as it is cut off, until it may not. It tells each of its steps once,
-// also if it has been refused or cut off before it got so far.
+// again runs a slow client, and reconnects it whenever it is cut off, until ctx ends. It calls asked and settled once each,
+// also if the client was refused or cut off earlier.
 func again(ctx context.Context, slowly func(context.Context, slowSteps), asked, settled func()) {
 	steps := slowSteps{sync.OnceFunc(asked), sync.OnceFunc(settled)}
 	for ctx.Err() == nil {
@@ -252,14 +252,14 @@ func again(ctx context.Context, slowly func(context.Context, slowSteps), asked, 
 	}
 }
 
-// traced has a client of HTTP/2 tell that it has asked.
+// traced makes an HTTP/2 client report that it has sent its request.
 func (s slowSteps) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: s.asked})
 }
 
 const slowStep = 100 * time.Millisecond
 
-// takeSlowly takes an answer of 1 MB at 12 KB/s.
+// takeSlowly reads an answer of 1 MB at 12 KB/s.
 func (p holderProtocol) takeSlowly(ctx context.Context, steps slowSteps) {
 	const path, piece = "/zeros/1000000", 1200
 	if p.two {
@@ -334,7 +334,7 @@ func (p holderProtocol) sendSlowly(ctx context.Context, steps slowSteps) {
 	})
 }
 
-// A slowBody comes quickly at first, then, as it says, a piece in each step.
+// A slowBody is read quickly at first, and then a piece in each step.
 type slowBody struct {
 	ctx          context.Context
 	quick, piece int
@@ -356,7 +356,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return min(len(p), b.piece), nil
 }
 
-// everyStep does something in each step, as long as it can be done, and says so when it has been done first.
+// everyStep calls do in each step while it returns true, and first after the first call.
 func everyStep(ctx context.Context, first func(), do func() bool) {
 	tick := time.NewTicker(slowStep)
 	defer tick.Stop()

@@ -19,16 +19,16 @@ import (
 
 const (
 	hostileLimit = 64 << 20
-	hostileBar   = hostileLimit + hostileLimit*15/100 // bytes that are resident
-	hostileCost  = 3                                  // CPU time, as a multiple of that of an ordinary body
+	hostileBar   = hostileLimit + hostileLimit*15/100 // bytes of resident memory
+	hostileCost  = 3                                  // CPU time, as a multiple of an ordinary body's
 	hostileLong  = 64 << 10                           // bytes of an answer
 	hostileConns = 24
 )
 
-// A hostile is a body that wants to be expensive.
+// A hostile describes a body that is designed to be expensive.
 type hostile struct{ path, head, unit, tail string }
 
-// text is the body in about n bytes, with at most so many units.
+// text returns the body with about n bytes and at most the given number of units.
 func (h hostile) text(n, most int) string {
 	times := max(1, min(most, (n-len(h.head)-len(h.tail))/(len(h.unit)+1)))
 	body := h.head + strings.Repeat(h.unit+",", times)[:times*(len(h.unit)+1)-1] + h.tail
@@ -38,8 +38,8 @@ func (h hostile) text(n, most int) string {
 	return strings.TrimSuffix(body, h.tail) + strings.Repeat(" ", max(0, n-len(body))) + h.tail
 }
 
-// ordinary returns the reference for the other bodies of about n bytes. It has as many elements as an operation takes, and
-// longer texts instead of more.
+// ordinary returns the reference for the other bodies of about n bytes. It has as many elements as an operation accepts. A
+// longer body has longer texts instead of more elements.
 func ordinary(n int) hostile {
 	const most = 10_000 // records, of nine elements each
 	name := strings.Repeat("Ada Lovelace ", max(1, (n/most-80)/len("Ada Lovelace ")))
@@ -102,8 +102,8 @@ func hostiles() map[string]hostile {
 	}
 }
 
-// Bodies of 4 MiB at most that want to be expensive, 24 at once, cost hardly more than ordinary
-// ones: in CPU time, in memory, and in their answers.
+// Bodies of at most 4 MiB that are designed to be expensive, 24 at once, need hardly more CPU time and memory than ordinary
+// ones, and their answers are short.
 func TestHostileJSON(t *testing.T) {
 	for _, engine := range []string{"loop", "std"} {
 		t.Run(engine, func(t *testing.T) {
@@ -136,15 +136,15 @@ func TestHostileJSON(t *testing.T) {
 	}
 }
 
-// A hostileCosts has the costs of a kind of body for a service.
+// hostileCosts are the costs of a kind of body for a service.
 type hostileCosts struct {
 	cpu      time.Duration // for each body
-	resident int64         // at the most
-	longest  int           // answer
+	resident int64         // maximum
+	longest  int           // length of the longest answer
 	status   map[int]int
 }
 
-// hostileLoad sends a body again and again, at all connections at once, to a new service.
+// hostileLoad sends a body repeatedly, on all connections at once, to a new service.
 func hostileLoad(t *testing.T, engine string, h hostile, size, most int) hostileCosts {
 	t.Helper()
 	s := startService(t, nil, nil, "-engine", engine, "-memory", "64MiB")

@@ -34,7 +34,7 @@ func TestLiveHeap(t *testing.T) {
 			asGo = append(asGo, "-whole")
 		}
 		plain := collectionsOf(t, test.limit, live, asGo...)
-		// Few are in question where the limit is large: one more or less is no difference.
+		// With a large limit there are few collections, so one more or less is allowed.
 		bar := either(2*plain+5, plain*6/5+2)
 		// On busy processors a collection ends late, and allocations during it make the next one start earlier. The lowest
 		// count of several runs is compared, because it shows the pace.

@@ -12,8 +12,8 @@ import (
 
 const mb = 1_000_000
 
-// resident is the resident memory of a process in bytes: now (VmRSS), or the most since it began
-// or resetPeak (VmHWM).
+// resident returns the resident memory of a process in bytes: the current value (VmRSS), or the maximum since its start or
+// the last resetPeak (VmHWM).
 func resident(t *testing.T, pid int, field string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -41,8 +41,8 @@ func resetPeak(t *testing.T, pid int) {
 	}
 }
 
-// atMost compares a measured amount of memory with its bar. Beside other tests, and with no time
-// for the collector to find its pace, it may be half as much again.
+// atMost compares a measured amount of memory with its limit. If other tests run at the same time, it may exceed the limit by
+// half, because the collector runs late.
 func atMost(t *testing.T, what string, got, bar int64) {
 	t.Helper()
 	t.Logf("%s: %.1f MB (bar: %.1f MB)", what, float64(got)/mb, float64(bar)/mb)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// ends is how often services are stopped and restarted.
+// ends returns the number of stops and restarts.
 func ends() int { return either(1, 20) }
 
-// underLoad is how long a service works before it is told to stop.
+// underLoad is the time that a service runs under load before it is told to stop.
 const underLoad = 300 * time.Millisecond
 
-// callersPerHabit makes for more requests than two processors can answer.
-const callersPerHabit = 12
+// callersPerBehaviour is the number of callers of each behaviour: more than two processors can serve.
+const callersPerBehaviour = 12
 
 // A service that is told to stop finishes its requests, and its exit code reports this.
 func TestStopUnderLoad(t *testing.T) {
@@ -24,7 +24,7 @@ func TestStopUnderLoad(t *testing.T) {
 			for range ends() {
 				s := startService(t, nil, nil, "-engine", engine)
 				pid, addr := s.serving()
-				c := call(t, addr, callersPerHabit, 1)
+				c := call(t, addr, callersPerBehaviour, 1)
 				time.Sleep(underLoad)
 				c.stopping.Store(true)
 				s.signal(pid, syscall.SIGTERM)
@@ -43,7 +43,7 @@ func TestRestartUnderLoad(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			s := startService(t, nil, nil, "-engine", engine)
 			pid, addr := s.serving()
-			c := call(t, addr, callersPerHabit, ends()+1)
+			c := call(t, addr, callersPerBehaviour, ends()+1)
 			for range ends() {
 				time.Sleep(underLoad)
 				pid = restart(t, s, pid, addr)
@@ -59,7 +59,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	}
 }
 
-// restart has a process of the service replaced by another, and returns that.
+// restart replaces a process of the service by a new one, and returns the process ID of that.
 func restart(t *testing.T, s *service, pid int, addr string) (next int) {
 	t.Helper()
 	s.signal(pid, syscall.SIGHUP)
@@ -73,7 +73,7 @@ func restart(t *testing.T, s *service, pid int, addr string) (next int) {
 	return next
 }
 
-// The exit code tells when not all finished.
+// The exit code reports unfinished requests.
 func TestExitCodeOfUnfinished(t *testing.T) {
 	for _, engine := range []string{"loop", "std"} {
 		t.Run(engine, func(t *testing.T) {

@@ -20,16 +20,16 @@ const (
 	slowCallsBar   = 72 * mb
 )
 
-// A route that answers at once, but one time in ten waits for a second as for a database that has a bad day: with
-// thousands of clients, a few hundred to some thousand actions wait at a time, on the loop that has to carry them, too. The
-// memory stays within the limit, and collections do not become more than with net/http's goroutines.
+// A route answers at once, except for one request in ten, which waits for a second, like a database under load. With
+// thousands of clients, some hundred to thousands of actions wait at a time, also on the event loop. The memory stays within
+// the limit, and collections are not much more frequent than with net/http's goroutines.
 func TestSlowCalls(t *testing.T) {
 	need(t, "wrk", "wrk")
 	collections := map[string]float64{}
 	for _, engine := range []string{"loop", "std"} {
 		s := startService(t, nil, nil, "-engine", engine, "-memory", slowCallsLimit)
 		pid, addr := s.serving()
-		for range 19 { // it has been quick so far, but for those
+		for range 19 { // the route has been quick so far, with few exceptions
 			resp, err := ask(connect(t, addr), "/sometimes")
 			if err != nil || resp.StatusCode != http.StatusOK {
 				t.Fatalf("%s: %v (%v)", engine, resp, err)
@@ -54,7 +54,7 @@ func TestSlowCalls(t *testing.T) {
 			t.Logf("peak of resident memory of std: %.1f MB", float64(resident(t, pid, "VmHWM"))/mb)
 		}
 	}
-	bar := max(1.5*collections["std"], 2) // a second, where std has next to none
+	bar := max(1.5*collections["std"], 2) // a second, if std has hardly any
 	t.Logf("collections a second: %.1f (bar: %.1f, 1.5 times those of std)", collections["loop"], bar)
 	if *full && collections["loop"] > bar {
 		t.Errorf("%.1f collections a second, more than %.1f", collections["loop"], bar)

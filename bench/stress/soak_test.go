@@ -34,7 +34,7 @@ func soakAsked() bool {
 	return (*full || strings.Contains(flag.Lookup("test.run").Value.String(), "Soak")) && os.Getenv("CI") == ""
 }
 
-// soakFor is how long all of it takes, within what go test has left.
+// soakFor returns the duration of all cases, within the remaining time of go test.
 func soakFor(t *testing.T) time.Duration {
 	d := *soakTime
 	switch {
@@ -49,27 +49,27 @@ func soakFor(t *testing.T) time.Duration {
 	return d
 }
 
-// leastSoak has room for two handovers.
+// leastSoak is the minimum duration of a soak, in which two handovers are possible.
 const leastSoak = 15 * time.Second
 
 // soakEnd is about the time that a soak needs to begin and to end, in addition to its duration.
 const soakEnd = 15 * time.Second
 
-// A soakCase is a service and how many clients it has.
+// A soakCase is a service and the number of its clients.
 type soakCase struct {
 	name   string
-	share  float64 // of the time
+	share  float64 // share of the total time
 	race   bool
-	size   float64 // of the load, 1 as promised
-	limit  int64   // of its memory, 0 for none that is judged
+	size   float64 // scale of the load; 1 is the promised load
+	limit  int64   // memory limit of the service; 0: not checked
 	args   []string
-	judged bool // its latencies
+	judged bool // the latencies are checked
 	drain  time.Duration
 }
 
-// All kinds of clients at once, for long: quick ones, slow ones, vanishing ones, on HTTP/1.1 and HTTP/2, while the
-// service is replaced by its successor. No request that was accepted is lost, the memory stays within its limit,
-// nothing is left behind, and the ordinary clients hardly notice.
+// All kinds of clients at once, for a long time: quick ones, slow ones, and disconnecting ones, by HTTP/1.1 and HTTP/2, while
+// a successor replaces the service. No accepted request is lost, the memory stays within its limit, no resources remain in
+// use, and the ordinary clients are hardly affected.
 func TestSoak(t *testing.T) {
 	all := soakFor(t)
 	asked := soakAsked() && !testing.Short()
@@ -87,14 +87,14 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// handovers is how often the service is restarted in a soak.
+// handovers is the number of restarts of the service in a soak.
 const handovers = 2
 
 func soak(t *testing.T, c soakCase, d time.Duration) {
 	if c.race {
 		need(t, "gcc", "gcc")
 	}
-	c.drain = min(10*time.Second, max(d/20, 4*time.Second)) // those in the middle of a request must be able to end it
+	c.drain = min(10*time.Second, max(d/20, 4*time.Second)) // long enough for the running requests
 	s := startSoak(t, c)
 	before := s.left()
 	ordinary := s.callers()
@@ -136,14 +136,14 @@ func soak(t *testing.T, c soakCase, d time.Duration) {
 	}
 }
 
-// A soaked is the service of a soak.
+// A soaked is the service under test in a soak.
 type soaked struct {
 	*service
 	t             *testing.T
 	place         soakPlace
 	addr, tlsAddr string
 	pid           int
-	peak          atomic.Int64 // of the memory of any of its processes
+	peak          atomic.Int64 // maximum memory of any of its processes
 	watching      sync.WaitGroup
 	doneWatching  chan struct{}
 }
@@ -154,13 +154,13 @@ func startSoak(t *testing.T, c soakCase) *soaked {
 	if c.race {
 		flags = []string{"-race"}
 	}
-	program, _ := build(t, servicePackage, flags...), build(t, comparePackage) // which takes what cores there are
+	program, _ := build(t, servicePackage, flags...), build(t, comparePackage) // uses all cores
 	cert, key := certificate(t)
 	s := &soaked{t: t, addr: unusedAddr(t), tlsAddr: unusedAddr(t), doneWatching: make(chan struct{})}
 	if c.judged {
 		s.place = ownPlace(t)
 	}
-	if !soakAsked() { // what waits because others have the processors is not to be refused
+	if !soakAsked() { // other tests use the processors: delayed requests must not be refused
 		c.args = append(c.args, "-queue-target", "-1ms")
 	}
 	args := append([]string{"-addr", s.addr, "-tls-addr", s.tlsAddr, "-tls-cert", cert, "-tls-key", key, "-drain", c.drain.String()}, c.args...)
@@ -173,7 +173,7 @@ func startSoak(t *testing.T, c soakCase) *soaked {
 	return s
 }
 
-// unusedAddr is an address without a listener.
+// unusedAddr returns an address without a listener.
 func unusedAddr(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -184,7 +184,7 @@ func unusedAddr(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// both awaits a process that serves both addresses.
+// both waits for a process that serves both addresses.
 func (s *soaked) both() (pid int) {
 	s.t.Helper()
 	pid, _ = s.serving()
@@ -194,7 +194,7 @@ func (s *soaked) both() (pid int) {
 	return pid
 }
 
-// watch keeps the most memory that a process has had, until it has ended.
+// watch records the maximum memory of a process, until it ends.
 func (s *soaked) watch(pid int) {
 	status := fmt.Sprintf("/proc/%d/status", pid)
 	s.watching.Go(func() {
@@ -217,7 +217,7 @@ func (s *soaked) watch(pid int) {
 	})
 }
 
-// handover has a successor take over, while the clients go on.
+// handover replaces the service by a successor, while the clients continue.
 func (s *soaked) handover() {
 	s.t.Helper()
 	old := s.pid
@@ -230,7 +230,7 @@ func (s *soaked) handover() {
 	}
 }
 
-// stop ends the service, which has no clients any more.
+// stop stops the service, which has no clients any more.
 func (s *soaked) stop() {
 	s.t.Helper()
 	s.signal(s.pid, syscall.SIGTERM)
@@ -241,12 +241,12 @@ func (s *soaked) stop() {
 	s.watching.Wait()
 }
 
-// measure starts ordinary clients whose latencies are measured, in a process of their own that goes before the
-// others, and returns what waits for them.
+// measure starts ordinary clients in a separate process with a higher priority, and returns a function that waits for their
+// latencies.
 func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
 	s.t.Helper()
 	rate, gives := 200, 5*time.Second
-	if !soakAsked() { // no time is judged, and there is as much of a processor as others leave
+	if !soakAsked() { // latencies are not checked, and other tests use the processors
 		rate, gives = 50, patience
 	}
 	p, err := proc.Start(context.Background(), proc.Command{Path: build(s.t, comparePackage), Args: []string{
@@ -278,10 +278,10 @@ type leftovers struct {
 	descriptors int
 }
 
-// waitingWorker is in the stack of a goroutine that is kept for work to come, and so no leftover.
+// waitingWorker matches the stack of an idle worker, which is not a leftover.
 var waitingWorker = regexp.MustCompile(`engine\.\(\*workers\)\.next`)
 
-// left looks at the process that serves.
+// left returns the resources of the process that serves.
 func (s *soaked) left() (l leftovers) {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
@@ -300,7 +300,7 @@ func (s *soaked) left() (l leftovers) {
 	for stack := range bytes.SplitSeq(list, []byte("\n\n")) {
 		var n int
 		if _, err := fmt.Sscanf(string(bytes.TrimSpace(stack)), "%d @", &n); err != nil {
-			// The first is below a heading.
+			// The first stack is below a heading.
 			_, rest, _ := bytes.Cut(stack, []byte("\n"))
 			if _, err := fmt.Sscanf(string(rest), "%d @", &n); err != nil {
 				continue
@@ -319,8 +319,8 @@ func (s *soaked) left() (l leftovers) {
 	return l
 }
 
-// A successor has a few descriptors more than the first process: those it was handed. And goroutines that Go's
-// runtime and the service need once begin when they are first needed.
+// A successor has a few more descriptors than the first process: the inherited ones. Some goroutines of the Go runtime and of
+// the service start when they are first needed.
 const (
 	moreGoroutines  = 4
 	moreDescriptors = 8

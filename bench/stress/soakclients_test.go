@@ -30,8 +30,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/stress/pattern"
 )
 
-// soakHabits are those of clients that must not notice anything. All together they ask some hundred times a second.
-var soakHabits = []habit{
+// soakBehaviours are the behaviours of clients that must not be affected. Together they send some hundred requests a second.
+var soakBehaviours = []behaviour{
 	{request: "GET /pid" + keptAlive, size: -1, think: 100 * time.Millisecond},
 	{request: "GET /pid" + keptAlive, size: -1, think: 100 * time.Millisecond, once: true},
 	{request: "GET /sleep/100" + keptAlive, size: -1, think: 100 * time.Millisecond},
@@ -42,7 +42,7 @@ var soakHabits = []habit{
 
 func (s *soaked) callers() *callers {
 	c := &callers{t: s.t, addr: s.addr, ends: handovers, closes: true}
-	c.start(4, soakHabits)
+	c.start(4, soakBehaviours)
 	s.t.Cleanup(func() {
 		c.ending.Store(true)
 		c.running.Wait()
@@ -50,18 +50,18 @@ func (s *soaked) callers() *callers {
 	return c
 }
 
-// A soakKind is a kind of the clients that ordinary ones must not notice.
+// A soakKind is a kind of client that must not affect the ordinary ones.
 type soakKind struct {
 	name  string
 	count int
-	think time.Duration // at most, between one round and the next
+	think time.Duration // maximum time between two rounds
 	round func(c *soakLoad, kept *keptConn) error
-	free  bool // in a short soak no round needs to end
+	free  bool // a short soak may end before the first round does
 
-	secure bool // they come by TLS alone; of the others a third does
+	secure bool // all clients use TLS; of other kinds, a third does
 }
 
-// named is the name of those by TLS, or of the others.
+// named returns the name of the kind's clients with or without TLS.
 func (k *soakKind) named(byTLS bool) string {
 	if byTLS {
 		return k.name + " by TLS"
@@ -83,7 +83,7 @@ var soakKinds = []soakKind{
 	{name: "HTTP/2", count: 8, think: 200 * time.Millisecond, round: (*soakLoad).http2, secure: true},
 }
 
-// A soakLoad is everybody else. The clients of each kind have a name under which is counted what became of them.
+// A soakLoad has the clients of all soakKinds, and counts their rounds by name.
 type soakLoad struct {
 	t                 *testing.T
 	addr              string
@@ -93,17 +93,17 @@ type soakLoad struct {
 	h2                *http.Client
 	running           sync.WaitGroup
 	begun, done, lost tallies
-	crossed           tallies // met a connection that the server had closed already
+	crossed           tallies // the server had already closed the connection
 	complaints        atomic.Int64
 }
 
-// load starts clients of all kinds, size times as many as promised.
+// load starts clients of all kinds. size scales their number; 1 is the promised load.
 func (s *soaked) load(size float64) *soakLoad {
 	c := &soakLoad{t: s.t, addr: s.addr, tlsAddr: s.tlsAddr}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	s.t.Cleanup(c.end)
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // what is looked at is not whose certificate it is
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the identity of the certificate is not tested
 		Protocols:       new(http.Protocols),
 	}
 	transport.Protocols.SetHTTP2(true)
@@ -121,17 +121,17 @@ func (s *soaked) load(size float64) *soakLoad {
 	return c
 }
 
-// end sends them all away.
+// end ends all clients.
 func (c *soakLoad) end() {
 	c.cancel()
 	c.running.Wait()
 	c.h2.CloseIdleConnections()
 }
 
-// errFree is an error that clients without service guarantees may end with.
-var errFree = errors.New("it need not be served")
+// errFree is the error of a client that the server may refuse or cut off.
+var errFree = errors.New("the server may refuse this client")
 
-// client goes through its round again and again.
+// client repeats its round until the end.
 func (c *soakLoad) client(kind soakKind, byTLS bool) {
 	name := kind.named(byTLS)
 	kept := &keptConn{ctx: c.ctx, addr: c.addr, byTLS: byTLS}
@@ -147,7 +147,7 @@ func (c *soakLoad) client(kind soakKind, byTLS bool) {
 		}
 		c.begun.add(name)
 		if kept.Conn == nil {
-			kept.met = nil
+			kept.detector = nil
 		}
 		err := kind.round(c, kept)
 		if kept.crossed(err) {
@@ -160,7 +160,7 @@ func (c *soakLoad) client(kind soakKind, byTLS bool) {
 
 func (c *soakLoad) count(kind string, err error) {
 	if c.ctx.Err() != nil {
-		return // it was sent away in the middle
+		return // ended by the test
 	}
 	switch {
 	case err == nil:
@@ -174,12 +174,12 @@ func (c *soakLoad) count(kind string, err error) {
 	}
 }
 
-// wantNothingLost says what became of each kind.
+// wantNothingLost logs the results of each kind, and fails if a round was lost.
 func (c *soakLoad) wantNothingLost() {
 	c.t.Helper()
 	c.t.Logf("begun: %s", c.begun.String())
 	c.t.Logf("of these ended well: %s", c.done.String())
-	c.t.Logf("of these met the end of an idle connection: %s", c.crossed.String())
+	c.t.Logf("of these crossed the close of an idle connection: %s", c.crossed.String())
 	if lost := c.lost.String(); lost != "" {
 		c.t.Errorf("ended otherwise: %s", lost)
 	}
@@ -196,7 +196,7 @@ func (c *soakLoad) wantNothingLost() {
 	}
 }
 
-// tallies counts by name.
+// tallies has a counter for each name.
 type tallies struct {
 	mu sync.Mutex
 	by map[string]int
@@ -227,21 +227,21 @@ func (t *tallies) String() string {
 	return strings.Join(said, ", ")
 }
 
-// A keptConn is a client's connection, which it keeps as long as the server does.
+// A keptConn is a client's connection, which it keeps until the server closes it.
 type keptConn struct {
 	ctx   context.Context
 	addr  string
 	byTLS bool
 	net.Conn
-	wire *net.TCPConn // below Conn
-	met  *meeting     // between them
-	in   *bufio.Reader
+	wire     *net.TCPConn   // the TCP connection of Conn
+	detector *closeDetector // between Conn and wire
+	in       *bufio.Reader
 }
 
-// closeWrite says that it has no more to send: by TLS in a record, which leaves the socket open.
+// closeWrite closes the sending direction. With TLS it sends close_notify and leaves the socket open.
 func (k *keptConn) closeWrite() error { return k.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
-// open makes sure that there is one, as callers do. It is closed when the clients are sent away.
+// open opens a connection unless there is a usable one, like callers. It is closed when the clients end.
 func (k *keptConn) open() error {
 	if k.Conn != nil && closed(k.wire) {
 		k.close()
@@ -256,8 +256,8 @@ func (k *keptConn) open() error {
 	}
 	context.AfterFunc(k.ctx, func() { _ = conn.Close() })
 	k.wire = conn.(*net.TCPConn)
-	k.met = &meeting{TCPConn: k.wire}
-	conn = k.met
+	k.detector = &closeDetector{TCPConn: k.wire}
+	conn = k.detector
 	if k.byTLS {
 		secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 		if err := secure.HandshakeContext(k.ctx); err != nil {
@@ -270,39 +270,39 @@ func (k *keptConn) open() error {
 	return nil
 }
 
-// A meeting is a connection that detects whether its last request crossed the server's close: see crossed. The request may have
-// several segments. A server that has begun to read them and closes the connection resets it most of the time, which is not a
-// crossing.
-type meeting struct {
+// A closeDetector is a connection that detects whether its last request crossed the server's close, see crossed. The request may
+// have several segments. If the server has begun to read it and closes the connection, the connection is usually reset; that
+// is not a crossing.
+type closeDetector struct {
 	*net.TCPConn
 	reset, crossed atomic.Bool
 }
 
-// crossed reports whether err is that of a request that has met the end of its connection.
+// crossed reports whether err was caused by a request that crossed the server's close of the connection.
 func (k *keptConn) crossed(err error) bool {
-	return k.met != nil && k.met.crossed.Load() && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return k.detector != nil && k.detector.crossed.Load() && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ENOTCONN))
 }
 
-func (m *meeting) recordError(err error) {
+func (m *closeDetector) recordError(err error) {
 	if errors.Is(err, syscall.ECONNRESET) {
 		m.reset.Store(true)
 	}
 }
 
-func (m *meeting) Read(p []byte) (int, error) {
+func (m *closeDetector) Read(p []byte) (int, error) {
 	n, err := m.TCPConn.Read(p)
 	m.recordError(err)
 	return n, err
 }
 
-func (m *meeting) Write(p []byte) (int, error) {
+func (m *closeDetector) Write(p []byte) (int, error) {
 	n, err := m.TCPConn.Write(p)
 	m.recordError(err)
 	return n, err
 }
 
-func (m *meeting) Close() error {
+func (m *closeDetector) Close() error {
 	if raw, err := m.SyscallConn(); err == nil && !m.reset.Load() {
 		_ = raw.Control(func(fd uintptr) {
 			poll := []unix.PollFd{{Fd: int32(fd)}}
@@ -322,7 +322,7 @@ func (k *keptConn) close() {
 	}
 }
 
-// answer reads one and returns its body. The connection is closed after the last.
+// answer reads an answer and returns its body. last reports that the connection is closed.
 func (k *keptConn) answer(status int) (body []byte, last bool, err error) {
 	resp, err := http.ReadResponse(k.in, nil)
 	if err == nil {
@@ -338,11 +338,11 @@ func (k *keptConn) answer(status int) (body []byte, last bool, err error) {
 	return body, false, nil
 }
 
-// pipelined is how many requests are written at once.
+// pipelined is the number of requests in a batch.
 const pipelined = 16
 
-// pipeline expects its answers in order. After an answer with Connection: close it may repeat the other requests (RFC 9112,
-// section 9.3.2).
+// pipeline sends a batch of requests and expects the answers in order. After an answer with Connection: close, the other
+// requests may be retried (RFC 9112, section 9.3.2).
 func (c *soakLoad) pipeline(k *keptConn) error {
 	if err := k.open(); err != nil {
 		return err
@@ -372,7 +372,7 @@ func (c *soakLoad) pipeline(k *keptConn) error {
 	return nil
 }
 
-// halfClose says that it has no more to ask, and waits for the answer.
+// halfClose sends a request, closes the sending direction, and waits for the answer.
 func (c *soakLoad) halfClose(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
@@ -414,10 +414,10 @@ func (c *soakLoad) block(k *keptConn) error {
 	return err
 }
 
-// upload sends a megabyte, of which the server keeps nothing.
+// upload sends a megabyte that the server does not keep.
 func (c *soakLoad) upload(k *keptConn) error { return c.uploadTo(k, "/upload", 1_000_000) }
 
-// uploadKept sends a body that the server buffers completely. There may be no memory for it.
+// uploadKept sends a body that the server buffers completely. The server may refuse it if there is no memory.
 func (c *soakLoad) uploadKept(k *keptConn) error { return c.uploadTo(k, "/keep", 256<<10) }
 
 func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
@@ -432,11 +432,11 @@ func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
 	if err != nil {
 		return err
 	}
-	if err := k.open(); err != nil { // only now: a connection that nothing is sent on may be closed any time
+	if err := k.open(); err != nil { // opened last, because an idle connection may be closed at any time
 		return err
 	}
 	conn, sent := k.Conn, make(chan error, 1)
-	go func() { // an answer may come before all is sent
+	go func() { // an answer may arrive before the whole body is sent
 		_, err := conn.Write(body.Bytes())
 		sent <- err
 	}()
@@ -449,7 +449,7 @@ func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
 	if want := fmt.Sprintf("%d %x", size, hash.Sum(nil)); err == nil && !refused && string(said) != want {
 		err = fmt.Errorf("status %d with %.100q, want %s", resp.StatusCode, said, want)
 	}
-	if err != nil { // bytes in flight meet the end of the connection, if it ends
+	if err != nil { // the write ends if the connection is closed, or at the deadline
 		_ = k.wire.SetWriteDeadline(time.Now().Add(patience))
 		<-sent
 		k.close()
@@ -462,7 +462,8 @@ func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
 	return nil
 }
 
-// listen reads numbered events until the server or another client ends them. None may be missing, and the end must be regular.
+// listen reads numbered events until the server or this client ends the stream. No event may be missing, and the stream must
+// end regularly.
 func (c *soakLoad) listen(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
@@ -479,7 +480,7 @@ func (c *soakLoad) listen(k *keptConn) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
-	leaves := 50 + rand.N(500) // of its own accord
+	leaves := 50 + rand.N(500) // number of events after which this client leaves
 	next := 1
 	for lines := bufio.NewScanner(resp.Body); ; {
 		if !lines.Scan() {
@@ -501,14 +502,14 @@ func (c *soakLoad) listen(k *keptConn) error {
 	}
 }
 
-// reset vanishes in the middle of something.
+// reset resets the connection during a request.
 func (c *soakLoad) reset(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
 		return err
 	}
 	defer func() {
-		_ = k.wire.Close() // before close_notify
+		_ = k.wire.Close() // so that no close_notify is sent
 		k.close()
 	}()
 	for _, piece := range [][]string{
@@ -529,7 +530,7 @@ func (c *soakLoad) reset(k *keptConn) error {
 
 const slowRate = 12_000 // bytes a second
 
-// readSlowly downloads a megabyte at a rate at which that takes more than a minute.
+// readSlowly downloads a megabyte, which takes more than a minute at its rate.
 func (c *soakLoad) readSlowly(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
@@ -544,7 +545,7 @@ func (c *soakLoad) readSlowly(k *keptConn) error {
 	const steps = 4
 	for buf := make([]byte, slowRate/steps); ; {
 		if _, err := io.ReadFull(k.Conn, buf); err != nil {
-			return errFree // cut off, or at its end
+			return errFree // cut off, or complete
 		}
 		select {
 		case <-time.After(time.Second / steps):
@@ -554,7 +555,7 @@ func (c *soakLoad) readSlowly(k *keptConn) error {
 	}
 }
 
-// sendSlowly sends half of a body, and the rest as slowly as is allowed.
+// sendSlowly sends half of a body at once, and the rest at the minimum rate.
 func (c *soakLoad) sendSlowly(k *keptConn) error {
 	k.close()
 	if err := k.open(); err != nil {
@@ -581,8 +582,8 @@ func (c *soakLoad) sendSlowly(k *keptConn) error {
 	}
 }
 
-// http2 sends four requests at once by HTTP/2, over the connection that all clients of the kind share. Go's client repeats the
-// requests that a GOAWAY reports as not served.
+// http2 sends four concurrent requests by HTTP/2, on a connection that all clients of the kind share. Go's client retries
+// requests that a GOAWAY reports as not processed.
 func (c *soakLoad) http2(*keptConn) error {
 	var all errgroup.Group
 	for range 4 {

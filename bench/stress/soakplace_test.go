@@ -22,7 +22,7 @@ type soakPlace struct {
 	pinned bool
 }
 
-// ownPlace moves this process to the cores of the load until the test has ended.
+// ownPlace moves this process to the core of the load until the test has ended.
 func ownPlace(t *testing.T) soakPlace {
 	t.Helper()
 	var p soakPlace
@@ -56,13 +56,13 @@ func (p soakPlace) serve(pid int) error {
 	return onThreads(pid, func(tid int) error { return pin(tid, p.Server) })
 }
 
-// autogroup is the file that says how a session's processes together fare among others (sched(7)).
+// autogroup returns the file with the priority of a session's processes (sched(7)).
 func autogroup(pid int) string { return fmt.Sprintf("/proc/%d/autogroup", pid) }
 
-// prefer has the session of a process run before others, where there are such groups.
+// prefer raises the priority of a process's session, if the system has such groups.
 func prefer(pid int) { _ = os.WriteFile(autogroup(pid), []byte("-15"), 0) }
 
-// goFirst has a process run before all others of its core when it has something to do. Where that is not allowed, its lag shows.
+// goFirst lets a process run before all others on its core. If that is not permitted, its lag is visible in the results.
 func goFirst(pid int) {
 	_ = onThreads(pid, func(tid int) error {
 		return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestOpenStreams holds thousands of streams open, to each of which the reference service sends
-// something every second, and says what one costs the service. Nothing may be lost.
+// TestOpenStreams keeps thousands of streams open, on each of which the reference service sends an event every second, and
+// logs the memory for each. No event may be lost.
 func TestOpenStreams(t *testing.T) {
 	open := either(1000, 5000)
 	for _, c := range []struct {
@@ -30,20 +30,20 @@ func TestOpenStreams(t *testing.T) {
 	} {
 		t.Run(c.path[1:], func(t *testing.T) {
 			server, addr := startUsers(t, nil, "-engine", "loop")
-			holdStreams(t, server.Pid, addr, c.path, c.begin, 50) // one-time allocations of the service
+			holdStreams(t, server.Pid, addr, c.path, c.begin, 50) // warm up
 			before := resident(t, server.Pid, "VmRSS")
 			during := holdStreams(t, server.Pid, addr, c.path, c.begin, open)
 			each := float64(during-before) / float64(open)
 			t.Logf("%d streams of %s: RSS %d → %d bytes, %.0f each (bar: %d)", open, c.path, before, during, each, c.most)
-			if *full && each > float64(c.most) { // for a few streams, the growth of the heap is larger
+			if *full && each > float64(c.most) { // with few streams, the growth of the heap dominates
 				t.Errorf("a stream of %s costs %.0f bytes, more than %d", c.path, each, c.most)
 			}
 		})
 	}
 }
 
-// holdStreams opens n streams of path, reads from each for a while, and returns the service's RSS in KB at
-// the end of that. Every stream must number its messages from 1, without a gap, one a second.
+// holdStreams opens n streams of path, reads from each for a while, and then returns the service's RSS in KB. Every stream
+// must number its messages from 1, without a gap, one a second.
 func holdStreams(t *testing.T, pid int, addr, path, begin string, n int) (rss int64) {
 	t.Helper()
 	var readers sync.WaitGroup
@@ -85,7 +85,7 @@ func holdStreams(t *testing.T, pid int, addr, path, begin string, n int) (rss in
 	return rss
 }
 
-// readNumbered counts the messages of a stream until its connection is closed here.
+// readNumbered counts the messages of a stream until this end closes the connection.
 func readNumbered(conn net.Conn, begin string, received *atomic.Int64) error {
 	r := bufio.NewReaderSize(conn, 512)
 	status, err := r.ReadString('\n')

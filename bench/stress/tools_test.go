@@ -45,7 +45,7 @@ func newInherited(t *testing.T, name string, args ...string) *inherited {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not by the method File: os/exec would make it blocking, and with it the socket of the running service.
+	// The method File is not used: os/exec would make it blocking, and with it the socket of the running service.
 	fd, dupErr := -1, error(nil)
 	if err := raw.Control(func(orig uintptr) { fd, dupErr = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dupErr != nil {
 		t.Fatal(err, dupErr)
@@ -69,8 +69,7 @@ func (h *inherited) serve(t *testing.T) (s *service, pid int) {
 	return s, pid
 }
 
-// changeHands replaces the service again and again: by a restart, and by a stop with another start.
-// It returns when measured does.
+// changeHands replaces the service repeatedly, by restarts and by stops with a new start. It returns when measure does.
 func (h *inherited) changeHands(t *testing.T, measure func(d time.Duration)) {
 	t.Helper()
 	s, pid := h.serve(t)
@@ -98,7 +97,7 @@ func (h *inherited) changeHands(t *testing.T, measure func(d time.Duration)) {
 	}
 }
 
-// wrk meets no error while the service behind a socket is restarted, stopped and started.
+// wrk reports no error while the service on a socket is restarted, stopped and started.
 func TestWrkWhileServicesChange(t *testing.T) {
 	need(t, "wrk", "wrk")
 	for _, engine := range either([]string{"loop"}, []string{"loop", "std"}) {
@@ -120,7 +119,7 @@ func TestWrkWhileServicesChange(t *testing.T) {
 	}
 }
 
-// Nor does h2load. It sends one request at a time on each connection, because it does not repeat requests beyond the last
+// Neither does h2load. It sends one request at a time on each connection, because it does not retry requests beyond the last
 // stream of a GOAWAY, as other clients do (RFC 9113, section 8.7).
 func TestH2LoadWhileServicesChange(t *testing.T) {
 	need(t, "h2load", "nghttp2-client")
@@ -135,7 +134,7 @@ func TestH2LoadWhileServicesChange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newInherited(t, c.listener, c.args...)
 			h.changeHands(t, func(d time.Duration) {
-				// Its clients end with the first connection that does: one second each.
+				// h2load stops when its first connection ends, so each run lasts one second.
 				for end := time.Now().Add(d); time.Now().Before(end); {
 					out, err := proc.Run(t.Context(), proc.Command{Path: "h2load", Args: []string{
 						"-c" + strconv.Itoa(h2loadClients), "-m1", "-D1", c.scheme + "://" + h.addr + "/pid"}})
@@ -150,7 +149,7 @@ func TestH2LoadWhileServicesChange(t *testing.T) {
 	}
 }
 
-// h2loadClients is how many connections it has, with one request each.
+// h2loadClients is the number of h2load's connections, each with one request at a time.
 const h2loadClients = 32
 
 var h2loadCounts = regexp.MustCompile(`requests: \d+ total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout`)
@@ -164,12 +163,12 @@ func h2loadLost(t *testing.T, out string) {
 		return
 	}
 	t.Logf("h2load: %d requests; %d failed (bar: 0)", started, failed)
-	if failed+errored+timeout > 0 || succeeded < started-h2loadClients || started == 0 { // it ends in the middle of requests
+	if failed+errored+timeout > 0 || succeeded < started-h2loadClients || started == 0 { // requests are running when it ends
 		t.Errorf("of %d requests %d succeeded, %d failed, %d timed out", started, succeeded, failed, timeout)
 	}
 }
 
-// certificate makes one for 127.0.0.1 in two files.
+// certificate creates a certificate for 127.0.0.1 and its key in two files.
 func certificate(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

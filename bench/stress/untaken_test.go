@@ -19,14 +19,14 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
 )
 
-// untakenPaths are routes whose answers take a megabyte or more, each made in another way.
+// untakenPaths are routes with answers of a megabyte or more, each made in a different way.
 var untakenPaths = []string{
 	"/late/500/1048576", "/zeros/1048576", "/stream/1/100000000", "/std", "/mounted", "/flood", "/shared", "/cached/1", "/cached/2", "/problem/500000",
 }
 
-// Unread answers of all kinds, several times as large as the memory limit, stay within it by each protocol. Requests of other
-// clients are answered, also those in pieces. Small requests at a steady rate take at most twice as long as without the load.
-// In full runs, each slow client reconnects until the end.
+// With unread answers of all kinds, several times as large as the memory limit, the service stays within its limit, by each
+// protocol. Requests of other clients are answered, also those that arrive in pieces. Small requests at a steady rate take at
+// most twice as long as without the load. In full runs, each slow client reconnects until the end.
 func TestUntakenAnswers(t *testing.T) {
 	for _, limit := range []int64{64, 256} {
 		for _, p := range []holderProtocol{
@@ -62,7 +62,7 @@ func untakenAnswers(t *testing.T, p holderProtocol, limit int64) {
 		streams = 48
 	}
 	clients := max(answers/streams, 2)
-	held := make(chan net.Conn, clients) // the oldest is closed for a new one, some clients each second
+	held := make(chan net.Conn, clients) // some clients each second replace the oldest
 	open := func(n int) {
 		var conn net.Conn
 		var err error
@@ -127,11 +127,11 @@ func untakenAnswers(t *testing.T, p holderProtocol, limit int64) {
 	atMost(t, "peak of resident memory", resident(t, pid, "VmHWM"), limit<<20*11/10)
 }
 
-// steadyTime is how long small requests are measured.
+// steadyTime returns the duration of the measurement of small requests.
 func steadyTime() time.Duration { return either(2*time.Second, 10*time.Second) }
 
-// steady sends small requests at a steady rate, whatever the server does. Its lead-in is not counted: there the slow clients have come all
-// at once, 1,536 of them by HTTP/1.1 at 256 MiB.
+// steady sends small requests at a steady rate, regardless of the server's answers. Its lead-in is not counted: all slow
+// clients connect then, 1,536 of them by HTTP/1.1 at 256 MiB.
 func steady(t *testing.T, addr string) load.OpenLoopResult {
 	t.Helper()
 	ordinary := load.OpenLoop{Addr: addr, Path: "/number/1", Rate: 300, Connections: 16, Duration: steadyTime(), Patience: 5 * time.Second, LeadIn: steadyTime() / 5}
@@ -142,7 +142,7 @@ func steady(t *testing.T, addr string) load.OpenLoopResult {
 	return got
 }
 
-// untaken connects as a client that takes little.
+// untaken connects as a client that reads little.
 func (p holderProtocol) untaken() (net.Conn, error) {
 	conn, err := net.Dial("tcp", p.addr)
 	if err != nil {
@@ -153,14 +153,14 @@ func (p holderProtocol) untaken() (net.Conn, error) {
 	if !p.secure {
 		return conn, nil
 	}
-	config := &tls.Config{InsecureSkipVerify: true} // what is looked at is not whose certificate it is
+	config := &tls.Config{InsecureSkipVerify: true} // the identity of the certificate is not tested
 	if p.two {
 		config.NextProtos = []string{"h2"}
 	}
 	return tls.Client(conn, config), nil
 }
 
-// untakenStreams asks for answers on streams whose windows are open while nothing is read, or are shut.
+// untakenStreams requests answers on streams and reads nothing. The windows of the streams are open or zero.
 func (p holderProtocol) untakenStreams(streams int, open bool) (net.Conn, error) {
 	conn, err := p.untaken()
 	if err != nil {
@@ -187,12 +187,12 @@ func (p holderProtocol) untakenStreams(streams int, open bool) (net.Conn, error)
 	}
 	_, _ = conn.Write(out) // it may be evicted
 	if !open {
-		go func() { _, _ = io.Copy(io.Discard, conn) }() // heads
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // reads the heads
 	}
 	return conn, nil
 }
 
-// askBeside sends a body in pieces, on a connection of its own from another address.
+// askBeside sends a body in pieces, on a separate connection from another address.
 func askBeside(addr string) error {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: patience}
 	conn, err := dialer.Dial("tcp", addr)

@@ -20,14 +20,14 @@ import (
 
 const usersPackage = "github.com/dunlinhttp/dunlin/examples/users"
 
-// listPath is the route that builds a thousand users and encodes them: some 90 KB, and the work of
-// the post that Dunlin's memory is measured by.
+// listPath is the route that builds a thousand users and encodes them, some 90 KB. It is the example of a blog post about
+// memory under load.
 const listPath = "/api/v1/users"
 
-// startUsers starts the reference service. in goes before the command, nil for nothing.
+// startUsers starts the reference service. The arguments in are a prefix of the command, or nil.
 func startUsers(t *testing.T, in []string, args ...string) (p *proc.Process, addr string) {
 	t.Helper()
-	program := build(t, usersPackage) // which may take a while, before a port is looked for
+	program := build(t, usersPackage) // may take a while; a port is chosen afterwards
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -86,9 +86,9 @@ func TestThousandConnections(t *testing.T) {
 			t.Logf("%d requests in %v, p99 %v; %d failed (bar: 0)", got.Requests, got.Duration, got.P99, got.Errors())
 			atMost(t, "peak of resident memory", resident(t, p.Pid, "VmHWM"), c.bar)
 			if !*full {
-				answersOnAndOn(t, addr)
+				repeatedAnswers(t, addr)
 			}
-			if !*full { // what wrk calls timed out is an answer after more than two seconds
+			if !*full { // wrk counts answers after more than two seconds as timeouts
 				got.Timeouts = 0
 			}
 			if got.Errors() > 0 || got.Requests == 0 {
@@ -98,9 +98,9 @@ func TestThousandConnections(t *testing.T) {
 	}
 }
 
-// answersOnAndOn has a few connections ask over and over, for less at a time than there is room for in any case, and
-// wants a whole answer for each request, however long that takes here.
-func answersOnAndOn(t *testing.T, addr string) {
+// repeatedAnswers sends requests repeatedly on a few connections. They need less memory than the limit, so each request must
+// get a complete answer, however long that takes.
+func repeatedAnswers(t *testing.T, addr string) {
 	t.Helper()
 	const connections, requests = 20, 5
 	var size atomic.Int64

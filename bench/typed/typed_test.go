@@ -92,7 +92,7 @@ func fuegoHandler() http.Handler {
 	return s.Mux
 }
 
-// bare is a ResponseWriter that keeps nothing but the status.
+// bare is a ResponseWriter that keeps only the status.
 type bare struct {
 	header http.Header
 	status int

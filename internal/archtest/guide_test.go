@@ -27,7 +27,7 @@ func TestGuideCodeCompiles(t *testing.T) {
 			found[page]++
 			want := trimmedLines(block)
 			if !slices.ContainsFunc(sources, func(lines []string) bool { return containsLines(lines, want) }) {
-				t.Errorf("%s shows what no file has that is compiled (%s):\n%s", page, strings.Join(compiled, ", "), block)
+				t.Errorf("%s has a code block that is not in any compiled file (%s):\n%s", page, strings.Join(compiled, ", "), block)
 			}
 		}
 	}

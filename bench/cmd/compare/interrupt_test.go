@@ -66,7 +66,7 @@ func TestNothingStaysAfterAnInterrupt(t *testing.T) {
 
 const patience = 20 * time.Second
 
-// childrenOf returns the children of pid once there are as many as that.
+// childrenOf waits until pid has at least count children, and returns them.
 func childrenOf(t *testing.T, pid, count int) []int {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

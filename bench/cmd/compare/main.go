@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command compare measures Dunlin beside other servers and says what it found.
+// Command compare measures Dunlin and other servers and reports the results.
 //
 //	go run -C bench ./cmd/compare            measure all, print the tables, keep the results
 //	go run -C bench ./cmd/compare -short     the same in under three minutes, for a first look

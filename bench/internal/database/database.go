@@ -118,7 +118,7 @@ func (s *Server) connect(ctx context.Context) error {
 	}
 }
 
-// Number returns the random number of a row, as the table has it now.
+// Number returns the current random number of a row.
 func (s *Server) Number(ctx context.Context, table string, id int32) (n int32, err error) {
 	err = s.conn.QueryRow(ctx, "SELECT randomnumber FROM "+pgx.Identifier{table}.Sanitize()+" WHERE id = $1", id).Scan(&n)
 	return n, err

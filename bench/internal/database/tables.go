@@ -2,7 +2,7 @@
 
 package database
 
-// tables are those of TechEmpower's benchmarks.
+// tables creates the tables of the TechEmpower benchmarks.
 const tables = `
 CREATE TABLE world (id integer PRIMARY KEY, randomnumber integer NOT NULL);
 INSERT INTO world SELECT id, 1 + floor(random() * 10000) FROM generate_series(1, 10000) id;

@@ -1,4 +1,4 @@
-// Package gate holds the figures that Dunlin promises and judges a run by them.
+// Package gate has the list of figures that Dunlin promises, and compares a run with it.
 package gate
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed promises.json
 var promisesJSON []byte
 
-// Promise is a bound on a figure, or on the ratio of two.
+// A Promise limits a figure, or the ratio of two figures.
 type Promise struct {
 	Words string `json:"promise"`
 	Of    Figure `json:"of"`
@@ -24,12 +24,11 @@ type Promise struct {
 
 	AtMost  *float64 `json:"at_most,omitempty"`
 	AtLeast *float64 `json:"at_least,omitempty"`
-	// Tolerance is the share of the bound by which a run may miss it before the promise counts as
-	// broken, for what noise on a quiet machine was seen to do. Counts have none.
+	// Tolerance is the share of the bound by which a run may miss it because of noise on a quiet machine. Counts have none.
 	Tolerance float64 `json:"tolerance,omitempty"`
 }
 
-// Figure names a median: a peer's metric in a scenario, or a Go benchmark's value in a unit.
+// A Figure names a median: a peer's metric in a scenario, or a Go benchmark's value in a unit.
 type Figure struct {
 	Scenario  string `json:"scenario,omitempty"`
 	Peer      string `json:"peer,omitempty"`
@@ -38,7 +37,7 @@ type Figure struct {
 	Unit      string `json:"unit,omitempty"`
 }
 
-// Promises reads the list that is built in.
+// Promises returns the embedded list.
 func Promises() ([]Promise, error) {
 	var promises []Promise
 	if err := json.Unmarshal(promisesJSON, &promises); err != nil {
@@ -80,7 +79,7 @@ func (f Figure) validate() error {
 	return nil
 }
 
-// median is false if the run does not have the figure.
+// median returns false if the run does not have the figure.
 func (f Figure) median(run *results.Run) (float64, bool) {
 	var values []float64
 	if f.Benchmark != "" {
@@ -95,10 +94,10 @@ func (f Figure) median(run *results.Run) (float64, bool) {
 	return stats.Summarise(values).Median, len(values) > 0
 }
 
-// Outcome of a promise.
+// An Outcome is the result of a promise.
 type Outcome int
 
-// A promise that was not measured is not kept, but nobody broke it either.
+// A promise that was not measured is neither kept nor broken.
 const (
 	Kept Outcome = iota
 	Close
@@ -110,14 +109,14 @@ func (o Outcome) String() string {
 	return [...]string{"kept", "within tolerance", "BROKEN", "not measured"}[o]
 }
 
-// Verdict on one promise.
+// A Verdict is the outcome of a promise with the measured value.
 type Verdict struct {
 	Promise
 	Outcome Outcome
 	Got     float64
 }
 
-// Bound is the limit in words.
+// Bound returns the limit as text.
 func (v Verdict) Bound() string {
 	if v.AtMost != nil {
 		return "≤ " + results.Format(*v.AtMost)
@@ -125,7 +124,7 @@ func (v Verdict) Bound() string {
 	return "≥ " + results.Format(*v.AtLeast)
 }
 
-// Judge judges every promise by the run.
+// Judge compares the run with every promise.
 func Judge(promises []Promise, run *results.Run) []Verdict {
 	verdicts := make([]Verdict, len(promises))
 	for i, p := range promises {
@@ -148,7 +147,7 @@ func (p Promise) judge(run *results.Run) Verdict {
 		got /= per
 	}
 	v.Got = got
-	// over is by how much of the bound it is missed; a bound of zero is missed by anything.
+	// over is the share of the bound by which the value exceeds it. A bound of zero allows nothing.
 	var over float64
 	if p.AtMost != nil {
 		over = excess(got-*p.AtMost, *p.AtMost)
@@ -176,7 +175,7 @@ func excess(by, bound float64) float64 {
 	return by / bound
 }
 
-// Needs lists the scenarios and peers that the promises speak of.
+// Needs returns the scenarios and peers of the promises.
 func Needs(promises []Promise) (scenarios, peers []string) {
 	add := func(list []string, name string) []string {
 		if name == "" || slices.Contains(list, name) {

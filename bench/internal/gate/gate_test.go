@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// A promise about a figure that nobody measures could never be broken.
+// Each promise limits a figure that is measured; otherwise it could never be broken.
 func TestPromisesSpeakOfWhatIsMeasured(t *testing.T) {
 	promises, err := gate.Promises()
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// folders with benchmarks, in the order of the report. One that is not there is passed over.
+// folders has the folders with benchmarks, in the order of the report. A missing folder is skipped.
 var folders = []string{"seeds", "router"}
 
-// Suite is the built benchmarks.
+// A Suite has the built benchmarks.
 type Suite struct {
 	programs []proc.Command // without the arguments of a run
 }
 
-// Build builds them, folder by folder, into build. If one fails it returns those that did not, beside the error.
+// Build builds the benchmarks of all folders into build. If some builds fail, it returns the other programs and an error.
 func Build(ctx context.Context, bench, build string) (*Suite, error) {
 	s := &Suite{}
 	var failed error
@@ -46,13 +46,13 @@ func Build(ctx context.Context, bench, build string) (*Suite, error) {
 	return s, failed
 }
 
-// Run runs each benchmark once, on one core. If some fail it returns those that did not, beside the error.
+// Run runs each benchmark once, on one core. If some fail, it returns the results of the others and an error.
 func (s *Suite) Run(ctx context.Context, short bool) ([]results.Benchmark, error) {
 	args := []string{"-test.run=^$", "-test.bench=.", "-test.benchmem", "-test.cpu=1"}
 	if short {
 		args = append(args, "-test.short", "-test.benchtime=10ms")
 	} else {
-		args = append(args, "-test.benchtime=250ms") // more repetitions say more than longer ones
+		args = append(args, "-test.benchtime=250ms") // many short repetitions are more significant than a few long ones
 	}
 	var all []results.Benchmark
 	var failed error
@@ -69,7 +69,7 @@ func (s *Suite) Run(ctx context.Context, short bool) ([]results.Benchmark, error
 	return all, failed
 }
 
-// Gather adds one more repetition of each benchmark to those before.
+// Gather adds another repetition of each benchmark to the earlier ones.
 func Gather(before, more []results.Benchmark) []results.Benchmark {
 	for _, b := range more {
 		i := slices.IndexFunc(before, func(o results.Benchmark) bool { return o.Package == b.Package && o.Name == b.Name })
@@ -84,7 +84,7 @@ func Gather(before, more []results.Benchmark) []results.Benchmark {
 	return before
 }
 
-// failures quotes the lines that say what failed.
+// failures returns the lines of the output that describe the failure.
 func failures(out string) string {
 	var said strings.Builder
 	for line := range strings.Lines(out) {
@@ -95,7 +95,7 @@ func failures(out string) string {
 	return said.String()
 }
 
-// Parse gathers the repetitions of each benchmark, in the order in which they first appear.
+// Parse collects the repetitions of each benchmark, in the order of their first appearance.
 func Parse(r io.Reader) ([]results.Benchmark, error) {
 	var found []results.Benchmark
 	index := map[string]int{}
@@ -103,7 +103,7 @@ func Parse(r io.Reader) ([]results.Benchmark, error) {
 	for reader.Scan() {
 		record, ok := reader.Result().(*benchfmt.Result)
 		if !ok {
-			continue // a line that is no benchmark
+			continue // not a result
 		}
 		pkg := record.GetConfig("pkg")
 		key := pkg + " " + string(record.Name)
@@ -118,7 +118,7 @@ func Parse(r io.Reader) ([]results.Benchmark, error) {
 			})
 		}
 		for _, value := range record.Values {
-			// benchfmt turns ns into seconds and keeps what was written beside it.
+			// benchfmt converts ns to seconds. The original value and unit are used.
 			if value.OrigUnit != "" {
 				value.Value, value.Unit = value.OrigValue, value.OrigUnit
 			}

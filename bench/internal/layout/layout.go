@@ -1,4 +1,4 @@
-// Package layout finds the folders the comparer works in, wherever it is started.
+// Package layout finds the folders of the bench module, regardless of the working directory.
 package layout
 
 import (
@@ -14,10 +14,10 @@ const module = "module github.com/dunlinhttp/dunlin/bench"
 type Folders struct {
 	Bench   string // this module
 	Root    string // the core module above it
-	Build   string // binaries and whatever the servers need to write; not in git
+	Build   string // binaries and files written by servers; not in git
 	Results string // one JSON file a run
 	Loads   string // wrk scripts
-	Docs    string // where the report goes
+	Docs    string // of the report
 }
 
 // Find looks for the bench module in dir, in dir/bench and in the folders above dir.

@@ -34,7 +34,7 @@ type OpenLoopResult struct {
 	Rejected   Class `json:"rejected"` // 503
 	Other      int64 `json:"other"`    // other statuses
 	Unanswered int64 `json:"unanswered"`
-	All        Class `json:"all"` // all of them; an abandoned request counts with the time that its client waited
+	All        Class `json:"all"` // all requests; an abandoned one counts with the time that its client waited
 	// Lag is the delay of the generator itself: 99 % of the requests were begun, or queued for a connection, within it. If it
 	// exceeds a few milliseconds, the load was not the requested one.
 	Lag time.Duration `json:"lag_ns"`

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// tlsServer answers by TLS until the test ends.
+// tlsServer serves HTTPS until the test ends.
 func tlsServer(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -18,7 +18,7 @@ func TestUpstreamAnswersAfterTheWait(t *testing.T) {
 		ended <- Upstream{Addr: "127.0.0.1:0", Ready: func(a net.Addr) { addr <- a }}.Run(ctx)
 	}()
 	at := (<-addr).String()
-	// The longer wait is asked for first: its answer holds up no other.
+	// The longer wait is requested first: its answer must not delay the others.
 	slow, err := net.Dial("tcp", at)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestUpstreamAnswersAfterTheWait(t *testing.T) {
 			t.Errorf("answered after %v, want at least %d µs", took, want.us)
 		}
 	}
-	quick.Close() // a client that goes leaves the others alone
+	quick.Close() // a client that disconnects does not affect the others
 	if _, err := slow.Write(binary.BigEndian.AppendUint32(nil, 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type Peer struct {
 	Only    []string
 	InShort bool // part of -short
 	TLS     bool // served over TLS
-	H2      bool // requested by HTTP/2
+	H2      bool // the load uses HTTP/2
 	Untyped bool // serves files whose names do not show their media type
 	Backend bool // uses the database and the upstream server of a run
 	// Scenarios restricts a variant to the scenarios in which it differs; nil: all.

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// patience bounds what should be immediate, for a machine that is busy.
+// patience is the time limit for steps that should be immediate on an idle machine.
 const patience = 20 * time.Second
 
 func TestRunGivesTheOutput(t *testing.T) {

@@ -87,7 +87,7 @@ func benchmarkLeads(all []results.Benchmark) []Lead {
 	return leads
 }
 
-// leastLead is the minimum difference that matters to a reader. If there is only one round, this limit decides alone.
+// leastLead is the minimum difference that matters to a reader. With only one round it is the only criterion.
 const leastLead = 0.02
 
 func leadIn(s results.Scenario, metric results.Metric, row *results.Row) Lead {

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// A Difference compares a figure that is part of both runs.
+// A Difference compares a figure of two runs.
 type Difference struct {
 	Where  string // scenario and server, or benchmark
 	Metric string
@@ -15,7 +15,7 @@ type Difference struct {
 	stats.Change
 }
 
-// Differences compares all figures that are part of both runs. If other peers have changed as well, the machine has changed.
+// Differences compares all figures that both runs have. If the figures of other servers differ too, the machine has changed.
 func Differences(before, after *results.Run) []Difference {
 	var all []Difference
 	for _, s := range before.Scenarios {

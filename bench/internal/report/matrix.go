@@ -226,7 +226,7 @@ func classOf(ratio float64) string {
 	return classTriple
 }
 
-// mark returns the sign beside a ratio below Dunlin's, for readers who cannot distinguish the colours.
+// mark returns the sign next to a ratio worse than Dunlin's, for readers who cannot distinguish the colours.
 func mark(class string) string {
 	if class == classFar || class == classBehind {
 		return "▼"

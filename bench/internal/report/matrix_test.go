@@ -148,7 +148,7 @@ func TestOverviews(t *testing.T) {
 	}
 }
 
-// A scenario by TLS may show servers in clear text too. Only servers by TLS are compared.
+// A scenario over TLS may show servers in clear text too. Only servers over TLS are compared.
 func TestLeadsByTLS(t *testing.T) {
 	run := matrixRun()
 	alpha := run.Scenario("tls-64").Row("alpha-tls")

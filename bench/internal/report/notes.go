@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// A Note explains why others are ahead of Dunlin, and how Dunlin could improve. It is shown next to those of its rows that a
-// run has. A run without any of them does not show it.
+// A Note explains why others are ahead of Dunlin, and how Dunlin could improve. It is printed below those of its rows that
+// the run has, and omitted if the run has none of them.
 type Note struct {
 	Title     string   `json:"title"`
 	Scenarios []string `json:"scenarios,omitempty"` // none: any

@@ -27,7 +27,7 @@ func TestNotesNameWhatExists(t *testing.T) {
 			t.Errorf("notes.json: a note without title or text: %+v", n)
 		}
 		if n.Benchmark {
-			continue // a Go benchmark's names are those of its code
+			continue // Go benchmarks are named in their code
 		}
 		if _, err := scenario.Named(n.Scenarios); err != nil {
 			t.Errorf("notes.json, %s: %v", n.Title, err)
@@ -43,7 +43,7 @@ func TestNotesNameWhatExists(t *testing.T) {
 	}
 }
 
-// The charts of the README are those that the report writes from the recorded rounds.
+// The README shows the charts that the report makes from the recorded rounds.
 func TestReadmeShowsOverviews(t *testing.T) {
 	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestReadmeShowsOverviews(t *testing.T) {
 	}
 }
 
-// The committed pages are those that the tool writes from the recorded rounds.
+// The committed pages are the tool's output for the recorded rounds.
 func TestCommittedPages(t *testing.T) {
 	document, folder := recorded(t), t.TempDir()
 	if err := document.Write(folder); err != nil {

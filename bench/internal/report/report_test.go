@@ -152,7 +152,7 @@ func TestLeads(t *testing.T) {
 	if got, want := leads[2].String(), "Go benchmark JSON, ns/op: Dunlin 41; ahead: fast (30.5, 0.744×)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	// "close" overlaps with Dunlin's rounds and the floor is no server.
+	// "close" overlaps with Dunlin's rounds, and the floor is not a server.
 	want := "A small JSON object, CPU µs/request: Dunlin 9; ahead: fast (4.50, 0.500×)"
 	if got := leads[0].String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -53,7 +53,7 @@ func WaitChart(s results.Scenario) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", s.Name, err)
 	}
-	below.Legend = plot.NewLegend() // the colours are those of the upper panel
+	below.Legend = plot.NewLegend() // the upper panel has the legend
 	below.Y.Label.Text = "p50 ms (logarithmic)"
 	below.X.Label.Text = "wait"
 	below.Y.Scale, below.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Metric is a quantity measured once a round.
+// A Metric is a quantity that is measured once in each round.
 type Metric struct {
 	Key    string // in the JSON
 	Label  string // column heading
 	Unit   string // for axis and prose
 	Higher bool   // higher is better
-	Judged bool   // a reader chooses by it; the others explain
+	Judged bool   // readers choose a server by this metric; the others explain it
 }
 
-// The metrics of all scenarios. Each scenario lists those it has, the one it is about first.
+// The metrics of all scenarios. Each scenario lists its metrics, the main one first.
 var (
 	Throughput   = Metric{"requests_per_s", "requests/s", "requests/s", true, true}
 	CPU          = Metric{"cpu_us_per_request", "CPU µs/request", "µs of server CPU per request", false, true}
@@ -52,22 +52,22 @@ var (
 	GeneratorLag = Metric{"generator_lag_p99_ms", "generator lag p99 ms", "ms within which 99 % of the requests left the load generator", false, false}
 )
 
-// WorstP99Ratio is the largest of those of P99RatioOf.
+// WorstP99Ratio is the largest P99RatioOf of a round.
 var WorstP99Ratio = Metric{"worst_p99_ratio", "worst p99 ratio", "times the p99 before", false, false}
 
-// WorstFloor is the largest ratio for want of a server: the p99 beside what is sent to a sink, over that before. OverFloor is the largest
-// of the p99 beside something, over that beside the same at a sink.
+// WorstFloor is the worst ratio without a server: the p99 beside a load that is sent to a sink, divided by the p99 without
+// that load. OverFloor is the worst ratio of the p99 beside a load to the p99 beside the same load at a sink.
 var (
 	WorstFloor = Metric{"worst_floor", "worst floor", "times the p99 before", false, false}
 	OverFloor  = Metric{"worst_over_floor", "worst over floor", "times the p99 beside a sink", false, false}
 )
 
-// P99RatioOf is the p99 beside something, over that before.
+// P99RatioOf is the p99 beside a load, divided by the p99 before it.
 func P99RatioOf(what string) Metric {
 	return Metric{"p99_ratio_" + strings.ReplaceAll(what, "-", "_"), what, "times the p99 before", false, false}
 }
 
-// The families of metrics that have one for each load, by the beginnings of their keys.
+// Prefixes of the keys of metrics that exist once for each load.
 const (
 	cpuAtWait = "cpu_us_at_wait_"
 	p50AtWait = "p50_ms_at_wait_"
@@ -75,7 +75,7 @@ const (
 	p99Beside = "p99_ms_beside_"
 )
 
-// CPUAtWait is the processor time of a request that waits for so many microseconds, P50AtWait the median latency.
+// CPUAtWait is the processor time of a request that waits for us microseconds. P50AtWait is its median latency.
 func CPUAtWait(us int) Metric {
 	return Metric{cpuAtWait + strconv.Itoa(us), "CPU µs at " + Microseconds(us), "µs of server CPU per request that waits for " + Microseconds(us), false, true}
 }
@@ -84,7 +84,7 @@ func P50AtWait(us int) Metric {
 	return Metric{p50AtWait + strconv.Itoa(us), "p50 ms at " + Microseconds(us), "ms of a request that waits for " + Microseconds(us), false, true}
 }
 
-// Wait returns the length of the wait, in microseconds, that a metric of CPUAtWait or P50AtWait is about.
+// Wait returns the wait, in microseconds, of a metric of CPUAtWait or P50AtWait.
 func (m Metric) Wait() (us int, is bool) {
 	for _, prefix := range []string{cpuAtWait, p50AtWait} {
 		if text, found := strings.CutPrefix(m.Key, prefix); found {
@@ -95,7 +95,7 @@ func (m Metric) Wait() (us int, is bool) {
 	return 0, false
 }
 
-// atWait is a metric by the end of its key.
+// atWait returns a function from the end of a key to its metric.
 func atWait(of func(us int) Metric) func(what string) Metric {
 	return func(what string) Metric {
 		us, _ := strconv.Atoi(what)
@@ -103,7 +103,7 @@ func atWait(of func(us int) Metric) func(what string) Metric {
 	}
 }
 
-// Microseconds writes a duration in µs or ms.
+// Microseconds formats a duration in µs or ms.
 func Microseconds(us int) string {
 	switch {
 	case us == 0:
@@ -114,7 +114,7 @@ func Microseconds(us int) string {
 	return strconv.FormatFloat(float64(us)/1000, 'f', -1, 64) + " ms"
 }
 
-// P50Beside and P99Beside are latencies of requests beside others.
+// P50Beside and P99Beside are latencies of requests beside another load.
 func P50Beside(what string) Metric {
 	return Metric{p50Beside + what, "p50 ms beside " + what, "ms of half of the requests beside " + what, false, false}
 }
@@ -123,14 +123,14 @@ func P99Beside(what string) Metric {
 	return Metric{p99Beside + what, "p99 ms beside " + what, "ms of 99 % of the requests beside " + what, false, true}
 }
 
-// All lists every metric, for whoever has only a key.
+// All has all metrics, for look-ups by key.
 var All = []Metric{
 	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, WorstP99Ratio, WorstFloor, OverFloor, Unserved, CutOff, RSSAfter, PerConn, PerStream, Blocked, Growth, Goroutines,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
 	Unanswered, ServerBusy, LoadBusy, GeneratorLag,
 }
 
-// MetricByKey reports false for a key no metric has.
+// MetricByKey returns false for an unknown key.
 func MetricByKey(key string) (Metric, bool) {
 	for _, metric := range All {
 		if metric.Key == key {
@@ -152,7 +152,7 @@ func MetricByKey(key string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Format writes v with three significant digits, and thousands apart. Counts stay whole.
+// Format formats v with three significant digits and separated thousands. Counts are not rounded.
 func Format(v float64) string {
 	switch {
 	case v < 0:

@@ -1,4 +1,4 @@
-// Package results is the record of one run of the comparer: what was measured, of what, where and how.
+// Package results records a run of the comparer: the measurements, the compared servers, and the machine.
 package results
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Run is one file in bench/results.
+// A Run is one file in bench/results.
 type Run struct {
 	Started    time.Time   `json:"started"`
 	Took       string      `json:"took"`
@@ -20,7 +20,7 @@ type Run struct {
 	Modified   bool        `json:"modified,omitzero"` // the work tree differed from the commit
 	Options    string      `json:"options"`
 	Machine    Machine     `json:"machine"`
-	Others     float64     `json:"others"` // the least share of all cores' time that other programs took meanwhile
+	Others     float64     `json:"others"` // share of all cores' time that other programs used at least
 	Peers      []Peer      `json:"peers"`
 	Scenarios  []Scenario  `json:"scenarios"`
 	Benchmarks []Benchmark `json:"benchmarks,omitempty"`
@@ -28,13 +28,13 @@ type Run struct {
 	Additions []Addition `json:"-"` // see Add
 }
 
-// Addition is a later run of some scenarios.
+// An Addition is a later run of some scenarios.
 type Addition struct {
 	*Run
 	Titles []string // of the scenarios
 }
 
-// Add takes the scenarios of a later run in place of this run's, or beside them.
+// Add adds the scenarios of a later run, and replaces those that both runs have.
 func (r *Run) Add(more *Run) {
 	added := Addition{Run: more}
 	for _, s := range more.Scenarios {
@@ -53,13 +53,13 @@ func (r *Run) Add(more *Run) {
 	r.Additions = append(r.Additions, added)
 }
 
-// Date is the day on which the run began.
+// Date returns the day on which the run began.
 func (r *Run) Date() string { return r.Started.Format("2 January 2006") }
 
-// Names are the titles, in one line.
+// Names returns the titles in one line.
 func (a Addition) Names() string { return strings.Join(a.Titles, "; ") }
 
-// Machine is where it ran.
+// Machine describes the machine of a run.
 type Machine struct {
 	CPU    string            `json:"cpu"`
 	Cores  int               `json:"cores"`
@@ -70,19 +70,19 @@ type Machine struct {
 	Pinned bool              `json:"pinned"` // server and load each had a core of their own
 }
 
-// Peer is a server that was compared, or why it was not.
+// A Peer is a compared server, or the reason why it was not compared.
 type Peer struct {
 	Name     string `json:"name"`
 	Language string `json:"language"`
 	Version  string `json:"version,omitempty"`
 	Command  string `json:"command,omitempty"`
 	Skipped  string `json:"skipped,omitempty"`
-	// Failed names the checks whose answer was not the reference's, with what differed. The
-	// scenarios that need them left the peer out.
+	// Failed has the checks in which the peer differed from the reference, with the differences. Scenarios that need these
+	// checks omit the peer.
 	Failed map[string]string `json:"failed,omitempty"`
 }
 
-// Scenario holds a scenario's rounds, peer by peer.
+// A Scenario has the rounds of a scenario, by peer.
 type Scenario struct {
 	Name     string   `json:"name"`
 	Title    string   `json:"title"`
@@ -92,32 +92,32 @@ type Scenario struct {
 	Rows     []Row    `json:"rows"`
 }
 
-// Row is a peer's rounds in a scenario.
+// A Row has the rounds of a peer in a scenario.
 type Row struct {
 	Peer   string   `json:"peer"`
 	Rounds []Sample `json:"rounds"`
 	Failed string   `json:"failed,omitempty"`
-	Series *Series  `json:"series,omitempty"` // what the scenario watches over time, of the last round
+	Series *Series  `json:"series,omitempty"` // the quantity that the scenario records over time, in the last round
 }
 
-// Series is a quantity at regular intervals.
+// A Series is a quantity at regular intervals.
 type Series struct {
 	Name   string    `json:"name"`
 	Every  float64   `json:"every_s"`
 	Values []float64 `json:"values"`
 }
 
-// Sample is one round: a value for every metric key.
+// A Sample has the values of a round, by key of the metric.
 type Sample map[string]float64
 
-// Benchmark is a Go benchmark's repetitions.
+// A Benchmark has the repetitions of a Go benchmark.
 type Benchmark struct {
 	Package string               `json:"package"`
 	Name    string               `json:"name"`
 	Values  map[string][]float64 `json:"values"` // by unit, such as "ns/op"
 }
 
-// Values are a metric's rounds, in order.
+// Values returns the values of a metric, in the order of the rounds.
 func (r Row) Values(key string) []float64 {
 	var values []float64
 	for _, round := range r.Rounds {
@@ -128,7 +128,7 @@ func (r Row) Values(key string) []float64 {
 	return values
 }
 
-// Disturbed says in words what other programs took, if it is more than a system's usual housekeeping.
+// Disturbed describes the load by other programs, if it exceeds the usual background activity of a system.
 func (r *Run) Disturbed() string {
 	const housekeeping = 0.03
 	if r.Others <= housekeeping {
@@ -137,7 +137,7 @@ func (r *Run) Disturbed() string {
 	return fmt.Sprintf("Other programs took at least %.0f %% of the cores' time meanwhile: the figures are worse than on a quiet machine.", 100*r.Others)
 }
 
-// Scenario returns nil if the run has none of this name.
+// Scenario returns the named scenario, or nil.
 func (r *Run) Scenario(name string) *Scenario {
 	for i := range r.Scenarios {
 		if r.Scenarios[i].Name == name {
@@ -147,7 +147,7 @@ func (r *Run) Scenario(name string) *Scenario {
 	return nil
 }
 
-// Row returns nil if the peer has none.
+// Row returns the row of the named peer, or nil.
 func (s *Scenario) Row(peer string) *Row {
 	for i := range s.Rows {
 		if s.Rows[i].Peer == peer {
@@ -157,7 +157,7 @@ func (s *Scenario) Row(peer string) *Row {
 	return nil
 }
 
-// Benchmark returns nil if the run has none of this name.
+// Benchmark returns the named benchmark, or nil.
 func (r *Run) Benchmark(name string) *Benchmark {
 	for i := range r.Benchmarks {
 		if r.Benchmarks[i].Name == name {
@@ -167,7 +167,7 @@ func (r *Run) Benchmark(name string) *Benchmark {
 	return nil
 }
 
-// FileName sorts by time.
+// FileName returns a name that sorts by time.
 func (r *Run) FileName() string {
 	commit := r.Commit[:min(len(r.Commit), 10)]
 	if commit == "" {
@@ -176,7 +176,7 @@ func (r *Run) FileName() string {
 	return r.Started.UTC().Format("2006-01-02T150405Z") + "-" + commit + ".json"
 }
 
-// Write puts the run into folder and returns the file's path.
+// Write writes the run to a file in folder and returns its path.
 func (r *Run) Write(folder string) (string, error) {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -192,7 +192,7 @@ func (r *Run) Write(folder string) (string, error) {
 	return path, nil
 }
 
-// Read reads one file.
+// Read reads a run from a file.
 func Read(path string) (*Run, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -205,8 +205,8 @@ func Read(path string) (*Run, error) {
 	return run, nil
 }
 
-// Newest is the path of the latest run in folder that measured as many scenarios as any there: a run of two
-// scenarios is no successor of one of them all.
+// Newest returns the path of the latest of the runs in folder with the most scenarios. A run of two scenarios does not
+// replace a run of all.
 func Newest(folder string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {

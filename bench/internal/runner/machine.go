@@ -39,7 +39,7 @@ func describe(ctx context.Context, env *scenario.Env, o Options) *results.Run {
 	}
 }
 
-// said returns the output of a program on stdout and stderr, whatever its exit status: wrk -v fails.
+// said returns the output of a program on stdout and stderr, regardless of its exit status, because wrk -v fails.
 func said(ctx context.Context, dir, program string, args ...string) string {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir

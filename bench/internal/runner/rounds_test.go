@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// silent is a Watcher that keeps what is finished.
+// A silent Watcher records finished steps and prints nothing.
 type silent struct {
 	Watcher
 	finished []string

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// besides are the loads that run concurrently with requests for plain text. A load without connections is no load.
+// besides has the loads that run concurrently with requests for plain text. A load without connections does nothing.
 var besides = []struct {
 	name string
 	load load.Wrk

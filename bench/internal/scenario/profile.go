@@ -25,7 +25,7 @@ type Profiles struct {
 	// Allocs are the allocations of the Requests, all or sampled by Scenario.SampledEvery.
 	Allocs   *profile.Profile
 	Requests int64
-	// Heap is the live heap in the middle of the same load, after a collection, sampled likewise.
+	// Heap is the live heap during the same load, after a collection, sampled in the same way.
 	Heap *profile.Profile
 }
 

@@ -1,4 +1,4 @@
-// Package stats summarises a handful of rounds and compares two of them.
+// Package stats summarises a few rounds and compares two sets of rounds.
 package stats
 
 import (
@@ -9,13 +9,13 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Summary is what is printed of a metric's rounds.
+// A Summary has the printed values of a metric.
 type Summary struct {
 	Median, Min, Max float64
 	N                int
 }
 
-// Summarise returns the zero Summary for no values.
+// Summarise returns the summary of values. Without values it is zero.
 func Summarise(values []float64) Summary {
 	if len(values) == 0 {
 		return Summary{}
@@ -32,25 +32,25 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Change is the difference between two sets of rounds.
+// A Change is the difference between two sets of rounds.
 type Change struct {
 	Old, New    Summary
 	Percent     float64 // of the medians; +Inf if only the old one is 0
-	Significant bool    // the two sets differ, as Why says
-	Beyond      bool    // and so much that what is printed of them has nothing in common
+	Significant bool    // the two sets differ; Why gives the reason
+	Beyond      bool    // Significant, and the printed ranges do not overlap
 	Why         string
 }
 
-// enough is how many rounds each side needs before the Mann-Whitney test can reach 5 %.
+// enough is the minimum number of rounds on each side for which the Mann-Whitney test can reach 5 %.
 const enough = 4
 
-// Compare decides as benchstat does, by the Mann-Whitney U test at 5 %. That test cannot call any
-// difference of fewer than four rounds significant; there, ranges that do not touch decide.
+// Compare uses the Mann-Whitney U test at 5 %, as benchstat does. With fewer than four rounds on a side that test finds no
+// difference significant; then Compare requires ranges that do not overlap.
 //
-// A run has a thousand figures, of which 5 % would be called different for nothing. So a change is Beyond
-// only if the ranges do not touch either. Two times six rounds of the same program are that far apart once in
-// 462 times, and the range of six holds the true median in 97 of 100. Of fewer than four rounds the gap
-// must be wider than either range too, and a single round says nothing.
+// A run has a thousand figures; 5 % of them would be significant by chance. So a change is Beyond only if the ranges do not
+// overlap either. By chance, two times six rounds of the same program are that far apart once in 462 times, and the range of
+// six holds the true median 97 times in 100. With fewer than four rounds, the gap must also be wider than each range. A
+// single round proves nothing.
 func Compare(before, after []float64) Change {
 	c := Change{Old: Summarise(before), New: Summarise(after)}
 	switch {
@@ -71,7 +71,7 @@ func Compare(before, after []float64) Change {
 		c.Why = fmt.Sprintf("ranges, n=%d+%d", len(before), len(after))
 		return c
 	}
-	// NewSample sorts in place, and the callers keep their rounds in order.
+	// NewSample sorts in place. The callers need their rounds in order.
 	thresholds := &benchmath.DefaultThresholds
 	result := benchmath.AssumeNothing.Compare(
 		benchmath.NewSample(slices.Clone(before), thresholds),

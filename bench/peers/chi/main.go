@@ -27,7 +27,7 @@ func main() {
 		writeJSON(w, service.UserAction{ID: chi.URLParam(r, "id"), Action: chi.URLParam(r, "action")})
 	})
 	r.Post("/echo", func(w http.ResponseWriter, r *http.Request) {
-		// Read first, answer then: net/http discards what is unread of a body once it answers.
+		// Read before answering: net/http discards the unread part of a body when it answers.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)

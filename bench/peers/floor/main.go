@@ -1,6 +1,6 @@
-// Command floor is the least a Go program on this kernel can spend on a request: one epoll loop,
-// no parsing beyond the blank line that ends a head, answers prepared before the first request.
-// It is no server; it says how much of a framework's time is the framework.
+// Command floor does the minimum work for a request in Go on this kernel: it has one epoll loop, searches a head only for the
+// blank line at its end, and sends prepared answers. It is not a usable server. It shows how much of a framework's time is
+// the framework.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
-// uuid is the id that the param scenario asks for.
+// uuid is the id in the requests of the param scenario.
 const uuid = "8e605ad7-554a-450d-a72d-d0098d336e8e"
 
 var headEnd = []byte("\r\n\r\n")
@@ -115,7 +115,7 @@ func watch(epoll, fd int) error {
 	return syscall.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, fd, &event)
 }
 
-// answers are whole responses, chosen by the first byte of the path.
+// answers has complete responses, chosen by the first byte of the path.
 type answers struct {
 	byFirst [256][]byte
 	other   []byte
@@ -143,8 +143,8 @@ func prepare(closing bool) *answers {
 	return a
 }
 
-// append answers every request that ends in in. A head split over two reads is not put together:
-// the load generators write whole requests.
+// append appends the answers to all requests that end in in. It does not support a head that is split over two reads: the
+// load generators write complete requests.
 func (a *answers) append(out, in []byte) []byte {
 	for {
 		end := bytes.Index(in, headEnd)

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// Programs built to be profiled serve net/http/pprof on an address of its own. Those that are measured are
-// built without: a program that contains it has its allocations sampled.
+// Programs built for profiles serve net/http/pprof on a separate address. Measured programs are built without it: a program
+// that contains it has its allocations sampled.
 func init() {
 	addr := os.Getenv("COMPARE_PROFILE_ADDR")
 	if addr == "" {

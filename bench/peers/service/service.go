@@ -1,5 +1,5 @@
-// Package service holds what every Go peer answers with, so that the peers differ only in the
-// framework that carries it. It is the reference service of examples/users, less its framework.
+// Package service has the answers of the reference service, examples/users, for all Go peers, so that the peers differ only
+// in their framework.
 package service
 
 import (
@@ -17,7 +17,7 @@ import (
 // Greeting is the body of /plaintext and the message of /json.
 const Greeting = "Hello, World!"
 
-// Bucket is the body of /headers, and CacheControl the header that goes with it.
+// Bucket is the body of /headers, and CacheControl its header.
 const (
 	Bucket       = "hello world!"
 	CacheControl = "public,max-age=30"
@@ -46,7 +46,7 @@ type User struct {
 	Framework string
 }
 
-// Users builds 1,000 users anew, as a service does that has just read them from its database.
+// Users builds 1,000 users anew, like a service that has just read them from its database.
 func Users() []User {
 	users := make([]User, 1000)
 	for i := range users {
@@ -62,7 +62,7 @@ func Users() []User {
 	return users
 }
 
-// Sleep waits for the milliseconds of a query value; what is not a number waits not at all.
+// Sleep waits for the milliseconds of a query value. It does not wait if the value is not a number.
 func Sleep(ms string) {
 	if n, err := strconv.Atoi(ms); err == nil {
 		time.Sleep(time.Duration(n) * time.Millisecond)
@@ -72,9 +72,8 @@ func Sleep(ms string) {
 // LargeFileSize is the length of the body of /file, in bytes.
 const LargeFileSize = 100_000_000
 
-// LargeFile makes the file behind /file when first asked for, and returns its path. It has no blocks on
-// the disk, so that what is measured is the way to the client; and no name there, so that it ends with
-// the process.
+// LargeFile creates the file for /file on first use and returns its path. The file is sparse, so that only the way to the
+// client is measured. It has no name, so it ends with the process.
 func LargeFile() string { return fmt.Sprintf("/proc/self/fd/%d", largeFile().Fd()) }
 
 var largeFile = sync.OnceValue(func() *os.File {
@@ -85,10 +84,10 @@ var largeFile = sync.OnceValue(func() *os.File {
 	if err != nil {
 		panic(err)
 	}
-	return f // and stays open
+	return f // it stays open
 })
 
-// An Address is where a peer listens, from its flags.
+// An Address is the address on which a peer listens, and its certificate. Flags set it.
 type Address struct {
 	Addr              string
 	CertFile, KeyFile string // "" without TLS
@@ -112,7 +111,7 @@ func (a Address) TLS(protocols ...string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: protocols}, err
 }
 
-// Ready prints the line that tells the runner that the peer listens.
+// Ready prints the line by which the runner recognises that the peer listens.
 func (a Address) Ready(peer string) {
 	scheme := "http"
 	if a.CertFile != "" {
@@ -121,7 +120,7 @@ func (a Address) Ready(peer string) {
 	fmt.Printf("%s ready on %s://%s\n", peer, scheme, a.Addr)
 }
 
-// Listen listens on the address of the flags, by TLS if there is a certificate, and prints the ready line. It ends the
+// Listen listens on the address of the flags, over TLS if there is a certificate, and prints the ready line. It ends the
 // program on failure. protocols is the list for ALPN.
 func Listen(peer string, protocols ...string) net.Listener {
 	a := ReadAddress()

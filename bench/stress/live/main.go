@@ -1,5 +1,6 @@
-// Command live keeps so much memory live and allocates with each request, by Dunlin within a memory limit or by
-// net/http within the runtime's own. It asks itself for what it is told, and prints how many collections that took.
+// Command live measures how often the heap is collected. It keeps a given amount of memory live and allocates for each
+// request, with Dunlin and its memory limit or with net/http and the runtime's limit. It sends requests to itself and prints
+// the number of collections.
 package main
 
 import (
@@ -19,13 +20,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/gcpace"
 )
 
-// perRequest is how many bytes an answer allocates, in pieces of pieceSize.
+// perRequest is the number of bytes that an answer allocates, in pieces of pieceSize.
 const (
 	perRequest = 20 << 10
 	pieceSize  = 512
 )
 
-// kept is what is live, piece by piece: only the last piece is made anew, by each request.
+// kept is the live memory, in pieces. Each request replaces only the last piece.
 var kept [][]byte
 
 func main() {
@@ -79,7 +80,7 @@ func run(plain bool, limit, live int64, first, requests int) (collections uint32
 	return count(ln.Addr().String(), first, requests)
 }
 
-// count asks again and again by one connection, and returns how many collections the last requests took.
+// count sends requests on one connection, and returns the number of collections during those after the first.
 func count(addr string, first, requests int) (collections uint32, err error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -129,7 +130,7 @@ func ask(c net.Conn, in *bufio.Reader) error {
 
 const done = "ok"
 
-// work allocates perRequest bytes, of which the last piece stays until the next request.
+// work allocates perRequest bytes and keeps the last piece until the next request.
 func work() string {
 	for range perRequest / pieceSize {
 		kept[len(kept)-1] = make([]byte, pieceSize)

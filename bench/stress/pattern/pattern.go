@@ -1,5 +1,4 @@
-// Package pattern makes bytes that differ everywhere: whoever hashes them sees when some were lost
-// or came in another order.
+// Package pattern makes bytes without repetitions, so that a hash detects lost or reordered bytes.
 package pattern
 
 import (
@@ -7,11 +6,11 @@ import (
 	"math/rand/v2"
 )
 
-// longest is the length of the longest piece, in bytes: more than any buffer on the way.
+// longest is the maximum length of a piece, in bytes. It exceeds all buffers between sender and receiver.
 const longest = 96 << 10
 
-// Pieces gives the first size bytes of the pattern of a seed to f, in pieces of many lengths. f may
-// not keep them. It returns the first error of f.
+// Pieces calls f with the first size bytes of the pattern for a seed, in pieces of various lengths. f must not keep the
+// pieces. Pieces returns the first error of f.
 func Pieces(seed uint64, size int64, f func([]byte) error) error {
 	var key [32]byte
 	binary.NativeEndian.PutUint64(key[:], seed)
@@ -19,7 +18,7 @@ func Pieces(seed uint64, size int64, f func([]byte) error) error {
 	lengths := rand.New(rand.NewPCG(seed, 0))
 	buf := make([]byte, longest)
 	for size > 0 {
-		// Halving at random makes short pieces as frequent as long ones.
+		// The random shift makes short pieces as frequent as long ones.
 		n := int64(1 + lengths.IntN(longest>>lengths.IntN(12)))
 		piece := buf[:min(n, size)]
 		_, _ = bytes.Read(piece) // never fails

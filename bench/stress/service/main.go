@@ -1,11 +1,10 @@
-// Command service is what the holds put under load: bodies in and out that can be told from any
-// others, and answers that come at once or after a while. It tells on stdout what becomes of it, in
-// lines that start with a word:
+// Command service is the service under load in the stress tests. It has bodies in both directions that can be verified, and
+// immediate and delayed answers. It reports its state on stdout, in lines that start with a word:
 //
 //	serving <pid> <address> <engine>
 //	ended   <pid> <error>
 //
-// It ends at once when its standard input does, so that it cannot outlive who started it.
+// It ends when its standard input is closed, so that it cannot outlive the test.
 package main
 
 import (
@@ -63,7 +62,7 @@ func main() {
 	}
 }
 
-// withoutStacks leaves out where a panic was: clients ask for many.
+// withoutStacks omits the stacks of panics from the log, because the clients cause many.
 func withoutStacks(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == "stack" {
 		return slog.Attr{}
@@ -100,7 +99,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// zeros is an answer of a known length that is made as a whole.
+// zeros answers with a body of the requested length, which it makes completely before it answers.
 func zeros(r *dunlin.Request) dunlin.Response {
 	size, err := strconv.Atoi(r.Param("size"))
 	if err != nil || size > 8<<20 {
@@ -109,13 +108,13 @@ func zeros(r *dunlin.Request) dunlin.Response {
 	return dunlin.Bytes("application/octet-stream", make([]byte, size))
 }
 
-// late is an answer of a known length that is made as a whole after a while.
+// late answers with a body of the requested length after the requested time.
 func late(r *dunlin.Request) dunlin.Response {
 	_ = sleep(r)
 	return zeros(r)
 }
 
-// problem is an error with a text of a known length.
+// problem answers with an error whose text has the requested length.
 func problem(r *dunlin.Request) dunlin.Response {
 	size, err := strconv.Atoi(r.Param("size"))
 	if err != nil || size > 8<<20 {
@@ -124,13 +123,13 @@ func problem(r *dunlin.Request) dunlin.Response {
 	return dunlin.Error(&dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: strings.Repeat("x", size)})
 }
 
-// shared is a body of which there is one for all clients.
+// shared is a body that all clients share.
 var shared = make([]byte, 1<<20)
 
-// writeShared writes a copy of it, whole, as a standard handler that has rendered a page does.
+// writeShared writes a copy of shared at once, like a standard handler that has rendered a page.
 func writeShared(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Clone(shared)) }
 
-// writePieces writes as much as shared has, in pieces.
+// writePieces writes as many bytes as shared has, in pieces.
 func writePieces(w http.ResponseWriter, _ *http.Request) {
 	for i := 0; i < len(shared); i += 16 << 10 {
 		if _, err := w.Write(shared[i : i+16<<10]); err != nil {
@@ -139,7 +138,7 @@ func writePieces(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// flood sends events as fast as its client takes them.
+// flood sends events as fast as the client reads them.
 func flood(*dunlin.Request) dunlin.Response {
 	return dunlin.SSE(func(e *dunlin.Events) error {
 		for data := strings.Repeat("x", 8<<10); ; {
@@ -150,7 +149,7 @@ func flood(*dunlin.Request) dunlin.Response {
 	})
 }
 
-// keep hashes a body that it has as a whole.
+// keep reads the whole body into memory and hashes it.
 func keep(r *dunlin.Request) dunlin.Response {
 	body, err := r.Bytes()
 	if err != nil {
@@ -179,7 +178,7 @@ func events(*dunlin.Request) dunlin.Response {
 
 var asked atomic.Int64
 
-// sometimes answers at once, but one time in ten after a while.
+// sometimes answers at once, except for one request in ten, which waits.
 func sometimes(*dunlin.Request) dunlin.Response {
 	if asked.Add(1)%10 == 0 {
 		time.Sleep(time.Second)
@@ -187,7 +186,7 @@ func sometimes(*dunlin.Request) dunlin.Response {
 	return dunlin.Text("ok")
 }
 
-// goroutines lists them by their stacks.
+// goroutines lists the stacks of all goroutines.
 func goroutines(*dunlin.Request) dunlin.Response {
 	var list bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&list, 1); err != nil {
@@ -196,8 +195,7 @@ func goroutines(*dunlin.Request) dunlin.Response {
 	return dunlin.Text(list.String())
 }
 
-// sleep waits without looking whether anybody still waits for the answer, as a query to a database
-// might.
+// sleep waits even if the client has disconnected, like a query to a database.
 func sleep(r *dunlin.Request) dunlin.Response {
 	ms, err := strconv.Atoi(r.Param("ms"))
 	if err != nil {
@@ -207,7 +205,7 @@ func sleep(r *dunlin.Request) dunlin.Response {
 	return dunlin.Text(strconv.Itoa(os.Getpid()))
 }
 
-// upload counts and hashes what it gets, and keeps none of it.
+// upload counts and hashes the body without keeping it.
 func upload(r *dunlin.Request) dunlin.Response {
 	h := sha256.New()
 	n, err := io.Copy(h, r.Body())
@@ -217,7 +215,7 @@ func upload(r *dunlin.Request) dunlin.Response {
 	return dunlin.Text(fmt.Sprintf("%d %s", n, hex.EncodeToString(h.Sum(nil))))
 }
 
-// stream sends a pattern in pieces as they come.
+// stream sends a pattern in pieces.
 func stream(r *dunlin.Request) dunlin.Response {
 	seed, err := strconv.ParseUint(r.Param("seed"), 10, 64)
 	if err != nil {

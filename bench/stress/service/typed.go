@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// A record has members of every kind that a client may want to break.
+// A record has members of all kinds.
 type record struct {
 	Name    string             `json:"name,omitempty" minLength:"1" maxLength:"4000000"`
 	Mail    string             `json:"mail,omitempty" pattern:"^[^@]+@[^@]+$"`

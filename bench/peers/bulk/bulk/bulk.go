@@ -1,4 +1,4 @@
-// Package bulk is what servers of much data have in common: how much is sent and taken, and in what pieces.
+// Package bulk is shared by servers that send and receive large bodies: lengths and buffer sizes.
 package bulk
 
 import (
@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// Path is where a server sends as many bytes as the query says (GET), or counts those that it is sent (POST).
+// Path is the path of all requests: GET sends as many bytes as the query requests, and POST counts the bytes of the body.
 const Path = "/bulk"
 
-// Piece is how many bytes are read and written at once.
+// Piece is the number of bytes read or written at once.
 const Piece = 64 << 10
 
-// Most is how many bytes may be asked for, or sent.
+// Most is the maximum length of a body, in bytes.
 const Most = 4 << 30
 
-// Asked returns how many bytes a query value asks for; false if it does not say.
+// Asked returns the number of bytes that a query value requests, or false if it is invalid.
 func Asked(value string) (int64, bool) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	return n, err == nil && n >= 0 && n <= Most
@@ -35,7 +35,7 @@ func Send(w io.Writer, n int64) error {
 	return nil
 }
 
-// Count reads all there is, and returns how many bytes that was.
+// Count reads r to its end and returns the number of bytes.
 func Count(r io.Reader) (n int64, err error) {
 	buf := make([]byte, Piece)
 	for {

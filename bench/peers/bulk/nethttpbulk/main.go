@@ -1,4 +1,4 @@
-// Command nethttpbulk sends and takes much data on the standard library.
+// Command nethttpbulk sends and receives large bodies with the standard library.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 			return
 		}
 		w.Header().Set("Content-Type", "application/octet-stream")
-		_ = bulk.Send(w, n) // it fails when the client has gone
+		_ = bulk.Send(w, n) // fails if the client has disconnected
 	})
 	mux.HandleFunc("POST "+bulk.Path, func(w http.ResponseWriter, r *http.Request) {
 		n, err := bulk.Count(r.Body)

@@ -80,7 +80,7 @@ func (s *Source) connect(database string) error {
 	return s.fillCache(ctx)
 }
 
-// Count reads the query parameter n as TechEmpower's rules say: from 1 to 500, and 1 for anything that is no number.
+// Count parses the query parameter n by TechEmpower's rules: 1 to 500, and 1 for an invalid number.
 func Count(n string) int {
 	count, err := strconv.Atoi(n)
 	if err != nil {

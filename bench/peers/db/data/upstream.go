@@ -15,9 +15,9 @@ import (
 // for one.
 const upstreamConnections = 64
 
-// upstream is a pool of connections to a server that answers four bytes with the same four bytes, as many microseconds
-// later as they say. A wait for it is like that for a database: a goroutine is parked until a socket can be read. A
-// timer would not do, since the runtime rounds its wait up to 1 ms where nothing else is to be done.
+// upstream is a pool of connections to a server that answers four bytes with the same four bytes, after the number of
+// microseconds that they encode. Waiting for it is like waiting for a database: a goroutine is parked until a socket is
+// readable. A timer would be different, because the runtime rounds it up to 1 ms on an idle process.
 type upstream chan net.Conn
 
 func newUpstream(addr string) upstream {

@@ -1,4 +1,4 @@
-// Command fasthttpdb works on a database with fasthttp and its router.
+// Command fasthttpdb uses a database with fasthttp and its router.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command nethttpdb works on a database with the standard library alone.
+// Command nethttpdb uses a database with only the standard library.
 package main
 
 import (

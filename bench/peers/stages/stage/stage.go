@@ -43,7 +43,7 @@ func Flag() *Name {
 	return &name
 }
 
-// UsersArray returns an array, which is copied wherever it goes.
+// UsersArray returns an array, which is copied on each assignment.
 func UsersArray() [1000]service.User {
 	var users [1000]service.User
 	fill(&users)
