@@ -118,7 +118,7 @@ func BenchmarkGrowingPath(b *testing.B) {
 	lookUp(b, r, growingPaths(100)...)
 }
 
-// manyRoutes returns n routes of a service with many kinds of things.
+// manyRoutes returns n routes of a service with many kinds of resources.
 func manyRoutes(n int) []router.Route[int] {
 	var routes []router.Route[int]
 	for i := 0; len(routes) < n; i++ {

@@ -2,8 +2,8 @@ package router
 
 import "strings"
 
-// builtins are the constraints every router knows. The expression beside each accepts every value the
-// function accepts; conflict detection compares expressions, since functions are opaque to it.
+// builtins has the constraints of every router. Each has an expression that matches at least the values that its function
+// accepts. Conflict detection compares expressions, because it cannot compare functions.
 var builtins = map[string]*constraint{
 	"int":   builtin("int", intValue, `-?[0-9]+`),
 	"uint":  builtin("uint", uintValue, `[0-9]+`),
@@ -22,7 +22,7 @@ func builtin(name string, kind valueKind, superset string) *constraint {
 	return &constraint{text: name, kind: kind, superset: superset}
 }
 
-// valueKind says how a value is checked. A node has room for it, but not for a function.
+// A valueKind identifies the check of a value. It is smaller than a function, so it fits into a node.
 type valueKind uint8
 
 const (
@@ -88,8 +88,8 @@ func fitsDecimal(s, limit string) bool {
 	return len(s) < len(limit) || len(s) == len(limit) && s <= limit
 }
 
-// matchUUID accepts the 8-4-4-4-12 form in either case, whatever its version and variant. It looks at 8
-// bytes at a time, having turned the hyphens among them to digits.
+// matchUUID accepts the 8-4-4-4-12 form in either case, with any version and variant. It checks 8 bytes at a time, after
+// replacing the hyphens among them by digits.
 func matchUUID(s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false

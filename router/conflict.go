@@ -2,12 +2,11 @@ package router
 
 import "fmt"
 
-// Conflicts. Where two patterns first differ decides which is more specific: by the rank of the
-// segments there. If these have the same rank, which only constrained segments with different
-// constraints can, nothing decides; two such routes are refused if one request could match both. So are
-// two routes whose patterns do not differ but for names, if their methods and versions meet.
+// Conflicts. The first segments in which two patterns differ decide which is more specific, by their rank. Only constrained
+// segments with different constraints can have the same rank; two such routes are refused if one request could match both.
+// Two routes whose patterns differ only in the names of parameters are refused if they have a method and a version in common.
 
-// ConflictError says that a route would be ambiguous with one registered before.
+// A ConflictError reports that a route would be ambiguous together with an earlier one.
 type ConflictError struct {
 	Route, Other           string // "GET /users/{id:int}"
 	RoutePlace, OtherPlace string
@@ -56,7 +55,7 @@ func (o *overlaps) path(a, b *route) (string, bool) {
 	}
 }
 
-// openSegments returns the segments of the path, with a catch-all behind those of a prefix route.
+// openSegments returns the segments of the path. Those of a prefix route end with a catch-all.
 func (r *route) openSegments() []segment {
 	if !r.prefix {
 		return r.path.segments
@@ -70,7 +69,7 @@ func (r *route) openSegments() []segment {
 // isBelow reports whether the segment is the part of a prefix route below its prefix.
 func (seg *segment) isBelow() bool { return seg.rank == catchAll && len(seg.parts) == 0 }
 
-// tail returns the text of segments, each led by a slash. An empty rest stands for a catch-all.
+// tail returns the text of segments, each after a slash. An empty rest stands for a catch-all.
 func (o *overlaps) tail(segments []segment) string {
 	text := ""
 	for i := range segments {

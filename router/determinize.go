@@ -5,28 +5,27 @@ import (
 	"unicode/utf8"
 )
 
-// Building an automaton. Package regexp/syntax compiles an expression to a program over runes; what we
-// want is a table over bytes. So a state of the table is a pair: the set of program instructions that
-// may be next, and how much of a UTF-8 sequence has been read since the last whole rune:
+// Building an automaton. Package regexp/syntax compiles an expression to a program over runes; the automaton is a table over
+// bytes. So a state of the table is a pair: the set of program instructions that may be next, and the part of a UTF-8
+// sequence that has been read since the last complete rune:
 //
 //	bytes     61      E2      82      AC      'a' and '€'
 //	state  S0    S1   (S1,E2) (S1,E2 82)  S2
 //
-// A sequence whose runes the expression does not tell apart is known by its class and length alone,
-// which keeps the states few. An invalid sequence counts, byte by byte, as U+FFFD, like in package
-// regexp: the surprising part is that this is only known a byte later, which then is read anew.
+// If the expression does not distinguish the runes of a sequence, only its class and length are stored, which keeps the
+// number of states small. Each byte of an invalid sequence counts as U+FFFD, like in package regexp. This is known only one
+// byte later, so that byte is then read again.
 
 const (
-	// maxStates bounds the states while building, maxTable the entries of the finished table, 2 bytes
-	// each. Within them fits whatever people write to constrain a path segment; large Unicode classes,
-	// which do not, are matched by package regexp.
+	// maxStates bounds the number of states during construction. maxTable bounds the entries of the finished table, 2 bytes
+	// each. Typical constraints of path segments fit. Large Unicode classes do not; package regexp matches them.
 	maxStates = 2048
 	maxTable  = 1 << 15
 )
 
 // sequence is a partly read UTF-8 sequence. The zero value is none.
 type sequence struct {
-	have, need int  // bytes read and still to come
+	have, need int  // numbers of bytes read and missing
 	lo, hi     byte // bounds of the next byte
 	class      int  // of all runes that begin so, or -1
 	bits       rune // read so far, kept only when class is -1
@@ -92,7 +91,7 @@ func (b *builder) number(s builderState) uint16 {
 	return n
 }
 
-// hopeless reports whether nothing matches after s, whether its sequence is completed or not.
+// hopeless reports whether nothing matches after s, regardless of the rest of its sequence.
 func (b *builder) hopeless(s builderState) bool {
 	return s.seq.have > 0 && s.seq.class >= 0 &&
 		b.machine.step(s.set, s.seq.class) == 0 && b.broken(s).set == 0
@@ -165,7 +164,7 @@ func (b *builder) next(s builderState, c byte) builderState {
 	return builderState{set: b.machine.step(s.set, b.machine.invalid)}
 }
 
-// sequence makes a partly read sequence, known by its class alone if all of its runes have one class.
+// sequence returns a partly read sequence. It is identified by its class if all of its runes have the same class.
 func (b *builder) sequence(have, need int, lo, hi byte, bits rune, class int) sequence {
 	if class < 0 {
 		shift := 6 * (need - 1)

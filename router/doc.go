@@ -1,6 +1,5 @@
-// Package router finds the route for a method, a host and a path. It is generic in what it stores,
-// knows nothing of HTTP servers and can be used alone. Lookups take no lock and do not allocate;
-// routes may be added while lookups run.
+// Package router finds the route for a method, a host and a path. It stores values of any type, and can be used without an
+// HTTP server. Lookups take no lock and do not allocate. Routes may be added during lookups.
 //
 // # Patterns
 //
@@ -12,47 +11,43 @@
 //	/files/{path...}             a catch-all takes the rest, which may be empty
 //	/legacy, as a prefix route   the path itself and everything below it
 //
-// Text is written plainly: /café, not /caf%C3%A9. %2F and %25 stand for an escaped slash and an
-// escaped percent sign. A segment may not begin with : or *, which other routers take for parameters:
-// %3A and %2A stand for the characters themselves. In a segment with several parameters each text is found at its last
-// occurrence, from right to left: {file}.{ext} reads archive.tar.gz as "archive.tar" and "gz".
-// Constraints see values unescaped. A word after the colon names a constraint; anything else is a
-// regular expression.
+// Text is written unescaped: /café, not /caf%C3%A9. %2F and %25 stand for an escaped slash and an escaped percent sign. A
+// segment must not begin with : or *, which other routers use for parameters: %3A and %2A stand for these characters. In a
+// segment with several parameters, each text is searched from right to left at its last occurrence: {file}.{ext} parses
+// archive.tar.gz as "archive.tar" and "gz". Constraints are applied to unescaped values. A word after the colon names a
+// constraint; anything else is a regular expression.
 //
-// The constraints int and uint (that fit 64 bits), uuid, ipv4, ipv6, hex, alpha, alnum, slug (a-z and
-// 0-9, in words joined by hyphens), date (YYYY-MM-DD) and bool (true, false) are built in;
-// Router.Constraint and Router.ConstraintFunc define others. Expressions become automata that take a
-// table look-up a byte; one that would need too large a table is matched by package regexp, and the
-// listing says so.
+// The constraints int and uint (of 64 bits), uuid, ipv4, ipv6, hex, alpha, alnum, slug (a-z and 0-9, in words joined by
+// hyphens), date (YYYY-MM-DD) and bool (true, false) are built in. Router.Constraint and Router.ConstraintFunc define others.
+// Expressions are compiled to automata that need one table look-up for each byte. If the table would be too large, package
+// regexp matches the expression, and the listing says so.
 //
 // # Precedence
 //
-// Segment by segment, static comes before constrained, constrained before named and that before
-// catch-all, whatever the order of registration. When the rest of the path does not match behind the
-// better segment, or not for the method, the next is tried. Two routes that one request would match at
-// equal precedence cannot both be added: the error names both places and a path.
+// In each segment, static takes precedence over constrained, constrained over named, and named over catch-all, regardless of
+// the order of registration. If the rest of the path does not match after the better segment, or not for the method, the next
+// one is tried. Two routes that match the same request with equal precedence cannot both be added: the error names both
+// positions and a path.
 //
-// Hosts come before paths: routes for the exact host, then those for host patterns, then those for any.
-// A host that is matched but has no route for the request falls through to the next. The port, the
-// case and a final dot of the host do not matter.
+// Hosts take precedence over paths: first routes for the exact host, then those for host patterns, then those for any host.
+// If the routes of a matching host do not match the request, the next are tried. Port, case and a final dot of the host are
+// ignored.
 //
 // # Methods
 //
-// A route has a set of methods or "*" for any. GET includes HEAD unless a route for HEAD has the same
-// pattern. If patterns match and none of them for the method, the outcome is MethodNotAllowed, with
-// the methods of all of them. OPTIONS counts as allowed everywhere: answering it is left to the
-// caller.
+// A route has a set of methods, or "*" for all. GET includes HEAD unless a route for HEAD has the same pattern. If patterns
+// match, but none of them for the method, the outcome is MethodNotAllowed, with the methods of all matching patterns. OPTIONS
+// is always among them; the caller must answer it.
 //
 // # Versions
 //
-// A route with version v2 is chosen by a vendor media type in Accept, as in
-// application/vnd.acme.v2+json. A request that names no version, or accepts other media types too,
-// gets the route without version, or, if there is none, the newest. If only versions are named that do
-// not exist, the outcome is NotAcceptable.
+// A route with version v2 is chosen by a vendor media type in Accept, such as application/vnd.acme.v2+json. A request without
+// a version, or one that also accepts other media types, gets the route without version, or, if there is none, the newest. If
+// the request names only versions that do not exist, the outcome is NotAcceptable.
 //
 // # Paths
 //
-// Matching works on canonical paths (see Canonical), in which an escaped slash never splits a segment.
-// Paths with empty, "." or ".." segments match nothing; Clean tells the clean path. The trailing slash
-// matters; OtherSlash tells whether the path would match the other way.
+// Lookups need canonical paths (see Canonical), in which an escaped slash never splits a segment. Paths with empty, "." or
+// ".." segments match nothing; Clean returns the clean path. The trailing slash is significant; OtherSlash reports whether
+// the path would match with or without it.
 package router

@@ -7,17 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// edges are those of a node that has several of one kind, or a catch-all. Lookups see it change only in
-// that free slots are filled.
+// edges are the edges of a node with several edges of one kind, or with a catch-all. While lookups use it, only free slots
+// are filled.
 type edges struct {
-	// slots is a hash table of the static edges with open addressing, at most a quarter full: a segment that is not
-	// where it is looked for first costs more than its comparison, since the processor has gone on as if it were.
-	// Without static edges there is none.
+	// slots is a hash table of the static edges with open addressing, at most a quarter full: a collision costs more than the
+	// comparison, because the processor has predicted that the first slot matches. It is empty if there are no static edges.
 	slots  []atomic.Pointer[node]
 	shift  uint8   // 64 - log2(len(slots))
 	used   uint32  // slots, for registration
 	params []*node // in order of precedence: constrained by shape, then named
-	rest   *leaf   // of catch-alls and prefix routes, which match whatever follows the slash
+	rest   *leaf   // of catch-alls and prefix routes, which match the rest of the path
 }
 
 const minSlots = 4
@@ -27,7 +26,7 @@ const minSlots = 4
 func (e *edges) findStatic(text string, start, end int, first, hash uint64) *node {
 	for i := hash >> (e.shift & 63); ; i++ {
 		n := e.slots[i&uint64(len(e.slots)-1)].Load()
-		// As in is, with which the compiler would not inline the search.
+		// The condition of is, repeated because the compiler would not inline a call.
 		if n == nil || n.hash == hash && n.first == first && int(n.size) == end-start &&
 			(end-start <= scanExact || n.segment.shape[scanExact:] == text[start+scanExact:end]) {
 			return n
@@ -35,7 +34,7 @@ func (e *edges) findStatic(text string, start, end int, first, hash uint64) *nod
 	}
 }
 
-// eachStatic calls visit with the nodes behind the static edges, until it returns false.
+// eachStatic calls visit with the child nodes of the static edges, until it returns false.
 func (e *edges) eachStatic(visit func(*node) bool) bool {
 	for i := range e.slots {
 		if c := e.slots[i].Load(); c != nil && !visit(c) {

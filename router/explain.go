@@ -50,7 +50,7 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 	return e.out.String()
 }
 
-// explainer follows the walk of a lookup and writes down what happens.
+// An explainer follows a lookup and records its steps.
 type explainer struct {
 	walk  walk
 	route func(*route) string

@@ -115,8 +115,7 @@ func FuzzLookup(f *testing.F) {
 	})
 }
 
-// checkConflict checks that the example of a conflict is matched by the route refused and the one it is
-// said to conflict with.
+// checkConflict checks that both routes of a conflict match its example.
 func checkConflict(t *testing.T, reg router.Route[int], c *router.ConflictError) {
 	t.Helper()
 	host, path := "", c.Example

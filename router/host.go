@@ -81,7 +81,7 @@ func compareHosts(a, b *pattern) int {
 	return len(b.segments) - len(a.segments)
 }
 
-// hosts returns a host that both patterns match if nothing else decides between them.
+// hosts returns a host that both patterns match, if neither takes precedence.
 func (o *overlaps) hosts(a, b *pattern) (string, bool) {
 	if len(a.segments) != len(b.segments) {
 		return "", false

@@ -9,7 +9,7 @@ type insertion struct {
 	other    *route // the first conflicting route that was found
 }
 
-// add adds the route below root, or says in in.other which one it conflicts with.
+// add adds the route below root. If it conflicts with another route, add sets in.other.
 func (in *insertion) add(root *node) {
 	segments := in.route.path.segments
 	if in.route.prefix && in.route.path.text == "/" {
@@ -100,7 +100,7 @@ func (in *insertion) checkLeaf(l *leaf, prefix bool) {
 	}
 }
 
-// checkSiblings looks for conflicts with the routes behind the other constrained edges of a node.
+// checkSiblings searches for conflicts with routes below the other constrained edges of a node.
 func (in *insertion) checkSiblings(n *node, seg *segment) {
 	for _, sibling := range n.allParams() {
 		if sibling.segment.rank != constrained || sibling.segment.shape == seg.shape {

@@ -81,7 +81,7 @@ func (r *route) eachParam(f func(p part, in *pattern, rank rank)) {
 	}
 }
 
-// String tells how the constraint is matched when that is not the usual way.
+// String returns a note on the way in which the constraint is matched, if that is not the usual one.
 func (c *constraint) String() string {
 	switch {
 	case c.regexp != nil:

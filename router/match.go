@@ -22,7 +22,7 @@ type state struct {
 	// The methods and versions that the matching leaves accept. The other two fields are valid only if this is not 0.
 	missed  uint8 // leaves missed by method or version, counted to 2
 	varies  bool  // a leaf on the way has versions
-	miss    *leaf // the first of them
+	miss    *leaf // the first of these leaves
 	allowed methodSet
 	// The versions that exist, if some leaf was missed by version.
 	versions []string
@@ -104,8 +104,8 @@ func (m *Match[T]) Versions() []string {
 	return m.state.versions
 }
 
-// Varies reports whether the outcome of LookupAccept depended on the Accept header, since
-// there are versions for path and method: caches must be told.
+// Varies reports whether the outcome of LookupAccept depended on the Accept header, because there are versions for the path
+// and method. Caches need this information.
 func (m *Match[T]) Varies() bool { return m.state.varies }
 
 // Reset clears the match, so that m keeps no router alive. A lookup does not need it.
@@ -115,7 +115,7 @@ func (m *Match[T]) Reset() {
 	s.missed, s.miss, s.versions, s.methods = 0, nil, nil, nil
 }
 
-// CopyTo makes dst say what m says, in memory of its own.
+// CopyTo copies m to dst. The copy has its own memory.
 func (m *Match[T]) CopyTo(dst *Match[T]) {
 	own := &dst.state
 	more, kept := own.more, own.kept
@@ -159,7 +159,7 @@ func (s *state) missMethod(l *leaf) {
 	s.allowed |= l.methods
 }
 
-// missVersion notes a leaf that has routes for the method, but not in a version asked for.
+// missVersion records a leaf that has routes for the method, but not in a requested version.
 func (s *state) missVersion(l *leaf) {
 	s.missMethod(l)
 	if s.versions == nil {

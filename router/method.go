@@ -34,7 +34,7 @@ const (
 // standardNames are in the order of the bits.
 var standardNames = [standardMethods]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 
-// methodTable names the methods registered besides the standard ones, in the order of their bits.
+// methodTable has the names of the non-standard methods of routes, in the order of their bits.
 type methodTable struct{ custom []string }
 
 // standardBit returns the bit of a standard method, else 0.

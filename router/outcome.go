@@ -8,7 +8,7 @@ const (
 	OutcomeNotFound Outcome = iota
 	// OutcomeFound: Match.Route is the route to run.
 	OutcomeFound
-	// OutcomeMethodNotAllowed: patterns match, none of them for this method. Match.Allow has the header value.
+	// OutcomeMethodNotAllowed: patterns match, but none of them for this method. Match.Allow has the header value.
 	OutcomeMethodNotAllowed
 	// OutcomeNotAcceptable: pattern and method match, but no requested version exists. Match.Versions lists the existing
 	// ones.

@@ -32,8 +32,7 @@ func Canonical(dst []byte, escaped string) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendValue appends the value that a piece of a canonical path stands for: the two escapes replaced
-// by a slash and a percent sign.
+// AppendValue appends the value of a part of a canonical path: it replaces the two escapes by a slash and a percent sign.
 func AppendValue(dst []byte, canonical string) []byte {
 	for {
 		i := strings.IndexByte(canonical, '%')
@@ -50,8 +49,7 @@ func AppendValue(dst []byte, canonical string) []byte {
 	}
 }
 
-// Unescape returns the value that a piece of a canonical path stands for: canonical itself when it holds
-// no escape, else a new string.
+// Unescape returns the value of a part of a canonical path: canonical itself if it has no escape, or a new string.
 func Unescape(canonical string) string {
 	if strings.IndexByte(canonical, '%') < 0 {
 		return canonical
@@ -59,8 +57,8 @@ func Unescape(canonical string) string {
 	return string(AppendValue(make([]byte, 0, len(canonical)), canonical))
 }
 
-// AppendEscaped appends a canonical path in the form fit for a Location header or a link: bytes that
-// RFC 3986 does not allow in a path are escaped, slashes and the canonical escapes stay as they are.
+// AppendEscaped appends a canonical path in the form of a Location header or a link: bytes that RFC 3986 does not allow in a
+// path are escaped. Slashes and the canonical escapes are unchanged.
 func AppendEscaped(dst []byte, canonical string) []byte {
 	for i := 0; i < len(canonical); i++ {
 		if c := canonical[i]; c == '/' || c == '%' || isPathByte(c) {
@@ -74,14 +72,14 @@ func AppendEscaped(dst []byte, canonical string) []byte {
 
 const upperHex = "0123456789ABCDEF"
 
-// isPathByte reports whether c stands for itself within a path segment (RFC 3986 section 3.3, pchar).
+// isPathByte reports whether c needs no escape within a path segment (RFC 3986 section 3.3, pchar).
 func isPathByte(c byte) bool {
 	return isAlpha(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:@", c) >= 0
 }
 
-// Clean resolves "." and ".." segments and double slashes of a canonical path. It returns the path
-// itself, without allocating, when there are none; dirty says whether there were any. No route ever
-// matches a dirty path, so it needs to be called only for paths that were not found.
+// Clean resolves "." and ".." segments and double slashes of a canonical path. dirty reports whether there were any;
+// otherwise Clean returns path without allocating. No route matches a dirty path, so Clean needs to be called only for paths
+// that were not found.
 func Clean(path string) (cleaned string, dirty bool) {
 	if !strings.HasPrefix(path, "/") || !isDirty(path[1:]) {
 		return path, false
@@ -95,7 +93,7 @@ func Clean(path string) (cleaned string, dirty bool) {
 			out = out[:max(0, bytes.LastIndexByte(out, '/'))]
 			fallthrough
 		case seg == "" || seg == ".":
-			// A path that ends in one of these names a directory.
+			// A path that ends with "." or ".." names a directory.
 			if !more {
 				out = append(out, '/')
 			}

@@ -61,7 +61,7 @@ type pattern struct {
 	names    []string // of the parameters in order of appearance
 }
 
-// PatternError says why a pattern was refused.
+// A PatternError gives the reason why a pattern was refused.
 type PatternError struct {
 	Pattern string
 	Offset  int // in bytes, into Pattern
@@ -255,8 +255,8 @@ func (p *patternParser) literal() (string, error) {
 	return string(out), nil
 }
 
-// percent reads a '%': %2F and %25 stand for themselves in canonical paths, %3A and %2A for
-// the colon and the star, a lone '%' is the character.
+// percent parses a '%'. %2F and %25 are kept, as in canonical paths. %3A and %2A stand for the colon and the star. Any other
+// '%' is the character itself.
 func (p *patternParser) percent() (string, error) {
 	rest := p.text[p.pos:]
 	if len(rest) < 3 || !isHex(rest[1]) || !isHex(rest[2]) {
@@ -270,7 +270,7 @@ func (p *patternParser) percent() (string, error) {
 		text = "%2F"
 	case '%':
 		text = "%25"
-	case ':', '*': // which may not begin a segment as they are, see checkSegment
+	case ':', '*': // which must be escaped at the beginning of a segment, see checkSegment
 		text = string(rune(b))
 	default:
 		return "", p.fail(p.pos, "write the character itself instead of %s", rest[:3])
@@ -320,7 +320,7 @@ func closingBrace(s string, open int) int {
 		case c == '\\':
 			i++
 		case class >= 0:
-			// A ']' that comes first in its class, also after '^', is a member of it.
+			// A ']' at the start of a class, also after '^', is a member of it.
 			if c == ']' && i > class+1 && !(i == class+2 && s[class+1] == '^') {
 				class = -1
 			} else if c == '[' && i+1 < len(s) && s[i+1] == ':' {

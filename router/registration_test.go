@@ -170,7 +170,7 @@ func TestPlaceIsComputedOnDemand(t *testing.T) {
 	}
 }
 
-// asked counts the calls.
+// asked counts calls.
 type asked struct {
 	at    string
 	times int

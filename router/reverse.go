@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// URL builds the escaped path of the named route from values for its parameters, in their order, those
-// of its host first. Values are written as fmt.Sprint does. For a route with a host the result begins with
-// "//" and the host. A value that the route would not match, or would read differently, is an error;
-// so whatever URL returns is found again as this route's pattern with these values.
+// URL builds the escaped path of the named route from values for its parameters, in their order, those of its host first.
+// Values are formatted like by fmt.Sprint. For a route with a host the result begins with "//" and the host. It is an error
+// if a value does not match the route, or would be parsed differently. So a lookup of the result finds this route's pattern
+// with these values.
 func (r *Router[T]) URL(name string, args ...any) (string, error) {
 	r.mu.RLock()
 	e := r.names[name]

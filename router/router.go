@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Route is a registration: what to match and the value to hand back.
+// A Route is a registration: the criteria of a match, and the value to return.
 type Route[T any] struct {
 	// Methods is a comma-separated set ("GET,HEAD", also methods of your own), or "*" for any method.
 	// A route for GET answers HEAD too, unless a route for HEAD has the same pattern.
@@ -23,7 +23,7 @@ type Route[T any] struct {
 	Prefix bool
 	// Name is empty or the name for URL, unique in the router.
 	Name string
-	// Place says where the route was registered ("main.go:12"), for error messages and listings.
+	// Place is the position of the registration ("main.go:12"), for error messages and listings.
 	Place string
 	// Where returns the place of the registration. It is called on demand if Place is empty.
 	Where fmt.Stringer
@@ -80,9 +80,8 @@ func (r *Router[T]) ConstraintFunc(name string, accept func(value string) bool) 
 	return nil
 }
 
-// Add registers a route. It returns a *PatternError (wrapped) for a pattern that cannot be used and a
-// *ConflictError for a route that would be ambiguous with one registered before; the router is then as
-// it was.
+// Add registers a route. It returns a *PatternError (wrapped) for an invalid pattern, and a *ConflictError for a route that
+// would be ambiguous together with an earlier one. On error the router is unchanged.
 func (r *Router[T]) Add(reg Route[T]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,13 +164,12 @@ func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 // Versioned reports whether any route has a version, so that a caller needs the Accept header only then.
 func (r *Router[T]) Versioned() bool { return r.table.versioned.Load() }
 
-// Lookup finds the route for a request and describes it in m, whatever m held before. path is canonical
-// (see Canonical); host may have a port, which is ignored. The strings may be borrowed: neither the router
-// nor m keeps them. A route with a version is found as if the request had no Accept header.
+// Lookup finds the route for a request and describes it in m, whose old content is overwritten. path is canonical (see
+// Canonical); the port of host is ignored. The strings may be borrowed: neither the router nor m keeps them. A route with a
+// version is found as if the request had no Accept header.
 //
-// Lookup does not allocate once m has grown to the number of parameters of the largest route it met.
-// Its time is bounded by the length of the path times the number of patterns' segments that
-// compete for it; no path makes it backtrack more than once over a segment of a pattern.
+// Lookup does not allocate once m has grown to the largest number of parameters. Its time is bounded by the length of the
+// path times the number of segments of competing patterns. It backtracks at most once over a segment of a pattern.
 func (r *Router[T]) Lookup(method, host, path string, m *Match[T]) Outcome {
 	return r.LookupAccept(method, host, path, "", m)
 }

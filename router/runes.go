@@ -58,7 +58,7 @@ func newRuneMachine(prog *syntax.Prog) *runeMachine {
 	return m
 }
 
-// addBounds adds the bounds of the rune ranges an instruction tells apart.
+// addBounds adds the bounds of the rune ranges that an instruction distinguishes.
 func (m *runeMachine) addBounds(inst *syntax.Inst) {
 	switch inst.Op {
 	case syntax.InstEmptyWidth:
@@ -207,8 +207,7 @@ func (m *runeMachine) accepts(set int) bool {
 	return found
 }
 
-// follow visits the instructions reached from a set without consuming anything, given the next rune
-// (-1 at the end).
+// follow visits the instructions that are reachable from a set without consuming a rune, given the next rune (-1 at the end).
 func (m *runeMachine) follow(set int, next rune, visit func(*syntax.Inst)) {
 	holds := syntax.EmptyOpContext(m.sets[set].before, next)
 	seen := make([]bool, len(m.prog.Inst))

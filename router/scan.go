@@ -5,13 +5,12 @@ import "math/bits"
 // hashFactor spreads a word over the upper bits of the product (2^64 divided by the golden ratio).
 const hashFactor = 0x9E3779B97F4A7C15
 
-// scanExact is the length in bytes up to which no two segments of one length have the same first and hash:
-// to mix another word into a hash loses nothing of that word.
+// scanExact is the length in bytes up to which different segments of the same length differ in first or hash: mixing another
+// word into a hash loses nothing of that word.
 const scanExact = 16
 
-// scanSegment reads the segment that begins at start: up to the next slash or the end of the path. It
-// returns its end, its first 8 bytes (little endian, zeros behind) and its hash, reading 8 bytes at a
-// time.
+// scanSegment reads the segment that begins at start, 8 bytes at a time, up to the next slash or the end of the path. It
+// returns its end, its first 8 bytes (little endian, padded with zeros), and its hash.
 func scanSegment(path string, start int) (end int, first, hash uint64) {
 	if start+8 > len(path) {
 		word, n := tail(path, start)
@@ -50,7 +49,7 @@ func scanOn(path string, pos int, first uint64) (end int, hash uint64) {
 	return pos + n, mix(hash, word)
 }
 
-// mix adds a word to a hash. Either can be told from the other and the result, as the factor is odd.
+// mix adds a word to a hash. It is invertible in both arguments, because the factor is odd.
 func mix(hash, word uint64) uint64 { return (bits.RotateLeft64(hash, 29) ^ word) * hashFactor }
 
 // segmentEnd returns only the end of the segment that begins at start.
@@ -81,7 +80,7 @@ func load(s string, i int) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// tail returns the n < 8 bytes from i to the end, zeros behind.
+// tail returns the n < 8 bytes from i to the end, padded with zeros.
 func tail(s string, i int) (word uint64, n int) {
 	n = len(s) - i
 	if len(s) >= 8 {

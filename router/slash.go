@@ -2,8 +2,8 @@ package router
 
 import "strings"
 
-// OtherSlash reports whether a path that was not found would match with its trailing slash removed, or
-// with one added. It looks only at what Lookup does; m is overwritten.
+// OtherSlash reports whether a path that was not found would match with its trailing slash removed, or with one added. It
+// considers the same routes as Lookup. m is overwritten.
 func (r *Router[T]) OtherSlash(method, host, path string, m *Match[T]) bool {
 	if path == "" || path == "/" {
 		return false

@@ -38,7 +38,7 @@ func (r *route) collectNames() error {
 	return nil
 }
 
-// table is all there is to find a route: a tree for every host. The zero value is empty.
+// A table has all routes: a tree for each host. The zero value is empty.
 type table struct {
 	methods   atomic.Pointer[methodTable]
 	versioned atomic.Bool
@@ -46,7 +46,7 @@ type table struct {
 	hosts     atomic.Pointer[hosts] // nil if no route has a host
 }
 
-// insert adds a route, or returns the one it conflicts with, or says why it cannot be added.
+// insert adds a route. It returns a conflicting route, or an error if the route cannot be added.
 func (t *table) insert(r *route, o *overlaps) (conflict *route, err error) {
 	in := &insertion{route: r, methods: t.methods.Load(), overlaps: o}
 	if r.host == nil {

@@ -2,8 +2,8 @@ package router
 
 import "sync/atomic"
 
-// The tree. A node stands for the segments of a pattern up to some point; patterns that begin alike
-// share nodes. The edges are the next segments, after one slash each:
+// The tree. A node represents the first segments of a pattern. Patterns with a common beginning share nodes. The edges are
+// the next segments, after one slash each:
 //
 //	/users, /users/{id:int}, /users/{name}/posts, /uploads/{path...}
 //
@@ -11,22 +11,20 @@ import "sync/atomic"
 //	     │               └ {name} ── "posts" (end)
 //	     └ "uploads" ── catch-all
 //
-// A lookup tries the edges of a node in the order of precedence: static, constrained, named, catch-all;
-// and when the rest of the path does not match behind one, it comes back and tries the next.
+// A lookup tries the edges of a node in the order of precedence: static, constrained, named, catch-all. If the rest of the
+// path does not match below one edge, it returns and tries the next.
 //
-// The surprising part is that this cannot explode. A node is reached by one sequence of edges only,
-// and each edge takes exactly one segment of the path, which is read in one way. So a lookup enters a
-// node at most once, and always at the same place in the path, however often it comes back. A segment
-// of the path is read at most once for each node at its depth, the rest behind it at most once for
-// each catch-all: the time is at most linear in the path, with a factor that depends on the patterns
-// alone, and the recursion is no deeper than the longest pattern has segments.
+// Backtracking is bounded. A node is reached by exactly one sequence of edges, each edge consumes exactly one segment of the
+// path, and a segment is parsed in only one way. So a lookup enters each node at most once, always at the same position in
+// the path. It reads a segment of the path at most once for each node at its depth, and the rest at most once for each
+// catch-all. The time is therefore linear in the length of the path, with a factor that depends only on the patterns, and the
+// depth of the recursion is at most the number of segments of the longest pattern.
 //
-// Nodes change while lookups run: a lookup sees a leaf before or after a registration, never in between.
-// Only registration, under the router's lock, writes.
+// Nodes may change during lookups: a lookup sees a leaf from before or after a registration, and no intermediate state. Only
+// registration writes, under the router's lock.
 //
-// In a large router a lookup mostly waits for memory, and the more so the more of it all lookups read. So a
-// node has one cache line, with all there is to know of most: how to match the edge into it, where the only
-// edges of their kind lead, and which methods are answered at its end.
+// In a large router, lookups mostly wait for memory. So a node has one cache line with the information that most lookups
+// need: how to match the edge to it, its only child of each kind, and the methods that are answered at its end.
 type node struct {
 	// Of a static segment: its text as scanSegment reads it, and its length.
 	first, hash uint64
@@ -38,9 +36,9 @@ type node struct {
 	endMethods atomic.Uint32 // the methods, of the first 32, that end.first answers; see setEnd
 	segment    *segment      // of the edge into this node, nil at a root
 
-	static atomic.Pointer[node]  // behind the static edge
-	param  atomic.Pointer[node]  // behind the edge with parameters
-	edges  atomic.Pointer[edges] // all of them, once these two do not suffice; they are not used any more then
+	static atomic.Pointer[node]  // child of the static edge
+	param  atomic.Pointer[node]  // child of the edge with parameters
+	edges  atomic.Pointer[edges] // all edges, if these two fields do not suffice; they are unused then
 	end    atomic.Pointer[leaf]  // of the patterns that end here, and of the prefix routes for this path
 }
 
@@ -56,8 +54,8 @@ func newNode(seg *segment) *node {
 	return n
 }
 
-// is reports whether the edge into n is the static segment text[start:end], whose scan gave first and
-// hash. These two stand for the first 16 bytes, so the text of most segments need not be read.
+// is reports whether the edge to n is the static segment text[start:end], whose scan returned first and hash. These two
+// determine the first 16 bytes, so the text of most segments need not be read.
 func (n *node) is(text string, start, end int, first, hash uint64) bool {
 	return n.hash == hash && n.first == first && int(n.size) == end-start &&
 		(end-start <= scanExact || n.segment.shape[scanExact:] == text[start+scanExact:end])
@@ -79,7 +77,7 @@ func (n *node) endAnswers(l *leaf, method methodSet) bool {
 	return n.endMethods.Load()&uint32(method) != 0 && n.end.Load() == l
 }
 
-// next returns the node behind a segment, which is added if need be.
+// next returns the child node for a segment, and adds it if it does not exist.
 func (n *node) next(seg *segment) *node {
 	if c := n.existing(seg); c != nil {
 		return c
@@ -117,7 +115,7 @@ func (n *node) editEdges() *edges {
 	return e
 }
 
-// existing returns the node behind a segment, or nil.
+// existing returns the child node for a segment, or nil.
 func (n *node) existing(seg *segment) *node {
 	if seg.rank == static {
 		return n.existingStatic(seg.shape)
@@ -130,7 +128,7 @@ func (n *node) existing(seg *segment) *node {
 	return nil
 }
 
-// existingStatic returns the node behind the static segment text, or nil.
+// existingStatic returns the child node for the static segment text, or nil.
 func (n *node) existingStatic(text string) *node {
 	end, first, hash := scanSegment(text, 0)
 	if end != len(text) {
@@ -148,7 +146,7 @@ func (n *node) existingStatic(text string) *node {
 	return nil
 }
 
-// allParams returns the nodes behind the edges with parameters, in order of precedence.
+// allParams returns the child nodes of the edges with parameters, in order of precedence.
 func (n *node) allParams() []*node {
 	if e := n.edges.Load(); e != nil {
 		return e.params
@@ -167,7 +165,7 @@ func (n *node) rest() *leaf {
 	return nil
 }
 
-// eachStatic calls visit with the nodes behind the static edges, until it returns false.
+// eachStatic calls visit with the child nodes of the static edges, until it returns false.
 func (n *node) eachStatic(visit func(*node) bool) bool {
 	if e := n.edges.Load(); e != nil {
 		return e.eachStatic(visit)

@@ -109,7 +109,7 @@ func (w *walk) findAmong(e *edges, pos, k int) *binding {
 	return w.takeRest(e.rest, pos, k)
 }
 
-// takeRest takes whatever follows the slash at pos. l may be nil.
+// takeRest matches the rest of the path after the slash at pos. l may be nil.
 func (w *walk) takeRest(l *leaf, pos, k int) *binding {
 	if l == nil || isDirty(w.path[pos+1:]) {
 		return nil

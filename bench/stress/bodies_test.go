@@ -47,7 +47,7 @@ func TestUploads(t *testing.T) {
 // The same holds for streamed answers.
 func TestStreams(t *testing.T) { moveBytes(t, streamOne) }
 
-// moveBytes moves the mass over all connections at once, on each engine, and measures.
+// moveBytes moves the bytes over all connections at once, on each engine, and checks the growth of memory.
 func moveBytes(t *testing.T, move func(conn net.Conn, seed uint64, size int64) error) {
 	for _, engine := range []string{"loop", "std"} {
 		t.Run(engine, func(t *testing.T) {
@@ -78,7 +78,7 @@ func moveBytes(t *testing.T, move func(conn net.Conn, seed uint64, size int64) e
 	}
 }
 
-// moveBytes moves the bytes over all connections at once, on each engine, and checks the growth of memory.
+// connect returns a connection that lasts as long as the test.
 func connect(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

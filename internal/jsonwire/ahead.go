@@ -39,10 +39,10 @@ func (d *decoder) ahead(i, each int) int {
 	return min(n, (i-start)/each, max(d.elements, 0))
 }
 
-// boxes are the values behind interfaces that hold numbers and short strings. They are allocated by the block: an
-// interface that is kept retains a block and the pieces of its strings.
+// boxes allocates the values of interfaces that hold numbers and short strings, in blocks. An interface that is kept retains
+// a block and the pieces of its strings.
 //
-// Invariant: the values before the rest of a block are in interfaces, and are never written again.
+// Invariant: the values before the rest of a block belong to interfaces, and are never written again.
 type boxes struct {
 	numbers []float64
 	texts   []string

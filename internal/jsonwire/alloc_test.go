@@ -97,7 +97,7 @@ func TestLocalsDoNotEscape(t *testing.T) {
 		}{user{1, 2, "a", "b", "c"}, [4]string{"d", "e"}}
 		buf, _ = jsonwire.Append(buf[:0], &v, jsonwire.Options{})
 	})
-	allocs(t, "a local struct with a method", 2, func() { // the 2 are that method's
+	allocs(t, "a local struct with a method", 2, func() { // both by the method
 		v := struct {
 			A int
 			T intText

@@ -76,8 +76,8 @@ func normalised(b []byte) string {
 	return text
 }
 
-// escapedOnV1 are the characters that v1 escapes and v2 may leave unescaped, with the spellings of each: escaped or not, and
-// after any number of backslashes, since the string option escapes an escape once more.
+// escapedOnV1 has the characters that v1 escapes and v2 may leave unescaped, with the spellings of each: escaped or not, and
+// after any number of backslashes, because the string option escapes an escape again.
 var escapedOnV1 = []struct {
 	char     string
 	spelling *regexp.Regexp

@@ -17,8 +17,8 @@ type Decoder struct {
 // Strictness makes a decoder refuse more than encoding/json does; it is part of
 // the decoder. The zero value is encoding/json's.
 type Strictness struct {
-	// RefuseNull refuses null where no pointer, interface, Wrapper, json.RawMessage
-	// or UnmarshalJSON method takes it. encoding/json leaves the value as it is.
+	// RefuseNull refuses null unless the type is a pointer, interface, Wrapper or json.RawMessage, or has a method
+	// UnmarshalJSON. encoding/json leaves the value unchanged.
 	RefuseNull bool
 }
 
@@ -33,8 +33,8 @@ type Limits struct {
 	FractionlessFloat bool // take 1.0 and 1e2 for integers, as JSON Schema does
 
 	MaxDepth    int // of objects and arrays within each other; 0 is 10,000, which is also the most
-	MaxElements int // members of objects and elements of arrays, all together; 0 is no bound
-	MaxNumber   int // bytes of a number; 0 is no bound
+	MaxElements int // total number of object members and array elements; 0: unlimited
+	MaxNumber   int // bytes of a number; 0: unlimited
 }
 
 // maxDepth is the depth of objects and arrays that encoding/json allows.
@@ -47,8 +47,7 @@ var (
 	plainCompiler = decodeCompiler{compiled: map[decodeKey]*decodePlan{}}
 )
 
-// DecoderFor returns the decoder of type t that takes what encoding/json takes.
-// It is compiled when it is first asked for.
+// DecoderFor returns the decoder of type t that accepts the same texts as encoding/json. It is compiled on first use.
 func DecoderFor(t reflect.Type) *Decoder {
 	if d, ok := decoders.Load(t); ok {
 		return d.(*Decoder)
@@ -56,7 +55,7 @@ func DecoderFor(t reflect.Type) *Decoder {
 	compiling.Lock()
 	defer compiling.Unlock()
 	d := &Decoder{plan: plainCompiler.compile(t, true), typ: t}
-	_ = plainCompiler.finish() // without rules nothing can fail
+	_ = plainCompiler.finish() // cannot fail without rules
 	actual, _ := decoders.LoadOrStore(t, d)
 	return actual.(*Decoder)
 }
@@ -101,7 +100,7 @@ func (d *Decoder) Try(data []byte, v any, l Limits, room Room) bool {
 	return ok
 }
 
-// check panics when v is no pointer to the decoder's type.
+// check panics if v is not a pointer to the decoder's type.
 func (d *Decoder) check(v any) {
 	if typeOf(v) != d.plan.pointer {
 		panic(fmt.Sprintf("jsonwire: a decoder of %s cannot decode into a %T", d.typ, v))
@@ -140,11 +139,10 @@ func (l Limits) Filled() Limits {
 // noLimits are filled Limits of the zero value.
 var noLimits = Limits{}.Filled()
 
-// decoder is the state of one call. It lives on that call's stack.
+// decoder is the state of one call, on that call's stack.
 //
-// Its methods read one part of the text, from position i on, and return the
-// position behind it, or -1 when it is refused; fault has the reason then, unless room
-// had no memory.
+// Its methods read one part of the text from position i, and return the position after it, or -1 if it is refused. Then fault
+// has the reason, unless room had no memory.
 type decoder struct {
 	data     []byte
 	strings  Strings
@@ -154,7 +152,7 @@ type decoder struct {
 	elements int // how many more there may be
 	looked   int // bytes that were read ahead, see ahead
 	count    int // elements of the array, members of the map that was read last
-	free     int // bytes that may be allocated before room is asked for more
+	free     int // bytes that may be allocated before more are reserved in room
 	room     Room
 	fault    fault
 }

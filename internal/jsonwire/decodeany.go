@@ -1,7 +1,7 @@
 package jsonwire
 
-// any reads a value into what encoding/json makes of it where no type is given:
-// nil, bool, float64, string, []any and map[string]any.
+// any reads a value without a type, with the same result as encoding/json: nil, bool, float64, string, []any or
+// map[string]any.
 func (d *decoder) any(i int) (v any, next int) {
 	if i >= len(d.data) {
 		return nil, d.syntax(i)

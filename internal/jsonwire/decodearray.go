@@ -2,8 +2,8 @@ package jsonwire
 
 import "math"
 
-// slice reads an array into a slice: into the elements that it has, and those
-// behind its end, as encoding/json does; then it grows.
+// slice reads an array into a slice. Like encoding/json it reuses the existing elements, also those up to the capacity, and
+// then grows the slice.
 func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
 		return d.refuse(ProblemDepth, start)
@@ -17,8 +17,7 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 				return -1
 			}
 		}
-		// The address is taken anew each time: what reads an element may be given
-		// the slice by way of an interface.
+		// The address is computed for each element: code that reads an element may be given the slice through an interface.
 		at, after := h.first().at(uintptr(n)*p.size), 0
 		if p.elem.op == opStruct && i < len(d.data) && d.data[i] == '{' { // saves the step through value
 			after = d.object(p.elem, at, i)
@@ -47,7 +46,7 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 const (
 	firstBytes    = 256 // bytes of a slice's first elements, at most firstElements of them
 	firstElements = 8
-	steadyLength  = 64       // from here on the text's length says how far a slice grows
+	steadyLength  = 64       // from this length, a slice grows by the remaining length of the text
 	guessedBytes  = 64 << 10 // bytes that a slice may have on a guess, however few elements are there
 )
 
@@ -80,8 +79,7 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	return true
 }
 
-// wholeStart is where an array begins that may be the whole text, after some
-// white space.
+// wholeStart bounds the start of an array that is taken for the whole text: white space may precede it.
 const wholeStart = 64
 
 // array reads an array into a Go array. Extra elements are dropped, and missing ones become zero.

@@ -25,7 +25,7 @@ type objectPlan struct {
 	folded  map[string]int16 // by folded name: the first such member
 	longest int              // bytes that the name of a member takes in a text at the most
 
-	// watched says that the object's end looks at which members were there.
+	// watched reports whether the end of the object must check which members were present.
 	watched  bool
 	all      memberSet // required and defaults: if these are there, only requires is left to look at
 	required []int16
@@ -56,7 +56,7 @@ type member struct {
 // memberExtra holds rarely used fields of a member.
 type memberExtra struct {
 	long   string // the name with quotes and colon, after 16 bytes
-	hops   []hop  // to embedded structs behind pointers
+	hops   []hop  // pointers to embedded structs
 	closed bool   // the field is an embedded pointer that cannot be set
 }
 
@@ -188,8 +188,7 @@ func (m *member) setKey(key string) {
 	}
 }
 
-// matches reports whether the member's name, quoted, and a colon stand in data at
-// i, from where on data has 16 bytes or more.
+// matches reports whether data has the quoted name of the member and a colon at i. data must have at least 16 bytes from i.
 func (m *member) matches(data []byte, i int) bool {
 	if (load64(data, i)^m.key[0])&m.mask[0]|(load64(data, i+8)^m.key[1])&m.mask[1] != 0 {
 		return false
@@ -238,7 +237,7 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 
 // tryDefault decodes a default once, so that an invalid one is found now.
 func (c *decodeCompiler) tryDefault(p *decodePlan, i int, place string) {
-	// Rules are applied in the order of pending; one round more sees all of them.
+	// Rules are applied in the order of pending; another round detects all of them.
 	c.pending = append(c.pending, func() {
 		if c.err != nil {
 			return

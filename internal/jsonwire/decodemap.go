@@ -12,7 +12,7 @@ type keyPlan struct {
 	form   keyForm
 	key    *decodePlan // of keyText: how UnmarshalText, or UnmarshalJSON, is called
 	mapped mapped
-	slot   int       // bytes of a member, in the map and beside it
+	slot   int       // bytes of a member, including separate allocations
 	pool   sync.Pool // of *mapMember
 }
 
@@ -193,7 +193,7 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 			if i < len(d.data) && d.data[i] == '"' {
 				text, after = d.string(i + 1)
 			} else {
-				after = d.value(p.elem, memory{}, i) // null at best, which stores nothing
+				after = d.value(p.elem, memory{}, i) // only null is valid, and it stores nothing
 			}
 			if after < 0 || !takesMember(d, &texts, &room, i) {
 				return -1

@@ -42,8 +42,8 @@ func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// given is a copy of b for a method of the user's, which by its contract must not
-// keep it, but might: it must not see what later becomes of the text's memory.
+// given returns a copy of b for a user's method. Its contract prohibits it from keeping b, but it might, and must not see
+// later uses of the text's memory.
 func (d *decoder) given(b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{}
@@ -183,7 +183,7 @@ func (d *decoder) quotedText(p *decodePlan, m memory, text string) bool {
 	return err == nil
 }
 
-// quotedString is quotedText for strings, which are quoted once more.
+// quotedString is quotedText for strings, which have another pair of quotes.
 func (d *decoder) quotedString(p *decodePlan, m memory, text string) bool {
 	if p.op == opNumber && (text[0] == '-' || text[0]-'0' <= 9) {
 		store(m, text)

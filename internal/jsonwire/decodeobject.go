@@ -84,8 +84,7 @@ func (d *decoder) open(i int, end byte) (next int, more bool) {
 	return i, true
 }
 
-// next reads, behind a part of an object or array, the comma before another one
-// and on to it, or the end.
+// next reads the comma after a part of an object or array and returns the position of the next part, or reads the end.
 func (d *decoder) next(i int, end byte) (next int, more bool) {
 	data := d.data
 	if i < len(data) && data[i] <= ' ' {
@@ -159,7 +158,7 @@ func (d *decoder) unknown(nameAt, i int) int {
 	return d.ignored(i)
 }
 
-// indirect reads a member of an embedded struct that is behind pointers.
+// indirect reads a member of an embedded struct that is reached through pointers.
 func (d *decoder) indirect(f *member, m memory, i int) int {
 	for _, h := range f.extra.hops {
 		m = m.at(h.offset)
@@ -180,7 +179,7 @@ func (d *decoder) indirect(f *member, m memory, i int) int {
 	return d.value(f.value, m.at(f.offset), i)
 }
 
-// memberSet is the members of an object that have come.
+// memberSet is the set of members of an object that were present.
 type memberSet struct {
 	few  [2]uint64
 	many []uint64 // instead of few, for structs of more members

@@ -7,8 +7,7 @@ import (
 	"reflect"
 )
 
-// decodePlan is how values of one type are read. It is complete and immutable
-// once a Decoder has it.
+// decodePlan describes how to read values of a type. It is complete and immutable once a Decoder has it.
 type decodePlan struct {
 	op     op
 	strict bool         // null is refused (Strictness.RefuseNull)
@@ -26,8 +25,8 @@ type decodePlan struct {
 	wrap   *wrapLayout // of opWrapped
 }
 
-// decodeKey: methods of a type without a name, which has them from an embedded
-// field, are called only where the value is reached through a pointer.
+// decodeKey identifies a plan. Methods that an unnamed type has from an embedded field are called only if the value is
+// reached through a pointer.
 type decodeKey struct {
 	typ       reflect.Type
 	byPointer bool
@@ -59,8 +58,7 @@ func (c *decodeCompiler) fail(err error) {
 	}
 }
 
-// compile returns the plan for values of type t; byPointer says that t is reached
-// through a pointer.
+// compile returns the plan for values of type t. byPointer reports whether values are reached through a pointer.
 func (c *decodeCompiler) compile(t reflect.Type, byPointer bool) *decodePlan {
 	key := decodeKey{t, byPointer && t.Name() == ""}
 	if p := c.compiled[key]; p != nil {
@@ -78,8 +76,8 @@ func (c *decodeCompiler) newPlan(t reflect.Type) *decodePlan {
 	return &decodePlan{typ: t, strict: c.strict, pointer: typeOf(reflect.Zero(reflect.PointerTo(t)).Interface())}
 }
 
-// compileMethods reports whether something else than the kind of the type decides
-// how it is read, and sets it up. UnmarshalJSON goes before UnmarshalText.
+// compileMethods sets p up if a method decides how the type is read, and reports whether one does. UnmarshalJSON takes
+// precedence over UnmarshalText.
 func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	t := p.typ
 	pointer := reflect.PointerTo(t)
@@ -150,7 +148,7 @@ func (p *decodePlan) taken() *decodePlan {
 	return p
 }
 
-// endlessPointer reports whether pointers of type t lead to nothing but pointers.
+// endlessPointer reports whether t is a pointer type that only points to other pointers.
 func endlessPointer(t reflect.Type) bool {
 	seen := map[reflect.Type]bool{}
 	for t.Kind() == reflect.Pointer {
@@ -163,8 +161,7 @@ func endlessPointer(t reflect.Type) bool {
 	return false
 }
 
-// withRules returns the plan for values of p's type of which the rules are
-// demanded. It must not be called before p is complete.
+// withRules returns the plan for values of p's type with rules. It must not be called before p is complete.
 func (c *decodeCompiler) withRules(p *decodePlan, rules *Rules, place string) *decodePlan {
 	if rules == nil {
 		return p
@@ -206,7 +203,7 @@ func (c *decodeCompiler) check(p *decodePlan, place string) {
 	p.checks.settle(p.elem)
 }
 
-// finish applies what had to wait until all plans are complete.
+// finish applies the steps that had to wait until all plans are complete.
 func (c *decodeCompiler) finish() error {
 	for len(c.pending) > 0 {
 		pending := c.pending

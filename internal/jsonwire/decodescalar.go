@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string from behind its opening quote and returns a safe copy.
+// string reads a string from the position after its opening quote and returns a safe copy.
 func (d *decoder) string(i int) (s string, next int) {
 	data := d.data
 	end := scanPlain(data, i)
@@ -66,8 +66,7 @@ func (d *decoder) bool(m memory, i int) int {
 // maxDigits is the length of the longest integers that cannot overflow 64 bits.
 const maxDigits = 19
 
-// digits64 reads digits, of which there may be none. n counts only if there are at
-// most maxDigits.
+// digits64 reads zero or more digits. n is valid only if there are at most maxDigits.
 func digits64(data []byte, i int) (n uint64, next int) {
 	for i < len(data) && data[i]-'0' <= 9 {
 		n = n*10 + uint64(data[i]-'0')
@@ -76,7 +75,7 @@ func digits64(data []byte, i int) (n uint64, next int) {
 	return n, i
 }
 
-// continues reports whether the number that has digits before i goes on there.
+// continues reports whether the number with digits before i continues at i.
 func continues(data []byte, i int) bool {
 	return i < len(data) && (data[i] == '.' || data[i]|0x20 == 'e')
 }
@@ -268,8 +267,8 @@ func (d *decoder) float(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// float64 reads a number; next is negative if it is none. Up to 15 digits before
-// and behind the point have an exact quotient, which is rounded once.
+// float64 reads a number; next is negative if there is none. With up to 15 digits before and after the point it divides two
+// exact numbers, so the result is rounded once.
 func (d *decoder) float64(i int) (v float64, next int, ok bool) {
 	data, first := d.data, i
 	if data[i] == '-' {
@@ -306,7 +305,7 @@ func (d *decoder) underflows(i, next int) bool {
 	return d.limits.Underflow && !IsZero(d.data[i:next])
 }
 
-// IsZero reports whether a number is zero as it is written.
+// IsZero reports whether the text of a number is zero.
 func IsZero(number []byte) bool {
 	for _, c := range number {
 		switch {

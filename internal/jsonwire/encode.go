@@ -10,7 +10,7 @@ type mode uint8
 
 const (
 	modeHTML  mode = iota // <, > and & escaped
-	modePlain             // left as they are
+	modePlain             // unchanged
 	escapings
 	modes = escapings * mode(views)
 )
@@ -47,15 +47,15 @@ type encoder struct {
 // (encoding/json uses the same).
 const maxDepthUnchecked = 1000
 
-// visit is a pointer, slice or map on the way from the root. The plan tells a
-// struct from its first field, the length a slice from its prefix.
+// visit identifies a pointer, slice or map on the path from the root. The plan distinguishes a struct from its first field,
+// and the length a slice from its prefix.
 type visit struct {
 	plan   *plan
 	first  memory
 	length int
 }
 
-// enter notes that the walk goes into v. Each successful enter needs a leave.
+// enter records that the walk enters v. Each successful call needs a call of leave.
 func (e *encoder) enter(v visit) *Error {
 	if e.depth++; e.depth <= maxDepthUnchecked {
 		return nil
@@ -148,8 +148,8 @@ func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	return e.method(dst, p, m)
 }
 
-// object appends a struct. Numbers and strings, the common members, are written
-// here rather than by value, behind one reservation for key and value.
+// object appends a struct. It writes numbers and strings, the most common members, directly, with one reservation for key and
+// value.
 func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	start := len(dst)
 	fields := p.fields[e.mode]

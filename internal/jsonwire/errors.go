@@ -17,8 +17,8 @@ type Error struct {
 	tokens []string // the way to the value, innermost step first
 }
 
-// maxPointerTokens bounds the printed way to the value: in a cycle it is as long
-// as the depth at which cycles are looked for.
+// maxPointerTokens bounds the printed pointer to the value: in a cycle it has as many tokens as the depth at which cycles are
+// detected.
 const maxPointerTokens = 32
 
 // Pointer is the JSON pointer (RFC 6901) of the value that could not be encoded,
@@ -54,8 +54,7 @@ func (e *Error) within(token string) *Error {
 	return e
 }
 
-// textError is a *json.MarshalerError that says MarshalText was called; the
-// original cannot be told so from outside encoding/json.
+// textError is a *json.MarshalerError that names MarshalText as the failed method, which only encoding/json can set.
 type textError struct{ err *json.MarshalerError }
 
 func (e *textError) Error() string {

@@ -15,14 +15,12 @@ import (
 // are finished with an ordinary copy.
 const keyBlock = 16
 
-// field is one member of an object: where its value is, how it is written, and
-// its key ready to copy.
+// field is a member of an object: the position of its value, how to write it, and its prepared key.
 //
-// Keys begin with a comma, also the first; the struct's loop turns the comma of
-// whatever came first into the opening brace. If the value is a string, the key
-// ends with its opening quote.
+// All keys begin with a comma. The loop over the struct replaces the first comma by the opening brace. If the value is a
+// string, the key ends with its opening quote.
 //
-// A field fills one cache line, so what only errors need is elsewhere.
+// A field fills one cache line, so data for errors is stored elsewhere.
 type field struct {
 	op     op             // value.op, here because the loop looks at it first
 	keyLen int            // of key and long together

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// keyForm says how a map key becomes an object key.
+// keyForm is the way in which a map key becomes an object key.
 type keyForm uint8
 
 const (
@@ -23,8 +23,7 @@ const (
 	keyUint
 )
 
-// keyFormOf chooses in encoding/json's order: strings are never asked for their
-// MarshalText, integers are.
+// keyFormOf chooses in encoding/json's order: MarshalText is never called for strings, but is called for integers.
 func keyFormOf(t reflect.Type) keyForm {
 	switch {
 	case t.Kind() == reflect.String:
@@ -135,7 +134,7 @@ func (e *encoder) members(dst []byte, p *plan, s *mapScratch, m memory) ([]byte,
 	return append(dst, '}'), nil
 }
 
-// valueAt is where the copy of an entry's value is.
+// valueAt returns the memory of the copy of an entry's value.
 func (s *mapScratch) valueAt(index int, p *plan) memory {
 	return memoryOf(s.values).at(uintptr(index) * p.typ.Elem().Size())
 }

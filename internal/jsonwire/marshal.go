@@ -56,8 +56,7 @@ func (e *encoder) raw(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	return e.compact(dst, p, load[[]byte](m))
 }
 
-// compact appends JSON that came from the user: checked, without white space,
-// and HTML-escaped if the mode says so.
+// compact appends a user's JSON: validated, without white space, and HTML-escaped if the mode requires it.
 func (e *encoder) compact(dst []byte, p *plan, src []byte) ([]byte, *Error) {
 	n := len(dst)
 	buf := bytes.NewBuffer(dst)
@@ -90,8 +89,7 @@ func appendTime(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	t := load[time.Time](m)
 	out, err := t.AppendText(append(dst, '"'))
 	if err != nil {
-		// Years and zones that RFC 3339 cannot express. The message names the
-		// method, so let that one say it.
+		// RFC 3339 cannot express the year or zone. The error names the method, so call it.
 		if _, err = t.MarshalJSON(); err != nil {
 			return dst, marshalerError(p, err)
 		}

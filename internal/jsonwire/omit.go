@@ -97,7 +97,7 @@ func (test emptyTest) holds(t reflect.Type, m memory) bool {
 	return false
 }
 
-// isZeroer is what omitzero looks for on a type.
+// isZeroer is the interface of types with their own rule for omitzero.
 type isZeroer interface{ IsZero() bool }
 
 var isZeroerType = reflect.TypeFor[isZeroer]()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// op says how to write a value; the walk switches on it.
+// op is the operation that writes a value.
 type op uint8
 
 const (
@@ -35,15 +35,15 @@ const (
 	opPointer
 	opMap
 	opInterface        // without methods
-	opInterfaceMethods // with methods, none of them a marshaler's
+	opInterfaceMethods // with methods, but not those of a marshaler
 	opMarshal          // MarshalJSON through the address of the value
 	opMarshalPointer   // MarshalJSON of a pointer, nil is null
-	opMarshalInterface // MarshalJSON of whatever an interface holds, nil is null
+	opMarshalInterface // MarshalJSON of the value in an interface; nil is null
 	opText             // the same three for MarshalText
 	opTextPointer
 	opTextInterface
 
-	// Of decoders alone.
+	// Only for decoders.
 	opUnmarshal     // UnmarshalJSON
 	opUnmarshalText // UnmarshalText
 	opStandard      // encoding/json decodes the value
@@ -51,7 +51,7 @@ const (
 	opIgnored       // any value is skipped; elem reads a default
 	opWrapped       // a Wrapper
 	opChecked       // rules around elem
-	opIndirect      // of members: behind pointers to embedded structs
+	opIndirect      // of members: reached through pointers to embedded structs
 	opQuickText     // of members: an opChecked whose quickCheck is quickText
 )
 
@@ -126,8 +126,8 @@ func compile(t reflect.Type, addressable bool) *plan {
 	return p
 }
 
-// compileMethods reports whether a method of the user's writes the value, and
-// sets it up. MarshalJSON goes before MarshalText.
+// compileMethods sets p up if a user's method writes the value, and reports whether one does. MarshalJSON takes precedence
+// over MarshalText.
 func (p *plan) compileMethods(addressable bool) bool {
 	t := p.typ
 	has := func(method reflect.Type) bool {
@@ -221,9 +221,9 @@ func isBytes(t reflect.Type) bool {
 		!elem.Implements(marshalerType) && !elem.Implements(textMarshalerType)
 }
 
-// isDirect asks the runtime how an interface holds a t, since the rule for which
-// single-pointer types are held directly changes between Go versions: it puts a
-// known address where a t would be and looks at what boxing made of it.
+// isDirect reports whether an interface holds a t directly instead of by its address. The rule for single-pointer types
+// differs between Go versions, so isDirect tests it: it puts a known address in the place of a t and checks the resulting
+// interface.
 func isDirect(t reflect.Type) bool {
 	if t.Size() != reflect.TypeFor[*byte]().Size() {
 		return false

@@ -13,7 +13,7 @@ type quickCheck struct {
 	span   uint64 // from low on
 	above  float64
 	below  float64
-	text   func(string) bool // of a string, beside its length; or nil
+	text   func(string) bool // additional check of a string, or nil
 	signed op                // the integer's
 }
 
@@ -27,7 +27,7 @@ const (
 	quickCount
 )
 
-// quickOf returns the quick form of these checks for values of p.
+// quickOf returns the quick form of the checks for values of p.
 func (c *checks) quickOf(p *decodePlan) (q quickCheck) {
 	if !c.plain || len(c.list) == 0 || len(c.list) > 2 {
 		return q

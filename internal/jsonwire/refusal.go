@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Refusal is the error of a text that a Decoder refuses: its first problem. If the text is no JSON, or exceeds a limit,
-// that is the problem. It does not hold the value.
+// A Refusal is the error of a text that a Decoder refuses: its first problem. Invalid JSON and exceeded limits take
+// precedence over other problems. It does not contain the value.
 type Refusal struct {
 	Kind    ProblemKind
 	Pointer string // RFC 6901; "" for the whole text, and for invalid JSON
@@ -32,7 +32,7 @@ const (
 	ProblemElements              // more than Limits.MaxElements
 	ProblemNumber                // a number longer than Limits.MaxNumber
 	ProblemType                  // the value is none of its type
-	ProblemName                  // the name is no key of its map
+	ProblemName                  // the name is not a valid key of the map
 	ProblemUnknown               // a member that the struct does not have
 	ProblemDuplicate             // a member that has occurred before
 	ProblemUTF8                  // a string with invalid UTF-8 or half a surrogate pair
@@ -67,7 +67,7 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-// longestReason bounds what Error repeats of an error of the user's, in bytes.
+// longestReason is the maximum number of bytes that Error quotes from a user's error.
 const longestReason = 1 << 10
 
 // Unwrap returns the error of the user's method.
@@ -107,10 +107,10 @@ func (d *decoder) missing(i int, m *memberNames) {
 // mismatch refuses the value at i, which is not of p's type.
 func (d *decoder) mismatch(p *decodePlan, i int) int { return d.unfit(ProblemType, p, i, nil) }
 
-// syntax refuses a text that is no JSON from i on.
+// syntax refuses a text that is invalid from position i.
 func (d *decoder) syntax(i int) int { return d.refuse(ProblemSyntax, i) }
 
-// skip reads a value of which only the grammar counts.
+// skip reads a value and checks only the grammar.
 func (d *decoder) skip(i int) int {
 	if i < len(d.data) {
 		switch c := d.data[i]; c {
@@ -163,7 +163,7 @@ func (d *decoder) skipParts(start int, end byte) int {
 	return i
 }
 
-// check reads a whole text of which only the grammar and the limits count.
+// check reads a complete text and checks only the grammar and the limits.
 func (d *decoder) check() bool {
 	next := d.skip(skipSpace(d.data, 0))
 	if next < 0 {

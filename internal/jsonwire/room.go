@@ -17,9 +17,9 @@ type Room interface {
 	ReserveMemory(n int64) error
 }
 
-// A decoded value may take freeBytes and freeTimes the length of its text, but freeMost at most, beside its strings, before it
-// is reserved: ordinary texts are decoded one after the other, and their values are soon garbage. roomStep is the
-// least that is reserved at once, in bytes.
+// A decoded value may use freeBytes plus freeTimes the length of its text, but at most freeMost, without a reservation.
+// Strings are not counted. Ordinary texts are decoded one after the other, and their values soon become garbage. roomStep is
+// the minimum reservation, in bytes.
 const (
 	freeBytes = 16 << 10
 	freeTimes = 4
@@ -30,11 +30,11 @@ const (
 // free returns the bytes that the value of a text of n bytes may take before it is reserved.
 func free(n int) int { return min(freeBytes+freeTimes*n, freeMost) }
 
-// What parts of decoded values take, in bytes, as the allocator of 64-bit systems rounds it. Strings are not
-// counted: they take no more than the text.
+// The memory of parts of decoded values, in bytes, as rounded by the allocator of 64-bit systems. Strings are not counted:
+// they need at most the length of the text.
 const (
 	numberBox     = 8  // a number in an interface
-	stringBox     = 16 // the header of a string there
+	stringBox     = 16 // a string header in an interface
 	sliceBox      = 24 // the header of a slice there
 	interfaceSize = 16
 	mapHead       = 48 // an empty map

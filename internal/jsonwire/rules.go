@@ -15,9 +15,8 @@ type Ruler interface {
 	Member(object reflect.Type, name string, f reflect.StructField) (MemberRules, error)
 }
 
-// Rules are demanded of one value and of those inside it. They reach through
-// pointers and wrappers (see Wrapper) to the value that is there; where the text
-// says null they demand nothing.
+// Rules apply to a value and its parts. They apply to the value that a pointer or wrapper (see Wrapper) holds, and not to
+// null.
 type Rules struct {
 	Checks []Check
 	Elem   *Rules // of each element of a slice or array, each value of a map
@@ -32,13 +31,11 @@ type MemberRules struct {
 	Default []byte
 	// Requires lists the JSON names of members that must be present if this one is.
 	Requires []string
-	// Refused refuses the member, whatever its value. Ignored reads the member as if it
-	// were absent. Then Rules are not looked at.
+	// Refused refuses the member with any value. Ignored reads the member as if it were absent. Then Rules has no effect.
 	Refused, Ignored bool
 }
 
-// A Check is one rule that is looked at as a value arrives. It allocates nothing
-// if its function does not.
+// A Check is a rule that is checked when a value has been read. It does not allocate unless its function does.
 type Check struct {
 	kind     checkKind
 	min, max uint64 // the bits of an int64, uint64, float64 or int
@@ -71,8 +68,7 @@ func UintRange(minimum, maximum uint64) Check {
 	return Check{kind: checkUintRange, min: minimum, max: maximum}
 }
 
-// FloatRange is IntRange for floating-point numbers; an exclusive bound is not
-// itself allowed. Infinities are no bounds.
+// FloatRange is IntRange for floating-point numbers. An exclusive bound is not allowed itself. Infinite bounds are ignored.
 func FloatRange(minimum, maximum float64, exclusiveMinimum, exclusiveMaximum bool) Check {
 	return Check{kind: checkFloatRange, min: math.Float64bits(minimum), max: math.Float64bits(maximum),
 		open: [2]bool{exclusiveMinimum, exclusiveMaximum}}
@@ -97,8 +93,7 @@ func Count(minimum, maximum int) Check {
 	return Check{kind: checkCount, min: uint64(minimum), max: uint64(maximum)}
 }
 
-// Raw demands that ok returns true for the JSON text of a value, whatever its type.
-// ok must not keep its argument or write to it.
+// Raw requires that ok returns true for the JSON text of a value of any type. ok must not keep its argument or write to it.
 func Raw(ok func([]byte) bool) Check { return Check{kind: checkRaw, raw: ok} }
 
 // OrRaw is c, but where c does not hold ok has the last word: it sees the JSON text.
@@ -213,8 +208,7 @@ func (c *checks) settle(p *decodePlan) {
 	c.quick = c.quickOf(p)
 }
 
-// textual reports whether a type with a method of its own decodes the value, of
-// which only the JSON text is known.
+// textual reports whether a type with a method decodes the value, so that only the JSON text is known.
 func (p *decodePlan) textual() bool {
 	return p.op == opUnmarshal || p.op == opUnmarshalText || p.op == opTime || p.op == opStandard
 }

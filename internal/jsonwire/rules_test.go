@@ -375,7 +375,7 @@ func TestRefusalDelimitsTheValue(t *testing.T) {
 	for text, want := range map[string]jsonwire.Refusal{
 		`[1, "x", "y"]`: {Kind: jsonwire.ProblemType, Pointer: "/1", Offset: 4, End: 7, Want: reflect.TypeFor[int]()},
 		`[{"a":[]},2]`:  {Kind: jsonwire.ProblemType, Pointer: "/0", Offset: 1, End: 9, Want: reflect.TypeFor[int]()},
-		`["x",]`:        {Kind: jsonwire.ProblemSyntax, Offset: 5, End: 5}, // though the string comes first
+		`["x",]`:        {Kind: jsonwire.ProblemSyntax, Offset: 5, End: 5}, // although the string precedes it
 	} {
 		r, _ := errors.AsType[*jsonwire.Refusal](d.Decode([]byte(text), &v, jsonwire.Limits{}))
 		if r == nil || *r != want {

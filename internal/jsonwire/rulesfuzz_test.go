@@ -64,7 +64,7 @@ func checkProblem(t *testing.T, data []byte, p *jsonwire.Refusal) {
 	}
 	value, found := data[p.Offset:p.End], false
 	if p.Kind == jsonwire.ProblemUnknown || p.Kind == jsonwire.ProblemDuplicate || p.Kind == jsonwire.ProblemName {
-		// The offset is that of the name.
+		// The offset is the name's.
 		var name string
 		if err := json.NewDecoder(bytes.NewReader(value)).Decode(&name); err != nil {
 			t.Errorf("%q: no name at %d", data, p.Offset)

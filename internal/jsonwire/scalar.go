@@ -110,7 +110,7 @@ func appendUint(dst []byte, u uint64) []byte {
 func appendFloat(dst []byte, f float64, width int, p *plan) ([]byte, *Error) {
 	abs := math.Abs(f)
 	if whole := int64(f); float64(whole) == f && abs < 1<<24 && !(f == 0 && math.Signbit(f)) {
-		// Exact in both widths, so its shortest digits are all of them.
+		// Exact in both widths, so the shortest digits are all digits.
 		return appendInt(dst, whole), nil
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {

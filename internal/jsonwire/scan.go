@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// This file reads the grammar of JSON (RFC 8259): functions without state on a
-// slice of bytes. Each takes the position where its part begins and returns the
-// one behind it. On failure it returns the position of the first byte that may
-// not stand there, len(data) when the text ends too early, and false.
+// This file parses the grammar of JSON (RFC 8259) with stateless functions on a slice of bytes. Each takes the start position
+// of its part and returns the position after it. On failure it returns the position of the first invalid byte, or len(data)
+// if the text ends too early, and false.
 
 // spaces has a bit for each byte that is white space.
 const spaces uint64 = 1<<' ' | 1<<'\t' | 1<<'\r' | 1<<'\n'
@@ -18,8 +17,7 @@ const spaces uint64 = 1<<' ' | 1<<'\t' | 1<<'\r' | 1<<'\n'
 // isSpace reports whether c is white space; c ≤ ' '.
 func isSpace(c byte) bool { return spaces>>c&1 != 0 }
 
-// skipSpace returns the position of the first byte from i on that is no white
-// space.
+// skipSpace returns the position of the first byte that is not white space, starting at i.
 func skipSpace(data []byte, i int) int {
 	for i < len(data) && data[i] <= ' ' {
 		if len(data)-i >= 8 && load64(data, i) == ' '*ones { // indentation
@@ -34,13 +32,12 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// load64 is the eight bytes of data from i on, the first of them lowest.
+// load64 returns the eight bytes of data at i, little endian.
 func load64(data []byte, i int) uint64 { return binary.LittleEndian.Uint64(data[i:]) }
 
-// stops returns a word with the high bit set in the first byte of w (the lowest)
-// at which a plain stretch of a string ends, and perhaps in later ones: a quote,
-// a backslash, a control character, and what is not ASCII. 0 if there is none.
-// How it works stands in text.go.
+// stops returns a word with the high bit set in the first byte of w (the lowest) that ends a plain part of a string: a quote,
+// a backslash, a control character, or a byte that is not ASCII. Later bytes may be set too. It returns 0 if there is none.
+// text.go explains the method.
 func stops(w uint64) uint64 {
 	return (w | (w - 0x20*ones) | (w ^ '"'*ones - ones) | (w ^ '\\'*ones - ones)) & highs
 }
@@ -80,9 +77,8 @@ func scanStretch(data []byte, i int) int {
 	return i
 }
 
-// scanString reads a string from behind its opening quote to behind its closing
-// one, and tells whether there are escapes in it. Like encoding/json it lets
-// invalid UTF-8 and unpaired surrogates pass.
+// scanString reads a string from the position after its opening quote to the position after its closing quote, and reports
+// whether it has escapes. Like encoding/json it accepts invalid UTF-8 and unpaired surrogates.
 func scanString(data []byte, i int) (next int, escaped, ok bool) {
 	for {
 		i = scanStretch(data, i)
@@ -95,7 +91,7 @@ func scanString(data []byte, i int) (next int, escaped, ok bool) {
 			return i, escaped, false
 		}
 		escaped = true
-		for i < len(data) && data[i] == '\\' { // most escapes stand beside others
+		for i < len(data) && data[i] == '\\' { // escapes often follow one another
 			if i+1 < len(data) && unescaped[data[i+1]] != 0 {
 				i += 2
 			} else if i, ok = scanEscape(data, i+1); !ok {
@@ -111,7 +107,7 @@ var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 
 // ShortEscape reports whether an escape of two bytes has c as its second byte.
 func ShortEscape(c byte) bool { return unescaped[c] != 0 }
 
-// scanEscape reads an escape from behind its backslash.
+// scanEscape reads an escape from the position after its backslash.
 func scanEscape(data []byte, i int) (next int, ok bool) {
 	if i >= len(data) {
 		return i, false

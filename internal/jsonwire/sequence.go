@@ -10,7 +10,7 @@ import (
 // coroutine, which the caller's goroutine enters once for each piece and not for
 // each element.
 type Sequence[T any] struct {
-	// Buf is what Encode appends to: the array so far, or what of it has not been taken away.
+	// Buf is the output of Encode: the array so far, or the part that the caller has not yet removed.
 	Buf []byte
 
 	next    func() (struct{}, bool) // has the coroutine fill Buf
@@ -20,8 +20,8 @@ type Sequence[T any] struct {
 	err     error
 }
 
-// NewSequence begins the array in buf. The caller must call stop unless the array is encoded to its end;
-// it panics if the sequence goes on all the same.
+// NewSequence begins the array in buf. The caller must call stop unless it encodes the array to its end. stop panics if the
+// sequence continues after it was told to stop.
 func NewSequence[T any](buf []byte, seq iter.Seq[T], options Options) (s *Sequence[T], stop func()) {
 	s = &Sequence[T]{options: options, Buf: append(buf, '[')}
 	s.next, stop = iter.Pull(s.pieces(seq))

@@ -93,8 +93,8 @@ func planOf(v any) *plan {
 	return p
 }
 
-// registerPointer publishes the plan of T for Append[T]; pointer is (*T)(nil).
-// Interfaces get none: what counts is their dynamic type, as with json.Marshal.
+// registerPointer publishes the plan of T for Append[T]; pointer is (*T)(nil). Interfaces have no plan: like json.Marshal,
+// Append uses the dynamic type.
 func registerPointer(pointer any) {
 	t := reflect.TypeOf(pointer).Elem()
 	if t.Kind() == reflect.Interface {

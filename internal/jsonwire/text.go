@@ -6,21 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// Strings are looked at eight bytes at a time and copied as they are looked at.
-// For a word w of eight ASCII bytes and a byte q, the expression
-// (w ^ q*ones) - ones borrows into a byte's high bit exactly where that byte is
-// q, or, harmlessly, in bytes above one that is. Two bytes that differ in one bit
-// are found by one such test if that bit is set in w first: " and & (0x22, 0x26)
-// and < and > (0x3C, 0x3E). The word's own high bits mark bytes that are not ASCII.
+// Strings are checked and copied eight bytes at a time. For a word w of eight ASCII bytes and a byte q, the expression (w ^
+// q*ones) - ones sets a byte's high bit if that byte is q, and possibly in bytes after it, which is harmless. One test finds
+// two bytes that differ in one bit if that bit is set in w first: " and & (0x22, 0x26), and < and > (0x3C, 0x3E). The word's
+// own high bits mark bytes that are not ASCII.
 
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
 
-// escapeSet is the set of ASCII bytes that one mode escapes, as the constants of
-// the test above: the first pair for the quote, the second for < and >. Modes
-// that leave HTML alone look for the quote twice.
+// escapeSet is the set of ASCII bytes that a mode escapes, as the constants of the test above: the first pair for the quote,
+// the second for < and >. Modes without HTML escapes search for the quote twice.
 type escapeSet struct {
 	or1, xor1 uint64
 	or2, xor2 uint64
@@ -51,8 +48,8 @@ func escapedBytes(special string) (table [utf8.RuneSelf]bool) {
 	return table
 }
 
-// find returns a word with the high bit set in the first byte of w (the lowest)
-// that is not copied as it is, and perhaps in later ones; 0 if there is none.
+// find returns a word with the high bit set in the first byte of w (the lowest) that must be escaped, and possibly in later
+// ones; 0 if there is none.
 func (esc *escapeSet) find(w uint64) uint64 {
 	return (w | (w - 0x20*ones) |
 		((w | esc.or1) ^ esc.xor1 - ones) |
@@ -115,7 +112,7 @@ const hexDigits = "0123456789abcdef"
 
 // appendEscaped appends s and a closing quote, character by character.
 func appendEscaped(dst []byte, s string, esc *escapeSet) []byte {
-	start := 0 // s[start:i] is copied as it is
+	start := 0 // s[start:i] is copied unchanged
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {

@@ -23,8 +23,8 @@ const (
 	copyBlock = 16            // short strings are copied by one move of this size
 )
 
-// copy returns a safe copy of b; expect is how many bytes may yet come for it
-// and other strings, so that a short text does not cost a whole piece.
+// copy returns a safe copy of b. expect is the number of bytes that this and other strings may still need, so that a short
+// text does not allocate a complete piece.
 func (s *Strings) copy(b []byte, expect int) string {
 	if len(b) == 0 {
 		return ""
@@ -115,8 +115,7 @@ func holdsOdd(raw []byte) bool {
 	return !utf8.Valid(raw)
 }
 
-// unescape reads the escape that b begins with, or two that are a surrogate
-// pair. A surrogate alone is U+FFFD.
+// unescape decodes the escape at the beginning of b, or two that form a surrogate pair. An unpaired surrogate becomes U+FFFD.
 func unescape(b []byte) (r rune, size int) {
 	if c := unescaped[b[1]]; c != 0 {
 		return rune(c), 2

@@ -7,22 +7,20 @@ import (
 	"unsafe"
 )
 
-// This file is the package's only use of unsafe. Everything in it is sound for
-// one reason that holds for the whole package: a memory is made from a pointer
-// or an interface that is live for the duration of the call, the plan walking
-// it was compiled from the reflect.Type of exactly what is stored there, and a
-// memory is only ever kept in stack frames, where the runtime adjusts it when
-// the stack moves, or beside the reflect.Value of what it points to.
+// This file is the package's only use of unsafe. It is sound for the following reasons. A memory is made from a pointer or an
+// interface that is live during the call. The plan was compiled from the reflect.Type of the stored value. A memory is kept
+// only in stack frames, where the runtime adjusts it when the stack moves, or together with the reflect.Value that it points
+// to.
 
 // memory is the address of a value being read or written.
 type memory struct{ p unsafe.Pointer }
 
-// load reads the T stored at m. Sound because the caller's plan says that a T,
-// or a type with T's memory layout, is stored there.
+// load reads the T stored at m. Sound because, according to the caller's plan, a T or a type with the same memory layout is
+// stored there.
 func load[T any](m memory) T { return *(*T)(m.p) }
 
-// at is the field or element offset bytes into m. Sound because the offset
-// comes from reflect for the type stored at m, so the result is inside it.
+// at returns the field or element at offset bytes in m. Sound because the offset comes from reflect for the type stored at m,
+// so the result is inside it.
 func (m memory) at(offset uintptr) memory { return memory{unsafe.Add(m.p, offset)} }
 
 // deref follows the pointer-shaped word stored at m (a pointer, a map, the
@@ -32,8 +30,8 @@ func (m memory) deref() memory { return memory{*(*unsafe.Pointer)(m.p)} }
 // isNil reports whether the pointer-shaped word stored at m is nil.
 func (m memory) isNil() bool { return *(*unsafe.Pointer)(m.p) == nil }
 
-// slice reads the header of the slice stored at m, whatever its element type.
-// Sound because all slices share one header layout, that of []struct{}.
+// slice reads the header of the slice stored at m, of any element type. Sound because all slices have the header layout of
+// []struct{}.
 func (m memory) slice() (first memory, n int) {
 	s := *(*[]struct{})(m.p)
 	return memory{unsafe.Pointer(unsafe.SliceData(s))}, len(s)
@@ -42,13 +40,11 @@ func (m memory) slice() (first memory, n int) {
 // addressOf is the memory of *v; v escapes.
 func addressOf[T any](v *T) memory { return memory{unsafe.Pointer(v)} }
 
-// hidden is the memory of *v, hidden from escape analysis so that v may stay on
-// its caller's stack. Sound because the encoder keeps no memory beyond the call
-// (see the top of the file), user code receives copies of parts of *v only, and
-// no call that could move the stack lies between the conversion to an integer
-// and the one back. What *v points to is not covered: it must be on the heap,
-// which Append sees to. Nor is the pointer checked, in builds with the race detector: the
-// check is such a call.
+// hidden returns the memory of *v, hidden from escape analysis so that v may stay on its caller's stack. Sound because the
+// encoder keeps no memory beyond the call (see the top of the file), user code only receives copies of parts of *v, and no
+// call that could move the stack is between the two conversions. This does not include memory that *v points to, which must
+// be on the heap; Append ensures this. Pointers are not checked in builds with the race detector, because the check is such a
+// call.
 //
 //go:nocheckptr
 func hidden[T any](v *T) memory {
@@ -59,23 +55,21 @@ func hidden[T any](v *T) memory {
 // emptyInterface is the memory layout of a value of type any.
 type emptyInterface struct{ typ, data unsafe.Pointer }
 
-// typeID identifies a type by the address of its descriptor; the zero typeID is
-// no type. Holding it keeps the descriptor alive.
+// typeID identifies a type by the address of its descriptor, and keeps the descriptor alive. Zero is not a type.
 type typeID struct{ p unsafe.Pointer }
 
 // typeOf is the identity of v's dynamic type. Sound because an any holds its
 // type first.
 func typeOf(v any) typeID { return typeID{(*emptyInterface)(unsafe.Pointer(&v)).typ} }
 
-// hash spreads descriptor addresses, which are aligned and lie close together:
-// the upper half of the product with 2^64 over the golden ratio.
+// hash spreads descriptor addresses, which are aligned and close together: it is the upper half of the product with 2^64 over
+// the golden ratio.
 func (t typeID) hash() uintptr {
 	return uintptr(uint64(uintptr(t.p)) * 0x9E3779B97F4A7C15 >> 32)
 }
 
-// held is the memory of the value that *v holds. direct says that the data word
-// is the value itself rather than its address; the result then points into *v.
-// Sound because isDirect asked the runtime which of the two it is.
+// held returns the memory of the value that *v holds. direct means that the data word is the value itself rather than its
+// address; the result then points into *v. Sound because isDirect tests the runtime's behaviour.
 func held(v *any, direct bool) memory {
 	e := (*emptyInterface)(unsafe.Pointer(v))
 	if direct {
@@ -112,9 +106,8 @@ func loadInterface(m memory, methods bool) any {
 	return *(*any)(m.p)
 }
 
-// store writes v to m. Sound because the caller's plan says that a T, or a type
-// with T's memory layout, is stored there; the assignment has the write barriers
-// of its type, and types of one layout have their pointers in the same places.
+// store writes v to m. Sound because, according to the caller's plan, a T or a type with the same memory layout is stored
+// there. The assignment has the write barriers of its type, and types with the same layout have pointers at the same offsets.
 func store[T any](m memory, v T) { *(*T)(m.p) = v }
 
 // nilPointer is stored where a pointer-shaped word becomes nil.
@@ -136,10 +129,9 @@ func (m memory) header() *sliceHeader { return (*sliceHeader)(m.p) }
 // first is the first element of a slice that has room for one.
 func (h *sliceHeader) first() memory { return memory{h.array} }
 
-// growSlice makes room for n more elements behind those of the slice that is stored at
-// m, of type t with elements that are read as o says. The new ones are zero. Strings
-// are frequent: they have a way of their own, which is sound since all strings share
-// one layout.
+// growSlice makes room for n more elements after the slice that is stored at m, of type t with elements that are read by o.
+// The new elements are zero. Strings are frequent and have their own code path, which is sound because all strings have the
+// same layout.
 func growSlice(t reflect.Type, o op, m memory, n int) {
 	if o != opString {
 		valueAt(t, m).Grow(n)
@@ -160,8 +152,7 @@ func viewedBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), le
 // both hold a value of the same pointer-shaped type.
 func storeWord(dst, src memory) { *(*unsafe.Pointer)(dst.p) = *(*unsafe.Pointer)(src.p) }
 
-// word64 is the eight bytes of s from i on, the first of them lowest. The caller
-// has checked that 0 ≤ i and i+8 ≤ len(s), which makes it sound.
+// word64 returns the eight bytes of s at i, little endian. Sound because the caller has checked that 0 ≤ i and i+8 ≤ len(s).
 func word64(s string, i int) uint64 {
 	return binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))[:])
 }
@@ -192,8 +183,8 @@ func valueAt(t reflect.Type, m memory) reflect.Value { return reflect.NewAt(t, m
 // memoryOf is the memory that the pointer in v points to.
 func memoryOf(v reflect.Value) memory { return memory{v.UnsafePointer()} }
 
-// TryAt is Try for callers that have no pointer with a type: p is the address of a value
-// of the decoder's type, and l is filled. Sound because that is all that Try makes sure of.
+// TryAt is Try for callers without a typed pointer: p is the address of a value of the decoder's type, and l has no zero
+// fields. Sound because Try ensures no more than that.
 func (d *Decoder) TryAt(data []byte, p unsafe.Pointer, l *Limits, room Room) bool {
 	if len(data) >= largeText {
 		defer endTurn(awaitTurn())

@@ -60,7 +60,7 @@ func Wanted(t reflect.Type) string {
 	return "another one"
 }
 
-// Indirect is what pointers of type t lead to, t itself if it is none.
+// Indirect returns the type that pointers of type t finally point to, or t itself if it is not a pointer.
 func Indirect(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// A Wrapper is a struct type around one value that knows whether a member was
-// there, or whether it was null. A decoder reads its value as if it stood there
-// alone, and sets the flags; an encoder writes its value, or null where Set is false. The method is called once for each type, on its
+// A Wrapper is a struct type around one value that records whether a member was present, and whether it was null. A decoder
+// reads the value as if there were no wrapper, and sets the flags. An encoder writes the value, or null where Set is false.
+// The method is called once for each type, on its zero value.
 // zero value.
 type Wrapper interface{ WrapsJSON() Wrapping }
 
