@@ -129,7 +129,7 @@ func TestAllocations(t *testing.T) {
 		name, method, target, body string
 		register, beside           func(*dunlin.App)
 		status                     int
-		most                       float64 // beyond beside
+		most                       float64 // maximum, in addition to beside
 	}{
 		{"get", "GET", listTarget, "", typedList, handList, 200, 0},
 		{"get with defaults", "GET", "/users/17", "", typedList, handList, 200, 0},

@@ -55,7 +55,7 @@ type badForm struct {
 	File typed.File `form:"file" maxLength:"10" contentType:"image/png"`
 }
 
-// sent is the answer of an app on the network.
+// sent sends a request over the network and returns the answer.
 func sent(t *testing.T, method, url, body string, headers ...string) answer {
 	t.Helper()
 	r, err := http.NewRequest(method, url, strings.NewReader(body))

@@ -19,7 +19,7 @@ import (
 // copy, leave the field out and call [dunlin.Request.Bytes].
 type Raw []byte
 
-// bodyPlan tells how the field Body is read.
+// A bodyPlan describes how to read the field Body.
 type bodyPlan struct {
 	node     *schema.Node
 	optional bool // the body may be absent
@@ -153,9 +153,9 @@ func isBlank(text []byte) bool {
 	return true
 }
 
-// wants checks the media type of the body. It returns the transcoder of the type, nil for none. If
-// the operation does not accept the type, wants returns false and sets b.err. If there is no body,
-// it returns false and reports a violation.
+// wants checks the media type of the body. It returns the transcoder of the type, or nil if there is none. If the operation
+// does not accept the type, wants returns false and sets b.err. If there is no body, it returns false and reports a
+// violation.
 func (b *binder) wants(p *bodyPlan, kind string) (transcode func(dst, body []byte) ([]byte, error), ok bool) {
 	if p.raw {
 		ok = p.media == "" || covers(p.media, mediaType(kind))

@@ -80,7 +80,7 @@ type Validator interface{ Validate(*Checks) }
 
 var validatorType = reflect.TypeFor[Validator]()
 
-// A checkPlan tells at which places of a type values with Validate are.
+// A checkPlan has the positions of the values of a type that have a method Validate.
 type checkPlan struct {
 	self   bool // the value has the method
 	fields []checkField
@@ -96,7 +96,7 @@ type checkField struct {
 // unchecked caches the body types without Validate, since many operations share a body type.
 var unchecked sync.Map
 
-// newCheckPlan returns the plan for an input type, or nil if nothing in it has Validate.
+// newCheckPlan returns the plan for an input type, or nil if no value in it has Validate.
 func newCheckPlan(t reflect.Type) *checkPlan {
 	plans := map[reflect.Type]*checkPlan{}
 	found := false
@@ -316,5 +316,5 @@ const callsBetweenLooks = 1 << 8
 // over reports whether the walk must stop.
 func (w *checkWalk) over() bool { return w.report.More || w.report.Ended }
 
-// empty reports whether the plan has nothing to call. A recursive plan is not empty.
+// empty reports whether there is no Validate to call. A recursive plan is not empty.
 func (p *checkPlan) empty() bool { return !p.self && p.elem == nil && len(p.fields) == 0 }

@@ -53,7 +53,7 @@ func (op *Op[In, Out]) Endpoint() *Endpoint[In, Out] {
 	return &Endpoint[In, Out]{method: strings.TrimSpace(method), pattern: info.Pattern, host: info.Host, params: info.Params, plan: op.plan, result: op.result}
 }
 
-// A Client tells how to reach a server.
+// A Client has the address of a server and the way to reach it.
 type Client struct {
 	Base string              // base URL: "https://example.com/api"
 	HTTP *http.Client        // nil: http.DefaultClient

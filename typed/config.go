@@ -32,12 +32,11 @@ type Config struct {
 	// violation of the body.
 	Transcode map[string]func(dst, body []byte) ([]byte, error)
 
-	// Formats are formats of answers besides JSON, such as negotiate.XML. The client chooses by
-	// Accept; JSON is preferred of equals, and without Accept. An operation offers the formats that
-	// can encode its output: streams, outputs with write-only members, and types that encode JSON
-	// only (Optional, Nullable, interfaces, types with MarshalJSON but without MarshalText) are sent
-	// as JSON alone. The names of members follow the rules of the format. A client that accepts none of
-	// them gets 406 before the action runs. Problems are always JSON.
+	// Formats are formats of answers in addition to JSON, such as negotiate.XML. The client chooses by Accept; without a
+	// preference it gets JSON. An operation offers the formats that can encode its output. Only JSON is offered for streams,
+	// outputs with write-only members, and types that only encode JSON (Optional, Nullable, interfaces, types with
+	// MarshalJSON but without MarshalText). The names of members follow the rules of the format. A client that accepts none
+	// of them gets 406 before the action runs. Problems are always JSON.
 	Formats []*negotiate.Format
 
 	// MaxElements is the maximum total number of members and elements in the JSON of a body. It
@@ -48,9 +47,8 @@ type Config struct {
 	// so that clients may send an answer back. By default such members are refused.
 	IgnoreReadOnly bool
 
-	// UnknownMembers tells whether members of a JSON body that the struct does not have are refused
-	// or ignored. The tag of a blank field overrides it for one struct: _ struct{}
-	// `additionalProperties:"true"`.
+	// UnknownMembers decides whether members of a JSON body that the struct does not have are refused or ignored. The tag of
+	// a blank field overrides it for one struct: _ struct{} `additionalProperties:"true"`.
 	UnknownMembers UnknownMembers
 
 	// Logger receives the faults that operations return without declaring them. Default: the app's

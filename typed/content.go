@@ -11,8 +11,7 @@ import (
 // of that type.
 var detectable = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "application/pdf"}
 
-// contentTypes parses the tag contentType: media types and ranges of them, such as "image/*,
-// application/pdf".
+// contentTypes parses the tag contentType: a list of media types and ranges, such as "image/*, application/pdf".
 func contentTypes(tag string) ([]string, error) {
 	list := splitComma(tag)
 	for i, name := range list {

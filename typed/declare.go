@@ -51,10 +51,9 @@ func Declares(m dunlin.Middleware, what ...Declaration) dunlin.Middleware {
 	}
 }
 
-// registrations tells middleware which operation it is being applied to. Middleware is a function
-// of an action and has no other argument. It is applied on the goroutine that registers. Therefore
-// one goroutine at a time registers operations, and code that finds the registration on its own
-// stack belongs to it.
+// registrations tells middleware the operation to which it is being applied. Middleware is a function of an action and has no
+// other argument. It is applied on the goroutine that registers. Therefore only one goroutine at a time registers operations,
+// and code that finds the registration on its own stack belongs to it.
 type registrations struct {
 	sync.Mutex
 	stack []*Operation // more than one if middleware registers operations itself

@@ -100,7 +100,7 @@ func (b *binder) reserves(n int) bool {
 // case, and would store an unknown member into a known field without a check of that field's rules.
 type plainDecoder struct {
 	ignores  ignores
-	ignoring *jsonwire.Decoder // nil: nothing is ignored
+	ignoring *jsonwire.Decoder // nil if no member is ignored
 }
 
 func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {

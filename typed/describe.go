@@ -54,7 +54,7 @@ func (op *Op[In, Out]) Hidden() *Op[In, Out] {
 	return op
 }
 
-// Faults declares the errors that the action returns, besides those for invalid input.
+// Faults declares the errors that the action returns, in addition to those for invalid input.
 func (op *Op[In, Out]) Faults(faults ...*Fault) *Op[In, Out] {
 	for i, f := range faults {
 		if f == nil {
@@ -65,8 +65,7 @@ func (op *Op[In, Out]) Faults(faults ...*Fault) *Op[In, Out] {
 	return op
 }
 
-// Security declares requirements that the caller must meet, all of them. It checks nothing:
-// middleware does, see Declares.
+// Security declares requirements, all of which the caller must meet. Middleware must check them, see Declares.
 func (op *Op[In, Out]) Security(required ...Requirement) *Op[In, Out] {
 	op.security = append(op.security, required...)
 	return op

@@ -1,6 +1,6 @@
-// Package typed registers actions that take a struct and return a value. The types tell the source
-// of each field, the rules that it must meet, and the possible answers of the action. Requests are
-// bound and checked by them, and package openapi writes the document from them.
+// Package typed registers actions that take a struct and return a value. The types declare the source of each field, its
+// rules, and the possible answers of the action. Requests are bound and checked accordingly, and package openapi writes the
+// document from the types.
 //
 //	type CreateUser struct {
 //		Org  string                 `path:"org"`
@@ -21,7 +21,7 @@
 // A typed action is registered as an ordinary action of package dunlin: groups, middleware,
 // timeouts, limits, hosts and versions apply as usual.
 //
-// # Where fields come from
+// # Sources of fields
 //
 // A field of the action's struct names its source by a tag: path, query, header, cookie or form.
 // The field Body is the request body. Registration refuses an exported field without a source,

@@ -66,7 +66,7 @@ func fileNode(list bool) *schema.Node {
 	return n
 }
 
-// formPlan tells how a form is read.
+// A formPlan describes how to read a form.
 type formPlan struct {
 	fields []*Param
 	files  bool // it has files and must be multipart

@@ -136,8 +136,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The status names the worst violation: a file that is too large, then a file of a wrong type, then the setting. The
-// document has these statuses, and the status of one request says nothing about the next.
+// The status is that of the worst violation: first a file that is too large, then a file of a wrong type, then the configured
+// status. The document has these statuses. Requests do not affect each other's status.
 func TestFileStatus(t *testing.T) {
 	app := quiet()
 	typed.Configure(app, typed.Config{InvalidStatus: 422})

@@ -70,7 +70,7 @@ func onlyJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// plain reports whether answers depend on nothing but the output.
+// plain reports whether answers depend only on the output.
 func (o *Operation) plain() bool { return o.formats == nil && o.result.next == nil }
 
 // acceptable returns the error for a request that accepts none of the operation's formats.
@@ -119,7 +119,7 @@ func nextPage(query, cursor string) string {
 	return "?" + values.Encode()
 }
 
-// formatNames returns the media types besides JSON.
+// formatNames returns the media types other than JSON.
 func (o *Operation) formatNames() []string {
 	if o.formats == nil {
 		return nil

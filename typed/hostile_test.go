@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// strict has members of every kind that a client may want to break.
+// strict has members of all kinds, for invalid texts of each kind.
 type strict struct {
 	Name  string            `json:"name,omitempty" minLength:"1" pattern:"^[a-z]*$"`
 	Any   any               `json:"any,omitempty"`

@@ -61,7 +61,7 @@ func (e *Invalid) Error() string {
 // mostLogged is the maximum number of violations that Error lists.
 const mostLogged = 20
 
-// appendDetail appends a sentence with the number of violations, of which listed are in the answer.
+// appendDetail appends a sentence with the number of violations; listed is the number of those in the answer.
 func (e *Invalid) appendDetail(b []byte, listed int) []byte {
 	b = append(b, "the request is invalid in "...)
 	if e.More || listed < len(e.Violations) {

@@ -105,8 +105,8 @@ func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err erro
 	if !p.named {
 		return p, nil, false, errors.New("a part has no name")
 	}
-	// The line break before a delimiter belongs to the delimiter. In an empty part, the line break
-	// at the end of the head may be that line break.
+	// The line break before a delimiter belongs to the delimiter. In an empty part, this may be the line break at the end of
+	// the head.
 	from := head[:len(head)-len(b)]
 	whole := head[len(from)-2:]
 	i := bytes.Index(whole, delimiter)

@@ -12,9 +12,9 @@ import (
 	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
-// A Page is the output of an action that answers 200 with a part of a list. Next is the cursor of
-// the next page, "" on the last one; the answer also has it in a Link header with rel="next" (RFC
-// 8288), which keeps the other query parameters. Make pages with a [Pager].
+// A Page is the output of an action that answers 200 with a part of a list. Next is the cursor of the next page, or "" on the
+// last one. The answer also has it in a Link header with rel="next" (RFC 8288), which keeps the other query parameters. Use a
+// [Pager] to make pages.
 type Page[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty" description:"The cursor of the next page; absent on the last page"`
@@ -38,7 +38,7 @@ type Signer interface {
 	Verify(purpose, signed string) (string, error)
 }
 
-// InvalidCursor is the fault of a cursor that the list did not give out.
+// InvalidCursor is the fault of a cursor that was not issued for the list.
 var InvalidCursor = NewFault(http.StatusBadRequest, "invalid-cursor", "The cursor is not one of this list")
 
 // A Pager makes the pages and cursors of one list. T is an item, and C its position in the order of

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A source is the part of the request that a field comes from.
+// A source is the part of the request from which a field is read.
 type source uint8
 
 const (

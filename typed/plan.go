@@ -22,7 +22,7 @@ type plan struct {
 	other  []*Param // headers and cookies
 	body   *bodyPlan
 	form   *formPlan
-	checks *checkPlan // calls of Validate; nil if no type has it
+	checks *checkPlan // calls of Validate; nil if there are none
 
 	ignores ignores
 
@@ -32,7 +32,7 @@ type plan struct {
 // tagOf lists the tags that name a source, in the order of source.
 var tagOf = [...]string{"path", "query", "header", "cookie", "form"}
 
-// ignores tells which members of bodies are ignored instead of refused.
+// ignores decides which members of bodies are ignored instead of refused.
 type ignores struct {
 	readOnly bool // Config.IgnoreReadOnly
 	unknown  bool // Config.UnknownMembers is Ignore

@@ -25,7 +25,7 @@ type result struct {
 	respond func(from place, f *negotiate.Format) dunlin.Response
 	// faults are errors that actions with this output may return without declaring them.
 	faults []*Fault
-	// next returns the cursor of the next page; nil if the output is no Page.
+	// next returns the cursor of the next page; nil if the output is not a Page.
 	next func(from place) string
 	// receive decodes an answer with one of the statuses into the value at a place. It is nil if
 	// clients read the answer themselves.

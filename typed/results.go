@@ -41,8 +41,8 @@ func (Created[T]) result() (*result, error) {
 	})
 }
 
-// Accepted is the output of an action that answers 202 Accepted. Location is the URI of a resource
-// that tells the progress; "" sends no Location header.
+// Accepted is the output of an action that answers 202 Accepted. Location is the URI of a resource that describes the
+// progress; "" sends no Location header.
 type Accepted[T any] struct {
 	Location string
 	Body     T

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A SecurityScheme tells how a caller authenticates. Declaring one checks nothing: middleware does.
-// It adds the scheme to the document, with the answer 401, and with 403 if scopes are required.
+// A SecurityScheme describes how a caller authenticates. Middleware must check it. Declaring one adds the scheme to the
+// document, with the answer 401, and with 403 if scopes are required.
 type SecurityScheme struct {
 	Name        string // name in the document
 	Type        string // "http", "apiKey", "oauth2", "openIdConnect" or "mutualTLS"
@@ -39,8 +39,8 @@ func APIKey(name, in, parameter string) SecurityScheme {
 	return SecurityScheme{Name: name, Type: "apiKey", In: in, Parameter: parameter}
 }
 
-// A Requirement is a scheme with the required scopes, or a choice of several. An operation with
-// several requirements requires all of them.
+// A Requirement is a scheme with the required scopes, or a choice of several schemes. If an operation has several
+// requirements, the caller must meet all of them.
 type Requirement struct {
 	Scheme SecurityScheme
 	Scopes []string

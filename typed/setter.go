@@ -16,7 +16,7 @@ import (
 // is not a valid value. The text is a safe string.
 type setter func(to place, text string) bool
 
-// A shape tells how the values of a parameter's type are parsed from text.
+// A shape describes how to parse the values of a parameter's type from text.
 type shape struct {
 	set    setter
 	format string // format in the document if the text differs from the JSON; "" is the node's

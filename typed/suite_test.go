@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// quiet returns an app that logs nothing.
+// quiet returns an app without a log.
 func quiet() *dunlin.App { return dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)}) }
 
 // answer is a response as a client sees it.

@@ -24,9 +24,8 @@ type undeclaredKey struct {
 	status int
 }
 
-// UndeclaredFaults lists the undeclared answers of the app, sorted by operation. The list should be
-// empty. Op.Test fails for each of them. In production each is logged at its first occurrence and
-// whenever its count doubles.
+// UndeclaredFaults lists the undeclared answers of the app, sorted by operation. The list should be empty. Op.Test fails for
+// each of them. In production, each is logged at its first occurrence and when its count doubles.
 func UndeclaredFaults(app *dunlin.App) []Undeclared {
 	s := stateOf(app)
 	s.mu.Lock()

@@ -2,15 +2,14 @@ package hpack
 
 import "github.com/dunlinhttp/dunlin/internal/view"
 
-// Limits bounds what one block may be. All fields must be positive. A Limits is only
-// read, so one value may be shared by any number of goroutines.
+// Limits bounds a block. All fields must be positive. Limits is only read, so goroutines may share one value.
 type Limits struct {
-	// MaxList is how large the list of fields may be, in the bytes that RFC 9113
-	// §6.5.2 counts: those of names and values, and 32 for each field.
+	// MaxList is the maximum size of the list of fields: the bytes of names and values, plus 32 for each field (RFC 9113
+	// §6.5.2).
 	MaxList int
 
-	// MaxFields is how many fields a list may have. As in the lines of HTTP/1.1, a method, a path and a
-	// scheme are none, and all pieces of Cookie are one (RFC 9113 §8.2.3); MaxList bounds these.
+	// MaxFields is the maximum number of fields in a list. As in HTTP/1.1, the method, the path and the scheme are not
+	// counted, and all parts of Cookie count as one (RFC 9113 §8.2.3). MaxList bounds these.
 	MaxFields int
 
 	// MaxWork is the decoded size, counted like MaxSize, from which a block is an error. A block beyond MaxSize is
@@ -39,8 +38,8 @@ func NewClasses(classify func(name, value []byte) Class) *Classes {
 type Decoder struct {
 	table   table
 	classes *Classes
-	allowed uint32 // the size that the peer was told and has acknowledged
-	reduced bool   // ... which is less than the table had: an update must come
+	allowed uint32 // the size that the peer has acknowledged
+	reduced bool   // allowed is less than the table's size: the peer must send an update
 }
 
 // DefaultTableSize is the initial size of both dynamic tables (RFC 9113 §6.5.2).
@@ -53,8 +52,7 @@ func (d *Decoder) Init(classes *Classes) {
 	d.table.max = DefaultTableSize
 }
 
-// SetAllowed says that the peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE, at most
-// MaxTableSize.
+// SetAllowed records that the peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE of at most MaxTableSize.
 func (d *Decoder) SetAllowed(size uint32) {
 	d.allowed = size
 	d.reduced = size < d.table.max
@@ -63,7 +61,7 @@ func (d *Decoder) SetAllowed(size uint32) {
 // Footprint returns how many bytes of memory the dynamic table has.
 func (d *Decoder) Footprint() int { return d.table.footprint() }
 
-// Shrink gives back memory that the dynamic table does not need at present.
+// Shrink frees memory that the dynamic table does not need at present.
 func (d *Decoder) Shrink() { d.table.shrink() }
 
 // The first bits of a field's representation (RFC 7541 §6).
@@ -76,8 +74,8 @@ const (
 	huffmanString = 0x80
 )
 
-// Decode reads a complete block into l, which it resets. On an error, an Error, the
-// connection must be closed. It keeps nothing of block.
+// Decode decodes a complete block into l, whose old content is dropped. If it returns an error, which is an Error, the
+// connection must be closed. It does not keep block.
 func (d *Decoder) Decode(block []byte, l *List, lim *Limits) error {
 	l.Reset()
 	i, p := d.updates(block)
@@ -208,8 +206,7 @@ func (d *Decoder) literal(block []byte, at int, prefix uint, l *List, lim *Limit
 	return end, noProblem
 }
 
-// known returns the Name of a name that came as a literal. Another casing is another
-// name, which HTTP/2 does not allow.
+// known returns the Name of a literal name. HTTP/2 requires lower case, so other spellings are not known.
 func known(name []byte) Name {
 	n := NameOf(view.String(name))
 	if n != 0 && staticEntries[n].name != string(name) {

@@ -7,23 +7,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// An Encoder writes the blocks of one direction of a connection: all of them, in the
-// order in which they are sent. It is used by one goroutine at a time. The zero value
-// is not ready, see Init.
+// An Encoder encodes all blocks of one direction of a connection, in the order in which they are sent. Only one goroutine at
+// a time may use it. The zero value is not ready, see Init.
 //
-// A field enters the dynamic table when it is sent for the second time, according to a
-// small set of hashes. A field that is sent once, such as a request ID, evicts nothing.
+// A field enters the dynamic table when it is sent for the second time; a small set of hashes detects this. So a field that
+// is sent once, such as a request ID, evicts nothing.
 type Encoder struct {
 	table  table
-	most   uint32     // the maximum size of the table, whatever the peer allows
+	most   uint32     // the maximum size of the table, even if the peer allows more
 	least  uint32     // the smallest size since the last block
 	told   bool       // the peer knows the size of the table
 	oldest uint8      // of seen, which is a ring
 	seen   [24]uint16 // hashes of fields sent recently that did not enter the table
 }
 
-// Init makes the encoder ready for a connection. Its table takes at most so many bytes
-// (RFC 7541 §4.1), and no more than the peer allows.
+// Init prepares the encoder for a connection. Its table uses at most most bytes (RFC 7541 §4.1), and no more than the peer
+// allows.
 func (e *Encoder) Init(most uint32) {
 	needHuffman.Do(makeHuffman)
 	*e = Encoder{most: min(most, MaxTableSize)}
@@ -46,7 +45,7 @@ func (e *Encoder) SetAllowed(size uint32) {
 // Footprint returns how many bytes of memory the dynamic table has.
 func (e *Encoder) Footprint() int { return e.table.footprint() }
 
-// Rest gives back all memory: the table is emptied, as the next block will say.
+// Rest frees all memory. The table is emptied; the next block tells the peer.
 func (e *Encoder) Rest() {
 	size := e.table.max
 	if e.table.count > 0 {
@@ -56,9 +55,8 @@ func (e *Encoder) Rest() {
 	e.table.max = size
 }
 
-// Begin must be called at the beginning of each block: it appends size updates, if there
-// is something to say (RFC 7541 §4.2). Where there must be two, the first is to nothing:
-// decoders are about (golang.org/x/net) that take a second one with an empty table only.
+// Begin must be called at the start of each block. It appends pending size updates (RFC 7541 §4.2). If two are necessary, the
+// first one is to 0, because some decoders (golang.org/x/net) accept a second one only with an empty table.
 func (e *Encoder) Begin(dst []byte) []byte {
 	if e.told {
 		return dst
@@ -95,8 +93,8 @@ func (e *Encoder) AppendStatus(dst []byte, code int) []byte {
 	return e.AppendNamed(dst, Status, view.String(text[:]))
 }
 
-// AppendContentLength appends the field content-length for n ≥ 0 bytes. It is never
-// indexed: it says something else nearly every time.
+// AppendContentLength appends the field content-length for n ≥ 0 bytes. It is never indexed, because its value differs nearly
+// every time.
 func (e *Encoder) AppendContentLength(dst []byte, n int64) []byte {
 	var text [20]byte
 	i := len(text)
@@ -175,8 +173,8 @@ func (e *Encoder) is(en *entry, known Name, name, value string) bool {
 	return int(en.name) == len(name) && text[en.name:] == value && equalFold(text[:en.name], name)
 }
 
-// hashOf is a hash of a field, not 0, and the same for every casing of its name. It looks
-// at the ends of the value, which mostly say enough.
+// hashOf returns a hash of a field. It is not 0, and ignores the case of the name. It uses only the ends of the value, which
+// are mostly sufficient.
 func hashOf(known Name, name, value string) uint16 {
 	h := uint64(known)
 	if known == 0 {
@@ -222,7 +220,7 @@ func appendLower(dst []byte, name string) []byte {
 	return dst
 }
 
-// appendString appends a string literal, in whichever form is shorter.
+// appendString appends a string literal in its shorter form.
 func appendString(dst []byte, s string) []byte {
 	if n := codedLen(s); n < len(s) {
 		dst = appendInt(dst, huffmanString, 7, uint32(n))

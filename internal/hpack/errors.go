@@ -15,7 +15,7 @@ func (e Error) Offset() int { return e.offset }
 // Bomb reports whether the block was refused because of its decoded size, and not for a fault.
 func (e Error) Bomb() bool { return e.problem == bomb }
 
-// Error describes the problem, its position, and the section of RFC 7541. It quotes nothing of the input.
+// Error describes the problem, its position, and the section of RFC 7541. It does not quote the input.
 func (e Error) Error() string {
 	p := &problems[e.problem]
 	return fmt.Sprintf("%s at byte %d of the field block (RFC 7541 section %s)", p.text, e.offset, p.section)

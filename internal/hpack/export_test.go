@@ -23,7 +23,7 @@ func DecodeHuffman(dst, src []byte) ([]byte, bool) {
 
 func HuffmanLen(s string) int { return codedLen(s) }
 
-// StaticTable returns the names and values of the static table; index 0 is no entry.
+// StaticTable returns the names and values of the static table. Index 0 is unused.
 func StaticTable() (entries [][2]string) {
 	for _, e := range staticEntries {
 		entries = append(entries, [2]string{e.name, e.value})

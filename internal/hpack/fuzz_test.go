@@ -49,7 +49,7 @@ func FuzzDecode(f *testing.F) {
 			in = in[n:]
 			want, wantErr := twin.decode(string(block))
 			err := d.Decode(block, &l, &wide)
-			clear(block) // the decoder retains nothing of it
+			clear(block) // the decoder must not retain it
 			if err != nil {
 				var e hpack.Error
 				if errors.As(err, &e) && e.Bomb() {

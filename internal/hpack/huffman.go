@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// The Huffman code of RFC 7541 appendix B is canonical: codes of one length are
-// consecutive numbers in the order of their symbols, and follow those of the lengths
-// before. So the lengths say all of it.
+// The Huffman code of RFC 7541 appendix B is canonical: codes of one length are consecutive numbers in the order of their
+// symbols, and follow the codes of smaller lengths. So the lengths determine the code.
 
 // codeBits is the length of each symbol's code. Symbol 256, the end of the string,
 // has 30 bits, all ones.
@@ -36,8 +35,7 @@ const (
 	endSymbol = 256
 	maxCode   = 30 // bits
 
-	// quickBits is how many bits one look-up decodes: two letters, mostly. The table
-	// has 16 KB.
+	// quickBits is the number of bits that one look-up decodes, usually two letters. The table has 16 KB.
 	quickBits = 12
 )
 
@@ -51,8 +49,8 @@ type quick uint32
 func (q quick) symbols() int { return int(q & 0xff) }
 func (q quick) bits() uint   { return uint(q >> 8 & 31) }
 
-// huffman is the code in the forms that decoding and encoding want. It is made for the first
-// Decoder or Encoder that is initialised, since most programs that are started never need it.
+// huffman has the tables for decoding and encoding. They are made when the first Decoder or Encoder is initialised, because
+// most programs never need them.
 var (
 	huffman     *huffmanTables
 	needHuffman sync.Once
@@ -65,7 +63,7 @@ type huffmanTables struct {
 	codes   [257]uint32
 	symbols [257]uint16         // by code
 	base    [maxCode + 1]uint32 // codes of this length are at symbols[base+code] (modulo 2³²)
-	beyond  [maxCode + 1]uint32 // the first number, left-aligned in 32 bits, that is no code of this length or a shorter one
+	beyond  [maxCode + 1]uint32 // by length: the smallest number, left-aligned in 32 bits, that does not start with a code of at most this length
 }
 
 func buildHuffman() *huffmanTables {
@@ -116,7 +114,7 @@ func appendDecoded(dst, src []byte) ([]byte, problem) {
 	t := huffman
 	n, i := 0, 0
 	var word uint64 // the next bits, left-aligned
-	var bits uint   // how many of them are of the string
+	var bits uint   // number of bits that belong to the string
 	for {
 		if i+8 <= len(src) {
 			word |= binary.BigEndian.Uint64(src[i:]) >> bits

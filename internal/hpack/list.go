@@ -100,7 +100,7 @@ func (l *List) Index(name string, from int) int {
 	return -1
 }
 
-// CopyTo makes dst the same list. The two share nothing afterwards.
+// CopyTo makes dst a copy of the list that shares no memory with it.
 func (l *List) CopyTo(dst *List) {
 	dst.buf = append(dst.buf[:0], l.buf...)
 	dst.fields = append(dst.fields[:0], l.fields...)

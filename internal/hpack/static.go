@@ -1,6 +1,6 @@
 package hpack
 
-// staticEntries is the static table (RFC 7541 appendix A); index 0 is no entry.
+// staticEntries is the static table (RFC 7541 appendix A). Index 0 is unused.
 var staticEntries = [...]struct{ name, value string }{
 	1: {":authority", ""}, {":method", "GET"}, {":method", "POST"}, {":path", "/"},
 	{":path", "/index.html"}, {":scheme", "http"}, {":scheme", "https"}, {":status", "200"},
@@ -31,11 +31,11 @@ const (
 	lastStaticValue = 16
 )
 
-// A Name is the first entry of the static table with a name: two fields with the same
-// Name that is not 0 have the same name. 0 stands for all names that are not there.
+// A Name identifies a field name: it is the index of the first entry of the static table with that name. Fields with the same
+// Name, other than 0, have the same name. 0 stands for all names that the table does not have.
 type Name uint8
 
-// Names that a server of HTTP looks for.
+// Names that an HTTP server needs.
 const (
 	Authority     Name = 1
 	Method        Name = 2
@@ -56,14 +56,14 @@ var (
 	staticText []byte
 	// staticFields are its entries as fields of a list.
 	staticFields [lastStatic + 1]field
-	// names finds its names by a hash under which no two meet.
+	// names maps a perfect hash of a name to its Name.
 	names [128]uint8
 	// lower is indexed by byte and folds ASCII letters only.
 	lower [256]byte
 )
 
-// As results of functions the tables would need a stack for which the first goroutine's is copied, whenever a program
-// starts.
+// The tables are built in init, not as results of functions: these would need a larger stack, which would be copied at each
+// start of a program.
 func init() {
 	staticText = make([]byte, 0, 1<<10)
 	for i := 1; i <= lastStatic; i++ {
@@ -92,8 +92,7 @@ func addStatic(s string) span {
 	return span{start | inStatic, uint32(len(staticText))}
 }
 
-// nameHash is the same for every casing of a name, which is not empty. The factors were
-// found by trying.
+// nameHash returns a hash of a name, which must not be empty. It ignores case. The factors were found by search.
 func nameHash(name string) uint8 {
 	n := len(name)
 	return (uint8(n)*105 + (name[0]|0x20)*115 + (name[n-1]|0x20)*49 + (name[n/2]|0x20)*110) & 127
@@ -111,7 +110,7 @@ func NameOf(name string) Name {
 	return Name(i)
 }
 
-// equalFold reports whether b is a, which is in lower case, whatever b's case.
+// equalFold reports whether b equals a, which is in lower case, ignoring case.
 func equalFold(a, b string) bool {
 	if len(a) != len(b) {
 		return false

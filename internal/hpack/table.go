@@ -32,8 +32,7 @@ type table struct {
 	max     uint32
 }
 
-// An entry has its text at buf[at:]: the name, unless it is that of the static table's
-// entry index, and the value.
+// An entry has its text at buf[at:]: its name, unless entry index of the static table has that name, and its value.
 type entry struct {
 	at          uint16
 	name, value uint16 // lengths
@@ -149,7 +148,7 @@ const entrySize = 10
 // textOf returns the text of an entry.
 func (t *table) textOf(e *entry) []byte { return t.buf[e.at : int(e.at)+e.text()] }
 
-// shrink gives back memory that the entries do not need.
+// shrink frees memory that the entries do not need.
 func (t *table) shrink() {
 	if t.count == 0 {
 		t.buf, t.entries, t.first = nil, nil, 0

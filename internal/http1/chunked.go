@@ -2,8 +2,7 @@ package http1
 
 import "bytes"
 
-// Chunked decodes a chunked body (RFC 9112 §7.1) as its bytes come. Call Reset
-// before each body. A body in chunks runs through these states:
+// Chunked decodes a chunked body (RFC 9112 §7.1) incrementally. Call Reset before each body. The states of a body are:
 //
 //	5;ext=1\r\nhello\r\n0\r\nDigest: x\r\n\r\n
 //	│└ext    │└data │   │ └trailer lines, then done
@@ -42,9 +41,8 @@ const (
 // included. Sixteen hold any 63-bit size.
 const maxChunkDigits = 16
 
-// Reset prepares for a new body. A body of more than maxBody bytes of data is
-// refused with 413 as soon as a chunk size says so; a negative maxBody is no
-// limit. The limits are read, not copied.
+// Reset prepares for a new body. A body of more than maxBody bytes of data is refused with 413 as soon as a chunk size
+// exceeds the limit. A negative maxBody means no limit. The limits are not copied and must not change.
 func (c *Chunked) Reset(lim *Limits, maxBody int64) {
 	if maxBody < 0 {
 		maxBody = 1<<63 - 1
@@ -54,7 +52,7 @@ func (c *Chunked) Reset(lim *Limits, maxBody int64) {
 	*c = Chunked{lim: lim, maxBody: maxBody, trailer: trailer}
 }
 
-// Twin returns a decoder that goes on where c is, for who looks ahead; it has nothing of the trailers so far.
+// Twin returns a decoder that continues from the state of c, to look ahead. It does not have the trailers so far.
 func (c *Chunked) Twin() Chunked {
 	twin := *c
 	twin.trailer = trailer{}
@@ -67,7 +65,7 @@ func (c *Chunked) Done() bool { return c.state == chunkBodyDone }
 // Decoded returns how many bytes of data have been handed out.
 func (c *Chunked) Decoded() int64 { return c.decoded }
 
-// Remaining returns the number of bytes of the current chunk still to come. A caller may use it to size a buffer.
+// Remaining returns the number of missing bytes of the current chunk. A caller may use it to size a buffer.
 func (c *Chunked) Remaining() int64 {
 	if c.state == chunkData {
 		return c.chunk
@@ -84,11 +82,9 @@ func (c *Chunked) Next(src []byte) (data []byte, n int, err error) {
 	return c.next(src, len(src))
 }
 
-// Decode consumes the first nSrc bytes of src and copies the data among them
-// to dst. It stops when dst is full, at the end of src, or at the end of the
-// body. dst and src may share memory if dst starts no later than src, so a
-// buffer can be decoded in place. An err is an [Error] and may come with data
-// that preceded it.
+// Decode consumes the first nSrc bytes of src and copies their data to dst. It stops when dst is full, at the end of src, or
+// at the end of the body. dst and src may share memory if dst starts no later than src, so a buffer can be decoded in place.
+// err is an [Error]; Decode may return it together with the data before it.
 func (c *Chunked) Decode(dst, src []byte) (nDst, nSrc int, err error) {
 	for {
 		data, n, err := c.next(src[nSrc:], len(dst)-nDst)
@@ -194,8 +190,8 @@ func (c *Chunked) frame(b byte) problem {
 	return noProblem
 }
 
-// sizeByte reads a byte of a chunk size, or the first byte after it. White
-// space is allowed before ';' only, as RFC 9112 §7.1.1 has it.
+// sizeByte reads a byte of a chunk size, or the first byte after it. White space is allowed only before ';' (RFC 9112
+// §7.1.1).
 func (c *Chunked) sizeByte(b byte) problem {
 	if d := hexValue(b); d >= 0 {
 		if c.digits == maxChunkDigits || c.chunk > (1<<63-1)>>4 {

@@ -155,7 +155,7 @@ func TestChunkedLimits(t *testing.T) {
 	}
 }
 
-// TestChunkedNext reads without copying, and asks how many bytes are still expected.
+// TestChunkedNext reads without copying, and checks the number of bytes that are still expected.
 func TestChunkedNext(t *testing.T) {
 	lim := http1.DefaultLimits()
 	var c http1.Chunked

@@ -2,9 +2,8 @@ package http1
 
 import "math/bits"
 
-// Writing a chunk: its header, n bytes of data, CRLF. After the last chunk of
-// data come [LastChunk], trailer fields if any, and CRLF. A header must never
-// be written for n = 0, because that chunk ends the body.
+// A chunk consists of its header, n bytes of data, and CRLF. The last chunk of data is followed by [LastChunk], trailer
+// fields if any, and CRLF. A header must never be written for n = 0, because that chunk ends the body.
 
 const hexDigits = "0123456789abcdef"
 
@@ -20,10 +19,8 @@ func AppendChunkHeader(dst []byte, n int) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// PutChunkHeader writes the header of a chunk of n > 0 bytes of data at the
-// end of room, so that it stands right before data that follows room, and
-// returns where in room it starts. It panics if room is too short for it;
-// [MaxChunkHeader] always suffices.
+// PutChunkHeader writes the header of a chunk of n > 0 bytes at the end of room, so that the data may follow room in memory,
+// and returns its start in room. It panics if room is too short; [MaxChunkHeader] is always sufficient.
 func PutChunkHeader(room []byte, n int) (start int) {
 	i := len(room) - 2
 	room[i], room[i+1] = '\r', '\n'

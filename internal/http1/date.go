@@ -11,15 +11,15 @@ const (
 	dateValueLength = len(dateFormat)
 )
 
-// DateCache renders the Date field once per second. The zero value is ready.
-// It has no clock and no lock: one goroutine owns it and says what time it is.
+// DateCache formats the Date field once per second. The zero value is ready. It has no clock and no lock: one goroutine owns
+// it and passes the time.
 type DateCache struct {
 	filled bool
 	second int64
 	line   [dateLineLength]byte
 }
 
-// Append appends the date alone, 29 bytes, for a time in seconds since 1970.
+// Append appends the date without the field name, 29 bytes, for a time in seconds since 1970.
 func (d *DateCache) Append(dst []byte, unixSeconds int64) []byte {
 	if !d.filled || d.second != unixSeconds {
 		d.render(unixSeconds)
@@ -35,8 +35,7 @@ func (d *DateCache) AppendField(dst []byte, unixSeconds int64) []byte {
 	return append(dst, d.line[:]...)
 }
 
-// render fills the line. Years beyond 9999 have no IMF-fixdate; the last
-// second that has one stands for them, and 1970 for times before it.
+// render formats the line. IMF-fixdate ends with the year 9999; its last second replaces later times, and 1970 earlier ones.
 func (d *DateCache) render(unixSeconds int64) {
 	const last = 253402300799 // 9999-12-31T23:59:59Z
 	at := time.Unix(min(max(unixSeconds, 0), last), 0).UTC()
@@ -57,7 +56,7 @@ type Opening struct {
 	text   [longestStatusLine + dateLineLength]byte
 }
 
-// longestStatusLine is the length of that of 431, which says most.
+// longestStatusLine is the length of the status line of 431, which has the longest text.
 const longestStatusLine = len("HTTP/1.1 431 Request Header Fields Too Large\r\n")
 
 // Append appends the status line of HTTP/1.1 and the Date field, for a time in seconds since 1970.

@@ -1,25 +1,23 @@
-// Package http1 turns bytes into HTTP/1.x messages and messages into bytes
-// (RFC 9110 and RFC 9112). It does no I/O, starts no goroutine and keeps no
-// global state that changes.
+// Package http1 parses and writes HTTP/1.x messages (RFC 9110 and RFC 9112). It does no I/O, starts no goroutine and has no
+// mutable global state.
 //
-// Reading comes in three layers:
+// Reading has three layers:
 //
-//   - tables.go and scan.go: stateless functions on []byte that find the end
-//     of a token, a value or a field line.
-//   - parse.go (request head) and chunked.go (chunked body): resumable state
-//     machines. Running out of bytes is an outcome of its own, never an error.
-//     plain.go reads complete ordinary heads in one pass.
-//   - fields.go, target.go, host.go and trailer.go: the meaning of
-//     framing fields, the request target, the Host field and trailers.
+//	tables.go, scan.go                          stateless functions on []byte that find the end of a token,
+//	                                            a value or a field line
+//	parse.go, chunked.go                        resumable state machines for request heads and chunked bodies;
+//	                                            missing bytes are not an error. plain.go parses complete
+//	                                            ordinary heads in one pass
+//	fields.go, target.go, host.go, trailer.go   the meaning of framing fields, the request target, the Host
+//	                                            field and trailers
 //
-// Writing is append-style: response.go, status.go, date.go and chunkenc.go. validate.go
-// checks fields before they are written.
+// Writing appends to buffers: response.go, status.go, date.go and chunkenc.go. validate.go checks fields before they are
+// written.
 //
-// Two rules hold for everything that is read:
+// Two rules hold for all input:
 //
-//   - Nothing about framing is guessed. A head that two implementations could
-//     cut at different places is an [Error], and the connection must close.
-//   - The outcome depends on the bytes alone, not on how they arrived. Every
-//     split of an input gives the same messages and the same error, and the
-//     work is linear in the input even when it comes a byte at a time.
+//   - Framing is never guessed. If implementations could split a head in different places, it is an [Error], and the
+//     connection must close.
+//   - The outcome depends only on the bytes, not on how they arrived. Every split of an input gives the same messages and the
+//     same error, and the work is linear in the input even if it arrives byte by byte.
 package http1

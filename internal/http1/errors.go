@@ -34,7 +34,7 @@ func (e Error) Error() string {
 	return fmt.Sprintf("%s at byte %d of the %s", p.text, e.offset, e.part)
 }
 
-// part says which part of a message an offset counts from.
+// part is the part of a message that an offset refers to.
 type part uint8
 
 const (

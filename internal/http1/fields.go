@@ -34,11 +34,10 @@ func (h *Head) interpret(w []byte, f fieldSpan) problem {
 	return noProblem
 }
 
-// conclude derives what follows from several field lines together.
+// conclude derives the properties that depend on several field lines.
 func (h *Head) conclude() {
 	if h.Minor == 0 {
-		// Without 1.1 neither 100 (Continue) nor Upgrade exists: RFC 9110
-		// §10.1.1 and §7.8 say to ignore them.
+		// HTTP/1.0 has neither 100 (Continue) nor Upgrade: they are ignored (RFC 9110 §10.1.1 and §7.8).
 		h.KeepAlive = h.connection&(optionKeepAlive|optionClose) == optionKeepAlive
 		return
 	}
@@ -78,9 +77,8 @@ func (h *Head) contentLengthField(value []byte) problem {
 	return noProblem
 }
 
-// transferEncodingField reads Transfer-Encoding (RFC 9112 §6.1 and §6.3). The
-// one value accepted is "chunked". Other codings are not implemented: 501, wherever they
-// stand but behind chunked, which must be the last. All else is malformed: 400.
+// transferEncodingField reads Transfer-Encoding (RFC 9112 §6.1 and §6.3). Only "chunked" is accepted. Other codings, except
+// after chunked, which must be the last, are not implemented: 501. Everything else is malformed: 400.
 func (h *Head) transferEncodingField(value []byte) problem {
 	switch {
 	case h.Minor == 0:
@@ -115,8 +113,8 @@ func (h *Head) transferEncodingField(value []byte) problem {
 	return chunkedNotFinal
 }
 
-// isCoding reports whether b is the name of a transfer coding, maybe with parameters, of which chunked has none
-// (RFC 9112 §7).
+// isCoding reports whether b is the name of a transfer coding, with or without parameters. chunked has no parameters (RFC
+// 9112 §7).
 func isCoding(b []byte) bool {
 	end := scanToken(b, 0)
 	name := b[:end]
@@ -129,7 +127,7 @@ func isCoding(b []byte) bool {
 // connectionField reads the options of Connection that matter to a server
 // (RFC 9110 §7.6.1) and ignores the rest.
 func (h *Head) connectionField(value []byte) {
-	if isWord(value, "keep-alive") { // what nearly everyone sends
+	if isWord(value, "keep-alive") { // the most common value
 		h.connection |= optionKeepAlive
 		return
 	}
@@ -159,8 +157,7 @@ func (h *Head) expectField(value []byte) problem {
 	return noProblem
 }
 
-// hostField reads Host. RFC 9112 §3.2 asks for 400 when it is repeated or
-// invalid; that holds for HTTP/1.0 too, where it may be missing.
+// hostField reads Host. It must not be repeated or invalid (400, RFC 9112 §3.2). In HTTP/1.0 it may be missing.
 func (h *Head) hostField(w []byte, value span) problem {
 	if h.hasHost {
 		return repeatedHost

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// smallLimits are so tight that short inputs reach all of them.
+// smallLimits are so small that short inputs reach all of them.
 var smallLimits = http1.Limits{MaxTarget: 24, MaxHead: 160, MaxFields: 4, MaxTrailer: 40, MaxExtension: 10, MaxChunks: 3}
 
 // headSeeds returns the seeds of the fuzz targets, which every ordinary test run checks: all heads of the tables.

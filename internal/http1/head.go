@@ -2,18 +2,15 @@ package http1
 
 import "github.com/dunlinhttp/dunlin/internal/semantics"
 
-// Head is a request head, and the state of reading it. The zero value is
-// ready; a Head is meant to be used for request after request and allocates
-// only while its list of fields grows.
+// Head is a request head and the state of parsing it. The zero value is ready. A Head is reused for many requests and
+// allocates only when its list of fields grows.
 //
-// While [Head.Parse] wants more bytes the Head belongs to one connection's
-// unfinished request and holds offsets only, so the buffer may move between
-// calls. Once Parse has returned n > 0, the exported fields and the methods
-// are valid, and every []byte they return is a borrowed view into the buffer
-// given to that call: valid until the buffer changes, and not to be written.
+// Until [Head.Parse] has returned n > 0, the Head belongs to the incomplete request of a connection and holds only offsets,
+// so the buffer may move between calls. Afterwards, the exported fields and the methods are valid, and every []byte that they
+// return is a borrowed view into the buffer given to that call: it is valid until the buffer changes, and must not be
+// written.
 //
-// Invariant: 0 ≤ line ≤ scanned ≤ len(buffer), and no byte in [line, scanned)
-// is LF.
+// Invariant: 0 ≤ line ≤ scanned ≤ len(buffer), and no byte in [line, scanned) is LF.
 type Head struct {
 	// ContentLength is the value of Content-Length, or -1 without one. A
 	// request with neither Content-Length nor chunked coding has no body.
@@ -22,8 +19,8 @@ type Head struct {
 	Method semantics.Method // the method, if it is a common one
 	Form   TargetForm       // which of the four forms the target has
 
-	// Minor is the minor version that rules this request: 0 for HTTP/1.0, 1
-	// for HTTP/1.1 and anything later within HTTP/1 (RFC 9110 §2.5).
+	// Minor is the minor version of this request: 0 for HTTP/1.0, and 1 for HTTP/1.1 and later versions of HTTP/1 (RFC 9110
+	// §2.5).
 	Minor uint8
 
 	Chunked     bool // the body is chunked
@@ -36,12 +33,12 @@ type Head struct {
 	hasHost        bool
 	hasUpgrade     bool
 	expectContinue bool
-	alone          bool // the request line has said all there is, see Parse
+	alone          bool // the request line is the whole head, see Parse
 	connection     connectionOptions
 
 	state   headState
 	line    int // where the first unfinished line starts
-	scanned int // how far the search for that line's LF has come
+	scanned int // end of the searched bytes for that line's LF
 
 	method, target, path, query, host span
 
@@ -59,7 +56,7 @@ const (
 	optionOther
 )
 
-// NamesFields reports whether Connection has options beside close, keep-alive and upgrade.
+// NamesFields reports whether Connection has options other than close, keep-alive and upgrade.
 func (h *Head) NamesFields() bool { return h.connection&optionOther != 0 }
 
 // span is the bytes [start, end) of the head.
@@ -75,13 +72,12 @@ func (h *Head) Reset() {
 	*h = Head{ContentLength: -1, fields: h.fields[:0]}
 }
 
-// Rebase says that the bytes of a complete head have moved to buf, which must
-// start with the same bytes. All views returned from now on are into buf.
+// Rebase records that the bytes of a complete head have moved to buf, which must start with the same bytes. All later views
+// are into buf.
 func (h *Head) Rebase(buf []byte) { h.buf = buf[:len(h.buf)] }
 
-// CopyTo makes dst the same complete head as h, with views into buf, which
-// must start with the bytes of the head (see [Head.Bytes]). dst and h share
-// nothing afterwards.
+// CopyTo makes dst a copy of the complete head h, with views into buf, which must start with the bytes of the head (see
+// [Head.Bytes]). The copy shares no memory with h.
 func (h *Head) CopyTo(dst *Head, buf []byte) {
 	fields := append(dst.fields[:0], h.fields...)
 	*dst = *h
@@ -104,7 +100,7 @@ func (h *Head) Target() []byte { return h.view(h.target) }
 // URI without one, "*" for the asterisk form, empty for CONNECT.
 func (h *Head) Path() []byte { return h.view(h.path) }
 
-// Query returns what follows the first '?' of the target, still encoded.
+// Query returns the part of the target after the first '?', undecoded.
 func (h *Head) Query() []byte { return h.view(h.query) }
 
 // EmptyQuery reports whether the target ends with its first '?'.
@@ -129,8 +125,7 @@ func (h *Head) Field(i int) (name, value []byte) {
 	return h.view(f.name), h.view(f.value)
 }
 
-// Get returns the value of the first field line called name, whatever the
-// case of either.
+// Get returns the value of the first field line with the given name. Case is ignored.
 func (h *Head) Get(name string) (value []byte, ok bool) {
 	i := h.Index(name, 0)
 	if i < 0 {
@@ -139,8 +134,8 @@ func (h *Head) Get(name string) (value []byte, ok bool) {
 	return h.view(h.fields[i].value), true
 }
 
-// Index returns the first field line at or after from that is called name,
-// whatever the case of either, and -1 if there is none.
+// Index returns the index of the first field line with the given name at or after from, or -1 if there is none. Case is
+// ignored.
 func (h *Head) Index(name string, from int) int {
 	for i := from; i < len(h.fields); i++ {
 		n := h.fields[i].name
@@ -166,9 +161,8 @@ func (h *Head) Lines(name string) (first, second int) {
 	return first, -1
 }
 
-// Three finds the field lines that are called by three names, whatever the case of either, by one look at all; none is called "". It
-// returns whether the first has a value, the values of the others, nil for a line that there is not, and whether there is another one
-// of any of the names.
+// Three finds the field lines with three names in one pass. Case is ignored, and "" is no name. It reports whether the first
+// one has a value, returns the values of the others, nil if absent, and reports whether one of the names occurs twice.
 func (h *Head) Three(one, two, three string) (said bool, second, third []byte, twice bool) {
 	first, other, last := -1, -1, -1
 	for i := range h.fields {
@@ -197,8 +191,8 @@ func (h *Head) Three(one, two, three string) (said bool, second, third []byte, t
 	return said, second, third, twice
 }
 
-// isNamed reports whether that is the name, whatever the case of either: mostly without a loop, and not inlined, so that there is little
-// code of it to bring back after the kernel.
+// isNamed reports whether n is the given name. Case is ignored. Mostly it needs no loop. It is not inlined, so that its code
+// stays small in the processor's cache.
 //
 //go:noinline
 func (h *Head) isNamed(n span, name string) bool {
@@ -206,7 +200,7 @@ func (h *Head) isNamed(n span, name string) bool {
 	if len(a) != len(name) {
 		return false
 	}
-	differ := uint64(0x20) // perhaps by case alone
+	differ := uint64(0x20) // they may differ only in case
 	switch size := len(name); {
 	case size >= 8 && size <= 16:
 		differ = (word(a) ^ word(name)) | (word(a[size-8:]) ^ word(name[size-8:]))
@@ -228,7 +222,8 @@ func word[S string | []byte](s S) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// Names is a set of field names in which one may seem to be that is not: with one bit a name, whatever its case.
+// Names is an approximate set of field names, with one bit for each name, without case. It may report names that are not in
+// it.
 type Names uint64
 
 // Names returns those of the field lines.

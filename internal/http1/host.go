@@ -14,7 +14,7 @@ func validAuthority(b []byte) bool {
 	return end > 0 && validPort(b[end:])
 }
 
-// scanHost returns the index of the first byte of b that is no byte of a registered name, or len(b).
+// scanHost returns the index of the first byte of b that is not allowed in a registered name, or len(b).
 func scanHost(b []byte) int {
 	rest := b
 	for len(rest) >= 4 && class[rest[0]]&class[rest[1]]&class[rest[2]]&class[rest[3]]&isHost != 0 {
@@ -74,9 +74,8 @@ func portStart(authority []byte) int {
 	return -1
 }
 
-// validLiteral reports whether b is an IPv6 address in brackets and perhaps a
-// port. IPvFuture and zone identifiers are refused: no client sends the first,
-// and the second mean nothing to another host (RFC 6874 §4).
+// validLiteral reports whether b is an IPv6 address in brackets, with an optional port. IPvFuture and zone identifiers are
+// refused: clients do not send the first, and a zone is meaningless to another host (RFC 6874 §4).
 func validLiteral(b []byte) bool {
 	end := 1
 	for end < len(b) && b[end] != ']' {
@@ -85,9 +84,8 @@ func validLiteral(b []byte) bool {
 	return end < len(b) && validIPv6(b[1:end]) && validPort(b[end+1:])
 }
 
-// validIPv6 reports whether b is an IPv6 address as RFC 3986 §3.2.2 writes it:
-// eight groups of up to four hex digits, or fewer around one "::", the last
-// two of which may be an IPv4 address.
+// validIPv6 reports whether b is an IPv6 address (RFC 3986 §3.2.2): eight groups of up to four hex digits, or fewer around
+// one "::". The last two groups may be an IPv4 address.
 func validIPv6(b []byte) bool {
 	groups, elided := 0, false
 	i := 0

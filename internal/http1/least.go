@@ -5,8 +5,7 @@ package http1
 func (c *Chunked) Least() int64 {
 	const end = int64(len(LastChunk) + len(CRLF))
 	const crlf = int64(len(CRLF))
-	// From the end of a size line, with the size as it is known so far; more
-	// digits can only make it larger.
+	// From the end of a size line, with the digits of the size so far. More digits can only make it larger.
 	afterLine := crlf
 	if c.chunk > 0 {
 		afterLine = c.chunk

@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// However a body arrives, Least never asks for bytes after its end and never returns 0 before it.
+// Least never returns bytes beyond the end of a body, and never 0 before it, for any division of the input.
 func TestLeastStaysInTheBody(t *testing.T) {
 	limits := http1.DefaultLimits()
 	for _, body := range []string{

@@ -1,8 +1,7 @@
 package http1
 
-// Limits bounds what one peer can make the codec hold or scan. All fields must
-// be positive; [DefaultLimits] is a good start. A Limits is only read, so one
-// value may be shared by any number of goroutines.
+// Limits bounds the memory and work that a peer can cause. All fields must be positive; see [DefaultLimits]. Limits is only
+// read, so goroutines may share one value.
 type Limits struct {
 	// MaxTarget is the longest request target, in bytes; beyond it the answer
 	// is 414. RFC 9112 §3 recommends to support at least 8,000.
@@ -13,31 +12,27 @@ type Limits struct {
 	// GiB, as a Head keeps 32-bit offsets.
 	MaxHead int
 
-	// MaxFields is how many field lines a head or a trailer section may have;
-	// beyond it the answer is 431. It bounds the cost of looking up a field.
+	// MaxFields is the maximum number of field lines in a head or a trailer section. More get 431. It bounds the cost of
+	// looking up a field.
 	MaxFields int
 
 	// MaxTrailer is the longest trailer section of a chunked body, in bytes,
 	// with the empty line that ends it; beyond it the answer is 431.
 	MaxTrailer int
 
-	// MaxExtension is how many bytes of chunk extensions one body may carry in
-	// all. They are read and thrown away, so a body made of them would keep
-	// a connection busy without ever reaching a body limit.
+	// MaxExtension is the maximum number of bytes of all chunk extensions in a body. They are ignored, so without this limit
+	// a body of extensions would keep a connection busy without reaching a limit on bodies.
 	MaxExtension int
 
-	// MaxChunks is how many chunks one body may have beyond one for each 16 bytes
-	// of its data; beyond it the answer is 400. A chunk costs about as much
-	// as a request line to read, however little is in it.
+	// MaxChunks is the maximum number of chunks in a body, in addition to one for each 16 bytes of its data. More get 400.
+	// Reading a chunk costs about as much as reading a request line, even if it has little data.
 	MaxChunks int
 }
 
-// chunkShare is how many bytes of data go with a chunk that is not counted
-// against MaxChunks.
+// chunkShare is the number of bytes of data for each chunk that is not counted against MaxChunks.
 const chunkShare = 16
 
-// DefaultLimits returns limits that ordinary browsers, proxies and API clients
-// never meet.
+// DefaultLimits returns limits that ordinary browsers, proxies and API clients never reach.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxTarget:    8 << 10,
@@ -49,9 +44,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// maxMethod is the longest method token that is read, in bytes. The longest
-// registered one, UPDATEREDIRECTREF, has 17. RFC 9112 §3 asks for 501 when a
-// method is longer than any that is implemented.
+// maxMethod is the maximum length of a method, in bytes. The longest registered one, UPDATEREDIRECTREF, has 17. Longer ones
+// get 501 (RFC 9112 §3).
 const maxMethod = 32
 
 // versionLength is the length of "HTTP/1.1".

@@ -11,7 +11,7 @@ import (
 type headState uint8
 
 const (
-	headNew         headState = iota // nothing but perhaps an empty line was seen
+	headNew         headState = iota // at the start, or after an empty line
 	headRequestLine                  // the request line
 	headFields                       // a field line, or the empty line that ends the head
 	headDone                         // complete, or refused; the next Parse starts a new head
@@ -22,23 +22,19 @@ const http11 = 'H' | 'T'<<8 | 'T'<<16 | 'P'<<24 | '/'<<32 | '1'<<40 | '.'<<48 | 
 
 // Parse reads a request head from the start of buf. There are three outcomes:
 //
-//   - n > 0: the head is complete and n bytes long. What follows in buf is the
-//     body or the next request.
-//   - n == 0 and err == nil: buf ends before the head does. Call Parse again
-//     with the same bytes and more; lines that were complete are not read
-//     again, and the unfinished one is only searched for its end.
+//   - n > 0: the head is complete and has n bytes. The body or the next request follows.
+//   - n == 0 and err == nil: the head is incomplete. Call Parse again with the same bytes and more. Complete lines are not
+//     read again, and the incomplete one is only searched for its end.
 //   - err is an [Error]: answer with its status and close the connection.
 //
-// After n > 0 or an error the next call starts a new head. An empty line
-// before the request line is skipped and counted in n, once (RFC 9112 §2.2).
+// After n > 0 or an error the next call starts a new head. One empty line before the request line is skipped and counted in n
+// (RFC 9112 §2.2).
 //
-// A line is judged when its LF is there, so that the outcome does not depend
-// on how the bytes arrived; only a first byte that cannot start a method is
-// refused at once, which is how a TLS client learns that this port speaks
-// clear text.
+// A line is parsed when its LF has arrived, so that the outcome does not depend on how the bytes arrived. Only a first byte
+// that cannot begin a method is refused at once, so that a TLS client learns early that this port speaks clear text.
 //
-// Lines end in CRLF. One head may have LF alone: CONNECT with a path, HTTP/1.0 and no field, which is how net/rpc's clients begin
-// (rpc.DialHTTP). Nothing follows it that could be read differently.
+// Lines end in CRLF. Only one kind of head may end in LF: CONNECT with a path, HTTP/1.0 and no field, which net/rpc's clients
+// send (rpc.DialHTTP). It is unambiguous, because nothing follows.
 func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
 	if h.state == headNew || h.state == headDone {
 		if n = h.plain(buf, lim); n > 0 {
@@ -187,7 +183,7 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	if end-target > lim.MaxTarget {
 		return target + lim.MaxTarget, targetTooLong
 	}
-	// The version comes first: the target of another protocol means nothing.
+	// The version is checked first: the target of another protocol has no meaning.
 	v := end + 1
 	if v+versionLength+2 <= len(w) && binary.LittleEndian.Uint64(w[v:]) == http11 &&
 		w[v+versionLength] == '\r' && w[v+versionLength+1] == '\n' {
@@ -202,8 +198,8 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	return next, noProblem
 }
 
-// otherVersion reads the end of a request line, from the version on, that is
-// not plainly HTTP/1.1. It returns what requestLine does.
+// otherVersion reads the end of a request line, starting at the version, if it is not exactly HTTP/1.1. Its results are those
+// of requestLine.
 func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 	lf := bytes.IndexByte(w[v:], '\n')
 	if lf < 0 {
@@ -245,8 +241,7 @@ func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// wrongByte says why w[at] cannot follow the method, or the target: bad unless the line
-// ends there.
+// wrongByte returns the reason why w[at] cannot follow the method or the target: bad, unless the line ends there.
 func wrongByte(w []byte, at int, bad problem) problem {
 	switch {
 	case w[at] == '\n':

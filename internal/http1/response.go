@@ -46,10 +46,10 @@ func AppendLastLength(dst []byte, n int) []byte {
 
 // Field lines that a server adds itself.
 const (
-	// ConnectionClose says that the connection closes after this response.
+	// ConnectionClose announces that the connection closes after this response.
 	ConnectionClose = "Connection: close\r\n"
 
-	// ConnectionKeepAlive tells an HTTP/1.0 client that it stays open.
+	// ConnectionKeepAlive tells an HTTP/1.0 client that the connection stays open.
 	ConnectionKeepAlive = "Connection: keep-alive\r\n"
 
 	// TransferEncodingChunked announces a chunked body. Only for HTTP/1.1.
@@ -77,17 +77,15 @@ func appendDecimal(dst []byte, n uint64) []byte {
 	return append(dst, digits[i:]...)
 }
 
-// BodyAllowed reports whether a response with this status to a request with
-// this method has a body (RFC 9112 §6.3). HEAD, 204 and 304 end with the head
-// whatever Content-Length says; so do 1xx, and a 2xx that opens a CONNECT
+// BodyAllowed reports whether a response with this status to a request with this method has a body (RFC 9112 §6.3). Responses
+// to HEAD, and 1xx, 204 and 304, end with the head regardless of Content-Length, and so does a 2xx to CONNECT, which opens a
 // tunnel.
 func BodyAllowed(method semantics.Method, status int) bool {
 	return method != semantics.MethodHead && status != 304 && LengthAllowed(method, status)
 }
 
-// LengthAllowed reports whether such a response may say Content-Length or
-// Transfer-Encoding: not with 1xx, 204, or a 2xx to CONNECT (RFC 9110 §8.6,
-// RFC 9112 §6.1). HEAD and 304 may, to describe the body they leave out.
+// LengthAllowed reports whether such a response may have Content-Length or Transfer-Encoding: not with 1xx, 204, or a 2xx to
+// CONNECT (RFC 9110 §8.6, RFC 9112 §6.1). Responses to HEAD and 304 may, to describe the omitted body.
 func LengthAllowed(method semantics.Method, status int) bool {
 	if status < 200 || status == 204 {
 		return false

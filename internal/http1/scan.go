@@ -11,8 +11,7 @@ const (
 	highs = ones * 0x80
 )
 
-// scanToken returns the index of the first byte at or after i that is no
-// token byte, or len(b).
+// scanToken returns the index of the first byte at or after i that is not allowed in a token, or len(b).
 func scanToken(b []byte, i int) int {
 	for i < len(b) && class[b[i]]&isToken != 0 {
 		i++
@@ -20,9 +19,8 @@ func scanToken(b []byte, i int) int {
 	return i
 }
 
-// scanValue returns the index of the first byte at or after i that cannot
-// stand in a field value, or len(b). Line ends are such bytes, so one pass
-// both checks a value and finds its end.
+// scanValue returns the index of the first byte at or after i that is not allowed in a field value, or len(b). Line ends are
+// not allowed, so one pass both checks a value and finds its end.
 func scanValue(b []byte, i int) int {
 	for i+8 <= len(b) {
 		x := binary.LittleEndian.Uint64(b[i:])
@@ -83,8 +81,8 @@ func scanField(b []byte, i int) (f fieldSpan, next int, p problem) {
 	return f, stop + 2, noProblem
 }
 
-// nameProblem says why the field name [start, end) of b is refused, given that
-// b[end] is no token byte, or that the name is empty.
+// nameProblem returns the reason why the field name [start, end) of b is refused. b[end] is not allowed in a token, or the
+// name is empty.
 func nameProblem(b []byte, start, end int) problem {
 	switch c := b[end]; {
 	case c == '\n':
@@ -104,7 +102,7 @@ func nameProblem(b []byte, start, end int) problem {
 	return badFieldName
 }
 
-// valueProblem says why c, which is not CR, cannot follow a field value.
+// valueProblem returns the reason why c, which is not CR, cannot follow a field value.
 func valueProblem(c byte) problem {
 	if c == '\n' {
 		return bareLF

@@ -3,13 +3,12 @@ package http1
 // Checks shared with HTTP/2: the bytes allowed in a path, an authority, a method and a value, and the fields allowed
 // in trailers.
 
-// MaxMethod is the longest method token that is read, in bytes.
+// MaxMethod is the maximum length of a method, in bytes.
 const MaxMethod = maxMethod
 
-// ScanTarget reads a request target in origin or asterisk form that did not come in a
-// request line. It returns where the path ends, before the query's '?', and whether the
-// path holds percent escapes; ok is false when a byte may not stand in a target, or an
-// escape is malformed.
+// ScanTarget reads a request target in origin or asterisk form that is not part of a request line. It returns the end of the
+// path, before the query's '?', and whether the path has percent escapes. ok is false if a byte is not allowed in a target,
+// or an escape is malformed.
 func ScanTarget(target []byte) (pathEnd int, escaped, ok bool) {
 	var h Head
 	pathEnd, end := h.scanTarget(target, 0)
@@ -52,8 +51,7 @@ func ReadExpect(value []byte) (continues, known bool) {
 // IsToken reports whether b is a token (RFC 9110 §5.6.2).
 func IsToken(b []byte) bool { return len(b) > 0 && all(b, isToken) }
 
-// IsValue reports whether every byte of b may stand in a field value, as this package
-// reads them: no control byte but HTAB.
+// IsValue reports whether all bytes of b are allowed in a field value: no control characters except HTAB.
 func IsValue(b []byte) bool { return all(b, isValue) }
 
 func all(b []byte, bit uint8) bool {
@@ -65,19 +63,17 @@ func all(b []byte, bit uint8) bool {
 	return true
 }
 
-// ForbiddenInTrailer reports whether the named field may not stand in trailers, whatever
-// the version (RFC 9110 §6.5.1).
+// ForbiddenInTrailer reports whether the named field is forbidden in trailers, in all versions of HTTP (RFC 9110 §6.5.1).
 func ForbiddenInTrailer(name []byte) bool { return forbiddenInTrailer(name) }
 
-// ParseContentLength reads the value of a Content-Length; ok is false when it is no
-// number of 63 bits.
+// ParseContentLength parses a value of Content-Length. ok is false unless it is a number of at most 63 bits.
 func ParseContentLength(value []byte) (n int64, ok bool) {
 	h := Head{ContentLength: -1}
 	p := h.contentLengthField(value)
 	return h.ContentLength, p == noProblem
 }
 
-// EqualFold reports whether a and b are the same but for the case of ASCII letters.
+// EqualFold reports whether a and b are equal, ignoring the case of ASCII letters.
 func EqualFold(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false

@@ -2,8 +2,7 @@ package http1
 
 import "github.com/dunlinhttp/dunlin/internal/semantics"
 
-// Classes of bytes, one bit each. A byte that may stand in several places has
-// several bits.
+// Classes of bytes, one bit each. A byte may be in several classes.
 const (
 	isToken  = 1 << iota // RFC 9110 §5.6.2: methods and field names
 	isTarget             // visible ASCII but '#', see target.go
@@ -58,8 +57,7 @@ func buildLower() (t [256]byte) {
 	return t
 }
 
-// equalFold reports whether a and b, of equal length, are the same but for
-// the case of ASCII letters.
+// equalFold reports whether a and b, of equal length, are equal, ignoring the case of ASCII letters.
 func equalFold(a []byte, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -75,9 +73,8 @@ func equalFold(a []byte, b string) bool {
 	return true
 }
 
-// isWord reports whether b is the lower-case word, whatever its case. Setting
-// bit 5 is an exact fold here: b has no control bytes, and words consist of
-// letters, digits and '-'.
+// isWord reports whether b is the lower-case word, ignoring case. Setting bit 5 is an exact conversion here: b has no control
+// characters, and words consist of letters, digits and '-'.
 func isWord(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false

@@ -13,8 +13,8 @@ type TargetForm uint8
 const (
 	OriginForm    TargetForm = iota // /path?query
 	AbsoluteForm                    // http://host/path?query
-	AuthorityForm                   // host:port, for CONNECT alone
-	AsteriskForm                    // *, for OPTIONS alone
+	AuthorityForm                   // host:port, only for CONNECT
+	AsteriskForm                    // *, only for OPTIONS
 )
 
 // A target consists of visible ASCII without '#'. That is more than RFC 3986 allows in a URI, since browsers send
@@ -37,7 +37,7 @@ func scanPath(w []byte, i int) int {
 	return i
 }
 
-// scanQuery returns the index of the first byte at or after i that cannot stand in a target, or len(w).
+// scanQuery returns the index of the first byte at or after i that is not allowed in a target, or len(w).
 func scanQuery(w []byte, i int) int {
 	for ; i+8 <= len(w); i += 8 {
 		x := binary.LittleEndian.Uint64(w[i:])
@@ -83,7 +83,7 @@ func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) 
 		return h.authorityTarget(w, start, end)
 	case w[start] == '/':
 		if h.Method == semantics.MethodConnect {
-			h.Method = semantics.MethodOther // a method of the client's own: there is nothing to connect to
+			h.Method = semantics.MethodOther // an extension method: there is no host to connect to
 		}
 		h.path = span{uint32(start), uint32(pathEnd)}
 	case w[start] == '*' && end == start+1:
@@ -167,7 +167,7 @@ func (h *Head) checkEscapes(w []byte) (at int, p problem) {
 	return 0, noProblem
 }
 
-// targetProblem says why w[at] cannot follow a target.
+// targetProblem returns the reason why w[at] cannot follow a target.
 func targetProblem(w []byte, at int) problem {
 	if w[at] == '#' {
 		return fragmentInTarget

@@ -10,8 +10,8 @@ type trailer struct {
 	fields []fieldSpan
 }
 
-// maxKeptTrailer is how many bytes of trailer a decoder keeps for reuse. More
-// than this is unusual enough to give back.
+// maxKeptTrailer is the maximum length of a trailer buffer that a decoder keeps for reuse, in bytes. Longer trailers are
+// rare.
 const maxKeptTrailer = 512
 
 func (t *trailer) reset() {
@@ -74,7 +74,7 @@ var forbiddenTrailers = []string{
 	"content-encoding", "content-type", "content-range",
 }
 
-// forbiddenInTrailer reports whether a field may not stand in a trailer.
+// forbiddenInTrailer reports whether a field is forbidden in trailers.
 func forbiddenInTrailer(name []byte) bool {
 	for _, word := range forbiddenTrailers {
 		if isWord(name, word) {

@@ -28,8 +28,8 @@ const (
 	Unknown
 	// LateFrames are frames on ended streams, except DATA that was in flight when the server reset the stream.
 	LateFrames
-	// Blocks are field blocks that are too large or have too large a decoded size ("HPACK bomb"). One of them ends the
-	// connection, since the dynamic table is out of sync.
+	// Blocks counts field blocks that are too large or have too large a decoded size ("HPACK bomb"). One of them ends the
+	// connection, because the dynamic table is out of sync.
 	Blocks
 
 	Reasons // the number of reasons plus 1
@@ -64,7 +64,7 @@ const patience = 5_000_000
 // Events that return tokens.
 const (
 	creditAnswered = 4 // an answered request
-	creditPartly   = 4 // ... that is reset in the middle of the answer, which costs one token
+	creditPartly   = 4 // ... that is reset during its answer, which costs one token
 	creditData     = 4 // a DATA frame sent: the client may answer with a PING and two WINDOW_UPDATEs; one more for each ...
 	creditBytes    = 1 << 10
 )

@@ -95,7 +95,7 @@ func TestOrdinaryClientsAreNoAttack(t *testing.T) {
 	}
 }
 
-// Data of a body that was in transit when its stream was reset is no attack, however it is divided; data beyond the client's
+// Data that was in transit when the stream was reset is not an attack, regardless of its frames. Data beyond the client's
 // windows is.
 func TestDataInTransitAfterReset(t *testing.T) {
 	const window = 16_000

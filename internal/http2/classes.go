@@ -5,7 +5,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// The low byte of a field's class is its kind. The bits above describe faults of the field alone.
+// The low byte of a field's class is its kind. The bits above describe problems of the field itself.
 const (
 	fieldOrdinary hpack.Class = iota
 	fieldMethod

@@ -95,7 +95,7 @@ func connect(t testing.TB, change func(*http2.Limits)) *client {
 	return cl
 }
 
-// dial returns a client that has sent nothing.
+// dial returns a client that has not sent anything yet.
 func dial(t testing.TB, change func(*http2.Limits)) *client {
 	lim := http2.DefaultLimits()
 	if change != nil {

@@ -32,7 +32,7 @@ type Conn struct {
 
 	streams []*Stream // open, or with a running action; sorted by number
 	removed *Stream   // removed, linked by next
-	ready   *schedule // nil if nothing waits
+	ready   *schedule // nil if no stream waits
 	over    recent
 	lastID  uint32 // the largest number seen
 	refused uint32 // larger numbers are ignored: the last stream of a final GOAWAY
@@ -86,8 +86,8 @@ const (
 	BodyData
 	// BodyTrailers is the end of a body, with Trailers.
 	BodyTrailers
-	// StreamOver means that the stream was reset, by the client or because of its fault, see Err. Its action may still
-	// run; nothing can be sent.
+	// StreamOver means that the stream was reset, by the client or because of its error, see Err. Its action may still run,
+	// but cannot send.
 	StreamOver
 	// Costly means that the client has spent Limits.CallTokens since the call of Next. The caller may serve other
 	// connections before it calls Next again; more events may follow.

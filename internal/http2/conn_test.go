@@ -119,7 +119,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A stream's place is free when its action has returned, whichever side ended the stream.
+// A stream's place is free when its action has returned, no matter which side ended the stream.
 func TestPlaces(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 2 })
 	same(t, "two", cl.send(headers(1, endStream, get())+headers(3, endStream, get())), "1 GET / end", "3 GET / end")

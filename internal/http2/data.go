@@ -70,9 +70,9 @@ func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 	return noProblem
 }
 
-// lateData handles length bytes of DATA on an ended stream. DATA that was in flight when we reset the stream is as
-// free as on an open one, in any number of frames. Otherwise a refused body could end the connection with all other
-// streams. It is limited by the rest of the stream's window.
+// lateData handles length bytes of DATA on an ended stream. DATA that was in flight when we reset the stream costs no tokens,
+// like DATA on an open stream, in any number of frames. Otherwise a refused body could end the connection with all its
+// streams. The rest of the stream's window limits it.
 func (c *Conn) lateData(h frameHeader, length int) problem {
 	if c.dataEnd {
 		c.over.told(h.stream) // both sides have ended it

@@ -46,8 +46,7 @@ func (e Error) Code() Code { return problems[e.problem].code }
 // Reason returns the exceeded limit, or 0 for other errors.
 func (e Error) Reason() Reason { return e.reason }
 
-// Error describes the fault and names a section, of RFC 9113 unless it names another document. It quotes nothing of
-// the input.
+// Error describes the problem and names a section, of RFC 9113 unless it names another document. It does not quote the input.
 func (e Error) Error() string {
 	p := &problems[e.problem]
 	if e.problem == tooMuch {
@@ -56,7 +55,7 @@ func (e Error) Error() string {
 	return p.text + " (" + p.section + ")"
 }
 
-// problem is a reason to end a connection or a stream. Zero is no problem.
+// problem is a reason to end a connection or a stream, or 0.
 type problem uint8
 
 const (

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// A window opens as its data is read: if nothing is read, it stays closed; if data is read as it arrives, the window grows.
+// A window follows the reader: it stays closed while data is unread, and grows if data is read as it arrives.
 func TestWindowFollowsConsumption(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) {
 		l.StreamWindow, l.MaxStreamWindow, l.ConnWindow = 10_000, 35_000, 1<<20

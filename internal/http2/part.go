@@ -59,8 +59,8 @@ func (c *Conn) askParting() {
 	}
 }
 
-// parted resets the streams whose answers the client has read, and reports whether payload is that of our PING. PINGs
-// are acknowledged in order.
+// parted resets the streams whose answers the client has read, and reports whether payload belongs to our PING. PINGs are
+// acknowledged in order.
 func (c *Conn) parted(payload []byte) bool {
 	switch {
 	case string(payload) != partingPing || c.over.askBy == 0 && c.over.overdue == 0:

@@ -41,7 +41,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// One PING asks for all streams that were answered before it; there is one PING at a time.
+// One PING covers all streams that were answered before it; there is one PING at a time.
 func TestResetsShareOnePing(t *testing.T) {
 	cl := connect(t, nil)
 	cl.early(1)
@@ -111,7 +111,7 @@ func TestResetWithoutPingAcknowledgement(t *testing.T) {
 	}
 }
 
-// If the client acknowledges nothing, the oldest streams are reset when no more can be remembered.
+// If the client does not acknowledge, the oldest streams are reset when the list is full.
 func TestPartUnacknowledged(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 8 })
 	var want []string

@@ -23,7 +23,7 @@ type cutStream struct {
 	id       uint32
 	underWay int32 // maximum of DATA bytes in flight: the rest of its window
 	parting  parting
-	reset    bool // its client has reset it, too; nothing may follow
+	reset    bool // its client has reset it, too, and must not send more
 }
 
 // cutStreamSize is the size of a cutStream in bytes.

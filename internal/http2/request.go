@@ -8,7 +8,7 @@ import (
 // A Request is the head of a request. Its methods return borrowed memory. It is valid until the next call of
 // [Conn.Next] with the same pool, unless [Request.CopyTo] has copied the request.
 type Request struct {
-	// Fields are all fields; the pseudo-header fields come first.
+	// Fields has all fields, the pseudo-header fields first.
 	Fields hpack.List
 
 	// ContentLength is the value of Content-Length, or -1 without one.
@@ -29,7 +29,7 @@ type Request struct {
 // Method returns the method.
 func (r *Request) Method() []byte { return r.value(r.method) }
 
-// Scheme returns "http" or "https", and nothing for an ordinary CONNECT.
+// Scheme returns "http" or "https". It is empty for an ordinary CONNECT.
 func (r *Request) Scheme() []byte { return r.value(r.scheme) }
 
 // Authority returns :authority or, without one, Host.
@@ -44,14 +44,14 @@ func (r *Request) Authority() []byte {
 // other request.
 func (r *Request) Protocol() []byte { return r.value(r.protocol) }
 
-// Target returns :path as it was sent, empty for an ordinary CONNECT.
+// Target returns :path as sent. It is empty for an ordinary CONNECT.
 func (r *Request) Target() []byte { return r.value(r.path) }
 
 // Path returns the path, still percent-encoded; "*" for the asterisk form, empty for an ordinary
 // CONNECT.
 func (r *Request) Path() []byte { return r.value(r.path)[:r.pathEnd] }
 
-// Query returns what follows the first '?' of :path, still encoded.
+// Query returns the part of :path after the first '?', undecoded.
 func (r *Request) Query() []byte {
 	if target := r.value(r.path); int(r.pathEnd) < len(target) {
 		return target[r.pathEnd+1:]

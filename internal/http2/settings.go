@@ -85,7 +85,7 @@ func (c *Conn) settings(payload []byte) problem {
 	return noProblem
 }
 
-// settingsAck records that the client knows our settings, which apply from now on.
+// settingsAck records that the client has acknowledged our settings, which apply to its frames from now on.
 func (c *Conn) settingsAck() problem {
 	if c.acknowledged {
 		return c.spend(SettingsFrames)

@@ -27,7 +27,7 @@ type Stream struct {
 	next, prev *Stream
 }
 
-// Closed reports whether nothing more can be sent or received.
+// Closed reports whether both directions are closed.
 func (st *Stream) Closed() bool { return st.closed }
 
 // Ended reports whether the request is complete.

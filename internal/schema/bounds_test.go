@@ -91,7 +91,7 @@ func TestPointersAreShort(t *testing.T) {
 	}
 }
 
-// Elements are the same whatever their spelling, in arrays within each other, too.
+// Elements with different spellings of the same value are equal, also in nested arrays.
 func TestRepeatedElements(t *testing.T) {
 	type set struct {
 		Kids []set `json:"kids,omitempty" uniqueItems:"true"`

@@ -37,9 +37,9 @@ type checker struct {
 	sums    hasher
 	inside  bool // inside a value of a type that has a description and decodes itself
 
-	// Decoders do not accept everything that a schema accepts. Such places are rewritten in a
-	// second pass, after the text has met all rules.
-	unplain bool   // there is such a place
+	// Decoders do not accept everything that a schema accepts. Such parts are rewritten in a second pass, after the text has
+	// met all rules.
+	unplain bool   // there is such a part
 	writing bool   // this is the second pass
 	plain   []byte // body[:from], rewritten for decoders
 	from    int

@@ -49,9 +49,8 @@ func (readOnlyRuler) Member(object reflect.Type, name string, _ reflect.StructFi
 	return rules, nil
 }
 
-// DecoderLimits returns limits that refuse the texts that Check always refuses. maxElements is that
-// of the report. If ignoreUnknown is true, the limits are for types whose structs all accept
-// unknown members.
+// DecoderLimits returns limits that refuse only texts that Check refuses too. maxElements is that of the report. If
+// ignoreUnknown is true, the limits are for types whose structs all accept unknown members.
 func DecoderLimits(maxElements int, ignoreUnknown bool) jsonwire.Limits {
 	return jsonwire.Limits{
 		UnknownMembers: !ignoreUnknown, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true, Underflow: true,

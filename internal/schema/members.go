@@ -20,8 +20,8 @@ type field struct {
 	optional bool // reached through an embedded pointer, which may be nil
 }
 
-// object compiles a struct type. The visible fields and their names are those of encoding/json, but
-// two fields with one name are an error.
+// object compiles a struct type. The visible fields and their names are determined as in encoding/json, but two fields with
+// the same name are an error.
 func (c *compiler) object(n *Node) error {
 	n.Kind = Object
 	n.Struct = &Struct{Type: n.Type, index: map[string]int{}}
@@ -267,9 +267,8 @@ func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]
 	return nil
 }
 
-// dominant returns the field that takes precedence among those with one name: the least nested one,
-// and of these the one whose tag sets the name. clash is another field with the same precedence, or
-// -1 for none.
+// dominant returns the field that takes precedence among those with one name: the least nested one, and of these the one
+// whose tag sets the name. clash is another field with the same precedence, or -1.
 func dominant(all []field, candidates []int) (winner, clash int) {
 	winner, clash = candidates[0], -1
 	for _, i := range candidates[1:] {

@@ -59,7 +59,7 @@ type Struct struct {
 type Unknown uint8
 
 const (
-	UnknownByReport Unknown = iota // as the report says
+	UnknownByReport Unknown = iota // decided by the report
 	UnknownRefused
 	UnknownIgnored
 )

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// compilePattern compiles a regular expression that has the same meaning in package regexp and in
-// ECMA-262, which JSON Schema refers to. It refuses syntax that only one of them supports or that
-// they interpret differently, since clients would then check another rule than the server.
+// compilePattern compiles a regular expression that has the same meaning in package regexp and in ECMA-262, which JSON Schema
+// refers to. It refuses syntax that only one of them supports or that they interpret differently, because clients would then
+// apply a different rule than the server.
 func compilePattern(text string) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

@@ -45,10 +45,10 @@ func ParseTags(tag reflect.StructTag) (Tags, error) {
 	return tags, nil
 }
 
-// other are the tags that typed reads, besides rules and annotations.
+// other has the tags of package typed that are neither rules nor annotations.
 var other = []string{"default", "dependentRequired", unknownTag}
 
-// unknownTag is the tag of a blank field that tells whether its struct accepts unknown members.
+// unknownTag is the tag of a blank field that decides whether its struct accepts unknown members.
 const unknownTag = "additionalProperties"
 
 var everyName = slices.Concat(sortedRules, notes, other)

@@ -81,7 +81,7 @@ type Report struct {
 	List []Violation
 	More bool // at least one more violation was found and not listed
 
-	// MaxElements is the maximum total number of members and elements in a text; 0 is no limit.
+	// MaxElements is the maximum total number of members and elements in a text; 0 means no limit.
 	MaxElements int
 
 	// IgnoreReadOnly accepts read-only members of a request, for decoders that ignore them and set

@@ -19,8 +19,8 @@ import (
 type Adapter struct {
 	Name   string
 	Engine dunlin.Engine
-	Secure bool // by TLS
-	H2     bool // by HTTP/2: tests speak HTTP/1.1 with a gateway
+	Secure bool // over TLS
+	H2     bool // HTTP/2; a gateway translates the HTTP/1.1 of the tests
 	Memory bool // without a network, through a gateway
 }
 
@@ -94,7 +94,7 @@ func Exchange(t *testing.T, addr string, closes bool, raws ...string) (answers [
 func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answers []string) {
 	t.Helper()
 	defer conn.Close()
-	patient := func() { // per answer, not for all of them
+	patient := func() { // sets the deadline of the next answer
 		if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 			t.Fatal(err)
 		}

@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// ReadAnswer reads one response from the wire and renders it for comparison:
-// status line, headers ordered by name (the values of one name in the order
-// they came, Date checked and left out), an empty line, the body without its
-// chunks. It reads no byte beyond the response.
+// ReadAnswer reads one response from the wire and formats it for comparison: the status line; the headers sorted by name,
+// with the values of a name in their original order, and Date checked and omitted; an empty line; and the decoded body. It
+// reads no byte beyond the response.
 func ReadAnswer(br *bufio.Reader, method string) (string, error) {
 	line, err := br.ReadString('\n')
 	if err != nil {
@@ -114,7 +113,7 @@ func Plain(body string, before ...string) string {
 	return strings.Join(append(lines, fmt.Sprintf("Content-Length: %d", len(body)), "Content-Type: text/plain; charset=utf-8", "", body), "\n")
 }
 
-// Request renders a request; a body comes after an empty header.
+// Request returns the text of a request. Its body follows an empty header.
 func Request(line string, headers ...string) string {
 	var body string
 	if i := slices.Index(headers, ""); i >= 0 {

@@ -60,7 +60,7 @@ func TestConstraintBlocks(t *testing.T) {
 			})
 			a.WithTimeout(Patience).Get("/limited/{v:slow}", Text("limited"))
 		})
-		t.Cleanup(func() { close(g.Open) }) // whatever has failed
+		t.Cleanup(func() { close(g.Open) }) // also after a failure
 		const chunks = "Transfer-Encoding: chunked"
 		large := strings.Repeat("x", 100_000)
 		for _, c := range []struct{ name, send, want string }{
@@ -134,7 +134,7 @@ func (l *stuckLog) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.Handle(ctx, r)
 }
 
-// A logger that blocks forever does not block requests, whatever fails.
+// A logger that blocks forever does not block requests with failures of any kind.
 func TestLoggerBlocks(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		logs := new(LogBuffer)

@@ -189,7 +189,7 @@ func TestActionSeesSlowBody(t *testing.T) {
 	})
 }
 
-// The connection is kept if the response says so, however much of a chunked body is unread.
+// The connection is kept if the response says so, regardless of the unread part of a chunked body.
 func TestUnreadChunks(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -87,7 +87,7 @@ func TestTruncatedBodyIsUnexpectedEOF(t *testing.T) {
 			} {
 				conn := Dial(t, addr)
 				Send(t, conn, "POST "+path+" HTTP/1.1\r\nHost: h.example\r\n"+c.framing+"\r\n\r\n"+c.sent)
-				Await(t, "the handler", begun) // a stream that ends earlier has none by HTTP/2
+				Await(t, "the handler", begun) // an HTTP/2 stream that ends earlier does not reach the handler
 				_ = conn.Close()
 				err := Await(t, "the error", errs)
 				if err == nil || errors.Is(err, io.EOF) {

@@ -54,7 +54,7 @@ var readers = map[string]dunlin.Action{
 	})),
 }
 
-// post sends a body to path, in one chunk if asked, and returns status and body.
+// post sends a body to path, optionally in one chunk, and returns the status and the body of the answer.
 func post(t *testing.T, addr, path, body string, chunked bool) (status, answer string) {
 	t.Helper()
 	headers := []string{"Content-Type: application/json"}
@@ -149,7 +149,7 @@ func TestMaxBodyPanics(t *testing.T) {
 	WantContains(t, "the panic", PanicText(func() { app.Get("/", Text("")).MaxBody(-1) }), "MaxBody(-1)", "bodylimit_test.go")
 }
 
-// A standard handler behind code that has read the body can read it again, any number of times.
+// A standard handler can read the body again after code that has read it, any number of times.
 func TestStdAfterBytes(t *testing.T) {
 	read := func(r *dunlin.Request) {
 		if _, err := r.Bytes(); err != nil {

@@ -38,7 +38,7 @@ func startSmall(t *testing.T, engine dunlin.Engine) (app *dunlin.App, addr strin
 // upload sends a body and returns status, Retry-After and text of the answer.
 func upload(t *testing.T, addr string, body io.Reader) (status int, retry, text string) {
 	t.Helper()
-	transport := http.DefaultTransport.(*http.Transport).Clone() // it dials by TLS where the adapter does
+	transport := http.DefaultTransport.(*http.Transport).Clone() // dials over TLS if the adapter does
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport}).Post("http://"+addr+"/length", "text/plain", body)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestBodyLargerThanBudgetIs413(t *testing.T) {
 	})
 }
 
-// If two bodies do not fit together, the one that holds more memory for a longer time is evicted. Its client is told so, and
+// If two bodies do not fit together, the one that holds more memory for a longer time is evicted. Its client is informed, and
 // the other body waits until then.
 func TestLargestHolderIsEvictedForBody(t *testing.T) {
 	const size = 700 << 10

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// However a chunked body is cut into chunks, and into reads, it arrives as it was sent, and the request behind it is answered.
+// A chunked body arrives unchanged, and the next request is answered, for any division into chunks and reads.
 func TestChunkedBodyShapes(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {

@@ -37,7 +37,7 @@ func dialFrom(t *testing.T, ip, addr string) net.Conn {
 	return overTLS(conn, addr)
 }
 
-// probe asks for /probe on a connection.
+// probe requests /probe on a connection.
 func probe(t *testing.T, conn net.Conn) {
 	t.Helper()
 	Send(t, conn, Request("GET /probe"))
@@ -169,8 +169,8 @@ func TestMaxStreamsPerConnection(t *testing.T) {
 	})
 }
 
-// The last response is complete although the client has sent more data that nobody reads: the event loops wait for the client's
-// end before they close (RFC 9112, section 9.6). The net/http engine closes at once, as net/http does.
+// The last response is complete although the client has sent more data that is not read: the event loops wait for the client
+// to close before they do (RFC 9112, section 9.6). The net/http engine closes at once, as net/http does.
 func TestLastResponseBeforeCloseIsComplete(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		if engine == dunlin.EngineStd {

@@ -135,7 +135,7 @@ func TestContextOfNextRequest(t *testing.T) {
 	})
 }
 
-// The local address of the connection is in the context if it was asked for in time.
+// The local address of the connection is in the context if it was requested in time.
 func TestContextLocalAddr(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan context.Context, 1)

@@ -104,7 +104,7 @@ func TestSetContext(t *testing.T) {
 	})
 }
 
-// A disconnect of the client ends the context, whatever the context of the values does.
+// A disconnect of the client ends the context, regardless of the context given to SetContext.
 func TestSetContextKeepsCancellation(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		running, ended := make(chan struct{}), make(chan error, 1)

@@ -326,7 +326,7 @@ func TestEdgeIdentifiers(t *testing.T) {
 	})
 }
 
-// A late response has the identifier that the edge has read, while its action continues and asks for it, too.
+// A late response has the identifier that the edge has read. The action is still running and requests it, too.
 func TestEdgeLate(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		seen := make(chan string, 100)
@@ -340,7 +340,7 @@ func TestEdgeLate(t *testing.T) {
 						seen <- r.ID()
 						return dunlin.Text("late")
 					default:
-						_ = r.ID() // while the late response asks for it
+						_ = r.ID() // while the late response reads it
 						runtime.Gosched()
 					}
 				}

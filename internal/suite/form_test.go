@@ -99,8 +99,8 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// A form may have a limited number of fields, and its parts a limited number of headers, whatever its length: each costs many
-// times its bytes.
+// A form may have a limited number of fields, and its parts a limited number of headers, regardless of its length: each costs
+// many times its bytes.
 func TestFormFields(t *testing.T) {
 	const most = 20
 	repeated := func(n int) []string { return slices.Repeat([]string{"a="}, n) }

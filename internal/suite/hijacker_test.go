@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Libraries use type assertions on the ResponseWriter to find out what the connection supports. By HTTP/2 it is not an
+// Libraries use type assertions on the ResponseWriter to detect the capabilities of the connection. Over HTTP/2 it is not an
 // http.Hijacker, and implements all other interfaces of net/http's writer.
 func TestWriterIsNoHijackerByHTTP2(t *testing.T) {
 	for _, adapter := range Adapters {

@@ -165,7 +165,7 @@ func TestHalfSentBodiesDoNotDelayNewClients(t *testing.T) {
 	})
 }
 
-// The alerts of docs/DEPLOY.md for slow readers fire before anything is refused or evicted.
+// The alerts of docs/DEPLOY.md for slow readers fire before a request is refused or evicted.
 func TestSlowReadersAreReported(t *testing.T) {
 	app, addr, _ := startSlow(t, dunlin.EngineAuto, 0)
 	if app.Stats().Connections.PerLoop == nil {
@@ -268,7 +268,7 @@ func TestAcceptPausesAreReported(t *testing.T) {
 	})
 }
 
-// A scarceListener reports missing descriptors for new connections while it is told so.
+// A scarceListener reports missing descriptors for new connections while it is switched on.
 type scarceListener struct {
 	net.Listener
 	scarce atomic.Bool

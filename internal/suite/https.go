@@ -68,7 +68,7 @@ func writePEM(t *testing.T, name, kind string, der []byte) {
 	}
 }
 
-// StartTLS serves app by TLS until the test ends.
+// StartTLS serves app over TLS until the test ends.
 func StartTLS(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (addr string, trusted *x509.CertPool, logs *LogBuffer) {
 	t.Helper()
 	certFile, keyFile, trusted := NewCert(t)
@@ -124,7 +124,7 @@ func Body(t *testing.T, resp *http.Response) string {
 	return string(body)
 }
 
-// Proto answers with the protocol the request came by.
+// Proto answers with the protocol of the request.
 func Proto(r *dunlin.Request) dunlin.Response {
 	secure := "clear"
 	if r.Std().TLS != nil {

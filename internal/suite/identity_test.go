@@ -48,7 +48,7 @@ func TestIdentifiersAreUnique(t *testing.T) {
 			for _, c := range refused {
 				for _, request := range []struct{ raw, own string }{c, {Request("GET /ok"), ""}} {
 					conn := AskConn(t, addr, request.raw)
-					_ = CloseWrite(conn) // the server may have closed the connection: the response tells
+					_ = CloseWrite(conn) // fails if the server has closed the connection; the response is checked
 					resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 					if err != nil && engine == dunlin.EngineStd && len(request.raw) > 64<<10 {
 						conn.Close() // net/http may reset a connection with unread data

@@ -123,7 +123,7 @@ func TestInnerAddressIsChecked(t *testing.T) {
 	} {
 		WantContains(t, addr, PanicText(func() { app.Inner(addr) }), "dunlin: Inner(", want, "inner_test.go:")
 	}
-	for _, c := range [][3]string{ // public, by TLS, inner
+	for _, c := range [][3]string{ // public, over TLS, inner
 		{"127.0.0.1:9181", "", "127.0.0.1:9181"}, {":9181", "", "127.0.0.1:9181"}, {"127.0.0.1:9181", "", ":9181"}, {"127.0.0.1:0", "127.0.0.1:9181", "127.0.0.1:9181"},
 	} {
 		config := dunlin.Config{Addr: c[0], TLS: dunlin.TLSConfig{Addr: c[1]}, Process: dunlin.ProcessConfig{DisableRestart: true}}

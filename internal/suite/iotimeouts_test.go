@@ -93,7 +93,7 @@ func TestBodyTimeoutEnds(t *testing.T) {
 	})
 }
 
-// A body that its action does not read, or reads in part, gets no more time than one that is read, whatever the action answers.
+// A body that its action reads in part or not at all gets no more time than one that is read, regardless of the answer.
 func TestBodyTimeoutUnread(t *testing.T) {
 	long := strings.Repeat("long ", 20_000)
 	stream := func(w io.Writer) error { _, err := io.WriteString(w, long); return err }
@@ -168,7 +168,7 @@ func TestBodyTimeoutEndsUnread(t *testing.T) {
 			br := bufio.NewReader(io.TeeReader(conn, &wire))
 			for i := range 2 {
 				wire.Reset()
-				_, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 30_000))) // the response tells
+				_, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 30_000))) // errors show in the response
 				got, err := ReadAnswer(br, "POST")
 				// A client that is cut off for its slow body sees only the end of the connection, and not before the timeout.
 				due := max(pause/2, time.Duration(2*i)*pause) // a loop's clock may be a little behind; an answer takes twice the time
@@ -216,7 +216,7 @@ func TestLongestTimeouts(t *testing.T) {
 	})
 }
 
-// A client that reads nothing of a long response is cut off.
+// A client that does not read a long response is cut off.
 func TestWriteTimeout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large")
 	f, err := os.Create(path)

@@ -19,7 +19,7 @@ import (
 	"github.com/dunlinhttp/dunlin/observe"
 )
 
-// A client that pipelines many requests and reads nothing makes the server hold one response only.
+// A client that pipelines many requests and does not read makes the server hold only one response.
 func TestUnreadPipelineQueuesOneResponse(t *testing.T) {
 	const answer, asked = 8 << 20, 10
 	big := strings.Repeat("x", answer)
@@ -201,10 +201,10 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 	})
 }
 
-// Clients that read a route's responses at once do not wait for memory held by those that do not.
+// Clients that read a route's responses promptly do not wait for memory held by others.
 func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
 	here, release := make(chan struct{}), make(chan struct{})
-	var small atomic.Bool // a large response is small from now on
+	var small atomic.Bool // if set, the large responses are small
 	app, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
 		a.Get("/sized/{n:int}", func(r *dunlin.Request) dunlin.Response {
 			n, err := strconv.Atoi(r.Param("n"))

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// startCapped serves bodies and large responses with enough memory for all of them.
+// startCapped serves bodies and large responses. There is enough memory for all of them.
 func startCapped(t *testing.T, config dunlin.Config) (app *dunlin.App, addr string, logs *LogBuffer) {
 	t.Helper()
 	addr, logs = Start(t, config, func(a *dunlin.App) {

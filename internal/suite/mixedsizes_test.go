@@ -47,7 +47,7 @@ func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 					}
 					Send(t, conn, Request(fmt.Sprintf("GET %s?n=%d", path, slowAnswer)))
 				}
-				slow() // the route's sizes are known from here on
+				slow() // the route's sizes are known now
 				Soon(t, "the first has begun", func() bool { return begun.Load() == 1 })
 				for range clients - 1 {
 					slow()

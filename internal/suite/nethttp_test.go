@@ -256,7 +256,8 @@ func TestStdReadDeadlinePutOff(t *testing.T) {
 	})
 }
 
-// A client that was told that the connection continues may send the rest of the body, also if the handler did not wait for it.
+// If the client was told that the connection continues, it may send the rest of the body, even if the handler did not wait
+// for it.
 func TestStdReadDeadlineAndDuplex(t *testing.T) {
 	onFramings(t, func(t *testing.T, engine dunlin.Engine, head, first, rest string) {
 		if engine == dunlin.EngineStd {

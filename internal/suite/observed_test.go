@@ -85,8 +85,8 @@ func registerObserved(app *dunlin.App, o *toldStatuses) {
 	}
 }
 
-// Observers see each request once, with the status that its client got, by HTTP/1.1 and HTTP/2, although timeouts expire and
-// clients disconnect meanwhile. Longer and with -race: go test -race ./internal/suite -run ObservedAnswers -observed 1m
+// Observers see each request once, with the status that its client got, over HTTP/1.1 and HTTP/2, although timeouts expire
+// and clients disconnect meanwhile. Longer and with -race: go test -race ./internal/suite -run ObservedAnswers -observed 1m
 func TestObservedAnswers(t *testing.T) {
 	paths := []string{"quick", "block", "body", "stream", "std", "panic"}
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

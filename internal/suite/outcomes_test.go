@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
-// endings returns the counts of requests by outcome: "route: method status scheme".
+// endings returns the number of requests for each outcome: "route: method status scheme".
 func endings(app *dunlin.App) map[string]uint64 {
 	all, s := map[string]uint64{}, app.Stats()
 	for _, r := range append(s.Routes, s.Unmatched) {

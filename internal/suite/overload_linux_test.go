@@ -76,7 +76,7 @@ func TestQueueTime(t *testing.T) {
 	Soon(t, "it is logged", func() bool { return strings.Contains(logs.String(), "overloaded") })
 }
 
-// burst starts clients one after the other. Each of them repeats its request until one is told to stop or a second has passed.
+// burst starts clients one after the other. Each of them repeats its request until took returns false or a second has passed.
 func burst(t *testing.T, addr string, clients int, request func(i int) string, took func(i int, answer string) bool) {
 	t.Helper()
 	conns := make([]net.Conn, clients)

@@ -60,7 +60,7 @@ func passOn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
 }
 
-// The feature adds its header to each response, whatever its origin, and the observer sees what the client got.
+// The feature adds its header to each response, regardless of its origin, and the observer sees the client's response.
 func TestAnswersAreObserved(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -225,7 +225,7 @@ func refused(t *testing.T, config dunlin.Config, send, policy, line string) erro
 	})
 	began := time.Now()
 	conn := Dial(t, addr)
-	_, _ = io.WriteString(conn, send) // the response tells
+	_, _ = io.WriteString(conn, send) // errors show in the response
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if limit := config.Timeouts.Head; limit > 0 && Ended(err) && time.Since(began) >= limit/2 { // a loop's clock may be a little behind
 		return Late(fmt.Sprintf("cut off before its head had begun: %v", err))

@@ -291,7 +291,7 @@ func TestTLSIssuerFails(t *testing.T) {
 	}
 }
 
-// noIssuer issues no certificates: it is for apps that do not serve by TLS.
+// noIssuer issues no certificates. It is for apps that do not serve TLS.
 type noIssuer struct{}
 
 func (noIssuer) Certificates([]string, *slog.Logger) (dunlin.TLSCertificates, error) {

@@ -27,8 +27,8 @@ func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	}
 }
 
-// OnEnginesAndTLS is OnEngines, and runs f once more with the connections of Start, Dial and http.Get secured by TLS,
-// on the loop engine, whose TLS is Dunlin's. The runs are concurrent, because many tests wait for timeouts.
+// OnEnginesAndTLS is OnEngines with one more run, on the loop engine with Dunlin's TLS: Start, Dial and http.Get use TLS
+// then. The runs are concurrent, because many tests wait for timeouts.
 func OnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	onAll(t, append(inClearText(t), loopByTLS), f)
@@ -42,7 +42,7 @@ func OnBothEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	}
 }
 
-// OnBothEnginesAndTLS is OnBothEngines with a run by TLS, and with concurrent runs, as in OnEnginesAndTLS.
+// OnBothEnginesAndTLS is OnBothEngines with a run over TLS, and with concurrent runs, as in OnEnginesAndTLS.
 func OnBothEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	onAll(t, []Adapter{std, loop, loopByTLS}, f)
@@ -87,7 +87,7 @@ func init() {
 	}
 }
 
-// NewTransport returns a new transport that dials by TLS if the server uses it.
+// NewTransport returns a new transport that dials over TLS if the server uses it.
 func NewTransport() *http.Transport { return http.DefaultTransport.(*http.Transport).Clone() }
 
 // ClosingTransport is NewTransport with a connection for each request.

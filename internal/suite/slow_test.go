@@ -93,7 +93,7 @@ func TestMinBodyRateExcludesWaitingForAction(t *testing.T) {
 				})
 			})
 			conn := Dial(t, addr)
-			go func() { _, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 300_000))) }() // the response tells
+			go func() { _, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 300_000))) }() // errors show in the response
 			got, err := ReadAnswer(bufio.NewReader(conn), "POST")
 			if strings.HasPrefix(got, "HTTP/1.1 408 ") {
 				return Late(got)

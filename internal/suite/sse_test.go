@@ -121,7 +121,7 @@ func TestSSEHeartbeat(t *testing.T) {
 	})
 }
 
-// Done is closed when the client disconnects and when the server drains. Events sends nothing after the stream has ended.
+// Done is closed when the client disconnects and when the server drains. Events cannot send after the end of the stream.
 func TestSSEEnds(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept, ended := make(chan *dunlin.Events, 1), make(chan struct{})

@@ -136,8 +136,8 @@ func registerAnswers(app *dunlin.App) {
 	})
 }
 
-// An HTTP/2 client that reads nothing of its responses loses their streams, whatever their size and origin. The goroutines that
-// write them end.
+// If an HTTP/2 client does not read its responses, their streams are reset, regardless of their size and origin. The
+// goroutines that write them end.
 func TestUnreadStreams(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -266,7 +266,7 @@ func TestQuietStreams(t *testing.T) {
 				}
 			}
 		}()
-		for range 2 { // until clients that read nothing are cut off, twice
+		for range 2 { // until clients that do not read have been cut off twice
 			other := dialH2(t, addr)
 			other.get(1, "/large")
 			for kind := byte(frameData); kind != frameReset; {
@@ -296,7 +296,7 @@ func TestQuietStreams(t *testing.T) {
 	})
 }
 
-// A body that does not arrive gets a response by HTTP/2, too.
+// Over HTTP/2, too, a request whose body does not arrive gets a response.
 func TestStreamBodies(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App

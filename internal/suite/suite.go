@@ -9,12 +9,12 @@
 //	checks.go      checks                     learned.go   routes that are known to block
 //	rewrites.go    rewritten paths
 //
-// The cases run on every adapter, like the tests (OnEngines): in clear text, by TLS, by HTTP/2 and in memory, with the
+// The cases run on every adapter, like the tests (OnEngines): in clear text, over TLS, over HTTP/2 and in memory, with the
 // exceptions in exceptions.go. The tests are about the timing of input and output (in pieces, partial, slow, never), about
 // connections (their number, addresses, TLS, hijacking, drain), and about memory held for clients.
 //
-// Behavior of one engine is tested beside its adapter (internal/loophttp, internal/stdhttp), start and end of serving
-// beside internal/lifecycle, and behavior without connections beside the public API, in the root.
+// Tests of one engine are in the package of its adapter (internal/loophttp, internal/stdhttp), tests of the start and end of
+// serving in internal/lifecycle, and tests without connections in the root package.
 package suite
 
 import (

@@ -14,7 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Headers that middleware adds reach the client, however long the response of a standard handler is and wherever it begins.
+// Headers that middleware adds reach the client, regardless of the length of a standard handler's response and the moment
+// when it begins.
 func TestHeadersAroundStandardHandlers(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

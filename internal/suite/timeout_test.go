@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
-// Repeated late actions do not flood the log, whatever they return.
+// Repeated late actions do not flood the log, regardless of their responses.
 func TestLateActionLogIsRateLimited(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		const all = 20

@@ -90,8 +90,8 @@ func TestTLSOtherProtocols(t *testing.T) {
 	})
 }
 
-// One app serves by TLS and in clear text at the same time. HTTP/2 prohibits cipher suites that HTTP/1.1 permits (RFC 9113,
-// section 9.2.2).
+// One app serves TLS and clear text at the same time. HTTP/2 prohibits cipher suites that HTTP/1.1 permits (RFC 9113, section
+// 9.2.2).
 func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 	OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		var app *dunlin.App
@@ -150,7 +150,7 @@ func TestHTTP2ProhibitsCipherSuites(t *testing.T) {
 	})
 }
 
-// An HTTP/2 client that is evicted after a part of its first record is told so by HTTP/2.
+// An HTTP/2 client that is evicted after a part of its first record gets an HTTP/2 response.
 func TestHTTP2RefusedBeforePreface(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("net/http keeps a record where no budget knows it")
@@ -201,7 +201,7 @@ func TestHTTP2RefusedBeforePreface(t *testing.T) {
 	}
 }
 
-// A halfConn sends three quarters of the written bytes when it is told to.
+// A halfConn sends only three quarters of the written bytes if the test requests it.
 type halfConn struct {
 	net.Conn
 	now bool

@@ -71,7 +71,7 @@ func TestH2Load(t *testing.T) {
 	}
 }
 
-// startWith serves by TLS with the certificate in the given files until the test ends.
+// startWith serves TLS with the certificate in the given files until the test ends.
 func startWith(t *testing.T, certFile, keyFile string) (addr string) {
 	t.Helper()
 	ready := make(chan struct{})

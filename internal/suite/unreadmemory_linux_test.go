@@ -67,7 +67,7 @@ func registerUntaken(app *dunlin.App, open <-chan struct{}) {
 	app.Get("/program", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("text/plain", text) })
 }
 
-// askUntaken requests a route n times, by HTTP/1.1 or HTTP/2, and reads little or nothing of the responses.
+// askUntaken requests a route n times, over HTTP/1.1 or HTTP/2, and reads little or nothing of the responses.
 func askUntaken(t *testing.T, addr, path, protocol string, n int) {
 	t.Helper()
 	if protocol == "HTTP/1.1" {
@@ -178,7 +178,7 @@ func clientsWait(app *dunlin.App, clients int) bool {
 	return max(s.Actions.InFlight, s.Memory.Holders, s.Memory.ReadPaused*untakenStreams) >= clients
 }
 
-// onLoopAndTLS runs f on the loop engine, in clear text and by TLS.
+// onLoopAndTLS runs f on the loop engine, in clear text and over TLS.
 func onLoopAndTLS(t *testing.T, f func(t *testing.T)) {
 	for _, a := range []Adapter{loop, loopByTLS} {
 		a.On(t, func(t *testing.T, _ dunlin.Engine) { f(t) })

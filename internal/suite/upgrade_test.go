@@ -111,7 +111,7 @@ func TestDrainWaitsForHijacked(t *testing.T) {
 				if line, err := br.ReadString('\n'); line != "leave\n" {
 					t.Fatal(line, err)
 				}
-				<-time.After(20 * time.Millisecond) // a client in the middle of its work
+				<-time.After(20 * time.Millisecond) // the client is still sending
 				Send(t, conn, "left\n")
 				if err := <-shutdown; err != nil || !ended.Load() {
 					t.Errorf("Shutdown returned %v, and the handler has ended: %v", err, ended.Load())
@@ -172,7 +172,7 @@ func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 				select {
 				case err := <-shutdown:
 					t.Fatalf("Shutdown returned %v before the handler", err)
-				case <-time.After(20 * time.Millisecond): // a client in the middle of its work
+				case <-time.After(20 * time.Millisecond): // the client is still sending
 				}
 				Send(t, conn, "left\n")
 				if err := Await(t, "Shutdown", shutdown); err != nil || !ended.Load() {

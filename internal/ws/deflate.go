@@ -141,7 +141,7 @@ func AppendDeflated(b, message []byte, window uint8) []byte {
 	d.out = b
 	piece := len(message)
 	if window < mostWindow {
-		piece = 1 << window // a piece is compressed alone, so its matches lie within it
+		piece = 1 << window // pieces are compressed separately, so matches never cross their boundaries
 	}
 	for {
 		n := min(piece, len(message))

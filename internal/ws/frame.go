@@ -14,7 +14,7 @@ const (
 	Pong         Opcode = 10
 )
 
-// IsControl reports whether the opcode is that of a control frame: close, ping, pong or a reserved one.
+// IsControl reports whether the opcode belongs to a control frame: close, ping, pong or a reserved one.
 func (o Opcode) IsControl() bool { return o&8 != 0 }
 
 const (

@@ -54,7 +54,7 @@ func Subprotocol(offered string, supported []string) int {
 type Deflate struct {
 	On     bool
 	Window uint8 // the server's window is 1<<Window bytes
-	asked  bool  // the client has asked for this window
+	asked  bool  // the client has requested this window
 }
 
 const (
@@ -62,8 +62,8 @@ const (
 	mostWindow  = 15
 )
 
-// NegotiateDeflate returns what the server accepts of the offers in a Sec-WebSocket-Extensions field: the first offer of
-// permessage-deflate with valid parameters, if any.
+// NegotiateDeflate returns the accepted parameters for the offers in a Sec-WebSocket-Extensions field: those of the first
+// valid offer of permessage-deflate, if any.
 func NegotiateDeflate(offers string) Deflate {
 	for offer := range strings.SplitSeq(offers, ",") {
 		params := strings.Split(offer, ";")
