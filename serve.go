@@ -2,6 +2,7 @@ package dunlin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -79,10 +80,10 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 	}
 	a.server.Counting.Store(a.config.RouteStats != stats.Off)
 	if p.TLS != nil {
-		if err := certfile.Check(p.TLS); err != nil {
+		if err := certfile.Check(p.TLS.Config); err != nil {
 			return nil, EngineStd, err
 		}
-		p.TLS = a.tickets.Secure(p.TLS, p.Addr().String())
+		p.TLS = &lifecycle.TLS{Config: a.tickets.Secure(p.TLS.Config, p.Addr().String()), Prompt: p.TLS.Prompt}
 	}
 	if a.config.Engine != EngineStd {
 		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), p.TLS)
@@ -96,7 +97,11 @@ func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
 		a.log.Debug("the loop engine cannot serve this listener", "reason", err.Error())
 	}
 	a.memory.Serving(false)
-	return a.std.NewServer(p.TLS), EngineStd, nil
+	var config *tls.Config
+	if p.TLS != nil {
+		config = p.TLS.Config
+	}
+	return a.std.NewServer(config), EngineStd, nil
 }
 
 // Shutdown stops accepting connections, closes idle ones, and returns when running requests and workers have finished;

@@ -29,12 +29,12 @@ func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 		return fmt.Errorf("dunlin: listen: %w", err)
 	}
 	defer done()
-	return a.ServeTLS(ln, config)
+	return a.serve(lifecycle.Place{Listener: ln, TLS: config})
 }
 
 // ServeTLS is Serve for TLS with the given settings, which must have a certificate and are not changed.
 func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
-	return a.serve(lifecycle.Place{Listener: ln, TLS: cmp.Or(config, new(tls.Config))}) // nil must not mean clear text
+	return a.serve(lifecycle.Place{Listener: ln, TLS: &lifecycle.TLS{Config: cmp.Or(config, new(tls.Config))}})
 }
 
 // served reports whether the config has a certificate or a source of one.
@@ -67,7 +67,7 @@ type TLSCertificates interface {
 
 // tlsConfig returns Config.TLS.Config with the certificate in the two files, if they are named, or else with the certificates
 // that Config has made or obtained.
-func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
+func (a *App) tlsConfig(certFile, keyFile string) (*lifecycle.TLS, error) {
 	config := a.config.TLS.Config.Clone()
 	if config == nil {
 		config = new(tls.Config)
@@ -76,7 +76,7 @@ func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 		if a.config.TLS.Development {
 			cert, err := devcert.OfUser(a.log)
 			config.Certificates, config.GetCertificate = []tls.Certificate{cert}, nil
-			return config, err
+			return &lifecycle.TLS{Config: config}, err
 		}
 		if a.config.TLS.Issuer != nil {
 			certs, err := a.issued()
@@ -86,14 +86,14 @@ func (a *App) tlsConfig(certFile, keyFile string) (*tls.Config, error) {
 			config.Certificates, config.GetCertificate = nil, certs.GetCertificate
 			config.NextProtos = append(slices.Clone(config.NextProtos), certs.Protocols()...)
 		}
-		return config, nil
+		return &lifecycle.TLS{Config: config}, nil
 	}
 	files, err := certfile.Load(certFile, keyFile, a.asyncLog)
 	if err != nil {
 		return nil, err
 	}
 	config.Certificates, config.GetCertificate = nil, files.Certificate
-	return config, nil
+	return &lifecycle.TLS{Config: config, Prompt: true}, nil
 }
 
 // issued returns the certificates of Config.TLS.Issuer, always the same.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +39,7 @@ func Load(certFile, keyFile string, log *slog.Logger) (*Pair, error) {
 	return f, f.load()
 }
 
-// Certificate is the GetCertificate of a tls.Config.
+// Certificate is the GetCertificate of a tls.Config. It never blocks longer than reading the files takes.
 func (f *Pair) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if f.checking.TryLock() {
 		defer f.checking.Unlock()
@@ -50,11 +49,6 @@ func (f *Pair) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		}
 	}
 	return f.cert.Load(), nil
-}
-
-// Gives reports whether get is the Certificate of a Pair.
-func Gives(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) bool {
-	return get != nil && reflect.ValueOf(get).Pointer() == reflect.ValueOf(new(Pair).Certificate).Pointer()
 }
 
 // Check returns an error for settings without a certificate. That of net/http is less clear.

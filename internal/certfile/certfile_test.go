@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"log/slog"
@@ -17,24 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 )
-
-// Gives recognises Pair.Certificate by its code, which all pairs share.
-func TestGivesKnowsThePairsFunction(t *testing.T) {
-	config := tls.Config{GetCertificate: new(Pair).Certificate}
-	if !Gives(config.Clone().GetCertificate) {
-		t.Error("the certificate of a pair is somebody else's")
-	}
-	get := config.GetCertificate
-	for _, other := range []func(*tls.ClientHelloInfo) (*tls.Certificate, error){
-		nil,
-		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil },
-		func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return get(hello) },
-	} {
-		if Gives(other) {
-			t.Error("somebody else's certificate is that of a pair")
-		}
-	}
-}
 
 // A pair is a certificate and its key as PEM.
 type pair struct{ cert, key []byte }

@@ -10,9 +10,15 @@ import (
 // A Place is a listener with its TLS configuration, which is nil for clear text.
 type Place struct {
 	net.Listener
-	TLS  *tls.Config
+	TLS  *TLS
 	name string // identifies the listener in the next process; "" means its address
 	open open   // nil means Program.Open
+}
+
+// TLS is the TLS configuration of a place.
+type TLS struct {
+	*tls.Config
+	Prompt bool // GetCertificate never blocks
 }
 
 // open makes the server of a place, see Program.Open.
@@ -39,7 +45,7 @@ const (
 type Addresses struct {
 	Addr    string // clear text, unless Secure is set and TLSAddr is empty
 	TLSAddr string // TLS; "" for none
-	Secure  *tls.Config
+	Secure  *TLS
 	Inner   []Inner
 }
 
@@ -127,7 +133,7 @@ func overlap(a, b string) bool {
 
 // listenPublic returns the places of Addr and TLSAddr.
 func (a *Addresses) listenPublic() (places []Place, err error) {
-	var main *tls.Config // the TLS configuration of Addr
+	var main *TLS // the TLS configuration of Addr
 	if a.TLSAddr == "" {
 		main = a.Secure
 	}
@@ -143,7 +149,7 @@ func (a *Addresses) listenPublic() (places []Place, err error) {
 		haveTLS = true
 	}
 	haveMain = haveMain || haveTLS && main != nil
-	add := func(addr string, config *tls.Config, anyPort string) {
+	add := func(addr string, config *TLS, anyPort string) {
 		if err != nil {
 			return
 		}

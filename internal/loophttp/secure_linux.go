@@ -5,7 +5,6 @@ import (
 	"net"
 	"slices"
 
-	"github.com/dunlinhttp/dunlin/internal/certfile"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
@@ -14,6 +13,7 @@ import (
 type secureServer struct {
 	loopServer
 	config *tls.Config
+	prompt bool // see engine.TLS
 	from   *exchange.Server
 }
 
@@ -33,7 +33,7 @@ func withProtocols(config *tls.Config) *tls.Config {
 func (s *secureServer) Serve(ln net.Listener) error {
 	by := &engine.TLS{
 		Config:  s.config,
-		Prompt:  certfile.Gives(s.config.GetCertificate),
+		Prompt:  s.prompt,
 		Timeout: s.from.HeadTimeout,
 		NotTLS:  exchange.ClearTextRefusal,
 		Other:   closeUnlessHTTP,

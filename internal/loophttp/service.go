@@ -4,7 +4,6 @@ package loophttp
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -30,7 +29,7 @@ type loopServer struct{ engine *engine.Engine }
 
 // NewServer returns the server for a listener, without TLS if secure is nil. It fails if the engine cannot serve the listener.
 // Only the settings of the first call are used.
-func (s *Service) NewServer(ln net.Listener, settings Settings, secure *tls.Config) (lifecycle.Server, error) {
+func (s *Service) NewServer(ln net.Listener, settings Settings, secure *lifecycle.TLS) (lifecycle.Server, error) {
 	switch ln.(type) {
 	case *net.TCPListener, *net.UnixListener:
 	default:
@@ -44,7 +43,7 @@ func (s *Service) NewServer(ln net.Listener, settings Settings, secure *tls.Conf
 		return nil, s.err
 	}
 	if secure != nil {
-		return &secureServer{loopServer{s.engine}, withProtocols(secure), settings.Server}, nil
+		return &secureServer{loopServer{s.engine}, withProtocols(secure.Config), secure.Prompt, settings.Server}, nil
 	}
 	return &loopServer{s.engine}, nil
 }

@@ -3,7 +3,6 @@
 package loophttp
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 
@@ -14,7 +13,7 @@ import (
 type Service struct{}
 
 // NewServer reports that the loop engine does not run on this system.
-func (*Service) NewServer(net.Listener, Settings, *tls.Config) (lifecycle.Server, error) {
+func (*Service) NewServer(net.Listener, Settings, *lifecycle.TLS) (lifecycle.Server, error) {
 	return nil, errors.New("the loop engine runs on Linux only")
 }
 
