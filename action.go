@@ -17,12 +17,13 @@ import (
 // A layer is middleware around an action.
 type layer struct {
 	wrap    Middleware
-	fusible bool // see the type fusible
-	place   int  // among the middleware given to Use or a route; -1 for a feature
+	std     http.Handler // standard middleware, see UseStd; wrap is nil
+	fusible bool         // see the type fusible
+	place   int          // among the middleware given to Use or a route; -1 for a feature
 }
 
 // layersOf returns the layers of features and middleware, the outermost first. Adjacent features are fused.
-func layersOf(f *features, middleware []Middleware) (all []layer) {
+func layersOf(f *features, middleware []layer) (all []layer) {
 	wraps := func(in installed) bool { return in.Wrap != nil }
 	for _, in := range f.Fused(wraps, func(outer, inner installed) (installed, bool) {
 		if outer.fusible != nil {
@@ -32,32 +33,42 @@ func layersOf(f *features, middleware []Middleware) (all []layer) {
 		}
 		return outer, false
 	}) {
-		all = append(all, layer{in.Wrap, in.fusible != nil, -1})
+		all = append(all, layer{wrap: in.Wrap, fusible: in.fusible != nil, place: -1})
 	}
 	for i, m := range middleware {
-		all = append(all, layer{m, false, i})
+		m.place = i
+		all = append(all, m)
 	}
 	return all
+}
+
+// around returns the action that the layer makes of act. std reports that act is a standard action.
+func (l *layer) around(act Action, std bool) Action {
+	if l.std != nil {
+		return stdMiddleware(l.std, act, std)
+	}
+	return l.wrap(act)
 }
 
 // chain wraps act in layers; the first one sees the request first. Each layer sees a panic, or the zero
 // Response, of the next action as a 500. chain panics with the place of the registration if a layer
 // returns a nil action. safe reports that act makes this 500 itself, as a fusible layer does. A fusible
-// layer does not read bodies, so problems are formatted only for other ones.
-func (a *App) chain(act Action, layers []layer, at *caller.Place, safe bool) Action {
+// layer does not read bodies, so problems are formatted only for other ones. std reports that act is a standard
+// action, which recovers its own panics and formats its problems.
+func (a *App) chain(act Action, layers []layer, at *caller.Place, safe, std bool) Action {
 	formatted := safe || a.config.Problems == nil
 	for _, l := range slices.Backward(layers) {
-		if !safe || !formatted && !l.fusible {
+		if !std && (!safe || !formatted && !l.fusible) {
 			act = contained(act, false)
 		}
-		wrapped := l.wrap(act)
+		wrapped := l.around(act, std)
 		switch {
 		case wrapped == nil && l.place < 0:
 			panic(fmt.Sprintf("dunlin: a feature returned a nil action (registered at %s)", at))
 		case wrapped == nil:
 			panic(fmt.Sprintf("dunlin: middleware %d returned a nil action (registered at %s)", l.place, at))
 		}
-		act, safe, formatted = wrapped, l.fusible, a.config.Problems == nil
+		act, safe, formatted, std = wrapped, l.fusible, a.config.Problems == nil, l.std != nil
 	}
 	return act
 }
@@ -67,9 +78,6 @@ func (a *App) chain(act Action, layers []layer, at *caller.Place, safe bool) Act
 // abort and runtime.Goexit pass through. With options, contained answers OPTIONS for a path without
 // an OPTIONS route in place of act.
 func contained(act Action, options bool) Action {
-	if isStd(act) {
-		return act // a standard action recovers its own panics
-	}
 	return func(r *Request) (resp Response) {
 		returned, depth := false, r.depth
 		defer func() {

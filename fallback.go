@@ -20,7 +20,7 @@ type fallback struct {
 // A fallbackSource holds the inputs from which the fallback actions are built.
 type fallbackSource struct {
 	notFound, notAllowed Action // without middleware; nil selects those of the outer group
-	middleware           []Middleware
+	middleware           []layer
 	features             *features
 }
 
@@ -114,7 +114,7 @@ func (g *Group) beginFallback(at *caller.Place) error {
 func (s fallbackSource) wrap(g *Group, at *caller.Place) *fallback {
 	varied := func(act Action) Action { return func(r *Request) Response { return r.finished(act(r)) } }
 	layers := layersOf(s.features, s.middleware)
-	wrap := func(act Action) Action { return varied(g.app.chain(varied(act), layers, at, false)) }
+	wrap := func(act Action) Action { return varied(g.app.chain(varied(act), layers, at, false, false)) }
 	own := g.fallback
 	notFound, notAllowed := func(s *fallbackSource) Action { return s.notFound }, func(s *fallbackSource) Action { return s.notAllowed }
 	return &fallback{

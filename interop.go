@@ -14,7 +14,8 @@ import (
 //
 // A handler that writes more than 32 KB, or flushes, is suspended: the action returns a streaming response, and the
 // handler continues when that is sent. Middleware does not see interim responses (1xx), nor connections that the
-// handler hijacks. With middleware around it the handler runs on a goroutine of its own.
+// handler hijacks. The handler runs on a goroutine of its own. [Group.HandleStd] and [Group.Mount] save that where
+// nothing wraps the route.
 //
 // The handler reads the body as it arrives, or the bytes that Request.Bytes has read. Group.WithMaxBody and Route.MaxBody
 // bound it; Config.Limits.MaxBody does not. Its Request.Pattern is that of the route, without a method or host, and its
@@ -26,9 +27,7 @@ func FromStd(h http.Handler) Action {
 	return stdAction(h)
 }
 
-// stdAction implements FromStd; isStd recognizes its result.
-//
-//go:noinline
+// stdAction implements FromStd.
 func stdAction(h http.Handler) Action {
 	return func(r *Request) Response {
 		if r.options {

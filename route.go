@@ -21,7 +21,7 @@ type Group struct {
 	timeout       time.Duration
 	limits        []*limit
 	maxBody       int64 // 0: that of the config
-	middleware    []Middleware
+	middleware    []layer
 	features      *features
 	fallback      *groupFallback
 }
@@ -46,7 +46,7 @@ type endpoint struct {
 	features *features      // around action; nil for none
 	around   Action         // action without its limits; answers OPTIONS instead if Request.options is set
 	limits   []*limit       // on the number of requests served at once
-	alone    bool           // the action is a standard handler without middleware
+	alone    bool           // the action is a standard handler, or standard middleware, without middleware around it
 	dirty    UncleanPaths   // for unclean paths whose clean path leads here
 	mount    bool           // a standard handler for its path and all paths below
 	clear    bool           // also served in clear text, regardless of Config.TLS.HSTS
@@ -86,16 +86,21 @@ func (g *Group) Use(middleware ...Middleware) {
 			panic(fmt.Sprintf("dunlin: Use: middleware %d is nil (called at %s)", i, callerPlace()))
 		}
 	}
-	if len(middleware) > 0 {
-		g.mustPrecedeRoutes("Use")
+	g.use("Use", plainLayers(middleware))
+}
+
+// use adds layers inside those that the group has, for the named call.
+func (g *Group) use(call string, more []layer) {
+	if len(more) > 0 {
+		g.mustPrecedeRoutes(call)
 	}
 	if g.fallback.Load() != nil {
-		g.changeFallback(func(s *fallbackSource) { s.middleware = withMore(s.middleware, middleware) }, true)
+		g.changeFallback(func(s *fallbackSource) { s.middleware = withMore(s.middleware, more) }, true)
 		return
 	}
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
-	g.middleware = withMore(g.middleware, middleware)
+	g.middleware = withMore(g.middleware, more)
 }
 
 // Install adds features. Their functions apply as follows, where features installed later are inside of
@@ -154,8 +159,17 @@ func (g *Group) mustPrecedeRoutes(call string) {
 	}
 }
 
-// withMore returns a new slice with the middleware of both.
-func withMore(have, more []Middleware) []Middleware {
+// plainLayers returns the layers of middleware that is not standard middleware.
+func plainLayers(middleware []Middleware) []layer {
+	layers := make([]layer, len(middleware))
+	for i, m := range middleware {
+		layers[i].wrap = m
+	}
+	return layers
+}
+
+// withMore returns a new slice with the layers of both.
+func withMore(have, more []layer) []layer {
 	return append(have[:len(have):len(have)], more...)
 }
 
@@ -252,6 +266,15 @@ func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middle
 	return g.register(methods, pattern, act, middleware)
 }
 
+// HandleStd is Handle for a standard handler, see [FromStd]. If nothing wraps the route, neither middleware of the group nor a
+// feature with Wrap, the handler runs on the goroutine of the action: it needs no goroutine of its own.
+func (g *Group) HandleStd(methods, pattern string, h http.Handler, middleware ...Middleware) *Route {
+	if h == nil {
+		panic(fmt.Sprintf("dunlin: HandleStd(%q): nil handler (called at %s)", pattern, callerPlace()))
+	}
+	return g.add(router.Route[*endpoint]{Methods: methods, Pattern: pattern}, stdAction(h), true, middleware)
+}
+
 // Mount registers a standard handler for every method and every path at and below prefix. The handler sees the whole
 // path; wrap it in http.StripPrefix to remove the prefix. A handler mounted at "/" also gets CONNECT for a host and port,
 // as forward proxies do. The router does not treat an escaped slash as a slash, but r.URL.Path contains it as one. Guard
@@ -263,11 +286,11 @@ func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *
 	if h == nil {
 		panic(fmt.Sprintf("dunlin: Mount(%q): nil handler (called at %s)", prefix, callerPlace()))
 	}
-	return g.add(router.Route[*endpoint]{Methods: "*", Pattern: prefix, Prefix: true}, FromStd(h), middleware)
+	return g.add(router.Route[*endpoint]{Methods: "*", Pattern: prefix, Prefix: true}, stdAction(h), true, middleware)
 }
 
 func (g *Group) register(methods, pattern string, act Action, middleware []Middleware) *Route {
-	return g.add(router.Route[*endpoint]{Methods: methods, Pattern: pattern}, act, middleware)
+	return g.add(router.Route[*endpoint]{Methods: methods, Pattern: pattern}, act, false, middleware)
 }
 
 // UncleanPaths sets the policy for a path with empty, «.» or «..» segments whose clean path leads to this route, in
@@ -282,8 +305,8 @@ func (r *Route) UncleanPaths(policy UncleanPaths) *Route {
 	return r
 }
 
-// add registers a route and panics if it cannot.
-func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middleware) *Route {
+// add registers a route and panics if it cannot. std reports that act is a result of stdAction.
+func (g *Group) add(reg router.Route[*endpoint], act Action, std bool, middleware []Middleware) *Route {
 	at := caller.Here()
 	reg.Where = at
 	full := g.prefix + reg.Pattern
@@ -303,18 +326,20 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, middleware []Middle
 	inherited, features := g.middleware, g.features
 	a.mu.Unlock()
 	// Middleware is foreign code and may call the app, so no lock is held.
-	layers := layersOf(features, withMore(inherited, middleware))
-	if len(layers) > 0 {
+	layers := layersOf(features, withMore(inherited, plainLayers(middleware)))
+	if len(layers) > 0 && !std {
 		act = contained(act, true)
 	}
-	wrapped := a.chain(act, layers, at, true)
+	wrapped := a.chain(act, layers, at, true, std)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g.version != "" {
 		a.careful.Store(true)
 	}
 	route := &Route{app: a, index: len(a.registered), group: g, at: at}
-	route.alone = isStd(wrapped)
+	if route.alone = std; len(layers) > 0 {
+		route.alone = layers[0].std != nil
+	}
 	route.action, route.shared.Pattern, route.shared.Timeout = wrapped, full, g.timeout
 	if route.around = answerOptions; len(layers) > 0 {
 		route.around = wrapped

@@ -3,14 +3,13 @@ package dunlin
 import (
 	"context"
 	"net/http"
-	"reflect"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/suspend"
 )
 
-// A standard handler writes its answer, but middleware expects an action to return it. A handler inside middleware runs on
-// a goroutine of its own. If its answer is too long to be held back, or it flushes, it is suspended before the head is
+// A standard handler writes its answer, but middleware, or an action that calls an action of FromStd, expects it to be
+// returned. Such a handler runs on a goroutine of its own. If its answer is too long to be held back, or it flushes, it is suspended before the head is
 // sent. The action returns a response with that head, which middleware may change. When the response is sent, the handler
 // continues.
 //
@@ -21,27 +20,13 @@ import (
 //	carry out ───────────▶ head is sent, Write …
 //	          ◀─────────── the handler has returned
 //
-// A handler without middleware runs on the action's goroutine.
+// A handler that was registered as such, by HandleStd or Mount, and has no middleware runs on the action's goroutine.
 
 // A suspension is a standard handler on a goroutine of its own.
 type suspension struct {
 	*suspend.Call[Response, Response]
 	w   *stdWriter
 	end context.CancelFunc // ends the request's context
-}
-
-// isStd reports whether act is exactly an action made by FromStd or UseStd.
-func isStd(act Action) bool {
-	at := reflect.ValueOf(act).Pointer()
-	return at == stdActions[0] || at == stdActions[1]
-}
-
-// stdActions are the code addresses of the functions that FromStd and UseStd return.
-var stdActions [2]uintptr
-
-func init() {
-	stdActions[0] = reflect.ValueOf(stdAction(nil)).Pointer()
-	stdActions[1] = reflect.ValueOf(stdMiddleware(nil, nil)).Pointer()
 }
 
 // alone reports whether the standard action of the request has no middleware around it.

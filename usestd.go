@@ -29,14 +29,11 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 			panic(fmt.Sprintf("dunlin: UseStd: middleware %d is nil or returned a nil handler (called at %s)", i, callerPlace()))
 		}
 	}
-	g.Use(func(next Action) Action { return stdMiddleware(h, next) })
+	g.use("UseStd", []layer{{std: h}})
 }
 
-// stdMiddleware is the action that UseStd puts around another; isStd recognizes it.
-//
-//go:noinline
-func stdMiddleware(h http.Handler, next Action) Action {
-	alone := next != nil && isStd(next)
+// stdMiddleware is the action that UseStd puts around another. alone reports that next is a standard action.
+func stdMiddleware(h http.Handler, next Action, alone bool) Action {
 	return func(r *Request) Response {
 		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s, true), names: r.overlaid()}
 		w := newStdWriter(r)

@@ -58,7 +58,7 @@ func TestWebSocket(t *testing.T) {
 		}))
 		g := app.Group("/behind")
 		g.UseStd(func(next http.Handler) http.Handler { return next })
-		g.Get("", dunlin.FromStd(http.HandlerFunc(echo)))
+		g.HandleStd("GET", "", http.HandlerFunc(echo))
 		app.Get("/hello", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello") })
 	}, func(t *testing.T, url string) {
 		t.Run("at once", func(t *testing.T) { talk(t, url+"/echo") })
@@ -133,7 +133,7 @@ func TestWebSocketOfALibrary(t *testing.T) {
 	config := dunlin.Config{Timeouts: dunlin.Timeouts{Action: time.Minute}, Logger: slog.New(slog.DiscardHandler)}
 	dunlintest.OnEngines(t, config, func(t *testing.T, app *dunlin.App) {
 		app.Use(middleware.Compress(middleware.Compression{}), middleware.CrossOrigin())
-		app.Get("/chat", dunlin.FromStd(chat(app)))
+		app.HandleStd("GET", "/chat", chat(app))
 		addr := dunlintest.Serve(t, app)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()

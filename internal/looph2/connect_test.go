@@ -105,11 +105,11 @@ func TestExtendedConnect(t *testing.T) {
 				return chat(r.Body(), w, func() error { return dunlin.Flush(w) })
 			})
 		})
-		app.Handle("CONNECT", "/std/{room}", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		app.HandleStd("CONNECT", "/std/{room}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			seen <- fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.Header.Get(":protocol"), " ", r.PathValue("room"))
 			w.WriteHeader(200)
 			_ = chat(r.Body, w, http.NewResponseController(w).Flush)
-		})))
+		}))
 		app.Get("/quick", func(*dunlin.Request) dunlin.Response { return dunlin.Text("quick") })
 		app.Handle("CONNECT", "/refused", func(*dunlin.Request) dunlin.Response { return dunlin.Text("no").Status(403) })
 	})

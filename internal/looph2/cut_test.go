@@ -26,7 +26,7 @@ func TestTruncatedFileResetsStream(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Get("/file", func(*dunlin.Request) dunlin.Response { return dunlin.File(name) })
-		app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		app.HandleStd("GET", "/std", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			f, err := os.Open(name)
 			if err != nil {
 				t.Error(err)
@@ -35,7 +35,7 @@ func TestTruncatedFileResetsStream(t *testing.T) {
 			defer func() { _ = f.Close() }()
 			w.Header().Set("Content-Length", strconv.Itoa(size))
 			_, _ = io.Copy(w, f)
-		})))
+		}))
 	})
 	for _, path := range []string{"/file", "/std"} {
 		if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
@@ -76,12 +76,12 @@ func TestShortHandlerOutputResetsStream(t *testing.T) {
 			_, _ = io.WriteString(w, "short")
 		}
 		for _, path := range []string{"/short", "/flushed"} {
-			app.Get(path, dunlin.FromStd(http.HandlerFunc(short)))
+			app.HandleStd("GET", path, http.HandlerFunc(short))
 		}
-		app.Get("/close", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		app.HandleStd("GET", "/close", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Connection", "close")
 			_, _ = io.WriteString(w, "ended")
-		})))
+		}))
 		app.Get("/more", func(*dunlin.Request) dunlin.Response { return dunlin.Text("more") })
 	})
 	c := newH2Conn(t, s.addr)
@@ -170,11 +170,11 @@ func TestConnectionFieldsAreOmitted(t *testing.T) {
 				"/switches/flushes": func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
 				"/switches/writes":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "body") },
 			} {
-				app.Get(path, dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				app.HandleStd("GET", path, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Upgrade", "websocket")
 					w.WriteHeader(http.StatusSwitchingProtocols)
 					then(w)
-				})))
+				}))
 			}
 		})
 		only := func(h http.Header) error {

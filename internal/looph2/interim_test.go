@@ -17,13 +17,13 @@ func TestInterimAnswersWaitForTheirClient(t *testing.T) {
 		const all, size, most = 4000, 4 << 10, 2800 // the size that sockets take, and more
 		var sent atomic.Int64
 		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: time.Hour}}, func(app *dunlin.App) {
-			app.Get("/", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			app.HandleStd("GET", "/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Link", strings.Repeat("x", size))
 				for range all {
 					w.WriteHeader(http.StatusEarlyHints)
 					sent.Add(1)
 				}
-			})))
+			}))
 		})
 		c := newH2Conn(t, s.addr)
 		c.request(1, true, "GET", "/")

@@ -167,7 +167,7 @@ func TestLoopFullDuplex(t *testing.T) {
 	reading := make(chan struct{})
 	ended := make(chan error, 1)
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
-		app.Post("/", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		app.HandleStd("POST", "/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			go func() {
 				_, _ = io.ReadFull(r.Body, make([]byte, 5))
 				close(reading)
@@ -178,9 +178,9 @@ func TestLoopFullDuplex(t *testing.T) {
 			for range 3 {
 				_, _ = io.WriteString(w, "part ")
 				_ = http.NewResponseController(w).Flush()
-				runtime.Gosched() // to the reader
+				runtime.Gosched()
 			}
-		})))
+		}))
 	})
 	conn := suite.Dial(t, addr)
 	suite.Send(t, conn, suite.Request("POST /", "Content-Length: 100000")+"begin")
@@ -195,7 +195,7 @@ func TestLoopFullDuplex(t *testing.T) {
 // Long transfers in both directions at once do not lose or mix bytes.
 func TestLoopFullDuplexEcho(t *testing.T) {
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxBody: 64 << 20}}, func(app *dunlin.App) {
-		app.Post("/", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		app.HandleStd("POST", "/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).EnableFullDuplex()
 			pr, pw := io.Pipe()
 			go func() {
@@ -203,7 +203,7 @@ func TestLoopFullDuplexEcho(t *testing.T) {
 				_ = pw.CloseWithError(err)
 			}()
 			_, _ = io.Copy(w, pr)
-		})))
+		}))
 	})
 	conn := suite.Dial(t, addr)
 	total := 8 << 20
@@ -250,7 +250,7 @@ func TestLoopProxyEarlyAnswer(t *testing.T) {
 		}
 	}()
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) {
-		app.Post("/", dunlin.FromStd(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: ln.Addr().String()})))
+		app.HandleStd("POST", "/", httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: ln.Addr().String()}))
 	})
 	conn := suite.Dial(t, addr)
 	suite.Send(t, conn, suite.Request("POST /", "Content-Length: 100000")+"begin")
@@ -267,11 +267,11 @@ func TestLoopCutKeepsEarlierAnswers(t *testing.T) {
 			"abort":  func() { panic(http.ErrAbortHandler) },
 			"goexit": runtime.Goexit,
 		} {
-			app.Get("/"+name, dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			app.HandleStd("GET", "/"+name, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/plain")
 				w.Header().Set("Content-Length", "100000")
 				_, _ = w.(io.ReaderFrom).ReadFrom(readerFunc(func([]byte) (int, error) { end(); return 0, io.EOF }))
-			})))
+			}))
 		}
 	})
 	for _, path := range []string{"/panic", "/abort", "/goexit"} {

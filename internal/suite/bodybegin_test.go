@@ -195,9 +195,9 @@ func TestUnreadChunks(t *testing.T) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))
 			app.Post("/", Text("ignored"))
-			app.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			app.HandleStd("POST", "/std", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, strings.Repeat("ignored", 10_000))
-			})))
+			}))
 		})
 		for _, path := range []string{"/", "/std"} {
 			for _, size := range []int{10, 60_000, 70_000, 200_000, 1_000_000} {

@@ -30,7 +30,7 @@ func TestTruncatedBodyErrorIsSticky(t *testing.T) {
 				read(r.Body())
 				return dunlin.Text("read")
 			})
-			app.Post("/std", dunlin.FromStd(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { read(r.Body) })))
+			app.HandleStd("POST", "/std", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { read(r.Body) }))
 		})
 		for _, path := range []string{"/own", "/std"} {
 			conn := Dial(t, addr)
@@ -72,7 +72,7 @@ func TestTruncatedBodyIsUnexpectedEOF(t *testing.T) {
 				errs <- err
 				return dunlin.Text("read")
 			})
-			app.Post("/std", dunlin.FromStd(http.HandlerFunc(byStd)))
+			app.HandleStd("POST", "/std", http.HandlerFunc(byStd))
 			app.Mount("/behind", http.HandlerFunc(byStd), func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response { return next(r) }
 			})
@@ -124,8 +124,8 @@ func TestReadPastDeadlineIsNetError(t *testing.T) {
 				errs <- err
 			}
 			addr, _ := Start(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Body: 50 * time.Millisecond}}, func(app *dunlin.App) {
-				app.Post("/passed", dunlin.FromStd(http.HandlerFunc(passed)))
-				app.Post("/slow", dunlin.FromStd(http.HandlerFunc(slow)))
+				app.HandleStd("POST", "/passed", http.HandlerFunc(passed))
+				app.HandleStd("POST", "/slow", http.HandlerFunc(slow))
 				app.Post("/own", func(r *dunlin.Request) dunlin.Response {
 					slow(nil, &http.Request{Body: io.NopCloser(r.Body())})
 					return dunlin.Text("read")

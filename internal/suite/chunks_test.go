@@ -17,7 +17,7 @@ func TestChunkedBodyShapes(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 			app.Get("/probe", Text("probe"))
-			app.Handle("POST", "/{buffer:int}", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			app.HandleStd("POST", "/{buffer:int}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var size int
 				_, _ = fmt.Sscan(r.PathValue("buffer"), &size)
 				sum, total, buf := crc32.NewIEEE(), 0, make([]byte, size)
@@ -29,7 +29,7 @@ func TestChunkedBodyShapes(t *testing.T) {
 						return
 					}
 				}
-			})))
+			}))
 		})
 		rng := rand.New(rand.NewPCG(1, 2))
 		data := make([]byte, 150_000) // more than is gathered before the handler begins

@@ -53,7 +53,7 @@ func writerIsNoHijackerByHTTP2(t *testing.T, engine dunlin.Engine) {
 		app.Get("/around", dunlin.FromStd(answer), around)
 		std := app.Group("/behind")
 		std.UseStd(pass, pass)
-		std.Get("/std", dunlin.FromStd(answer))
+		std.HandleStd("GET", "/std", answer)
 		std.Get("/twice", dunlin.FromStd(pass(answer)), around)
 	})
 	for _, path := range []string{"/mounted", "/around", "/behind/std", "/behind/twice"} {

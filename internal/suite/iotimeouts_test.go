@@ -28,11 +28,11 @@ func TestBodyTimeout(t *testing.T) {
 				}
 				return dunlin.Text("read")
 			})
-			app.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			app.HandleStd("POST", "/std", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if _, err := io.ReadAll(r.Body); err != nil {
 					w.WriteHeader(http.StatusRequestTimeout)
 				}
-			})))
+			}))
 		})
 		for _, path := range []string{"/bytes", "/std"} {
 			for _, send := range []string{
@@ -112,13 +112,13 @@ func TestBodyTimeoutUnread(t *testing.T) {
 			app.Post("/late", func(*dunlin.Request) dunlin.Response { <-late; return dunlin.Text("late") }).Timeout(time.Millisecond)
 			app.Post("/abort", func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) })
 			app.Post("/goexit", func(*dunlin.Request) dunlin.Response { runtime.Goexit(); panic("unreachable") })
-			app.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = stream(w) })))
-			app.Post("/duplex", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			app.HandleStd("POST", "/std", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = stream(w) }))
+			app.HandleStd("POST", "/duplex", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 					t.Error(err)
 				}
 				_ = stream(w)
-			})))
+			}))
 		})
 		defer close(late)
 		waiting := make(map[string]io.Reader)
@@ -240,14 +240,14 @@ func TestWriteTimeout(t *testing.T) {
 					}
 				})
 			})
-			app.Get("/piece", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			app.HandleStd("GET", "/piece", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, err := w.Write(make([]byte, 64<<20))
 				ended <- err
-			})))
-			app.Get("/file", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			}))
+			app.HandleStd("GET", "/file", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				http.ServeFile(w, r, path)
 				ended <- errors.New("ServeFile does not say")
-			})))
+			}))
 		})
 		for _, path := range []string{"/stream", "/piece", "/file"} {
 			conn := Dial(t, addr)

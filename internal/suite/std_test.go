@@ -17,7 +17,7 @@ import (
 
 // handle registers a standard handler for every method.
 func handle(app *dunlin.App, path string, h http.HandlerFunc) {
-	app.Handle("*", path, dunlin.FromStd(h))
+	app.HandleStd("*", path, h)
 }
 
 func registerStd(app *dunlin.App) {

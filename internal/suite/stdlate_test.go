@@ -15,15 +15,15 @@ func TestWriterFailsAfterHandlerReturns(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		kept := make(chan http.ResponseWriter, 2)
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.Get("/keep", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			app.HandleStd("GET", "/keep", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				kept <- w
 				_, _ = io.WriteString(w, "short")
-			})))
-			app.Get("/flushed", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			}))
+			app.HandleStd("GET", "/flushed", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				kept <- w
 				_, _ = io.WriteString(w, "begun")
 				_ = http.NewResponseController(w).Flush()
-			})))
+			}))
 			app.Get("/next", func(*dunlin.Request) dunlin.Response {
 				w := <-kept // while this request uses the connection
 				if n, err := io.WriteString(w, strings.Repeat("late", 100_000)); n != 0 || err == nil {

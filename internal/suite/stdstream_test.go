@@ -121,9 +121,9 @@ func registerAnswers(app *dunlin.App) {
 	large := strings.Repeat("x", 1<<20)
 	app.Get("/small", Text("small"))
 	app.Get("/large", Text(large))
-	app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	app.HandleStd("GET", "/std", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, large)
-	})))
+	}))
 	app.Get("/stream", func(*dunlin.Request) dunlin.Response {
 		return dunlin.Stream("text/plain", func(w io.Writer) error {
 			for range 1024 {
@@ -309,19 +309,19 @@ func TestStreamBodies(t *testing.T) {
 				}
 				return dunlin.Text("read")
 			})
-			a.Post("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			a.HandleStd("POST", "/std", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, err := io.Copy(io.Discard, r.Body)
 				if problem, ok := errors.AsType[*dunlin.ProblemDetails](err); ok {
 					w.WriteHeader(problem.Status)
 				}
-			})))
-			a.Post("/own", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			}))
+			a.HandleStd("POST", "/own", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
 					t.Error(err)
 				}
 				_, err := io.ReadFull(r.Body, make([]byte, 8))
 				_, _ = fmt.Fprint(w, err)
-			})))
+			}))
 		})
 		// Each client has its own connection: net/http closes one that receives much data for answered requests.
 		post := func(c *http.Client, scheme, path string, body io.Reader) (status int, text string, err error) {

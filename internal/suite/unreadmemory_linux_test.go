@@ -52,7 +52,7 @@ func registerUntaken(app *dunlin.App, open <-chan struct{}) {
 			return nil
 		})
 	})
-	app.Get("/std", dunlin.FromStd(std(untakenSize)))
+	app.HandleStd("GET", "/std", std(untakenSize))
 	app.Mount("/mounted", std(4000))
 	failed := func() error {
 		return &dunlin.ProblemDetails{Status: 422, Detail: strings.Repeat("x", untakenSize), Cause: errors.New(strings.Repeat("y", untakenSize))}

@@ -142,7 +142,7 @@ func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 					behind.UseStd(func(next http.Handler) http.Handler {
 						return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r.WithContext(change(r.Context()))) })
 					})
-					behind.Get("/up", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					behind.HandleStd("GET", "/up", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 						conn, rw, err := http.NewResponseController(w).Hijack()
 						if err != nil {
 							t.Error(err)
@@ -156,7 +156,7 @@ func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 							t.Errorf("%q, %v", line, err)
 						}
 						ended.Store(true)
-					})))
+					}))
 				})
 				conn := Dial(t, addr)
 				Send(t, conn, "GET /up HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")

@@ -110,7 +110,7 @@ func TestGRPC(t *testing.T) {
 		p = &procedures{begun: make(chan struct{}, 1), cancelled: make(chan struct{}, 1)}
 		handler := grpc.NewServer()
 		pb.RegisterTestServiceServer(handler, p)
-		app.Post("/{service}/{method}", dunlin.FromStd(handler)).MaxBody(1 << 40)
+		app.HandleStd("POST", "/{service}/{method}", handler).MaxBody(1 << 40)
 	}, func(t *testing.T, s *server) {
 		transport := insecure.NewCredentials()
 		if s.secure {

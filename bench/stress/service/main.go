@@ -83,7 +83,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/late/{ms:int}/{size:int}", late)
 	app.Get("/shared", func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("application/octet-stream", shared) })
 	app.Get("/problem/{size:int}", problem)
-	app.Get("/std", dunlin.FromStd(http.HandlerFunc(writeShared)))
+	app.HandleStd("GET", "/std", http.HandlerFunc(writeShared))
 	app.Mount("/mounted", http.HandlerFunc(writePieces))
 	cache := middleware.NewCache(middleware.CacheConfig{MaxBytes: 8 << 20, MaxEntry: 2 << 20, App: app})
 	app.Get("/cached/{n:int}", cache.Middleware()(func(*dunlin.Request) dunlin.Response {

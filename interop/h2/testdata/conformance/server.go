@@ -33,7 +33,7 @@ func newDunlinServer(ctx context.Context, handler http.Handler, addr string, tls
 		config.H2C = dunlin.H2CPriorKnowledge
 	}
 	app := dunlin.New(config)
-	app.Handle("*", "/{rest...}", dunlin.FromStd(handler)).MaxBody(1 << 40)
+	app.HandleStd("*", "/{rest...}", handler).MaxBody(1 << 40)
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	return &dunlinServer{app, lis, tlsConf}, err
 }
