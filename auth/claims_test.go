@@ -72,7 +72,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// A token that is bound to a key proves nothing without a check of the key (RFC 9449 section 7).
+// A token that is bound to a key must not be accepted without a check of the key (RFC 9449 section 7).
 func TestBoundTokens(t *testing.T) {
 	bound := sign(t, jwt.SigningMethodES256, "ec", ecKey, with("cnf", map[string]string{"jkt": "x"}))
 	if _, err := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public}).Check(t.Context(), bound); err == nil || !strings.Contains(err.Error(), "cnf") {
@@ -299,7 +299,7 @@ func ExampleTokens_Check() {
 	// Output: ada acme <nil>
 }
 
-// Tokens that accept the same tokens share the claims, whatever the order of the middleware. Tokens with another rule do not.
+// Tokens that accept the same tokens share the claims, in any order of the middleware. Tokens with another rule do not.
 func TestClaimsOfSeveralTokens(t *testing.T) {
 	config := auth.Config{Issuer: issuer, Audience: audience, Keys: public}
 	loose, other := config, config

@@ -283,7 +283,8 @@ func refuse(challenge string, cause error) dunlin.Response {
 		Header("WWW-Authenticate", challenge)
 }
 
-// accepted is a token that the middleware of Tokens has accepted. before is that of an outer middleware, or nil.
+// accepted is a token that the middleware of Tokens has accepted. before is the token accepted by an outer middleware, or
+// nil.
 type accepted struct {
 	by     *Tokens
 	claims *Claims

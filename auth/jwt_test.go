@@ -288,7 +288,7 @@ func TestKeysBesideOthers(t *testing.T) {
 	}
 }
 
-// The keys are not fetched in clear text even if a redirect says so.
+// The keys are not fetched in clear text, even after a redirect.
 func TestKeySetRedirects(t *testing.T) {
 	clear := newIssuer(t, webKeys(public))
 	to := ""

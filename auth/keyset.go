@@ -145,8 +145,8 @@ func (s *keySet) fetch(flight chan struct{}) {
 // largestSet is the maximum size of a key set, in bytes.
 const largestSet = 1 << 20
 
-// securely returns a client that follows no redirect from https to http: an attacker who can modify
-// clear text could otherwise replace the keys.
+// securely returns a client that follows no redirect from https to http: otherwise an attacker who can modify clear text
+// could replace the keys.
 func securely(client *http.Client) *http.Client {
 	c := *client
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {

@@ -17,9 +17,8 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// LoginConfig names the provider, and tells how a login changes the session. The fields of the
-// first two groups are required, except for ClientSecret. The zero value of every other field
-// stands for its default.
+// LoginConfig describes the provider and the effects of a login on the session. The fields of the first two groups are
+// required, except for ClientSecret. The zero value of every other field means its default.
 type LoginConfig[T any] struct {
 	// Issuer is the provider's issuer identifier, as in its discovery document and its tokens:
 	// https://id.example.com.
@@ -65,8 +64,8 @@ type LoginConfig[T any] struct {
 	// post_logout_redirect_uri.
 	AfterLogout bool
 
-	// Hint returns the ID token stored in a session ([Identity].IDToken), which tells the provider
-	// whose session ends. Without it the provider asks the user. Default: none.
+	// Hint returns the ID token stored in a session ([Identity].IDToken), by which the provider identifies the session to
+	// end. Without it the provider asks the user. Default: none.
 	Hint func(session *T) string
 
 	// Within limits the time to sign in at the provider. Default: 10 minutes.

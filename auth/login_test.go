@@ -35,7 +35,7 @@ import (
 
 const shop = "https://shop.example.com"
 
-// An idp is a provider of OpenID Connect that can be made to lie.
+// An idp is an OpenID Connect provider that can be made to send wrong answers.
 type idp struct {
 	*httptest.Server
 
@@ -322,7 +322,7 @@ func TestLoginOpenRedirect(t *testing.T) {
 	}
 }
 
-// A login redirects back to the page that required it, whatever its path and query.
+// A login redirects back to the page that required it, for any path and query.
 func TestLoginLeadsBack(t *testing.T) {
 	p := newIDP(t)
 	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
@@ -547,7 +547,7 @@ func tell(w http.ResponseWriter, status int, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// A provider that hangs or is down during a callback does not hold up the user for long, and no login is lost: the same URL
+// A provider that hangs or is down during a callback delays the user only briefly, and the login is not lost: the same URL
 // works when the provider answers again.
 func TestLoginWhileProviderIsAway(t *testing.T) {
 	p := newIDP(t)
@@ -803,7 +803,7 @@ func ExampleNewLogin() {
 
 	login := auth.NewLogin(auth.LoginConfig[visit]{
 		Issuer: "https://id.example.com", ClientID: "shop", ClientSecret: secret,
-		Callback: "https://shop.example.com/login/callback", // as it is registered with the provider
+		Callback: "https://shop.example.com/login/callback", // as registered with the provider
 		Sessions: sessions, Keys: keys,
 		SignIn: func(_ *dunlin.Request, v *visit, who *auth.Identity) error {
 			v.User = who.Subject

@@ -15,20 +15,17 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Refresh returns who with a valid access token. It returns who itself while its Token is valid,
-// else the result of a refresh with its refresh token (RFC 6749 section 6, OpenID Connect Core 1.0
-// section 12). Most providers issue a refresh token if LoginConfig.Scopes has offline_access. Store
-// the result in place of who, usually in the session: a provider may accept a refresh token only
-// once. Refresh needs Issuer, Subject and Token of who.
+// Refresh returns an identity with a valid access token: who itself while its Token is valid, otherwise the result of a
+// refresh with its refresh token (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most providers issue a refresh
+// token if LoginConfig.Scopes has offline_access. Store the result in place of who, usually in the session: a provider may
+// accept a refresh token only once. Refresh needs Issuer, Subject and Token of who.
 //
-// Of concurrent calls with the same refresh token, one calls the provider, within
-// LoginConfig.Timeout, and all return its result. Calls up to 30 seconds later with the
-// old token, from a session that was read before, return it, too. This holds within one process: if several processes may refresh a session at the
-// same moment, the provider must permit that. At most 1024 refresh tokens are in use or remembered
-// at once.
+// Of concurrent calls with the same refresh token, one calls the provider, within LoginConfig.Timeout, and all return its
+// result. So do calls up to 30 seconds later with the old token, from a session that was read before. This holds within one
+// process: if several processes may refresh a session at the same moment, the provider must permit that. At most 1024 refresh
+// tokens are in use or remembered at once.
 //
-// An error is a problem to answer with: 401 if the user must log in again, 503 if the provider does
-// not answer.
+// An error is a problem for the client: 401 if the user must log in again, 503 if the provider does not answer.
 func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error) {
 	switch {
 	case who == nil || who.Token == nil || who.Subject == "" || who.Issuer != l.config.Issuer:
@@ -93,7 +90,7 @@ func notNow(cause error) error {
 
 const (
 	mostRefreshes = 1024
-	// refreshedFor is how long the result of a refresh is remembered.
+	// refreshedFor is the time for which the result of a refresh is remembered.
 	refreshedFor = 30 * time.Second
 )
 

@@ -15,8 +15,7 @@ import (
 // a goroutine in such a call.
 const mostAtOnce = 64 << 10
 
-// conn is a connection whose reads and writes bypass the scheduler. All other methods are those of the wrapped
-// connection.
+// conn is a connection whose reads and writes bypass the scheduler. It has the other methods of the wrapped connection.
 type conn struct {
 	net.Conn
 	raw           syscall.RawConn

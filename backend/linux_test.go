@@ -31,7 +31,7 @@ func TestStreamSocketsAreWrapped(t *testing.T) {
 			t.Errorf("Dial returned a plain %T", c)
 		}
 	}
-	// A read of these is a message, which a limit on the length of a read would truncate.
+	// These sockets preserve messages. A read with a limited length would truncate one.
 	for _, network := range []string{"unixgram", "unixpacket"} {
 		name := filepath.Join(t.TempDir(), "s")
 		var err error

@@ -53,7 +53,7 @@ type Elements struct {
 	ViewTransitionSelector string // element that the transition is for; needs Datastar 1.0.2
 
 	ID    string        // ID of the event
-	Retry time.Duration // delay before the browser connects again; 0 leaves it as it is
+	Retry time.Duration // delay before the browser connects again; 0 does not change it
 }
 
 // RemoveElements returns the patch that removes the elements of a selector.
@@ -94,12 +94,12 @@ type Signals struct {
 	OnlyIfMissing bool // patch only signals that the page does not have
 
 	ID    string        // ID of the event
-	Retry time.Duration // delay before the browser connects again; 0 leaves it as it is
+	Retry time.Duration // delay before the browser connects again; 0 does not change it
 }
 
 var errNoObject = errors.New("datastar: signals are a JSON object")
 
-// Event returns the patch as an event. It fails if the values are no JSON object.
+// Event returns the patch as an event. It fails if the JSON of the values is not an object.
 func (p Signals) Event(context.Context) (dunlin.Event, error) {
 	values, err := json.Marshal(p.Values)
 	switch {
@@ -123,7 +123,7 @@ type Script struct {
 	Keep       bool     // leave the script element on the page
 
 	ID    string        // ID of the event
-	Retry time.Duration // delay before the browser connects again; 0 leaves it as it is
+	Retry time.Duration // delay before the browser connects again; 0 does not change it
 }
 
 var errEndsScript = errors.New(`datastar: a script must not have the text "</script" or "<!--", which ends it or changes how it is read`)

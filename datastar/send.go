@@ -24,8 +24,8 @@ func Send(e *dunlin.Events, patches ...Patch) error {
 
 var stream = dunlin.NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Control", "no-cache")
 
-// Answer answers 200 with patches, and ends the event stream. All patches are made before anything
-// is sent: an error is answered as by [dunlin.Error].
+// Answer answers 200 with patches, and ends the event stream. It makes all patches before it sends anything, so it can answer
+// an error like [dunlin.Error].
 func Answer(r *dunlin.Request, patches ...Patch) dunlin.Response {
 	var body []byte
 	for i, p := range patches {

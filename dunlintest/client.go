@@ -21,7 +21,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memhttp"
 )
 
-// NewClient returns a client that sends every request to app, whatever the host. It follows redirects.
+// NewClient returns a client that sends every request to app, for any host. It follows redirects.
 func NewClient(app *dunlin.App) *http.Client { return &http.Client{Transport: NewTransport(app)} }
 
 // NewTransport returns the transport of NewClient, for clients with their own settings. It is safe for concurrent use.

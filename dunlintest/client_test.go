@@ -123,7 +123,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// A client that closes the body, or gives up, ends the context of the request.
+// A client that closes the body, or cancels the request, ends the context of the request.
 func TestClientLeaves(t *testing.T) {
 	app := dunlin.New(quiet())
 	ended := make(chan error, 1)

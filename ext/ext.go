@@ -1,6 +1,6 @@
-// Package ext is for authors of middleware and of other packages that build on Dunlin. It reaches what a service does not need:
-// state and counts of an app, memory of its budget, fields and the ID of a request, and responses that are encoded as they are
-// sent. The packages of Dunlin's own middleware use it, too.
+// Package ext is for authors of middleware and of other packages that build on Dunlin. It has functions that a service does
+// not need: state and counts of an app, memory of its budget, fields and the ID of a request, and responses that are encoded
+// as they are sent. Dunlin's own middleware uses it, too.
 package ext
 
 import (
@@ -60,7 +60,8 @@ func CacheBudget(app *dunlin.App) func(drop func(bytes int64)) *CacheMemory {
 	return func(drop func(bytes int64)) *CacheMemory { return &CacheMemory{inside.CacheMemory(app, drop)} }
 }
 
-// Reserve takes n bytes of the budget; call it before filling them. It reports false, and takes nothing, if there is no room.
+// Reserve reserves n bytes of the budget; call it before filling them. It returns false, and reserves nothing, if there is no
+// room.
 func (c *CacheMemory) Reserve(n int64) bool { return c.kept.Reserve(n) }
 
 // Release returns n bytes to the budget.

@@ -107,7 +107,7 @@ type Report struct {
 type CheckReport struct {
 	Name   string        `json:"name"`
 	Status string        `json:"status"`          // ok, failing, timeout, or unknown before the first call has ended
-	Error  string        `json:"error,omitempty"` // in Stats alone
+	Error  string        `json:"error,omitempty"` // only in Stats
 	Age    time.Duration `json:"ageNs"`           // time since the start of the call with this status
 }
 

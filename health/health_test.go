@@ -88,14 +88,14 @@ func TestLivenessAndReadiness(t *testing.T) {
 	})
 }
 
-// goroutines returns the number of calls of package health on the stacks of all goroutines. Goroutines of the runtime and of other
-// packages come and go.
+// goroutines returns the number of calls of package health on the stacks of all goroutines. The number of other goroutines
+// varies.
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("dunlin/health.("))
 }
 
-// A check that hangs fails after its timeout, and holds one goroutine however often it is asked for.
+// A check that hangs fails after its timeout, and holds only one goroutine, even if it is requested repeatedly.
 func TestCheckThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, hang := 0, make(chan bool)
@@ -200,7 +200,7 @@ func TestCheckWithErrorThatPanics(t *testing.T) {
 	}
 }
 
-// Success after the timeout is no success, so that the state does not alternate.
+// A success after the timeout is a failure, so that the state does not alternate.
 func TestCheckThatSucceedsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, logs := service(health.Check{Name: "database", Cache: time.Hour, Run: func(context.Context) error {

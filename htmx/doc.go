@@ -6,7 +6,7 @@
 //		return htmx.Trigger(resp, htmx.Event{Name: "saved", Detail: item.ID})
 //	}
 //
-// An action with one page for htmx and another for plain requests says so to caches by [Vary].
+// If an action has different pages for htmx and for plain requests, use [Vary] to inform caches.
 //
 // Files: request.go has request headers, response.go response headers.
 package htmx

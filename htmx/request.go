@@ -34,8 +34,7 @@ func TriggerID(r *dunlin.Request) string { return value(r, "HX-Trigger") }
 // TriggerName returns the name of the element that triggered the request, "" if it has none.
 func TriggerName(r *dunlin.Request) string { return value(r, "HX-Trigger-Name") }
 
-// value returns a header. htmx encodes values that a header cannot have, and says so in a second
-// header.
+// value returns a header. htmx encodes values that are not allowed in a header, and marks them with a second header.
 func value(r *dunlin.Request, name string) string {
 	v := r.Header(name)
 	if v != "" && r.Header(name+"-URI-AutoEncoded") == "true" {

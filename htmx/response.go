@@ -24,10 +24,10 @@ func Refresh() dunlin.Response { return dunlin.Empty().With(refresh) }
 // A Location is a page that htmx loads as by a click on a link with hx-boost.
 type Location struct {
 	Path    string            `json:"path"`
-	Source  string            `json:"source,omitempty"`  // selector of the element that the request comes from
+	Source  string            `json:"source,omitempty"`  // selector of the element that sends the request
 	Event   string            `json:"event,omitempty"`   // event that triggers the request
 	Handler string            `json:"handler,omitempty"` // function that handles the response
-	Target  string            `json:"target,omitempty"`  // selector of the element that the response goes to
+	Target  string            `json:"target,omitempty"`  // selector of the element that receives the response
 	Swap    string            `json:"swap,omitempty"`    // as of [Reswap]
 	Values  map[string]any    `json:"values,omitempty"`  // values to send
 	Headers map[string]string `json:"headers,omitempty"` // headers to send
@@ -58,7 +58,7 @@ func ReplaceURL(resp dunlin.Response, url string) dunlin.Response {
 // "beforeend" and so on, with modifiers.
 func Reswap(resp dunlin.Response, swap string) dunlin.Response { return resp.Header("HX-Reswap", swap) }
 
-// Retarget returns the response with the selector of the element that it goes to.
+// Retarget returns the response with the selector of the element that receives it.
 func Retarget(resp dunlin.Response, selector string) dunlin.Response {
 	return resp.Header("HX-Retarget", selector)
 }

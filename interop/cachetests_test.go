@@ -89,7 +89,7 @@ func TestCacheTests(t *testing.T) {
 	}
 }
 
-// unexpectedly returns the required tests that have failed, except those that fail on purpose.
+// unexpectedly returns the required tests that have failed, except those that are known to fail.
 func unexpectedly(failed, kinds map[string]string) (ids []string) {
 	for _, id := range slices.Sorted(maps.Keys(failed)) {
 		if kinds[id] == "required" && !slices.Contains(cacheTestsRefused, id) {

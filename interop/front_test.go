@@ -38,7 +38,7 @@ func needTool(t *testing.T, name string) string {
 }
 
 // behindFront serves, on each engine, an app that answers with the address of the client. 127.0.0.1 is a trusted proxy. If
-// secure is set, it serves by TLS.
+// secure is set, it uses TLS.
 func behindFront(t *testing.T, proxyProtocol, secure bool, f func(t *testing.T, addr string)) {
 	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop} {
 		t.Run(engine.String(), func(t *testing.T) {

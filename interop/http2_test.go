@@ -47,7 +47,7 @@ func TestFramesAreJudgedLikeOthers(t *testing.T) {
 		var connection xhttp2.ConnectionError
 		var stream xhttp2.StreamError
 		if errors.As(theirErr, &connection) && in[3] == 2 && in[8] == 1 {
-			theirErr = xhttp2.StreamError{StreamID: 1, Code: xhttp2.ErrCode(connection)} // RFC 9113 section 6.3 has it so
+			theirErr = xhttp2.StreamError{StreamID: 1, Code: xhttp2.ErrCode(connection)} // as in RFC 9113 section 6.3
 		}
 		switch {
 		case errors.As(theirErr, &connection):
@@ -76,8 +76,8 @@ func TestFramesAreJudgedLikeOthers(t *testing.T) {
 	}
 }
 
-// stateFirst reports whether a frame is on a stream where it may not be, besides what else is
-// wrong with it: which of the two is said is open.
+// stateFirst reports whether a frame is on a stream in the wrong state, in addition to another error. Then either error may
+// be reported.
 func stateFirst(in []byte) bool {
 	kind, stream := in[3], uint32(in[5])<<24|uint32(in[6])<<16|uint32(in[7])<<8|uint32(in[8])
 	switch kind {
@@ -120,7 +120,7 @@ type plainOwner struct {
 	conn http2.Conn
 	pool http2.Pool
 	left map[*http2.Stream]int
-	long int // a body, in bytes, where the path does not say
+	long int // length of the body in bytes, if it is not in the path
 }
 
 type upload struct {

@@ -40,7 +40,7 @@ func TestLoginAtProvider(t *testing.T) {
 		sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: st})
 		config := auth.LoginConfig[visit]{
 			Issuer: issuer, ClientID: clientID, ClientSecret: clientSecret,
-			Callback: base + "/login/callback", // as it is registered with the provider
+			Callback: base + "/login/callback", // as registered with the provider
 			Sessions: sessions, Keys: keys,
 			SignIn: func(_ *dunlin.Request, v *visit, who *auth.Identity) error {
 				v.User = who.Subject

@@ -23,7 +23,7 @@ type oracleSize string
 
 func (oracleSize) Enum() []oracleSize { return []oracleSize{"s", "m"} }
 
-// oracleBody has a member for every rule that a schema can say.
+// oracleBody has a member for every rule of a schema.
 type oracleBody struct {
 	Name  string                 `json:"name" minLength:"1" maxLength:"4" pattern:"^[a-zé\"]*$"`
 	Small int8                   `json:"small,omitempty" minimum:"-3" exclusiveMaximum:"100" multipleOf:"3"`
@@ -74,7 +74,7 @@ func oracle(t testing.TB) (*dunlin.App, *jsonschema.Schema) {
 	return app, s
 }
 
-// fitsInteger is what OpenAPI's registry says of its integer formats.
+// fitsInteger applies the definitions of integer formats in OpenAPI's registry.
 func fitsInteger(v any, bits string, unsigned bool) error {
 	n, ok := v.(json.Number)
 	if text, isText := v.(string); isText {

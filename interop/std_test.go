@@ -91,7 +91,7 @@ func TestFileServer(t *testing.T) {
 	})
 }
 
-// The handler that http.TimeoutHandler gives up on still reads and writes.
+// After http.TimeoutHandler has answered, its handler still reads and writes.
 func TestTimeoutHandler(t *testing.T) {
 	late, answered := make(chan error, 1), make(chan struct{}, 1)
 	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

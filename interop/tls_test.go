@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// onEnginesTLS serves an app by TLS, with HTTP/2, on each engine. It runs f with the URL and a client that trusts the app.
+// onEnginesTLS serves an app over TLS, with HTTP/2, on each engine. It runs f with the URL and a client that trusts the app.
 func onEnginesTLS(t *testing.T, register func(t *testing.T, app *dunlin.App, url string), f func(t *testing.T, url string, client *http.Client)) {
 	t.Helper()
 	for _, engine := range []dunlin.Engine{dunlin.EngineStd, dunlin.EngineLoop} {
@@ -28,7 +28,7 @@ func onEnginesTLS(t *testing.T, register func(t *testing.T, app *dunlin.App, url
 	}
 }
 
-// serveTLS serves an app by TLS, with HTTP/2, until the test ends, and returns its URL and a client that trusts it.
+// serveTLS serves an app over TLS, with HTTP/2, until the test ends, and returns its URL and a client that trusts it.
 func serveTLS(t *testing.T, engine dunlin.Engine, register func(app *dunlin.App, url string)) (url string, client *http.Client) {
 	t.Helper()
 	config, client := localTLS(t)

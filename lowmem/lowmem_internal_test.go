@@ -42,7 +42,7 @@ zz-80000000 r-xp 00000000 fe:00 1                        /usr/bin/users
 
 // TestChangedMappingIsFound maps a file of many pages and changes one of them as a debugger would.
 func TestChangedMappingIsFound(t *testing.T) {
-	const pages = 700 // more than are asked for at once
+	const pages = 700 // more than one call queries
 	size := os.Getpagesize()
 	name := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(name, bytes.Repeat([]byte("text"), pages*size/4), 0o600); err != nil {

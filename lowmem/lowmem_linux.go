@@ -76,7 +76,7 @@ func mapped(maps []byte, file string) (all []mapping) {
 	return all
 }
 
-// isMappingOf reports whether a line of maps, after its addresses, is that of a private read-only mapping of a file.
+// isMappingOf reports whether a line of maps, after its addresses, describes a private read-only mapping of the file.
 func isMappingOf(file string, said []byte) bool {
 	perms, rest, _ := bytes.Cut(said, []byte{' '})
 	if string(perms) != "r--p" && string(perms) != "r-xp" {

@@ -85,8 +85,7 @@ func thousandths(q string) int {
 	return n
 }
 
-// varyOn adds a request header to Vary of the response, unless it is there. block has this field
-// alone.
+// varyOn adds a request header to Vary of the response, unless it is there. block has only this field.
 func varyOn(resp dunlin.Response, name string, block *dunlin.HeaderBlock) dunlin.Response {
 	if resp.Get("Vary") == "" {
 		return resp.With(block)

@@ -83,7 +83,7 @@ func TestAnswer(t *testing.T) {
 		{"text/html;level=\"1,application/xml\"", refused}, // a comma within quotes
 		{"application/xml;charset=UTF-8", asXML},
 		{"application/xml;version=2", refused},
-		{"application/xml;q=2", refused}, // a malformed weight accepts nothing
+		{"application/xml;q=2", refused}, // an invalid weight excludes the type
 		{"application/xml;q=0.0001", refused},
 		{"application/xml;q=1.000, */*;q=0.1", asXML},
 		{"application/xml ; q=0.5 , application/json ; q=0.4", asXML},

@@ -80,8 +80,8 @@ func choices(s map[string]any) []any {
 	return []any{s}
 }
 
-// say notes a breaking difference. Its wording depends on the direction: a value may be newly
-// refused in a request, or newly sent in an answer.
+// say records a breaking difference. Its text depends on the direction: a value may be newly refused in a request, or newly
+// sent in an answer.
 func (c comparison) say(format string, args ...any) {
 	prefix := "it is not taken any more what is not "
 	if c.answered {

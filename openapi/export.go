@@ -6,8 +6,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// ExportVariable is the environment variable that tells Export to write a document. Its value is
-// the name of the file, "-" for the standard output.
+// ExportVariable is the environment variable that makes Export write a document. Its value is the name of the file, or "-"
+// for the standard output.
 const ExportVariable = "DUNLIN_OPENAPI"
 
 // Export writes the document and exits the program if the environment variable ExportVariable is

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// direction tells whether a type is read or written. The required members differ.
+// A direction is reading or writing a type. The required members differ.
 type direction int
 
 const (

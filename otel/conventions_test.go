@@ -98,7 +98,7 @@ func TestRoutesAreUTF8(t *testing.T) {
 	}
 }
 
-// Baggage is passed on whatever happens to the trace, unless the context is public. A trace that was not sampled is not
+// Baggage is propagated in all states of the trace, unless the context is public. A trace that was not sampled is not
 // continued.
 func TestBaggage(t *testing.T) {
 	provider, _ := newProvider()

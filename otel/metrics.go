@@ -208,7 +208,7 @@ func (c *collecting) histogram(set attribute.Set, buckets iter.Seq2[time.Duratio
 				i++
 			}
 			h.BucketCounts[i] += n
-			if end == math.MaxInt64 { // only the longest of these is known
+			if end == math.MaxInt64 { // the last bucket: only its maximum is known
 				h.Sum += float64(n)*lastFrom.Seconds() + max(longest-lastFrom, 0).Seconds()
 			} else {
 				h.Sum += float64(n) * ((max(last, end-end/4) + end) / 2).Seconds() // a bucket is at most a quarter of a doubling wide

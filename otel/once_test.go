@@ -18,8 +18,8 @@ import (
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
-// Each request has one span and one line of the access log. They agree and name each other, whatever has answered the request,
-// over HTTP/1.1 and HTTP/2.
+// Each request has one span and one line of the access log, over HTTP/1.1 and HTTP/2. They agree and refer to each other,
+// regardless of the origin of the answer.
 func TestOneSpanOneLine(t *testing.T) {
 	lines := make(chan map[string]any, 100)
 	quiet := slog.New(slog.DiscardHandler)

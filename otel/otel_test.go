@@ -264,7 +264,7 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Requests of arbitrary clients are traced only if the service is configured so, not because a client asks for it.
+// Requests of arbitrary clients are traced only if the service is configured so, not because a client requests it.
 func TestPublicAndRatio(t *testing.T) {
 	provider, spans := newProvider()
 	none, half := 0.0, 2.0

@@ -190,7 +190,7 @@ func end(span trace.Span, info *dunlin.AnswerInfo) {
 	span.End()
 }
 
-// other stands for unknown methods, of which clients could invent any number.
+// other replaces unknown methods, of which clients could invent any number.
 const other = "_OTHER"
 
 // known returns the method for attributes, and whether it is a known method.

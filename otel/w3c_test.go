@@ -17,8 +17,8 @@ import (
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
-// Trace context on the wire is read as W3C specifies (Trace Context, sections 3.2 and 3.3). The trace is continued, or a new
-// one begins. The state is that of the continued trace, in its order, or empty.
+// Trace context is parsed according to W3C Trace Context, sections 3.2 and 3.3. Either the trace is continued with its state,
+// in the original order, or a new trace begins without state.
 func TestTraceContextOnTheWire(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, func(t *testing.T, app *dunlin.App) {
 		provider, _ := newProvider()

@@ -56,7 +56,7 @@ func (h *histogram) add(end time.Duration, n uint64, longest time.Duration) {
 	if n == 0 {
 		return
 	}
-	if end == math.MaxInt64 { // only the longest of these is known
+	if end == math.MaxInt64 { // the last bucket: only its maximum is known
 		h.sum += float64(n)*lastFrom.Seconds() + max(longest-lastFrom, 0).Seconds()
 		h.native[indexOf(lastFrom)] += int64(n)
 		return

@@ -152,7 +152,7 @@ func (b *Breaker) enter() (trial, ok bool) {
 type breakerOutcome uint8
 
 const (
-	unknown  breakerOutcome = iota // says nothing about the service
+	unknown  breakerOutcome = iota // neither success nor failure of the service
 	failed                         // a failure regardless of the request
 	doubtful                       // a failure that the request may have caused; counts only in the window
 	succeeded

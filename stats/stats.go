@@ -1,5 +1,5 @@
-// Package stats has the types of the counts that an app keeps: see App.Stats of package dunlin. The JSON names are those of the
-// tags. Times are in nanoseconds, and their JSON names end in Ns.
+// Package stats has the types of an app's statistics: see App.Stats of package dunlin. The tags define the JSON names. Times
+// are in nanoseconds, and their JSON names end in Ns.
 package stats
 
 import (
@@ -137,7 +137,7 @@ type Route struct {
 
 	Latency Latency `json:"latency"`
 
-	Ended []tally.Ended `json:"-"` // by outcome, for module otel: the other fields are sums of these
+	Ended []tally.Ended `json:"-"` // counts by outcome, for module otel; the other fields are their sums
 }
 
 // StatusCounts counts requests by the status of their answers.
@@ -150,13 +150,12 @@ type StatusCounts struct {
 	ServerError   uint64 `json:"5xx"`
 }
 
-// Latency is the distribution of the time from the end of reading a request until its answer is ready to be sent or,
-// for a stream, has been sent. On the loop engine it begins when the loop learns of readable data, so the time that a
-// request waits for others counts; pipelined requests are ready with the last of them. On net/http it is the action's
-// time.
+// Latency is the distribution of the time from the end of reading a request until its answer is ready to be sent or, for a
+// stream, has been sent. On the loop engine it begins when the loop learns of readable data, so it includes the time that a
+// request waits for others; pipelined requests are ready together. On net/http it is the duration of the action.
 //
-// P50 is the maximum for 50 % of the requests, P999 for 99.9 %. These are read from a histogram and may be off by a
-// quarter at most. Max is exact.
+// P50 is the maximum for 50 % of the requests, P999 for 99.9 %. These are read from a histogram and may be off by a quarter
+// at most. Max is exact.
 type Latency struct {
 	P50  time.Duration `json:"p50Ns"`
 	P90  time.Duration `json:"p90Ns"`

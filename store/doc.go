@@ -11,7 +11,7 @@
 //
 //	store.go   the interface, its errors
 //	script.go  numbers and scripts
-//	memory.go  the store in memory, numbers.go its table of numbers, expiry.go what becomes of the old, topics.go its messages
+//	memory.go  the store in memory, numbers.go its table of numbers, expiry.go removal of expired entries, topics.go messages
 //	parts.go   bounds in it for values of one use, and the warning that it is nearly full
 //	guard.go   deadlines and the circuit breaker
 //	open.go    stores by URL

@@ -16,9 +16,9 @@ import (
 
 // Config has the settings of a Verifier.
 type Config struct {
-	// Secrets are the keys of the sender: shared secrets ("whsec_" and base64, or base64 alone) and
-	// public keys of Ed25519 ("whpk_" and base64). A signature by any of them is accepted. To
-	// rotate, add the new key first, and remove the old one when the sender does not use it any more.
+	// Secrets are the keys of the sender: shared secrets ("whsec_" and base64, or only base64) and public keys of Ed25519
+	// ("whpk_" and base64). A signature by any of them is accepted. To rotate, add the new key first, and remove the old one
+	// when the sender does not use it any more.
 	Secrets []string
 
 	// Tolerance is the maximum difference between webhook-timestamp and the clock, in both
@@ -41,7 +41,7 @@ type Config struct {
 	// have ended. Default: 1 minute.
 	Lease time.Duration
 
-	// Now tells the time. Default: time.Now.
+	// Now returns the current time. Default: time.Now.
 	Now func() time.Time
 }
 

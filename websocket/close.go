@@ -42,12 +42,12 @@ func (e End) Error() string {
 
 func (e End) Unwrap() error { return ErrClosed }
 
-// closeTimeout is how long the client may take to answer a close frame.
+// closeTimeout is the time for the client to answer a close frame.
 const closeTimeout = 5 * time.Second
 
 // Close sends a close frame, after all messages sent so far, and closes the connection when the client has answered, or after
-// five seconds. It does not wait. Codes that cannot be sent make a frame without a code; a reason is cut to 123 bytes. A
-// connection that is closed or closing stays as it is.
+// five seconds. It does not wait. A code that cannot be sent is omitted; a reason is cut to 123 bytes. Close has no effect if
+// the connection is closed or closing.
 func (c *Conn) Close(code Code, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +138,7 @@ func (c *Conn) lose() {
 	}
 }
 
-// Timeout sends a ping, or gives up a client that has answered neither a ping nor a close frame.
+// Timeout sends a ping, or closes the connection if the client has not answered a ping or a close frame.
 func (p *protocol) Timeout(exchange.Turn) {
 	c := (*Conn)(p)
 	c.mu.Lock()

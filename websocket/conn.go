@@ -35,7 +35,7 @@ type Conn struct {
 	drained  bool    // Drain is due
 	stalled  bool    // the adapter has output that the client does not take
 	pinged   bool    // a ping was sent after the last input
-	out      *output // to be sent, nil if there is nothing
+	out      *output // pending output, or nil
 	unsent   int64   // bytes that the client has not taken, in addition to out
 	charged  int64   // of out, charged while the client does not take earlier output
 	rare     *rare

@@ -90,7 +90,7 @@ func TestHandshakes(t *testing.T) {
 	})
 }
 
-// In memory and by HTTP/2 there is no connection to switch.
+// A connection in memory or over HTTP/2 cannot be switched to WebSocket.
 func TestNoConnectionToSwitch(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
@@ -246,7 +246,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// A client that does not read costs MaxPending, and is told nothing more until it reads.
+// A client that does not read uses up to MaxPending, and gets no further messages until it reads.
 func TestClientThatDoesNotRead(t *testing.T) {
 	const size = 64 << 10
 	full, drained, start := make(chan int, 1), make(chan struct{}, 1), make(chan struct{}, 1)
@@ -540,7 +540,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// Without memory for a message its client is told 1013, and others go on.
+// If there is no memory for a message, its client gets 1013. Other connections continue.
 func TestNoMemory(t *testing.T) {
 	o := &websocket.Options{MaxMessage: 1 << 30, Message: echo, Compress: true}
 	config := dunlin.Config{Logger: slog.New(slog.DiscardHandler)}

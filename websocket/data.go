@@ -52,7 +52,7 @@ type step uint8
 const (
 	next     step = iota // continue with the input that is left
 	needMore             // a frame is incomplete
-	stop                 // the input must wait, or is not wanted any more
+	stop                 // the input must wait, or is ignored
 	lost                 // a function has blocked its event loop: another goroutine owns the connection
 )
 
@@ -94,7 +94,8 @@ func (p *protocol) Data(t exchange.Turn, in []byte) (consumed int) {
 	return c.end(t, consumed, len(in))
 }
 
-// begin does what precedes the input: it notes progress of the client, calls Open and Drain, and begins to close in a drain.
+// begin does the work before the input: it records progress of the client, calls Open and Drain, and begins to close during a
+// drain.
 func (c *Conn) begin(t exchange.Turn, input int) step {
 	c.mu.Lock()
 	c.woken, c.attended = false, c.peer.Prompt()
@@ -153,7 +154,7 @@ func (c *Conn) muchOutput() bool {
 	return c.out != nil && len(c.out.b) >= maxTurnOutput
 }
 
-// end does what follows the input: it calls Close, pauses or continues the connection, and sets its deadline.
+// end does the work after the input: it calls Close, pauses or continues the connection, and sets its deadline.
 func (c *Conn) end(t exchange.Turn, consumed, input int) int {
 	c.mu.Lock()
 	ends := c.phase == over && !c.busy && !c.told
@@ -419,7 +420,7 @@ func (c *Conn) control(t exchange.Turn, h ws.Header, n int, in []byte) (int, ste
 	return end, next
 }
 
-// Output appends what is to be sent. It is the last output when the connection is over.
+// Output appends pending output. last reports that the connection ends after it.
 func (p *protocol) Output(out []byte) (_ []byte, last bool) {
 	c := (*Conn)(p)
 	c.mu.Lock()

@@ -15,7 +15,8 @@ const deflate = "permessage-deflate"
 
 func packed(s string) string { return string(ws.AppendDeflated(nil, []byte(s), 15)) }
 
-// A conversation is all that a client sends after the handshake, and all that the server sends until it closes.
+// A conversation has everything that a client sends after the handshake, and everything that the server sends until it
+// closes.
 type conversation struct {
 	name string
 	in   []string

@@ -341,7 +341,7 @@ func filesOfUsers(t *testing.T, app *dunlin.App) {
 	}
 }
 
-// zeros is a stream of them.
+// zeros is an endless reader of zeros.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }

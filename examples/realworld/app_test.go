@@ -19,7 +19,7 @@ import (
 	"github.com/dunlinhttp/dunlin/dunlintest"
 )
 
-// client asks the service as one user.
+// A client sends requests as one user.
 type client struct {
 	t     *testing.T
 	http  *http.Client
@@ -162,7 +162,7 @@ func TestLoginIsOptionalForReaders(t *testing.T) {
 func TestUserChanges(t *testing.T) {
 	guest, _ := newClient(t)
 	ada := guest.as("ada")
-	// A client sends back what it got, and null takes away.
+	// A client sends back its user, and null deletes a field.
 	ada.ask("PUT", "/user", `{"user":{"bio":"hello","image":"x.png"}}`)
 	_, answer := ada.ask("PUT", "/user", `{"user":{"email":"ada@example.com","token":"","username":"ada","bio":"hello","image":null,"password":"longer password"}}`)
 	if u := answer["user"].(map[string]any); u["bio"] != "hello" || u["image"] != nil {

@@ -91,7 +91,7 @@ func (c *conduit) try(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing after Commit
+	defer tx.Rollback() // does nothing after Commit
 	if err := f(tx); err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (c *conduit) updateUser(r *dunlin.Request, in UpdateUser) (UserBody, error)
 	return c.withToken(u)
 }
 
-// changed is the value after a change: null takes it away, and absence leaves it alone.
+// changed returns the value after a change: null deletes it, and absence keeps it.
 func changed(old *string, change typed.Nullable[string]) *string {
 	if v, set := change.Get(); set {
 		return &v

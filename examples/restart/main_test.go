@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A drain makes the readiness check fail first, and goes on to serve for the grace.
+// During a drain the readiness check fails first, while the app serves for the grace time.
 func TestDrain(t *testing.T) {
 	ready := make(chan net.Addr, 1)
 	app := newApp(dunlin.Config{

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Three replicas of the shop behind HAProxy share a Redis Cluster of three masters: limits, orders and baskets
-// count for all of them together, and neither a new version nor a loss of one part fails a request that
-// another part can answer. Judged are counts; nothing depends on how long something takes.
+// Three replicas of the shop behind HAProxy share a Redis Cluster of three masters. Limits, orders and baskets apply to all
+// replicas together. Neither an update nor a failure of one part fails a request that another part can serve. The test checks
+// counts, and nothing that depends on durations.
 func TestBeyondOneMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: three replicas, Redis and HAProxy take half a minute")
@@ -61,7 +61,7 @@ func (c *cluster) limitedFrom(i int) (ip, mail string) {
 	return fmt.Sprintf("127.240.0.%d", 1+i), fmt.Sprintf("limit-%d@example.com", i)
 }
 
-// Each of 100 addresses places as many orders as it can, by whatever replica.
+// Each of 100 addresses places as many orders as it can, on any replica.
 func (c *cluster) limit(t *testing.T) {
 	c.limited = time.Now()
 	var got counts
@@ -108,14 +108,14 @@ func (c *cluster) limitHolds(t *testing.T) {
 	each(16, limited, func(i int) {
 		ip, mail := c.limitedFrom(i)
 		a := c.ask(ip, "POST", "/orders", order(mail, 1))
-		most := orderLimit + 1 + int(time.Since(c.limited)/(time.Hour/orderLimit)) // the limit comes back evenly
+		most := orderLimit + 1 + int(time.Since(c.limited)/(time.Hour/orderLimit)) // the limit recovers evenly
 		if n := c.db.orders(t, mail); a.status == 201 && n > most {
 			t.Errorf("address %d has placed %d orders, want %d at most", i, n, most)
 		}
 	})
 }
 
-// One order with one key is placed once, however often it comes; another one with the key is not.
+// An order is placed once for each key, even if it is repeated. A different order with the same key is refused.
 func (c *cluster) duplicates(t *testing.T) {
 	const mail, key = "once@example.com", `"thousand-times"`
 	var got counts
@@ -156,7 +156,7 @@ func (c *cluster) duplicates(t *testing.T) {
 	t.Log(&got)
 }
 
-// 10,000 copies are put into 20 baskets, 64 at a time, by whatever replica.
+// 10,000 copies are put into 20 baskets, 64 at a time, on any replica.
 func (c *cluster) baskets(t *testing.T) {
 	const visits, updates = 20, 10_000
 	line := OrderLine{Book: 1, Copies: 1}
@@ -236,7 +236,7 @@ func (c *cluster) settle(t *testing.T, l *load, died bool) {
 	t.Logf("%v; %d sent again", &l.counts, again)
 }
 
-// rolls returns how many rolling restarts there are: one, or what SHOP_ROLLING_RESTARTS says.
+// rolls returns the number of rolling restarts: one, or the value of SHOP_ROLLING_RESTARTS.
 func rolls(t *testing.T) int {
 	text := os.Getenv("SHOP_ROLLING_RESTARTS")
 	if text == "" {
@@ -249,7 +249,7 @@ func rolls(t *testing.T) int {
 	return n
 }
 
-// One replica after the other is asked to end and is started anew, while visitors come.
+// The replicas are restarted one after the other, while visitors send requests.
 func (c *cluster) rollingRestart(t *testing.T) {
 	l := c.begin("rolling", 210)
 	for n := range rolls(t) {
@@ -267,7 +267,7 @@ func (c *cluster) rollingRestart(t *testing.T) {
 	}
 	l.end()
 	l.only(t, "books", 200)
-	l.only(t, "orders", 201, refusedByShop) // Redis, too, can be late; nothing else may be
+	l.only(t, "orders", 201, refusedByShop) // only Redis may be late
 	c.settle(t, l, false)
 }
 
@@ -321,7 +321,7 @@ func (c *cluster) pause(t *testing.T) {
 	c.same(t)
 }
 
-// same fails the test where something that was confirmed is not there any more.
+// same fails the test if confirmed data is missing.
 func (c *cluster) same(t *testing.T) {
 	t.Helper()
 	c.limitHolds(t)

@@ -25,7 +25,7 @@ import (
 // The tests of several machines run on one: replicas of the shop, a Redis Cluster and HAProxy. Each has its own loopback
 // address, so ports do not collide.
 
-// TestMain makes the test's program a replica of the shop where it is asked to be one.
+// TestMain runs a replica of the shop if the environment requests it.
 func TestMain(m *testing.M) {
 	if os.Getenv("SHOP_REPLICA") != "" {
 		main()
@@ -41,7 +41,7 @@ const patience = 40 * time.Second
 func needTool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil { // servers are where not everybody looks
+	if err != nil { // servers may be in a folder outside PATH
 		path, err = exec.LookPath("/usr/sbin/" + name)
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func needTool(t *testing.T, name string) string {
 	return path
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline, tick := time.After(patience), time.NewTicker(20*time.Millisecond)
@@ -121,9 +121,9 @@ func (p *process) stop(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// A fleet is all of them.
+// A fleet has all processes of the test.
 type fleet struct {
-	test     *testing.T // whose end is that of the processes
+	test     *testing.T // the processes end with it
 	net      string     // "127.a.b": those of the fleet have addresses in it,
 	port     int        // and one port
 	dir      string
@@ -133,7 +133,7 @@ type fleet struct {
 	redis    []*process // three masters, and a replica of the first
 }
 
-// direct asks replicas past the balancer.
+// direct sends requests to replicas, without the balancer.
 var direct = http.Client{Timeout: patience}
 
 const (
@@ -250,7 +250,7 @@ func (f *fleet) awaitUp(t *testing.T) {
 	})
 }
 
-// converse sends a text and returns all that comes until the other side closes.
+// converse sends a text and returns everything that the other side sends until it closes.
 func converse(network, addr, text string) (string, error) {
 	conn, err := net.DialTimeout(network, addr, patience)
 	if err != nil {
@@ -283,8 +283,8 @@ func (f *fleet) must(t *testing.T, i int, words string) string {
 	return answer
 }
 
-// startRedis makes a cluster of three masters, the first of which has a replica. No master is replaced but
-// by the tests: they pause all of it.
+// startRedis starts a cluster of three masters, the first of which has a replica. Only the tests cause a failover: they pause
+// the cluster.
 func (f *fleet) startRedis(t *testing.T, program string) {
 	t.Helper()
 	const slots, masters = 16384, 3

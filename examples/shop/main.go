@@ -1,5 +1,5 @@
-// Shop is a bookshop: what typed actions, their document and their tests look like in a
-// service of some size. Its books are in SQLite.
+// Shop is a bookshop: an example of a larger service with typed actions, their document and their tests. Its books are in
+// SQLite.
 //
 //	go run . -addr 127.0.0.1:8080                    serves the shop, and logs the staff's key; see /docs
 //	dunlin openapi write -o shop.json .              writes its OpenAPI document

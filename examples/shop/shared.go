@@ -63,7 +63,7 @@ func (s *shared) ordering() dunlin.Middleware {
 		typed.Status{Code: 503, Description: "It is not possible for the moment"})
 }
 
-// register adds what needs a visitor's basket.
+// register adds the routes that need a visitor's basket.
 func (s *shared) register(app *dunlin.App) {
 	visit := app.Group("/basket", s.baskets.Middleware())
 	typed.Get(visit, "", s.show).Name("showBasket").Tags("orders").Faults(typed.ServiceUnavailable).

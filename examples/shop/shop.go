@@ -71,7 +71,7 @@ func (s *shop) register(app *dunlin.App) {
 	openapi.Serve(app, "/docs", config)
 }
 
-// stats shows what happens: to the shop, and to the store that its replicas share.
+// stats shows the statistics of the shop, and of the store that its replicas share.
 func (s *shop) stats(app *dunlin.App) dunlin.Action {
 	return func(*dunlin.Request) dunlin.Response {
 		shown := struct {
@@ -143,7 +143,7 @@ func (s *shop) cover(r *dunlin.Request, in BookID) (dunlin.Response, error) {
 	if err != nil {
 		return dunlin.Response{}, err
 	}
-	return dunlin.Bytes(kind, data).Header("X-Content-Type-Options", "nosniff"), nil // the staff may have sent something else than a picture
+	return dunlin.Bytes(kind, data).Header("X-Content-Type-Options", "nosniff"), nil // the staff may have uploaded something other than a picture
 }
 
 func (s *shop) order(r *dunlin.Request, in PlaceOrder) (typed.Created[Order], error) {
@@ -165,7 +165,7 @@ func (s *shop) lines(r *dunlin.Request, _ struct{}) (typed.Lines[Book], error) {
 	return typed.Lines[Book](s.books.all(r.Context())), nil
 }
 
-// watch tells of each change of the stock.
+// watch sends an event for each change of the stock.
 func (s *shop) watch(*dunlin.Request, struct{}) (typed.EventsOf[Notice], error) {
 	return func(e *typed.Emitter[Notice]) error {
 		notices, leave := s.news.join()
@@ -219,7 +219,7 @@ func (s *catalogue) list(ctx context.Context, in ListBooks) (Page[Book], error) 
 	return p, rows.Err()
 }
 
-// all yields every book, reading as it goes.
+// all yields every book while it reads them.
 func (s *catalogue) all(ctx context.Context) func(yield func(Book, error) bool) {
 	return func(yield func(Book, error) bool) {
 		rows, err := s.db.QueryContext(ctx, "select "+columns+" from books order by id")
@@ -315,7 +315,7 @@ func (s *catalogue) remove(ctx context.Context, id int64) error {
 	return found(s.db.ExecContext(ctx, "delete from books where id = ?", id))
 }
 
-// found is the fault of a statement that has met no book.
+// found returns a fault if a statement has affected no book.
 func found(result sql.Result, err error) error {
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type Book struct {
 	BookData
 }
 
-// BookData is what people say of a book.
+// BookData is the data of a book that the staff can set.
 type BookData struct {
 	ISBN   string                 `json:"isbn" pattern:"^97[89][0-9]{10}$" example:"9780142437247"`
 	Title  string                 `json:"title" minLength:"1" maxLength:"200" example:"Moby-Dick"`
@@ -54,7 +54,7 @@ type OrderLine struct {
 	Copies int64 `json:"copies" minimum:"1" maximum:"100"`
 }
 
-// A Notice tells of a change in the stock.
+// A Notice describes a change in the stock.
 type Notice struct {
 	Book  int64 `json:"book"`
 	Stock int64 `json:"stock"`

@@ -94,11 +94,11 @@ func copiesIn(t *testing.T, a answer) int64 {
 	return b.Copies
 }
 
-// refusedByShop stands for a 503 problem of a replica, sent because Redis does not answer; the other kind is that of a balancer
-// without a replica.
+// refusedByShop is the status in counts of a 503 problem that a replica sends because Redis does not answer. A balancer
+// without a replica sends a different 503.
 const refusedByShop = -503
 
-// counts is how often each answer came, by a name of the request and the status; 0 is no answer.
+// counts has the number of answers by name of the request and status. Status 0 means no answer.
 type counts struct {
 	mu sync.Mutex
 	n  map[string]map[int]int
@@ -161,8 +161,8 @@ func each(workers, n int, f func(i int)) {
 	all.Wait()
 }
 
-// A load is a number of visitors who look at books and place orders, each with a key, until the load is stopped. Each pauses
-// between two requests, so the load is bounded. Their addresses are 127.series and five more.
+// A load is a number of visitors who view books and place orders, each with a key, until the load is stopped. A visitor
+// pauses between two requests, so the load is bounded. Their addresses are 127.series and five more.
 type load struct {
 	counts
 	done   chan struct{}

@@ -8,8 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// profileRate is how often Go samples allocations in programs that contain net/http/pprof. It costs memory and time, so this
-// program samples none before -pprof asks for profiles.
+// profileRate is the rate at which Go samples allocations in programs that contain net/http/pprof. Sampling costs memory and
+// time, so this program does not sample unless -pprof requests profiles.
 var profileRate = stopSampling()
 
 func stopSampling() (rate int) {

@@ -96,7 +96,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Profiles are on the inner address alone, and allocations are sampled only with them.
+// Profiles are served only on the inner address, and allocations are sampled only with them.
 func TestProfiles(t *testing.T) {
 	if runtime.MemProfileRate != 0 {
 		t.Errorf("allocations are sampled, at %d", runtime.MemProfileRate)

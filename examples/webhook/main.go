@@ -49,7 +49,8 @@ func newApp(config dunlin.Config, secret []byte) *dunlin.App {
 	return app
 }
 
-// signed reports whether one of the signatures, separated by spaces, is that of the message. The comparison takes constant time.
+// signed reports whether one of the signatures, separated by spaces, is valid for the message. The comparison takes constant
+// time.
 func signed(secret []byte, id, at string, body []byte, signatures string) bool {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(id + "." + at + "."))

@@ -33,7 +33,7 @@ func TestOnePackageComment(t *testing.T) {
 	}
 }
 
-// fileMaps lists the pages that say what each file of a folder is for.
+// fileMaps lists the pages that describe the files of a folder.
 var fileMaps = map[string]string{
 	"":                   "docs/ARCHITECTURE.md",
 	"internal/admission": "internal/admission/doc.go",

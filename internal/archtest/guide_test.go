@@ -76,7 +76,7 @@ func trimmedLines(text string) []string {
 	return lines
 }
 
-// containsLines reports whether want are lines of text, one after the other.
+// containsLines reports whether text has the lines want, one after the other.
 func containsLines(text, want []string) bool {
 	for i := range text {
 		if i+len(want) <= len(text) && slices.Equal(text[i:i+len(want)], want) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// floors lists the layers of the architecture, the lowest first. A package may import packages of lower layers only. A name
-// stands for the folder and everything below it; "" is the root alone. The longest matching name applies.
+// floors has the layers of the architecture, the lowest first. A package may import only packages of lower layers. A name
+// includes the folder and everything below it; "" is only the root. The longest matching name applies.
 var floors = [][]string{
 	{"internal/invariants", "internal/semantics", "internal/view"},
 	{
@@ -107,7 +107,8 @@ func TestImportsPointDown(t *testing.T) {
 			case to < 0:
 				t.Errorf("%s imports %s, which has no floor in the house: add it to floors", s.path, path)
 			case s.test && (folder == "" || folder == "internal/suite"):
-				// Behaviour that is visible only in an app is tested with an app, beside the package that implements it.
+				// Behaviour that is visible only in an app is tested with an app, in the folder of the package that
+				// implements it.
 			case s.test && to <= from:
 				// Tests may import packages of their own layer, such as a twin or a helper.
 			case to >= from:

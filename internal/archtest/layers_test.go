@@ -34,7 +34,7 @@ func TestRootFilesFormLayers(t *testing.T) {
 	}
 }
 
-// rootDependencies returns the root's files on Linux, and which uses something that is declared in which.
+// rootDependencies returns the root's files on Linux, and which file uses declarations of which other file.
 func rootDependencies(t *testing.T) (names []string, uses [][]bool) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -67,7 +67,7 @@ func rootDependencies(t *testing.T) (names []string, uses [][]bool) {
 	return names, uses
 }
 
-// nothing has no more of a package than its name.
+// A nothing importer provides packages without contents.
 type nothing struct{}
 
 func (nothing) Import(of string) (*types.Package, error) {

@@ -16,7 +16,7 @@ var vagueNames = map[string]string{
 	"calm":    "name the event: refuseAbuser",
 }
 
-// A function has a name that tells what it does without its body.
+// The name of a function describes its purpose.
 func TestNamesAreSpecific(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.folder == "internal/admission" { // take and note have bytes as their only object there

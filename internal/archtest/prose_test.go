@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// mostMarkers is how many markers of odd English 10,000 words of comments may have. The comments of net/http have 4.
+// mostMarkers is the maximum number of markers of odd English in 10,000 words. The comments of net/http have 4.
 const mostMarkers = 20
 
-// markers are constructions that stand for a noun or an active verb which the reader then has to find.
+// markers are constructions in place of a noun or an active verb.
 var markers = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\bbe it\b`, `\bfor want of\b`, `\bin whole\b`, `\bnobody\b`, `\bsomebody\b`, `\bwhoever\b`, `\bof (?:who|whom)\b`,
 	`\bthose (?:who|that|which)\b`, `\bone (?:who|that)\b`, `\bfor (?:as|so) long as\b`, `\bcomes? to its end\b`,
@@ -26,8 +26,8 @@ var markers = regexp.MustCompile(`(?i)` + strings.Join([]string{
 
 var words = regexp.MustCompile(`[A-Za-z']+`)
 
-// Comments are written in plain technical English. The markers do not tell good sentences from bad ones; a text with many of them is hard to
-// read.
+// Comments are written in plain technical English. A text with few markers is not necessarily good, but one with many is hard
+// to read.
 func TestPlainEnglish(t *testing.T) {
 	texts := map[string]*strings.Builder{}
 	for _, s := range sources(t) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The root folder is what users of Dunlin read first. These bounds keep it that.
+// Users of Dunlin read the root folder first. These bounds keep it small.
 const (
 	mostRootFiles = 45
 	mostRootLines = 6600

@@ -62,8 +62,7 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// ignored reports whether a folder is no part of the core module, by the rules
-// of the go command.
+// ignored reports whether a folder is outside the core module, by the rules of the go command.
 func ignored(path, name string) bool {
 	if name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
 		return true
@@ -100,7 +99,7 @@ func (s source) imports(t *testing.T) []string {
 	return paths
 }
 
-// ofCore returns the folder that an import path of the core module stands for.
+// ofCore returns the folder of a package of the core module.
 func ofCore(path string) (folder string, ok bool) {
 	if path == module {
 		return "", true

@@ -22,10 +22,10 @@ type Pair struct {
 
 	checking sync.Mutex // held by the one handshake that looks
 	checked  time.Time
-	seen     [2]os.FileInfo // of the files as they were read last, well or not
+	seen     [2]os.FileInfo // of the files at the last attempt to read them
 }
 
-// recheck is how long the files are not looked at again.
+// recheck is the minimum time between two checks of the files.
 const recheck = time.Second
 
 // Load reads the files for the first time.
@@ -98,8 +98,7 @@ func (f *Pair) load() error {
 	return nil
 }
 
-// sameFile reports whether a file is what it was, as far as that shows without
-// reading it.
+// sameFile reports whether a file seems unchanged, without reading it.
 func sameFile(now, before os.FileInfo) bool {
 	return before != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime()) && now.Size() == before.Size()
 }

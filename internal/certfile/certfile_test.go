@@ -41,8 +41,7 @@ func newPair(t *testing.T, serial int64) pair {
 	}
 }
 
-// TestReload steps through the life of two files. The clock is that of
-// synctest, so that a second takes no time.
+// TestReload changes two files step by step. synctest provides the clock, so waiting takes no time.
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

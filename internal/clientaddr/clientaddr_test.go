@@ -18,7 +18,7 @@ func source(tb testing.TB, header string) *clientaddr.Source {
 	return clientaddr.NewSource(trust, header)
 }
 
-// addrPort4 is what Client4 stands for.
+// addrPort4 returns the address for a result of Client4.
 func addrPort4(ip int64) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(ip)))), 0)
 }
@@ -34,7 +34,7 @@ func TestListOfAddresses(t *testing.T) {
 		"6.6.6.6, 203.0.113.7":                  "203.0.113.7:0", // the client wrote the first
 		"6.6.6.6, 203.0.113.7, 10.1.2.3":        "203.0.113.7:0",
 		"6.6.6.6,203.0.113.7,10.1.2.3,10.0.0.9": "203.0.113.7:0",
-		"10.1.2.3, 10.0.0.9":                    "10.1.2.3:0", // all are proxies: the one that was asked first
+		"10.1.2.3, 10.0.0.9":                    "10.1.2.3:0", // all are proxies: the first of them
 		"2a00::1":                               "[2a00::1]:0",
 		"[2a00::1]":                             "[2a00::1]:0",
 		"[2a00::1]:443":                         "[2a00::1]:443",
@@ -216,7 +216,7 @@ func FuzzClient(f *testing.F) {
 		} else if quick := s.Client4(list); quick >= 0 && addrPort4(quick) != want {
 			t.Errorf("%q: %#x, want %v", list, quick, want)
 		}
-		// Whatever a client sends, what its proxy adds is what counts.
+		// Only the elements that the proxy adds count, regardless of the client's own.
 		for _, added := range []string{"203.0.113.7", "203.0.113.7, 10.0.0.9"} {
 			if got := s.Client(peer, list+", "+added); got.Addr().String() != "203.0.113.7" {
 				t.Errorf("%q before %q: %v", list, added, got)

@@ -107,8 +107,8 @@ func (s *Source) SchemeHeader() string {
 	return s.Header
 }
 
-// Secure reports whether the nearest proxy declares that it received the request by TLS. list
-// contains all values of the SchemeHeader, joined by commas.
+// Secure reports whether the nearest proxy declares that it received the request over TLS. list contains all values of the
+// SchemeHeader, joined by commas.
 func (s *Source) Secure(list string) bool {
 	_, element := s.last(list)
 	if s.scheme != "" {

@@ -24,12 +24,12 @@ var Reserved = []string{"DUNLIN_RESTART", "DUNLIN_STORE"}
 // Choices are the names of the values of integer types, in the order of the values, from 0.
 type Choices map[reflect.Type][]string
 
-// Fill sets the fields of the struct that into points to. environ has the form of os.Environ. The variable of a field is prefix, an
-// underscore, and the name of the field with its words in upper case, separated by underscores: MaxBody is PREFIX_MAX_BODY, TLSAddr
-// is PREFIX_TLS_ADDR. A tag env replaces the words. A field that is a struct has no variable: its fields have, and its name is no part
-// of theirs. An empty variable is as one that is not set.
+// Fill sets the fields of the struct that into points to. environ has the form of os.Environ. The variable of a field is
+// prefix, an underscore, and the name of the field with its words in upper case, separated by underscores: MaxBody is
+// PREFIX_MAX_BODY, TLSAddr is PREFIX_TLS_ADDR. A tag env replaces the words. A field that is a struct has no variable. Its
+// fields have variables, without the name of the struct. An empty variable counts as not set.
 //
-// The error names every variable that is wrong, or that has the prefix and no field. Then *into is not changed.
+// The error names every invalid variable, and every one that has the prefix but no field. Then *into is unchanged.
 func Fill(prefix string, into any, environ []string, choices Choices) error {
 	v := reflect.ValueOf(into).Elem()
 	filled := reflect.New(v.Type()).Elem()

@@ -7,11 +7,11 @@ import "slices"
 // one. It does not change. nil is the empty set.
 type Set[T any] struct {
 	all      []T
-	app      int // number of those of the app
+	app      int // number of features of the app
 	observed bool
 }
 
-// With returns the set with more features inside of those of s. observed reports that some of them observe answers.
+// With returns the set with additional features inside of those of s. observed reports that some of them observe answers.
 func (s *Set[T]) With(added []T, ofApp, observed bool) *Set[T] {
 	more := &Set[T]{slices.Concat(s.All(), added), s.Count(), observed || s.Observed()}
 	if ofApp {

@@ -33,7 +33,7 @@ func Opener(open func(name string) (fs.File, error), name string) func() (f fs.F
 		if !info.IsDir() {
 			return f, false, nil
 		}
-		_ = f.Close() // opened for reading: no error to lose
+		_ = f.Close() // opened for reading: errors do not matter
 		f, err = open(path.Join(name, IndexPage))
 		return f, true, err
 	}
@@ -146,7 +146,7 @@ func Seekable(f fs.File, size int64, open func() (f fs.File, index bool, err err
 		return content, func() {}
 	}
 	all := &forward{file: f, open: open, size: size}
-	return all, func() { _ = all.file.Close() } // opened for reading: no error to lose
+	return all, func() { _ = all.file.Close() } // opened for reading: errors do not matter
 }
 
 // A forward makes a file without Seek seekable, such as a file in a zip archive. It skips forward, and opens the file
@@ -179,7 +179,7 @@ func (f *forward) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		_ = f.file.Close() // opened for reading: no error to lose
+		_ = f.file.Close() // opened for reading: errors do not matter
 		f.file, f.at = again, 0
 	}
 	if f.want > f.at {

@@ -95,8 +95,8 @@ const (
 	limitedPause = 20 * time.Millisecond
 	rarePause    = 5 * time.Millisecond
 
-	// easyPart is the relative error, one part in so many, at which the percentage is set again. Within a limit it is
-	// limitedPart, since unused room costs collections.
+	// easyPart is the inverse of the relative error at which the percentage is set again. Within a limit it is limitedPart,
+	// because unused room costs collections.
 	easyPart    = 8
 	limitedPart = 32
 )
@@ -113,8 +113,8 @@ func noLoopsPercent(live, stacks int64) int {
 	return int(max(percent, goPercent))
 }
 
-// A Collector paces the garbage collector of the process. The settings are those of the process: of several servers
-// the lowest limit applies.
+// A Collector paces the garbage collector of the process. The settings apply to the process: of several servers the lowest
+// limit applies.
 type Collector struct {
 	room    func() int64 // nil without a limit
 	goal    atomic.Int64

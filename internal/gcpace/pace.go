@@ -185,7 +185,7 @@ func (p *Process) State() (limit MemoryLimit, heapGoal int64, percent int, begun
 // roomNow returns the room with the program's current resident size.
 func (p *Process) roomNow() int64 { return p.beside(ProgramBytes()) }
 
-// beside returns the part of the limit left to Go by a program of the given resident size.
+// beside returns the part of the limit that remains for Go when the program has the given resident size.
 func (p *Process) beside(program int64) int64 {
 	bytes := p.limit.Bytes
 	if p.limit.Source == "GOMEMLIMIT" {

@@ -7,8 +7,8 @@ package invariants
 // ASCII nor valid UTF-8 on its own, so it cannot be mistaken for content.
 const Poison = 0xCC
 
-// EndLoan overwrites b with Poison in builds where Enabled is true and does
-// nothing in others. The caller must own b: nobody else may read or write it.
+// EndLoan overwrites b with Poison in builds where Enabled is true, and does nothing in others. The caller must own b: no
+// other goroutine may read or write it.
 func EndLoan(b []byte) {
 	if Enabled {
 		for i := range b {

@@ -5,8 +5,7 @@ package invariants
 // Enabled reports whether this build checks its invariants.
 const Enabled = false
 
-// A Flag is set once something may not be used any more. In this build it has no memory
-// and is never set.
+// A Flag is set when an object must not be used any more. In this build it needs no memory and is never set.
 type Flag struct{}
 
 // Set does nothing.

@@ -7,7 +7,7 @@ import "sync/atomic"
 // Enabled reports whether this build checks its invariants.
 const Enabled = true
 
-// A Flag is set once something may not be used any more.
+// A Flag is set when an object must not be used any more.
 type Flag struct{ set atomic.Bool }
 
 // Set sets the flag, or takes it back.

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A gatedListener accepts nothing until the test lets Accept return.
+// A gatedListener accepts connections only after the test has opened it.
 type gatedListener struct {
 	*net.TCPListener
 	asked sync.Once
@@ -51,7 +51,7 @@ func TestShutdownEmptiesTheBacklog(t *testing.T) {
 	refused(t, s.addr)
 }
 
-// While all connections are in use, a shutdown does not wait for a free one, which never comes.
+// If all connections are in use, a shutdown does not wait for a free one.
 func TestShutdownAtMaxConnections(t *testing.T) {
 	entered := make(chan struct{})
 	s := serve(t, dunlin.Config{Engine: dunlin.EngineStd, Limits: dunlin.Limits{MaxConnections: 1}}, func(app *dunlin.App) {

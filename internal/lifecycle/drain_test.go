@@ -186,8 +186,8 @@ func TestDrainGrace(t *testing.T) {
 	})
 }
 
-// A request on an idle connection that meets the drain is answered, as the last one; or the connection closes without a byte,
-// and the client may repeat it (RFC 9110, section 9.2.2).
+// A request that arrives on an idle connection at the start of the drain is answered as the last one; or the connection
+// closes without a byte, and the client may retry it (RFC 9110, section 9.2.2).
 func TestDrainMeetsKeepAlive(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Get("/", suite.Text("hello")) })
@@ -244,7 +244,7 @@ func (s *served) keepAlive() (*bufio.Reader, io.Writer) {
 	return br, conn
 }
 
-// Clients that connect and send nothing get half of the time that a drain may take; the drain then ends, since all requests are
+// Clients that connect and send nothing get half of the time of the drain. Then the drain ends, because all requests are
 // answered.
 func TestDrainDoesNotWaitForTheSilent(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {

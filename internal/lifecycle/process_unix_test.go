@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// With all settings of the process disabled, the app changes none of them.
+// If all settings of the process are disabled, the app changes none of them.
 func TestProcessIsLeftAlone(t *testing.T) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // the program's own

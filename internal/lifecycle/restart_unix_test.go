@@ -39,7 +39,7 @@ import (
 
 const serviceVariable = "DUNLIN_TEST_SERVICE"
 
-// TestService is that service if the variable is set; otherwise it does nothing.
+// TestService is the service if the variable is set; otherwise it does nothing.
 func TestService(t *testing.T) {
 	if os.Getenv(serviceVariable) == "" {
 		return
@@ -106,8 +106,8 @@ func TestService(t *testing.T) {
 }
 
 // besides serves other apps of the process, which answer "other" instead of the process ID: one whose Run ends before the
-// service begins, and one with ListenAndServe, unless another program uses its address. The function it returns shuts the
-// latter down.
+// service begins, and one with ListenAndServe, unless another program uses its address. The returned function shuts down the
+// latter.
 func besides(t *testing.T, config dunlin.Config) (shutdown func()) {
 	config.Engine, config.TLS.Cert, config.TLS.Key, config.TLS.Addr = dunlin.EngineAuto, "", "", ""
 	if addr := os.Getenv("TEST_RUN_BEFORE"); addr != "" {
@@ -589,7 +589,7 @@ func file(t *testing.T, ln net.Listener) *os.File {
 	return f
 }
 
-// systemd is told when the service serves, its process ID after a restart, and when it ends.
+// systemd is notified when the service serves, of its process ID after a restart, and when it ends.
 func TestManagerIsTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

@@ -105,7 +105,7 @@ func refused(t *testing.T, addr string) {
 	t.Fatalf("%s still takes connections", addr)
 }
 
-// When the time is up, the remaining connections are closed, and the error says so.
+// After the timeout the remaining connections are closed, and the error reports it.
 func TestShutdownGivesUp(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		b := newBlocker()
@@ -183,8 +183,8 @@ func TestListenerFails(t *testing.T) {
 	})
 }
 
-// A listener that other code closes also ends its Serve: it accepts nothing more, and its connections are still served. Other
-// listeners are not affected.
+// Serve also ends if other code closes its listener: it accepts no more connections, and continues to serve the accepted
+// ones. Other listeners are not affected.
 func TestListenerIsClosed(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		app, _ := suite.NewApp(dunlin.Config{Engine: engine})

@@ -31,10 +31,10 @@ const bound = 1024
 // the goroutine.
 const mostBytes = 1 << 20
 
-// patience is how long the logger of Patient waits.
+// patience is the time that the logger of Patient waits.
 const patience = 50 * time.Millisecond
 
-// lastRecords is how long FlushLast waits.
+// lastRecords is the time that FlushLast waits.
 const lastRecords = time.Second
 
 // settle delays the very first record if no caller waits for it. Programs usually log it while they

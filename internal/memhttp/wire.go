@@ -35,7 +35,7 @@ type wire struct {
 	lent             exchange.LentBody   // a body that was read before a standard handler runs
 }
 
-// Received returns nothing: bodies are read on demand.
+// Received returns false: bodies are read on demand.
 func (x *wire) Received() ([]byte, bool)  { return nil, false }
 func (x *wire) Body(most int64) io.Reader { return x.server.Bounded(x.Req.Body, most) }
 func (x *wire) RefuseBody()               {}

@@ -29,8 +29,8 @@
 //
 // # Bounds
 //
-// The length of the queue is bounded by the connections and their streams. A pool of few connections that are never idle hides
-// an overload from the server: the requests wait at the client.
+// The length of the queue is bounded by the connections and their streams. A pool of few connections that are never idle
+// hides an overload from the server: the requests wait at the client.
 //
 // [Concurrency] bounds how many actions run at once by how long they take, see Config.Limits.Adaptive.
 package overload

@@ -29,7 +29,7 @@ type Queue struct {
 // counts is the number of events in a window.
 type counts struct {
 	arrived int32
-	idle    int32 // of these, from connections that had been idle
+	idle    int32 // of these, on connections that had been idle
 	first   int32 // of these, from new connections
 	left    int32 // requests whose clients closed before their turn
 	longest int32 // the longest queue
@@ -52,13 +52,13 @@ func (c *counts) manyNewConns() bool { return c.first > c.arrived/4 }
 const (
 	// intervalTargets is the length of an interval, in targets.
 	intervalTargets = 10
-	// windows is how often in an interval the queue is judged.
+	// windows is the number of windows in an interval.
 	windows = 4
-	// manyIntervals is for how many intervals the queue's length is remembered.
+	// manyIntervals is the number of intervals for which the queue's length is recorded.
 	manyIntervals = 20
 	// leastQueue is the length below which a queue is never an overload.
 	leastQueue = 64
-	// idleTargets is for how long a connection must not have been answered to be idle, in targets.
+	// idleTargets is the time without an answer after which a connection is idle, in targets.
 	idleTargets = 5 * intervalTargets
 )
 
@@ -79,7 +79,7 @@ const (
 	First                   // a new connection
 )
 
-// OriginOf returns the origin of a request that comes so long after the latest answer on its connection.
+// OriginOf returns the origin of a request that arrives after its connection was idle for the given time.
 func (q *Queue) OriginOf(idle time.Duration) Origin {
 	if idle > idleTargets*q.target {
 		return Idle
@@ -104,9 +104,9 @@ func (q *Queue) Arrived(from Origin, n int) {
 // Abandoned counts a request whose client closed before its turn.
 func (q *Queue) Abandoned() { q.joined.left++ }
 
-// Look must be called every few milliseconds while there is a queue, and when it has ended. oldest is how long the
-// first request has waited, waiting the number of requests, connected how many there could be at most. now is in ns on any
-// clock, and not 0. It reports whether an overload has just begun.
+// Look must be called every few milliseconds while there is a queue, and when it has ended. oldest is the waiting time of the
+// first request, waiting the number of requests, and connected the maximum of that number. now is in ns on any clock, and not
+// 0. Look reports whether an overload has just begun.
 func (q *Queue) Look(now int64, oldest time.Duration, waiting, connected int) (began bool) {
 	if q.target <= 0 {
 		return false
@@ -161,7 +161,8 @@ func (q *Queue) sum(from, to int) (all counts) {
 	return all
 }
 
-// hasSign reports whether more requests come than the present clients explain. The queue has stood for so long.
+// hasSign reports whether more requests arrive than the present clients explain. stood is the time for which the queue has
+// stood.
 func (q *Queue) hasSign(stood int64, waiting int32) bool {
 	const latest, half, all = windows, windows*manyIntervals/2 + 1, windows*manyIntervals + 1
 	if q.inWindows((*counts).hurt) >= windows*manyIntervals/4 {
@@ -182,7 +183,7 @@ func (q *Queue) hasSign(stood int64, waiting int32) bool {
 		stood > (manyIntervals/2+1)*q.interval && grown(q.sum(0, half), q.sum(half, all))
 }
 
-// inWindows returns in how many windows something was so.
+// inWindows returns the number of windows that meet a condition.
 func (q *Queue) inWindows(so func(*counts) bool) (n int) {
 	for i := range q.recent {
 		if so(&q.recent[i]) {
@@ -209,7 +210,7 @@ func (q *Queue) judgeOverload(now int64, waiting, connected int) {
 // Overloaded reports whether requests are being refused.
 func (q *Queue) Overloaded() bool { return q.refused != 0 }
 
-// Refuse reports whether a request that has waited for so long is refused.
+// Refuse reports whether a request that has waited for the given time is refused.
 func (q *Queue) Refuse(now int64, waited time.Duration) bool {
 	if !q.Overloaded() || waited <= q.target {
 		return false

@@ -27,8 +27,8 @@ func (s *queueSim) busyClients(take, length time.Duration) {
 	}
 }
 
-// Clients that are busy with large responses are no overload, even if at times they and at times the server are the slower
-// side: the queue gets longer because they have received their responses.
+// Clients that are busy with large responses are not an overload, even if clients and server are the slower side in turn: the
+// queue grows because clients have received their responses.
 func TestBusyClientsAreNotShed(t *testing.T) {
 	const service = 90 * us
 	for _, clients := range []int{250, 500, 1000} {

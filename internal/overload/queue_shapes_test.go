@@ -10,8 +10,8 @@ import (
 
 const us = time.Microsecond
 
-// Clients that send their next request after the response are no overload, however long they wait and whatever they do in
-// between: refusals would make no client faster. The round trip of the first four is longer than the target, as it is for
+// Clients that send their next request after the response are not an overload, regardless of their waiting times and their
+// pauses: refusals would make no client faster. The round trip of the first four is longer than the target, as it is for
 // clients on a busy machine.
 func TestClosedLoopsAreNotShed(t *testing.T) {
 	thinking := map[string]func(i int) time.Duration{
@@ -73,7 +73,7 @@ func TestOneBurstIsNotShed(t *testing.T) {
 	}
 }
 
-// A queue that does not grow is no overload, whichever connections join it and whenever it is examined.
+// A queue that does not grow is not an overload, regardless of the connections that join it and of the time of the check.
 func TestQueueThatDoesNotGrow(t *testing.T) {
 	for gap := 200 * us; gap < 12*ms; gap += 100 * us {
 		q := overload.NewQueue(1 * ms)

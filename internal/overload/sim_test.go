@@ -125,8 +125,8 @@ func newSim(service time.Duration, clients int) *queueSim {
 	return s
 }
 
-// open runs requests at a constant rate through a pool of connections: a request without a free connection waits for one, and
-// that wait counts. For some seconds before, it opens all connections and runs half of the server's capacity; nothing counts then.
+// open runs requests at a constant rate through a pool of connections. A request without a free connection waits for one, and
+// that time counts. Before the measurement it opens all connections and runs half of the server's capacity for some seconds.
 func (s *queueSim) open(rate float64, length time.Duration) {
 	idle := slices.Clone(s.clients)
 	lifo := s.lifo

@@ -20,7 +20,7 @@ type Details struct {
 	Extensions       map[string]any // more members; names of the others are skipped
 }
 
-// Append appends the problem as JSON. The error is that of an extension.
+// Append appends the problem as JSON. It returns the error of encoding an extension.
 func (p *Details) Append(b []byte) ([]byte, error) {
 	b = append(b, '{')
 	member := func(name, value string) {
@@ -56,7 +56,7 @@ func (p *Details) Append(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Title returns the title of a problem whose type says no more than its status.
+// Title returns the title of a problem without a type of its own, which is the text of its status.
 func Title(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return text

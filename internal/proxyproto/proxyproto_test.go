@@ -165,7 +165,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q: %d, %v, %v; want %d, %v", s, n, client, err, want, wantClient)
 			}
 		}
-		// Less of it is the same, more to come, or an error; and what is complete stays so.
+		// A prefix gives the same result, requires more bytes, or is an error. A complete header stays complete.
 		for i := range min(len(s), 300) {
 			m, early, earlyErr := proxyproto.Parse([]byte(s[:i]))
 			switch {

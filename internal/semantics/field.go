@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// IsTokenByte reports whether c may stand in a token, such as a method or the name of a field (RFC 9110 section 5.6.2).
+// IsTokenByte reports whether c is allowed in a token, such as a method or a field name (RFC 9110 section 5.6.2).
 func IsTokenByte(c byte) bool { return class[c]&inToken != 0 }
 
-// IsValueByte reports whether c may stand in the value of a field: visible ASCII, obs-text, SP and HTAB (RFC 9110
-// section 5.5).
+// IsValueByte reports whether c is allowed in a field value: visible ASCII, obs-text, SP and HTAB (RFC 9110 section 5.5).
 func IsValueByte(c byte) bool { return class[c]&inValue != 0 }
 
 const (

@@ -14,8 +14,8 @@ func (w *Writer) For(major int) http.ResponseWriter {
 	return w
 }
 
-// A multiplexed is the Writer of a stream. Its connection has other streams, so it is no http.Hijacker, as in
-// net/http. Libraries use this to find out whether a WebSocket is possible.
+// A multiplexed is the Writer of a stream. Its connection has other streams, so it is not an http.Hijacker, as in net/http.
+// Libraries use this to detect whether a WebSocket is possible.
 type multiplexed Writer
 
 func (m *multiplexed) Header() http.Header                   { return (*Writer)(m).Header() }

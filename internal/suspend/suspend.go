@@ -1,14 +1,13 @@
-// Package suspend runs a function on a goroutine of its own that may pause once, for its caller to go
-// on with what there is so far.
+// Package suspend runs a function on a separate goroutine. The function may pause once, so that its caller can continue with
+// a partial result.
 package suspend
 
 import "runtime"
 
-// A Call is a function that runs, pauses at most once, and is resumed with an In, or told to give up. It returns
-// an Out.
+// A Call is a function that runs, pauses at most once, and is resumed with an In or cancelled. It returns an Out.
 type Call[In, Out any] struct {
 	paused chan struct{} // closed when it has paused
-	resume chan *In      // nil: give up
+	resume chan *In      // nil: cancelled
 	done   chan struct{} // closed when it has ended
 
 	// How, once it has.
@@ -22,8 +21,7 @@ func New[In, Out any]() *Call[In, Out] {
 	return &Call[In, Out]{paused: make(chan struct{}), resume: make(chan *In), done: make(chan struct{})}
 }
 
-// Go runs f. If it panics, recovered, which is called in the middle of that, makes the outcome, or says by false
-// that the caller is to panic.
+// Go runs f. If f panics, recovered is called during the panic and returns the outcome, or false to make the caller panic.
 func (c *Call[In, Out]) Go(f func() Out, recovered func(v any) (out Out, ok bool)) {
 	go func() {
 		defer close(c.done)
@@ -58,20 +56,20 @@ func (c *Call[In, Out]) Wait() (out Out, ended bool) {
 	}
 }
 
-// Pause is for the function: it returns what it is resumed with, nil if it is to give up.
+// Pause pauses the function that calls it. It returns the value given to Resume, or nil if the function is cancelled.
 func (c *Call[In, Out]) Pause() *In {
 	close(c.paused)
 	return <-c.resume
 }
 
-// Resume has the function go on, and waits until it has ended, as Wait does.
+// Resume continues the function, and waits for its end like Wait.
 func (c *Call[In, Out]) Resume(in *In) Out {
 	c.resume <- in
 	<-c.done
 	return c.outcome()
 }
 
-// GiveUp has the function give up, and waits until it has ended, however it does.
+// GiveUp cancels the function, and waits for its end.
 func (c *Call[In, Out]) GiveUp() {
 	c.resume <- nil
 	<-c.done

@@ -1,5 +1,5 @@
-// Package textvalue parses the text of one value, such as a parameter of a path or
-// a query, and names what the text must be.
+// Package textvalue parses the text of a value, such as a parameter of a path or a query. Its errors describe the expected
+// text.
 package textvalue
 
 import (

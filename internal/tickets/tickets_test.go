@@ -24,7 +24,7 @@ func newVisitor(version uint16) visitor {
 	return visitor{c}
 }
 
-// resumes shakes hands and reports whether a session went on.
+// resumes makes a handshake and reports whether it resumed a session.
 func (v visitor) resumes(t *testing.T, server *tls.Config) bool {
 	t.Helper()
 	near, far := net.Pipe()
@@ -36,7 +36,7 @@ func (v visitor) resumes(t *testing.T, server *tls.Config) bool {
 		_ = far.Close()
 	}()
 	conn := tls.Client(near, v.config)
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // behind the ticket of TLS 1.3
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // sent after the ticket of TLS 1.3
 		t.Fatal(err)
 	}
 	_ = near.Close()
@@ -48,7 +48,7 @@ func (v visitor) resumes(t *testing.T, server *tls.Config) bool {
 
 var versions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
 
-// expect fails the test unless a session goes on, or does not.
+// expect fails the test unless the resumption of a session is as wanted.
 func expect(t *testing.T, what string, v visitor, server *tls.Config, want bool) {
 	t.Helper()
 	if got := v.resumes(t, server); got != want {
@@ -101,7 +101,7 @@ func TestKeysRotate(t *testing.T) {
 	})
 }
 
-// Keys that somebody has set are used, so that several machines take each other's tickets.
+// Explicit keys are used, so that several machines accept each other's tickets.
 func TestOwnKeysGoBefore(t *testing.T) {
 	for _, set := range []func(*tls.Config){
 		func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{1, 2, 3}}) },

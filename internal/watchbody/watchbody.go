@@ -1,5 +1,5 @@
-// Package watchbody records errors of reading the body of an outgoing request. The body of a forwarded request is that of
-// a client: its errors say nothing about the upstream server.
+// Package watchbody records errors of reading the body of an outgoing request. The body of a forwarded request comes from a
+// client, so its errors say nothing about the upstream server.
 package watchbody
 
 import (
@@ -20,7 +20,7 @@ type Body struct {
 
 	mu      sync.Mutex
 	reading bool  // a Read is waiting
-	closed  bool  // the transport has given up, so the error of Read is its own
+	closed  bool  // the transport has closed the body, which causes later errors of Read
 	err     error // the error that ended the body, nil for its regular end
 }
 
@@ -59,7 +59,7 @@ func (b *Body) recordRead(reading bool, err error) {
 	}
 }
 
-// Close implements io.Closer. Later errors of Read are those of the transport and are not recorded.
+// Close implements io.Closer. Later errors of Read are caused by the transport and not recorded.
 func (b *Body) Close() error {
 	b.mu.Lock()
 	b.closed = true

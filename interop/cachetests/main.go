@@ -1,5 +1,5 @@
-// Command cachetests serves what another server answers through Proxy and NewCache of package middleware: for the tests of HTTP caches,
-// https://github.com/http-tests/cache-tests.
+// Command cachetests serves the responses of another server through Proxy and NewCache of package middleware. It is for the
+// tests of HTTP caches, https://github.com/http-tests/cache-tests.
 //
 //	npm run server &                                    # there: the origin, on port 8000
 //	go run -C interop ./cachetests -listen 127.0.0.1:8100 -origin http://127.0.0.1:8000 &

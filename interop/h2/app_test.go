@@ -164,7 +164,7 @@ func handlers() http.Handler {
 	return mux
 }
 
-// pattern returns n bytes, large at most, of which no two pieces are alike.
+// pattern returns n bytes, at most large, without repeated parts.
 func pattern(n int) string { return patternOnce()[:n] }
 
 var patternOnce = sync.OnceValue(func() string {

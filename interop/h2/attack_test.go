@@ -8,13 +8,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// An attack is something that costs a server more than its client.
+// An attack costs a server more than its client.
 type attack struct {
 	name string
 	// begin returns once all has been sent, or the connection has ended.
 	begin func(p *peer, st *stage)
-	// ends has the connection closed, with one of these codes if there is a GOAWAY; else it may
-	// also go on.
+	// ends means that the server must close the connection, with one of these codes if it sends a GOAWAY. Otherwise the
+	// connection may also continue.
 	ends bool
 }
 
@@ -64,7 +64,7 @@ var attacks = []attack{
 	}},
 	{name: "crumbs", begin: func(p *peer, _ *stage) {
 		for id := uint32(1); id < 100 && p.lasts(); id += 2 {
-			p.send(headers(id, endStream, request("GET", "/hello")+strings.Repeat("\xa0", 14_000))) // cookie: nothing
+			p.send(headers(id, endStream, request("GET", "/hello")+strings.Repeat("\xa0", 14_000))) // an empty cookie field, repeated
 		}
 	}},
 	{name: "sizes of the dynamic table", begin: func(p *peer, _ *stage) {
@@ -204,7 +204,7 @@ func (a attack) run(t *testing.T, s *server, st *stage) {
 	eventually(t, "the end of what it has cost", func() bool { return int64(heap()-before) < 8<<20 })
 }
 
-// judge looks at what becomes of the connection.
+// judge checks the state of the connection.
 func (a attack) judge(t *testing.T, p *peer) {
 	if a.ends {
 		p.until(func() bool { return len(p.away) > 0 })
@@ -231,12 +231,12 @@ func (p *peer) lasts() bool {
 	return p.goneBy == "" && !p.stopped
 }
 
-// each sends what f returns for each of n streams, while the connection lasts.
+// each sends the result of f for each of n streams, until the connection ends.
 func (p *peer) each(n int, f func(id uint32) string) {
 	p.flood(n, func(i int) string { return f(uint32(2*i + 1)) })
 }
 
-// flood sends what f returns n times, while the connection lasts.
+// flood sends the result of f n times, until the connection ends.
 func (p *peer) flood(n int, f func(i int) string) {
 	for i := 0; i < n && p.lasts(); {
 		var some []string
@@ -256,7 +256,7 @@ func (p *peer) drain() {
 // heap returns how much memory is in use, in bytes.
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // what pools have kept
+	runtime.GC() // empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -33,8 +33,8 @@ features:
   supportsHalfDuplexBidiOverHttp1: true
 `
 
-// The conformance suite of Connect, gRPC and gRPC-Web: its reference server, on connect-go, passes by Dunlin what it passes by
-// net/http. It needs the suite's runner, of which it takes the version:
+// The conformance suite of Connect, gRPC and gRPC-Web: its reference server, on connect-go, passes the same tests with Dunlin
+// as with net/http. The test needs the suite's runner, whose version it uses:
 //
 //	go install connectrpc.com/conformance/cmd/connectconformance@latest
 //

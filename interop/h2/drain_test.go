@@ -8,8 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A drain says GOAWAY and answers all that was begun; a request that comes too late to be
-// answered has a number beyond that of the last GOAWAY, so that its client may send it again.
+// A drain sends GOAWAY and answers all requests that have begun. A request that is too late has a higher stream ID than the
+// last GOAWAY, so its client may retry it.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	var st *stage

@@ -39,7 +39,7 @@ func TestBodies(t *testing.T) {
 	})
 }
 
-// Many streams, whose bodies and answers come in turns, get their own.
+// Many concurrent streams, with interleaved bodies and answers, get the right answers.
 func TestStreamsAtOnce(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
@@ -69,7 +69,7 @@ func TestStreamsAtOnce(t *testing.T) {
 	})
 }
 
-// A client may grant as little as it likes, and change its mind.
+// A client may grant small windows, and change them at any time.
 func TestWindows(t *testing.T) {
 	st := newStage()
 	whole := pattern(100_000)

@@ -44,7 +44,7 @@ func frame(kind, flags byte, stream uint32, parts ...string) string {
 	return string([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}) + u32(stream) + payload
 }
 
-// head returns the header of a frame with n bytes of payload, which do not come.
+// head returns the header of a frame with n bytes of payload, without the payload.
 func head(kind, flags byte, stream uint32, n int) string {
 	return string([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}) + u32(stream)
 }

@@ -31,7 +31,7 @@ func FuzzFrames(f *testing.F) {
 	panics := new(panicLog)
 	for _, v := range variants {
 		if v.engine == dunlin.EngineStd && !v.secure {
-			continue // net/http, as by TLS
+			continue // net/http behaves as over TLS
 		}
 		st := newStage()
 		servers = append(servers, serve(f, v, dunlin.Config{Logger: slog.New(panics)}, st.register))
@@ -55,7 +55,7 @@ type fuzzer struct {
 	p     *peer
 	in    []byte
 	next  uint32            // stream
-	clean map[uint32]string // requests that nothing was done to, and their answers
+	clean map[uint32]string // requests on undisturbed streams, and their answers
 	wrong bool              // frames have been sent that end the connection, or may
 }
 
@@ -68,7 +68,7 @@ func (z *fuzzer) byte() byte {
 	return b
 }
 
-// some returns a stream that there is or was, about; nothing that is said of it any more is known.
+// some returns a present or past stream. Its outcome is not checked from then on.
 func (z *fuzzer) some() uint32 {
 	b := z.byte()
 	id := z.next - 2 - 2*min(uint32(b%8), (z.next-3)/2)

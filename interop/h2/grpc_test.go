@@ -25,7 +25,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A procedures server has each kind of call, as grpc-go has them.
+// A procedures server has each kind of gRPC call.
 type procedures struct {
 	pb.UnimplementedTestServiceServer
 	begun, cancelled chan struct{}

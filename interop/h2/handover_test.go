@@ -60,7 +60,7 @@ func TestHandoverUnderLoad(t *testing.T) {
 				before := answered.Load()
 				eventually(t, "requests are answered", func() bool { return answered.Load() >= before+100 || t.Failed() })
 				old := current.Swap(begin())
-				old.stop() // in the midst of them
+				old.stop() // while requests are running
 			}
 			close(over)
 			clients.Wait()

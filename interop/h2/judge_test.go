@@ -156,7 +156,7 @@ func (p *peer) data(id uint32, f *http2.DataFrame) {
 // length compares Content-Length with the body of an answer that has ended.
 func (p *peer) length(id uint32, a *answer) {
 	said, ok := a.fields["content-length"]
-	if !a.ended || !ok || a.body.Len() == 0 { // HEAD and 304 say a length without a body
+	if !a.ended || !ok || a.body.Len() == 0 { // HEAD and 304 have a length without a body
 		return
 	}
 	if n, err := strconv.Atoi(said[0]); err != nil || len(said) != 1 || n != a.body.Len() {

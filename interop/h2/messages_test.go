@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Interim answers come before the final one, each when it is made.
+// Interim answers arrive before the final one, as soon as they are made.
 func TestInterimAnswers(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
@@ -29,7 +29,7 @@ func TestInterimAnswers(t *testing.T) {
 	})
 }
 
-// A client that expects it is told to go on when its body is asked for, and not when it is not.
+// A client that expects 100-continue gets it when the body is read, and not if it is not read.
 func TestExpectContinue(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
@@ -91,7 +91,7 @@ func TestAbortedAnswers(t *testing.T) {
 	})
 }
 
-// Answers come as they are made, while the request still comes.
+// Answers arrive while the request is still being sent.
 func TestBothWaysAtOnce(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
@@ -223,7 +223,7 @@ func TestClientOfNetHTTP(t *testing.T) {
 		if len(hints) != 2 {
 			t.Errorf("hints %q", hints)
 		}
-		// A request that its client gives up.
+		// The client cancels its request.
 		ctx, cancel := context.WithCancel(t.Context())
 		if req, err = http.NewRequestWithContext(ctx, "GET", s.url("/hold"), nil); err != nil {
 			t.Fatal(err)

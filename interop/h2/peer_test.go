@@ -26,22 +26,22 @@ type peer struct {
 
 	out     bytes.Buffer // to be written
 	unsent  bool         // bytes removed from out are being written
-	stopped bool         // nothing more is written
+	stopped bool         // no further writes
 
-	quiet   bool // grants nothing again
-	deaf    bool // reads nothing
+	quiet   bool // grants no further windows
+	deaf    bool // does not read
 	streams map[uint32]*answer
 	asked   map[uint32]bool  // streams that were opened
-	room    map[uint32]int64 // what may be sent, by stream; 0 for the connection
+	room    map[uint32]int64 // the peer's windows, by stream; 0 for the connection
 	server  map[http2.SettingID]uint32
 	greeted bool
 	acked   int      // SETTINGS of ours
 	pongs   []string // PING of ours
-	window  int64    // what may come, of the connection
+	window  int64    // the server's window for the connection
 	initial int64    // and of new streams
 	pending []int64  // initial windows that were not acknowledged yet; -1 for none in it
 	unsure  bool     // net/http may have acknowledged several at once
-	goneBy  string   // why nothing more comes; empty: more may come
+	goneBy  string   // reason why the connection has ended; "" while it lasts
 	away    []goAway
 	faults  []string // the violations of the server
 }
@@ -53,7 +53,7 @@ type goAway struct {
 	text string
 }
 
-// An answer is what came on a stream.
+// An answer is everything received on a stream.
 type answer struct {
 	interim  []string // status codes 1xx, followed by their fields
 	status   string
@@ -66,10 +66,10 @@ type answer struct {
 	window   int64
 }
 
-// over reports whether nothing more can come on the stream.
+// over reports whether the stream has ended for the server.
 func (a *answer) over() bool { return a != nil && (a.ended || a.reset) }
 
-// String says what became of the stream.
+// String describes the state of the stream.
 func (a *answer) String() string {
 	switch {
 	case a == nil:
@@ -90,7 +90,7 @@ func (s *server) dial(t *testing.T, settings ...string) *peer {
 	return s.open(t, preface+frame(tSettings, 0, 0, settings...))
 }
 
-// open connects, and says first what may be no preface.
+// open connects and sends first, which need not be a valid preface.
 func (s *server) open(t *testing.T, first string) *peer {
 	t.Helper()
 	nc, err := net.Dial("tcp", s.addr)

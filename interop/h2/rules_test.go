@@ -27,17 +27,17 @@ const (
 	ignored      = "ignored"
 )
 
-// A violation is something that a client must not do, or something odd that it may do.
+// A violation is something that a client must not do, or something unusual that it may do.
 type violation struct {
 	section, what string
 	in            string
 	stream        uint32   // that it is about; 0: the connection
-	allowed       []string // what may become of it
-	netHTTP       string   // what net/http makes of it, against the letter of the RFC and without harm
+	allowed       []string // allowed outcomes
+	netHTTP       string   // net/http's outcome, which deviates from the RFC without harm
 }
 
-// Each on a connection where stream 1 is open, 3 half-closed by the client, 5 closed by both and 7
-// reset by the client. A stream error leaves the connection as it was.
+// Each is on a connection where stream 1 is open, 3 half-closed by the client, 5 closed by both and 7 reset by the client. A
+// stream error does not change the connection.
 var violations = []violation{
 	{"4.2", "a frame beyond SETTINGS_MAX_FRAME_SIZE", head(tData, 0, 1, 1<<20+1), 0, []string{connSize}, ""},
 	{"4.2", "HEADERS beyond it", head(tHeaders, endHeaders, 9, 1<<20+1), 0, []string{connSize}, ""},
@@ -129,8 +129,7 @@ func TestViolations(t *testing.T) {
 	})
 }
 
-// judge commits the violation and looks at what becomes of it; before is whether the stream was
-// over already.
+// judge commits the violation and checks the outcome. before reports whether the stream had already ended.
 func (v violation) judge(t *testing.T, p *peer, before bool) {
 	t.Helper()
 	p.send(v.in)
@@ -145,7 +144,7 @@ func (v violation) judge(t *testing.T, p *peer, before bool) {
 		t.Fatalf("%v, want one of %q; %s", got, v.allowed, p.state())
 	}
 	if got.scope != "connection" {
-		p.send(get(101, "/hello")) // the connection goes on
+		p.send(get(101, "/hello")) // the connection continues
 		p.want(101, "200", "hello")
 	}
 }
@@ -173,13 +172,13 @@ func TestBeginnings(t *testing.T) {
 				if p.streams[1].over() {
 					t.Errorf("it was answered: %v", p.streams[1])
 				}
-				p.faults = nil // an answer may be that of HTTP/1.1, which is no frame
+				p.faults = nil // the answer may be HTTP/1.1, which is not a frame
 			})
 		}
 	})
 }
 
-// An error ends the connection (section 5.4.1), whatever it was doing, and no other.
+// An error ends its connection (section 5.4.1) in any state, and no other connection.
 func TestErrorsEndConnections(t *testing.T) {
 	t.Parallel()
 	st := newStage()

@@ -19,7 +19,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A variant is a way to be asked by HTTP/2.
+// A variant is a way to serve HTTP/2.
 type variant struct {
 	name   string
 	engine dunlin.Engine

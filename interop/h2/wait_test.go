@@ -35,7 +35,7 @@ func (p *peer) until(ready func() bool) bool {
 	return true
 }
 
-// must fails the test if ready does not come.
+// must fails the test if ready does not become true.
 func (p *peer) must(what string, ready func() bool) {
 	p.t.Helper()
 	if !p.until(ready) {
@@ -43,7 +43,7 @@ func (p *peer) must(what string, ready func() bool) {
 	}
 }
 
-// state says how the connection is.
+// state describes the connection.
 func (p *peer) state() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *peer) answer(id uint32) *answer {
 	return a
 }
 
-// got returns how many bytes of a body have come.
+// got returns the number of received bytes of a body.
 func (p *peer) got(id uint32) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *peer) got(id uint32) int {
 	return 0
 }
 
-// forget drops a whole answer: the test asks for more than it is to keep.
+// forget drops a complete answer, to limit the memory of the test.
 func (p *peer) forget(id uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,14 +83,14 @@ func (p *peer) forget(id uint32) {
 	delete(p.room, id)
 }
 
-// beQuiet has nothing granted again.
+// beQuiet stops granting windows.
 func (p *peer) beQuiet() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.quiet = true
 }
 
-// beDeaf has nothing read for now.
+// beDeaf stops reading, or continues it.
 func (p *peer) beDeaf(deaf bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *peer) beDeaf(deaf bool) {
 	p.changed.Broadcast()
 }
 
-// want waits for a whole answer and compares it.
+// want waits for a complete answer and compares it.
 func (p *peer) want(id uint32, status, body string) *answer {
 	p.t.Helper()
 	a := p.answer(id)
@@ -108,7 +108,7 @@ func (p *peer) want(id uint32, status, body string) *answer {
 	return a
 }
 
-// ping waits until the server has read all that was sent.
+// ping waits until the server has read everything sent so far.
 func (p *peer) ping(word string) {
 	p.t.Helper()
 	p.send(frame(tPing, 0, 0, word))
@@ -142,7 +142,7 @@ func (p *peer) netHTTP() bool {
 	return p.server[http2.SettingMaxFrameSize] == 1<<20
 }
 
-// An outcome is what becomes of a violation.
+// An outcome is the result of a violation.
 type outcome struct {
 	scope string // stream, connection, or ignored
 	what  string // of a connection the code of its GOAWAY, or closed; else see answer.String

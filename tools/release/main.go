@@ -1,4 +1,4 @@
-// Command release gives all published modules of this repository one version.
+// Command release publishes all modules of this repository with the same version.
 //
 //	go -C tools run ./release tag v0.1.0          commits and tags the release, pushes nothing
 //	go -C tools run ./release proxy v0.1.0 DIR    writes the tagged modules as a module proxy

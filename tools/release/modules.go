@@ -10,7 +10,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// unpublished lists the folders whose modules serve this repository alone.
+// unpublished lists the folders of modules that are only used in this repository.
 var unpublished = []string{"bench", "examples", "interop", "tools"}
 
 // A mod is one published module of the repository.
@@ -82,7 +82,7 @@ func ordered(all []mod) ([]mod, error) {
 	return done, nil
 }
 
-// own returns the paths of the modules in all that m requires.
+// own returns the required modules of m that belong to this repository.
 func own(m mod, all []mod) []string {
 	var paths []string
 	for _, r := range m.file.Require {

@@ -68,7 +68,7 @@ func (m mod) serve(ctx context.Context, root, version, dir string) error {
 	return m.archive(filepath.Join(folder, version+".zip"), version, root, m.tag(version))
 }
 
-// archive writes the zip file of the module as it is at a revision of git.
+// archive writes the zip file of the module at a revision of git.
 func (m mod) archive(name, version, root, revision string) error {
 	file, err := os.Create(name)
 	if err != nil {

@@ -90,7 +90,7 @@ func TestRelease(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// go.sum of the tagged commit has the checksums of what the proxy serves.
+	// go.sum of the tagged commit has the checksums of the modules that the proxy serves.
 	t.Run("checksums", func(t *testing.T) {
 		if _, err := git(ctx, clone, "checkout", "--quiet", version); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestTagRefuses(t *testing.T) {
 	}
 }
 
-// Every published module carries the licence, since a module is distributed alone.
+// Every published module contains the licence, because a module is distributed separately.
 func TestLicences(t *testing.T) {
 	root, err := git(context.Background(), ".", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -161,9 +161,8 @@ func cloned(t *testing.T) string {
 	return clone
 }
 
-// fetching returns the environment of a go command that finds the modules of this
-// repository in served alone. The version under test leaves the module cache when
-// the test ends.
+// fetching returns the environment of a go command that finds the modules of this repository only in served. The version
+// under test is removed from the module cache when the test ends.
 func fetching(t *testing.T, served, version string) []string {
 	t.Helper()
 	known := strings.Split(goCommand(t, ".", os.Environ(), "env", "GOMODCACHE", "GOPROXY"), "\n")
@@ -172,7 +171,7 @@ func fetching(t *testing.T, served, version string) []string {
 			removeVersion(t, filepath.Join(known[0], filepath.FromSlash(pattern)), version)
 		}
 	}
-	forget() // what a run that was killed has left
+	forget() // remove leftovers of an interrupted run
 	t.Cleanup(forget)
 	return append(os.Environ(),
 		"GOPROXY=file://"+filepath.ToSlash(served)+","+known[1],

@@ -74,9 +74,8 @@ func unused(ctx context.Context, root, version string, all []mod) error {
 	return nil
 }
 
-// prepare writes and stages the go.mod and go.sum of every module in tree. A
-// checksum covers the go.sum of its module, so modules come after those they
-// require.
+// prepare writes and stages the go.mod and go.sum of every module in tree. The checksum of a module includes its go.sum, so a
+// module is prepared after the modules that it requires.
 func prepare(ctx context.Context, root, tree, version string, all []mod) error {
 	var sums []string // the lines of go.sum for the modules so far
 	for _, m := range all {

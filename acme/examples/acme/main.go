@@ -1,4 +1,4 @@
-// Command acme serves by TLS with certificates of Let's Encrypt, which it gets and renews itself.
+// Command acme serves HTTPS with certificates of Let's Encrypt, which it obtains and renews itself.
 //
 //	go run ./examples/acme -domain www.example.com -email you@example.com    (in the folder acme, on the machine of that name)
 //

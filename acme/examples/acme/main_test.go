@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/dunlintest"
 )
 
-// Requests in clear text are redirected; requests by TLS are answered. No certificate is asked for before Run.
+// Requests in clear text are redirected; requests over TLS are answered. No certificate is ordered before Run.
 func TestRedirect(t *testing.T) {
 	client := dunlintest.NewClient(newApp("www.example.com", acme.Config{AcceptTerms: true, Folder: t.TempDir()}))
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/dunlintest"
 )
 
-// A visitor who has not signed in is sent to the provider.
+// A visitor who has not signed in is redirected to the provider.
 func TestLoginBegins(t *testing.T) {
 	t.Setenv("CLIENT_ID", "shop")
 	var provider *httptest.Server

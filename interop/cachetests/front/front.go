@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Register has the app answer by what the origin answers, and by what is kept of that: with the defaults of [middleware.NewCache], or as one
-// sets it up in front of servers that others run.
+// Register makes the app answer with responses of the origin or the cache. The cache has the defaults of
+// [middleware.NewCache], or, with ofOthers, settings for upstream servers of third parties.
 func Register(app *dunlin.App, origin *url.URL, ofOthers bool, logger *slog.Logger) {
 	config := middleware.CacheConfig{App: app, Logger: logger}
 	if ofOthers {
