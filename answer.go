@@ -110,10 +110,9 @@ func (i *AnswerInfo) Secure() bool { return i.r.secure() }
 // cancelled.
 func (i *AnswerInfo) Context() context.Context { return i.r.lasting() }
 
-// OnAnswer calls f once with the answer to this request, as the Observe of a [Feature] for every request.
-// It tells middleware about a timeout or a broken stream, which the returned Response does not
-// show. After a timeout f may run on another goroutine while the action is still running. f must
-// not use the request.
+// OnAnswer calls f once with the answer to this request, like the Observe function of a [Feature]. It informs middleware of a
+// timeout or a broken stream, which the returned Response does not show. After a timeout f may run on another goroutine while
+// the action is still running. f must not use the request.
 func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 	r.alive()
 	if rest := r.rest(); rest != nil {
@@ -210,8 +209,8 @@ func (r *Request) takeWatch(from *Request) {
 	r.s.Watched = r.s.Watched || len(w.observers) > 0
 }
 
-// apply lets features add headers to an unclaimed answer, and formats a problem. The features go first: they may
-// give the request its ID. dressed is the result of Request.dressed if the answer is that of the action.
+// apply lets features add headers to an unclaimed answer, and formats a problem. Features come first, because they may set
+// the ID of the request. dressed is the result of Request.dressed for the answer of the action, and false for other answers.
 func (a *App) apply(r *Request, resp *Response, dressed bool) {
 	if !a.amending {
 		return
@@ -287,8 +286,8 @@ func (a *App) applyLate(r *Request, resp *Response) {
 	}
 }
 
-// observe calls the observers with an answer whose headers are final. A negative took stands for
-// the time since watch.since.
+// observe calls the observers with an answer whose headers are final. If took is negative, the duration is the time since
+// watch.since.
 func (a *App) observe(r *Request, resp *exchange.Answer, took time.Duration) {
 	w := r.watched()
 	if took < 0 {
@@ -372,8 +371,8 @@ func (f *ProblemFormat) MediaType() string { return f.media }
 // Body returns the type of the values that are sent as JSON.
 func (f *ProblemFormat) Body() reflect.Type { return f.body }
 
-// formatted returns an answer that describes a problem in the format of Config.Problems. The answer stays as it is if
-// the function of the format fails, which is logged once for a request.
+// formatted returns an answer that describes a problem in the format of Config.Problems. If the function of the format fails,
+// which is logged once for each request, the answer is unchanged.
 func (a *App) formatted(r *Request, resp Response, details any) (made Response) {
 	if r.uncommon != nil && r.uncommon.unformatted {
 		return resp
@@ -422,7 +421,7 @@ func (*inside) Formatted(r *Request, resp Response, p *ProblemDetails) Response 
 	return r.app.formatted(r, resp, p)
 }
 
-// SetID is that of package ext.
+// SetID implements ext.SetID.
 func (*inside) SetID(r *Request, id string) {
 	r.alive()
 	r.setID(exchange.Named(id))

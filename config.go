@@ -32,7 +32,7 @@ type Config struct {
 	// TLS holds the certificates and the address of TLS. Default: clear text is served.
 	TLS TLSConfig
 
-	// Limits bounds what clients may use: memory, concurrency, the size of requests, connections.
+	// Limits bounds the resources that clients may use: memory, concurrency, the size of requests, connections.
 	Limits Limits
 
 	// Timeouts limits the time that requests and connections may take.
@@ -41,7 +41,7 @@ type Config struct {
 	// Proxy names the proxies in front of the app. Default: none is trusted.
 	Proxy ProxyConfig
 
-	// Process holds what Run does to the process: its end, its restart, and the pace of its garbage collector.
+	// Process has the effects of Run on the process: its end, its restart, and the pace of its garbage collector.
 	Process ProcessConfig
 
 	// H2C selects whether HTTP/2 is also accepted in clear text, on the same port as HTTP/1.1. Default: H2COff.
@@ -82,8 +82,7 @@ type Config struct {
 
 // TLSConfig holds the settings of TLS. A zero field selects its documented default.
 type TLSConfig struct {
-	// Addr is the TCP address that Run serves by TLS in addition to Config.Addr. It requires a
-	// certificate. Default: none.
+	// Addr is the TCP address that Run serves over TLS in addition to Config.Addr. It requires a certificate. Default: none.
 	Addr string `env:"TLS_ADDR"`
 
 	// Cert is the name of the PEM file of the certificate chain, and Key that of its key. They replace the
@@ -121,8 +120,8 @@ type TLSConfig struct {
 	HSTS time.Duration
 }
 
-// Limits bounds what clients may use: memory, concurrency, the size of requests, connections, and their slowness. A zero
-// field selects its documented default.
+// Limits bounds the resources that clients may use: memory, concurrency, the size of requests, connections, and their
+// slowness. A zero field selects its documented default.
 type Limits struct {
 	// Memory is the intended resident memory of the process, in bytes, including the program's own pages.
 	// Default: the control group's limit (memory.max), else GOMEMLIMIT, else none. If a control group's limit leaves
@@ -294,7 +293,7 @@ type ProxyConfig struct {
 	Protocol bool `env:"PROXY_PROTOCOL"`
 }
 
-// ProcessConfig holds what Run does to the process: its end, its restart, and the pace of its garbage collector. A zero
+// ProcessConfig has the effects of Run on the process: its end, its restart, and the pace of its garbage collector. A zero
 // field selects its documented default.
 type ProcessConfig struct {
 	// DrainGrace is how long Run continues to serve after a signal, while Readiness answers 503.
@@ -349,10 +348,10 @@ func (e *Engine) UnmarshalText(text []byte) error {
 type H2C uint8
 
 const (
-	// H2COff serves clear text by HTTP/1.1 only.
+	// H2COff is the default: clear text is served only over HTTP/1.1.
 	H2COff H2C = iota
-	// H2CPriorKnowledge also accepts HTTP/2 with prior knowledge (RFC 9113 section 3.3): the first bytes of a connection
-	// decide. Requests for an upgrade are answered by HTTP/1.1.
+	// H2CPriorKnowledge also accepts HTTP/2 with prior knowledge (RFC 9113 section 3.3), which is detected by the first bytes
+	// of a connection. Requests for an upgrade are answered over HTTP/1.1.
 	H2CPriorKnowledge
 	// H2CUpgrade also accepts HTTP/2 from clients that request it by Upgrade: h2c (RFC 7540 section 3.2) in a request
 	// without a body, such as curl --http2 and Java's HttpClient. Only the loop engine supports the upgrade. Do not set it

@@ -57,7 +57,7 @@ func (p *ProblemDetails) status() int { return cmp.Or(p.Status, http.StatusInter
 
 func (p *ProblemDetails) title() string { return cmp.Or(p.Title, problem.Title(p.status())) }
 
-// append appends the problem as JSON; the error is that of an extension.
+// append appends the problem as JSON. It returns the error of encoding an extension.
 func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 	d := problem.Details{Type: p.Type, Title: p.title(), Status: p.status(), Detail: p.Detail, Instance: p.Instance, Extensions: p.Extensions}
 	return d.Append(b)

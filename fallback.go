@@ -149,9 +149,8 @@ func answerOptions(r *Request) Response {
 	return NoContent() // OPTIONS *
 }
 
-// optionsOf returns the action for OPTIONS on a path that has routes, but none for OPTIONS. It runs
-// the middleware of the route that a CORS preflight (Fetch standard, section 3.2.2) asks about, or
-// else of the first method in Allow.
+// optionsOf returns the action for OPTIONS on a path that has routes, but none for OPTIONS. It runs the middleware of the
+// route for the method that a CORS preflight requests (Fetch standard, section 3.2.2), or of the first method in Allow.
 func (a *App) optionsOf(r *Request, host string) Action {
 	var match router.Match[*endpoint]
 	asked, _ := r.wire.Header("Access-Control-Request-Method")

@@ -129,10 +129,10 @@ func (b *HeaderBlock) String() string {
 	return string(b.block.Wire)
 }
 
-// Lacks is that of package ext.
+// Lacks implements ext.Lacks.
 func (*inside) Lacks(resp Response, block *HeaderBlock) bool { return resp.a.LacksAll(&block.block) }
 
-// DefaultHeaders is that of package ext.
+// DefaultHeaders implements ext.DefaultHeaders.
 func (*inside) DefaultHeaders(resp Response, block *HeaderBlock) Response {
 	return resp.defaultHeaders(block)
 }
@@ -169,7 +169,7 @@ func (*inside) Credentials(r *Request, more exchange.Credentials, fields bool) e
 // Overlaid returns the names of the fields set by WithHeaders.
 func (*inside) Overlaid(r *Request) []string { return r.overlaid() }
 
-// Gather lets the answer of a standard handler be gathered if it announces a length of at most so many bytes.
+// Gather lets the answer of a standard handler be gathered if it announces a length of at most the given number of bytes.
 func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }
 
 // SetAgain is SetWith for a response whose headers have had this result before. It reports false, and does nothing,
@@ -190,8 +190,8 @@ func (*inside) NameAnswer(i *AnswerInfo, id string) {
 	}
 }
 
-// TakeID makes Request.ID return the first value of the request's header of that name, if it is visible ASCII of at
-// most so many bytes.
+// TakeID makes Request.ID return the first value of the named request header, if it is visible ASCII of at most most
+// bytes.
 func (*inside) TakeID(h *IDHeader, r *Request, most int) {
 	if id, ok := exchange.NamedVisibly(r.Header(h.block.Fields[0].Name), most); ok {
 		r.setID(id)

@@ -13,8 +13,8 @@ import (
 // (admission.Holders). On the loop engine this is the account of the connection. On net/http each request has an
 // account of its own, because an HTTP/2 connection carries many requests.
 
-// A client that announces a large body and sends nothing must not cost memory. A body of up to trustedBody bytes has
-// its memory at once; a larger one has memory for the bytes received, and firstBody at first.
+// A client that announces a large body and sends nothing must not cost memory. A body of up to trustedBody bytes gets its
+// memory at once. A larger one gets firstBody, and then memory for the received bytes.
 const (
 	trustedBody = 64 << 10
 	firstBody   = 16 << 10
@@ -67,10 +67,10 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	return r.app.server.NoRoomForBody(r.Route(), r.account.Met())
 }
 
-// ReserveMemory charges n more bytes to the memory budget until the request ends, beside its body. [Decode],
-// [Request.Form] and typed actions call it for values that take much more memory than their text. It does not wait.
-// The error is a 503 problem if there is no room, and a 413 problem if one request can never have so much memory.
-// Later calls return the same error, and also that of a body that could not be read.
+// ReserveMemory charges n more bytes to the memory budget until the request ends, in addition to its body. [Decode],
+// [Request.Form] and typed actions call it for values that need much more memory than their text. It does not wait. The error
+// is a 503 problem if there is no room, and a 413 problem if one request can never have so much memory. Later calls return
+// the same error, and also that of a body that could not be read.
 func (r *Request) ReserveMemory(n int64) error {
 	r.alive()
 	switch {
@@ -111,7 +111,7 @@ func (r *Request) bodyEnded(err error) error {
 	return err
 }
 
-// releaseBody releases the memory held for the request. It is called alone, without end, for an abandoned request.
+// releaseBody releases the memory held for the request. For an abandoned request it is called without end.
 func (r *Request) releaseBody() {
 	if r.account == nil {
 		return
@@ -121,7 +121,7 @@ func (r *Request) releaseBody() {
 	r.account = nil
 }
 
-// CacheMemory is that of package ext.
+// CacheMemory implements ext.CacheBudget.
 func (*inside) CacheMemory(a *App, drop func(bytes int64)) interface {
 	Reserve(n int64) bool
 	Release(n int64)

@@ -12,13 +12,13 @@ import (
 // FromStd returns an action that calls a standard handler, on either engine. The output of the handler is gathered and
 // becomes the action's Response, so that middleware sees the real status, headers and body.
 //
-// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a streaming response, and the
-// handler continues when that is sent. Middleware does not see interim responses (1xx), nor connections that the
-// handler hijacks. The handler runs on a goroutine of its own. [Group.HandleStd] and [Group.Mount] save that where
-// nothing wraps the route.
+// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a streaming response, and the handler
+// continues when that is sent. Middleware does not see interim responses (1xx), nor connections that the handler hijacks.
+// With middleware around it, the handler runs on a separate goroutine.
 //
 // The handler reads the body as it arrives, or the bytes that Request.Bytes has read. Group.WithMaxBody and Route.MaxBody
-// bound it; Config.Limits.MaxBody does not. Its Request.Pattern is that of the route, without a method or host, and its
+// bound it; Config.Limits.MaxBody does not. Its Request.Pattern is the pattern of the route, without a method or host, and
+// its Request.PathValue returns the parameters.
 // Request.PathValue returns the parameters.
 func FromStd(h http.Handler) Action {
 	if h == nil {
@@ -42,7 +42,7 @@ func stdAction(h http.Handler) Action {
 	}
 }
 
-// setMatch stores the match in a standard request that only the handler uses, as http.ServeMux does: Pattern is that
+// setMatch stores the match in a standard request that only the handler uses, like http.ServeMux does. Pattern is the pattern
 // of the route, without a method.
 func (r *Request) setMatch(req *http.Request) {
 	if r.s.Sent != "" {

@@ -189,8 +189,8 @@ func (r *Request) releaseLimits() {
 }
 
 // Critical exempts the route's requests from refusals in an overload, and serves them before others that wait for a
-// goroutine. It is for health checks and diagnostics. Limits of the route still hold. Call it before the first request
-// of the route.
+// goroutine. It is for health checks and diagnostics. Limits of the route still apply. Call it before the first request of
+// the route.
 func (r *Route) Critical() *Route {
 	r.shared.Critical = true
 	return r

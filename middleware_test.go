@@ -56,7 +56,7 @@ func TestMiddlewareOrder(t *testing.T) {
 	}
 }
 
-// A route that is registered before Use would lack the middleware, so Use panics, whichever group has the route.
+// A route that is registered before Use would lack the middleware, so Use panics, even if the route belongs to another group.
 func TestUseAfterRoutes(t *testing.T) {
 	none := func(next dunlin.Action) dunlin.Action { return next }
 	for name, register := range map[string]func(app *dunlin.App, api *dunlin.Group){

@@ -377,7 +377,7 @@ func (r *Request) ID() string {
 	return r.identity()
 }
 
-// HeaderBytes is that of package ext.
+// HeaderBytes implements ext.HeaderBytes.
 func (*inside) HeaderBytes(r *Request, name string) []byte {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {
@@ -386,13 +386,13 @@ func (*inside) HeaderBytes(r *Request, name string) []byte {
 	return view.Bytes(r.wire.List(name))
 }
 
-// Now is that of package ext.
+// Now implements ext.Now.
 func (*inside) Now(r *Request) time.Time {
 	r.alive()
 	return r.wire.Now()
 }
 
-// WithHeaders is that of package ext.
+// WithHeaders implements ext.WithHeaders.
 func (*inside) WithHeaders(r *Request, fields map[string]string, next Action) Response {
 	r.alive()
 	sent := r.wire

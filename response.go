@@ -50,7 +50,7 @@ func Text(s string) Response {
 	return plain(http.StatusOK, blockText, s)
 }
 
-// HTML answers 200 with s as text/html in UTF-8. It escapes nothing.
+// HTML answers 200 with s as text/html in UTF-8. It does not escape s.
 func HTML(s string) Response {
 	return plain(http.StatusOK, blockHTML, s)
 }

@@ -162,7 +162,7 @@ func (a *App) ConstraintFunc(name string, accept func(value string) bool) {
 	}
 }
 
-// Describe is that of package ext.
+// Describe implements ext.Describe.
 func (*inside) Describe(r *Route, about any) {
 	r.app.mu.Lock()
 	defer r.app.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // mostHoldings is the maximum length of Largest of stats.Memory.
 const mostHoldings = 5
 
-// Stats returns a snapshot. It takes about ten microseconds, plus about one for each route in use, and stops nothing.
+// Stats returns a snapshot. It takes about ten microseconds, plus about one for each route in use, and does not stop the app.
 // It is safe for concurrent use at any time. Concurrent changes may be visible in one figure and not yet in another.
 func (a *App) Stats() stats.Snapshot {
 	var s stats.Snapshot
@@ -78,7 +78,7 @@ func (a *App) memoryStats(s *stats.Memory) {
 	}
 }
 
-// AddStats is that of package ext.
+// AddStats implements ext.AddStats.
 func (*inside) AddStats(a *App, name string, stats func() any) {
 	if !a.parts.Add(name, stats) {
 		panic("dunlin: AddStats: the name " + name + " is taken, or the function is nil (called at " + callerPlace() + ")")

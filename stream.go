@@ -62,8 +62,8 @@ func (r *Response) failLate(err error) Response {
 	return failure
 }
 
-// Upgrade answers 101 and switches the connection to another protocol. It is for packages of this module, such as
-// websocket: the type of p is internal. A connection that cannot switch, as by HTTP/2, gets a 500.
+// Upgrade answers 101 and switches the connection to another protocol. It is for packages of this module, such as websocket:
+// the type of p is internal. A connection that cannot switch, such as one of HTTP/2, gets a 500.
 func Upgrade(p exchange.Protocol) Response {
 	return bare(http.StatusSwitchingProtocols, exchange.Complete).producing(func(r *Request, resp *Response) Response {
 		if err := exchange.Upgrade(r.wire, &resp.a, p, func() { r.app.applyLate(r, resp) }); err != nil {
@@ -329,7 +329,7 @@ func (r *Request) beginEncoded(resp *Response, length int64, claimed bool, settl
 	return wrap(r.wire.Begin(&resp.a, length))
 }
 
-// EncodeLater is that of package ext.
+// EncodeLater implements ext.EncodeLater.
 func (*inside) EncodeLater(resp Response, decide func(head Response, size int64) (Response, func(io.Writer) exchange.Encoder)) Response {
 	return resp.encodeLater(decide)
 }

@@ -2,8 +2,8 @@ package dunlin_test
 
 import "github.com/dunlinhttp/dunlin/internal/suite"
 
-// These are helpers of internal/suite under the names that the tests of this package use. Tests that use an engine over
-// connections are in internal/suite and beside the adapters.
+// These are helpers of internal/suite under the names that the tests of this package use. Tests of an engine with connections
+// are in internal/suite and in the packages of the adapters.
 var (
 	do, doBody           = suite.Do, suite.DoBody
 	respond, respondWith = suite.Respond, suite.RespondWith

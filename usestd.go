@@ -11,14 +11,14 @@ import (
 
 // UseStd is Use for standard middleware, on either engine. The first middleware sees the request first.
 //
-// The middleware is called once, by UseStd, with a handler for the rest of the chain, so its state is shared by all
-// routes. The actions inside get a request of their own, with the headers, body, context and remote address that the
-// middleware passed on. The route, its parameters and Request.Path do not change. The answer of an action goes through
-// the ResponseWriter that the middleware passed on. The output of the middleware becomes the Response for the
-// middleware outside, as with [FromStd]; its Err is that of the action's response.
+// The middleware is called once, by UseStd, with a handler for the rest of the chain, so its state is shared by all routes.
+// The actions inside get a separate request, with the headers, body, context and remote address that the middleware passed
+// on. The route, its parameters and Request.Path do not change. The answer of an action goes through the ResponseWriter that
+// the middleware passed on. The output of the middleware becomes the Response for the middleware outside, as with [FromStd].
+// Response.Err returns the error of the action's response.
 //
-// The context of the request that the middleware passes on must derive from the context of its own request. If the
-// middleware returns before an action, as http.TimeoutHandler does, the action may continue to use its request.
+// The context of the request that the middleware passes on must derive from the context of its own request. If the middleware
+// returns before an action, as http.TimeoutHandler does, the action may continue to use its request.
 func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 	var h http.Handler = http.HandlerFunc(g.app.serveRest)
 	for i := len(middleware) - 1; i >= 0; i-- {

@@ -11,15 +11,15 @@ import (
 	"github.com/dunlinhttp/dunlin/observe"
 )
 
-// AccessLog logs a line for each answer, at level Info by default. The line describes the answer that the
-// client got, whatever made it: also the answers to refused and unreadable requests.
+// AccessLog logs a line for each answer, at level Info by default. The line describes the answer that the client got,
+// regardless of its origin. Refused and unreadable requests are logged, too.
 //
 //	app.Install(middleware.AccessLog(middleware.AccessLogConfig{Logger: logger}))
 //
 // The attributes:
 //
 //	method       as sent
-//	path         as sent, without the query, which may hold secrets
+//	path         as sent, without the query, which may contain secrets
 //	route        the pattern that matched, "" for none: group by it
 //	status       of the response
 //	bytes        of the body that is sent; omitted if unknown (a stream)

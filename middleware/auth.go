@@ -148,7 +148,7 @@ type KeyConfig struct {
 	// Scheme is the scheme in Authorization. Default: Bearer (RFC 6750).
 	Scheme string
 
-	// Realm tells clients what the key is for. Default: not sent.
+	// Realm describes the purpose of the key to clients. Default: not sent.
 	Realm string
 
 	// Check returns the user of a key, and whether the request may pass. It must be safe for

@@ -128,7 +128,7 @@ func (k *ResponseCache) about(d *cacheDraft) *httpcache.Response {
 	return a
 }
 
-// mayKeep reports, before anything is copied, whether a response is small and complete.
+// mayKeep reports whether a response is small and complete. It is called before anything is copied.
 func (k *ResponseCache) mayKeep(resp dunlin.Response) bool {
 	return resp.Len() >= 0 && resp.Len() <= k.config.MaxEntry && resp.Err() == nil
 }

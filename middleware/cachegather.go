@@ -26,8 +26,8 @@ import (
 // response is evicted.
 
 const (
-	// longestCopy is how long other requests wait for a copy after its action has returned. Then
-	// one of them runs the action, too: the client may be slow.
+	// longestCopy is the time that other requests wait for a copy after its action has returned. Then one of them runs the
+	// action, too, because the client may be slow.
 	longestCopy = 500 * time.Millisecond
 	// stalledAfter: copies without progress for this long are discarded first when room is needed.
 	// slowAfter: so are copies that have taken this long.
@@ -171,7 +171,7 @@ func (g *cacheGather) grow(n int) bool {
 	return true
 }
 
-// giveUp releases the memory of the copy. Further calls do nothing.
+// giveUp releases the memory of the copy. It may be called repeatedly.
 func (g *cacheGather) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

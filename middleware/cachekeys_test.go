@@ -214,8 +214,8 @@ func TestCacheRevalidationOmitsPrivateFields(t *testing.T) {
 	})
 }
 
-// Different rerouting fields have different cache keys, whatever bytes their values contain. Middleware or an upstream proxy
-// may have put any byte there.
+// Different rerouting fields have different cache keys, even if their values contain arbitrary bytes, which middleware or an
+// upstream proxy may have written.
 func TestCacheReroutingFieldsApart(t *testing.T) {
 	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
 		return dunlin.Text(r.HeaderList("X-Host") + "|" + r.HeaderList("X-Forwarded-Host")).CachePublic(time.Minute)

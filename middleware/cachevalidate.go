@@ -18,7 +18,7 @@ var unconditional = map[string]string{
 	"If-Match": "", "If-None-Match": "", "If-Modified-Since": "", "If-Unmodified-Since": "", "If-Range": "",
 }
 
-// ask runs the action, and reports whether it was asked to revalidate the stale response.
+// ask runs the action, and reports whether the request was changed to revalidate the stale response.
 func (k *ResponseCache) ask(r *dunlin.Request, stale *cacheEntry, next dunlin.Action) (resp dunlin.Response, asked bool) {
 	if stale == nil || stale.status != http.StatusOK || stale.etag == "" && stale.lastModified == "" || r.Method() != http.MethodGet {
 		return next(r), false
@@ -91,8 +91,7 @@ func staysAsKept(name string) bool {
 	return isField(name, etag, "Last-Modified", "Content-Encoding", "Content-Range", "Content-Length", "Content-Digest", "Repr-Digest")
 }
 
-// sameAs reports whether the validators of a 304, if any, are those of the entry (RFC 9111 section
-// 4.3.4).
+// sameAs reports whether the validators of a 304, if any, equal those of the entry (RFC 9111 section 4.3.4).
 func (e *cacheEntry) sameAs(tag, modified string) bool {
 	if tag != "" {
 		return tag == e.etag || strings.HasPrefix(tag, "W/") && opaque(tag) == opaque(e.etag)

@@ -49,7 +49,7 @@ func TestCacheRevalidates(t *testing.T) {
 	})
 }
 
-// A 304 for a different entity renews nothing: the cache asks again without conditions.
+// A 304 for a different entity does not refresh the entry: the cache sends the request again without conditions.
 func TestCacheRevalidatesTheSame(t *testing.T) {
 	for what, answer := range map[string]func(dunlin.Response) dunlin.Response{
 		"another tag":  func(r dunlin.Response) dunlin.Response { return r.Header("Etag", `"w"`) },

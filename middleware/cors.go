@@ -207,7 +207,7 @@ func (c *corsRules) add(resp dunlin.Response, origin string) dunlin.Response {
 	return c.say(resp, which, name, origin)
 }
 
-// say adds the headers for a result of find.
+// say adds the headers for the result of find.
 func (c *corsRules) say(resp dunlin.Response, which int, name bool, origin string) dunlin.Response {
 	a := c.answer(which, name)
 	if a == nil {

@@ -94,9 +94,8 @@ func (d *Decompression) decode(r *dunlin.Request, coding *Coding, places chan st
 	})
 }
 
-// parse returns the coding of a body, nil for none, or an error detail for the client. Only one
-// coding is supported: the inner one of two could cost the time of a much larger body, and decode
-// to nothing.
+// parse returns the coding of a body, nil for none, or an error detail for the client. Only one coding is supported: with
+// two, a small body could cost the decoding time of a much larger one.
 func (d *Decompression) parse(list string) (coding *Coding, unknown string) {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
@@ -127,7 +126,7 @@ func (d *Decompression) coding(name string) *Coding {
 
 // A decoding is a body's decoder and the place that it holds.
 type decoding struct {
-	opened io.Closer // nil if there is nothing to close
+	opened io.Closer // or nil
 	places chan struct{}
 	placed bool
 }

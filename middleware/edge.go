@@ -30,11 +30,10 @@ var inside = exchange.Inside.(interface {
 	Formatted(r *dunlin.Request, resp dunlin.Response, p *dunlin.ProblemDetails) dunlin.Response
 })
 
-// RequestID, CORS, SecureHeaders and RateLimit by address are installed in most services, usually in a
-// row. Adjacent ones are fused into one feature, whose action is an edge. Each looks at the request in its
-// turn. Their headers are added to the response at once if the response has none of them. The result is the
-// same as that of separate features, and faster: constant headers are rendered together, once, and added
-// after one lookup.
+// Most services install RequestID, CORS, SecureHeaders and RateLimit by address, usually in a row. Adjacent ones are fused
+// into one feature, whose action is an edge. Each part processes the request in its order. Their headers are added to the
+// response at once if the response has none of them. The result is the same as with separate features, and faster: constant
+// headers are rendered together, once, and added after one lookup.
 
 // An edgeFeature is one of these features, or several that have been fused.
 type edgeFeature struct {
@@ -138,7 +137,7 @@ func (p *edgeParts) only() edgePart {
 	return partRate
 }
 
-// merge adds the parts of others, and reports false if p has one of them already.
+// merge adds the parts of others. It returns false if p already has one of them.
 func (p *edgeParts) merge(others *edgeParts) bool {
 	both := edgeParts{cmp.Or(p.id, others.id), cmp.Or(p.cors, others.cors), cmp.Or(p.secure, others.secure), cmp.Or(p.rate, others.rate)}
 	if both.count() < p.count()+others.count() {
@@ -157,7 +156,7 @@ func (p *edgeParts) count() (n int) {
 	return n
 }
 
-// edgeSeen is what the parts of an edge have found out about a request.
+// edgeSeen has the results of the parts of an edge for a request.
 type edgeSeen struct {
 	variant int  // index of the origin's headers, see corsRules.find
 	named   bool // the response must name the origin
@@ -263,8 +262,7 @@ func (e *edge) serveInOrder(r *dunlin.Request, seen *edgeSeen) dunlin.Response {
 	return e.finish(e.next(r), r, seen)
 }
 
-// finish adds the headers of all parts: at once if they are rendered together and the response has
-// none of them.
+// finish adds the headers of all parts: together if they are rendered together and the response has none of them.
 func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) dunlin.Response {
 	if !seen.named && seen.limited == e.limits {
 		tls := 0

@@ -315,7 +315,7 @@ func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 			return notKept(err), false
 		case len(item.Value) < recordHead:
 			return notKept(fmt.Errorf("middleware: read idempotency record: the value of store key %s is not a record", k.key)), false
-		case bytes.Equal(item.Value, k.record(stateRunning)): // the store's response was lost, and its client repeated the call
+		case bytes.Equal(item.Value, k.record(stateRunning)): // an earlier call has claimed the key, but its answer was lost
 			k.version = item.Version
 			return resp, true
 		case item.Value[0] != stateFree:
@@ -447,8 +447,8 @@ func (k *claim) holds(n int) bool {
 	return false
 }
 
-// keep stores the outcome of a request. A full store has room for the note that the response was
-// not stored. If nothing can be stored, the key stays running, and retries get 409.
+// keep stores the outcome of a request. A full store has room for a record that the response was not stored. If nothing can
+// be stored, the key remains in the state running, and retries get 409.
 func (k *claim) keep(ctx context.Context, record []byte) {
 	st := k.config.Store
 	_, err := st.Set(ctx, k.key, record, k.version, k.config.TTL)

@@ -176,7 +176,7 @@ func TestIdempotencyAtOnce(t *testing.T) {
 	}
 }
 
-// The response decides whether its key can be reused, and what a repetition gets.
+// The response decides whether its key can be reused, and which response a retry gets.
 func TestIdempotencyOutcomes(t *testing.T) {
 	for name, test := range map[string]struct {
 		act    func(*dunlin.Request, int64) dunlin.Response

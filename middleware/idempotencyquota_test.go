@@ -23,8 +23,8 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A key belongs to the authenticated user, whatever the credentials. Users do not share keys, and a renewed token does not run
-// a request twice.
+// A key belongs to the authenticated user, with any kind of credentials. Users do not share keys, and a renewed token does
+// not run a request twice.
 func TestIdempotencyUser(t *testing.T) {
 	check := func(_ *dunlin.Request, key string) (user string, ok bool) {
 		user, _, ok = strings.Cut(key, "/")
@@ -183,7 +183,8 @@ func TestIdempotencyStoreBytesElsewhere(t *testing.T) {
 	}
 }
 
-// If the store is full after a request has run, a note remains in it: repetitions are told that the response was not stored.
+// If the store is full after a request has run, it has room for a record: retries are informed that the response was not
+// stored.
 func TestIdempotencyFullStore(t *testing.T) {
 	m := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
 	app, runs := orders(middleware.IdempotencyConfig{Store: m, StoreBytes: 10_000, UserBytes: 1 << 20}, func(*dunlin.Request, int64) dunlin.Response {

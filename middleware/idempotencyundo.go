@@ -21,7 +21,7 @@ type claimsToUndo struct {
 	config  *IdempotencyConfig
 	mu      sync.Mutex
 	claims  []*claim // not tried yet
-	waiting int      // these, and those that the goroutine has
+	waiting int      // claims here and in the goroutine
 	runs    bool     // a goroutine runs
 
 	tooMany, unkept logqueue.Repeated // throttle the log
@@ -87,8 +87,8 @@ func (u *claimsToUndo) run() {
 	}
 }
 
-// free writes that the key of a claim is free, unless another request has it. It reports whether no
-// further attempt is needed.
+// free writes that the key of a claim is free, unless another request has it. It returns true if no further attempt is
+// needed.
 func (k *claim) free() bool {
 	if time.Now().After(k.until) {
 		return true

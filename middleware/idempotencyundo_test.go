@@ -81,7 +81,7 @@ func TestIdempotencyAfterStoreOutage(t *testing.T) {
 	}
 }
 
-// An action that reports that it did nothing, during a store outage, allows a retry with its key when the store is back.
+// If an action reports during a store outage that it did nothing, its key can be reused when the store is available again.
 func TestIdempotencyReleasesKeyLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &pausedStore{Store: store.NewMemory(store.MemoryConfig{})}

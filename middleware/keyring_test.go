@@ -112,7 +112,7 @@ func ExampleKeyRing() {
 	// middleware: verify value: not signed by a key of this ring, or modified
 }
 
-// A signature is valid for its purpose only, wherever purpose and value are divided.
+// A signature is valid only for its purpose, for any division of the bytes into purpose and value.
 func TestSignedPairs(t *testing.T) {
 	keys := middleware.NewKeyRing([]byte("0123456789abcdef"))
 	for _, c := range []struct{ purpose, value, other, otherValue string }{

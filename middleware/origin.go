@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// check panics for a setting that does not do what it seems to.
+// check panics for a setting whose effect differs from its apparent meaning.
 func (c *CORSConfig) check(who string) {
 	fail := func(format string, args ...any) {
 		panic("middleware: " + who + ": " + fmt.Sprintf(format, args...))

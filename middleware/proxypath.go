@@ -49,8 +49,8 @@ func overlong(text string) bool {
 	return false
 }
 
-// ownNamed returns the fields that Connection names and middleware has set by WithHeaders. They are
-// the proxy's own, so no client can have them removed.
+// ownNamed returns the fields that Connection names and middleware has set by WithHeaders. They belong to the proxy, so
+// clients cannot have them removed.
 func ownNamed(r *dunlin.Request) (names []string) {
 	for option := range strings.SplitSeq(r.HeaderList("Connection"), ",") {
 		option = strings.Trim(option, " \t")

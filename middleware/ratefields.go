@@ -35,7 +35,7 @@ type rateFields struct {
 type renderedRate struct {
 	left, seconds int64 // in a refusal: seconds until the next attempt, and until the whole quota is available
 	block         *dunlin.HeaderBlock
-	limit         *dunlin.HeaderBlock // RateLimit alone; nil in a refusal
+	limit         *dunlin.HeaderBlock // only the field RateLimit; nil in a refusal
 }
 
 const (

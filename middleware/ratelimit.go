@@ -146,7 +146,7 @@ type quickLimit struct {
 	began    int64 // by the clock of exchange.Nanos
 	interval int64
 	little   uint64              // see rateFields
-	least    *dunlin.HeaderBlock // see rateFields; RateLimit alone
+	least    *dunlin.HeaderBlock // see rateFields; only the field RateLimit
 	fields   *rateFields
 }
 
@@ -177,7 +177,7 @@ type rateLimiter struct {
 
 	seed   maphash.Seed
 	args   store.Args
-	near   bool // Store is in this process: it is always asked, and table has no copy of its counts
+	near   bool // Store is in this process: it decides every request, and table has no copy of its counts
 	prefix string
 	away   logqueue.Repeated
 	Rate
@@ -314,7 +314,7 @@ func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, o
 		}
 		return v, true
 	}
-	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil { // else the client has disconnected, which says nothing about the store
+	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil { // otherwise the client has disconnected
 		l.warn(err)
 	}
 	if l.Away == RateAwayRefuse {
@@ -398,7 +398,7 @@ func storedKey(key string) string {
 	return "#" + inBase64.EncodeToString(sum[:])
 }
 
-// ask asks the store to decide. The store counts in microseconds.
+// ask lets the store decide. The store counts in microseconds.
 func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error) {
 	n, err := l.Store.Run(ctx, key, takeScript, l.args)
 	switch {

@@ -360,7 +360,7 @@ func TestRateLimitLongKeys(t *testing.T) {
 	}
 }
 
-// Keys of different policies never share a counter, whatever the names and keys.
+// Different policies never share a counter, for any names and keys.
 func TestRateLimitPoliciesApart(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{})
 	byKey := installed(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api", Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
@@ -485,7 +485,7 @@ func TestRateLimitAllocations(t *testing.T) {
 	}
 }
 
-// A key costs at most 64 bytes, in the limit's own memory or in a memory store, whatever the key's length.
+// A key costs at most 64 bytes, in the limit's own memory or in a memory store, regardless of its length.
 func TestRateLimitBytesPerKey(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")
@@ -521,7 +521,7 @@ func TestRateLimitBytesPerKey(t *testing.T) {
 	}
 }
 
-// The fields of a limit change with each request. Adjacent middleware retains a limited number of them and renders none again.
+// The fields of a limit change with each request. Adjacent middleware caches a limited number of them and renders none again.
 func TestRateLimitWithOtherLimits(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates on its own")

@@ -66,8 +66,8 @@ type Sessions[T any] struct {
 	key     *dunlin.Key[*sessionState[T]]
 	purpose string
 
-	// unread and closed are the states of requests that have not read their session, and of those
-	// that are too late to change it.
+	// unread and closed are the states of requests that have not yet read their session, and of those that can no longer
+	// change it.
 	unread, closed sessionState[T]
 }
 

@@ -168,7 +168,7 @@ func TestSessionFixation(t *testing.T) {
 	victim.is(t, "the victim, after that", "ada 1 true")
 }
 
-// A response that sets or removes the cookie is not stored by shared caches, whatever the action's Cache-Control.
+// A response that sets or removes the cookie is not stored by shared caches, regardless of the action's Cache-Control.
 func TestSessionCookieIsNotShared(t *testing.T) {
 	for name, config := range kinds() {
 		sessions := middleware.NewSessions[visit](config)

@@ -66,8 +66,7 @@ func newSessionName() string {
 	return inBase64.EncodeToString(b[:])
 }
 
-// saneSessionName reports whether a cookie has the form of a name. The store is not asked for
-// others.
+// saneSessionName reports whether a cookie has the form of a name. The store is not called for others.
 func saneSessionName(s string) bool {
 	var b [nameSize + 2]byte
 	if len(s) != base64.RawURLEncoding.EncodedLen(nameSize) {
