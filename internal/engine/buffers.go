@@ -128,7 +128,7 @@ func (buf *buffer) charge(by *admission.Account, use admission.Use) {
 	by.Force(use, int64(buf.held))
 }
 
-// scratch is get for memory that the budget does not count: a driver has it only while it runs.
+// scratch is get for memory that the budget does not count, because a driver has it only while it runs.
 func (p *bufferPool) scratch(n int) *buffer {
 	class, size := classFor(n)
 	if buf := p.pooled(class); buf != nil {

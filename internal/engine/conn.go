@@ -39,7 +39,7 @@ type Conn struct {
 	state atomic.Uint32 // see state.go; any goroutine
 
 	deadline   uint32 // tick at which to call Timeout, 0 for none
-	filed      uint32 // tick under which the wheel has it, 0 for none; belongs to the loop
+	filed      uint32 // its tick in the timer wheel, or 0; belongs to the loop
 	mark       uint32 // away: the value of filed at that time; else the stamp of its latest visit, 0 for a new connection
 	prev, next int32  // neighbours in the wheel's slot; belong to the loop
 
@@ -86,7 +86,7 @@ const (
 	flagPeerDone                         // epoll reported that the peer has finished sending
 	flagEOF                              // the end was read and Handler.EOF called
 	flagAgain                            // kept input waits for Data, not for more input
-	flagHandOff                          // kept input goes to a worker
+	flagHandOff                          // a worker serves the kept input
 	flagCloseAfter                       // close when out is empty
 	flagLinger                           // but linger first
 	flagLingering                        // our side is shut, input is discarded
@@ -158,8 +158,9 @@ func (c *Conn) LocalAddr() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// SetDeadline asks for Handler.Timeout after the given time, at the engine's coarse resolution (late by at most some 140 ms);
-// zero asks for none. It replaces the deadline set before. While output is pending, Config.Limits.MinWriteRate applies instead.
+// SetDeadline requests a call of Handler.Timeout after the given time, at the engine's coarse resolution (late by at most
+// some 140 ms); zero requests none. It replaces the earlier deadline. While output is pending, Config.Limits.MinWriteRate
+// applies instead.
 func (c *Conn) SetDeadline(after time.Duration) {
 	if after <= 0 {
 		c.deadline = 0
@@ -183,11 +184,10 @@ func (c *Conn) Close() {
 	c.fireHangup()
 }
 
-// SetHangup arranges for one call of f, on an engine goroutine or that of Close, which f must not hold up. f is called when the
-// peer finishes sending or is lost while the connection is away from its loop, when the connection is being evicted, and at the
-// latest when it is closed.
-// If that has happened already, f is called at once. It replaces the function set before; nil sets none. The replaced function
-// may still be running.
+// SetHangup arranges for one call of f, on an engine goroutine or that of Close, which f must not block. f is called when the
+// peer finishes sending or is lost while the connection is away from its loop, when the connection is evicted, and at the
+// latest when it is closed. If that has already happened, f is called at once. It replaces the earlier function, which may
+// still be running; nil sets none.
 func (c *Conn) SetHangup(f func()) {
 	if f == nil {
 		c.hangup.set(nil)
@@ -222,7 +222,7 @@ func (c *Conn) setHangup(h *hangup) {
 
 func (c *Conn) fireHangup() { c.hangup.fire() }
 
-// noteHangup calls the function of SetHangup, because events report that the peer has finished sending or is lost.
+// noteHangup calls the function of SetHangup, because the peer has finished sending or is lost.
 func (c *Conn) noteHangup(events uint32) {
 	if events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 && c.hangup.afterInput() {
 		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 && !c.saysGoodbye(unread) {
@@ -270,8 +270,8 @@ func (h *hangupHook) waits() bool {
 	return set != nil && set != fired
 }
 
-// interrupt calls the function set, if it still is the one in the hook, and removes it. The event has not happened: a function
-// that is set later waits for it.
+// interrupt calls and removes the function of a hook if it is still set. The event itself has not happened: a function that
+// is set later waits for it.
 func (h *hangupHook) interrupt(set *hangup) {
 	if set != nil && set != fired && h.h.CompareAndSwap(set, nil) {
 		set.f()

@@ -26,7 +26,7 @@ type Driver struct {
 	loop        *loop  // the loop that it drives, or drove until it was detached
 	conn        *Conn  // the connection that it serves
 	epoch       uint64 // the value of loop.epoch while it drives; odd between Enter and Leave
-	detached    bool   // it has no loop: the loop was taken over or given up, or the driver is a worker
+	detached    bool   // the driver has no loop: it was taken over or given up, or the driver is a worker
 	overdue     bool   // its request has waited too long, see queue.go
 	evicting    bool   // the descriptor of its connection is needed, see evict.go
 	isWorker    bool
@@ -46,13 +46,13 @@ type Driver struct {
 	watch               // of a call, see watch.go
 }
 
-// A Releaser is told when an owned buffer is no longer needed.
+// A Releaser is informed when an owned buffer is no longer needed.
 type Releaser interface {
 	// Release is called once, on any engine goroutine.
 	Release()
 }
 
-// leftover says how to treat the input that a call of Data did not consume.
+// leftover decides what happens to the input that a call of Data did not consume.
 type leftover uint8
 
 const (
@@ -96,7 +96,7 @@ func (d *Driver) Clock() int64 { return d.engine.now() }
 // on a saturated loop.
 func (d *Driver) Arrived() int64 { return d.Now() - int64(d.waited) }
 
-// Loop returns the number, from 0 on, of the loop that the driver runs or came from; 0 for workers.
+// Loop returns the index of the loop that the driver runs or had before; 0 for workers.
 func (d *Driver) Loop() int {
 	if d.loop == nil {
 		return 0
@@ -119,9 +119,9 @@ func presentUnix() int64 { return time.Now().Unix() }
 // outside Enter and Leave. Workers and detached drivers may block anywhere.
 func (d *Driver) Inline() bool { return !d.detached }
 
-// HandOff asks that a worker goroutine serve the input not consumed by this call of Data. After Data has returned and Out has
-// been sent, the worker calls Data with Inline false, even if no input is left. On a driver that is not inline, HandOff is
-// Again.
+// HandOff requests that a worker goroutine serve the input that this call of Data does not consume. After Data has returned
+// and Out has been sent, the worker calls Data with Inline false, even if no input remains. On a driver that is not inline,
+// HandOff does the same as Again.
 func (d *Driver) HandOff() {
 	d.leftover = leftHandOff
 	d.conn.flags &^= flagUrgent
@@ -135,8 +135,8 @@ func (d *Driver) HandOffFirst() {
 	}
 }
 
-// Again asks for another call of Data with the input not consumed by this one, without waiting for more input, once the output
-// so far is sent. A handler uses it to bound Out when many requests arrive at once.
+// Again requests another call of Data with the input that this one does not consume, without waiting for more input, after
+// the output so far is sent. A handler uses it to bound Out when many requests arrive at once.
 func (d *Driver) Again() { d.leftover = leftAgain }
 
 // More is Again for a handler that has more to send than it has appended, with or without input.
@@ -283,7 +283,7 @@ func (d *Driver) receiveEnd(c *Conn) {
 	d.send(c)
 }
 
-// serveKept calls Data with kept input alone.
+// serveKept calls Data with only the kept input.
 func (d *Driver) serveKept(c *Conn) {
 	c.flags &^= flagAgain
 	if c.in == nil {

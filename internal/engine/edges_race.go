@@ -9,8 +9,8 @@ import "syscall"
 // these functions, with no bytes. In most tests client and server are in one process: their messages then order them as with
 // net/http.
 
-// afterRead tells the race detector that fd, which is open, was read.
+// afterRead informs the race detector of a read from fd, which must be open.
 func afterRead(fd int32) { _, _ = syscall.Read(int(fd), nil) }
 
-// beforeWrite tells the race detector that a descriptor will be written. It names none, so the call has no other effect.
+// beforeWrite informs the race detector of a write. The call has no other effect, because -1 is not a descriptor.
 func beforeWrite() { _, _ = syscall.Write(-1, nil) }

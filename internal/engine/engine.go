@@ -241,13 +241,13 @@ func (e *Engine) StopAccepting() {
 	e.postToAll(msgStopAccepting).Wait()
 }
 
-// lastRequests is the time during a shutdown in which a connection that is idle, or becomes idle without having been told, may
-// still send a request, which is answered as its last. Closing the connection at once would reset the request of a busy client
-// that is on its way, or the first request of a new client.
+// lastRequests is the time during a shutdown in which a connection may send a request, which is answered as its last, if it
+// is idle, or becomes idle without an announcement. If the connection were closed at once, a request of a busy client on its
+// way, or the first request of a new client, would be lost.
 const lastRequests = 250 * time.Millisecond
 
-// firstRequest is that time for a connection without any request yet: its client does not repeat its first request. A lost
-// packet is sent again after a second (RFC 6298, section 2.1).
+// firstRequest is that time for a connection without any request: its client does not retry its first request. A lost packet
+// is sent again after a second (RFC 6298, section 2.1).
 const firstRequest = 2 * time.Second
 
 // Shutdown stops accepting, closes idle connections after a moment for last requests, at most half of ctx's time, and waits for

@@ -20,14 +20,14 @@ type Handler interface {
 	// NewScratch makes [Driver.Scratch], which a driver carries for the handler between calls. Each driver has its own.
 	NewScratch() any
 
-	// Data is called when bytes have arrived. It appends answers to d.Out, in order, and returns how many bytes of in it has
-	// consumed. The engine keeps the rest and passes it again, before later input. A handler that consumes nothing of
-	// Config.ReadBuffer bytes loses the connection.
+	// Data is called when bytes have arrived. It appends answers to d.Out, in order, and returns the number of bytes of in
+	// that it has consumed. The engine keeps the rest and passes it again, before later input. If a handler consumes none of
+	// Config.ReadBuffer bytes, the connection is closed.
 	Data(d *Driver, c *Conn, in []byte) (consumed int)
 
-	// Background continues a call of Data that asked for it by [Driver.Background], with the same scratch, on a goroutine of
-	// its own and a driver that is not inline. It may append answers and block without limit, or until a limit of its own
-	// ([Driver.EnterFor]). Then Data is called again if input was left.
+	// Background continues a call of Data that has called [Driver.Background], with the same scratch, on a separate goroutine
+	// and a driver that is not inline. It may append answers and block without limit, or until its own limit
+	// ([Driver.EnterFor]). Then Data is called again if input remains.
 	Background(d *Driver, c *Conn)
 
 	// EOF is called once, when the peer will send no more. All input that Data could answer has been answered. The handler may
@@ -107,7 +107,7 @@ type Config struct {
 	ProxyHeader time.Duration
 
 	// LoopRefusal and AddressRefusal are sent to a refused connection, as far as that is possible without waiting. Default:
-	// nothing.
+	// empty.
 	LoopRefusal, AddressRefusal []byte
 
 	// OpenTimeout is the initial deadline of a new connection, as if set by Conn.SetDeadline. Default: 60 s. Negative: none.
@@ -129,7 +129,7 @@ type Config struct {
 	WriteGrace time.Duration
 
 	// MinWriteRate is the rate, in bytes a second, below which a peer with pending output is cut off. Default: 256. Negative:
-	// only a peer that receives nothing at all is cut off.
+	// only a peer that receives nothing is cut off.
 	MinWriteRate int
 
 	// Budget is charged for the memory that connections hold: kept input, pending output, buffers of streams, input that waits
@@ -143,8 +143,8 @@ type Config struct {
 	// connections with TLS are closed, the longest idle first. Default: no bound.
 	SecureMemory int64
 
-	// QueueTarget is how long a request may wait while the engine is overloaded; calls of Data for later requests have
-	// Driver.Overdue true. Default: 10 ms. Negative: no request is overdue.
+	// QueueTarget is the maximum waiting time of a request while the engine is overloaded. In calls of Data for later
+	// requests Driver.Overdue is true. Default: 10 ms. Negative: no request is overdue.
 	QueueTarget time.Duration
 
 	// TakeoverAfter is the approximate time that a handler may stay between Enter and Leave before its loop is given to another

@@ -77,7 +77,7 @@ func (h *lineHandler) NewScratch() any { return new(int) }
 
 func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	h.data.Add(1)
-	c.Notes |= engine.Begun // each time: no loop reads what belongs to those that are away
+	c.Notes |= engine.Begun // set in each call: loops do not read the notes of connections that are away
 	h.opened.LoadOrStore(c, new(atomic.Int32))
 	*d.Scratch.(*int)++ // a race if drivers ever share a scratch
 	for {
@@ -347,7 +347,7 @@ func (c *client) want(lines ...string) {
 	}
 }
 
-// wantBoth is want for two lines in either order.
+// wantBoth expects two lines in any order.
 func (c *client) wantBoth(a, b string) {
 	c.t.Helper()
 	if first, err := c.r.Peek(len(b) + 1); err == nil && string(first) == b+"\n" {

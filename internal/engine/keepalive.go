@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepAliveProbes is the number of consecutive unanswered probes after which a silent peer is lost.
+// keepAliveProbes is the number of unanswered probes after which a silent peer is considered lost.
 const keepAliveProbes = 9
 
 // probe makes the system probe peers that were silent for the given time, and again at the same interval. Without probes, the
@@ -33,7 +33,7 @@ func keepAliveOf(fd int) net.KeepAliveConfig {
 	option := func(level, name int) int {
 		n, err := unix.GetsockoptInt(fd, level, name)
 		if err != nil {
-			return -1 // package net leaves it alone
+			return -1 // package net does not change it
 		}
 		return n
 	}

@@ -110,7 +110,7 @@ func (w *workers) fromLine() task {
 	return j.task
 }
 
-// checkLine judges the line and gives back overdue jobs to be refused. It runs again soon while the line is not empty.
+// checkLine checks the line and gives back overdue jobs to be refused. It runs again soon while the line is not empty.
 func (w *workers) checkLine() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,8 +144,8 @@ func (w *workers) giveBack(c *Conn, order messageKind) {
 	c.loop.post(message{kind: order, conn: c})
 }
 
-// serveOverdue has the handler refuse the requests of c, which waited in line for a worker. Events that arrived meanwhile are
-// lost, so c is read afterwards.
+// serveOverdue lets the handler refuse the requests of c, which waited in line for a worker. Events that arrived meanwhile
+// are lost, so c is read afterwards.
 func (l *loop) serveOverdue(d *Driver, c *Conn) bool {
 	c.state.Store(atLoop)
 	c.flags |= flagAgain | flagReadable

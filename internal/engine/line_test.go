@@ -105,7 +105,7 @@ func TestAdaptiveWorkers(t *testing.T) {
 	for i, c := range clients {
 		c.want(fmt.Sprint(i), "again")
 	}
-	// The jobs are as quick as before, so more of them may run.
+	// The jobs are as quick as before, so the bound grows.
 	eventually(t, "the bound has grown to the most", func() bool {
 		for _, c := range clients {
 			c.send("hand echo quick\n")

@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// yieldEvery is how long a driver that always has events keeps the processor from the process's other goroutines.
+// yieldEvery is the time after which a driver that always has events yields its processor to other goroutines of the process.
 const yieldEvery = int64(200 * time.Microsecond)
 
 // eventBatch is the maximum number of events that a loop fetches at once.
@@ -54,7 +54,7 @@ type loop struct {
 	mailAt  int // mail[mailAt:] are not yet handled
 	sweepAt int // conns[sweepAt:] are not yet swept
 
-	sweepers []*sync.WaitGroup // to be told of the end of the sweep
+	sweepers []*sync.WaitGroup // informed of the end of the sweep
 
 	conns []*Conn // by slot, nil if free
 	free  []int32 // free slots
@@ -288,7 +288,7 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 	}
 	if c.flags&flagAwaitsRoom != 0 {
 		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
-			return true // its turn will come
+			return true // it is served later
 		}
 		c.flags = c.flags&^flagAwaitsRoom | flagCloseNow // the client does not wait for the answer
 		return d.visit(c)                                // now, since the connection is in line for room, after others that continue to wait

@@ -66,7 +66,7 @@ func TestPeekIsBounded(t *testing.T) {
 	}
 }
 
-// aheadConn returns a connection with a receive buffer of so many bytes, and its peer.
+// aheadConn returns a connection with a receive buffer of the given size, and its peer.
 func aheadConn(t *testing.T, room int) (*Conn, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

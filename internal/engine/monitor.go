@@ -64,7 +64,7 @@ func (m *monitor) pause(d time.Duration) {
 	_ = m.expiry.Read(m.wait) // has no deadline before the end, and only watch closes the file
 }
 
-// wake wakes the monitor. It costs a driver about 200 ns, hence quietLooks.
+// wake wakes the monitor. It costs a driver about 200 ns, so the monitor sleeps only after quietLooks.
 func (m *monitor) wake() {
 	if m.awake.CompareAndSwap(false, true) {
 		m.call <- struct{}{}
@@ -85,7 +85,7 @@ func (e *Engine) watch() {
 		busy, took := e.checkLoops(seen)
 		switch {
 		case took:
-			// Handlers that block are rarely alone: the fresh driver may meet the next one.
+			// Blocking handlers are rarely single: the new driver may run the next one.
 			interval /= 4
 			quiet = 0
 		case busy:

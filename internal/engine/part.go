@@ -13,9 +13,9 @@ import (
 //	driver   EnterPart  in: │ consumed │ rest │   Out: answers so far
 //	monitor             takes the loop; the rest of the input is copied, Out moves
 //	fresh               sends Out and calls Data with the rest, as usual
-//	driver   Leave      finds that it is Expired; its input is still its own
+//	driver   Leave      finds that it is Expired; it still has its own input
 //
-// When the code is done, the handler stores its answer for the next call of Data, and wakes the connection. A panic or
+// When the code has finished, the handler stores its answer for the next call of Data, and wakes the connection. A panic or
 // runtime.Goexit in such code does not end the connection: the handler answers it in Abandoned.
 
 // part is a driver's state for calls about a part of a connection.
@@ -68,7 +68,7 @@ func (l *loop) passPart(d *Driver, epoch uint64) {
 	fresh.Out, d.Out = d.Out, fresh.Out[:0]
 	fresh.owned, d.owned = d.owned, fresh.owned[:0]
 	c.driver, fresh.resume = nil, c
-	c.willSend(muchOutput) // from now on its answers are sent one by one
+	c.willSend(muchOutput) // later answers are sent one by one
 	l.e.keepRest(c, d.partRest())
 	d.chargeBuffers(max(held, 0))
 	if p := c.protocol(); p != nil {
@@ -96,7 +96,7 @@ func (d *Driver) partRest() []byte {
 	return d.in[int(d.from)-d.moved:]
 }
 
-// endPart is the end of a part in Leave: a driver that has lost its loop has lost its connection.
+// endPart ends a part in Leave: a driver that has lost its loop has lost its connection.
 func (d *Driver) endPart() {
 	if d.isPart {
 		d.isPart, d.expired = false, true
@@ -112,8 +112,8 @@ func (d *Driver) resumePart() bool {
 	return d.visit(c)
 }
 
-// Wake schedules a call of Data with the kept input of the connection, after the peer has taken the pending output. It does
-// nothing if the connection is closed. Any goroutine may call it.
+// Wake schedules a call of Data with the kept input of the connection, after the peer has read the pending output. It has no
+// effect on a closed connection. Any goroutine may call it.
 func (c *Conn) Wake() { c.loop.post(message{kind: msgWake, conn: c}) }
 
 // woken handles the message of Wake.
@@ -146,7 +146,7 @@ func (d *Driver) SubmitPart(job PartJob, urgent bool) {
 	d.engine.workers.add(task{part: job}, urgent, overload.Returning)
 }
 
-// A HeldBody is the unsent answer body that a part holds. The zero value holds nothing.
+// A HeldBody is the unsent answer body of a part. The zero value is empty.
 type HeldBody struct {
 	e *Engine
 	u *bodyUse

@@ -197,7 +197,7 @@ func (s *server) dialPrepared(ask, answer string) *client {
 	return s.dial()
 }
 
-// A part that ends its goroutine does not end the connection, whether it has lost the connection or not.
+// A part that ends its goroutine does not end the connection, even if it has lost the connection.
 func TestPanicOfPart(t *testing.T) {
 	h := newPartHandler()
 	g := newGate(h.lineHandler)

@@ -45,7 +45,7 @@ func (d *Driver) AtCapacity() bool { return d.engine.workers.full.Load() }
 // OverCapacity reports whether more calls wait than Config.MaxWorkers allows.
 func (d *Driver) OverCapacity() bool { return d.engine.workers.over.Load() }
 
-// move changes d's place and admits waiting jobs. It does nothing if another goroutine of the same call has made the change
+// move changes d's place and admits waiting jobs. It has no effect if another goroutine of the same call has made the change
 // impossible.
 func (w *workers) move(d *Driver, to place) (moved bool) {
 	w.mu.Lock()
@@ -95,8 +95,8 @@ func (w *workers) room(urgent bool) bool {
 // place.
 func (w *workers) yieldPlace(d *Driver) bool { return w.move(d, placeYielded) }
 
-// YieldPlace leaves the place of the running call to others, until RegainPlace. The call waits for something that only the others
-// can release, such as room.
+// YieldPlace yields the place of the running call to others, until RegainPlace. The call waits for something that only the
+// others can release, such as memory.
 func (d *Driver) YieldPlace() { d.engine.workers.yieldPlace(d) }
 
 // RegainPlace ends YieldPlace. It does not wait for a free place.

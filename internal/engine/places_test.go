@@ -108,7 +108,8 @@ func TestCallsWaitingForPeersDoNotCountAsWorkers(t *testing.T) {
 	}
 }
 
-// A call that was taken over holds little memory, whatever the loop has read before, and the budget counts that memory.
+// A call that was taken over holds little memory, regardless of the earlier input of its loop, and the budget counts that
+// memory.
 func TestMemoryOfTakenOverCalls(t *testing.T) {
 	const calls, most = 300, 16 << 10
 	h := newLineHandler()

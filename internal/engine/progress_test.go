@@ -20,7 +20,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// patience is how long a client of TestEveryConnectionMakesProgress waits for its next bytes. It is reached only when the test fails.
+// patience is the time for which a client of TestEveryConnectionMakesProgress waits for its next bytes. It passes only when
+// the test fails.
 const patience = 20 * time.Second
 
 // Connections wait for many reasons: for a worker, for a call that blocks, for room in their socket, for other peers to read,

@@ -31,8 +31,8 @@ func (c *Conn) isSilent() bool {
 	return err == nil && unread == 0
 }
 
-// source returns the address under which a client with address addr is counted. It is the zero Addr if addr is a trusted proxy,
-// which stands for many clients.
+// source returns the address under which a client with address addr is counted. It is the zero Addr if addr is a trusted
+// proxy, which has many clients.
 func (e *Engine) source(addr netip.Addr) netip.Addr {
 	if e.cfg.Proxies.Trusts(addr) {
 		return netip.Addr{}

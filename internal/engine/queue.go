@@ -16,8 +16,8 @@ import (
 //	relaxed ◀──(the queue is empty)── saturated
 const (
 	longTurn = int64(2 * time.Millisecond)
-	// turnTime is how long a saturated loop serves connections before it fetches events again. It is also the precision of
-	// their arrival times.
+	// turnTime is the time for which a saturated loop serves connections before it fetches events again. It is also the
+	// precision of their arrival times.
 	turnTime = int64(time.Millisecond)
 	// pieceTime limits the time for a connection that has sent many requests at once.
 	pieceTime = int64(100 * time.Microsecond)
@@ -106,7 +106,7 @@ func (l *loop) enqueue(c *Conn) {
 	c.queued = true
 }
 
-// asked notes that a connection of parts had n > 0 requests in a visit. Requests clearly beyond its recent number were not
+// asked records that a connection of parts had n > 0 requests in a visit. Requests clearly beyond its recent number were not
 // counted when the connection was queued; they count as arrivals from outside.
 func (l *loop) asked(c *Conn, n int) {
 	had := int(c.Count)
@@ -245,8 +245,8 @@ func (l *loop) saturate(began int64) {
 	p.on = true
 }
 
-// noteTurn tells the controller how many connections a relaxed loop served in the turn that began at the given time, if the
-// turn was long. The connections have waited for each other as in a queue.
+// noteTurn informs the controller of the number of connections that a relaxed loop served in the turn that began at the given
+// time, if the turn was long. The connections have waited for each other as in a queue.
 func (l *loop) noteTurn(began int64, n int) {
 	p := &l.saturation
 	if p.on || n < manyAtOnce || l.e.now()-began < longTurn {

@@ -98,8 +98,8 @@ func TestStreamsAreShed(t *testing.T) {
 	}
 }
 
-// Streams that ask again after an answer, on the same connections, are no overload. It makes no difference whether the loop
-// sees that at once, or after it has served another connection for longer than the target.
+// Streams that send their next request after an answer, on the same connections, are not an overload. It does not matter whether
+// the loop sees the request at once, or after it has served another connection for longer than the target.
 func TestRepeatedStreamsAreNotShed(t *testing.T) {
 	for _, conns := range []int{1, 8, 32, 200} {
 		for _, streams := range []int{100, 800, -100, -800} {
@@ -162,7 +162,7 @@ func TestQueueTimeAfterLongTurn(t *testing.T) {
 	}
 }
 
-// A request counts by the time since the latest answer on its connection. A handshake is no request.
+// A request counts with the time since the latest answer on its connection. A handshake is not a request.
 func TestQueueTimeSinceLatestAnswer(t *testing.T) {
 	l := newTurnSim(0).l
 	l.saturation.control = overload.NewQueue(10 * time.Millisecond)

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// A loop that cannot keep up serves connections in the order in which they asked, new or not.
+// A loop that cannot keep up serves old and new connections in the order of their requests.
 func TestQueueIsInOrder(t *testing.T) {
 	h := newLineHandler()
 	var s *server

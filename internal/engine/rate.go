@@ -28,7 +28,7 @@ func (c *Conn) unsent() int64 {
 	return int64(n)
 }
 
-// takesEnough reports whether a peer that took so many bytes in WriteGrace may keep its connection.
+// takesEnough reports whether a peer that received the given number of bytes in WriteGrace may keep its connection.
 func (e *Engine) takesEnough(taken int64) bool { return taken > 0 && taken >= e.graceBytes }
 
 // tooSlow judges a peer with pending output at tick now, and sets the time of the

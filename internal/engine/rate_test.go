@@ -61,8 +61,8 @@ const (
 	atOnce     = 2_000_000
 )
 
-// A peer that takes its output at the minimum rate keeps its connection. A peer below the rate loses it, although it reads all
-// the time.
+// A peer that reads its output at the minimum rate keeps its connection. A peer below the rate loses it, although it reads
+// all the time.
 func TestMinWriteRate(t *testing.T) {
 	const grace = 10 * time.Minute // much longer than the test
 	size := strconv.Itoa(muchOutput)
@@ -126,7 +126,7 @@ func TestMinWriteRateOfStream(t *testing.T) {
 		for range 6 {
 			eventually(t, "the stream waits", served.Waits)
 			// A wake-up of the stream shows the time that it has waited. A period ends in every second wait. By then the peer
-			// has taken something, even if the end of the period causes the wake-up.
+			// has read something, even if the end of the period causes the wake-up.
 			before := written.Load()
 			s.AdvanceClock(grace * 3 / 5)
 			c.readBytes(1 << 20) // though another event may have woken it

@@ -4,7 +4,7 @@ package engine
 
 import "time"
 
-// RecallAfter is how long a loop waits, after Recall, for more of an incomplete message.
+// RecallAfter is the time for which a loop waits, after Recall, for the rest of an incomplete message.
 const RecallAfter = 2 * time.Millisecond
 
 // A recall is one call of Recall; at is the time of the loop at which it is due.
@@ -15,15 +15,15 @@ type recall struct {
 	at    int64
 }
 
-// recalls is a loop's queue of recalls, in order of time. The loop detects only at the due time that a connection has continued
-// meanwhile. Most connections have, and so pay nothing.
+// recalls is a loop's queue of recalls, in order of time. Whether a connection has continued meanwhile is checked only at the
+// due time. Most connections have, so they cost nothing.
 type recalls struct {
 	queue []recall
 	next  int // queue[next:] are still pending
 }
 
-// Recall asks, in [Handler.Data], for another call of Data with the kept input. The call is made if no more input arrives
-// within RecallAfter and Proto is the same by then. It is for input that is likely to be complete at once. Away from the loop,
+// Recall requests, in [Handler.Data], another call of Data with the kept input. The call is made if no more input arrives
+// within RecallAfter and Proto has not changed. It is for input that is likely to be complete at once. Away from the loop,
 // [Handler.Timeout] is called instead, later.
 func (d *Driver) Recall() {
 	c := d.conn

@@ -4,8 +4,8 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// The state of a connection tells its owner. Fields of Conn belong to the owner unless their comment says otherwise; a change
-// of state passes them on.
+// The state of a connection determines its owner. Fields of Conn belong to the owner unless their comment says otherwise. A
+// change of state transfers them.
 //
 //	state     owner             an event from epoll makes the loop...
 //	atLoop    the loop          read, or send pending output
@@ -90,8 +90,8 @@ func (c *Conn) noteEvent(events uint32) bool {
 	}
 }
 
-// giveBack returns the connection to its loop. look asks epoll to repeat an event for input that the goroutine may have left
-// unread.
+// giveBack returns the connection to its loop. look makes epoll repeat an event for input that the goroutine may not have
+// read.
 func (c *Conn) giveBack(look bool) {
 	l := c.loop
 	c.Working(false)
@@ -112,7 +112,7 @@ func (c *Conn) giveBack(look bool) {
 	}
 }
 
-// askClose asks the loop to close the connection.
+// askClose requests that the loop close the connection.
 func (c *Conn) askClose() {
 	l := c.loop
 	l.e.away.Add(-1)

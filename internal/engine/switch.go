@@ -2,16 +2,17 @@
 
 package engine
 
-// A Protocol serves one connection in place of the engine's Handler, from Conn.Switch on. Its calls are those of the Handler of
-// the same name, with these differences. Data is called by drivers of loops only, so that application code in it is enclosed by
-// EnterPart and Leave. It is called again when the peer has taken pending output, and when the engine begins to drain; the
-// Protocol then ends the connection itself. The connection counts as busy: it is never closed for its descriptor.
+// A Protocol serves one connection in place of the engine's Handler after Conn.Switch. Its calls are those of the Handler's
+// methods of the same name, with these differences. Data is called only by drivers of loops, so that application code in it
+// must be between EnterPart and Leave. It is called again when the peer has read pending output, and when the engine begins
+// to drain; the Protocol then ends the connection itself. The connection counts as busy: it is never closed for its
+// descriptor.
 type Protocol interface {
 	Data(d *Driver, c *Conn, in []byte) (consumed int)
 	End(d *Driver, c *Conn)
 	Timeout(d *Driver, c *Conn)
 
-	// Evicted is called when there is no memory for what the connection holds. It may append last output.
+	// Evicted is called when there is no memory for the connection. It may append last output.
 	Evicted(d *Driver, c *Conn)
 
 	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left.
@@ -58,7 +59,7 @@ func (d *Driver) dataSwitched(c *Conn, p Protocol, in []byte) (n int) {
 	return n
 }
 
-// pendedSwitched tells a protocol about pending output, and has Data called when the peer has taken it.
+// pendedSwitched informs a protocol of pending output, and arranges a call of Data when the peer has read it.
 func (c *Conn) pendedSwitched(p Protocol) {
 	if c.out != nil {
 		c.flags |= flagAgain

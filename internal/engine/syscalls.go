@@ -133,7 +133,7 @@ func closeFD(fd int32) {
 	syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
 }
 
-// shutdown shuts down the given directions of socket fd. A peer that has already closed is no error.
+// shutdown shuts down the given directions of socket fd. If the peer has already closed, that is not an error.
 func shutdown(fd int32, how int) {
 	beforeWrite()
 	syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), uintptr(how), 0)

@@ -63,14 +63,14 @@ func (d *Driver) Leave() bool {
 	return false
 }
 
-// lost notes that the monitor took the loop. The lock waits until the monitor has marked the connection as away.
+// lost records that the monitor has taken the loop. The lock waits until the monitor has marked the connection as away.
 func (d *Driver) lost() {
 	d.loop.takeMu.Lock()
 	defer d.loop.takeMu.Unlock()
 	d.detached, d.taking = true, meter{}
 }
 
-// Detach gives up the loop before an operation that is known to block. It does nothing if the driver is already detached. It
+// Detach gives up the loop before an operation that is known to block. It has no effect if the driver is already detached. It
 // may be called between Enter and Leave.
 func (d *Driver) Detach() {
 	if d.detached {
@@ -137,7 +137,7 @@ func (d *Driver) run() {
 }
 
 // aborted cleans up after a call of the handler that ended in a panic or in Goexit. The connection is closed, and another
-// driver continues the loop if d still has it. The driver is not used again: its scratch memory may be half changed.
+// driver continues the loop if d still has it. The driver is not used again, because its scratch memory may be inconsistent.
 func (d *Driver) aborted(cause any) {
 	c := d.conn
 	if cause != nil {
@@ -166,7 +166,7 @@ func (d *Driver) aborted(cause any) {
 		}
 		switch {
 		case d.expired:
-		case ofPart: // the other parts must not lose their answers and their requests
+		case ofPart: // the other parts must keep their answers and requests
 			d.engine.keepRest(c, rest)
 			d.send(c)
 		case answered:

@@ -61,7 +61,7 @@ func (t *timeout) move(from, to uint64) bool {
 	return t.claim.CompareAndSwap(t.call|from, t.call|to)
 }
 
-// EnterFor is Enter for code that may take at most most. If it takes longer, Handler.Expired is called for the connection, on
+// EnterFor is Enter with a time limit. If the code takes longer than most, Handler.Expired is called for the connection, on
 // another goroutine and with another driver. The driver that called EnterFor has then lost the connection: see Expired.
 func (d *Driver) EnterFor(most time.Duration) {
 	if d.timing == nil {
@@ -157,7 +157,7 @@ func (d *Driver) unclaim() {
 	}
 	d.stopTimer()
 	if !d.move(running, untimed) {
-		d.handing.Lock() // wait until the other driver has all that it takes along
+		d.handing.Lock() // wait until the other driver has everything that it transfers
 		d.expired = true
 		d.claim.Store(untimed)
 		d.handing.Unlock()

@@ -91,7 +91,7 @@ func TestTimeLimitRacesWithReturn(t *testing.T) {
 	wg.Wait()
 }
 
-// Code that claims the connection keeps it; the limit applies as soon as it is released.
+// Code that claims the connection keeps it. The limit applies when it is released.
 func TestHoldDelaysTimeLimit(t *testing.T) {
 	h := newLineHandler()
 	held, again := make(chan bool, 1), make(chan bool, 1)

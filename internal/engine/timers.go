@@ -25,14 +25,13 @@ func deadlineTick(now int64, after time.Duration) uint32 {
 // startOf is the inverse of tickAt: it returns the start of tick in ns.
 func startOf(tick uint32) int64 { return int64(tick-1) << tickShift }
 
-// wheel files connections under the tick at which they are checked. Slot t mod wheelSlots holds the doubly linked list of the
-// connections filed under tick t.
+// wheel is a timer wheel. Slot t mod wheelSlots has the doubly linked list of the connections to be checked at tick t.
 //
-// Filing is lazy: when a deadline moves later, as an idle timeout does with every request, the connection stays where it is.
-// When its tick comes, it is filed again under the new one. Links are indexes into loop.conns, so the wheel allocates nothing
-// and costs a connection 8 bytes.
+// It is lazy: when a deadline moves later, as an idle timeout does with every request, the connection stays in its slot. At
+// its tick it is moved to the slot of the new deadline. Links are indexes into loop.conns, so the wheel does not allocate and
+// costs 8 bytes for each connection.
 //
-// Invariant: every filed tick lies in (done, done+wheelSlots].
+// Invariant: every tick in the wheel is in (done, done+wheelSlots].
 type wheel struct {
 	heads [wheelSlots]int32 // -1: empty
 	done  uint32            // all slots up to this tick have been emptied
@@ -135,7 +134,7 @@ func (c *Conn) refileNeeded() bool {
 	return c.mark == 0 || due < c.mark || due < tickAt(c.loop.e.now())+secondTicks+1
 }
 
-// expire handles a connection whose tick has come, and reports whether d still drives the loop.
+// expire handles a connection at its tick, and reports whether d still drives the loop.
 func (d *Driver) expire(c *Conn, now uint32) bool {
 	l := d.loop
 	if c.state.Load() != atLoop {
@@ -176,7 +175,7 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 	return d.end(c)
 }
 
-// timeOut tells the handler that the deadline of c has passed.
+// timeOut informs the handler that the deadline of c has passed.
 func (d *Driver) timeOut(c *Conn) {
 	c.deadline = 0
 	if p := c.protocol(); p != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTimerWheel compares the wheel with its rule: a connection is checked when its deadline comes, never later. Earlier checks are
+// TestTimerWheel compares the wheel with its rule: a connection is checked at its deadline, never later. Earlier checks are
 // made only at the horizon, or at the tick of an earlier deadline.
 func TestTimerWheel(t *testing.T) {
 	for seed := range uint64(20) {

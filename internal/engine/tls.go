@@ -92,7 +92,7 @@ type tlsState struct {
 	noted atomic.Bool // the loop failed to lock mu; the holder then looks for the end
 	early []byte      // plaintext that was found in the search for the end
 
-	unseen bool // bytes may have arrived in which nothing has looked for the end
+	unseen bool // bytes may have arrived that were not checked for the peer's end
 }
 
 type tlsPhase uint8
@@ -102,7 +102,7 @@ const (
 	tlsHello
 	tlsShaking
 	tlsOpen
-	tlsReleased // nothing is sealed after this
+	tlsReleased // no output is encrypted any more
 )
 
 // mostIdleRecords bounds the bytes that a peer may send without plaintext. Crypto/tls keeps the beginning of a handshake
@@ -175,8 +175,8 @@ func (c *Conn) Protocol() string {
 	return ""
 }
 
-// Suite returns the cipher suite negotiated by TLS 1.2 or earlier. It is 0 for later versions; all their suites are allowed in
-// HTTP/2.
+// Suite returns the cipher suite negotiated by TLS 1.2 or earlier. It is 0 for later versions, whose suites are all allowed
+// in HTTP/2.
 func (c *Conn) Suite() uint16 {
 	if t := c.secure(); t != nil {
 		return t.suite
@@ -230,7 +230,7 @@ func (c *Conn) saysGoodbye(unread int) bool {
 	return unread == len(header)+length && (header[0] == alert || header[0] == data && length == sealedAlert13)
 }
 
-// quiet reports whether nothing of TLS is incomplete.
+// quiet reports whether no TLS message is incomplete.
 func (t *tlsState) quiet() bool {
 	return t.buf == nil && (t.phase == tlsGreeting || t.phase == tlsOpen || t.phase == tlsReleased)
 }
@@ -293,7 +293,7 @@ func (e *Engine) noteTLS(r admission.Reason, c *Conn, what string, err error) {
 	}
 	level := slog.LevelWarn
 	if r == admission.TLSError || r == admission.ClearText {
-		level = slog.LevelDebug // scanners of the Internet cause any number of them
+		level = slog.LevelDebug // scanners of the Internet cause many of them
 	}
 	e.cfg.Logger.Log(context.Background(), level, "engine: "+what, attrs...)
 }

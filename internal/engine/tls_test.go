@@ -41,7 +41,7 @@ func serveTLS(t testing.TB, cfg engine.Config, by *engine.TLS, h engine.Handler)
 type wire struct {
 	net.Conn
 	piece  int    // number of bytes in one write, 0: all
-	gather bool   // nothing is written until release
+	gather bool   // writes wait until release
 	kept   []byte // the bytes not written yet
 
 	mu   sync.Mutex
@@ -379,7 +379,7 @@ func TestTLSKeyUpdates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// To the loop, alone and in the middle of lines.
+	// To the loop, separately and between lines.
 	send(raw.KeyUpdate(true))
 	for i := range 100 {
 		send(text("echo "), raw.KeyUpdate(i%2 == 0), text("a\necho b"), raw.KeyUpdate(true), text("\n"))
@@ -490,7 +490,7 @@ func TestTLSHijack(t *testing.T) {
 	})
 }
 
-// The read part of a record, and its rest, are the same wherever the record is stored meanwhile.
+// The part of a record that was read, and its rest, are correct regardless of where the record is stored meanwhile.
 func TestTLSReadsOfEverySize(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		const all = 300_000

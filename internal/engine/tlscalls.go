@@ -15,15 +15,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// The application's functions that a handshake calls may block: on a store of certificates, or on a service that holds the key
-// or checks certificates. No processor is needed meanwhile, so another handshake gets it:
+// The application's functions that a handshake calls may block: on a store of certificates, or on a service that has the key
+// or checks certificates. They need no processor meanwhile, so another handshake gets it:
 //
-//	running ──▶ calls ──▶ for longer than quickCall, without a processor ──▶ in line to go on ──▶ running
+//	running ──▶ calls ──▶ for longer than quickCall, without a processor ──▶ in line to continue ──▶ running
 //
 // Some of these functions get the connection for which they are called (ClientHelloInfo.Conn). If config has other functions,
-// each handshake gets a config of its own, with wrappers of them. Functions that seal and open sessions keep the processor.
+// each handshake gets its own config, with wrappers of them. Functions that seal and open sessions keep the processor.
 
-// quickCall is how long a call may keep a processor. Most calls that do not block take less.
+// quickCall is the time for which a call may keep a processor. Most calls that do not block take less.
 const quickCall = time.Millisecond
 
 // call calls f, a function of the application.
@@ -53,8 +53,8 @@ func (h *handshake) call(f func()) {
 	f()
 }
 
-// called returns a copy of config in which call calls the application's functions. If prompt is set, GetCertificate remains as
-// it is: reading the clock costs some 3 % of a handshake.
+// called returns a copy of config in which call calls the application's functions. If prompt is set, GetCertificate is
+// unchanged: reading the clock costs some 3 % of a handshake.
 func called(config *tls.Config, prompt bool) *tls.Config {
 	all := config.Clone()
 	callNamed(all)
@@ -121,7 +121,7 @@ func isBound(config *tls.Config) bool {
 	return config.VerifyPeerCertificate != nil || config.VerifyConnection != nil
 }
 
-// bind wraps the functions in config that do not get the connection. The config belongs to h alone.
+// bind wraps the functions in config that do not get the connection. The config belongs only to h.
 func (h *handshake) bind(config *tls.Config) {
 	if verify := config.VerifyPeerCertificate; verify != nil {
 		config.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) (err error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// awaitEnd adds a command that waits for its peer's end or for proceed, and answers which of them it was.
+// awaitEnd adds a command that waits for its peer's end or for proceed, and answers with the one that happened.
 func awaitEnd(h *lineHandler, set func(c *engine.Conn, f func())) (entered chan struct{}, proceed chan struct{}) {
 	entered, proceed = make(chan struct{}), make(chan struct{})
 	h.commands["await"] = func(d *engine.Driver, c *engine.Conn, _ string) {

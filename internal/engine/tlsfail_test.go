@@ -155,7 +155,7 @@ func TestTLSEmptyRecordsCloseConnection(t *testing.T) {
 	}
 }
 
-// A client that repeatedly asks for new keys, and does not read, causes little pending output, also while an action reads as
+// A client that repeatedly requests new keys, and does not read, causes little pending output, also while an action reads as
 // fast as the client sends.
 func TestTLSUnreadKeyUpdateRepliesCloseConnection(t *testing.T) {
 	shed := new(admission.Shed)
@@ -272,7 +272,7 @@ func TestTLSHandshakeMemoryIsCharged(t *testing.T) {
 	eventually(t, "an idle connection holds nothing", func() bool { return budget.Held() == 0 })
 }
 
-// Clients that stop in the middle of the handshake do not keep other clients out, even if they fill all places.
+// Clients that stop during the handshake do not keep other clients out, even if they use all places.
 func TestTLSStalledHandshakesMakeRoom(t *testing.T) {
 	hello := clientHello(t)
 	shed := new(admission.Shed)

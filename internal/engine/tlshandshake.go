@@ -37,7 +37,7 @@ type handshake struct {
 // errGivenUp fails a handshake that waits for its client while others need the room.
 var errGivenUp = errors.New("the client has kept others waiting")
 
-// handshake is the goroutine of a handshake.
+// perform is the goroutine of a handshake.
 func (h *handshake) perform() {
 	c, e := h.c, h.e
 	h.t = c.secure()

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// newHandshakes returns a line for a budget, with so many handshakes of each kind.
+// newHandshakes returns a line for a budget, with the given numbers of handshakes of each kind.
 func newHandshakes(bound int64, whole, resume int) *handshakes {
 	e := &Engine{start: time.Now(), cfg: Config{Budget: admission.NewBudget(bound), QueueTarget: -1}}
 	s := &e.handshakes
@@ -34,7 +34,7 @@ func connOf(n byte) *Conn {
 	return &Conn{peer: peerAddr{ip: netip.AddrFrom4([4]byte{192, 0, 2, n}).As16()}}
 }
 
-// stall begins the next handshake of a kind, which waits for its client; the client has been silent for so many ns.
+// stall begins the next handshake of a kind, which waits for its client; silent is the time of the client's silence in ns.
 func stall(s *handshakes, kind handshakeKind, silent int64) *handshake {
 	h := s.beginNext(kind)
 	h.c.loop = &loop{e: s.e, waker: -1}

@@ -103,7 +103,7 @@ func (t *tlsState) open(b, records []byte, count int) ([]byte, error) {
 	}
 }
 
-// yielded notes the amount of plaintext in records of so many bytes.
+// yielded records the amount of plaintext in records of the given length.
 func (t *tlsState) yielded(records, plain int) error {
 	if plain > 0 {
 		t.idle = 0
@@ -117,8 +117,8 @@ func (t *tlsState) yielded(records, plain int) error {
 
 var errIdleRecords = fmt.Errorf("more than %d bytes of TLS records carried nothing", mostIdleRecords)
 
-// failTLS ends a connection whose peer has violated the protocol, or has reported that the server did. Crypto/tls seals nothing
-// more, so requests that arrived with it are not answered.
+// failTLS ends a connection whose peer has violated the protocol, or has reported that the server did. Crypto/tls does not
+// encrypt afterwards, so requests that arrived with the violation are not answered.
 func (d *Driver) failTLS(c *Conn, t *tlsState, err error) {
 	d.engine.noteTLS(admission.TLSError, c, "connections have failed by TLS", err)
 	alert := t.conn.Out
@@ -172,8 +172,8 @@ func (c *Conn) readTLS(t *tlsState, p []byte, w *readWait) (int, error) {
 	}
 }
 
-// fetchRecords waits until a whole record has arrived, and lends the arrived records to crypto/tls, for a caller that wants so
-// many bytes.
+// fetchRecords waits until a complete record has arrived, and lends the arrived records to crypto/tls. wants is the number of
+// bytes that the caller wants.
 func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 	d := c.driver
 	for {
@@ -226,8 +226,8 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 	}
 }
 
-// fillSize is the size of one read in bytes: more than any record. handshakeFillSize is that of a handshake, whose messages are
-// short.
+// fillSize is the size of one read in bytes: more than any record. handshakeFillSize is the size for a handshake, whose
+// messages are short.
 const (
 	fillSize          = 64 << 10
 	handshakeFillSize = 4 << 10
@@ -266,7 +266,7 @@ func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 	return n, errno
 }
 
-// spend releases the buffer of records when crypto/tls has taken all of them: the use of their plaintext may last.
+// spend releases the buffer of records when crypto/tls has consumed them, because their plaintext may be used for long.
 func (t *tlsState) spend(c *Conn) {
 	if t.buf != nil && t.lent == len(t.buf.b) && !t.conn.Holds() {
 		t.keepRecords(c, nil)
@@ -284,8 +284,8 @@ func (t *tlsState) shrink(c *Conn) {
 	}
 }
 
-// TrimInput releases all memory of records that is not needed to store the received ones. Its caller, which is without a loop,
-// is about to wait for something other than the peer, and should hold little meanwhile.
+// TrimInput releases the memory of records that is not needed to store the received ones. Its caller, which has no loop, is
+// about to wait for something other than the peer, and should hold little memory meanwhile.
 func (c *Conn) TrimInput() {
 	t := c.useTLS()
 	if t == nil {

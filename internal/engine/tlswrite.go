@@ -22,8 +22,8 @@ import (
 //
 //	pending output: sealed ── replies of the protocol go here ──▶ clear
 
-// sealPiece is how many bytes are sealed at a time: whole records, which fit the largest class of buffers with the overhead of
-// TLS.
+// sealPiece is the number of bytes that are encrypted at a time: complete records, which fit the largest class of buffers
+// with the overhead of TLS.
 const sealPiece = 48 << 10
 
 // sealedLen returns the maximum length of n bytes after sealing. A record carries at least 1,100 bytes, unless it is the last.
@@ -56,8 +56,8 @@ func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 	d.dropOutput()
 }
 
-// beginSeal gives conn a buffer for the next sealed bytes. On a loop it is the loop's, which is no *buffer; otherwise it is one
-// of the pool, which beginSeal returns.
+// beginSeal gives conn a buffer for the next encrypted bytes. On a loop it is the loop's, which is not a *buffer; otherwise
+// beginSeal returns one from the pool.
 func (d *Driver) beginSeal(t *tlsState) *buffer {
 	var buf *buffer
 	var room []byte
@@ -131,13 +131,13 @@ func (d *Driver) cutOutput(done, buffers int) {
 	d.Out = d.Out[:copy(d.Out, d.Out[done:])]
 }
 
-// flushSealed sends the sealed bytes; those that the socket does not take become pending output.
+// flushSealed sends the encrypted bytes. Those that the socket does not accept become pending output.
 func (d *Driver) flushSealed(c *Conn, t *tlsState) {
 	d.sendRaw(c, t.conn.Out)
 	t.conn.Out = t.conn.Out[:0]
 }
 
-// sendRaw sends b as it is, after the sealed output.
+// sendRaw sends b unchanged, after the encrypted output.
 func (d *Driver) sendRaw(c *Conn, b []byte) {
 	if len(b) == 0 || c.flags&flagCloseNow != 0 {
 		return

@@ -46,8 +46,8 @@ func (w *waits) recent(at int64) time.Duration {
 	return time.Duration(max(w.now.Load(), w.before.Load()))
 }
 
-// waitTimed is wait. If events are ready at once, it also notes the duration of the turn before: an event that arrived at the
-// start of that turn has waited so long.
+// waitTimed is wait. If events are ready at once, it also records the duration of the turn before: an event that arrived at
+// the start of that turn has waited for that time.
 func (l *loop) waitTimed() {
 	began := l.now
 	l.polls = 0

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A call that waits briefly, for one answer of a database for example, is over before the monitor looks at its loop twice.
+// A call that waits briefly, for one answer of a database for example, is over before the monitor checks its loop twice.
 // Meanwhile the loop stands still. The handler watches some calls to find them:
 //
 //	driver   Watch    notes the clock, its thread and the thread's voluntary switches; starts a witness

@@ -4,7 +4,7 @@ package engine
 
 import "testing"
 
-// A call has waited if its goroutine was parked and it was not over at once. Computing and short delays are no waits.
+// A call has waited if its goroutine was parked and it was not over at once. Computing and short delays do not count.
 func TestWatchDistinguishesWaitingFromComputing(t *testing.T) {
 	const long = 10 * shortWait
 	for _, test := range []struct {

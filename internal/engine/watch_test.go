@@ -72,7 +72,7 @@ func TestWatchTakesSamples(t *testing.T) {
 	}
 }
 
-// Waited returns false for a call that has lost its loop: that has been reported already.
+// Waited returns false for a call that has lost its loop, because that was already reported.
 func TestWatchReportsNoTakeover(t *testing.T) {
 	h, switches := newLineHandler(), new(atomic.Int64)
 	s := serve(t, engine.Config{Loops: 1, CountSwitches: switches.Load}, h)

@@ -133,8 +133,8 @@ func (w *workers) next(wk *worker) task {
 	return <-wk.jobs
 }
 
-// idleLife is the minimum time for which an idle worker is kept. To make one costs a few microseconds, so it may be short; a
-// program that counts its goroutines when all is quiet finds none of them.
+// idleLife is the minimum time for which an idle worker is kept. Starting one costs a few microseconds, so the time may be
+// short. A program that counts its goroutines when it is idle finds none of them.
 const idleLife = 40 * time.Millisecond
 
 // reapLater schedules reap after idleLife. No timer is set while no worker is idle. w.mu is held.
@@ -163,8 +163,8 @@ func (w *workers) reap() {
 }
 
 // run is a worker's goroutine. A goroutine begins with a stack of 2 KB, of which somewhat more than 1 KB is usable, and gets
-// one of 4 KB when that is not enough. Between run and the code of an action that blocks there are therefore few and small
-// frames; the code before and after is in functions of its own.
+// one of 4 KB when that is not enough. Therefore there are few and small frames between run and the code of a blocking
+// action; the code before and after is in separate functions.
 func (wk *worker) run() {
 	defer wk.end()
 	for !wk.task.none() {

@@ -42,7 +42,7 @@ func (r *Answer) Own() *Own {
 // Stands reports whether the answer has no memory of its own and no text, so that it can be based on another block.
 func (r *Answer) Stands() bool { return r.on == nil || r.on.x == nil && r.on.text == "" }
 
-// Plain returns an answer that owns nothing.
+// Plain returns an answer without an Own.
 func Plain(status int, block *Block, body string) Answer {
 	return Answer{Body: body, on: &block.anchor, meta: metaOf(status, Complete)}
 }
@@ -177,7 +177,7 @@ func (r *Answer) SetBody(body string) {
 	r.meta &^= metaAnnounces
 }
 
-// IsBare reports whether the answer has no headers and nothing of its own.
+// IsBare reports whether the answer has no headers and no Own.
 func (r *Answer) IsBare() bool { return r.on == nil }
 
 // SameOwner reports whether two answers share the same memory.

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A BlockingStat records whether the action of a route belongs on the event loop or blocks so often that workers should run it.
+// A BlockingStat records whether the action of a route runs on the event loop, or blocks so often that workers should run it.
 //
-//	inline ──(waits again and again)──▶ blocking
+//	inline ──(waits repeatedly)──▶ blocking
 //	inline ◀──(does not wait, several trials in a row)── blocking
 //
 // A call has waited if its loop was taken over or was blocked, however briefly. On the loop, such a call adds waitPenalty to
-// the score and any other call subtracts 1. So a route is learned as blocking if more than about one call in waitPenalty waits.
-// After many calls without waiting, only samples of them are watched.
+// the score and any other call subtracts 1. So a route is learned as blocking if more than about one call in waitPenalty
+// waits. After many calls without waiting, only samples of them are watched.
 //
-// The duration of a call on a worker is no measure, because workers compete for the processors and delay each other's
-// computations. Therefore, from time to time one call is tried on the loop. A failed trial briefly blocks the loop, so the time
-// between trials doubles with each.
+// The duration of a call on a worker is not used, because workers compete for the processors and delay each other's
+// computations. Therefore, from time to time one call is tried on the loop. A failed trial briefly blocks the loop, so the
+// time between trials doubles with each.
 //
-// A route has a second BlockingStat for producing its streamed responses. There, leaving the loop, by a takeover or voluntarily, counts
-// as blocking.
+// A route has a second BlockingStat for producing its streamed responses. There, leaving the loop, by a takeover or
+// voluntarily, counts as blocking.
 type BlockingStat struct {
 	score atomic.Int32 // positive after takeovers, negative after many calls without them; at least leastScore
 	wait  atomic.Int64 // time between trials, in nanoseconds

@@ -415,8 +415,8 @@ var dateMask = maskOf("Date")
 // Dated reports whether the answer has a Date, so that the adapter must not add one.
 func (r *Answer) Dated() bool { return r.mask()&dateMask != 0 && !r.Lacks("Date") }
 
-// Rendered reports whether the base, which may be nil, contains the lines of all header fields, so that AppendBase is
-// sufficient, and Date is not one of them. all may be false although this is so.
+// Rendered reports whether the base, which may be nil, contains the lines of all header fields and Date is not one of them,
+// so that AppendBase is sufficient. all may be false although this is the case.
 func (r *Answer) Rendered() (base *Block, all bool) {
 	if r.on == nil {
 		return nil, true

@@ -157,7 +157,7 @@ func visible8(n uint64) bool {
 	return (n|(n+ones)|(n-'!'*ones))&(0x80*ones) == 0
 }
 
-// alphabet is that of Crockford's base 32.
+// alphabet is the alphabet of Crockford's base 32.
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // digits returns the lower 40 bits of n as eight digits, the lowest in the lowest byte.
@@ -166,8 +166,7 @@ func digits(n uint64) uint64 {
 	n = n&(1<<20-1) | n>>20&(1<<20-1)<<32
 	n = n&0x000003ff000003ff | n&0x000ffc00000ffc00<<6
 	n = n&0x001f001f001f001f | n&0x03e003e003e003e0<<3
-	// In the alphabet letters begin at 10, and the four that are left out, i, l, o and u,
-	// would come at 18, 20, 22 and 27.
+	// In the alphabet letters begin at 10. The omitted letters i, l, o and u would be at 18, 20, 22 and 27.
 	const ones = 0x0101010101010101
 	from := func(least uint64) uint64 { return (n + (128-least)*ones) >> 7 & ones } // 1 in each byte of at least that
 	return n + '0'*ones + from(10)*('a'-'0'-10) + from(18) + from(20) + from(22) + from(27)

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// An Own holds the parts of an Answer that do not fit into its few words: headers, the buffer with the encoded body, the cause
+// An Own has the parts of an Answer that do not fit into its few words: headers, the buffer with the encoded body, the cause
 // of a failure. It is pooled, and yet the answer keeps the semantics of a value. An example of an action:
 //
 //	r1 := dunlin.JSON(v)        // x generation 4, 0 fields   r1 has version 4|0
 //	r2 := r1.Header("A", "1")   // x generation 4, 1 field    r2 has version 4|1, same x
-//	r3 := r1.Header("B", "2")   // r1 sees 4|1, not 4|0: r3 gets a copy of x with B alone
+//	r3 := r1.Header("B", "2")   // x has version 4|1, not r1's 4|0: r3 gets a copy of x with only B
 //
 // The fields are an append-only list. An answer that has seen all fields may append one: it claims the next slot by
 // compare-and-swap. Any other answer copies the fields it has seen. Sending an answer claims the entire Own by advancing its

@@ -55,7 +55,7 @@ func (p *pairs) keep(other, result *Block) {
 	t[other.number%pairsKept].CompareAndSwap(nil, m)
 }
 
-// metKept is how many results of Answer.Identify a block caches.
+// metKept is the number of results of Answer.Identify that a block caches.
 const metKept = 4
 
 // meet returns the cached result of Answer.Identify with b on a base that has none of b's names, and with block over them

@@ -15,7 +15,8 @@ import (
 
 // The problems of unreadable bodies, common to all adapters.
 
-// MaxDiscard is how many unread bytes of a body are discarded to keep a connection; if more remain, the connection closes.
+// MaxDiscard is the maximum number of unread bytes of a body that are discarded to keep a connection. If more remain, the
+// connection closes.
 const MaxDiscard = 64 << 10
 
 // MaxBodyOf returns the limit on request bodies of the route, in bytes.

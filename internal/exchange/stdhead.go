@@ -139,7 +139,7 @@ func (h *StdHead) Spelling() string {
 	return path
 }
 
-// Secure reports whether the request was sent by TLS.
+// Secure reports whether the request was sent over TLS.
 func (h *StdHead) Secure() bool { return h.Req.TLS != nil }
 
 // TLS returns the state of the connection's TLS handshake, nil without TLS.

@@ -7,13 +7,13 @@ import (
 
 // An Upgrader is a Wire whose connection can switch to another protocol (RFC 9110, section 7.8).
 type Upgrader interface {
-	// Upgrade sends the head of a, a 101, with Connection and Upgrade. When the request has ended it passes the connection to p.
-	// It keeps nothing of a. The error is ErrLate if the request was answered without its action.
+	// Upgrade sends the head of a, a 101, with Connection and Upgrade. When the request has ended it passes the connection to
+	// p. It does not keep a. The error is ErrLate if the request was answered without its action.
 	Upgrade(a *Answer, p Protocol) error
 }
 
-// ErrCannotUpgrade is the error for a connection that cannot switch protocols: by HTTP/2, by HTTP/1.0, with a body that has not
-// arrived, or with a writer of standard middleware that does not give up the connection.
+// ErrCannotUpgrade is the error for a connection that cannot switch protocols: over HTTP/2 or HTTP/1.0, with a body that has
+// not arrived, or with a writer of standard middleware that does not give up the connection.
 var ErrCannotUpgrade = errors.New("upgrade: the connection cannot switch protocols")
 
 // Upgrade switches the connection of w to p, with the head of a, which apply completes. It returns nil if the request was
@@ -30,7 +30,7 @@ func Upgrade(w Wire, a *Answer, p Protocol, apply func()) error {
 	return nil
 }
 
-// A Protocol is spoken on a connection after its upgrade. The adapter calls its methods, except those that say otherwise, on the
+// A Protocol serves a connection after its upgrade. The adapter calls its methods, except those that say otherwise, on the
 // goroutine that owns the connection, and never two at once:
 //
 //	Open ─▶ Data, Output ─▶ (Data, Pending, Timeout, Output)* ─▶ End or Evict, perhaps ─▶ Closed
@@ -85,7 +85,7 @@ type Protocol interface {
 // A Turn is one call of a Protocol by its adapter. All times are in nanoseconds on the adapter's clock.
 type Turn interface {
 	Waiting
-	Clock() int64     // the present time; Now is that of the turn
+	Clock() int64     // the present time; Now is the time of the turn
 	VisitTime() int64 // how long the turn should last, if Inline
 	Inline() bool     // the goroutine drives an event loop
 	Draining() bool   // the server drains

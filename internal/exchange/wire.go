@@ -39,8 +39,8 @@ type Wire interface {
 	RefuseBody()
 	Remote() netip.AddrPort // the remote address of the connection
 	Version() string        // of HTTP, as received: 1.0, 1.1, 2; "" if unknown
-	// Spelling returns the path as the client sent it if it has escapes, most of which State.Path does not have, or if an empty
-	// query follows it: then the question mark is included. Otherwise it returns "".
+	// Spelling returns the path as the client sent it if it has escapes, most of which State.Path does not have, or if an
+	// empty query follows it: then the question mark is included. Otherwise it returns "".
 	Spelling() string
 	// Now is time.Now, or on an event loop the time when the current turn began.
 	Now() time.Time
@@ -52,15 +52,15 @@ type Wire interface {
 	Endable() (context.Context, context.CancelFunc)
 	// StdRequest returns the request in the form of net/http.
 	StdRequest() *http.Request
-	// Begin sends the head of resp and returns the sink for the body. length is the length of the body in bytes, -1 if unknown.
-	// Begin keeps nothing of resp.
+	// Begin sends the head of resp and returns the sink for the body. length is the length of the body in bytes, -1 if
+	// unknown. Begin does not keep resp.
 	Begin(resp *Answer, length int64) Sink
 	// Sink returns the sink without sending a head.
 	Sink() Sink
 	// Interim sends an interim response.
 	Interim(status int, h http.Header)
-	// CloseAfter closes the connection after the answer. After Begin, this tells the client that the body is shorter than
-	// announced, if the protocol has no other means.
+	// CloseAfter closes the connection after the answer. After Begin, this also informs the client that the body is shorter
+	// than announced, if the protocol has no other means.
 	CloseAfter()
 	// OmitDate omits Date from the answer.
 	OmitDate()

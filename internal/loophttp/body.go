@@ -208,7 +208,7 @@ func (b *bodyStream) await(p []byte) (int, error) {
 	}
 }
 
-// lost reports whether the client has gone, or has closed its sending side before the end of the body. left is the number of
+// lost reports whether the client is lost, or has closed its sending side before the end of the body. left is the number of
 // bytes that were not returned yet, -1 if unknown. The action reads the body and is waiting.
 func (b *bodyStream) lost(left int64) bool {
 	c := b.x.c

@@ -103,7 +103,8 @@ func (b *bodyStream) receiveChunked(p []byte, here bool) (n int, came bool, err 
 }
 
 // decodeHere decodes the arrived bytes up to the end of the body and returns n bytes of data. It inspects the bytes before it
-// reads them, since only the decoder can tell which of them belong to the body. That costs less than one system call per chunk.
+// reads them, because only the decoder can determine which of them belong to the body. That costs less than one system call
+// per chunk.
 func (b *bodyStream) decodeHere(p []byte) (n int, came bool, err error) {
 	if !b.mayReceive() || !b.x.claim() {
 		return 0, false, nil

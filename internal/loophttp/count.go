@@ -71,5 +71,5 @@ func (x *wire) endInFlight() {
 	}
 }
 
-// Abandoned does nothing: the engine's call of handler.Abandoned counts.
+// Abandoned does nothing: the engine calls handler.Abandoned, which counts.
 func (x *wire) Abandoned() {}

@@ -86,7 +86,7 @@ func TestLoopDriverReusesWire(t *testing.T) {
 		close(gate.hold)
 		whole(late) // the first one continues in the background with the second
 		blocked := suite.AskConn(t, addr, suite.Request("GET /block"+round))
-		probe()                                                   // by one of them, which takes over
+		probe()                                                   // served by one of them, which takes over
 		whole(suite.AskConn(t, addr, suite.Request("GET /ends"))) // it gets back its earlier wire
 		read := suite.AskConn(t, addr, suite.Request("POST /read", "Content-Length: 100000")+"beginning")
 		probe()

@@ -17,11 +17,10 @@ import (
 // The number of actions that wait for a small body is limited to a part of MaxConcurrent. Beyond it, bodies are gathered as
 // long as their clients send fast enough. They use only memory meanwhile, so that slow clients cannot occupy all workers.
 const (
-	// gatherTime is how long any small body is gathered. It equals the engine's time for Driver.Recall; that it suits a slow
-	// network is a coincidence.
+	// gatherTime is the time for which a small body is gathered. It equals the engine's time for Driver.Recall.
 	gatherTime = engine.RecallAfter
 
-	// wholeTime is how long a small body is gathered for an action that uses complete bodies.
+	// wholeTime is the time for which a small body is gathered for an action that uses complete bodies.
 	wholeTime = 250 * time.Millisecond
 
 	// earlyShare limits the actions that begin before a small body is complete to 1/earlyShare of MaxConcurrent.

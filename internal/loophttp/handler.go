@@ -66,7 +66,7 @@ const (
 	// smallBody is the maximum size, in bytes, of a body that is gathered before its action runs, see gather.go. An action
 	// reads a larger body itself, on a goroutine of its own.
 	smallBody = 64 << 10
-	// maxTurnOutput is how many bytes of answers to pipelined requests a driver gathers before it sends them.
+	// maxTurnOutput is the number of bytes of answers to pipelined requests that a driver gathers before it sends them.
 	maxTurnOutput = 64 << 10
 	// ownedBody is the minimum length, in bytes, of a body that is sent without copying it after its head.
 	ownedBody = 8 << 10

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suite"
 )
 
-// A pieceServer is an app on the loop engine with a Unix socket, where a client can see what the server has read.
+// A pieceServer is an app on the loop engine with a Unix socket, on which a client can detect how much the server has read.
 type pieceServer struct{ path string }
 
 func startPieces(tb testing.TB, register func(*dunlin.App)) *pieceServer {

@@ -16,8 +16,8 @@ func (x *wire) use(d *engine.Driver, c *engine.Conn) {
 	d.Share(&x.using)
 }
 
-// smallAfter is how many bytes of pipelined input may be copied before a streamed answer is known to take long: it may wait
-// long before its first byte.
+// smallAfter is the number of bytes of pipelined input that may be copied for a streamed answer that is not known to take
+// long: it may wait long before its first byte.
 const smallAfter = 4 << 10
 
 // moveInput releases the read buffer of a request that will take long: its answer streams, or its body is awaited. It copies

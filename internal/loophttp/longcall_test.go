@@ -162,7 +162,7 @@ func TestLoopEventsEnd(t *testing.T) {
 	suite.Answered(t, bufio.NewReader(conn), 200, "probe")
 }
 
-// A handler's answer does not wait for the body, whichever goroutine reads it.
+// A handler's answer does not wait for the body, on whichever goroutine the body is read.
 func TestLoopFullDuplex(t *testing.T) {
 	reading := make(chan struct{})
 	ended := make(chan error, 1)
@@ -192,7 +192,7 @@ func TestLoopFullDuplex(t *testing.T) {
 	}
 }
 
-// Long transfers in both directions at once do not lose or mix bytes.
+// Long transfers in both directions at once are complete and unmixed.
 func TestLoopFullDuplexEcho(t *testing.T) {
 	_, addr, _ := suite.StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxBody: 64 << 20}}, func(app *dunlin.App) {
 		app.HandleStd("POST", "/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

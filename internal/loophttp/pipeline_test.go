@@ -101,7 +101,7 @@ func TestLoopHandOffOfPieces(t *testing.T) {
 	}
 }
 
-// An action that ends without returning affects at most its own connection, wherever it runs. Earlier requests are answered.
+// An action that ends without returning affects at most its own connection, on any goroutine. Earlier requests are answered.
 func TestLoopAbnormalEnds(t *testing.T) {
 	g := suite.NewGate()
 	app, addr, _ := suite.StartLoop(t, dunlin.Config{}, func(app *dunlin.App) { registerBlocking(app, g) })

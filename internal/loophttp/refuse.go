@@ -76,7 +76,7 @@ func (x *wire) leave() {
 // took returns the duration of the current request so far.
 func (x *wire) took() time.Duration { return time.Duration(x.d.Clock() - x.count.since) }
 
-// knowHead makes the known part of a request visible to observers of its answer: the head, or nothing.
+// knowHead makes the known part of a request visible to observers of its answer: the head, if it is complete.
 func (x *wire) knowHead(u *unfinished) {
 	if u == nil || !u.complete {
 		x.s.Set(x.head.Method.String(), "", "", false)

@@ -17,5 +17,5 @@ func (*Service) NewServer(net.Listener, Settings, *lifecycle.TLS) (lifecycle.Ser
 	return nil, errors.New("the loop engine runs on Linux only")
 }
 
-// Stats returns nothing.
+// Stats returns false: the engine serves only on Linux.
 func (*Service) Stats() (stats Stats, serving bool) { return Stats{}, false }

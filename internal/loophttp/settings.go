@@ -33,7 +33,7 @@ type Stats struct {
 	Queued      int    // requests that wait for a worker
 	Takeovers   uint64 // takeovers of event loops from blocked actions
 
-	// LoopWait is how long requests have waited recently, LoopWaitMost the longest wait so far.
+	// LoopWait is the recent waiting time of requests, and LoopWaitMost the longest so far.
 	LoopWait, LoopWaitMost   time.Duration
 	QueueWait, QueueWaitMost time.Duration
 }

@@ -27,7 +27,7 @@ type stream struct {
 }
 
 const (
-	// streamChunk is how many bytes a stream gathers before it sends them.
+	// streamChunk is the number of bytes that a stream gathers before it sends them.
 	streamChunk = 8 << 10
 	// chunkRoom is the room for a chunk header before gathered data.
 	chunkRoom = len("2000\r\n")

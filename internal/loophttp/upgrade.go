@@ -16,12 +16,12 @@ import (
 )
 
 // upgrade switches to HTTP/2 if the request requests it as in RFC 7540, section 3.2: with h2c in Upgrade and one
-// HTTP2-Settings, both named by Connection. Connection may name no other field but keep-alive: other named fields apply to this
-// connection only, which a request of HTTP/2 cannot express. after is the input following the head.
+// HTTP2-Settings, both named by Connection. Connection may name no other field except keep-alive: other named fields apply
+// only to this connection, which a request of HTTP/2 cannot express. after is the input following the head.
 //
-// Some such requests are answered in HTTP/1.1 instead, as by a server without HTTP/2: those with a body, which would have to be
-// read first; with malformed settings; during a shutdown; from a client that wants the connection closed; and requests that
-// HTTP/2 would interpret differently or refuse as too large.
+// Some such requests are answered in HTTP/1.1 instead, as by a server without HTTP/2: those with a body, which would have to
+// be read first; with malformed settings; during a shutdown; from a client that wants the connection closed; and requests
+// that HTTP/2 would interpret differently or refuse as too large.
 func (x *wire) upgrade(after []byte) bool {
 	h, d, c := &x.head, x.d, x.c
 	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || !h.KeepAlive || len(h.Host()) == 0 || string(h.MethodBytes()) == http.MethodConnect {
@@ -51,7 +51,7 @@ func (x *wire) upgrade(after []byte) bool {
 	return true
 }
 
-// h2cAsked reports whether a request asks for HTTP/2 in clear text, and returns its settings.
+// h2cAsked reports whether a request requests HTTP/2 in clear text, and returns its settings.
 func h2cAsked(h *http1.Head) (yes bool, settings []byte) {
 	var upgrade, withSettings bool // named by Connection
 	var encoded []byte

@@ -14,7 +14,7 @@ type visit struct {
 const (
 	// lookEach is the number of requests between two clock readings.
 	lookEach = 16
-	// waryVisits is how many visits of a driver are watched closely after a long one.
+	// waryVisits is the number of visits of a driver that are watched closely after a long one.
 	waryVisits = 64
 )
 

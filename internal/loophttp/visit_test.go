@@ -30,9 +30,9 @@ func TestPipelinedRequestsDoNotDelayOthers(t *testing.T) {
 	}
 }
 
-// askedBesidePipelined returns how many requests of a pipelining connection were served before the request of another
-// connection that arrived during the second of them. same is false if the first connection lost the loop, so that the other did
-// not have to wait.
+// askedBesidePipelined returns the number of requests of a pipelining connection that were served before the request of
+// another connection, which arrived during the second of them. same is false if the first connection lost the loop, so that
+// the other did not have to wait.
 func askedBesidePipelined(t *testing.T) (ahead, requests int32, same bool) {
 	requests = 100
 	var asked, before atomic.Int32

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// stepConn reads or writes as each step says, and then times out if the step says so.
+// stepConn reads or writes according to each step, and then times out if the step requires it.
 type stepConn struct {
 	net.Conn
 	steps  []step

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A counter counts one net/http request, from the call of its action until its answer is ready. The zero value counts
-// nothing.
+// A counter counts one net/http request, from the call of its action until its answer is ready. The zero value does not
+// count.
 type counter struct {
 	shard  *tally.Shard
 	since  time.Duration // relative to clock

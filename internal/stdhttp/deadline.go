@@ -15,7 +15,7 @@ import (
 type readDeadline struct {
 	mu      sync.Mutex
 	wanted  time.Time // zero for none
-	set     time.Time // in force on the socket, not after wanted unless it interrupts; zero for none
+	set     time.Time // in force on the socket: at most wanted, unless it interrupts a read; zero for none
 	readers int       // reads that a deadline would end
 	direct  bool      // the socket always has the wanted deadline
 }

@@ -1,6 +1,6 @@
-// Package stdhttp is the adapter between net/http and the pipeline (exchange.Wire), and a
-// net/http server with additions: limits on connections and slow clients, and a shutdown that
-// resets no connection. It knows neither App nor Request nor Response.
+// Package stdhttp is the adapter between net/http and the pipeline (exchange.Wire), and a net/http server with additions:
+// limits on connections and slow clients, and a shutdown that resets no connection. It does not know the types App, Request
+// and Response.
 //
 // The adapter serves requests of any net/http server. A request runs on the goroutine of
 // net/http; an action with a time limit has a goroutine of its own. Wires are pooled, except

@@ -139,7 +139,7 @@ func (o *openConns) less(count *atomic.Int64) {
 	}
 }
 
-// asked records that c has received a request, or never will.
+// asked records that c has received a request, or that it never will.
 func (c *timedConn) asked() {
 	if c.unasked.Load() == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// pair returns both ends of a connection by TCP.
+// pair returns both ends of a TCP connection.
 func pair(t *testing.T) (client, served net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -116,7 +116,7 @@ func TestEndIdle(t *testing.T) {
 	}
 }
 
-// Received data is read, at whatever moment the drain looks.
+// Received data is read, regardless of the moment of the drain's check.
 func TestEndIdleKeepsReceivedRequests(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, c *timedConn, below *waitingConn, send func(string)){
 		"it has come before": func(t *testing.T, c *timedConn, below *waitingConn, send func(string)) {
@@ -160,7 +160,7 @@ func TestEndIdleKeepsReceivedRequests(t *testing.T) {
 			if got := o.endIdle(true, 0); got != (rest{begun: 1}) {
 				t.Errorf("one with the beginning of a request: %+v", got)
 			}
-			// The deadline is that of net/http.
+			// The deadline was set by net/http.
 			arrive(t, client, served, " / ")
 			if n, err := c.Read(p); err != nil || string(p[:n]) != " / " {
 				t.Errorf("Read = %q, %v", p[:n], err)

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// netKeepAlive is what package net sets on connections by itself.
+// netKeepAlive is the value that package net sets on connections by default.
 const netKeepAlive = 15 * time.Second
 
 // A listener limits the connections of a net/http server. An accepted connection is counted until Server.count sees it closed.

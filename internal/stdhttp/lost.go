@@ -9,9 +9,9 @@ import (
 // system but not by the action.
 const tlsBuffers = 32 << 10
 
-// Lost reports whether the system knows that the client has disconnected while left bytes of its body are missing (-1
-// if unknown). It is used while the action waits for something else and the body is not read. A client that shut down
-// its side after the body still waits for the answer.
+// Lost reports whether the system knows that the client has disconnected while left bytes of its body are missing (-1 if
+// unknown). It is used while the action waits for something else and the body is not read. A client that shut down its side
+// after the body still waits for the answer.
 func (x *wire) Lost(left int64) bool {
 	c, _ := x.Req.Context().Value(connKey{}).(*timedConn)
 	if c == nil {

@@ -27,8 +27,8 @@ func malformed(req *http.Request) string {
 	return ""
 }
 
-// trimFields removes white space around field values. grpc-go sends such values by HTTP/2, against RFC 9113, section
-// 8.2.1. net/http trims only those of HTTP/1.1.
+// trimFields removes white space around field values. grpc-go sends such values over HTTP/2, against RFC 9113, section 8.2.1.
+// net/http trims only those of HTTP/1.1.
 func trimFields(h http.Header) {
 	for name, values := range h {
 		if name == ":protocol" {

@@ -121,12 +121,12 @@ func (l *listener) acceptOne() (net.Conn, error) {
 	}
 }
 
-// scarce reports whether a connection could not be accepted for lack of descriptors.
+// scarce reports whether a connection could not be accepted because there are no free descriptors.
 func scarce(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// notePaused logs that nothing is accepted, and repeats it during a long pause.
+// notePaused logs that no connections are accepted, and repeats it during a long pause.
 func (s *Service) notePaused(why error) {
 	if n, due := s.Shed.Note(admission.AcceptPaused); due {
 		s.Log.Warn("accepting pauses", "err", why, "open", s.open.Load(), "count", n)

@@ -122,7 +122,7 @@ func (c *timedConn) countAddress(from netip.Addr) bool {
 	return true
 }
 
-// RemoteAddr returns the address of the client as far as the connection tells.
+// RemoteAddr returns the address of the client, if it is known.
 func (c *timedConn) RemoteAddr() net.Addr {
 	if c.proxy != nil {
 		if from := c.named().from; from != nil {

@@ -13,7 +13,7 @@ import (
 
 func (x *wire) hasBody() bool { return x.Req.Body != nil && x.Req.Body != http.NoBody }
 
-// Received returns nothing: net/http reads bodies on demand.
+// Received returns false: net/http reads bodies on demand.
 func (x *wire) Received() ([]byte, bool) { return nil, false }
 
 func (x *wire) Body(most int64) io.Reader {
@@ -23,7 +23,7 @@ func (x *wire) Body(most int64) io.Reader {
 	if n := x.Req.ContentLength; x.direct && 0 < n && n <= most {
 		return problemBody{x.timed(), x.service.Server} // net/http returns at most the announced length
 	}
-	// MaxBytesReader also tells the server to close a connection whose body was not read to its end.
+	// MaxBytesReader also makes the server close a connection whose body was not read to its end.
 	return problemBody{http.MaxBytesReader(x.w, x.timed(), most), x.service.Server}
 }
 
@@ -71,7 +71,7 @@ func (x *wire) skipBody() {
 func (x *wire) skipRest() {
 	b := x.remaining()
 	if b == nil || x.duplex || x.Req.Close || x.Req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
-		return // the answer comes first
+		return // the answer precedes the body
 	}
 	// A body with more data left is not touched: the action may read while it answers, as on net/http.
 	if x.Req.ContentLength-b.received.Load() > exchange.MaxDiscard || !b.skip(exchange.MaxDiscard) {
@@ -110,7 +110,7 @@ func (b problemBody) Read(p []byte) (int, error) {
 // problem returns the problem for a body that net/http could not read.
 func (b problemBody) problem(err error) error {
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return b.server.BodyTooLarge(over.Limit) // the limit may be that of http.MaxBytesHandler
+		return b.server.BodyTooLarge(over.Limit) // the limit may come from http.MaxBytesHandler
 	}
 	if b.server.Pipeline.Status(err) != http.StatusInternalServerError {
 		return err // an error of a TimedBody

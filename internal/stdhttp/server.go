@@ -31,7 +31,7 @@ type Server struct {
 	accepted chan struct{} // closed when accepting has stopped
 }
 
-// NewServer returns the server of one listener, by TLS if config is not nil.
+// NewServer returns the server of one listener. It serves TLS if config is not nil.
 func (s *Service) NewServer(config *tls.Config) *Server {
 	srv := &Server{service: s, secure: config != nil, open: newOpenConns(), accepted: make(chan struct{})}
 	srv.Handler = http.HandlerFunc(s.serve)
@@ -127,12 +127,12 @@ func (s *Server) Serve(ln net.Listener) error {
 	return err
 }
 
-// lastRequests is how long keep-alive connections may send one more request, which is answered as their last, before
-// idle ones are closed: a request of a busy client must not cross with the close.
+// lastRequests is the time in which keep-alive connections may send one more request, which is answered as their last, before
+// idle ones are closed: a request of a busy client must not cross the close.
 const lastRequests = 250 * time.Millisecond
 
-// firstRequest is that time for connections without any request: clients do not repeat their first request, and
-// net/http closes connections without input once it shuts down.
+// firstRequest is that time for connections without any request: clients do not retry their first request, and net/http
+// closes connections without input once it shuts down.
 const firstRequest = 2 * time.Second
 
 // Shutdown waits for running requests and for handlers with hijacked connections. When ctx ends, the remaining

@@ -21,12 +21,12 @@ const noTimeout = 200 * 365 * 24 * time.Hour
 // never is before all deadlines that result from noTimeout, even if the clock is changed.
 var never = time.Now().Add(noTimeout / 2)
 
-// A timedStream is the ResponseWriter of an HTTP/2 stream. It implements Config.Timeouts.Write and Config.Timeouts.Body,
-// as a timedConn does for HTTP/1.1. A client opens and closes the window of each stream separately, so the
-// connection's progress says nothing about one stream.
+// A timedStream is the ResponseWriter of an HTTP/2 stream. It implements Config.Timeouts.Write and Config.Timeouts.Body, as a
+// timedConn does for HTTP/1.1. A client opens and closes the window of each stream separately, so the connection's progress
+// does not show that of one stream.
 //
-// A net/http deadline that has expired ends the stream and cannot be moved. So a deadline is set only to end the
-// stream. Our own timer watches waiting operations.
+// A net/http deadline that has expired ends the stream and cannot be moved. So a deadline is set only to end the stream. A
+// separate timer watches waiting operations.
 type timedStream struct {
 	http.ResponseWriter
 	server *exchange.Server
@@ -199,8 +199,7 @@ func (s *timedStream) checkRate() {
 		if !s.halfway { // it has had its turns by now
 			s.share = s.conn.each()
 		}
-		// The client has the other half of the time from here on, even if this timer is late: a stopped process has
-		// not let it read.
+		// The client has the other half of the time from now, even if this timer is late: a stopped process could not send.
 		s.halfway, s.marked, s.since = true, sent, time.Now().Add(-all/2)
 		s.watch(all - all/2)
 	default:

@@ -80,7 +80,7 @@ const (
 	switchedRead = 4 << 10
 	// switchedWrite is the maximum length of one write, in bytes, to which WriteTimeout applies.
 	switchedWrite = 64 << 10
-	// switchedLinger is how long the peer may take to read the last output and to close.
+	// switchedLinger is the time for the peer to read the last output and to close.
 	switchedLinger = 2 * time.Second
 )
 
@@ -462,7 +462,7 @@ func (s *Service) removeSwitched(c *switched) {
 	delete(s.switched, c)
 }
 
-// drainSwitched tells the protocols of all switched connections that the server drains.
+// drainSwitched informs the protocols of all switched connections that the server drains.
 func (s *Service) drainSwitched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

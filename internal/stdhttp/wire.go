@@ -17,7 +17,7 @@ import (
 // ServeHTTP answers a request of any net/http server. The limits of a Server do not apply.
 func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) { s.answer(w, req, false) }
 
-// answer is ServeHTTP. direct means that w is net/http's own writer, by HTTP/1.
+// answer is ServeHTTP. direct means that w is net/http's own writer for HTTP/1.
 func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req, x.direct = w, req, direct
@@ -75,7 +75,7 @@ type wire struct {
 	matched bool   // ... with the matched pattern
 	duplex  bool   // the action reads and writes concurrently
 	inner   bool   // the request of an action inside standard middleware
-	direct  bool   // w is net/http's own writer, by HTTP/1
+	direct  bool   // w is net/http's own writer for HTTP/1
 	begun   bool   // the head of a streamed answer was sent
 
 	holder    *holder            // created on first use
@@ -113,7 +113,7 @@ func (x *wire) observe(resp exchange.Answer) {
 	}
 }
 
-// answerAlone sends an answer that comes from no action.
+// answerAlone sends an answer without an action.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	resp = x.call.Decorate(resp, source)
 	x.observe(resp)
