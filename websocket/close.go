@@ -176,6 +176,9 @@ func (p *protocol) Closed() {
 		r.held = 0
 	}
 	c.phase = gone
+	if c.feed != nil {
+		c.feed.Close()
+	}
 	if c.out != nil {
 		c.out.release()
 		c.out = nil

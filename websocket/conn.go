@@ -39,6 +39,7 @@ type Conn struct {
 	unsent   int64   // bytes that the client has not taken, in addition to out
 	charged  int64   // of out, charged while the client does not take earlier output
 	rare     *rare
+	feed     exchange.Feed // messages of topics, nil for none
 }
 
 // A phase is a part of the life of a connection:
@@ -107,6 +108,20 @@ var (
 
 // Value returns the value given to Accept.
 func (c *Conn) Value() any { return c.value }
+
+// Feed returns the feed of the connection, which is made by attach if there is none, or nil if the connection is closed or
+// closing. It is for package topic: the types are internal.
+func (c *Conn) Feed(attach func(exchange.Peer) exchange.Feed) exchange.Feed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase != open {
+		return nil
+	}
+	if c.feed == nil {
+		c.feed = attach(c.peer)
+	}
+	return c.feed
+}
 
 // Subprotocol returns the agreed subprotocol, "" for none.
 func (c *Conn) Subprotocol() string {

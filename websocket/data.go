@@ -108,6 +108,9 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 	if c.phase == open && t.Draining() {
 		c.shut(GoingAway, "server is shutting down")
 	}
+	if c.phase == open && c.feed != nil && c.feed.Cut() {
+		c.shut(PolicyViolation, "client is too slow")
+	}
 	drain := c.drained && !c.busy
 	if drain {
 		c.drained, c.refused = false, false
@@ -427,6 +430,9 @@ func (p *protocol) Output(out []byte) (_ []byte, last bool) {
 	defer c.mu.Unlock()
 	c.attended, c.woken = false, false
 	if c.out != nil {
+		if c.feed != nil {
+			out = c.feed.Rest(out)
+		}
 		out = append(out, c.out.b...)
 		if c.peer.Prompt() && (c.refused || c.rare != nil && c.rare.room != nil) {
 			// The next call of Data reports that it was taken. Without pending output that is at once.
@@ -438,7 +444,24 @@ func (p *protocol) Output(out []byte) (_ []byte, last bool) {
 		c.out = nil
 	}
 	c.uncharge()
+	if c.feed != nil && c.phase == open {
+		var more bool
+		if out, more = c.feed.Append(out); more {
+			c.wake()
+		}
+	}
 	return out, c.phase >= over
+}
+
+// Unsent gives back messages of topics.
+func (p *protocol) Unsent(n int) (takenBack int) {
+	c := (*Conn)(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.feed == nil {
+		return 0
+	}
+	return c.feed.Unsent(n)
 }
 
 // Pending notes how much output the client has not taken.
@@ -448,6 +471,9 @@ func (p *protocol) Pending(bytes int64) bool {
 	defer c.mu.Unlock()
 	if bytes > 0 {
 		c.unsent, c.stalled = bytes, true
+		if c.feed != nil && c.peer.Prompt() { // else Wake costs nothing, and is not followed by Data
+			c.feed.Hold()
+		}
 		return false
 	}
 	c.taken()

@@ -18,6 +18,7 @@ type message struct {
 	conn     *Conn
 	listener *listener
 	account  *admission.Account // for msgEnd
+	f        func()             // for msgCall
 	done     *sync.WaitGroup    // for msgSweep, done when every connection was looked at, and msgStopAccepting
 }
 
@@ -39,6 +40,7 @@ const (
 	msgDropIdle                             // TLS uses more memory than its bound: close idle connections with TLS
 	msgWake                                 // conn is to be served without new input from its peer
 	msgEvict                                // conn is to be ended if it waits for its peer, since its descriptor is needed
+	msgCall                                 // f is to be called
 	msgHandshake                            // the next TLS handshake is to get the processor
 )
 
@@ -146,6 +148,8 @@ func (l *loop) handle(d *Driver, m message) bool {
 		if l.e.tooSecure() {
 			l.dropIdle(true)
 		}
+	case msgCall:
+		m.f()
 	case msgWake:
 		l.woken(m.conn)
 	}

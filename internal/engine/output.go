@@ -102,7 +102,11 @@ func (d *Driver) send(c *Conn) {
 		d.dropOutput()
 		return
 	}
+	p := c.protocol()
 	if c.out != nil {
+		if p != nil {
+			d.Out = d.Out[:len(d.Out)-p.Unsent(len(d.Out))]
+		}
 		d.pend(c, 0)
 		return
 	}
@@ -112,6 +116,13 @@ func (d *Driver) send(c *Conn) {
 	if len(d.owned) == 0 {
 		c.willSend(total)
 		n, errno = send(c.fd, d.Out)
+		if p != nil {
+			var done bool
+			if n, errno, done = d.acceptSwitched(c, p, n, errno); done {
+				return
+			}
+			total = len(d.Out)
+		}
 	} else {
 		total = d.gatherOutput()
 		c.willSend(total)

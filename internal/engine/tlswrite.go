@@ -35,6 +35,9 @@ func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 		t.lock()
 		defer c.doneTLS(t)
 	}
+	if p := c.protocol(); p != nil {
+		p.Unsent(0) // records cannot be taken back
+	}
 	if c.flags&flagCloseNow != 0 || t.phase != tlsOpen {
 		d.dropOutput()
 		return

@@ -54,6 +54,10 @@ type Protocol interface {
 	// Output appends all bytes to send. If last is set, the adapter closes the connection when they are sent.
 	Output(out []byte) (_ []byte, last bool)
 
+	// Unsent is called after Output: the peer has not accepted the last n bytes. The protocol may take back some of them, from the
+	// end, to append them again later: Data and Output are called when the peer accepts more. The adapter holds the others.
+	Unsent(n int) (takenBack int)
+
 	// Pending is told that the peer has not yet accepted some bytes of Output, which is not called until it has. Where Data is
 	// not called then, Pending(0) is, and reports whether Data must be.
 	Pending(bytes int64) bool
@@ -108,6 +112,12 @@ type Peer interface {
 	// Wake schedules a call of Data, then Output. Any goroutine may call it.
 	Wake()
 
+	// Loop returns the event loop that serves the connection, nil if there is none. Any goroutine may call it.
+	Loop() Loop
+
+	// WakeHere is Wake for a function that the Loop calls.
+	WakeHere()
+
 	// Prompt reports whether each call of Data is followed by one of Output even if the code that Data runs does not return:
 	// output that is made during Data then needs no Wake. Otherwise Wake sends output at once.
 	Prompt() bool
@@ -132,4 +142,33 @@ type Peer interface {
 
 	// Log returns the server's logger. Any goroutine may call it.
 	Log() *slog.Logger
+}
+
+// A Loop is an event loop, with one value for all its connections.
+type Loop interface {
+	// Call has the loop call f soon. f must be quick and must not block. Any goroutine may call it. It reports false if the loop
+	// has ended.
+	Call(f func()) bool
+}
+
+// A Feed has messages for a connection, beside the protocol's own output. The protocol calls it as the adapter calls the
+// protocol's Output and Unsent, one call at a time; Hold may be called together with others.
+type Feed interface {
+	// Cut reports whether the connection must be closed, since it takes the messages too slowly.
+	Cut() bool
+
+	// Rest appends the rest of a message of which the peer has the beginning. The protocol calls it before own output.
+	Rest(out []byte) []byte
+
+	// Append appends messages, after own output. more reports that there are others, for a call after the next Wake.
+	Append(out []byte) (_ []byte, more bool)
+
+	// Unsent is Protocol.Unsent for the bytes of Append.
+	Unsent(n int) (takenBack int)
+
+	// Hold reports that the peer accepts no more before the next call of Append.
+	Hold()
+
+	// Close ends the feed.
+	Close()
 }

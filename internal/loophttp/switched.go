@@ -80,6 +80,7 @@ func (s *switched) Evicted(d *engine.Driver, _ *engine.Conn) {
 	s.output(d)
 }
 
+func (s *switched) Unsent(n int) int   { return s.p.Unsent(n) }
 func (s *switched) Pended(bytes int64) { _ = s.p.Pending(bytes) }
 func (s *switched) Blocked(now int64)  { s.p.Blocked(now) }
 func (s *switched) Closed()            { s.p.Closed() }
@@ -92,6 +93,8 @@ func (s *switched) Overdue()               { s.p.Overdue() }
 func (s *switched) Abandoned(*engine.Driver) { s.p.Abandoned() }
 
 func (s *switched) Wake()                   { s.c.Wake() }
+func (s *switched) Loop() exchange.Loop     { return s.c.Loop() }
+func (s *switched) WakeHere()               { s.c.WakeHere() }
 func (s *switched) Prompt() bool            { return true }
 func (s *switched) SetDeadline(after int64) { s.c.SetDeadline(time.Duration(after)) }
 func (s *switched) Charge(n int64)          { charge(s.c.Account(), n) }

@@ -210,6 +210,7 @@ func (s *switched) send() {
 		s.mu.Unlock()
 		out, last := s.p.Output(s.out)
 		s.out = nil
+		s.p.Unsent(0) // all of it is written, or the connection closed
 		if len(out) > 0 {
 			s.p.Pending(int64(len(out)))
 			if s.write(out) != nil {
@@ -297,6 +298,12 @@ func (s *switched) close() {
 	s.service.removeSwitched(s)
 	s.done()
 }
+
+// Loop returns nil: there is no loop.
+func (s *switched) Loop() exchange.Loop { return nil }
+
+// WakeHere is never called without a loop.
+func (s *switched) WakeHere() {}
 
 // Prompt is false: Wake sends output at once.
 func (s *switched) Prompt() bool      { return false }

@@ -1,0 +1,366 @@
+package topic
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/ws"
+)
+
+// A feed has the subscriptions of one connection. It implements exchange.Feed. A subscription is a position in a log: nothing is
+// queued for a subscriber. Messages of several topics are sent in the order of their offsets, so that the ID of the last message
+// is the position in all topics.
+type feed struct {
+	hub    *Hub
+	client client
+	as     encoding
+	held   atomic.Bool // the client accepts no more; what follows is sent when it does
+	cut    atomic.Bool // the connection must be closed
+
+	mu     sync.Mutex // acquired before that of the hub
+	closed bool
+	say    announcement // due
+	from   int32        // the client has so many bytes of part
+	part   *entry       // pinned; nil for none
+	subs   []*sub
+	sent   *sending // the messages of the last Append, until Unsent
+}
+
+// A client wakes the connection of a feed. exchange.Peer implements it.
+type client interface {
+	Loop() exchange.Loop
+	Wake()
+	WakeHere()
+}
+
+// A sub is a subscription.
+type sub struct {
+	feed  *feed
+	log   *log
+	group *group
+	index int           // in group.subs
+	at    atomic.Uint64 // offset of the latest message that was sent. feed.mu is held for changes
+}
+
+// An announcement tells a client its position, without a message.
+type announcement uint8
+
+const (
+	sayNothing  announcement = iota
+	sayPosition              // from which it can resume before the first message
+	sayResync                // it has missed messages
+)
+
+// sending has the messages of one call of Append.
+type sending struct {
+	pieces []piece
+}
+
+type piece struct {
+	entry  *entry
+	sub    *sub   // nil for an announcement, and for the rest of a message
+	before uint64 // sub.at; or the announcement
+	from   int32  // in the encoded message
+	n      int32  // bytes
+}
+
+var sendings = sync.Pool{New: func() any { return new(sending) }}
+
+// mostAppended is the number of bytes after which a call of Append adds no further message.
+const mostAppended = 16 << 10
+
+// Rest implements exchange.Feed.
+func (f *feed) Rest(out []byte) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.part == nil {
+		return out
+	}
+	out = append(out, f.part.as[f.as][f.from:]...)
+	f.part.unpin()
+	f.part = nil
+	return out
+}
+
+// Append implements exchange.Feed.
+func (f *feed) Append(out []byte) (_ []byte, more bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held.Store(false)
+	f.accept()
+	if len(f.subs) == 0 && f.part == nil {
+		return out, false
+	}
+	f.sent = sendings.Get().(*sending)
+	most := len(out) + mostAppended
+	if p := f.part; p != nil {
+		out = f.add(out, p, piece{entry: p, from: f.from})
+		f.part = nil
+	}
+	visible := f.hub.visible.Load()
+	for {
+		if f.say != sayNothing {
+			out = f.announce(out, visible)
+		}
+		s, e := f.next(visible)
+		switch {
+		case f.cut.Load():
+			return out, true
+		case f.say != sayNothing:
+			continue
+		case e == nil:
+			return out, false
+		case len(out) >= most:
+			return out, true
+		}
+		out = f.add(out, e, piece{entry: e, sub: s, before: s.at.Load()})
+		s.at.Store(e.offset)
+	}
+}
+
+// add appends a message from p.from on.
+func (f *feed) add(out []byte, e *entry, p piece) []byte {
+	b := e.as[f.as][p.from:]
+	p.n = int32(len(b))
+	f.sent.pieces = append(f.sent.pieces, p)
+	return append(out, b...)
+}
+
+// next returns the message that follows, nil if there is none. It applies the policy for a subscriber that has missed one.
+func (f *feed) next(visible uint64) (first *sub, message *entry) {
+	for _, s := range f.subs {
+		l := s.log
+		if l.newest.Load() <= s.at.Load() {
+			continue
+		}
+		l.mu.Lock()
+		if s.at.Load() < l.floor && !f.missed(s) {
+			l.mu.Unlock()
+			return nil, nil
+		}
+		e := l.after(s.at.Load())
+		if e != nil && e.offset <= visible && (message == nil || e.offset < message.offset) {
+			e.encoded(f.as)
+			first, message = s, e
+		}
+		l.mu.Unlock()
+	}
+	return first, message
+}
+
+// missed applies the policy for a subscriber that has missed messages. It reports whether it continues at once. s.log.mu is held.
+func (f *feed) missed(s *sub) bool {
+	switch {
+	case s.log.set.Slow == Cut:
+		f.cut.Store(true)
+	case s.log.set.Slow == Skip && !s.log.set.Keyed:
+		f.hub.skipped.Add(1)
+		s.at.Store(s.log.floor)
+		return true
+	default:
+		f.hub.resyncs.Add(1)
+		f.say = sayResync
+		s.at.Store(s.log.begin(f.hub.visible.Load()))
+	}
+	return false
+}
+
+// begin returns the position of a new subscriber: before all messages of a keyed log, else now. l.mu is held.
+func (l *log) begin(now uint64) uint64 {
+	if l.set.Keyed {
+		return l.floor
+	}
+	return now
+}
+
+// announce appends the announcement that is due, with the position after which all messages follow.
+func (f *feed) announce(out []byte, visible uint64) []byte {
+	at := visible
+	for _, s := range f.subs {
+		if s.log.newest.Load() > s.at.Load() {
+			at = min(at, s.at.Load())
+		}
+	}
+	e := new(entry)
+	id := f.hub.appendID(make([]byte, 0, 32), at)
+	switch {
+	case f.as == asEvent && f.say == sayResync:
+		e.as[asEvent] = []byte("id: " + string(id) + "\nevent: " + resyncName + "\ndata:\n\n")
+	case f.as == asEvent:
+		e.as[asEvent] = []byte("id: " + string(id) + "\n\n")
+	default:
+		word := "!at "
+		if f.say == sayResync {
+			word = "!" + resyncName + " "
+		}
+		e.as[asFrame] = append(append(ws.AppendHeader(nil, ws.Text, true, false, len(word)+len(id)), word...), id...)
+	}
+	out = f.add(out, e, piece{entry: e, before: uint64(f.say)})
+	f.say = sayNothing
+	return out
+}
+
+// resyncName is the name of the event for a client that has missed messages.
+const resyncName = "resync"
+
+// Unsent implements exchange.Feed.
+func (f *feed) Unsent(n int) (takenBack int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sent == nil {
+		return 0
+	}
+	pieces := f.sent.pieces
+	for i := len(pieces) - 1; i >= 0 && n > 0; i-- {
+		p := pieces[i]
+		back := min(n, int(p.n))
+		takenBack += back
+		n -= back
+		switch {
+		case p.from+p.n-int32(back) > 0: // the client has a part
+			f.part, f.from = p.entry, p.from+p.n-int32(back)
+			p.entry.pin()
+		case p.sub != nil:
+			p.sub.at.Store(p.before)
+		default:
+			f.say = max(f.say, announcement(p.before))
+		}
+	}
+	if takenBack > 0 {
+		f.held.Store(true)
+	}
+	f.accept()
+	return takenBack
+}
+
+// accept forgets the messages of the last Append. f.mu is held.
+func (f *feed) accept() {
+	if f.sent == nil {
+		return
+	}
+	pieces := f.sent.pieces
+	if len(pieces) > 0 && pieces[0].from > 0 {
+		pieces[0].entry.unpin() // it was pinned as the rest of a message
+	}
+	clear(pieces)
+	f.sent.pieces = pieces[:0]
+	sendings.Put(f.sent)
+	f.sent = nil
+}
+
+// Hold implements exchange.Feed.
+func (f *feed) Hold() { f.held.Store(true) }
+
+// Cut implements exchange.Feed.
+func (f *feed) Cut() bool { return f.cut.Load() }
+
+// Close implements exchange.Feed.
+func (f *feed) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if f.cut.Load() {
+		f.hub.cuts.Add(1)
+	}
+	f.accept()
+	if f.part != nil {
+		f.part.unpin()
+		f.part = nil
+	}
+	for _, s := range f.subs {
+		s.leave()
+	}
+	f.subs = nil
+}
+
+// subscribe adds subscriptions, from a position on: last is the ID of the last message that the client has, "" for a new client.
+// A client that has missed messages since begins anew, and is told so.
+func (f *feed) subscribe(last string, names []string) error {
+	if err := checkNames(names); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return errClosed
+	case len(f.subs)+len(names) > maxSubscriptions:
+		return ErrTooMany
+	}
+	if err := f.enter(last, names); err != nil {
+		return err
+	}
+	f.held.Store(false)
+	f.client.Wake()
+	return nil
+}
+
+// enter implements subscribe. f.mu is held.
+func (f *feed) enter(last string, names []string) error {
+	h := f.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	logs := make([]*log, 0, len(names))
+	from, fresh := h.visible.Load(), last == ""
+	say := sayPosition
+	if !fresh {
+		offset, ok := h.offsetOf(last)
+		from = offset
+		if !ok {
+			say = sayResync
+		}
+	}
+	bare := true
+	for _, name := range names {
+		if f.indexOf(name) >= 0 {
+			continue
+		}
+		l, err := h.open(name)
+		if err != nil {
+			return err
+		}
+		if l.missedSince(from) && !fresh {
+			say = sayResync
+		}
+		bare = bare && l.set.Bare
+		logs = append(logs, l)
+	}
+	if say == sayResync {
+		h.resyncs.Add(1)
+		fresh = true
+	}
+	for _, l := range logs {
+		if f.indexOf(l.name) < 0 {
+			f.subs = append(f.subs, l.enter(f, from, fresh))
+		}
+	}
+	if !bare || f.as == asEvent {
+		f.say = max(f.say, say)
+	}
+	return nil
+}
+
+// indexOf returns the index of a subscription, -1 if there is none. f.mu is held.
+func (f *feed) indexOf(name string) int {
+	for i, s := range f.subs {
+		if s.log.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// unsubscribe ends subscriptions.
+func (f *feed) unsubscribe(names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		if i := f.indexOf(name); i >= 0 {
+			f.subs[i].leave()
+			last := len(f.subs) - 1
+			f.subs[i], f.subs[last] = f.subs[last], nil
+			f.subs = f.subs[:last]
+		}
+	}
+}

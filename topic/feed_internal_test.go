@@ -1,0 +1,355 @@
+package topic
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/ws"
+)
+
+// A fakeClient is the connection of a feed. It is its own loop.
+type fakeClient struct {
+	woken int
+	calls []func()
+}
+
+func (c *fakeClient) Loop() exchange.Loop { return c }
+func (c *fakeClient) Wake()               { c.woken++ }
+func (c *fakeClient) WakeHere()           { c.woken++ }
+func (c *fakeClient) Call(f func()) bool  { c.calls = append(c.calls, f); return true }
+
+// turn does what the loop was asked to, and returns how often the client was woken.
+func (c *fakeClient) turn() (woken int) {
+	for _, f := range c.calls {
+		f()
+	}
+	woken = c.woken
+	c.calls, c.woken = nil, 0
+	return woken
+}
+
+func newFeed(t testing.TB, h *Hub, as encoding, names ...string) *feed {
+	t.Helper()
+	f := &feed{hub: h, client: new(fakeClient), as: as}
+	if err := f.subscribe("", names); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func publishTo(t testing.TB, h *Hub, name string, messages ...string) {
+	t.Helper()
+	for _, m := range messages {
+		if err := h.Topic(name).Publish([]byte(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// served returns an app that has served, so that it has a budget of memory.
+func served(t *testing.T) *dunlin.App {
+	app := dunlin.New(dunlin.Config{})
+	resp, err := http.Get("http://" + dunlintest.Serve(t, app) + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return app
+}
+
+// texts returns the payloads of frames.
+func texts(t testing.TB, b []byte) (list []string) {
+	t.Helper()
+	for len(b) > 0 {
+		n, head := int(b[1]), 2
+		if b[1] == 126 {
+			n, head = int(b[2])<<8|int(b[3]), 4
+		}
+		if b[0] != 0x81 || b[1] == 127 || len(b) < head+n {
+			t.Fatalf("no frame: %.60q", b)
+		}
+		list = append(list, string(b[head:head+n]))
+		b = b[head+n:]
+	}
+	return list
+}
+
+// A client that accepts any number of bytes at a time gets whole frames in order, each once, also if its connection has own output.
+func TestEveryByteOnce(t *testing.T) {
+	app := served(t)
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		h := New(app, Settings{MaxMessages: 1 << 20, MaxBytes: 1 << 30})
+		f := newFeed(t, h, asFrame, "a", "b", "c")
+		var got []byte
+		wantOwn, wantMessages := 0, 0
+		for range 60 {
+			for range random.IntN(4) {
+				publishTo(t, h, string('a'+rune(random.IntN(3))), strings.Repeat("x", 1+random.IntN(300)))
+				wantMessages++
+			}
+			var out []byte
+			own := 0
+			if random.IntN(3) == 0 {
+				out = f.Rest(out)
+				out = append(ws.AppendHeader(out, ws.Text, true, false, 3), "own"...)
+				own, wantOwn = len(out), wantOwn+1
+			}
+			out, _ = f.Append(out)
+			unsent := random.IntN(len(out) + 1)
+			if random.IntN(2) == 0 {
+				unsent = 0
+			}
+			back := f.Unsent(unsent)
+			if want := min(unsent, len(out)-own); back != want {
+				t.Fatalf("seed %d: took back %d of %d bytes, want %d", seed, back, unsent, want)
+			}
+			got = append(got, out[:len(out)-back]...)
+		}
+		out, more := f.Append(nil)
+		if f.Unsent(0); more {
+			t.Errorf("seed %d: there is more", seed)
+		}
+		var ids, own int
+		last := ""
+		for _, text := range texts(t, append(got, out...)) {
+			switch id, _, ok := strings.Cut(text, " "); {
+			case text == "own":
+				own++
+			case id == "!at":
+			case ok:
+				ids++
+				if len(id) < len(last) || len(id) == len(last) && id <= last {
+					t.Fatalf("seed %d: %s after %s", seed, id, last)
+				}
+				last = id
+			}
+		}
+		if ids != wantMessages || own != wantOwn {
+			t.Errorf("seed %d: %d messages and %d own ones, want %d and %d", seed, ids, own, wantMessages, wantOwn)
+		}
+		f.Close()
+		checkEmpty(t, app, h)
+	}
+}
+
+// checkEmpty checks that nothing is charged when everything was dropped.
+func checkEmpty(t testing.TB, app *dunlin.App, h *Hub) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.logs {
+		h.drop(l)
+	}
+	if n := app.Stats().Memory.HeldFor["cache"]; n != 0 {
+		t.Errorf("%d bytes are still charged", n)
+	}
+}
+
+// A message of which a client has a part stays until the client has the rest, and is charged as long.
+func TestPartOfDroppedMessage(t *testing.T) {
+	app := served(t)
+	h := New(app, Settings{MaxMessages: 2, Slow: Skip})
+	f := newFeed(t, h, asFrame, "x")
+	publishTo(t, h, "x", "first")
+	out, _ := f.Append(nil)
+	f.Unsent(3)
+	got := append([]byte(nil), out[:len(out)-3]...)
+	with := app.Stats().Memory.HeldFor["cache"]
+	publishTo(t, h, "x", "2", "3", "4", "5")
+	out, _ = f.Append(nil)
+	f.Unsent(0)
+	got = append(got, out...)
+	var data []string
+	for _, text := range texts(t, got) {
+		if _, d, ok := strings.Cut(text, "\n"); ok {
+			data = append(data, d)
+		}
+	}
+	if s := fmt.Sprint(data); s != "[first 4 5]" {
+		t.Errorf("got %s", s)
+	}
+	if with == 0 {
+		t.Error("nothing was charged")
+	}
+	f.Close()
+	checkEmpty(t, app, h)
+}
+
+func TestPolicies(t *testing.T) {
+	for _, v := range []struct {
+		policy Policy
+		want   string
+	}{
+		{Resync, "!at 0|!resync 6|7"},
+		{Skip, "!at 0|5|6|7"},
+		{Cut, "!at 0"},
+	} {
+		t.Run(v.policy.String(), func(t *testing.T) {
+			h := New(dunlin.New(dunlin.Config{}), Settings{MaxMessages: 2, Slow: v.policy})
+			f := newFeed(t, h, asFrame, "x")
+			out, _ := f.Append(nil)
+			f.Unsent(0)
+			f.Hold()
+			publishTo(t, h, "x", "1", "2", "3", "4", "5", "6")
+			next, more := f.Append(nil)
+			f.Unsent(0)
+			out = append(out, next...)
+			if more != (v.policy == Cut) || f.Cut() != (v.policy == Cut) {
+				t.Errorf("more: %v, cut: %v", more, f.Cut())
+			}
+			if v.policy != Cut {
+				publishTo(t, h, "x", "7")
+				out, _ = f.Append(out)
+				f.Unsent(0)
+			}
+			var got []string
+			for _, text := range texts(t, out) {
+				if _, data, ok := strings.Cut(text, "\n"); ok {
+					text = data
+				}
+				got = append(got, strings.Replace(text, h.epoch+"-", "", 1))
+			}
+			if s := strings.Join(got, "|"); s != v.want {
+				t.Errorf("got %s, want %s", s, v.want)
+			}
+			f.Close()
+		})
+	}
+}
+
+// The next message of a log is found wherever the subscriber is, also among stale entries.
+func TestAfter(t *testing.T) {
+	h := New(dunlin.New(dunlin.Config{}), Settings{Keyed: true})
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 500 {
+		if err := h.Topic("x").Put(fmt.Sprint(random.IntN(9)), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+		l := h.logs["x"]
+		l.mu.Lock()
+		for offset := range l.newest.Load() + 2 {
+			var want *entry
+			for _, e := range l.entries {
+				if !e.stale && e.offset > offset {
+					want = e
+					break
+				}
+			}
+			if got := l.after(offset); got != want {
+				t.Fatalf("after %d: %v, want %v", offset, got, want)
+			}
+		}
+		if len(l.entries) > 20 {
+			t.Errorf("%d entries for 9 keys", len(l.entries))
+		}
+		l.mu.Unlock()
+	}
+}
+
+// Events have the fields of the HTML standard, with an ID each.
+func TestEvents(t *testing.T) {
+	h := New(dunlin.New(dunlin.Config{}), Settings{})
+	f := newFeed(t, h, asEvent, "x")
+	publishTo(t, h, "x", "one\ntwo")
+	out, _ := f.Append(nil)
+	want := "id: E-0\n\nid: E-1\nevent: x\ndata: one\ndata: two\n\n"
+	if got := strings.ReplaceAll(string(out), h.epoch, "E"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.Close()
+}
+
+// When clients need memory, the oldest messages go.
+func TestShrink(t *testing.T) {
+	app := served(t)
+	h := New(app, Settings{})
+	publishTo(t, h, "x", strings.Repeat("x", 1000), strings.Repeat("y", 1000), "z")
+	before := app.Stats().Memory.HeldFor["cache"]
+	h.shrink(1)
+	if freed := before - app.Stats().Memory.HeldFor["cache"]; freed < 1000 || freed > 4000 {
+		t.Errorf("freed %d bytes for 1", freed)
+	}
+	h.shrink(1 << 40)
+	if l := h.logs["x"]; len(l.entries) != 0 || l.floor != 3 {
+		t.Errorf("%d messages are left, floor %d", len(l.entries), l.floor)
+	}
+}
+
+// However much is published, each client is woken once in a turn, and one that accepts nothing is not woken.
+func TestPublishMarksLoops(t *testing.T) {
+	h := New(dunlin.New(dunlin.Config{}), Settings{MaxMessages: 20, Slow: Cut})
+	f := newFeed(t, h, asFrame, "x", "y")
+	loop := f.client.(*fakeClient)
+	f.Append(nil)
+	f.Unsent(0)
+	loop.turn()
+	publishTo(t, h, "x", "1", "2", "3")
+	if n, woken := len(loop.calls), loop.turn(); n != 1 || woken != 1 {
+		t.Errorf("three messages called the loop %d times and woke the client %d times", n, woken)
+	}
+	publishTo(t, h, "x", "4")
+	out, _ := f.Append(nil)
+	f.Unsent(len(out)) // it accepts nothing
+	loop.turn()
+	publishTo(t, h, "x", "5")
+	if woken := loop.turn(); woken != 0 {
+		t.Errorf("a client that accepts nothing was woken %d times", woken)
+	}
+	for i := range 20 {
+		publishTo(t, h, "x", fmt.Sprint("more", i))
+	}
+	if woken := loop.turn(); woken != 1 || !f.Cut() {
+		t.Errorf("a client that must be cut was woken %d times, cut: %v", woken, f.Cut())
+	}
+	f.Close()
+	publishTo(t, h, "x", "last")
+	if woken := loop.turn(); woken != 0 {
+		t.Error("a closed client was woken")
+	}
+}
+
+// A delivery allocates nothing.
+func TestDeliveryAllocatesNothing(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("test builds drop pooled memory")
+	}
+	h := New(dunlin.New(dunlin.Config{}), Settings{})
+	var feeds []*feed
+	for range 100 {
+		feeds = append(feeds, newFeed(t, h, asFrame, "x"))
+	}
+	out := make([]byte, 0, 32<<10)
+	deliver := func() {
+		for _, f := range feeds {
+			b, _ := f.Append(out)
+			if f.Unsent(0); len(b) == 0 {
+				t.Fatal("nothing was sent")
+			}
+		}
+	}
+	message := bytes.Repeat([]byte("x"), 200)
+	allocs := testing.AllocsPerRun(100, func() {
+		if err := h.Topic("x").Publish(message); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range feeds {
+			f.client.(*fakeClient).calls = f.client.(*fakeClient).calls[:0] // they are delivered to in any case
+		}
+		deliver()
+	})
+	if allocs > 5 { // of the publish
+		t.Errorf("%v allocations for 100 deliveries", allocs)
+	}
+	for _, f := range feeds {
+		f.Close()
+	}
+}

@@ -1,0 +1,127 @@
+package topic
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+// A group has the subscribers of a topic whose connections one event loop serves, or those without a loop. A publish marks the
+// groups, and each loop wakes its own subscribers. Then each sends everything that it lacks, however many messages were
+// published since.
+type group struct {
+	log    *log
+	loop   exchange.Loop // nil for none
+	subs   []*sub
+	marked bool // it will be run
+	job    func()
+}
+
+// mark has the group run soon. log.mu is held.
+func (g *group) mark() {
+	if g.marked {
+		return
+	}
+	g.marked = true
+	if g.loop == nil {
+		go g.job()
+	} else {
+		g.loop.Call(g.job)
+	}
+}
+
+// run wakes the subscribers. The loop calls it, if there is one.
+func (g *group) run() {
+	l := g.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.marked = false
+	for _, s := range g.subs {
+		f := s.feed
+		if f.held.Load() {
+			// The client accepts nothing: the connection wakes by itself when it does.
+			if l.set.Slow != Cut || s.at.Load() >= l.floor {
+				continue
+			}
+			f.cut.Store(true)
+		}
+		if g.loop == nil {
+			f.client.Wake()
+		} else {
+			f.client.WakeHere()
+		}
+	}
+}
+
+// enter adds a subscriber at a position, or a new one. hub.mu is held.
+func (l *log) enter(f *feed, from uint64, fresh bool) *sub {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if fresh {
+		from = l.begin(l.hub.visible.Load())
+	}
+	s := &sub{feed: f, log: l, group: l.groupOf(f.client.Loop())}
+	s.at.Store(from)
+	s.index = len(s.group.subs)
+	s.group.subs = append(s.group.subs, s)
+	l.used.Store(time.Now().Unix())
+	return s
+}
+
+// groupOf returns the group of a loop. l.mu is held.
+func (l *log) groupOf(loop exchange.Loop) *group {
+	for _, g := range l.groups {
+		if g.loop == loop {
+			return g
+		}
+	}
+	g := &group{log: l, loop: loop}
+	g.job = g.run
+	l.groups = append(l.groups, g)
+	return g
+}
+
+// leave removes the subscriber, and the log if nobody uses it any more. feed.mu is held.
+func (s *sub) leave() {
+	h, l := s.log.hub, s.log
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l.remove(s) {
+		h.drop(l)
+	}
+}
+
+// remove implements leave. It reports whether the log has neither subscribers nor messages.
+func (l *log) remove(s *sub) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := s.group
+	last := len(g.subs) - 1
+	moved := g.subs[last]
+	g.subs[s.index], moved.index = moved, s.index
+	g.subs[last] = nil
+	g.subs = g.subs[:last]
+	if last == 0 {
+		l.groups = slices.DeleteFunc(l.groups, func(other *group) bool { return other == g })
+	}
+	l.used.Store(time.Now().Unix())
+	return len(l.groups) == 0 && len(l.entries) == 0
+}
+
+// subscribers returns their number.
+func (l *log) subscribers() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.groups {
+		n += len(g.subs)
+	}
+	return n
+}
+
+// missedSince reports whether a message after an offset was dropped.
+func (l *log) missedSince(offset uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return offset < l.floor
+}

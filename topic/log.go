@@ -1,0 +1,248 @@
+package topic
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/sse"
+	"github.com/dunlinhttp/dunlin/internal/ws"
+)
+
+// A log has the latest messages of a topic, and its subscribers.
+//
+//	entries  e4 e7 e9     in the order of offsets, which are those of the hub: other topics have 5, 6 and 8
+//	floor    2            the newest offset that was dropped: a subscriber before it has missed a message
+//	newest   9            a subscriber there is up to date
+//
+// In a keyed log an entry whose key has a newer one is stale. It is skipped, and removed when half of the log is stale.
+type log struct {
+	hub    *Hub
+	name   string
+	set    *Settings
+	newest atomic.Uint64
+	used   atomic.Int64 // time of the last message or subscription, Unix seconds
+
+	mu      sync.Mutex // acquired last
+	entries []*entry
+	keys    map[string]*entry
+	stale   int
+	bytes   int64 // cost of entries that are not stale
+	floor   uint64
+	groups  []*group
+}
+
+// An entry is a message. Its encodings are made once each, when the first subscriber needs them.
+type entry struct {
+	offset uint64
+	cost   int64
+	key    string
+	data   []byte
+	log    *log // nil for an announcement to one subscriber
+	as     [encodings][]byte
+	stale  bool  // it is not, or no more, in the log
+	free   bool  // it is not charged
+	pins   int32 // number of subscribers whose client has a part of it
+}
+
+// An encoding is the form of messages for a kind of subscriber.
+type encoding uint8
+
+const (
+	asFrame encoding = iota // a text message of a WebSocket
+	asEvent                 // an event of an event stream
+	encodings
+)
+
+const (
+	// entryCost and logCost are the bytes charged for a message and a topic beside data and names.
+	entryCost = 224
+	logCost   = 640
+)
+
+// cost returns the charge of a message: the data and, when both encodings exist and the data is dropped, the other one.
+func cost(data []byte) int64 { return 2*int64(len(data)) + entryCost }
+
+// publish appends messages. hub.mu is held.
+func (l *log) publish(key string, messages [][]byte) error {
+	h := l.hub
+	var total int64
+	for _, m := range messages {
+		total += cost(m) + int64(len(key))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !h.memory.Reserve(total) {
+		if !l.dropOldest() {
+			return ErrMemory
+		}
+	}
+	offset := h.visible.Load()
+	for _, m := range messages {
+		offset++
+		e := &entry{offset: offset, cost: cost(m) + int64(len(key)), key: key, data: append([]byte(nil), m...), log: l}
+		l.entries = append(l.entries, e)
+		l.bytes += e.cost
+		if key != "" {
+			l.replace(key, e)
+		}
+	}
+	for len(l.entries)-l.stale > l.set.MaxMessages || l.bytes > int64(l.set.MaxBytes) {
+		l.dropOldest()
+	}
+	l.used.Store(time.Now().Unix())
+	l.newest.Store(offset)
+	h.visible.Store(offset)
+	h.messages.Add(int64(len(messages)))
+	for _, g := range l.groups {
+		g.mark()
+	}
+	return nil
+}
+
+// replace makes e the latest entry of a key. l.mu is held.
+func (l *log) replace(key string, e *entry) {
+	if l.keys == nil {
+		l.keys = map[string]*entry{}
+	}
+	if old := l.keys[key]; old != nil {
+		l.stale++
+		l.forget(old)
+	}
+	l.keys[key] = e
+	if l.stale <= len(l.entries)/2 {
+		return
+	}
+	kept := l.entries[:0]
+	for _, e := range l.entries {
+		if !e.stale {
+			kept = append(kept, e)
+		}
+	}
+	clear(l.entries[len(kept):])
+	l.entries, l.stale = kept, 0
+}
+
+// forget counts an entry as gone. l.mu is held.
+func (l *log) forget(e *entry) {
+	l.bytes -= e.cost
+	e.stale = true
+	e.uncharge()
+}
+
+// uncharge ends the charge of an entry that is needed no more. e.log.mu is held.
+func (e *entry) uncharge() {
+	if e.stale && e.pins == 0 && !e.free {
+		e.free = true
+		e.log.hub.memory.Release(e.cost)
+	}
+}
+
+// dropOldest drops the oldest message, and reports whether there was one. l.mu is held.
+func (l *log) dropOldest() bool {
+	for len(l.entries) > 0 {
+		e := l.entries[0]
+		l.entries[0] = nil
+		l.entries = l.entries[1:]
+		if e.stale {
+			l.stale--
+			continue
+		}
+		if e.key != "" {
+			delete(l.keys, e.key)
+		}
+		l.floor = e.offset
+		l.forget(e)
+		l.hub.dropped.Add(1)
+		return true
+	}
+	l.entries = nil
+	return false
+}
+
+// shrink drops messages of n bytes, or all, and returns how many bytes it has dropped.
+func (l *log) shrink(n int64) (dropped int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.bytes
+	for before-l.bytes < n && l.dropOldest() {
+	}
+	return before - l.bytes
+}
+
+// after returns the first message after an offset, nil if there is none. l.mu is held.
+func (l *log) after(offset uint64) *entry {
+	low, high := 0, len(l.entries)
+	if high > 1 && l.entries[high-2].offset <= offset {
+		low = high - 1 // most subscribers lack the newest message only
+	}
+	for low < high {
+		if mid := int(uint(low+high) >> 1); l.entries[mid].offset <= offset {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	for ; low < len(l.entries); low++ {
+		if e := l.entries[low]; !e.stale && e.offset > offset {
+			return e
+		}
+	}
+	return nil
+}
+
+// encoded returns a message in an encoding. l.mu is held.
+func (e *entry) encoded(as encoding) []byte {
+	if b := e.as[as]; b != nil {
+		return b
+	}
+	var b []byte
+	if as == asFrame {
+		b = e.frame()
+	} else {
+		b = e.log.hub.appendID(append(make([]byte, 0, len(e.data)+64+len(e.log.name)), "id: "...), e.offset)
+		b = append(append(append(b, "\nevent: "...), e.log.name...), '\n')
+		b = append(sse.AppendLines(b, "data: ", string(e.data)), '\n')
+	}
+	e.as[as] = b
+	if e.as[1-as] != nil {
+		e.data = nil
+	}
+	return b
+}
+
+// frame returns the message as a frame of a WebSocket.
+func (e *entry) frame() []byte {
+	l := e.log
+	if l.set.Bare {
+		return append(ws.AppendHeader(make([]byte, 0, len(e.data)+10), ws.Text, true, false, len(e.data)), e.data...)
+	}
+	head := l.hub.appendID(make([]byte, 0, 64), e.offset)
+	head = append(append(append(head, ' '), l.name...), '\n')
+	size := len(head) + len(e.data)
+	b := ws.AppendHeader(make([]byte, 0, size+10), ws.Text, true, false, size)
+	return append(append(b, head...), e.data...)
+}
+
+// pin keeps a message charged while a client has a part of it, even if it leaves the log.
+func (e *entry) pin() {
+	if e.log == nil {
+		return
+	}
+	e.log.mu.Lock()
+	defer e.log.mu.Unlock()
+	e.pins++
+	if e.free && e.log.hub.memory.Reserve(e.cost) { // it has just left
+		e.free = false
+	}
+}
+
+func (e *entry) unpin() {
+	if e.log == nil {
+		return
+	}
+	e.log.mu.Lock()
+	defer e.log.mu.Unlock()
+	e.pins--
+	e.uncharge()
+}

@@ -1,0 +1,84 @@
+package topic
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/websocket"
+)
+
+var errClosed = websocket.ErrClosed
+
+// Subscribe subscribes the connection to topics. last is the ID of the last message that the client has, from which the
+// subscription continues, or "" for a new client: it gets the next messages, and of a keyed topic all keys. If messages after last
+// are not in the log any more, the client is told to load its state anew, and is as a new one. Either all subscriptions are made,
+// or none.
+//
+// Each message is a text. Unless Settings.Bare is set, its first line is the ID, a space, and the topic; two more messages are
+// sent: "!at " and an ID, from which the client can resume if nothing else comes, and "!resync " and an ID after a loss.
+func (h *Hub) Subscribe(c *websocket.Conn, last string, topics ...string) error {
+	f, err := h.feedOf(c)
+	if err != nil {
+		return err
+	}
+	return f.subscribe(last, topics)
+}
+
+// Unsubscribe ends subscriptions of the connection. When it returns, no more messages of the topics are sent, except for one of
+// which the client has a part.
+func (h *Hub) Unsubscribe(c *websocket.Conn, topics ...string) {
+	if f, err := h.feedOf(c); err == nil {
+		f.unsubscribe(topics)
+	}
+}
+
+// feedOf returns the feed of a connection.
+func (h *Hub) feedOf(c *websocket.Conn) (*feed, error) {
+	switch f := c.Feed(func(peer exchange.Peer) exchange.Feed { return &feed{hub: h, client: peer, as: asFrame} }).(type) {
+	case *feed:
+		if f.hub == h {
+			return f, nil
+		}
+		return nil, errHub
+	}
+	return nil, errClosed
+}
+
+// Handle handles a message in which a client asks for topics, as the JavaScript client of the package does, and reports whether it
+// was one:
+//
+//	!subscribe <ID of the last message, or "-"> <topic> <topic>...
+//	!unsubscribe <topic> <topic>...
+//
+// allow decides whether the client may have a topic. If not, or if the subscription is not possible, the answer is the message
+// "!refused ", the topics, a line break and the error.
+func (h *Hub) Handle(c *websocket.Conn, m websocket.Message, allow func(c *websocket.Conn, topic string) error) bool {
+	if len(m.Data) == 0 || m.Data[0] != '!' || m.Kind != websocket.Text {
+		return false
+	}
+	words := strings.Fields(string(m.Data))
+	switch {
+	case words[0] == "!unsubscribe":
+		h.Unsubscribe(c, words[1:]...)
+	case words[0] == "!subscribe" && len(words) > 1:
+		if words[1] == "-" {
+			words[1] = ""
+		}
+		names := words[2:]
+		err := checkNames(names)
+		for i := 0; i < len(names) && err == nil; i++ {
+			err = allow(c, names[i])
+		}
+		if err == nil {
+			err = h.Subscribe(c, words[1], names...)
+		}
+		if err != nil && !errors.Is(err, errClosed) {
+			// A client that does not read its answers is not told.
+			_ = c.Send(websocket.Text, []byte("!refused "+strings.Join(names, " ")+"\n"+err.Error()))
+		}
+	default:
+		return false
+	}
+	return true
+}
