@@ -10,8 +10,8 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
-	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/ws"
 )
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ const patience = 20 * time.Second
 
 // A socket is a client of a WebSocket.
 type socket struct {
-	t *testing.T
+	t testing.TB
 	net.Conn
 	r *bufio.Reader
 }
@@ -51,9 +52,14 @@ func sockets(t *testing.T, app *dunlin.App, hub *topic.Hub) func() *socket {
 	return func() *socket { return dial(t, addr) }
 }
 
-func dial(t *testing.T, addr string) *socket {
+// dial opens a WebSocket. control may set options of the connection.
+func dial(t testing.TB, addr string, control ...func(_, _ string, c syscall.RawConn) error) *socket {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
+	var d net.Dialer
+	if len(control) > 0 {
+		d.Control = control[0]
+	}
+	conn, err := d.DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,6 +67,7 @@ var floors = [][]string{
 		"health",
 		"internal/suite",
 		"middleware",
+		"topic",
 		"typed",
 	},
 	{"openapi"},
