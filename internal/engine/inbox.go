@@ -78,8 +78,8 @@ func (l *loop) post(m message) bool {
 	return true
 }
 
-// fetchMail moves the messages from the inbox to mail, all of which has been handled.
-func (l *loop) fetchMail() {
+// fetchMessages moves the messages from the inbox to l.batch, all of which has been handled.
+func (l *loop) fetchMessages() {
 	b := &l.inbox
 	if !b.signalled.Load() {
 		return
@@ -87,7 +87,7 @@ func (l *loop) fetchMail() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.signalled.Store(false)
-	l.mail, b.messages, l.mailAt = b.messages, l.mail[:0], 0
+	l.batch, b.messages, l.batchAt = b.messages, l.batch[:0], 0
 }
 
 // handle executes m. It reports whether d still drives the loop.

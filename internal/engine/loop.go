@@ -50,9 +50,9 @@ type loop struct {
 	noRoom  connQueue   // connections that wait for room for their requests
 	retried *Conn       // the connection in noRoom that asks again
 	roomAt  int64       // the latest time to look at noRoom again, 0 if it is empty
-	mail    []message
-	mailAt  int // mail[mailAt:] are not yet handled
-	sweepAt int // conns[sweepAt:] are not yet swept
+	batch   []message   // messages from the inbox
+	batchAt int         // batch[batchAt:] are not yet handled
+	sweepAt int         // conns[sweepAt:] are not yet swept
 
 	sweepers []*sync.WaitGroup // informed of the end of the sweep
 
@@ -162,15 +162,15 @@ func (l *loop) turn(d *Driver) bool {
 	return true
 }
 
-// chores does the work that most turns do not have: mail, deadlines, sweeps.
+// chores does the work that most turns do not have: messages, deadlines, sweeps.
 func (l *loop) chores(d *Driver) bool {
-	if l.mailAt == len(l.mail) {
-		l.fetchMail()
+	if l.batchAt == len(l.batch) {
+		l.fetchMessages()
 	}
-	for l.mailAt < len(l.mail) {
-		m := l.mail[l.mailAt]
-		l.mail[l.mailAt] = message{}
-		l.mailAt++
+	for l.batchAt < len(l.batch) {
+		m := l.batch[l.batchAt]
+		l.batch[l.batchAt] = message{}
+		l.batchAt++
 		if !l.handle(d, m) {
 			return false
 		}

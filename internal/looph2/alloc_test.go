@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// Ordinary requests allocate nothing: with and without a body, in clear text and by TLS.
+// Ordinary requests do not allocate: with and without a body, in clear text and over TLS.
 func TestStreamsAllocateNothing(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("with the race detector each request is made anew")
@@ -54,7 +54,7 @@ func TestStreamsAllocateNothing(t *testing.T) {
 	})
 }
 
-// dialTLS serves an app by TLS until the test ends, and returns a connection to it on which HTTP/2 is agreed.
+// dialTLS serves an app over TLS until the test ends, and returns an HTTP/2 connection to it.
 func dialTLS(t *testing.T, config dunlin.Config, register func(*dunlin.App)) net.Conn {
 	t.Helper()
 	pki := httptest.NewUnstartedServer(nil) // for its certificate

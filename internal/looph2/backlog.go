@@ -89,7 +89,7 @@ func (s *session) goOn() {
 	}
 }
 
-// goOnAt returns the time at which the next action begins even if nothing is taken, or 0 if none waits.
+// goOnAt returns the time at which the next action begins even if the client reads nothing, or 0 if none waits.
 func (s *session) goOnAt() int64 {
 	if s.backlog == nil || len(s.backlog.line) == 0 {
 		return 0

@@ -146,7 +146,7 @@ func TestWaitingRequestsAreReset(t *testing.T) {
 	c.wantHead(id)
 }
 
-// A client that takes nothing still gets further actions begun, one after each while: it may want the last answer first.
+// A client that reads nothing still gets further actions begun, one after each while: it may need the last answer first.
 func TestWaitingRequestsBeginAfterDelay(t *testing.T) {
 	s, begun := backlogServer(t)
 	c := s.shut()

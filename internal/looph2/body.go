@@ -52,7 +52,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	}
 }
 
-// discard discards the unread bytes of a streamed body, and all that are still to arrive. s.mu is held.
+// discard discards the unread bytes of a streamed body, and those that are still to arrive. s.mu is held.
 func (own *stream) discard() {
 	b := &own.in
 	if !own.streamed || own.finalized || b.stopped {
@@ -63,7 +63,7 @@ func (own *stream) discard() {
 	own.dropUnread()
 	own.holdInput()
 	own.hasMoved()
-	own.s.post(own)
+	own.s.notify(own)
 }
 
 // setUnclaimed records whether the action waits for room for the body.
@@ -75,7 +75,7 @@ func (x *Wire) setUnclaimed(unclaimed bool) {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	if own.in.unclaimed = unclaimed; unclaimed {
-		own.s.post(own)
+		own.s.notify(own)
 	}
 }
 
@@ -114,8 +114,8 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	s, server := own.s, own.s.h.server
 	b := &own.in
 	s.mu.Lock()
-	if b.consumed > 0 && b.consumed >= b.unread.len { // not earlier: an action that waits for room wants no more bytes
-		s.post(own)
+	if b.consumed > 0 && b.consumed >= b.unread.len { // not earlier: an action that waits for room needs no more bytes
+		s.notify(own)
 	}
 	if b.unread.len == 0 && !b.ended && own.unreadable() == nil {
 		x.awaitBody(own, p)
@@ -164,7 +164,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 	if !b.asked && !own.started && !own.late {
 		b.asked = true
 		own.flows().heads = append(own.heads, head{status: http.StatusContinue, length: -1})
-		s.post(own)
+		s.notify(own)
 	}
 	own.working(false)
 	if b.unread.len == 0 {
@@ -196,7 +196,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 	}
 }
 
-// unreadable returns the reason why nothing more can be read. s.mu is held.
+// unreadable returns the reason why the body cannot be read further. s.mu is held.
 func (own *stream) unreadable() error {
 	server := own.s.h.server
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Config.Limits.MaxMemoryPerConnection bounds the memory of all streams of a connection together: a body that does not fit beside
-// another is refused at once, and other connections are not affected.
+// Config.Limits.MaxMemoryPerConnection bounds the memory of all streams of a connection together: a body that does not fit
+// together with another is refused at once, and other connections are not affected.
 func TestMaxMemoryPerConnectionOfStreams(t *testing.T) {
 	onLoop(t)
 	const size = 600 << 10

@@ -23,7 +23,7 @@ type tunnel struct {
 	reset    bool
 }
 
-// openTunnel asks for a protocol and waits for the head of the answer.
+// openTunnel requests a protocol and waits for the head of the answer.
 func openTunnel(c *h2Conn, path string) *tunnel {
 	c.t.Helper()
 	_ = c.frame(frameSettings, 1, 0)

@@ -63,8 +63,8 @@ func TestTruncatedFileResetsStream(t *testing.T) {
 	}
 }
 
-// A handler that writes less than it has announced has its stream reset. The connection, and the other streams on it, continue.
-// It ends when a handler asks for that.
+// If a handler writes less than it has announced, its stream is reset. The connection and its other streams continue. The
+// connection ends only if the handler requests it.
 func TestShortHandlerOutputResetsStream(t *testing.T) {
 	onLoop(t)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {

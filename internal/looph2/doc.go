@@ -20,13 +20,13 @@
 //
 // A connection always belongs to its loop. Its session, the http2.Conn in it and all fields of a stream that are marked as the
 // loop's belong to the goroutine that drives the loop. An action runs inside the loop's turn, as a part of its connection
-// (engine/part.go). When it blocks, the loop and the connection continue with another driver. From then on the action leaves
-// its output in its stream under session.mu, and the loop collects this mail when it is woken.
+// (engine/part.go). When it blocks, the loop and the connection continue with another driver. From then on the action stores
+// its output in its stream under session.mu, adds the stream to the session's inbox, and wakes the loop.
 //
 //	inline     on the loop; the answer is written straight to the output
-//	lost       on the goroutine that had the loop; the answer is mailed
-//	worker     of a route known to block, or whose body is streamed; mailed
-//	background long-lived streams: a goroutine without a driver; mailed
+//	lost       on the goroutine that had the loop; by the inbox
+//	worker     of a route known to block, or whose body is streamed; by the inbox
+//	background long-lived streams: a goroutine without a driver; by the inbox
 //
 // A stream occupies one of the http2.Limits.MaxStreams places until its action has returned, even if either side has reset it.
 //

@@ -26,7 +26,7 @@ func TestEndedConnectionsAreNotReset(t *testing.T) {
 	}
 }
 
-// notReset reports whether a client that goes on sending meets no reset. It is also false if the client was too slow: the
+// notReset reports whether a client that continues to send gets no reset. It is also false if the client was too slow: the
 // server waits for 2 s from the end of the connection, which is not before the connection has begun.
 func notReset(t *testing.T, s *h2Server) bool {
 	t.Helper()

@@ -24,14 +24,14 @@ type flow struct {
 	in      incoming
 	reading deadline
 	writing deadline
-	lapsed  bool // that has passed, and nothing more is written
+	lapsed  bool // the deadline has passed; later writes fail
 
 	cut error // set when the client sends its body too slowly
 
 	gone chan struct{} // closed when the stream is canceled while its action waits for room
 }
 
-// incoming is the body of a request that the action reads as it comes.
+// incoming is the body of a request that the action reads as it arrives.
 type incoming struct {
 	unread       unread // bytes received and not read
 	into         []byte // buffer of a waiting Read; got is the number of bytes copied to it
@@ -43,7 +43,7 @@ type incoming struct {
 	ended        bool
 	asked        bool // 100 Continue was sent, or need not be
 	waits        bool // a Read waits for more
-	stopped      bool // nothing more may be read
+	stopped      bool // no more may be read
 	unclaimed    bool // the action waits for room: unread bytes do not close the connection's window
 	since        int64
 	waited       int64 // ns that Reads have waited since the last check of slow clients
@@ -101,7 +101,7 @@ func (own *stream) dropUnread() {
 	}
 }
 
-// stop ends the streamed body and answer: nothing more is read or sent. s.mu is held.
+// stop ends the streamed body and answer, in both directions. s.mu is held.
 func (own *stream) stop() {
 	if own.flow == &still {
 		return

@@ -21,7 +21,8 @@ func (c *corked) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A stream whose action ends its goroutine is cut off, also if the action has lost the loop before, and frees everything.
+// A stream whose action ends its goroutine is reset, also if the action has lost the loop before, and all its memory is
+// freed.
 func TestGoexitAfterTakeover(t *testing.T) {
 	onLoop(t)
 	blocked := make(chan bool)

@@ -201,7 +201,7 @@ func TestRefusedRequestHoldsNoMemory(t *testing.T) {
 	})
 }
 
-// Clients that send nothing of their bodies do not occupy the places of other requests.
+// Clients that do not send their bodies do not occupy the places of other requests.
 func TestStalledBodiesDoNotOccupyPlaces(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxConcurrent: 2}}, func(app *dunlin.App) {

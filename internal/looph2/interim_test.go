@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Interim answers that a client does not take block the handler that makes them, and do not fill the memory. All of them
+// Interim answers that a client does not read block the handler that makes them, and do not fill the memory. All of them
 // arrive.
 func TestInterimAnswersWaitForTheirClient(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {

@@ -89,7 +89,7 @@ func (x *Wire) endJob(d *engine.Driver, a exchange.Answer) {
 		x.goToBackground(a)
 		return
 	}
-	x.postAnswer(&a)
+	x.deliverAnswer(&a)
 }
 
 // begin does the steps before the action. It returns nil if the action is not to run.
@@ -123,7 +123,7 @@ func (j *job) begin(d *engine.Driver) *Wire {
 			a = x.call.Decorate(a, r.source)
 			x.observe(&a)
 		})
-		x.postAnswer(&a)
+		x.deliverAnswer(&a)
 		return nil
 	}
 	if !x.find() {
@@ -158,7 +158,7 @@ func (j *job) skip() {
 	own := (*stream)(j)
 	own.s.mu.Lock()
 	own.returned = true
-	own.s.post(own)
+	own.s.notify(own)
 	own.s.mu.Unlock()
 }
 
@@ -186,6 +186,6 @@ func (j *job) Overdue() {
 			a = x.call.Decorate(a, exchange.FromOverload)
 			x.observe(&a)
 		})
-		x.postAnswer(&a)
+		x.deliverAnswer(&a)
 	}()
 }

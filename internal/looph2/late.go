@@ -168,8 +168,8 @@ func (own *stream) answerLate(y *Wire, a *exchange.Answer) {
 		p.answer.Release()
 		return
 	}
-	own.leave(p)
+	own.setComplete(p)
 	own.lateDone = true
 	own.returned = own.lateBack
-	s.post(own)
+	s.notify(own)
 }

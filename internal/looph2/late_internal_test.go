@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A context that an action asks for when its time ends, but before the stream is marked late, ends too.
+// A context that an action creates at the timeout, but before the stream is marked late, is cancelled too.
 func TestContextCreatedAtTimeout(t *testing.T) {
 	own := &stream{s: new(session), flow: &still, resting: &nothing}
 	x := &Wire{own: own, s: &exchange.State{Route: &exchange.Route{Timeout: time.Second}}}

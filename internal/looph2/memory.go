@@ -157,7 +157,7 @@ func (h *holder) End(a *admission.Account) {
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
 		own.keepAhead(0)
-		// The stream is about to be cut. The pending part of its answer is freed at once, since the loop does not collect mail
+		// The stream is about to be cut. The pending part of its answer is freed at once, since the loop does not read the inbox
 		// while the socket is full, and no more is produced.
 		if own.sends() || own.headsCost > 0 || own.complete != nil || own.rests() {
 			own.setCanceled()
@@ -165,7 +165,7 @@ func (h *holder) End(a *admission.Account) {
 			own.dropRest()
 		}
 		own.hasMoved()
-		own.s.post(own)
+		own.s.notify(own)
 	}()
 }
 

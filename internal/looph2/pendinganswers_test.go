@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// stuff opens all windows of a client that reads nothing, requests an endless answer on a stream, and returns when the given
-// number of connections is stuffed.
+// stuff opens all windows of a client that does not read, requests an endless answer on a stream, and returns when the given
+// number of connections is full.
 func (c *h2Conn) stuff(s *h2Server, id uint32, stuffed int) {
 	c.t.Helper()
 	c.openWindows()
@@ -51,7 +51,7 @@ func mailServer(t *testing.T, config dunlin.Config, size int) (s *h2Server, wait
 	return s, waiting, open
 }
 
-// Complete answers that wait for a full socket are charged from the time they are made, wherever their actions run.
+// Complete answers that wait for a full socket are charged from the time they are made, on any goroutine.
 func TestAnswersThatWaitForTheSocketAreCharged(t *testing.T) {
 	const all, size = 60, 200_000
 	for _, c := range []struct {
@@ -114,8 +114,8 @@ func TestAnswersThatWaitForTheSocketAreEvicted(t *testing.T) {
 	}
 }
 
-// Bodies that the program holds itself, and which pairs of streams take slowly, do not exclude other clients, even when they
-// are as large as the budget.
+// Bodies that the program owns, and which pairs of streams read slowly, do not exclude other clients, even if they are as
+// large as the budget.
 func TestSharedBodiesDoNotExcludeClients(t *testing.T) {
 	onLoop(t)
 	const size, streams = 200_000, 8

@@ -159,8 +159,8 @@ func TestReservationEndsWithStream(t *testing.T) {
 	}
 }
 
-// The memory of a request's body is not held for a streamed answer that is made without it, nor beside a complete answer in
-// memory, while a client does not take these.
+// The memory of a request's body is not held for a streamed answer that is made without it, nor together with a complete
+// answer in memory, while a client does not read these.
 func TestBodyIsReleasedBeforeAnswer(t *testing.T) {
 	onLoop(t)
 	const bodySize, size = 30_000, 20_000

@@ -32,17 +32,16 @@ func (p *pending) release() {
 
 var pendings = sync.Pool{New: func() any { return new(pending) }}
 
-// smallMail is the number of bytes of complete answers in the mail of a connection that are not charged: the loop mostly
-// collects them at once. It does not while the socket is full.
-const smallMail = 8 << 10
+// maxUncharged is the maximum of session.uncharged, in bytes. The loop sends these answers at once, unless the socket is full.
+const maxUncharged = 8 << 10
 
-// leave puts a complete answer into the mail for the loop. s.mu is held.
-func (own *stream) leave(p pending) {
+// setComplete stores a complete answer for the loop. s.mu is held.
+func (own *stream) setComplete(p pending) {
 	s := own.s
 	switch n := cap(p.body); {
 	case len(p.body) == 0:
-	case s.mailed+n <= smallMail:
-		s.mailed += n
+	case s.uncharged+n <= maxUncharged:
+		s.uncharged += n
 		p.free = n
 	default:
 		if a := own.accountOf(); a != nil {
@@ -59,7 +58,7 @@ func (own *stream) takeComplete() (p pending) {
 	if left := own.complete; left != nil {
 		own.complete, p, *left = nil, *left, pending{}
 		pendings.Put(left)
-		own.s.mailed -= p.free
+		own.s.uncharged -= p.free
 	}
 	return p
 }
@@ -116,7 +115,7 @@ func (own *stream) lengthOf(status int, length int64) int64 {
 	return length
 }
 
-// sendHead sends a head from the mail.
+// sendHead sends a head that the stream's goroutine has made.
 func (s *session) sendHead(own *stream, h *head) {
 	if own.dropped || !s.h2.BeginHead(own.st, h.status) {
 		return
@@ -343,10 +342,10 @@ func (s *session) endOut(own *stream) {
 	s.conclude(own)
 }
 
-// handlePosted processes the mail of a stream.
-func (s *session) handlePosted(own *stream) {
+// handleNotified processes the changes of a stream from the inbox.
+func (s *session) handleNotified(own *stream) {
 	s.mu.Lock()
-	own.posted = false
+	own.notified = false
 	if own.finalized {
 		s.mu.Unlock()
 		return

@@ -267,5 +267,5 @@ func (x *Wire) refuseElsewhere(a exchange.Answer, source exchange.Source) {
 		a = x.call.Decorate(a, source)
 		x.observe(&a)
 	})
-	x.postAnswer(&a)
+	x.deliverAnswer(&a)
 }

@@ -23,7 +23,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	own.running = true
 	found := x.find()
 	if !found && !x.findWatched(consumed) {
-		x.job = true // it has no loop to lose any more
+		x.job = true // it has no loop
 		x.settleDetached(x.act())
 		return false
 	}
@@ -183,7 +183,7 @@ func (x *Wire) guarded(f func()) {
 	returned = true
 }
 
-// giveUpOn answers, by mail, for an action that ended its goroutine: it is not known which driver has the loop now.
+// giveUpOn delivers an answer for an action that ended its goroutine: it is not known which driver has the loop now.
 func (x *Wire) giveUpOn() {
 	server := x.h.server
 	server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
@@ -195,7 +195,7 @@ func (x *Wire) giveUpOn() {
 	own.s.mu.Lock()
 	started := own.started
 	own.s.mu.Unlock()
-	defer func() { x.postAnswer(&a) }() // deferred, since a feature may end this goroutine
+	defer func() { x.deliverAnswer(&a) }() // deferred, since a feature may end this goroutine
 	if started || late {
 		a.Claim()
 	}
@@ -233,7 +233,7 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	go func() {
 		defer x.h.recovered()
 		a := x.carryOut(a)
-		x.postAnswer(&a)
+		x.deliverAnswer(&a)
 	}()
 }
 
@@ -297,17 +297,17 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 	s.conclude(own)
 }
 
-// settleDetached is postAnswer for an action that has lost its loop.
+// settleDetached is deliverAnswer for an action that has lost its loop.
 func (x *Wire) settleDetached(a exchange.Answer) {
 	if x.toBackground {
-		x.toBackground, x.job = false, true // it has no loop to lose any more
+		x.toBackground, x.job = false, true // it has no loop
 		a = x.carryOut(a)
 	}
-	x.postAnswer(&a)
+	x.deliverAnswer(&a)
 }
 
-// postAnswer leaves the answer for the loop, on a goroutine that does not have it.
-func (x *Wire) postAnswer(a *exchange.Answer) {
+// deliverAnswer stores the answer and notifies the loop. It is called on a goroutine without the loop.
+func (x *Wire) deliverAnswer(a *exchange.Answer) {
 	own := x.own
 	s := own.s
 	s.mu.Lock()
@@ -353,7 +353,7 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 	case own.canceled: // the client does not want it any more
 		p.release()
 	default:
-		own.leave(p)
+		own.setComplete(p)
 	}
 	if own.complete == nil || own.complete.free == 0 {
 		own.keepAhead(0) // the request's memory is a reservation now, from which the charge of the answer was taken
@@ -361,7 +361,7 @@ func (x *Wire) postAnswer(a *exchange.Answer) {
 		own.keepAhead(own.complete.free)
 	}
 	own.closing = own.closing || closing
-	s.post(own)
+	s.notify(own)
 	s.mu.Unlock()
 }
 

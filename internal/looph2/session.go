@@ -51,7 +51,7 @@ type session struct {
 	partial   int64 // arrival of an incomplete frame, 0 for none
 	block     int64 // arrival of an incomplete field block, 0 for none
 	charged   int64 // bytes charged to the connection, see chargeTables
-	movedAt   int64 // when its account was last told that the client is active
+	movedAt   int64 // the time of the last report to its account that the client is active
 	group     admission.Group
 	prompt    atomic.Bool // the client has taken a large answer at once, see mustAsk
 	awaiting  atomic.Int64
@@ -71,11 +71,11 @@ type session struct {
 	untaken   int64   // bytes of complete answers that wait for the client's windows or the socket
 	backlog   *backlog
 
-	mu     sync.Mutex
-	mail   []*stream // streams with news for the loop, once each
-	mailed int       // bytes of complete answers in the mail that are not charged
-	posted bool      // the loop has been woken for the mail
-	over   bool      // the connection has ended
+	mu        sync.Mutex
+	inbox     []*stream // streams with changes for the loop, once each, see notify
+	uncharged int       // bytes of complete answers of streams in the inbox that are not charged
+	woken     bool      // the loop has been woken for the inbox
+	over      bool      // the connection has ended
 }
 
 // open begins a connection.
@@ -104,7 +104,7 @@ func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 	sc.count.begin(s.h, d)
 }
 
-// work processes input, mail and output. mine is false when the connection belongs to another driver.
+// work processes input, the inbox and output. mine is false when the connection belongs to another driver.
 func (s *session) work(in []byte) (consumed int, mine bool) {
 	if s.abuser != nil {
 		if s.d.Draining() {
@@ -312,9 +312,9 @@ func (s *session) beginEarly(own *stream) {
 	s.submit(own, true)
 }
 
-// post adds the stream to the mail for the loop. s.mu is held.
-func (s *session) post(own *stream) {
-	if own.posted {
+// notify adds the stream to the inbox and wakes the loop. s.mu is held.
+func (s *session) notify(own *stream) {
+	if own.notified {
 		return
 	}
 	if s.over {
@@ -323,22 +323,22 @@ func (s *session) post(own *stream) {
 		}
 		return
 	}
-	own.posted = true
-	s.mail = append(s.mail, own)
-	if !s.posted {
-		s.posted = true
+	own.notified = true
+	s.inbox = append(s.inbox, own)
+	if !s.woken {
+		s.woken = true
 		s.c.Wake()
 	}
 }
 
-// collect processes the mail of all streams.
+// collect processes the streams in the inbox.
 func (s *session) collect() {
 	s.mu.Lock()
-	mail := s.mail
-	s.mail, s.posted = nil, false
+	notified := s.inbox
+	s.inbox, s.woken = nil, false
 	s.mu.Unlock()
-	for _, own := range mail {
-		s.handlePosted(own)
+	for _, own := range notified {
+		s.handleNotified(own)
 	}
 }
 
@@ -347,7 +347,7 @@ func (s *session) end() {
 	s.charge(0)
 	s.mu.Lock()
 	s.over = true
-	s.mail = nil
+	s.inbox = nil
 	s.mu.Unlock()
 	s.backlog = nil
 	for st := range s.h2.Streams {
@@ -358,7 +358,7 @@ func (s *session) end() {
 		own.freeRest()
 		running := own.running && !own.ended && !own.putOff
 		s.mu.Lock()
-		own.posted = false
+		own.notified = false
 		own.setCanceled()
 		if !running || own.returned {
 			own.finalize()

@@ -30,7 +30,7 @@ type sink struct {
 
 var errGone = errors.New("the client has gone")
 
-// over returns the reason why nothing can be written any more. A deadline that has passed while a write was pending cannot be
+// over returns the reason why the answer cannot be written further. A deadline that has passed during a write cannot be
 // extended, as on a connection of HTTP/1.1. s.mu is held.
 func (own *stream) over() error {
 	switch {
@@ -76,7 +76,7 @@ func (k *sink) write(p []byte) (written int, err error) {
 			continue
 		}
 		for own.out.room() <= 0 && own.over() == nil {
-			s.post(own)
+			s.notify(own)
 			own.working(false)
 			own.moved.Wait()
 		}
@@ -90,17 +90,17 @@ func (k *sink) write(p []byte) (written int, err error) {
 		own.holdOutput()
 	}
 	if own.out.len >= streamRoom/2 {
-		s.post(own)
+		s.notify(own)
 	}
 	return written, nil
 }
 
-// sendLent lets the loop send from p. When p is sent, or nothing more may be sent, it returns the number of bytes sent. s.mu is
+// sendLent lets the loop send from p. It returns the number of sent bytes when p is sent or the stream has ended. s.mu is
 // held.
 func (own *stream) sendLent(p []byte) (sent int) {
 	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // all of it is in memory until the last byte is sent
 	own.holdOutput()
-	own.s.post(own)
+	own.s.notify(own)
 	own.working(false)
 	for len(own.lent) > 0 && own.over() == nil {
 		own.moved.Wait()
@@ -156,7 +156,7 @@ func (k *sink) flush() error {
 		return exchange.ErrLate
 	}
 	own.endAhead()
-	own.s.post(own)
+	own.s.notify(own)
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (k *sink) Finish(trailers http.Header) {
 	_ = own.over()                               // records a deadline that has passed
 	if !k.silent && (k.left > 0 || own.lapsed) { // an incomplete body is cut off
 		own.aborted = true
-		own.s.post(own)
+		own.s.notify(own)
 		return
 	}
 	for _, key := range exchange.SortedKeys(trailers) {
@@ -185,7 +185,7 @@ func (k *sink) Finish(trailers http.Header) {
 	}
 	own.finished = true
 	own.outEnded = own.outEnded || k.silent
-	own.s.post(own)
+	own.s.notify(own)
 }
 
 func (k *sink) SetReadDeadline(t time.Time) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// Neither bytes that were sent before a wait count, nor the time in which nothing waited or more could be sent.
+// Bytes that were sent before a wait do not count, and neither does time in which no output waited or more could be sent.
 func TestSlowReaderDetection(t *testing.T) {
 	settings := &exchange.Settings{WriteTimeout: time.Second, MinWriteRate: 100}
 	const step = int64(250 * time.Millisecond)

@@ -31,8 +31,8 @@ func (c *h2Conn) window(size uint32) {
 	_ = c.frame(frameSettings, 0, 0, binary.BigEndian.AppendUint32([]byte{0, 4}, size)...)
 }
 
-// A client that takes nothing loses all pending answers when the time for that has passed once, however many of its requests
-// wait for others of its own.
+// A client that reads nothing loses all pending answers after one timeout, although many of its requests wait for its other
+// streams.
 func TestStalledClientLosesAllAnswers(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		text := bytes.Repeat([]byte("x"), 1<<20)
@@ -76,7 +76,7 @@ func TestStalledClientLosesAllAnswers(t *testing.T) {
 	})
 }
 
-// A stream that waits only because the connection's window is used by others is not slow.
+// A stream that waits only because others use the connection's window is not slow.
 func TestStreamWaitingForConnectionWindowIsKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, size = 500 * time.Millisecond, 40 << 10
@@ -131,8 +131,8 @@ func TestStreamWaitingForConnectionWindowIsKept(t *testing.T) {
 	})
 }
 
-// Only the window of the client's connection is small. It lets everything out through it, within the initial windows of its
-// streams, of which each gets little. Neither the answers that it takes nor those that are not made yet are cut.
+// Only the window of the connection is small, and the client reads everything that it allows. Each stream gets little.
+// Neither the answers that it receives nor those that are not made yet are cut.
 func TestSmallConnectionWindowKeepsStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		const timeout, size, all, piece = 500 * time.Millisecond, 1 << 20, 60, 200
@@ -165,7 +165,7 @@ func TestSmallConnectionWindowKeepsStreams(t *testing.T) {
 	})
 }
 
-// A stream of which its client takes nothing is cut, and the other streams of the connection continue.
+// A stream whose client reads nothing of it is reset, and the other streams of the connection continue.
 func TestStalledStreamIsResetAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: 300 * time.Millisecond}}, func(app *dunlin.App) {
@@ -202,7 +202,7 @@ func TestStalledStreamIsResetAlone(t *testing.T) {
 	})
 }
 
-// One answer that is not taken is not cut while the client takes others entirely.
+// An answer that is not read is not cut while the client reads others entirely.
 func TestStalledStreamIsKeptWhileOthersProgress(t *testing.T) {
 	onLoop(t)
 	const timeout, size, piece = 600 * time.Millisecond, 400 << 10, 2000

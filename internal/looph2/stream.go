@@ -38,7 +38,7 @@ type stream struct {
 	delayed   bool                  // it has waited for its client, or for room
 	dropped   bool                  // it ended before its answer was sent
 	done      bool                  // its place is free
-	concluded bool                  // nothing refers to it any more
+	concluded bool                  // no code refers to it any more
 	headOnly  bool                  // the answer to HEAD
 	streamed  bool                  // its action reads its body while it arrives
 	tunnel    bool                  // an extended CONNECT, whose body carries another protocol
@@ -52,18 +52,18 @@ type stream struct {
 	kept atomic.Bool // code outside its loop has referred to it: it is not reused
 
 	// Guarded by s.mu: the exchange between its goroutine and the loop.
-	posted    bool
+	notified  bool     // in the session's inbox
 	complete  *pending // nil for none
 	started   bool     // the answer has begun
 	finished  bool     // flow.out contains the end
 	outEnded  bool     // the end was sent
 	aborted   bool     // the answer is cut off
 	late      bool     // a late answer replaces that of the action
-	lateDone  bool     // the late answer is in the mail
+	lateDone  bool     // the late answer is in complete
 	lateBack  bool     // the late action has returned
 	limit     limit    // state of the action's timeout
 	returned  bool     // the action has returned
-	canceled  bool     // the client does not want the answer any more
+	canceled  bool     // the client has cancelled the request
 	closing   bool     // the connection ends after the answer
 	noRoom    bool     // others need its memory
 	slow      bool     // the client takes too little of the answer

@@ -422,7 +422,7 @@ func TestCanceledStreams(t *testing.T) {
 	})
 }
 
-// A shutdown refuses no request: those that have begun are answered, and the client is told to leave.
+// A shutdown refuses no request: those that have begun are answered, and a GOAWAY ends the connection.
 func TestDrainOfStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, open := make(chan bool, 10), make(chan bool)
@@ -535,7 +535,7 @@ func (c *h2Conn) wantEnd() {
 	}
 }
 
-// A client that sends too much that serves no request loses the connection, is counted, and affects no other client.
+// A client that sends too many frames that serve no request loses the connection, is counted, and affects no other client.
 func TestAbusiveClientIsDisconnected(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the loop engine runs on Linux only")

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Streams of all kinds at once, some of which are reset by their clients, get their own answers, and release all memory.
+// Concurrent streams of all kinds, some of which are reset by their clients, get their own answers, and release all memory.
 func TestStreamsOfAllKinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a longer test")

@@ -24,7 +24,7 @@ const pieceSize, little = 16 << 10, 8 << 10
 
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// set makes b the content. The unread owns b from now on.
+// set replaces the content by b, which then belongs to u.
 func (u *unread) set(b []byte) { *u = unread{mem: b, first: b, len: len(b), size: cap(b)} }
 
 // add appends a copy of data.

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// An Upgrade is a request of HTTP/1.1 that asks for an answer by HTTP/2.
+// An Upgrade is a request of HTTP/1.1 that requests an answer in HTTP/2.
 type Upgrade struct {
 	Settings []byte // value of HTTP2-Settings, see http2.ValidSettings
 	Block    []byte // its fields, see http2.Block
@@ -18,7 +18,7 @@ type Upgrade struct {
 // Upgrade begins HTTP/2 on a connection of HTTP/1.1. The output contains the 101 already.
 func (h *Handler) Upgrade(sc *Scratch, d *engine.Driver, c *engine.Conn, u Upgrade) {
 	s := h.open(sc, d, c)
-	s.served, c.Count = int(c.Count), 0 // from here on the engine counts
+	s.served, c.Count = int(c.Count), 0 // the engine counts later requests
 	begin := len(s.h2.Out)
 	ev, err := s.h2.Upgrade(u.Settings, u.Block)
 	switch {

@@ -81,7 +81,7 @@ func (c *h2Conn) answer(stream uint32) string {
 	return string(u.data)
 }
 
-// A request of HTTP/1.1 that asks for HTTP/2 is answered on stream 1, and the connection continues with HTTP/2 (RFC 7540
+// A request of HTTP/1.1 that requests HTTP/2 is answered on stream 1, and the connection continues with HTTP/2 (RFC 7540
 // §3.2).
 func TestUpgrade(t *testing.T) {
 	blocked := make(chan struct{})
@@ -188,7 +188,7 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// Earlier requests of a connection by HTTP/1.1 count towards its maximum number of requests.
+// Earlier requests of a connection over HTTP/1.1 count towards its maximum number of requests.
 func TestUpgradeCounts(t *testing.T) {
 	s := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CUpgrade, Limits: dunlin.Limits{MaxRequestsPerConnection: 3}}, nil)
 	conn := dial(t, s.addr)
@@ -221,7 +221,7 @@ type readsFrom struct {
 
 func (c readsFrom) Read(b []byte) (int, error) { return c.in.Read(b) }
 
-// An Upgrade that cannot be accepted is answered by HTTP/1.1.
+// An Upgrade that cannot be accepted is answered over HTTP/1.1.
 func TestRejectedUpgrade(t *testing.T) {
 	upgrades := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CUpgrade}, nil)
 	onlyKnown := startUpgrades(t, dunlin.Config{H2C: dunlin.H2CPriorKnowledge}, nil)

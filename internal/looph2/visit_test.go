@@ -13,15 +13,15 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A connection that sends many requests at once, whose actions are slow but do not block, does not make other connections of
-// its loop wait for all of them; and each request is answered.
+// If a connection sends many requests at once, whose actions are slow but do not block, other connections of its loop do not
+// wait for all of them. Each request is answered.
 func TestManySlowStreamsDoNotDelayOthers(t *testing.T) {
 	onLoop(t)
 	const streams = 100
 	var (
 		asked   atomic.Bool  // the others have sent their requests
 		since   atomic.Int64 // slow actions that have begun since then
-		most    atomic.Int64 // the number of these when one of the others was served
+		most    atomic.Int64 // the number of these when a request of another connection was served
 		served  atomic.Int64
 		others  []*h2Conn
 		ask     func()

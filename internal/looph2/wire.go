@@ -45,7 +45,7 @@ type Wire struct {
 	stdBody  *stdBody
 	inFlight *tally.Shard
 
-	job          bool // it has no loop to lose
+	job          bool // it has no loop
 	acting       bool // the action of a job runs
 	kept         bool // user code may still refer to the stream
 	undated      bool
@@ -376,7 +376,7 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	defer own.s.mu.Unlock()
 	own.flows().heads = append(own.heads, h)
 	own.closing = own.closing || x.closing
-	own.s.post(own)
+	own.s.notify(own)
 	return &sink{x: x, own: own, silent: h.end, left: own.lengthOf(h.status, length)}
 }
 
@@ -388,7 +388,7 @@ const mostHeads, fieldCost = 4, 32
 
 func (x *Wire) Interim(status int, fields http.Header) {
 	if status == http.StatusSwitchingProtocols {
-		return // HTTP/2 does not have it
+		return // HTTP/2 has no 101
 	}
 	x.giveUp()
 	h, cost := head{status: status, length: -1}, fieldCost
@@ -415,7 +415,7 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	own.flows().heads = append(own.heads, h)
 	own.headsCost += cost
 	own.chargeOutput()
-	own.s.post(own)
+	own.s.notify(own)
 }
 
 // awaitHeads waits until the loop has taken the heads, or they are not needed any more. s.mu is held, except while awaitHeads
