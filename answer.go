@@ -215,7 +215,7 @@ func (a *App) apply(r *Request, resp *Response, dressed bool) {
 	if !a.amending {
 		return
 	}
-	var details any
+	var details error
 	if a.config.Problems != nil {
 		details = resp.a.Problem()
 	}
@@ -271,18 +271,17 @@ func (a *App) callHeaders(f func(*AnswerInfo, Response) Response, info *AnswerIn
 
 // applyLate is apply for a claimed answer that is made when it is sent. It does nothing if the head
 // has been sent.
-func (a *App) applyLate(r *Request, resp *Response) {
-	if kind := resp.a.Kind(); !a.amending || r.rest() != nil || kind == exchange.Sent || kind == exchange.Abort {
+func (a *App) applyLate(r *Request, planned *exchange.Answer) {
+	if kind := planned.Kind(); !a.amending || r.rest() != nil || kind == exchange.Sent || kind == exchange.Abort {
 		return
 	}
-	if resp.a.Own() == nil {
-		a.apply(r, resp, false)
-	} else {
-		resp.a.Reopen()
-		a.apply(r, resp, false)
+	if planned.Own() != nil {
+		planned.Reopen()
 	}
-	if resp.a.Own() != nil {
-		resp.a.Claim()
+	resp := Response{*planned}
+	a.apply(r, &resp, false)
+	if *planned = resp.a; planned.Own() != nil {
+		planned.Claim()
 	}
 }
 
@@ -336,7 +335,10 @@ func sentBytes(r *Request, resp *exchange.Answer) int64 {
 }
 
 // A detailed error makes its own answer, which is a problem.
-type detailed interface{ ProblemDetails() *ProblemDetails }
+type detailed interface {
+	error
+	ProblemDetails() *ProblemDetails
+}
 
 // A ProblemFormat is a format of all problems of an app, see [FormatProblems].
 type ProblemFormat struct {
@@ -373,7 +375,7 @@ func (f *ProblemFormat) Body() reflect.Type { return f.body }
 
 // formatted returns an answer that describes a problem in the format of Config.Problems. If the function of the format fails,
 // which is logged once for each request, the answer is unchanged.
-func (a *App) formatted(r *Request, resp Response, details any) (made Response) {
+func (a *App) formatted(r *Request, resp Response, details error) (made Response) {
 	if r.uncommon != nil && r.uncommon.unformatted {
 		return resp
 	}

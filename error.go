@@ -160,7 +160,7 @@ func (a *App) tell(r *Request, err error) {
 	defer a.contain("panic in the function given to OnError")
 	ignored := a.onError(r, err)
 	if ignored.a.Own() != nil && ignored.a.Claim() {
-		ignored.releaseMemory()
+		releaseMemory(&ignored.a)
 	}
 }
 

@@ -94,18 +94,18 @@ func fileResponse(src fileSource) Response {
 }
 
 // serve answers with the file.
-func (src fileSource) serve(r *Request, resp *Response) Response {
+func (src fileSource) serve(r *Request, planned *exchange.Answer) Response {
 	f, index, err := src.open()
 	if err != nil {
-		return resp.failLate(fileError(err))
+		return failLate(planned, fileError(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return resp.failLate(fileError(err))
+		return failLate(planned, fileError(err))
 	case info.IsDir():
-		return resp.failLate(fileError(fs.ErrNotExist))
+		return failLate(planned, fileError(fs.ErrNotExist))
 	}
 	name := src.name
 	if index {
@@ -116,8 +116,8 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 	}
 	content, end := files.Seekable(f, info.Size(), src.open)
 	defer end()
-	w := &fileWriter{stdWriter: newStdWriter(r), as: resp.a.Status()}
-	for name, value := range resp.a.Headers {
+	w := &fileWriter{stdWriter: newStdWriter(r), as: planned.Status()}
+	for name, value := range planned.Headers {
 		w.Header().Add(name, value)
 	}
 	if w.Header().Get("Etag") == "" {
@@ -126,7 +126,7 @@ func (src fileSource) serve(r *Request, resp *Response) Response {
 		}
 	}
 	w.serve(content, name, info)
-	return w.answer(resp)
+	return w.answer(planned)
 }
 
 // fileError returns the problem for an error of opening a file.
@@ -189,11 +189,11 @@ func (w *fileWriter) serve(content io.ReadSeeker, name string, info fs.FileInfo)
 }
 
 // answer returns the response of ServeContent, with errors as problems.
-func (w *fileWriter) answer(resp *Response) Response {
+func (w *fileWriter) answer(planned *exchange.Answer) Response {
 	if status := w.Status(); w.Begun() || status < 400 || status == w.as {
 		return w.response()
 	}
-	problem := resp.failLate(&ProblemDetails{Status: w.Status()})
+	problem := failLate(planned, &ProblemDetails{Status: w.Status()})
 	if v := w.Header().Get("Content-Range"); v != "" {
 		problem = problem.push(exchange.Field{Name: "Content-Range", Value: v}) // the length of the file
 	}

@@ -75,12 +75,14 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 	if w.suspension != nil {
 		return w.suspension.pause()
 	}
-	resp := Response{*head}
-	sink := w.r.beginEncoded(&resp, length, false, func() { w.r.app.apply(w.r, &resp, false) })
-	if resp.a.Own() != nil && resp.a.Claim() {
-		resp.releaseMemory()
+	sink := w.r.beginEncoded(head, length, false, func() {
+		resp := Response{*head}
+		w.r.app.apply(w.r, &resp, false)
+		*head = resp.a
+	})
+	if head.Own() != nil && head.Claim() {
+		releaseMemory(head)
 	}
-	*head = resp.a
 	return sink, nil
 }
 

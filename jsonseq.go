@@ -50,13 +50,13 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	runtime.AddCleanup(rest, func(stop func()) { go endSeq(stop, slog.Default()) }, stop)
 	r := encoded(x, nil, nil)
 	x.Buf = nil // the encoder owns it
-	return r.producing(func(r *Request, resp *Response) Response {
+	return r.producing(func(r *Request, planned *exchange.Answer) Response {
 		if !rest.used.CompareAndSwap(false, true) {
-			return resp.failLate(exchange.ErrStale)
+			return failLate(planned, exchange.ErrStale)
 		}
 		defer runtime.KeepAlive(rest) // otherwise the collector stops it, too
 		defer endSeq(rest.stop, r.app.log)
-		return (&streamWriter{r: r, resp: resp}).run(func(w io.Writer) error {
+		return (&streamWriter{r: r, planned: planned}).run(func(w io.Writer) error {
 			return writeSequence(w, e)
 		})
 	})

@@ -264,8 +264,8 @@ func (r Response) fail(err error) Response {
 
 var errNoResponse = errors.New("action returned the zero Response")
 
-// releaseMemory releases the memory of a claimed response whose head has been sent.
-func (r *Response) releaseMemory() {
-	r.a.Release()
-	r.a.DropOwn()
+// releaseMemory releases the memory of a claimed answer whose head has been sent.
+func releaseMemory(a *exchange.Answer) {
+	a.Release()
+	a.DropOwn()
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/sse"
 )
 
@@ -42,8 +43,8 @@ func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
 		return Response{}.fail(errors.New("SSE was given a nil function"))
 	}
-	resp := plain(http.StatusOK, blockSSE, "").producing(func(r *Request, resp *Response) Response {
-		e := &Events{r: r, w: &streamWriter{r: r, resp: resp}}
+	resp := plain(http.StatusOK, blockSSE, "").producing(func(r *Request, planned *exchange.Answer) Response {
+		e := &Events{r: r, w: &streamWriter{r: r, planned: planned}}
 		return e.w.run(func(io.Writer) error { return e.run(stream) })
 	})
 	resp.a.Own().Lasts = true

@@ -16,7 +16,12 @@ import (
 // A producer makes a response when it is sent. It runs after the action has returned, on the same goroutine or, for a
 // long response, on one of its own, and may use the request. Its result is sent in place of the response; the result
 // has kind exchange.Sent if the producer has already answered.
-type producer func(r *Request, resp *Response) Response
+type producer func(r *Request, planned *exchange.Answer) Response
+
+// Produce implements [exchange.Producer].
+func (p producer) Produce(c exchange.Call, planned *exchange.Answer) exchange.Answer {
+	return p(c.(*call).request(), planned).a
+}
 
 // producing returns r as a response that produce makes.
 func (r Response) producing(produce producer) Response {
@@ -30,15 +35,15 @@ func (r Response) producing(produce producer) Response {
 
 // carryOut replaces a response that is made when it is sent by its result. Both responses are claimed.
 func (a *App) carryOut(r *Request, resp *Response) {
-	planned := *resp
+	planned := resp.a
 	var made Response
-	a.run(func(r *Request) Response { return planned.a.Own().Make.(producer)(r, &planned) }, r, &made)
-	if made.a.SameOwner(&planned.a) {
+	a.run(func(r *Request) Response { return Response{planned.Own().Make.Produce((*call)(r), &planned)} }, r, &made)
+	if made.a.SameOwner(&planned) {
 		*resp = made // the same response, now complete
-		a.applyLate(r, resp)
+		a.applyLate(r, &resp.a)
 		return
 	}
-	planned.releaseMemory()
+	releaseMemory(&planned)
 	if made.a.Kind() == exchange.Later { // from the function given to Recover: there is no third attempt
 		made = Problem(&ProblemDetails{Status: http.StatusInternalServerError})
 	}
@@ -46,15 +51,15 @@ func (a *App) carryOut(r *Request, resp *Response) {
 	a.settle(r, resp, false)
 }
 
-// beginAnswer sends the head of a claimed response.
-func (r *Request) beginAnswer(resp *Response, length int64) exchange.Sink {
-	return r.beginEncoded(resp, length, true, func() { r.app.applyLate(r, resp) })
+// beginAnswer sends the head of a claimed answer.
+func (r *Request) beginAnswer(planned *exchange.Answer, length int64) exchange.Sink {
+	return r.beginEncoded(planned, length, true, func() { r.app.applyLate(r, planned) })
 }
 
-// failLate returns the failure that replaces r. Headers that do not describe the content stay.
-func (r *Response) failLate(err error) Response {
+// failLate returns the failure that replaces planned. Headers that do not describe the content stay.
+func failLate(planned *exchange.Answer, err error) Response {
 	failure := Error(err)
-	for name, value := range r.a.Headers {
+	for name, value := range planned.Headers {
 		if !exchange.AboutContent[name] {
 			failure = failure.push(exchange.Field{Name: name, Value: value})
 		}
@@ -65,9 +70,9 @@ func (r *Response) failLate(err error) Response {
 // Upgrade answers 101 and switches the connection to another protocol. It is for packages of this module, such as websocket:
 // the type of p is internal. A connection that cannot switch, such as one of HTTP/2, gets a 500.
 func Upgrade(p exchange.Protocol) Response {
-	return bare(http.StatusSwitchingProtocols, exchange.Complete).producing(func(r *Request, resp *Response) Response {
-		if err := exchange.Upgrade(r.wire, &resp.a, p, func() { r.app.applyLate(r, resp) }); err != nil {
-			return resp.failLate(err)
+	return bare(http.StatusSwitchingProtocols, exchange.Complete).producing(func(r *Request, planned *exchange.Answer) Response {
+		if err := exchange.Upgrade(r.wire, planned, p, func() { r.app.applyLate(r, planned) }); err != nil {
+			return failLate(planned, err)
 		}
 		return bare(http.StatusSwitchingProtocols, exchange.Sent)
 	})
@@ -90,8 +95,8 @@ func Stream(contentType string, write func(w io.Writer) error) Response {
 	if write == nil {
 		return r.fail(errors.New("Stream was given a nil function"))
 	}
-	return r.producing(func(r *Request, resp *Response) Response {
-		return (&streamWriter{r: r, resp: resp, most: maxHeldBack}).run(write)
+	return r.producing(func(r *Request, planned *exchange.Answer) Response {
+		return (&streamWriter{r: r, planned: planned, most: maxHeldBack}).run(write)
 	})
 }
 
@@ -121,25 +126,25 @@ func Flush(w io.Writer) error {
 
 // A streamWriter is the writer of a stream. It holds back the first bytes and passes on the rest.
 type streamWriter struct {
-	use  exchange.Use // guards against use by several goroutines
-	r    *Request
-	resp *Response
-	held []byte
-	room *exchange.Room // for held; nil if no route matched
-	most int            // bytes to hold back
-	sink exchange.Sink  // non-nil once the head has been sent
-	err  error          // of the connection
+	use     exchange.Use // guards against use by several goroutines
+	r       *Request
+	planned *exchange.Answer // claimed
+	held    []byte
+	room    *exchange.Room // for held; nil if no route matched
+	most    int            // bytes to hold back
+	sink    exchange.Sink  // non-nil once the head has been sent
+	err     error          // of the connection
 }
 
 // run calls write, which produces the body of the response.
 func (w *streamWriter) run(write func(io.Writer) error) Response {
-	sent := bare(w.resp.a.Status(), exchange.Sent)
+	sent := bare(w.planned.Status(), exchange.Sent)
 	switch {
-	case !exchange.BodyAllowed(w.resp.a.Status()):
-		w.resp.a.SetKind(exchange.Complete)
-		return *w.resp
+	case !exchange.BodyAllowed(w.planned.Status()):
+		w.planned.SetKind(exchange.Complete)
+		return Response{*w.planned}
 	case w.r.s.Method == http.MethodHead:
-		w.r.beginAnswer(w.resp, -1).Finish(nil)
+		w.r.beginAnswer(w.planned, -1).Finish(nil)
 		return sent
 	}
 	if w.r.route != nil {
@@ -149,9 +154,9 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 	switch {
 	case w.sink == nil && err == nil:
 		w.room.Used(len(w.held), w.most)
-		w.resp.a.Body = view.String(w.held)
-		w.resp.a.SetKind(exchange.Complete)
-		return *w.resp
+		w.planned.Body = view.String(w.held)
+		w.planned.SetKind(exchange.Complete)
+		return Response{*w.planned}
 	case w.sink == nil:
 		return w.failBefore(err)
 	case err == nil:
@@ -170,13 +175,13 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 // failBefore answers an error of a stream that has sent nothing.
 func (w *streamWriter) failBefore(err error) Response {
 	if w.r.app.onError == nil {
-		return w.resp.failLate(err)
+		return failLate(w.planned, err)
 	}
 	w.r.told = true
 	if resp := w.r.app.onError(w.r, err); resp.a.Kind() != exchange.Missing && resp.a.Kind() != exchange.Later {
 		return resp
 	}
-	return w.resp.failLate(err)
+	return failLate(w.planned, err)
 }
 
 func (w *streamWriter) call(write func(io.Writer) error) error {
@@ -241,8 +246,8 @@ func (w *streamWriter) begin() error {
 		return w.err
 	}
 	w.room.Used(len(w.held), w.most)
-	w.sink = w.r.beginAnswer(w.resp, -1)
-	w.resp.releaseMemory()
+	w.sink = w.r.beginAnswer(w.planned, -1)
+	releaseMemory(w.planned)
 	_, err := w.recordError(w.sink.Write(w.held))
 	w.held = nil
 	return err
@@ -279,17 +284,17 @@ func (r Response) encodeLater(decide func(head Response, size int64) (Response, 
 
 // sentThrough adds an encoding or a tap to a response that is made when it is sent.
 func sentThrough(a exchange.Answer, encoding func() *exchange.Encoding) Response {
-	made := a.Own().Make.(producer)
-	a.Own().Make = producer(func(req *Request, resp *Response) Response {
+	made := a.Own().Make
+	a.Own().Make = producer(func(req *Request, planned *exchange.Answer) Response {
 		e, more := encoding(), req.more()
 		e.Around, more.encoding = more.encoding, e
 		defer func() {
 			more.encoding = e.Around
 			e.End()
 		}()
-		done := made(req, resp)
-		e.Complete(&resp.a, &done.a, req.s.Method)
-		return done
+		done := made.Produce((*call)(req), planned)
+		e.Complete(planned, &done, req.s.Method)
+		return Response{done}
 	})
 	return Response{a}
 }
@@ -308,25 +313,25 @@ func (*inside) Tap(r Response, tap exchange.Tap) (tapped Response, ok bool) {
 
 // beginEncoded is Wire.Begin for an answer that middleware may encode as it is sent. settle adds the
 // headers of features in between.
-func (r *Request) beginEncoded(resp *Response, length int64, claimed bool, settle func()) exchange.Sink {
+func (r *Request) beginEncoded(planned *exchange.Answer, length int64, claimed bool, settle func()) exchange.Sink {
 	var wrap func(exchange.Sink) exchange.Sink
 	if r.uncommon != nil && r.uncommon.encoding != nil {
-		claimed = claimed && resp.a.Own() != nil
+		claimed = claimed && planned.Own() != nil
 		if claimed {
-			resp.a.Reopen()
+			planned.Reopen()
 		}
-		wrap, length = r.uncommon.encoding.Begin(&resp.a, r.s.Method, length, func(from, to exchange.Answer) {
+		wrap, length = r.uncommon.encoding.Begin(planned, r.s.Method, length, func(from, to exchange.Answer) {
 			r.app.log.Error("what encodes a stream changed more than headers", "from", Response{from}.String(), "to", Response{to}.String())
 		})
 		if claimed {
-			resp.a.Claim()
+			planned.Claim()
 		}
 	}
 	settle()
 	if wrap == nil {
-		return r.wire.Begin(&resp.a, length)
+		return r.wire.Begin(planned, length)
 	}
-	return wrap(r.wire.Begin(&resp.a, length))
+	return wrap(r.wire.Begin(planned, length))
 }
 
 // EncodeLater implements ext.EncodeLater.

@@ -24,7 +24,7 @@ import (
 
 // A suspension is a standard handler on a goroutine of its own.
 type suspension struct {
-	*suspend.Call[Response, Response]
+	*suspend.Call[exchange.Answer, Response]
 	w   *stdWriter
 	end context.CancelFunc // ends the request's context
 }
@@ -55,7 +55,7 @@ func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) 
 	if alone {
 		return w.answer(h, req, rest)
 	}
-	s := &suspension{suspend.New[Response, Response](), w, end}
+	s := &suspension{suspend.New[exchange.Answer, Response](), w, end}
 	w.suspension = s
 	s.Go(func() Response { return w.answer(h, req, rest) }, s.recovered)
 	if resp, ended := s.Wait(); ended {
@@ -93,19 +93,19 @@ func (r Response) because(rest *restOfChain) Response {
 
 // pause suspends the handler, and sends the head when the handler continues.
 func (s *suspension) pause() (exchange.Sink, error) {
-	resp := s.Pause()
-	if resp == nil {
+	planned := s.Pause()
+	if planned == nil {
 		return nil, errDiscarded
 	}
-	sink := s.w.r.beginAnswer(resp, s.w.Length())
-	resp.releaseMemory()
+	sink := s.w.r.beginAnswer(planned, s.w.Length())
+	releaseMemory(planned)
 	return sink, nil
 }
 
 // carryOut is the producer of the response of a suspended handler.
-func (s *suspension) carryOut(r *Request, resp *Response) Response {
+func (s *suspension) carryOut(r *Request, planned *exchange.Answer) Response {
 	r.uncommon.suspended = nil
-	return s.Resume(resp)
+	return s.Resume(planned)
 }
 
 // discard ends a handler whose response middleware has replaced: its context ends and its writes fail.

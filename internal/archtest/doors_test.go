@@ -2,6 +2,8 @@ package archtest_test
 
 import (
 	"go/ast"
+	"go/token"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,4 +52,85 @@ func TestRootInlinesFreely(t *testing.T) {
 			}
 		}
 	}
+}
+
+// seams are the packages through which others meet.
+var seams = []string{"internal/engine", "internal/exchange"}
+
+// untyped lists what has type any in these packages, with the reason.
+var untyped = map[string]string{
+	"internal/engine Handler.Abandoned":  "the value of a panic",
+	"internal/engine Handler.NewScratch": "the memory of a protocol, which the engine carries",
+	"internal/engine Handler.Detached":   "likewise",
+	"internal/engine Handler.Expiring":   "likewise",
+	"internal/engine Driver.Scratch":     "likewise",
+	"internal/engine Driver.PartScratch": "likewise",
+	"internal/engine Conn.Proto":         "the state of a protocol, which the engine carries",
+	"internal/engine recall.proto":       "likewise",
+	"internal/engine awaitsHeader":       "likewise",
+	"internal/exchange Inside":           "functions of package dunlin for package middleware",
+}
+
+// TestSeamsAreTyped refuses type any in the fields, variables and interfaces of seams: a value that one package stores and
+// another one asserts the type of is a path around the interface between them.
+func TestSeamsAreTyped(t *testing.T) {
+	found := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test || !slices.Contains(seams, s.folder) {
+			continue
+		}
+		for _, name := range anys(s.syntax) {
+			name = s.folder + " " + name
+			if found[name] = true; untyped[name] == "" {
+				t.Errorf("%s: %s has type any: give it the type, or an interface, that its users need", s.path, name)
+			}
+		}
+	}
+	for name := range untyped {
+		if !found[name] {
+			t.Errorf("%s is listed as untyped, but is not: remove it from the list", name)
+		}
+	}
+}
+
+// anys returns the fields, variables and methods of interfaces that have type any, without type parameters.
+func anys(file *ast.File) (names []string) {
+	for _, decl := range file.Decls {
+		group, ok := decl.(*ast.GenDecl)
+		if !ok || group.Tok != token.TYPE && group.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range group.Specs {
+			switch spec := spec.(type) {
+			case *ast.ValueSpec:
+				if isAny(spec.Type) {
+					names = append(names, spec.Names[0].Name)
+				}
+			case *ast.TypeSpec:
+				for _, m := range members(spec.Type) {
+					if len(m.Names) > 0 && isAny(m.Type) {
+						names = append(names, spec.Name.Name+"."+m.Names[0].Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// isAny reports whether a type is any, or a function that takes or returns it.
+func isAny(t ast.Expr) bool {
+	switch t := t.(type) {
+	case *ast.Ident:
+		return t.Name == "any"
+	case *ast.InterfaceType:
+		return len(t.Methods.List) == 0
+	case *ast.FuncType:
+		for _, list := range []*ast.FieldList{t.Params, t.Results} {
+			if list != nil && slices.ContainsFunc(list.List, func(f *ast.Field) bool { return isAny(f.Type) }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -139,8 +139,8 @@ func (r *Answer) Failed() bool { return r.meta.failed() }
 // MarkFailed marks the answer as the report of a failure.
 func (r *Answer) MarkFailed() { r.meta |= metaFailed }
 
-// Problem returns the details of the problem in the body, as passed to SetProblem, or nil.
-func (r *Answer) Problem() any {
+// Problem returns the error that the body describes, as passed to SetProblem, or nil.
+func (r *Answer) Problem() error {
 	x := r.Own()
 	if x == nil {
 		if r.on == nil {
@@ -154,21 +154,21 @@ func (r *Answer) Problem() any {
 	return x.problem
 }
 
-// SetProblem records the details of the problem in the body. They apply until the answer gets another body. An answer without
+// SetProblem records the error that the body describes. It applies until the answer gets another body. An answer without
 // memory of its own must be based on a block of its own, and keep its body.
-func (r *Answer) SetProblem(details any) {
+func (r *Answer) SetProblem(err error) {
 	x := r.Own()
 	if x == nil {
-		r.Base().problem = details
+		r.Base().problem = err
 		return
 	}
-	if x.problem = details; !r.OwnsBody() {
+	if x.problem = err; !r.OwnsBody() {
 		x.Buf = append(x.Buf[:0], r.Body...)
 		r.Body = view.String(x.Buf)
 	}
 }
 
-// ForgetProblem drops the details of the problem, which use memory in addition to the body.
+// ForgetProblem drops the error that the body describes, which uses memory in addition to the body.
 func (x *Own) ForgetProblem() { x.problem = nil }
 
 // SetBody replaces the body.

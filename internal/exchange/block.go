@@ -29,7 +29,7 @@ type Block struct {
 	merged pairs // results of Over, by the lower block
 	filled pairs // results of Under, by the upper block
 
-	problem any // see Answer.Problem; not inherited by blocks derived from this one
+	problem error // see Answer.Problem; not inherited by blocks derived from this one
 
 	_ [32]byte // fills the struct to 256 bytes on 64-bit systems, which the allocator aligns
 }

@@ -25,12 +25,18 @@ type Own struct {
 
 	inline [inlineFields]Field // the usual storage of fields
 
-	Buf   []byte // the buffer of the encoded body
-	Err   error  // the cause of a failure, for the log
-	Make  any    // the pipeline's function that produces a Later answer
-	Lasts bool   // Make may run as long as the client stays connected
+	Buf   []byte   // the buffer of the encoded body
+	Err   error    // the cause of a failure, for the log
+	Make  Producer // of a Later answer
+	Lasts bool     // Make may run as long as the client stays connected
 
-	problem any // see Answer.Problem
+	problem error // see Answer.Problem
+}
+
+// A Producer produces a Later answer when it is sent: after the action has returned, on the same goroutine or on one of its own.
+type Producer interface {
+	// Produce sends planned, which is claimed, and returns an answer of kind Sent; or it returns the answer to send in its place.
+	Produce(c Call, planned *Answer) Answer
 }
 
 // A Field is one of an answer's own header fields, or an entire block.
