@@ -54,11 +54,6 @@ func (p *pipeline) Late(route *exchange.Route) exchange.Answer {
 	return Problem(&ProblemDetails{Status: http.StatusServiceUnavailable, Detail: exchange.ErrLate.Error()}).a
 }
 
-// A call is a Request as its adapter sees it.
-type call Request
-
-func (c *call) request() *Request { return (*Request)(c) }
-
 func (c *call) State() *exchange.State { return &c.s }
 
 func (c *call) Begin(read bool) {

@@ -124,6 +124,11 @@ type Request struct {
 	bodyErr error              // the reason why the body could not be read
 }
 
+// A call is a Request as its adapter sees it, see pipeline.go.
+type call Request
+
+func (c *call) request() *Request { return (*Request)(c) }
+
 // uncommon holds rarely used fields; it is allocated on demand.
 type uncommon struct {
 	suspended *suspension        // a standard handler whose answer has not been sent
