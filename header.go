@@ -140,7 +140,9 @@ func (*inside) DefaultHeaders(resp Response, block *HeaderBlock) Response {
 // inside holds internal methods for the packages ext and middleware and module otel.
 type inside struct{}
 
-func init() { exchange.Inside = new(inside) }
+// Internal returns the methods for packages of this module, such as ext, that are not part of the API. The type of its parameter is
+// internal, so no other package can call it.
+func Internal(exchange.Module) *inside { return nil }
 
 // Glance returns the facts that most middleware needs, in one call, see [exchange.Wire]. origin is borrowed.
 func (*inside) Glance(r *Request, name string, client bool) (named bool, origin string, ip, now int64) {
@@ -155,7 +157,7 @@ func (*inside) Among(r *Request, names *exchange.Names) uint64 {
 }
 
 // Version calls Version of the request's wire. Std also has the version, but changes how the body is read.
-func (inside) Version(r *Request) string { return r.wire.Version() }
+func (*inside) Version(r *Request) string { return r.wire.Version() }
 
 // Spelling calls Spelling of the request's wire.
 func (*inside) Spelling(r *Request) string { return r.wire.Spelling() }

@@ -11,25 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// inside has the internal functions of package dunlin for this package; see exchange.Inside.
-var inside = exchange.Inside.(interface {
-	AddStats(app *dunlin.App, name string, stats func() any)
-	CacheMemory(app *dunlin.App, drop func(bytes int64)) interface {
-		Reserve(n int64) bool
-		Release(n int64)
-	}
-	Extension(app *dunlin.App, key any, make func() any) any
-	Describe(route *dunlin.Route, about any)
-
-	HeaderBytes(r *dunlin.Request, name string) []byte
-	Now(r *dunlin.Request) time.Time
-	SetID(r *dunlin.Request, id string)
-	WithHeaders(r *dunlin.Request, fields map[string]string, next dunlin.Action) dunlin.Response
-
-	Lacks(resp dunlin.Response, block *dunlin.HeaderBlock) bool
-	DefaultHeaders(resp dunlin.Response, block *dunlin.HeaderBlock) dunlin.Response
-	EncodeLater(resp dunlin.Response, decide func(head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) exchange.Encoder)) dunlin.Response
-})
+// inside has the methods of package dunlin for this package.
+var inside = dunlin.Internal(exchange.Module{})
 
 // AddStats adds the result of stats to the member Added of the app's statistics, under a name: the counts of a store that is not
 // always reachable, for example. stats is called for each snapshot, by any goroutine, and must not block. Its result is encoded as

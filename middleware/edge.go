@@ -15,20 +15,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// inside has the internal functions of package dunlin for this package; see exchange.Inside.
-var inside = exchange.Inside.(interface {
-	Glance(r *dunlin.Request, name string, client bool) (named bool, origin string, ip, now int64)
-	Among(r *dunlin.Request, names *exchange.Names) uint64
-	Spelling(r *dunlin.Request) string
-	Credentials(r *dunlin.Request, more exchange.Credentials, fields bool) exchange.Credentials
-	Overlaid(r *dunlin.Request) []string
-	Gather(r *dunlin.Request, most int64)
-	Tap(resp dunlin.Response, tap exchange.Tap) (tapped dunlin.Response, ok bool)
-	SetAgain(h *dunlin.IDHeader, resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) (set dunlin.Response, ok bool)
-	TakeID(h *dunlin.IDHeader, r *dunlin.Request, most int)
-	NameAnswer(i *dunlin.AnswerInfo, id string)
-	Formatted(r *dunlin.Request, resp dunlin.Response, p *dunlin.ProblemDetails) dunlin.Response
-})
+// inside has the methods of package dunlin for this package.
+var inside = dunlin.Internal(exchange.Module{})
 
 // Most services install RequestID, CORS, SecureHeaders and RateLimit by address, usually in a row. Adjacent ones are fused
 // into one feature, whose action is an edge. Each part processes the request in its order. Their headers are added to the

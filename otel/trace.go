@@ -37,11 +37,8 @@ import (
 // scope is the name of the instrumentation scope.
 const scope = "github.com/dunlinhttp/dunlin/otel"
 
-// inside is the interface of package dunlin for this package, see the type Inside there. It is nil
-// if package dunlin is of a release without it.
-var inside, _ = exchange.Inside.(interface {
-	Version(r *dunlin.Request) string
-})
+// inside has the methods of package dunlin for this package.
+var inside = dunlin.Internal(exchange.Module{})
 
 // Config holds the settings of Tracing and Transport. The zero value of a field stands for its
 // default.
@@ -251,10 +248,8 @@ func (c *Config) attributes(r *dunlin.Request) []attribute.KeyValue {
 	if peer := r.Peer(); peer.IsValid() {
 		all = append(all, attribute.String("network.peer.address", peer.Addr().String()), attribute.Int("network.peer.port", int(peer.Port())))
 	}
-	if inside != nil {
-		if version := inside.Version(r); version != "" {
-			all = append(all, attribute.String("network.protocol.version", version))
-		}
+	if version := inside.Version(r); version != "" {
+		all = append(all, attribute.String("network.protocol.version", version))
 	}
 	if agent := r.Header("User-Agent"); agent != "" {
 		all = append(all, attribute.String("user_agent.original", bounded(agent)))

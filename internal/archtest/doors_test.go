@@ -68,7 +68,6 @@ var untyped = map[string]string{
 	"internal/engine Conn.Proto":         "the state of a protocol, which the engine carries",
 	"internal/engine recall.proto":       "likewise",
 	"internal/engine awaitsHeader":       "likewise",
-	"internal/exchange Inside":           "functions of package dunlin for package middleware",
 }
 
 // TestSeamsAreTyped refuses type any in the fields, variables and interfaces of seams: a value that one package stores and

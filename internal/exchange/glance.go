@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Inside has the functions that package dunlin offers to package middleware and module otel in addition to its public API.
-// dunlin's init sets it, before the init of any package that imports dunlin.
-var Inside any
+// Module is the proof that a caller of dunlin.Internal belongs to this module: only its packages can name the type.
+type Module struct{}
 
 // began is the start time of the process, with a monotonic clock reading.
 var began = time.Now()
