@@ -122,3 +122,40 @@ func (e *draining) Draining() {
 	e.told.Store(true)
 	e.end()
 }
+
+// Upgrade answers 101 and switches the connection to another protocol, or answers with an event stream. It is for packages of
+// this module: the type of p is internal. A connection that cannot switch, as by HTTP/2, gets a 500, or a goroutine for the stream.
+func Upgrade(p exchange.Protocol) Response {
+	if s, ok := p.(exchange.EventStream); ok {
+		return eventStream(s)
+	}
+	return bare(http.StatusSwitchingProtocols, exchange.Complete).producing(func(r *Request, planned *exchange.Answer) Response {
+		if err := exchange.Upgrade(r.wire, planned, p, func() { r.app.applyLate(r, planned) }); err != nil {
+			return failLate(planned, err)
+		}
+		return bare(http.StatusSwitchingProtocols, exchange.Sent)
+	})
+}
+
+// eventStream answers with an event stream: on the connection itself, or on a goroutine.
+func eventStream(s exchange.EventStream) Response {
+	resp := plain(http.StatusOK, blockSSE, "").producing(func(r *Request, planned *exchange.Answer) Response {
+		to, ok := r.wire.(exchange.Streamer)
+		if ok && (r.uncommon == nil || r.uncommon.encoding == nil) && to.OpenStream(planned, s, func() { r.app.applyLate(r, planned) }) != exchange.ErrCannotUpgrade {
+			return bare(http.StatusOK, exchange.Sent)
+		}
+		w := &streamWriter{r: r, planned: planned}
+		return w.run(func(io.Writer) error {
+			ctx, end := r.wire.Endable()
+			defer end()
+			_ = w.Flush() // the next write fails, too
+			err := s.Serve(ctx, r.app.Draining(), w)
+			if ctx.Err() != nil {
+				_, err = w.recordError(0, err) // the client has gone
+			}
+			return err
+		})
+	})
+	resp.a.Own().Lasts = true
+	return resp
+}

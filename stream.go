@@ -67,17 +67,6 @@ func failLate(planned *exchange.Answer, err error) Response {
 	return failure
 }
 
-// Upgrade answers 101 and switches the connection to another protocol. It is for packages of this module, such as websocket:
-// the type of p is internal. A connection that cannot switch, such as one of HTTP/2, gets a 500.
-func Upgrade(p exchange.Protocol) Response {
-	return bare(http.StatusSwitchingProtocols, exchange.Complete).producing(func(r *Request, planned *exchange.Answer) Response {
-		if err := exchange.Upgrade(r.wire, planned, p, func() { r.app.applyLate(r, planned) }); err != nil {
-			return failLate(planned, err)
-		}
-		return bare(http.StatusSwitchingProtocols, exchange.Sent)
-	})
-}
-
 // maxHeldBack is the number of bytes of a stream that are held back. An error within them is still a clean answer, and
 // a stream that ends within them is an ordinary response with a length.
 const maxHeldBack = 8 << 10

@@ -26,7 +26,7 @@ func (c *fakeClient) Wake()               { c.woken++ }
 func (c *fakeClient) WakeHere()           { c.woken++ }
 func (c *fakeClient) Call(f func()) bool  { c.calls = append(c.calls, f); return true }
 
-// turn does what the loop was asked to, and returns how often the client was woken.
+// turn calls the functions of Call, and returns the number of calls of Wake and WakeHere.
 func (c *fakeClient) turn() (woken int) {
 	for _, f := range c.calls {
 		f()
@@ -284,7 +284,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// However much is published, each client is woken once in a turn, and one that accepts nothing is not woken.
+// Many messages wake each client once in a turn. A client that accepts nothing is not woken.
 func TestPublishMarksLoops(t *testing.T) {
 	h := New(dunlin.New(dunlin.Config{}), Settings{MaxMessages: 20, Slow: Cut})
 	f := newFeed(t, h, asFrame, "x", "y")

@@ -41,6 +41,10 @@ type Settings struct {
 	// Keyed: the log has the latest message of each key, see Topic.Put. New subscribers begin with all of them.
 	Keyed bool
 
+	// Reconnect is the time over which clients should come back when the server drains. It is told to event streams, and applies to
+	// all topics of a hub as given to New. Default: 5 s.
+	Reconnect time.Duration
+
 	// Bare: messages to WebSockets are the published data alone. By default they begin with a line: the ID, a space, and the name of
 	// the topic. A subscriber of bare topics cannot resume.
 	Bare bool
@@ -121,6 +125,9 @@ func (h *Hub) Set(prefix string, s Settings) {
 	}
 	if s.MaxBytes == 0 {
 		s.MaxBytes = defaultBytes
+	}
+	if s.Reconnect <= 0 {
+		s.Reconnect = 5 * time.Second
 	}
 	h.settings = append(h.settings, named{prefix, s})
 }

@@ -1,7 +1,6 @@
 package topic
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -51,8 +50,8 @@ func (h *Hub) feedOf(c *websocket.Conn) (*feed, error) {
 //	!subscribe <ID of the last message, or "-"> <topic> <topic>...
 //	!unsubscribe <topic> <topic>...
 //
-// allow decides whether the client may have a topic. If not, or if the subscription is not possible, the answer is the message
-// "!refused ", the topics, a line break and the error.
+// allow decides whether the client may have a topic. For each topic that it may not have, or for all if the subscription is not
+// possible, the answer is the message "!refused ", the topic or topics, a line break, and the error. It subscribes to the others.
 func (h *Hub) Handle(c *websocket.Conn, m websocket.Message, allow func(c *websocket.Conn, topic string) error) bool {
 	if len(m.Data) == 0 || m.Data[0] != '!' || m.Kind != websocket.Text {
 		return false
@@ -62,23 +61,36 @@ func (h *Hub) Handle(c *websocket.Conn, m websocket.Message, allow func(c *webso
 	case words[0] == "!unsubscribe":
 		h.Unsubscribe(c, words[1:]...)
 	case words[0] == "!subscribe" && len(words) > 1:
-		if words[1] == "-" {
-			words[1] = ""
-		}
-		names := words[2:]
-		err := checkNames(names)
-		for i := 0; i < len(names) && err == nil; i++ {
-			err = allow(c, names[i])
-		}
-		if err == nil {
-			err = h.Subscribe(c, words[1], names...)
-		}
-		if err != nil && !errors.Is(err, errClosed) {
-			// A client that does not read its answers is not told.
-			_ = c.Send(websocket.Text, []byte("!refused "+strings.Join(names, " ")+"\n"+err.Error()))
-		}
+		h.request(c, strings.TrimPrefix(words[1], "-"), words[2:], allow)
 	default:
 		return false
 	}
 	return true
+}
+
+// request subscribes a connection to the topics that it may have.
+func (h *Hub) request(c *websocket.Conn, last string, names []string, allow func(c *websocket.Conn, topic string) error) {
+	if err := checkNames(names); err != nil {
+		refuse(c, names, err)
+		return
+	}
+	allowed := names[:0]
+	for _, name := range names {
+		if err := allow(c, name); err != nil {
+			refuse(c, []string{name}, err)
+		} else {
+			allowed = append(allowed, name)
+		}
+	}
+	if len(allowed) == 0 {
+		return
+	}
+	if err := h.Subscribe(c, last, allowed...); err != nil {
+		refuse(c, allowed, err)
+	}
+}
+
+// refuse tells a client that it does not get topics, unless it does not read or is gone.
+func refuse(c *websocket.Conn, names []string, err error) {
+	_ = c.Send(websocket.Text, []byte("!refused "+strings.Join(names, " ")+"\n"+err.Error()))
 }

@@ -178,13 +178,20 @@ func TestRefusedSubscriptions(t *testing.T) {
 		app.Get("/socket", func(r *dunlin.Request) dunlin.Response { return handler.Accept(r, nil) })
 		s := dial(t, dunlintest.Serve(t, app))
 		for names, want := range map[string]error{
-			"secret": denied, "open secret": denied, "": topic.ErrTooMany, "resync": topic.ErrName, "\x7f": topic.ErrName,
+			"secret": denied, "": topic.ErrTooMany, "resync": topic.ErrName, "\x7f": topic.ErrName,
 		} {
 			s.say("!subscribe - %s", names)
 			if got := s.hear(); !strings.HasPrefix(got, "!refused "+names+"\n"+want.Error()) {
 				t.Errorf("%q: %q", names, got)
 			}
 		}
+		s.say("!subscribe - open secret")
+		for range 2 {
+			if got := s.hear(); got != "!refused secret\nnot yours" && !strings.HasPrefix(got, "!at ") {
+				t.Errorf("got %q", got)
+			}
+		}
+		s.say("!unsubscribe open")
 		for i := range 65 {
 			s.say("!subscribe - t%d", i)
 		}

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -138,12 +139,28 @@ func (c *Conn) lose() {
 	}
 }
 
+// leave closes the connection because of a drain, or sets the time for that. c.mu is held.
+func (c *Conn) leave(t exchange.Turn) {
+	c.leaving = true
+	if after := rand.Int64N(t.Spread() + 1); after > int64(leastDelay) {
+		c.peer.SetDeadline(after)
+		return
+	}
+	c.shut(GoingAway, "server is shutting down")
+}
+
+// leastDelay is the least delay of a close for which a timer is used.
+const leastDelay = 50 * time.Millisecond
+
 // Timeout sends a ping, or closes the connection if the client has not answered a ping or a close frame.
 func (p *protocol) Timeout(exchange.Turn) {
 	c := (*Conn)(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case c.phase == open && c.leaving:
+		c.shut(GoingAway, "server is shutting down")
+		c.peer.SetDeadline(int64(closeTimeout))
 	case c.phase == open && (c.paused || !c.pinged):
 		if !c.paused { // else the silence is ours
 			c.frame(ws.Ping, false, nil)

@@ -22,6 +22,7 @@ type Conn struct {
 	// These belong to the goroutine that owns the connection, see exchange.Protocol.
 	stage    stage
 	paused   bool     // no input is read
+	leaving  bool     // the server drains: the connection is closed at its deadline
 	told     bool     // Options.Close was called, or is being called
 	partial  *partial // the incomplete message, nil for none
 	earliest int64    // time at which all frames so far were due, see rate

@@ -105,8 +105,8 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 	if input > 0 {
 		c.pinged = false
 	}
-	if c.phase == open && t.Draining() {
-		c.shut(GoingAway, "server is shutting down")
+	if c.phase == open && !c.leaving && t.Draining() {
+		c.leave(t)
 	}
 	if c.phase == open && c.feed != nil && c.feed.Cut() {
 		c.shut(PolicyViolation, "client is too slow")
@@ -177,7 +177,9 @@ func (c *Conn) end(t exchange.Turn, consumed, input int) int {
 	}
 	switch c.phase {
 	case open:
-		c.peer.SetDeadline(int64(c.h.o.ping()))
+		if !c.leaving {
+			c.peer.SetDeadline(int64(c.h.o.ping()))
+		}
 	case closing:
 		c.peer.SetDeadline(int64(closeTimeout))
 	default:

@@ -90,6 +90,8 @@ type fakePeer struct {
 }
 
 func (p *fakePeer) Wake()                {}
+func (p *fakePeer) WakeHere()            {}
+func (p *fakePeer) Loop() exchange.Loop  { return nil }
 func (p *fakePeer) Prompt() bool         { return true }
 func (p *fakePeer) SetDeadline(int64)    {}
 func (p *fakePeer) Pause(bool)           {}
@@ -107,6 +109,7 @@ func (p *fakePeer) Clock() int64       { return 1 << 40 }
 func (p *fakePeer) VisitTime() int64   { return 1 }
 func (p *fakePeer) Inline() bool       { return true }
 func (p *fakePeer) Draining() bool     { return false }
+func (p *fakePeer) Spread() int64      { return 0 }
 func (p *fakePeer) EnterPart(int)      {}
 func (p *fakePeer) Leave() bool        { return true }
 func (p *fakePeer) Watch(bool)         {}

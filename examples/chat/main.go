@@ -1,4 +1,4 @@
-// Command chat has rooms whose members see each other's messages, over WebSockets.
+// Command chat has rooms whose members see each other's messages, over WebSockets, and as events.
 //
 //	go run ./examples/chat
 //
@@ -8,10 +8,11 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"log"
-	"sync"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/topic"
 	"github.com/dunlinhttp/dunlin/websocket"
 )
 
@@ -26,46 +27,39 @@ var page string
 
 func newApp(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
-	chat := &rooms{members: map[string]map[*websocket.Conn]struct{}{}}
-	sockets := websocket.New(websocket.Options{Open: chat.enter, Message: chat.say, Close: chat.leave, MaxMessage: 4 << 10, MaxRate: 10})
+	chat := &chat{topic.New(app, topic.Settings{})}
+	sockets := websocket.New(websocket.Options{Message: chat.say, MaxMessage: 4 << 10, MaxRate: 10})
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.HTML(page) })
+	app.Get("/topics.js", func(*dunlin.Request) dunlin.Response {
+		return dunlin.Bytes("text/javascript; charset=utf-8", []byte(topic.Script))
+	})
 	app.Get("/rooms/{room}", func(r *dunlin.Request) dunlin.Response {
 		return sockets.Accept(r, r.Param("room"))
+	})
+	app.Get("/rooms/{room}/events", func(r *dunlin.Request) dunlin.Response {
+		return topic.Events(r, chat.hub.Topic(r.Param("room")))
 	})
 	return app
 }
 
-// rooms has the open connections by room. The room of a connection is its value.
-type rooms struct {
-	mu      sync.Mutex
-	members map[string]map[*websocket.Conn]struct{}
-}
+// A chat has a topic for each room. The value of a connection is its room.
+type chat struct{ hub *topic.Hub }
 
-func (r *rooms) enter(c *websocket.Conn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	room := c.Value().(string)
-	if r.members[room] == nil {
-		r.members[room] = map[*websocket.Conn]struct{}{}
+// say publishes a message in the room of its sender, unless it is a request for a topic. A member that does not read costs
+// nothing: it gets the messages later, or is told that it has missed some.
+func (c *chat) say(from *websocket.Conn, m websocket.Message) {
+	if c.hub.Handle(from, m, allow) {
+		return
 	}
-	r.members[room][c] = struct{}{}
-}
-
-// say passes a message to all members of the room. Send does not wait: a member that does not read misses messages.
-func (r *rooms) say(from *websocket.Conn, m websocket.Message) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for c := range r.members[from.Value().(string)] {
-		_ = c.Send(websocket.Text, m.Data)
+	if err := c.hub.Topic(from.Value().(string)).Publish(m.Data); err != nil {
+		_ = from.Send(websocket.Text, []byte(err.Error()))
 	}
 }
 
-func (r *rooms) leave(c *websocket.Conn, _ websocket.End) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	room := c.Value().(string)
-	delete(r.members[room], c)
-	if len(r.members[room]) == 0 {
-		delete(r.members, room)
+// allow lets a connection have its own room only.
+func allow(c *websocket.Conn, name string) error {
+	if name != c.Value().(string) {
+		return errors.New("that is not your room")
 	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,21 +53,47 @@ func join(t *testing.T, addr, room string) (say func(string), hear func() string
 
 func TestRooms(t *testing.T) {
 	addr := dunlintest.Serve(t, newApp(dunlin.Config{}))
+	events, err := http.Get("http://" + addr + "/rooms/birds/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = events.Body.Close() }()
 	anna, annaHears := join(t, addr, "birds")
 	bert, bertHears := join(t, addr, "birds")
 	carl, carlHears := join(t, addr, "fish")
-	anna("I saw a dunlin")
-	for _, hears := range []func() string{annaHears, bertHears} {
-		if got := hears(); got != "I saw a dunlin" {
+	expect := func(hears func() string, want string) {
+		t.Helper()
+		got := hears()
+		if _, text, ok := strings.Cut(got, "\n"); ok {
+			got = text
+		}
+		if got != want {
+			t.Errorf("heard %q, want %q", got, want)
+		}
+	}
+	for say, hears := range map[*func(string)]func() string{&anna: annaHears, &bert: bertHears} {
+		(*say)("!subscribe - birds")
+		if got := hears(); !strings.HasPrefix(got, "!at ") {
 			t.Errorf("heard %q", got)
 		}
 	}
-	carl("anybody here?")
-	if got := carlHears(); got != "anybody here?" {
-		t.Errorf("heard %q in another room", got)
-	}
-	bert("where?")
-	if got := annaHears(); got != "where?" {
+	anna("I saw a dunlin")
+	expect(annaHears, "I saw a dunlin")
+	expect(bertHears, "I saw a dunlin")
+	carl("!subscribe - birds")
+	if got := carlHears(); got != "!refused birds\nthat is not your room" {
 		t.Errorf("heard %q", got)
+	}
+	carl("!subscribe - fish")
+	_ = carlHears()
+	carl("anybody here?")
+	expect(carlHears, "anybody here?")
+	bert("where?")
+	expect(annaHears, "where?")
+	lines := bufio.NewScanner(events.Body)
+	for lines.Scan() && lines.Text() != "data: where?" {
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
 	}
 }

@@ -148,6 +148,9 @@ func (d *Driver) Later() { d.leftover = leftLater }
 // Draining reports whether the engine is shutting down: answers should announce that the connection will be closed.
 func (d *Driver) Draining() bool { return d.engine.draining.Load() }
 
+// Spread returns the time, in ns, over which connections that have switched should end in a drain.
+func (d *Driver) Spread() int64 { return d.engine.spread.Load() }
+
 // begin and end enclose all work of a driver for one connection.
 func (d *Driver) begin(c *Conn) {
 	l := d.loop

@@ -40,6 +40,7 @@ type Engine struct {
 
 	draining atomic.Bool   // Shutdown or Close has begun
 	forced   atomic.Bool   // connections that are not idle are closed too
+	spread   atomic.Int64  // see Driver.Spread
 	lastMost atomic.Int64  // limit of lastRequests and firstRequest, in ns; 0 for none
 	stopping chan struct{} // closed when deaf
 	done     chan struct{} // closed when all loops have ended
@@ -250,11 +251,16 @@ const lastRequests = 250 * time.Millisecond
 // is sent again after a second (RFC 6298, section 2.1).
 const firstRequest = 2 * time.Second
 
+// spreadPerConn is the time, in ns, by which a shutdown is longer for each connection that must be told, if there is time: clients of
+// 1,000 connections a second come back elsewhere.
+const spreadPerConn = int64(time.Millisecond)
+
 // Shutdown stops accepting, closes idle connections after a moment for last requests, at most half of ctx's time, and waits for
 // the others to finish. When ctx ends first, it closes them as Close does and returns ctx's error.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok {
 		e.lastMost.Store(max(int64(time.Until(until)/2), 1))
+		e.spread.Store(min(int64(time.Until(until)/2), int64(e.conns.Load())*spreadPerConn))
 	}
 	e.drain()
 	select {

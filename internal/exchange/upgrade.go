@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"context"
 	"errors"
+	"io"
 	"log/slog"
 )
 
@@ -93,6 +95,7 @@ type Turn interface {
 	VisitTime() int64 // how long the turn should last, if Inline
 	Inline() bool     // the goroutine drives an event loop
 	Draining() bool   // the server drains
+	Spread() int64    // the time over which connections should end in a drain, so that their clients do not return at once
 
 	// EnterPart and Leave enclose code that may block. consumed is the length of the input that the code is about, from the
 	// beginning of that of Data.
@@ -171,4 +174,26 @@ type Feed interface {
 
 	// Close ends the feed.
 	Close()
+}
+
+// A Streamer is a Wire whose connection can be passed on after the head of its last response.
+type Streamer interface {
+	// OpenStream sends the head of a, which apply completes. The body follows from p, until it closes the connection. It keeps nothing of
+	// a. Before apply is called, the error may be ErrCannotUpgrade; it is ErrLate if the request was answered without its action.
+	OpenStream(a *Answer, p Protocol, apply func()) error
+}
+
+// An EventStream is the Protocol of an event stream without input. Where the connection cannot be passed on, Serve is called in
+// place of all its other methods.
+type EventStream interface {
+	Protocol
+
+	// Serve sends the stream until it ends, or ctx, which ends with the client. The stream should end when draining is closed.
+	Serve(ctx context.Context, draining <-chan struct{}, w EventWriter) error
+}
+
+// An EventWriter sends what was written at each call of Flush.
+type EventWriter interface {
+	io.Writer
+	Flush() error
 }

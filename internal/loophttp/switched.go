@@ -10,6 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
 // Upgrade appends a 101 with the fields of a. The connection switches to p when the request has ended, see switchTo.
@@ -28,6 +29,24 @@ func (x *wire) Upgrade(a *exchange.Answer, p exchange.Protocol) error {
 	out = append(out, "Connection: Upgrade\r\nUpgrade: "...)
 	out = append(out, p.Name()...)
 	x.d.Out = append(out, "\r\n\r\n"...)
+	x.planned = &planned{protocol: p}
+	return nil
+}
+
+// OpenStream appends the head of a response whose body lasts until the end of the connection. The connection is passed to p when the
+// request has ended.
+func (x *wire) OpenStream(a *exchange.Answer, p exchange.Protocol, apply func()) error {
+	if x.streaming || x.minor == 0 || x.head.Method != semantics.MethodGet {
+		return exchange.ErrCannotUpgrade
+	}
+	apply()
+	x.beginWrite()
+	defer x.endWrite()
+	if !x.liftTimeout() {
+		return exchange.ErrLate
+	}
+	x.closing = true
+	x.appendHead(a, exchange.NoLength)
 	x.planned = &planned{protocol: p}
 	return nil
 }

@@ -102,8 +102,8 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 		if http1.LengthAllowed(x.head.Method, status) && status != http.StatusNotModified {
 			out = http1.AppendContentLength(out, length)
 		}
-	case !http1.BodyAllowed(x.head.Method, status):
-		// No body follows, and its length is unknown.
+	case length == exchange.NoLength || !http1.BodyAllowed(x.head.Method, status):
+		// No body follows, or the end of the connection ends it.
 	case x.minor == 0:
 		x.closing = true // the end of the connection ends the body
 	default:

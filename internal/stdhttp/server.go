@@ -138,7 +138,7 @@ const firstRequest = 2 * time.Second
 // Shutdown waits for running requests and for handlers with hijacked connections. When ctx ends, the remaining
 // connections are closed, except hijacked ones.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.service.drainSwitched()
+	s.service.drainSwitched(ctx)
 	s.endIdle(ctx)
 	err := s.Server.Shutdown(ctx)
 	if err != nil {

@@ -27,6 +27,7 @@ type Service struct {
 	mu      sync.Mutex
 	servers []*Server
 
+	spread   atomic.Int64           // see exchange.Turn
 	switched map[*switched]struct{} // connections with another protocol
 }
 

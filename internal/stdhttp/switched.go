@@ -1,6 +1,7 @@
 package stdhttp
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -442,6 +443,7 @@ func (t turn) Clock() int64     { return t.Now() }
 func (t turn) VisitTime() int64 { return 0 }
 func (t turn) Inline() bool     { return false }
 func (t turn) Draining() bool   { return t.service.Pipeline.IsDraining() }
+func (t turn) Spread() int64    { return t.service.spread.Load() }
 func (t turn) EnterPart(int)    {}
 func (t turn) Leave() bool      { return true }
 func (t turn) Watch(bool)       {}
@@ -469,10 +471,14 @@ func (s *Service) removeSwitched(c *switched) {
 	delete(s.switched, c)
 }
 
-// drainSwitched informs the protocols of all switched connections that the server drains.
-func (s *Service) drainSwitched() {
+// drainSwitched tells the protocols of all switched connections that the server drains until ctx ends. They have half of that
+// time to end, and at most a millisecond for each connection.
+func (s *Service) drainSwitched(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if until, ok := ctx.Deadline(); ok {
+		s.spread.Store(max(int64(min(time.Until(until)/2, time.Duration(len(s.switched))*time.Millisecond)), 0))
+	}
 	for c := range s.switched {
 		go c.callWithoutInput()
 	}

@@ -1,0 +1,265 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/exchange"
+)
+
+const (
+	// heartbeat is the time without events after which a comment is sent. It is shorter than the idle timeout of common proxies.
+	heartbeat = 15 * time.Second
+	// pollTime is how long a long poll without messages lasts.
+	pollTime = 25 * time.Second
+)
+
+// Events answers with an event stream of topics, which have one hub. An event has the ID and the topic of its message, as its type,
+// and its data. A browser that reconnects gets the missed events, since it sends the last ID (Last-Event-ID; the query parameter
+// last is its substitute for the first connection of a page). If they are not in the logs any more, the first event is one of the
+// type "resync", and the page must load its state anew. Check before whether the client may have the topics.
+//
+// On the loop engine a stream by HTTP/1.1 has no goroutine, and its request ends when it opens. By HTTP/2, on net/http, and inside
+// middleware that encodes streams, it has one.
+func Events(r *dunlin.Request, topics ...Topic) dunlin.Response { return events(r, topics, false) }
+
+// Poll is Events for clients that cannot read a stream: the response ends after the first messages, or empty after 25 seconds. The
+// first request is answered at once, with the ID to begin with. The next one sends the last ID.
+func Poll(r *dunlin.Request, topics ...Topic) dunlin.Response { return events(r, topics, true) }
+
+func events(r *dunlin.Request, topics []Topic, once bool) dunlin.Response {
+	s := &stream{once: once, last: r.Header("Last-Event-ID")}
+	if s.last == "" {
+		s.last = r.Query("last")
+	}
+	for _, t := range topics {
+		if t.hub != topics[0].hub {
+			return dunlin.Error(errHub)
+		}
+		s.names = append(s.names, t.name)
+	}
+	if err := checkNames(s.names); err != nil {
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusNotFound, Detail: err.Error()})
+	}
+	s.hub, s.as = topics[0].hub, asEvent
+	s.fresh = once && s.last == ""
+	return dunlin.Upgrade(s)
+}
+
+// A stream is an event stream. It implements exchange.EventStream.
+type stream struct {
+	feed
+	peer    exchange.Peer
+	last    string   // the ID that the client has, until the stream is open
+	names   []string // likewise
+	once    bool     // it is a long poll
+	fresh   bool     // of a client without ID, which is told one at once
+	silent  bool     // a heartbeat is due
+	leaving bool     // the server drains; the end of the stream is due at the deadline
+	said    bool     // the end is due now
+	over    bool
+}
+
+// open subscribes the stream.
+func (s *stream) open(c client) error {
+	s.client = c
+	err := s.subscribe(s.last, s.names)
+	s.last, s.names = "", nil
+	return err
+}
+
+// next appends what is to be sent.
+func (s *stream) next(out []byte) (_ []byte, more bool) {
+	if s.silent {
+		s.silent = false
+		out = append(s.Rest(out), ":\n\n"...)
+	}
+	before := len(out)
+	out, more = s.Append(out)
+	if s.once && len(out) > before && (s.fresh || s.at(out[before:])) {
+		s.over, more = true, false
+	}
+	return out, more
+}
+
+// at reports whether events have more than a position.
+func (s *stream) at(events []byte) bool {
+	for i := 0; i+1 < len(events); i++ {
+		if events[i] == '\n' && events[i+1] == 'e' { // the field event
+			return true
+		}
+	}
+	return false
+}
+
+// farewell appends how long the client should wait before it reconnects, so that clients do not all come at once.
+func (s *stream) farewell(out []byte) []byte {
+	s.over = true
+	most := s.hub.settings[0].Reconnect.Milliseconds()
+	return append(strconv.AppendInt(append(s.Rest(out), "retry: "...), most/10+rand.Int64N(most), 10), "\n\n"...)
+}
+
+// Name implements exchange.Protocol. An event stream has none.
+func (s *stream) Name() string { return "" }
+
+// Open implements exchange.Protocol.
+func (s *stream) Open(p exchange.Peer) {
+	s.peer = p
+	s.over = s.open(p) != nil
+}
+
+// Data implements exchange.Protocol. It drops input.
+func (s *stream) Data(t exchange.Turn, in []byte) int {
+	switch {
+	case s.Cut():
+		s.over = true
+	case s.leaving:
+	case t.Draining():
+		s.leaving = true
+		s.peer.SetDeadline(1 + rand.Int64N(t.Spread()+1))
+	case s.once && s.last == "":
+		s.last = "-" // once: the time of a poll does not begin again
+		s.peer.SetDeadline(int64(pollTime))
+	case !s.once:
+		s.peer.SetDeadline(int64(heartbeat))
+	}
+	return len(in)
+}
+
+// Output implements exchange.Protocol.
+func (s *stream) Output(out []byte) (_ []byte, last bool) {
+	switch {
+	case s.over:
+	case s.said:
+		out = s.farewell(out)
+	default:
+		var more bool
+		if out, more = s.next(out); more {
+			s.peer.Wake()
+		}
+	}
+	return out, s.over
+}
+
+// Unsent implements exchange.Protocol.
+func (s *stream) Unsent(n int) int {
+	if s.over {
+		n = 0 // there is no later output
+	}
+	return s.feed.Unsent(n)
+}
+
+// Pending implements exchange.Protocol.
+func (s *stream) Pending(n int64) bool {
+	if n > 0 {
+		s.Hold()
+	}
+	return false
+}
+
+// Timeout implements exchange.Protocol.
+func (s *stream) Timeout(exchange.Turn) {
+	switch {
+	case s.leaving:
+		s.said = true
+		s.peer.SetDeadline(int64(heartbeat)) // for the last output
+	case s.once:
+		s.over = true
+		s.peer.SetDeadline(int64(heartbeat))
+	default:
+		s.silent = true
+		s.peer.SetDeadline(int64(heartbeat))
+	}
+}
+
+// End, Evict, Blocked, Run, Overdue, Abandoned and Closed implement exchange.Protocol. A stream runs no code of the application.
+func (s *stream) End()          { s.over = true }
+func (s *stream) Evict()        { s.over = true }
+func (s *stream) Blocked(int64) {}
+func (s *stream) Run()          {}
+func (s *stream) Overdue()      {}
+func (s *stream) Abandoned()    {}
+func (s *stream) Closed()       { s.Close() }
+
+// A waiter is the client of a stream with a goroutine.
+type waiter chan struct{}
+
+func (w waiter) Loop() exchange.Loop { return nil }
+func (w waiter) WakeHere()           {}
+func (w waiter) Wake() {
+	select {
+	case w <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, mostAppended); return &b }}
+
+// Serve implements exchange.EventStream.
+func (s *stream) Serve(ctx context.Context, draining <-chan struct{}, w exchange.EventWriter) error {
+	wake := make(waiter, 1)
+	if err := s.open(wake); err != nil {
+		return err
+	}
+	defer s.Close()
+	every := heartbeat
+	if s.once {
+		every = pollTime
+	}
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		more, err := s.write(w, s.next)
+		switch {
+		case err != nil || s.over:
+			return err
+		case s.Cut():
+			return errSlow
+		case more:
+			continue
+		}
+		select {
+		case <-wake:
+			if !s.once {
+				timer.Reset(every)
+			}
+		case <-timer.C:
+			if s.once {
+				return nil
+			}
+			s.silent = true
+			timer.Reset(every)
+		case <-draining:
+			_, err := s.write(w, func(out []byte) ([]byte, bool) { return s.farewell(out), false })
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+var errSlow = errors.New("topic: the client is too slow")
+
+// write sends the result of next.
+func (s *stream) write(w exchange.EventWriter, next func([]byte) ([]byte, bool)) (more bool, _ error) {
+	b := buffers.Get().(*[]byte)
+	defer buffers.Put(b)
+	out, more := next((*b)[:0])
+	s.feed.Unsent(0)
+	if len(out) == 0 {
+		return more, nil
+	}
+	if cap(out) <= 4*mostAppended {
+		*b = out
+	}
+	if _, err := w.Write(out); err != nil {
+		return false, err
+	}
+	return more, w.Flush()
+}
