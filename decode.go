@@ -103,7 +103,7 @@ func decodeProblem(body []byte, p *jsonwire.Refusal) error {
 func syntaxProblem(body []byte, at int, cause error) error {
 	what := "the body ends in the middle of a value"
 	if at < len(body) {
-		what = "byte " + byteName(body[at]) + " may not stand there"
+		what = "unexpected byte " + byteName(body[at])
 	}
 	return jsonProblem(fmt.Sprintf("invalid JSON at offset %d: %s", at, what), "", at, cause)
 }

@@ -168,7 +168,7 @@ func TestDecodeSyntax(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := doBody(app, "POST", "/", c.body, "Content-Type", "application/json")
 			got := readRefusal(t, w)
-			offset, say := c.offset, "may not stand there"
+			offset, say := c.offset, "unexpected byte"
 			if offset == ends {
 				offset, say = len(c.body), "the body ends in the middle of a value"
 			}

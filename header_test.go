@@ -29,7 +29,7 @@ var unsendable = []struct{ name, value, why string }{
 	{"X A", "x", `byte ' ' at offset 1`},
 	{"X:A", "x", `byte ':' at offset 1`},
 	{"X\x00", "x", `byte '\x00' at offset 1`},
-	{"é", "x", "may not stand in a name"},
+	{"é", "x", "is not allowed in a name"},
 	{"Content-Length", "5", "counted from the body"},
 	{"content-length", "5", "counted from the body"},
 	{"CONTENT-LENGTH", "5", "counted from the body"},

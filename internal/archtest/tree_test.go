@@ -17,7 +17,7 @@ const (
 	module = "github.com/dunlinhttp/dunlin"
 )
 
-// A source is one Go file of the core module.
+// A source is one Go file.
 type source struct {
 	path   string // slash-separated, from the root of the module
 	folder string // "" for the root
@@ -27,9 +27,19 @@ type source struct {
 	fset   *token.FileSet
 }
 
-// sources parses every Go file of the core module, those for other systems
-// included.
+// sources parses every Go file of the core module, including those for other systems.
 func sources(t *testing.T) []source {
+	t.Helper()
+	return parseTree(t, ignored)
+}
+
+// allSources is sources with the files of the other modules of the repository.
+func allSources(t *testing.T) []source {
+	t.Helper()
+	return parseTree(t, func(_, name string) bool { return invisible(name) })
+}
+
+func parseTree(t *testing.T, skip func(path, name string) bool) []source {
 	t.Helper()
 	var all []source
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -41,7 +51,7 @@ func sources(t *testing.T) []source {
 			return err
 		}
 		if d.IsDir() {
-			if rel != "." && ignored(path, d.Name()) {
+			if rel != "." && skip(path, d.Name()) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -64,11 +74,16 @@ func sources(t *testing.T) []source {
 
 // ignored reports whether a folder is outside the core module, by the rules of the go command.
 func ignored(path, name string) bool {
-	if name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+	if invisible(name) {
 		return true
 	}
 	_, err := os.Stat(filepath.Join(path, "go.mod"))
 	return err == nil
+}
+
+// invisible reports whether the go command skips folders of this name.
+func invisible(name string) bool {
+	return name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
 }
 
 func parse(path, rel string) (source, error) {

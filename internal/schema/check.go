@@ -518,7 +518,7 @@ func (c *checker) syntax() bool {
 	}
 	what := "the text ends in the middle of a value"
 	if c.pos < len(c.body) {
-		what = "byte " + byteName(c.body[c.pos]) + " may not stand there"
+		what = "unexpected byte " + byteName(c.body[c.pos])
 	}
 	at := strconv.Itoa(c.pos)
 	if before := c.body[:c.pos]; bytes.IndexByte(before, '\n') >= 0 { // on the first line the column follows from the offset

@@ -39,10 +39,10 @@ func CheckField(name, value string) error {
 		return errEmptyName
 	}
 	if i := indexNot(name, inToken); i >= 0 {
-		return fmt.Errorf("byte %q at offset %d may not stand in a name", name[i], i)
+		return fmt.Errorf("byte %q at offset %d is not allowed in a name", name[i], i)
 	}
 	if i := indexNot(value, inValue); i >= 0 {
-		return fmt.Errorf("byte %q at offset %d may not stand in a value", value[i], i)
+		return fmt.Errorf("byte %q at offset %d is not allowed in a value", value[i], i)
 	}
 	return nil
 }

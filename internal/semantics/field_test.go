@@ -12,14 +12,14 @@ func TestCheckField(t *testing.T) {
 		{"!#$%&'*+-.^_`|~09", "", ""},
 		{"A", "tab\tand caf\u00e9 and \xff", ""},
 		{"", "a", "empty name"},
-		{"A B", "a", "byte ' ' at offset 1 may not stand in a name"},
-		{"A:", "a", "byte ':' at offset 1 may not stand in a name"},
-		{"A\r\nB", "a", "byte '\\r' at offset 1 may not stand in a name"},
-		{"caf\u00e9", "a", "byte 'Ã' at offset 3 may not stand in a name"},
-		{"A", "a\r\nB: c", "byte '\\r' at offset 1 may not stand in a value"},
-		{"A", "a\nB: c", "byte '\\n' at offset 1 may not stand in a value"},
-		{"A", "\x00", "byte '\\x00' at offset 0 may not stand in a value"},
-		{"A", "abc\x7f", "byte '\\x7f' at offset 3 may not stand in a value"},
+		{"A B", "a", "byte ' ' at offset 1 is not allowed in a name"},
+		{"A:", "a", "byte ':' at offset 1 is not allowed in a name"},
+		{"A\r\nB", "a", "byte '\\r' at offset 1 is not allowed in a name"},
+		{"caf\u00e9", "a", "byte 'Ã' at offset 3 is not allowed in a name"},
+		{"A", "a\r\nB: c", "byte '\\r' at offset 1 is not allowed in a value"},
+		{"A", "a\nB: c", "byte '\\n' at offset 1 is not allowed in a value"},
+		{"A", "\x00", "byte '\\x00' at offset 0 is not allowed in a value"},
+		{"A", "abc\x7f", "byte '\\x7f' at offset 3 is not allowed in a value"},
 	} {
 		got := ""
 		if err := semantics.CheckField(c.name, c.value); err != nil {
