@@ -15,7 +15,7 @@ import (
 // and an error if they have not after Config.Process.DrainTimeout.
 //
 // A listener passed on by systemd (LISTEN_FDS) is served in place of the address to which it is bound. Regardless of
-// its address, a listener with the name «http» (LISTEN_FDNAMES) is served in place of Addr, «https» by TLS, and
+// its address, a listener with the name «http» (LISTEN_FDNAMES) is served in place of Addr, «https» over TLS, and
 // «inner» in place of the first address of Inner («inner-2»: the second). Other listeners are closed, with a warning.
 //
 // On unix systems SIGHUP restarts the program, from the same file and with the same arguments. The new process

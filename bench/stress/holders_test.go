@@ -150,7 +150,7 @@ func (p holderProtocol) quick() (asker, error) {
 	return &quickConn{conn, bufio.NewReader(conn)}, nil
 }
 
-// A quickConn is a quick client by HTTP/1.1.
+// A quickConn is a quick client over HTTP/1.1.
 type quickConn struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -170,7 +170,7 @@ func (c *quickConn) ask(method, _, path string) error {
 	return drained(resp, 1)
 }
 
-// A quickClient is a quick client by HTTP/2.
+// A quickClient is a quick client over HTTP/2.
 type quickClient struct{ *http.Client }
 
 func (c quickClient) close() { c.CloseIdleConnections() }

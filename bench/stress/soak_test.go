@@ -67,7 +67,7 @@ type soakCase struct {
 	drain  time.Duration
 }
 
-// All kinds of clients at once, for a long time: quick ones, slow ones, and disconnecting ones, by HTTP/1.1 and HTTP/2, while
+// All kinds of clients at once, for a long time: quick ones, slow ones, and disconnecting ones, over HTTP/1.1 and HTTP/2, while
 // a successor replaces the service. No accepted request is lost, the memory stays within its limit, no resources remain in
 // use, and the ordinary clients are hardly affected.
 func TestSoak(t *testing.T) {

@@ -582,7 +582,7 @@ func (c *soakLoad) sendSlowly(k *keptConn) error {
 	}
 }
 
-// http2 sends four concurrent requests by HTTP/2, on a connection that all clients of the kind share. Go's client retries
+// http2 sends four concurrent requests over HTTP/2, on a connection that all clients of the kind share. Go's client retries
 // requests that a GOAWAY reports as not processed.
 func (c *soakLoad) http2(*keptConn) error {
 	var all errgroup.Group

@@ -131,7 +131,7 @@ func untakenAnswers(t *testing.T, p holderProtocol, limit int64) {
 func steadyTime() time.Duration { return either(2*time.Second, 10*time.Second) }
 
 // steady sends small requests at a steady rate, regardless of the server's answers. Its lead-in is not counted: all slow
-// clients connect then, 1,536 of them by HTTP/1.1 at 256 MiB.
+// clients connect then, 1,536 of them over HTTP/1.1 at 256 MiB.
 func steady(t *testing.T, addr string) load.OpenLoopResult {
 	t.Helper()
 	ordinary := load.OpenLoop{Addr: addr, Path: "/number/1", Rate: 300, Connections: 16, Duration: steadyTime(), Patience: 5 * time.Second, LeadIn: steadyTime() / 5}

@@ -15,7 +15,7 @@ func ValidSettings(payload []byte) bool {
 	return c.settings(payload) == noProblem
 }
 
-// A Block is the field block of a cleartext request received by HTTP/1.1. It uses no table.
+// A Block is the field block of a cleartext request received over HTTP/1.1. It uses no table.
 type Block struct {
 	Bytes []byte
 	Size  int // as counted by hpack.Limits.MaxList
@@ -43,7 +43,7 @@ const fieldOverhead = 32
 // upgradeWindow is the number of body bytes sent before the client has sent its preface.
 const upgradeWindow = 8 << 10
 
-// Upgrade begins a connection with a request received by HTTP/1.1 (RFC 7540 §3.2). settings must be valid by
+// Upgrade begins a connection with a request received over HTTP/1.1 (RFC 7540 §3.2). settings must be valid by
 // ValidSettings, block comes from a Block. The request is stream 1, without further input. Call Upgrade once, between
 // Init and the first Next. Its results are those of Next, whose input still begins with the client's preface.
 //

@@ -29,7 +29,7 @@
 // at the moment in which its connection is closed after 250 ms of silence, or 2 s for a new one; and, if no
 // other process has the listener, a connection that is made between the last accept and the close.
 //
-// Net/http loses more requests. If the listener has HTTP/2, by TLS or H2C: the first request of a new connection
+// Net/http loses more requests. If the listener has HTTP/2, over TLS or H2C: the first request of a new connection
 // after the 2 s, and a request on a connection that becomes idle after that time because its answer began before the
 // drain. (On other listeners the latter happens only after 2 s and Config.Timeouts.Head, while another client has sent a part of a
 // request.) And a request that arrived in part together with the previous one, if the rest takes longer than 250 ms.

@@ -81,7 +81,7 @@ func TestSmallAnswersDoNotWaitForBlockingOnes(t *testing.T) {
 		}
 	}, nothing, 0)
 	old := *s
-	old.Client = &http.Client{Transport: &http.Transport{}, Timeout: patience} // by HTTP/1.1
+	old.Client = &http.Client{Transport: &http.Transport{}, Timeout: patience} // over HTTP/1.1
 	defer old.CloseIdleConnections()
 	both := []*h2Server{s, &old}
 	var all sync.WaitGroup

@@ -83,7 +83,7 @@ func adapterTest(t testing.TB) string {
 	return t.Name()
 }
 
-// Exchange is ExchangeOn with the server at addr, by TLS if the server uses it.
+// Exchange is ExchangeOn with the server at addr, over TLS if the server uses it.
 func Exchange(t *testing.T, addr string, closes bool, raws ...string) (answers []string) {
 	t.Helper()
 	return ExchangeOn(t, Dial(t, addr), closes, raws...)

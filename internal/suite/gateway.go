@@ -255,7 +255,7 @@ func toMemory(app *dunlin.App) func() (func(*http.Request) (*http.Response, erro
 	}
 }
 
-// toH2 sends requests to the server at addr by HTTP/2, by TLS or in clear text, over one connection per gateway
+// toH2 sends requests to the server at addr over HTTP/2, over TLS or in clear text, over one connection per gateway
 // connection.
 func toH2(addr string, secure bool) func() (func(*http.Request) (*http.Response, error), func()) {
 	return func() (func(*http.Request) (*http.Response, error), func()) {
@@ -292,7 +292,7 @@ func toH2(addr string, secure bool) func() (func(*http.Request) (*http.Response,
 	}
 }
 
-// askH2 sends an HTTP/1.1 request by HTTP/2.
+// askH2 sends an HTTP/1.1 request over HTTP/2.
 func askH2(client http.RoundTripper, secure bool, req *http.Request) (*http.Response, error) {
 	own := req.Clone(req.Context())
 	own.RequestURI, own.TransferEncoding = "", nil

@@ -114,7 +114,7 @@ func TestWhiteSpaceAroundValues(t *testing.T) {
 	})
 }
 
-// An invalid host by HTTP/2 gets a response and not a reset: a reverse proxy forwards hosts unchanged, and retries streams that
+// An invalid host over HTTP/2 gets a response and not a reset: a reverse proxy forwards hosts unchanged, and retries streams that
 // are reset.
 func TestInvalidHostByHTTP2(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Large responses of mounted standard handlers to clients that do not read, by HTTP/1.1 and on streams with closed windows,
+// Large responses of mounted standard handlers to clients that do not read, over HTTP/1.1 and on streams with closed windows,
 // stay within the memory budget. Other clients are served meanwhile.
 func TestUnreadResponsesOfHandlers(t *testing.T) {
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

@@ -183,7 +183,7 @@ func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 	})
 }
 
-// A request with an Upgrade to HTTP/2 is answered by HTTP/1.1, and the following bytes are parsed as HTTP/1.1.
+// A request with an Upgrade to HTTP/2 is answered over HTTP/1.1, and the following bytes are parsed as HTTP/1.1.
 func TestUpgradeToHTTP2IsIgnored(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, H2C: dunlin.H2CPriorKnowledge}, func(app *dunlin.App) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
-// Serve serves a router on an address until the process ends, by HTTP/1.1 and HTTP/2, over TLS or in clear text.
+// Serve serves a router on an address until the process ends, over HTTP/1.1 and HTTP/2, over TLS or in clear text.
 func Serve(peer string, at service.Address, r *fibhttp.Router) {
 	config := fib.DefaultConfig()
 	config.LogSettings = false
