@@ -1,0 +1,151 @@
+package interop_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/topic"
+	"github.com/dunlinhttp/dunlin/websocket"
+)
+
+// topicsPage subscribes to two topics by WebSocket and by EventSource, and reports the messages of both when it has the last one.
+const topicsPage = `<!doctype html><script type="module">
+import { Topics } from "/topics.js"
+const got = { socket: [], events: [], resyncs: 0, refused: [], own: [] }
+const topics = new Topics("/socket", { window: 50, slowest: 100 })
+topics.onresync = () => got.resyncs++
+topics.onmessage = text => got.own.push(text)
+topics.onrefused = (topic, reason) => got.refused.push(topic + ": " + reason)
+const report = () => {
+	if (got.socket.at(-1) === "last" && got.events.at(-1) === "last")
+		fetch("/report", { method: "POST", body: JSON.stringify(got) })
+}
+let begun = 0
+const begin = () => { if (++begun === 2) fetch("/begin", { method: "POST" }) }
+for (const topic of ["a", "b"])
+	topics.subscribe(topic, text => { if (text === "first") begin(); else { got.socket.push(text); report() } })
+topics.subscribe("secret", text => got.socket.push(text))
+topics.onstate = open => { if (open && got.own.length === 0) topics.send("hello") }
+const source = new EventSource("/events")
+for (const topic of ["a", "b"])
+	source.addEventListener(topic, event => { if (event.data === "first") begin(); else { got.events.push(event.data); report() } })
+</script>`
+
+// A browser whose WebSocket is closed again and again gets each message once, by the module's JavaScript client.
+func TestBrowserResumesTopics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes a while to start")
+	}
+	chromium := needTool(t, "chromium")
+	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
+		const messages = 300
+		hub := topic.New(app, topic.Settings{MaxMessages: 2 * messages})
+		var mu sync.Mutex
+		open := map[*websocket.Conn]bool{}
+		sockets := websocket.New(websocket.Options{
+			Open: func(c *websocket.Conn) { mu.Lock(); open[c] = true; mu.Unlock() },
+			Message: func(c *websocket.Conn, m websocket.Message) {
+				if !hub.Handle(c, m, func(_ *websocket.Conn, name string) error {
+					if name == "secret" {
+						return fmt.Errorf("not yours")
+					}
+					return nil
+				}) {
+					_ = c.Send(m.Kind, m.Data)
+				}
+			},
+			Close: func(c *websocket.Conn, _ websocket.End) { mu.Lock(); delete(open, c); mu.Unlock() },
+		})
+		begin, report := make(chan struct{}), make(chan []byte, 1)
+		app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.HTML(topicsPage) })
+		app.Get("/topics.js", func(*dunlin.Request) dunlin.Response {
+			return dunlin.Bytes("text/javascript", []byte(topic.Script))
+		})
+		app.Get("/socket", func(r *dunlin.Request) dunlin.Response { return sockets.Accept(r, nil) })
+		app.Get("/events", func(r *dunlin.Request) dunlin.Response { return topic.Events(r, hub.Topic("a"), hub.Topic("b")) })
+		app.Post("/begin", func(*dunlin.Request) dunlin.Response { close(begin); return dunlin.NoContent() })
+		app.Post("/report", func(r *dunlin.Request) dunlin.Response {
+			body, err := r.Bytes()
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			report <- slices.Clone(body)
+			return dunlin.NoContent()
+		})
+		browse(t, chromium, "http://"+dunlintest.Serve(t, app)+"/")
+		publish := func(n int, text string) {
+			if err := hub.Topic(string('a' + rune(n%2))).Publish([]byte(text)); err != nil {
+				t.Error(err)
+			}
+		}
+		deadline := time.After(browserPatience)
+		awaitTrue(t, deadline, func() bool { return hub.Stats().Subscribers == 4 })
+		publish(0, "first")
+		select {
+		case <-begin:
+		case <-deadline:
+			t.Fatal("the page does not get messages")
+		}
+		var want []string
+		for i := range messages {
+			publish(i, fmt.Sprint(i))
+			want = append(want, fmt.Sprint(i))
+			if i%60 != 30 {
+				continue
+			}
+			mu.Lock()
+			for c := range open {
+				if i%120 == 30 {
+					c.Close(websocket.GoingAway, "")
+				} else {
+					c.Close(4000, "cut")
+				}
+			}
+			mu.Unlock()
+			publish(i, fmt.Sprint("after ", i)) // while nobody is connected, or nearly
+			want = append(want, fmt.Sprint("after ", i))
+			awaitTrue(t, deadline, func() bool { mu.Lock(); defer mu.Unlock(); return len(open) == 1 })
+		}
+		publish(messages, "last")
+		want = append(want, "last")
+		var got struct {
+			Socket, Events, Refused, Own []string
+			Resyncs                      int
+		}
+		select {
+		case body := <-report:
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Fatal(err)
+			}
+		case <-deadline:
+			t.Fatal("the page has not got all messages")
+		}
+		if !slices.Equal(got.Socket, want) || got.Resyncs != 0 {
+			t.Errorf("by WebSocket, with %d resyncs: %q", got.Resyncs, got.Socket)
+		}
+		if !slices.Equal(got.Events, want) {
+			t.Errorf("by EventSource: %q", got.Events)
+		}
+		if !slices.Equal(got.Refused, []string{"secret: not yours"}) || !slices.Equal(got.Own, []string{"hello"}) {
+			t.Errorf("refused %q, own messages %q", got.Refused, got.Own)
+		}
+	})
+}
+
+// awaitTrue waits for a condition.
+func awaitTrue(t *testing.T, deadline <-chan time.Time, f func() bool) {
+	t.Helper()
+	for !f() {
+		select {
+		case <-deadline:
+			t.Fatal("it did not happen in time")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
