@@ -1,0 +1,18 @@
+package topic
+
+// CaughtUp reports whether all subscribers of a topic have been sent its newest message, or nearly.
+func CaughtUp(h *Hub, name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.logs[name]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.groups {
+		for _, s := range g.subs {
+			if s.at.Load() < l.newest.Load() {
+				return false
+			}
+		}
+	}
+	return true
+}
