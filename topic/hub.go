@@ -46,7 +46,8 @@ type Settings struct {
 	Reconnect time.Duration
 
 	// Bare: messages to WebSockets are the published data alone. By default they begin with a line: the ID, a space, and the name of
-	// the topic. A subscriber of bare topics cannot resume.
+	// the topic. A subscriber of bare topics cannot resume, and
+	// only the announcement of missed messages remains.
 	Bare bool
 }
 

@@ -154,5 +154,7 @@ func server(t *testing.T, app *dunlin.App, secure bool) func() net.Conn {
 		_ = app.Shutdown(ctx)
 		<-served
 	})
-	return func() net.Conn { return opened(tls.Dial("tcp", ln.Addr().String(), &tls.Config{InsecureSkipVerify: true})) }
+	return func() net.Conn {
+		return opened(tls.Dial("tcp", ln.Addr().String(), &tls.Config{InsecureSkipVerify: true}))
+	}
 }
