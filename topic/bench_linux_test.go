@@ -60,7 +60,7 @@ func fanOut(b *testing.B, burst int) {
 		}
 		publishing += cpu(unix.RUSAGE_THREAD) - start
 		for !topic.CaughtUp(hub, "x") { // clients that read meanwhile would add wake-ups, which the write loop does not have
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		receiveAll(b, clients, in, burst*(200+4))
 	}
