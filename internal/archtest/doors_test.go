@@ -59,15 +59,7 @@ var seams = []string{"internal/engine", "internal/exchange"}
 
 // untyped lists what has type any in these packages, with the reason.
 var untyped = map[string]string{
-	"internal/engine Handler.Abandoned":  "the value of a panic",
-	"internal/engine Handler.NewScratch": "the memory of a protocol, which the engine carries",
-	"internal/engine Handler.Detached":   "likewise",
-	"internal/engine Handler.Expiring":   "likewise",
-	"internal/engine Driver.Scratch":     "likewise",
-	"internal/engine Driver.PartScratch": "likewise",
-	"internal/engine Conn.Proto":         "the state of a protocol, which the engine carries",
-	"internal/engine recall.proto":       "likewise",
-	"internal/engine awaitsHeader":       "likewise",
+	"internal/engine Handler.Abandoned": "the value of a panic",
 }
 
 // TestSeamsAreTyped refuses type any in the fields, variables and interfaces of seams: a value that one package stores and

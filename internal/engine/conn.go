@@ -12,12 +12,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
+// A State is the handler's state of a connection between calls.
+type State interface {
+	// Group returns the group of the accounts of the connection's parts, or nil. The account of the connection and those of the
+	// parts share a bound.
+	Group() *admission.Group
+}
+
 // A Conn is one accepted connection. Unless a method says otherwise, only the connection's owner may use it: the goroutine in
 // which the engine calls the handler for it, until that call returns.
 type Conn struct {
 	// Proto is the handler's state for unfinished requests of this connection, such as a partial body, or the Protocol that has
 	// replaced the handler (switch.go). A connection with a nil Proto, no kept input and no pending output is idle: shutdown closes it at once.
-	Proto any
+	Proto State
 
 	loop   *loop
 	driver *Driver                           // during a call of the handler

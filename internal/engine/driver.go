@@ -18,9 +18,9 @@ type Driver struct {
 	Out []byte
 
 	// Scratch is the result of Handler.NewScratch for this driver. A worker has none until it serves a connection.
-	Scratch any
-	// PartScratch is free for use by a PartJob. The next PartJob on the same worker gets it.
-	PartScratch any
+	Scratch Scratch
+	// PartScratch is free for use by a PartJob. The next PartJob on the same worker gets it, unless it is spent.
+	PartScratch PartScratch
 
 	engine      *Engine
 	loop        *loop  // the loop that it drives, or drove until it was detached

@@ -18,7 +18,7 @@ import (
 // oldest first.
 type Handler interface {
 	// NewScratch makes [Driver.Scratch], which a driver carries for the handler between calls. Each driver has its own.
-	NewScratch() any
+	NewScratch() Scratch
 
 	// Data is called when bytes have arrived. It appends answers to d.Out, in order, and returns the number of bytes of in
 	// that it has consumed. The engine keeps the rest and passes it again, before later input. If a handler consumes none of
@@ -39,17 +39,7 @@ type Handler interface {
 	// deadline again. The connection is closed unless a deadline was set.
 	Timeout(d *Driver, c *Conn, in []byte)
 
-	// Detached is called when a driver loses its loop, or gives it up, between Enter and Leave. The handler's code may be
-	// running: of the scratch, only the parts that this code does not use until Leave may be used. Detached reports whether the
-	// code counts against Config.MaxWorkers; it does unless it already sends its answer.
-	Detached(scratch any) (waits bool)
-
-	// Expiring is called when the limit of [Driver.EnterFor] has passed. It copies the data that the answer depends on from the
-	// scratch of the driver whose code is late to that of the driver that will answer. The code runs, but cannot pass Leave
-	// until Expiring returns.
-	Expiring(late, fresh any)
-
-	// Expired is called after Expiring. d is the driver that answers: the handler
+	// Expired is called after [Scratch.Expiring]. d is the driver that answers: the handler
 	// may append to its Out; the connection is then closed.
 	Expired(d *Driver, c *Conn)
 
@@ -70,6 +60,18 @@ type Handler interface {
 	// Closed is called exactly once, when the connection is closed, by either side, and after every other call for it has
 	// returned. It runs on a loop's driver and must be quick; it must not use d.Enter.
 	Closed(c *Conn)
+}
+
+// A Scratch is the memory that a driver carries for the handler between calls.
+type Scratch interface {
+	// Detached is called when the driver loses its loop, or gives it up, between Enter and Leave. The handler's code may be
+	// running: only the parts of the scratch that this code does not use until Leave may be used. Detached reports whether the
+	// code counts against Config.MaxWorkers; it does unless it already sends its answer.
+	Detached() (waits bool)
+
+	// Expiring is called when the limit of [Driver.EnterFor] has passed. It copies the data that the answer depends on to the
+	// scratch of the driver that will answer. The code runs, but cannot pass Leave until Expiring returns.
+	Expiring(fresh Scratch)
 }
 
 // Config configures an Engine. The zero value of every field has a documented default.

@@ -73,13 +73,19 @@ func answer(d *engine.Driver, line string) {
 	d.Out = append(append(d.Out, line...), '\n')
 }
 
-func (h *lineHandler) NewScratch() any { return new(int) }
+func (h *lineHandler) NewScratch() engine.Scratch { return new(scratch) }
+
+// A scratch counts its uses: a race if drivers ever share it.
+type scratch struct{ uses int }
+
+func (*scratch) Detached() bool          { return true }
+func (*scratch) Expiring(engine.Scratch) {}
 
 func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	h.data.Add(1)
 	c.Notes |= engine.Begun // set in each call: loops do not read the notes of connections that are away
 	h.opened.LoadOrStore(c, new(atomic.Int32))
-	*d.Scratch.(*int)++ // a race if drivers ever share a scratch
+	d.Scratch.(*scratch).uses++ // a race if drivers ever share a scratch
 	for {
 		i := bytes.IndexByte(in[consumed:], '\n')
 		if i < 0 {
@@ -162,8 +168,6 @@ func (h *lineHandler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	answer(d, "timeout")
 }
 
-func (h *lineHandler) Detached(any) bool { return true }
-
 func (h *lineHandler) Background(d *engine.Driver, c *engine.Conn) {
 	args, asked := h.detached.LoadAndDelete(c)
 	switch {
@@ -175,8 +179,6 @@ func (h *lineHandler) Background(d *engine.Driver, c *engine.Conn) {
 		answer(d, args.(string))
 	}
 }
-
-func (h *lineHandler) Expiring(late, fresh any) {}
 
 func (h *lineHandler) Expired(d *engine.Driver, c *engine.Conn) {
 	answer(d, "too late")

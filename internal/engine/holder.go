@@ -24,18 +24,16 @@ import (
 // A connection opens its account when it first holds memory and closes it when it holds none, so that ordinary requests, which
 // hold no memory after their turn, have no account.
 
-// Grouped is implemented by a Conn.Proto whose parts have accounts of their own. The account of the connection and those of the
-// parts share a bound.
-type Grouped interface{ Group() *admission.Group }
-
 // Account returns the account of the connection, to which the handler charges the memory that it holds for the connection. The
 // handler must release it before Handler.Closed returns; code that was late must do so when it ends.
 func (c *Conn) Account() *admission.Account {
 	a := c.acct.Load()
 	if a == nil {
 		a = c.loop.e.cfg.Holders.Open(c, c.loop.e.source(c.peer.addr()))
-		if p, ok := c.Proto.(Grouped); ok {
-			a.Join(p.Group())
+		if c.Proto != nil {
+			if parts := c.Proto.Group(); parts != nil {
+				a.Join(parts)
+			}
 		}
 		c.acct.Store(a)
 	}

@@ -74,7 +74,7 @@ func (l *loop) passPart(d *Driver, epoch uint64) {
 	if p := c.protocol(); p != nil {
 		p.Blocked(l.e.now())
 		d.enter()
-	} else if l.e.handler.Detached(d.Scratch) {
+	} else if d.Scratch.Detached() {
 		d.enter()
 	}
 	go fresh.run()
@@ -138,6 +138,12 @@ type PartJob interface {
 	// Overdue is called instead of Run for a job that has waited in line for longer than Config.Limits.QueueTarget. It may be called
 	// on any goroutine and must not block.
 	Overdue()
+}
+
+// A PartScratch is the memory that a worker carries from one PartJob to the next.
+type PartScratch interface {
+	// Spent reports that the next job must not use the memory.
+	Spent() bool
 }
 
 // SubmitPart queues job for a worker; an urgent job precedes others. It runs at once unless Config.MaxWorkers calls wait

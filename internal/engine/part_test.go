@@ -25,7 +25,7 @@ type partHandler struct {
 }
 
 func (h *partHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
-	*d.Scratch.(*int)++ // a race if a driver is ever shared
+	d.Scratch.(*scratch).uses++ // a race if a driver is ever shared
 	h.mu.Lock()
 	for _, line := range h.late[c] {
 		answer(d, line)

@@ -17,7 +17,10 @@ import (
 // handler learns of the connection after that.
 type unnamed struct{}
 
-var awaitsHeader any = unnamed{}
+// Group implements State.
+func (unnamed) Group() *admission.Group { return nil }
+
+var awaitsHeader State = unnamed{}
 
 // awaitsHeader reports whether the connection must begin with a header of the PROXY protocol, which is not complete yet.
 func (c *Conn) awaitsHeader() bool { return c.Proto == awaitsHeader }

@@ -11,7 +11,7 @@ const RecallAfter = 2 * time.Millisecond
 type recall struct {
 	conn  *Conn
 	gen   uint32
-	proto any
+	proto State
 	at    int64
 }
 

@@ -14,6 +14,8 @@ import (
 // to drain; the Protocol then ends the connection itself. The connection counts as busy: it is never closed for its
 // descriptor.
 type Protocol interface {
+	State
+
 	Data(d *Driver, c *Conn, in []byte) (consumed int)
 	End(d *Driver, c *Conn)
 	Timeout(d *Driver, c *Conn)

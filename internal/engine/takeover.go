@@ -85,7 +85,7 @@ func (d *Driver) Detach() {
 	d.detached, d.taking = true, meter{}
 	d.conn.setAway()
 	d.chargeBuffers(d.unheld())
-	if d.epoch&1 == 1 && d.engine.handler.Detached(d.Scratch) {
+	if d.epoch&1 == 1 && d.Scratch.Detached() {
 		d.enter()
 	}
 	go d.engine.newDriver(l, next).run()
@@ -109,7 +109,7 @@ func (l *loop) takeOver(epoch uint64) bool {
 	}
 	l.current.setAway()
 	d.chargeBuffers(d.sizeAtBegin)
-	if l.e.handler.Detached(d.Scratch) {
+	if d.Scratch.Detached() {
 		d.enter()
 	}
 	if d.hasTimeout() {

@@ -186,7 +186,7 @@ func (d *Driver) yieldTo(fresh *Driver, call uint64) *Conn {
 	if !d.claim.CompareAndSwap(call|running, call|taken) {
 		return nil
 	}
-	d.engine.handler.Expiring(d.Scratch, fresh.Scratch)
+	d.Scratch.Expiring(fresh.Scratch)
 	fresh.Out, fresh.owned, d.Out, d.owned = d.Out, d.owned, nil, nil
 	fresh.outBuf, d.outBuf = d.outBuf, nil
 	fresh.conn, d.conn.driver = d.conn, fresh

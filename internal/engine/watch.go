@@ -67,7 +67,7 @@ func (d *Driver) watchNow(closely bool) {
 }
 
 // Waited reports whether the code since Watch has waited. It is false if the loop was taken over meanwhile; then
-// Handler.Detached was called.
+// Scratch.Detached was called.
 func (d *Driver) Waited() bool { return d.began != 0 && d.hasWaited() }
 
 func (d *Driver) hasWaited() bool {

@@ -184,6 +184,9 @@ func (wk *worker) pool() *workers { return &wk.driver.engine.workers }
 //
 //go:noinline
 func (wk *worker) begin() {
+	if s := wk.driver.PartScratch; s != nil && s.Spent() {
+		wk.driver.PartScratch = nil
+	}
 	if w := wk.pool(); w.adaptive != nil {
 		wk.driver.now = w.e.now()
 	}

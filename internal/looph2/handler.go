@@ -94,7 +94,7 @@ func (h *Handler) wireOf(sc *Scratch) *Wire {
 // wireOfWorker is wireOf for a worker.
 func (h *Handler) wireOfWorker(d *engine.Driver) *Wire {
 	x, _ := d.PartScratch.(*Wire)
-	if x == nil || x.call.Ended() {
+	if x == nil {
 		x = h.newWire()
 		d.PartScratch = x
 	}

@@ -64,6 +64,9 @@ func (j *job) Prepare(d *engine.Driver) {
 	d.PartScratch = j.s.h.newWire()
 }
 
+// Spent implements [engine.PartScratch]: in builds with the race detector each request has a wire of its own.
+func (x *Wire) Spent() bool { return x.call.Ended() }
+
 // Run runs the job. The steps before and after the action are functions of their own: see engine/workers.go.
 func (j *job) Run(d *engine.Driver) {
 	if x := j.begin(d); x != nil {

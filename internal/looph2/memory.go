@@ -118,7 +118,7 @@ func (s *session) charge(n int64) {
 }
 
 // Group returns the group of the account: it bounds everything that a connection holds, except a connection that carries many
-// clients, see engine.Grouped.
+// clients, see engine.State.
 func (s *session) Group() *admission.Group {
 	if s.h.server.TrustedProxies().Trusts(s.c.RemoteAddr().Addr()) {
 		return nil

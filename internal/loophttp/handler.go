@@ -73,7 +73,9 @@ const (
 )
 
 // NewScratch returns a wire for a driver.
-func (h *handler) NewScratch() any {
+func (h *handler) NewScratch() engine.Scratch { return h.newWire() }
+
+func (h *handler) newWire() *wire {
 	x := &wire{handler: h}
 	x.count.on = h.server.Counting.Load()
 	x.call = h.server.Pipeline.NewCall(x)
@@ -110,7 +112,7 @@ func (x *wire) renewed(d *engine.Driver) *wire {
 	if !x.call.Ended() {
 		return x
 	}
-	y := x.handler.NewScratch().(*wire)
+	y := x.handler.newWire()
 	y.given, y.moved, y.count, y.wary = x.given, x.moved, x.count, x.wary
 	if x.c != nil {
 		y.use(d, x.c)
@@ -217,13 +219,12 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 
 // Detached counts a request whose action blocks as in flight. The BlockingStat of its route records the wait at once, not only after
 // the action returns. Streamed responses that leave the loop, even midway, make later ones of the route start outside it.
-func (h *handler) Detached(scratch any) (waits bool) {
-	x := scratch.(*wire)
+func (x *wire) Detached() (waits bool) {
 	if x.inParts {
-		return h.h2.Detached(x.h2)
+		return x.handler.h2.Detached(x.h2)
 	}
 	if x.routing {
-		x.countInFlightFor(&h.server.Unmatched.Counts) // the request is not routed yet
+		x.countInFlightFor(&x.handler.server.Unmatched.Counts) // the request is not routed yet
 		return true
 	}
 	x.countInFlight()

@@ -44,8 +44,8 @@ func (x *wire) unclaim() {
 }
 
 // Expiring copies the state that the answer for a late action needs. The action does not change it.
-func (h *handler) Expiring(late, fresh any) {
-	from, x := late.(*wire), fresh.(*wire)
+func (from *wire) Expiring(fresh engine.Scratch) {
+	x := fresh.(*wire)
 	if from.call.Hooked() {
 		x.kept = append(x.kept[:0], from.head.Bytes()...)
 		from.head.CopyTo(&x.head, x.kept)

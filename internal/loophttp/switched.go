@@ -102,7 +102,11 @@ func (s *switched) Evicted(d *engine.Driver, _ *engine.Conn) {
 func (s *switched) Unsent(n int) int   { return s.p.Unsent(n) }
 func (s *switched) Pended(bytes int64) { _ = s.p.Pending(bytes) }
 func (s *switched) Blocked(now int64)  { s.p.Blocked(now) }
-func (s *switched) Closed()            { s.p.Closed() }
+
+// Group implements [engine.State]: the connection has no parts with accounts.
+func (s *switched) Group() *admission.Group { return nil }
+
+func (s *switched) Closed() { s.p.Closed() }
 
 // Prepare, Run, Overdue and Abandoned make it a job for a worker.
 func (s *switched) Prepare(*engine.Driver) {}

@@ -30,6 +30,9 @@ type unfinished struct {
 	transferred bool // held does not include body any more, see transfer
 }
 
+// Group implements [engine.State]: a request has no parts with accounts.
+func (u *unfinished) Group() *admission.Group { return nil }
+
 var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
 
 const (
