@@ -4,25 +4,18 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/dunlinhttp/dunlin/internal/backlog"
 )
 
-// topics holds the subscriptions of a store in memory.
+// topics has the logs of the topics of a store in memory that have subscribers.
 type topics struct {
 	mu     sync.Mutex
-	by     map[string][]*subscription
+	by     map[string]*backlog.Log[[]byte]
 	ends   context.CancelFunc // ends all subscriptions
 	all    context.Context
 	closed bool
 }
-
-// A subscription has a bounded queue of messages and a goroutine that delivers them.
-type subscription struct {
-	line chan Message
-	lost uint64 // messages dropped since the last queued one; guarded by topics.mu
-}
-
-// queueLength is the length of a subscriber's queue. Further messages are dropped.
-const queueLength = 64
 
 func (t *topics) subscribe(ctx context.Context, topic string, receive func(Message)) error {
 	t.mu.Lock()
@@ -32,57 +25,45 @@ func (t *topics) subscribe(ctx context.Context, topic string, receive func(Messa
 	}
 	if t.all == nil {
 		t.all, t.ends = context.WithCancel(context.Background())
-		t.by = map[string][]*subscription{}
+		t.by = map[string]*backlog.Log[[]byte]{}
 	}
-	s := &subscription{line: make(chan Message, queueLength)}
-	t.by[topic] = append(t.by[topic], s)
-	go t.serve(ctx, t.all, topic, s, receive)
+	l := t.by[topic]
+	if l == nil {
+		l = new(backlog.Log[[]byte])
+		t.by[topic] = l
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(t.all, cancel)
+	r := l.Join()
+	go func() {
+		defer cancel()
+		defer stop()
+		defer t.leave(topic, r)
+		for {
+			body, lost, ok := r.Next(ctx)
+			if !ok || t.all.Err() != nil {
+				return
+			}
+			receive(Message{body, lost})
+		}
+	}()
 	return nil
 }
 
-func (t *topics) serve(ctx, all context.Context, topic string, s *subscription, receive func(Message)) {
-	defer t.leave(topic, s)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-all.Done():
-			return
-		case m := <-s.line:
-			if ctx.Err() != nil || all.Err() != nil {
-				return
-			}
-			receive(m)
-		}
-	}
-}
-
-func (t *topics) leave(topic string, s *subscription) {
+// leave ends a subscription. The log of a topic ends with its last one.
+func (t *topics) leave(topic string, r *backlog.Receiver[[]byte]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	left := slices.DeleteFunc(t.by[topic], func(other *subscription) bool { return other == s })
-	if len(left) == 0 {
+	if r.Leave() {
 		delete(t.by, topic)
-		return
 	}
-	t.by[topic] = left
 }
 
 func (t *topics) publish(topic string, message []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	subscribers := t.by[topic]
-	if len(subscribers) == 0 {
-		return
-	}
-	own := slices.Clone(message) // one copy for all subscribers
-	for _, s := range subscribers {
-		select {
-		case s.line <- Message{own, s.lost}:
-			s.lost = 0
-		default:
-			s.lost++
-		}
+	if l := t.by[topic]; l != nil {
+		l.Add(slices.Clone(message)) // one copy for all subscribers
 	}
 }
 

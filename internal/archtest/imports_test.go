@@ -13,6 +13,7 @@ var floors = [][]string{
 	{"internal/invariants", "internal/semantics", "internal/view"},
 	{
 		"backend",
+		"internal/backlog",
 		"internal/admission",
 		"internal/bytesize",
 		"internal/caller",

@@ -8,11 +8,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/dunlinhttp/dunlin/internal/backlog"
 	"github.com/dunlinhttp/dunlin/store"
 )
-
-// lineLength is the maximum number of messages that wait for a slow receiver. Further messages are lost.
-const lineLength = 64
 
 // resubscribe is the pause before a subscription is renewed after the loss of its connection.
 const resubscribe = 100 * time.Millisecond
@@ -35,16 +33,11 @@ type audience struct {
 	over   chan struct{}      // closed after the end of the subscription: Redis sends no more messages, and the topic may be subscribed to again
 	err    error              // the reason why the subscription never began; may be read after over is closed
 
-	mu        sync.Mutex
-	listeners map[*listener]bool // nil: the audience is about to end
-	stands    chan struct{}      // closed while the subscription is active
-	stood     bool
-}
-
-// A listener holds the messages that wait for a receiver.
-type listener struct {
-	line chan store.Message
-	lost uint64 // lost messages since the last one that was queued; guarded by audience.mu
+	mu     sync.Mutex
+	log    *backlog.Log[[]byte]
+	ending bool          // it has no listeners any more, and accepts none
+	stands chan struct{} // closed while the subscription is active
+	stood  bool
 }
 
 // Subscribe implements store.Store. While Redis is unavailable it fails, see store.Guarded.Subscribe. An active subscription is
@@ -55,8 +48,7 @@ func (s *redisStore) Subscribe(ctx context.Context, topic string, receive func(s
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.closing, cancel)
-	l := &listener{line: make(chan store.Message, lineLength)}
-	a, err := s.join(ctx, topic, l)
+	a, l, err := s.join(ctx, topic)
 	if err != nil {
 		stop()
 		cancel()
@@ -67,30 +59,29 @@ func (s *redisStore) Subscribe(ctx context.Context, topic string, receive func(s
 		defer cancel()
 		defer s.leave(a, l)
 		for {
-			select {
-			case <-ctx.Done():
+			body, lost, ok := l.Next(ctx)
+			if !ok {
 				return
-			case m := <-l.line:
-				if ctx.Err() != nil {
-					return
-				}
-				receive(m)
 			}
+			receive(store.Message{Body: body, Lost: lost})
 		}
 	}()
 	return nil
 }
 
+// A listener receives the messages of a topic.
+type listener = backlog.Receiver[[]byte]
+
 // join adds a listener to the audience of a topic, and waits until its subscription is active.
-func (s *redisStore) join(ctx context.Context, topic string, l *listener) (*audience, error) {
+func (s *redisStore) join(ctx context.Context, topic string) (*audience, *listener, error) {
 	for {
-		a, first, joined := s.audience(topic, l)
-		if !joined { // wait until Redis has ended the old subscription
+		a, l, first := s.audience(topic)
+		if l == nil { // wait until Redis has ended the old subscription
 			select {
 			case <-a.over:
 				continue
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return nil, nil, ctx.Err()
 			}
 		}
 		a.mu.Lock()
@@ -109,44 +100,43 @@ func (s *redisStore) join(ctx context.Context, topic string, l *listener) (*audi
 		}
 		if err != nil {
 			s.leave(a, l)
-			return nil, err
+			return nil, nil, err
 		}
-		return a, nil
+		return a, l, nil
 	}
 }
 
-// audience returns the audience of a topic. first reports whether the listener is its first one. joined reports whether the
-// audience has accepted the listener: an audience that is about to end accepts none.
-func (s *redisStore) audience(topic string, l *listener) (a *audience, first, joined bool) {
+// audience returns the audience of a topic, with a new listener. first reports whether it is the first one. An audience that is
+// about to end accepts none: then the listener is nil.
+func (s *redisStore) audience(topic string) (a *audience, l *listener, first bool) {
 	s.audiences.mu.Lock()
 	defer s.audiences.mu.Unlock()
 	a = s.audiences.by[topic]
 	if a == nil {
 		ctx, cancel := context.WithCancel(s.closing)
-		a = &audience{cancel: cancel, over: make(chan struct{}), listeners: map[*listener]bool{l: true}, stands: make(chan struct{})}
+		a = &audience{cancel: cancel, over: make(chan struct{}), log: new(backlog.Log[[]byte]), stands: make(chan struct{})}
 		if s.audiences.by == nil {
 			s.audiences.by = map[string]*audience{}
 		}
 		s.audiences.by[topic] = a
+		l = a.log.Join()
 		go s.listen(ctx, topic, a)
-		return a, true, true
+		return a, l, true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.listeners == nil {
-		return a, false, false
+	if a.ending {
+		return a, nil, false
 	}
-	a.listeners[l] = true
-	return a, false, true
+	return a, a.log.Join(), false
 }
 
 // leave removes a listener. The audience ends with its last listener.
 func (s *redisStore) leave(a *audience, l *listener) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.listeners, l)
-	if len(a.listeners) == 0 {
-		a.listeners = nil
+	if l.Leave() {
+		a.ending = true
 		a.cancel()
 	}
 }
@@ -169,7 +159,7 @@ func (s *redisStore) listen(ctx context.Context, topic string, a *audience) {
 		l := s.link.Load()
 		lasting, cancel := context.WithCancel(hooked)
 		stop := context.AfterFunc(l.lasts, cancel)
-		err := l.client.Receive(lasting, l.client.B().Subscribe().Channel(s.channel(topic)).Build(), func(m rueidis.PubSubMessage) { a.deliver([]byte(m.Message)) })
+		err := l.client.Receive(lasting, l.client.B().Subscribe().Channel(s.channel(topic)).Build(), func(m rueidis.PubSubMessage) { a.log.Add([]byte(m.Message)) })
 		stop()
 		cancel()
 		if l.lasts.Err() != nil { // the subscription continues on the link that has replaced this one
@@ -214,7 +204,7 @@ func (a *audience) lost(err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.stood && err != nil {
-		a.err, a.listeners = err, nil
+		a.err, a.ending = err, true
 		return true
 	}
 	select {
@@ -223,18 +213,4 @@ func (a *audience) lost(err error) bool {
 	default:
 	}
 	return false
-}
-
-// deliver puts a message into the queue of each listener.
-func (a *audience) deliver(body []byte) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for l := range a.listeners {
-		select {
-		case l.line <- store.Message{Body: body, Lost: l.lost}:
-			l.lost = 0
-		default:
-			l.lost++
-		}
-	}
 }
