@@ -107,6 +107,28 @@ func TestTLSClientsThatDoNotRead(t *testing.T) {
 	}
 }
 
+// A slow subscriber of a topic with the policy Cut is closed, and finds out when it reads.
+func TestCutClients(t *testing.T) {
+	onEngines(t, topic.Settings{MaxMessages: 20, Slow: topic.Cut}, func(t *testing.T, hub *topic.Hub, open func() *socket) {
+		slow := open()
+		slow.say("!subscribe - x")
+		slow.position("!at")
+		data := strings.Repeat("x", 8000)
+		for hub.Stats().Dropped < 3000 { // more than the buffers of the system hold
+			publish(t, hub.Topic("x"), data)
+		}
+		for {
+			text, err := slow.next()
+			if text == "close 1008" {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // httpHead sends a request and returns the response.
 func httpHead(t *testing.T, conn net.Conn, request string) *http.Response {
 	t.Helper()
@@ -148,13 +170,17 @@ func server(t *testing.T, app *dunlin.App, secure bool) func() net.Conn {
 		defer close(served)
 		_ = app.ServeTLS(ln, &tls.Config{Certificates: lender.TLS.Certificates}) // it ends with the test
 	}()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_ = app.Shutdown(ctx)
-		<-served
-	})
+	t.Cleanup(func() { shutdown(t, app); <-served })
 	return func() net.Conn {
 		return opened(tls.Dial("tcp", ln.Addr().String(), &tls.Config{InsecureSkipVerify: true}))
+	}
+}
+
+func shutdown(t *testing.T, app *dunlin.App) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := app.Shutdown(ctx); err != nil {
+		t.Error(err)
 	}
 }

@@ -108,9 +108,7 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 	if c.phase == open && !c.leaving && t.Draining() {
 		c.leave(t)
 	}
-	if c.phase == open && c.feed != nil && c.feed.Cut() {
-		c.shut(PolicyViolation, "client is too slow")
-	}
+	c.cutSlow()
 	drain := c.drained && !c.busy
 	if drain {
 		c.drained, c.refused = false, false
@@ -130,6 +128,13 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 		return lost
 	}
 	return next
+}
+
+// cutSlow closes a connection that takes the messages of topics too slowly. c.mu is held.
+func (c *Conn) cutSlow() {
+	if c.phase == open && c.feed != nil && c.feed.Cut() {
+		c.shut(PolicyViolation, "client is too slow")
+	}
 }
 
 // taken notes that the client has taken all earlier output. c.mu is held.
@@ -431,6 +436,7 @@ func (p *protocol) Output(out []byte) (_ []byte, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attended, c.woken = false, false
+	c.cutSlow() // without a loop, Wake has only Output called
 	if c.out != nil {
 		if c.feed != nil {
 			out = c.feed.Rest(out)
