@@ -55,6 +55,7 @@ var floors = [][]string{
 		"stats",
 		"store",
 	},
+	{"internal/request"},
 	{"internal/looph2", "internal/problem", "internal/rewrite", "internal/stdwriter", "observe", "store/storetest"},
 	{
 		"internal/loophttp",

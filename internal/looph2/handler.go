@@ -17,6 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 // A Handler serves HTTP/2 on connections on which another handler of the engine has recognized it. It serves one app. Its
@@ -77,7 +78,7 @@ func (h *Handler) localOf(at netip.AddrPort) net.Addr {
 type Scratch struct {
 	wire  *Wire      // allocated on first use; replaced when it moves to the background
 	pool  http2.Pool // its request is the present one's: it stays with an action that loses its loop
-	count counter
+	count request.Counter
 	date  string
 	dated int64 // the second that date shows
 }
@@ -111,7 +112,7 @@ func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte)
 	}
 	consumed, mine := s.work(in)
 	if !mine {
-		sc.flushCount(d)
+		sc.count.Flush(d)
 		return 0
 	}
 	switch more := s.endTurn(consumed, len(in)); {
@@ -156,7 +157,7 @@ func (h *Handler) Detached(sc *Scratch) (waits bool) { return sc.wire.detached()
 // Abandoned answers for an action that ended by runtime.Goexit, or by a panic of code that surrounds it. The connection may
 // belong to another driver.
 func (h *Handler) Abandoned(sc *Scratch, d *engine.Driver) {
-	sc.flushCount(d)
+	sc.count.Flush(d)
 	x := sc.wire
 	x.d, x.job = nil, true // it has no loop to lose any more
 	if !d.Inline() || !x.call.Hooked() {

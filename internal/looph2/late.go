@@ -140,7 +140,7 @@ func (own *stream) expire() {
 	y.call.Begin(true)
 	y.s.Route = x.s.Route
 	y.call.InheritFrom(x.call)
-	x.endInFlight()
+	x.inFlight.End()
 	timeout := own.timeout
 	own.keepAhead(0) // the answer of the action is dropped
 	own.hasMoved()

@@ -179,9 +179,8 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	}
 	account.EndAhead()
 	s.mu.Unlock()
-	if s.h.server.Counting.Load() && own.counts != nil {
-		own.inFlight = own.counts.Shard(0)
-		own.inFlight.InFlight.Add(1)
+	if own.counts != nil {
+		own.inFlight.Begin(s.h.server.Counting.Load(), own.counts)
 	}
 	s.h2.Want(st)
 }
@@ -192,7 +191,7 @@ func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	switch {
 	case view.Within(text, x.s.Payload) && len(text) > 0 && cap(x.s.Payload) > exchange.KeptPayload:
 		return x.call.DetachBody(text)
-	case view.Within(text, x.s.Payload), view.Within(text, x.s.Whole), view.Within(text, x.whole):
+	case view.Within(text, x.s.Payload), view.Within(text, x.s.Whole), view.Within(text, x.whole.Bytes):
 		return append([]byte(nil), body...)
 	case a.OwnsBody():
 		return a.Own().Buf[:len(body)]
@@ -222,9 +221,7 @@ func (own *stream) freeRest() {
 	own.resting = &nothing
 	own.s.mu.Unlock()
 	own.s.untaken -= r.untaken
-	if r.inFlight != nil {
-		r.inFlight.InFlight.Add(-1)
-	}
+	r.inFlight.End()
 	*r = resting{}
 	restings.Put(r)
 }

@@ -97,7 +97,7 @@ func (x *Wire) findWatched(consumed int) bool {
 	stayed := d.Leave()
 	x.routing = false
 	if !stayed {
-		x.endInFlight()
+		x.inFlight.End()
 		x.countInFlight(&x.s.Route.Counts)
 		x.startTimeout()
 		return false
@@ -212,7 +212,7 @@ func (x *Wire) giveUpOn() {
 
 // mayMove reports whether the rest of the request does not need the memory in which it arrived.
 func (x *Wire) mayMove() bool {
-	return x.std == nil && !x.own.streamed && (len(x.whole) == 0 || !x.s.Viewed)
+	return x.std == nil && !x.own.streamed && (len(x.whole.Bytes) == 0 || !x.s.Viewed)
 }
 
 // goToBackground carries out a long-lived response on a goroutine of its own, with an almost empty stack. The wire does not
@@ -249,14 +249,12 @@ func (x *Wire) keepRequest() {
 		}
 		st.Query = view.String(x.req.Query())
 	}
-	if len(x.whole) > 0 {
-		x.whole = append([]byte(nil), x.whole...)
-		x.own.here = x.whole // the basis of its charge
-		if x.reader != nil {
-			x.reader.Rest = x.whole[len(x.whole)-len(x.reader.Rest):]
-		}
+	if len(x.whole.Bytes) > 0 {
+		body := append([]byte(nil), x.whole.Bytes...)
+		x.whole.Move(body)
+		x.own.here = body // the basis of its charge
 		if st.Loaded {
-			st.Whole = x.whole
+			st.Whole = body
 		}
 	}
 }
@@ -264,7 +262,7 @@ func (x *Wire) keepRequest() {
 // settle sends the answer of an action that has stayed on its loop.
 func (s *session) settle(x *Wire, a *exchange.Answer) {
 	own, route := x.own, x.s.Route
-	s.sc.countAnswer(s.d, &route.Counts, x.outcome(a))
+	s.sc.count.Add(s.d, &route.Counts, x.outcome(a))
 	own.ended, own.counts = true, &route.Counts
 	if x.kept {
 		own.kept.Store(true)
@@ -331,7 +329,7 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 		}
 	}
 	if !late {
-		x.endInFlight()
+		x.inFlight.End()
 	}
 	closing, counts := x.closing, &x.s.Route.Counts
 	x.end()
@@ -399,7 +397,7 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 		s.enqueue(own, true)
 		return
 	}
-	s.sc.countAnswer(s.d, &x.s.Route.Counts, x.outcome(&r.answer))
+	s.sc.count.Add(s.d, &x.s.Route.Counts, x.outcome(&r.answer))
 	a := x.call.Decorate(r.answer, r.source)
 	own.running, own.ended = true, true
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}

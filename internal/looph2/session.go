@@ -91,7 +91,7 @@ func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
 	if h.offenders.has(s.source(), s.since) {
 		s.h2.Distrust()
 	}
-	sc.count.begin(h, d)
+	sc.beginCount(h, d)
 	return s
 }
 
@@ -101,7 +101,7 @@ func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
 	s.h2.Adopt(&sc.pool)
 	s.h2.Out, d.Out = d.Out, nil
 	s.h2.Now = d.Now()
-	sc.count.begin(s.h, d)
+	sc.beginCount(s.h, d)
 }
 
 // work processes input, the inbox and output. mine is false when the connection belongs to another driver.
@@ -164,7 +164,7 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	full := len(s.h2.Out) >= maxTurnOutput
 	st, _ := s.h2.Turn()
 	d.Out, s.h2.Out = s.h2.Out, nil
-	s.sc.flushCount(d)
+	s.sc.count.Flush(d)
 	s.sc, s.d = nil, nil
 	left := consumed < had
 	return (full || st != nil || s.visit.over && left || s.visit.yields && left) && s.abuser == nil

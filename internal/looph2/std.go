@@ -8,10 +8,10 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/url"
 	"sync"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 // StdRequest creates the *http.Request of the request, once, in the same way as net/http's server of HTTP/2.
@@ -28,13 +28,7 @@ func (x *Wire) StdRequest() *http.Request {
 		return x.std
 	}
 	x.kept = true
-	fields := make(http.Header, x.req.Fields.Len())
-	for name, value := range x.Headers {
-		if name != "Host" {
-			fields[name] = append(fields[name], value)
-		}
-	}
-	req := exchange.NewStdRequest(x, x.s.Method, fields)
+	req := exchange.NewStdRequest(x, x.s.Method, request.StdFields(x.req.Fields.Len(), x.Headers))
 	req.Proto, req.ProtoMajor, req.RequestURI = "HTTP/2.0", 2, string(x.req.Target())
 	if x.own.tunnel {
 		req.Header[protocolField] = []string{string(x.req.Protocol())}
@@ -42,22 +36,19 @@ func (x *Wire) StdRequest() *http.Request {
 	if x.req.Expect100 {
 		delete(req.Header, "Expect")
 	}
-	if req.RequestURI == "" { // CONNECT
+	connect := req.RequestURI == ""
+	if connect {
 		req.RequestURI = req.Host
-		req.URL = &url.URL{Host: req.Host}
-	} else if u, err := url.ParseRequestURI(req.RequestURI); err == nil {
-		req.URL = u
-	} else { // the parser accepts it and package url does not
-		req.URL = &url.URL{Path: req.RequestURI}
 	}
+	req.URL = request.TargetURL(connect, req.RequestURI)
 	exchange.AnnounceTrailers(req)
 	req = req.WithContext(x.call.Context(x.Context()))
-	if x.own.streamed || len(x.whole) > 0 || x.hasTrailers() {
+	if x.own.streamed || len(x.whole.Bytes) > 0 || x.hasTrailers() {
 		x.stdBody = &stdBody{s: x.own.s, own: x.own, req: req}
 		if x.own.streamed {
 			x.stdBody.reader = &bodyReader{x: x, own: x.own, most: math.MaxInt64}
 		} else {
-			x.stdBody.reader = x.wholeBody()
+			x.stdBody.reader = x.whole.Reader()
 		}
 		req.Body = x.stdBody
 		if most := x.s.Route.MaxBody; most > 0 {

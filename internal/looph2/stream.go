@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 	"github.com/dunlinhttp/dunlin/internal/http2"
-	"github.com/dunlinhttp/dunlin/internal/tally"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 // A stream is the adapter's state of a request until its answer is sent and its action has returned: Stream.Owner.
@@ -90,10 +90,10 @@ type stream struct {
 // drops them while the loop does not look. The other fields belong to the loop.
 type resting struct {
 	rest     []byte
-	answer   exchange.Answer // its memory contains rest
-	body     engine.HeldBody // the charge for rest
-	untaken  int64           // bytes of body
-	inFlight *tally.Shard    // the shard that counts it as in flight
+	answer   exchange.Answer  // its memory contains rest
+	body     engine.HeldBody  // the charge for rest
+	untaken  int64            // bytes of body
+	inFlight request.InFlight // the shard that counts it as in flight
 }
 
 var nothing resting

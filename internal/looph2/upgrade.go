@@ -26,7 +26,7 @@ func (h *Handler) Upgrade(sc *Scratch, d *engine.Driver, c *engine.Conn, u Upgra
 		s.fail(err, begin)
 	case ev.Kind != http2.NeedMore:
 		if !s.event(&ev, u.Consumed) {
-			sc.flushCount(d)
+			sc.count.Flush(d)
 			return
 		}
 		s.pump()

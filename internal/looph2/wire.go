@@ -17,8 +17,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/request"
 	"github.com/dunlinhttp/dunlin/internal/semantics"
-	"github.com/dunlinhttp/dunlin/internal/tally"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -31,19 +31,18 @@ type Wire struct {
 	canon []byte
 	lower []byte
 
-	own    *stream
-	d      *engine.Driver // nil on a goroutine of the stream's own
-	clock  *engine.Driver // the driver whose clock is used
-	req    *http2.Request
-	whole  []byte
-	reader *exchange.Reader // reader of whole, created on first use
-	since  int64
+	own   *stream
+	d     *engine.Driver // nil on a goroutine of the stream's own
+	clock *engine.Driver // the driver whose clock is used
+	req   *http2.Request
+	whole request.Whole
+	since int64
 
 	ctx      context.Context
 	end2     context.CancelFunc
 	std      *http.Request
 	stdBody  *stdBody
-	inFlight *tally.Shard
+	inFlight request.InFlight
 
 	job          bool // it has no loop
 	acting       bool // the action of a job runs
@@ -69,7 +68,7 @@ func (h *Handler) newWire() *Wire {
 
 // use assigns a request to the wire.
 func (x *Wire) use(d *engine.Driver, own *stream, req *http2.Request, whole []byte) {
-	x.own, x.d, x.req, x.whole, x.reader = own, d, req, whole, nil
+	x.own, x.d, x.req, x.whole = own, d, req, request.Whole{Bytes: whole}
 	x.clock, x.since = d, 0
 	if d != nil {
 		x.since = d.Arrived()
@@ -100,7 +99,7 @@ func (x *Wire) end() {
 	if cap(x.canon) > 1<<10 {
 		x.canon = nil
 	}
-	x.req, x.whole, x.reader = nil, nil, nil
+	x.req, x.whole = nil, request.Whole{}
 }
 
 // setState sets the state of the call from the request.
@@ -239,10 +238,7 @@ func (x *Wire) ContentLength() int64 {
 
 // Received returns the body if it has arrived entirely, without the part that was read.
 func (x *Wire) Received() ([]byte, bool) {
-	if x.reader != nil {
-		return x.reader.Rest, true
-	}
-	return x.whole, !x.own.streamed
+	return x.whole.Unread(), !x.own.streamed
 }
 
 func (x *Wire) Body(most int64) io.Reader {
@@ -252,19 +248,7 @@ func (x *Wire) Body(most int64) io.Reader {
 		}
 		return &bodyReader{x: x, own: x.own, most: most}
 	}
-	if int64(len(x.whole)) > most {
-		return exchange.FailedReader{Err: x.h.server.BodyTooLarge(most)}
-	}
-	return x.wholeBody()
-}
-
-// wholeBody returns the reader of a body that has arrived entirely. There is only one, as for a streamed body: a second caller
-// continues where the first has stopped.
-func (x *Wire) wholeBody() *exchange.Reader {
-	if x.reader == nil {
-		x.reader = &exchange.Reader{Rest: x.whole}
-	}
-	return x.reader
+	return x.whole.AtMost(most, x.h.server)
 }
 
 func (x *Wire) RefuseBody() {}

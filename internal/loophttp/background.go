@@ -21,7 +21,7 @@ type planned struct {
 
 // mayMoveToBackground reports whether the rest of the request needs no input.
 func (x *wire) mayMoveToBackground() bool {
-	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole) == 0 || !x.s.Viewed)
+	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole.Bytes) == 0 || !x.s.Viewed)
 }
 
 // moveToBackground ends the action's part of a long response, such as a stream of events. The rest runs on a goroutine of its
@@ -55,9 +55,7 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	account := c.Account()
 	account.Force(admission.Input, exchange.BackgroundCost)
 	defer account.Release(admission.Input, exchange.BackgroundCost)
-	if x.count.inFlight == nil {
-		x.countInFlight()
-	}
+	x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
 	resp, left := x.planned.resp, x.planned.left
 	x.planned = nil
 	if left > 0 {
@@ -70,9 +68,9 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 		return
 	}
 	x.countAnswer(&resp)
-	x.endInFlight()
+	x.inFlight.End()
 	if x.conclude(&resp) == moreRequests {
 		c.SetDeadline(h.server.IdleTimeout)
 	}
-	x.flushCount()
+	x.count.Flush(x.d)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 // A small body that has not arrived completely with its head is gathered on the loop, where waiting needs no goroutine. This is
@@ -54,7 +55,7 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 		return n, needInput
 	}
 	u.head.CopyTo(&x.head, u.raw)
-	x.whole, x.reader, x.streaming, x.after, x.inPlace = u.body, nil, !done, in[n:], false
+	x.whole, x.streaming, x.after, x.inPlace = request.Whole{Bytes: u.body}, !done, in[n:], false
 	x.find()
 	if x.overdue() {
 		x.closing = x.closing || !done

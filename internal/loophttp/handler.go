@@ -77,7 +77,7 @@ func (h *handler) NewScratch() engine.Scratch { return h.newWire() }
 
 func (h *handler) newWire() *wire {
 	x := &wire{handler: h}
-	x.count.on = h.server.Counting.Load()
+	x.count.On = h.server.Counting.Load()
 	x.call = h.server.Pipeline.NewCall(x)
 	x.s = x.call.State()
 	x.s.Numbers = true
@@ -100,9 +100,9 @@ func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed in
 	}
 	x.use(d, c)
 	x.given, x.moved = len(in), false
-	x.count.since = d.Arrived()
+	x.count.Since = d.Arrived()
 	consumed = h.serve(x, in)
-	d.Scratch.(*wire).flushCount()
+	d.Scratch.(*wire).count.Flush(d)
 	return consumed
 }
 
@@ -184,7 +184,7 @@ func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 	if u, ok := c.Proto.(*unfinished); ok && u.complete {
 		x := d.Scratch.(*wire)
 		x.use(d, c)
-		x.count.since = d.Now()
+		x.count.Since = d.Now()
 		x.knowHead(u)
 		x.refuse(http.StatusBadRequest, "the connection was closed in the middle of the request body")
 	}
@@ -211,7 +211,7 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	server.NoteSlow(reason, c.RemoteAddr(), what)
 	x := d.Scratch.(*wire)
 	x.use(d, c)
-	x.count.since = d.Now()
+	x.count.Since = d.Now()
 	x.head.Method = u.head.Method
 	x.knowHead(u)
 	x.refuse(http.StatusRequestTimeout, what)
@@ -224,10 +224,10 @@ func (x *wire) Detached() (waits bool) {
 		return x.handler.h2.Detached(x.h2)
 	}
 	if x.routing {
-		x.countInFlightFor(&x.handler.server.Unmatched.Counts) // the request is not routed yet
+		x.inFlight.Begin(x.count.On, &x.handler.server.Unmatched.Counts) // the request is not routed yet
 		return true
 	}
-	x.countInFlight()
+	x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
 	x.c.ProbeBlocks()
 	route, streams := x.s.Route, x.produces.Load()
 	switch {
@@ -253,7 +253,7 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 		return
 	}
 	x.use(d, c)
-	x.count.since = d.Now()
+	x.count.Since = d.Now()
 	u, _ := c.Proto.(*unfinished)
 	problem := h.server.Pipeline.NoMemory("the request", c.Met())
 	x.keepHead(u, in)
@@ -280,13 +280,13 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	}
 	x.use(d, c)
 	x.closeStdBody()
-	x.endInFlight()
+	x.inFlight.End()
 	counted := exchange.Bare(0, exchange.Abort)
 	if !x.begun && cause == nil {
 		counted = exchange.Bare(http.StatusInternalServerError, exchange.Complete)
 	}
 	x.countAnswer(&counted)
-	x.flushCount()
+	x.count.Flush(x.d)
 	if x.begun {
 		x.cut()
 		if x.s.Watched {
@@ -322,7 +322,7 @@ func (x *wire) refuseWith(problem error, source exchange.Source) progress {
 	x.handler.server.Refused.Add(1)
 	resp := x.handler.server.Pipeline.Answer(problem)
 	x.countAnswer(&resp)
-	x.flushCount()
+	x.count.Flush(x.d)
 	x.sendAlone(resp, source)
 	x.call.End() // the next request must not inherit its state, such as the identifier
 	return connectionOver

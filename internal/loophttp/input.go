@@ -24,7 +24,7 @@ const smallAfter = 4 << 10
 // the needed bytes: the head, a complete body, the following input. It runs on the goroutine of the action. If an action has a
 // view of a body in the buffer, the action keeps the buffer.
 func (x *wire) moveInput() {
-	if x.moved || x.inPlace && len(x.whole) > 0 && x.s.Viewed {
+	if x.moved || x.inPlace && len(x.whole.Bytes) > 0 && x.s.Viewed {
 		return
 	}
 	x.moved = true
@@ -44,24 +44,22 @@ func (x *wire) keepRequest() {
 	head := len(h.Bytes())
 	viewed := view.Within(s.Path, h.Bytes()) // otherwise the path is a copy already
 	x.kept = append(x.kept[:0], h.Bytes()...)
-	x.kept = append(x.kept, x.whole...)
+	x.kept = append(x.kept, x.whole.Bytes...)
 	h.Rebase(x.kept[:head])
 	if viewed {
 		s.Path = view.String(h.Path())
 	}
 	s.Query = view.String(h.Query())
-	if len(x.whole) == 0 {
+	if len(x.whole.Bytes) == 0 {
 		return
 	}
-	x.whole = x.kept[head:]
+	body := x.kept[head:]
+	x.whole.Move(body)
 	if s.Loaded {
-		s.Whole = x.whole
-	}
-	if x.reader != nil {
-		x.reader.Rest = x.whole[len(x.whole)-len(x.reader.Rest):]
+		s.Whole = body
 	}
 	if x.stdBody != nil {
-		x.stdBody.whole.Rest = x.whole[len(x.whole)-len(x.stdBody.whole.Rest):]
+		x.stdBody.whole.Rest = body[len(body)-len(x.stdBody.whole.Rest):]
 	}
 }
 

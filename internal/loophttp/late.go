@@ -56,11 +56,11 @@ func (from *wire) Expiring(fresh engine.Scratch) {
 	}
 	x.minor, x.head.Method, x.s.Route = from.minor, from.head.Method, from.s.Route
 	x.call.InheritFrom(from.call)
-	x.count.since = from.count.since
+	x.count.Since = from.count.Since
 	if timed, ok := from.ctx.(*exchange.TimeoutContext); ok {
 		timed.End(context.DeadlineExceeded)
 	}
-	from.endInFlight()
+	from.inFlight.End()
 }
 
 // Expired answers for an action that exceeded its timeout and may still run.
@@ -70,7 +70,7 @@ func (h *handler) Expired(d *engine.Driver, c *engine.Conn) {
 	x.closing = true
 	resp := h.server.Pipeline.Late(x.s.Route)
 	x.countAnswer(&resp)
-	x.flushCount()
+	x.count.Flush(x.d)
 	x.answerAlone(resp, exchange.FromTimeout)
 	x.call.End()
 	c.CloseLingering()

@@ -68,13 +68,13 @@ func (x *wire) observe(resp exchange.Answer) {
 // leave ends the period that d.Enter has begun, outside of an action.
 func (x *wire) leave() {
 	if !x.d.Leave() {
-		x.endInFlight()
-		x.flushCount()
+		x.inFlight.End()
+		x.count.Flush(x.d)
 	}
 }
 
 // took returns the duration of the current request so far.
-func (x *wire) took() time.Duration { return time.Duration(x.d.Clock() - x.count.since) }
+func (x *wire) took() time.Duration { return time.Duration(x.d.Clock() - x.count.Since) }
 
 // knowHead makes the known part of a request visible to observers of its answer: the head, if it is complete.
 func (x *wire) knowHead(u *unfinished) {
@@ -127,7 +127,7 @@ func (x *wire) refuseApart() {
 	x.closing, x.minor = true, 1
 	resp := server.Pipeline.Answer(x.planned.refusal)
 	x.countAnswer(&resp)
-	x.flushCount()
+	x.count.Flush(x.d)
 	resp = x.call.Decorate(resp, exchange.FromMemory)
 	x.planned = nil
 	if x.s.Watched {

@@ -9,12 +9,12 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 // StdRequest returns the *http.Request of the current request and makes it at the first call.
@@ -32,16 +32,10 @@ func (x *wire) StdRequest() *http.Request {
 		return x.std
 	}
 	h := &x.head
-	fields := make(http.Header, h.Len())
-	for name, value := range x.Headers {
-		if name != "Host" {
-			fields[name] = append(fields[name], value)
-		}
-	}
-	req := exchange.NewStdRequest(x, x.s.Method, fields)
+	req := exchange.NewStdRequest(x, x.s.Method, request.StdFields(h.Len(), x.Headers))
 	req.Proto, req.ProtoMajor, req.ProtoMinor = "HTTP/1."+strconv.Itoa(int(h.Minor)), 1, int(h.Minor)
 	req.RequestURI, req.Close = string(h.Target()), x.closing
-	req.URL = targetURL(h.Form, req.RequestURI)
+	req.URL = request.TargetURL(h.Form == http1.AuthorityForm, req.RequestURI)
 	req = req.WithContext(x.call.Context(x.Context()))
 	if !x.streaming && x.cancel != nil && x.d.Claim() {
 		x.c.SetHangupAfterInput(x.cancel) // as in net/http, which watches the connection only until the next byte
@@ -52,7 +46,7 @@ func (x *wire) StdRequest() *http.Request {
 		if x.streaming {
 			x.stream.most = math.MaxInt64
 		} else {
-			x.stdBody.whole = x.wholeBody()
+			x.stdBody.whole = x.whole.Reader()
 		}
 		req.Body = x.stdBody
 		if most := x.s.Route.MaxBody; most > 0 {
@@ -71,36 +65,12 @@ func (x *wire) StdRequest() *http.Request {
 	return x.std
 }
 
-// targetURL returns the URL of a request target, as net/http builds it.
-func targetURL(form http1.TargetForm, target string) *url.URL {
-	if form == http1.AuthorityForm {
-		return &url.URL{Host: target}
-	}
-	u, err := url.ParseRequestURI(target)
-	if err != nil { // accepted by the parser, but refused by package url
-		return &url.URL{Path: target}
-	}
-	return u
-}
-
 func (x *wire) Body(most int64) io.Reader {
 	if x.streaming {
 		x.stream.most = most
 		return x.stream
 	}
-	if int64(len(x.whole)) > most {
-		return exchange.FailedReader{Err: x.handler.server.BodyTooLarge(most)}
-	}
-	return x.wholeBody()
-}
-
-// wholeBody returns the reader of a body that has arrived completely. All callers share it, as they share the reader of a
-// streamed body: a later one continues where the previous one stopped.
-func (x *wire) wholeBody() *exchange.Reader {
-	if x.reader == nil {
-		x.reader = &exchange.Reader{Rest: x.whole}
-	}
-	return x.reader
+	return x.whole.AtMost(most, x.handler.server)
 }
 
 func (x *wire) RefuseBody() {

@@ -129,7 +129,7 @@ func (u *unfinished) letBody() {
 // letGathered releases the gathered part of the body after it was read, if its charge was transferred.
 func (x *wire) letGathered() {
 	if x.gathered != nil && x.gathered.transferred {
-		x.whole = nil
+		x.whole.Bytes = nil
 		x.gathered.letBody()
 	}
 }

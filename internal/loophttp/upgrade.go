@@ -44,7 +44,7 @@ func (x *wire) upgrade(after []byte) bool {
 	}
 	d.Out = append(d.Out, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"...)
 	c.Notes |= engine.Parts
-	x.flushCount()
+	x.count.Flush(x.d)
 	x.inParts = true
 	x.handler.h2.Upgrade(x.parts(), d, c, looph2.Upgrade{Settings: settings, Block: block.Bytes, Consumed: x.given - len(after), Given: x.given})
 	x.inParts = false

@@ -16,6 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/looph2"
+	"github.com/dunlinhttp/dunlin/internal/request"
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -43,8 +44,7 @@ type wire struct {
 
 	// The state of the current request.
 	stream    *bodyStream        // the request body, if the action reads it from the connection; allocated on demand
-	whole     []byte             // the request body, if it has arrived completely
-	reader    *exchange.Reader   // reads whole; nil until the first use
+	whole     request.Whole      // the request body, if it has arrived completely
 	chunked   *http1.Chunked     // decoded whole; nil if it was not chunked
 	gathered  *unfinished        // the memory of head and body, if they arrived in pieces and no response owns it
 	minor     uint8              // the client's minor version
@@ -73,7 +73,8 @@ type wire struct {
 	after     []byte             // the input after the request
 	deadlines *deadlines         // deadlines set by a standard handler, nil for none
 
-	count counter
+	count    request.Counter
+	inFlight request.InFlight
 
 	h2      *looph2.Scratch // allocated on demand
 	inParts bool            // the current call serves streams of HTTP/2
@@ -163,7 +164,7 @@ func (x *wire) tooLong(length int64) bool {
 
 // serveWhole answers a complete request: its head and body are in[:n].
 func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
-	x.whole, x.reader, x.streaming, x.after, x.inPlace = body, nil, false, in[n:], true
+	x.whole, x.streaming, x.after, x.inPlace = request.Whole{Bytes: body}, false, in[n:], true
 	x.find()
 	if x.overdue() {
 		return n, x.shed()
@@ -182,7 +183,7 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 // serveStreamed answers a request whose body the action reads from the connection, because the body is large or the client
 // waits for 100 Continue.
 func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
-	x.whole, x.reader, x.streaming, x.inPlace = nil, nil, true, true
+	x.whole, x.streaming, x.inPlace = request.Whole{}, true, true
 	x.find()
 	if x.overdue() {
 		x.closing = true // the client is already sending the body
@@ -234,7 +235,7 @@ func (x *wire) findWatched() {
 	x.call.FindCarefully(view.String(x.head.Host()))
 	inline := x.d.Inline()
 	if stayed := x.d.Leave(); inline && !stayed {
-		x.endInFlight()
+		x.inFlight.End()
 	}
 	x.routing = false
 }
@@ -258,7 +259,7 @@ func (x *wire) answer() progress {
 	}
 	inline := x.d.Inline()
 	if !inline {
-		x.countInFlight()
+		x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
 	}
 	if x.s.Route.Timeout > 0 {
 		x.d.EnterFor(x.s.Route.Timeout)
@@ -295,14 +296,10 @@ func (x *wire) answer() progress {
 	if x.d.Expired() {
 		return x.dropLate(&resp)
 	}
-	if counts, outcome := &route.Counts, x.outcome(&resp); counts == x.count.counts && outcome == x.count.outcome {
-		x.count.n++ // same route and outcome as the previous request
-	} else {
-		x.countOther(counts, outcome)
-	}
+	x.count.Add(x.d, &route.Counts, x.outcome(&resp))
 	if !stayed {
-		x.endInFlight()
-		x.flushCount()
+		x.inFlight.End()
+		x.count.Flush(x.d)
 	}
 	if stayed && !route.NoRoute { // Detached counts the others; workers wait for each other
 		route.Blocking.Stayed(waited, x.d.Now())
@@ -513,13 +510,10 @@ func (x *wire) ContentLength() int64 {
 
 // Received returns the unread part of the body if the body has arrived completely.
 func (x *wire) Received() ([]byte, bool) {
-	switch {
-	case x.streaming:
+	if x.streaming {
 		return nil, false
-	case x.reader != nil:
-		return x.reader.Rest, true
 	}
-	return x.whole, true
+	return x.whole.Unread(), true
 }
 
 func (x *wire) Remote() netip.AddrPort { return x.c.RemoteAddr() }
@@ -545,7 +539,7 @@ func (x *wire) TLS() *tls.ConnectionState { return x.c.TLS() }
 // viewsRequest reports whether body is stored in memory borrowed from the request, so that it must be copied before the request
 // ends.
 func (x *wire) viewsRequest(body string) bool {
-	for _, lent := range [][]byte{x.s.Whole, x.whole} {
+	for _, lent := range [][]byte{x.s.Whole, x.whole.Bytes} {
 		if view.Within(body, lent) {
 			return true
 		}
