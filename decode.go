@@ -93,15 +93,15 @@ func decodeProblem(body []byte, p *jsonwire.Refusal) error {
 		if p.Quoted {
 			want = "a string that holds " + jsonwire.Wanted(jsonwire.Indirect(p.Want))
 		}
-		return jsonProblem(fmt.Sprintf("invalid value at %s: %s where %s is wanted", orRoot(p.Pointer), jsonwire.Given(body[p.Offset:p.End]), want),
+		return jsonProblem(fmt.Sprintf("invalid value at %s: %s instead of %s", orRoot(p.Pointer), jsonwire.Given(body[p.Offset:p.End]), want),
 			p.Pointer, p.Offset, p)
 	}
-	return badRequest("the JSON of the request body is not what is wanted", p)
+	return badRequest("the JSON of the request body is invalid", p)
 }
 
 // syntaxProblem returns the problem of a body whose JSON syntax is wrong at offset at.
 func syntaxProblem(body []byte, at int, cause error) error {
-	what := "the body ends in the middle of a value"
+	what := "the body ends within a value"
 	if at < len(body) {
 		what = "unexpected byte " + byteName(body[at])
 	}

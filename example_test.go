@@ -231,7 +231,7 @@ func ExampleDecode() {
 	// 201 application/json
 	// 1
 	// 400 application/problem+json
-	// {"title":"Bad Request","status":400,"detail":"invalid value at /items/0/count: a string where an integer of 64 bits is wanted","offset":19,"pointer":"/items/0/count"}
+	// {"title":"Bad Request","status":400,"detail":"invalid value at /items/0/count: a string instead of an integer of 64 bits","offset":19,"pointer":"/items/0/count"}
 }
 
 func ExampleRequest() {

@@ -125,7 +125,7 @@ func (s fallbackSource) wrap(g *Group, at *caller.Place) *fallback {
 		notAcceptable: wrap(func(r *Request) Response {
 			return Problem(&ProblemDetails{
 				Status:     http.StatusNotAcceptable,
-				Detail:     "the path exists, but in none of the versions that Accept asks for",
+				Detail:     "the path exists, but not in a version that Accept requests",
 				Extensions: map[string]any{"versions": r.match.Versions()},
 			})
 		}),
@@ -136,7 +136,7 @@ func (s fallbackSource) wrap(g *Group, at *caller.Place) *fallback {
 			return Redirect(r.uncommon.location).Status(http.StatusPermanentRedirect)
 		}),
 		noAsterisk: wrap(func(r *Request) Response {
-			return Problem(&ProblemDetails{Status: http.StatusBadRequest, Detail: "the target * is for OPTIONS alone, not for " + r.Method()})
+			return Problem(&ProblemDetails{Status: http.StatusBadRequest, Detail: "the target * is only for OPTIONS, not for " + r.Method()})
 		}),
 	}
 }

@@ -81,7 +81,7 @@ func (r *Request) parseMultipart() (url.Values, error) {
 			return nil, err
 		}
 		if part.FileName() != "" {
-			return nil, unsupportedForm("the form must hold no files")
+			return nil, unsupportedForm("the form must not contain files")
 		}
 		value, err := r.readField(part)
 		if err != nil {

@@ -40,7 +40,7 @@ var unsendable = []struct{ name, value, why string }{
 	{"keep-alive", "x", "belongs to the connection"},
 	{"upgrade", "x", "belongs to the connection"},
 	{"TRAILER", "x", "how the body is sent"},
-	{"date", "x", "no date as HTTP writes it"},
+	{"date", "x", "not an HTTP date"},
 }
 
 func TestUnsendableHeaders(t *testing.T) {

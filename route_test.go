@@ -118,7 +118,7 @@ func TestHostsAndVersions(t *testing.T) {
 		{"http://acme.example.com/", "", "GET / tenant=acme"}, {"http://ACME.example.com:81/", "", "GET / tenant="}, {"http://api.example.com:80/", "", "exact"},
 		{"http://a.b.example.com/", "", "any"}, {"http://other/", "", "any"},
 		{"http://h/v", "application/vnd.acme.v1+json", "one"}, {"http://h/v", "text/html, application/vnd.acme.v2+json;q=0.5", "two"},
-		{"http://h/v", "application/vnd.acme.v3+json", `{"title":"Not Acceptable","status":406,"detail":"the path exists, but in none of the versions that Accept asks for","versions":["v1","v2"]}`},
+		{"http://h/v", "application/vnd.acme.v3+json", `{"title":"Not Acceptable","status":406,"detail":"the path exists, but not in a version that Accept requests","versions":["v1","v2"]}`},
 	} {
 		var headers []string
 		if c.accept != "" {

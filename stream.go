@@ -310,7 +310,7 @@ func (r *Request) beginEncoded(planned *exchange.Answer, length int64, claimed b
 			planned.Reopen()
 		}
 		wrap, length = r.uncommon.encoding.Begin(planned, r.s.Method, length, func(from, to exchange.Answer) {
-			r.app.log.Error("what encodes a stream changed more than headers", "from", Response{from}.String(), "to", Response{to}.String())
+			r.app.log.Error("the encoder of a stream changed more than headers", "from", Response{from}.String(), "to", Response{to}.String())
 		})
 		if claimed {
 			planned.Claim()

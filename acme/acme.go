@@ -147,7 +147,7 @@ func (c *Config) folder() (string, error) {
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("acme: there is no place for certificates, set Config.Folder: %w", err)
+		return "", fmt.Errorf("acme: no folder for certificates: set Config.Folder: %w", err)
 	}
 	return filepath.Join(dir, "dunlin", "acme"), nil
 }
@@ -162,11 +162,11 @@ func checkName(name string) error {
 		return errors.New("a wildcard needs a challenge by DNS, which is not done here: name each host")
 	}
 	if len(name) > 253 || !strings.Contains(name, ".") {
-		return errors.New("it is no name of a host on the Internet")
+		return errors.New("it is not a host name on the Internet")
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return errors.New("it is no name of a host")
+			return errors.New("it is not a host name")
 		}
 		for _, c := range []byte(label) {
 			switch {

@@ -336,7 +336,7 @@ func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	claims := new(wireClaims)
 	_, err := t.parser.ParseWithClaims(token, claims, func(parsed *jwt.Token) (any, error) {
 		if _, critical := parsed.Header["crit"]; critical {
-			return nil, errors.New("auth: the token has critical extensions, of which none are known (RFC 7515 section 4.1.11)")
+			return nil, errors.New("auth: the token has critical extensions, none of which is known (RFC 7515 section 4.1.11)")
 		}
 		if !t.accepts(parsed.Header) {
 			return nil, fmt.Errorf("auth: the token is of the type %.40q, which is not among Config.Types", parsed.Header["typ"])

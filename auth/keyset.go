@@ -219,7 +219,7 @@ func parseKeySet(text []byte) (map[keyName]crypto.PublicKey, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("the key set has no key for signatures that is understood")
+		return nil, errors.New("the key set has no supported key for signatures")
 	}
 	return keys, nil
 }

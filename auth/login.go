@@ -170,7 +170,7 @@ func (c *LoginConfig[T]) validate() (callback *url.URL, err error) {
 	case c.Issuer == "" || c.ClientID == "" || c.Callback == "":
 		return nil, errors.New("LoginConfig.Issuer, ClientID and Callback must be given")
 	case c.Sessions == nil || c.SignIn == nil || c.Keys == nil:
-		return nil, errors.New("LoginConfig.Sessions, SignIn and Keys must be given: who has logged in is kept in a session, and what has begun is sealed")
+		return nil, errors.New("LoginConfig.Sessions, SignIn and Keys must be set: the login is stored in a session, and its state is sealed")
 	case c.Within < 0 || c.Timeout < 0:
 		return nil, fmt.Errorf("LoginConfig.Within and Timeout (%v, %v) must not be negative", c.Within, c.Timeout)
 	case localPath(c.Home, "") == "":
@@ -261,7 +261,7 @@ func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	}
 	who, err := p.identity(ctx, token, l.config.ClientID, f.nonce())
 	if err != nil && !errors.Is(err, errUnreachable) {
-		return nil, &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "what the provider says of the login does not hold", Cause: err}
+		return nil, &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the provider's answer about the login is invalid", Cause: err}
 	}
 	return who, err
 }
@@ -294,7 +294,7 @@ func exchangeError(err error) error {
 }
 
 func unreachable(err error) dunlin.Response {
-	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "nobody can log in at the moment: the provider does not answer", Cause: err}).
+	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "login is unavailable: the provider does not answer", Cause: err}).
 		Header("Retry-After", "5").Header("Cache-Control", "no-store")
 }
 

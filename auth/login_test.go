@@ -769,14 +769,14 @@ func TestLoginSettings(t *testing.T) {
 	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{})})
 	for want, change := range map[string]func(*auth.LoginConfig[visit]){
 		"Issuer, ClientID and Callback must be given":                        func(c *auth.LoginConfig[visit]) { c.ClientID = "" },
-		"Sessions, SignIn and Keys must be given":                            func(c *auth.LoginConfig[visit]) { c.Keys = nil },
+		"Sessions, SignIn and Keys must be set":                              func(c *auth.LoginConfig[visit]) { c.Keys = nil },
 		"must not be negative":                                               func(c *auth.LoginConfig[visit]) { c.Within = -1 },
 		"LoginConfig.Home is":                                                func(c *auth.LoginConfig[visit]) { c.Home = "//evil.example" },
 		"Params has state":                                                   func(c *auth.LoginConfig[visit]) { c.Params = map[string]string{"state": "x"} },
-		"Issuer: \"http://id.example.com\" is not by TLS":                    func(c *auth.LoginConfig[visit]) { c.Issuer = "http://id.example.com" },
+		"Issuer: \"http://id.example.com\" does not use https":               func(c *auth.LoginConfig[visit]) { c.Issuer = "http://id.example.com" },
 		"an issuer has no query":                                             func(c *auth.LoginConfig[visit]) { c.Issuer += "?x" },
-		"Callback: \"/login/callback\" is no absolute URL":                   func(c *auth.LoginConfig[visit]) { c.Callback = "/login/callback" },
-		"Callback: \"http://shop.example.com/\" is not by TLS":               func(c *auth.LoginConfig[visit]) { c.Callback = "http://shop.example.com/" },
+		"Callback: \"/login/callback\" is not an absolute URL":               func(c *auth.LoginConfig[visit]) { c.Callback = "/login/callback" },
+		"Callback: \"http://shop.example.com/\" does not use https":          func(c *auth.LoginConfig[visit]) { c.Callback = "http://shop.example.com/" },
 		"Callback: \"https://shop.example.com/#x\" has a fragment or a user": func(c *auth.LoginConfig[visit]) { c.Callback = "https://shop.example.com/#x" },
 	} {
 		func() {

@@ -151,7 +151,7 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 		if strings.Contains(err.Error(), "fetching keys ") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 			return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 		}
-		return nil, fmt.Errorf("auth: the ID token does not hold: %w", err)
+		return nil, fmt.Errorf("auth: invalid ID token: %w", err)
 	}
 	var more struct {
 		Party string `json:"azp"`
@@ -166,7 +166,7 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	case nonce != "" && id.Nonce != nonce:
 		return nil, errors.New("auth: the ID token is that of another login: its nonce is not the one that was sent")
 	case id.Subject == "":
-		return nil, errors.New("auth: the ID token is about nobody")
+		return nil, errors.New("auth: the ID token has no subject")
 	case more.Party != "" && more.Party != client, more.Party == "" && len(id.Audience) > 1:
 		return nil, fmt.Errorf("auth: the ID token is for %q and was issued to %q", id.Audience, more.Party)
 	case id.IssuedAt.After(time.Now().Add(futureLeeway)):
@@ -174,7 +174,7 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	}
 	if id.AccessTokenHash != "" {
 		if err := id.VerifyAccessToken(token.AccessToken); err != nil {
-			return nil, fmt.Errorf("auth: the access token is not the one that the ID token came with: %w", err)
+			return nil, fmt.Errorf("auth: the access token does not match the ID token: %w", err)
 		}
 	}
 	return &Identity{Issuer: m.issuer, Subject: id.Subject, IDToken: text, Token: token, id: id}, nil
@@ -206,9 +206,9 @@ func endpoint(text string, insecure bool) (*url.URL, error) {
 	case err != nil:
 		return nil, err
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return nil, fmt.Errorf("%q is no absolute URL of https", text)
+		return nil, fmt.Errorf("%q is not an absolute URL of https", text)
 	case u.Scheme == "http" && !insecure:
-		return nil, fmt.Errorf("%q is not by TLS, and LoginConfig.Insecure is not set", text)
+		return nil, fmt.Errorf("%q does not use https, and LoginConfig.Insecure is not set", text)
 	case u.Fragment != "" || u.User != nil:
 		return nil, fmt.Errorf("%q has a fragment or a user", text)
 	}

@@ -75,7 +75,7 @@ func (l *Login[T]) refresh(ctx context.Context, who *Identity) (*Identity, error
 		err = fmt.Errorf("auth: the refreshed ID token is about another subject")
 	}
 	if err != nil {
-		return nil, &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "what the provider says of the login does not hold", Cause: err}
+		return nil, &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the provider's answer about the login is invalid", Cause: err}
 	}
 	return named, nil
 }

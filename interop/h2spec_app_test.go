@@ -60,7 +60,7 @@ func TestH2specOfApp(t *testing.T) {
 				TLS: secure, Insecure: secure, Sections: sections,
 			})
 			if err != nil || !ok {
-				t.Errorf("h2spec is not content, see above (%v)", err)
+				t.Errorf("h2spec reports failures, see above (%v)", err)
 			}
 		})
 	}

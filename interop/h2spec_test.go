@@ -28,6 +28,6 @@ func TestH2spec(t *testing.T) {
 		Host: "127.0.0.1", Port: ln.Addr().(*net.TCPAddr).Port, Path: "/", Timeout: patience, MaxHeaderLen: 4000, Strict: true,
 	})
 	if err != nil || !ok {
-		t.Errorf("h2spec is not content, see above (%v)", err)
+		t.Errorf("h2spec reports failures, see above (%v)", err)
 	}
 }

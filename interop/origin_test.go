@@ -31,7 +31,7 @@ func TestCORS(t *testing.T) {
 		if got != "put" || resp.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("bad origin: %q %v", got, resp.Header)
 		}
-		// There is no route for OPTIONS: the middleware of the app sees it all the same.
+		// There is no route for OPTIONS, but the middleware of the app sees the request.
 		resp, _ = ask(t, "OPTIONS", url+"/thing", "", "Origin", "https://good.example",
 			"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "x-token")
 		if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Methods") != "PUT" || resp.Header.Get("Access-Control-Allow-Headers") != "x-token" {

@@ -440,9 +440,9 @@ func (k *claim) holds(n int) bool {
 	case short == nil:
 		return true
 	case short == k.quota:
-		k.notKept("the user's keys hold as much as they may: IdempotencyConfig.UserBytes")
+		k.notKept("the user's keys have reached their limit: IdempotencyConfig.UserBytes")
 	default:
-		k.notKept("all keys hold as much as they may: IdempotencyConfig.StoreBytes")
+		k.notKept("all keys have reached their limit: IdempotencyConfig.StoreBytes")
 	}
 	return false
 }

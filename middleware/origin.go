@@ -18,7 +18,7 @@ func (c *CORSConfig) check(who string) {
 	}
 	if slices.Contains(c.Origins, "*") {
 		if len(c.Origins) > 1 {
-			fail(`Origins has "*" beside others, which it includes: %q`, c.Origins)
+			fail(`Origins has "*", which includes the others: %q`, c.Origins)
 		}
 		if c.Credentials {
 			fail(`Origins is "*" with Credentials: browsers refuse that, and any page could act for its visitor; name the origins`)
@@ -33,7 +33,7 @@ func (c *CORSConfig) check(who string) {
 		for _, name := range names {
 			switch {
 			case name == "*" && c.Credentials:
-				fail(`%s has "*" with Credentials, where it stands for a name of one asterisk: name them`, what)
+				fail(`%s has "*", which is not a wildcard with Credentials: list the names`, what)
 			case name != "*" && !isToken(name):
 				fail("%s has %q, which is not a name", what, name)
 			case what == "Methods" && (strings.EqualFold(name, "CONNECT") || strings.EqualFold(name, "TRACE") || strings.EqualFold(name, "TRACK")):
@@ -41,7 +41,7 @@ func (c *CORSConfig) check(who string) {
 			case what == "Methods" && slices.Contains([]string{"DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"}, strings.ToUpper(name)) && name != strings.ToUpper(name):
 				fail("Methods has %q, which browsers send as %s", name, strings.ToUpper(name))
 			case what == "Headers" && strings.EqualFold(name, "Cookie"):
-				fail("Headers has %q, which no page can set: cookies go along by Credentials", name)
+				fail("Headers has %q, which no page can set: cookies are sent with Credentials", name)
 			case what == "Expose" && strings.EqualFold(name, "Set-Cookie"):
 				fail("Expose has %q, which no page can read", name)
 			}
@@ -114,7 +114,7 @@ func parseOrigin(who, text string) originPattern {
 		panic(fmt.Sprintf("middleware: %s: %q is not an origin in the form that browsers send: %s", who, text, why))
 	}
 	if text == "null" {
-		fail("null is the origin of all sandboxed frames and local files, which cannot be told apart")
+		fail("null is the origin of all sandboxed frames and local files, which are indistinguishable")
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme == "" {
@@ -122,7 +122,7 @@ func parseOrigin(who, text string) originPattern {
 	}
 	for i := 0; i < len(scheme); i++ {
 		if c := scheme[i]; !('a' <= c && c <= 'z' || i > 0 && ('0' <= c && c <= '9' || strings.IndexByte("+-.", c) >= 0)) {
-			fail("its scheme must be in small letters")
+			fail("its scheme must be in lower case")
 		}
 	}
 	if i := strings.IndexAny(rest, "/?#@"); i >= 0 {
@@ -143,18 +143,18 @@ func parseOrigin(who, text string) originPattern {
 	}
 	if below, ok := strings.CutPrefix(p.host, "*."); ok {
 		if p.anyPort {
-			fail("an asterisk may stand for every host or every port, not for both")
+			fail("an asterisk can replace the host or the port, not both")
 		}
 		p.host, p.suffix = below, "."+below
 		if !strings.Contains(below, ".") || isAddress(below) {
-			fail("an asterisk stands for hosts below a domain that is yours, such as https://*.example.com")
+			fail("an asterisk matches hosts below your own domain, such as https://*.example.com")
 		}
 	}
 	switch {
 	case strings.Contains(p.host, "*"):
-		fail("an asterisk stands for whole labels at the start of the host, https://*.example.com, or for the port: other patterns match hosts that an attacker could register")
+		fail("an asterisk matches whole labels at the start of the host, https://*.example.com, or for the port: other patterns match hosts that an attacker could register")
 	case p.host != strings.ToLower(p.host):
-		fail("its host must be in small letters")
+		fail("its host must be in lower case")
 	case end > 0:
 		if a, err := netip.ParseAddr(strings.Trim(p.host, "[]")); err != nil || !a.Is6() || "["+a.String()+"]" != p.host {
 			fail("its host is not an IPv6 address in brackets in its shortest form")

@@ -294,7 +294,7 @@ func ofClient(err error) (status int, detail string) {
 		return http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than the limit of %d bytes", tooLarge.Limit)
 	}
 	if isTimeout(err) {
-		return http.StatusRequestTimeout, "the request body came too slowly"
+		return http.StatusRequestTimeout, "the request body arrived too slowly"
 	}
 	return http.StatusBadRequest, "the request body is incomplete or malformed"
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// Languages are the languages that a service has texts in. It is immutable and safe for concurrent
+// Languages are the languages of a service's texts. It is immutable and safe for concurrent
 // use.
 type Languages struct {
 	tags   []string
@@ -27,7 +27,7 @@ func NewLanguages(tags ...string) *Languages {
 			panic(fmt.Sprintf("negotiate: NewLanguages: %q is not a language tag such as en or pt-BR", tag))
 		}
 		if l.index(tag) >= 0 {
-			panic(fmt.Sprintf("negotiate: NewLanguages: %q is there twice", tag))
+			panic(fmt.Sprintf("negotiate: NewLanguages: %q is repeated", tag))
 		}
 		l.tags = append(l.tags, tag)
 		l.blocks = append(l.blocks, dunlin.NewHeaderBlock("Content-Language", tag))

@@ -83,9 +83,9 @@ func choices(s map[string]any) []any {
 // say records a breaking difference. Its text depends on the direction: a value may be newly refused in a request, or newly
 // sent in an answer.
 func (c comparison) say(format string, args ...any) {
-	prefix := "it is not taken any more what is not "
+	prefix := "values are refused that are not "
 	if c.answered {
-		prefix = "it need not be "
+		prefix = "values are possible that are not "
 	}
 	c.d.report(true, "%s", prefix+fmt.Sprintf(format, args...))
 }

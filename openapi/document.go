@@ -217,7 +217,7 @@ func (g *generator) paths(list []typed.Description) (*object, error) {
 			method = strings.TrimSpace(method)
 			key := strings.ToLower(method)
 			if item.get(key) != nil {
-				return nil, fmt.Errorf("two operations are %s %s, one of them registered at %s: they differ by what OpenAPI does not know, "+
+				return nil, fmt.Errorf("two operations are %s %s, one of them registered at %s: they differ in properties that OpenAPI does not have, "+
 					"such as constraints or hosts; hide one with Hidden", method, path, d.Route.Place)
 			}
 			o, err := g.operation(d, method, path)

@@ -86,10 +86,10 @@ func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 		count("dunlin.http.requests", "{request}", "Requests that have ended, by class of status; dropped: without an answer, or not to its end.", requests),
 		count("dunlin.http.panics", "{panic}", "Actions that panicked.", panics),
 		count("dunlin.http.timeouts", "{request}", "Requests that were answered with 503 while their actions went on.", timeouts),
-		count("dunlin.shed", "{event}", "What was refused, put off or cut off, by reason.", shed),
+		count("dunlin.shed", "{event}", "Requests and connections refused, delayed or cut off, by reason.", shed),
 		gauge("dunlin.connections.open", "{connection}", "Connections.", []metricdata.DataPoint[int64]{c.point(none, uint64(max(s.Connections.Open, 0)))}),
 		count("dunlin.connections.accepted", "{connection}", "Connections that were accepted.", []metricdata.DataPoint[int64]{c.point(none, s.Connections.Accepted)}),
-		gauge("dunlin.memory.held", "By", "What clients make the server hold, by use.", held),
+		gauge("dunlin.memory.held", "By", "Memory held for clients, by use.", held),
 	}}}, nil
 }
 

@@ -112,11 +112,11 @@ var (
 
 	open     = describe("dunlin_connections_open", "Connections.")
 	accepted = describe("dunlin_connections_accepted_total", "Connections that were accepted.")
-	shed     = describe("dunlin_shed_total", "What was refused, put off or cut off, by reason.", "reason")
+	shed     = describe("dunlin_shed_total", "Requests and connections refused, delayed or cut off, by reason.", "reason")
 	queued   = describe("dunlin_actions_queued", "Requests that wait for a worker.")
 	limit    = describe("dunlin_memory_limit_bytes", "The memory limit; 0: none.")
-	budget   = describe("dunlin_memory_budget_bytes", "What clients may make the server hold.")
-	held     = describe("dunlin_memory_held_bytes", "What they make it hold, by use.", "use")
+	budget   = describe("dunlin_memory_budget_bytes", "Limit of the memory held for clients.")
+	held     = describe("dunlin_memory_held_bytes", "Memory held for clients, by use.", "use")
 	dropped  = describe("dunlin_log_records_dropped_total", "Log records for which the logger was too slow.")
 
 	workersRunning = describe("dunlin_workers_running", "Background workers that run.", "worker")

@@ -113,7 +113,7 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 	for _, next := range params {
 		switch accepted := next.segment.match(path, start, end, k, e.walk.s); {
 		case next.segment.rank == named && !accepted:
-			e.line(depth, "%q is no value for a parameter", text)
+			e.line(depth, "%q is not a value of a parameter", text)
 			continue
 		case next.segment.rank == named:
 			e.line(depth, "%q is the value of a parameter", text)

@@ -84,5 +84,5 @@ func (m *Memory) warn() {
 	if now-last < int64(time.Minute/time.Microsecond) || !m.warned.CompareAndSwap(last, now) {
 		return
 	}
-	m.logger.Warn("the store in memory is nearly full: at its bound, what is new fails", "bytes", held, "maxBytes", m.max, "failed", m.full.Load())
+	m.logger.Warn("the memory store is nearly full: at its limit, new entries fail", "bytes", held, "maxBytes", m.max, "failed", m.full.Load())
 }

@@ -105,7 +105,7 @@ func (o *Operation) derive(c *contract) {
 		c.problem(http.StatusNotFound, "No route takes the path")
 	}
 	if p.body != nil || p.form != nil {
-		c.problem(http.StatusRequestTimeout, "The body came too slowly")
+		c.problem(http.StatusRequestTimeout, "The body arrived too slowly")
 		c.problem(http.StatusRequestEntityTooLarge, "The body is too large")
 		if p.body == nil || !p.body.raw || p.body.media != "" {
 			c.problem(http.StatusUnsupportedMediaType, "The media type of the body is not taken")

@@ -237,7 +237,7 @@ func foreignInInput(t reflect.Type, seen map[reflect.Type]bool) error {
 func foreignIn(t reflect.Type, f reflect.StructField) error {
 	for _, tag := range foreign {
 		if rules := f.Tag.Get(tag); rules != "" && rules != "-" {
-			return fmt.Errorf("field %s of %s: nobody keeps %s:%q: write rules such as minimum:\"1\" and minLength:\"1\", or keep it in a method Validate(*typed.Checks) of the struct",
+			return fmt.Errorf("field %s of %s: %s:%q has no effect: write rules such as minimum:\"1\" and minLength:\"1\", or check it in a method Validate(*typed.Checks) of the struct",
 				f.Name, schema.TypeText(t), tag, rules)
 		}
 	}

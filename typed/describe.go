@@ -213,6 +213,6 @@ func SchemaAs[T, As any](tag reflect.StructTag) {
 // a text has the format; it must be safe for concurrent use. Format panics if the name is taken.
 func Format(name, what string, check func(string) bool) {
 	if name == "" || what == "" || check == nil || !schema.AddFormat(name, what, check) {
-		panic(fmt.Sprintf("typed: Format(%q): it needs a name that is not taken, what it is called and a function", name))
+		panic(fmt.Sprintf("typed: Format(%q): it needs an unused name, a description and a function", name))
 	}
 }

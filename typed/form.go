@@ -118,7 +118,7 @@ func (b *binder) bindForm(f *formPlan, in place) {
 		}
 		form, err := url.ParseQuery(string(body))
 		if err != nil {
-			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is no well-formed form"})
+			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is not a well-formed form"})
 			return
 		}
 		for i, p := range f.fields {
@@ -140,7 +140,7 @@ func (b *binder) bindForm(f *formPlan, in place) {
 			b.err = tooManyFields(b.state.formFields)
 			return
 		case err != nil:
-			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is no well-formed form: " + err.Error()})
+			b.report.Add(schema.Violation{In: "body", Pointer: "#", Rule: "syntax", Message: "is not a well-formed form: " + err.Error()})
 			return
 		}
 	default:

@@ -74,10 +74,10 @@ func newParam(from source, name string, options []string, f reflect.StructField,
 	}
 	if t.Kind() == reflect.Slice && !reflect.PointerTo(t).Implements(textUnmarshalerType) {
 		if t.Elem().Kind() == reflect.Uint8 {
-			return nil, errors.New("a parameter is no []byte: take a string")
+			return nil, errors.New("a parameter cannot be a []byte: use a string")
 		}
 		if optional {
-			return nil, errors.New("a list is not optional beside being empty: take the slice itself")
+			return nil, errors.New("a list is optional already: use the slice itself")
 		}
 		p.List, p.elem = true, t.Elem()
 	}

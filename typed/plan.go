@@ -140,9 +140,9 @@ func (p *plan) field(f reflect.StructField, tags schema.Tags, index []int, offse
 	case !f.IsExported() || name == "-" || tags["dunlin"] == "-":
 		return nil
 	case inJSON:
-		return fmt.Errorf("it has json:%q but is no part of the body, which is the field Body: put it there, or say dunlin:\"-\" of what clients do not send", name)
+		return fmt.Errorf("it has json:%q but is not part of the body, which is the field Body: move it there, or tag it dunlin:\"-\" if clients do not send it", name)
 	}
-	return errors.New(`it has no source, so it would always be zero: name one by path, query, header, cookie or form, put it into Body, or say dunlin:"-" of what clients do not send`)
+	return errors.New(`it has no source, so it would always be zero: name one by path, query, header, cookie or form, put it into Body, or tag it dunlin:"-" if clients do not send it`)
 }
 
 func (p *plan) add(param *Param) {

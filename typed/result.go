@@ -155,7 +155,7 @@ func headerResult(t reflect.Type) (*result, error) {
 			}
 			body, answer.Status, answer.MediaType, answer.Schema = i, http.StatusOK, mediaJSON, Schema{node}
 		default:
-			return nil, fmt.Errorf("field %s of %s: beside headers an output has the field Body only", f.Name, t)
+			return nil, fmt.Errorf("field %s of %s: an output may have only headers and the field Body", f.Name, t)
 		}
 	}
 	var bodies []reflect.Type

@@ -127,7 +127,7 @@ func (Either[A, B]) result() (*result, error) {
 	for _, x := range a.answers {
 		for _, y := range b.answers {
 			if x.Status == y.Status {
-				return nil, fmt.Errorf("%s: both ways answer %d: nobody could tell them apart", reflect.TypeFor[Either[A, B]](), x.Status)
+				return nil, fmt.Errorf("%s: both outputs answer %d, so clients cannot distinguish them", reflect.TypeFor[Either[A, B]](), x.Status)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func write(args []string, out, errors io.Writer) int {
 func diff(args []string, out, errors io.Writer) int {
 	flags := flag.NewFlagSet("dunlin openapi diff", flag.ContinueOnError)
 	flags.SetOutput(errors)
-	all := flags.Bool("all", false, "list what breaks nobody, too")
+	all := flags.Bool("all", false, "also list compatible changes")
 	if flags.Parse(args) != nil || flags.NArg() != 2 {
 		fmt.Fprint(errors, usage)
 		return 2

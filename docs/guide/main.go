@@ -25,11 +25,11 @@ func run() error {
 	slog.SetDefault(slog.New(traceHandler{slog.NewJSONHandler(os.Stderr, nil)})) // logger of the service and of Dunlin
 	config := dunlin.Config{Timeouts: dunlin.Timeouts{Action: 10 * time.Second}}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:8080", "where to listen")
-	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "where to serve by TLS beside it")
+	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "address to serve over TLS in addition")
 	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "the certificate")
 	flag.StringVar(&config.TLS.Key, "tls-key", "", "its key")
 	flag.DurationVar(&config.Process.DrainGrace, "grace", 0, "how long the balancer takes to notice that this process ends")
-	proxies := flag.String("proxies", "", "whose word on a client's address is taken, with commas between")
+	proxies := flag.String("proxies", "", "trusted proxies, separated by commas")
 	flag.Parse()
 	if *proxies != "" {
 		config.Proxy.Trusted = strings.Split(*proxies, ",")

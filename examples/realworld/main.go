@@ -19,7 +19,7 @@ import (
 func main() {
 	config := dunlin.Config{Timeouts: dunlin.Timeouts{Action: 10 * time.Second}}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:8080", "`address` to listen on")
-	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "engine: auto, std or loop")
 	database := flag.String("db", "conduit.db", "SQLite `file`, or postgres:// URL")
 	flag.Parse()
 

@@ -27,7 +27,7 @@ func main() {
 	file := flag.String("db", ":memory:", "the database")
 	key := flag.String("key", "", "what the staff sends as X-Staff-Key; a random one, which is logged, if not set")
 	std := flag.Bool("std", false, "serve by net/http instead of the loop engine")
-	proxies := flag.String("proxies", "", "whose word on the client's address is taken, with commas between")
+	proxies := flag.String("proxies", "", "trusted proxies, separated by commas")
 	grace := flag.Duration("grace", 0, "how long to go on serving after a signal to stop")
 	shares := flag.String("store", os.Getenv("DUNLIN_STORE"), "what replicas share, such as redis://10.0.0.1:6379; memory if not set")
 	sharesKeys := flag.String("keys", "", "where idempotency keys are, so that they cannot fill what -store has; the same if not set, and memory of their own if that is memory")

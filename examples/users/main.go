@@ -25,12 +25,12 @@ func main() {
 		},
 	}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:3000", "`address` to listen on")
-	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "`address` to serve by TLS beside -addr")
-	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate: serve by TLS")
+	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "`address` to serve over TLS in addition to -addr")
+	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate: serve over TLS")
 	flag.StringVar(&config.TLS.Key, "tls-key", "", "PEM `file` of its key")
 	flag.DurationVar(&config.Process.DrainGrace, "grace", 0, "how long to go on serving after a signal to stop")
 	h2c := flag.Bool("h2c", false, "take HTTP/2 in clear text, too")
-	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "engine: auto, std or loop")
 	flag.TextVar(&config.Limits.Memory, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB; 0: the container's limit")
 	flag.IntVar(&config.Limits.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at once; 0: a default that suits the memory")
 	flag.DurationVar(&config.Limits.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")

@@ -83,7 +83,7 @@ func (f *Pair) refresh() {
 func (f *Pair) stat() (info [2]os.FileInfo, err error) {
 	for i, name := range []string{f.certFile, f.keyFile} {
 		if info[i], err = os.Stat(name); err != nil {
-			return [2]os.FileInfo{}, fmt.Errorf("look at certificate: %w", err)
+			return [2]os.FileInfo{}, fmt.Errorf("check certificate: %w", err)
 		}
 	}
 	return info, nil

@@ -67,7 +67,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	if err != nil {
 		addr, notAddr := netip.ParseAddr(s)
 		if notAddr != nil || addr.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("%q is no address, no prefix such as 10.0.0.0/8, and none of loopback, private and unix", s)
+			return netip.Prefix{}, fmt.Errorf("%q is not an address, a prefix such as 10.0.0.0/8, loopback, private or unix", s)
 		}
 		addr = addr.Unmap()
 		return netip.PrefixFrom(addr, addr.BitLen()), nil

@@ -19,7 +19,7 @@ type message struct {
 	listener *listener
 	account  *admission.Account // for msgEnd
 	f        func()             // for msgCall
-	done     *sync.WaitGroup    // for msgSweep, done when every connection was looked at, and msgStopAccepting
+	done     *sync.WaitGroup    // for msgSweep, done when every connection was checked; and for msgStopAccepting
 }
 
 type messageKind uint8
@@ -27,21 +27,21 @@ type messageKind uint8
 const (
 	msgAdopt         messageKind = iota + 1 // conn is new
 	msgListen                               // accept from listener
-	msgCheck                                // conn was given back and may have to be filed, closed or served
-	msgClose                                // conn is to be closed
+	msgCheck                                // conn was given back: set its timer, close or serve it if necessary
+	msgClose                                // close conn
 	msgUnlisten                             // release listener
 	msgStopAccepting                        // release all listeners
 	msgSweep                                // the engine is draining, or closing by force
 	msgResume                               // descriptors may be free again: accept
-	msgEnd                                  // conn is to be ended, since the memory of account is needed
+	msgEnd                                  // end conn: the memory of account is needed
 	msgRoom                                 // there may be room for connections that wait for it
-	msgLook                                 // conn's goroutine is to check the state of conn
-	msgOverdue                              // conn, which waited in line for a worker, is to be refused
+	msgLook                                 // let conn's goroutine check the state of conn
+	msgOverdue                              // refuse conn, which waited in line for a worker
 	msgDropIdle                             // TLS uses more memory than its bound: close idle connections with TLS
-	msgWake                                 // conn is to be served without new input from its peer
-	msgEvict                                // conn is to be ended if it waits for its peer, since its descriptor is needed
-	msgCall                                 // f is to be called
-	msgHandshake                            // the next TLS handshake is to get the processor
+	msgWake                                 // serve conn without new input from its peer
+	msgEvict                                // end conn if it waits for its peer: its descriptor is needed
+	msgCall                                 // call f
+	msgHandshake                            // give the processor to the next TLS handshake
 )
 
 // inbox accepts messages from any goroutine.

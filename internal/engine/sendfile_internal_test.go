@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Data in memory is sent in pieces of a bounded length, however much the kernel takes in each call.
+// Data in memory is sent in pieces of a bounded length, regardless of the number of bytes that the kernel accepts in a call.
 func TestMemoryIsSentInBoundedPieces(t *testing.T) {
 	const size = 3*inMemory + 1
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))

@@ -120,7 +120,7 @@ var errIdleRecords = fmt.Errorf("more than %d bytes of TLS records carried nothi
 // failTLS ends a connection whose peer has violated the protocol, or has reported that the server did. Crypto/tls does not
 // encrypt afterwards, so requests that arrived with the violation are not answered.
 func (d *Driver) failTLS(c *Conn, t *tlsState, err error) {
-	d.engine.noteTLS(admission.TLSError, c, "connections have failed by TLS", err)
+	d.engine.noteTLS(admission.TLSError, c, "TLS connections have failed", err)
 	alert := t.conn.Out
 	t.conn.Out, t.phase = nil, tlsReleased
 	d.dropOutput()
@@ -183,7 +183,7 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 		if whole := beforeAlert(t.records()); whole > 0 {
 			if err := t.yielded(whole, 0); err != nil {
 				c.flags |= flagCloseNow
-				d.engine.noteTLS(admission.TLSError, c, "connections have failed by TLS", err)
+				d.engine.noteTLS(admission.TLSError, c, "TLS connections have failed", err)
 				return err
 			}
 			if wants < min(whole, tlsmem.MaxPlaintext) {

@@ -255,7 +255,7 @@ func (d *Driver) sendReplies(c *Conn, t *tlsState) {
 	}
 	if _, bytes := c.out.lastSealed(); bytes > mostReplies {
 		c.flags |= flagCloseNow
-		d.engine.noteTLS(admission.TLSError, c, "connections have failed by TLS", errReplies)
+		d.engine.noteTLS(admission.TLSError, c, "TLS connections have failed", errReplies)
 	}
 }
 

@@ -44,7 +44,7 @@ func Fill(prefix string, into any, environ []string, choices Choices) error {
 		}
 		field, known := fields[name]
 		if !known {
-			errs = append(errs, fmt.Errorf("%s is no setting%s", name, suggestion(name, fields)))
+			errs = append(errs, fmt.Errorf("%s is not a setting%s", name, suggestion(name, fields)))
 			continue
 		}
 		if err := set(field, text, choices); err != nil {

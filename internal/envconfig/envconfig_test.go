@@ -61,13 +61,13 @@ func TestFillReportsEveryWrongVariable(t *testing.T) {
 	}, choices)
 	const want = `APP_AT is "now": parsing time "now" as "2006-01-02T15:04:05Z07:00": cannot parse "now" as "2006"
 APP_H2C_UPGRADE is "maybe": it must be true or false
-APP_HIDDEN is no setting
+APP_HIDDEN is not a setting
 APP_IDLE_TIME is "30": it must be a duration such as 500ms, 30s or 1m30s
 APP_MAX_BODY is "16 apples": it must be a whole number, or a size such as 64KiB
-APP_MAX_HAED is no setting: did you mean APP_MAX_HEAD?
+APP_MAX_HAED is not a setting: did you mean APP_MAX_HEAD?
 APP_MODE is "auto": it must be one of off, on
 APP_RATE is "99999999999999999999": it must be a whole number, or a size such as 64KiB
-APP_READY is no setting`
+APP_READY is not a setting`
 	if err == nil || err.Error() != want {
 		t.Errorf("error:\n%v\nwant:\n%s", err, want)
 	}

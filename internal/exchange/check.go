@@ -53,7 +53,7 @@ func CheckField(name, value string) error {
 	}
 	if isDate(name) {
 		if _, err := time.Parse(http.TimeFormat, TrimBlanks(value)); err != nil {
-			return fmt.Errorf("response header %q: %q is no date as HTTP writes it (RFC 9110 section 5.6.7)", name, value)
+			return fmt.Errorf("response header %q: %q is not an HTTP date (RFC 9110 section 5.6.7)", name, value)
 		}
 	}
 	return nil

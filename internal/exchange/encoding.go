@@ -225,7 +225,7 @@ func (s *Server) NotDecoded(err error) error {
 	if s.Pipeline.Status(err) != http.StatusInternalServerError {
 		return err
 	}
-	return s.Pipeline.Problem(http.StatusBadRequest, "the request body is not what its Content-Encoding says", TooEarly(err))
+	return s.Pipeline.Problem(http.StatusBadRequest, "the request body does not match its Content-Encoding", TooEarly(err))
 }
 
 // AboutCoding reports whether a header field describes the encoded body and is invalid after decoding.

@@ -78,9 +78,9 @@ func Lost(w Wire, ctx context.Context, announced int64, read int) bool {
 // BodyCut returns the problem for a body that ended early or arrived too slowly.
 func (s *Server) BodyCut(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return bodyTimeout{s.Pipeline.Problem(http.StatusRequestTimeout, "the request body came too slowly", err)}
+		return bodyTimeout{s.Pipeline.Problem(http.StatusRequestTimeout, "the request body arrived too slowly", err)}
 	}
-	return s.Pipeline.Problem(http.StatusBadRequest, "the connection was closed in the middle of the request body", TooEarly(err))
+	return s.Pipeline.Problem(http.StatusBadRequest, "the connection was closed during the request body", TooEarly(err))
 }
 
 // TooEarly returns the cause for the problem of an incomplete body. It never wraps io.EOF, which would mean that the body is

@@ -34,9 +34,9 @@ func (p *BodyPace) TooSlow(s *Settings, waited time.Duration, came int64) bool {
 // SlowBody describes a client that sent its body too slowly.
 func (s *Settings) SlowBody() string {
 	if s.MinBodyRate < 0 {
-		return fmt.Sprintf("nothing of the request body came for %v", s.BodyTimeout)
+		return fmt.Sprintf("no bytes of the request body arrived for %v", s.BodyTimeout)
 	}
-	return fmt.Sprintf("the request body came at fewer than %d bytes a second over %v", s.MinBodyRate, s.BodyTimeout)
+	return fmt.Sprintf("the request body arrived at fewer than %d bytes a second over %v", s.MinBodyRate, s.BodyTimeout)
 }
 
 // SlowHead describes a client that sent its head too slowly.

@@ -77,7 +77,7 @@ func (p *Process) Begin(settings Settings) (budget int64) {
 		program = program * usedAgain / 16
 	}
 	if p.room = p.beside(program); p.room <= leastRoom {
-		settings.Log.Warn("the memory limit leaves hardly anything beside the program itself",
+		settings.Log.Warn("the memory limit leaves hardly any memory after the program itself",
 			"limit", p.limit.Bytes, "source", p.limit.Source, "program", program)
 	}
 	p.pace()

@@ -46,7 +46,7 @@ var problems = [...]struct{ section, text string }{
 	indexZero:       {"6.1", "index 0"},
 	indexTooLarge:   {"2.3.3", "index beyond the end of the dynamic table"},
 	paddingTooLong:  {"5.2", "Huffman-coded string with more than 7 bits of padding"},
-	paddingNotOnes:  {"5.2", "Huffman-coded string whose padding is not that of the end"},
+	paddingNotOnes:  {"5.2", "Huffman-coded string with invalid padding"},
 	endOfString:     {"5.2", "Huffman-coded string with the symbol for its end"},
 	updateLate:      {"4.2", "size update after the first field"},
 	updateTooLarge:  {"6.3", "size update beyond the announced size"},

@@ -168,7 +168,7 @@ var problems = [...]struct {
 	connectionField:    {ProtocolError, "RFC 9113 section 8.2.2", "field that is about a connection"},
 	badTE:              {ProtocolError, "RFC 9113 section 8.2.2", "TE with more than trailers"},
 	pseudoUnknown:      {ProtocolError, "RFC 9113 section 8.3", "pseudo-header field that requests do not have"},
-	pseudoLate:         {ProtocolError, "RFC 9113 section 8.3", "pseudo-header field behind others"},
+	pseudoLate:         {ProtocolError, "RFC 9113 section 8.3", "pseudo-header field after other fields"},
 	pseudoRepeated:     {ProtocolError, "RFC 9113 section 8.3", "repeated pseudo-header field"},
 	pseudoMissing:      {ProtocolError, "RFC 9113 section 8.3.1", "request without :method, :scheme or :path"},
 	pseudoWithConnect:  {ProtocolError, "RFC 9113 section 8.5", "CONNECT with :scheme or :path, or without :authority"},

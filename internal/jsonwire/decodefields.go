@@ -249,7 +249,7 @@ func (c *decodeCompiler) tryDefault(p *decodePlan, i int, place string) {
 		made := reflect.New(value.typ)
 		next := d.text(value, memoryOf(made))
 		if next < 0 {
-			c.fail(fmt.Errorf("%s: its default %s is no value that it takes", place, o.names[i].byAbsent))
+			c.fail(fmt.Errorf("%s: invalid default %s", place, o.names[i].byAbsent))
 		}
 	})
 }

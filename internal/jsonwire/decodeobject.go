@@ -71,8 +71,8 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 	return i
 }
 
-// open reads the bracket that opens an object or array, and its end if it is
-// empty, else up to its first part.
+// open reads the opening bracket of an object or array. It returns the position of the first part, or, if there is none, the
+// position after the closing bracket.
 func (d *decoder) open(i int, end byte) (next int, more bool) {
 	i = skipSpace(d.data, i+1)
 	if i < len(d.data) && d.data[i] == end {
@@ -185,7 +185,7 @@ type memberSet struct {
 	many []uint64 // instead of few, for structs of more members
 }
 
-// add reports whether the member of that index, of n, is new.
+// add adds the member with an index, of n members, and reports whether it is new.
 func (s *memberSet) add(index, n int) bool {
 	if n > 64 {
 		return s.addOfMany(index, n)
@@ -221,12 +221,12 @@ func (s *memberSet) has(index int16) bool {
 	return int(index) < 64*len(s.few) && s.few[index/64]>>(index%64)&1 != 0
 }
 
-// in reports whether all of the set are in seen, too; false if there are too many for few.
+// in reports whether seen has all members of s. It returns false if s has more members than fit into few.
 func (s *memberSet) in(seen *memberSet) bool {
 	return s.many == nil && seen.few[0]&s.few[0] == s.few[0] && seen.few[1]&s.few[1] == s.few[1]
 }
 
-// ended looks at which members of the object at start were there.
+// ended checks that the object at start has all required members, and sets defaults.
 func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) bool {
 	o := p.object
 	for _, i := range o.required {
@@ -251,8 +251,7 @@ func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) boo
 	return true
 }
 
-// setDefault reads the default of a member, which is known to fit. It is false if there is
-// no room for its memory.
+// setDefault sets the default of a member, which is known to be valid. It returns false if there is no room for its memory.
 func (d *decoder) setDefault(f *member, m memory, text []byte) bool {
 	run := decoder{data: text, limits: noLimits, depth: maxDepth, elements: noLimits.MaxElements, strings: d.strings, room: d.room, free: d.free - len(text)}
 	i := skipSpace(text, 0)

@@ -93,7 +93,7 @@ const successorTimeout = time.Minute
 // startSuccessor starts the program's file and passes on the listeners and secrets.
 func (h *hangups) startSuccessor(places []Place, secrets []byte) (*successor, error) {
 	if os.Getpid() == 1 {
-		return nil, errors.New("this is process 1, whose end is the end of its container")
+		return nil, errors.New("this is process 1: its end would end the container")
 	}
 	if h.program == "" {
 		return nil, errors.New("the program's file is not known")

@@ -138,7 +138,7 @@ func (r *runner) wait(ctx context.Context) error {
 				tellManager(fmt.Sprintf("MAINPID=%d", next.pid()))
 				return r.drain(r.Handover)
 			}
-			r.Log.Error("the new process failed: this one goes on", "error", err.Error())
+			r.Log.Error("the new process failed: this one continues", "error", err.Error())
 			next = nil
 		}
 	}
@@ -155,7 +155,7 @@ func (r *runner) end(next *successor, end func(context.Context) error) error {
 func (r *runner) restart() *successor {
 	next, err := r.hangups.startSuccessor(r.places, r.Secrets())
 	if err != nil {
-		r.Log.Error("restart failed: this process goes on", "error", err.Error())
+		r.Log.Error("restart failed: this process continues", "error", err.Error())
 		return nil
 	}
 	r.Log.Info("restarting", "pid", next.pid())

@@ -81,7 +81,7 @@ func cutOff(t *testing.T, config dunlin.Config, d time.Duration, send string, wa
 		suite.WantContains(t, "the answer", string(all), "Connection: close\r\n")
 		what, reason := fmt.Sprintf("the request head did not arrive in whole within %v", d), "slow-head"
 		if config.Timeouts.Body == d {
-			what, reason = fmt.Sprintf("the request body came at fewer than 256 bytes a second over %v", d), "slow-body"
+			what, reason = fmt.Sprintf("the request body arrived at fewer than 256 bytes a second over %v", d), "slow-body"
 		}
 		suite.WantContains(t, "the answer", string(all), what)
 		if n := app.Stats().Shed[reason]; n != 1 {

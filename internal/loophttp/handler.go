@@ -186,7 +186,7 @@ func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 		x.use(d, c)
 		x.count.Since = d.Now()
 		x.knowHead(u)
-		x.refuse(http.StatusBadRequest, "the connection was closed in the middle of the request body")
+		x.refuse(http.StatusBadRequest, "the connection was closed during the request body")
 	}
 }
 

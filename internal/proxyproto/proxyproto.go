@@ -34,7 +34,7 @@ var (
 	ErrSignature = errors.New("the connection does not begin with a PROXY protocol header")
 	ErrLine      = errors.New("malformed PROXY protocol header of version 1")
 	ErrVersion   = errors.New("PROXY protocol header with an unknown version or command")
-	ErrFamily    = errors.New("PROXY protocol header for something that is no stream over IP or a unix socket")
+	ErrFamily    = errors.New("PROXY protocol header for something other than a stream over IP or a unix socket")
 	ErrLength    = errors.New("PROXY protocol header whose length does not fit its contents, or is more than 4096 bytes")
 	ErrChecksum  = errors.New("PROXY protocol header with a wrong checksum")
 )

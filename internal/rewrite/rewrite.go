@@ -56,14 +56,14 @@ func parse(to string, params []router.Param) (*target, error) {
 		name, rest := strings.CutSuffix(name, "...")
 		i := slices.IndexFunc(params, func(p router.Param) bool { return p.Name == name && p.Rest == rest })
 		if i < 0 {
-			return nil, fmt.Errorf("has {%s}, which is no parameter of the pattern", strings.TrimSuffix(piece[:len(piece)-len(text)], "}"))
+			return nil, fmt.Errorf("has {%s}, which is not a parameter of the pattern", strings.TrimSuffix(piece[:len(piece)-len(text)], "}"))
 		}
 		t.texts, t.params = append(t.texts, text), append(t.params, i)
 	}
 	whole := strings.Join(t.texts, "x")
 	canonical, err := router.Canonical(nil, whole)
 	if _, dirty := router.Clean(whole); err != nil || string(canonical) != whole || dirty || !strings.HasPrefix(whole, "/") || strings.ContainsAny(whole, "}?#") {
-		return nil, fmt.Errorf("is no path as patterns have them: it begins with a slash, has no query and no segment that is empty, «.» or «..»")
+		return nil, fmt.Errorf("is not a path of a pattern: it must begin with a slash, and have no query and no segment that is empty, «.» or «..»")
 	}
 	return t, nil
 }

@@ -34,8 +34,8 @@ func TestAddRefuses(t *testing.T) {
 	}
 	for _, c := range []struct{ from, to, want string }{
 		{"x", "/y", "x"}, {"/p/{a:nonsense}", "/y", "nonsense"}, {"/p/{", "/y", "{"}, {"/x/{b}", "/z", "first.go:1"},
-		{"/p", "", "is no path"}, {"/p", "y", "is no path"}, {"/p", "//y", "is no path"}, {"/p", "/y?q", "is no path"}, {"/p", "/y#f", "is no path"},
-		{"/p", "/../y", "is no path"}, {"/p", "/%zz", "is no path"}, {"/p", "/%41", "is no path"}, {"/p", "https://h/", "is no path"}, {"/p/{a}", "/{a}}", "is no path"},
+		{"/p", "", "is not a path"}, {"/p", "y", "is not a path"}, {"/p", "//y", "is not a path"}, {"/p", "/y?q", "is not a path"}, {"/p", "/y#f", "is not a path"},
+		{"/p", "/../y", "is not a path"}, {"/p", "/%zz", "is not a path"}, {"/p", "/%41", "is not a path"}, {"/p", "https://h/", "is not a path"}, {"/p/{a}", "/{a}}", "is not a path"},
 		{"/p/{a}", "/{a", "not closed"}, {"/p/{a}", "/{b}", "has {b}"}, {"/p/{a...}", "/{a}", "has {a}"}, {"/p/{a}", "/{a...}", "has {a...}"}, {"/p", "/{}", "has {}"},
 	} {
 		if err := rules.Add(c.from, c.to, "second.go:2"); err == nil || !strings.Contains(err.Error(), c.want) {

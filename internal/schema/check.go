@@ -516,7 +516,7 @@ func (c *checker) syntax() bool {
 		c.report.More = true
 		return false
 	}
-	what := "the text ends in the middle of a value"
+	what := "the text ends within a value"
 	if c.pos < len(c.body) {
 		what = "unexpected byte " + byteName(c.body[c.pos])
 	}

@@ -48,7 +48,7 @@ func (c *compiler) object(n *Node) error {
 		s.defaults = s.defaults || m.Default != nil
 		for _, other := range m.Dependent {
 			if s.Member(other) == nil {
-				return fmt.Errorf("field %s of %s: dependentRequired names %q, which is no member", fields[i].Name, TypeText(n.Type), other)
+				return fmt.Errorf("field %s of %s: dependentRequired names %q, which is not a member", fields[i].Name, TypeText(n.Type), other)
 			}
 		}
 	}

@@ -269,7 +269,7 @@ func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 			twice, r.values[key] = r.values[key], true
 		}
 		if twice {
-			return fmt.Errorf("%s stands there twice", v)
+			return fmt.Errorf("%s is repeated", v)
 		}
 		list = append(list, string(v))
 	}
@@ -312,7 +312,7 @@ func (n *Node) consistent() error {
 		_, _, some = r.between(0, 1<<n.Bits-1, (*Bound).compareUint)
 	}
 	if !some {
-		return fmt.Errorf("its bounds let no %s pass", IntegerFormat(n.Kind, n.Bits))
+		return fmt.Errorf("its bounds allow no %s", IntegerFormat(n.Kind, n.Bits))
 	}
 	return nil
 }

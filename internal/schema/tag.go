@@ -67,7 +67,7 @@ func spelledWell(name string) error {
 		}
 	}
 	if name == "required" {
-		return errors.New(`"required" is no tag: a field without omitempty, omitzero or default is required`)
+		return errors.New(`"required" is not a tag: a field without omitempty, omitzero or default is required`)
 	}
 	if known(name) {
 		return nil

@@ -173,7 +173,7 @@ func (v *Violation) pieces() (before, limit, after string) {
 	case "maxProperties":
 		return "must have at most ", n, plural(n, " member", " members")
 	case "uniqueItems":
-		return "must not hold the same element twice: see ", n, ""
+		return "must not contain the same element twice: see ", n, ""
 	case "pattern":
 		return "must match ", n, ""
 	case "enum", "contentMediaType":
@@ -185,9 +185,9 @@ func (v *Violation) pieces() (before, limit, after string) {
 	case "writeOnly":
 		return "is for requests: it must not be answered", "", ""
 	case "dependentRequired":
-		return "is missing: it goes with ", n, ""
+		return "is missing: it is required with ", n, ""
 	case "duplicate":
-		return "stands here a second time", "", ""
+		return "is repeated", "", ""
 	case "utf8":
 		return "must be valid UTF-8, without half surrogate pairs", "", ""
 	case "numberLength":

@@ -36,10 +36,10 @@ var errOver = errors.New("the event stream has ended")
 // Send sends an event. It fails if the ID or the Type contains a line break, or if the Writer fails.
 func (s *Sender) Send(ev *Event) error {
 	if strings.ContainsAny(ev.ID, "\r\n\x00") {
-		return fmt.Errorf("event ID %q: it may hold no line break and no NUL", ev.ID)
+		return fmt.Errorf("event ID %q: it must not contain a line break or NUL", ev.ID)
 	}
 	if strings.ContainsAny(ev.Type, "\r\n") {
-		return fmt.Errorf("event type %q: it may hold no line break", ev.Type)
+		return fmt.Errorf("event type %q: it must not contain a line break", ev.Type)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -97,9 +97,9 @@ func TestShutdownAwaitsFirstRequests(t *testing.T) {
 		{"a new one, too late", false, time.Minute, firstRequest + time.Millisecond, false},
 		{"a new one in a short drain", false, time.Second, time.Second/2 - time.Millisecond, true},
 		{"a new one, too late in a short drain", false, time.Second, time.Second/2 + time.Millisecond, false},
-		{"one that is kept", true, time.Minute, lastRequests - time.Millisecond, true},
-		{"one that is kept, too late", true, time.Minute, lastRequests + time.Millisecond, false},
-		{"one that is kept, too late in a short drain", true, lastRequests, lastRequests/2 + time.Millisecond, false},
+		{"a kept-alive one", true, time.Minute, lastRequests - time.Millisecond, true},
+		{"a kept-alive one, too late", true, time.Minute, lastRequests + time.Millisecond, false},
+		{"a kept-alive one, too late in a short drain", true, lastRequests, lastRequests/2 + time.Millisecond, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -208,24 +208,24 @@ func TestShutdownAwaitsFirstStream(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := srv.open.unasked.Load(); n != 1 {
-			t.Errorf("%d connections of which nothing was asked, want 1", n)
+			t.Errorf("%d connections without a request, want 1", n)
 		}
 		ended := srv.drain(t.Context())
 		<-time.After(lastRequests + time.Millisecond)
 		if err := request(kept); err == nil {
-			t.Error("one that is kept is answered too late")
+			t.Error("a kept-alive connection is answered too late")
 		}
 		<-time.After(firstRequest - lastRequests - 2*time.Millisecond)
 		synctest.Wait()
 		if goodbye.Load() {
-			t.Error("a new one is said goodbye to too early")
+			t.Error("a new connection gets GOAWAY too early")
 		}
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
 		if !goodbye.Load() {
-			t.Error("nobody said goodbye")
+			t.Error("no GOAWAY was sent")
 		}
 	})
 }

@@ -77,7 +77,7 @@ func formCases() []Case {
 		{Name: "another type", Send: Request("POST /form", "Content-Type: application/json", "", "{}"), Want: unsupported(forms)},
 		{Name: "no type", Send: Request("POST /form", "", "a=1"), Want: unsupported(forms)},
 		{Name: "multipart", Send: Request("POST /form", multi, "", parts("a=1", "b=x\r\ny", "a=2")), Want: Plain("a=1 map[a:[1 2] b:[x\r\ny]]")},
-		{Name: "multipart with a file", Send: Request("POST /form", multi, "", parts("a=1", "f@file")), Want: unsupported("the form must hold no files")},
+		{Name: "multipart with a file", Send: Request("POST /form", multi, "", parts("a=1", "f@file")), Want: unsupported("the form must not contain files")},
 		{Name: "parts", Send: Request("POST /parts", multi, "", parts("a=1", "f@"+strings.Repeat("x", 500), "e=")), Want: Plain(`a "" 1; f "f.txt" 500; e "" 0; `)},
 		{Name: "parts of another type", Send: Request("POST /parts", urlencoded, "", "a=1"), Want: unsupported("the body must be multipart/form-data")},
 		{Name: "parts without a boundary", Send: Request("POST /parts", "Content-Type: multipart/form-data", "", "x"), Want: bad("the multipart body has no boundary")},

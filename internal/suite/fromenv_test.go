@@ -67,8 +67,8 @@ func TestFromEnvReportsAllErrors(t *testing.T) {
 		t.Fatal("no error")
 	}
 	WantContains(t, "the error", err.Error(), "dunlin: FromEnv: ",
-		"DUNLIN_ADR is no setting: did you mean DUNLIN_ADDR?\n", `DUNLIN_ENGINE is "fast": engine "fast" is none of auto, loop and std`, `DUNLIN_H2C is "ja": it must be one of off, on, upgrade`,
-		"DUNLIN_LOGGER is no setting", "DUNLIN_TLS is no setting", `DUNLIN_MEMORY_LIMIT is "16 apples": size "16 apples" has unit "apples"`, `DUNLIN_ROUTE_STATS is "1": it must be one of auto, on, off`)
+		"DUNLIN_ADR is not a setting: did you mean DUNLIN_ADDR?\n", `DUNLIN_ENGINE is "fast": engine "fast" is none of auto, loop and std`, `DUNLIN_H2C is "ja": it must be one of off, on, upgrade`,
+		"DUNLIN_LOGGER is not a setting", "DUNLIN_TLS is not a setting", `DUNLIN_MEMORY_LIMIT is "16 apples": size "16 apples" has unit "apples"`, `DUNLIN_ROUTE_STATS is "1": it must be one of auto, on, off`)
 	WantLacks(t, "the error", err.Error(), "RESTART")
 	if config.Addr != "" {
 		t.Errorf("the settings were changed in spite of errors: %q", config.Addr)

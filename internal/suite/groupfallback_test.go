@@ -53,7 +53,7 @@ func TestGroupFallback(t *testing.T) {
 			{"GET /api", "h", "404 api of later, api, app"},
 			{"GET /apis", "h", "404 app of app"},
 			{"POST /api/here", "h", `405 {"title":"Method Not Allowed","status":405,"detail":"the path takes GET, HEAD, OPTIONS, not POST"} of later, api, app allows GET, HEAD, OPTIONS`},
-			{"GET /api/version", "h", `406 {"title":"Not Acceptable","status":406,"detail":"the path exists, but in none of the versions that Accept asks for","versions":["v1"]} of later, api, app`},
+			{"GET /api/version", "h", `406 {"title":"Not Acceptable","status":406,"detail":"the path exists, but not in a version that Accept requests","versions":["v1"]} of later, api, app`},
 			{"GET /api//here", "h", `400 {"title":"Bad Request","status":400,"detail":"the path has an empty segment, or one that is «.» or «..»"} of later, api, app`},
 			{"GET /api/inner/none", "h", "404 api of inner, later, api, app"},
 			{"POST /api/inner/here", "h", "405 inner of inner, later, api, app allows GET, HEAD, OPTIONS"},

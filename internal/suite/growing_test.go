@@ -99,7 +99,7 @@ func TestEndOfWaitingChunkedBody(t *testing.T) {
 	if err := TCP(second).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Await(t, "the end of the wait", h.failed); !strings.Contains(err.Error(), "closed in the middle of the request body") {
+	if err := Await(t, "the end of the wait", h.failed); !strings.Contains(err.Error(), "closed during the request body") {
 		t.Errorf("reading the body: %v", err)
 	}
 	if s := h.app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 {

@@ -473,7 +473,7 @@ func TestHangupWhileBodyWaits(t *testing.T) {
 					}
 				}
 				_ = tcp.Close()
-				if err := Await(t, "the end of the wait", h.failed); !strings.Contains(err.Error(), "closed in the middle of the request body") {
+				if err := Await(t, "the end of the wait", h.failed); !strings.Contains(err.Error(), "closed during the request body") {
 					t.Errorf("reading the body: %v", err)
 				}
 				if s := h.app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 || s.Shed["no-memory"] != 0 {

@@ -183,7 +183,7 @@ func askForProblems(t *testing.T, engine dunlin.Engine, around []dunlin.Middlewa
 		{"GET /nowhere", "", 404, "Not Found", "app", ""},
 		{"DELETE /problem", "", 405, "the path takes GET, HEAD, OPTIONS, not DELETE", "app", "Allow: GET, HEAD, OPTIONS"},
 		{"GET //problem", "", 400, "the path has an empty segment, or one that is «.» or «..»", "app", ""},
-		{"GET /version", "", 406, "the path exists, but in none of the versions that Accept asks for", "app", "Vary: Accept"},
+		{"GET /version", "", 406, "the path exists, but not in a version that Accept requests", "app", "Vary: Accept"},
 		{"POST /body", strings.Repeat("x", 200), 413, "the request body is larger than the limit of 100 bytes", "action", ""},
 		{"POST /std/body", strings.Repeat("x", 200), 413, "the request body is larger than the limit of 10 bytes", "action", ""},
 	} {

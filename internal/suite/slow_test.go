@@ -59,10 +59,10 @@ func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) e
 	if err != nil || !strings.HasPrefix(got, "HTTP/1.1 408 ") {
 		return fmt.Errorf("%q, %v; want a 408", got, err)
 	}
-	if strings.Contains(got, "nothing of the request body came") {
+	if strings.Contains(got, "no bytes of the request body arrived") {
 		return Late(got)
 	}
-	for _, part := range []string{fmt.Sprint("the request body came at fewer than 2147483647 bytes a second over ", config.Timeouts.Body), "Connection: close\n"} {
+	for _, part := range []string{fmt.Sprint("the request body arrived at fewer than 2147483647 bytes a second over ", config.Timeouts.Body), "Connection: close\n"} {
 		if !strings.Contains(got, part) {
 			return fmt.Errorf("%q lacks %q", got, part)
 		}

@@ -89,7 +89,7 @@ func (k *Keys) Marshal() []byte {
 // Unmarshal sets the keys of another process. Call it before the first handshake.
 func (k *Keys) Unmarshal(b []byte) error {
 	if len(b)%keySize != 0 || len(b) > 64*keySize {
-		return errors.New("the keys of session tickets are no whole number of keys")
+		return errors.New("the length of the session ticket keys is not a multiple of a key's")
 	}
 	var keys []key
 	for ; len(b) > 0; b = b[keySize:] {

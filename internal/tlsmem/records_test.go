@@ -53,7 +53,7 @@ func TestGreetFindsTheClientHello(t *testing.T) {
 		{"part of a header", whole[:4], Incomplete},
 		{"all but a byte", whole[:len(whole)-1], Incomplete},
 		{"in one record", whole, Complete},
-		{"with more behind it", whole + "\x14", Complete},
+		{"followed by more", whole + "\x14", Complete},
 		{"in two records", record(22, hello[:2]) + record(22, hello[2:]), Complete},
 		{"half of it in two records", record(22, hello[:2]) + record(22, hello[2:9]), Incomplete},
 		{"an alert in the middle", record(22, hello[:2]) + record(21, "\x01\x00"), Complete},

@@ -32,7 +32,7 @@ var malformedRequests = []struct {
 	{"8.2.2", "Upgrade", get(9, "/fields", "upgrade", "websocket"), ""},
 	{"8.2.2", "TE with more than trailers", get(9, "/fields", "te", "gzip"), ""},
 	{"8.2.2", "TE with trailers and more", get(9, "/fields", "te", "trailers, deflate"), ""},
-	{"8.3", "a pseudo-header field behind others", headers(9, endStream, block(":method", "GET", ":scheme", scheme, ":authority", authority, "a", "b", ":path", "/fields")), ""},
+	{"8.3", "a pseudo-header field after other fields", headers(9, endStream, block(":method", "GET", ":scheme", scheme, ":authority", authority, "a", "b", ":path", "/fields")), ""},
 	{"8.3", "a pseudo-header field of answers", get(9, "/fields", ":status", "200"), ""},
 	{"8.3", "a pseudo-header field that nobody knows", headers(9, endStream, block(":new", "x")+request("GET", "/fields")), ""},
 	{"8.3", "two paths", headers(9, endStream, block(":path", "/hello")+request("GET", "/fields")), ""},

@@ -75,6 +75,6 @@ func (p *progress) Failed(scenario, peer string, err error) {
 
 func (p *progress) Differs(peer string, checks map[string]string) {
 	for _, check := range slices.Sorted(maps.Keys(checks)) {
-		p.Note("%s answers otherwise than the reference (%s): %s", peer, check, checks[check])
+		p.Note("%s differs from the reference (%s): %s", peer, check, checks[check])
 	}
 }

@@ -74,7 +74,7 @@ func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Samp
 	counted.Duration -= opened.Duration
 	cpu -= cost
 	if counted.Requests <= 0 || counted.Duration <= 0 || cpu <= 0 {
-		return nil, fmt.Errorf("%d requests took %v and %v of the processor more than %d: the beginning outweighs them", requests, counted.Duration, cpu, h.Least())
+		return nil, fmt.Errorf("%d requests took %v and %v of the processor more than %d requests: the start dominates the measurement", requests, counted.Duration, cpu, h.Least())
 	}
 	peak, err := s.PeakRSS()
 	if err != nil {

@@ -96,7 +96,7 @@ type Address struct {
 // ReadAddress parses the flags.
 func ReadAddress() (a Address) {
 	flag.StringVar(&a.Addr, "addr", "127.0.0.1:3000", "address to listen on")
-	flag.StringVar(&a.CertFile, "tls-cert", "", "PEM `file` of the certificate: serve by TLS")
+	flag.StringVar(&a.CertFile, "tls-cert", "", "PEM `file` of the certificate: serve over TLS")
 	flag.StringVar(&a.KeyFile, "tls-key", "", "PEM `file` of its key")
 	flag.Parse()
 	return a

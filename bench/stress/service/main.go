@@ -38,11 +38,11 @@ func main() {
 		Ready:  func(addr net.Addr, e dunlin.Engine) { fmt.Printf("serving %d %s %s\n", pid, addr, e) },
 	}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:0", "`address` to listen on")
-	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "`address` to serve by TLS beside -addr")
+	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "`address` to serve over TLS in addition to -addr")
 	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate")
 	flag.StringVar(&config.TLS.Key, "tls-key", "", "PEM `file` of its key")
 	h2c := flag.Bool("h2c", false, "take HTTP/2 in clear text")
-	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "engine: auto, std or loop")
 	flag.TextVar(&config.Limits.Memory, "memory", dunlin.ByteSize(0), "memory the process may take, such as 32MiB; 0: the container's limit")
 	flag.DurationVar(&config.Process.DrainTimeout, "drain", 0, "how long running requests may take to end; 0: the default")
 	flag.DurationVar(&config.Limits.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")

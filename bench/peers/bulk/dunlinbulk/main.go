@@ -16,7 +16,7 @@ import (
 func main() {
 	config := dunlin.Config{Engine: dunlin.EngineLoop, Limits: dunlin.Limits{MaxBody: bulk.Most}}
 	flag.StringVar(&config.Addr, "addr", "127.0.0.1:3000", "`address` to listen on")
-	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate: serve by TLS")
+	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate: serve over TLS")
 	flag.StringVar(&config.TLS.Key, "tls-key", "", "PEM `file` of its key")
 	flag.TextVar(&config.Limits.Memory, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB")
 	flag.Parse()

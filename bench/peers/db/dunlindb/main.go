@@ -14,7 +14,7 @@ import (
 
 func main() {
 	var config dunlin.Config
-	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "engine: auto, std or loop")
 	flag.BoolFunc("backend", "connect to the database and the upstream server by package backend", func(string) error {
 		data.Dial = backend.Dial
 		return nil

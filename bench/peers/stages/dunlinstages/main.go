@@ -13,7 +13,7 @@ import (
 func main() {
 	name := stage.Flag()
 	var config dunlin.Config
-	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "what serves connections: auto, std or loop")
+	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "engine: auto, std or loop")
 	flag.TextVar(&config.Limits.Memory, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB")
 	ln := service.Listen("dunlin")
 	stage.CountGoroutines()
