@@ -268,6 +268,33 @@ func TestEvents(t *testing.T) {
 	f.Close()
 }
 
+// Many topics without subscribers do not use up the memory for those with subscribers.
+func TestMemoryGoesToSubscribers(t *testing.T) {
+	app := dunlin.New(dunlin.Config{Limits: dunlin.Limits{Memory: 4 << 20}})
+	resp, err := http.Get("http://" + dunlintest.Serve(t, app) + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	h := New(app, Settings{})
+	f := newFeed(t, h, asFrame, "wanted")
+	message := strings.Repeat("x", 10_000)
+	for i := range 1000 {
+		publishTo(t, h, fmt.Sprint("unwanted", i), message)
+	}
+	publishTo(t, h, "wanted", message, message)
+	out, _ := f.Append(nil)
+	f.Unsent(0)
+	if list := texts(t, out); len(list) != 3 {
+		t.Errorf("got %d messages", len(list))
+	}
+	if n := app.Stats().Memory; n.Held > n.Budget*3/4 {
+		t.Errorf("%d bytes are held of %d", n.Held, n.Budget)
+	}
+	f.Close()
+	checkEmpty(t, app, h)
+}
+
 // When clients need memory, the oldest messages go.
 func TestShrink(t *testing.T) {
 	app := served(t)

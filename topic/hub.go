@@ -61,6 +61,8 @@ const (
 	idleAfter = 5 * time.Minute
 	// looked is the number of other logs, for each new one, that are dropped if they are idle.
 	looked = 4
+	// inspected is the number of logs that are dropped at once, if they have no subscribers, when there is no memory.
+	inspected = 32
 )
 
 var (
@@ -231,13 +233,33 @@ func (h *Hub) open(name string) (*log, error) {
 		}
 		h.closeIdle(l)
 	}
-	if !h.memory.Reserve(logCost) {
+	if !h.reserve(logCost, nil) {
 		return nil, ErrMemory
 	}
 	l := &log{hub: h, name: name, set: h.settingsOf(name), floor: h.gone}
 	l.used.Store(time.Now().Unix())
 	h.logs[name] = l
 	return l, nil
+}
+
+// reserve charges n bytes. If there is no memory, it drops some logs without subscribers, except own. h.mu is held.
+func (h *Hub) reserve(n int64, own *log) bool {
+	for !h.memory.Reserve(n) {
+		seen, dropped := 0, false
+		for _, l := range h.logs {
+			if seen++; seen > inspected {
+				break
+			}
+			if l != own && l.subscribers() == 0 {
+				h.drop(l)
+				dropped = true
+			}
+		}
+		if !dropped {
+			return false
+		}
+	}
+	return true
 }
 
 // closeIdle drops a log that is not in use. h.mu is held.

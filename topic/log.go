@@ -70,12 +70,14 @@ func (l *log) publish(key string, messages [][]byte) error {
 	for _, m := range messages {
 		total += cost(m) + int64(len(key))
 	}
+	reserved := h.reserve(total, l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !h.memory.Reserve(total) {
+	for !reserved {
 		if !l.dropOldest() {
 			return ErrMemory
 		}
+		reserved = h.memory.Reserve(total)
 	}
 	offset := h.visible.Load()
 	for _, m := range messages {
