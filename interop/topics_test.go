@@ -1,12 +1,23 @@
 package interop_test
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	coder "github.com/coder/websocket"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
@@ -148,4 +159,143 @@ func awaitTrue(t *testing.T, deadline <-chan time.Time, f func() bool) {
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// Clients behind a proxy that are cut at random places get each message once, over WebSockets and event streams.
+func TestTopicsBehindHAProxy(t *testing.T) {
+	haproxy := needTool(t, "haproxy")
+	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
+		const messages = 2000
+		hub := topic.New(app, topic.Settings{MaxMessages: 2 * messages, MaxBytes: 16 << 20})
+		sockets := websocket.New(websocket.Options{Message: func(c *websocket.Conn, m websocket.Message) {
+			hub.Handle(c, m, func(*websocket.Conn, string) error { return nil })
+		}})
+		app.Get("/socket", func(r *dunlin.Request) dunlin.Response { return sockets.Accept(r, nil) })
+		app.Get("/events", func(r *dunlin.Request) dunlin.Response { return topic.Events(r, hub.Topic("a"), hub.Topic("b")) })
+		addr := dunlintest.Serve(t, app)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		file, err := ln.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		config := filepath.Join(t.TempDir(), "haproxy.cfg")
+		text := "defaults\n mode http\n timeout connect 20s\n timeout client 20s\n timeout server 20s\n timeout tunnel 20s\n" +
+			"frontend f\n bind fd@3\n default_backend b\nbackend b\n server s " + addr + "\n"
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, []*os.File{file}, haproxy, "-db", "-f", config)
+		ctx, cancel := context.WithTimeout(t.Context(), browserPatience)
+		defer cancel()
+		var started, over sync.WaitGroup
+		for n := range 6 {
+			started.Add(1)
+			connect := func(ctx context.Context, last string) (func() (id, text string, err error), error) {
+				return dialTopics(ctx, ln.Addr().String(), last)
+			}
+			if n%2 == 1 {
+				connect = func(ctx context.Context, last string) (func() (id, text string, err error), error) {
+					return readEvents(ctx, ln.Addr().String(), last)
+				}
+			}
+			over.Go(func() { resumeTopics(ctx, t, rand.New(rand.NewPCG(uint64(n), 1)), connect, messages, started.Done) })
+		}
+		started.Wait()
+		for i := range messages {
+			if err := hub.Topic(string('a' + rune(i%2))).Publish([]byte(strconv.Itoa(i))); err != nil {
+				t.Error(err)
+			}
+		}
+		over.Wait()
+	})
+}
+
+// resumeTopics receives messages, which are numbers in order, over connections that it cuts at random. A message without text is
+// an ID to begin with.
+func resumeTopics(ctx context.Context, t *testing.T, random *rand.Rand, connect func(context.Context, string) (func() (string, string, error), error), messages int, started func()) {
+	last := ""
+	for next := 0; next < messages; {
+		connection, cut := context.WithCancel(ctx)
+		receive, err := connect(connection, last)
+		for left := random.IntN(400); err == nil && left > 0 && next < messages; left-- {
+			var id, text string
+			if id, text, err = receive(); err != nil {
+				break
+			}
+			if last == "" {
+				started()
+			}
+			last = id
+			switch text {
+			case "":
+			case strconv.Itoa(next):
+				next++
+			default:
+				t.Errorf("got %q, want message %d", text, next)
+				next = messages
+			}
+		}
+		cut()
+		if err != nil {
+			t.Error(err)
+			if last == "" {
+				started()
+			}
+			return
+		}
+	}
+}
+
+// dialTopics subscribes to the topics a and b over a WebSocket.
+func dialTopics(ctx context.Context, addr, last string) (func() (id, text string, err error), error) {
+	c, _, err := coder.Dial(ctx, "ws://"+addr+"/socket", nil)
+	if err != nil {
+		return nil, err
+	}
+	if last == "" {
+		last = "-"
+	}
+	err = c.Write(ctx, coder.MessageText, []byte("!subscribe "+last+" a b"))
+	return func() (id, text string, err error) {
+		_, b, err := c.Read(ctx)
+		head, text, _ := strings.Cut(strings.TrimPrefix(string(b), "!at "), "\n")
+		id, _, _ = strings.Cut(head, " ")
+		return id, text, err
+	}, err
+}
+
+// readEvents opens the event stream of the topics.
+func readEvents(ctx context.Context, addr, last string) (func() (id, text string, err error), error) {
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+addr+"/events?last="+last, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the stream was answered %s", resp.Status)
+	}
+	r := bufio.NewReader(resp.Body)
+	return func() (id, text string, err error) {
+		for {
+			line, err := r.ReadString('\n')
+			switch name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": "); {
+			case err != nil:
+				return "", "", err
+			case name == "id":
+				id = value
+			case name == "data":
+				text = value
+			case line == "\n" && id != "":
+				return id, text, nil
+			}
+		}
+	}, nil
 }
