@@ -367,11 +367,10 @@ func FormatProblems[T any](mediaType string, body func(info *AnswerInfo, p *Prob
 	}}
 }
 
-// MediaType returns the media type of the problems.
-func (f *ProblemFormat) MediaType() string { return f.media }
-
-// Body returns the type of the values that are sent as JSON.
-func (f *ProblemFormat) Body() reflect.Type { return f.body }
+// ProblemFormat implements ext.ProblemFormat.
+func (*inside) ProblemFormat(f *ProblemFormat) (mediaType string, body reflect.Type) {
+	return f.media, f.body
+}
 
 // formatted returns an answer that describes a problem in the format of Config.Problems. If the function of the format fails,
 // which is logged once for each request, the answer is unchanged.

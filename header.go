@@ -1,9 +1,7 @@
 package dunlin
 
 import (
-	"fmt"
 	"net/http"
-	"net/textproto"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
@@ -18,27 +16,26 @@ type HeaderBlock struct{ block exchange.Block }
 // NewHeaderBlock returns a block of alternating names and values. A name that occurs several times is sent several
 // times. It panics if a name or a value is invalid in a response, because a block is a constant of the program.
 func NewHeaderBlock(pairs ...string) *HeaderBlock {
-	if len(pairs)%2 != 0 {
-		panic(fmt.Sprintf("dunlin: NewHeaderBlock: %d strings are not pairs: the last name, %q, has no value", len(pairs), pairs[len(pairs)-1]))
-	}
 	b := new(HeaderBlock)
 	b.block.Init()
-	for i := 0; i < len(pairs); i += 2 {
-		name, value := pairs[i], pairs[i+1]
-		if err := exchange.CheckField(name, value); err != nil {
-			panic("dunlin: NewHeaderBlock: " + err.Error())
-		}
-		b.block.Add(textproto.CanonicalMIMEHeaderKey(name), exchange.TrimBlanks(value))
+	if err := b.block.AddPairs(pairs); err != nil {
+		panic("dunlin: NewHeaderBlock: " + err.Error())
 	}
 	return b
 }
 
 // defaultHeaders is DefaultHeaders of package ext.
 func (r Response) defaultHeaders(block *HeaderBlock) Response {
-	if block == nil || len(block.block.Fields) == 0 {
+	if block == nil {
 		return r
 	}
-	b := &block.block
+	return r.defaultFields(&block.block)
+}
+
+func (r Response) defaultFields(b *exchange.Block) Response {
+	if len(b.Fields) == 0 {
+		return r
+	}
 	if r.a.Stands() {
 		if both := b.Under(r.a.Base()); both != nil {
 			r.a.Stand(both)
@@ -58,48 +55,6 @@ func (r Response) defaultHeaders(block *HeaderBlock) Response {
 		}
 	}
 	return r
-}
-
-// An IDHeader is a response header with the ID of the request as its value. It needs no string for an ID that has no
-// other use. It is safe for any number of goroutines.
-type IDHeader struct {
-	block  *exchange.Block // the header, and the pairs
-	others *HeaderBlock
-}
-
-// NewIDHeader returns an IDHeader for the named header, which also sets pairs, alternating names and values as for
-// [NewHeaderBlock]. It panics if a name or a value is invalid.
-func NewIDHeader(name string, pairs ...string) *IDHeader {
-	all := &NewHeaderBlock(append([]string{name, ""}, pairs...)...).block
-	others := NewHeaderBlock(pairs...)
-	return &IDHeader{exchange.IDBlock(all.Fields[0].Name, &others.block), others}
-}
-
-// SetOn returns resp with the header set to [Request.ID] of r, and with the pairs of NewIDHeader that resp lacks.
-func (h *IDHeader) SetOn(resp Response, r *Request) Response { return h.SetWith(resp, r, nil) }
-
-// SetWith is SetOn, followed by [Response.Headers] with block unless block is nil.
-func (h *IDHeader) SetWith(resp Response, r *Request, block *HeaderBlock) Response {
-	if r.s.Numbers {
-		var over *exchange.Block
-		if block != nil {
-			over = &block.block
-		}
-		id := &r.id
-		if r.s.Route.Timeout > 0 { // see setID
-			r.shared.Lock()
-			known := r.id.Short(&r.s.Strings)
-			r.shared.Unlock()
-			id = &known
-		}
-		if a, ok := resp.a.Identify(h.block, id, &r.s.Strings, over); ok {
-			return Response{a}
-		}
-	}
-	if name := h.block.Fields[0].Name; resp.Get(name) == "" {
-		resp = resp.Header(name, r.identity())
-	}
-	return resp.defaultHeaders(h.others).With(block)
 }
 
 // Get returns the first value of the named header, or "" if the block has none. Names are case-insensitive.
@@ -174,11 +129,36 @@ func (*inside) Overlaid(r *Request) []string { return r.overlaid() }
 // Gather lets the answer of a standard handler be gathered if it announces a length of at most the given number of bytes.
 func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }
 
-// SetAgain is SetWith for a response whose headers have had this result before. It reports false, and does nothing,
+// SendID sets the header h to the ID of r, adds the other fields of h that resp lacks, and sets those of block unless
+// it is nil.
+func (*inside) SendID(h *exchange.IDHeader, resp Response, r *Request, block *HeaderBlock) Response {
+	if r.s.Numbers {
+		var over *exchange.Block
+		if block != nil {
+			over = &block.block
+		}
+		id := &r.id
+		if r.s.Route.Timeout > 0 { // see setID
+			r.shared.Lock()
+			known := r.id.Short(&r.s.Strings)
+			r.shared.Unlock()
+			id = &known
+		}
+		if a, ok := resp.a.Identify(h.Block, id, &r.s.Strings, over); ok {
+			return Response{a}
+		}
+	}
+	if resp.Get(h.Name()) == "" {
+		resp = resp.Header(h.Name(), r.identity())
+	}
+	return resp.defaultFields(h.Others).With(block)
+}
+
+// SendIDAgain is SendID for a response whose headers have had this result before. It reports false, and does nothing,
 // for others.
-func (*inside) SetAgain(h *IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
+func (*inside) SendIDAgain(h *exchange.IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
 	if r.s.Numbers && r.s.Route.Timeout == 0 {
-		resp.a, ok = resp.a.IdentifyAgain(h.block, &r.id, &r.s.Strings, &block.block)
+		resp.a, ok = resp.a.IdentifyAgain(h.Block, &r.id, &r.s.Strings, &block.block)
 	}
 	return resp, ok
 }
@@ -194,8 +174,8 @@ func (*inside) NameAnswer(i *AnswerInfo, id string) {
 
 // TakeID makes Request.ID return the first value of the named request header, if it is visible ASCII of at most most
 // bytes.
-func (*inside) TakeID(h *IDHeader, r *Request, most int) {
-	if id, ok := exchange.NamedVisibly(r.Header(h.block.Fields[0].Name), most); ok {
+func (*inside) TakeID(h *exchange.IDHeader, r *Request, most int) {
+	if id, ok := exchange.NamedVisibly(r.Header(h.Name()), most); ok {
 		r.setID(id)
 	}
 }

@@ -125,7 +125,7 @@ func (e *draining) Draining() {
 
 // Upgrade answers 101 and switches the connection to another protocol, or answers with an event stream. It is for packages of
 // this module: the type of p is internal. A connection that cannot switch, as over HTTP/2, gets a 500, or a goroutine for the stream.
-func Upgrade(p exchange.Protocol) Response {
+func (*inside) Upgrade(p exchange.Protocol) Response {
 	if s, ok := p.(exchange.EventStream); ok {
 		return eventStream(s)
 	}

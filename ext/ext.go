@@ -5,6 +5,7 @@ package ext
 
 import (
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -61,6 +62,12 @@ func PerApp[T any](app *dunlin.App, key any, make func() T) T {
 // Call it before the first request of the route.
 func Describe(route *dunlin.Route, about any) { inside.Describe(route, about) }
 
+// ProblemFormat returns the media type of a format of problems, and the type of the values that are sent as JSON, for a document of
+// the routes.
+func ProblemFormat(f *dunlin.ProblemFormat) (mediaType string, body reflect.Type) {
+	return inside.ProblemFormat(f)
+}
+
 // HeaderBytes is [dunlin.Request.HeaderList] without a copy, for comparisons. The slice must not be written to. It is valid until
 // the body is read, the action blocks, or the action returns.
 func HeaderBytes(r *dunlin.Request, name string) []byte { return inside.HeaderBytes(r, name) }
@@ -71,6 +78,26 @@ func Now(r *dunlin.Request) time.Time { return inside.Now(r) }
 
 // SetID makes [dunlin.Request.ID] return id.
 func SetID(r *dunlin.Request, id string) { inside.SetID(r, id) }
+
+// An IDHeader is a response header with the ID of the request as its value. It needs no string for an ID that has no other use. It
+// is safe for any number of goroutines.
+type IDHeader struct{ header *exchange.IDHeader }
+
+// NewIDHeader returns an IDHeader for the named header, which also sets pairs, alternating names and values as for
+// [dunlin.NewHeaderBlock]. It panics if a name or a value is invalid.
+func NewIDHeader(name string, pairs ...string) *IDHeader {
+	header, err := exchange.NewIDHeader(name, pairs...)
+	if err != nil {
+		panic("ext: NewIDHeader: " + err.Error())
+	}
+	return &IDHeader{header}
+}
+
+// SetOn returns resp with the header set to [dunlin.Request.ID] of r, and with the pairs of NewIDHeader that resp lacks. The headers
+// of block are set, too, unless block is nil.
+func (h *IDHeader) SetOn(resp dunlin.Response, r *dunlin.Request, block *dunlin.HeaderBlock) dunlin.Response {
+	return inside.SendID(h.header, resp, r, block)
+}
 
 // WithHeaders returns the answer of next to the request with changed headers: each header named in fields has only the given value,
 // or is absent if the value is "". After next has returned, the request has the client's headers again, also for the code that

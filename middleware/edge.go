@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -156,7 +155,7 @@ type edgeSeen struct {
 // identify is the action of a single RequestID.
 func (e *edge) identify(r *dunlin.Request) dunlin.Response {
 	e.id.adopt(r)
-	return e.id.answer.SetOn(e.next(r), r)
+	return inside.SendID(e.id.answer, e.next(r), r, nil)
 }
 
 // share is the action of a single CORS.
@@ -234,7 +233,7 @@ func (e *edge) several() dunlin.Action {
 		resp := e.next(r)
 		if all := e.joined.Load(); all != nil && seen.limited && !seen.named && !seen.secure {
 			h := &all[seen.variant][0]
-			if again, ok := inside.SetAgain(&h.id, resp, r, e.quick.limit(seen.rate)); ok {
+			if again, ok := inside.SendIDAgain(&h.id, resp, r, e.quick.limit(seen.rate)); ok {
 				return again
 			}
 		}
@@ -267,7 +266,7 @@ func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) d
 				limit = e.quick.limit(seen.rate)
 			}
 			if h.block == nil {
-				return h.id.SetWith(resp, r, limit)
+				return inside.SendID(&h.id, resp, r, limit)
 			}
 			return ext.DefaultHeaders(resp, h.block).With(limit)
 		}
@@ -305,7 +304,7 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 		n--
 		switch e.order[n] {
 		case partID:
-			resp = e.id.answer.SetOn(resp, r)
+			resp = inside.SendID(e.id.answer, resp, r, nil)
 		case partCORS:
 			switch {
 			case e.cors.any != nil:
@@ -338,7 +337,7 @@ type edgeHeaders [1 + mostBlocks][2]joinedHeaders
 type joinedHeaders struct {
 	names *dunlin.HeaderBlock // the response must have none of these names; nil if the headers are not joined
 	block *dunlin.HeaderBlock // nil if it is id
-	id    dunlin.IDHeader
+	id    exchange.IDHeader
 }
 
 // headers returns the joined headers.
@@ -428,7 +427,11 @@ func (p *edgeParts) join(variant, tls int) (h joinedHeaders) {
 	}
 	h.names = dunlin.NewHeaderBlock(names...)
 	if p.id != nil {
-		h.id = *dunlin.NewIDHeader(p.id.header, pairs...)
+		id, err := exchange.NewIDHeader(p.id.header, pairs...)
+		if err != nil {
+			panic("middleware: " + err.Error()) // RequestID and names have been checked
+		}
+		h.id = *id
 	} else {
 		h.block = dunlin.NewHeaderBlock(pairs...)
 	}
@@ -438,8 +441,7 @@ func (p *edgeParts) join(variant, tls int) (h joinedHeaders) {
 // pairsOf returns the names and values of a block.
 func pairsOf(block *dunlin.HeaderBlock) []string {
 	var pairs []string
-	for line := range strings.Lines(block.String()) {
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\r\n"), ": ")
+	for name, value := range dunlin.Empty().With(block).Headers() {
 		pairs = append(pairs, name, value)
 	}
 	return pairs

@@ -21,7 +21,10 @@ const maxRequestID = 128
 // Clients can send any ID: it proves nothing. RequestID panics when header is not a valid name of a
 // response header.
 func RequestID(header string) dunlin.Feature {
-	answer := dunlin.NewIDHeader(header) // panics with the reason
+	answer, err := exchange.NewIDHeader(header)
+	if err != nil {
+		panic("middleware: RequestID: " + err.Error())
+	}
 	// net/http has only this spelling. The conversion here saves one per request.
 	i := &requestID{header: http.CanonicalHeaderKey(header), answer: answer}
 	return edgeParts{id: i}.feature(i.send)
@@ -30,7 +33,7 @@ func RequestID(header string) dunlin.Feature {
 // A requestID is the state of a RequestID.
 type requestID struct {
 	header string // canonical
-	answer *dunlin.IDHeader
+	answer *exchange.IDHeader
 	joints
 }
 

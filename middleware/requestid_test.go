@@ -173,18 +173,18 @@ func ExampleRequestID() {
 // An ID header adds its extra fields to responses that lack them.
 func TestIDHeader(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		id := dunlin.NewIDHeader("x-id", "X-Served-By", "a", "Vary", "Origin")
+		id := ext.NewIDHeader("x-id", "X-Served-By", "a", "Vary", "Origin")
 		last := dunlin.NewHeaderBlock("X-Last", "yes")
 		app.Use(func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response {
 				if r.Path() == "/named" {
 					ext.SetID(r, "named by a test")
 				}
-				resp := id.SetWith(next(r), r, last)
+				resp := id.SetOn(next(r), r, last)
 				if ext.Lacks(resp, last) || !ext.Lacks(resp, dunlin.NewHeaderBlock("X-None", "", "X-Nothing", "")) {
 					t.Errorf("%s: %v lacks what it has", r.Path(), resp)
 				}
-				return id.SetOn(resp, r)
+				return id.SetOn(resp, r, nil)
 			}
 		})
 		app.Get("/text", text("hello"))
@@ -207,9 +207,9 @@ func TestIDHeader(t *testing.T) {
 			}
 		}
 	})
-	mustPanic(t, "NewIDHeader", func() { dunlin.NewIDHeader("X-ID", "x-id", "1") })
+	mustPanic(t, "NewIDHeader", func() { ext.NewIDHeader("X-ID", "x-id", "1") })
 	odd := []string{"X-A"}
-	mustPanic(t, "NewIDHeader", func() { dunlin.NewIDHeader("X-ID", odd...) })
+	mustPanic(t, "NewIDHeader", func() { ext.NewIDHeader("X-ID", odd...) })
 }
 
 // An ID sent by a client appears only in the response to its own request, with any other middleware and with concurrent

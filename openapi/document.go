@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/schema"
 	"github.com/dunlinhttp/dunlin/typed"
 )
@@ -48,11 +49,11 @@ type Tag struct{ Name, Description string }
 // generator writes one document.
 type generator struct {
 	v32             bool
-	format          *dunlin.ProblemFormat // of problems; nil for RFC 9457
-	envelope        *schema.Node          // of the body of problems in that format
-	invalid         bool                  // InvalidProblem is used
-	ignoreReadOnly  bool                  // typed.Config.IgnoreReadOnly
-	ignoreUnknown   bool                  // typed.Config.UnknownMembers is Ignore
+	problemMedia    string       // of problems in the format of the app; "" for RFC 9457
+	envelope        *schema.Node // of the body of problems in that format
+	invalid         bool         // InvalidProblem is used
+	ignoreReadOnly  bool         // typed.Config.IgnoreReadOnly
+	ignoreUnknown   bool         // typed.Config.UnknownMembers is Ignore
 	components      map[reflect.Type]*component
 	types           []reflect.Type
 	names           map[reflect.Type]string
@@ -88,9 +89,11 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	default:
 		return nil, fmt.Errorf("openapi: Config.OpenAPI is %q: it must be 3.1 or 3.2", c.OpenAPI)
 	}
-	if g.format = app.Config().Problems; g.format != nil {
+	if format := app.Config().Problems; format != nil {
+		var body reflect.Type
 		var err error
-		if g.envelope, err = schema.Of(g.format.Body()); err != nil {
+		g.problemMedia, body = ext.ProblemFormat(format)
+		if g.envelope, err = schema.Of(body); err != nil {
 			return nil, fmt.Errorf("openapi: the body of problems: %w", err)
 		}
 		g.collect(g.envelope, output)

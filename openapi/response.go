@@ -40,8 +40,8 @@ func (g *generator) response(a *typed.Answer) *object {
 	}
 	r.set("headers", headers)
 	switch {
-	case a.Problem && g.format != nil:
-		r.put("content", new(object).put(g.format.MediaType(), new(object).put("schema", g.schema(g.envelope, output))))
+	case a.Problem && g.envelope != nil:
+		r.put("content", new(object).put(g.problemMedia, new(object).put("schema", g.schema(g.envelope, output))))
 	case a.Problem:
 		r.put("content", new(object).put(mediaProblem, g.problem(a)))
 	case a.MediaType != "":
@@ -176,7 +176,7 @@ func (g *generator) problems() map[string]*object {
 			put("detail", text("Explanation of this occurrence")).
 			put("instance", new(object).put("type", "string").put("format", "uri-reference"))
 	}
-	if g.format != nil {
+	if g.envelope != nil {
 		return nil
 	}
 	all := map[string]*object{

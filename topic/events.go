@@ -13,6 +13,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
+// inside has the methods of package dunlin for this package.
+var inside = dunlin.Internal(exchange.Module{})
+
 const (
 	// heartbeat is the time without events after which a comment is sent. It is shorter than the idle timeout of common proxies.
 	heartbeat = 15 * time.Second
@@ -49,7 +52,7 @@ func events(r *dunlin.Request, topics []Topic, once bool) dunlin.Response {
 	}
 	s.hub, s.as = topics[0].hub, asEvent
 	s.fresh = once && s.last == ""
-	return dunlin.Upgrade(s)
+	return inside.Upgrade(s)
 }
 
 // A stream is an event stream. It implements exchange.EventStream.

@@ -88,7 +88,6 @@ type Hub struct {
 	memory   *ext.CacheMemory
 	epoch    string // of the IDs
 	settings []named
-	draining func() bool
 
 	visible atomic.Uint64 // offset of the newest message; all up to it are in their logs
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/ext"
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
@@ -116,7 +117,7 @@ func (o *Operation) check(a *received, method string, format *dunlin.ProblemForm
 	if want.Problem {
 		wanted = "application/problem+json"
 		if format != nil {
-			wanted = format.MediaType()
+			wanted, _ = ext.ProblemFormat(format)
 		}
 	}
 	switch {
@@ -126,7 +127,8 @@ func (o *Operation) check(a *received, method string, format *dunlin.ProblemForm
 	case wanted != "" && !covers(wanted, kind) && method != http.MethodHead:
 		wrong = append(wrong, fmt.Sprintf("the answer %d is of type %q, but in the document of type %q", a.status, kind, wanted))
 	case want.Problem && format != nil:
-		if node, err := schema.Of(format.Body()); err == nil && method != http.MethodHead { // package openapi reports the error
+		_, envelope := ext.ProblemFormat(format)
+		if node, err := schema.Of(envelope); err == nil && method != http.MethodHead { // package openapi reports the error
 			wrong = append(wrong, checkJSON(node, a.body)...)
 		}
 	case want.Problem:

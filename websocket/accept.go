@@ -10,6 +10,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/ws"
 )
 
+// inside has the methods of package dunlin for this package.
+var inside = dunlin.Internal(exchange.Module{})
+
 // A Handler opens WebSockets with the same Options. Its methods are safe for concurrent use.
 type Handler struct {
 	o    Options
@@ -48,7 +51,7 @@ func (h *Handler) Accept(r *dunlin.Request, value any) dunlin.Response {
 		return problem(http.StatusForbidden, "pages of this origin may not open the WebSocket")
 	}
 	c := &Conn{h: h, value: value, subprotocol: int8(ws.Subprotocol(r.Header("Sec-WebSocket-Protocol"), o.Subprotocols))}
-	resp := dunlin.Upgrade((*protocol)(c)).Header("Sec-WebSocket-Accept", ws.AcceptKey(key))
+	resp := inside.Upgrade((*protocol)(c)).Header("Sec-WebSocket-Accept", ws.AcceptKey(key))
 	if c.subprotocol >= 0 {
 		resp = resp.Header("Sec-WebSocket-Protocol", o.Subprotocols[c.subprotocol])
 	}

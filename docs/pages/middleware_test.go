@@ -295,14 +295,14 @@ func servedBy(next dunlin.Action) dunlin.Action {
 
 // stamped adds the request's ID and the server's name to each answer, and Cache-Control: private to answers without that header.
 func stamped(next dunlin.Action) dunlin.Action {
-	id := dunlin.NewIDHeader("X-Request-ID", "X-Served-By", "links") // rendered here, once
+	id := ext.NewIDHeader("X-Request-ID", "X-Served-By", "links") // rendered here, once
 	private := dunlin.NewHeaderBlock("Cache-Control", "private")
 	return func(r *dunlin.Request) dunlin.Response {
 		resp := next(r)
 		if ext.Lacks(resp, private) {
-			return id.SetWith(resp, r, private)
+			return id.SetOn(resp, r, private)
 		}
-		return id.SetOn(resp, r)
+		return id.SetOn(resp, r, nil)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 		}
 		return b
 	}
-	id, another := IDBlock("X-Id", new(Block)), IDBlock("X-Other", new(Block))
+	id, another := idBlock("X-Id"), idBlock("X-Other")
 	rendered := 0
 	for range 2000 {
 		a := Bare(200, Complete)

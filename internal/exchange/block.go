@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"fmt"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -124,6 +126,20 @@ func (b *Block) Init() {
 }
 
 var blocks atomic.Uint32
+
+// AddPairs adds fields given by alternating names and values. It fails if one is invalid in a response.
+func (b *Block) AddPairs(pairs []string) error {
+	if len(pairs)%2 != 0 {
+		return fmt.Errorf("%d strings are not pairs: the last name, %q, has no value", len(pairs), pairs[len(pairs)-1])
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if err := CheckField(pairs[i], pairs[i+1]); err != nil {
+			return err
+		}
+		b.Add(textproto.CanonicalMIMEHeaderKey(pairs[i]), TrimBlanks(pairs[i+1]))
+	}
+	return nil
+}
 
 // Add adds a field with a canonical name. Only the code that builds the block may call it.
 func (b *Block) Add(name, value string) {

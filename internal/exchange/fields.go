@@ -298,7 +298,7 @@ func (r *Answer) AppendBase(out []byte) []byte {
 	return b.append(out, r.identity())
 }
 
-// Identify adds the fields of b, an IDBlock, with the identifier, and then the fields of over, unless it is nil. ok is false if
+// Identify adds the fields of b, the block of an IDHeader, with the identifier, and then the fields of over, unless it is nil. ok is false if
 // this fast path does not apply: the answer has some of b's fields or reports a failure, or the identifier must be checked. The
 // caller then adds the identifier like any other field.
 func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {

@@ -2,7 +2,9 @@ package exchange
 
 import (
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
+	"net/textproto"
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -115,20 +117,36 @@ func (n Number) String() string {
 	return string(id[:])
 }
 
-// IDBlock returns a block for Answer.Identify: the fields of others, and a field with a canonical name and the digits of the
-// answer's Number as its value. It panics if others has a field of that name.
-func IDBlock(name string, others *Block) *Block {
-	if others.Has(name) {
-		panic("dunlin: the header that says the ID, " + name + ", is among the others")
-	}
-	b := new(Block)
-	b.Init()
-	b.addID(name)
-	for i := range others.Fields {
-		b.addAll(&others.Fields[i])
-	}
-	return b
+// An IDHeader is a field with the ID of a request as its value, and constant fields that are sent with it.
+type IDHeader struct {
+	Block  *Block // the field, and Others
+	Others *Block
 }
+
+// NewIDHeader returns an IDHeader for the named field and for pairs, alternating names and values.
+func NewIDHeader(name string, pairs ...string) (*IDHeader, error) {
+	if err := CheckField(name, ""); err != nil {
+		return nil, err
+	}
+	h := &IDHeader{new(Block), new(Block)}
+	h.Block.Init()
+	h.Others.Init()
+	if err := h.Others.AddPairs(pairs); err != nil {
+		return nil, err
+	}
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	if h.Others.Has(name) {
+		return nil, errors.New("the header of the ID, " + name + ", is among the others")
+	}
+	h.Block.addID(name)
+	for i := range h.Others.Fields {
+		h.Block.addAll(&h.Others.Fields[i])
+	}
+	return h, nil
+}
+
+// Name returns the name of the field with the ID.
+func (h *IDHeader) Name() string { return h.Block.Fields[0].Name }
 
 // Visible reports whether s has only visible ASCII characters.
 func Visible(s string) bool {
