@@ -101,7 +101,7 @@ func TestBadProxySettings(t *testing.T) {
 		want   string
 	}{
 		{dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"10.0.0.1/8"}}}, `Config.Proxy.Trusted: "10.0.0.1/8" has bits set beyond its length`},
-		{dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"proxy.internal"}}}, `Config.Proxy.Trusted: "proxy.internal" is no address`},
+		{dunlin.Config{Proxy: dunlin.ProxyConfig{Trusted: []string{"proxy.internal"}}}, `Config.Proxy.Trusted: "proxy.internal" is not an address`},
 		{dunlin.Config{Proxy: dunlin.ProxyConfig{ForwardedHeader: "X Real IP"}}, `Config.Proxy.ForwardedHeader is "X Real IP"`},
 		{dunlin.Config{Proxy: dunlin.ProxyConfig{Protocol: true}}, "Config.Proxy.Protocol needs Trusted"},
 	} {
