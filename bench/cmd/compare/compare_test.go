@@ -87,7 +87,7 @@ func TestProgress(t *testing.T) {
 		Name: "json", Title: "JSON", Commands: []string{"wrk"}, Metrics: []string{results.CPU.Key},
 		Rows: []results.Row{{Peer: "chi", Rounds: []results.Sample{{results.CPU.Key: 9.5}}}},
 	})
-	for _, want := range []string{"[1/2 ", "without axum: cargo is not installed", "gin answers otherwise"} {
+	for _, want := range []string{"[1/2 ", "without axum: cargo is not installed", "gin differs from the reference"} {
 		if !strings.Contains(status.String(), want) {
 			t.Errorf("no %q in the status:\n%s", want, &status)
 		}
