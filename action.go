@@ -19,7 +19,7 @@ type layer struct {
 	wrap    Middleware
 	std     http.Handler // standard middleware, see UseStd; wrap is nil
 	fusible bool         // see the type fusible
-	place   int          // among the middleware given to Use or a route; -1 for a feature
+	place   int          // index among the middleware given to Use or a route; -1 for a feature
 }
 
 // layersOf returns the layers of features and middleware, the outermost first. Adjacent features are fused.
@@ -50,11 +50,11 @@ func (l *layer) around(act Action, std bool) Action {
 	return l.wrap(act)
 }
 
-// chain wraps act in layers; the first one sees the request first. Each layer sees a panic, or the zero
-// Response, of the next action as a 500. chain panics with the place of the registration if a layer
-// returns a nil action. safe reports that act makes this 500 itself, as a fusible layer does. A fusible
-// layer does not read bodies, so problems are formatted only for other ones. std reports that act is a standard
-// action, which recovers its own panics and formats its problems.
+// chain wraps act in layers; the first one sees the request first. If the next action panics or returns
+// the zero Response, a layer sees a 500. chain panics with the place of the registration if a layer
+// returns a nil action. safe reports that act, like a fusible layer, turns its own panics into a 500.
+// A fusible layer does not read bodies, so problems are formatted only for other layers. std reports
+// that act is a standard action, which recovers its own panics and formats its problems.
 func (a *App) chain(act Action, layers []layer, at *caller.Place, safe, std bool) Action {
 	formatted := safe || a.config.Problems == nil
 	for _, l := range slices.Backward(layers) {
@@ -73,10 +73,10 @@ func (a *App) chain(act Action, layers []layer, at *caller.Place, safe, std bool
 	return act
 }
 
-// contained returns act with its panic, or its zero Response, turned into a 500 for the middleware
-// around it. The responses carry Vary: Accept where the route depends on Accept. The panic of an
-// abort and runtime.Goexit pass through. With options, contained answers OPTIONS for a path without
-// an OPTIONS route in place of act.
+// contained returns an action that calls act and turns a panic or the zero Response into a 500, for the
+// middleware around it. If the route depends on Accept, the responses have Vary: Accept. Panics with
+// http.ErrAbortHandler and runtime.Goexit pass through. If options is set, OPTIONS requests for a path
+// without an OPTIONS route are answered without calling act.
 func contained(act Action, options bool) Action {
 	return func(r *Request) (resp Response) {
 		returned, depth := false, r.depth
@@ -121,7 +121,8 @@ func (a *App) run(act Action, r *Request, resp *Response) (returned bool) {
 	return true
 }
 
-// rescue ends run if act has not returned.
+// rescue ends a call of run whose act did not return. v is the value of its panic; it is nil after
+// runtime.Goexit. rescue sets resp, except after Goexit.
 func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 	if v == nil {
 		r.discard()
@@ -152,13 +153,13 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 	return a.onPanic(r, v)
 }
 
-// settle prepares a response for sending. It claims the memory that the response owns, applies the
-// features, logs a failure, and runs the producer of a response that is made when it is sent. The
-// sender owns the response afterwards. dressed is as for apply.
+// settle prepares a response for sending. It applies the features, claims the memory that the response
+// owns, logs a failure, and runs the producer of a response that is produced when it is sent. The
+// sender owns the response afterwards. For dressed see apply.
 func (a *App) settle(r *Request, resp *Response, dressed bool) {
 	if r.uncommon != nil {
-		defer r.discard()       // unless it is sent
-		defer r.releaseLimits() // taken by a stream
+		defer r.discard()       // a suspended handler whose response is not the one sent
+		defer r.releaseLimits() // unless a stream has taken them over
 	}
 	if a.servers.IsDraining() && resp.a.Kind() != exchange.Sent {
 		r.wire.CloseAfter()
@@ -190,7 +191,7 @@ func (a *App) settle(r *Request, resp *Response, dressed bool) {
 	if resp.a.Kind() == exchange.Later {
 		a.carryOut(r, resp)
 	}
-	if x := resp.a.Own(); x != nil { // neither is charged, and the client may take long to read the response
+	if x := resp.a.Own(); x != nil { // the memory budget does not include the errors, and the client may read slowly
 		x.ForgetProblem()
 		if !r.s.Watched {
 			x.Err = nil

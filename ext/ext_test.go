@@ -18,28 +18,28 @@ func TestDefaultHeaders(t *testing.T) {
 		resp dunlin.Response
 		want string
 	}{
-		"no headers":             {dunlin.Empty(), "1 2 [Accept Origin]"},
-		"a constructor's":        {dunlin.Text("x"), "1 2 [Accept Origin]"},
-		"a block that has one":   {dunlin.Text("x").With(dunlin.NewHeaderBlock("x-b", "own")), "1 own [Accept Origin]"},
-		"a value of its own":     {dunlin.Text("x").Header("X-A", "own"), "own 2 [Accept Origin]"},
-		"an empty one":           {dunlin.Text("x").Header("X-A", ""), " 2 [Accept Origin]"},
-		"another":                {dunlin.Text("x").Header("X-C", "own"), "1 2 [Accept Origin]"},
-		"memory of its own":      {dunlin.JSON(1), "1 2 [Accept Origin]"},
-		"what is said twice":     {dunlin.JSON(1).Header("Vary", "Cookie"), "1 2 [Cookie]"},
-		"a failure":              {dunlin.Error(errors.New("x")), "1 2 [Accept Origin]"},
-		"what could not be made": {dunlin.Text("x").Header("bad name", ""), "1 2 [Accept Origin]"},
+		"no headers":                    {dunlin.Empty(), "1 2 [Accept Origin]"},
+		"header of a constructor":       {dunlin.Text("x"), "1 2 [Accept Origin]"},
+		"block with one of the fields":  {dunlin.Text("x").With(dunlin.NewHeaderBlock("x-b", "own")), "1 own [Accept Origin]"},
+		"own value":                     {dunlin.Text("x").Header("X-A", "own"), "own 2 [Accept Origin]"},
+		"empty value":                   {dunlin.Text("x").Header("X-A", ""), " 2 [Accept Origin]"},
+		"other field":                   {dunlin.Text("x").Header("X-C", "own"), "1 2 [Accept Origin]"},
+		"response that owns memory":     {dunlin.JSON(1), "1 2 [Accept Origin]"},
+		"own value of a repeated field": {dunlin.JSON(1).Header("Vary", "Cookie"), "1 2 [Cookie]"},
+		"error response":                {dunlin.Error(errors.New("x")), "1 2 [Accept Origin]"},
+		"invalid header name":           {dunlin.Text("x").Header("bad name", ""), "1 2 [Accept Origin]"},
 	} {
 		got := ext.DefaultHeaders(ext.DefaultHeaders(c.resp, nil), block)
 		if text := fmt.Sprint(got.Get("X-A"), " ", got.Get("X-B"), " ", got.Values("Vary")); text != c.want {
 			t.Errorf("%s: %s, want %s", name, text, c.want)
 		}
 		if got.StatusCode() != c.resp.StatusCode() || got.Get("Content-Type") != c.resp.Get("Content-Type") {
-			t.Errorf("%s: became %v", name, got)
+			t.Errorf("%s: status or Content-Type changed: %v", name, got)
 		}
 	}
 	failed := ext.DefaultHeaders(dunlin.Text("x").Header("bad name", ""), dunlin.NewHeaderBlock("Content-Type", "text/csv", "X-A", "1"))
 	if failed.Get("Content-Type") != "application/problem+json" || failed.Get("X-A") != "1" {
-		t.Errorf("a failure became %v", failed)
+		t.Errorf("invalid header name: got %v", failed)
 	}
 }
 
@@ -49,34 +49,34 @@ func TestPerApp(t *testing.T) {
 	made := 0
 	one := func() int { made++; return made }
 	if a, b := ext.PerApp(app, key{}, one), ext.PerApp(app, key{}, one); a != 1 || b != 1 {
-		t.Errorf("the value is %v, then %v", a, b)
+		t.Errorf("first call returned %v, second %v, want 1 for both", a, b)
 	}
 	if v := ext.PerApp(dunlin.New(dunlin.Config{}), key{}, one); v != 2 {
-		t.Errorf("another app has %v", v)
+		t.Errorf("another app got %v, want 2", v)
 	}
 }
 
-// What others count shows among an app's own figures.
+// AddStats adds the statistics of other packages to those of the app.
 func TestAddStats(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	if s := app.Stats(); s.Added != nil || strings.Contains(s.String(), "added") {
-		t.Errorf("an app to which nothing was added shows %v", s.Added)
+		t.Errorf("without AddStats, Added is %v", s.Added)
 	}
 	calls := 0
 	ext.AddStats(app, "store", func() any { calls++; return map[string]int{"calls": calls} })
 	for n := 1; n < 3; n++ {
 		if got, want := app.Stats().String(), fmt.Sprintf(`"added":{"store":{"calls":%d}}`, n); !strings.Contains(got, want) {
-			t.Errorf("%s lacks %s", got, want)
+			t.Errorf("%s does not contain %s", got, want)
 		}
 	}
 	for what, f := range map[string]func(){
-		"a name that is taken": func() { ext.AddStats(app, "store", func() any { return nil }) },
-		"no function":          func() { ext.AddStats(app, "other", nil) },
+		"duplicate name": func() { ext.AddStats(app, "store", func() any { return nil }) },
+		"nil function":   func() { ext.AddStats(app, "other", nil) },
 	} {
 		func() {
 			defer func() {
 				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "AddStats") {
-					t.Errorf("%s: the panic is %v", what, v)
+					t.Errorf("%s: panic value %v", what, v)
 				}
 			}()
 			f()

@@ -116,7 +116,7 @@ func (k *ResponseCache) about(d *cacheDraft) *httpcache.Response {
 	expires := d.values("Expires")
 	a := &httpcache.Response{
 		Status: d.status, Expires: strings.Join(expires, ", "), HasExpires: len(expires) > 0, Date: d.get("Date"),
-		LastModified: d.get("Last-Modified"), Guess: k.config.Heuristic,
+		LastModified: d.get("Last-Modified"), Heuristic: k.config.Heuristic,
 	}
 	for _, name := range k.config.Targets {
 		if directives, ok := httpcache.ParseTargeted(d.values(name)...); ok {

@@ -17,7 +17,7 @@ type account struct {
 	Password string `json:"password,omitempty" writeOnly:"true"`
 }
 
-// Schemas of requests have no read-only members, unless these are ignored. Schemas of responses have no write-only members.
+// Request schemas omit read-only members unless IgnoreReadOnly is set. Response schemas omit write-only members.
 func TestDirectionsInDocument(t *testing.T) {
 	type schemas map[string]struct {
 		Properties map[string]map[string]any

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// ConduitErrors are errors as the RealWorld API answers them.
+// ConduitErrors is the error format of the RealWorld API.
 type ConduitErrors struct {
 	Errors struct {
 		Body []string `json:"body"`
@@ -33,7 +33,7 @@ func conduitErrors(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) (e ConduitErr
 	return e
 }
 
-// GoogleError is an error as Google's APIs answer it.
+// GoogleError is the error format of Google's APIs.
 type GoogleError struct {
 	Error GoogleStatus `json:"error"`
 }
@@ -53,7 +53,7 @@ func googleError(info *dunlin.AnswerInfo, p *dunlin.ProblemDetails) GoogleError 
 	return GoogleError{e}
 }
 
-// APIErrors are errors as JSON:API answers them.
+// APIErrors is the error format of JSON:API.
 type APIErrors struct {
 	Errors []APIError `json:"errors"`
 }
@@ -86,7 +86,7 @@ func TestProblemFormats(t *testing.T) {
 	type input struct {
 		ID int `path:"id" minimum:"1"`
 	}
-	var missing = typed.NewFault(404, "missing", "there is no such thing")
+	var missing = typed.NewFault(404, "missing", "thing not found")
 	for _, c := range []struct {
 		name                        string
 		format                      *dunlin.ProblemFormat
@@ -95,19 +95,19 @@ func TestProblemFormats(t *testing.T) {
 	}{
 		{
 			"RealWorld", dunlin.FormatProblems("application/json", conduitErrors), "ConduitErrors", "application/json",
-			`{"errors":{"body":["there is no such thing"]}}`, `{"errors":{"body":["id must be at least 1"]}}`,
+			`{"errors":{"body":["thing not found"]}}`, `{"errors":{"body":["id must be at least 1"]}}`,
 			`{"errors":{"body":["Not Found"]}}`, `{"errors":{"body":["Internal Server Error"]}}`,
 		},
 		{
 			"Google", dunlin.FormatProblems("application/json; charset=utf-8", googleError), "GoogleError", "application/json; charset=utf-8",
-			`{"error":{"code":404,"message":"there is no such thing","status":"NOT_FOUND","details":[{"path":"/things/1","reason":"missing"}]}}`,
+			`{"error":{"code":404,"message":"thing not found","status":"NOT_FOUND","details":[{"path":"/things/1","reason":"missing"}]}}`,
 			`{"error":{"code":400,"message":"Bad Request","status":"BAD_REQUEST","details":[]}}`,
 			`{"error":{"code":404,"message":"Not Found","status":"NOT_FOUND","details":[]}}`,
 			`{"error":{"code":500,"message":"Internal Server Error","status":"INTERNAL_SERVER_ERROR","details":[]}}`,
 		},
 		{
 			"JSON:API", dunlin.FormatProblems("application/vnd.api+json", apiErrors), "APIErrors", "application/vnd.api+json",
-			`{"errors":[{"status":"404","code":"missing","title":"there is no such thing"}]}`,
+			`{"errors":[{"status":"404","code":"missing","title":"thing not found"}]}`,
 			`{"errors":[{"status":"400","code":"minimum","title":"must be at least 1","source":{"parameter":"id"}}]}`,
 			`{"errors":[{"status":"404","title":"Not Found"}]}`, `{"errors":[{"status":"500","title":"Internal Server Error"}]}`,
 		},
@@ -116,7 +116,7 @@ func TestProblemFormats(t *testing.T) {
 			app := dunlin.New(dunlin.Config{Problems: c.format, Logger: slog.New(slog.DiscardHandler)})
 			op := typed.Get(app, "/things/{id:int}", func(_ *dunlin.Request, in input) (typed.None, error) {
 				if in.ID == 2 {
-					panic("it")
+					panic("test")
 				}
 				return typed.None{}, missing.WithCause(errors.New("secret"))
 			}).Faults(missing)
@@ -153,7 +153,7 @@ func TestProblemFormats(t *testing.T) {
 				t.Errorf("404 in the document is %s, %v", ref, err)
 			}
 			if d.Components.Schemas[c.schema] == nil || d.Components.Schemas["Problem"] != nil || strings.Contains(string(doc), "problem+json") {
-				t.Errorf("the document has another format: %s", doc)
+				t.Errorf("the document does not describe the configured problem format: %s", doc)
 			}
 		})
 	}

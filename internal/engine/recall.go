@@ -7,7 +7,7 @@ import "time"
 // RecallAfter is the time for which a loop waits, after Recall, for the rest of an incomplete message.
 const RecallAfter = 2 * time.Millisecond
 
-// A recall is one call of Recall; at is the time of the loop at which it is due.
+// A recall is the effect of one call of Recall. It is due when the time of the loop reaches at.
 type recall struct {
 	conn  *Conn
 	gen   uint32
@@ -15,16 +15,16 @@ type recall struct {
 	at    int64
 }
 
-// recalls is a loop's queue of recalls, in order of time. Whether a connection has continued meanwhile is checked only at the
-// due time. Most connections have, so they cost nothing.
+// recalls is a loop's queue of recalls, ordered by due time. An entry is not removed when its connection receives more input,
+// as most do; it is skipped when it is due.
 type recalls struct {
 	queue []recall
 	next  int // queue[next:] are still pending
 }
 
-// Recall requests, in [Handler.Data], another call of Data with the kept input. The call is made if no more input arrives
-// within RecallAfter and Proto has not changed. It is for input that is likely to be complete at once. Away from the loop,
-// [Handler.Timeout] is called instead, later.
+// Recall requests another call of [Handler.Data] with the kept input, if no more input arrives within RecallAfter and Proto does
+// not change. Data calls it when the rest of a message is likely to arrive immediately. If the driver is detached from the loop,
+// Recall sets the deadline of the connection instead, and [Handler.Timeout] is called.
 func (d *Driver) Recall() {
 	c := d.conn
 	if d.detached {
@@ -35,11 +35,11 @@ func (d *Driver) Recall() {
 	l.recalls.queue = append(l.recalls.queue, recall{c, c.gen, c.Proto, l.now + int64(RecallAfter)})
 }
 
-// CallAgain schedules a call of Data with the kept input, soon after [Handler.Timeout], in which it may be called.
+// CallAgain may be called in [Handler.Timeout]. It schedules a call of Data with the kept input soon after Timeout returns.
 func (c *Conn) CallAgain() { c.flags |= flagAgain }
 
-// recall serves the connections whose recall is due. It reports whether d still drives the loop. Input that arrived before that
-// was served in this turn.
+// recall serves the connections whose recall is due. It reports whether d still drives the loop. The loop calls it after it has
+// served the input that arrived in this turn.
 func (l *loop) recall(d *Driver) bool {
 	q := &l.recalls
 	for q.next < len(q.queue) && q.queue[q.next].at <= l.now {

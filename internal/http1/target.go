@@ -25,7 +25,7 @@ const (
 func scanPath(w []byte, i int) int {
 	for ; i+8 <= len(w); i += 8 {
 		x := binary.LittleEndian.Uint64(w[i:])
-		// As in scanValue: the bytes up to a space, '#', '%', and '?' or 0x7F, which differ in one bit.
+		// The method of scanValue. The marked bytes are those up to ' ', and '#', '%', '?' and 0x7F; the last two differ in one bit.
 		mark := (((x-ones*0x21)|((x^ones*'#')-ones)|((x^ones*'%')-ones)|(((x|ones*0x40)^ones*0x7F)-ones))&^x | x) & highs
 		if mark != 0 {
 			return i + bits.TrailingZeros64(mark)/8
@@ -118,9 +118,9 @@ func (h *Head) authorityTarget(w []byte, start, end int) (at int, p problem) {
 	return 0, noProblem
 }
 
-// absoluteTarget reads an http or https URI whose path, or authority if it has
-// no path, ends at pathEnd. User information is refused with other bytes that
-// are in no authority (RFC 9110 §4.2.4).
+// absoluteTarget reads an http or https URI. Its path ends at pathEnd; without a
+// path, its authority does. User information is refused (RFC 9110 §4.2.4), since
+// '@' is not valid in an authority.
 func (h *Head) absoluteTarget(w []byte, start, pathEnd int) (at int, p problem) {
 	uri := w[start:pathEnd]
 	scheme := 0
@@ -150,7 +150,7 @@ func (h *Head) absoluteTarget(w []byte, start, pathEnd int) (at int, p problem) 
 	return 0, noProblem
 }
 
-// checkEscapes checks that each percent sign of the path starts a byte in hex.
+// checkEscapes checks that two hex digits follow each percent sign of the path.
 func (h *Head) checkEscapes(w []byte) (at int, p problem) {
 	path := w[h.path.start:h.path.end]
 	escaped := false

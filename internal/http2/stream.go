@@ -1,7 +1,8 @@
 package http2
 
-// A Stream is a request and its answer. Its owner holds it from the event RequestBegun until it calls [Conn.Done], and
-// may use it no longer than the events that follow. When the stream has ended and Done was called, it is reused.
+// A Stream is a request and its answer. Its owner may use it from the event RequestBegun until it calls [Conn.Done].
+// After Done, a stream that is not closed appears in further events until it is closed. Its memory is reused from the
+// call of [Conn.Next] or [Conn.Rest] that follows both Done and the end of the stream.
 type Stream struct {
 	ID    uint32
 	Owner any  // for the owner
@@ -17,11 +18,11 @@ type Stream struct {
 	priority  Priority
 
 	begun      int64 // time of opening, comparable with Conn.Now
-	sendWindow int64 // bytes that may be sent; negative after a SETTINGS
-	recvWindow int32 // bytes that may be received; negative likewise
-	window     int32 // the sum of recvWindow and unread, as the client knows it
+	sendWindow int64 // bytes that may be sent; may be negative after a SETTINGS frame reduced the window
+	recvWindow int32 // bytes that may be received; may be negative after our SETTINGS reduced the window
+	window     int32 // size of the receive window as advertised to the client
 	unread     int32 // received and unread bytes
-	set        int32 // bytes of these that count only in this window, see Conn.Unclaimed
+	set        int32 // part of unread already returned to the connection window, see Conn.Unclaimed
 	declared   int64 // remaining bytes by Content-Length, -1 without one
 
 	next, prev *Stream
@@ -73,7 +74,7 @@ func (p *Pool) put(st *Stream) {
 	}
 }
 
-// find returns the stream with a number, or nil if it is not open and has no running action.
+// find returns the stream with the given ID, or nil. A closed stream is found until its action returns.
 func (c *Conn) find(id uint32) *Stream {
 	low, high := 0, len(c.streams)
 	for low < high {
@@ -134,8 +135,8 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	}
 }
 
-// noteCut records a stream that we have reset. If this removes the entry of another stream, the client of that one is
-// informed first, see Part.
+// noteCut records a stream that we have reset. The list is bounded; if it evicts a stream whose RST_STREAM is still
+// pending (see Part), noteCut sends it now.
 func (c *Conn) noteCut(id uint32, underWay int32) {
 	if forgotten := c.over.addCut(id, underWay, 2*c.lim.MaxStreams); forgotten > 0 {
 		c.Out = appendReset(c.Out, forgotten, NoError)

@@ -97,48 +97,48 @@ func TestMayStore(t *testing.T) {
 		cc    string
 		fresh time.Duration // 0: not stored
 	}{
-		{what: "nothing said"},
+		{what: "no caching headers"},
 		{what: "max-age", cc: "max-age=5", fresh: 5 * time.Second},
-		{what: "zero", cc: "max-age=0"},
-		{what: "s-maxage first", cc: "max-age=5, s-maxage=7", fresh: 7 * time.Second},
-		{what: "s-maxage of zero", cc: "max-age=5, s-maxage=0"},
-		{what: "public alone", cc: "public"},
+		{what: "max-age=0", cc: "max-age=0"},
+		{what: "s-maxage overrides max-age", cc: "max-age=5, s-maxage=7", fresh: 7 * time.Second},
+		{what: "s-maxage=0 overrides max-age", cc: "max-age=5, s-maxage=0"},
+		{what: "public without freshness", cc: "public"},
 		{what: "Expires", resp: httpcache.Response{HasExpires: true, Expires: at(time.Minute)}, fresh: time.Minute},
 		{what: "Expires and Date", resp: httpcache.Response{HasExpires: true, Expires: at(time.Minute), Date: at(20 * time.Second)}, fresh: 40 * time.Second},
-		{what: "Expires of the past", resp: httpcache.Response{HasExpires: true, Expires: at(-time.Minute)}},
+		{what: "Expires in the past", resp: httpcache.Response{HasExpires: true, Expires: at(-time.Minute)}},
 		{what: "Expires: 0", resp: httpcache.Response{HasExpires: true, Expires: "0"}},
-		{what: "max-age before Expires", resp: httpcache.Response{HasExpires: true, Expires: "0"}, cc: "max-age=5", fresh: 5 * time.Second},
+		{what: "max-age overrides Expires", resp: httpcache.Response{HasExpires: true, Expires: "0"}, cc: "max-age=5", fresh: 5 * time.Second},
 		{what: "no-store", cc: "no-store, max-age=5"},
-		{what: "must-understand", cc: "must-understand, no-store, max-age=5", fresh: 5 * time.Second},
-		{what: "must-understand of what is not understood", resp: httpcache.Response{Status: 299}, cc: "must-understand, no-store, max-age=5"},
+		{what: "must-understand with known status", cc: "must-understand, no-store, max-age=5", fresh: 5 * time.Second},
+		{what: "must-understand with unknown status", resp: httpcache.Response{Status: 299}, cc: "must-understand, no-store, max-age=5"},
 		{what: "private", cc: "private, max-age=5"},
-		{what: "private fields", cc: `private="x", max-age=5`, fresh: 5 * time.Second},
-		{what: "no-cache fields", cc: `no-cache="x", max-age=5`, fresh: 5 * time.Second},
+		{what: "private with field names", cc: `private="x", max-age=5`, fresh: 5 * time.Second},
+		{what: "no-cache with field names", cc: `no-cache="x", max-age=5`, fresh: 5 * time.Second},
 		{what: "no-cache", cc: "no-cache, max-age=5"},
-		{what: "a request that forbids it", req: httpcache.Request{NoStore: true}, cc: "max-age=5"},
-		{what: "a part", resp: httpcache.Response{Status: 206}, cc: "max-age=5"},
-		{what: "a failure", resp: httpcache.Response{Status: 500}, cc: "max-age=5"},
-		{what: "an error of one request", resp: httpcache.Response{Status: 400}, cc: "max-age=5"},
-		{what: "another success", resp: httpcache.Response{Status: 299}, cc: "max-age=5", fresh: 5 * time.Second},
+		{what: "request with no-store", req: httpcache.Request{NoStore: true}, cc: "max-age=5"},
+		{what: "206 partial content", resp: httpcache.Response{Status: 206}, cc: "max-age=5"},
+		{what: "500 server error", resp: httpcache.Response{Status: 500}, cc: "max-age=5"},
+		{what: "400 client error", resp: httpcache.Response{Status: 400}, cc: "max-age=5"},
+		{what: "unknown 2xx", resp: httpcache.Response{Status: 299}, cc: "max-age=5", fresh: 5 * time.Second},
 		{what: "303", resp: httpcache.Response{Status: 303}, cc: "max-age=5", fresh: 5 * time.Second},
-		{what: "a guess", resp: httpcache.Response{LastModified: at(-time.Hour), Guess: time.Hour}, fresh: 6 * time.Minute},
-		{what: "a guess that is bounded", resp: httpcache.Response{LastModified: at(-time.Hour), Guess: time.Minute}, fresh: time.Minute},
-		{what: "a guess by Date", resp: httpcache.Response{LastModified: at(-time.Hour), Date: at(-30 * time.Minute), Guess: time.Hour}, fresh: 3 * time.Minute},
-		{what: "no guess", resp: httpcache.Response{LastModified: at(-time.Hour)}},
-		{what: "no guess from the future", resp: httpcache.Response{LastModified: at(time.Hour), Guess: time.Hour}},
-		{what: "no guess where it is said", resp: httpcache.Response{LastModified: at(-time.Hour), Guess: time.Hour, HasExpires: true, Expires: "0"}},
-		{what: "no guess of 303", resp: httpcache.Response{Status: 303, LastModified: at(-time.Hour), Guess: time.Hour}},
-		{what: "a guess of a public 303", resp: httpcache.Response{Status: 303, LastModified: at(-time.Hour), Guess: time.Hour}, cc: "public", fresh: 6 * time.Minute},
+		{what: "heuristic freshness", resp: httpcache.Response{LastModified: at(-time.Hour), Heuristic: time.Hour}, fresh: 6 * time.Minute},
+		{what: "heuristic freshness up to the maximum", resp: httpcache.Response{LastModified: at(-time.Hour), Heuristic: time.Minute}, fresh: time.Minute},
+		{what: "heuristic freshness from Date", resp: httpcache.Response{LastModified: at(-time.Hour), Date: at(-30 * time.Minute), Heuristic: time.Hour}, fresh: 3 * time.Minute},
+		{what: "heuristic off", resp: httpcache.Response{LastModified: at(-time.Hour)}},
+		{what: "no heuristic with Last-Modified in the future", resp: httpcache.Response{LastModified: at(time.Hour), Heuristic: time.Hour}},
+		{what: "no heuristic with explicit expiry", resp: httpcache.Response{LastModified: at(-time.Hour), Heuristic: time.Hour, HasExpires: true, Expires: "0"}},
+		{what: "no heuristic for 303", resp: httpcache.Response{Status: 303, LastModified: at(-time.Hour), Heuristic: time.Hour}},
+		{what: "heuristic freshness of a public 303", resp: httpcache.Response{Status: 303, LastModified: at(-time.Hour), Heuristic: time.Hour}, cc: "public", fresh: 6 * time.Minute},
 		{what: "404", resp: httpcache.Response{Status: 404}, cc: "max-age=5", fresh: 5 * time.Second},
 		{what: "304", resp: httpcache.Response{Status: 304}, cc: "max-age=5"},
-		{what: "a cookie", resp: httpcache.Response{SetsCookie: true}, cc: "public, max-age=5"},
+		{what: "Set-Cookie", resp: httpcache.Response{SetsCookie: true}, cc: "public, max-age=5"},
 		{what: "Vary: *", resp: httpcache.Response{VariesAlways: true}, cc: "max-age=5"},
-		{what: "authorized", req: httpcache.Request{Authorized: true}, cc: "max-age=5"},
-		{what: "authorized and public", req: httpcache.Request{Authorized: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
-		{what: "authorized and s-maxage", req: httpcache.Request{Authorized: true}, cc: "s-maxage=5", fresh: 5 * time.Second},
-		{what: "authorized and must-revalidate", req: httpcache.Request{Authorized: true}, cc: "max-age=5, must-revalidate", fresh: 5 * time.Second},
-		{what: "with cookies", req: httpcache.Request{Identified: true}, cc: "max-age=5"},
-		{what: "with cookies and public", req: httpcache.Request{Identified: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
+		{what: "Authorization", req: httpcache.Request{Authorized: true}, cc: "max-age=5"},
+		{what: "Authorization and public", req: httpcache.Request{Authorized: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
+		{what: "Authorization and s-maxage", req: httpcache.Request{Authorized: true}, cc: "s-maxage=5", fresh: 5 * time.Second},
+		{what: "Authorization and must-revalidate", req: httpcache.Request{Authorized: true}, cc: "max-age=5, must-revalidate", fresh: 5 * time.Second},
+		{what: "Cookie", req: httpcache.Request{Identified: true}, cc: "max-age=5"},
+		{what: "Cookie and public", req: httpcache.Request{Identified: true}, cc: "public, max-age=5", fresh: 5 * time.Second},
 	} {
 		if test.resp.Status == 0 {
 			test.resp.Status = 200
@@ -194,7 +194,7 @@ func FuzzDirectives(f *testing.F) {
 		d := httpcache.ParseDirectives(line)
 		for _, v := range []time.Duration{d.MaxAge, d.SMaxAge, d.StaleIfError, d.StaleWhileRevalidate, d.MaxStale, d.MinFresh} {
 			if v != none && (v < 0 || v%time.Second != 0) {
-				t.Errorf("%q: a time of %v", line, v)
+				t.Errorf("%q: invalid duration %v", line, v)
 			}
 		}
 		if d.NoStore && !strings.Contains(strings.ToLower(line), "no-store") || d.MaxAge > 0 && !strings.Contains(strings.ToLower(line), "max-age") {
@@ -203,7 +203,7 @@ func FuzzDirectives(f *testing.F) {
 	})
 }
 
-// Dates are in the format of HTTP, or absent. An age is the greater of the Age field and the age by the Date field.
+// Dates other than HTTP dates are invalid. The age of a response is the greater of its Age field and the time since its Date.
 func TestAgeAndDates(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	date := func(ago time.Duration) string { return now.Add(-ago).Format(http.TimeFormat) }
@@ -298,7 +298,7 @@ func FuzzTargeted(f *testing.F) {
 			t.Errorf("%q: %+v", line, d)
 		}
 		if _, again := httpcache.ParseTargeted(line + ", max-age=7"); again != ok && strings.Trim(line, " \t") != "" {
-			t.Errorf("%q: %v, and with a member more %v", line, ok, again)
+			t.Errorf("%q: %v, after appending a member: %v", line, ok, again)
 		}
 	})
 }

@@ -17,8 +17,8 @@ type Response struct {
 	SetsCookie   bool
 	VariesAlways bool // Vary: *
 
-	// Guess is the maximum heuristic freshness of a response without an explicit time; 0 turns the heuristic off.
-	Guess time.Duration
+	// Heuristic is the maximum heuristic freshness of a response without an explicit time; 0 turns the heuristic off.
+	Heuristic time.Duration
 }
 
 // A Request holds the properties of a request that the rules use.
@@ -35,8 +35,8 @@ var understood = map[int]bool{
 	http.StatusUnavailableForLegalReasons: true, http.StatusNotImplemented: true,
 }
 
-// guessable are the codes with heuristic freshness (RFC 9110 section 15.1).
-var guessable = map[int]bool{
+// heuristicCodes are the codes with heuristic freshness (RFC 9110 section 15.1).
+var heuristicCodes = map[int]bool{
 	http.StatusOK: true, http.StatusNonAuthoritativeInfo: true, http.StatusNoContent: true, http.StatusMultipleChoices: true,
 	http.StatusMovedPermanently: true, http.StatusPermanentRedirect: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
 	http.StatusGone: true, http.StatusRequestURITooLong: true, http.StatusNotImplemented: true,
@@ -83,10 +83,10 @@ func (r *Response) Freshness(now time.Time) time.Duration {
 // heuristic returns a tenth of the time since the last modification of the response (section 4.2.2).
 func (r *Response) heuristic(now time.Time) time.Duration {
 	changed, ok := parseDate(r.LastModified)
-	if !ok || r.Guess == 0 || !guessable[r.Status] && !(cacheable(r.Status) && r.Directives.Public) {
+	if !ok || r.Heuristic == 0 || !heuristicCodes[r.Status] && !(cacheable(r.Status) && r.Directives.Public) {
 		return 0
 	}
-	return min(max(now.Sub(changed)/10, 0), r.Guess)
+	return min(max(now.Sub(changed)/10, 0), r.Heuristic)
 }
 
 // parseDate parses an HTTP date (RFC 9110 section 5.6.7) strictly, except that letter case (RFC 9111 section 4.2) and
@@ -135,7 +135,7 @@ func (r *Response) MayStore(req Request) bool {
 	switch {
 	case !cacheable(r.Status), r.VariesAlways, r.SetsCookie, d.Private, req.NoStore:
 		return false
-	case d.MustUnderstand && !guessable[r.Status] && !understood[r.Status]: // section 5.2.2.3
+	case d.MustUnderstand && !heuristicCodes[r.Status] && !understood[r.Status]: // section 5.2.2.3
 		return false
 	case d.NoStore && !d.MustUnderstand:
 		return false

@@ -19,7 +19,7 @@ import (
 
 // A timedConn is a connection of a Server. It implements Config.Timeouts.Write and Config.Timeouts.Body at low cost: a
 // deadline is set once and allowed to expire. If it expires while an operation waits, it is set again. A peer that
-// lets the second one expire without any progress is disconnected. So the time limit is between one and two times the
+// makes no progress before the second deadline is disconnected. So the time limit is between one and two times the
 // timeout.
 type timedConn struct {
 	net.Conn
@@ -27,20 +27,20 @@ type timedConn struct {
 	requests atomic.Int64    // number of requests, if they are counted
 	handlers *sync.WaitGroup // handlers of the same server that have hijacked a connection and still run
 
-	idle    atomic.Uint32
-	unasked atomic.Pointer[openConns] // not nil until the first request; counts the connection
-	http2   atomic.Bool               // it uses HTTP/2, as far as known; set before unasked is cleared
-	wasIdle bool                      // it was idle before; used by ConnState only
-	secure  bool                      // it carries TLS
-	wasBusy bool                      // the drain has seen it busy; used by the drain only
-	rests   time.Time                 // idle since this time after that, or zero; used by the drain only
+	idle      atomic.Uint32
+	unasked   atomic.Pointer[openConns] // counts it as a connection without a request; nil after the first request
+	http2     atomic.Bool               // it uses HTTP/2, as far as known; set before unasked is cleared
+	wasIdle   bool                      // it was idle before; used by ConnState only
+	secure    bool                      // it carries TLS
+	wasBusy   bool                      // the drain has seen it busy; used by the drain only
+	idleSince time.Time                 // when the drain first saw it idle after it was busy, or zero; used by the drain only
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // the body that is being read
 	rest    atomic.Bool               // net/http reads the rest of a body, after the answer
 	reads   readDeadline
 
-	counted netip.Addr   // the address for which it is counted, or the zero Addr
+	counted netip.Addr   // client address in the per-address connection count, or the zero Addr
 	proxy   *proxyHeader // header of a trusted proxy, or nil
 
 	streams connStreams // of HTTP/2
@@ -72,15 +72,15 @@ func connOf(c net.Conn) *timedConn {
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
 	}
-	if taken, ok := c.(interface{ NetConn() net.Conn }); ok {
-		c = taken.NetConn()
+	if wrapper, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = wrapper.NetConn()
 	}
 	own, _ := c.(*timedConn)
 	return own
 }
 
-// noteAsked records that the connection of a request has received one.
-func noteAsked(req *http.Request) {
+// noteRequest records that the connection of a request has received a request.
+func noteRequest(req *http.Request) {
 	if c, ok := req.Context().Value(connKey{}).(*timedConn); ok && c != nil {
 		if req.ProtoMajor == 2 && !c.http2.Load() {
 			c.http2.Store(true)
@@ -95,8 +95,8 @@ func speaksHTTP2(c net.Conn) bool {
 	return ok && over.ConnectionState().NegotiatedProtocol == "h2"
 }
 
-// hijacked returns a hijacked connection in the form for its handler: handlers expect a *net.TCPConn. If a proxy has
-// forwarded the connection, it has the client's address.
+// hijacked returns the connection to hand to a hijacking handler. Handlers expect a *net.TCPConn. If a proxy has
+// forwarded the connection, the result has the client's address.
 func hijacked(c net.Conn) net.Conn {
 	own, ok := c.(*timedConn)
 	switch {
@@ -217,14 +217,15 @@ func (c *timedConn) release() {
 	c.reads.release(c.Conn)
 }
 
-// SetReadDeadline is called by net/http several times per request.
+// SetReadDeadline sets the read deadline. The zero time does not remove the deadline of a body that net/http still reads
+// after the action. net/http calls SetReadDeadline several times per request, so it writes shared state only on a change.
 func (c *timedConn) SetReadDeadline(t time.Time) error {
 	if foreign := !t.IsZero(); c.foreign.Load() != foreign {
 		c.foreign.Store(foreign)
 	}
 	if c.rest.Load() {
 		switch now := time.Now(); {
-		case t.IsZero(): // it has interrupted a body read that outlasts the action, and goes on reading
+		case t.IsZero(): // net/http interrupted a body read that continues after the action; bound it with BodyTimeout
 			t = now.Add(c.server.BodyTimeout)
 		case t.After(now): // it waits for the next request
 			c.rest.Store(false)

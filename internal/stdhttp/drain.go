@@ -178,19 +178,19 @@ func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 		switch c.idle.Load() {
 		case waiting:
 			r.idle++
-			if c.wasBusy && c.rests.IsZero() {
-				c.rests = now
+			if c.wasBusy && c.idleSince.IsZero() {
+				c.idleSince = now
 			}
-			if !c.wasBusy || now.Sub(c.rests) >= last {
+			if !c.wasBusy || now.Sub(c.idleSince) >= last {
 				waits = append(waits, c)
 			}
 		case between, ending:
 			r.idle++
 		case begun:
 			r.begun++
-			c.wasBusy, c.rests = true, time.Time{}
+			c.wasBusy, c.idleSince = true, time.Time{}
 		default:
-			c.wasBusy, c.rests = true, time.Time{}
+			c.wasBusy, c.idleSince = true, time.Time{}
 		}
 	}
 	o.mu.Unlock()

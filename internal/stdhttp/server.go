@@ -93,7 +93,7 @@ func (s *Server) noteIdle(own *timedConn, c net.Conn) {
 				own.asked()
 			}
 			own.wasIdle = true
-		case !s.secure && s.service.H2C: // noteAsked handles it
+		case !s.secure && s.service.H2C: // noteRequest handles it
 		default:
 			own.asked()
 		}

@@ -28,7 +28,7 @@ type drainedServer struct {
 
 func newDrainedServer(settings *exchange.Server) drainedServer {
 	s := drainedServer{NewService(settings).NewServer(nil), &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}}
-	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { noteAsked(r) })
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { noteRequest(r) })
 	go func() { _ = s.Server.Server.Serve(s.from) }()
 	return s
 }

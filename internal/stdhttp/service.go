@@ -51,7 +51,7 @@ func (s *Service) Connections() (open int, accepted, pauses uint64, paused time.
 func (s *Service) serve(w http.ResponseWriter, req *http.Request) {
 	draining := s.Pipeline.IsDraining()
 	if draining || s.H2C {
-		noteAsked(req)
+		noteRequest(req)
 	}
 	if s.MaxRequestsPerConnection > 0 && s.lastOfConnection(req) || draining || req.Method == http.MethodConnect && req.ProtoMajor == 1 {
 		// HTTP/2 sends a GOAWAY instead.

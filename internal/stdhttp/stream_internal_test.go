@@ -18,8 +18,8 @@ type cutWriter struct {
 
 func (w *cutWriter) SetWriteDeadline(time.Time) error { w.cut.Store(true); return nil }
 
-// A stream is judged by the data that its client accepted in half of a WriteTimeout, also if the check is late: while the
-// process is stopped, no client can read.
+// The rate of a stream is computed from the data that its client accepted in half of a WriteTimeout, even if the check runs
+// late: while the process is stopped, no client can read.
 func TestStreamRateWithLateTimer(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Minute, time.Minute + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,14 +38,14 @@ func TestStreamRateWithLateTimer(t *testing.T) {
 			}
 			synctest.Wait()
 			if w.cut.Load() {
-				t.Fatal("cut, though the client takes enough")
+				t.Fatal("the stream was reset, although the client read fast enough")
 			}
 			for !w.cut.Load() && time.Since(began) < time.Hour {
 				time.Sleep(timeout / 2)
 				synctest.Wait()
 			}
 			if !w.cut.Load() {
-				t.Error("not cut, though the client takes nothing")
+				t.Error("the stream was not reset, although the client read nothing")
 			}
 			s.end()
 		})

@@ -25,9 +25,9 @@ type Adapter struct {
 }
 
 var (
-	std       = Adapter{Name: "std", Engine: dunlin.EngineStd}
-	loop      = Adapter{Name: "loop", Engine: dunlin.EngineLoop}
-	loopByTLS = Adapter{Name: "loop_by_TLS", Engine: dunlin.EngineLoop, Secure: true}
+	std         = Adapter{Name: "std", Engine: dunlin.EngineStd}
+	loop        = Adapter{Name: "loop", Engine: dunlin.EngineLoop}
+	loopOverTLS = Adapter{Name: "loop_by_TLS", Engine: dunlin.EngineLoop, Secure: true}
 )
 
 // Adapters is the list of all adapters.
@@ -35,7 +35,7 @@ var Adapters = []Adapter{
 	std,
 	loop,
 	{Name: "std_by_TLS", Engine: dunlin.EngineStd, Secure: true},
-	loopByTLS,
+	loopOverTLS,
 	{Name: "std_by_h2", Engine: dunlin.EngineStd, Secure: true, H2: true},
 	{Name: "loop_by_h2", Engine: dunlin.EngineLoop, Secure: true, H2: true},
 	{Name: "std_by_h2c", Engine: dunlin.EngineStd, H2: true},
@@ -64,7 +64,7 @@ func (a Adapter) On(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 		}
 		f(t, a.Engine)
 		if _, ok := started.LoadAndDelete(adapterTest(t)); !ok && behindGateway(a) && !t.Failed() && !t.Skipped() {
-			t.Error("the app is not served by Start, and so not by this adapter: see exceptions")
+			t.Error("the test does not call Start, so it does not run on this adapter: add it to exceptions")
 		}
 	})
 }
@@ -114,7 +114,7 @@ func ExchangeOn(t *testing.T, conn net.Conn, closes bool, raws ...string) (answe
 	patient()
 	if closes {
 		if b, err := br.ReadByte(); err == nil {
-			t.Errorf("the connection continues after the answer with byte %q", b)
+			t.Errorf("the server sent byte %q after the response and did not close the connection", b)
 		}
 		return answers
 	}

@@ -39,7 +39,8 @@ func (n *stamping) count(status int) int {
 	return n.seen[status]
 }
 
-// Features of the app and of a group apply to answers of each origin exactly once.
+// Features of the app and of a group apply exactly once to each response: of actions, panics, streams, timeouts, limits and the
+// router.
 func TestFeaturesApplyToEveryAnswer(t *testing.T) {
 	OnEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		ofApp, ofGroup := newStamping("app"), newStamping("group")
@@ -127,7 +128,7 @@ func TestFeatureOrder(t *testing.T) {
 	api.Install(dunlin.Hooks{Wrap: mark("3")})
 	sub := api.Group("/sub")
 	sub.Install(dunlin.Hooks{Wrap: mark("4")})
-	same := api.Group("") // has the prefix of api, which answers below it
+	same := api.Group("") // has the same prefix as api, which answers unmatched paths below it
 	same.Install(dunlin.Hooks{Wrap: mark("5")})
 	api.Get("/x", Text("ok"), mark("c"))
 	sub.Get("/x", Text("ok"))

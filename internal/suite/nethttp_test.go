@@ -354,7 +354,7 @@ func TestStdFormFiles(t *testing.T) {
 			Soon(t, path+": all files are removed", func() bool { return files(t) == 0 })
 		}
 	}
-	for _, a := range []Adapter{std, loop, loopByTLS} {
+	for _, a := range []Adapter{std, loop, loopOverTLS} {
 		a.On(t, check)
 	}
 }

@@ -31,7 +31,7 @@ func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 // then. The runs are concurrent, because many tests wait for timeouts.
 func OnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	onAll(t, append(inClearText(t), loopByTLS), f)
+	onAll(t, append(inClearText(t), loopOverTLS), f)
 }
 
 // OnBothEngines runs f once for each engine of this system, for tests that start their servers themselves.
@@ -45,7 +45,7 @@ func OnBothEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 // OnBothEnginesAndTLS is OnBothEngines with a run over TLS, and with concurrent runs, as in OnEnginesAndTLS.
 func OnBothEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
-	onAll(t, []Adapter{std, loop, loopByTLS}, f)
+	onAll(t, []Adapter{std, loop, loopOverTLS}, f)
 }
 
 // inClearText returns the adapters without TLS that a test runs on: also HTTP/2 and memory, except for tests named in exceptions.

@@ -330,7 +330,7 @@ func TestJSONSeqDropped(t *testing.T) {
 func TestStreamsMemory(t *testing.T) {
 	const streams, size, piece = 16, 10 << 20, 32 << 10
 	data := []byte(strings.Repeat("0123456789abcdef", piece/16))
-	adapters := []Adapter{std, loop, loopByTLS}
+	adapters := []Adapter{std, loop, loopOverTLS}
 	if invariants.Enabled { // with the race detector the pools of crypto/tls drop items at random
 		adapters = adapters[:2]
 	}

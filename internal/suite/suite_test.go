@@ -14,7 +14,7 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// The tests and cases that exceptions name exist.
+// Each test and each case in the list of exceptions exists.
 func TestExceptions(t *testing.T) {
 	var all strings.Builder
 	files, _ := filepath.Glob("*_test.go")
@@ -29,7 +29,7 @@ func TestExceptions(t *testing.T) {
 		for _, what := range e.what {
 			named := func(c Case) bool { return c.Name == what }
 			if !slices.ContainsFunc(Cases, named) && !strings.Contains(all.String(), "func "+what+"(t *testing.T)") {
-				t.Errorf("there is no %s", what)
+				t.Errorf("exceptions lists %q, which is neither a test nor a case", what)
 			}
 		}
 	}

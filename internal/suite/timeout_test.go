@@ -324,7 +324,7 @@ func TestTimeoutsUnderLoad(t *testing.T) {
 			t.Logf("%d late, %d ended", late.Load(), done.Load())
 		}
 	}
-	for _, a := range []Adapter{std, loop, loopByTLS} { // one after the other: each uses all processors
+	for _, a := range []Adapter{std, loop, loopOverTLS} { // one after the other: each uses all processors
 		a.On(t, load)
 	}
 }

@@ -180,7 +180,7 @@ func clientsWait(app *dunlin.App, clients int) bool {
 
 // onLoopAndTLS runs f on the loop engine, in clear text and over TLS.
 func onLoopAndTLS(t *testing.T, f func(t *testing.T)) {
-	for _, a := range []Adapter{loop, loopByTLS} {
+	for _, a := range []Adapter{loop, loopOverTLS} {
 		a.On(t, func(t *testing.T, _ dunlin.Engine) { f(t) })
 	}
 }

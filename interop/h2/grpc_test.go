@@ -25,14 +25,14 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A procedures server has each kind of gRPC call.
-type procedures struct {
+// testService implements each kind of gRPC call.
+type testService struct {
 	pb.UnimplementedTestServiceServer
 	begun, cancelled chan struct{}
 }
 
-func (p *procedures) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-	if err := p.say(ctx); err != nil {
+func (p *testService) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	if err := p.echoMetadata(ctx); err != nil {
 		return nil, err
 	}
 	if st := in.GetResponseStatus(); st != nil {
@@ -44,8 +44,8 @@ func (p *procedures) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.S
 	return &pb.SimpleResponse{Payload: &pb.Payload{Body: []byte(pattern(int(in.ResponseSize)))}}, nil
 }
 
-// say answers with the client's earlier and later messages.
-func (p *procedures) say(ctx context.Context) error {
+// echoMetadata sends the client's x-ask values in the header x-head, and its x-ask-bin values in the trailer x-tail-bin.
+func (p *testService) echoMetadata(ctx context.Context) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if err := grpc.SetHeader(ctx, metadata.Pairs("x-head", strings.Join(md["x-ask"], ","))); err != nil {
 		return err
@@ -54,14 +54,14 @@ func (p *procedures) say(ctx context.Context) error {
 }
 
 // wait waits until the call is cancelled.
-func (p *procedures) wait(ctx context.Context) error {
+func (p *testService) wait(ctx context.Context) error {
 	p.begun <- struct{}{}
 	<-ctx.Done()
 	p.cancelled <- struct{}{}
 	return ctx.Err()
 }
 
-func (p *procedures) StreamingOutputCall(in *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+func (p *testService) StreamingOutputCall(in *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
 	for _, want := range in.ResponseParameters {
 		if err := s.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: []byte(pattern(int(want.Size)))}}); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (p *procedures) StreamingOutputCall(in *pb.StreamingOutputCallRequest, s pb
 	return status.Error(codes.OutOfRange, "no more: 100 % of «them»")
 }
 
-func (p *procedures) StreamingInputCall(s pb.TestService_StreamingInputCallServer) error {
+func (p *testService) StreamingInputCall(s pb.TestService_StreamingInputCallServer) error {
 	total := 0
 	for {
 		in, err := s.Recv()
@@ -84,7 +84,7 @@ func (p *procedures) StreamingInputCall(s pb.TestService_StreamingInputCallServe
 	}
 }
 
-func (p *procedures) FullDuplexCall(s pb.TestService_FullDuplexCallServer) error {
+func (p *testService) FullDuplexCall(s pb.TestService_FullDuplexCallServer) error {
 	for {
 		in, err := s.Recv()
 		if err == io.EOF {
@@ -105,9 +105,9 @@ func (p *procedures) FullDuplexCall(s pb.TestService_FullDuplexCallServer) error
 // grpc-go's own ServeHTTP works as an action, for grpc-go's client.
 func TestGRPC(t *testing.T) {
 	t.Parallel()
-	var p *procedures
+	var p *testService
 	onEach(t, dunlin.Config{}, func(app *dunlin.App) {
-		p = &procedures{begun: make(chan struct{}, 1), cancelled: make(chan struct{}, 1)}
+		p = &testService{begun: make(chan struct{}, 1), cancelled: make(chan struct{}, 1)}
 		handler := grpc.NewServer()
 		pb.RegisterTestServiceServer(handler, p)
 		app.HandleStd("POST", "/{service}/{method}", handler).MaxBody(1 << 40)
@@ -122,9 +122,9 @@ func TestGRPC(t *testing.T) {
 		}
 		defer conn.Close()
 		client := pb.NewTestServiceClient(conn)
-		for name, f := range map[string]func(*testing.T, context.Context, pb.TestServiceClient, *procedures){
+		for name, f := range map[string]func(*testing.T, context.Context, pb.TestServiceClient, *testService){
 			"unary": grpcUnary, "errors": grpcErrors, "server stream": grpcServerStream, "client stream": grpcClientStream,
-			"both ways": grpcBothWays, "deadline": grpcDeadline, "cancelled": grpcCancelled, "many at once": grpcMany,
+			"bidi stream": grpcBidi, "deadline": grpcDeadline, "cancelled": grpcCancelled, "many at once": grpcMany,
 		} {
 			t.Run(name, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -132,12 +132,12 @@ func TestGRPC(t *testing.T) {
 				f(t, ctx, client, p)
 			})
 		}
-		_ = conn.Close() // the state that it causes in the server is held until then
+		_ = conn.Close() // until then, the server holds memory for it
 		wantNothingHeld(t, s)
 	})
 }
 
-func grpcUnary(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *procedures) {
+func grpcUnary(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *testService) {
 	ctx = metadata.AppendToOutgoingContext(ctx, "x-ask", "one", "x-ask", "two", "x-ask-bin", "\x00\xff")
 	for _, n := range []int{0, 1, 100_000, 1_000_000} {
 		for _, options := range [][]grpc.CallOption{nil, {grpc.UseCompressor(gzip.Name)}} {
@@ -154,7 +154,7 @@ func grpcUnary(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *pro
 	}
 }
 
-func grpcErrors(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *procedures) {
+func grpcErrors(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *testService) {
 	const text = "\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"
 	_, err := c.UnaryCall(ctx, &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5, Message: text}})
 	if st, _ := status.FromError(err); st.Code() != codes.NotFound || st.Message() != text {
@@ -165,7 +165,7 @@ func grpcErrors(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *pr
 	}
 }
 
-func grpcServerStream(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *procedures) {
+func grpcServerStream(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *testService) {
 	sizes := []int32{31415, 0, 9, 2653, 58979, 200_000}
 	in := new(pb.StreamingOutputCallRequest)
 	for _, n := range sizes {
@@ -189,7 +189,7 @@ func grpcServerStream(t *testing.T, ctx context.Context, c pb.TestServiceClient,
 	}
 }
 
-func grpcClientStream(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *procedures) {
+func grpcClientStream(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *testService) {
 	s, err := c.StreamingInputCall(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func grpcClientStream(t *testing.T, ctx context.Context, c pb.TestServiceClient,
 	}
 }
 
-func grpcBothWays(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *procedures) {
+func grpcBidi(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *testService) {
 	s, err := c.FullDuplexCall(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -230,20 +230,20 @@ func grpcBothWays(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *
 	}
 }
 
-func grpcDeadline(t *testing.T, ctx context.Context, c pb.TestServiceClient, p *procedures) {
-	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // it is over, whether or not the call has begun
+func grpcDeadline(t *testing.T, ctx context.Context, c pb.TestServiceClient, p *testService) {
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // it passes whether or not the call has begun
 	defer cancel()
 	if _, err := c.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: -1}); status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("%v", err)
 	}
 	select {
 	case <-p.begun:
-		await(t, "the end of the call", p.cancelled)
+		await(t, "the cancellation of the call", p.cancelled)
 	default:
 	}
 }
 
-func grpcCancelled(t *testing.T, ctx context.Context, c pb.TestServiceClient, p *procedures) {
+func grpcCancelled(t *testing.T, ctx context.Context, c pb.TestServiceClient, p *testService) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := c.FullDuplexCall(ctx)
@@ -253,15 +253,15 @@ func grpcCancelled(t *testing.T, ctx context.Context, c pb.TestServiceClient, p 
 	if err := s.Send(new(pb.StreamingOutputCallRequest)); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the call", p.begun)
+	await(t, "the start of the call", p.begun)
 	cancel()
-	await(t, "its end", p.cancelled)
+	await(t, "the cancellation of the call", p.cancelled)
 	if _, err := s.Recv(); status.Code(err) != codes.Canceled {
 		t.Errorf("%v", err)
 	}
 }
 
-func grpcMany(t *testing.T, ctx context.Context, c pb.TestServiceClient, p *procedures) {
+func grpcMany(t *testing.T, ctx context.Context, c pb.TestServiceClient, p *testService) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
@@ -277,23 +277,23 @@ func grpcMany(t *testing.T, ctx context.Context, c pb.TestServiceClient, p *proc
 	all.Wait()
 }
 
-// connect-go's handlers work as actions, in its three protocols, with streams both ways.
+// connect-go's handlers work as actions, in its three protocols, with bidirectional streams.
 func TestConnect(t *testing.T) {
 	t.Parallel()
-	const unary, both = "/test.v1.Text/Unary", "/test.v1.Text/Both"
+	const unary, bidi = "/test.v1.Text/Unary", "/test.v1.Text/Bidi"
 	var cancelled chan struct{}
 	onEach(t, dunlin.Config{}, func(app *dunlin.App) {
 		cancelled = make(chan struct{}, 1)
 		mux := http.NewServeMux()
 		mux.Handle(unary, connect.NewUnaryHandler(unary, func(_ context.Context, r *connect.Request[pb.SimpleRequest]) (*connect.Response[pb.SimpleResponse], error) {
 			if r.Msg.ResponseSize < 0 {
-				return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("less than nothing"))
+				return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("response size is negative"))
 			}
 			resp := connect.NewResponse(&pb.SimpleResponse{Payload: r.Msg.Payload})
 			resp.Trailer().Set("X-Tail", "tail")
 			return resp, nil
 		}))
-		mux.Handle(both, connect.NewBidiStreamHandler(both, func(_ context.Context, s *connect.BidiStream[pb.Payload, pb.Payload]) error {
+		mux.Handle(bidi, connect.NewBidiStreamHandler(bidi, func(_ context.Context, s *connect.BidiStream[pb.Payload, pb.Payload]) error {
 			s.ResponseTrailer().Set("X-Tail", "tail")
 			for {
 				in, err := s.Receive()
@@ -318,8 +318,8 @@ func TestConnect(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				connectUnary(t, connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](s.client(t), s.url(unary), options...), ctx)
-				client := connect.NewClient[pb.Payload, pb.Payload](s.client(t), s.url(both), options...)
-				connectBoth(t, client, ctx)
+				client := connect.NewClient[pb.Payload, pb.Payload](s.client(t), s.url(bidi), options...)
+				connectBidi(t, client, ctx)
 				connectCancel(t, client, ctx, cancelled)
 			})
 		}
@@ -341,7 +341,7 @@ func connectUnary(t *testing.T, c *connect.Client[pb.SimpleRequest, pb.SimpleRes
 	}
 }
 
-func connectBoth(t *testing.T, c *connect.Client[pb.Payload, pb.Payload], ctx context.Context) {
+func connectBidi(t *testing.T, c *connect.Client[pb.Payload, pb.Payload], ctx context.Context) {
 	s := c.CallBidiStream(ctx)
 	for i := range 50 {
 		word := []byte(fmt.Sprint("ping ", i))
@@ -373,6 +373,6 @@ func connectCancel(t *testing.T, c *connect.Client[pb.Payload, pb.Payload], ctx 
 	}
 	cancel()
 	_ = s.CloseResponse() // net/http's client looks at the context only between pieces of a body
-	await(t, "the end of the procedure", cancelled)
+	await(t, "the cancellation of the call", cancelled)
 	_ = s.CloseRequest()
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // tag commits the release of HEAD in a worktree of its own and tags every
-// published module. It fails without a change to the repository if the version
-// is not valid, the checkout has uncommitted changes or a tag exists.
+// published module. It returns an error and leaves the repository unchanged if
+// the version is not valid, the checkout has uncommitted changes or a tag exists.
 func tag(ctx context.Context, root, version string) error {
 	if semver.Canonical(version) != version || semver.Build(version) != "" {
 		return fmt.Errorf("%q is not a version such as v0.1.0", version)
@@ -120,8 +120,8 @@ func addSums(name string, m mod, sums []string, all []mod) error {
 	return os.WriteFile(name, []byte(strings.Join(lines, "\n")+"\n"), 0o666)
 }
 
-// checksums returns the two lines of go.sum for a published module in a tree of
-// git.
+// checksums returns the two go.sum lines of a published module. tree is the hash
+// of the git tree that contains the module.
 func checksums(m mod, version, root, tree string) ([]string, error) {
 	temp, err := os.MkdirTemp("", "module")
 	if err != nil {

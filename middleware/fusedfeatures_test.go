@@ -19,9 +19,8 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Adjacent features, which are fused, behave exactly like the same ones with another one in between, and like their
-// middleware, for every response.
-func TestEdgeJoined(t *testing.T) {
+// Fused features produce the same responses as unfused ones, between which another feature is installed, and as their middleware.
+func TestFusedFeatures(t *testing.T) {
 	pass := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response { return next(r) }
 	}
@@ -46,45 +45,45 @@ func TestEdgeJoined(t *testing.T) {
 	}
 	block := dunlin.NewHeaderBlock("Vary", "Accept-Language", "X-Frame-Options", "SAMEORIGIN")
 	actions := map[string]dunlin.Action{
-		"text":   func(*dunlin.Request) dunlin.Response { return dunlin.Text("text") },
-		"empty":  func(*dunlin.Request) dunlin.Response { return dunlin.Empty() },
-		"none":   func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
-		"json":   func(*dunlin.Request) dunlin.Response { return dunlin.JSON("json") },
-		"block":  func(*dunlin.Request) dunlin.Response { return dunlin.Text("block").With(block) },
-		"varies": func(*dunlin.Request) dunlin.Response { return dunlin.Text("varies").Header("Vary", "Accept, origin") },
-		"any":    func(*dunlin.Request) dunlin.Response { return dunlin.JSON("any").AddHeader("Vary", "*") },
-		"limited": func(*dunlin.Request) dunlin.Response {
+		"text":         func(*dunlin.Request) dunlin.Response { return dunlin.Text("text") },
+		"empty":        func(*dunlin.Request) dunlin.Response { return dunlin.Empty() },
+		"no content":   func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
+		"json":         func(*dunlin.Request) dunlin.Response { return dunlin.JSON("json") },
+		"header block": func(*dunlin.Request) dunlin.Response { return dunlin.Text("block").With(block) },
+		"own Vary":     func(*dunlin.Request) dunlin.Response { return dunlin.Text("varies").Header("Vary", "Accept, origin") },
+		"Vary any":     func(*dunlin.Request) dunlin.Response { return dunlin.JSON("any").AddHeader("Vary", "*") },
+		"own RateLimit": func(*dunlin.Request) dunlin.Response {
 			return dunlin.Text("limited").Header("RateLimit", `"own";r=1;t=1`)
 		},
-		"policy":   func(*dunlin.Request) dunlin.Response { return dunlin.Text("p").Header("RateLimit-Policy", `"own";q=1`) },
-		"named":    func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()).Header("x-request-id", "mine") },
-		"nameless": func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()).Header("X-Request-ID", "") },
-		"allows": func(*dunlin.Request) dunlin.Response {
+		"own RateLimit-Policy": func(*dunlin.Request) dunlin.Response { return dunlin.Text("p").Header("RateLimit-Policy", `"own";q=1`) },
+		"own ID header":        func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()).Header("x-request-id", "mine") },
+		"empty ID header":      func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.ID()).Header("X-Request-ID", "") },
+		"own CORS header": func(*dunlin.Request) dunlin.Response {
 			return dunlin.Text("a").Header("Access-Control-Allow-Origin", "null")
 		},
-		"error": func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("as a test")) },
-		"bad":   func(*dunlin.Request) dunlin.Response { return dunlin.Text("bad").Header("X-Bad", "a\nb") },
-		"zero":  func(*dunlin.Request) dunlin.Response { return dunlin.Response{} },
-		"panic": func(*dunlin.Request) dunlin.Response { panic("as a test") },
-		"identified": func(r *dunlin.Request) dunlin.Response {
+		"error":          func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("test")) },
+		"invalid header": func(*dunlin.Request) dunlin.Response { return dunlin.Text("bad").Header("X-Bad", "a\nb") },
+		"zero response":  func(*dunlin.Request) dunlin.Response { return dunlin.Response{} },
+		"panic":          func(*dunlin.Request) dunlin.Response { panic("test") },
+		"SetID": func(r *dunlin.Request) dunlin.Response {
 			ext.SetID(r, "by the action")
 			return dunlin.Text("identified")
 		},
 	}
 	requests := map[string][]string{
-		"plain":       nil,
-		"origin":      {"Origin", page},
-		"second":      {"Origin", "https://b.example"},
-		"fifth":       {"Origin", "https://e.example"},
-		"pattern":     {"Origin", "https://x.example.org"},
-		"stranger":    {"Origin", "https://example.net"},
-		"id":          {"X-Request-Id", "0b7f7fa2-8a3c-4a2e-9f36-4e1b1c0a7f55", "Origin", page},
-		"long id":     {"X-Request-Id", strings.Repeat("x", 128)},
-		"bad id":      {"X-Request-Id", "a b", "X-Other", "other"},
-		"preflight":   {"OPTIONS", "", "Origin", page, "Access-Control-Request-Method", "PUT"},
-		"no way":      {"OPTIONS", "", "Origin", "https://example.net", "Access-Control-Request-Method", "PUT"},
-		"by a proxy":  {"X-Forwarded-Proto", "https", "X-Forwarded-For", "203.0.113.7"},
-		"other proxy": {"X-Forwarded-Proto", "https", "X-Forwarded-For", "203.0.113.8", "Origin", page},
+		"plain":                    nil,
+		"origin":                   {"Origin", page},
+		"second origin":            {"Origin", "https://b.example"},
+		"fifth origin":             {"Origin", "https://e.example"},
+		"origin pattern":           {"Origin", "https://x.example.org"},
+		"unknown origin":           {"Origin", "https://example.net"},
+		"id":                       {"X-Request-Id", "0b7f7fa2-8a3c-4a2e-9f36-4e1b1c0a7f55", "Origin", page},
+		"long id":                  {"X-Request-Id", strings.Repeat("x", 128)},
+		"bad id":                   {"X-Request-Id", "a b", "X-Other", "other"},
+		"preflight":                {"OPTIONS", "", "Origin", page, "Access-Control-Request-Method", "PUT"},
+		"refused preflight":        {"OPTIONS", "", "Origin", "https://example.net", "Access-Control-Request-Method", "PUT"},
+		"trusted proxy":            {"X-Forwarded-Proto", "https", "X-Forwarded-For", "203.0.113.7"},
+		"trusted proxy and origin": {"X-Forwarded-Proto", "https", "X-Forwarded-For", "203.0.113.8", "Origin", page},
 	}
 	own := regexp.MustCompile(`(?m)^(X-Request-Id|X-Other): [0-9a-hj-km-np-tv-z]{26}\r$`)
 	combinations := [][]int{{0, 2, 4, 6}, {6, 3, 5}, {7, 4, 6, 0, 2, 1}, {4, 2}}
@@ -109,9 +108,9 @@ func TestEdgeJoined(t *testing.T) {
 				}
 				return app
 			}
-			joined := register(func(app *dunlin.App, f dunlin.Feature) { app.Install(f) })
-			single := register(func(app *dunlin.App, f dunlin.Feature) { app.Install(f, dunlin.Hooks{Wrap: pass}) })
-			used := register(func(app *dunlin.App, f dunlin.Feature) { app.Use(f.Middleware()) })
+			fused := register(func(app *dunlin.App, f dunlin.Feature) { app.Install(f) })
+			unfused := register(func(app *dunlin.App, f dunlin.Feature) { app.Install(f, dunlin.Hooks{Wrap: pass}) })
+			asMiddleware := register(func(app *dunlin.App, f dunlin.Feature) { app.Use(f.Middleware()) })
 			for name := range actions {
 				for kind, fields := range requests {
 					req := httptest.NewRequest("GET", "/"+strings.ReplaceAll(name, " ", "-"), nil)
@@ -122,14 +121,14 @@ func TestEdgeJoined(t *testing.T) {
 							req.Header.Set(fields[i], fields[i+1])
 						}
 					}
-					said := func(status int, lines []string) string {
+					format := func(status int, lines []string) string {
 						slices.Sort(lines)
 						text := own.ReplaceAllString(strings.Join(lines, "\r\n")+"\r\n", "$1: random\r")
 						return fmt.Sprint(status, "\n", text)
 					}
 					onWire := func(app *dunlin.App) string {
 						status, head := piped(t, app, req, turn)()
-						return said(status, strings.Split(strings.TrimSuffix(string(head), "\r\n"), "\r\n"))
+						return format(status, strings.Split(strings.TrimSuffix(string(head), "\r\n"), "\r\n"))
 					}
 					onStd := func(app *dunlin.App) string {
 						w := httptest.NewRecorder()
@@ -140,14 +139,14 @@ func TestEdgeJoined(t *testing.T) {
 								lines = append(lines, http.CanonicalHeaderKey(name)+": "+v)
 							}
 						}
-						return said(w.Code, lines)
+						return format(w.Code, lines)
 					}
 					for engine, on := range map[string]func(*dunlin.App) string{"wire": onWire, "std": onStd} {
-						got := on(joined)
-						if want := on(single); got != want {
-							t.Fatalf("%v, %s, %s, %s:\n%s\nwith a feature in between:\n%s", chosen, engine, name, kind, got, want)
+						got := on(fused)
+						if want := on(unfused); got != want {
+							t.Fatalf("%v, %s, %s, %s:\n%s\nunfused:\n%s", chosen, engine, name, kind, got, want)
 						}
-						if want := on(used); got != want {
+						if want := on(asMiddleware); got != want {
 							t.Fatalf("%v, %s, %s, %s:\n%s\nas middleware:\n%s", chosen, engine, name, kind, got, want)
 						}
 					}
