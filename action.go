@@ -216,7 +216,7 @@ func (a *App) logFailure(r *Request, resp *Response) {
 		if !a.log.Enabled(context.Background(), level) {
 			return
 		}
-		a.log.DebugContext(r.lasting(), "client gone before its answer", "error", logqueue.Error(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
+		a.log.DebugContext(r.lasting(), "client disconnected before the response", "error", logqueue.Error(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
 	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) && !r.s.Route.TimedOut(r.context(), resp.a.Own().Err) {

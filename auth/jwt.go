@@ -194,7 +194,7 @@ func (c *Config) validate() error {
 	if u, err := url.Parse(c.KeySet); c.KeySet != "" {
 		switch {
 		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-			return fmt.Errorf("Config.KeySet is %q, which is not an absolute URL of https", c.KeySet)
+			return fmt.Errorf("Config.KeySet is %q, which is not an absolute https URL", c.KeySet)
 		case u.Scheme == "http" && !c.Insecure:
 			return fmt.Errorf("Config.KeySet is %q: without TLS anyone on the network path can replace the keys; use https, or set Config.Insecure for development", c.KeySet)
 		}

@@ -245,7 +245,7 @@ func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	}
 	// The issuer is checked first, since the answer of another provider must not be processed (RFC
 	// 9207 section 2.4).
-	if iss := r.Query("iss"); iss != l.config.Issuer && (p.saysIssuer || r.HasQuery("iss")) {
+	if iss := r.Query("iss"); iss != l.config.Issuer && (p.sendsIssuer || r.HasQuery("iss")) {
 		return nil, &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the answer is not that of the provider that was asked"}
 	}
 	if code := r.Query("error"); code != "" {

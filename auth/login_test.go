@@ -775,7 +775,7 @@ func TestLoginSettings(t *testing.T) {
 		"Params has state":                                                   func(c *auth.LoginConfig[visit]) { c.Params = map[string]string{"state": "x"} },
 		"Issuer: \"http://id.example.com\" does not use https":               func(c *auth.LoginConfig[visit]) { c.Issuer = "http://id.example.com" },
 		"an issuer has no query":                                             func(c *auth.LoginConfig[visit]) { c.Issuer += "?x" },
-		"Callback: \"/login/callback\" is not an absolute URL":               func(c *auth.LoginConfig[visit]) { c.Callback = "/login/callback" },
+		"Callback: \"/login/callback\" is not an absolute https URL":         func(c *auth.LoginConfig[visit]) { c.Callback = "/login/callback" },
 		"Callback: \"http://shop.example.com/\" does not use https":          func(c *auth.LoginConfig[visit]) { c.Callback = "http://shop.example.com/" },
 		"Callback: \"https://shop.example.com/#x\" has a fragment or a user": func(c *auth.LoginConfig[visit]) { c.Callback = "https://shop.example.com/#x" },
 	} {

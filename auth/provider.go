@@ -16,11 +16,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// errUnreachable reports that the provider did not answer, or did not answer as a provider.
-var errUnreachable = errors.New("auth: the provider is not to be reached")
+// errUnreachable reports that the provider did not respond, or sent an invalid response.
+var errUnreachable = errors.New("auth: cannot reach the provider")
 
-// A provider fetches the provider's metadata at the first use, by one request at a time, and again
-// once an hour in the background. Therefore withdrawn keys are accepted for an hour at most.
+// A provider caches the metadata of the provider. It fetches them at the first use, by one request at a
+// time. The first use after an hour starts another fetch in the background. A successful fetch also drops
+// the cached keys, so that withdrawn keys are no longer accepted.
 type provider struct {
 	issuer   string
 	timeout  time.Duration
@@ -44,11 +45,11 @@ const (
 // metadata is the configuration that a provider publishes (OpenID Connect Discovery 1.0,
 // RP-Initiated Logout 1.0, RFC 9207). It is immutable.
 type metadata struct {
-	issuer     string
-	oauth      oauth2.Config
-	verifier   *oidc.IDTokenVerifier
-	endSession string // "" for none
-	saysIssuer bool   // its authorization responses have a parameter iss
+	issuer      string
+	oauth       oauth2.Config
+	verifier    *oidc.IDTokenVerifier
+	endSession  string // "" for none
+	sendsIssuer bool   // its authorization responses have a parameter iss
 }
 
 // get returns the metadata of the provider. It fetches them first if necessary.
@@ -102,16 +103,16 @@ func (p *provider) discover(ctx context.Context) (*metadata, error) {
 		return nil, err
 	}
 	var more struct {
-		KeySet     string   `json:"jwks_uri"`
-		EndSession string   `json:"end_session_endpoint"`
-		SaysIssuer bool     `json:"authorization_response_iss_parameter_supported"`
-		Auth       []string `json:"token_endpoint_auth_methods_supported"`
-		Challenges []string `json:"code_challenge_methods_supported"`
+		KeySet      string   `json:"jwks_uri"`
+		EndSession  string   `json:"end_session_endpoint"`
+		SendsIssuer bool     `json:"authorization_response_iss_parameter_supported"`
+		Auth        []string `json:"token_endpoint_auth_methods_supported"`
+		Challenges  []string `json:"code_challenge_methods_supported"`
 	}
 	if err := found.Claims(&more); err != nil {
 		return nil, fmt.Errorf("the discovery document: %w", err)
 	}
-	m := &metadata{issuer: p.issuer, oauth: p.oauth, endSession: more.EndSession, saysIssuer: more.SaysIssuer}
+	m := &metadata{issuer: p.issuer, oauth: p.oauth, endSession: more.EndSession, sendsIssuer: more.SendsIssuer}
 	m.oauth.Endpoint = found.Endpoint()
 	m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 8414; trying both would use up the code
 	if p.inBody || len(more.Auth) > 0 && !slices.Contains(more.Auth, "client_secret_basic") && slices.Contains(more.Auth, "client_secret_post") {
@@ -119,7 +120,7 @@ func (p *provider) discover(ctx context.Context) (*metadata, error) {
 	}
 	m.verifier = found.VerifierContext(ctx, &oidc.Config{ClientID: p.oauth.ClientID})
 	if len(more.Challenges) > 0 && !slices.Contains(more.Challenges, "S256") {
-		return nil, errors.New("the discovery document: the provider does not take PKCE by S256 (RFC 7636)")
+		return nil, errors.New("the discovery document: provider does not support PKCE method S256 (RFC 7636)")
 	}
 	for name, value := range map[string]string{
 		"authorization_endpoint": m.oauth.Endpoint.AuthURL, "token_endpoint": m.oauth.Endpoint.TokenURL, "jwks_uri": more.KeySet, "end_session_endpoint": m.endSession,
@@ -143,7 +144,7 @@ const futureLeeway = 5 * time.Minute
 func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, nonce string) (*Identity, error) {
 	text, _ := token.Extra("id_token").(string)
 	if text == "" || len(text) > longestToken {
-		return nil, fmt.Errorf("auth: the provider sends no ID token, or one longer than %d bytes", longestToken)
+		return nil, fmt.Errorf("auth: token response has no ID token, or one longer than %d bytes", longestToken)
 	}
 	id, err := m.verifier.Verify(ctx, text) // signature, iss, aud, exp, nbf
 	if err != nil {
@@ -164,7 +165,7 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	case err != nil:
 		return nil, fmt.Errorf("auth: the ID token: %w", err)
 	case nonce != "" && id.Nonce != nonce:
-		return nil, errors.New("auth: the ID token is that of another login: its nonce is not the one that was sent")
+		return nil, errors.New("auth: ID token nonce does not match this login")
 	case id.Subject == "":
 		return nil, errors.New("auth: the ID token has no subject")
 	case more.Party != "" && more.Party != client, more.Party == "" && len(id.Audience) > 1:
@@ -206,7 +207,7 @@ func endpoint(text string, insecure bool) (*url.URL, error) {
 	case err != nil:
 		return nil, err
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return nil, fmt.Errorf("%q is not an absolute URL of https", text)
+		return nil, fmt.Errorf("%q is not an absolute https URL", text)
 	case u.Scheme == "http" && !insecure:
 		return nil, fmt.Errorf("%q does not use https, and LoginConfig.Insecure is not set", text)
 	case u.Fragment != "" || u.User != nil:

@@ -8,7 +8,7 @@ import (
 )
 
 // A comparison checks whether every value of one schema is also a value of another, and notes
-// differences. For requests the old schema must be within the new one; for answers the new one must
+// differences. For requests the old schema must be within the new one; for responses the new one must
 // be within the old. It understands the keywords that documents of this package use. Other keywords
 // count as equal only if their values are equal.
 type comparison struct {
@@ -80,12 +80,12 @@ func choices(s map[string]any) []any {
 	return []any{s}
 }
 
-// say records a breaking difference. Its text depends on the direction: a value may be newly refused in a request, or newly
-// sent in an answer.
+// say records a breaking difference as a constraint, such as "maximum 50". In a request, values that do not satisfy it are now
+// refused. A response may now have such values.
 func (c comparison) say(format string, args ...any) {
-	prefix := "values are refused that are not "
+	prefix := "values must now satisfy "
 	if c.answered {
-		prefix = "values are possible that are not "
+		prefix = "values may no longer satisfy "
 	}
 	c.d.report(true, "%s", prefix+fmt.Sprintf(format, args...))
 }
@@ -95,17 +95,17 @@ func (c comparison) compare(s, t map[string]any) {
 		return // accepts any value
 	}
 	if a, b := text(s, "type"), text(t, "type"); b != "" && a != b && !(a == "integer" && b == "number") {
-		c.say("of type %s", b)
+		c.say("type %s", b)
 		return
 	}
 	c.limits(s, t)
 	for _, word := range []string{"pattern", "format", "contentEncoding", "contentMediaType", "multipleOf"} {
 		if t[word] != nil && !same(s[word], t[word]) {
-			c.say("of %s %v", word, t[word])
+			c.say("%s %v", word, t[word])
 		}
 	}
 	if t["uniqueItems"] == true && s["uniqueItems"] != true {
-		c.say("without repeated elements")
+		c.say("uniqueItems true")
 	}
 	c.values(s, t)
 	if s["items"] != nil || t["items"] != nil {
@@ -131,14 +131,14 @@ func (c comparison) limits(s, t map[string]any) {
 	for _, word := range []string{"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"} {
 		if b, ok := t[word].(float64); ok {
 			if a, has := s[word].(float64); (!has || a < b) && !(b == 0 && word != "minimum" && word != "exclusiveMinimum") {
-				c.say("of %s %v", word, b)
+				c.say("%s %v", word, b)
 			}
 		}
 	}
 	for _, word := range []string{"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"} {
 		if b, ok := t[word].(float64); ok {
 			if a, has := s[word].(float64); !has || a > b {
-				c.say("of %s %v", word, b)
+				c.say("%s %v", word, b)
 			}
 		}
 	}
@@ -152,15 +152,15 @@ func (c comparison) values(s, t map[string]any) {
 	}
 	given := list(s, "enum")
 	if given == nil {
-		c.say("one of %s", shown(allowed))
+		c.say("enum %s", shown(allowed))
 		return
 	}
 	for _, v := range given {
 		if !slices.ContainsFunc(allowed, func(w any) bool { return same(v, w) }) {
 			if c.answered {
-				c.d.report(true, "it can be %s", shown(v))
+				c.d.report(true, "may now be %s", shown(v))
 			} else {
-				c.d.report(true, "%s is not taken any more", shown(v))
+				c.d.report(true, "%s is no longer accepted", shown(v))
 			}
 		}
 	}
@@ -171,9 +171,9 @@ func (c comparison) members(s, t map[string]any) {
 	required := list(s, "required")
 	for _, name := range list(t, "required") {
 		if !slices.Contains(required, name) {
-			what := "it is required"
+			what := "now required"
 			if c.answered {
-				what = "it is not always there"
+				what = "may be absent"
 			}
 			c.d.within(fmt.Sprintf("#/%v", name), func() { c.d.report(true, "%s", what) })
 		}
@@ -184,21 +184,21 @@ func (c comparison) members(s, t map[string]any) {
 		case known:
 			c.inside("#/"+name, mine[name], other)
 		case c.answered:
-			c.d.within("#/"+name, func() { c.d.report(false, "it is new") })
+			c.d.within("#/"+name, func() { c.d.report(false, "added") })
 		case t["additionalProperties"] == false:
-			c.d.within("#/"+name, func() { c.d.report(true, "it is not taken any more") })
+			c.d.within("#/"+name, func() { c.d.report(true, "no longer accepted") })
 		}
 	}
 	for _, name := range sortedKeys(theirs) {
 		if _, known := mine[name]; !known && !c.answered && !slices.Contains(list(t, "required"), any(name)) {
-			c.d.within("#/"+name, func() { c.d.report(false, "it is new") })
+			c.d.within("#/"+name, func() { c.d.report(false, "added") })
 		}
 	}
 	a, b := s["additionalProperties"], t["additionalProperties"]
 	if object_(a) != nil && object_(b) != nil {
 		c.inside("#/{}", a, b)
 	} else if b == false && a != false && !c.answered && theirs != nil {
-		c.say("without unknown members")
+		c.say("additionalProperties false")
 	}
 }
 

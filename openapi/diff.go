@@ -10,7 +10,7 @@ import (
 // A Change is a difference between two documents.
 type Change struct {
 	Breaking bool   // clients of the old document may fail
-	Where    string // "GET /books/{id}: answer 200: #/title"
+	Where    string // "GET /books/{id}: response 200: #/title"
 	What     string
 }
 
@@ -23,7 +23,7 @@ func (c Change) String() string {
 }
 
 // Diff lists the differences in a new document that concern clients: removed operations, requests
-// that are not accepted any more, answers that old clients do not know. Texts and examples do not
+// that are no longer accepted, responses that old clients do not know. Texts and examples do not
 // count. Both documents are JSON. The changes are in the order of the old document, followed by
 // those of the new one.
 func Diff(old, new []byte) ([]Change, error) {
@@ -82,11 +82,11 @@ func (d *differ) paths() {
 			d.within(strings.ToUpper(method)+" "+path, func() {
 				switch {
 				case had && !has:
-					d.report(true, "the operation is gone")
+					d.report(true, "operation removed")
 				case had:
 					d.operation(old, new)
 				case has:
-					d.report(false, "the operation is new")
+					d.report(false, "operation added")
 				}
 			})
 		}
@@ -94,7 +94,7 @@ func (d *differ) paths() {
 	for _, path := range sortedKeys(is) {
 		for _, method := range methods {
 			if _, known := was[path]; !known && object_(is[path])[method] != nil {
-				d.within(strings.ToUpper(method)+" "+path, func() { d.report(false, "the operation is new") })
+				d.within(strings.ToUpper(method)+" "+path, func() { d.report(false, "operation added") })
 			}
 		}
 	}
@@ -102,20 +102,20 @@ func (d *differ) paths() {
 
 func (d *differ) operation(old, new map[string]any) {
 	if a, b := text(old, "operationId"), text(new, "operationId"); a != b {
-		d.report(true, "generated clients call it %s, and no longer %s", b, a)
+		d.report(true, "operationId changed from %s to %s: names in generated clients change", a, b)
 	}
 	if old["deprecated"] != true && new["deprecated"] == true {
-		d.report(false, "it is deprecated")
+		d.report(false, "operation deprecated")
 	}
 	if len(list(old, "security")) == 0 && len(list(new, "security")) > 0 {
-		d.report(true, "it asks for credentials")
+		d.report(true, "credentials are now required")
 	}
 	for _, way := range list(old, "security") {
 		suffices := func(other any) bool {
 			return !slices.ContainsFunc(sortedKeys(object_(other)), func(name string) bool { return object_(way)[name] == nil })
 		}
 		if len(list(new, "security")) > 0 && !slices.ContainsFunc(list(new, "security"), suffices) {
-			d.report(true, "the credentials %s do not suffice any more", strings.Join(sortedKeys(object_(way)), " and "))
+			d.report(true, "the credentials %s are no longer sufficient", strings.Join(sortedKeys(object_(way)), " and "))
 		}
 	}
 	d.parameters(d.params(d.old, old), d.params(d.new, new))
@@ -139,11 +139,11 @@ func (d *differ) parameters(old, new map[string]map[string]any) {
 			p, q := old[name], new[name]
 			switch {
 			case q == nil:
-				d.report(strings.HasPrefix(name, "path "), "it is gone")
+				d.report(strings.HasPrefix(name, "path "), "removed")
 			case p["required"] != true && q["required"] == true:
-				d.report(true, "it is required")
+				d.report(true, "now required")
 			case p["explode"] != q["explode"]:
-				d.report(true, "its values are separated in another way")
+				d.report(true, "the separator of its values has changed")
 			}
 			if q != nil {
 				d.input(p["schema"], q["schema"])
@@ -154,7 +154,7 @@ func (d *differ) parameters(old, new map[string]map[string]any) {
 		if old[name] == nil {
 			required := new[name]["required"] == true
 			d.within(name, func() {
-				d.report(required, "%s", map[bool]string{true: "it is new and required", false: "it is new"}[required])
+				d.report(required, "%s", map[bool]string{true: "added and required", false: "added"}[required])
 			})
 		}
 	}
@@ -164,21 +164,21 @@ func (d *differ) body(old, new map[string]any) {
 	d.within("body", func() {
 		if len(old) == 0 {
 			if new["required"] == true {
-				d.report(true, "there must be one")
+				d.report(true, "now required")
 			}
 			return
 		}
 		if len(new) == 0 {
-			d.report(false, "it is not read any more")
+			d.report(false, "no longer read")
 			return
 		}
 		if old["required"] != true && new["required"] == true {
-			d.report(true, "it is required")
+			d.report(true, "now required")
 		}
 		before, after := member(old, "content"), member(new, "content")
 		for _, media := range sortedKeys(before) {
 			if after[media] == nil {
-				d.report(true, "%s is not taken any more", media)
+				d.report(true, "%s is no longer accepted", media)
 				continue
 			}
 			d.input(object_(before[media])["schema"], object_(after[media])["schema"])
@@ -188,9 +188,9 @@ func (d *differ) body(old, new map[string]any) {
 
 func (d *differ) answers(old, new map[string]any) {
 	for _, status := range sortedKeys(old) {
-		d.within("answer "+status, func() {
+		d.within("response "+status, func() {
 			if new[status] == nil {
-				d.report(status < "400", "it is gone")
+				d.report(status < "400", "removed")
 				return
 			}
 			before, after := resolve(d.old, old[status]), resolve(d.new, new[status])
@@ -198,7 +198,7 @@ func (d *differ) answers(old, new map[string]any) {
 			a, b := member(before, "content"), member(after, "content")
 			for _, media := range sortedKeys(a) {
 				if b[media] == nil {
-					d.report(true, "it is not %s any more", media)
+					d.report(true, "media type %s removed", media)
 					continue
 				}
 				for _, kind := range []string{"schema", "itemSchema"} {
@@ -207,14 +207,14 @@ func (d *differ) answers(old, new map[string]any) {
 			}
 			for _, media := range sortedKeys(b) {
 				if a[media] == nil {
-					d.report(true, "it can be %s", media)
+					d.report(true, "media type %s added", media)
 				}
 			}
 		})
 	}
 	for _, status := range sortedKeys(new) {
 		if old[status] == nil {
-			d.within("answer "+status, func() { d.report(status < "400", "it is new") })
+			d.within("response "+status, func() { d.report(status < "400", "added") })
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (d *differ) headers(old, new map[string]any) {
 	for _, name := range sortedKeys(old) {
 		before, after := resolve(d.old, old[name]), resolve(d.new, new[name])
 		if before["required"] == true && after["required"] != true {
-			d.within("header "+name, func() { d.report(true, "it is not always there") })
+			d.within("header "+name, func() { d.report(true, "may be absent") })
 		}
 	}
 }
@@ -235,7 +235,7 @@ func (d *differ) input(old, new any) {
 	c.run()
 }
 
-// output compares answer schemas: answers must not contain values that old clients do not know.
+// output compares response schemas: responses must not contain values that old clients do not know.
 // Clients ignore new members.
 func (d *differ) output(old, new any) {
 	d.seen = map[[3]string]bool{}

@@ -20,23 +20,23 @@ func TestDiff(t *testing.T) {
 	}
 	const breaking, harmless = "breaking: ", "         "
 	for _, c := range []struct{ name, from, to, want string }{
-		{"operation gone", `"/login": {`, `"/log-in": {`, breaking + "POST /login: the operation is gone"},
-		{"operation new", `"/login": {`, `"/log-in": {`, harmless + "POST /log-in: the operation is new"},
-		{"name", `"operationId": "listBooks"`, `"operationId": "books"`, breaking + "GET /shelves/{shelf}/books: generated clients call it books, and no longer listBooks"},
-		{"less taken", `"maximum": 100,`, `"maximum": 50,`, breaking + "GET /shelves/{shelf}/books: query parameter limit: values are refused that are not of maximum 50"},
-		{"more taken", `"maximum": 100,`, `"maximum": 200,`, ""},
+		{"operation removed", `"/login": {`, `"/log-in": {`, breaking + "POST /login: operation removed"},
+		{"operation added", `"/login": {`, `"/log-in": {`, harmless + "POST /log-in: operation added"},
+		{"operationId", `"operationId": "listBooks"`, `"operationId": "books"`, breaking + "GET /shelves/{shelf}/books: operationId changed from listBooks to books: names in generated clients change"},
+		{"smaller maximum", `"maximum": 100,`, `"maximum": 50,`, breaking + "GET /shelves/{shelf}/books: query parameter limit: values must now satisfy maximum 50"},
+		{"larger maximum", `"maximum": 100,`, `"maximum": 200,`, ""},
 		{"enum of a parameter", `"title",
-                  "rating"`, `"title"`, breaking + `GET /shelves/{shelf}/books: query parameter sort: #/[]: "rating" is not taken any more`},
-		{"member of an answer and a body", `"maxLength": 200,`, `"maxLength": 300,`, breaking + "values are possible that are not of maxLength 200"},
-		{"answer gone", `"201": {`, `"203": {`, breaking + "POST /admin/books: answer 201: it is gone"},
+                  "rating"`, `"title"`, breaking + `GET /shelves/{shelf}/books: query parameter sort: #/[]: "rating" is no longer accepted`},
+		{"member of a response and a body", `"maxLength": 200,`, `"maxLength": 300,`, breaking + "values may no longer satisfy maxLength 200"},
+		{"response removed", `"201": {`, `"203": {`, breaking + "POST /admin/books: response 201: removed"},
 		{"header", `"X-Total": {
-                "required": true,`, `"X-Total": {`, breaking + "GET /shelves/{shelf}/books: answer 200: header X-Total: it is not always there"},
+                "required": true,`, `"X-Total": {`, breaking + "GET /shelves/{shelf}/books: response 200: header X-Total: may be absent"},
 		{"security", `"security": [
           {
             "key": []
           }
         ]`, `"security": []`, ""},
-		{"another way in", `"security": [
+		{"alternative credentials", `"security": [
           {
             "key": []
           }
@@ -45,14 +45,14 @@ func TestDiff(t *testing.T) {
           {
             "key": []
           }
-        ]`, `"security": [{"token": []}]`, breaking + "POST /admin/books: the credentials key do not suffice any more"},
+        ]`, `"security": [{"token": []}]`, breaking + "POST /admin/books: the credentials key are no longer sufficient"},
 		{"more credentials", `"security": [
           {
             "key": []
           }
-        ]`, `"security": [{"token": [], "key": []}]`, breaking + "POST /admin/books: the credentials key do not suffice any more"},
-		{"media type", `"text/csv": {}`, `"text/plain": {}`, breaking + "POST /import: body: text/csv is not taken any more"},
-		{"never null any more", `"anyOf": [
+        ]`, `"security": [{"token": [], "key": []}]`, breaking + "POST /admin/books: the credentials key are no longer sufficient"},
+		{"media type", `"text/csv": {}`, `"text/plain": {}`, breaking + "POST /import: body: text/csv is no longer accepted"},
+		{"no longer null", `"anyOf": [
               {
                 "type": "string"
               },
@@ -84,10 +84,10 @@ func TestDiff(t *testing.T) {
 		})
 	}
 	if _, err := openapi.Diff([]byte("{}"), text); err == nil {
-		t.Error("a document without version is taken")
+		t.Error("a document without version is accepted")
 	}
 	if _, err := openapi.Diff(text, []byte("{")); err == nil {
-		t.Error("malformed JSON is taken")
+		t.Error("malformed JSON is accepted")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestDiffOfSharedTypes(t *testing.T) {
 		t.Errorf("%v, %v", changes, err)
 	}
 	changes, err := openapi.Diff([]byte(doc), []byte(strings.Replace(doc, `"T40":{"type":"string"}`, `"T40":{"type":"integer"}`, 1)))
-	if err != nil || len(changes) == 0 || len(changes) > 200 || !strings.Contains(changes[0].String(), "values are possible that are not of type string") {
+	if err != nil || len(changes) == 0 || len(changes) > 200 || !strings.Contains(changes[0].String(), "values may no longer satisfy type string") {
 		t.Errorf("%d changes, %.300v, %v", len(changes), changes, err)
 	}
 }

@@ -30,7 +30,7 @@ var (
 	Conflict           = NewFault(http.StatusConflict, "conflict", "The state of the thing does not allow it")
 	PreconditionFailed = NewFault(http.StatusPreconditionFailed, "precondition-failed", "The thing has changed meanwhile")
 	TooManyRequests    = NewFault(http.StatusTooManyRequests, "too-many-requests", "Too many requests")
-	ServiceUnavailable = NewFault(http.StatusServiceUnavailable, "temporarily-impossible", "It is not possible for the moment")
+	ServiceUnavailable = NewFault(http.StatusServiceUnavailable, "temporarily-impossible", "Temporarily unavailable; try again later")
 )
 
 // NewFault returns a new fault. id is the member type of the problem: a URI reference that

@@ -56,7 +56,7 @@ func TestWriteAndDiff(t *testing.T) {
 		t.Errorf("a document and itself: status %d\n%s%s", status, &out, &errors)
 	}
 	other := save("other.json", strings.Replace(string(doc), `"/hello"`, `"/hallo"`, 1))
-	if status := run([]string{"openapi", "diff", file, other}, &out, &errors); status != 1 || out.String() != "breaking: GET /hello: the operation is gone\n" {
+	if status := run([]string{"openapi", "diff", file, other}, &out, &errors); status != 1 || out.String() != "breaking: GET /hello: operation removed\n" {
 		t.Errorf("status %d\n%s%s", status, &out, &errors)
 	}
 	for _, args := range [][]string{nil, {"openapi"}, {"openapi", "diff", file}, {"openapi", "diff", file, "missing"}, {"openapi", "write", "./missing"}} {

@@ -89,7 +89,7 @@ func (s *service) registerAPI(app *dunlin.App) {
 		typed.Status{Code: 409, Description: "The request with this Idempotency-Key has not ended"},
 		typed.Status{Code: 422, Description: "The Idempotency-Key was used for another request"},
 		typed.Status{Code: 429, Description: "The user has sent too many Idempotency-Keys"},
-		typed.Status{Code: 503, Description: "It is not possible for the moment"})
+		typed.Status{Code: 503, Description: "Temporarily unavailable; try again later"})
 	typed.Get(api, "/links", s.list).Name("listLinks").Summary("Lists one's links")
 	typed.Post(api, "/links", s.create, once).Name("createLink").Faults(codeTaken).Summary("Shortens a link")
 	typed.Delete(api, "/links/{code}", s.remove).Name("removeLink").Faults(noLink).Summary("Removes a link")

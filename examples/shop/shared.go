@@ -15,16 +15,16 @@ import (
 // and the baskets.
 type shared struct {
 	store   store.Store
-	keys    store.Store // of orders that may be sent again
-	bytes   int64       // that keys may have in memory
-	perHour int         // orders of an address; 0: no limit
+	keys    store.Store // idempotency keys of orders, with their responses
+	bytes   int64       // maximum memory of keys, in bytes
+	perHour int         // maximum number of orders of an address in an hour; 0: no limit
 	baskets *middleware.Sessions[basket]
 }
 
 // A basket is the current selection of a visitor: copies by book.
 type basket map[int64]int64
 
-var basketGone = typed.NewFault(409, "basket-gone", "The basket has ended meanwhile")
+var basketGone = typed.NewFault(409, "basket-gone", "The basket has expired")
 
 func newShared(st, keys store.Store, bytes int64, perHour int) *shared {
 	return &shared{st, keys, bytes, perHour, middleware.NewSessions[basket](middleware.SessionConfig{Store: st, Cookie: "__Host-basket"})}
@@ -35,7 +35,7 @@ func newShared(st, keys store.Store, bytes int64, perHour int) *shared {
 func (s *shared) browsing() dunlin.Middleware {
 	return typed.Declares(middleware.RateLimit(middleware.Rate{
 		Name: "browsing", Limit: 6_000_000, Window: time.Hour, Store: s.store, Away: middleware.RateAwayLimitLocally,
-	}).Middleware(), typed.Status{Code: 429, Description: "The address has asked too often"})
+	}).Middleware(), typed.Status{Code: 429, Description: "Too many requests from this address"})
 }
 
 // once makes orders idempotent. While the store is unavailable, earlier orders are unknown, and orders with a key are
@@ -48,10 +48,10 @@ func (s *shared) once() dunlin.Middleware {
 		typed.Status{Code: 409, Description: "The request with this Idempotency-Key has not ended"},
 		typed.Status{Code: 422, Description: "The Idempotency-Key was used for another order"},
 		typed.Status{Code: 429, Description: "The address has sent too many orders with keys"},
-		typed.Status{Code: 503, Description: "It is not possible for the moment"})
+		typed.Status{Code: 503, Description: "Temporarily unavailable; try again later"})
 }
 
-// ordering bounds the orders of an address. While the store is away none passes.
+// ordering limits the rate of orders per address. While the store is unavailable, all orders are refused.
 func (s *shared) ordering() dunlin.Middleware {
 	if s.perHour == 0 {
 		return func(next dunlin.Action) dunlin.Action { return next }
@@ -60,7 +60,7 @@ func (s *shared) ordering() dunlin.Middleware {
 		Name: "orders", Limit: s.perHour, Window: time.Hour, Store: s.store, Away: middleware.RateAwayRefuse,
 	}).Middleware(),
 		typed.Status{Code: 429, Description: "The address has placed too many orders"},
-		typed.Status{Code: 503, Description: "It is not possible for the moment"})
+		typed.Status{Code: 503, Description: "Temporarily unavailable; try again later"})
 }
 
 // register adds the routes that need a visitor's basket.
@@ -69,30 +69,30 @@ func (s *shared) register(app *dunlin.App) {
 	typed.Get(visit, "", s.show).Name("showBasket").Tags("orders").Faults(typed.ServiceUnavailable).
 		Summary("Shows the basket").Description("What the visitor has chosen so far. It is forgotten after half an hour without a visit.")
 	typed.Post(visit, "/lines", s.add).Name("addToBasket").Tags("orders").Faults(basketGone, typed.ServiceUnavailable).
-		Summary("Puts books into the basket").Description("The answer has the whole basket.")
+		Summary("Puts books into the basket").Description("The response has the whole basket.")
 }
 
 // Basket is the current selection of a visitor.
 type Basket struct {
-	Copies int64            `json:"copies" minimum:"0" description:"In all"`
+	Copies int64            `json:"copies" minimum:"0" description:"Total number of copies"`
 	Lines  map[string]int64 `json:"lines" description:"Copies by book"`
 }
 
 // AddToBasket puts copies into the basket.
 type AddToBasket struct{ Body OrderLine }
 
-func (b basket) shown() Basket {
-	shown := Basket{Lines: map[string]int64{}}
+func (b basket) view() Basket {
+	view := Basket{Lines: map[string]int64{}}
 	for book, copies := range b {
-		shown.Lines[fmt.Sprint(book)] = copies
-		shown.Copies += copies
+		view.Lines[fmt.Sprint(book)] = copies
+		view.Copies += copies
 	}
-	return shown
+	return view
 }
 
 func (s *shared) show(r *dunlin.Request, _ struct{}) (Basket, error) {
 	b, _, err := s.baskets.Get(r)
-	return b.shown(), basketError(err)
+	return b.view(), basketError(err)
 }
 
 func (s *shared) add(r *dunlin.Request, in AddToBasket) (Basket, error) {
@@ -102,7 +102,7 @@ func (s *shared) add(r *dunlin.Request, in AddToBasket) (Basket, error) {
 			*b = basket{}
 		}
 		(*b)[in.Body.Book] += in.Body.Copies
-		now = b.shown()
+		now = b.view()
 		return nil
 	})
 	return now, basketError(err)

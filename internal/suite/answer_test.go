@@ -256,7 +256,7 @@ func TestClientGone(t *testing.T) {
 				return s.Dropped == 1
 			})
 		}
-		Soon(t, "each is logged", func() bool { return strings.Count(logs.String(), "client gone") == 5 })
+		Soon(t, "each is logged", func() bool { return strings.Count(logs.String(), "client disconnected before the response") == 5 })
 		WantLacks(t, "the log", logs.String(), "level=ERROR")
 	})
 }
