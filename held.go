@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"net/http"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // Memory that the framework holds for a request, in addition to the engine's, is charged to an account
-// (admission.Holders). On the loop engine this is the account of the connection. On net/http each request has an
+// (memory.Budget). On the loop engine this is the account of the connection. On net/http each request has an
 // account of its own, because an HTTP/2 connection carries many requests.
 
 // A client that announces a large body and sends nothing must not cost memory. A body of up to trustedBody bytes has
@@ -39,7 +40,7 @@ func (r *Request) maxStdBody() int64 {
 // holdBody charges a total of capacity bytes for the request's body. It returns a 413 problem for a body that can
 // never fit, and a 503 problem if no room is made. A small holder never waits here.
 func (r *Request) holdBody(capacity int, announced int64) error {
-	if most := r.app.memory.Holders.MostBody(); most > 0 && max(int64(capacity), announced) > most {
+	if most := r.app.memory.Budget.MostBody(); most > 0 && max(int64(capacity), announced) > most {
 		r.wire.RefuseBody()
 		return r.app.server.BodyTooLargeEver()
 	}
@@ -49,22 +50,51 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	want := int64(capacity)
 	if announced > trustedBody && capacity > firstBody {
 		want = max(want, announced+1)
+	} else if announced < 0 && capacity > trustedBody {
+		want = max(want, min(r.maxBody()+1, r.app.memory.Budget.MostAhead()))
 	}
-	outcome := r.account.ReserveGrowing(want, announced, r.maxBody())
-	if outcome == admission.MustWait {
+	more := max(want-r.bodyHeld, 0)
+	outcome := r.account.Reserve(memory.Body, more)
+	if outcome == memory.MustWait {
 		r.wire.MayWait()
 		lost := func() bool { return exchange.Lost(r.wire, r.Context(), announced, len(r.s.Payload)) }
-		outcome = r.account.AcquireBody(want, announced, r.maxBody(), r.Context().Done(), lost)
+		outcome = r.account.Acquire(memory.Body, more, r.Context().Done(), lost)
 		r.wire.Waited()
 	}
-	if outcome == admission.Granted {
+	if outcome == memory.Granted {
+		r.bodyHeld += more
 		return nil
 	}
 	r.wire.RefuseBody()
-	if outcome == admission.MustWait {
+	if outcome == memory.MustWait {
 		return r.app.server.BodyCut(cmp.Or(r.Context().Err(), context.Canceled))
 	}
 	return r.app.server.NoRoomForBody(r.Route(), r.account.Met())
+}
+
+// trimBody releases the memory held for the body beyond n bytes: all of it is here.
+func (r *Request) trimBody(n int) {
+	if more := r.bodyHeld - int64(n); more > 0 {
+		r.account.ReleaseBody(more)
+		r.bodyHeld -= more
+	}
+}
+
+// hasTurn reserves memory for a response that is expected to be large, and may wait for it. It reports whether the
+// action may begin. Otherwise resp is the refusal.
+func (r *Request) hasTurn(resp *Response) bool {
+	if r.s.Method == http.MethodHead {
+		return true
+	}
+	err := exchange.ErrLate
+	if r.opensAccount() {
+		err = r.app.server.AwaitTurn(r.wire, &r.s, r.account, r.Context)
+	}
+	if err != nil {
+		r.source = exchange.FromMemory
+		*resp = Error(err)
+	}
+	return err == nil
 }
 
 // ReserveMemory charges n more bytes to the memory budget until the request ends, beside its body. [Decode],
@@ -103,8 +133,8 @@ func (r *Request) noteBody(n int, left int64) {
 func (r *Request) bodyEnded(err error) error {
 	switch {
 	case r.account == nil:
-	case err == io.EOF && r.account.Complete(): // the request no longer waits for the client
-	case r.account.Ending():
+	case err == io.EOF && r.account.Working(true): // the request no longer waits for the client
+	case r.account.Evicted():
 		r.wire.RefuseBody()
 		return r.app.noMemory("the request body", r.account.Met())
 	}
@@ -117,6 +147,7 @@ func (r *Request) releaseBody() {
 		return
 	}
 	r.account.EndRequest()
+	r.bodyHeld = 0
 	r.wire.ReleaseAccount(r.account)
 	r.account = nil
 }

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/feature"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
@@ -118,10 +118,11 @@ type Request struct {
 
 	uncommon *uncommon // made on first use
 
-	id      exchange.Identity
-	values  []keyed
-	account *admission.Account // charged with the memory held for the request; nil for none
-	bodyErr error              // the reason why the body could not be read
+	id       exchange.Identity
+	values   []keyed
+	account  *memory.Account // charged with the memory held for the request; nil for none
+	bodyHeld int64           // bytes of it for the body
+	bodyErr  error           // the reason why the body could not be read
 }
 
 // uncommon holds rarely used fields; it is allocated on demand.

@@ -10,10 +10,9 @@ import (
 // floors lists the layers of the architecture, the lowest first. A package may import packages of lower layers only. A name
 // stands for the folder and everything below it; "" is the root alone. The longest matching name applies.
 var floors = [][]string{
-	{"internal/invariants", "internal/semantics", "internal/view"},
+	{"internal/admission", "internal/invariants", "internal/semantics", "internal/view"},
 	{
 		"backend",
-		"internal/admission",
 		"internal/bytesize",
 		"internal/caller",
 		"internal/certfile",
@@ -29,6 +28,7 @@ var floors = [][]string{
 		"internal/jsonwire",
 		"internal/lifecycle",
 		"internal/logqueue",
+		"internal/memory",
 		"internal/pgtest",
 		"internal/overload",
 		"internal/proxyproto",

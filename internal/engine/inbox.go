@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // message is a request of another goroutine to a loop.
@@ -17,8 +17,8 @@ type message struct {
 	kind     messageKind
 	conn     *Conn
 	listener *listener
-	account  *admission.Account // for msgEnd
-	done     *sync.WaitGroup    // for msgSweep, done when every connection was looked at, and msgStopAccepting
+	account  *memory.Account // for msgEnd
+	done     *sync.WaitGroup // for msgSweep, done when every connection was looked at, and msgStopAccepting
 }
 
 type messageKind uint8
@@ -33,7 +33,6 @@ const (
 	msgSweep                                // the engine is draining, or closing by force
 	msgResume                               // descriptors may be free again: accept
 	msgEnd                                  // conn is to be ended, since the memory of account is needed
-	msgRoom                                 // there may be room for connections that wait for it
 	msgLook                                 // conn's goroutine is to check the state of conn
 	msgOverdue                              // conn, which waited in line for a worker, is to be refused
 	msgDropIdle                             // TLS uses more memory than its bound: close idle connections with TLS
@@ -79,6 +78,7 @@ func (l *loop) post(m message) bool {
 // fetchMail moves the messages from the inbox to mail, all of which has been handled.
 func (l *loop) fetchMail() {
 	b := &l.inbox
+	l.evictions.Store(false)
 	if !b.signalled.Load() {
 		return
 	}
@@ -125,9 +125,6 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.sweepers = append(l.sweepers, m.done)
 	case msgResume:
 		l.resumeAccept()
-	case msgRoom:
-		l.e.roomPosted.Store(false)
-		return l.retryRoom(d)
 	case msgEnd:
 		return l.endHolder(d, m.conn, m.account)
 	case msgLook:

@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // Upgrade appends a 101 with the fields of a. The connection switches to p when the request has ended, see switchTo.
@@ -95,7 +95,7 @@ func (s *switched) Wake()                   { s.c.Wake() }
 func (s *switched) Prompt() bool            { return true }
 func (s *switched) SetDeadline(after int64) { s.c.SetDeadline(time.Duration(after)) }
 func (s *switched) Charge(n int64)          { charge(s.c.Account(), n) }
-func (s *switched) Release(n int64)         { s.c.Account().Release(admission.Input, n) }
+func (s *switched) Release(n int64)         { s.c.Account().Release(memory.Input, n) }
 func (s *switched) Log() *slog.Logger       { return s.log }
 func (s *switched) Submit(t exchange.Turn)  { t.(*engine.Driver).SubmitPart(s, false) }
 
@@ -109,17 +109,17 @@ func (s *switched) Pause(on bool) {
 
 func (s *switched) Reserve(n int64) bool {
 	a := s.c.Account()
-	outcome := a.Reserve(admission.Input, n)
-	if outcome == admission.MustWait {
+	outcome := a.Reserve(memory.Input, n)
+	if outcome == memory.MustWait {
 		a.Refuse()
 	}
-	return outcome == admission.Granted
+	return outcome == memory.Granted
 }
 
-func charge(a *admission.Account, n int64) {
+func charge(a *memory.Account, n int64) {
 	if n > 0 {
-		a.Force(admission.Output, n)
+		a.Force(memory.Output, n)
 	} else {
-		a.Release(admission.Output, -n)
+		a.Release(memory.Output, -n)
 	}
 }

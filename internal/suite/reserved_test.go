@@ -30,7 +30,7 @@ func TestReservedMemoryIsReleased(t *testing.T) {
 						_ = c.Close()
 						return
 					}
-					fallthrough // there is no hijacking by HTTP/2 and in memory
+					fallthrough // HTTP/2 and the memory adapter do not support hijacking
 				case "flushed":
 					_ = http.NewResponseController(w).Flush()
 					wait()
