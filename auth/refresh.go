@@ -15,9 +15,9 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Refresh returns an identity with a valid access token: who itself while its Token is valid, otherwise the result of a
-// refresh with its refresh token (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most providers issue a refresh
-// token if LoginConfig.Scopes has offline_access. Store the result in place of who, usually in the session: a provider may
+// Refresh returns an identity with a valid access token. It returns who unchanged while the token of who is valid, and
+// otherwise the result of a refresh (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most providers issue a refresh
+// token if LoginConfig.Scopes has offline_access. Replace who by the result, usually in the session: a provider may
 // accept a refresh token only once. Refresh needs Issuer, Subject and Token of who.
 //
 // Of concurrent calls with the same refresh token, one calls the provider, within LoginConfig.Timeout, and all return its

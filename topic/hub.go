@@ -76,6 +76,7 @@ var (
 	// ErrTooMany is the error for a subscriber of more than 64 topics.
 	ErrTooMany = errors.New("topic: too many subscriptions")
 
+	errNone  = errors.New("topic: subscribe: no topic is named")
 	errKeyed = errors.New("topic: publish: keyed topics need Put, and others Publish")
 	errHub   = errors.New("topic: subscribe: the connection has subscriptions of another hub")
 	errEmpty = errors.New("topic: publish: empty message")
@@ -323,7 +324,10 @@ func (p Policy) String() string {
 
 // checkNames returns the error of subscriptions that cannot be.
 func checkNames(names []string) error {
-	if len(names) == 0 || len(names) > maxSubscriptions {
+	switch {
+	case len(names) == 0:
+		return errNone
+	case len(names) > maxSubscriptions:
 		return ErrTooMany
 	}
 	for _, name := range names {
