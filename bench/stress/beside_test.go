@@ -34,6 +34,9 @@ func TestBesideNetHTTP(t *testing.T) {
 		{"std, memory of an idle connection", "idle-memory", peer.DunlinStd, results.PerConn, 1.3, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.scenario == "file" && !*full {
+				t.Skip("transfers several GB; runs with -full")
+			}
 			if c.wrk {
 				need(t, "wrk", "wrk")
 			}
