@@ -49,8 +49,12 @@ type Rate struct {
 	// that share a store need different names. Default: "default".
 	Name string
 
-	// Store counts for all processes together. Default: each process counts for itself, in memory,
-	// with at most 64 bytes per key, like a store.Memory.
+	// Store counts for all processes together. The stores of this repository decide in one atomic
+	// step, by the clock of the store, and so they do inside store.Guard. Another store keeps the
+	// quota as a value, which is changed by compare-and-set, by the clocks of the processes. If
+	// ten attempts fail because other requests change the same key, the store counts as
+	// unavailable for this request. Default: each process counts for itself, in memory, with at
+	// most 64 bytes per key, like a store.Memory.
 	Store store.Store
 
 	// Away selects the behaviour while Store is unavailable. Default: RateAwayLimitLocally.
@@ -86,7 +90,7 @@ const (
 // refusal also has Retry-After, and is a problem of the type quota-exceeded. Several limits of an
 // action each add their own fields.
 //
-// With a Store, all processes count together, by the store's clock and in one atomic step. A client
+// With a Store, all processes count together. A client
 // that the process already knows to be over its limit is refused without a call to a store on
 // another machine. A call to the store can fail or hang: use a store with store.Guard.
 //
@@ -176,8 +180,9 @@ type rateLimiter struct {
 	seed4  [2]uint64 // for IPv4 addresses
 
 	seed   maphash.Seed
-	args   store.Args
-	near   bool // Store is in this process: it decides every request, and table has no copy of its counts
+	quotas gcra.Store // Store, if it decides in one step
+	stored gcra.Rate  // in microseconds, for Store
+	near   bool       // Store is in this process: it decides every request, and table has no copy of its counts
 	prefix string
 	away   logqueue.Repeated
 	Rate
@@ -208,12 +213,14 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	if s, ok := rate.Store.(interface{ Prompt() store.Store }); ok && rate.Away == RateAwayLimitLocally {
 		rate.Store = s.Prompt() // RateLimit can count in this process while the store is silent
 	}
+	quotas, _ := rate.Store.(gcra.Store)
 	_, near := rate.Store.(*store.Memory)
 	inNanos := gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)}
 	return &rateLimiter{
 		Rate:   rate,
 		table:  gcra.NewTable(inNanos, rate.MaxKeys),
-		args:   store.Args{inMicros, inMicros * int64(rate.Burst)},
+		quotas: quotas,
+		stored: gcra.Rate{Interval: inMicros, Tolerance: inMicros * int64(rate.Burst)},
 		near:   near,
 		fields: newRateFields(&rate, inNanos),
 		prefix: storedPrefix(rate.Name),
@@ -344,38 +351,6 @@ func (l *rateLimiter) addressKey(ip netip.Addr) string {
 	return netip.PrefixFrom(ip, l.IPv6Prefix).String()
 }
 
-// takeScript is gcra.Rate.Take for a store. Its args are interval and tolerance in microseconds. It
-// returns the used amount after an admitted request, or -1 minus the used amount for a refused one.
-//
-// The clock may have been set back, or may be that of a promoted replica, and the limit may have
-// been lowered. Therefore the used amount is limited to all of the quota.
-var takeScript = &store.Script{
-	Name: "rate limit",
-	Go: func(now, state int64, a *store.Args) (int64, time.Duration, int64) {
-		keep := store.KeepTTL
-		if most := now + a[1]; state > most {
-			state, keep = most, time.Duration(a[1])*time.Microsecond
-		}
-		tat, v := gcra.Rate{Interval: a[0], Tolerance: a[1]}.Take(state, now)
-		if !v.Admitted {
-			return tat, keep, -1 - v.Used
-		}
-		return tat, time.Duration(v.Used) * time.Microsecond, v.Used
-	},
-	Lua: `if state > now + a2 then
-  state = now + a2
-  keep = a2
-end
-local used = math.max(state - now, 0)
-if used + a1 <= a2 then
-  state = now + used + a1
-  keep = used + a1
-  result = keep
-else
-  result = -1 - used
-end`,
-}
-
 // storedPrefix returns the prefix of a policy's keys in a store. A name with a colon is quoted. A
 // name cannot contain quotes, so no client can choose a key that equals one of another policy.
 func storedPrefix(name string) string {
@@ -398,17 +373,47 @@ func storedKey(key string) string {
 	return "#" + inBase64.EncodeToString(sum[:])
 }
 
-// ask lets the store decide. The store counts in microseconds.
-func (l *rateLimiter) ask(ctx context.Context, key string) (gcra.Verdict, error) {
-	n, err := l.Store.Run(ctx, key, takeScript, l.args)
-	switch {
-	case err != nil:
-		return gcra.Verdict{}, err
-	case n >= 0:
-		return gcra.Verdict{Admitted: true, Used: n * 1000}, nil
+// ask lets the store decide, which counts in microseconds.
+func (l *rateLimiter) ask(ctx context.Context, key string) (v gcra.Verdict, err error) {
+	err = errors.ErrUnsupported
+	if l.quotas != nil {
+		v, err = l.quotas.TakeQuota(ctx, key, l.stored)
 	}
-	used := -1 - n
-	return gcra.Verdict{Used: used * 1000, Wait: max(used+l.args[0]-l.args[1], 1) * 1000}, nil
+	if errors.Is(err, errors.ErrUnsupported) {
+		v, err = l.compareAndSet(ctx, key)
+	}
+	return gcra.Verdict{Admitted: v.Admitted, Used: v.Used * 1000, Wait: v.Wait * 1000}, err
+}
+
+// mostAttempts is the number of attempts of a compare-and-set. With their pauses they take some 10 ms.
+const mostAttempts = 10
+
+// compareAndSet decides about a request with a store that has only values. The value is the TAT, in microseconds.
+func (l *rateLimiter) compareAndSet(ctx context.Context, key string) (gcra.Verdict, error) {
+	for attempt := range mostAttempts {
+		item, err := l.Store.Get(ctx, key)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return gcra.Verdict{}, err
+		}
+		var tat int64
+		if len(item.Value) == 8 {
+			tat = int64(binary.BigEndian.Uint64(item.Value))
+		}
+		next, v := l.stored.TakeStored(tat, time.Now().UnixMicro())
+		if next == tat {
+			return v, nil // refused: nothing changes
+		}
+		var value [8]byte
+		binary.BigEndian.PutUint64(value[:], uint64(next))
+		_, err = l.Store.Set(ctx, key, value[:], item.Version, time.Duration(v.Used)*time.Microsecond)
+		if !errors.Is(err, store.ErrConflict) {
+			return v, err
+		}
+		if err := store.Backoff(ctx, attempt); err != nil {
+			return gcra.Verdict{}, err
+		}
+	}
+	return gcra.Verdict{}, fmt.Errorf("%w: other requests have changed the quota during each of %d attempts", store.ErrUnavailable, mostAttempts)
 }
 
 func (l *rateLimiter) warn(err error) {

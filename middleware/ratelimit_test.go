@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/internal/gcra"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/middleware"
 	"github.com/dunlinhttp/dunlin/store"
@@ -239,15 +241,98 @@ func TestRateLimitTogether(t *testing.T) {
 	}
 }
 
+// plain has only the methods of store.Store, like a store of a third party.
+type plain struct{ store.Store }
+
+// A store without quotas admits no more than the limit, also when machines change a quota at the same time.
+func TestRateLimitCompareAndSet(t *testing.T) {
+	const machines, limit = 3, 50
+	inner := store.NewMemory(store.MemoryConfig{})
+	defer inner.Close()
+	for what, shared := range map[string]store.Store{"plain": plain{inner}, "guarded": store.Guard(plain{inner}, store.GuardConfig{})} {
+		var admitted atomic.Int64
+		var wg sync.WaitGroup
+		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Name: what, Limit: limit, Window: 24 * time.Hour, Key: byToken, Store: shared,
+			Away: middleware.RateAwayRefuse, Logger: slog.New(slog.DiscardHandler)}))
+		for range machines {
+			wg.Go(func() {
+				for range limit / 2 {
+					if send(app, "GET", "X-Token", "a").Code == 200 { // 503 after too many conflicts
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for send(app, "GET", "X-Token", "a").Code == 200 {
+			admitted.Add(1)
+		}
+		if n := admitted.Load(); n != limit {
+			t.Errorf("%s: %d requests were admitted, want %d", what, n, limit)
+		}
+	}
+}
+
+// The quota of a store without quotas returns with time. It recovers within one window if the clock of a process is set back.
+func TestRateLimitCompareAndSetClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := plain{store.NewMemory(store.MemoryConfig{})}
+		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
+		ahead := binary.BigEndian.AppendUint64(nil, uint64(time.Now().Add(time.Hour).UnixMicro()))
+		if _, err := st.Set(t.Context(), "rate:default:b", ahead, store.VersionAbsent, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		for i, step := range []struct {
+			after     time.Duration
+			key, want string
+		}{
+			{0, "a", `200 "default";r=3;t=2`},
+			{2 * time.Second, "a", `200 "default";r=3;t=2`},
+			{0, "b", `429 "default";r=0;t=8 2`},
+			{2 * time.Second, "b", `200 "default";r=0;t=8`},
+			{7 * time.Second, "b", `200 "default";r=2;t=3`},
+		} {
+			<-time.After(step.after)
+			if got := limited(send(app, "GET", "X-Token", step.key)); got != step.want {
+				t.Errorf("step %d: %s, want %s", i, got, step.want)
+			}
+		}
+	})
+}
+
+// conflicting is a store in which another client changes each value first.
+type conflicting struct {
+	store.Store
+	attempts atomic.Int64
+}
+
+func (c *conflicting) Set(context.Context, string, []byte, store.Version, time.Duration) (store.Version, error) {
+	c.attempts.Add(1)
+	return store.VersionAbsent, store.ErrConflict
+}
+
+// The attempts to change a quota are bounded. Afterwards the request is treated as during an outage.
+func TestRateLimitConflicts(t *testing.T) {
+	for away, want := range map[middleware.RateAway]int{middleware.RateAwayLimitLocally: 200, middleware.RateAwayRefuse: 503} {
+		var log strings.Builder
+		st := &conflicting{Store: store.NewMemory(store.MemoryConfig{})}
+		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: time.Hour, Key: byToken, Store: st, Away: away,
+			Logger: slog.New(slog.NewTextHandler(&log, nil))}))
+		if w := send(app, "GET", "X-Token", "a"); w.Code != want || st.attempts.Load() != 10 || !strings.Contains(log.String(), "each of 10 attempts") {
+			t.Errorf("Away %d: %d after %d attempts, logged %q; want %d after 10", away, w.Code, st.attempts.Load(), log.String(), want)
+		}
+	}
+}
+
 // otherClock is a store with an adjustable clock.
 type otherClock struct {
 	store.Store
-	now, n int64
+	now, tat int64
 }
 
-func (c *otherClock) Run(_ context.Context, _ string, s *store.Script, args store.Args) (result int64, err error) {
-	c.n, _, result = s.Go(c.now, c.n, &args)
-	return result, nil
+func (c *otherClock) TakeQuota(_ context.Context, _ string, rate gcra.Rate) (v gcra.Verdict, err error) {
+	c.tat, v = rate.TakeStored(c.tat, c.now)
+	return v, nil
 }
 
 // When the store's clock is set back, a key counts as used up at most. It recovers within one window.
@@ -291,11 +376,11 @@ func (b *broken) err(ctx context.Context) error {
 	return nil
 }
 
-func (b *broken) Run(ctx context.Context, key string, s *store.Script, args store.Args) (int64, error) {
+func (b *broken) TakeQuota(ctx context.Context, key string, rate gcra.Rate) (gcra.Verdict, error) {
 	if err := b.err(ctx); err != nil {
-		return 0, err
+		return gcra.Verdict{}, err
 	}
-	return b.Store.Run(ctx, key, s, args)
+	return b.Store.(gcra.Store).TakeQuota(ctx, key, rate)
 }
 
 func (b *broken) Get(ctx context.Context, key string) (store.Item, error) {

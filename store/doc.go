@@ -1,5 +1,5 @@
 // Package store keeps state that requests and server processes share: values changed by compare-and-set, numbers
-// changed by small scripts, and messages for subscribers. Sessions, rate limits and idempotency keys use it.
+// that calls add to, and messages for subscribers. Sessions, rate limits and idempotency keys use it.
 //
 //	st, err := store.Open(os.Getenv("DUNLIN_STORE"))
 //
@@ -10,7 +10,6 @@
 // and a circuit breaker.
 //
 //	store.go   the interface, its errors
-//	script.go  numbers and scripts
 //	memory.go  the store in memory, numbers.go its table of numbers, expiry.go removal of expired entries, topics.go messages
 //	parts.go   bounds in it for values of one use, and the warning that it is nearly full
 //	guard.go   deadlines and the circuit breaker

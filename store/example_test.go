@@ -28,11 +28,11 @@ func ExampleUpdate() {
 	// Output: "one two "
 }
 
-func ExampleIncrement() {
+func ExampleStore_add() {
 	st := store.NewMemory(store.MemoryConfig{})
 	defer st.Close()
 	for range 3 {
-		n, _ := store.Increment(context.Background(), st, "visits", 1, time.Hour)
+		n, _ := st.Add(context.Background(), "visits", 1, time.Hour)
 		fmt.Println(n)
 	}
 	// Output:

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/gcra"
 )
 
 // GuardConfig configures Guard. A zero field has its default.
@@ -28,6 +30,12 @@ type GuardConfig struct {
 
 // A Guarded is a store with a deadline and a circuit breaker, see [Guard].
 type Guarded struct {
+	*guard
+	prompt bool // its calls fail as soon as the store is silent
+}
+
+// A guard is the state of a guarded store.
+type guard struct {
 	inner  Store
 	shards Sharded // or nil
 	config GuardConfig
@@ -97,7 +105,7 @@ func Guard(inner Store, c GuardConfig) *Guarded {
 	if c.Timeout < 0 || c.Failures < 0 || c.Cooldown < 0 {
 		panic(fmt.Sprintf("store: GuardConfig.Timeout, Failures and Cooldown (%v, %d, %v) must not be negative", c.Timeout, c.Failures, c.Cooldown))
 	}
-	g := &Guarded{inner: inner, config: c, began: time.Now()}
+	g := &Guarded{guard: &guard{inner: inner, config: c, began: time.Now()}}
 	n := 1
 	if s, ok := inner.(Sharded); ok {
 		n, g.shards = s.Shards(), s
@@ -200,7 +208,7 @@ func (g *Guarded) about(key string, number bool) guardCall {
 	if g.shards != nil {
 		n = g.shards.Shard(key, number)
 	}
-	return guardCall{n: n, part: &g.parts[n], key: key, number: number}
+	return guardCall{n: n, part: &g.parts[n], key: key, number: number, prompt: g.prompt}
 }
 
 // call runs f within the deadline.
@@ -356,14 +364,7 @@ func (g *Guarded) failure(p *guardPart, asked time.Duration, err error) {
 // Prompt returns the same store for callers with a fallback, such as local counting. Their calls fail with
 // ErrUnavailable as soon as the store has been silent for 20 ms longer than two usual answers. Deadline, breaker and
 // counts are shared.
-func (g *Guarded) Prompt() Store { return promptly{g} }
-
-type promptly struct{ *Guarded }
-
-// Run implements Store.Run.
-func (p promptly) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
-	return p.run(ctx, key, script, args, true)
-}
+func (g *Guarded) Prompt() Store { return &Guarded{g.guard, true} }
 
 // Get implements Store.Get.
 func (g *Guarded) Get(ctx context.Context, key string) (item Item, err error) {
@@ -388,19 +389,27 @@ func (g *Guarded) Expire(ctx context.Context, key string, ttl time.Duration) err
 	return g.call(ctx, g.about(key, false), func(ctx context.Context) error { return g.inner.Expire(ctx, key, ttl) })
 }
 
-// Run implements Store.Run.
-func (g *Guarded) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
-	return g.run(ctx, key, script, args, false)
-}
-
-func (g *Guarded) run(ctx context.Context, key string, script *Script, args Args, prompt bool) (result int64, err error) {
-	c := g.about(key, true)
-	c.prompt = prompt
-	err = g.call(ctx, c, func(ctx context.Context) (err error) {
-		result, err = g.inner.Run(ctx, key, script, args)
+// Add implements Store.Add.
+func (g *Guarded) Add(ctx context.Context, key string, n int64, ttl time.Duration) (sum int64, err error) {
+	err = g.call(ctx, g.about(key, true), func(ctx context.Context) (err error) {
+		sum, err = g.inner.Add(ctx, key, n, ttl)
 		return err
 	})
-	return result, err
+	return sum, err
+}
+
+// TakeQuota decides about a request of a rate limit. It is for middleware.RateLimit. It fails with
+// errors.ErrUnsupported if the inner store has no such method.
+func (g *Guarded) TakeQuota(ctx context.Context, key string, rate gcra.Rate) (v gcra.Verdict, err error) {
+	inner, ok := g.inner.(gcra.Store)
+	if !ok {
+		return v, errors.ErrUnsupported
+	}
+	err = g.call(ctx, g.about(key, true), func(ctx context.Context) (err error) {
+		v, err = inner.TakeQuota(ctx, key, rate)
+		return err
+	})
+	return v, err
 }
 
 // Publish implements Store.Publish.

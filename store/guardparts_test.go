@@ -22,7 +22,7 @@ func (h *halves) Shards() int                  { return 2 }
 func (h *halves) Shard(key string, _ bool) int { return int(key[0]-'a') % 2 }
 
 func (h *halves) Get(ctx context.Context, key string) (store.Item, error) {
-	_, err := h.Run(ctx, key, nil, store.Args{})
+	_, err := h.Add(ctx, key, 1, time.Hour)
 	return store.Item{}, err
 }
 
@@ -31,7 +31,7 @@ func (h *halves) Probe(ctx context.Context, key string, _ bool) error {
 	return err
 }
 
-func (h *halves) Run(ctx context.Context, key string, _ *store.Script, _ store.Args) (int64, error) {
+func (h *halves) Add(ctx context.Context, key string, _ int64, _ time.Duration) (int64, error) {
 	h.calls.Add(1)
 	if h.hanging.Load() && h.Shard(key, true) == 0 {
 		<-ctx.Done()
@@ -41,7 +41,7 @@ func (h *halves) Run(ctx context.Context, key string, _ *store.Script, _ store.A
 }
 
 func (h *halves) Publish(ctx context.Context, topic string, _ []byte) error {
-	_, err := h.Run(ctx, topic, nil, store.Args{})
+	_, err := h.Add(ctx, topic, 1, time.Hour)
 	return err
 }
 
@@ -97,7 +97,7 @@ func TestGuardPrompt(t *testing.T) {
 		prompt := g.Prompt()
 		ask := func(st store.Store) (time.Duration, error) {
 			began := time.Now()
-			n, err := st.Run(ctx, "a", nil, store.Args{})
+			n, err := st.Add(ctx, "a", 1, time.Hour)
 			if err == nil && n != 7 {
 				t.Errorf("the result is %d", n)
 			}
@@ -147,7 +147,7 @@ func TestGuardWaitsForSlowStore(t *testing.T) {
 		began := time.Now()
 		done := make(chan time.Duration)
 		go func() {
-			_, _ = g.Prompt().Run(ctx, "a", nil, store.Args{})
+			_, _ = g.Prompt().Add(ctx, "a", 1, time.Hour)
 			done <- time.Since(began)
 		}()
 		for range 5 { // others get answers
@@ -172,17 +172,17 @@ type distant struct {
 	away time.Duration
 }
 
-func (d *distant) Run(ctx context.Context, key string, script *store.Script, args store.Args) (int64, error) {
+func (d *distant) Add(ctx context.Context, key string, n int64, ttl time.Duration) (int64, error) {
 	select {
 	case <-time.After(d.away):
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	return d.halves.Run(ctx, key, script, args)
+	return d.halves.Add(ctx, key, n, ttl)
 }
 
 func (d *distant) Probe(ctx context.Context, key string, _ bool) error {
-	_, err := d.Run(ctx, key, nil, store.Args{})
+	_, err := d.Add(ctx, key, 1, time.Hour)
 	return err
 }
 
@@ -193,7 +193,7 @@ func TestGuardDistance(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			inner := &distant{away: away}
 			g := store.Guard(inner, store.GuardConfig{})
-			ask := func() error { _, err := g.Prompt().Run(ctx, "a", nil, store.Args{}); return err }
+			ask := func() error { _, err := g.Prompt().Add(ctx, "a", 1, time.Hour); return err }
 			for range 20 {
 				if err := ask(); err != nil {
 					t.Fatalf("%v away: %v", away, err)

@@ -17,7 +17,7 @@ func TestGuardWaitDetectsStarvation(t *testing.T) {
 		"something has come meanwhile":              {now - silence, now + time.Minute, now + time.Minute, false},
 		"late: nothing is known of the time before": {now - time.Minute, now - time.Minute, 0, false},
 	} {
-		g := &Guarded{began: time.Now().Add(-now), parts: make([]guardPart, 1)}
+		g := &Guarded{guard: &guard{began: time.Now().Add(-now), parts: make([]guardPart, 1)}}
 		p := &g.parts[0]
 		p.answered.Store(int64(c.answered))
 		cancelled := false

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlinhttp/dunlin/internal/gcra"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
@@ -44,7 +45,10 @@ func Within[B Budget](open func(drop func(bytes int64)) B) func(drop func(bytes 
 	return func(drop func(int64)) Budget { return open(drop) }
 }
 
-const defaultBytes = 32 << 20
+const (
+	defaultBytes = 32 << 20
+	longestTTL   = 10 * 365 * 24 * time.Hour // replaces all longer times to live
+)
 
 // A Memory is a store in the memory of the process, for single-process services and for tests. Only subscriptions
 // start goroutines. There is no timer: expired entries are removed as new keys arrive.
@@ -239,26 +243,56 @@ func (m *Memory) Expire(ctx context.Context, key string, ttl time.Duration) erro
 	return nil
 }
 
-// Run implements Store.Run. The script runs while its shard is locked.
-func (m *Memory) Run(ctx context.Context, key string, script *Script, args Args) (int64, error) {
+// Add implements Store.Add.
+func (m *Memory) Add(ctx context.Context, key string, n int64, ttl time.Duration) (sum int64, err error) {
 	if err := m.begin(ctx, key); err != nil {
 		return 0, err
 	}
-	result, full := m.run(key, script, &args)
+	if err := Check(key, ttl); err != nil {
+		return 0, err
+	}
+	err = m.change(key, func(now, old, expires int64) (int64, int64) {
+		if sum = old + n; old == 0 {
+			expires = until(now, ttl)
+		}
+		return sum, expires
+	})
+	if err != nil {
+		return 0, err
+	}
+	return sum, nil
+}
+
+// TakeQuota decides about a request of a rate limit. It is for middleware.RateLimit.
+func (m *Memory) TakeQuota(ctx context.Context, key string, rate gcra.Rate) (v gcra.Verdict, err error) {
+	if err := m.begin(ctx, key); err != nil {
+		return gcra.Verdict{}, err
+	}
+	err = m.change(key, func(now, tat, _ int64) (int64, int64) {
+		tat, v = rate.TakeStored(tat, now)
+		return tat, tat
+	})
+	return v, err
+}
+
+// change changes a number by a function of the time, the number and the time when it expires, which returns the latter
+// two. A number of 0 is removed. The function runs while the number's shard is locked, and again if the store is full.
+func (m *Memory) change(key string, f func(now, n, expires int64) (int64, int64)) error {
+	full := m.tryChange(key, f)
 	if full {
 		m.sweepAll(true)
-		result, full = m.run(key, script, &args)
+		full = m.tryChange(key, f)
 	}
 	m.warn()
 	if full {
 		m.full.Add(1)
-		return 0, ErrFull
+		return ErrFull
 	}
-	return result, nil
+	return nil
 }
 
-// run is Run, except that it reports full and changes nothing if the store is full.
-func (m *Memory) run(key string, script *Script, args *Args) (result int64, full bool) {
+// tryChange is change, except that it reports full and changes nothing if the store is full.
+func (m *Memory) tryChange(key string, f func(now, n, expires int64) (int64, int64)) (full bool) {
 	hash := numberKey{maphash.String(m.seed, key), maphash.String(m.second, key)}
 	s := &m.shards[hash.first%shards]
 	s.mu.Lock()
@@ -272,28 +306,24 @@ func (m *Memory) run(key string, script *Script, args *Args) (result int64, full
 	if old.expires <= now {
 		old.n = 0
 	}
-	next, keep, result := script.Go(now, old.n, args)
-	if next == 0 || keep == 0 || keep == KeepTTL && old.n == 0 {
+	n, expires := f(now, old.n, old.expires)
+	switch {
+	case n == 0:
 		if there {
 			s.numbers.remove(at)
 			m.giveBack(numberCost)
 		}
-		return result, false
-	}
-	expires := old.expires
-	if keep != KeepTTL {
-		expires = until(now, keep)
-	}
-	if there {
-		s.numbers.slots[at] = numberSlot{hash, next, expires}
-		return result, false
+		return false
+	case there:
+		s.numbers.slots[at] = numberSlot{hash, n, expires}
+		return false
 	}
 	m.sweepSome(s, now)
 	if !m.reserve(numberCost) {
-		return 0, true
+		return true
 	}
-	s.numbers.add(numberSlot{hash, next, expires})
-	return result, false
+	s.numbers.add(numberSlot{hash, n, expires})
+	return false
 }
 
 // Publish implements Store.Publish.

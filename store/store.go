@@ -25,8 +25,9 @@ type Store interface {
 	// returns ErrNotFound if there is no value.
 	Expire(ctx context.Context, key string, ttl time.Duration) error
 
-	// Run changes the number of a key with a script and returns the script's result.
-	Run(ctx context.Context, key string, script *Script, args Args) (int64, error)
+	// Add adds n to the number of a key and returns the sum, which is exact up to 2^53. A missing number is 0. The
+	// number is removed ttl, which must be positive, after it changed from 0; later calls do not change that time.
+	Add(ctx context.Context, key string, n int64, ttl time.Duration) (int64, error)
 
 	// Publish sends a message, which is copied, to all current subscribers of a topic. A message is delivered at most
 	// once. Messages published in sequence on a topic are delivered in that order.
@@ -78,7 +79,7 @@ var (
 	errNoTTL = errors.New("store: the time to live is not positive")
 )
 
-// Check returns an error if an argument of Set is invalid. It is for implementations of Store.
+// Check returns an error if an argument of Set or Add is invalid. It is for implementations of Store.
 func Check(key string, ttl time.Duration) error {
 	switch {
 	case key == "":

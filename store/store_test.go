@@ -58,7 +58,7 @@ func TestMemoryWithinBudget(t *testing.T) {
 		if m.Held() != 0 || b.left.Load() != room {
 			t.Errorf("what has expired stays: %d bytes, %d of the budget left", m.Held(), b.left.Load())
 		}
-		if _, err := store.Increment(ctx, m, "n", 1, time.Minute); err != nil {
+		if _, err := m.Add(ctx, "n", 1, time.Minute); err != nil {
 			t.Error(err)
 		}
 		if m.Close(); b.left.Load() != room {
@@ -71,7 +71,7 @@ func TestMemoryWithinBudget(t *testing.T) {
 func addNumbers(t *testing.T, m *store.Memory, ttl time.Duration) {
 	t.Helper()
 	for n := 0; ; n++ {
-		_, err := store.Increment(ctx, m, fmt.Sprint("number", n), 1, ttl)
+		_, err := m.Add(ctx, fmt.Sprint("number", n), 1, ttl)
 		if errors.Is(err, store.ErrFull) {
 			return
 		}
@@ -133,7 +133,7 @@ func TestMemoryForgets(t *testing.T) {
 				if _, err := m.Set(ctx, fmt.Sprint(round, i), nil, store.VersionAbsent, time.Second); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := store.Increment(ctx, m, fmt.Sprint(round, i), 1, time.Second); err != nil {
+				if _, err := m.Add(ctx, fmt.Sprint(round, i), 1, time.Second); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -157,8 +157,8 @@ func TestMemoryAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { _, _ = m.Get(ctx, "k") }); n != 0 {
 		t.Errorf("Get allocates %v times", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = store.Increment(ctx, m, "k", 1, time.Hour) }); n > 1 {
-		t.Errorf("Increment allocates %v times", n)
+	if n := testing.AllocsPerRun(100, func() { _, _ = m.Add(ctx, "k", 1, time.Hour) }); n > 1 {
+		t.Errorf("Add allocates %v times", n)
 	}
 }
 

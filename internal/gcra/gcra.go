@@ -9,6 +9,8 @@
 // quota returns. A key whose TAT has passed is equivalent to an unknown key, so it can be forgotten.
 package gcra
 
+import "context"
+
 // A Rate is the rate limit of a key. All times have the same unit, chosen by the caller.
 type Rate struct {
 	Interval  int64 // used by one request
@@ -30,6 +32,21 @@ func (r Rate) Take(tat, now int64) (int64, Verdict) {
 		return now + after, Verdict{true, after, 0}
 	}
 	return tat, Verdict{false, used, used + r.Interval - r.Tolerance}
+}
+
+// TakeStored is Take for a TAT from a store. The store's clock may have been set back, or may be that of a promoted
+// replica, and the limit may have been lowered: TakeStored treats a TAT that is too far ahead as a quota that is used up.
+// The returned TAT, which is v.Used after now, is to be stored until then.
+func (r Rate) TakeStored(tat, now int64) (int64, Verdict) {
+	return r.Take(min(tat, now+r.Tolerance), now)
+}
+
+// A Store decides about requests in one atomic step, by its own clock. The stores of this repository implement it, also
+// inside store.Guard.
+type Store interface {
+	// TakeQuota takes a request from the quota of a key by TakeStored. The times are in microseconds. If a store in
+	// another one cannot do this, the error is errors.ErrUnsupported.
+	TakeQuota(ctx context.Context, key string, rate Rate) (Verdict, error)
 }
 
 // Remaining returns the number of requests left when used is the part of the tolerance in use.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/dunlinhttp/dunlin/internal/gcra"
 	"github.com/dunlinhttp/dunlin/store"
 )
 
@@ -27,8 +28,6 @@ type redisStore struct {
 
 	closing context.Context // ends subscriptions
 	close   context.CancelFunc
-
-	scripts sync.Map // *store.Script → *rueidis.Lua
 
 	atOnce   chan struct{} // limits the concurrent calls
 	division *division
@@ -68,6 +67,31 @@ redis.call('HSET', KEYS[1], 'n', version, 'v', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return version`
 	setScript = rueidis.NewLuaScript(setText)
+
+	// ARGV: what is added, and the time to live in milliseconds. Redis formats large numbers with an exponent, unlike %.0f.
+	addScript = rueidis.NewLuaScript(`local old = tonumber(redis.call('GET', KEYS[1]) or '0')
+local sum = string.format('%.0f', old + tonumber(ARGV[1]))
+if sum == '0' then redis.call('DEL', KEYS[1])
+elseif old == 0 then redis.call('SET', KEYS[1], sum, 'PX', ARGV[2])
+else redis.call('SET', KEYS[1], sum, 'KEEPTTL') end
+return sum`)
+
+	// takeScript is gcra.Rate.TakeStored. ARGV: interval and tolerance in microseconds. It returns the used part of an admitted
+	// request, or -1 minus the used part of a refused one.
+	takeScript = rueidis.NewLuaScript(`local t = redis.call('TIME')
+local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
+local tat = tonumber(redis.call('GET', KEYS[1]) or '0')
+local interval, tolerance = tonumber(ARGV[1]), tonumber(ARGV[2])
+local used = math.max(math.min(tat, now + tolerance) - now, 0)
+local result = -1 - used
+if used + interval <= tolerance then
+  used = used + interval
+  result = used
+end
+if now + used ~= tat then
+  redis.call('SET', KEYS[1], string.format('%.0f', now + used), 'PX', string.format('%.0f', math.ceil(used / 1000)))
+end
+return string.format('%.0f', result)`)
 )
 
 // WAIT covers what its connection has written, and a DEL of a missing key writes nothing. The script therefore writes something
@@ -179,8 +203,8 @@ func (s *redisStore) errorOf(err error) error {
 	return err
 }
 
-// isRefusal reports whether a reply of Redis refuses this call only, so that other calls may succeed. The cause is the key, the
-// script, the permissions of the user, or that Redis does not accept writes. Replies of a Redis that serves no call, such as
+// isRefusal reports whether a reply of Redis refuses this call only, so that other calls may succeed. The cause is the key, its
+// value, the permissions of the user, or that Redis does not accept writes. Replies of a Redis that serves no call, such as
 // LOADING, CLUSTERDOWN and BUSY, are not refusals. Neither are unknown replies, which may come from a proxy.
 func isRefusal(reply string) bool {
 	for _, word := range []string{"READONLY ", "NOREPLICAS ", "MISCONF ", "WRONGTYPE ", "NOPERM ", "unknown command "} { // rueidis removes the prefix ERR
@@ -188,7 +212,7 @@ func isRefusal(reply string) bool {
 			return true
 		}
 	}
-	return strings.Contains(reply, "user_script") || strings.HasPrefix(reply, "Error compiling script")
+	return strings.Contains(reply, "user_script")
 }
 
 // refused returns the error of a call that Redis answered but did not execute. store.Guard does not count it as a failure of
@@ -279,25 +303,35 @@ func (s *redisStore) Expire(ctx context.Context, key string, ttl time.Duration) 
 	return s.errorOf(err)
 }
 
-// Run implements store.Store.
-func (s *redisStore) Run(ctx context.Context, key string, script *store.Script, args store.Args) (int64, error) {
+// Add implements store.Store.
+func (s *redisStore) Add(ctx context.Context, key string, n int64, ttl time.Duration) (int64, error) {
+	if err := store.Check(key, ttl); err != nil {
+		return 0, err
+	}
+	return s.change(ctx, key, addScript, strconv.FormatInt(n, 10), millis(ttl))
+}
+
+// TakeQuota implements gcra.Store.
+func (s *redisStore) TakeQuota(ctx context.Context, key string, rate gcra.Rate) (gcra.Verdict, error) {
+	n, err := s.change(ctx, key, takeScript, strconv.FormatInt(rate.Interval, 10), strconv.FormatInt(rate.Tolerance, 10))
+	if err != nil {
+		return gcra.Verdict{}, err
+	}
+	if n >= 0 {
+		return gcra.Verdict{Admitted: true, Used: n}, nil
+	}
+	used := -1 - n
+	return gcra.Verdict{Used: used, Wait: used + rate.Interval - rate.Tolerance}, nil
+}
+
+// change runs a script that changes the number of a key.
+func (s *redisStore) change(ctx context.Context, key string, script *rueidis.Lua, args ...string) (int64, error) {
 	l, err := s.enter(ctx, key, true)
 	if err != nil {
 		return 0, err
 	}
 	defer s.end(l)
-	known, ok := s.scripts.Load(script)
-	if !ok {
-		known, _ = s.scripts.LoadOrStore(script, rueidis.NewLuaScript(store.LuaBegin+script.Lua+store.LuaEnd))
-	}
-	texts := make([]string, len(args))
-	for i, n := range args {
-		texts[i] = strconv.FormatInt(n, 10)
-	}
-	n, err := known.(*rueidis.Lua).Exec(ctx, l.client, []string{s.redisKey(key, true)}, texts).AsInt64()
-	if reply, ok := rueidis.IsRedisErr(err); ok && isRefusal(reply.Error()) {
-		return 0, fmt.Errorf("store/redis: the script %s: %w", script.Name, s.errorOf(err))
-	}
+	n, err := script.Exec(ctx, l.client, []string{s.redisKey(key, true)}, args).AsInt64()
 	return n, s.errorOf(err)
 }
 

@@ -60,7 +60,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	if _, err := st.Get(leaving, "k"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that leaves: %v", err)
 	}
-	if _, err := store.Increment(ctx, st.Prompt(), "n", 1, time.Hour); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := st.Prompt().Add(ctx, "n", 1, time.Hour); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("while Redis is silent: %v", err)
 	}
 	if now := st.Stats(); now.Failures != before.Failures || now.Stalls == before.Stalls {

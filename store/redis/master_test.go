@@ -105,7 +105,7 @@ func TestMasterNameChangesServer(t *testing.T) {
 			return err == nil || errors.Is(err, store.ErrNotFound)
 		},
 		"numbers": func() bool {
-			_, err := store.Increment(ctx, numbers, "n", 1, time.Hour)
+			_, err := numbers.Add(ctx, "n", 1, time.Hour)
 			return err == nil
 		},
 	}
@@ -174,11 +174,9 @@ func TestReplicaWithoutMaster(t *testing.T) {
 	eventually(t, "connections that were made for that are closed", func() bool { return clients(t, s) <= 2 })
 }
 
-// A call that Redis refuses does not impede other calls. Redis may refuse it for its key, its script or the permissions of the
+// A call that Redis refuses does not impede other calls. Redis may refuse it for its key, its value or the permissions of the
 // user, or because it does not accept writes.
 func TestRefusals(t *testing.T) {
-	broken := &store.Script{Name: "the broken one", Lua: "result = nosuch.field"}
-	malformed := &store.Script{Name: "the malformed one", Lua: "result ="}
 	set := func(st store.Store, key string) error {
 		_, err := st.Set(ctx, key, []byte("v"), store.VersionAny, time.Hour)
 		return err
@@ -187,16 +185,14 @@ func TestRefusals(t *testing.T) {
 		begin []string // a command for Redis
 		call  func(store.Store) error
 	}{
-		"a key of another type":      {[]string{"SET", "dunlin:v:other", "1"}, func(st store.Store) error { return set(st, "other") }},
-		"a read of another type":     {[]string{"SET", "dunlin:v:other", "1"}, func(st store.Store) error { _, err := st.Get(ctx, "other"); return err }},
-		"a number of another type":   {[]string{"HSET", "dunlin:n:other", "a", "b"}, func(st store.Store) error { _, err := store.Increment(ctx, st, "other", 1, time.Hour); return err }},
-		"a number that is none":      {[]string{"SET", "dunlin:n:other", "x"}, func(st store.Store) error { _, err := store.Increment(ctx, st, "other", 1, time.Hour); return err }},
-		"a script that fails":        {nil, func(st store.Store) error { _, err := st.Run(ctx, "other", broken, store.Args{}); return err }},
-		"a script that is malformed": {nil, func(st store.Store) error { _, err := st.Run(ctx, "other", malformed, store.Args{}); return err }},
-		"a lack of replicas":         {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, func(st store.Store) error { return set(st, "other") }},
-		"a command without rights":   {[]string{"ACL", "SETUSER", "default", "-pexpire"}, func(st store.Store) error { return st.Expire(ctx, "k", time.Hour) }},
-		"a key without rights":       {[]string{"ACL", "SETUSER", "default", "resetkeys", "~dunlin:v:k"}, func(st store.Store) error { return set(st, "other") }},
-		"a topic without rights":     {[]string{"ACL", "SETUSER", "default", "resetchannels"}, func(st store.Store) error { return st.Publish(ctx, "topic", nil) }},
+		"a key of another type":    {[]string{"SET", "dunlin:v:other", "1"}, func(st store.Store) error { return set(st, "other") }},
+		"a read of another type":   {[]string{"SET", "dunlin:v:other", "1"}, func(st store.Store) error { _, err := st.Get(ctx, "other"); return err }},
+		"a number of another type": {[]string{"HSET", "dunlin:n:other", "a", "b"}, func(st store.Store) error { _, err := st.Add(ctx, "other", 1, time.Hour); return err }},
+		"a number that is none":    {[]string{"SET", "dunlin:n:other", "x"}, func(st store.Store) error { _, err := st.Add(ctx, "other", 1, time.Hour); return err }},
+		"a lack of replicas":       {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, func(st store.Store) error { return set(st, "other") }},
+		"a command without rights": {[]string{"ACL", "SETUSER", "default", "-pexpire"}, func(st store.Store) error { return st.Expire(ctx, "k", time.Hour) }},
+		"a key without rights":     {[]string{"ACL", "SETUSER", "default", "resetkeys", "~dunlin:v:k"}, func(st store.Store) error { return set(st, "other") }},
+		"a topic without rights":   {[]string{"ACL", "SETUSER", "default", "resetchannels"}, func(st store.Store) error { return st.Publish(ctx, "topic", nil) }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := startServer(t)

@@ -136,7 +136,7 @@ func TestRedisRestarts(t *testing.T) {
 		return st.Subscribe(ctx, "topic", func(m store.Message) { received <- string(m.Body) }) == nil
 	})
 	eventually(t, "scripts run", func() bool {
-		_, err := store.Increment(ctx, st, "n", 1, time.Hour)
+		_, err := st.Add(ctx, "n", 1, time.Hour)
 		return err == nil
 	})
 	s.kill()
@@ -147,7 +147,7 @@ func TestRedisRestarts(t *testing.T) {
 		t.Skip("another program has taken the port")
 	}
 	eventually(t, "scripts run again", func() bool {
-		n, err := store.Increment(ctx, st, "n", 1, time.Hour)
+		n, err := st.Add(ctx, "n", 1, time.Hour)
 		return err == nil && n > 0
 	})
 	eventually(t, "messages arrive again", func() bool {
@@ -259,15 +259,6 @@ func TestFullRedis(t *testing.T) {
 	}
 	if st.Stats().Failures > 0 {
 		t.Errorf("%+v", st.Stats())
-	}
-}
-
-func TestBrokenScript(t *testing.T) {
-	s := startServer(t)
-	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
-	broken := &store.Script{Name: "the broken one", Lua: "result = nosuch.field"}
-	if _, err := st.Run(ctx, "k", broken, store.Args{}); err == nil || !strings.Contains(err.Error(), "the broken one") {
-		t.Errorf("a broken script: %v", err)
 	}
 }
 

@@ -15,7 +15,7 @@ func RunFull(t *testing.T, open func(*testing.T) store.Store) {
 	t.Cleanup(func() { _ = s.Close() })
 	b := &bench{Store: s, prefix: "full-"}
 	kept := b.mustSet(t, b.key("kept"), "v", store.VersionAbsent, long)
-	if _, err := store.Increment(ctx, b, b.key("kept"), 7, long); err != nil {
+	if _, err := b.Add(ctx, b.key("kept"), 7, long); err != nil {
 		t.Fatal(err)
 	}
 	const size = 64 << 10
@@ -50,7 +50,7 @@ func RunFull(t *testing.T, open func(*testing.T) store.Store) {
 		_, err := b.Set(ctx, b.key("new"), make([]byte, size), store.VersionAny, long)
 		return err == nil
 	})
-	if n, err := store.Increment(ctx, b, b.key("kept"), 1, long); err != nil || n != 8 {
+	if n, err := b.Add(ctx, b.key("kept"), 1, long); err != nil || n != 8 {
 		t.Errorf("a number is %d, %v, want 8", n, err)
 	}
 }

@@ -5,7 +5,7 @@
 //	}
 //
 //	values.go     values
-//	numbers.go    numbers and scripts
+//	numbers.go    numbers, and quotas of rate limits
 //	messages.go   messages
 //	full.go       stores with a bound
 package storetest
@@ -40,11 +40,11 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		{"updates at once: none is lost", testUpdates},
 		{"one of many creates", testOneCreates},
 		{"one at a time creates and removes", testLock},
-		{"scripts count", testIncrement},
-		{"scripts at once: none is lost", testIncrementAtOnce},
+		{"numbers count", testAdd},
+		{"calls of Add at once: none is lost", testAddAtOnce},
 		{"numbers expire, and are kept apart from values", testNumbers},
 		{"a number that is changed does not live longer", testNumberTime},
-		{"scripts do in Lua what they do in Go", testScript},
+		{"a quota is taken in one step", testQuota},
 		{"messages arrive", testMessages},
 		{"messages arrive in order", testMessageOrder},
 		{"a slow receiver holds nobody up", testSlowReceiver},
@@ -127,8 +127,8 @@ func testBadArguments(t *testing.T, b *bench) {
 		"Set without a time":      func() error { _, err := b.Set(ctx, b.key("k"), nil, store.VersionAny, 0); return err },
 		"Set with a past time":    func() error { _, err := b.Set(ctx, b.key("k"), nil, store.VersionAny, -1); return err },
 		"Expire without a key":    func() error { return b.Expire(ctx, "", long) },
-		"Increment without a key": func() error { _, err := store.Increment(ctx, b, "", 1, long); return err },
-		"Run without a key":       func() error { _, err := b.Run(ctx, "", mix, store.Args{}); return err },
+		"Add without a key":       func() error { _, err := b.Add(ctx, "", 1, long); return err },
+		"Add without a time":      func() error { _, err := b.Add(ctx, b.key("n"), 1, 0); return err },
 		"Publish without a topic": func() error { return b.Publish(ctx, "", nil) },
 		"Subscribe without one":   func() error { return b.Subscribe(ctx, "", func(store.Message) {}) },
 	} {
@@ -165,7 +165,7 @@ func testContext(t *testing.T, b *bench) {
 		"Get":       func() error { _, err := b.Get(ended, b.key("k")); return err },
 		"Set":       func() error { _, err := b.Set(ended, b.key("k"), nil, store.VersionAny, long); return err },
 		"Expire":    func() error { return b.Expire(ended, b.key("k"), long) },
-		"Increment": func() error { _, err := store.Increment(ended, b, b.key("k"), 1, long); return err },
+		"Add":       func() error { _, err := b.Add(ended, b.key("k"), 1, long); return err },
 		"Publish":   func() error { return b.Publish(ended, b.key("k"), nil) },
 		"Subscribe": func() error { return b.Subscribe(ended, b.key("k"), func(store.Message) {}) },
 	} {
@@ -183,8 +183,8 @@ func testClosed(t *testing.T, b *bench) {
 	_, err = b.Set(ctx, b.key("k"), nil, store.VersionAny, long)
 	mustFail(t, "Set after Close", err, store.ErrClosed)
 	mustFail(t, "Expire after Close", b.Expire(ctx, b.key("k"), long), store.ErrClosed)
-	_, err = store.Increment(ctx, b, b.key("k"), 1, long)
-	mustFail(t, "Increment after Close", err, store.ErrClosed)
+	_, err = b.Add(ctx, b.key("k"), 1, long)
+	mustFail(t, "Add after Close", err, store.ErrClosed)
 	mustFail(t, "Publish after Close", b.Publish(ctx, b.key("k"), nil), store.ErrClosed)
 	mustFail(t, "Subscribe after Close", b.Subscribe(ctx, b.key("k"), func(store.Message) {}), store.ErrClosed)
 	if err := b.Close(); err != nil {
