@@ -3,13 +3,13 @@ package main
 
 import (
 	"flag"
-	"io"
 	"log"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/backend"
 	"github.com/dunlinhttp/dunlin/bench/peers/db/data"
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
+	"github.com/dunlinhttp/dunlin/templates"
 )
 
 func main() {
@@ -44,7 +44,7 @@ func main() {
 		if err != nil {
 			return dunlin.Error(err)
 		}
-		return dunlin.Stream(data.HTML, func(w io.Writer) error { return data.Page.Execute(w, fortunes) })
+		return dunlin.Render(r, templates.Component(data.Page, "", fortunes))
 	})
 	app.Get("/wait", func(r *dunlin.Request) dunlin.Response {
 		text, err := source.Wait(r.Query("us"))
