@@ -194,7 +194,7 @@ func (f *feed) announce(out []byte, visible uint64) []byte {
 		if f.say == sayResync {
 			word = "!" + resyncName + " "
 		}
-		e.as[asFrame] = append(append(ws.AppendHeader(nil, ws.Text, true, false, len(word)+len(id)), word...), id...)
+		e.as[f.as] = append(append(ws.AppendHeader(nil, ws.Text, true, false, len(word)+len(id)), word...), id...)
 	}
 	out = f.add(out, e, piece{entry: e, before: uint64(f.say)})
 	f.say = sayNothing

@@ -380,3 +380,38 @@ func TestDeliveryAllocatesNothing(t *testing.T) {
 		f.Close()
 	}
 }
+
+// A message is compressed once for all subscribers, and the result is charged until the message has left the log.
+func TestCompressedFrameIsSharedAndCharged(t *testing.T) {
+	app := served(t)
+	h := New(app, Settings{MaxMessages: 1})
+	f, g := newFeed(t, h, asDeflated, "a"), newFeed(t, h, asDeflated, "a")
+	for range 3 {
+		publishTo(t, h, "a", strings.Repeat("compress this ", 200))
+		l := h.logs["a"]
+		before := l.bytes
+		out, _ := f.Append(nil)
+		f.Unsent(0)
+		e := l.entries[0]
+		frame := e.as[asDeflated]
+		if !bytes.HasSuffix(out, frame) || len(frame) > 400 || e.as[asFrame] != nil {
+			t.Fatalf("sent %d bytes, with a frame of %d", len(out), len(frame))
+		}
+		if grown := l.bytes - before; grown < int64(len(frame)) || e.cost != l.bytes {
+			t.Errorf("a frame of %d bytes is charged %d", len(frame), grown)
+		}
+		g.Append(nil)
+		g.Unsent(0)
+		if &e.as[asDeflated][0] != &frame[0] {
+			t.Error("the message was compressed twice")
+		}
+	}
+	f.Close()
+	g.Close()
+	h.mu.Lock()
+	h.drop(h.logs["a"])
+	h.mu.Unlock()
+	if n := app.Stats().Memory.HeldFor["cache"]; n != 0 {
+		t.Errorf("%d bytes are charged in the end", n)
+	}
+}

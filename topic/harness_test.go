@@ -14,6 +14,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/internal/ws"
 	"github.com/dunlinhttp/dunlin/topic"
 	"github.com/dunlinhttp/dunlin/websocket"
 )
@@ -25,7 +26,8 @@ const patience = 20 * time.Second
 type socket struct {
 	t testing.TB
 	net.Conn
-	r *bufio.Reader
+	r        *bufio.Reader
+	deflated int // bytes of compressed payloads
 }
 
 // onEngines runs f on both engines with a hub and a function that opens a WebSocket, which sends commands to Hub.Handle.
@@ -42,14 +44,19 @@ func allowAll(*websocket.Conn, string) error { return nil }
 
 // sockets serves app with a WebSocket for commands, and returns a function that opens one.
 func sockets(t *testing.T, app *dunlin.App, hub *topic.Hub) func() *socket {
-	handler := websocket.New(websocket.Options{Message: func(c *websocket.Conn, m websocket.Message) {
+	addr := serve(t, app, hub)
+	return func() *socket { return dial(t, addr) }
+}
+
+// serve implements sockets, and returns the address.
+func serve(t *testing.T, app *dunlin.App, hub *topic.Hub) (addr string) {
+	handler := websocket.New(websocket.Options{Compress: true, Message: func(c *websocket.Conn, m websocket.Message) {
 		if !hub.Handle(c, m, allowAll) {
 			_ = c.Send(m.Kind, m.Data)
 		}
 	}})
 	app.Get("/socket", func(r *dunlin.Request) dunlin.Response { return handler.Accept(r, nil) })
-	addr := dunlintest.Serve(t, app)
-	return func() *socket { return dial(t, addr) }
+	return dunlintest.Serve(t, app)
 }
 
 // dial opens a WebSocket. control may set options of the connection.
@@ -65,14 +72,34 @@ func dial(t testing.TB, addr string, control ...func(_, _ string, c syscall.RawC
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	_, _ = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: h.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
-	r := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(r, nil)
-	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("the handshake was answered %v, %v", resp, err)
+	s := &socket{t: t, Conn: conn, r: bufio.NewReader(conn)}
+	s.shake("")
+	return s
+}
+
+// dialDeflate opens a WebSocket with compression.
+func dialDeflate(t testing.TB, addr string) *socket {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return &socket{t, conn, r}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	s := &socket{t: t, Conn: conn, r: bufio.NewReader(conn)}
+	s.shake("Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n")
+	return s
+}
+
+// shake makes the opening handshake.
+func (s *socket) shake(header string) {
+	s.t.Helper()
+	_, _ = io.WriteString(s, "GET /socket HTTP/1.1\r\nHost: h.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"+header+"\r\n")
+	resp, err := http.ReadResponse(s.r, nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		s.t.Fatalf("the handshake was answered %v, %v", resp, err)
+	}
 }
 
 // say sends a text of fewer than 126 bytes.
@@ -106,6 +133,10 @@ func (s *socket) next() (string, error) {
 	switch head[0] {
 	case 0x81:
 		return string(b), nil
+	case 0xc1:
+		s.deflated += len(b)
+		b, err := ws.Inflate(b, 1<<20, ws.Grown)
+		return string(b), err
 	case 0x88:
 		return fmt.Sprint("close ", binary.BigEndian.Uint16(b)), nil
 	}

@@ -49,8 +49,9 @@ type entry struct {
 type encoding uint8
 
 const (
-	asFrame encoding = iota // a text message of a WebSocket
-	asEvent                 // an event of an event stream
+	asFrame    encoding = iota // a text message of a WebSocket
+	asEvent                    // an event of an event stream
+	asDeflated                 // a compressed message of a WebSocket; asFrame where that is no longer
 	encodings
 )
 
@@ -60,7 +61,8 @@ const (
 	logCost   = 640
 )
 
-// cost returns the charge of a message: the data and, when both encodings exist and the data is dropped, the other one.
+// cost returns the charge of a message: two of data, frame and event, for the data is dropped when both others exist. A compressed
+// frame is charged when it is made.
 func cost(data []byte) int64 { return 2*int64(len(data)) + entryCost }
 
 // publish appends messages. hub.mu is held.
@@ -199,18 +201,40 @@ func (e *entry) encoded(as encoding) []byte {
 		return b
 	}
 	var b []byte
-	if as == asFrame {
+	switch as {
+	case asFrame:
 		b = e.frame()
-	} else {
+	case asDeflated:
+		b = e.deflated()
+	case asEvent:
 		b = e.log.hub.appendID(append(make([]byte, 0, len(e.data)+64+len(e.log.name)), "id: "...), e.offset)
 		b = append(append(append(b, "\nevent: "...), e.log.name...), '\n')
 		b = append(sse.AppendLines(b, "data: ", string(e.data)), '\n')
 	}
 	e.as[as] = b
-	if e.as[1-as] != nil {
+	if e.as[asFrame] != nil && e.as[asEvent] != nil {
 		e.data = nil
 	}
 	return b
+}
+
+// deflated returns the message as a compressed frame, or as asFrame if that is not longer or there is no memory. It is made once for
+// all subscribers. e.log.mu is held.
+func (e *entry) deflated() []byte {
+	plain := e.as[asFrame]
+	if plain == nil {
+		plain = e.frame()
+	}
+	if payload := ws.Payload(plain); len(payload) >= ws.LeastDeflated {
+		packed := ws.AppendDeflated(nil, payload, ws.MostWindow)
+		if n := int64(len(packed) + ws.MaxHeader); n < int64(len(plain)) && e.log.hub.memory.Reserve(n) {
+			e.cost += n
+			e.log.bytes += n
+			return append(ws.AppendHeader(make([]byte, 0, n), ws.Text, true, true, len(packed)), packed...)
+		}
+	}
+	e.as[asFrame] = plain
+	return plain
 }
 
 // frame returns the message as a frame of a WebSocket.

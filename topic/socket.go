@@ -34,7 +34,14 @@ func (h *Hub) Unsubscribe(c *websocket.Conn, topics ...string) {
 
 // feedOf returns the feed of a connection.
 func (h *Hub) feedOf(c *websocket.Conn) (*feed, error) {
-	switch f := c.Feed(func(peer exchange.Peer) exchange.Feed { return &feed{hub: h, client: peer, as: asFrame} }).(type) {
+	attach := func(peer exchange.Peer, deflate bool) exchange.Feed {
+		f := &feed{hub: h, client: peer, as: asFrame}
+		if deflate {
+			f.as = asDeflated
+		}
+		return f
+	}
+	switch f := c.Feed(attach).(type) {
 	case *feed:
 		if f.hub == h {
 			return f, nil

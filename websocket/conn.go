@@ -111,15 +111,16 @@ var (
 func (c *Conn) Value() any { return c.value }
 
 // Feed returns the feed of the connection, which is made by attach if there is none, or nil if the connection is closed or
-// closing. It is for package topic: the types are internal.
-func (c *Conn) Feed(attach func(exchange.Peer) exchange.Feed) exchange.Feed {
+// closing. deflate reports whether messages may be compressed with the largest window, which all such connections share. It is for
+// package topic: the types are internal.
+func (c *Conn) Feed(attach func(_ exchange.Peer, deflate bool) exchange.Feed) exchange.Feed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase != open {
 		return nil
 	}
 	if c.feed == nil {
-		c.feed = attach(c.peer)
+		c.feed = attach(c.peer, c.window == ws.MostWindow)
 	}
 	return c.feed
 }
@@ -132,9 +133,6 @@ func (c *Conn) Subprotocol() string {
 	return c.h.o.Subprotocols[c.subprotocol]
 }
 
-// leastCompressed is the length, in bytes, from which messages are compressed.
-const leastCompressed = 128
-
 // Send sends a message. It does not keep data. It never waits: if the client has not taken Options.MaxPending bytes of
 // earlier messages, the error is ErrFull, and nothing is sent. A text must be UTF-8.
 func (c *Conn) Send(kind Kind, data []byte) error {
@@ -142,7 +140,7 @@ func (c *Conn) Send(kind Kind, data []byte) error {
 		return fmt.Errorf("websocket: send: invalid kind of message %d", kind)
 	}
 	var packed *output
-	if c.window > 0 && len(data) >= leastCompressed {
+	if c.window > 0 && len(data) >= ws.LeastDeflated {
 		packed = outputs.Get().(*output)
 		defer packed.release()
 		packed.b = ws.AppendDeflated(packed.b[:0], data, c.window)

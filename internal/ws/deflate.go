@@ -133,6 +133,9 @@ var (
 	deflating = make(chan struct{}, runtime.GOMAXPROCS(0))
 )
 
+// LeastDeflated is the length, in bytes, from which messages to clients are compressed.
+const LeastDeflated = 128
+
 // AppendDeflated appends the payload of a compressed message. No match in it is farther back than 1<<window bytes.
 func AppendDeflated(b, message []byte, window uint8) []byte {
 	deflating <- struct{}{}
@@ -140,7 +143,7 @@ func AppendDeflated(b, message []byte, window uint8) []byte {
 	d := deflaters.Get().(*deflater)
 	d.out = b
 	piece := len(message)
-	if window < mostWindow {
+	if window < MostWindow {
 		piece = 1 << window // pieces are compressed separately, so matches never cross their boundaries
 	}
 	for {

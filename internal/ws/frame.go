@@ -128,6 +128,17 @@ func AppendFrame(b []byte, op Opcode, payload []byte) []byte {
 	return append(AppendHeader(b, op, true, false, len(payload)), payload...)
 }
 
+// Payload returns the payload of an entire frame from a server.
+func Payload(frame []byte) []byte {
+	switch frame[1] {
+	case lengthIs16:
+		return frame[4:]
+	case lengthIs64:
+		return frame[10:]
+	}
+	return frame[2:]
+}
+
 // A Mask is the masking key of a frame, as the little-endian number of its four bytes.
 type Mask uint32
 

@@ -59,7 +59,8 @@ type Deflate struct {
 
 const (
 	leastWindow = 8
-	mostWindow  = 15
+	// MostWindow is the largest window, in bits, which has 32 KB.
+	MostWindow = 15
 )
 
 // NegotiateDeflate returns the accepted parameters for the offers in a Sec-WebSocket-Extensions field: those of the first
@@ -79,7 +80,7 @@ func NegotiateDeflate(offers string) Deflate {
 
 // parseOffer parses the parameters of an offer. An unknown, repeated or invalid one makes the offer invalid.
 func parseOffer(params []string) (d Deflate, ok bool) {
-	d = Deflate{On: true, Window: mostWindow}
+	d = Deflate{On: true, Window: MostWindow}
 	seen := map[string]bool{}
 	for _, param := range params {
 		name, value, valued := strings.Cut(strings.Trim(param, " \t"), "=")
@@ -115,7 +116,7 @@ func parseOffer(params []string) (d Deflate, ok bool) {
 
 func windowBits(value string) (uint8, bool) {
 	n, err := strconv.ParseUint(value, 10, 8)
-	return uint8(n), err == nil && leastWindow <= n && n <= mostWindow && value[0] != '0'
+	return uint8(n), err == nil && leastWindow <= n && n <= MostWindow && value[0] != '0'
 }
 
 // Field returns the value of the server's Sec-WebSocket-Extensions, "" without compression.
