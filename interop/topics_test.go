@@ -28,8 +28,9 @@ import (
 // topicsPage subscribes to two topics by WebSocket and by EventSource, and reports the messages of both when it has the last one.
 const topicsPage = `<!doctype html><script type="module">
 import { Topics } from "/topics.js"
-const got = { socket: [], events: [], resyncs: 0, refused: [], own: [] }
-const topics = new Topics("/socket", { window: 50, slowest: 100 })
+const got = { socket: [], events: [], resyncs: 0, logins: 0, refused: [], own: [] }
+const topics = new Topics("/socket", { window: 1e9, slowest: 100 })
+topics.onexpired = () => new Promise(resolve => { got.logins++; setTimeout(resolve, 20) })
 topics.onresync = () => got.resyncs++
 topics.onmessage = text => got.own.push(text)
 topics.onrefused = (topic, reason) => got.refused.push(topic + ": " + reason)
@@ -58,9 +59,9 @@ func TestBrowserResumesTopics(t *testing.T) {
 		const messages = 300
 		hub := topic.New(app, topic.Settings{MaxMessages: 2 * messages})
 		var mu sync.Mutex
-		open := map[*websocket.Conn]bool{}
+		open, opened := map[*websocket.Conn]bool{}, 0
 		sockets := websocket.New(websocket.Options{
-			Open: func(c *websocket.Conn) { mu.Lock(); open[c] = true; mu.Unlock() },
+			Open: func(c *websocket.Conn) { mu.Lock(); open[c] = true; opened++; mu.Unlock() },
 			Message: func(c *websocket.Conn, m websocket.Message) {
 				if !hub.Handle(c, m, func(_ *websocket.Conn, name string) error {
 					if name == "secret" {
@@ -111,23 +112,27 @@ func TestBrowserResumesTopics(t *testing.T) {
 				continue
 			}
 			mu.Lock()
+			before := opened
 			for c := range open {
-				if i%120 == 30 {
-					c.Close(websocket.GoingAway, "")
-				} else {
+				switch i / 60 % 3 {
+				case 0: // the client honors this time, for that of its own is days
+					c.Close(websocket.GoingAway, "server is shutting down: reconnect within 50 ms")
+				case 1:
 					c.Close(4000, "cut")
+				case 2:
+					c.ExpireAt(time.Now())
 				}
 			}
 			mu.Unlock()
 			publish(i, fmt.Sprint("after ", i)) // while nobody is connected, or nearly
 			want = append(want, fmt.Sprint("after ", i))
-			awaitTrue(t, deadline, func() bool { mu.Lock(); defer mu.Unlock(); return len(open) == 1 })
+			awaitTrue(t, deadline, func() bool { mu.Lock(); defer mu.Unlock(); return len(open) == 1 && opened == before+1 })
 		}
 		publish(messages, "last")
 		want = append(want, "last")
 		var got struct {
 			Socket, Events, Refused, Own []string
-			Resyncs                      int
+			Resyncs, Logins              int
 		}
 		select {
 		case body := <-report:
@@ -137,8 +142,8 @@ func TestBrowserResumesTopics(t *testing.T) {
 		case <-deadline:
 			t.Fatal("the page has not got all messages")
 		}
-		if !slices.Equal(got.Socket, want) || got.Resyncs != 0 {
-			t.Errorf("by WebSocket, with %d resyncs: %q", got.Resyncs, got.Socket)
+		if !slices.Equal(got.Socket, want) || got.Resyncs != 0 || got.Logins != 1 {
+			t.Errorf("by WebSocket, with %d resyncs and %d logins: %q", got.Resyncs, got.Logins, got.Socket)
 		}
 		if !slices.Equal(got.Events, want) {
 			t.Errorf("by EventSource: %q", got.Events)

@@ -6,9 +6,10 @@
 //   topics.send('hello')                                          // to the server's own code; false if not connected
 //
 // Functions that may be set: onresync() after a loss: load the state anew. onrefused(topic, reason). onmessage(text) for
-// messages without a topic. onstate(open) after a change of the connection.
-// Options: window, in ms: clients of a server that shuts down come back within it (5000). slowest, in ms: the longest time between
-// attempts (30000).
+// messages without a topic. onstate(open) after a change of the connection. onexpired() when the authorization has ended (close code
+// 3000): log in again; the client connects when its promise is resolved.
+// Options: window, in ms: clients of a server that shuts down come back within it, unless the server names a time (5000). slowest, in
+// ms: the longest time between attempts (30000).
 export class Topics {
   #url; #options; #socket; #timer; #tries = 0; #last = '-'; #seen = new Map(); #topics = new Map()
 
@@ -58,11 +59,15 @@ export class Topics {
       this.onstate?.(true)
     }
     socket.onmessage = ({ data }) => this.#socket === socket && this.#receive(data)
-    socket.onclose = ({ code }) => {
+    socket.onclose = async ({ code, reason }) => {
       if (this.#socket !== socket) return
       this.onstate?.(false)
+      if (code === 3000) {
+        await this.onexpired?.()
+        if (this.#socket !== socket) return
+      }
       const wait = code === 1001 || code === 1012
-        ? Math.random() * this.#options.window
+        ? Math.random() * (/within (\d+) ms/.exec(reason)?.[1] ?? this.#options.window)
         : Math.min(this.#options.slowest, 250 * 2 ** this.#tries++) * (0.5 + Math.random())
       this.#timer = setTimeout(() => this.#connect(), wait)
     }

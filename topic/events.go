@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
@@ -30,14 +31,25 @@ const (
 //
 // On the loop engine a stream by HTTP/1.1 has no goroutine, and its request ends when it opens. By HTTP/2, on net/http, and inside
 // middleware that encodes streams, it has one.
-func Events(r *dunlin.Request, topics ...Topic) dunlin.Response { return events(r, topics, false) }
+func Events(r *dunlin.Request, topics ...Topic) dunlin.Response {
+	return EventsUntil(r, time.Time{}, topics...)
+}
+
+// EventsUntil is Events for a client whose authorization ends at a time, such as that of its session: the stream ends then. The
+// browser sends its request again, and the answer to it decides; a 401 is an error event of EventSource, which does not try again.
+// The zero time is never.
+func EventsUntil(r *dunlin.Request, end time.Time, topics ...Topic) dunlin.Response {
+	return events(r, topics, &stream{expires: end})
+}
 
 // Poll is Events for clients that cannot read a stream: the response ends after the first messages, or empty after 25 seconds. The
 // first request is answered at once, with the ID to begin with. The next one sends the last ID.
-func Poll(r *dunlin.Request, topics ...Topic) dunlin.Response { return events(r, topics, true) }
+func Poll(r *dunlin.Request, topics ...Topic) dunlin.Response {
+	return events(r, topics, &stream{once: true})
+}
 
-func events(r *dunlin.Request, topics []Topic, once bool) dunlin.Response {
-	s := &stream{once: once, last: r.Header("Last-Event-ID")}
+func events(r *dunlin.Request, topics []Topic, s *stream) dunlin.Response {
+	s.last = r.Header("Last-Event-ID")
 	if s.last == "" {
 		s.last = r.Query("last")
 	}
@@ -51,7 +63,7 @@ func events(r *dunlin.Request, topics []Topic, once bool) dunlin.Response {
 		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusNotFound, Detail: err.Error()})
 	}
 	s.hub, s.as = topics[0].hub, asEvent
-	s.fresh = once && s.last == ""
+	s.fresh = s.once && s.last == ""
 	return inside.Upgrade(s)
 }
 
@@ -67,6 +79,9 @@ type stream struct {
 	leaving bool     // the server drains; the end of the stream is due at the deadline
 	said    bool     // the end is due now
 	over    bool
+	expires time.Time   // zero for never
+	expiry  *time.Timer // nil for none
+	expired atomic.Bool
 }
 
 // open subscribes the stream.
@@ -74,7 +89,25 @@ func (s *stream) open(c client) error {
 	s.client = c
 	err := s.subscribe(s.last, s.names)
 	s.last, s.names = "", nil
+	if err == nil && !s.expires.IsZero() {
+		s.expiry = time.AfterFunc(time.Until(s.expires), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.expired.Store(true)
+			if !s.closed {
+				c.Wake()
+			}
+		})
+	}
 	return err
+}
+
+// close ends the subscriptions of the stream.
+func (s *stream) close() {
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
+	s.Close()
 }
 
 // next appends what is to be sent.
@@ -120,7 +153,7 @@ func (s *stream) Open(p exchange.Peer) {
 // Data implements exchange.Protocol. It drops input.
 func (s *stream) Data(t exchange.Turn, in []byte) int {
 	switch {
-	case s.Cut():
+	case s.Cut(), s.expired.Load():
 		s.over = true
 	case s.leaving:
 	case t.Draining():
@@ -188,7 +221,7 @@ func (s *stream) Blocked(int64) {}
 func (s *stream) Run()          {}
 func (s *stream) Overdue()      {}
 func (s *stream) Abandoned()    {}
-func (s *stream) Closed()       { s.Close() }
+func (s *stream) Closed()       { s.close() }
 
 // A waiter is the client of a stream with a goroutine.
 type waiter chan struct{}
@@ -210,7 +243,7 @@ func (s *stream) Serve(ctx context.Context, draining <-chan struct{}, w exchange
 	if err := s.open(wake); err != nil {
 		return err
 	}
-	defer s.Close()
+	defer s.close()
 	every := heartbeat
 	if s.once {
 		every = pollTime
@@ -224,6 +257,8 @@ func (s *stream) Serve(ctx context.Context, draining <-chan struct{}, w exchange
 			return err
 		case s.Cut():
 			return errSlow
+		case s.expired.Load():
+			return nil
 		case more:
 			continue
 		}

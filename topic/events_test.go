@@ -139,6 +139,28 @@ func TestEventStream(t *testing.T) {
 	})
 }
 
+// A stream ends when the authorization of its client does.
+func TestEventsUntil(t *testing.T) {
+	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
+		hub := topic.New(app, topic.Settings{})
+		ends := time.Now()
+		app.Get("/events", func(r *dunlin.Request) dunlin.Response { return topic.EventsUntil(r, ends, hub.Topic("x")) })
+		addr := dunlintest.Serve(t, app)
+		for _, left := range []time.Duration{-time.Second, time.Millisecond, 50 * time.Millisecond} {
+			ends = time.Now().Add(left)
+			if rest, err := io.ReadAll(listen(t, addr, "/events", "").body); err != nil || strings.Contains(string(rest), "retry") {
+				t.Errorf("the stream ended with %q, %v", rest, err)
+			}
+			within(t, "the subscription ends", func() bool { return hub.Stats().Subscribers == 0 })
+		}
+		ends = time.Now().Add(time.Hour)
+		s := listen(t, addr, "/events", "")
+		s.expect("", "")
+		publish(t, hub.Topic("x"), "one")
+		s.expect("x", "one")
+	})
+}
+
 func TestPoll(t *testing.T) {
 	onStreams(t, topic.Settings{}, func(t *testing.T, _ *dunlin.App, hub *topic.Hub, open func(path, last string) *source) {
 		x := hub.Topic("x")

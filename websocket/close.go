@@ -25,6 +25,7 @@ const (
 	InternalError   = Code(ws.InternalError)
 	Restart         = Code(ws.Restart)
 	TryAgainLater   = Code(ws.TryAgainLater)
+	Unauthorized    = Code(3000) // see Conn.ExpireAt
 )
 
 // An End describes how a connection ended. As an error it wraps ErrClosed.
@@ -56,6 +57,34 @@ func (c *Conn) Close(code Code, reason string) {
 		c.shut(code, reason)
 		c.wakeToRead()
 	}
+}
+
+// ExpireAt closes the connection with Unauthorized at a time, such as the end of a session or the expiry of a token, so that the
+// client can log in again. A later call replaces the time, when the client has sent a new token for example; the zero time is never.
+func (c *Conn) ExpireAt(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase != open {
+		return
+	}
+	r := c.more()
+	if r.expiry != nil {
+		r.expiry.Stop()
+		r.expiry = nil
+	}
+	if t.IsZero() {
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(t), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if r.expiry == timer && c.phase == open { // else a later call has replaced the time
+			c.shut(Unauthorized, "authorization has expired")
+			c.wakeToRead()
+		}
+	})
+	r.expiry = timer
 }
 
 // shut sends a close frame on an open connection. c.mu is held.
@@ -146,7 +175,12 @@ func (c *Conn) leave(t exchange.Turn) {
 		c.peer.SetDeadline(after)
 		return
 	}
-	c.shut(GoingAway, "server is shutting down")
+	c.shutDown()
+}
+
+// shutDown closes the connection because of a drain. The reason tells the client when to come back. c.mu is held.
+func (c *Conn) shutDown() {
+	c.shut(GoingAway, fmt.Sprintf("server is shutting down: reconnect within %d ms", c.h.o.reconnect().Milliseconds()))
 }
 
 // leastDelay is the least delay of a close for which a timer is used.
@@ -159,7 +193,7 @@ func (p *protocol) Timeout(exchange.Turn) {
 	defer c.mu.Unlock()
 	switch {
 	case c.phase == open && c.leaving:
-		c.shut(GoingAway, "server is shutting down")
+		c.shutDown()
 		c.peer.SetDeadline(int64(closeTimeout))
 	case c.phase == open && (c.paused || !c.pinged):
 		if !c.paused { // else the silence is ours
@@ -202,6 +236,9 @@ func (p *protocol) Closed() {
 	}
 	if c.rare.stop != nil {
 		c.rare.stop()
+	}
+	if c.rare.expiry != nil {
+		c.rare.expiry.Stop()
 	}
 	if !c.busy {
 		c.tellEnd()

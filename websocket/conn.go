@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/ws"
@@ -77,7 +78,8 @@ type rare struct {
 	room   chan struct{} // closed when output was taken, or the connection is over; nil if no Write waits
 	end    End           // how the connection has ended
 	stop   context.CancelFunc
-	job    *job // a message that waits for a worker
+	job    *job        // a message that waits for a worker
+	expiry *time.Timer // of ExpireAt, nil for none
 }
 
 func (c *Conn) more() *rare {

@@ -520,8 +520,42 @@ func TestReadAheadIsBounded(t *testing.T) {
 	})
 }
 
+// A connection ends when its authorization does. A later call of ExpireAt replaces the time.
+func TestExpireAt(t *testing.T) {
+	o := &websocket.Options{Message: func(c *websocket.Conn, m websocket.Message) {
+		c.ExpireAt(time.Now().Add(time.Hour))
+		switch string(m.Data) {
+		case "never":
+			c.ExpireAt(time.Now().Add(time.Millisecond))
+			c.ExpireAt(time.Time{})
+		case "later":
+			c.ExpireAt(time.Now().Add(time.Millisecond))
+			c.ExpireAt(time.Now().Add(time.Hour))
+		case "elsewhere":
+			go c.ExpireAt(time.Now().Add(time.Millisecond))
+		case "past":
+			c.ExpireAt(time.Now().Add(-time.Hour))
+		}
+		_ = c.Send(m.Kind, m.Data)
+	}}
+	onServers(t, dunlin.Config{}, o, func(t *testing.T, _ *dunlin.App, open func(...string) *client) {
+		for _, how := range []string{"elsewhere", "past"} {
+			c := open()
+			for _, m := range []string{"never", "later", how} {
+				c.send(frame(text, m))
+				c.expect(text1(m))
+			}
+			c.expect(closed(websocket.Unauthorized, "authorization has expired"))
+			c.send(frame(closes, closing(websocket.Unauthorized, "")))
+			if rest := c.rest(); len(rest) > 0 {
+				t.Errorf("more frames: %q", rest)
+			}
+		}
+	})
+}
+
 func TestDrain(t *testing.T) {
-	o := &websocket.Options{Message: echo}
+	o := &websocket.Options{Message: echo, Reconnect: 2 * time.Second}
 	onServers(t, dunlin.Config{}, o, func(t *testing.T, app *dunlin.App, open func(...string) *client) {
 		idle, busy := open(), open()
 		busy.send(frame(text, "a"))
@@ -529,7 +563,7 @@ func TestDrain(t *testing.T) {
 		down := make(chan struct{})
 		go func() { shutdown(t, app); close(down) }()
 		for _, c := range []*client{idle, busy} {
-			c.expect(closed(websocket.GoingAway, "server is shutting down"))
+			c.expect(closed(websocket.GoingAway, "server is shutting down: reconnect within 2000 ms"))
 			c.send(frame(closes, closing(websocket.GoingAway, "")))
 			if rest := c.rest(); len(rest) > 0 {
 				t.Errorf("more frames: %q", rest)

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/websocket"
@@ -72,4 +73,21 @@ func say(app *dunlin.App, path, message string) string {
 	}
 	_, frames, _ := strings.Cut(got.String(), "\r\n\r\n")
 	return frames[2 : 2+frames[1]]
+}
+
+// A token that the client sends in a message replaces the one of the handshake, without a new connection.
+func ExampleConn_ExpireAt() {
+	type token struct{ Expires time.Time }
+	verify := func(text string) (token, error) { return token{}, nil }
+	_ = websocket.New(websocket.Options{
+		Open: func(c *websocket.Conn) { c.ExpireAt(c.Value().(token).Expires) },
+		Message: func(c *websocket.Conn, m websocket.Message) {
+			if text, ok := strings.CutPrefix(string(m.Data), "token "); ok {
+				if fresh, err := verify(text); err == nil {
+					c.ExpireAt(fresh.Expires)
+				}
+			}
+		},
+	})
+	// Output:
 }

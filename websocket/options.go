@@ -55,6 +55,10 @@ type Options struct {
 	// Negative: none.
 	PingInterval time.Duration
 
+	// Reconnect is the time over which clients should come back, at random, when the server drains. The reason of the close frame
+	// says it: "server is shutting down: reconnect within 5000 ms". Default: 5 s.
+	Reconnect time.Duration
+
 	// Compress enables permessage-deflate for clients that offer it. Messages of at least 128 bytes are compressed, each alone:
 	// no memory is held between messages. Compression by all connections uses at most one processor's tables for each processor.
 	Compress bool
@@ -66,6 +70,7 @@ const (
 	defaultMaxFragments = 1024
 	defaultMaxPending   = 256 << 10
 	defaultPing         = 30 * time.Second
+	defaultReconnect    = 5 * time.Second
 )
 
 func or[T int | time.Duration](value, otherwise T) T {
@@ -78,6 +83,8 @@ func or[T int | time.Duration](value, otherwise T) T {
 func (o *Options) maxMessage() int   { return or(o.MaxMessage, defaultMaxMessage) }
 func (o *Options) maxFragments() int { return or(o.MaxFragments, defaultMaxFragments) }
 func (o *Options) maxPending() int   { return or(o.MaxPending, defaultMaxPending) }
+
+func (o *Options) reconnect() time.Duration { return max(or(o.Reconnect, defaultReconnect), 0) }
 
 // ping returns the interval of pings, 0 for none.
 func (o *Options) ping() time.Duration { return max(or(o.PingInterval, defaultPing), 0) }
