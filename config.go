@@ -116,7 +116,7 @@ type TLSConfig struct {
 	//
 	// Behind a proxy that terminates TLS, ProxyConfig.Trusted must name the proxy, or every request is redirected forever.
 	// Development suppresses the header, which would apply to everything on localhost. The header of package
-	// middleware's SecurityConfig, if set, takes precedence. Default: clear text is served.
+	// middleware's SecureHeadersConfig, if set, takes precedence. Default: clear text is served.
 	HSTS time.Duration
 }
 
@@ -511,7 +511,7 @@ func (t TLSConfig) validate() error {
 	case t.Addr != "" && !t.served():
 		return fmt.Errorf("Config.TLS.Addr is %q: it needs Cert and Key, or Config, Domains or Development", t.Addr)
 	case t.HSTS < 0 || t.HSTS > 0 && t.HSTS < time.Second:
-		return fmt.Errorf("Config.TLS.HSTS is %v: it must be at least a second; to make browsers forget it use SecurityConfig of package middleware", t.HSTS)
+		return fmt.Errorf("Config.TLS.HSTS is %v: it must be at least a second; to make browsers forget it use SecureHeadersConfig of package middleware", t.HSTS)
 	}
 	return nil
 }

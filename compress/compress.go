@@ -1,8 +1,8 @@
 // Package compress provides codings for the middleware Compress and Decompress: zstd and gzip by
 // klauspost/compress, and Brotli by andybalholm/brotli. It is a module of its own.
 //
-//	app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()}))
-//	app.Use(middleware.Decompress(middleware.Decompression{Codings: compress.Codings()}))
+//	app.Use(middleware.Compress(middleware.CompressConfig{Codings: compress.Codings()}))
+//	app.Use(middleware.Decompress(middleware.DecompressConfig{Codings: compress.Codings()}))
 //
 // Streams are sent in zstd or gzip, never in Brotli: the middleware releases the compressor between
 // the pieces of a stream, and a Brotli stream cannot be interrupted for that.

@@ -93,7 +93,7 @@ func stream(text string) dunlin.Action {
 
 func TestCodings(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()}))
+		app.Use(middleware.Compress(middleware.CompressConfig{Codings: compress.Codings()}))
 		app.Get("/whole", func(*dunlin.Request) dunlin.Response { return dunlin.HTML(long) })
 		app.Get("/stream", stream(long))
 		addr := serve()
@@ -131,7 +131,7 @@ func TestCodings(t *testing.T) {
 // Flushed data can be decoded while the stream continues.
 func TestFlushes(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()}))
+		app.Use(middleware.Compress(middleware.CompressConfig{Codings: compress.Codings()}))
 		next := make(chan string)
 		app.Get("/events", func(*dunlin.Request) dunlin.Response {
 			return dunlin.SSE(func(e *dunlin.Events) error {
@@ -220,7 +220,7 @@ func encode(t *testing.T, name, body string) string {
 
 func TestDecompress(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Decompress(middleware.Decompression{Codings: compress.Codings()}))
+		app.Use(middleware.Decompress(middleware.DecompressConfig{Codings: compress.Codings()}))
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			b, err := r.Bytes()
 			if err != nil {
@@ -286,11 +286,11 @@ func BenchmarkAppend(b *testing.B) {
 
 func ExampleCodings() {
 	app := dunlin.New(dunlin.Config{})
-	app.Use(middleware.Compress(middleware.Compression{}))                            // gzip
-	app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()})) // zstd, Brotli, gzip: module compress
+	app.Use(middleware.Compress(middleware.CompressConfig{}))                            // gzip
+	app.Use(middleware.Compress(middleware.CompressConfig{Codings: compress.Codings()})) // zstd, Brotli, gzip: module compress
 
-	app.Use(middleware.Decompress(middleware.Decompression{}))                            // gzip, deflate
-	app.Use(middleware.Decompress(middleware.Decompression{Codings: compress.Codings()})) // zstd and Brotli, too
+	app.Use(middleware.Decompress(middleware.DecompressConfig{}))                            // gzip, deflate
+	app.Use(middleware.Decompress(middleware.DecompressConfig{Codings: compress.Codings()})) // zstd and Brotli, too
 
 	for _, c := range compress.Codings() {
 		fmt.Println(c.Name)
@@ -303,7 +303,7 @@ func ExampleCodings() {
 
 func Example() {
 	app := dunlin.New(dunlin.Config{})
-	app.Use(middleware.Compress(middleware.Compression{Codings: compress.Codings()}))
+	app.Use(middleware.Compress(middleware.CompressConfig{Codings: compress.Codings()}))
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text(strings.Repeat("again and ", 1000)) })
 
 	for _, accept := range []string{"gzip, deflate, br, zstd", "gzip, deflate, br", "gzip"} {

@@ -62,7 +62,7 @@ func behindFront(t *testing.T, proxyProtocol, secure bool, f func(t *testing.T, 
 			})
 			app.Get("/once", func(r *dunlin.Request) dunlin.Response {
 				return dunlin.Text(r.Remote().Addr().String())
-			}, middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}).Middleware())
+			}, middleware.RateLimit(middleware.RateLimitConfig{Limit: 1, Window: time.Hour}).Middleware())
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)

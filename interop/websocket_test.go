@@ -132,7 +132,7 @@ func chat(app *dunlin.App) http.HandlerFunc {
 func TestWebSocketOfALibrary(t *testing.T) {
 	config := dunlin.Config{Timeouts: dunlin.Timeouts{Action: time.Minute}, Logger: slog.New(slog.DiscardHandler)}
 	dunlintest.OnEngines(t, config, func(t *testing.T, app *dunlin.App) {
-		app.Use(middleware.Compress(middleware.Compression{}), middleware.CrossOrigin())
+		app.Use(middleware.Compress(middleware.CompressConfig{}), middleware.CrossOrigin())
 		app.HandleStd("GET", "/chat", chat(app))
 		addr := dunlintest.Serve(t, app)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

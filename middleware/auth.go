@@ -34,22 +34,28 @@ func SetUser(r *dunlin.Request, name string) {
 // mostCredentials is the maximum length of credentials, in bytes.
 const mostCredentials = 4 << 10
 
-// BasicAuth lets a request pass if check accepts its user name and password (RFC 7617), and answers
-// others with 401. realm tells users what the password is for. Each request sends the password, so
-// use it only with TLS.
-//
-// check must be safe for concurrent use. Its running time must not depend on how much of a password
-// is right: see [Passwords]. [User] returns the accepted name. BasicAuth panics for a nil check or
-// a realm with control characters.
-func BasicAuth(realm string, check func(r *dunlin.Request, name, password string) bool) dunlin.Middleware {
-	if check == nil {
-		panic("middleware: BasicAuth: nil check")
+// BasicAuthConfig has the settings of [BasicAuth].
+type BasicAuthConfig struct {
+	// Realm tells users what the password is for.
+	Realm string
+
+	// Check reports whether a user name and password are right. It must be safe for concurrent use.
+	// Its running time must not depend on how much of a password is right: see [Passwords].
+	Check func(r *dunlin.Request, name, password string) bool
+}
+
+// BasicAuth lets a request pass if Check accepts its user name and password (RFC 7617), and answers
+// others with 401. [User] returns the accepted name. Each request sends the password, so use it only
+// with TLS. BasicAuth panics if Check is nil or Realm has control characters.
+func BasicAuth(c BasicAuthConfig) dunlin.Middleware {
+	if c.Check == nil {
+		panic("middleware: BasicAuthConfig.Check is nil")
 	}
-	challenge := dunlin.NewHeaderBlock("WWW-Authenticate", "Basic realm="+quoted("BasicAuth", realm)+`, charset="UTF-8"`, "Cache-Control", "no-store")
+	challenge := dunlin.NewHeaderBlock("WWW-Authenticate", "Basic realm="+quoted("BasicAuth", c.Realm)+`, charset="UTF-8"`, "Cache-Control", "no-store")
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			name, password, ok := basicCredentials(r.HeaderList("Authorization")) // all lines together: with two lines an upstream might use the other one
-			if !ok || !check(r, name, password) {
+			if !ok || !c.Check(r, name, password) {
 				return unauthorized("a user name and password are required").With(challenge)
 			}
 			SetUser(r, name)
@@ -139,8 +145,8 @@ func Passwords(byUser map[string]string) func(r *dunlin.Request, name, password 
 	}
 }
 
-// KeyConfig has the settings of [KeyAuth].
-type KeyConfig struct {
+// KeyAuthConfig has the settings of [KeyAuth].
+type KeyAuthConfig struct {
 	// Header is the name of the request header with the key. In Authorization the key follows
 	// Scheme. Default: Authorization.
 	Header string
@@ -165,7 +171,7 @@ type KeyConfig struct {
 // than Authorization, responses name that header in Vary: caches do not share responses to requests
 // with Authorization, but know nothing about other headers. KeyAuth panics when a setting is not
 // valid.
-func KeyAuth(c KeyConfig) dunlin.Middleware {
+func KeyAuth(c KeyAuthConfig) dunlin.Middleware {
 	if c.Check == nil {
 		panic("middleware: KeyAuth: nil Check")
 	}

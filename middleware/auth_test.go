@@ -17,7 +17,7 @@ func who(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello " + midd
 func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 
 func TestBasicAuth(t *testing.T) {
-	app := newApp(who, middleware.BasicAuth(`the "back" office`, middleware.Passwords(map[string]string{"ada": "pass:word", "bob": "höchst geheim"})))
+	app := newApp(who, middleware.BasicAuth(middleware.BasicAuthConfig{Realm: `the "back" office`, Check: middleware.Passwords(map[string]string{"ada": "pass:word", "bob": "höchst geheim"})}))
 	for header, want := range map[string]string{
 		basic("ada:pass:word"):     "ada",
 		basic("bob:höchst geheim"): "bob",
@@ -49,8 +49,10 @@ func TestBasicAuth(t *testing.T) {
 			t.Errorf("%.40q: %d %v, want 401", header, w.Code, w.Header())
 		}
 	}
-	mustPanic(t, "nil check", func() { middleware.BasicAuth("x", nil) })
-	mustPanic(t, "realm", func() { middleware.BasicAuth("a\nb", middleware.Passwords(nil)) })
+	mustPanic(t, "nil check", func() { middleware.BasicAuth(middleware.BasicAuthConfig{Realm: "x", Check: nil}) })
+	mustPanic(t, "realm", func() {
+		middleware.BasicAuth(middleware.BasicAuthConfig{Realm: "a\nb", Check: middleware.Passwords(nil)})
+	})
 	mustPanic(t, "name", func() { middleware.Passwords(map[string]string{"a:b": "x"}) })
 	mustPanic(t, "empty password", func() { middleware.Passwords(map[string]string{"a": ""}) })
 }
@@ -59,22 +61,22 @@ func TestKeyAuth(t *testing.T) {
 	const key = "k-0123456789abcdef"
 	check := middleware.Keys(map[string]string{"billing": key, "search": "another-key-0123456789"})
 	for _, c := range []struct {
-		config          middleware.KeyConfig
+		config          middleware.KeyAuthConfig
 		header, value   string
 		user, challenge string
 	}{
-		{middleware.KeyConfig{}, "Authorization", "Bearer " + key, "billing", ""},
-		{middleware.KeyConfig{}, "Authorization", "bearer " + key, "billing", ""},
-		{middleware.KeyConfig{}, "Authorization", "Bearer x" + key, "", `Bearer error="invalid_token"`},
-		{middleware.KeyConfig{Realm: "api"}, "Authorization", "Bearer x", "", `Bearer realm="api", error="invalid_token"`},
-		{middleware.KeyConfig{Realm: "api"}, "Authorization", key, "", `Bearer realm="api"`},
-		{middleware.KeyConfig{}, "Authorization", "", "", "Bearer"},
-		{middleware.KeyConfig{}, "Authorization", "Bearer " + strings.Repeat("x", 100_000), "", "Bearer"},
-		{middleware.KeyConfig{Scheme: "Token"}, "Authorization", "Token " + key, "billing", ""},
-		{middleware.KeyConfig{Scheme: "Token"}, "Authorization", "Bearer " + key, "", "Token"},
-		{middleware.KeyConfig{Header: "X-API-Key"}, "X-API-Key", key, "billing", ""},
-		{middleware.KeyConfig{Header: "X-API-Key"}, "X-API-Key", "x", "", `Key header="X-API-Key"`},
-		{middleware.KeyConfig{Header: "X-API-Key", Realm: "api"}, "Authorization", "Bearer " + key, "", `Key realm="api", header="X-API-Key"`},
+		{middleware.KeyAuthConfig{}, "Authorization", "Bearer " + key, "billing", ""},
+		{middleware.KeyAuthConfig{}, "Authorization", "bearer " + key, "billing", ""},
+		{middleware.KeyAuthConfig{}, "Authorization", "Bearer x" + key, "", `Bearer error="invalid_token"`},
+		{middleware.KeyAuthConfig{Realm: "api"}, "Authorization", "Bearer x", "", `Bearer realm="api", error="invalid_token"`},
+		{middleware.KeyAuthConfig{Realm: "api"}, "Authorization", key, "", `Bearer realm="api"`},
+		{middleware.KeyAuthConfig{}, "Authorization", "", "", "Bearer"},
+		{middleware.KeyAuthConfig{}, "Authorization", "Bearer " + strings.Repeat("x", 100_000), "", "Bearer"},
+		{middleware.KeyAuthConfig{Scheme: "Token"}, "Authorization", "Token " + key, "billing", ""},
+		{middleware.KeyAuthConfig{Scheme: "Token"}, "Authorization", "Bearer " + key, "", "Token"},
+		{middleware.KeyAuthConfig{Header: "X-API-Key"}, "X-API-Key", key, "billing", ""},
+		{middleware.KeyAuthConfig{Header: "X-API-Key"}, "X-API-Key", "x", "", `Key header="X-API-Key"`},
+		{middleware.KeyAuthConfig{Header: "X-API-Key", Realm: "api"}, "Authorization", "Bearer " + key, "", `Key realm="api", header="X-API-Key"`},
 	} {
 		c.config.Check = check
 		w := send(newApp(who, middleware.KeyAuth(c.config)), "GET", c.header, c.value)
@@ -86,9 +88,9 @@ func TestKeyAuth(t *testing.T) {
 		}
 	}
 	for name, f := range map[string]func(){
-		"nil Check":   func() { middleware.KeyAuth(middleware.KeyConfig{}) },
-		"bad header":  func() { middleware.KeyAuth(middleware.KeyConfig{Check: check, Header: "X Key"}) },
-		"bad scheme":  func() { middleware.KeyAuth(middleware.KeyConfig{Check: check, Scheme: "a b"}) },
+		"nil Check":   func() { middleware.KeyAuth(middleware.KeyAuthConfig{}) },
+		"bad header":  func() { middleware.KeyAuth(middleware.KeyAuthConfig{Check: check, Header: "X Key"}) },
+		"bad scheme":  func() { middleware.KeyAuth(middleware.KeyAuthConfig{Check: check, Scheme: "a b"}) },
 		"a short key": func() { middleware.Keys(map[string]string{"a": "short"}) },
 		"equal keys":  func() { middleware.Keys(map[string]string{"a": key, "b": key}) },
 	} {
@@ -102,7 +104,7 @@ func TestKeyAuthWithCache(t *testing.T) {
 	for header, prefix := range map[string]string{"X-API-Key": "", "Authorization": "Bearer "} {
 		app := newApp(func(r *dunlin.Request) dunlin.Response {
 			return dunlin.Text("for "+middleware.User(r)).Header("Cache-Control", "max-age=60").Header("Vary", "Accept")
-		}, middleware.NewCache(middleware.CacheConfig{}).Middleware(), middleware.KeyAuth(middleware.KeyConfig{Header: header, Check: middleware.Keys(keys)}))
+		}, middleware.NewCache(middleware.CacheConfig{}).Middleware(), middleware.KeyAuth(middleware.KeyAuthConfig{Header: header, Check: middleware.Keys(keys)}))
 		for range 2 {
 			for user, key := range keys {
 				if w := send(app, "GET", header, prefix+key); w.Body.String() != "for "+user {
@@ -121,9 +123,9 @@ func TestAuthRefusesTwoCredentials(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		const key = "k-0123456789abcdef"
 		check := middleware.Keys(map[string]string{"billing": key})
-		app.Get("/basic", text("in"), middleware.BasicAuth("r", middleware.Passwords(map[string]string{"ann": "secret"})))
-		app.Get("/bearer", text("in"), middleware.KeyAuth(middleware.KeyConfig{Check: check}))
-		app.Get("/key", text("in"), middleware.KeyAuth(middleware.KeyConfig{Header: "X-API-Key", Check: check}))
+		app.Get("/basic", text("in"), middleware.BasicAuth(middleware.BasicAuthConfig{Realm: "r", Check: middleware.Passwords(map[string]string{"ann": "secret"})}))
+		app.Get("/bearer", text("in"), middleware.KeyAuth(middleware.KeyAuthConfig{Check: check}))
+		app.Get("/key", text("in"), middleware.KeyAuth(middleware.KeyAuthConfig{Header: "X-API-Key", Check: check}))
 		addr := serve()
 		for path, line := range map[string]string{
 			"/basic": "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("ann:secret")), "/bearer": "Authorization: Bearer " + key, "/key": "X-API-Key: " + key,
@@ -143,7 +145,7 @@ func TestAuthRefusesTwoCredentials(t *testing.T) {
 
 func ExampleBasicAuth() {
 	app := dunlin.New(dunlin.Config{})
-	app.Use(middleware.BasicAuth("the back office", middleware.Passwords(map[string]string{"ada": "correct horse"})))
+	app.Use(middleware.BasicAuth(middleware.BasicAuthConfig{Realm: "the back office", Check: middleware.Passwords(map[string]string{"ada": "correct horse"})}))
 	app.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello " + middleware.User(r)) })
 
 	req := httptest.NewRequest("GET", "/", nil)
@@ -162,7 +164,7 @@ func ExampleBasicAuth() {
 
 func ExampleKeyAuth() {
 	app := dunlin.New(dunlin.Config{})
-	api := app.Group("/api", middleware.KeyAuth(middleware.KeyConfig{
+	api := app.Group("/api", middleware.KeyAuth(middleware.KeyAuthConfig{
 		Check: middleware.Keys(map[string]string{"billing": "k-0123456789abcdef"}),
 	}))
 	api.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello " + middleware.User(r)) })
@@ -179,19 +181,19 @@ func TestOptionalKey(t *testing.T) {
 	who := func(r *dunlin.Request) dunlin.Response { return dunlin.Text("user " + middleware.User(r)) }
 	check := middleware.Keys(map[string]string{"ada": "0123456789abcdef"})
 	for _, c := range []struct {
-		config  middleware.KeyConfig
+		config  middleware.KeyAuthConfig
 		headers []string
 		want    string
 	}{
-		{middleware.KeyConfig{}, nil, "200 user "},
-		{middleware.KeyConfig{}, []string{"Authorization", "Bearer 0123456789abcdef"}, "200 user ada"},
-		{middleware.KeyConfig{}, []string{"Authorization", "Bearer 0123456789abcdeX"}, "401"},
-		{middleware.KeyConfig{}, []string{"Authorization", "Bearer"}, "401"},
-		{middleware.KeyConfig{}, []string{"Authorization", "Basic YTpi"}, "401"},
-		{middleware.KeyConfig{}, []string{"Authorization", "", "Authorization", "Bearer 0123456789abcdeX"}, "401"},
-		{middleware.KeyConfig{Header: "X-API-Key"}, nil, "200 user "},
-		{middleware.KeyConfig{Header: "X-API-Key"}, []string{"X-Api-Key", "0123456789abcdef"}, "200 user ada"},
-		{middleware.KeyConfig{Header: "X-API-Key"}, []string{"X-Api-Key", "0"}, "401"},
+		{middleware.KeyAuthConfig{}, nil, "200 user "},
+		{middleware.KeyAuthConfig{}, []string{"Authorization", "Bearer 0123456789abcdef"}, "200 user ada"},
+		{middleware.KeyAuthConfig{}, []string{"Authorization", "Bearer 0123456789abcdeX"}, "401"},
+		{middleware.KeyAuthConfig{}, []string{"Authorization", "Bearer"}, "401"},
+		{middleware.KeyAuthConfig{}, []string{"Authorization", "Basic YTpi"}, "401"},
+		{middleware.KeyAuthConfig{}, []string{"Authorization", "", "Authorization", "Bearer 0123456789abcdeX"}, "401"},
+		{middleware.KeyAuthConfig{Header: "X-API-Key"}, nil, "200 user "},
+		{middleware.KeyAuthConfig{Header: "X-API-Key"}, []string{"X-Api-Key", "0123456789abcdef"}, "200 user ada"},
+		{middleware.KeyAuthConfig{Header: "X-API-Key"}, []string{"X-Api-Key", "0"}, "401"},
 	} {
 		c.config.Check, c.config.Optional = check, true
 		w := send(newApp(who, middleware.KeyAuth(c.config)), "GET", c.headers...)

@@ -19,7 +19,7 @@ import (
 // Responses to clients identified by means other than Authorization and cookies are shared only if they are marked public.
 func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 	check := func(r *dunlin.Request, key string) (user string, ok bool) { return key, key != "nobody" }
-	byKey := middleware.KeyAuth(middleware.KeyConfig{Header: "X-Api-Key", Check: check})
+	byKey := middleware.KeyAuth(middleware.KeyAuthConfig{Header: "X-Api-Key", Check: check})
 	sessions := func() *middleware.Sessions[int] {
 		return middleware.NewSessions[int](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{}), Cookie: "s", Insecure: true})
 	}

@@ -284,8 +284,8 @@ func TestCacheRangesOfEncodedBodies(t *testing.T) {
 		inside dunlin.Middleware
 		status int
 	}{
-		"compressed":                   {nil, middleware.Compress(middleware.Compression{}), 200},
-		"compressed, with a tag":       {[]string{"Etag", `"v"`}, middleware.Compress(middleware.Compression{}), 200},
+		"compressed":                   {nil, middleware.Compress(middleware.CompressConfig{}), 200},
+		"compressed, with a tag":       {[]string{"Etag", `"v"`}, middleware.Compress(middleware.CompressConfig{}), 200},
 		"encoded once":                 {[]string{"Etag", `"v"`, "Content-Encoding", "gzip"}, nil, 206},
 		"encoded once, without a tag":  {[]string{"Content-Encoding", "gzip"}, nil, 200},
 		"plain, beside what is packed": {nil, nil, 206},

@@ -12,8 +12,8 @@ import (
 func TestMiddlewareSeesPanics(t *testing.T) {
 	id := middleware.RequestID("X-Request-ID").Middleware()
 	edge := []dunlin.Feature{
-		middleware.RequestID("X-Request-ID"), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
-		middleware.RateLimit(middleware.Rate{Limit: 1000, Window: 1e9}),
+		middleware.RequestID("X-Request-ID"), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}), middleware.SecureHeaders(middleware.SecureHeadersConfig{}),
+		middleware.RateLimit(middleware.RateLimitConfig{Limit: 1000, Window: 1e9}),
 	}
 	fails := func(*dunlin.Request) dunlin.Response { panic("asked for") }
 	throws := func(dunlin.Action) dunlin.Action { return fails }

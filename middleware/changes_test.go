@@ -20,12 +20,12 @@ import (
 func TestDeprecated(t *testing.T) {
 	since, sunset := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2027, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
 	for _, c := range []struct {
-		notice middleware.DeprecationNotice
+		notice middleware.DeprecatedConfig
 		want   string
 	}{
-		{middleware.DeprecationNotice{Since: since}, "@1767323045  []"},
-		{middleware.DeprecationNotice{Sunset: sunset}, " Sat, 02 Jan 2027 02:04:05 GMT []"},
-		{middleware.DeprecationNotice{Since: since, Sunset: sunset, Link: "https://example.com/v2"},
+		{middleware.DeprecatedConfig{Since: since}, "@1767323045  []"},
+		{middleware.DeprecatedConfig{Sunset: sunset}, " Sat, 02 Jan 2027 02:04:05 GMT []"},
+		{middleware.DeprecatedConfig{Since: since, Sunset: sunset, Link: "https://example.com/v2"},
 			`@1767323045 Sat, 02 Jan 2027 02:04:05 GMT [<https://example.com/v2>; rel="deprecation"; type="text/html", <https://example.com/v2>; rel="sunset"; type="text/html"]`},
 	} {
 		h := send(newApp(text("old"), middleware.Deprecated(c.notice)), "GET").Header()
@@ -33,9 +33,9 @@ func TestDeprecated(t *testing.T) {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
-	mustPanic(t, "nothing", func() { middleware.Deprecated(middleware.DeprecationNotice{Link: "x"}) })
-	mustPanic(t, "sunset first", func() { middleware.Deprecated(middleware.DeprecationNotice{Since: sunset, Sunset: since}) })
-	mustPanic(t, "bad link", func() { middleware.Deprecated(middleware.DeprecationNotice{Since: since, Link: "a\nb"}) })
+	mustPanic(t, "nothing", func() { middleware.Deprecated(middleware.DeprecatedConfig{Link: "x"}) })
+	mustPanic(t, "sunset first", func() { middleware.Deprecated(middleware.DeprecatedConfig{Since: sunset, Sunset: since}) })
+	mustPanic(t, "bad link", func() { middleware.Deprecated(middleware.DeprecatedConfig{Since: since, Link: "a\nb"}) })
 }
 
 func TestMaintenance(t *testing.T) {
@@ -183,7 +183,7 @@ func TestMethodOverride(t *testing.T) {
 func TestListsInSeveralFields(t *testing.T) {
 	const body = `{"hello": "world"}`
 	const right, wrong = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:", "sha-512=:AAAA:"
-	digested := newApp(text("done"), middleware.ContentDigest(middleware.DigestConfig{Require: true}))
+	digested := newApp(text("done"), middleware.ContentDigest(middleware.ContentDigestConfig{Require: true}))
 	site := static(t, middleware.StaticConfig{Fallback: "index.html"})
 	cached := newKitchen(middleware.CacheConfig{ObeyClients: true}, saying("Cache-Control", "max-age=60"))
 	for _, c := range []struct {
@@ -240,7 +240,7 @@ func TestContentDigest(t *testing.T) {
 				t.Errorf("the action reads %q, %v", got, err)
 			}
 			return dunlin.Text("done")
-		}, middleware.ContentDigest(middleware.DigestConfig{Require: true}))
+		}, middleware.ContentDigest(middleware.ContentDigestConfig{Require: true}))
 		req := httptest.NewRequest("POST", "/items/7", strings.NewReader(body))
 		if digest != "" {
 			req.Header.Set("Content-Digest", digest)
@@ -251,10 +251,10 @@ func TestContentDigest(t *testing.T) {
 			t.Errorf("%.60q: %d %v, want %d", digest, w.Code, w.Header(), want)
 		}
 	}
-	if w := send(newApp(text(body), middleware.ContentDigest(middleware.DigestConfig{Require: true, Respond: true})), "GET"); w.Code != 200 || w.Header().Get("Content-Digest") != rfc256 {
+	if w := send(newApp(text(body), middleware.ContentDigest(middleware.ContentDigestConfig{Require: true, Respond: true})), "GET"); w.Code != 200 || w.Header().Get("Content-Digest") != rfc256 {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	if w := send(newApp(text(body), middleware.ContentDigest(middleware.DigestConfig{})), "POST"); w.Code != 200 || w.Header().Get("Content-Digest") != "" {
+	if w := send(newApp(text(body), middleware.ContentDigest(middleware.ContentDigestConfig{})), "POST"); w.Code != 200 || w.Header().Get("Content-Digest") != "" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
 }
@@ -266,8 +266,8 @@ func TestContentDigestOfSentBytes(t *testing.T) {
 		hash := sha256.Sum256(b)
 		return "sha-256=:" + base64.StdEncoding.EncodeToString(hash[:]) + ":"
 	}
-	digest := middleware.ContentDigest(middleware.DigestConfig{Respond: true})
-	compress := middleware.Compress(middleware.Compression{})
+	digest := middleware.ContentDigest(middleware.ContentDigestConfig{Respond: true})
+	compress := middleware.Compress(middleware.CompressConfig{})
 	cache := dunlin.Middleware(nil) // placeholder: each app gets its own cache
 	for name, around := range map[string][]dunlin.Middleware{
 		"compressed": {compress}, "digested, compressed": {compress, digest}, "compressed, digested": {digest, compress},
@@ -312,7 +312,7 @@ func TestContentDigestOfSentBytes(t *testing.T) {
 func FuzzContentDigest(f *testing.F) {
 	f.Add("sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:, sha-512=:AAAA:")
 	f.Add("sha-256=;x=:=:")
-	app := newApp(text("done"), middleware.ContentDigest(middleware.DigestConfig{Require: true}))
+	app := newApp(text("done"), middleware.ContentDigest(middleware.ContentDigestConfig{Require: true}))
 	f.Fuzz(func(t *testing.T, digest string) {
 		req := httptest.NewRequest("POST", "/items/7", strings.NewReader("x"))
 		req.Header.Set("Content-Digest", digest)
@@ -329,7 +329,7 @@ func FuzzContentDigest(f *testing.F) {
 
 func ExampleDeprecated() {
 	app := dunlin.New(dunlin.Config{})
-	v1 := app.Group("/v1", middleware.Deprecated(middleware.DeprecationNotice{
+	v1 := app.Group("/v1", middleware.Deprecated(middleware.DeprecatedConfig{
 		Since:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		Sunset: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
 		Link:   "https://example.com/docs/v2",
@@ -404,7 +404,7 @@ func ExampleMethodOverride() {
 
 func ExampleContentDigest() {
 	app := dunlin.New(dunlin.Config{})
-	app.Post("/", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }, middleware.ContentDigest(middleware.DigestConfig{}))
+	app.Post("/", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }, middleware.ContentDigest(middleware.ContentDigestConfig{}))
 	req := httptest.NewRequest("POST", "/", strings.NewReader(`{"hello": "world"}`))
 	req.Header.Set("Content-Digest", "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:")
 	w := httptest.NewRecorder()

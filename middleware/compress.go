@@ -15,8 +15,8 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// Compression has the settings of [Compress]. The zero value of a field stands for its default.
-type Compression struct {
+// CompressConfig has the settings of [Compress]. The zero value of a field stands for its default.
+type CompressConfig struct {
 	// MinSize is the minimum size of a body, and of a piece of a stream, in bytes. Smaller ones are
 	// not compressed. Default: 1024.
 	MinSize int
@@ -60,7 +60,7 @@ var compressible = []string{
 // Put it before ETag, so that the tag is computed from the plain body. Do not compress responses
 // that hold a secret beside data that an attacker can choose (the BREACH attack). Compress panics
 // when a setting is not valid.
-func Compress(c Compression) dunlin.Middleware {
+func Compress(c CompressConfig) dunlin.Middleware {
 	k := newCompressor(c)
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -78,15 +78,15 @@ func Compress(c Compression) dunlin.Middleware {
 	}
 }
 
-// A compressor is a Compression in use.
+// A compressor is a CompressConfig in use.
 type compressor struct {
-	Compression
+	CompressConfig
 	streaming []*Coding // those with Begin
 	running   atomic.Int64
 	buffers   sync.Pool // of *[]byte
 }
 
-func newCompressor(c Compression) *compressor {
+func newCompressor(c CompressConfig) *compressor {
 	if c.MinSize == 0 {
 		c.MinSize = 1024
 	}
@@ -108,7 +108,7 @@ func newCompressor(c Compression) *compressor {
 	if c.Codings == nil {
 		c.Codings = []*Coding{Gzip(c.Level)}
 	}
-	k := &compressor{Compression: c}
+	k := &compressor{CompressConfig: c}
 	for i, coding := range c.Codings {
 		if coding == nil || coding.Name == "" || coding.Append == nil {
 			panic(fmt.Sprintf("middleware: Compress: Codings[%d] has no name or no Append", i))
@@ -293,7 +293,7 @@ func (s *piecewise) Close() error {
 }
 
 // covers reports whether to compress a response of size bytes (-1: unknown).
-func (c *Compression) covers(resp dunlin.Response, size int64) bool {
+func (c *CompressConfig) covers(resp dunlin.Response, size int64) bool {
 	if size >= 0 && size < int64(c.MinSize) || resp.Get("Content-Encoding") != "" || untouchable(resp) ||
 		resp.Get("Content-Digest") != "" || resp.Get("Repr-Digest") != "" {
 		return false
@@ -307,7 +307,7 @@ func (c *Compression) covers(resp dunlin.Response, size int64) bool {
 
 // coversType reports whether the response has a media type to compress. For several ranges the type
 // is unknown.
-func (c *Compression) coversType(resp dunlin.Response) bool {
+func (c *CompressConfig) coversType(resp dunlin.Response) bool {
 	mediaType, _, _ := strings.Cut(resp.Get("Content-Type"), ";")
 	mediaType = strings.TrimSpace(mediaType)
 	if mediaType == "multipart/byteranges" && resp.StatusCode() == http.StatusPartialContent {

@@ -65,7 +65,7 @@ func TestCompress(t *testing.T) {
 	} {
 		plain := send(newApp(test.act), "GET")
 		for _, accept := range []string{"gzip", "br"} {
-			w := send(newApp(test.act, middleware.Compress(middleware.Compression{})), "GET", "Accept-Encoding", accept)
+			w := send(newApp(test.act, middleware.Compress(middleware.CompressConfig{})), "GET", "Accept-Encoding", accept)
 			if got := strings.Join(w.Header().Values("Vary"), "|"); got != test.vary {
 				t.Errorf("%s: %s: Vary is %q, want %q", name, accept, got, test.vary)
 			}
@@ -89,7 +89,7 @@ func TestCompress(t *testing.T) {
 }
 
 func TestCompressAcceptEncoding(t *testing.T) {
-	app := newApp(text(long), middleware.Compress(middleware.Compression{}))
+	app := newApp(text(long), middleware.Compress(middleware.CompressConfig{}))
 	for accept, want := range map[string]bool{
 		"gzip": true, "GZIP": true, "x-gzip": true, "br, gzip": true, "deflate;q=1,gzip ; q=0.5": true, "*": true,
 		"gzip;q=0.001": true, "identity;q=0.5, gzip": true, "identity, gzip": true, "gzip;q=0, x-gzip": true,
@@ -105,7 +105,7 @@ func TestCompressAcceptEncoding(t *testing.T) {
 }
 
 func TestCompressHead(t *testing.T) {
-	app := newApp(text(long), middleware.Compress(middleware.Compression{}))
+	app := newApp(text(long), middleware.Compress(middleware.CompressConfig{}))
 	get, head := send(app, "GET", "Accept-Encoding", "gzip"), send(app, "HEAD", "Accept-Encoding", "gzip")
 	for _, name := range []string{"Content-Encoding", "Content-Length", "Vary"} {
 		if g, h := get.Header().Get(name), head.Header().Get(name); g != h || g == "" {
@@ -115,7 +115,7 @@ func TestCompressHead(t *testing.T) {
 }
 
 func TestCompressWithETag(t *testing.T) {
-	app := newApp(text(long), middleware.Compress(middleware.Compression{}), middleware.ETag())
+	app := newApp(text(long), middleware.Compress(middleware.CompressConfig{}), middleware.ETag())
 	plain := send(app, "GET").Header().Get("ETag")
 	first := send(app, "GET", "Accept-Encoding", "gzip")
 	tag := first.Header().Get("ETag")
@@ -129,25 +129,25 @@ func TestCompressWithETag(t *testing.T) {
 }
 
 func TestCompressSettings(t *testing.T) {
-	app := newApp(text(long), middleware.Compress(middleware.Compression{MinSize: len(long) + 1}))
+	app := newApp(text(long), middleware.Compress(middleware.CompressConfig{MinSize: len(long) + 1}))
 	if w := send(app, "GET", "Accept-Encoding", "gzip"); w.Header().Get("Content-Encoding") != "" {
 		t.Errorf("%d bytes were compressed, fewer than MinSize", len(long))
 	}
-	app = newApp(text(long), middleware.Compress(middleware.Compression{MediaTypes: []string{"application/json"}}))
+	app = newApp(text(long), middleware.Compress(middleware.CompressConfig{MediaTypes: []string{"application/json"}}))
 	if w := send(app, "GET", "Accept-Encoding", "gzip"); w.Header().Get("Content-Encoding") != "" {
 		t.Error("text was compressed, though MediaTypes does not list it")
 	}
-	mustPanic(t, "Level 10", func() { middleware.Compress(middleware.Compression{Level: 10}) })
-	mustPanic(t, "Streams -1", func() { middleware.Compress(middleware.Compression{Streams: -1}) })
+	mustPanic(t, "Level 10", func() { middleware.Compress(middleware.CompressConfig{Level: 10}) })
+	mustPanic(t, "Streams -1", func() { middleware.Compress(middleware.CompressConfig{Streams: -1}) })
 	mustPanic(t, "a coding that cannot encode", func() {
-		middleware.Compress(middleware.Compression{Codings: []*middleware.Coding{middleware.Deflate()}})
+		middleware.Compress(middleware.CompressConfig{Codings: []*middleware.Coding{middleware.Deflate()}})
 	})
-	mustPanic(t, "MinSize -1", func() { middleware.Compress(middleware.Compression{MinSize: -1}) })
+	mustPanic(t, "MinSize -1", func() { middleware.Compress(middleware.CompressConfig{MinSize: -1}) })
 }
 
 func ExampleCompress() {
 	app := dunlin.New(dunlin.Config{})
-	app.Use(middleware.Compress(middleware.Compression{MinSize: 512}))
+	app.Use(middleware.Compress(middleware.CompressConfig{MinSize: 512}))
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text(strings.Repeat("again and ", 100)) })
 
 	req := httptest.NewRequest("GET", "/", nil)

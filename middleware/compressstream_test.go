@@ -93,7 +93,7 @@ func pages(app *dunlin.App) (big string) {
 
 func TestCompressStreams(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Compress(middleware.Compression{}))
+		app.Use(middleware.Compress(middleware.CompressConfig{}))
 		pages(app)
 		addr := serve()
 		for path, packed := range map[string]bool{
@@ -143,7 +143,7 @@ func TestCompressStreams(t *testing.T) {
 // A client that resumes a compressed download must not get a range of the uncompressed file.
 func TestCompressRanges(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Compress(middleware.Compression{}))
+		app.Use(middleware.Compress(middleware.CompressConfig{}))
 		big := pages(app)
 		addr := serve()
 		whole := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip")
@@ -176,7 +176,7 @@ func TestCompressRanges(t *testing.T) {
 func TestCompressHeadOfSmallBody(t *testing.T) {
 	whole := &middleware.Coding{Name: "br", Append: func(dst, body []byte) []byte { return append(dst, body[:len(body)/2]...) }}
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Compress(middleware.Compression{Codings: []*middleware.Coding{whole}}))
+		app.Use(middleware.Compress(middleware.CompressConfig{Codings: []*middleware.Coding{whole}}))
 		app.Get("/std", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
 			_, _ = io.WriteString(w, long)
@@ -202,7 +202,7 @@ func TestCompressHeadOfSmallBody(t *testing.T) {
 // Flushed data reaches the client while the stream continues.
 func TestCompressFlushes(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Compress(middleware.Compression{}))
+		app.Use(middleware.Compress(middleware.CompressConfig{}))
 		next := make(chan string)
 		app.Get("/events", func(*dunlin.Request) dunlin.Response {
 			return dunlin.SSE(func(e *dunlin.Events) error {
@@ -247,7 +247,7 @@ func TestCompressFlushes(t *testing.T) {
 // compressor.
 func TestCompressBoundsStreams(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Compress(middleware.Compression{Streams: 1}))
+		app.Use(middleware.Compress(middleware.CompressConfig{Streams: 1}))
 		has, release := make(chan bool), make(chan bool)
 		big := pages(app)
 		app.Get("/holding", func(*dunlin.Request) dunlin.Response {
@@ -313,7 +313,7 @@ func TestEncodeLaterTwice(t *testing.T) {
 				})
 			}
 		}
-		app.Use(middleware.Compress(middleware.Compression{}), lines)
+		app.Use(middleware.Compress(middleware.CompressConfig{}), lines)
 		big := pages(app)
 		addr := serve()
 		for path, want := range map[string]string{"/stream": big, "/shortstream": long, "/files/big.html": big, "/handler": big} {

@@ -160,13 +160,13 @@ func piped(tb testing.TB, app *dunlin.App, req *http.Request, turn time.Time) fu
 //	go test ./middleware -run '^$' -bench Alone -benchtime 300x
 func BenchmarkAlone(b *testing.B) {
 	cases := append([]edgeCase{{name: "bare"}}, edgeCases()...)
-	plenty := middleware.RateLimit(middleware.Rate{Limit: 1_000_000_000, Window: time.Hour, Burst: 1_000_000_000})
+	plenty := middleware.RateLimit(middleware.RateLimitConfig{Limit: 1_000_000_000, Window: time.Hour, Burst: 1_000_000_000})
 	cases = append(cases, edgeCase{name: "RateLimit", feature: []dunlin.Feature{plenty}, direct: true},
 		edgeCase{name: "RateLimit-behind-proxies", feature: []dunlin.Feature{plenty}})
 	five := []dunlin.Feature{
 		middleware.RequestID("X-Request-ID"),
 		middleware.CORS(middleware.CORSConfig{Origins: []string{page}, Credentials: true}),
-		middleware.SecureHeaders(middleware.SecurityConfig{}),
+		middleware.SecureHeaders(middleware.SecureHeadersConfig{}),
 		plenty, // this one reads the client's address
 	}
 	cases = append(cases, edgeCase{name: "five-together", feature: five, headers: http.Header{"Origin": {page}, "X-Forwarded-For": {"203.0.113.7"}}},

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Decompression has the settings of [Decompress]. The zero value of a field stands for its default.
-type Decompression struct {
+// DecompressConfig has the settings of [Decompress]. The zero value of a field stands for its default.
+type DecompressConfig struct {
 	// Codings are the codings to decode. Module compress has zstd and Brotli. Default: gzip and
 	// deflate.
 	Codings []*Coding
@@ -33,7 +33,7 @@ type Decompression struct {
 // Put it after middleware that refuses requests, and before middleware that reads bodies. Put
 // ContentDigest, a digest of the encoded body, before it. Decompress panics when a setting is not
 // valid.
-func Decompress(d Decompression) dunlin.Middleware {
+func Decompress(d DecompressConfig) dunlin.Middleware {
 	if d.Codings == nil {
 		d.Codings = []*Coding{Gzip(1), Deflate()}
 	}
@@ -72,7 +72,7 @@ func Decompress(d Decompression) dunlin.Middleware {
 
 // decode decodes the complete body of r when one of places is free. A body of a few bytes can make
 // a decoder take up to 16 MB, and more decoders than processors are not faster.
-func (d *Decompression) decode(r *dunlin.Request, coding *Coding, places chan struct{}) error {
+func (d *DecompressConfig) decode(r *dunlin.Request, coding *Coding, places chan struct{}) error {
 	one := decoding{places: places}
 	defer one.close()
 	return r.DecodeBody(func(src io.Reader) (io.Reader, error) {
@@ -96,7 +96,7 @@ func (d *Decompression) decode(r *dunlin.Request, coding *Coding, places chan st
 
 // parse returns the coding of a body, nil for none, or an error detail for the client. Only one coding is supported: with
 // two, a small body could cost the decoding time of a much larger one.
-func (d *Decompression) parse(list string) (coding *Coding, unknown string) {
+func (d *DecompressConfig) parse(list string) (coding *Coding, unknown string) {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
 		if name == "" || strings.EqualFold(name, "identity") {
@@ -112,7 +112,7 @@ func (d *Decompression) parse(list string) (coding *Coding, unknown string) {
 	return coding, ""
 }
 
-func (d *Decompression) coding(name string) *Coding {
+func (d *DecompressConfig) coding(name string) *Coding {
 	if strings.EqualFold(name, "x-gzip") {
 		name = "gzip"
 	}

@@ -113,7 +113,7 @@ func TestDecompress(t *testing.T) {
 	full := strings.Repeat("a", limit)
 	cut := gzipped("hello, world")
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Decompress(middleware.Decompression{}))
+		app.Use(middleware.Decompress(middleware.DecompressConfig{}))
 		readers(app)
 		addr := serve()
 		for name, c := range map[string]struct {
@@ -170,7 +170,7 @@ func TestDecompressWithinBudget(t *testing.T) {
 	config.Limits.Memory = 128 << 20
 	bomb := strings.Repeat(gzipped(strings.Repeat("a", 1<<20)), 32) // concatenated gzip members
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Use(middleware.Decompress(middleware.Decompression{}))
+		app.Use(middleware.Decompress(middleware.DecompressConfig{}))
 		app.Group("").WithMaxBody(1<<40).Post("/body", text("read"))
 		addr := serve()
 		resp, body := exchangeRaw(t, addr, upload("/body", "text/plain", "gzip", bomb))
@@ -200,7 +200,7 @@ func TestDecodersAtOnce(t *testing.T) {
 			}{bytes.NewReader(b), closer(func() { open.Add(-1) })}, nil
 		}}
 		app := dunlin.New(quiet)
-		app.Use(middleware.Decompress(middleware.Decompression{Codings: []*middleware.Coding{slow}}))
+		app.Use(middleware.Decompress(middleware.DecompressConfig{Codings: []*middleware.Coding{slow}}))
 		readers(app)
 		post := func(ctx context.Context, body string, want int) {
 			req := httptest.NewRequestWithContext(ctx, "POST", "/body", strings.NewReader(body))
@@ -242,7 +242,7 @@ func (c closer) Close() error { c(); return nil }
 
 func TestDecompressSettings(t *testing.T) {
 	app := dunlin.New(quiet)
-	app.Use(middleware.Decompress(middleware.Decompression{MaxSize: 4}))
+	app.Use(middleware.Decompress(middleware.DecompressConfig{MaxSize: 4}))
 	readers(app)
 	for body, want := range map[string]int{"four": 200, "fives": 413} {
 		req := httptest.NewRequest("POST", "/body", strings.NewReader(gzipped(body)))
@@ -253,15 +253,15 @@ func TestDecompressSettings(t *testing.T) {
 			t.Errorf("%q: %d %s, want %d", body, w.Code, w.Body, want)
 		}
 	}
-	mustPanic(t, "MaxSize -1", func() { middleware.Decompress(middleware.Decompression{MaxSize: -1}) })
+	mustPanic(t, "MaxSize -1", func() { middleware.Decompress(middleware.DecompressConfig{MaxSize: -1}) })
 	mustPanic(t, "a coding without Open", func() {
-		middleware.Decompress(middleware.Decompression{Codings: []*middleware.Coding{{Name: "x"}}})
+		middleware.Decompress(middleware.DecompressConfig{Codings: []*middleware.Coding{{Name: "x"}}})
 	})
 }
 
 func ExampleDecompress() {
 	app := dunlin.New(dunlin.Config{})
-	app.Use(middleware.Decompress(middleware.Decompression{}))
+	app.Use(middleware.Decompress(middleware.DecompressConfig{}))
 	app.Post("/", func(r *dunlin.Request) dunlin.Response {
 		body, err := r.Bytes()
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// DeprecationNotice has the settings of [Deprecated]. Since or Sunset must be set.
-type DeprecationNotice struct {
+// DeprecatedConfig has the settings of [Deprecated]. Since or Sunset must be set.
+type DeprecatedConfig struct {
 	// Since is the time of the deprecation, past or future: the route still works then, but new
 	// clients should not use it. The zero time omits the header.
 	Since time.Time
@@ -25,7 +25,7 @@ type DeprecationNotice struct {
 // Deprecated announces with each response that a route or a group will be removed, by Deprecation
 // (RFC 9745), Sunset (RFC 8594) and Link. It panics for a notice without Since and Sunset, or with
 // a Sunset before Since, which RFC 9745 section 4 forbids.
-func Deprecated(notice DeprecationNotice) dunlin.Middleware {
+func Deprecated(notice DeprecatedConfig) dunlin.Middleware {
 	if notice.Since.IsZero() && notice.Sunset.IsZero() {
 		panic("middleware: Deprecated: neither Since nor Sunset is set")
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// DigestConfig has the settings of [ContentDigest].
-type DigestConfig struct {
+// ContentDigestConfig has the settings of [ContentDigest].
+type ContentDigestConfig struct {
 	// Require refuses a request that has a body without a supported digest, with 400 and
 	// Want-Content-Digest. Default: it passes.
 	Require bool
@@ -28,7 +28,7 @@ type DigestConfig struct {
 //
 // With Respond, put it before middleware that changes bodies, such as [Compress]: it computes the
 // digest of the sent bytes.
-func ContentDigest(c DigestConfig) dunlin.Middleware {
+func ContentDigest(c ContentDigestConfig) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if resp, refused := c.check(r); refused {
@@ -52,7 +52,7 @@ func digestOf(body []byte) string {
 var blockWantDigest = dunlin.NewHeaderBlock("Want-Content-Digest", "sha-256=10, sha-512=3")
 
 // check returns the refusal of a request whose digest is wrong or missing.
-func (c *DigestConfig) check(r *dunlin.Request) (resp dunlin.Response, refused bool) {
+func (c *ContentDigestConfig) check(r *dunlin.Request) (resp dunlin.Response, refused bool) {
 	refuse := func(detail string) (dunlin.Response, bool) {
 		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: detail}).With(blockWantDigest), true
 	}

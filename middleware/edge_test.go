@@ -25,8 +25,8 @@ type edgeCase struct {
 
 func edgeCases() []edgeCase {
 	cors := middleware.CORSConfig{Origins: []string{page, "https://*.example.org"}, Credentials: true}
-	security := middleware.SecurityConfig{HSTS: year}
-	keys := middleware.KeyConfig{Header: "X-Api-Key", Check: func(_ *dunlin.Request, key string) (string, bool) { return "u", key == "k" }}
+	security := middleware.SecureHeadersConfig{HSTS: year}
+	keys := middleware.KeyAuthConfig{Header: "X-Api-Key", Check: func(_ *dunlin.Request, key string) (string, bool) { return "u", key == "k" }}
 	remote := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if !r.Remote().IsValid() {
@@ -121,7 +121,7 @@ func TestEdgeSecureBeforeAction(t *testing.T) {
 	config := quiet
 	config.Proxy.Trusted = []string{"127.0.0.1"}
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
-		secure := middleware.SecureHeaders(middleware.SecurityConfig{HSTS: year})
+		secure := middleware.SecureHeaders(middleware.SecureHeadersConfig{HSTS: year})
 		takes := func(_ http.ResponseWriter, r *http.Request) { r.Header.Del("X-Forwarded-Proto") }
 		alone, joined := app.Group("/alone"), app.Group("/joined")
 		alone.Install(secure)

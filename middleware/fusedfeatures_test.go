@@ -32,15 +32,15 @@ func TestFusedFeatures(t *testing.T) {
 			return middleware.CORS(middleware.CORSConfig{Origins: origins, Credentials: true, Expose: []string{"X-Request-ID"}})
 		},
 		func() dunlin.Feature { return middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}) },
-		func() dunlin.Feature { return middleware.SecureHeaders(middleware.SecurityConfig{HSTS: year}) },
+		func() dunlin.Feature { return middleware.SecureHeaders(middleware.SecureHeadersConfig{HSTS: year}) },
 		func() dunlin.Feature {
-			return middleware.SecureHeaders(middleware.SecurityConfig{FrameOptions: "-", ContentSecurityPolicy: "default-src 'none'"})
+			return middleware.SecureHeaders(middleware.SecureHeadersConfig{FrameOptions: "-", ContentSecurityPolicy: "default-src 'none'"})
 		},
 		func() dunlin.Feature {
-			return middleware.RateLimit(middleware.Rate{Limit: 5, Window: time.Hour})
+			return middleware.RateLimit(middleware.RateLimitConfig{Limit: 5, Window: time.Hour})
 		},
 		func() dunlin.Feature {
-			return middleware.RateLimit(middleware.Rate{Name: "more", Limit: 1_000_000, Window: time.Hour})
+			return middleware.RateLimit(middleware.RateLimitConfig{Name: "more", Limit: 1_000_000, Window: time.Hour})
 		},
 	}
 	block := dunlin.NewHeaderBlock("Vary", "Accept-Language", "X-Frame-Options", "SAMEORIGIN")
@@ -158,7 +158,7 @@ func TestFusedFeatures(t *testing.T) {
 
 // An ID passed to SetID reaches the response unchanged, or not at all.
 func TestRequestIDInjected(t *testing.T) {
-	others := []dunlin.Feature{middleware.SecureHeaders(middleware.SecurityConfig{}), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}})}
+	others := []dunlin.Feature{middleware.SecureHeaders(middleware.SecureHeadersConfig{}), middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}})}
 	for _, id := range []string{"a\r\nX-Injected: yes", "a\nX-Injected: yes", "12345678\x00", "1234567\x7f", "1234567\r", "\r1234567", "naïve---\x01"} {
 		for _, features := range [][]dunlin.Feature{{middleware.RequestID("X-Request-ID")}, append([]dunlin.Feature{middleware.RequestID("X-Request-ID")}, others...)} {
 			app := dunlin.New(quiet)

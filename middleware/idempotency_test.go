@@ -375,7 +375,7 @@ func TestIdempotencyStoresLongHandlerAnswers(t *testing.T) {
 
 func ExampleIdempotency() {
 	app := dunlin.New(quiet)
-	app.Use(middleware.BasicAuth("payments", middleware.Passwords(map[string]string{"ada": "secret"})))
+	app.Use(middleware.BasicAuth(middleware.BasicAuthConfig{Realm: "payments", Check: middleware.Passwords(map[string]string{"ada": "secret"})}))
 	app.Use(middleware.Idempotency(middleware.IdempotencyConfig{Store: store.NewMemory(store.MemoryConfig{}), User: middleware.User}))
 	payments := 0
 	app.Post("/payments", func(*dunlin.Request) dunlin.Response {

@@ -33,7 +33,7 @@ func TestIdempotencyUser(t *testing.T) {
 	for _, header := range []string{"X-Api-Key", "Authorization"} {
 		onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 			runs := new(atomic.Int64)
-			app.Use(middleware.KeyAuth(middleware.KeyConfig{Header: header, Check: check}))
+			app.Use(middleware.KeyAuth(middleware.KeyAuthConfig{Header: header, Check: check}))
 			app.Use(middleware.Idempotency(middleware.IdempotencyConfig{Store: store.NewMemory(store.MemoryConfig{}), User: middleware.User}))
 			app.Post("/", func(r *dunlin.Request) dunlin.Response {
 				return dunlin.Text(fmt.Sprint(runs.Add(1), " for ", middleware.User(r)))

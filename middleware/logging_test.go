@@ -61,7 +61,7 @@ func TestBlockingLoggers(t *testing.T) {
 		{
 			"RateLimit", "GET", "", "WARN rate limit: store is unavailable policy=default",
 			func(l *slog.Logger) dunlin.Action {
-				limited := middleware.RateLimit(middleware.Rate{Limit: 10, Window: time.Hour, Key: byToken, Store: failing(), Logger: l})
+				limited := middleware.RateLimit(middleware.RateLimitConfig{Limit: 10, Window: time.Hour, Key: byToken, Store: failing(), Logger: l})
 				return limited.Middleware()(text("hello"))
 			}, "[200 200]",
 		},

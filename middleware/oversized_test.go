@@ -20,8 +20,8 @@ func everything(app *dunlin.App) {
 	type visit struct{ N int }
 	kept, sealed := middleware.NewSessions[visit](middleware.SessionConfig{Store: st, Cookie: "kept"}), middleware.NewSessions[visit](middleware.SessionConfig{Keys: ring, Cookie: "sealed"})
 	cors := middleware.CORSConfig{Origins: []string{"https://app.example.com"}, Headers: []string{"X-Key"}, Credentials: true}
-	app.Install(middleware.RequestID("X-Request-ID"), middleware.CORS(cors), middleware.SecureHeaders(middleware.SecurityConfig{HSTS: time.Hour}),
-		middleware.RateLimit(middleware.Rate{Limit: 100_000, Window: time.Minute}))
+	app.Install(middleware.RequestID("X-Request-ID"), middleware.CORS(cors), middleware.SecureHeaders(middleware.SecureHeadersConfig{HSTS: time.Hour}),
+		middleware.RateLimit(middleware.RateLimitConfig{Limit: 100_000, Window: time.Minute}))
 	app.Use(middleware.CrossOrigin(), kept.Middleware(), sealed.Middleware())
 	say := func(r *dunlin.Request) dunlin.Response {
 		if _, _, err := kept.Get(r); err != nil {
@@ -37,9 +37,9 @@ func everything(app *dunlin.App) {
 		return dunlin.Text(strings.Repeat("well ", 400))
 	}
 	app.Post("/", say, middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Anonymous: true}), middleware.ContentTypes("text/plain"),
-		middleware.Decompress(middleware.Decompression{}), middleware.ContentDigest(middleware.DigestConfig{}), middleware.Compress(middleware.Compression{}), middleware.ETag())
-	app.Get("/", say, middleware.NewCache(middleware.CacheConfig{}).Middleware(), middleware.Compress(middleware.Compression{}), middleware.ETag())
-	app.Get("/login", say, middleware.BasicAuth("r", func(_ *dunlin.Request, _, _ string) bool { return false }))
+		middleware.Decompress(middleware.DecompressConfig{}), middleware.ContentDigest(middleware.ContentDigestConfig{}), middleware.Compress(middleware.CompressConfig{}), middleware.ETag())
+	app.Get("/", say, middleware.NewCache(middleware.CacheConfig{}).Middleware(), middleware.Compress(middleware.CompressConfig{}), middleware.ETag())
+	app.Get("/login", say, middleware.BasicAuth(middleware.BasicAuthConfig{Realm: "r", Check: func(_ *dunlin.Request, _, _ string) bool { return false }}))
 }
 
 // Headers may be as long as Config.Limits.MaxHead and contain nonsense. The client gets the same response as for any other invalid

@@ -24,7 +24,7 @@ func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 	}
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		proxy := middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger})
-		app.Handle("*", "/admin/{path...}", proxy, middleware.BasicAuth("x", middleware.Passwords(map[string]string{"a": "b"})))
+		app.Handle("*", "/admin/{path...}", proxy, middleware.BasicAuth(middleware.BasicAuthConfig{Realm: "x", Check: middleware.Passwords(map[string]string{"a": "b"})}))
 		app.Handle("*", "/{path...}", proxy)
 		addr := serve()
 		for path, want := range paths {

@@ -68,7 +68,7 @@ func rank(n int64) int64 {
 	return n>>shift + int64(shift)*exactTo/2
 }
 
-func newRateFields(rate *Rate, inNanos gcra.Rate) *rateFields {
+func newRateFields(rate *RateLimitConfig, inNanos gcra.Rate) *rateFields {
 	f := &rateFields{rate: inNanos, inverse: inverseOf(inNanos.Interval), name: `"` + rate.Name + `"`}
 	f.policy = f.name + ";q=" + strconv.Itoa(rate.Limit)
 	if rate.Window >= time.Second {

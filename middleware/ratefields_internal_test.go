@@ -30,7 +30,7 @@ func TestRateLimitRemaining(t *testing.T) {
 func TestLittleUsed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 9))
 	for range 5000 {
-		rate := Rate{Limit: 1 + random.IntN(1<<random.IntN(30)), Burst: 1 + random.IntN(1<<random.IntN(30)), Window: time.Hour, Name: "default", MaxKeys: 1}
+		rate := RateLimitConfig{Limit: 1 + random.IntN(1<<random.IntN(30)), Burst: 1 + random.IntN(1<<random.IntN(30)), Window: time.Hour, Name: "default", MaxKeys: 1}
 		if rate.validate() != nil {
 			continue
 		}

@@ -23,9 +23,9 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// Rate has the settings of [RateLimit]. Limit and Window must be set. The zero value of another
+// RateLimitConfig has the settings of [RateLimit]. Limit and Window must be set. The zero value of another
 // field stands for its default.
-type Rate struct {
+type RateLimitConfig struct {
 	// Limit is the number of requests that a client may send in each Window, on average. The rate
 	// must not exceed a million requests a second.
 	Limit  int
@@ -103,7 +103,7 @@ const (
 //
 // [dunlin.Route.LimitBy] is different: it limits the number of concurrent requests. RateLimit panics when a
 // setting is not valid.
-func RateLimit(rate Rate) dunlin.Feature {
+func RateLimit(rate RateLimitConfig) dunlin.Feature {
 	l := newRateLimiter(rate)
 	if l.Key == nil && l.Store == nil { // the fast case
 		return edgeParts{rate: l}.feature(nil)
@@ -185,10 +185,10 @@ type rateLimiter struct {
 	near   bool       // Store is in this process: it decides every request, and table has no copy of its counts
 	prefix string
 	away   logqueue.Repeated
-	Rate
+	RateLimitConfig
 }
 
-func newRateLimiter(rate Rate) *rateLimiter {
+func newRateLimiter(rate RateLimitConfig) *rateLimiter {
 	if rate.Burst == 0 {
 		rate.Burst = rate.Limit
 	}
@@ -217,43 +217,43 @@ func newRateLimiter(rate Rate) *rateLimiter {
 	_, near := rate.Store.(*store.Memory)
 	inNanos := gcra.Rate{Interval: interval, Tolerance: interval * int64(rate.Burst)}
 	return &rateLimiter{
-		Rate:   rate,
-		table:  gcra.NewTable(inNanos, rate.MaxKeys),
-		quotas: quotas,
-		stored: gcra.Rate{Interval: inMicros, Tolerance: inMicros * int64(rate.Burst)},
-		near:   near,
-		fields: newRateFields(&rate, inNanos),
-		prefix: storedPrefix(rate.Name),
-		seed:   maphash.MakeSeed(),
-		began:  time.Now(),
-		seed4:  [2]uint64{rand.Uint64(), rand.Uint64() | 1},
+		RateLimitConfig: rate,
+		table:           gcra.NewTable(inNanos, rate.MaxKeys),
+		quotas:          quotas,
+		stored:          gcra.Rate{Interval: inMicros, Tolerance: inMicros * int64(rate.Burst)},
+		near:            near,
+		fields:          newRateFields(&rate, inNanos),
+		prefix:          storedPrefix(rate.Name),
+		seed:            maphash.MakeSeed(),
+		began:           time.Now(),
+		seed4:           [2]uint64{rand.Uint64(), rand.Uint64() | 1},
 	}
 }
 
 // validate returns an error for the first invalid setting.
-func (rate *Rate) validate() error {
+func (rate *RateLimitConfig) validate() error {
 	const longest = 365 * 24 * time.Hour
 	switch {
 	case rate.Limit < 1:
-		return fmt.Errorf("Rate.Limit is %d: it must be positive", rate.Limit)
+		return fmt.Errorf("RateLimitConfig.Limit is %d: it must be positive", rate.Limit)
 	case rate.Window <= 0 || rate.Window > longest:
-		return fmt.Errorf("Rate.Window is %v: it must be positive, and at most a year", rate.Window)
+		return fmt.Errorf("RateLimitConfig.Window is %v: it must be positive, and at most a year", rate.Window)
 	case rate.Window/time.Duration(rate.Limit) < time.Microsecond:
 		return fmt.Errorf("%d requests in %v exceed the maximum of a million a second", rate.Limit, rate.Window)
 	case rate.Burst < 1:
-		return fmt.Errorf("Rate.Burst is %d: it must not be negative", rate.Burst)
+		return fmt.Errorf("RateLimitConfig.Burst is %d: it must not be negative", rate.Burst)
 	case int64(rate.Burst) > int64(10*longest)/(int64(rate.Window)/int64(rate.Limit)):
-		return fmt.Errorf("Rate.Burst is %d: it exceeds the quota of ten years", rate.Burst)
+		return fmt.Errorf("RateLimitConfig.Burst is %d: it exceeds the quota of ten years", rate.Burst)
 	case rate.MaxKeys < 1:
-		return fmt.Errorf("Rate.MaxKeys is %d: it must not be negative", rate.MaxKeys)
+		return fmt.Errorf("RateLimitConfig.MaxKeys is %d: it must not be negative", rate.MaxKeys)
 	case rate.IPv6Prefix < 1 || rate.IPv6Prefix > 128:
-		return fmt.Errorf("Rate.IPv6Prefix is %d: it must be from 1 to 128", rate.IPv6Prefix)
+		return fmt.Errorf("RateLimitConfig.IPv6Prefix is %d: it must be from 1 to 128", rate.IPv6Prefix)
 	case rate.Away > RateAwayRefuse:
-		return fmt.Errorf("Rate.Away is %d: it must be RateAwayLimitLocally or RateAwayRefuse", rate.Away)
+		return fmt.Errorf("RateLimitConfig.Away is %d: it must be RateAwayLimitLocally or RateAwayRefuse", rate.Away)
 	}
 	for _, c := range []byte(rate.Name) {
 		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return fmt.Errorf("Rate.Name is %q: it must be visible ASCII without quotes and backslashes", rate.Name)
+			return fmt.Errorf("RateLimitConfig.Name is %q: it must be visible ASCII without quotes and backslashes", rate.Name)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func TestRateLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Burst: 3, Key: byToken, Store: st()}))
+				app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: 4, Window: 8 * time.Second, Burst: 3, Key: byToken, Store: st()}))
 				for i, step := range []struct {
 					after time.Duration
 					token string
@@ -83,7 +83,7 @@ func TestRateLimitOdd(t *testing.T) {
 	for _, limit := range []int{1, 3, 7, 11, 13, 999, 3333} {
 		synctest.Test(t, func(t *testing.T) {
 			for _, st := range []store.Store{nil, store.NewMemory(store.MemoryConfig{})} {
-				app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: time.Second, Key: byToken, Store: st}))
+				app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: limit, Window: time.Second, Key: byToken, Store: st}))
 				admitted := 0
 				for range limit + 5 {
 					if send(app, "GET", "X-Token", "a").Code == 200 {
@@ -105,7 +105,7 @@ func TestRateLimitOdd(t *testing.T) {
 }
 
 func TestRateLimitByAddress(t *testing.T) {
-	app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
+	app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: 1, Window: time.Hour}))
 	for _, step := range []struct {
 		remote string
 		want   int
@@ -147,7 +147,7 @@ func TestRateLimitNetworks(t *testing.T) {
 			{128, "2001:db8:1:1::1", "2001:db8:1:1::2", false},
 			{0, "fe80::1%eth0", "fe80::2%eth0", false},
 		} {
-			limit := middleware.Rate{Name: c.a + " and " + c.b, Limit: 1, Window: time.Hour, IPv6Prefix: c.bits, Store: st}
+			limit := middleware.RateLimitConfig{Name: c.a + " and " + c.b, Limit: 1, Window: time.Hour, IPv6Prefix: c.bits, Store: st}
 			app := installed(text("hello"), middleware.RateLimit(limit))
 			from := func(ip string) int {
 				req := httptest.NewRequest("GET", "/items/7", nil)
@@ -166,7 +166,7 @@ func TestRateLimitNetworks(t *testing.T) {
 // A request without a key is counted by its address. A key that looks like an address is counted separately from that address.
 func TestRateLimitWithoutKey(t *testing.T) {
 	for name, st := range map[string]store.Store{"in memory": nil, "by a store": store.NewMemory(store.MemoryConfig{})} {
-		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
 		for _, step := range []struct {
 			token string
 			want  int
@@ -181,8 +181,8 @@ func TestRateLimitWithoutKey(t *testing.T) {
 // Each of several limits adds its fields. A refusal has only the fields of the limit that refused.
 func TestRateLimitsNested(t *testing.T) {
 	app := installed(text("hello"),
-		middleware.RateLimit(middleware.Rate{Name: "day", Limit: 100, Window: 24 * time.Hour}),
-		middleware.RateLimit(middleware.Rate{Name: "burst", Limit: 2, Window: time.Hour, Burst: 1}))
+		middleware.RateLimit(middleware.RateLimitConfig{Name: "day", Limit: 100, Window: 24 * time.Hour}),
+		middleware.RateLimit(middleware.RateLimitConfig{Name: "burst", Limit: 2, Window: time.Hour, Burst: 1}))
 	w := send(app, "GET")
 	if got := limited(w); !strings.HasPrefix(got, `200 "burst";r=0;t=1800, "day";r=99;t=864`) {
 		t.Error(got)
@@ -198,7 +198,7 @@ func TestRateLimitsNested(t *testing.T) {
 // A refused client gets its response before it sends the body.
 func TestRateLimitBeforeBody(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
-		app.Install(middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}))
+		app.Install(middleware.RateLimit(middleware.RateLimitConfig{Limit: 1, Window: time.Hour}))
 		app.Post("/", func(r *dunlin.Request) dunlin.Response {
 			if _, err := r.Bytes(); err != nil {
 				return dunlin.Error(err)
@@ -224,7 +224,7 @@ func TestRateLimitTogether(t *testing.T) {
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
 	for range machines {
-		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: byToken, Store: shared}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: limit, Window: 24 * time.Hour, Key: byToken, Store: shared}))
 		for range 4 {
 			wg.Go(func() {
 				for range limit {
@@ -252,7 +252,7 @@ func TestRateLimitCompareAndSet(t *testing.T) {
 	for what, shared := range map[string]store.Store{"plain": plain{inner}, "guarded": store.Guard(plain{inner}, store.GuardConfig{})} {
 		var admitted atomic.Int64
 		var wg sync.WaitGroup
-		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Name: what, Limit: limit, Window: 24 * time.Hour, Key: byToken, Store: shared,
+		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Name: what, Limit: limit, Window: 24 * time.Hour, Key: byToken, Store: shared,
 			Away: middleware.RateAwayRefuse, Logger: slog.New(slog.DiscardHandler)}))
 		for range machines {
 			wg.Go(func() {
@@ -277,7 +277,7 @@ func TestRateLimitCompareAndSet(t *testing.T) {
 func TestRateLimitCompareAndSetClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := plain{store.NewMemory(store.MemoryConfig{})}
-		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
 		ahead := binary.BigEndian.AppendUint64(nil, uint64(time.Now().Add(time.Hour).UnixMicro()))
 		if _, err := st.Set(t.Context(), "rate:default:b", ahead, store.VersionAbsent, time.Hour); err != nil {
 			t.Fatal(err)
@@ -316,7 +316,7 @@ func TestRateLimitConflicts(t *testing.T) {
 	for away, want := range map[middleware.RateAway]int{middleware.RateAwayLimitLocally: 200, middleware.RateAwayRefuse: 503} {
 		var log strings.Builder
 		st := &conflicting{Store: store.NewMemory(store.MemoryConfig{})}
-		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: time.Hour, Key: byToken, Store: st, Away: away,
+		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: 4, Window: time.Hour, Key: byToken, Store: st, Away: away,
 			Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		if w := send(app, "GET", "X-Token", "a"); w.Code != want || st.attempts.Load() != 10 || !strings.Contains(log.String(), "each of 10 attempts") {
 			t.Errorf("Away %d: %d after %d attempts, logged %q; want %d after 10", away, w.Code, st.attempts.Load(), log.String(), want)
@@ -340,7 +340,7 @@ func TestRateLimitClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const second = int64(time.Second / time.Microsecond)
 		st := &otherClock{Store: store.NewMemory(store.MemoryConfig{}), now: 1_000_000 * second}
-		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: 4, Window: 8 * time.Second, Key: byToken, Store: st}))
 		for i, step := range []struct {
 			after time.Duration
 			clock int64 // in seconds, in addition to the elapsed time
@@ -410,7 +410,7 @@ func TestRateLimitClientDisconnects(t *testing.T) {
 		var log strings.Builder
 		b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
 		b.away.Store(!c.leaves)
-		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{
+		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{
 			Limit: 10, Window: time.Hour, Key: byToken, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Store: store.Guard(b, store.GuardConfig{Timeout: time.Millisecond}),
 		}))
@@ -431,7 +431,7 @@ func TestRateLimitClientDisconnects(t *testing.T) {
 // Long keys made up by clients do not fill a store, and are counted like other keys.
 func TestRateLimitLongKeys(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20})
-	app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: byToken, Store: st, Away: middleware.RateAwayRefuse}))
+	app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: 2, Window: time.Hour, Key: byToken, Store: st, Away: middleware.RateAwayRefuse}))
 	for i := range 100 {
 		key := fmt.Sprint(strings.Repeat("x", 40<<10), i)
 		for n, want := range []int{200, 200, 429} {
@@ -448,8 +448,8 @@ func TestRateLimitLongKeys(t *testing.T) {
 // Different policies never share a counter, for any names and keys.
 func TestRateLimitPoliciesApart(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{})
-	byKey := installed(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api", Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
-	byAddress := installed(text("hello"), middleware.RateLimit(middleware.Rate{Name: "api:write", Limit: 1, Window: time.Hour, Store: st}))
+	byKey := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Name: "api", Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
+	byAddress := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Name: "api:write", Limit: 1, Window: time.Hour, Store: st}))
 	if w := send(byKey, "GET", "X-Token", "write:192.0.2.1"); w.Code != 200 {
 		t.Fatal(w.Code)
 	}
@@ -463,7 +463,7 @@ func TestRateLimitWithoutStore(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
 			guarded := store.Guard(b, store.GuardConfig{Timeout: 50 * time.Millisecond, Failures: 2, Cooldown: time.Second})
-			app := installed(text("hello"), middleware.RateLimit(middleware.Rate{
+			app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{
 				Limit: 10, Window: time.Hour, Key: byToken, Store: guarded, Away: away, Logger: slog.New(slog.DiscardHandler),
 			}))
 			for range 4 {
@@ -504,7 +504,7 @@ func TestRateLimitWithoutStore(t *testing.T) {
 func TestRateLimitRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 100_000
-		app := installed(text("hello"), middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour}))
+		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: limit, Window: 24 * time.Hour}))
 		seen := map[string]bool{}
 		for i := range 3000 {
 			w := send(app, "GET")
@@ -528,7 +528,7 @@ func TestRateLimitRounds(t *testing.T) {
 }
 
 func TestRateLimitSettings(t *testing.T) {
-	for what, rate := range map[string]middleware.Rate{
+	for what, rate := range map[string]middleware.RateLimitConfig{
 		"no limit":         {Window: time.Second},
 		"no window":        {Limit: 1},
 		"a negative limit": {Limit: -1, Window: time.Second},
@@ -562,8 +562,8 @@ func TestRateLimitAllocations(t *testing.T) {
 			return testing.AllocsPerRun(2000, func() { app.ServeHTTP(w, req) })
 		}
 		bare := measure()
-		admitting := measure(middleware.RateLimit(middleware.Rate{Limit: 1_000_000, Window: time.Hour})) // its fields change rarely
-		refusing := measure(middleware.RateLimit(middleware.Rate{Limit: 1, Window: 24 * time.Hour}))
+		admitting := measure(middleware.RateLimit(middleware.RateLimitConfig{Limit: 1_000_000, Window: time.Hour})) // its fields change rarely
+		refusing := measure(middleware.RateLimit(middleware.RateLimitConfig{Limit: 1, Window: 24 * time.Hour}))
 		if admitting > bare || refusing > bare {
 			t.Errorf("%s: a request allocates %v times, %v behind a limit, and %v when refused", name, bare, admitting, refusing)
 		}
@@ -585,7 +585,7 @@ func TestRateLimitBytesPerKey(t *testing.T) {
 	const keys, most = 50_000, 64
 	shared := store.NewMemory(store.MemoryConfig{})
 	defer shared.Close()
-	for name, rate := range map[string]middleware.Rate{
+	for name, rate := range map[string]middleware.RateLimitConfig{
 		"by itself":        {Key: byToken},
 		"in memory":        {Key: byToken, Store: shared, Name: "a"},
 		"by address there": {Store: shared, Name: "b"},
@@ -614,8 +614,8 @@ func TestRateLimitWithOtherLimits(t *testing.T) {
 	const limit = 300
 	key := "a"
 	c := edgeCase{headers: http.Header{"Origin": {page}}, feature: []dunlin.Feature{
-		middleware.RequestID("X-Request-ID"), middleware.CORS(middleware.CORSConfig{Origins: []string{page}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
-		middleware.RateLimit(middleware.Rate{Limit: limit, Window: 300 * time.Hour, Key: func(*dunlin.Request) string { return key }}),
+		middleware.RequestID("X-Request-ID"), middleware.CORS(middleware.CORSConfig{Origins: []string{page}}), middleware.SecureHeaders(middleware.SecureHeadersConfig{}),
+		middleware.RateLimit(middleware.RateLimitConfig{Limit: limit, Window: 300 * time.Hour, Key: func(*dunlin.Request) string { return key }}),
 	}}
 	app, _ := c.apps()
 	once := pipelined(t, app, &c)
@@ -631,7 +631,7 @@ func TestRateLimitWithOtherLimits(t *testing.T) {
 func BenchmarkRateLimit(b *testing.B) {
 	for name, features := range map[string][]dunlin.Feature{
 		"without": nil,
-		"with":    {middleware.RateLimit(middleware.Rate{Limit: 1_000_000, Window: time.Second, Burst: 1_000_000})},
+		"with":    {middleware.RateLimit(middleware.RateLimitConfig{Limit: 1_000_000, Window: time.Second, Burst: 1_000_000})},
 	} {
 		b.Run(name, func(b *testing.B) {
 			app, w := installed(text("hello"), features...), void{http.Header{}}
@@ -646,10 +646,10 @@ func BenchmarkRateLimit(b *testing.B) {
 
 func ExampleRateLimit() {
 	app := dunlin.New(quiet)
-	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
+	keys := middleware.KeyAuthConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 	app.Use(
 		middleware.KeyAuth(keys),
-		middleware.RateLimit(middleware.Rate{Limit: 2, Window: time.Hour, Key: middleware.User}).Middleware(),
+		middleware.RateLimit(middleware.RateLimitConfig{Limit: 2, Window: time.Hour, Key: middleware.User}).Middleware(),
 	)
 	app.Get("/items/{id}", text("hello"))
 	for range 3 {

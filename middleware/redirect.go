@@ -13,7 +13,7 @@ import (
 // SecureOnly redirects requests in clear text to the same URL with TLS (308), see
 // [dunlin.Request.Secure]. host is the target host, with a port other than 443. An empty host means
 // the request's own; then [AllowedHosts] must have checked it before, since a client can send any.
-// Add [SecurityConfig.HSTS], so that browsers do not send clear text again.
+// Add [SecureHeadersConfig.HSTS], so that browsers do not send clear text again.
 func SecureOnly(host string) dunlin.Middleware {
 	if host != "" {
 		checkHost("SecureOnly", host)

@@ -218,8 +218,8 @@ func TestRequestIDFromClient(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		id := middleware.RequestID("X-Request-ID")
 		five := []dunlin.Feature{
-			id, middleware.CORS(middleware.CORSConfig{Origins: []string{page}}), middleware.SecureHeaders(middleware.SecurityConfig{}),
-			middleware.RateLimit(middleware.Rate{Limit: 1000, Window: time.Hour}),
+			id, middleware.CORS(middleware.CORSConfig{Origins: []string{page}}), middleware.SecureHeaders(middleware.SecureHeadersConfig{}),
+			middleware.RateLimit(middleware.RateLimitConfig{Limit: 1000, Window: time.Hour}),
 		}
 		kept := dunlin.Text("kept")
 		for path, features := range map[string][]dunlin.Feature{"/alone": {id}, "/five": five} {

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// SecurityConfig has the headers that restrict browsers. A field "-" omits its header.
-type SecurityConfig struct {
+// SecureHeadersConfig has the headers that restrict browsers. A field "-" omits its header.
+type SecureHeadersConfig struct {
 	// HSTS is how long browsers use only TLS (Strict-Transport-Security, RFC 6797), in whole
 	// seconds. The header is sent only over TLS, see [dunlin.Request.Secure]. A browser cannot
 	// return to clear text before this time has passed: begin with a few minutes. A negative value
@@ -36,10 +36,10 @@ type SecurityConfig struct {
 // SecureHeaders adds the headers of c to all answers. A header that the action, or a feature of a group inside, has
 // set is not changed.
 //
-//	app.Install(middleware.SecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}))
+//	app.Install(middleware.SecureHeaders(middleware.SecureHeadersConfig{HSTS: 365 * 24 * time.Hour}))
 //
 // SecureHeaders panics when a setting is not valid.
-func SecureHeaders(c SecurityConfig) dunlin.Feature {
+func SecureHeaders(c SecureHeadersConfig) dunlin.Feature {
 	s := new(secureHeaders)
 	s.clear, s.secure = c.render()
 	return edgeParts{secure: s}.feature(s.send)
@@ -67,7 +67,7 @@ func (s *secureHeaders) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunl
 }
 
 // render returns the headers for clear text and for TLS.
-func (c SecurityConfig) render() (clear, secure *dunlin.HeaderBlock) {
+func (c SecureHeadersConfig) render() (clear, secure *dunlin.HeaderBlock) {
 	var pairs []string
 	add := func(name, value, byDefault string) {
 		if value == "" {

@@ -14,7 +14,7 @@ import (
 const year = 365 * 24 * time.Hour
 
 func TestSecureHeaders(t *testing.T) {
-	config := middleware.SecurityConfig{HSTS: year, HSTSSubdomains: true, ContentSecurityPolicy: "default-src 'self'", OpenerPolicy: "-"}
+	config := middleware.SecureHeadersConfig{HSTS: year, HSTSSubdomains: true, ContentSecurityPolicy: "default-src 'self'", OpenerPolicy: "-"}
 	want := map[string]string{
 		"X-Content-Type-Options":       "nosniff",
 		"X-Frame-Options":              "SAMEORIGIN", // set by the action
@@ -32,7 +32,7 @@ func TestSecureHeaders(t *testing.T) {
 		for _, app := range []*dunlin.App{
 			installed(act, middleware.SecureHeaders(config)),
 			late(act, middleware.SecureHeaders(config)),
-			installed(act, middleware.SecureHeaders(middleware.SecurityConfig{}), middleware.SecureHeaders(config)),
+			installed(act, middleware.SecureHeaders(middleware.SecureHeadersConfig{}), middleware.SecureHeaders(config)),
 		} {
 			for _, secure := range []bool{false, true} {
 				req := httptest.NewRequest("GET", "/items/7", nil)
@@ -58,7 +58,7 @@ func TestSecureHeaders(t *testing.T) {
 var sameOrigin = dunlin.NewHeaderBlock("X-Frame-Options", "SAMEORIGIN")
 
 func TestSecureHeadersOnErrors(t *testing.T) {
-	app := installed(func(*dunlin.Request) dunlin.Response { return dunlin.Response{} }, middleware.SecureHeaders(middleware.SecurityConfig{}))
+	app := installed(func(*dunlin.Request) dunlin.Response { return dunlin.Response{} }, middleware.SecureHeaders(middleware.SecureHeadersConfig{}))
 	w := send(app, "GET")
 	if w.Code != 500 || w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%d %v", w.Code, w.Header())
@@ -71,7 +71,7 @@ func TestSecureHeadersOnErrors(t *testing.T) {
 }
 
 func TestSecureHeadersRefuseMisconfiguration(t *testing.T) {
-	for name, c := range map[string]middleware.SecurityConfig{
+	for name, c := range map[string]middleware.SecureHeadersConfig{
 		"preload for a day":          {HSTS: 24 * time.Hour, HSTSSubdomains: true, HSTSPreload: true},
 		"preload of one host":        {HSTS: year, HSTSPreload: true},
 		"subdomains alone":           {HSTSSubdomains: true},
@@ -85,7 +85,7 @@ func TestSecureHeadersRefuseMisconfiguration(t *testing.T) {
 
 func ExampleSecureHeaders() {
 	app := dunlin.New(dunlin.Config{})
-	app.Install(middleware.SecureHeaders(middleware.SecurityConfig{
+	app.Install(middleware.SecureHeaders(middleware.SecureHeadersConfig{
 		HSTS:                  365 * 24 * time.Hour,
 		ContentSecurityPolicy: "default-src 'self'",
 	}))
@@ -101,7 +101,7 @@ func ExampleSecureHeaders() {
 func ExampleSecureHeaders_group() {
 	app := dunlin.New(dunlin.Config{})
 	embed := app.Group("/embed")
-	embed.Install(middleware.SecureHeaders(middleware.SecurityConfig{FrameOptions: "SAMEORIGIN"}))
+	embed.Install(middleware.SecureHeaders(middleware.SecureHeadersConfig{FrameOptions: "SAMEORIGIN"}))
 	embed.Get("/map", func(*dunlin.Request) dunlin.Response { return dunlin.HTML("a map") })
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/embed/map", nil))

@@ -37,7 +37,7 @@ func TestKindsOfStreams(t *testing.T) {
 				hub := topic.New(app, topic.Settings{})
 				g := app.Group("")
 				if !v.plain {
-					g.Use(middleware.Compress(middleware.Compression{MinSize: 1}))
+					g.Use(middleware.Compress(middleware.CompressConfig{MinSize: 1}))
 				}
 				g.Use(func(next dunlin.Action) dunlin.Action {
 					return func(r *dunlin.Request) dunlin.Response { return next(r).Header("X-Own", "kept") }

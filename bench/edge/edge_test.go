@@ -72,8 +72,8 @@ func dunlinServer(ln net.Listener, five bool) error {
 		app.Install(
 			middleware.RequestID("X-Request-ID"),
 			middleware.CORS(middleware.CORSConfig{Origins: []string{origin}, Credentials: true}),
-			middleware.SecureHeaders(middleware.SecurityConfig{}),
-			middleware.RateLimit(middleware.Rate{Limit: 1_000_000_000, Window: time.Hour}),
+			middleware.SecureHeaders(middleware.SecureHeadersConfig{}),
+			middleware.RateLimit(middleware.RateLimitConfig{Limit: 1_000_000_000, Window: time.Hour}),
 		)
 	}
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text(hello) })

@@ -47,7 +47,7 @@ func (s *service) app(config dunlin.Config) *dunlin.App {
 	app.Install(
 		middleware.RequestID("X-Request-ID"), // identifies the request
 		middleware.AccessLog(middleware.AccessLogConfig{Logger: s.log}),
-		middleware.SecureHeaders(middleware.SecurityConfig{HSTS: 365 * 24 * time.Hour}),
+		middleware.SecureHeaders(middleware.SecureHeadersConfig{HSTS: 365 * 24 * time.Hour}),
 		middleware.CORS(cors),
 	)
 
@@ -61,13 +61,13 @@ func (s *service) app(config dunlin.Config) *dunlin.App {
 			middleware.CrossOrigin(cors.Origins...),
 			typed.Status{Code: 403, Description: "The request comes from a page of another origin"}),
 		typed.Declares(
-			middleware.RateLimit(middleware.Rate{Limit: 600, Window: time.Minute, Store: s.store}).Middleware(),
+			middleware.RateLimit(middleware.RateLimitConfig{Limit: 600, Window: time.Minute, Store: s.store}).Middleware(),
 			typed.Status{Code: 429, Description: "Too many requests"}),
 		s.sessions.Middleware(),
 	)
 
 	logins := app.Group("")
-	logins.Install(middleware.RateLimit(middleware.Rate{
+	logins.Install(middleware.RateLimit(middleware.RateLimitConfig{
 		Name: "login", Limit: 10, Window: time.Minute, Store: s.store, Away: middleware.RateAwayRefuse,
 	}))
 	logins.Post("/login", dunlin.Try(s.login))

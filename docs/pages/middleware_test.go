@@ -26,10 +26,10 @@ import (
 )
 
 func order(_ *testing.T, app *dunlin.App) {
-	security := middleware.SecurityConfig{}
+	security := middleware.SecureHeadersConfig{}
 	cors := middleware.CORSConfig{Origins: []string{"https://app.example.com"}}
-	rate := middleware.Rate{Limit: 100, Window: time.Minute}
-	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
+	rate := middleware.RateLimitConfig{Limit: 100, Window: time.Minute}
+	keys := middleware.KeyAuthConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 	logger := slog.New(slog.DiscardHandler)
 
 	app.Install( // 1. features: every answer of the app
@@ -46,8 +46,8 @@ func order(_ *testing.T, app *dunlin.App) {
 	api := app.Group("/api",
 		middleware.KeyAuth(keys),                    // 3. authentication
 		middleware.ContentTypes("application/json"), // 4. accepted content
-		middleware.Decompress(middleware.Decompression{}),
-		middleware.Compress(middleware.Compression{}), // 5. changes of the answer: the outermost is the last
+		middleware.Decompress(middleware.DecompressConfig{}),
+		middleware.Compress(middleware.CompressConfig{}), // 5. changes of the answer: the outermost is the last
 		middleware.ETag(),
 	)
 	api.Get("/hello", hello)
@@ -74,10 +74,11 @@ func accessLog(_ *testing.T, app *dunlin.App) {
 func basicAndKeyAuth(t *testing.T, app *dunlin.App) {
 	t.Setenv("ADA_PASSWORD", "correct horse")
 	t.Setenv("BILLING_KEY", "0123456789abcdef")
-	admin := app.Group("/admin", middleware.BasicAuth("the back office", middleware.Passwords(map[string]string{
-		"ada": os.Getenv("ADA_PASSWORD"),
-	})))
-	api := app.Group("/api", middleware.KeyAuth(middleware.KeyConfig{
+	admin := app.Group("/admin", middleware.BasicAuth(middleware.BasicAuthConfig{
+		Realm: "the back office",
+		Check: middleware.Passwords(map[string]string{"ada": os.Getenv("ADA_PASSWORD")}),
+	}))
+	api := app.Group("/api", middleware.KeyAuth(middleware.KeyAuthConfig{
 		Check: middleware.Keys(map[string]string{"billing": os.Getenv("BILLING_KEY")}),
 	}))
 	admin.Get("", hello)
@@ -113,13 +114,13 @@ func changes(_ *testing.T, app *dunlin.App) {
 
 	app.Post("/users/{id}", middleware.MethodOverride(nil, map[string]dunlin.Action{"DELETE": removeUser}))
 
-	old := app.Group("/2025", middleware.Deprecated(middleware.DeprecationNotice{
+	old := app.Group("/2025", middleware.Deprecated(middleware.DeprecatedConfig{
 		Since:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		Sunset: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
 		Link:   "https://example.com/docs/2026",
 	}))
 
-	uploads := app.Group("/uploads", middleware.ContentDigest(middleware.DigestConfig{Require: true}))
+	uploads := app.Group("/uploads", middleware.ContentDigest(middleware.ContentDigestConfig{Require: true}))
 	old.Get("/hello", hello)
 	uploads.Post("", hello)
 }
@@ -200,7 +201,7 @@ func otherServers(t *testing.T, app *dunlin.App) {
 	orders := middleware.Proxy(middleware.ProxyConfig{Target: backendOf(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, r.Header["X-Request-Id"], r.Header["X-User"], r.Header["Authorization"])
 	})})
-	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
+	keys := middleware.KeyAuthConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 	known := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			return ext.WithHeaders(r, map[string]string{"X-Request-ID": r.ID(), "X-User": middleware.User(r), "Authorization": "", "Cookie": ""}, next)
@@ -255,12 +256,12 @@ func otherServers(t *testing.T, app *dunlin.App) {
 
 func rateLimits(_ *testing.T, app *dunlin.App) {
 	var st store.Store = store.NewMemory(store.MemoryConfig{})
-	keys := middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
+	keys := middleware.KeyAuthConfig{Check: middleware.Keys(map[string]string{"billing": "0123456789abcdef"})}
 
-	app.Install(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute}))
+	app.Install(middleware.RateLimit(middleware.RateLimitConfig{Limit: 100, Window: time.Minute}))
 
 	// By user, 10 at once at most, counted by all machines together:
-	api := app.Group("/api", middleware.KeyAuth(keys), middleware.RateLimit(middleware.Rate{
+	api := app.Group("/api", middleware.KeyAuth(keys), middleware.RateLimit(middleware.RateLimitConfig{
 		Name: "api", Limit: 1000, Window: time.Hour, Burst: 10,
 		Key:   middleware.User,
 		Store: st,
@@ -273,7 +274,7 @@ func requestIDs(_ *testing.T, app *dunlin.App) {
 }
 
 func security(_ *testing.T, app *dunlin.App) {
-	app.Install(middleware.SecureHeaders(middleware.SecurityConfig{
+	app.Install(middleware.SecureHeaders(middleware.SecureHeadersConfig{
 		HSTS:                  365 * 24 * time.Hour,
 		ContentSecurityPolicy: "default-src 'self'; frame-ancestors 'none'",
 	}))
@@ -316,7 +317,7 @@ func TestFeatures(t *testing.T) {
 		},
 		Observe: func(info *dunlin.AnswerInfo) { answers[info.Status()/100].Add(1) },
 	})
-	login, logins := hello, middleware.Rate{Limit: 1, Window: time.Hour}
+	login, logins := hello, middleware.RateLimitConfig{Limit: 1, Window: time.Hour}
 	app.Post("/login", login, middleware.RateLimit(logins).Middleware())
 	for _, want := range []int{200, 429} {
 		w := httptest.NewRecorder()

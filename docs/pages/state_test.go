@@ -163,7 +163,7 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 	}
 	app.Use(forPeople) // before middleware that refuses
 
-	limit := middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}).Middleware()
+	limit := middleware.RateLimit(middleware.RateLimitConfig{Limit: 1, Window: time.Hour}).Middleware()
 	app.Get("/limited", hello, limit)
 	app.Get("/fails", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("why")) })
 	app.Get("/panics", func(*dunlin.Request) dunlin.Response { panic("why") })
@@ -443,7 +443,7 @@ func TestWhoseFailures(t *testing.T) {
 	failing := func(*dunlin.Request) (dunlin.Response, error) { return dunlin.Response{}, errors.New("no") }
 	app.Get("/try", dunlin.Try(failing))
 	app.Get("/error", func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("no")) })
-	app.Get("/refused", hello, middleware.KeyAuth(middleware.KeyConfig{Check: middleware.Keys(map[string]string{"a": rand.Text()})}))
+	app.Get("/refused", hello, middleware.KeyAuth(middleware.KeyAuthConfig{Check: middleware.Keys(map[string]string{"a": rand.Text()})}))
 	for path, want := range map[string]int{"/try": 418, "/error": 500, "/refused": 401, "/none": 404} {
 		resp, err := dunlintest.NewClient(app).Get("https://notes.example" + path)
 		if err != nil {

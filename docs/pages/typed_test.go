@@ -205,7 +205,7 @@ func follow(ctx context.Context, client *typed.Client) (notices []Notice, err er
 }
 
 func twoWaysIn(t *testing.T, app *dunlin.App) {
-	byToken := middleware.KeyAuth(middleware.KeyConfig{Check: middleware.Keys(map[string]string{"billing": "a key of 16 bytes or more"})})
+	byToken := middleware.KeyAuth(middleware.KeyAuthConfig{Check: middleware.Keys(map[string]string{"billing": "a key of 16 bytes or more"})})
 	bySession := func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if r.Cookie("__Host-session") != "ada" {

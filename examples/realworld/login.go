@@ -23,7 +23,7 @@ func (c *conduit) sign(user int64) (string, error) {
 
 // login lets requests pass that have the token of a user: Authorization: Token ...
 func (c *conduit) login() dunlin.Middleware {
-	return middleware.KeyAuth(middleware.KeyConfig{Scheme: "Token", Check: func(_ *dunlin.Request, token string) (user string, ok bool) {
+	return middleware.KeyAuth(middleware.KeyAuthConfig{Scheme: "Token", Check: func(_ *dunlin.Request, token string) (user string, ok bool) {
 		var claims jwt.RegisteredClaims
 		_, err := jwt.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) { return c.secret, nil },
 			jwt.WithValidMethods([]string{"HS256"}), jwt.WithExpirationRequired())

@@ -33,7 +33,7 @@ func newShared(st, keys store.Store, bytes int64, perHour int) *shared {
 // browsing limits the rate of requests of an address. While the store is unavailable, each replica counts for itself:
 // a few requests too many are better than no service.
 func (s *shared) browsing() dunlin.Middleware {
-	return typed.Declares(middleware.RateLimit(middleware.Rate{
+	return typed.Declares(middleware.RateLimit(middleware.RateLimitConfig{
 		Name: "browsing", Limit: 6_000_000, Window: time.Hour, Store: s.store, Away: middleware.RateAwayLimitLocally,
 	}).Middleware(), typed.Status{Code: 429, Description: "Too many requests from this address"})
 }
@@ -56,7 +56,7 @@ func (s *shared) ordering() dunlin.Middleware {
 	if s.perHour == 0 {
 		return func(next dunlin.Action) dunlin.Action { return next }
 	}
-	return typed.Declares(middleware.RateLimit(middleware.Rate{
+	return typed.Declares(middleware.RateLimit(middleware.RateLimitConfig{
 		Name: "orders", Limit: s.perHour, Window: time.Hour, Store: s.store, Away: middleware.RateAwayRefuse,
 	}).Middleware(),
 		typed.Status{Code: 429, Description: "The address has placed too many orders"},

@@ -39,7 +39,7 @@ func newApp(config dunlin.Config, s *service) *dunlin.App {
 	)
 
 	slow := typed.Declares(
-		middleware.RateLimit(middleware.Rate{Limit: 20, Window: time.Minute, Store: store.NewMemory(store.MemoryConfig{})}).Middleware(),
+		middleware.RateLimit(middleware.RateLimitConfig{Limit: 20, Window: time.Minute, Store: store.NewMemory(store.MemoryConfig{})}).Middleware(),
 		typed.Status{Code: 429, Description: "Too many requests"})
 	typed.Post(app, "/users", s.register, slow).Name("register").Faults(nameTaken)
 	typed.Post(app, "/login", s.logIn, slow).Name("logIn").Faults(wrongLogin)

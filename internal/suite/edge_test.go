@@ -25,8 +25,8 @@ func edgeOf(limit int) []dunlin.Feature {
 	return []dunlin.Feature{
 		middleware.RequestID("X-Request-ID"),
 		middleware.CORS(middleware.CORSConfig{Origins: []string{edgePage, "https://b.example"}, Credentials: true}),
-		middleware.SecureHeaders(middleware.SecurityConfig{HSTS: time.Hour}),
-		middleware.RateLimit(middleware.Rate{Limit: limit, Window: 8760 * time.Hour}), // nothing expires during the test
+		middleware.SecureHeaders(middleware.SecureHeadersConfig{HSTS: time.Hour}),
+		middleware.RateLimit(middleware.RateLimitConfig{Limit: limit, Window: 8760 * time.Hour}), // nothing expires during the test
 	}
 }
 

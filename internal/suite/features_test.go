@@ -46,7 +46,7 @@ func TestFeaturesApplyToEveryAnswer(t *testing.T) {
 		ofApp, ofGroup := newStamping("app"), newStamping("group")
 		held, release := NewGate(), make(chan struct{})
 		addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
-			app.Install(middleware.RequestID("X-Request-ID"), ofApp, middleware.SecureHeaders(middleware.SecurityConfig{}))
+			app.Install(middleware.RequestID("X-Request-ID"), ofApp, middleware.SecureHeaders(middleware.SecureHeadersConfig{}))
 			api := app.Group("/api")
 			api.Install(middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}}), ofGroup)
 			for _, g := range []*dunlin.Group{app.Group(""), api} {

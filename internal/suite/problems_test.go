@@ -126,7 +126,7 @@ func TestFailingProblemFormatIsLoggedOnce(t *testing.T) {
 func TestProblemFormatOfAllAnswers(t *testing.T) {
 	for name, around := range map[string][]dunlin.Middleware{
 		"alone": nil,
-		"behind middleware": {middleware.Compress(middleware.Compression{MinSize: 1}), middleware.RequestID("X-Request-ID").Middleware(), func(next dunlin.Action) dunlin.Action {
+		"behind middleware": {middleware.Compress(middleware.CompressConfig{MinSize: 1}), middleware.RequestID("X-Request-ID").Middleware(), func(next dunlin.Action) dunlin.Action {
 			return func(r *dunlin.Request) dunlin.Response { return next(r) }
 		}},
 	} {
@@ -243,7 +243,7 @@ func registerProblems(app *dunlin.App, held *Gate, release chan struct{}) {
 // TestProblemFormatOfRefusalsByMiddleware checks a problem of middleware that other middleware compresses.
 func TestProblemFormatOfRefusalsByMiddleware(t *testing.T) {
 	app, _ := NewApp(dunlin.Config{Problems: statusErrors})
-	app.Use(middleware.Compress(middleware.Compression{MinSize: 1}), middleware.RateLimit(middleware.Rate{Limit: 1, Window: time.Hour}).Middleware())
+	app.Use(middleware.Compress(middleware.CompressConfig{MinSize: 1}), middleware.RateLimit(middleware.RateLimitConfig{Limit: 1, Window: time.Hour}).Middleware())
 	app.Get("/", Text("ok"))
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Accept-Encoding", "gzip")

@@ -267,7 +267,7 @@ func TestRateLimitClockSetBack(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: patient})
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
-	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }, middleware.RateLimit(middleware.Rate{
+	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() }, middleware.RateLimit(middleware.RateLimitConfig{
 		Limit: 4, Window: 4 * time.Hour, Key: func(*dunlin.Request) string { return "a" }, Store: st, Away: middleware.RateAwayRefuse,
 	}).Middleware())
 	const key = "dunlin:n:rate:default:a"
@@ -328,7 +328,7 @@ func machinesTogether(t *testing.T, addrs []string) {
 		app := dunlin.New(dunlin.Config{Logger: quiet})
 		key := func(r *dunlin.Request) string { return r.Header("X-Key") }
 		app.Get("/limited", func(*dunlin.Request) dunlin.Response { return dunlin.NoContent() },
-			middleware.RateLimit(middleware.Rate{Limit: limit, Window: 24 * time.Hour, Key: key, Store: st, Away: middleware.RateAwayRefuse, Logger: quiet}).Middleware())
+			middleware.RateLimit(middleware.RateLimitConfig{Limit: limit, Window: 24 * time.Hour, Key: key, Store: st, Away: middleware.RateAwayRefuse, Logger: quiet}).Middleware())
 		app.Post("/pay", func(*dunlin.Request) dunlin.Response { return dunlin.Text(fmt.Sprint(payments.Add(1))) },
 			middleware.Idempotency(middleware.IdempotencyConfig{Store: st, Anonymous: true, Logger: quiet}))
 		sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: st})
@@ -408,6 +408,6 @@ func Example() {
 	}
 	defer st.Close()
 	app := dunlin.New(dunlin.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	app.Install(middleware.RateLimit(middleware.Rate{Limit: 100, Window: time.Minute, Store: st}))
+	app.Install(middleware.RateLimit(middleware.RateLimitConfig{Limit: 100, Window: time.Minute, Store: st}))
 	// Output:
 }

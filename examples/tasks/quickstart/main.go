@@ -26,7 +26,9 @@ type CreateTask struct {
 	}
 }
 
-var login = middleware.BasicAuth("tasks", middleware.Passwords(map[string]string{"ada": "correct horse"}))
+var login = middleware.BasicAuth(middleware.BasicAuthConfig{
+	Realm: "tasks", Check: middleware.Passwords(map[string]string{"ada": "correct horse"}),
+})
 
 func newApp(config dunlin.Config, db *sql.DB) *dunlin.App {
 	app := dunlin.New(config)
