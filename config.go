@@ -209,9 +209,10 @@ type Limits struct {
 
 	// MaxConnections bounds the open connections of each engine. At the bound, idle connections are closed to admit
 	// clients from the system's backlog. The loop engine also closes connections that wait for the rest of a request
-	// or a handshake, of the address with the most. Handlers must bound their hijacked connections, here and in the
-	// two fields below: such a connection no longer counts on net/http, and on the loop engine it counts until the
-	// handler returns. Default: the limit on file descriptors (RLIMIT_NOFILE) less 5 %, which are left to the program.
+	// or a handshake, of the address with the most, but not while an action reads the body. Handlers must bound their
+	// hijacked connections, here and in the two fields below: such a connection no longer counts on net/http, and on
+	// the loop engine it counts until the handler returns. Default: the limit on file descriptors (RLIMIT_NOFILE)
+	// less 5 %, which are left to the program.
 	MaxConnections int
 
 	// MaxConnectionsPerLoop bounds the open connections of each event loop; there is one loop for each processor. If
