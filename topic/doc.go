@@ -20,5 +20,5 @@
 //	hub.go     topics by name, settings, IDs    log.go     messages and their encodings
 //	feed.go    the subscriptions of a client    group.go   waking the subscribers of a loop
 //	socket.go  WebSockets               events.go  event streams and long polls
-//	script.go, client.js  the client for browsers
+//	presence.go  members                  script.go, client.js  the client for browsers
 package topic

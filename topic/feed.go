@@ -24,6 +24,7 @@ type feed struct {
 	from   int32        // the client has so many bytes of part
 	part   *entry       // pinned; nil for none
 	subs   []*sub
+	holds  []hold
 	sent   *sending // the messages of the last Append, until Unsent
 }
 
@@ -41,6 +42,17 @@ type sub struct {
 	group *group
 	index int           // in group.subs
 	at    atomic.Uint64 // offset of the latest message that was sent. feed.mu is held for changes
+	since atomic.Uint64 // in a keyed topic: keys that were deleted up to this offset do not concern the subscriber. Likewise
+}
+
+// missed reports whether the subscriber lacks a message that is not in the log any more. log.mu is held.
+func (s *sub) missed() bool { return max(s.at.Load(), s.since.Load()) < s.log.floor }
+
+// restart moves the subscriber to the position of a new one. feed.mu and log.mu are held.
+func (s *sub) restart() {
+	at, since := s.log.begin(s.log.hub.visible.Load())
+	s.at.Store(at)
+	s.since.Store(since)
 }
 
 // An announcement tells a client its position, without a message.
@@ -61,6 +73,7 @@ type piece struct {
 	entry  *entry
 	sub    *sub   // nil for an announcement, and for the rest of a message
 	before uint64 // sub.at; or the announcement
+	since  uint64 // sub.since
 	from   int32  // in the encoded message
 	n      int32  // bytes
 }
@@ -114,7 +127,7 @@ func (f *feed) Append(out []byte) (_ []byte, more bool) {
 		case len(out) >= most:
 			return out, true
 		}
-		out = f.add(out, e, piece{entry: e, sub: s, before: s.at.Load()})
+		out = f.add(out, e, piece{entry: e, sub: s, before: s.at.Load(), since: s.since.Load()})
 		s.at.Store(e.offset)
 	}
 }
@@ -135,11 +148,11 @@ func (f *feed) next(visible uint64) (first *sub, message *entry) {
 			continue
 		}
 		l.mu.Lock()
-		if s.at.Load() < l.floor && !f.missed(s) {
+		if s.missed() && !f.missed(s) {
 			l.mu.Unlock()
 			return nil, nil
 		}
-		e := l.after(s.at.Load())
+		e := l.after(s.at.Load(), s.since.Load())
 		if e != nil && e.offset <= visible && (message == nil || e.offset < message.offset) {
 			e.encoded(f.as)
 			first, message = s, e
@@ -161,17 +174,21 @@ func (f *feed) missed(s *sub) bool {
 	default:
 		f.hub.resyncs.Add(1)
 		f.say = sayResync
-		s.at.Store(s.log.begin(f.hub.visible.Load()))
+		s.restart()
 	}
 	return false
 }
 
 // begin returns the position of a new subscriber: before all messages of a keyed log, else now. l.mu is held.
-func (l *log) begin(now uint64) uint64 {
-	if l.set.Keyed {
-		return l.floor
+func (l *log) begin(now uint64) (at, since uint64) {
+	if !l.set.Keyed {
+		return now, 0
 	}
-	return now
+	at = now
+	if e := l.after(0, now); e != nil {
+		at = e.offset - 1
+	}
+	return at, now
 }
 
 // announce appends the announcement that is due, with the position after which all messages follow.
@@ -223,6 +240,7 @@ func (f *feed) Unsent(n int) (takenBack int) {
 			p.entry.pin()
 		case p.sub != nil:
 			p.sub.at.Store(p.before)
+			p.sub.since.Store(p.since)
 		default:
 			f.say = max(f.say, announcement(p.before))
 		}
@@ -272,6 +290,10 @@ func (f *feed) Close() {
 		s.leave()
 	}
 	f.subs = nil
+	for _, h := range f.holds {
+		h.leave()
+	}
+	f.holds = nil
 }
 
 // subscribe adds subscriptions, from a position on: last is the ID of the last message that the client has, "" for a new client.

@@ -244,7 +244,7 @@ func TestAfter(t *testing.T) {
 					break
 				}
 			}
-			if got := l.after(offset); got != want {
+			if got := l.after(offset, 0); got != want {
 				t.Fatalf("after %d: %v, want %v", offset, got, want)
 			}
 		}

@@ -41,7 +41,7 @@ func (g *group) run() {
 		f := s.feed
 		if f.held.Load() {
 			// The client accepts nothing: the connection wakes by itself when it does.
-			if l.set.Slow != Cut || s.at.Load() >= l.floor {
+			if l.set.Slow != Cut || !s.missed() {
 				continue
 			}
 			f.cut.Store(true)
@@ -58,14 +58,14 @@ func (g *group) run() {
 func (l *log) enter(f *feed, from uint64, fresh bool) *sub {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if fresh {
-		from = l.begin(l.hub.visible.Load())
-	}
 	s := &sub{feed: f, log: l, group: l.groupOf(f.client.Loop())}
 	s.at.Store(from)
+	if fresh {
+		s.restart()
+	}
 	s.index = len(s.group.subs)
 	s.group.subs = append(s.group.subs, s)
-	l.used.Store(time.Now().Unix())
+	l.last.Store(time.Now().Unix())
 	return s
 }
 
@@ -105,8 +105,8 @@ func (l *log) remove(s *sub) bool {
 	if last == 0 {
 		l.groups = slices.DeleteFunc(l.groups, func(other *group) bool { return other == g })
 	}
-	l.used.Store(time.Now().Unix())
-	return len(l.groups) == 0 && len(l.entries) == 0
+	l.last.Store(time.Now().Unix())
+	return len(l.groups) == 0 && len(l.entries) == 0 // and no members, for they have entries
 }
 
 // subscribers returns their number.
@@ -117,6 +117,13 @@ func (l *log) subscribers() (n int) {
 		n += len(g.subs)
 	}
 	return n
+}
+
+// used reports whether the log has subscribers or members.
+func (l *log) used() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.groups) > 0 || len(l.members) > 0
 }
 
 // missedSince reports whether a message after an offset was dropped.

@@ -73,11 +73,14 @@ var (
 	// character, or is "resync".
 	ErrName = errors.New("topic: invalid name")
 
-	// ErrTooMany is the error for a subscriber of more than 64 topics.
+	// ErrTooMany is the error for a connection with more than 64 subscriptions, or 64 memberships.
 	ErrTooMany = errors.New("topic: too many subscriptions")
 
+	// ErrFull is the error for a key of a topic whose log is full of members.
+	ErrFull = errors.New("topic: the log is full of members")
+
 	errNone  = errors.New("topic: subscribe: no topic is named")
-	errKeyed = errors.New("topic: publish: keyed topics need Put, and others Publish")
+	errKeyed = errors.New("topic: publish: keyed topics need Put, Delete or Join with a key, and others Publish")
 	errHub   = errors.New("topic: subscribe: the connection has subscriptions of another hub")
 	errEmpty = errors.New("topic: publish: empty message")
 	errLong  = errors.New("topic: publish: message is longer than the log of its topic")
@@ -182,21 +185,50 @@ func (t Topic) Name() string { return t.name }
 
 // Publish adds messages, which are UTF-8 text and are copied, to the log of the topic. Subscribers that have taken all earlier
 // messages get them in one write. Publish does not wait for subscribers.
-func (t Topic) Publish(messages ...[]byte) error { return t.hub.publish(t.name, "", messages) }
+func (t Topic) Publish(messages ...[]byte) error { return t.hub.publish(t.name, change{}, messages) }
 
 // Put adds the latest message of a key to a keyed topic, and removes the earlier one. Subscribers that have not taken the earlier
-// one yet get only the latest. There is no deletion: put a message that says so. Beyond the limits of the log the keys that have
-// not changed for the longest time are dropped.
+// one yet get only the latest. Beyond the limits of the log the keys that have not changed for the longest time are dropped.
 func (t Topic) Put(key string, message []byte) error {
-	if key == "" {
-		return errKeyed
-	}
-	return t.hub.publish(t.name, key, [][]byte{message})
+	return t.hub.put(t.name, change{key: key}, message)
 }
 
-func (h *Hub) publish(name, key string, messages [][]byte) error {
+// Delete removes a key of a keyed topic. Subscribers get the message, which should say so. New subscribers get nothing of the key.
+func (t Topic) Delete(key string, message []byte) error {
+	return t.hub.put(t.name, change{key: key, gone: true}, message)
+}
+
+// A change is the meaning of a message in a keyed topic. The zero value is that of other messages.
+type change struct {
+	key    string
+	gone   bool // the key is deleted
+	member bool // a connection holds the key from now on
+}
+
+func (h *Hub) put(name string, c change, message []byte) error {
+	if c.key == "" {
+		return errKeyed
+	}
+	return h.publish(name, c, [][]byte{message})
+}
+
+func (h *Hub) publish(name string, c change, messages [][]byte) error {
+	if err := h.check(name, c, messages); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l, err := h.open(name)
+	if err != nil {
+		return err
+	}
+	return l.publish(c, messages)
+}
+
+// check returns the error of messages that cannot be published.
+func (h *Hub) check(name string, c change, messages [][]byte) error {
 	s := h.settingsOf(name)
-	if s.Keyed != (key != "") {
+	if s.Keyed != (c.key != "") {
 		return errKeyed
 	}
 	for _, m := range messages {
@@ -209,13 +241,7 @@ func (h *Hub) publish(name, key string, messages [][]byte) error {
 			return errText
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	l, err := h.open(name)
-	if err != nil {
-		return err
-	}
-	return l.publish(key, messages)
+	return nil
 }
 
 // open returns the log of a topic. h.mu is held.
@@ -237,7 +263,7 @@ func (h *Hub) open(name string) (*log, error) {
 		return nil, ErrMemory
 	}
 	l := &log{hub: h, name: name, set: h.settingsOf(name), floor: h.gone}
-	l.used.Store(time.Now().Unix())
+	l.last.Store(time.Now().Unix())
 	h.logs[name] = l
 	return l, nil
 }
@@ -250,7 +276,7 @@ func (h *Hub) reserve(n int64, own *log) bool {
 			if seen++; seen > inspected {
 				break
 			}
-			if l != own && l.subscribers() == 0 {
+			if l != own && !l.used() {
 				h.drop(l)
 				dropped = true
 			}
@@ -264,7 +290,7 @@ func (h *Hub) reserve(n int64, own *log) bool {
 
 // closeIdle drops a log that is not in use. h.mu is held.
 func (h *Hub) closeIdle(l *log) {
-	if l.subscribers() > 0 || time.Since(time.Unix(l.used.Load(), 0)) < idleAfter {
+	if l.used() || time.Since(time.Unix(l.last.Load(), 0)) < idleAfter {
 		return
 	}
 	h.drop(l)

@@ -15,18 +15,21 @@ import (
 //	floor    2            the newest offset that was dropped: a subscriber before it has missed a message
 //	newest   9            a subscriber there is up to date
 //
-// In a keyed log an entry whose key has a newer one is stale. It is skipped, and removed when half of the log is stale.
+// In a keyed log an entry whose key has a newer one is stale. It is skipped, and removed when half of the log is stale. The entry of a
+// deleted key tells present subscribers about it, and is the first to be dropped.
 type log struct {
 	hub    *Hub
 	name   string
 	set    *Settings
 	newest atomic.Uint64
-	used   atomic.Int64 // time of the last message or subscription, Unix seconds
+	last   atomic.Int64 // time of the last message or subscription, Unix seconds
 
 	mu      sync.Mutex // acquired last
 	entries []*entry
 	keys    map[string]*entry
+	members map[string]*member // the keys that connections hold; their entries are not dropped
 	stale   int
+	deleted int   // number of entries, not stale, of deleted keys
 	bytes   int64 // cost of entries that are not stale
 	floor   uint64
 	groups  []*group
@@ -40,6 +43,7 @@ type entry struct {
 	data   []byte
 	log    *log // nil for an announcement to one subscriber
 	as     [encodings][]byte
+	gone   bool  // its key is deleted
 	stale  bool  // it is not, or no more, in the log
 	free   bool  // it is not charged
 	pins   int32 // number of subscribers whose client has a part of it
@@ -66,42 +70,53 @@ const (
 func cost(data []byte) int64 { return 2*int64(len(data)) + entryCost }
 
 // publish appends messages. hub.mu is held.
-func (l *log) publish(key string, messages [][]byte) error {
+func (l *log) publish(c change, messages [][]byte) error {
 	h := l.hub
 	var total int64
 	for _, m := range messages {
-		total += cost(m) + int64(len(key))
+		total += cost(m) + int64(len(c.key))
 	}
 	reserved := h.reserve(total, l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.fits(c, total) {
+		if reserved {
+			h.memory.Release(total)
+		}
+		return ErrFull
+	}
 	for !reserved {
 		if !l.dropOldest() {
 			return ErrMemory
 		}
 		reserved = h.memory.Reserve(total)
 	}
+	l.enroll(c)
 	offset := h.visible.Load()
 	for _, m := range messages {
 		offset++
-		e := &entry{offset: offset, cost: cost(m) + int64(len(key)), key: key, data: append([]byte(nil), m...), log: l}
+		e := &entry{offset: offset, cost: cost(m) + int64(len(c.key)), key: c.key, gone: c.gone, data: append([]byte(nil), m...), log: l}
 		l.entries = append(l.entries, e)
 		l.bytes += e.cost
-		if key != "" {
-			l.replace(key, e)
+		if c.key != "" {
+			l.replace(c.key, e)
 		}
 	}
-	for len(l.entries)-l.stale > l.set.MaxMessages || l.bytes > int64(l.set.MaxBytes) {
-		l.dropOldest()
+	for (len(l.entries)-l.stale > l.set.MaxMessages || l.bytes > int64(l.set.MaxBytes)) && l.dropOldest() {
 	}
-	l.used.Store(time.Now().Unix())
-	l.newest.Store(offset)
-	h.visible.Store(offset)
 	h.messages.Add(int64(len(messages)))
+	l.show(offset)
+	return nil
+}
+
+// show makes the messages up to an offset visible. hub.mu and l.mu are held.
+func (l *log) show(offset uint64) {
+	l.last.Store(time.Now().Unix())
+	l.newest.Store(offset)
+	l.hub.visible.Store(offset)
 	for _, g := range l.groups {
 		g.mark()
 	}
-	return nil
 }
 
 // replace makes e the latest entry of a key. l.mu is held.
@@ -110,10 +125,12 @@ func (l *log) replace(key string, e *entry) {
 		l.keys = map[string]*entry{}
 	}
 	if old := l.keys[key]; old != nil {
-		l.stale++
 		l.forget(old)
 	}
 	l.keys[key] = e
+	if e.gone {
+		l.deleted++
+	}
 	if l.stale <= len(l.entries)/2 {
 		return
 	}
@@ -130,6 +147,10 @@ func (l *log) replace(key string, e *entry) {
 // forget counts an entry as gone. l.mu is held.
 func (l *log) forget(e *entry) {
 	l.bytes -= e.cost
+	l.stale++
+	if e.gone {
+		l.deleted--
+	}
 	e.stale = true
 	e.uncharge()
 }
@@ -142,26 +163,37 @@ func (e *entry) uncharge() {
 	}
 }
 
-// dropOldest drops the oldest message, and reports whether there was one. l.mu is held.
+// dropOldest drops a message, and reports whether there was one. l.mu is held.
 func (l *log) dropOldest() bool {
-	for len(l.entries) > 0 {
-		e := l.entries[0]
+	e := l.oldest()
+	if e == nil {
+		return false
+	}
+	if e.key != "" {
+		delete(l.keys, e.key)
+	}
+	l.floor = max(l.floor, e.offset)
+	l.forget(e)
+	l.hub.dropped.Add(1)
+	for len(l.entries) > 0 && l.entries[0].stale {
 		l.entries[0] = nil
 		l.entries = l.entries[1:]
-		if e.stale {
-			l.stale--
-			continue
-		}
-		if e.key != "" {
-			delete(l.keys, e.key)
-		}
-		l.floor = e.offset
-		l.forget(e)
-		l.hub.dropped.Add(1)
-		return true
+		l.stale--
 	}
-	l.entries = nil
-	return false
+	if len(l.entries) == 0 {
+		l.entries = nil
+	}
+	return true
+}
+
+// oldest returns the entry to be dropped next: of a deleted key, if there is one, and never of a member. l.mu is held.
+func (l *log) oldest() *entry {
+	for _, e := range l.entries {
+		if !e.stale && (l.deleted == 0 || e.gone) && (e.gone || l.members[e.key] == nil) {
+			return e
+		}
+	}
+	return nil
 }
 
 // shrink drops messages of n bytes, or all, and returns how many bytes it has dropped.
@@ -174,8 +206,9 @@ func (l *log) shrink(n int64) (dropped int64) {
 	return before - l.bytes
 }
 
-// after returns the first message after an offset, nil if there is none. l.mu is held.
-func (l *log) after(offset uint64) *entry {
+// after returns the first message after an offset, nil if there is none. It leaves out keys that were deleted up to known. l.mu is
+// held.
+func (l *log) after(offset, known uint64) *entry {
 	low, high := 0, len(l.entries)
 	if high > 1 && l.entries[high-2].offset <= offset {
 		low = high - 1 // most subscribers lack the newest message only
@@ -188,7 +221,7 @@ func (l *log) after(offset uint64) *entry {
 		}
 	}
 	for ; low < len(l.entries); low++ {
-		if e := l.entries[low]; !e.stale && e.offset > offset {
+		if e := l.entries[low]; !e.stale && e.offset > offset && !(e.gone && e.offset <= known) {
 			return e
 		}
 	}

@@ -6,10 +6,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"log"
+	"strings"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/topic"
@@ -28,13 +30,14 @@ var page string
 func newApp(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 	chat := &chat{topic.New(app, topic.Settings{})}
-	sockets := websocket.New(websocket.Options{Message: chat.say, MaxMessage: 4 << 10, MaxRate: 10})
+	chat.hub.Set("members/", topic.Settings{Keyed: true})
+	sockets := websocket.New(websocket.Options{Open: chat.join, Message: chat.say, MaxMessage: 4 << 10, MaxRate: 10})
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.HTML(page) })
 	app.Get("/topics.js", func(*dunlin.Request) dunlin.Response {
 		return dunlin.Bytes("text/javascript; charset=utf-8", []byte(topic.Script))
 	})
 	app.Get("/rooms/{room}", func(r *dunlin.Request) dunlin.Response {
-		return sockets.Accept(r, r.Param("room"))
+		return sockets.Accept(r, guest{r.Param("room"), cmp.Or(r.Query("name"), "somebody")})
 	})
 	app.Get("/rooms/{room}/events", func(r *dunlin.Request) dunlin.Response {
 		return topic.Events(r, chat.hub.Topic(r.Param("room")))
@@ -42,8 +45,20 @@ func newApp(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// A chat has a topic for each room. The value of a connection is its room.
+// A chat has a topic for each room, and one for its members.
 type chat struct{ hub *topic.Hub }
+
+// A guest is the value of a connection.
+type guest struct{ room, name string }
+
+// join makes the guest a member of the room while the connection is open.
+func (c *chat) join(conn *websocket.Conn) {
+	g := conn.Value().(guest)
+	err := c.hub.Topic("members/"+g.room).Join(conn, g.name, []byte("+"+g.name), []byte("-"+g.name))
+	if err != nil {
+		conn.Close(websocket.TryAgainLater, err.Error())
+	}
+}
 
 // say publishes a message in the room of its sender, unless it is a request for a topic. A member that does not read costs
 // nothing: it gets the messages later, or is told that it has missed some.
@@ -51,14 +66,14 @@ func (c *chat) say(from *websocket.Conn, m websocket.Message) {
 	if c.hub.Handle(from, m, allow) {
 		return
 	}
-	if err := c.hub.Topic(from.Value().(string)).Publish(m.Data); err != nil {
+	if err := c.hub.Topic(from.Value().(guest).room).Publish(m.Data); err != nil {
 		_ = from.Send(websocket.Text, []byte(err.Error()))
 	}
 }
 
 // allow lets a connection have its own room only.
 func allow(c *websocket.Conn, name string) error {
-	if name != c.Value().(string) {
+	if strings.TrimPrefix(name, "members/") != c.Value().(guest).room {
 		return errors.New("that is not your room")
 	}
 	return nil

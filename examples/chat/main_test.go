@@ -58,8 +58,8 @@ func TestRooms(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = events.Body.Close() }()
-	anna, annaHears := join(t, addr, "birds")
-	bert, bertHears := join(t, addr, "birds")
+	anna, annaHears := join(t, addr, "birds?name=anna")
+	bert, bertHears := join(t, addr, "birds?name=bert")
 	carl, carlHears := join(t, addr, "fish")
 	expect := func(hears func() string, want string) {
 		t.Helper()
@@ -71,6 +71,19 @@ func TestRooms(t *testing.T) {
 			t.Errorf("heard %q, want %q", got, want)
 		}
 	}
+	anna("!subscribe - members/birds")
+	if got := annaHears(); !strings.HasPrefix(got, "!at ") {
+		t.Errorf("heard %q", got)
+	}
+	members := map[string]bool{}
+	for len(members) < 2 {
+		_, text, _ := strings.Cut(annaHears(), "\n")
+		members[text] = true
+	}
+	if !members["+anna"] || !members["+bert"] {
+		t.Errorf("members %v", members)
+	}
+	anna("!unsubscribe members/birds")
 	for say, hears := range map[*func(string)]func() string{&anna: annaHears, &bert: bertHears} {
 		(*say)("!subscribe - birds")
 		if got := hears(); !strings.HasPrefix(got, "!at ") {

@@ -1,0 +1,172 @@
+package topic
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dunlinhttp/dunlin/websocket"
+)
+
+// A member is a key of a keyed topic while connections hold it.
+type member struct {
+	holders int
+	left    []byte // the message for its end
+}
+
+// A hold is a key that a connection holds.
+type hold struct {
+	log    *log
+	key    string
+	member *member
+}
+
+// Join makes the connection hold a key of a keyed topic, such as the name of its user: it puts the message joined, as Put does. When
+// the last connection that holds the key leaves or is closed, for whatever reason, the key is deleted with the message left. So
+// subscribers of the topic get the present members first, and then each change. The connection need not subscribe.
+//
+// While a key is held its message is not dropped. If the messages of members fill the log, the error is ErrFull. A connection has at
+// most 64 memberships.
+func (t Topic) Join(c *websocket.Conn, key string, joined, left []byte) error {
+	f, err := t.hub.feedOf(c)
+	if err != nil {
+		return err
+	}
+	return f.join(t.name, key, joined, left)
+}
+
+// Leave ends the membership of the connection.
+func (t Topic) Leave(c *websocket.Conn, key string) {
+	if f, err := t.hub.feedOf(c); err == nil {
+		f.leave(t.name, key)
+	}
+}
+
+// Members returns the sorted keys that connections hold.
+func (t Topic) Members() []string {
+	t.hub.mu.Lock()
+	defer t.hub.mu.Unlock()
+	l := t.hub.logs[t.name]
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.members))
+}
+
+func (f *feed) join(name, key string, joined, left []byte) error {
+	c := change{key: key}
+	if key == "" {
+		return errKeyed
+	}
+	if err := f.hub.check(name, c, [][]byte{joined, left}); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := f.holding(name, key)
+	switch {
+	case f.closed:
+		return errClosed
+	case i < 0 && len(f.holds) == maxSubscriptions:
+		return ErrTooMany
+	}
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	l, err := f.hub.open(name)
+	if err != nil {
+		return err
+	}
+	if err := l.publish(change{key: key, member: true}, [][]byte{joined}); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.members[key]
+	m.left = append([]byte(nil), left...)
+	if i < 0 {
+		m.holders++
+		f.holds = append(f.holds, hold{l, key, m})
+	}
+	return nil
+}
+
+// leave implements Leave.
+func (f *feed) leave(name, key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := f.holding(name, key); i >= 0 {
+		f.holds[i].leave()
+		f.holds = slices.Delete(f.holds, i, i+1)
+	}
+}
+
+// holding returns the index of a hold, -1 if there is none. f.mu is held.
+func (f *feed) holding(name, key string) int {
+	return slices.IndexFunc(f.holds, func(h hold) bool { return h.log.name == name && h.key == key })
+}
+
+// leave ends a hold. feed.mu is held.
+func (h hold) leave() {
+	hub, l := h.log.hub, h.log
+	hub.mu.Lock()
+	defer hub.mu.Unlock()
+	if !l.release(h) {
+		return
+	}
+	if l.publish(change{key: h.key, gone: true}, [][]byte{h.member.left}) != nil {
+		l.lose(h.key)
+	}
+}
+
+// release implements leave. It reports whether the key is held no more and was not deleted meanwhile. hub.mu is held.
+func (l *log) release(h hold) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.member.holders--; h.member.holders > 0 || l.members[h.key] != h.member {
+		return false
+	}
+	delete(l.members, h.key)
+	return true
+}
+
+// lose deletes a key without a message, for which there is no memory. Subscribers begin anew.
+func (l *log) lose(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.keys[key]; e != nil {
+		delete(l.keys, key)
+		l.forget(e)
+	}
+	offset := l.hub.visible.Load() + 1
+	l.floor = offset
+	l.show(offset)
+}
+
+// fits reports whether the log has room for a message of a cost beside those of its members. l.mu is held.
+func (l *log) fits(c change, cost int64) bool {
+	if c.gone || !c.member && len(l.members) == 0 {
+		return true
+	}
+	count := 1
+	for key := range l.members {
+		if key != c.key {
+			cost += l.keys[key].cost
+			count++
+		}
+	}
+	return count <= l.set.MaxMessages && cost <= int64(l.set.MaxBytes)
+}
+
+// enroll makes the key of a change a member, or no member any more. l.mu is held.
+func (l *log) enroll(c change) {
+	switch {
+	case c.gone:
+		delete(l.members, c.key)
+	case c.member && l.members[c.key] == nil:
+		if l.members == nil {
+			l.members = map[string]*member{}
+		}
+		l.members[c.key] = new(member)
+	}
+}
