@@ -20,5 +20,6 @@
 //	hub.go     topics by name, settings, IDs    log.go     messages and their encodings
 //	feed.go    the subscriptions of a client    group.go   waking the subscribers of a loop
 //	socket.go  WebSockets               events.go  event streams and long polls
-//	presence.go  members                  script.go, client.js  the client for browsers
+//	presence.go  members                wildcard.go  topics below a prefix
+//	script.go, client.js  the client for browsers
 package topic

@@ -59,10 +59,13 @@ func events(r *dunlin.Request, topics []Topic, s *stream) dunlin.Response {
 		}
 		s.names = append(s.names, t.name)
 	}
-	if err := checkNames(s.names); err != nil {
-		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusNotFound, Detail: err.Error()})
+	if len(topics) == 0 {
+		return dunlin.Error(errNone)
 	}
 	s.hub, s.as = topics[0].hub, asEvent
+	if err := s.hub.checkNames(s.names); err != nil {
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusNotFound, Detail: err.Error()})
+	}
 	s.fresh = s.once && s.last == ""
 	return inside.Upgrade(s)
 }

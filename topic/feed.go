@@ -299,7 +299,7 @@ func (f *feed) Close() {
 // subscribe adds subscriptions, from a position on: last is the ID of the last message that the client has, "" for a new client.
 // A client that has missed messages since begins anew, and is told so.
 func (f *feed) subscribe(last string, names []string) error {
-	if err := checkNames(names); err != nil {
+	if err := f.hub.checkNames(names); err != nil {
 		return err
 	}
 	f.mu.Lock()

@@ -49,6 +49,11 @@ type Settings struct {
 	// the topic. A subscriber of bare topics cannot resume, and
 	// only the announcement of missed messages remains.
 	Bare bool
+
+	// Wildcards: subscribers may have all topics whose names begin with a prefix, by its name and "*": "orders/*", or "*". The messages
+	// are kept in a log for each wildcard, too, with these settings, from the first subscription on. It has no keys: messages of
+	// keyed topics come as others. The function that allows subscriptions gets the name with its "*".
+	Wildcards bool
 }
 
 const (
@@ -70,7 +75,7 @@ var (
 	ErrMemory = errors.New("topic: no memory")
 
 	// ErrName is the error for a name that no topic can have: it is empty, longer than 255 bytes, not UTF-8, has a space or a control
-	// character, or is "resync".
+	// character, or is "resync"; or it is a wildcard, where none is possible.
 	ErrName = errors.New("topic: invalid name")
 
 	// ErrTooMany is the error for a connection with more than 64 subscriptions, or 64 memberships.
@@ -99,6 +104,7 @@ type Hub struct {
 	mu   sync.Mutex
 	logs map[string]*log
 	gone uint64 // the newest offset in a log that was dropped
+	wild int    // number of logs of wildcards
 
 	messages, dropped, skipped, resyncs, cuts atomic.Int64
 }
@@ -222,12 +228,36 @@ func (h *Hub) publish(name string, c change, messages [][]byte) error {
 	if err != nil {
 		return err
 	}
-	return l.publish(c, messages)
+	return h.append(l, c, messages)
+}
+
+// append adds messages to a log, and to those of the wildcards that match its topic. h.mu is held.
+func (h *Hub) append(l *log, c change, messages [][]byte) error {
+	if err := l.append(l.name, c, messages); err != nil {
+		return err
+	}
+	offset := h.visible.Load() + uint64(len(messages))
+	wild := h.matching(l.name)
+	for _, w := range wild {
+		if w.append(l.name, change{}, messages) != nil {
+			w.lose(offset)
+		}
+	}
+	h.messages.Add(int64(len(messages)))
+	h.visible.Store(offset)
+	l.wake()
+	for _, w := range wild {
+		w.wake()
+	}
+	return nil
 }
 
 // check returns the error of messages that cannot be published.
 func (h *Hub) check(name string, c change, messages [][]byte) error {
 	s := h.settingsOf(name)
+	if isWild(name) {
+		return ErrName
+	}
 	if s.Keyed != (c.key != "") {
 		return errKeyed
 	}
@@ -263,6 +293,9 @@ func (h *Hub) open(name string) (*log, error) {
 		return nil, ErrMemory
 	}
 	l := &log{hub: h, name: name, set: h.settingsOf(name), floor: h.gone}
+	if isWild(name) {
+		h.openWild(l)
+	}
 	l.last.Store(time.Now().Unix())
 	h.logs[name] = l
 	return l, nil
@@ -300,6 +333,9 @@ func (h *Hub) closeIdle(l *log) {
 func (h *Hub) drop(l *log) {
 	l.shrink(1 << 62)
 	h.gone = max(h.gone, l.floor)
+	if isWild(l.name) {
+		h.wild--
+	}
 	h.memory.Release(logCost)
 	delete(h.logs, l.name)
 }
@@ -349,7 +385,7 @@ func (p Policy) String() string {
 }
 
 // checkNames returns the error of subscriptions that cannot be.
-func checkNames(names []string) error {
+func (h *Hub) checkNames(names []string) error {
 	switch {
 	case len(names) == 0:
 		return errNone
@@ -357,8 +393,8 @@ func checkNames(names []string) error {
 		return ErrTooMany
 	}
 	for _, name := range names {
-		if err := checkName(name); err != nil {
-			return fmt.Errorf("%w: %.40q", err, name)
+		if err := checkName(name); err != nil || isWild(name) && !h.settingsOf(name).Wildcards {
+			return fmt.Errorf("%w: %.40q", ErrName, name)
 		}
 	}
 	return nil

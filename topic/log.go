@@ -39,6 +39,7 @@ type log struct {
 type entry struct {
 	offset uint64
 	cost   int64
+	name   string // of the topic
 	key    string
 	data   []byte
 	log    *log // nil for an announcement to one subscriber
@@ -69,8 +70,8 @@ const (
 // frame is charged when it is made.
 func cost(data []byte) int64 { return 2*int64(len(data)) + entryCost }
 
-// publish appends messages. hub.mu is held.
-func (l *log) publish(c change, messages [][]byte) error {
+// append adds messages of a topic, which are not visible yet. hub.mu is held.
+func (l *log) append(name string, c change, messages [][]byte) error {
 	h := l.hub
 	var total int64
 	for _, m := range messages {
@@ -95,7 +96,7 @@ func (l *log) publish(c change, messages [][]byte) error {
 	offset := h.visible.Load()
 	for _, m := range messages {
 		offset++
-		e := &entry{offset: offset, cost: cost(m) + int64(len(c.key)), key: c.key, gone: c.gone, data: append([]byte(nil), m...), log: l}
+		e := &entry{offset: offset, cost: cost(m) + int64(len(c.key)), name: name, key: c.key, gone: c.gone, data: append([]byte(nil), m...), log: l}
 		l.entries = append(l.entries, e)
 		l.bytes += e.cost
 		if c.key != "" {
@@ -104,16 +105,25 @@ func (l *log) publish(c change, messages [][]byte) error {
 	}
 	for (len(l.entries)-l.stale > l.set.MaxMessages || l.bytes > int64(l.set.MaxBytes)) && l.dropOldest() {
 	}
-	h.messages.Add(int64(len(messages)))
-	l.show(offset)
+	if name == l.name {
+		l.last.Store(time.Now().Unix()) // a wildcard without subscribers is not in use
+	}
+	l.newest.Store(offset)
 	return nil
 }
 
-// show makes the messages up to an offset visible. hub.mu and l.mu are held.
-func (l *log) show(offset uint64) {
-	l.last.Store(time.Now().Unix())
+// lose notes that the message of an offset, and so perhaps others, is not in the log. hub.mu is held.
+func (l *log) lose(offset uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.floor = offset
 	l.newest.Store(offset)
-	l.hub.visible.Store(offset)
+}
+
+// wake has the subscribers look for new messages.
+func (l *log) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, g := range l.groups {
 		g.mark()
 	}
@@ -240,8 +250,8 @@ func (e *entry) encoded(as encoding) []byte {
 	case asDeflated:
 		b = e.deflated()
 	case asEvent:
-		b = e.log.hub.appendID(append(make([]byte, 0, len(e.data)+64+len(e.log.name)), "id: "...), e.offset)
-		b = append(append(append(b, "\nevent: "...), e.log.name...), '\n')
+		b = e.log.hub.appendID(append(make([]byte, 0, len(e.data)+64+len(e.name)), "id: "...), e.offset)
+		b = append(append(append(b, "\nevent: "...), e.name...), '\n')
 		b = append(sse.AppendLines(b, "data: ", string(e.data)), '\n')
 	}
 	e.as[as] = b
@@ -277,7 +287,7 @@ func (e *entry) frame() []byte {
 		return append(ws.AppendHeader(make([]byte, 0, len(e.data)+10), ws.Text, true, false, len(e.data)), e.data...)
 	}
 	head := l.hub.appendID(make([]byte, 0, 64), e.offset)
-	head = append(append(append(head, ' '), l.name...), '\n')
+	head = append(append(append(head, ' '), e.name...), '\n')
 	size := len(head) + len(e.data)
 	b := ws.AppendHeader(make([]byte, 0, size+10), ws.Text, true, false, size)
 	return append(append(b, head...), e.data...)

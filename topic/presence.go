@@ -77,7 +77,7 @@ func (f *feed) join(name, key string, joined, left []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := l.publish(change{key: key, member: true}, [][]byte{joined}); err != nil {
+	if err := f.hub.append(l, change{key: key, member: true}, [][]byte{joined}); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -114,8 +114,12 @@ func (h hold) leave() {
 	if !l.release(h) {
 		return
 	}
-	if l.publish(change{key: h.key, gone: true}, [][]byte{h.member.left}) != nil {
-		l.lose(h.key)
+	if hub.append(l, change{key: h.key, gone: true}, [][]byte{h.member.left}) != nil {
+		l.discard(h.key)
+		offset := hub.visible.Load() + 1
+		l.lose(offset)
+		hub.visible.Store(offset)
+		l.wake()
 	}
 }
 
@@ -130,17 +134,14 @@ func (l *log) release(h hold) bool {
 	return true
 }
 
-// lose deletes a key without a message, for which there is no memory. Subscribers begin anew.
-func (l *log) lose(key string) {
+// discard removes a key without a message, for which there is no memory.
+func (l *log) discard(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.keys[key]; e != nil {
 		delete(l.keys, key)
 		l.forget(e)
 	}
-	offset := l.hub.visible.Load() + 1
-	l.floor = offset
-	l.show(offset)
 }
 
 // fits reports whether the log has room for a message of a cost beside those of its members. l.mu is held.

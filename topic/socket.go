@@ -77,7 +77,7 @@ func (h *Hub) Handle(c *websocket.Conn, m websocket.Message, allow func(c *webso
 
 // request subscribes a connection to the topics that it may have.
 func (h *Hub) request(c *websocket.Conn, last string, names []string, allow func(c *websocket.Conn, topic string) error) {
-	if err := checkNames(names); err != nil {
+	if err := h.checkNames(names); err != nil {
 		refuse(c, names, err)
 		return
 	}
