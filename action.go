@@ -51,7 +51,7 @@ func (l *layer) around(act Action, std bool) Action {
 }
 
 // chain wraps act in layers; the first one sees the request first. If the next action panics or returns
-// the zero Response, a layer sees a 500. chain panics with the place of the registration if a layer
+// the zero Response, a layer sees a 500. chain panics with the position of the registration if a layer
 // returns a nil action. safe reports that act, like a fusible layer, turns its own panics into a 500.
 // A fusible layer does not read bodies, so problems are formatted only for other layers. std reports
 // that act is a standard action, which recovers its own panics and formats its problems.
@@ -121,7 +121,7 @@ func (a *App) run(act Action, r *Request, resp *Response) (returned bool) {
 	return true
 }
 
-// rescue ends a call of run whose act did not return. v is the value of its panic; it is nil after
+// rescue ends a call of run whose act did not return. v is the value of the panic; it is nil after
 // runtime.Goexit. rescue sets resp, except after Goexit.
 func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 	if v == nil {
@@ -158,8 +158,8 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 // sender owns the response afterwards. For dressed see apply.
 func (a *App) settle(r *Request, resp *Response, dressed bool) {
 	if r.uncommon != nil {
-		defer r.discard()       // a suspended handler whose response is not the one sent
-		defer r.releaseLimits() // unless a stream has taken them over
+		defer r.discard()       // ends a suspended handler whose response was replaced
+		defer r.releaseLimits() // unless a stream releases them
 	}
 	if a.servers.IsDraining() && resp.a.Kind() != exchange.Sent {
 		r.wire.CloseAfter()
@@ -168,7 +168,7 @@ func (a *App) settle(r *Request, resp *Response, dressed bool) {
 		*resp = resp.fail(errNoResponse)
 	}
 	if a.amending && resp.a.Kind() == exchange.Complete {
-		if resp.a.Stale() { // features must not see the memory of another response
+		if resp.a.Stale() { // features must not read the memory of another response
 			*resp, dressed = Response{}.fail(exchange.ErrStale), false
 		}
 		a.apply(r, resp, dressed)
@@ -179,7 +179,7 @@ func (a *App) settle(r *Request, resp *Response, dressed bool) {
 	if !resp.a.Claim() {
 		*resp = Response{}.fail(exchange.ErrStale)
 		a.apply(r, resp, false)
-		resp.a.Claim() // the new response has no other owner
+		resp.a.Claim() // the new response is owned by this request
 	}
 	if err := resp.a.Own().Err; err != nil && (r.rest() == nil || !r.rest().failed(err)) {
 		if resp.a.Kind() == exchange.Complete && r.clientGone(resp) {

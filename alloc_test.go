@@ -97,11 +97,11 @@ func TestAllocations(t *testing.T) {
 					app.ServeHTTP(w, req)
 				})
 				if allocs != 0 {
-					t.Errorf("%v allocations a request, want 0 (beside rules that have paths rewritten: %v)", allocs, rewrites)
+					t.Errorf("got %v allocations per request, want 0 (with rewrite rules: %v)", allocs, rewrites)
 				}
 			}
 			if s := logs.String(); s != "" {
-				t.Errorf("log: %s", s)
+				t.Errorf("got log: %s", s)
 			}
 		})
 	}
@@ -130,9 +130,9 @@ func TestAllocationsOfBytes(t *testing.T) {
 		body.Reset(text)
 		app.ServeHTTP(w, req)
 	})
-	// MaxBytesReader, and the reader that turns its error into a problem.
+	// One for MaxBytesReader, and one for the reader that converts its error to a problem.
 	if allocs > 2 {
-		t.Errorf("%v allocations, want at most 2", allocs)
+		t.Errorf("got %v allocations, want at most 2", allocs)
 	}
 }
 
@@ -169,9 +169,9 @@ func TestAllocationsOfStream(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		bytes := int(after.TotalAlloc-before.TotalAlloc) / 1000
-		// The page, the writer, the function that produces the response, and that given to Stream.
+		// The allocations are the page, the writer, the function that produces the response, and the argument of Stream.
 		if allocs > 5 || bytes > size+size/4+700 {
-			t.Errorf("%d bytes: %v allocations of %d bytes in all, want at most 5 of %d", size, allocs, bytes, size+size/4+700)
+			t.Errorf("page of %d bytes: got %v allocations of %d bytes in total, want at most 5 of %d", size, allocs, bytes, size+size/4+700)
 		}
 	}
 }

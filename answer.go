@@ -20,11 +20,11 @@ import (
 	"github.com/dunlinhttp/dunlin/observe"
 )
 
-// All answers to requests pass this place, regardless of their origin: an action, the app if no route matches, a
+// All answers to requests pass through this file, regardless of their origin: an action, the app if no route matches, a
 // timeout, a limit, an overload, or the engine for a malformed request. Features add headers to them, and observers
 // learn the result.
 //
-// Two kinds of answers do not pass. net/http's own server answers malformed requests (400, 431, 505 and the like)
+// There are two exceptions. net/http's own server answers malformed requests (400, 431, 505 and the like)
 // without a notification. Connections that are refused before a byte is read are only counted, in Stats.
 
 // An AnswerInfo describes an answer and its request. It is valid until the function that received

@@ -94,7 +94,7 @@ func (r *Request) bytes(most int64) ([]byte, error) {
 		return r.s.Whole, nil
 	}
 	if r.bodyErr != nil {
-		return nil, r.bodyErr // the rest of a partly read body is not the body
+		return nil, r.bodyErr // a partly read body cannot be returned completely
 	}
 	if err := r.announced(most); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 		want = firstBody
 	}
 	if cap(r.s.Payload) > want && (announced > trustedBody || r.app.server.Budget.Tight()) {
-		r.s.Payload = nil // kept from an earlier request; it would count for this one
+		r.s.Payload = nil // left from an earlier request; it would be charged to this one
 	}
 	if err := r.holdBody(cap(r.s.Payload), announced); err != nil {
 		return nil, err

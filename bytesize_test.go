@@ -13,11 +13,11 @@ func TestByteSize(t *testing.T) {
 	} {
 		var got dunlin.ByteSize
 		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
-			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
+			t.Errorf("%q: got %d, error %v; want %d", text, got, err, want)
 		}
 		var again dunlin.ByteSize
 		if err := again.UnmarshalText([]byte(got.String())); err != nil || again != got {
-			t.Errorf("%q: %v does not read back: %d, %v", text, got, again, err)
+			t.Errorf("%q: the text %v of the value parses as %d, error %v", text, got, again, err)
 		}
 	}
 }
@@ -34,7 +34,7 @@ func TestByteSizeErrors(t *testing.T) {
 	} {
 		var s dunlin.ByteSize
 		if err := s.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want one that says %q", text, err, want)
+			t.Errorf("%q: got error %v, want it to contain %q", text, err, want)
 		}
 	}
 }

@@ -85,10 +85,10 @@ func readRefusal(t *testing.T, w *httptest.ResponseRecorder) refusal {
 	t.Helper()
 	var got refusal
 	if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
-		t.Fatalf("status %d, Content-Type %q, body %q", w.Code, ct, w.Body)
+		t.Fatalf("got status %d, Content-Type %q, body %q", w.Code, ct, w.Body)
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Status != w.Code {
-		t.Fatalf("status %d, problem %s: %v", w.Code, w.Body, err)
+		t.Fatalf("got status %d and an invalid problem %s: %v", w.Code, w.Body, err)
 	}
 	return got
 }
@@ -100,16 +100,16 @@ func TestDecodeAccepts(t *testing.T) {
 			"items":[{"zip":1}],"grid":["AQI=",[1,2],[9]],"by name":{"x":{}},"by~id/":{"1":true},"when":"2026-01-31T15:04:05Z","due":null,
 			"raw":{"free":[1]},"any":{"free":[{}]},"photo":"AQI=","count":"5","level":"high","nested":{"a":[{}]},"number":1e400,"Default":"d"}`,
 		"white space around":           " \r\n\t{\"id\":7} \n",
-		"another case":                 `{"ID":7}`,
+		"other case":                   `{"ID":7}`,
 		"escaped name":                 `{"\u0069d":7}`,
 		"twice the same: the last one": `{"id":6,"id":7}`,
 		"null for everything":          `{"id":7,"name":null,"tags":null,"to":null,"by name":null,"when":null,"any":null,"photo":null}`,
-		"odd but legal strings":        "{\"id\":7,\"name\":\"\\ud800 \xff \\/\"}",
+		"unusual valid strings":        "{\"id\":7,\"name\":\"\\ud800 \xff \\/\"}",
 		"embedded":                     `{"id":7,"origin":"x"}`,
 	} {
 		for _, contentType := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8", "application/merge-patch+json"} {
 			if w := doBody(app, "POST", "/", body, "Content-Type", contentType); w.Code != 200 || w.Body.String() != "7" {
-				t.Errorf("%s as %s: %d %s", name, contentType, w.Code, w.Body)
+				t.Errorf("%s as %s: got %d %s", name, contentType, w.Code, w.Body)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func TestDecodeAccepts(t *testing.T) {
 
 func TestDecodeSyntax(t *testing.T) {
 	app, _ := decodeApp()
-	const ends = -1 // the body ends too early
+	const ends = -1 // expected offset for a truncated body
 	for _, c := range []struct {
 		name, body string
 		offset     int
@@ -173,7 +173,7 @@ func TestDecodeSyntax(t *testing.T) {
 				offset, say = len(c.body), "the body ends within a value"
 			}
 			if w.Code != 400 || got.Offset == nil || *got.Offset != offset || got.Pointer != nil {
-				t.Errorf("status %d, %s; want offset %d and no pointer", w.Code, w.Body, offset)
+				t.Errorf("got status %d, %s; want offset %d and no pointer", w.Code, w.Body, offset)
 			}
 			wantContains(t, "detail", got.Detail, fmt.Sprintf("invalid JSON at offset %d: ", offset), say)
 		})
@@ -184,9 +184,9 @@ func TestDecodeWrongValue(t *testing.T) {
 	app, _ := decodeApp()
 	integer := fmt.Sprintf("an integer of %d bits", strconv.IntSize)
 	for _, c := range []struct{ name, body, pointer, detail string }{
-		{"array for the whole", `[]`, "", "invalid value at the top: an array instead of an object"},
-		{"string for the whole", ` "x"`, "", "invalid value at the top: a string instead of an object"},
-		{"number for the whole", `5`, "", "invalid value at the top: the number 5 instead of an object"},
+		{"array instead of the top-level object", `[]`, "", "invalid value at the top: an array instead of an object"},
+		{"string instead of the top-level object", ` "x"`, "", "invalid value at the top: a string instead of an object"},
+		{"number instead of the top-level object", `5`, "", "invalid value at the top: the number 5 instead of an object"},
 		{"string for a number", `{"id":"7"}`, "/id", "a string instead of " + integer},
 		{"fraction for an integer", `{"id":1.5}`, "/id", "the number 1.5 instead of " + integer},
 		{"exponent for an integer", `{"id":1e2}`, "/id", "the number 1e2 instead of " + integer},
@@ -210,12 +210,12 @@ func TestDecodeWrongValue(t *testing.T) {
 		{"another case", `{"TAGS":[1]}`, "/TAGS/0", "the number 1 instead of a string"},
 		{"after free values", `{"raw":{"a":[1,{"b":2}]},"any":[[["x"]]],"id":""}`, "/id", "a string instead of " + integer},
 		{"not a time", `{"when":"tomorrow"}`, "/when", `a string instead of a time such as "2026-01-31T15:04:05Z"`},
-		{"not a time behind a pointer", `{"due":7}`, "/due", `the number 7 instead of a time such as "2026-01-31T15:04:05Z"`},
+		{"invalid time, pointer field", `{"due":7}`, "/due", `the number 7 instead of a time such as "2026-01-31T15:04:05Z"`},
 		{"not base64", `{"photo":"?"}`, "/photo", "a string instead of a string in base64"},
 		{"no number in a string", `{"number":"abc"}`, "/number", "a string instead of a number"},
 		{"boolean for a json.Number", `{"number":true}`, "/number", "a boolean instead of a number"},
-		{"refused by its own method", `{"level":"low"}`, "/level", "a string instead of another one"},
-		{"object refused by its own method", `{"level":{"a":1}}`, "/level", "an object instead of another one"},
+		{"refused by UnmarshalJSON", `{"level":"low"}`, "/level", "a string instead of a different value"},
+		{"object refused by UnmarshalJSON", `{"level":{"a":1}}`, "/level", "an object instead of a different value"},
 		{"not a number in a string", `{"number":"x"}`, "/number", "a string instead of"},
 		{"number for a quoted number", `{"count":5}`, "/count", "the number 5 instead of a string that holds " + integer},
 		{"text for a quoted number", `{"count":"x"}`, "/count", "a string instead of a string that holds " + integer},
@@ -225,10 +225,10 @@ func TestDecodeWrongValue(t *testing.T) {
 			w := doBody(app, "POST", "/", c.body, "Content-Type", "application/json")
 			got := readRefusal(t, w)
 			if w.Code != 400 || got.Offset == nil || *got.Offset < 0 || *got.Offset >= len(c.body) {
-				t.Errorf("status %d, %s; want an offset within the body", w.Code, w.Body)
+				t.Errorf("got status %d, %s; want an offset within the body", w.Code, w.Body)
 			}
 			if pointer := deref(got.Pointer); pointer != c.pointer {
-				t.Errorf("pointer %q, want %q", pointer, c.pointer)
+				t.Errorf("got pointer %q, want %q", pointer, c.pointer)
 			}
 			wantContains(t, "detail", got.Detail, c.detail, "invalid value at ")
 			wantLacks(t, "answer", w.Body.String(), "json:", "Go ", "dunlin_test", "secret", "parsing")
@@ -243,9 +243,9 @@ func TestDecodeUnknownMember(t *testing.T) {
 		offset              int
 	}{
 		{"at the top", `{"nam":1}`, "/nam", 1},
-		{"after others", `{"id":1, "x":2}`, "/x", 9},
+		{"second member", `{"id":1, "x":2}`, "/x", 9},
 		{"empty name", `{"":1}`, "/", 1},
-		{"left out by its tag", `{"Hidden":"x"}`, "/Hidden", 1},
+		{"member with the tag -", `{"Hidden":"x"}`, "/Hidden", 1},
 		{"the tag itself", `{"-":"x"}`, "/-", 1},
 		{"in an object", `{"to":{"city":""}}`, "/to/city", 7},
 		{"in an array", `{"items":[{},{"city":{}}]}`, "/items/1/city", 14},
@@ -258,10 +258,10 @@ func TestDecodeUnknownMember(t *testing.T) {
 			w := doBody(app, "POST", "/", c.body, "Content-Type", "application/json")
 			got := readRefusal(t, w)
 			if w.Code != 400 || deref(got.Pointer) != c.pointer || got.Offset == nil || *got.Offset != c.offset {
-				t.Errorf("status %d, %s; want pointer %q, offset %d", w.Code, w.Body, c.pointer, c.offset)
+				t.Errorf("got status %d, %s; want pointer %q, offset %d", w.Code, w.Body, c.pointer, c.offset)
 			}
 			if want := "unknown member at " + c.pointer; got.Detail != want {
-				t.Errorf("detail %q, want %q", got.Detail, want)
+				t.Errorf("got detail %q, want %q", got.Detail, want)
 			}
 		})
 	}
@@ -295,7 +295,7 @@ func TestDecodeMediaType(t *testing.T) {
 		w := doBody(app, "POST", "/", `{"id":1}`, headers...)
 		got := readRefusal(t, w)
 		if w.Code != http.StatusUnsupportedMediaType {
-			t.Errorf("%q: status %d, want 415", contentType, w.Code)
+			t.Errorf("%q: got status %d, want 415", contentType, w.Code)
 		}
 		wantContains(t, "detail", got.Detail, "is "+contentType, named, "application/json")
 	}
@@ -332,14 +332,14 @@ func TestDecodeError(t *testing.T) {
 		var o order
 		o, err = dunlin.Decode[order](r)
 		if o.ID != 0 {
-			t.Errorf("Decode returned %+v with its error", o)
+			t.Errorf("Decode returned %+v and an error, want the zero value", o)
 		}
 		return dunlin.Error(err)
 	})
 	doBody(app, "POST", "/", `{"id":1,"level":"low"}`, "Content-Type", "application/json")
 	var problem *dunlin.ProblemDetails
 	if !errors.As(err, &problem) || problem.Status != 400 || problem.Extensions["pointer"] != "/level" {
-		t.Fatalf("error %#v", err)
+		t.Fatalf("got error %#v", err)
 	}
 	wantContains(t, "error", err.Error(), "secret detail of level")
 }
@@ -367,11 +367,11 @@ func TestDecodeOtherTypes(t *testing.T) {
 	} {
 		w := decode(c.act, c.body)
 		if got := readRefusal(t, w); got.Status != 400 || deref(got.Pointer) != c.pointer {
-			t.Errorf("%s: %s, want pointer %q", c.name, w.Body, c.pointer)
+			t.Errorf("%s: got %s, want pointer %q", c.name, w.Body, c.pointer)
 		}
 	}
 	if w := decode(decodeInto[any], `[1,{"a":null}]`); w.Body.String() != "[1 map[a:<nil>]]" {
-		t.Errorf("any: %s", w.Body)
+		t.Errorf("any: got %s", w.Body)
 	}
 }
 
@@ -400,13 +400,13 @@ func FuzzDecode(f *testing.F) {
 		}
 		got := readRefusal(t, w)
 		if w.Code != 400 {
-			t.Fatalf("status %d: %s", w.Code, w.Body)
+			t.Fatalf("got status %d: %s", w.Code, w.Body)
 		}
 		wantLacks(t, "answer", w.Body.String(), "secret", "json:")
 		switch {
 		case got.Offset == nil:
 			if strings.Trim(string(body), " \t\r\n") != "" { // otherwise it is empty
-				t.Errorf("%q: no place in %s", body, w.Body)
+				t.Errorf("%q: got no position in %s", body, w.Body)
 			}
 		case *got.Offset > len(body) || *got.Offset == len(body) && json.Valid(body):
 			t.Errorf("%q: offset %d beyond the body", body, *got.Offset)

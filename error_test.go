@@ -46,7 +46,7 @@ func TestError(t *testing.T) {
 		"status":                 {coded(402), 402, `{"title":"Payment Required","status":402}`},
 		"wrapped status":         {fmt.Errorf("secret: %w", coded(503)), 503, `{"title":"Service Unavailable","status":503}`},
 		"status without a text":  {coded(499), 499, `{"title":"Status 499","status":499}`},
-		"status that is none":    {coded(200), 500, problem500Body},
+		"invalid status":         {coded(200), 500, problem500Body},
 		"status far out":         {coded(1 << 20), 500, problem500Body},
 		"body too large":         {fmt.Errorf("secret: %w", &http.MaxBytesError{Limit: 5}), 413, `{"title":"Request Entity Too Large","status":413}`},
 		"deadline":               {fmt.Errorf("secret: %w", context.DeadlineExceeded), 503, `{"title":"Service Unavailable","status":503}`},
@@ -58,7 +58,7 @@ func TestError(t *testing.T) {
 			app.Get("/things/{id}", func(*dunlin.Request) dunlin.Response { return dunlin.Error(c.err) })
 			w := do(app, "GET", "/things/7")
 			if w.Code != c.status || w.Body.String() != c.body {
-				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
+				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, c.status, c.body)
 			}
 			wantLogged(t, logs, "request failed")
 			_, logged, _ := strings.Cut(logs.String(), "request failed")
@@ -77,7 +77,7 @@ func TestError(t *testing.T) {
 }
 
 // An error with a status that cannot be sent is still logged with its cause.
-func TestProblemStatusKeepsCause(t *testing.T) {
+func TestProblemWithInvalidStatusHasCause(t *testing.T) {
 	_, logged := respondWith(t, func() dunlin.Response {
 		return dunlin.Problem(&dunlin.ProblemDetails{Status: 302, Cause: errors.New("the cause")})
 	})
@@ -102,10 +102,10 @@ func TestProblem(t *testing.T) {
 	} {
 		w, _ := respondWith(t, func() dunlin.Response { return dunlin.Problem(&c.problem) })
 		if temporary := name == "temporary"; temporary != (w.Header().Get("Retry-After") == "1") {
-			t.Errorf("%s: Retry-After is %q", name, w.Header().Get("Retry-After"))
+			t.Errorf("%s: got Retry-After %q", name, w.Header().Get("Retry-After"))
 		}
 		if w.Body.String() != c.body || w.Header().Get("Content-Type") != "application/problem+json" || !json.Valid(w.Body.Bytes()) {
-			t.Errorf("%s: %s, want %s", name, w.Body, c.body)
+			t.Errorf("%s: got %s, want %s", name, w.Body, c.body)
 		}
 	}
 }
@@ -114,13 +114,13 @@ func TestProblemDetailsIsAnError(t *testing.T) {
 	cause := errors.New("no row")
 	p := &dunlin.ProblemDetails{Status: 404, Detail: "no such user", Cause: cause}
 	if got, want := p.Error(), "404 Not Found: no such user: no row"; got != want {
-		t.Errorf("Error() = %q, want %q", got, want)
+		t.Errorf("Error(): got %q, want %q", got, want)
 	}
 	if !errors.Is(p, cause) || p.StatusCode() != 404 || (&dunlin.ProblemDetails{}).StatusCode() != 500 {
-		t.Error("the cause or the status is lost")
+		t.Error("the wrapped error has no cause or no status")
 	}
 	if r := dunlin.Error(p); !errors.Is(r.Err(), cause) {
-		t.Errorf("Err() = %v", r.Err())
+		t.Errorf("Err(): got %v", r.Err())
 	}
 }
 
@@ -129,12 +129,12 @@ func TestZeroResponse(t *testing.T) {
 		app, logs := newApp(dunlin.Config{})
 		app.Group("/api").Get("/things/{id}", constant(resp))
 		if w := do(app, "GET", "/api/things/7"); w.Code != 500 || w.Body.String() != problem500Body || w.Header().Get("X-A") != "" {
-			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+			t.Errorf("%s: got %d %v %s", name, w.Code, w.Header(), w.Body)
 		}
 		wantLogged(t, logs, "zero Response", "route=/api/things/{id}", "path=/api/things/7")
 	}
 	if w, _ := respondWith(t, func() dunlin.Response { return dunlin.Response{}.Status(202) }); w.Code != 202 || w.Body.Len() != 0 {
-		t.Errorf("a zero response with a status: %d", w.Code)
+		t.Errorf("zero response with a status: got %d", w.Code)
 	}
 }
 
@@ -192,17 +192,17 @@ func TestOnError(t *testing.T) {
 			body, readErr := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			if resp.StatusCode != c.status || string(body) != c.body || (readErr != nil) != (c.path == "/late") {
-				t.Errorf("%s: %d %s, %v", c.path, resp.StatusCode, body, readErr)
+				t.Errorf("%s: got %d %s, error %v", c.path, resp.StatusCode, body, readErr)
 			}
 			if c.told == "" {
 				continue
 			}
 			if got := <-seen; !strings.HasPrefix(got, c.told) {
-				t.Errorf("%s: OnError was told %q", c.path, got)
+				t.Errorf("%s: OnError got %q", c.path, got)
 			}
 		}
 		if len(seen) > 0 {
-			t.Errorf("OnError was called once more: %s", <-seen)
+			t.Errorf("got another call of OnError: %s", <-seen)
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestOnError(t *testing.T) {
 func TestTryNil(t *testing.T) {
 	defer func() {
 		if v := fmt.Sprint(recover()); !strings.Contains(v, "nil action") {
-			t.Errorf("panicked with %s", v)
+			t.Errorf("got panic %s", v)
 		}
 	}()
 	dunlin.New(dunlin.Config{}).Get("/", dunlin.Try(nil))

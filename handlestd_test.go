@@ -17,7 +17,7 @@ func goroutine() string {
 	return string(name)
 }
 
-// A standard handler that nothing wraps runs on the goroutine of the action. Others run on a goroutine of their own, because
+// A standard handler without middleware runs on the goroutine of the action. Others run on their own goroutine, because
 // they may have to wait until their answer is sent.
 func TestGoroutineOfStandardHandlers(t *testing.T) {
 	var handler, answers string
@@ -50,10 +50,10 @@ func TestGoroutineOfStandardHandlers(t *testing.T) {
 	} {
 		handler, answers = "", ""
 		if resp := do(app, "GET", c.path); resp.Code != http.StatusOK {
-			t.Errorf("%s: %d", c.path, resp.Code)
+			t.Errorf("%s: got status %d", c.path, resp.Code)
 		}
 		if own := handler != answers; own != c.own || handler == "" {
-			t.Errorf("%s: the handler runs on %s, the answer is made on %s", c.path, handler, answers)
+			t.Errorf("%s: got handler on %s, answer on %s", c.path, handler, answers)
 		}
 	}
 }

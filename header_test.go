@@ -51,7 +51,7 @@ func TestUnsendableHeaders(t *testing.T) {
 		} {
 			w, logged := respondWith(t, build)
 			if w.Code != 500 || strings.Contains(w.Body.String(), "body") || len(w.Header()) != 2 {
-				t.Errorf("%s(%q, %q): %d %v %s", how, c.name, c.value, w.Code, w.Header(), w.Body)
+				t.Errorf("%s(%q, %q): got %d %v %s", how, c.name, c.value, w.Code, w.Header(), w.Body)
 			}
 			wantContains(t, "log", strings.ReplaceAll(logged, `\\`, `\`), c.why)
 		}
@@ -64,7 +64,7 @@ func TestUnsendableHeaders(t *testing.T) {
 		"Bytes":    func() dunlin.Response { return dunlin.Bytes("text/x\r\nX: y", []byte("b")) },
 	} {
 		if w, _ := respondWith(t, build); w.Code != 500 || len(w.Header()) != 2 {
-			t.Errorf("%s: %d %v", how, w.Code, w.Header())
+			t.Errorf("%s: got %d %v", how, w.Code, w.Header())
 		}
 	}
 }
@@ -80,26 +80,26 @@ func TestSendableHeaders(t *testing.T) {
 	}
 	w, _ := respondWith(t, func() dunlin.Response { return dunlin.Text("").Header("x-lower", " \tpadded ") })
 	if got := w.Header()["X-Lower"]; len(got) != 1 || got[0] != "padded" {
-		t.Errorf("padded value of a lower-case name: %q", w.Header())
+		t.Errorf("padded value of a lower-case name: got %q", w.Header())
 	}
 }
 
 func TestHeaderBlock(t *testing.T) {
 	b := dunlin.NewHeaderBlock("vary", "Accept", "X-A", "1", "Vary", " Origin ", "X-Empty", "")
 	if got, want := b.String(), "Vary: Accept\r\nX-A: 1\r\nVary: Origin\r\nX-Empty: \r\n"; got != want {
-		t.Errorf("String() = %q, want %q", got, want)
+		t.Errorf("String(): got %q, want %q", got, want)
 	}
 	for name, want := range map[string]string{"Vary": "Accept", "VARY": "Accept", "x-a": "1", "X-Empty": "", "X-None": "", "": ""} {
 		if got := b.Get(name); got != want {
-			t.Errorf("Get(%q) = %q, want %q", name, got, want)
+			t.Errorf("Get(%q): got %q, want %q", name, got, want)
 		}
 	}
 	var none *dunlin.HeaderBlock
 	if none.String() != "" || none.Get("X") != "" {
-		t.Error("a nil block has something")
+		t.Error("nil block: got a field")
 	}
 	if w, _ := respondWith(t, func() dunlin.Response { return dunlin.Text("x").With(nil).With(dunlin.NewHeaderBlock()) }); w.Code != 200 || w.Header().Get("Content-Type") == "" {
-		t.Errorf("nil and empty blocks: %d %v", w.Code, w.Header())
+		t.Errorf("nil and empty blocks: got %d %v", w.Code, w.Header())
 	}
 	odd := []string{"X-A", "1", "X-B"}
 	wantContains(t, "panic", panicText(func() { dunlin.NewHeaderBlock(odd...) }), "3 strings are not pairs", `"X-B"`)
@@ -128,13 +128,13 @@ func TestNestedHeaderBlocks(t *testing.T) {
 		h := w.Header()
 		sent := fmt.Sprintf("A=%v B=%v C=%v %s", h["X-A"], h["X-B"], h["X-C"], h.Get("Content-Type"))
 		if read != c.want || sent != c.want {
-			t.Errorf("%s: read %s, sent %s, want %s", c.name, read, sent, c.want)
+			t.Errorf("%s: got %s from the response and %s from the server, want %s", c.name, read, sent, c.want)
 		}
 	}
-	for i := range 100 { // more than a pooled response keeps
+	for i := range 100 { // more fields than a pooled response retains
 		r := dunlin.Text("").With(dunlin.NewHeaderBlock("X-A", fmt.Sprint(i))).With(two)
 		if r.Get("X-A") != fmt.Sprint(i) || r.Get("X-B") != "2" {
-			t.Fatalf("block %d: %v", i, r.Get("X-A"))
+			t.Fatalf("block %d: got %v", i, r.Get("X-A"))
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestHeaderBlockShared(t *testing.T) {
 					}
 					_ = resp.Body.Close()
 					if got := fmt.Sprint(resp.Header["Vary"]); got != want {
-						t.Errorf("%s: Vary %s, want %s", target, got, want)
+						t.Errorf("%s: got Vary %s, want %s", target, got, want)
 					}
 				}
 			}

@@ -64,7 +64,7 @@ func TestJSONFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, logged := respondWith(t, c.build)
 			if w.Code != 500 || w.Body.String() != `{"title":"Internal Server Error","status":500}` || w.Header().Get("Content-Length") != "46" {
-				t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+				t.Errorf("got %d %v %s", w.Code, w.Header(), w.Body)
 			}
 			wantContains(t, "log", logged, "level=ERROR", c.why, "route=/", "method=GET")
 		})
@@ -99,7 +99,7 @@ func TestJSONSeqStops(t *testing.T) {
 		}
 	})
 	if r.StatusCode() != 500 || asked != 2 {
-		t.Errorf("status %d after %d elements, want 500 after 2", r.StatusCode(), asked)
+		t.Errorf("got status %d after %d elements, want 500 after 2", r.StatusCode(), asked)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestJSONSeqIgnoringStop(t *testing.T) {
 }
 
 // The caller may change the value once JSON has returned.
-func TestJSONEncodesAtOnce(t *testing.T) {
+func TestJSONEncodesImmediately(t *testing.T) {
 	v := map[string]int{"a": 1}
 	w, _ := respond(t, func(*dunlin.Request) dunlin.Response {
 		r := dunlin.JSON(v)
@@ -148,7 +148,7 @@ func TestJSONEncodesAtOnce(t *testing.T) {
 		return r
 	})
 	if w.Body.String() != `{"a":1}` {
-		t.Errorf("body %s", w.Body)
+		t.Errorf("got body %s", w.Body)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestJSONBodiesAreIndependent(t *testing.T) {
 	for i, r := range kept {
 		want, err := json.Marshal(strings.Repeat(string(rune('a'+i%26)), 10+100*i))
 		if err != nil || string(r.Body()) != string(want) {
-			t.Fatalf("response %d: %.40s…", i, r.Body())
+			t.Fatalf("response %d: got %.40s…", i, r.Body())
 		}
 	}
 }

@@ -39,11 +39,11 @@ func (r *Route) Timeout(d time.Duration) *Route {
 type limit struct {
 	app     *App
 	most    int
-	pattern string // of the route, or the group's prefix, for the log
+	pattern string // pattern of the route, or prefix of the group, for the log
 	refusal Response
 	reason  admission.Reason
 
-	running atomic.Int64 // of a limit without keys
+	running atomic.Int64 // number of running requests, for a limit without keys
 
 	// For a limit for each client: by key, or by address if key is nil or returns "".
 	key       func(*Request) string
@@ -51,11 +51,11 @@ type limit struct {
 	addresses *admission.Addresses // nil for a limit without keys
 }
 
-// A slot is the place of a request under a limit.
+// A slot is a request that counts towards a limit.
 type slot struct {
 	limit *limit
 	key   string
-	ip    netip.Addr // if key is ""
+	ip    netip.Addr // address of the client, if key is ""
 }
 
 // Limit bounds how many requests of the route are served at once, on all connections. Further ones are answered with
@@ -123,10 +123,10 @@ func (e *endpoint) guard(limits ...*limit) {
 	e.limits = append(e.limits, limits...)
 }
 
-// guarded runs the action if all limits have a place for the request.
+// guarded runs the action if all limits have room for the request.
 func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	defer func() {
-		if resp.a.Kind() != exchange.Later { // settle releases the places then; a panic left the zero Response
+		if resp.a.Kind() != exchange.Later { // settle releases the slots then; after a panic this is the zero Response
 			r.releaseLimits()
 		}
 	}()
@@ -139,7 +139,7 @@ func (e *endpoint) guarded(act Action, r *Request) (resp Response) {
 	return act(r)
 }
 
-// acquire takes a place for the request. It reports false if there is none.
+// acquire counts the request towards the limit. It returns false if the limit is reached.
 func (l *limit) acquire(r *Request) bool {
 	s := slot{limit: l}
 	if l.key != nil {
@@ -168,7 +168,7 @@ func (l *limit) acquire(r *Request) bool {
 	return false
 }
 
-// releaseLimits releases the places of the request.
+// releaseLimits releases the slots of the request.
 func (r *Request) releaseLimits() {
 	u := r.uncommon
 	if u == nil || len(u.slots) == 0 {

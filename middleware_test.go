@@ -51,7 +51,7 @@ func TestMiddlewareOrder(t *testing.T) {
 		trail = nil
 		do(app, c.method, c.target)
 		if got := strings.Join(trail, " "); got != c.want {
-			t.Errorf("%s %s: %s, want %s", c.method, c.target, got, c.want)
+			t.Errorf("%s %s: got %s, want %s", c.method, c.target, got, c.want)
 		}
 	}
 }
@@ -71,29 +71,29 @@ func TestUseAfterRoutes(t *testing.T) {
 		register(app, api)
 		_, _, line, _ := runtime.Caller(0)
 		got := panicText(func() { app.Use(none) })
-		wantContains(t, name, got, "Use must come before", "/x is registered at", fmt.Sprintf("Use called at %s:%d", place(t), line+1))
+		wantContains(t, name, got, "Use must come before", "/x is registered at", fmt.Sprintf("Use called at %s:%d", thisFile(t), line+1))
 		if strings.Count(got, "middleware_test.go:") != 2 {
-			t.Errorf("%s: %q does not name both places", name, got)
+			t.Errorf("%s: got panic %q, want both positions in it", name, got)
 		}
 		if text := panicText(func() { app.Group("/other").Use(none) }); text != "" {
-			t.Errorf("%s: a group without routes: %s", name, text)
+			t.Errorf("%s: group without routes: got panic %s", name, text)
 		}
 		if text := panicText(func() { api.Use(none) }); (text == "") != (name != "group") {
-			t.Errorf("%s: Use of the group: %q", name, text)
+			t.Errorf("%s: Use of the group: got panic %q", name, text)
 		}
 	}
 	app, _ := newApp(dunlin.Config{})
 	app.Get("/ready", text("")).Critical()
 	if text := panicText(func() { app.Use(none); app.Use() }); text != "" {
-		t.Errorf("after a critical route: %s", text)
+		t.Errorf("after a critical route: got panic %s", text)
 	}
 }
 
-// place returns the path of this file.
-func place(t *testing.T) string {
+// thisFile returns the path of this file.
+func thisFile(t *testing.T) string {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
-		t.Fatal("no caller")
+		t.Fatal("runtime.Caller failed")
 	}
 	return file
 }
@@ -114,7 +114,7 @@ func TestMiddlewareWrapsOnce(t *testing.T) {
 		do(app, "OPTIONS", target)
 	}
 	if wraps != before {
-		t.Errorf("middleware wrapped %d more actions while requests were answered", wraps-before)
+		t.Errorf("got %d wrapped actions during requests, want 0", wraps-before)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestMiddlewareQueriesRoutes(t *testing.T) {
 		return next
 	})
 	if routes != 1 {
-		t.Errorf("%d routes, want 1", routes)
+		t.Errorf("got %d routes, want 1", routes)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestMiddlewareRegisters(t *testing.T) {
 		return next
 	})
 	if w := do(app, "GET", "/mine"); w.Body.String() != "mine" {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 
 	app, _ = newApp(dunlin.Config{})
@@ -168,13 +168,13 @@ func TestMiddlewareReplaces(t *testing.T) {
 	})
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.JSON("body") })
 	if w := do(app, "GET", "/"); w.Header().Get("X-Len") != "6" || w.Header().Get("X-Body") != `"body"` || w.Body.String() != `"body"` {
-		t.Errorf("%v %s", w.Header(), w.Body)
+		t.Errorf("got %v %s", w.Header(), w.Body)
 	}
 	if w := do(app, "GET", "/?deny=1"); w.Code != 403 {
-		t.Errorf("denied: %d", w.Code)
+		t.Errorf("denied: got %d", w.Code)
 	}
 	if w := do(app, "GET", "/?twice=1"); w.Header().Get("X-Twice") != "1" || w.Body.String() != `"body"` {
-		t.Errorf("twice: %v %s", w.Header(), w.Body)
+		t.Errorf("second request: got %v %s", w.Header(), w.Body)
 	}
 	wantLacks(t, "log", logs.String(), "level=")
 }
@@ -188,11 +188,11 @@ func TestPanics(t *testing.T) {
 		app.Get("/things/{id}", func(*dunlin.Request) dunlin.Response { panic(v) })
 		w := do(app, "GET", "/things/7")
 		if w.Code != 500 || w.Body.String() != problem500Body {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
 		}
 		wantLogged(t, logs, "panic in an action", "route=/things/{id}", "path=/things/7", "middleware_test.go", "id=")
 		if w := do(app, "GET", "/nowhere"); w.Code != 404 {
-			t.Errorf("after the panic: %d", w.Code)
+			t.Errorf("request after the panic: got %d", w.Code)
 		}
 	}
 }
@@ -207,16 +207,16 @@ func TestRecover(t *testing.T) {
 		"answers": {func(r *dunlin.Request, v any) dunlin.Response {
 			return dunlin.Text(fmt.Sprint(r.Path(), v)).Status(503)
 		}, 503, "/oops", []string{"panic in an action"}},
-		"panics":       {func(*dunlin.Request, any) dunlin.Response { panic("again") }, 500, problem500Body, []string{"panic=oops", "panic in the function given to Recover", "panic=again"}},
-		"says nothing": {func(*dunlin.Request, any) dunlin.Response { return dunlin.Response{} }, 500, problem500Body, []string{"panic=oops", "zero Response"}},
-		"none":         {nil, 500, problem500Body, []string{"panic=oops"}},
+		"panics":        {func(*dunlin.Request, any) dunlin.Response { panic("again") }, 500, problem500Body, []string{"panic=oops", "panic in the function given to Recover", "panic=again"}},
+		"zero response": {func(*dunlin.Request, any) dunlin.Response { return dunlin.Response{} }, 500, problem500Body, []string{"panic=oops", "zero Response"}},
+		"none":          {nil, 500, problem500Body, []string{"panic=oops"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, logs := newApp(dunlin.Config{})
 			app.Recover(c.recover)
 			app.Get("/", func(*dunlin.Request) dunlin.Response { panic("oops") })
 			if w := do(app, "GET", "/"); w.Code != c.status || w.Body.String() != c.body {
-				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
+				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, c.status, c.body)
 			}
 			wantLogged(t, logs, c.logs...)
 		})
@@ -230,7 +230,7 @@ func TestAbort(t *testing.T) {
 	app.Get("/", func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) })
 	defer func() {
 		if v := recover(); v != http.ErrAbortHandler {
-			t.Errorf("ServeHTTP panicked with %v", v)
+			t.Errorf("ServeHTTP: got panic %v", v)
 		}
 		wantLacks(t, "log", logs.String(), "level=")
 	}()

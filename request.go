@@ -103,13 +103,13 @@ type Request struct {
 	wire  exchange.Wire
 	match router.Match[*endpoint]
 	route *endpoint // nil if no route matched
-	act   Action    // the action for the request
+	act   Action    // action of the request
 	s     exchange.State
 
-	ended  invariants.Flag // the action has returned and its response has been sent
+	ended  invariants.Flag // set when the action has returned and its response has been sent
 	depth  int32           // running calls of App.run
 	source exchange.Source // origin of the answer
-	unread bool            // the request could not be read
+	unread bool            // set if the request could not be read
 	told   bool            // OnError has been called for the answer
 	// options makes the route's middleware lead to answerOptions.
 	options bool
@@ -120,8 +120,8 @@ type Request struct {
 
 	id      exchange.Identity
 	values  []keyed
-	account *admission.Account // charged with the memory held for the request; nil for none
-	bodyErr error              // the reason why the body could not be read
+	account *admission.Account // account that is charged for the memory of the request; nil for none
+	bodyErr error              // error of reading the body
 }
 
 // A call is a Request as its adapter sees it, see pipeline.go.
@@ -131,13 +131,13 @@ func (c *call) request() *Request { return (*Request)(c) }
 
 // uncommon holds rarely used fields; it is allocated on demand.
 type uncommon struct {
-	suspended *suspension        // a standard handler whose answer has not been sent
-	rest      *restOfChain       // the chain that leads to this request, inside standard middleware
-	location  string             // the target of a redirect to a similar path that a route takes
-	slots     []slot             // places under limits
-	encoding  *exchange.Encoding // of the answer being carried out
+	suspended *suspension        // standard handler whose answer has not been sent
+	rest      *restOfChain       // rest of the chain, inside standard middleware
+	location  string             // target of a redirect to a similar path that matches a route
+	slots     []slot             // slots of limits
+	encoding  *exchange.Encoding // encoding of the answer that is being sent
 	decoded   bool               // DecodeBody has removed the content coding of the body
-	rewrite   rewrite.Match      // of the path, if there are rules
+	rewrite   rewrite.Match      // rewritten path, if there are rules
 
 	features *features // around the action, if no route matched
 
@@ -250,7 +250,7 @@ func (r *Request) RawQuery() string {
 	return r.own(r.s.Query)
 }
 
-// own returns a safe string for s, which the engine may have lent.
+// own returns a safe string for s, which may be borrowed from the engine.
 func (r *Request) own(s string) string {
 	if !r.s.Lent || s == "" {
 		return s

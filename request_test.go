@@ -26,7 +26,7 @@ func ask(t *testing.T, pattern, target string, act func(*dunlin.Request), header
 		return dunlin.NoContent()
 	})
 	if w := do(app, "GET", target, headers...); w.Code != 204 {
-		t.Fatalf("%s: %d %s\n%s", target, w.Code, w.Body, logs)
+		t.Fatalf("%s: got %d %s\n%s", target, w.Code, w.Body, logs)
 	}
 }
 
@@ -41,13 +41,13 @@ func TestRequestAccessors(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 		if r.Param("none") != "" || r.Param("") != "" || r.ContentLength() != 0 {
-			t.Errorf("params %q %q, length %d", r.Param("none"), r.Param(""), r.ContentLength())
+			t.Errorf("got parameters %q %q, length %d", r.Param("none"), r.Param(""), r.ContentLength())
 		}
 		if r.Context() == nil || r.Std().URL.Path != "/users/a/b% c/d/e/f" {
-			t.Errorf("context %v, standard path %q", r.Context(), r.Std().URL.Path)
+			t.Errorf("got context %v, standard path %q", r.Context(), r.Std().URL.Path)
 		}
 		if r.Remote() != netip.MustParseAddrPort("192.0.2.1:1234") {
-			t.Errorf("remote %v", r.Remote())
+			t.Errorf("got Remote %v", r.Remote())
 		}
 	})
 }
@@ -66,7 +66,7 @@ func TestRemote(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Body.String() != want {
-			t.Errorf("%q: %s, want %s", remote, w.Body, want)
+			t.Errorf("%q: got %s, want %s", remote, w.Body, want)
 		}
 	}
 }
@@ -75,12 +75,12 @@ func TestRequestHeaders(t *testing.T) {
 	ask(t, "/", "http://h.example/", func(r *dunlin.Request) {
 		for name, want := range map[string]string{"x-a": "1", "X-A": "1", "host": "h.example", "X-None": "", "": ""} {
 			if got := r.Header(name); got != want {
-				t.Errorf("Header(%q) = %q, want %q", name, got, want)
+				t.Errorf("Header(%q): got %q, want %q", name, got, want)
 			}
 		}
 		for name, want := range map[string]string{"x-a": "1, 2", "X-A": "1, 2", "X-b": "3", "host": "h.example", "X-None": "", "": ""} {
 			if got := r.HeaderList(name); got != want {
-				t.Errorf("HeaderList(%q) = %q, want %q", name, got, want)
+				t.Errorf("HeaderList(%q): got %q, want %q", name, got, want)
 			}
 		}
 		var all []string
@@ -88,7 +88,7 @@ func TestRequestHeaders(t *testing.T) {
 			all = append(all, name+"="+value)
 		}
 		if want := []string{"Host=h.example", "X-A=1", "X-A=2", "X-B=3"}; !slices.Equal(all, want) {
-			t.Errorf("Headers() yields %q, want %q", all, want)
+			t.Errorf("Headers(): got %q, want %q", all, want)
 		}
 		for range r.Headers() {
 			break
@@ -135,12 +135,12 @@ func TestTypedParams(t *testing.T) {
 			w := do(app, "GET", route[1])
 			if c.detail == "" {
 				if w.Code != 200 || w.Body.String() != c.want {
-					t.Errorf("%s of the %s %q: %d %s, want %s", c.kind, where, c.text, w.Code, w.Body, c.want)
+					t.Errorf("%s of the %s %q: got %d %s, want %s", c.kind, where, c.text, w.Code, w.Body, c.want)
 				}
 				continue
 			}
 			if w.Code != 400 {
-				t.Errorf("%s of the %s %q: %d, want 400", c.kind, where, c.text, w.Code)
+				t.Errorf("%s of the %s %q: got %d, want 400", c.kind, where, c.text, w.Code)
 			}
 			wantContains(t, "detail", readRefusal(t, w).Detail, where+` parameter "v"`, c.detail)
 			wantLacks(t, "answer", w.Body.String(), "strconv", "parsing")
@@ -162,10 +162,10 @@ func TestTypedParams(t *testing.T) {
 	}
 	ask(t, "/{v}", "/1?v=2", func(r *dunlin.Request) {
 		if n, err := dunlin.Param[int](r, "v"); n != 1 || err != nil {
-			t.Errorf("path and query: %d, %v; want that of the path", n, err)
+			t.Errorf("Param with path and query: got %d, error %v; want the path parameter", n, err)
 		}
 		if n, err := dunlin.Query[int](r, "v"); n != 2 || err != nil {
-			t.Errorf("Query of path and query: %d, %v; want that of the query", n, err)
+			t.Errorf("Query with path and query: got %d, error %v; want the query parameter", n, err)
 		}
 	})
 }
@@ -180,13 +180,13 @@ func TestTypedQuery(t *testing.T) {
 	}
 	ask(t, "/{id}", "/1?n=7&bad=x&none=", func(r *dunlin.Request) {
 		if n, err := dunlin.Query[int64](r, "n"); n != 7 || err != nil {
-			t.Errorf("Query: %d, %v", n, err)
+			t.Errorf("Query: got %d, error %v", n, err)
 		}
 		if n, err := dunlin.QueryOr(r, "n", 3); n != 7 || err != nil {
-			t.Errorf("QueryOr of a present parameter: %d, %v", n, err)
+			t.Errorf("QueryOr of a present parameter: got %d, error %v", n, err)
 		}
 		if d, err := dunlin.QueryOr(r, "wait", time.Second); d != time.Second || err != nil {
-			t.Errorf("QueryOr of a missing parameter: %v, %v; want the fallback", d, err)
+			t.Errorf("QueryOr of a missing parameter: got %v, error %v; want the fallback", d, err)
 		}
 		_, err := dunlin.Query[bool](r, "id")
 		wantContains(t, "Query of a missing parameter", detail(err), `query parameter "id" is missing: it must be true or false`)
@@ -203,7 +203,7 @@ func TestKeys(t *testing.T) {
 	app.Use(func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if v, ok := name.Get(r); ok || v != "" {
-				t.Errorf("a new request has %q", v)
+				t.Errorf("new request: got value %q", v)
 			}
 			if r.Query("set") != "" {
 				name.Set(r, "first")
@@ -216,21 +216,21 @@ func TestKeys(t *testing.T) {
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
 		v, ok := name.Get(r)
 		if other, has := twin.Get(r); has {
-			t.Errorf("another key of the same name has %q", other)
+			t.Errorf("other key with the same name: got value %q", other)
 		}
 		err, has := list.Get(r)
 		return dunlin.Text(fmt.Sprint(v, ok, err, has))
 	})
-	for range 3 { // on the same pooled request
+	for range 3 { // with the same pooled request
 		if w := do(app, "GET", "/?set=x"); w.Body.String() != "xtrue <nil> true" {
-			t.Errorf("set: %s", w.Body)
+			t.Errorf("value set: got %s", w.Body)
 		}
 		if w := do(app, "GET", "/"); w.Body.String() != "false <nil> false" {
-			t.Errorf("not set: %s", w.Body)
+			t.Errorf("value not set: got %s", w.Body)
 		}
 	}
 	if name.String() != "name" {
-		t.Errorf("String() = %q", name)
+		t.Errorf("String(): got %q", name)
 	}
 }
 
@@ -240,18 +240,18 @@ func TestRequestID(t *testing.T) {
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
 		id := r.ID()
 		if r.ID() != id {
-			t.Errorf("ID changes from %q to %q", id, r.ID())
+			t.Errorf("ID: got %q, then %q", id, r.ID())
 		}
 		seen[id] = true
 		return dunlin.Text(r.ID())
 	})
 	for range 2000 {
 		if id := do(app, "GET", "/").Body.String(); !regexp.MustCompile("^[0-9a-hjkmnp-tv-z]{26}$").MatchString(id) {
-			t.Fatalf("ID %q", id)
+			t.Fatalf("got ID %q", id)
 		}
 	}
 	if len(seen) != 2000 {
-		t.Errorf("%d different IDs of 2000", len(seen))
+		t.Errorf("got %d different IDs for 2000 requests", len(seen))
 	}
 }
 
@@ -292,13 +292,13 @@ func TestStringsAreSafe(t *testing.T) {
 		overwrite := req("POST /other/zzzzzzzzzzzz%20zz/zzzzzzz?z=zzzz%41zzzzzzzz", "X-H: zzzzzz", "Cookie: k=zzzzzz", "", strings.Repeat("z", 200))
 		exchangeRaw(t, addr, false, slices.Repeat([]string{overwrite}, 10_000)...)
 		if k := <-kept; len(k.copied) < 20 || !slices.Equal(k.handed, k.copied) {
-			t.Errorf("strings kept from a request have become\n%q, were\n%q", k.handed, k.copied)
+			t.Errorf("strings of a request: got\n%q, want\n%q", k.handed, k.copied)
 		}
 	})
 }
 
-// In race builds, borrowed memory is overwritten when the loan ends, so tests find code that keeps it.
-func TestBytesAreLent(t *testing.T) {
+// In race builds, borrowed memory is overwritten when the loan ends, so that tests detect code that retains it.
+func TestBytesAreBorrowed(t *testing.T) {
 	app, _ := newApp(dunlin.Config{})
 	var view []byte
 	app.Post("/", func(r *dunlin.Request) dunlin.Response {
@@ -316,7 +316,7 @@ func TestBytesAreLent(t *testing.T) {
 			want = strings.Repeat("\xcc", len(body))
 		}
 		if w.Body.String() != body || invariants.Enabled && string(view) != want {
-			t.Errorf("sent %.20q…, the view kept is %.20q…", w.Body, view)
+			t.Errorf("sent %.20q…, the retained view is %.20q…", w.Body, view)
 		}
 	}
 }
@@ -330,7 +330,7 @@ func TestBodyIsReadOnce(t *testing.T) {
 		return dunlin.Text(fmt.Sprintf("%s %v %s %v %s %v", first, err, second, again, third, rest))
 	})
 	if w := doBody(app, "POST", "/again", "body"); w.Body.String() != "body <nil> body <nil> body <nil>" {
-		t.Errorf("read again: %s", w.Body)
+		t.Errorf("second read: got %s", w.Body)
 	}
 	// A second read of a body that was too large fails, too, and does not return its tail.
 	app.Post("/over", func(r *dunlin.Request) dunlin.Response {
@@ -343,11 +343,11 @@ func TestBodyIsReadOnce(t *testing.T) {
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, over)
 	if want := `413 Request Entity Too Large: the request body is larger than the limit of 10 bytes "" true`; w.Body.String() != want {
-		t.Errorf("too large, twice: %s", w.Body)
+		t.Errorf("two reads of a body above the limit: got %s", w.Body)
 	}
 	// The next use of the pooled request has no body of this one.
 	if w := doBody(app, "POST", "/again", "body"); w.Body.String() != "body <nil> body <nil> body <nil>" {
-		t.Errorf("after one that was too large: %s", w.Body)
+		t.Errorf("after a body above the limit: got %s", w.Body)
 	}
 }
 
@@ -388,7 +388,7 @@ func TestContextEnds(t *testing.T) {
 		select {
 		case <-<-done:
 		case <-time.After(patience):
-			t.Error("the context lives on after the answer")
+			t.Error("the context is not cancelled after the answer")
 		}
 	})
 }
@@ -420,7 +420,7 @@ func FuzzCookie(f *testing.F) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Body.String() != want {
-			t.Errorf("%q: cookie %q, net/http has %q", header, w.Body, want)
+			t.Errorf("%q: got cookie %q, net/http returns %q", header, w.Body, want)
 		}
 	})
 }
@@ -444,14 +444,14 @@ func FuzzQuery(f *testing.F) {
 					first = want[0]
 				}
 				if got := slices.Collect(r.QueryAll(name)); !slices.Equal(got, want) || r.HasQuery(name) != (len(want) > 0) || r.Query(name) != first {
-					t.Errorf("%q, %q: %q, %v, net/url has %q", query, name, got, r.HasQuery(name), want)
+					t.Errorf("%q, %q: got %q, %v, net/url returns %q", query, name, got, r.HasQuery(name), want)
 				}
 				return dunlin.NoContent()
 			})
 			w := httptest.NewRecorder()
 			app.ServeHTTP(w, req)
 			if w.Code != 204 {
-				t.Fatalf("%q: %d", query, w.Code)
+				t.Fatalf("%q: got status %d", query, w.Code)
 			}
 		}
 	})

@@ -20,11 +20,11 @@ import (
 func TestResponseFitsRegisters(t *testing.T) {
 	r := reflect.TypeFor[Response]().Field(0).Type
 	if reflect.TypeFor[Response]().NumField() != 1 {
-		t.Fatal("a Response is more than its answer")
+		t.Fatal("a Response has more fields than its answer")
 	}
 	word := reflect.TypeFor[uintptr]().Size()
 	if want := 3*word + 8; r.Size() > want || r.NumField() > 4 {
-		t.Errorf("a Response has %d bytes in %d fields, want at most %d in 4", r.Size(), r.NumField(), want)
+		t.Errorf("got a Response of %d bytes in %d fields, want at most %d in 4", r.Size(), r.NumField(), want)
 	}
 }
 
@@ -34,7 +34,7 @@ func TestRequestFitsItsClass(t *testing.T) {
 		return // a Request has more fields in race builds
 	}
 	if n := unsafe.Sizeof(Request{}); n > 512 {
-		t.Errorf("a Request has %d bytes, more than 512", n)
+		t.Errorf("got a Request of %d bytes, want at most 512", n)
 	}
 }
 
@@ -53,21 +53,21 @@ func TestRefusalsMatchProblems(t *testing.T) {
 		from := bufio.NewReader(bytes.NewReader(test.refusal))
 		got, err := http.ReadResponse(from, nil)
 		if err != nil {
-			t.Fatalf("%q: %v", test.refusal, err)
+			t.Fatalf("%q: got error %v", test.refusal, err)
 		}
 		body, err := io.ReadAll(got.Body)
 		want := Problem(&ProblemDetails{Status: test.status, Detail: test.detail})
 		if err != nil || string(body) != string(want.a.Body) || got.ContentLength != int64(len(body)) {
-			t.Errorf("the body, of %d bytes, is %s, want %s (%v)", got.ContentLength, body, want.a.Body, err)
+			t.Errorf("got body of %d bytes: %s, want %s (%v)", got.ContentLength, body, want.a.Body, err)
 		}
 		if rest, _ := io.ReadAll(from); len(rest) > 0 {
-			t.Errorf("%q has %q behind its end", test.refusal, rest)
+			t.Errorf("%q: got %q after the end", test.refusal, rest)
 		}
 		if line, _, _ := strings.Cut(string(test.refusal), "\r\n"); line != "HTTP/1.1 "+got.Status || got.StatusCode != test.status || got.Status[4:] != http.StatusText(test.status) {
-			t.Errorf("the status line is %q", line)
+			t.Errorf("got status line %q", line)
 		}
 		if h := got.Header; !got.Close || h.Get("Content-Type") != "application/problem+json" || h.Get("Retry-After") != test.retryAfter {
-			t.Errorf("%q: the head is %v", test.refusal, h)
+			t.Errorf("%q: got header %v", test.refusal, h)
 		}
 	}
 }

@@ -44,11 +44,11 @@ func TestConstructors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.build()
 			if r.StatusCode() != c.status || r.Get("Content-Type") != c.contentType || string(r.Body()) != c.body || r.Len() != len(c.body) {
-				t.Errorf("read: %d %q %q, Len %d", r.StatusCode(), r.Get("Content-Type"), r.Body(), r.Len())
+				t.Errorf("response: got %d %q %q, Len %d", r.StatusCode(), r.Get("Content-Type"), r.Body(), r.Len())
 			}
 			w, _ := respondWith(t, func() dunlin.Response { return r })
 			if w.Code != c.status || w.Header().Get("Content-Type") != c.contentType || w.Body.String() != c.body {
-				t.Errorf("sent: %d %q %q", w.Code, w.Header().Get("Content-Type"), w.Body)
+				t.Errorf("sent response: got %d %q %q", w.Code, w.Header().Get("Content-Type"), w.Body)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestResponseString(t *testing.T) {
 		"409 application/problem+json 33 bytes (": dunlin.Error(&dunlin.ProblemDetails{Status: 409, Cause: errors.New("why")}),
 	} {
 		if got := fmt.Sprint(r); got != want && !(strings.HasSuffix(want, "(") && strings.HasPrefix(got, want) && strings.Contains(got, "why")) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -98,13 +98,13 @@ func TestModifiersBranch(t *testing.T) {
 				{a2, `200 A=[5] B=[] C=private, max-age=1 "x"`}, {bb, `200 A=[] B=[2 6] C= "x"`}, {c, `200 A=[] B=[] C=no-store "x"`},
 			} {
 				if got := show(check.r); got != check.want {
-					t.Errorf("%s, want %s", got, check.want)
+					t.Errorf("got %s, want %s", got, check.want)
 				}
 			}
 			// The sent response equals the one shown above.
 			w, logged := respondWith(t, func() dunlin.Response { return aa })
 			if fmt.Sprint(w.Header()["A"]) != "[1 4]" || w.Header().Get("B") != "" || w.Body.String() != `"x"` || logged != "" {
-				t.Errorf("sent %v %s, logged %s", w.Header(), w.Body, logged)
+				t.Errorf("got header %v, body %s, log %s", w.Header(), w.Body, logged)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestManyHeaders(t *testing.T) {
 		return r
 	})
 	if w.Code != 500 {
-		t.Errorf("300 headers: status %d", w.Code)
+		t.Errorf("300 headers: got status %d", w.Code)
 	}
 	wantContains(t, "log", logged, "more than 255 headers")
 }
@@ -154,7 +154,7 @@ var sharedPlain = map[string]dunlin.Response{
 	"cached2": dunlin.Text("shared").With(dunlin.NewHeaderBlock("Vary", "x")).Cache(0).Cache(time.Hour),
 }
 
-// Any number of goroutines may keep, return and extend a plain response.
+// Any number of goroutines may retain, return and extend a plain response.
 func TestPlainResponsesAreShared(t *testing.T) {
 	app, logs := newApp(dunlin.Config{})
 	for name, resp := range sharedPlain {
@@ -173,7 +173,7 @@ func TestPlainResponsesAreShared(t *testing.T) {
 					w := do(app, "GET", "/"+name)
 					wv := do(app, "GET", fmt.Sprintf("/%s?v=%d", name, g))
 					if w.Body.String() != "shared" || w.Code != resp.StatusCode() || w.Header().Get("X-V") != "" || wv.Header().Get("X-V") != fmt.Sprint(g) {
-						t.Errorf("%s: %d %v %q; %v", name, w.Code, w.Header(), w.Body, wv.Header())
+						t.Errorf("%s: got %d %v %q; %v", name, w.Code, w.Header(), w.Body, wv.Header())
 						return
 					}
 				}
@@ -182,7 +182,7 @@ func TestPlainResponsesAreShared(t *testing.T) {
 	}
 	wg.Wait()
 	if w := do(app, "GET", "/blocks"); fmt.Sprint(w.Header()["X-A"], w.Header()["X-B"]) != "[1] [2]" {
-		t.Errorf("blocks: %v", w.Header())
+		t.Errorf("got header %v", w.Header())
 	}
 	wantLacks(t, "log", logs.String(), "level=")
 }
@@ -202,12 +202,12 @@ func TestOwningResponseTwice(t *testing.T) {
 			app.Get("/further", func(*dunlin.Request) dunlin.Response { return resp.Header("X-B", "1").Status(200) })
 			first := do(app, "GET", "/kept")
 			if first.Code != resp.StatusCode() {
-				t.Errorf("first: %d, want %d", first.Code, resp.StatusCode())
+				t.Errorf("first request: got %d, want %d", first.Code, resp.StatusCode())
 			}
 			for _, target := range []string{"/kept", "/further", "/kept"} {
 				w := do(app, "GET", target)
 				if w.Code != 500 || w.Body.String() != `{"title":"Internal Server Error","status":500}` || strings.Contains(fmt.Sprint(w.Header()), "secret") {
-					t.Errorf("%s again: %d %v %q", target, w.Code, w.Header(), w.Body)
+					t.Errorf("second request of %s: got %d %v %q", target, w.Code, w.Header(), w.Body)
 				}
 			}
 			wantLogged(t, logs, "response used again after it was sent", "route=/kept", "route=/further")
@@ -215,7 +215,7 @@ func TestOwningResponseTwice(t *testing.T) {
 	}
 }
 
-// Features see the 500 that a second return is answered with, once, and not the response that was already sent.
+// For a response that is returned a second time, features see a 500, once, and not the response that was already sent.
 func TestFeaturesAndOwningResponseTwice(t *testing.T) {
 	var seen []string
 	app, _ := newApp(dunlin.Config{})
@@ -226,12 +226,12 @@ func TestFeaturesAndOwningResponseTwice(t *testing.T) {
 	app.Get("/kept", constant(dunlin.Error(errors.New("of the first request"))))
 	do(app, "GET", "/kept")
 	if len(seen) != 1 || !strings.Contains(seen[0], "of the first request") {
-		t.Fatalf("first: %q", seen)
+		t.Fatalf("first request: got %q", seen)
 	}
 	seen = nil
 	w := do(app, "GET", "/kept")
 	if len(seen) != 1 || !strings.Contains(seen[0], "response used again after it was sent") || w.Header().Get("X-Feature") != "1" {
-		t.Errorf("again: the feature saw %q, headers %v", seen, w.Header())
+		t.Errorf("second request: feature got %q, header %v", seen, w.Header())
 	}
 }
 
@@ -239,13 +239,13 @@ func TestStatusRange(t *testing.T) {
 	for _, code := range []int{-1, 0, 99, 100, 101, 199, 600, 1000, 200 + 1<<16} {
 		w, logged := respondWith(t, func() dunlin.Response { return dunlin.Text("x").Status(code).Status(200) })
 		if w.Code != 500 {
-			t.Errorf("Status(%d): %d, want 500", code, w.Code)
+			t.Errorf("Status(%d): got %d, want 500", code, w.Code)
 		}
 		wantContains(t, "log", logged, fmt.Sprintf("response status %d is not between 200 and 599", code))
 	}
 	for _, code := range []int{200, 226, 300, 451, 599} {
 		if w, _ := respondWith(t, func() dunlin.Response { return dunlin.Empty().Status(code) }); w.Code != code {
-			t.Errorf("Status(%d): %d", code, w.Code)
+			t.Errorf("Status(%d): got %d", code, w.Code)
 		}
 	}
 }
@@ -264,11 +264,11 @@ func TestFailureModifiers(t *testing.T) {
 	} {
 		w, logged := respondWith(t, func() dunlin.Response { return r })
 		if w.Code != 500 || w.Header().Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+			t.Errorf("%s: got %d %v", name, w.Code, w.Header())
 		}
 		for _, h := range []string{"Cache-Control", "Etag", "Expires", "Location"} {
 			if v := w.Header().Get(h); v != "" {
-				t.Errorf("%s: the failure has %s: %s", name, h, v)
+				t.Errorf("%s: got %s: %s on a failure", name, h, v)
 			}
 		}
 		wantContains(t, "log of "+name, logged, "chan int")
@@ -277,7 +277,7 @@ func TestFailureModifiers(t *testing.T) {
 		return failed().Header("Access-Control-Allow-Origin", "*").With(dunlin.NewHeaderBlock("X-A", "1", "X-A", "2", "Expires", "x"))
 	})
 	if h := w.Header(); h.Get("Access-Control-Allow-Origin") != "*" || fmt.Sprint(h["X-A"]) != "[1 2]" {
-		t.Errorf("headers of a failure: %v", h)
+		t.Errorf("failure: got header %v", h)
 	}
 }
 
@@ -287,17 +287,17 @@ func TestHeadersAreRead(t *testing.T) {
 		{"Vary", "Accept", "[Accept Origin]"}, {"x-TWO", "1", "[1 2]"}, {"Content-Type", "text/plain; charset=utf-8", "[text/plain; charset=utf-8]"}, {"None", "", "[]"}, {"", "", "[]"},
 	} {
 		if got := r.Get(c.name); got != c.get {
-			t.Errorf("Get(%q) = %q, want %q", c.name, got, c.get)
+			t.Errorf("Get(%q): got %q, want %q", c.name, got, c.get)
 		}
 		if got := fmt.Sprint(r.Values(c.name)); got != c.values {
-			t.Errorf("Values(%q) = %v, want %v", c.name, got, c.values)
+			t.Errorf("Values(%q): got %v, want %v", c.name, got, c.values)
 		}
 	}
 	if err := r.Err(); err != nil {
-		t.Errorf("Err() = %v", err)
+		t.Errorf("Err(): got %v", err)
 	}
 	if err := r.Header("\n", "").Err(); err == nil || !strings.Contains(err.Error(), `"\n"`) {
-		t.Errorf("Err() of a failure = %v", err)
+		t.Errorf("Err() of a failure: got %v", err)
 	}
 }
 
@@ -309,7 +309,7 @@ func TestCookies(t *testing.T) {
 	} {
 		w, logged := respondWith(t, func() dunlin.Response { return dunlin.Text("x").Cookie(c) })
 		if w.Code != 500 || w.Header().Get("Set-Cookie") != "" {
-			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+			t.Errorf("%s: got %d %v", name, w.Code, w.Header())
 		}
 		wantContains(t, "log", logged, "response cookie")
 	}
@@ -328,10 +328,10 @@ func TestCache(t *testing.T) {
 			1500 * time.Millisecond: scope + ", max-age=2", 365 * 24 * time.Hour: scope + ", max-age=31536000",
 		} {
 			if got := cache(dunlin.Text(""), d).Get("Cache-Control"); got != want {
-				t.Errorf("%s, for %v: %q, want %q", scope, d, got, want)
+				t.Errorf("%s, for %v: got %q, want %q", scope, d, got, want)
 			}
 		}
-		for i := range 1000 { // more than are kept
+		for i := range 1000 { // more than are cached
 			d := time.Duration(i+1) * time.Second
 			if got, want := cache(dunlin.Text(""), d).Get("Cache-Control"), fmt.Sprintf("%s, max-age=%d", scope, i+1); got != want {
 				t.Fatalf("%s, for %v: %q", scope, d, got)

@@ -15,7 +15,7 @@ import (
 // A Group registers routes under a common prefix, host, version and middleware. An App is a group without them.
 type Group struct {
 	app           *App
-	outer         *Group // the group that it was made from; nil for the app
+	outer         *Group // parent group; nil for the app
 	prefix        string
 	host, version string
 	timeout       time.Duration
@@ -30,11 +30,11 @@ type Group struct {
 type Route struct {
 	endpoint
 	app   *App
-	index int // in App.registered
+	index int // index in App.registered
 	name  string
-	about any // see Describe
+	about any // argument of ext.Describe
 	group *Group
-	at    *caller.Place // of its registration
+	at    *caller.Place // position of the registration
 
 	methods, host, version string
 }
@@ -42,16 +42,16 @@ type Route struct {
 // endpoint is the value that the router stores for a route: everything a request needs.
 type endpoint struct {
 	action   Action         // wrapped in its middleware
-	shared   exchange.Route // the part for adapters
+	shared   exchange.Route // part of the route for adapters
 	features *features      // around action; nil for none
 	around   Action         // action without its limits; answers OPTIONS instead if Request.options is set
-	limits   []*limit       // on the number of requests served at once
-	alone    bool           // the action is a standard handler, or standard middleware, without middleware around it
-	dirty    UncleanPaths   // for unclean paths whose clean path leads here
-	mount    bool           // a standard handler for its path and all paths below
-	clear    bool           // also served in clear text, regardless of Config.TLS.HSTS
+	limits   []*limit       // limits on concurrent requests
+	alone    bool           // the action is a standard handler or standard middleware, without other middleware
+	dirty    UncleanPaths   // policy for unclean paths whose clean path matches the route
+	mount    bool           // the route is a mount: a standard handler for its path and all paths below it
+	clear    bool           // the route is also served in clear text, regardless of Config.TLS.HSTS
 	room     exchange.Room  // for bytes that its streams hold back
-	below    *groupFallback // of a group, for paths below its prefix
+	below    *groupFallback // fallback of the group, for paths below its prefix
 }
 
 // Name names the route for App.URL. It panics if the name is taken.
@@ -260,7 +260,7 @@ func (g *Group) Options(pattern string, act Action, middleware ...Middleware) *R
 
 // Handle registers act for a comma-separated set of methods ("GET,HEAD"), or for any method ("*").
 //
-// Like all registration it panics on a programmer's error and names the places: a malformed pattern, a nil action, a
+// Like all registration it panics on a programmer's error and names the positions: a malformed pattern, a nil action, a
 // route that conflicts with another.
 func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middleware) *Route {
 	return g.register(methods, pattern, act, middleware)

@@ -52,7 +52,7 @@ func TestMethods(t *testing.T) {
 	} {
 		w := do(app, c.method, c.target)
 		if w.Code != c.status || w.Header().Get("Allow") != c.allow || (w.Code < 400 && w.Body.String() != c.body) {
-			t.Errorf("%s %s: %d, Allow %q, %s; want %d, %q, %s", c.method, c.target, w.Code, w.Header().Get("Allow"), w.Body, c.status, c.allow, c.body)
+			t.Errorf("%s %s: got %d, Allow %q, %s; want %d, %q, %s", c.method, c.target, w.Code, w.Header().Get("Allow"), w.Body, c.status, c.allow, c.body)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestAsterisk(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Code != status {
-			t.Errorf("%s *: %d, want %d", method, w.Code, status)
+			t.Errorf("%s *: got %d, want %d", method, w.Code, status)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestGroups(t *testing.T) {
 	} {
 		w := do(app, "GET", target)
 		if got := w.Body.String(); got != want && fmt.Sprint(w.Code) != want {
-			t.Errorf("%s: %d %s, want %s", target, w.Code, got, want)
+			t.Errorf("%s: got %d %s, want %s", target, w.Code, got, want)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestAppBelowPrefix(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if w.Body.String() != want {
-			t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %s, want %s", target, w.Code, w.Body, want)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestHostsAndVersions(t *testing.T) {
 		}
 		w := do(app, "GET", c.target, headers...)
 		if got := w.Body.String(); !strings.HasPrefix(got, c.want) || w.Code != 200 && w.Code != 406 {
-			t.Errorf("%s (%s): %d %s, want %s", c.target, c.accept, w.Code, got, c.want)
+			t.Errorf("%s (%s): got %d %s, want %s", c.target, c.accept, w.Code, got, c.want)
 		}
 	}
 }
@@ -160,10 +160,10 @@ func TestUncleanPaths(t *testing.T) {
 				return w
 			}
 			if w := request(redirects); w.Code != 308 || w.Header().Get("Location") != c.location {
-				t.Errorf("%s: %d to %q, want 308 to %q", c.target, w.Code, w.Header().Get("Location"), c.location)
+				t.Errorf("%s: got %d with Location %q, want 308 with %q", c.target, w.Code, w.Header().Get("Location"), c.location)
 			}
 			if w := request(refuses); w.Code != 400 {
-				t.Errorf("%s with UncleanPathsRefuse: %d, want 400", c.target, w.Code)
+				t.Errorf("%s with UncleanPathsRefuse: got %d, want 400", c.target, w.Code)
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func TestUncleanPaths(t *testing.T) {
 	app.Get("/a", show)
 	for _, target := range []string{"//nowhere", "/b/../c", "/a/./"} {
 		if w := do(app, "GET", "http://h"+target); w.Code != 404 {
-			t.Errorf("%s: %d, want 404", target, w.Code)
+			t.Errorf("%s: got %d, want 404", target, w.Code)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestRedirectSlash(t *testing.T) {
 			return func(r *dunlin.Request) dunlin.Response {
 				seen := show(r).Body()
 				if r.Route() == "" && strings.Contains(string(seen), "=") {
-					t.Errorf("parameters without a route: %s", seen)
+					t.Errorf("parameters without a route: got %s", seen)
 				}
 				return next(r)
 			}
@@ -196,11 +196,11 @@ func TestRedirectSlash(t *testing.T) {
 		for target, location := range map[string]string{"/bare/?q=1": "/bare?q=1", "/slash": "/slash/", "/x/y%2Fz": "/x/y%2Fz/"} {
 			w := do(app, "GET", target)
 			if w.Code != status || redirect && w.Header().Get("Location") != location {
-				t.Errorf("RedirectSlash %v, %s: %d to %q, want %d to %q", redirect, target, w.Code, w.Header().Get("Location"), status, location)
+				t.Errorf("RedirectSlash %v, %s: got %d with Location %q, want %d with %q", redirect, target, w.Code, w.Header().Get("Location"), status, location)
 			}
 		}
 		if w := do(app, "GET", "/"); w.Code != 404 {
-			t.Errorf("/: %d", w.Code)
+			t.Errorf("/: got %d", w.Code)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestConstraints(t *testing.T) {
 		"/w/abc_1": 200, "/w/a-b": 404, "/e/ab": 200, "/e/a": 404, "/e/%C3%A9": 200, "/i/7": 200, "/i/x": 404, "/r/abc": 200, "/r/abd": 404,
 	} {
 		if w := do(app, "GET", target); w.Code != status {
-			t.Errorf("%s: %d, want %d", target, w.Code, status)
+			t.Errorf("%s: got %d, want %d", target, w.Code, status)
 		}
 	}
 	wantContains(t, "panic", panicText(func() { app.Constraint("word", "x") }), "word", "route_test.go:")
@@ -239,11 +239,11 @@ func TestURL(t *testing.T) {
 	} {
 		got, err := app.URL(c.name, c.values...)
 		if err != nil || got != c.want {
-			t.Errorf("URL(%q, %v) = %q, %v, want %q", c.name, c.values, got, err, c.want)
+			t.Errorf("URL(%q, %v): got %q, error %v, want %q", c.name, c.values, got, err, c.want)
 		}
 	}
 	if w := do(app, "GET", "/users/7/a%20b%2F%C3%BC%25.txt"); w.Body.String() != "GET /users/{id:int}/{file}.{ext} id=7 file=a b/ü% ext=txt" {
-		t.Errorf("the way back: %s", w.Body)
+		t.Errorf("request for the URL: got %s", w.Body)
 	}
 	for _, c := range []struct {
 		name   string
@@ -254,7 +254,7 @@ func TestURL(t *testing.T) {
 		{"file", []any{"x", "a", "b"}, "id"}, {"file", []any{7}, "1 values for 3 parameters"}, {"home", []any{"a/b", "x"}, "tenant"},
 	} {
 		if got, err := app.URL(c.name, c.values...); err == nil || !strings.Contains(err.Error(), c.why) {
-			t.Errorf("URL(%q, %v) = %q, %v, want an error with %q", c.name, c.values, got, err, c.why)
+			t.Errorf("URL(%q, %v): got %q, error %v, want an error with %q", c.name, c.values, got, err, c.why)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func TestRoutesAndExplain(t *testing.T) {
 	for _, r := range app.Routes() {
 		line, place, _ := strings.Cut(r.String(), " at ")
 		if !strings.Contains(place, "route_test.go:") || place != r.Place {
-			t.Errorf("%s is registered at %q", line, r.Place)
+			t.Errorf("%s: got position %q", line, r.Place)
 		}
 		lines = append(lines, line)
 	}
@@ -281,7 +281,7 @@ func TestRoutesAndExplain(t *testing.T) {
 	wantContains(t, "explanation", app.Explain("GET", "/%zz"), "offset 1", "400")
 	for _, odd := range []string{"", "//", "*", "//h", "?", "users"} {
 		if app.Explain("GET", odd) == "" {
-			t.Errorf("no explanation of %q", odd)
+			t.Errorf("got no explanation for %q", odd)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestRegistrationPanics(t *testing.T) {
 		"unknown constraint":    {func(a *dunlin.App) { a.Get("/{x:(}", text("")) }, []string{"/{x:(}"}},
 		"name twice":            {func(a *dunlin.App) { a.Get("/{x}/{x}", text("")) }, []string{"x"}},
 		"empty methods":         {func(a *dunlin.App) { a.Handle("", "/x", text("")) }, nil},
-		"small letters":         {func(a *dunlin.App) { a.Handle("get", "/x", text("")) }, []string{"the method get is written GET"}},
+		"small letters":         {func(a *dunlin.App) { a.Handle("get", "/x", text("")) }, []string{"method get must be written GET"}},
 		"bad method":            {func(a *dunlin.App) { a.Handle("GET POST", "/x", text("")) }, []string{"GET POST"}},
 		"group with a slash":    {func(a *dunlin.App) { a.Group("/g/") }, []string{`"/g/"`}},
 		"group of a slash":      {func(a *dunlin.App) { a.Group("/") }, []string{`"/"`, `"" is none`}},
@@ -330,12 +330,12 @@ func TestRegistrationPanics(t *testing.T) {
 			got := panicText(func() { c.register(app) })
 			wantContains(t, "panic", got, append(c.says, "dunlin: ", "route_test.go:")...)
 			if name == "duplicate" && strings.Count(got, "route_test.go:") != 2 {
-				t.Errorf("the panic does not name both places: %s", got)
+				t.Errorf("got panic %s, want both positions in it", got)
 			}
 			// The app is unchanged and not locked.
 			app.Get("/after", text("after"))
 			if w := do(app, "GET", "/taken/1"); w.Body.String() != "taken" || do(app, "GET", "/after").Code != 200 {
-				t.Errorf("after the panic: %d", w.Code)
+				t.Errorf("request after the panic: got %d", w.Code)
 			}
 		})
 	}
@@ -350,7 +350,7 @@ func TestRoutesWhileServing(t *testing.T) {
 		wg.Go(func() {
 			for i := range 200 {
 				if do(app, "GET", "/first").Code != 200 {
-					t.Error("a route is gone")
+					t.Error("a route is missing")
 				}
 				do(app, "GET", fmt.Sprintf("/r%d/x", i))
 				_ = app.Routes()
@@ -364,7 +364,7 @@ func TestRoutesWhileServing(t *testing.T) {
 	}
 	wg.Wait()
 	if w := do(app, "GET", "/r99/y"); w.Body.String() != "GET /r99/{x} x=y" {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -381,32 +381,32 @@ func TestCustomFallbacks(t *testing.T) {
 	app.NotFound(func(r *dunlin.Request) dunlin.Response { return dunlin.Text("no " + r.Path()).Status(404) })
 	app.MethodNotAllowed(constant(dunlin.Text("not so").Status(405)))
 	if w := do(app, "GET", "/y"); w.Code != 404 || w.Body.String() != "no /y" {
-		t.Errorf("NotFound: %d %s", w.Code, w.Body)
+		t.Errorf("NotFound: got %d %s", w.Code, w.Body)
 	}
 	if w := do(app, "PUT", "/x"); w.Code != 405 || w.Body.String() != "not so" || w.Header().Get("Allow") != "GET, HEAD, OPTIONS" {
-		t.Errorf("MethodNotAllowed: %d %v %s", w.Code, w.Header(), w.Body)
+		t.Errorf("MethodNotAllowed: got %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	app.MethodNotAllowed(func(*dunlin.Request) dunlin.Response { return dunlin.Error(errors.New("secret")) })
 	if w := do(app, "PUT", "/x"); w.Code != 500 || w.Body.String() != problem500Body {
-		t.Errorf("MethodNotAllowed that fails: %d %s", w.Code, w.Body)
+		t.Errorf("failing MethodNotAllowed: got %d %s", w.Code, w.Body)
 	}
 }
 
 func TestRouteInfo(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	if app.App() != app || app.Group("/x").App() != app {
-		t.Error("App does not return the app")
+		t.Error("App: got another app")
 	}
 	act := func(*dunlin.Request) dunlin.Response { return dunlin.Empty() }
 	route := app.Host("{tenant}.example.com").WithTimeout(time.Second).Get("/f/{id:int}/{rest...}", act).MaxBody(7).Limit(3).LimitBy(nil, 2).Critical()
 	i := route.Info()
 	if i.Timeout != time.Second || i.MaxBody != 7 || !i.Limited || !i.LimitedBy || !i.Critical {
-		t.Errorf("info %+v", i)
+		t.Errorf("got info %+v", i)
 	}
 	if got, want := fmt.Sprint(i.Params), "[{tenant  true false} {id int false false} {rest  false true}]"; got != want {
-		t.Errorf("parameters %s, want %s", got, want)
+		t.Errorf("got parameters %s, want %s", got, want)
 	}
 	if i := app.Get("/plain", act).Info(); i.MaxBody <= 0 || i.Limited || i.LimitedBy || i.Critical || i.About != nil {
-		t.Errorf("info of a plain route %+v", i)
+		t.Errorf("plain route: got info %+v", i)
 	}
 }

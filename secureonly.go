@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A secureOnly looks at requests before their action is called. It makes clients use TLS, see Config.TLS.HSTS, and answers
+// A secureOnly examines requests before their action is called. It makes clients use TLS, see Config.TLS.HSTS, and answers
 // the authority that issues certificates.
 type secureOnly struct {
 	only   bool         // clear text is not served
@@ -18,7 +18,7 @@ type secureOnly struct {
 	issued atomic.Pointer[TLSCertificates]
 }
 
-// newSecureOnly returns nil if no request needs a look.
+// newSecureOnly returns nil if no request needs to be examined.
 func newSecureOnly(c *Config) *secureOnly {
 	if c.TLS.HSTS == 0 && c.TLS.Issuer == nil {
 		return nil

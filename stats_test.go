@@ -27,7 +27,7 @@ func TestStats(t *testing.T) {
 			})
 			app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
 			if s := app.Stats(); s.Memory.Limit != 0 || s.Connections.Open != 0 {
-				t.Errorf("before serving: %v", s)
+				t.Errorf("before the app serves: got %v", s)
 			}
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -40,17 +40,17 @@ func TestStats(t *testing.T) {
 			var s stats.Snapshot
 			text := bodyOf(t, "http://"+ln.Addr().String()+"/stats")
 			if err := json.Unmarshal(text, &s); err != nil {
-				t.Fatalf("%v in %s", err, text)
+				t.Fatalf("got error %v for %s", err, text)
 			}
 			m := s.Memory
 			if m.Limit != 64<<20 || m.LimitSource != "config" || m.Budget <= 0 || m.Budget >= m.Limit/4 || m.Fair > m.Budget || m.HeapGoal >= m.Limit {
-				t.Errorf("memory: %+v", m)
+				t.Errorf("got memory statistics %+v", m)
 			}
 			if s.Runtime.Goroutines == 0 {
-				t.Errorf("runtime: %+v", s.Runtime)
+				t.Errorf("got runtime statistics %+v", s.Runtime)
 			}
 			if by == dunlin.EngineLoop && (s.Connections.Open != 1 || s.Connections.Accepted != 1 || len(s.Connections.PerLoop) == 0) {
-				t.Errorf("connections: %+v", s.Connections)
+				t.Errorf("got connection statistics %+v", s.Connections)
 			}
 			if err := app.Shutdown(context.Background()); err != nil {
 				t.Error(err)
@@ -70,22 +70,22 @@ func TestShedStatsAreDocumented(t *testing.T) {
 	}
 	shed := dunlin.New(dunlin.Config{}).Stats().Shed
 	if len(shed) == 0 {
-		t.Error("nothing is counted")
+		t.Error("got no counts")
 	}
 	for name := range shed {
 		if !strings.Contains(string(text), "\n| `"+name+"` |") {
-			t.Errorf("docs/DEPLOY.md does not say what «%s» of stats.Snapshot.Shed is", name)
+			t.Errorf("docs/DEPLOY.md does not describe «%s» of stats.Snapshot.Shed", name)
 		}
 	}
 }
 
 func TestPublish(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
-	name := fmt.Sprintf("dunlin-test-%p", app) // it stays published, also when the test runs again
+	name := fmt.Sprintf("dunlin-test-%p", app) // it remains published if the test is repeated
 	stats.Publish(name, app.Stats)
 	var s stats.Snapshot
 	if err := json.Unmarshal([]byte(expvar.Get(name).String()), &s); err != nil || s.Runtime.Goroutines == 0 {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, error %v", s, err)
 	}
 	if got := app.Stats().String(); !json.Valid([]byte(got)) {
 		t.Errorf("String is no JSON: %s", got)

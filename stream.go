@@ -39,7 +39,7 @@ func (a *App) carryOut(r *Request, resp *Response) {
 	var made Response
 	a.run(func(r *Request) Response { return Response{planned.Own().Make.Produce((*call)(r), &planned)} }, r, &made)
 	if made.a.SameOwner(&planned) {
-		*resp = made // the same response, now complete
+		*resp = made // the response is now complete
 		a.applyLate(r, &resp.a)
 		return
 	}
@@ -113,16 +113,16 @@ func Flush(w io.Writer) error {
 	return http.ErrNotSupported
 }
 
-// A streamWriter is the writer of a stream. It holds back the first bytes and passes on the rest.
+// A streamWriter is the writer of a stream. It holds back the first bytes and sends the rest.
 type streamWriter struct {
 	use     exchange.Use // guards against use by several goroutines
 	r       *Request
 	planned *exchange.Answer // claimed
 	held    []byte
-	room    *exchange.Room // for held; nil if no route matched
-	most    int            // bytes to hold back
+	room    *exchange.Room // memory for held; nil if no route matched
+	most    int            // maximum number of bytes to hold back
 	sink    exchange.Sink  // non-nil once the head has been sent
-	err     error          // of the connection
+	err     error          // error of the connection
 }
 
 // run calls write, which produces the body of the response.

@@ -29,7 +29,7 @@ type suspension struct {
 	end context.CancelFunc // ends the request's context
 }
 
-// alone reports whether the standard action of the request has no middleware around it.
+// alone reports whether the standard action of the request has no middleware.
 func (r *Request) alone() bool {
 	if rest := r.rest(); rest != nil {
 		return rest.alone

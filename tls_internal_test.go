@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// A certificate from files never blocks a handshake, and the loop engine is told so. An application's own function may block.
+// A certificate from files never blocks a handshake, and the loop engine knows this. A function of the application may block.
 func TestPromptCertificates(t *testing.T) {
 	cert := tlstest.Server().Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
@@ -27,10 +27,10 @@ func TestPromptCertificates(t *testing.T) {
 	}
 	app := New(Config{TLS: TLSConfig{Config: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }}}})
 	if own, err := app.tlsConfig("", ""); err != nil || own.Prompt {
-		t.Errorf("own function: prompt %v, %v", own.Prompt, err)
+		t.Errorf("own function: got prompt %v, error %v", own.Prompt, err)
 	}
 	files, err := app.tlsConfig(write("cert.pem", "CERTIFICATE", cert.Certificate[0]), write("key.pem", "PRIVATE KEY", key))
 	if err != nil || !files.Prompt {
-		t.Errorf("files: prompt %v, %v", files != nil && files.Prompt, err)
+		t.Errorf("files: got prompt %v, error %v", files != nil && files.Prompt, err)
 	}
 }

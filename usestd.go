@@ -32,7 +32,7 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 	g.use("UseStd", []layer{{std: h}})
 }
 
-// stdMiddleware is the action that UseStd puts around another. alone reports that next is a standard action.
+// stdMiddleware is the action of UseStd around another action. alone reports that next is a standard action.
 func stdMiddleware(h http.Handler, next Action, alone bool) Action {
 	return func(r *Request) Response {
 		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s, true), names: r.overlaid()}

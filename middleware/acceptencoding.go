@@ -19,7 +19,7 @@ func choose(accept string, codings []*Coding) *Coding {
 		if c.Name == "gzip" {
 			w = max(w, weight(accept, "x-gzip"))
 		}
-		if w == unsaid {
+		if w == unlisted {
 			w = weight(accept, "*")
 		}
 		if w > 0 && (w > most || w == most && best == nil) {
@@ -29,12 +29,12 @@ func choose(accept string, codings []*Coding) *Coding {
 	return best
 }
 
-// unsaid is the weight of a coding that Accept-Encoding does not name.
-const unsaid = -1.0
+// unlisted is the weight of a coding that Accept-Encoding does not name.
+const unlisted = -1.0
 
 // weight returns the greatest weight of a name in a list.
 func weight(list, name string) float64 {
-	w := unsaid
+	w := unlisted
 	for item := range strings.SplitSeq(list, ",") {
 		coding, params, _ := strings.Cut(item, ";")
 		if strings.EqualFold(strings.TrimSpace(coding), name) {

@@ -57,21 +57,21 @@ func TestAccessLog(t *testing.T) {
 		w := send(installed(test.act, middleware.AccessLog(middleware.AccessLogConfig{Logger: logger})), test.method)
 		got := line()
 		if got["status"] != test.status || float64(w.Code) != test.status || got["bytes"] != test.bytes {
-			t.Errorf("%s: logged status %v and %v bytes, sent %d: want %v and %v", name, got["status"], got["bytes"], w.Code, test.status, test.bytes)
+			t.Errorf("%s: logged status %v and %v bytes for a response with status %d, want %v and %v", name, got["status"], got["bytes"], w.Code, test.status, test.bytes)
 		}
 		for attr, want := range map[string]any{
 			"level": "INFO", "msg": "request", "method": test.method,
 			"path": "/items/7", "route": "/items/{id}", "remote": "192.0.2.1:1234",
 		} {
 			if got[attr] != want {
-				t.Errorf("%s: %s is %v, want %v", name, attr, got[attr], want)
+				t.Errorf("%s: attribute %s: got %v, want %v", name, attr, got[attr], want)
 			}
 		}
 		if id, _ := got["id"].(string); len(id) != 26 {
-			t.Errorf("%s: id is %v, want the 26 characters of Request.ID", name, got["id"])
+			t.Errorf("%s: got id %v, want the 26 characters of Request.ID", name, got["id"])
 		}
 		if d, ok := got["duration_ms"].(float64); !ok || d < 0 || d*1000-math.Round(d*1000) > 1e-6 || d > float64(time.Hour/time.Millisecond) || got["duration_us"] != nil {
-			t.Errorf("%s: duration_ms is %v, want milliseconds to the microsecond, and no duration_us", name, got["duration_ms"])
+			t.Errorf("%s: got duration_ms %v, want milliseconds with three decimals, and no duration_us", name, got["duration_ms"])
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestAccessLogUnmatched(t *testing.T) {
 	app := installed(text("hello"), middleware.AccessLog(middleware.AccessLogConfig{Logger: logger}))
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/nowhere", nil))
 	if got := line(); got["status"] != 404.0 || got["route"] != "" {
-		t.Errorf("logged status %v of route %q, want 404 of no route", got["status"], got["route"])
+		t.Errorf("got status %v and route %q, want 404 and no route", got["status"], got["route"])
 	}
 }
 
@@ -91,15 +91,15 @@ func TestAccessLogPanic(t *testing.T) {
 	w := send(app, "GET")
 	got := line()
 	if got["status"] != 500.0 || got["msg"] != "request" || got["path"] != "/items/7" || w.Code != 500 {
-		t.Errorf("logged %v, answered %d, want 500 for /items/7", got, w.Code)
+		t.Errorf("got log line %v and status %d, want 500 for /items/7", got, w.Code)
 	}
 }
 
-func TestAccessLogQuiet(t *testing.T) {
+func TestAccessLogWithoutLogger(t *testing.T) {
 	var buf bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if w := send(installed(text("hello"), middleware.AccessLog(middleware.AccessLogConfig{Logger: logger})), "GET"); w.Body.String() != "hello" || buf.Len() > 0 {
-		t.Errorf("answered %q and logged %q, want hello and nothing", w.Body, &buf)
+		t.Errorf("got response %q and log %q, want hello and no log", w.Body, &buf)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestAccessLogDefaultLogger(t *testing.T) {
 	slog.SetDefault(logger)
 	send(installed(text("hello"), middleware.AccessLog(middleware.AccessLogConfig{})), "GET")
 	if got := line(); got["status"] != 200.0 {
-		t.Errorf("logged %v to the default logger, want status 200", got)
+		t.Errorf("default logger: got %v, want status 200", got)
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-func who(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello " + middleware.User(r)) }
+func greetUser(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello " + middleware.User(r)) }
 
 func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 
 func TestBasicAuth(t *testing.T) {
-	app := newApp(who, middleware.BasicAuth(middleware.BasicAuthConfig{Realm: `the "back" office`, Check: middleware.Passwords(map[string]string{"ada": "pass:word", "bob": "höchst geheim"})}))
+	app := newApp(greetUser, middleware.BasicAuth(middleware.BasicAuthConfig{Realm: `the "back" office`, Check: middleware.Passwords(map[string]string{"ada": "pass:word", "bob": "höchst geheim"})}))
 	for header, want := range map[string]string{
 		basic("ada:pass:word"):     "ada",
 		basic("bob:höchst geheim"): "bob",
@@ -43,10 +43,10 @@ func TestBasicAuth(t *testing.T) {
 		headers := []string{"Authorization", header}
 		w := send(app, "GET", headers...)
 		if want != "" && (w.Code != 200 || w.Body.String() != "hello "+want) {
-			t.Errorf("%.40q: %d %s, want %s", header, w.Code, w.Body, want)
+			t.Errorf("Authorization %.40q: got %d %s, want %s", header, w.Code, w.Body, want)
 		}
 		if want == "" && (w.Code != 401 || w.Header().Get("WWW-Authenticate") != `Basic realm="the \"back\" office", charset="UTF-8"` || w.Header().Get("Cache-Control") != "no-store") {
-			t.Errorf("%.40q: %d %v, want 401", header, w.Code, w.Header())
+			t.Errorf("Authorization %.40q: got %d %v, want 401", header, w.Code, w.Header())
 		}
 	}
 	mustPanic(t, "nil check", func() { middleware.BasicAuth(middleware.BasicAuthConfig{Realm: "x", Check: nil}) })
@@ -79,12 +79,12 @@ func TestKeyAuth(t *testing.T) {
 		{middleware.KeyAuthConfig{Header: "X-API-Key", Realm: "api"}, "Authorization", "Bearer " + key, "", `Key realm="api", header="X-API-Key"`},
 	} {
 		c.config.Check = check
-		w := send(newApp(who, middleware.KeyAuth(c.config)), "GET", c.header, c.value)
+		w := send(newApp(greetUser, middleware.KeyAuth(c.config)), "GET", c.header, c.value)
 		if c.user != "" && (w.Code != 200 || w.Body.String() != "hello "+c.user) {
-			t.Errorf("%s: %.40q: %d %s, want %s", c.header, c.value, w.Code, w.Body, c.user)
+			t.Errorf("%s: %.40q: got %d %s, want %s", c.header, c.value, w.Code, w.Body, c.user)
 		}
 		if got := w.Header().Get("WWW-Authenticate"); c.user == "" && (w.Code != 401 || got != c.challenge) {
-			t.Errorf("%s: %.40q: %d %s, want 401 and %s", c.header, c.value, w.Code, got, c.challenge)
+			t.Errorf("%s: %.40q: got %d %s, want 401 and %s", c.header, c.value, w.Code, got, c.challenge)
 		}
 	}
 	for name, f := range map[string]func(){
@@ -108,11 +108,11 @@ func TestKeyAuthWithCache(t *testing.T) {
 		for range 2 {
 			for user, key := range keys {
 				if w := send(app, "GET", header, prefix+key); w.Body.String() != "for "+user {
-					t.Errorf("%s of %s: %d %s", header, user, w.Code, w.Body)
+					t.Errorf("%s with the key of %s: got %d %s", header, user, w.Code, w.Body)
 				}
 			}
 			if w := send(app, "GET"); w.Code != 401 {
-				t.Errorf("without %s: %d %s", header, w.Code, w.Body)
+				t.Errorf("without %s: got %d %s, want 401", header, w.Code, w.Body)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func TestAuthRefusesTwoCredentials(t *testing.T) {
 				for _, lines := range []string{line + "\r\n" + more, more + line + "\r\n"} {
 					resp, body := exchangeRaw(t, addr, "GET "+path+" HTTP/1.1\r\nHost: x\r\n"+lines+"Connection: close\r\n\r\n")
 					if resp.StatusCode != want {
-						t.Errorf("%s with %q: %d %s, want %d", path, lines, resp.StatusCode, body, want)
+						t.Errorf("%s with %q: got %d %s, want %d", path, lines, resp.StatusCode, body, want)
 					}
 				}
 			}
@@ -178,7 +178,7 @@ func ExampleKeyAuth() {
 }
 
 func TestOptionalKey(t *testing.T) {
-	who := func(r *dunlin.Request) dunlin.Response { return dunlin.Text("user " + middleware.User(r)) }
+	greetUser := func(r *dunlin.Request) dunlin.Response { return dunlin.Text("user " + middleware.User(r)) }
 	check := middleware.Keys(map[string]string{"ada": "0123456789abcdef"})
 	for _, c := range []struct {
 		config  middleware.KeyAuthConfig
@@ -196,13 +196,13 @@ func TestOptionalKey(t *testing.T) {
 		{middleware.KeyAuthConfig{Header: "X-API-Key"}, []string{"X-Api-Key", "0"}, "401"},
 	} {
 		c.config.Check, c.config.Optional = check, true
-		w := send(newApp(who, middleware.KeyAuth(c.config)), "GET", c.headers...)
+		w := send(newApp(greetUser, middleware.KeyAuth(c.config)), "GET", c.headers...)
 		got := fmt.Sprint(w.Code, " ", w.Body)
 		if w.Code == 401 {
 			got = "401"
 		}
 		if name := cmp.Or(c.config.Header, "Authorization"); got != c.want || w.Code == 200 && w.Header().Get("Vary") != name {
-			t.Errorf("%q by %s: %s, Vary %q, want %s", c.headers, name, got, w.Header().Get("Vary"), c.want)
+			t.Errorf("headers %q, %s: got %s with Vary %q, want %s", c.headers, name, got, w.Header().Get("Vary"), c.want)
 		}
 	}
 }
@@ -216,6 +216,6 @@ func TestSetUser(t *testing.T) {
 	}
 	w := send(newApp(func(r *dunlin.Request) dunlin.Response { return dunlin.Text(middleware.User(r)) }, own), "GET")
 	if w.Body.String() != "ada" {
-		t.Errorf("the user is %q", w.Body)
+		t.Errorf("got user %q", w.Body)
 	}
 }

@@ -507,7 +507,7 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 		resp = resp.Header("Cache-Status", cacheStatusStored)
 	}
 	if asked && resp.StatusCode() == http.StatusOK && holds(r, resp.Get(etag), resp.Get("Last-Modified")) {
-		return resp.Status(http.StatusNotModified) // the action did not see the client's conditions
+		return resp.Status(http.StatusNotModified) // the action did not evaluate the client's conditions
 	}
 	return resp
 }
@@ -542,7 +542,7 @@ func (k *ResponseCache) at(r *dunlin.Request) time.Duration { return max(ext.Now
 type cacheFlight struct {
 	id    uint64
 	done  chan struct{}
-	once  sync.Once   // guards its end
+	once  sync.Once   // ends the flight once
 	stale *cacheEntry // the stored response, or nil
 	own   bool        // a request of the cache's own leads it; no client slows it down
 }

@@ -21,23 +21,23 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// A kitchen is an app with a cache and an action that counts its runs.
-type kitchen struct {
+// A cachedApp is an app with a cache and an action that counts its runs.
+type cachedApp struct {
 	*dunlin.App
 	cache *middleware.ResponseCache
 	runs  atomic.Int64
 }
 
-func newKitchen(c middleware.CacheConfig, act func(r *dunlin.Request, n int64) dunlin.Response) *kitchen {
+func newCachedApp(c middleware.CacheConfig, act func(r *dunlin.Request, n int64) dunlin.Response) *cachedApp {
 	c.Logger = slog.New(slog.DiscardHandler)
-	k := &kitchen{App: dunlin.New(quiet), cache: middleware.NewCache(c)}
+	k := &cachedApp{App: dunlin.New(quiet), cache: middleware.NewCache(c)}
 	k.Use(k.cache.Middleware())
 	k.Handle("*", "/items/{id...}", func(r *dunlin.Request) dunlin.Response { return act(r, k.runs.Add(1)) })
 	return k
 }
 
-// saying answers with the number of the run, and with header fields given as alternating names and values.
-func saying(fields ...string) func(*dunlin.Request, int64) dunlin.Response {
+// numbered returns an action that answers with the number of the run, and with header fields given as alternating names and values.
+func numbered(fields ...string) func(*dunlin.Request, int64) dunlin.Response {
 	return func(_ *dunlin.Request, n int64) dunlin.Response {
 		resp := dunlin.Text(fmt.Sprint("run ", n))
 		for i := 0; i < len(fields); i += 2 {
@@ -48,11 +48,11 @@ func saying(fields ...string) func(*dunlin.Request, int64) dunlin.Response {
 }
 
 // get requests a path with header fields given as alternating names and values.
-func (k *kitchen) get(path string, headers ...string) *httptest.ResponseRecorder {
+func (k *cachedApp) get(path string, headers ...string) *httptest.ResponseRecorder {
 	return k.do("GET", path, headers...)
 }
 
-func (k *kitchen) do(method, path string, headers ...string) *httptest.ResponseRecorder {
+func (k *cachedApp) do(method, path string, headers ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(method, path, nil)
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i] == "Host" {
@@ -66,17 +66,17 @@ func (k *kitchen) do(method, path string, headers ...string) *httptest.ResponseR
 	return w
 }
 
-// is compares the body of a response.
+// is reports an error if the body of a response is not want. when names the request in the message.
 func is(t *testing.T, when string, w *httptest.ResponseRecorder, want string) {
 	t.Helper()
 	if got := w.Body.String(); got != want {
-		t.Errorf("%s: %d %q %v, want %q", when, w.Code, got, w.Header(), want)
+		t.Errorf("%s: got %d %q %v, want %q", when, w.Code, got, w.Header(), want)
 	}
 }
 
 func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=10", "X-A", "1", "X-A", "2", "Etag", `"v"`, "RateLimit", "no"))
+		k := newCachedApp(middleware.CacheConfig{}, numbered("Cache-Control", "max-age=10", "X-A", "1", "X-A", "2", "Etag", `"v"`, "RateLimit", "no"))
 		first := k.get("/items/1")
 		is(t, "the first", first, "run 1")
 		if got := first.Header().Get("Cache-Status"); got != "Dunlin; fwd=miss; stored" {
@@ -87,20 +87,20 @@ func TestCache(t *testing.T) {
 		is(t, "the second", second, "run 1")
 		h := second.Header()
 		if h.Get("Age") != "3" || h.Get("Cache-Status") != "Dunlin; hit" || fmt.Sprint(h.Values("X-A")) != "[1 2]" || h.Get("Content-Type") != first.Header().Get("Content-Type") || h.Get("RateLimit") != "" {
-			t.Errorf("the second has %v", h)
+			t.Errorf("second response: got header %v", h)
 		}
 		is(t, "HEAD", k.do("HEAD", "/items/1"), "")
 		is(t, "another path", k.get("/items/2"), "run 2")
 		is(t, "a query", k.get("/items/1?a"), "run 3")
 		is(t, "another host", k.get("/items/1", "Host", "other.example"), "run 4")
 		<-time.After(6500 * time.Millisecond)
-		is(t, "when it has become stale", k.get("/items/1"), "run 5")
+		is(t, "after the entry is stale", k.get("/items/1"), "run 5")
 
 		if w := k.get("/items/1", "If-None-Match", `"v"`); w.Code != 304 || w.Body.Len() > 0 || w.Header().Get("Etag") != `"v"` {
-			t.Errorf("a client that has it: %d %v", w.Code, w.Header())
+			t.Errorf("If-None-Match with the stored tag: got %d %v, want 304", w.Code, w.Header())
 		}
-		is(t, "a client that has another", k.get("/items/1", "If-None-Match", `"w"`), "run 5")
-		is(t, "parts are the action's", k.get("/items/1", "Range", "bytes=0-1,3-4"), "run 6")
+		is(t, "If-None-Match with another tag", k.get("/items/1", "If-None-Match", `"w"`), "run 5")
+		is(t, "a request for several ranges", k.get("/items/1", "Range", "bytes=0-1,3-4"), "run 6")
 		is(t, "after that", k.get("/items/1"), "run 5")
 		s := k.cache.Stats()
 		if s.Hits != 5 || s.Misses != 5 || s.Passed != 1 || s.Stored != 5 || s.Entries != 4 || s.Bytes <= 0 {
@@ -108,38 +108,38 @@ func TestCache(t *testing.T) {
 		}
 		k.cache.Clear()
 		if s := k.cache.Stats(); s.Entries != 0 || s.Bytes != 0 {
-			t.Errorf("after Clear: %+v", s)
+			t.Errorf("after Clear: got %+v, want an empty cache", s)
 		}
 		is(t, "after Clear", k.get("/items/1"), "run 7")
 	})
 }
 
 // The cache does not store responses that must not be shared.
-func TestCacheKeepsOut(t *testing.T) {
+func TestCacheDoesNotStore(t *testing.T) {
 	for what, test := range map[string]struct {
 		fields  []string
 		headers []string
 		hit     bool
 	}{
-		"says nothing":             {},
-		"no-store":                 {fields: []string{"Cache-Control", "no-store, max-age=9"}},
-		"private":                  {fields: []string{"Cache-Control", "private, max-age=9"}},
-		"a cookie is set":          {fields: []string{"Cache-Control", "public, max-age=9", "Set-Cookie", "a=b"}},
-		"Vary: *":                  {fields: []string{"Cache-Control", "max-age=9", "Vary", "*"}},
-		"Vary by nine":             {fields: []string{"Cache-Control", "max-age=9", "Vary", "a,b,c,d,e,f,g,h,i"}},
-		"broken max-age":           {fields: []string{"Cache-Control", "max-age=9x"}},
-		"authorized":               {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Authorization", "Bearer a"}},
-		"authorized, public":       {fields: []string{"Cache-Control", "public, max-age=9"}, headers: []string{"Authorization", "Bearer a"}, hit: true},
-		"with a cookie":            {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Cookie", "a=b"}},
-		"with a cookie, s-maxage":  {fields: []string{"Cache-Control", "s-maxage=9"}, headers: []string{"Cookie", "a=b"}, hit: true},
-		"as old as it may be":      {fields: []string{"Cache-Control", "max-age=9", "Age", "9"}},
-		"Expires":                  {fields: []string{"Expires", "Fri, 31 Dec 9999 23:59:59 GMT"}, hit: true},
-		"no-cache of the client":   {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Cache-Control", "no-cache, no-store"}, hit: true},
-		"nothing speaks against":   {fields: []string{"Cache-Control", "max-age=9"}, hit: true},
-		"two lines, one forbids":   {fields: []string{"Cache-Control", "max-age=9", "Cache-Control", "private"}},
-		"a directive in a string ": {fields: []string{"Cache-Control", `x="private", max-age=9`}, hit: true},
+		"says nothing":           {},
+		"no-store":               {fields: []string{"Cache-Control", "no-store, max-age=9"}},
+		"private":                {fields: []string{"Cache-Control", "private, max-age=9"}},
+		"Set-Cookie":             {fields: []string{"Cache-Control", "public, max-age=9", "Set-Cookie", "a=b"}},
+		"Vary: *":                {fields: []string{"Cache-Control", "max-age=9", "Vary", "*"}},
+		"Vary, nine names":       {fields: []string{"Cache-Control", "max-age=9", "Vary", "a,b,c,d,e,f,g,h,i"}},
+		"broken max-age":         {fields: []string{"Cache-Control", "max-age=9x"}},
+		"authorized":             {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Authorization", "Bearer a"}},
+		"authorized, public":     {fields: []string{"Cache-Control", "public, max-age=9"}, headers: []string{"Authorization", "Bearer a"}, hit: true},
+		"Cookie":                 {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Cookie", "a=b"}},
+		"Cookie, s-maxage":       {fields: []string{"Cache-Control", "s-maxage=9"}, headers: []string{"Cookie", "a=b"}, hit: true},
+		"Age equals max-age":     {fields: []string{"Cache-Control", "max-age=9", "Age", "9"}},
+		"Expires":                {fields: []string{"Expires", "Fri, 31 Dec 9999 23:59:59 GMT"}, hit: true},
+		"no-cache in request":    {fields: []string{"Cache-Control", "max-age=9"}, headers: []string{"Cache-Control", "no-cache, no-store"}, hit: true},
+		"max-age only":           {fields: []string{"Cache-Control", "max-age=9"}, hit: true},
+		"two lines, one private": {fields: []string{"Cache-Control", "max-age=9", "Cache-Control", "private"}},
+		"directive in a string":  {fields: []string{"Cache-Control", `x="private", max-age=9`}, hit: true},
 	} {
-		k := newKitchen(middleware.CacheConfig{}, saying(test.fields...))
+		k := newCachedApp(middleware.CacheConfig{}, numbered(test.fields...))
 		k.get("/items/1", test.headers...)
 		want := "run 2"
 		if test.hit {
@@ -154,36 +154,36 @@ func TestCacheKeepsOut(t *testing.T) {
 		"a failure": func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Error(errors.New("no")).CachePublic(time.Minute)
 		},
-		"a large one": func(*dunlin.Request, int64) dunlin.Response {
+		"a large response": func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Text(strings.Repeat("x", 101)).CachePublic(time.Minute)
 		},
 		"a part": func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Text("x").Status(206).CachePublic(time.Minute)
 		},
-		"a panic":       func(*dunlin.Request, int64) dunlin.Response { panic("no") },
-		"said too late": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text("x").Header("Date", "x").Cache(0) },
+		"a panic":         func(*dunlin.Request, int64) dunlin.Response { panic("no") },
+		"a zero lifetime": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text("x").Header("Date", "x").Cache(0) },
 	} {
-		k := newKitchen(middleware.CacheConfig{MaxEntry: 100}, act)
+		k := newCachedApp(middleware.CacheConfig{MaxEntry: 100}, act)
 		k.get("/items/1")
 		k.get("/items/1")
 		if n := k.runs.Load(); n != 2 {
-			t.Errorf("%s was kept", what)
+			t.Errorf("%s: response was stored, want it not stored", what)
 		}
 	}
 }
 
 // A response for one client does not reach another, in either order of arrival.
 func TestCacheCredentials(t *testing.T) {
-	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=60"))
+	k := newCachedApp(middleware.CacheConfig{}, numbered("Cache-Control", "max-age=60"))
 	is(t, "anybody", k.get("/items/1"), "run 1")
 	is(t, "with credentials", k.get("/items/1", "Authorization", "a"), "run 2")
 	is(t, "with others", k.get("/items/1", "Authorization", "b"), "run 3")
-	is(t, "with a cookie", k.get("/items/1", "Cookie", "a=b"), "run 4")
+	is(t, "with Cookie", k.get("/items/1", "Cookie", "a=b"), "run 4")
 	is(t, "anybody, again", k.get("/items/1"), "run 1")
 }
 
 func TestCacheVary(t *testing.T) {
-	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=60", "Vary", "Accept-Language, X-B"))
+	k := newCachedApp(middleware.CacheConfig{}, numbered("Cache-Control", "max-age=60", "Vary", "Accept-Language, X-B"))
 	is(t, "en", k.get("/items/1", "Accept-Language", "en"), "run 1")
 	is(t, "de", k.get("/items/1", "Accept-Language", "de"), "run 2")
 	is(t, "none", k.get("/items/1"), "run 3")
@@ -196,7 +196,7 @@ func TestCacheVary(t *testing.T) {
 		k.get("/items/1", "Accept-Language", fmt.Sprint(i))
 	}
 	if n := k.cache.Stats().Entries; n > 64 {
-		t.Errorf("a URL has %d variants", n)
+		t.Errorf("got %d variants of a URL", n)
 	}
 }
 
@@ -210,36 +210,36 @@ func TestCachePoisoning(t *testing.T) {
 		}
 		return dunlin.Text(fmt.Sprint(host, " ", r.Header("X-Original-Url"), r.Header("X-Forwarded-Proto"))).CachePublic(time.Hour)
 	}
-	k := newKitchen(middleware.CacheConfig{}, reflecting)
+	k := newCachedApp(middleware.CacheConfig{}, reflecting)
 	is(t, "the attacker", k.get("/items/1", "X-Forwarded-Host", "evil.example", "X-Original-Url", "/x"), "evil.example /x")
 	is(t, "the victim", k.get("/items/1"), "example.com ")
-	is(t, "a victim behind a proxy", k.get("/items/1", "X-Forwarded-Host", "good.example"), "good.example ")
-	is(t, "the attacker, later", k.get("/items/1", "X-Forwarded-Proto", "nothttps"), "example.com nothttps")
-	is(t, "the victim, again", k.get("/items/1"), "example.com ")
+	is(t, "a client of a proxy", k.get("/items/1", "X-Forwarded-Host", "good.example"), "good.example ")
+	is(t, "the attacker again", k.get("/items/1", "X-Forwarded-Proto", "nothttps"), "example.com nothttps")
+	is(t, "the client without forwarded fields", k.get("/items/1"), "example.com ")
 	for _, path := range []string{"/items/1?", "/items/1%3F", "/items/1%3Fa", "/items//1", "/items/1/", "/items/%2e/1", "/items/1;a", "/items/1%00"} {
 		if w := k.get(path); w.Code == 200 && w.Header().Get("Cache-Status") == "Dunlin; hit" && path != "/items/1?" {
-			t.Errorf("%s got the answer to another URL", path)
+			t.Errorf("%s: got the response to another URL", path)
 		}
 	}
 }
 
 func TestCacheKey(t *testing.T) {
-	k := newKitchen(middleware.CacheConfig{Key: func(r *dunlin.Request) (string, bool) { return r.Header("X-Tenant"), r.Header("X-Tenant") != "none" }},
-		saying("Cache-Control", "max-age=60"))
+	k := newCachedApp(middleware.CacheConfig{Key: func(r *dunlin.Request) (string, bool) { return r.Header("X-Tenant"), r.Header("X-Tenant") != "none" }},
+		numbered("Cache-Control", "max-age=60"))
 	is(t, "a", k.get("/items/1", "X-Tenant", "a"), "run 1")
 	is(t, "b", k.get("/items/1", "X-Tenant", "b"), "run 2")
 	is(t, "a again", k.get("/items/1", "X-Tenant", "a"), "run 1")
 	is(t, "passing by", k.get("/items/1", "X-Tenant", "none"), "run 3")
-	is(t, "passing by again", k.get("/items/1", "X-Tenant", "none"), "run 4")
+	is(t, "a request that bypasses the cache", k.get("/items/1", "X-Tenant", "none"), "run 4")
 }
 
 // 1,000 concurrent misses of the same response run the action once.
-func TestCacheOneFlight(t *testing.T) {
+func TestCacheMissesRunActionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, headers := range [][]string{nil, {"Cookie", "a=b"}, {"Accept-Encoding", "gzip"}} {
-			k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+			k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 				<-time.After(time.Second)
-				return saying("Cache-Control", "public, max-age=60", "Vary", "Accept-Encoding")(r, n)
+				return numbered("Cache-Control", "public, max-age=60", "Vary", "Accept-Encoding")(r, n)
 			})
 			var wg sync.WaitGroup
 			for range 1000 {
@@ -256,7 +256,7 @@ func TestCacheOneFlight(t *testing.T) {
 // Requests that waited for an uncacheable response then run the action concurrently. Later requests do not wait.
 func TestCacheUncacheableWaitersRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+		k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 			<-time.After(time.Second)
 			return dunlin.Text("mine").Header("Cache-Control", "private")
 		})
@@ -267,26 +267,26 @@ func TestCacheUncacheableWaitersRunConcurrently(t *testing.T) {
 		}
 		wg.Wait()
 		if took := time.Since(began); took != 2*time.Second {
-			t.Errorf("it took %v, want one second for the first and one for all others", took)
+			t.Errorf("requests took %v, want one second for the first and one for all others", took)
 		}
 		for range 100 {
 			wg.Go(func() { k.get("/items/1") })
 		}
 		wg.Wait()
 		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("another hundred took %v, want a second", took-2*time.Second)
+			t.Errorf("later requests took %v, want a second", took-2*time.Second)
 		}
 	})
 }
 
 // When the leading client disconnects, another request produces the response. A waiting request ends when its own client
 // disconnects.
-func TestCacheLeaderLeaves(t *testing.T) {
+func TestCacheLeaderDisconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+		k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 			select {
 			case <-time.After(time.Second):
-				return saying("Cache-Control", "max-age=60")(r, n)
+				return numbered("Cache-Control", "max-age=60")(r, n)
 			case <-r.Context().Done():
 				return dunlin.Error(r.Context().Err())
 			}
@@ -307,54 +307,54 @@ func TestCacheLeaderLeaves(t *testing.T) {
 		}
 		wg.Go(func() {
 			if w := ask(impatient); w.Code != 503 {
-				t.Errorf("who waited too long: %d", w.Code)
+				t.Errorf("request whose client disconnected while it waited: got status %d", w.Code)
 			}
 		})
 		<-time.After(500 * time.Millisecond)
 		leave()
 		wg.Wait()
 		if n := k.runs.Load(); n != 2 {
-			t.Errorf("the action ran %d times", n)
+			t.Errorf("got %d runs of the action", n)
 		}
 	})
 }
 
 // A leader that panics leaves no request waiting.
-func TestCacheLeaderVanishes(t *testing.T) {
-	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+func TestCacheLeaderPanics(t *testing.T) {
+	k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 		if n == 1 {
 			panic(http.ErrAbortHandler)
 		}
-		return saying("Cache-Control", "max-age=60")(r, n)
+		return numbered("Cache-Control", "max-age=60")(r, n)
 	})
 	func() {
 		defer func() { _ = recover() }()
 		k.get("/items/1")
 	}()
 	is(t, "the next", k.get("/items/1"), "run 2")
-	is(t, "and the next", k.get("/items/1"), "run 2")
+	is(t, "the next request", k.get("/items/1"), "run 2")
 }
 
 func TestCacheStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failing atomic.Bool
-		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+		k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 			<-time.After(time.Second)
 			if failing.Load() {
-				panic("the database is away")
+				panic("database unavailable")
 			}
-			return saying("Cache-Control", "max-age=10, stale-while-revalidate=20, stale-if-error=60")(r, n)
+			return numbered("Cache-Control", "max-age=10, stale-while-revalidate=20, stale-if-error=60")(r, n)
 		})
 		k.get("/items/1")
 		<-time.After(15 * time.Second)
 		var wg sync.WaitGroup
-		wg.Go(func() { is(t, "the first that finds it stale", k.get("/items/1"), "run 2") })
+		wg.Go(func() { is(t, "the first request after the entry is stale", k.get("/items/1"), "run 2") })
 		synctest.Wait()
 		began := time.Now()
 		w := k.get("/items/1")
 		is(t, "others meanwhile", w, "run 1")
 		if took := time.Since(began); took != 0 || w.Header().Get("Cache-Status") != "Dunlin; hit; detail=stale" || w.Header().Get("Age") != "15" {
-			t.Errorf("others waited %v: %v", took, w.Header())
+			t.Errorf("other requests: waited %v, got header %v", took, w.Header())
 		}
 		wg.Wait()
 		is(t, "afterwards", k.get("/items/1"), "run 2")
@@ -362,16 +362,16 @@ func TestCacheStale(t *testing.T) {
 		<-time.After(15 * time.Second)
 		failing.Store(true)
 		w = k.get("/items/1")
-		is(t, "when the action fails", w, "run 2")
+		is(t, "while the action fails", w, "run 2")
 		if w.Code != 200 || w.Header().Get("Cache-Status") != "Dunlin; hit; detail=stale" {
 			t.Errorf("%d %v", w.Code, w.Header())
 		}
 		<-time.After(60 * time.Second)
 		if w = k.get("/items/1"); w.Code != 500 {
-			t.Errorf("when it has failed for too long: %d %s", w.Code, w.Body)
+			t.Errorf("after stale-if-error: got %d %s", w.Code, w.Body)
 		}
 		failing.Store(false)
-		is(t, "when it works again", k.get("/items/1"), "run 5")
+		is(t, "after the action has recovered", k.get("/items/1"), "run 5")
 	})
 }
 
@@ -379,52 +379,52 @@ func TestCacheInvalidation(t *testing.T) {
 	act := func(r *dunlin.Request, n int64) dunlin.Response {
 		switch {
 		case r.Method() == "GET":
-			return saying("Cache-Control", "max-age=60", "Vary", "X-A")(r, n)
+			return numbered("Cache-Control", "max-age=60", "Vary", "X-A")(r, n)
 		case r.Header("X-Fail") != "":
 			return dunlin.NotFound()
 		}
 		return dunlin.Created("/items/2?q")
 	}
-	k := newKitchen(middleware.CacheConfig{}, act)
+	k := newCachedApp(middleware.CacheConfig{}, act)
 	is(t, "1", k.get("/items/1"), "run 1")
-	is(t, "1, another variant", k.get("/items/1", "X-A", "a"), "run 2")
+	is(t, "/items/1, another variant", k.get("/items/1", "X-A", "a"), "run 2")
 	is(t, "2", k.get("/items/2?q"), "run 3")
 	is(t, "3", k.get("/items/3"), "run 4")
 	k.do("POST", "/items/1", "X-Fail", "1")
 	k.do("OPTIONS", "/items/1")
-	is(t, "1, after what changed nothing", k.get("/items/1"), "run 1")
+	is(t, "/items/1 after a request that failed", k.get("/items/1"), "run 1")
 	k.do("PUT", "/items/1")
-	is(t, "1, after a change", k.get("/items/1"), "run 8")
-	is(t, "1, another variant, after a change", k.get("/items/1", "X-A", "a"), "run 9")
-	is(t, "2, where the change leads", k.get("/items/2?q"), "run 10")
+	is(t, "/items/1 after a change", k.get("/items/1"), "run 8")
+	is(t, "/items/1, another variant, after a change", k.get("/items/1", "X-A", "a"), "run 9")
+	is(t, "/items/2, the Location of the change", k.get("/items/2?q"), "run 10")
 	is(t, "3", k.get("/items/3"), "run 4")
 	k.cache.Invalidate("example.com", "/items/3", "")
 	is(t, "3, invalidated", k.get("/items/3"), "run 11")
 }
 
 // A response that was being produced during an invalidation is sent, but not stored.
-func TestCacheInvalidationMeetsMiss(t *testing.T) {
-	var k *kitchen
-	k = newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+func TestCacheInvalidationDuringMiss(t *testing.T) {
+	var k *cachedApp
+	k = newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 		if n == 1 {
 			k.cache.Invalidate("example.com", "/items/1", "")
 		}
-		return saying("Cache-Control", "max-age=60")(r, n)
+		return numbered("Cache-Control", "max-age=60")(r, n)
 	})
-	is(t, "the one meanwhile", k.get("/items/1"), "run 1")
+	is(t, "the request in progress", k.get("/items/1"), "run 1")
 	is(t, "the next", k.get("/items/1"), "run 2")
-	is(t, "and the next", k.get("/items/1"), "run 2")
+	is(t, "the next request", k.get("/items/1"), "run 2")
 }
 
 func TestCacheObeysClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKitchen(middleware.CacheConfig{ObeyClients: true}, saying("Cache-Control", "max-age=60"))
+		k := newCachedApp(middleware.CacheConfig{ObeyClients: true}, numbered("Cache-Control", "max-age=60"))
 		if w := k.get("/items/1", "Cache-Control", "only-if-cached"); w.Code != 504 {
-			t.Errorf("only-if-cached, of nothing: %d", w.Code)
+			t.Errorf("only-if-cached without an entry: got %d", w.Code)
 		}
 		is(t, "no-store", k.get("/items/1", "Cache-Control", "no-store"), "run 1")
 		<-time.After(2 * time.Minute)
-		is(t, "nothing was stored", k.get("/items/1"), "run 2")
+		is(t, "after no-store", k.get("/items/1"), "run 2")
 		is(t, "only-if-cached", k.get("/items/1", "Cache-Control", "only-if-cached"), "run 2")
 		is(t, "no-cache", k.get("/items/1", "Cache-Control", "no-cache"), "run 3")
 		<-time.After(30 * time.Second)
@@ -438,7 +438,7 @@ func TestCacheObeysClients(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	const most = 1 << 20
-	k := newKitchen(middleware.CacheConfig{MaxBytes: most}, func(r *dunlin.Request, n int64) dunlin.Response {
+	k := newCachedApp(middleware.CacheConfig{MaxBytes: most}, func(r *dunlin.Request, n int64) dunlin.Response {
 		return dunlin.Text(strings.Repeat("x", 5000)).CachePublic(time.Hour)
 	})
 	for i := range 2000 {
@@ -452,7 +452,7 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if s.Hits < 190 {
-		t.Errorf("what is asked for all the time was dropped for what is asked for once: %d of 199 hits", s.Hits)
+		t.Errorf("got %d hits of 199 for a frequently requested URL: it was evicted", s.Hits)
 	}
 }
 
@@ -477,7 +477,7 @@ func TestCacheInTheBudget(t *testing.T) {
 		exchangeRaw(t, addr, "GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // the app has served a request: its budget is set
 		budget := app.Stats().Memory.Budget
 		if budget <= 0 {
-			t.Fatalf("the budget is %d", budget)
+			t.Fatalf("got budget %d", budget)
 		}
 		req, w := httptest.NewRequest("GET", "/0", nil), void{http.Header{}}
 		for i := range int(budget/part) + 10 {
@@ -486,7 +486,7 @@ func TestCacheInTheBudget(t *testing.T) {
 		}
 		s := app.Stats().Memory
 		if kept := s.HeldFor["cache"]; kept != cache.Stats().Bytes || kept > budget*3/4 || kept < budget/2 {
-			t.Fatalf("%d bytes of %d are held for the cache, which has %d", kept, budget, cache.Stats().Bytes)
+			t.Fatalf("got %d bytes of a budget of %d charged for the cache, which holds %d", kept, budget, cache.Stats().Bytes)
 		}
 		n := int(budget / 3)
 		conn, err := net.Dial("tcp", addr)
@@ -506,14 +506,14 @@ func TestCacheInTheBudget(t *testing.T) {
 		}
 		answer, err := io.ReadAll(conn)
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") || !strings.HasSuffix(string(answer), fmt.Sprint(n)) {
-			t.Errorf("a body of a third of the budget: %v %.200s", err, answer)
+			t.Errorf("body of a third of the budget: got error %v, response %.200s", err, answer)
 		}
 		if kept := app.Stats().Memory.HeldFor["cache"]; kept != cache.Stats().Bytes || kept > budget-int64(n)+budget/16 {
-			t.Errorf("%d bytes of %d are still held for the cache", kept, budget)
+			t.Errorf("%d bytes of a budget of %d are still charged for the cache", kept, budget)
 		}
 		cache.Clear()
 		if kept := app.Stats().Memory.HeldFor["cache"]; kept != 0 {
-			t.Errorf("%d bytes are held for an empty cache", kept)
+			t.Errorf("got %d bytes charged for an empty cache, want 0", kept)
 		}
 	})
 }
@@ -533,15 +533,15 @@ func TestCacheCopies(t *testing.T) {
 				resp, body := exchangeRaw(t, addr, text)
 				want := fmt.Sprintf(`{"lang":"l%d","path":"/p%d","query":"q%d"}`, i, i, i)
 				if body != want || resp.Header.Get("X-Path") != fmt.Sprint("/p", i) || (round > 0) != (resp.Header.Get("Cache-Status") == "Dunlin; hit") {
-					t.Fatalf("round %d, %d: %s %v, want %s", round, i, body, resp.Header, want)
+					t.Fatalf("round %d, request %d: got %s %v, want %s", round, i, body, resp.Header, want)
 				}
 			}
 		}
 	})
 }
 
-func TestCacheAtOnce(t *testing.T) {
-	k := newKitchen(middleware.CacheConfig{MaxBytes: 200_000}, func(r *dunlin.Request, n int64) dunlin.Response {
+func TestCacheConcurrent(t *testing.T) {
+	k := newCachedApp(middleware.CacheConfig{MaxBytes: 200_000}, func(r *dunlin.Request, n int64) dunlin.Response {
 		return dunlin.Text(r.Path()+" "+r.Header("X-A")).Header("Vary", "X-A").CachePublic(time.Hour)
 	})
 	var wg sync.WaitGroup
@@ -562,7 +562,7 @@ func TestCacheAtOnce(t *testing.T) {
 	wg.Wait()
 	k.cache.Clear()
 	if s := k.cache.Stats(); s.Bytes != 0 || s.Entries != 0 {
-		t.Errorf("an empty cache has %+v", s)
+		t.Errorf("cleared cache: got %+v, want no entries", s)
 	}
 }
 
@@ -579,7 +579,7 @@ func TestCacheAllocations(t *testing.T) {
 		t.Skip("the race detector allocates on its own")
 	}
 	for _, vary := range []string{"", "Accept-Encoding, X-A"} {
-		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
+		k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response {
 			resp := dunlin.Text("hello").CachePublic(time.Hour)
 			if vary != "" {
 				resp = resp.Header("Vary", vary)
@@ -590,7 +590,7 @@ func TestCacheAllocations(t *testing.T) {
 		req.Header.Set("Accept-Encoding", "gzip")
 		k.ServeHTTP(w, req)
 		if n := testing.AllocsPerRun(2000, func() { k.ServeHTTP(w, req) }); n != 0 || k.runs.Load() != 1 {
-			t.Errorf("Vary: %s: a hit allocates %v times; %d runs", vary, n, k.runs.Load())
+			t.Errorf("Vary: %s: got %v allocations per hit and %d runs of the action", vary, n, k.runs.Load())
 		}
 	}
 }
@@ -611,12 +611,12 @@ func TestCacheAllocationsOnLoop(t *testing.T) {
 	app.ServeHTTP(void{http.Header{}}, c.request()) // stores the response
 	ask := pipelined(t, app, &c)
 	if n := testing.AllocsPerRun(2000, ask); n != 0 || runs != 1 {
-		t.Errorf("a hit allocates %v times; %d runs", n, runs)
+		t.Errorf("got %v allocations per hit and %d runs of the action", n, runs)
 	}
 }
 
 func BenchmarkCache(b *testing.B) {
-	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response { return dunlin.Text("hello").CachePublic(time.Hour) })
+	k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, n int64) dunlin.Response { return dunlin.Text("hello").CachePublic(time.Hour) })
 	plain := newApp(text("hello"))
 	for name, app := range map[string]http.Handler{"hit": k, "plaintext": plain} {
 		b.Run(name, func(b *testing.B) {
@@ -678,7 +678,7 @@ func ExampleResponseCache() {
 
 // http and https are different URLs: a redirect from http to https is not served to https clients.
 func TestCacheKeepsSchemesApart(t *testing.T) {
-	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
+	k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
 		if !r.Secure() {
 			return dunlin.Redirect("https://"+r.Host()+r.Path()).Header("Cache-Control", "public, max-age=60").Status(308)
 		}
@@ -686,17 +686,17 @@ func TestCacheKeepsSchemesApart(t *testing.T) {
 	})
 	for range 2 {
 		if w := k.get("http://example.com/items/1"); w.Code != 308 {
-			t.Errorf("in clear text: %d %s", w.Code, w.Body)
+			t.Errorf("over http: got %d %s", w.Code, w.Body)
 		}
 		if w := k.get("https://example.com/items/1"); w.Code != 200 || w.Body.String() != "by TLS" {
-			t.Errorf("by TLS: %d, to %s", w.Code, w.Header().Get("Location"))
+			t.Errorf("over https: got %d, Location %s", w.Code, w.Header().Get("Location"))
 		}
 	}
 	if n := k.runs.Load(); n != 2 {
-		t.Errorf("the action ran %d times, want 2", n)
+		t.Errorf("got %d runs of the action, want 2", n)
 	}
 	k.cache.Invalidate("example.com", "/items/1", "")
 	if s := k.cache.Stats(); s.Entries != 0 {
-		t.Errorf("%d answers are left when the URL's are to be forgotten", s.Entries)
+		t.Errorf("got %d entries after Invalidate, want 0", s.Entries)
 	}
 }

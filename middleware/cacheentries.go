@@ -20,7 +20,7 @@ type cacheShard struct {
 	entries map[uint64][]*cacheEntry // variants by cacheKey.hash, the latest first
 	flights map[uint64]*cacheFlight
 	epochs  [256]uint64   // number of invalidations, by hash: a response begun before one is not stored
-	pass    [256]passMark // of responses that are not cacheable, by hash
+	pass    [256]passMark // marks of uncacheable responses, by hash
 	recent  cacheEntry    // ring: recent.next is the most recently used, recent.prev the least
 }
 
@@ -140,7 +140,7 @@ func (k *ResponseCache) lookUp(r *dunlin.Request, key *cacheKey, req httpcache.R
 // match returns the variant that a request selects. The caller holds the shard's lock.
 func (k *ResponseCache) match(s *cacheShard, r *dunlin.Request, key *cacheKey) *cacheEntry {
 	var room [httpcache.MostVary]string
-	var names, values []string // the fields looked up last, and their values
+	var names, values []string // the fields sampledShards up last, and their values
 	for _, e := range s.entries[key.hash] {
 		if !e.key.same(key) {
 			continue
@@ -244,7 +244,7 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 func (key *cacheKey) clone() cacheKey {
 	own := *key
 	own.host, own.path, own.query, own.extra = strings.Clone(key.host), strings.Clone(key.path), strings.Clone(key.query), strings.Clone(key.extra)
-	own.sent, own.spelt = strings.Clone(key.sent), strings.Clone(key.spelt) // rerouted is the key's own already
+	own.sent, own.spelt = strings.Clone(key.sent), strings.Clone(key.spelt) // rerouted is already a copy
 	return own
 }
 
@@ -282,10 +282,10 @@ func (k *ResponseCache) shrink(n int64) {
 	}
 }
 
-// looked is the number of non-empty shards in which evict looks for the least recently used entry.
-const looked = 8
+// sampledShards is the number of non-empty shards in which evict searches for the least recently used entry.
+const sampledShards = 8
 
-// evict discards a stalled copy, or else an entry among the least recently used. It reports whether
+// evict discards a stalled copy, or else an entry among the least recently used. It reports whether it discarded one.
 // there was one.
 func (k *ResponseCache) evict() bool {
 	if k.giveUpIdle(stalledAfter) {
@@ -293,8 +293,8 @@ func (k *ResponseCache) evict() bool {
 	}
 	var victim *cacheShard
 	var oldest time.Duration
-	begin, seen := k.turn.Add(looked), 0
-	for i := uint32(0); i < cacheShards && seen < looked; i++ {
+	begin, seen := k.turn.Add(sampledShards), 0
+	for i := uint32(0); i < cacheShards && seen < sampledShards; i++ {
 		s := &k.shards[(begin+i)%cacheShards]
 		s.mu.Lock()
 		if e := s.recent.prev; e != &s.recent {

@@ -17,11 +17,11 @@ import (
 // A cacheEntry is a stored response. In a shard only its position in the ring changes.
 type cacheEntry struct {
 	prev, next *cacheEntry
-	used       time.Duration // time of last use
-	gone       bool          // shard.mu guards the four
+	used       time.Duration // time of last use; guarded by shard.mu, like the next three fields
+	gone       bool          // removed from the shard
 
 	key    cacheKey
-	vary   []string // the fields that select it, and their values
+	vary   []string // fields named by Vary, and their values
 	values []string
 
 	status       int
@@ -52,7 +52,7 @@ type cacheDraft struct {
 	status int
 	fields []string // names and values
 	body   []byte
-	kept   bool // the body belongs to an entry, not to a response
+	kept   bool // an entry owns the body
 }
 
 // draftOf returns a response without the fields that are never stored. It shares the response's
@@ -230,7 +230,7 @@ func (e *cacheEntry) notModified(r *dunlin.Request) bool {
 	return holds(r, e.etag, changed)
 }
 
-// holds reports whether a client already has a response with this entity tag and modification time.
+// holds reports whether the client's stored response has this entity tag or modification time.
 func holds(r *dunlin.Request, tag, changed string) bool {
 	if r.Header("If-None-Match") != "" {
 		return tag != "" && !noneMatch(r, tag)

@@ -43,8 +43,8 @@ func inPieces(w io.Writer, text []byte, piece int) error {
 	return nil
 }
 
-// byBoth configures an app for HTTP/1.1 and HTTP/2.
-var byBoth = dunlin.Config{Logger: quiet.Logger, H2C: dunlin.H2CPriorKnowledge}
+// bothProtocols configures an app for HTTP/1.1 and HTTP/2.
+var bothProtocols = dunlin.Config{Logger: quiet.Logger, H2C: dunlin.H2CPriorKnowledge}
 
 // protocols returns an HTTP/1.1 and an HTTP/2 client.
 func protocols() map[string]*http.Client {
@@ -75,7 +75,7 @@ func fetchBy(t *testing.T, c *http.Client, method, url string, headers ...string
 	return resp, body, err
 }
 
-// sources returns an action for each way to send a long body. Each sends text, fresh for one minute.
+// sources returns an action for each way to send a long body. Each sends text with a freshness lifetime of one minute.
 func sources(t *testing.T, text []byte) map[string]dunlin.Action {
 	handler := func(sized bool) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -111,10 +111,10 @@ func sources(t *testing.T, text []byte) map[string]dunlin.Action {
 
 // The cache stores streamed responses of up to MaxEntry bytes, and serves every kind of request from them, as from complete
 // responses.
-func TestCacheKeepsStreams(t *testing.T) {
+func TestCacheStoresStreams(t *testing.T) {
 	for _, size := range []int{0, 100, 20_000, 32 << 10, 100_000, 1 << 20} {
 		text := longText(size)
-		onEnginesWith(t, byBoth, func(t *testing.T, app *dunlin.App, serve func() string) {
+		onEnginesWith(t, bothProtocols, func(t *testing.T, app *dunlin.App, serve func() string) {
 			var runs atomic.Int64
 			cache := middleware.NewCache(middleware.CacheConfig{App: app})
 			g := app.Group("", cache.Middleware())
@@ -131,46 +131,46 @@ func TestCacheKeepsStreams(t *testing.T) {
 					for i, status := range []string{"", "Dunlin; hit"} {
 						resp, body, err := fetchBy(t, client, "GET", url)
 						if err != nil || resp.StatusCode != 200 || !bytes.Equal(body, text) {
-							t.Fatalf("%s, request %d: %v %v, %d bytes", at, i, err, resp, len(body))
+							t.Fatalf("%s, request %d: got error %v, response %v, %d bytes", at, i, err, resp, len(body))
 						}
 						if got := resp.Header.Get("Cache-Status"); status != "" && got != status || got == "" {
-							t.Errorf("%s, request %d: Cache-Status: %q", at, i, got)
+							t.Errorf("%s, request %d: got Cache-Status %q", at, i, got)
 						}
 						if sized := strings.HasSuffix(name, "-sized") || name == "FS"; (sized || i == 1) && resp.ContentLength != int64(size) {
-							t.Errorf("%s, request %d: Content-Length %d", at, i, resp.ContentLength)
+							t.Errorf("%s, request %d: got Content-Length %d", at, i, resp.ContentLength)
 						}
 					}
 					if size > 10 {
 						resp, body, err := fetchBy(t, client, "GET", url, "Range", "bytes=3-9")
 						if err != nil || resp.StatusCode != 206 || !bytes.Equal(body, text[3:10]) {
-							t.Errorf("%s, a part: %v %v %q", at, err, resp, body)
+							t.Errorf("%s, Range: got error %v, response %v, body %q", at, err, resp, body)
 						}
 					}
 					if resp, body, err := fetchBy(t, client, "HEAD", url); err != nil || resp.ContentLength != int64(size) || len(body) > 0 {
-						t.Errorf("%s, HEAD: %v %v", at, err, resp)
+						t.Errorf("%s, HEAD: got error %v, response %v", at, err, resp)
 					}
 					if resp, _, err := fetchBy(t, client, "GET", url, "If-None-Match", `"one"`); err != nil || resp.StatusCode != 304 {
-						t.Errorf("%s, a client that has it: %v %v", at, err, resp)
+						t.Errorf("%s, If-None-Match: got error %v, response %v", at, err, resp)
 					}
 					if n := runs.Load(); n != 1 {
-						t.Errorf("%s: the action ran %d times", at, n)
+						t.Errorf("%s: got %d runs of the action", at, n)
 					}
 				}
 				client.CloseIdleConnections()
 			}
 			if s := cache.Stats(); s.Bytes != app.Stats().Memory.HeldFor["cache"] || s.Bytes < int64(size*2*len(all)) {
-				t.Errorf("%+v, and for the app %v", s, app.Stats().Memory.HeldFor)
+				t.Errorf("got cache statistics %+v, and %v charged to the app", s, app.Stats().Memory.HeldFor)
 			}
 			cache.Clear()
 			if s := cache.Stats(); s.Bytes != 0 {
-				t.Errorf("after Clear: %+v", s)
+				t.Errorf("after Clear: got %+v, want an empty cache", s)
 			}
 		})
 	}
 }
 
 // The cache stores no truncated, oversized or no-store response. The client still gets the bytes that were sent.
-func TestCacheKeepsOutBrokenStreams(t *testing.T) {
+func TestCacheDoesNotStoreBrokenStreams(t *testing.T) {
 	text := longText(100_000)
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
@@ -228,7 +228,7 @@ func TestCacheKeepsOutBrokenStreams(t *testing.T) {
 		"proxy-chunked": {act: middleware.Proxy(middleware.ProxyConfig{Target: target})},
 		"proxy-sized":   {act: middleware.Proxy(middleware.ProxyConfig{Target: target})},
 	} {
-		onEnginesWith(t, byBoth, func(t *testing.T, app *dunlin.App, serve func() string) {
+		onEnginesWith(t, bothProtocols, func(t *testing.T, app *dunlin.App, serve func() string) {
 			var runs atomic.Int64
 			cache := middleware.NewCache(middleware.CacheConfig{MaxEntry: 150_000})
 			app.Get("/"+name, func(r *dunlin.Request) dunlin.Response { runs.Add(1); return test.act(r) }, cache.Middleware())
@@ -238,11 +238,11 @@ func TestCacheKeepsOutBrokenStreams(t *testing.T) {
 				for range 2 {
 					resp, body, err := fetchBy(t, client, "GET", url)
 					if (err == nil) != test.whole {
-						t.Errorf("%s by %s: %v, %d bytes, %v", name, by, resp, len(body), err)
+						t.Errorf("%s, %s: got response %v with %d bytes, error %v", name, by, resp, len(body), err)
 					}
 				}
 				if n := runs.Load(); n != 2 {
-					t.Errorf("%s by %s: the action ran %d times", name, by, n)
+					t.Errorf("%s, %s: got %d runs of the action", name, by, n)
 				}
 				client.CloseIdleConnections()
 			}
@@ -254,8 +254,8 @@ func TestCacheKeepsOutBrokenStreams(t *testing.T) {
 }
 
 // A response is forwarded piece by piece while the cache copies it.
-func TestCacheStreamsAtOnce(t *testing.T) {
-	onEnginesWith(t, byBoth, func(t *testing.T, app *dunlin.App, serve func() string) {
+func TestCacheForwardsPieces(t *testing.T) {
+	onEnginesWith(t, bothProtocols, func(t *testing.T, app *dunlin.App, serve func() string) {
 		next := make(chan string)
 		cache := middleware.NewCache(middleware.CacheConfig{})
 		app.Get("/", func(*dunlin.Request) dunlin.Response {
@@ -287,7 +287,7 @@ func TestCacheStreamsAtOnce(t *testing.T) {
 		for _, s := range []string{"one ", "two ", "three"} {
 			got := make([]byte, len(s))
 			if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != s {
-				t.Fatalf("%q %v, want %q", got, err, s)
+				t.Fatalf("got %q, error %v, want %q", got, err, s)
 			}
 			switch s {
 			case "one ":
@@ -297,52 +297,52 @@ func TestCacheStreamsAtOnce(t *testing.T) {
 			}
 		}
 		if s := cache.Stats(); s.Stored != 0 || s.Bytes == 0 {
-			t.Errorf("before its end: %+v", s)
+			t.Errorf("before the end of the stream: got %+v", s)
 		}
 		close(next)
 		if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
 			t.Fatalf("%q %v", rest, err)
 		}
 		if resp, body, err := fetchBy(t, http.DefaultClient, "GET", url); err != nil || string(body) != "one two three" || resp.Header.Get("Cache-Status") != "Dunlin; hit" {
-			t.Errorf("%v %q %v", resp, body, err)
+			t.Errorf("got response %v, body %q, error %v", resp, body, err)
 		}
 	})
 }
 
 // Of many concurrent misses of a streamed response, one runs the action and all get the same body.
-func TestCacheStreamFlight(t *testing.T) {
+func TestCacheStreamMissesRunActionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := longText(100_000)
-		k := newKitchen(middleware.CacheConfig{}, func(*dunlin.Request, int64) dunlin.Response {
+		k := newCachedApp(middleware.CacheConfig{}, func(*dunlin.Request, int64) dunlin.Response {
 			<-time.After(time.Second) // until all requests have arrived
 			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, text, 5000) }).CachePublic(time.Minute)
 		})
 		var wg sync.WaitGroup
 		for range 20 {
-			wg.Go(func() { is(t, "one of many", k.get("/items/1"), string(text)) })
+			wg.Go(func() { is(t, "a concurrent request", k.get("/items/1"), string(text)) })
 		}
 		wg.Wait()
 		if n := k.runs.Load(); n != 1 {
-			t.Errorf("the action ran %d times", n)
+			t.Errorf("got %d runs of the action", n)
 		}
 	})
 }
 
-// A slowWriter blocks in Write until may allows it.
+// A slowWriter blocks in Write until allowed is closed or has a value.
 type slowWriter struct {
 	*httptest.ResponseRecorder
-	may <-chan struct{}
+	allowed <-chan struct{}
 }
 
 func (w *slowWriter) Write(p []byte) (int, error) {
-	<-w.may
+	<-w.allowed
 	return w.ResponseRecorder.Write(p)
 }
 
 // A stalled client delays other requests only briefly. Its late response does not replace a newer entry.
 func TestCacheSlowClientDelaysNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKitchen(middleware.CacheConfig{}, func(_ *dunlin.Request, n int64) dunlin.Response {
+		k := newCachedApp(middleware.CacheConfig{}, func(_ *dunlin.Request, n int64) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error {
 				if err := inPieces(w, longText(50_000), 5000); err != nil {
 					return err
@@ -364,12 +364,12 @@ func TestCacheSlowClientDelaysNoOthers(t *testing.T) {
 		}
 		others.Wait()
 		if waited := time.Since(began); waited > time.Second { // on the test's fake clock
-			t.Errorf("the others have waited for %v", waited)
+			t.Errorf("other requests waited %v", waited)
 		}
 		close(may)
 		wg.Wait()
-		is(t, "the slow one", slow.ResponseRecorder, long+"run 1")
-		is(t, "one after that", k.get("/items/1"), long+"run 2")
+		is(t, "the slow client", slow.ResponseRecorder, long+"run 1")
+		is(t, "the next request", k.get("/items/1"), long+"run 2")
 	})
 }
 
@@ -377,7 +377,7 @@ func TestCacheSlowClientDelaysNoOthers(t *testing.T) {
 func TestCacheEvictsStalledCopiesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 20_000
-		k := newKitchen(middleware.CacheConfig{MaxBytes: 10 * size, MaxEntry: 2 * size}, func(*dunlin.Request, int64) dunlin.Response {
+		k := newCachedApp(middleware.CacheConfig{MaxBytes: 10 * size, MaxEntry: 2 * size}, func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { return inPieces(w, longText(size), 5000) }).CachePublic(time.Hour)
 		})
 		k.get("/items/kept")
@@ -390,28 +390,28 @@ func TestCacheEvictsStalledCopiesFirst(t *testing.T) {
 		}
 		synctest.Wait()
 		if s := k.cache.Stats(); s.Bytes > 10*size*3/4 || s.Entries != 1 {
-			t.Errorf("with slow clients: %+v", s)
+			t.Errorf("while clients are stalled: got %+v", s)
 		}
 		<-time.After(2 * time.Second)
 		for i := range 8 {
 			k.get(fmt.Sprint("/items/", i))
 		}
 		if s := k.cache.Stats(); s.Stored != 9 || s.Bytes > 10*size {
-			t.Errorf("others beside them: %+v", s)
+			t.Errorf("after other responses: got %+v", s)
 		}
 		k.cache.Clear()
 		close(may)
 		wg.Wait()
 		k.cache.Clear()
 		if s := k.cache.Stats(); s.Bytes != 0 || s.Entries != 0 {
-			t.Errorf("in the end: %+v", s)
+			t.Errorf("after all clients have ended: got %+v", s)
 		}
 	})
 }
 
 // The response to a client that disconnects is not stored, even when the stream ends without an error.
-func TestCacheStreamClientLeaves(t *testing.T) {
-	onEnginesWith(t, byBoth, func(t *testing.T, app *dunlin.App, serve func() string) {
+func TestCacheStreamClientDisconnects(t *testing.T) {
+	onEnginesWith(t, bothProtocols, func(t *testing.T, app *dunlin.App, serve func() string) {
 		ended := make(chan struct{}, 1)
 		cache := middleware.NewCache(middleware.CacheConfig{})
 		app.Get("/", func(r *dunlin.Request) dunlin.Response {
@@ -439,7 +439,7 @@ func TestCacheStreamClientLeaves(t *testing.T) {
 
 // A background request refreshes a long stale response while clients get the stale one. A 304 renews it.
 func TestCacheStreamsStale(t *testing.T) {
-	onEnginesWith(t, byBoth, func(t *testing.T, app *dunlin.App, serve func() string) {
+	onEnginesWith(t, bothProtocols, func(t *testing.T, app *dunlin.App, serve func() string) {
 		var asked atomic.Int64
 		runs := map[string]*atomic.Int64{"": {}, "same": {}} // separate counters: one entry may be refreshed while the other is requested
 		behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -465,13 +465,13 @@ func TestCacheStreamsStale(t *testing.T) {
 		get := func(query string) (string, string) {
 			resp, body, err := fetchBy(t, http.DefaultClient, "GET", url+query)
 			if err != nil || len(body) < 100_000 {
-				t.Fatalf("%d bytes, %v", len(body), err)
+				t.Fatalf("got %d bytes, error %v", len(body), err)
 			}
 			return string(body[100_000:]), resp.Header.Get("Cache-Status")
 		}
 		for _, query := range []string{"", "?etag=same"} {
 			if body, _ := get(query); body != "run 1" {
-				t.Errorf("at first: %q", body)
+				t.Errorf("first request: got %q", body)
 			}
 			before := cache.Stats()
 			renewed := func() bool {
@@ -480,18 +480,18 @@ func TestCacheStreamsStale(t *testing.T) {
 				}
 				return cache.Stats().Renewed > before.Renewed
 			}
-			for !renewed() { // until it is stale and refreshed
+			for !renewed() { // until the entry is stale and refreshed
 				if body, _ := get(query); body != "run 1" && query != "" {
-					t.Errorf("while it is made: %q", body)
+					t.Errorf("during the refresh: got %q", body)
 				}
 			}
 			body, status := get(query)
 			if same := body == "run 1"; same != (query != "") || !strings.HasPrefix(status, "Dunlin; hit") {
-				t.Errorf("%s then: %q %s", query, body, status)
+				t.Errorf("%s after the refresh: got %q %s", query, body, status)
 			}
 		}
 		if asked.Load() == 0 || cache.Stats().Renewed == 0 {
-			t.Errorf("asked %d times, %+v", asked.Load(), cache.Stats())
+			t.Errorf("got %d requests to the action, %+v", asked.Load(), cache.Stats())
 		}
 	})
 }

@@ -24,11 +24,11 @@ func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 		return middleware.NewSessions[int](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{}), Cookie: "s", Insecure: true})
 	}
 	for name, around := range map[string]func(app *dunlin.App, cache dunlin.Middleware) (act func(*dunlin.Request) error){
-		"a key in a header": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
+		"API key before the cache": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
 			app.Use(byKey, cache)
 			return nil
 		},
-		"a key in a header, inside of the cache": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
+		"API key after the cache": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
 			app.Use(cache, func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response { // an application may remove a protective Vary
 					return byKey(next)(r).Header("Vary", "X-Nothing")
@@ -36,12 +36,12 @@ func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 			})
 			return nil
 		},
-		"a session that begins inside of the cache": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
+		"session that begins after the cache": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
 			s := sessions()
 			app.Use(s.Middleware(), cache)
 			return func(r *dunlin.Request) error { return s.Update(r, func(n *int) error { *n++; return nil }) }
 		},
-		"a session that begins behind standard middleware": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
+		"session that begins after standard middleware": func(app *dunlin.App, cache dunlin.Middleware) func(*dunlin.Request) error {
 			s := sessions()
 			app.Use(s.Middleware(), cache)
 			app.UseStd(func(next http.Handler) http.Handler { return next })
@@ -77,13 +77,13 @@ func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 				for _, path := range []string{"/own", "/stream"} {
 					for _, user := range []string{"alice", "bob", "bob", "alice"} {
 						if body := ask(path, user); body != "for "+user {
-							t.Errorf("%s: %s got what is %s", path, user, body)
+							t.Errorf("%s: user %s got the response %s", path, user, body)
 						}
 					}
 				}
 				for _, user := range []string{"alice", "bob"} {
 					if body := ask("/all", user); body != "for alice" {
-						t.Errorf("%s: what says that it is for all is made again, %q", user, body)
+						t.Errorf("%s: public response was not served from the cache: got %q", user, body)
 					}
 				}
 			})
@@ -142,7 +142,7 @@ func TestCacheSeparatesClientCertificates(t *testing.T) {
 			{"/own", "h2", false, "4"}, {"/own", "h2", true, "5"}, {"/all", "http/1.1", true, "6"}, {"/all", "h2", true, "6"},
 		} {
 			if got := ask(c.path, c.known, c.protocol); got != c.want {
-				t.Errorf("request %d, %+v: answer %s, want %s", i, c, got, c.want)
+				t.Errorf("request %d, %+v: got response %s, want %s", i, c, got, c.want)
 			}
 		}
 	})
@@ -165,7 +165,7 @@ func TestCacheWithConnectionFields(t *testing.T) {
 		}
 		for _, connection := range []string{"Connection: close, Accept-Language, X-Tenant\r\n", "Connection: X-Tenant\r\nConnection: close\r\n", "connection: close\r\nCONNECTION: accept-language\r\n"} {
 			if _, status := ask(connection); status != "" {
-				t.Errorf("%q: the cache says %s", connection, status)
+				t.Errorf("%q: got Cache-Status %s", connection, status)
 			}
 		}
 		for i, connection := range []string{"Connection: close\r\n", "Connection: keep-alive\r\n", "", "Connection: keep-alive, TE\r\n"} {
@@ -174,7 +174,7 @@ func TestCacheWithConnectionFields(t *testing.T) {
 				want = "Dunlin; fwd=miss; stored"
 			}
 			if body, status := ask(connection); body != "de t1" || status != want {
-				t.Errorf("%q: %q, %s, want %s", connection, body, status, want)
+				t.Errorf("%q: got body %q, Cache-Status %s, want %s", connection, body, status, want)
 			}
 		}
 		if s := cache.Stats(); s.Passed != 3 || s.Hits != 3 {

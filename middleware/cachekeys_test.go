@@ -41,7 +41,7 @@ func TestCacheAndRewrittenPaths(t *testing.T) {
 	for range 2 {
 		for _, path := range []string{"/old/x", "/new/x"} {
 			if w := requestOf(app, "GET", path, nil); w.Body.String() != path {
-				t.Errorf("%s got the answer for %s", path, w.Body)
+				t.Errorf("%s: got the response for %s", path, w.Body)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestCacheAndRewrittenPaths(t *testing.T) {
 	}
 	requestOf(app, "POST", "/new/x", nil)
 	if s := cache.Stats(); s.Entries != 0 {
-		t.Errorf("after a change there are %d entries", s.Entries)
+		t.Errorf("after a change: got %d entries", s.Entries)
 	}
 }
 
@@ -70,21 +70,21 @@ func TestCacheRefreshesRewrittenPaths(t *testing.T) {
 		}
 		for i, want := range []string{"/b 1", "/b 1", "/b 2"} {
 			if w := requestOf(app, "GET", "/a", nil); w.Body.String() != want {
-				t.Errorf("answer %d is %s, want %s", i, w.Body, want)
+				t.Errorf("response %d: got %s, want %s", i, w.Body, want)
 			}
 			if synctest.Wait(); i == 0 {
 				<-time.After(15 * time.Second)
 			}
 		}
 		if w := requestOf(app, "GET", "/b", nil); w.Body.String() != "/a 1" {
-			t.Errorf("/b is %s", w.Body)
+			t.Errorf("/b: got %s", w.Body)
 		}
 	})
 }
 
 // Different spellings of a path have separate entries, because an upstream server behind a Proxy may treat them as different
 // paths. One invalidation removes all spellings, and each is refreshed separately.
-func TestCacheKeepsSpellingsApart(t *testing.T) {
+func TestCacheSeparatesSpellings(t *testing.T) {
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=1, stale-while-revalidate=600")
 		_, _ = io.WriteString(w, r.Method+" "+r.URL.EscapedPath())
@@ -117,7 +117,7 @@ func TestCacheKeepsSpellingsApart(t *testing.T) {
 		const stale = "/%61/b;c"
 		for deadline := time.Now().Add(20 * time.Second); cache.Stats().Stored < uint64(len(paths)+1); {
 			if hit, body := ask("GET", stale); body != "GET "+stale || !strings.Contains(hit, "hit") {
-				t.Fatalf("%s, while it is refreshed: %s, %q", stale, body, hit)
+				t.Fatalf("%s, during its refresh: got %s, %q", stale, body, hit)
 			}
 			if time.Now().After(deadline) {
 				t.Fatalf("not refreshed: %+v", cache.Stats())
@@ -143,7 +143,7 @@ func TestCacheCountsKeys(t *testing.T) {
 		requestOf(app, "GET", "/", nil, "X-Forwarded-Host", fmt.Sprint(i, strings.Repeat("x", size)))
 	}
 	if s := cache.Stats(); s.Entries*size > 1<<20 {
-		t.Errorf("%d entries with %d bytes of a field each in 1 MiB: %+v", s.Entries, size, s)
+		t.Errorf("got %d entries in 1 MiB with a field of %d bytes each: %+v", s.Entries, size, s)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestCacheSkipsGETWithBody(t *testing.T) {
 }
 
 // A Location is a relative reference and may be escaped. The cache invalidates the URL that it resolves to.
-func TestCacheForgetsLocations(t *testing.T) {
+func TestCacheInvalidatesLocations(t *testing.T) {
 	for location, path := range map[string]string{
 		"/items/a%2Fb": "/items/a%2Fb", "7": "/items/7", "http://EXAMPLE.com/items/7": "/items/7", "?q": "/items/make?q", "/items/x/../%37": "/items/7", "/items/%C3%A9": "/items/%C3%A9",
 	} {
@@ -184,14 +184,14 @@ func TestCacheForgetsLocations(t *testing.T) {
 			t.Fatalf("%+v", s)
 		}
 		if w := requestOf(app, "POST", "/items/make", nil); cache.Stats().Entries != 0 {
-			t.Errorf("%s leaves the answer to %s: %d", location, path, w.Code)
+			t.Errorf("Location %s: the response to %s is still stored: got %d", location, path, w.Code)
 		}
 	}
 }
 
 // A range request with only-if-cached does not run the action.
 func TestCacheOnlyIfCachedRange(t *testing.T) {
-	k := newKitchen(middleware.CacheConfig{ObeyClients: true}, saying("Cache-Control", "max-age=10"))
+	k := newCachedApp(middleware.CacheConfig{ObeyClients: true}, numbered("Cache-Control", "max-age=10"))
 	if w := k.get("/items/1", "Cache-Control", "only-if-cached", "Range", "bytes=0-1"); w.Code != http.StatusGatewayTimeout {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -200,13 +200,13 @@ func TestCacheOnlyIfCachedRange(t *testing.T) {
 // Private fields of a 304 reach only the client that caused the revalidation.
 func TestCacheRevalidationOmitsPrivateFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKitchen(middleware.CacheConfig{}, validating(`"v"`, `max-age=10, no-cache="X-Own"`, "X-Own", "you"))
+		k := newCachedApp(middleware.CacheConfig{}, validating(`"v"`, `max-age=10, no-cache="X-Own"`, "X-Own", "you"))
 		k.get("/items/1")
 		<-time.After(11 * time.Second)
 		w := k.get("/items/1")
 		is(t, "the second", w, "run 1")
 		if w.Header().Get("X-Own") != "you" {
-			t.Errorf("the client that asked has lost X-Own: %v", w.Header())
+			t.Errorf("the client of the revalidation got no X-Own: %v", w.Header())
 		}
 		if w := k.get("/items/1"); w.Header().Get("X-Own") != "" {
 			t.Errorf("another: %v", w.Header())
@@ -216,8 +216,8 @@ func TestCacheRevalidationOmitsPrivateFields(t *testing.T) {
 
 // Different rerouting fields have different cache keys, even if their values contain arbitrary bytes, which middleware or an
 // upstream proxy may have written.
-func TestCacheReroutingFieldsApart(t *testing.T) {
-	k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
+func TestCacheSeparatesReroutingFields(t *testing.T) {
+	k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
 		return dunlin.Text(r.HeaderList("X-Host") + "|" + r.HeaderList("X-Forwarded-Host")).CachePublic(time.Minute)
 	})
 	ask := func(fields map[string]string) string {
@@ -231,7 +231,7 @@ func TestCacheReroutingFieldsApart(t *testing.T) {
 	for _, own := range []string{"X-Host:b\n", "\nX-Host:b", "X-Host1:b", "1:bX-Host", "\x00X-Host"} {
 		for _, fields := range []map[string]string{{"X-Forwarded-Host": "a" + own}, {"X-Forwarded-Host": "a", "X-Host": "b"}, {"X-Host": "b"}} {
 			if got, want := ask(fields), fields["X-Host"]+"|"+fields["X-Forwarded-Host"]; got != want {
-				t.Errorf("%q gets %q", fields, got)
+				t.Errorf("fields %q: got %q", fields, got)
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func TestCacheReroutingFields(t *testing.T) {
 		"X-Method-Override", "X-Forwarded-Uri", "X-Forwarded-Method", "X-Forwarded-Protocol", "X-Original-Uri", "X-Original-Method", "X-Original-Url", "X-Rewrite-Url",
 		"X-Http-Method-Override", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", "Forwarded",
 	} {
-		k := newKitchen(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
+		k := newCachedApp(middleware.CacheConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
 			return dunlin.Text(r.HeaderList(name)).CachePublic(time.Minute)
 		})
 		evil := "for=192.0.2.1; Host=evil, by=_x"
@@ -253,28 +253,28 @@ func TestCacheReroutingFields(t *testing.T) {
 			is(t, "without "+name, k.get("/items/1"), "")
 		}
 	}
-	k := newKitchen(middleware.CacheConfig{}, saying("Cache-Control", "max-age=10"))
+	k := newCachedApp(middleware.CacheConfig{}, numbered("Cache-Control", "max-age=10"))
 	for _, from := range []string{"for=192.0.2.1", "For=192.0.2.2;by=_x, for=\"[2001:db8::1]\""} {
 		is(t, from, k.get("/items/1", "Forwarded", from), "run 1")
 	}
 }
 
 // A cache around an app, or around routes of several versions, has an entry for each version.
-func TestCacheKeepsVersionsApart(t *testing.T) {
+func TestCacheSeparatesVersions(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.NewCache(middleware.CacheConfig{}).Middleware())
-		saying := func(s string) dunlin.Action {
+		numbered := func(s string) dunlin.Action {
 			return func(*dunlin.Request) dunlin.Response { return dunlin.Text(s).CachePublic(time.Minute) }
 		}
-		app.Get("/a", saying("no version"))
-		app.Version("v1").Get("/a", saying("v1"))
+		app.Get("/a", numbered("no version"))
+		app.Version("v1").Get("/a", numbered("v1"))
 		app.Version("v2").Get("/a", dunlin.FromStd(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Cache-Control", "public, max-age=60")
 			_, _ = io.WriteString(w, "v2")
 		})))
 		passing := app.Version("v3")
 		passing.UseStd(func(next http.Handler) http.Handler { return next })
-		passing.Get("/a", saying("v3"))
+		passing.Get("/a", numbered("v3"))
 		addr := serve()
 		for range 2 {
 			for version, want := range map[string]string{"v1": "v1", "v2": "v2", "v3": "v3", "v4": "406"} {
@@ -330,7 +330,7 @@ func TestVaryOfMiddlewareAnswerWithoutVersion(t *testing.T) {
 
 // A URL with an empty query has its own entry: a standard handler, and the upstream server of a Proxy, can see the question
 // mark.
-func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
+func TestCacheSeparatesEmptyQueries(t *testing.T) {
 	config := quiet
 	config.H2C = dunlin.H2CPriorKnowledge
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
@@ -364,14 +364,14 @@ func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
 				for _, target := range []string{"/e", "/e?", "/e?a", "/old", "/old?", "/%65?", "/e??"} {
 					want := strings.NewReplacer("/old", "/e").Replace(target)
 					if hit, body := ask(client, "GET", target); body != want || hit != (again == 1) {
-						t.Errorf("%s, time %d: %q, from the cache: %t", target, again, body, hit)
+						t.Errorf("%s, request %d: got %q, from the cache: %t", target, again, body, hit)
 					}
 				}
 			}
 			ask(client, "POST", "/e")
 			for _, target := range []string{"/e", "/e?"} {
 				if hit, _ := ask(client, "GET", target); hit {
-					t.Errorf("%s is kept after a change", target)
+					t.Errorf("%s is still stored after a change", target)
 				}
 			}
 		}
@@ -380,7 +380,7 @@ func TestCacheKeepsEmptyQueriesApart(t *testing.T) {
 
 // Middleware in front of a cache may remove a credential from the request after it has identified the user. The response for
 // that user is shared only if it is marked public.
-func TestCacheSeesHiddenCredentials(t *testing.T) {
+func TestCacheSeparatesUsersOfRemovedCredentials(t *testing.T) {
 	hiding := map[string]func(app *dunlin.App, field string){
 		"WithHeaders": func(app *dunlin.App, field string) {
 			app.Use(func(next dunlin.Action) dunlin.Action {
@@ -400,7 +400,7 @@ func TestCacheSeesHiddenCredentials(t *testing.T) {
 				})
 			})
 		},
-		"UseStd behind WithHeaders": func(app *dunlin.App, field string) {
+		"UseStd after WithHeaders": func(app *dunlin.App, field string) {
 			app.Use(func(next dunlin.Action) dunlin.Action {
 				return func(r *dunlin.Request) dunlin.Response {
 					r.SetContext(context.WithValue(r.Context(), userKey{}, r.Header(field)))
@@ -433,12 +433,12 @@ func TestCacheSeesHiddenCredentials(t *testing.T) {
 					}
 					for _, user := range []string{"alice", "bob", "", "", "bob"} {
 						if body := ask("/own", user); body != "for "+user {
-							t.Errorf("%q got what is %q", user, body)
+							t.Errorf("user %q got the response %q", user, body)
 						}
 					}
 					for _, user := range []string{"alice", "bob", ""} {
 						if body := ask("/all", user); body != "for alice" {
-							t.Errorf("what says that it is for all is made again, %q", body)
+							t.Errorf("public response was not served from the cache: got %q", body)
 						}
 					}
 				})

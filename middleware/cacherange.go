@@ -38,7 +38,7 @@ func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcach
 	}
 	part := e.body[first:end]
 	if resp.Get("Content-Digest") != "" {
-		resp = resp.Header("Content-Digest", digestOf(part)) // it is a digest of the sent bytes (RFC 9530 section 2)
+		resp = resp.Header("Content-Digest", digestOf(part)) // a digest of the sent bytes (RFC 9530 section 2)
 	}
 	return resp.WithBody(part).Status(http.StatusPartialContent).
 		Header("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, end-1, len(e.body)))

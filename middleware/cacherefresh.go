@@ -14,10 +14,10 @@ import (
 // its conditions, which runs through the whole app.
 
 const (
-	// mostRefreshes is the maximum number of such requests in progress. Beyond it, the client that
-	// finds a response stale waits for the new one.
+	// mostRefreshes is the maximum number of refresh requests in progress. Beyond it, the client that finds a response stale waits for
+	// the new one.
 	mostRefreshes = 64
-	// longestRefresh is the time limit of such a request.
+	// longestRefresh is the time limit of a refresh request.
 	longestRefresh = time.Minute
 )
 

@@ -34,7 +34,7 @@ func TestCacheRefreshesInTheBackground(t *testing.T) {
 		app.Get("/items/{id}", func(r *dunlin.Request) dunlin.Response {
 			n := runs.Add(1)
 			if n > 1 && r.Header("If-None-Match") != "" {
-				t.Error("the request of the cache's own has the client's conditions")
+				t.Error("the refresh request has the client's conditions")
 			}
 			<-time.After(time.Second)
 			switch mode.Load() {
@@ -53,17 +53,17 @@ func TestCacheRefreshesInTheBackground(t *testing.T) {
 			w, began := httptest.NewRecorder(), time.Now()
 			app.ServeHTTP(w, req)
 			if took := time.Since(began); w.Body.String() != want || runs.Load() > 1 && took > 0 {
-				t.Errorf("%s: %d %q after %v, want %q at once", what, w.Code, w.Body, took, want)
+				t.Errorf("%s: got %d %q after %v, want %q immediately", what, w.Code, w.Body, took, want)
 			}
 		}
-		get("the first", "run 1 for a")
+		get("first request", "run 1 for a")
 		<-time.After(15 * time.Second)
-		get("who finds it stale", "run 1 for a")
-		get("others", "run 1 for a")
+		get("first request after the entry is stale", "run 1 for a")
+		get("second request after the entry is stale", "run 1 for a")
 		<-time.After(2 * time.Second)
-		get("afterwards", "run 2 for a")
+		get("after the refresh", "run 2 for a")
 		if n := runs.Load(); n != 2 {
-			t.Errorf("the action ran %d times", n)
+			t.Errorf("got %d runs of the action", n)
 		}
 		for i, m := range []string{"panic", "abort", "refused"} {
 			mode.Store(m)
@@ -73,13 +73,13 @@ func TestCacheRefreshesInTheBackground(t *testing.T) {
 			get(m+", again", "run 2 for a")
 			<-time.After(2 * time.Second)
 			if n := runs.Load(); m != "refused" && n != int64(4+2*i) {
-				t.Errorf("%s: the action ran %d times", m, n)
+				t.Errorf("%s: got %d runs of the action", m, n)
 			}
 		}
 		mode.Store("")
-		get("works again", "run 2 for a")
+		get("first request after the action has recovered", "run 2 for a")
 		<-time.After(2 * time.Second)
-		get("and has been made", fmt.Sprintf("run %d for a", runs.Load()))
+		get("after the second refresh", fmt.Sprintf("run %d for a", runs.Load()))
 		if s := cache.Stats(); s.Entries != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -104,7 +104,7 @@ func TestCacheRefreshesOnEngines(t *testing.T) {
 		ask := func() (body, status string) {
 			t.Helper()
 			if time.Now().After(until) {
-				t.Fatal("it takes too long")
+				t.Fatal("timed out waiting for a refresh")
 			}
 			resp := get(t, "GET", addr, "/")
 			body = suite.Body(t, resp)

@@ -35,7 +35,7 @@ func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Re
 		return dunlin.Response{}, false
 	}
 	d := draftOf(resp)
-	d.remove(staysAsKept)
+	d.remove(isRetained)
 	fresh := &cacheDraft{status: stale.status, body: stale.body, kept: true}
 	for i := 0; i < len(stale.fields); i += 2 {
 		if len(d.values(stale.fields[i])) == 0 {
@@ -85,9 +85,8 @@ func (k *ResponseCache) discard(e *cacheEntry) {
 	k.drop(s, e)
 }
 
-// staysAsKept reports whether a 304 leaves a field unchanged, because it describes the stored
-// content (RFC 9111 section 3.2).
-func staysAsKept(name string) bool {
+// isRetained reports whether a 304 leaves a field unchanged, because it describes the stored content (RFC 9111 section 3.2).
+func isRetained(name string) bool {
 	return isField(name, etag, "Last-Modified", "Content-Encoding", "Content-Range", "Content-Length", "Content-Digest", "Repr-Digest")
 }
 

@@ -22,19 +22,19 @@ func TestMiddlewareSeesPanics(t *testing.T) {
 			app.Install(append([]dunlin.Feature{dunlin.Hooks{Wrap: outer}}, edge...)...)
 			app.Get("/items/{id}", fails)
 		},
-		"inside their middleware": func(app *dunlin.App, outer dunlin.Middleware) {
+		"action of a route": func(app *dunlin.App, outer dunlin.Middleware) {
 			app.Use(outer)
 			for _, f := range edge {
 				app.Use(f.Middleware())
 			}
 			app.Get("/items/{id}", fails)
 		},
-		"in middleware inside features": func(app *dunlin.App, outer dunlin.Middleware) {
+		"middleware inside features": func(app *dunlin.App, outer dunlin.Middleware) {
 			app.Use(throws)
 			app.Install(append([]dunlin.Feature{dunlin.Hooks{Wrap: outer}}, edge...)...)
 			app.Get("/items/{id}", text("never"))
 		},
-		"in the innermost feature": func(app *dunlin.App, outer dunlin.Middleware) {
+		"innermost feature": func(app *dunlin.App, outer dunlin.Middleware) {
 			app.Install(dunlin.Hooks{Wrap: outer}, dunlin.Hooks{Wrap: throws})
 			app.Get("/items/{id}", text("never"))
 		},
@@ -42,11 +42,11 @@ func TestMiddlewareSeesPanics(t *testing.T) {
 			app.Use(outer)
 			app.Get("/items/{id}", text("never"), func(next dunlin.Action) dunlin.Action { return id(throws(next)) })
 		},
-		"the action put together": func(app *dunlin.App, outer dunlin.Middleware) {
+		"wrapped action": func(app *dunlin.App, outer dunlin.Middleware) {
 			app.Use(outer)
 			app.Get("/items/{id}", id(fails))
 		},
-		"of what is not found": func(app *dunlin.App, outer dunlin.Middleware) {
+		"NotFound action": func(app *dunlin.App, outer dunlin.Middleware) {
 			app.Use(outer)
 			app.NotFound(id(fails))
 		},
@@ -64,7 +64,7 @@ func TestMiddlewareSeesPanics(t *testing.T) {
 			})
 			w := send(app, "GET")
 			if w.Code != http.StatusInternalServerError || w.Header().Get("X-Outer") != "seen" || open != 0 {
-				t.Errorf("%d, %v, %d that have not come back", w.Code, w.Header(), open)
+				t.Errorf("got status %d, header %v, and %d middlewares that did not return", w.Code, w.Header(), open)
 			}
 		})
 	}

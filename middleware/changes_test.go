@@ -30,7 +30,7 @@ func TestDeprecated(t *testing.T) {
 	} {
 		h := send(newApp(text("old"), middleware.Deprecated(c.notice)), "GET").Header()
 		if got := fmt.Sprint(h.Get("Deprecation"), " ", h.Get("Sunset"), " ", h.Values("Link")); got != c.want {
-			t.Errorf("%s, want %s", got, c.want)
+			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}
 	mustPanic(t, "nothing", func() { middleware.Deprecated(middleware.DeprecatedConfig{Link: "x"}) })
@@ -47,14 +47,14 @@ func TestMaintenance(t *testing.T) {
 	m.Begin(time.Now().Add(time.Hour))
 	w := send(app, "GET")
 	if after := w.Header().Get("Retry-After"); w.Code != 503 || after != "3600" && after != "3599" && !strings.HasPrefix(after, "35") || w.Header().Get("Cache-Control") != "no-store" || !m.Active() {
-		t.Errorf("meanwhile: %d %v", w.Code, w.Header())
+		t.Errorf("during maintenance: got %d %v", w.Code, w.Header())
 	}
 	if w := send(app, "GET", "X-Operator", "1"); w.Code != 200 {
-		t.Errorf("an operator: %d", w.Code)
+		t.Errorf("request that Allow accepts: got %d", w.Code)
 	}
 	m.Begin(time.Now().Add(-time.Hour))
 	if w := send(app, "GET"); w.Header().Get("Retry-After") != "1" {
-		t.Errorf("it takes longer: %v", w.Header())
+		t.Errorf("after the expected end: got %v", w.Header())
 	}
 	m.End()
 	if w := send(app, "GET"); w.Code != 200 {
@@ -93,7 +93,7 @@ func TestSecureOnlyAndCanonicalHost(t *testing.T) {
 		w := httptest.NewRecorder()
 		newApp(text("hello"), c.mw).ServeHTTP(w, req)
 		if got := fmt.Sprint(w.Code, " ", w.Header().Get("Location")); got != c.want {
-			t.Errorf("%s%s: %s, want %s", c.host, c.target, got, c.want)
+			t.Errorf("%s%s: got %s, want %s", c.host, c.target, got, c.want)
 		}
 	}
 	for _, bad := range []string{"https://example.com", "example.com/", "a b", "u@example.com"} {
@@ -127,7 +127,7 @@ func TestRedirectTo(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", c.path, nil))
 		if got := w.Header().Get("Location"); w.Code != 308 || got != c.want {
-			t.Errorf("%s: %d %s, want %s", c.path, w.Code, got, c.want)
+			t.Errorf("%s: got %d %s, want %s", c.path, w.Code, got, c.want)
 		}
 	}
 	// No path leaves the folder of its target (RFC 3986 section 5.2.4).
@@ -185,7 +185,7 @@ func TestListsInSeveralFields(t *testing.T) {
 	const right, wrong = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:", "sha-512=:AAAA:"
 	digested := newApp(text("done"), middleware.ContentDigest(middleware.ContentDigestConfig{Require: true}))
 	site := static(t, middleware.StaticConfig{Fallback: "index.html"})
-	cached := newKitchen(middleware.CacheConfig{ObeyClients: true}, saying("Cache-Control", "max-age=60"))
+	cached := newCachedApp(middleware.CacheConfig{ObeyClients: true}, numbered("Cache-Control", "max-age=60"))
 	for _, c := range []struct {
 		app          *dunlin.App
 		method, path string
@@ -207,7 +207,7 @@ func TestListsInSeveralFields(t *testing.T) {
 		req.Header[c.name] = c.lines
 		w := httptest.NewRecorder()
 		if c.app.ServeHTTP(w, req); w.Code != c.status || w.Header().Get("Content-Encoding") != c.coding {
-			t.Errorf("%s %q: %d %v %s", c.name, c.lines, w.Code, w.Header(), w.Body)
+			t.Errorf("%s %q: got %d %v %s", c.name, c.lines, w.Code, w.Header(), w.Body)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestContentDigest(t *testing.T) {
 	const rfc256, rfc512 = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:", "sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:"
 	sum, wide := sha256.Sum256([]byte(body)), sha512.Sum512([]byte(body))
 	if "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":" != rfc256 || "sha-512=:"+base64.StdEncoding.EncodeToString(wide[:])+":" != rfc512 {
-		t.Fatal("the digests of the RFC are others")
+		t.Fatal("digestOf differs from the examples of RFC 9530")
 	}
 	for digest, want := range map[string]int{
 		rfc256: 200, rfc512: 200, rfc256 + ", " + rfc512: 200, "md5=:AAAA:, " + rfc256: 200, rfc256 + ";x=1": 200,
@@ -237,7 +237,7 @@ func TestContentDigest(t *testing.T) {
 		app := newApp(func(r *dunlin.Request) dunlin.Response {
 			got, err := r.Bytes()
 			if err != nil || string(got) != body {
-				t.Errorf("the action reads %q, %v", got, err)
+				t.Errorf("action: got body %q, error %v", got, err)
 			}
 			return dunlin.Text("done")
 		}, middleware.ContentDigest(middleware.ContentDigestConfig{Require: true}))
@@ -248,7 +248,7 @@ func TestContentDigest(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Code != want || want == 400 && w.Header().Get("Want-Content-Digest") != "sha-256=10, sha-512=3" {
-			t.Errorf("%.60q: %d %v, want %d", digest, w.Code, w.Header(), want)
+			t.Errorf("%.60q: got %d %v, want %d", digest, w.Code, w.Header(), want)
 		}
 	}
 	if w := send(newApp(text(body), middleware.ContentDigest(middleware.ContentDigestConfig{Require: true, Respond: true})), "GET"); w.Code != 200 || w.Header().Get("Content-Digest") != rfc256 {
@@ -301,7 +301,7 @@ func TestContentDigestOfSentBytes(t *testing.T) {
 						t.Errorf("%s, %q, %q: %d %v", name, field, fields, w.Code, w.Header())
 					}
 					if w.Header().Get("Repr-Digest") != "" && w.Code == 200 && sum(body) != w.Header().Get("Repr-Digest") {
-						t.Errorf("%s, %q, %q: not what it says: %v", name, field, fields, w.Header())
+						t.Errorf("%s, %q, %q: digest does not match the body: %v", name, field, fields, w.Header())
 					}
 				}
 			}

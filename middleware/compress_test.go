@@ -50,39 +50,39 @@ func TestCompress(t *testing.T) {
 		"an error status":    {changed(func(r dunlin.Response) dunlin.Response { return r.Status(404) }), true, "Accept-Encoding"},
 		"own headers":        {changed(func(r dunlin.Response) dunlin.Response { return r.Header("Vary", "Accept") }), true, "Accept|Accept-Encoding"},
 		"varies already":     {changed(func(r dunlin.Response) dunlin.Response { return r.Header("Vary", "Accept, accept-encoding") }), true, "Accept, accept-encoding"},
-		"varies by all":      {changed(func(r dunlin.Response) dunlin.Response { return r.Header("Vary", "*") }), true, "*"},
+		"Vary: *":            {changed(func(r dunlin.Response) dunlin.Response { return r.Header("Vary", "*") }), true, "*"},
 		"small":              {text("hello"), false, ""},
 		"an image":           {bytesOf("image/png", []byte(long)), false, ""},
 		"no media type":      {bytesOf("", []byte(long)), false, ""},
 		"encoded already":    {changed(func(r dunlin.Response) dunlin.Response { return r.Header("Content-Encoding", "br") }), false, ""},
 		"a part":             {changed(func(r dunlin.Response) dunlin.Response { return r.Status(206) }), false, "Accept-Encoding"},
-		"a part of an image": {func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("image/png", []byte(long)).Status(206) }, false, ""},
+		"partial image":      {func(*dunlin.Request) dunlin.Response { return dunlin.Bytes("image/png", []byte(long)).Status(206) }, false, ""},
 		"noise, not smaller": {bytesOf("text/plain", noise), false, "Accept-Encoding"},
 		"a stream": {func(*dunlin.Request) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, long); return err })
 		}, true, "Accept-Encoding"},
-		"not to be transformed": {changed(func(r dunlin.Response) dunlin.Response { return r.Header("Cache-Control", "public, No-Transform") }), false, ""},
+		"no-transform": {changed(func(r dunlin.Response) dunlin.Response { return r.Header("Cache-Control", "public, No-Transform") }), false, ""},
 	} {
 		plain := send(newApp(test.act), "GET")
 		for _, accept := range []string{"gzip", "br"} {
 			w := send(newApp(test.act, middleware.Compress(middleware.CompressConfig{})), "GET", "Accept-Encoding", accept)
 			if got := strings.Join(w.Header().Values("Vary"), "|"); got != test.vary {
-				t.Errorf("%s: %s: Vary is %q, want %q", name, accept, got, test.vary)
+				t.Errorf("%s: %s: got Vary %q, want %q", name, accept, got, test.vary)
 			}
 			packed := w.Header().Get("Content-Encoding") == "gzip"
 			if want := test.gzip && accept == "gzip"; packed != want {
-				t.Errorf("%s: %s: compressed is %v, want %v", name, accept, packed, want)
+				t.Errorf("%s: %s: got compressed %v, want %v", name, accept, packed, want)
 				continue
 			}
 			body := w.Body.String()
 			if packed {
 				if w.Body.Len() >= plain.Body.Len() || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
-					t.Errorf("%s: %d bytes became %d, Content-Length %s", name, plain.Body.Len(), w.Body.Len(), w.Header().Get("Content-Length"))
+					t.Errorf("%s: compressed %d bytes to %d, Content-Length %s", name, plain.Body.Len(), w.Body.Len(), w.Header().Get("Content-Length"))
 				}
 				body = gunzip(t, w.Body.Bytes())
 			}
 			if body != plain.Body.String() || w.Code != plain.Code || w.Header().Get("Content-Type") != plain.Header().Get("Content-Type") {
-				t.Errorf("%s: %s: status %d, type %q, %d bytes: want those of the plain answer", name, accept, w.Code, w.Header().Get("Content-Type"), len(body))
+				t.Errorf("%s: %s: got status %d, type %q, %d bytes, want those of the plain response", name, accept, w.Code, w.Header().Get("Content-Type"), len(body))
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func TestCompressAcceptEncoding(t *testing.T) {
 	} {
 		w := send(app, "GET", "Accept-Encoding", accept)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
-			t.Errorf("Accept-Encoding %q: compressed is %v, want %v", accept, got, want)
+			t.Errorf("Accept-Encoding %q: got compressed %v, want %v", accept, got, want)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestCompressHead(t *testing.T) {
 	get, head := send(app, "GET", "Accept-Encoding", "gzip"), send(app, "HEAD", "Accept-Encoding", "gzip")
 	for _, name := range []string{"Content-Encoding", "Content-Length", "Vary"} {
 		if g, h := get.Header().Get(name), head.Header().Get(name); g != h || g == "" {
-			t.Errorf("%s is %q for GET and %q for HEAD, want the same", name, g, h)
+			t.Errorf("%s: got %q for GET and %q for HEAD, want equal values", name, g, h)
 		}
 	}
 }
@@ -120,26 +120,26 @@ func TestCompressWithETag(t *testing.T) {
 	first := send(app, "GET", "Accept-Encoding", "gzip")
 	tag := first.Header().Get("ETag")
 	if first.Code != 200 || tag != "W/"+plain || plain == "" {
-		t.Errorf("the plain body has the ETag %s, the compressed one %s: want a weak one of the same", plain, tag)
+		t.Errorf("got ETag %s for the plain body and %s for the compressed one, want the weak form of the same tag", plain, tag)
 	}
 	again := send(app, "GET", "Accept-Encoding", "gzip", "If-None-Match", tag)
 	if again.Code != 304 || again.Header().Get("ETag") != tag || again.Header().Get("Vary") != "Accept-Encoding" || again.Header().Get("Content-Encoding") != "" {
-		t.Errorf("asked again: %d %v, want 304 with the same ETag and Vary", again.Code, again.Header())
+		t.Errorf("If-None-Match: got %d %v, want 304 with the same ETag and Vary", again.Code, again.Header())
 	}
 }
 
 func TestCompressSettings(t *testing.T) {
 	app := newApp(text(long), middleware.Compress(middleware.CompressConfig{MinSize: len(long) + 1}))
 	if w := send(app, "GET", "Accept-Encoding", "gzip"); w.Header().Get("Content-Encoding") != "" {
-		t.Errorf("%d bytes were compressed, fewer than MinSize", len(long))
+		t.Errorf("a body of %d bytes, fewer than MinSize, was compressed", len(long))
 	}
 	app = newApp(text(long), middleware.Compress(middleware.CompressConfig{MediaTypes: []string{"application/json"}}))
 	if w := send(app, "GET", "Accept-Encoding", "gzip"); w.Header().Get("Content-Encoding") != "" {
-		t.Error("text was compressed, though MediaTypes does not list it")
+		t.Error("a media type that is not in MediaTypes was compressed")
 	}
 	mustPanic(t, "Level 10", func() { middleware.Compress(middleware.CompressConfig{Level: 10}) })
 	mustPanic(t, "Streams -1", func() { middleware.Compress(middleware.CompressConfig{Streams: -1}) })
-	mustPanic(t, "a coding that cannot encode", func() {
+	mustPanic(t, "a coding without Append", func() {
 		middleware.Compress(middleware.CompressConfig{Codings: []*middleware.Coding{middleware.Deflate()}})
 	})
 	mustPanic(t, "MinSize -1", func() { middleware.Compress(middleware.CompressConfig{MinSize: -1}) })

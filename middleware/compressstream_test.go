@@ -37,7 +37,7 @@ func get(t *testing.T, method, addr, path string, headers ...string) *http.Respo
 	return resp
 }
 
-// pages registers actions for every kind of body that is produced while it is sent.
+// pages registers an action for each kind of body that is produced while it is sent.
 func pages(app *dunlin.App) (big string) {
 	big = strings.Repeat("<p>hello, world!</p>\n", 5000)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -111,30 +111,30 @@ func TestCompressStreams(t *testing.T) {
 				t.Fatal(path, err)
 			}
 			if got := resp.Header.Get("Content-Encoding") == "gzip"; got != packed {
-				t.Errorf("%s: compressed is %v, want %v: %v", path, got, packed, resp.Header)
+				t.Errorf("%s: got compressed %v, want %v: %v", path, got, packed, resp.Header)
 				continue
 			}
 			head := get(t, "HEAD", addr, path, "Accept-Encoding", "gzip")
 			if h := head.Header; h.Get("Content-Encoding") != resp.Header.Get("Content-Encoding") || h.Get("ETag") != resp.Header.Get("ETag") || h.Get("Vary") != resp.Header.Get("Vary") {
-				t.Errorf("%s: GET has the headers %v, HEAD %v", path, resp.Header, h)
+				t.Errorf("%s: got headers %v for GET and %v for HEAD", path, resp.Header, h)
 			}
 			if !packed {
 				if string(body) != string(want) {
-					t.Errorf("%s: %d bytes, want %d", path, len(body), len(want))
+					t.Errorf("%s: got %d bytes, want %d", path, len(body), len(want))
 				}
 				continue
 			}
 			if got := gunzip(t, body); got != string(want) || len(body) > len(want)/4 {
-				t.Errorf("%s: %d bytes became %d, and %d again", path, len(want), len(body), len(got))
+				t.Errorf("%s: %d bytes were compressed to %d and decompressed to %d", path, len(want), len(body), len(got))
 			}
 			if resp.Header.Get("Vary") != "Accept-Encoding" || plain.Header.Get("Vary") != "Accept-Encoding" {
-				t.Errorf("%s: Vary is %q, and %q of the plain answer", path, resp.Header.Get("Vary"), plain.Header.Get("Vary"))
+				t.Errorf("%s: got Vary %q, and %q for the plain response", path, resp.Header.Get("Vary"), plain.Header.Get("Vary"))
 			}
 			if tag := plain.Header.Get("ETag"); tag != "" && resp.Header.Get("ETag") != "W/"+strings.TrimPrefix(tag, "W/") {
-				t.Errorf("%s: the ETag is %s, of the plain answer %s", path, resp.Header.Get("ETag"), tag)
+				t.Errorf("%s: got ETag %s, and %s for the plain response", path, resp.Header.Get("ETag"), tag)
 			}
 			if length := head.Header.Get("Content-Length"); length != "" && head.ContentLength != int64(len(body)) {
-				t.Errorf("%s: HEAD announces %s bytes, GET sends %d", path, length, len(body))
+				t.Errorf("%s: got Content-Length %s for HEAD and a body of %d bytes for GET", path, length, len(body))
 			}
 		}
 	})
@@ -153,20 +153,20 @@ func TestCompressRanges(t *testing.T) {
 		}
 		again := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "Range", "bytes=100-199", "If-Range", tag)
 		if again.StatusCode != 200 || again.Header.Get("Content-Encoding") != "gzip" {
-			t.Errorf("a range if the encoded file has not changed: %d %v", again.StatusCode, again.Header)
+			t.Errorf("If-Range with the tag of the encoded file: got %d %v", again.StatusCode, again.Header)
 		}
 		part := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "Range", "bytes=100-199")
 		body, _ := io.ReadAll(part.Body)
 		if part.StatusCode != 206 || part.Header.Get("Content-Encoding") != "" || string(body) != big[100:200] || part.Header.Get("Vary") != "Accept-Encoding" {
-			t.Errorf("a range: %d %v %q", part.StatusCode, part.Header, body)
+			t.Errorf("Range: got %d %v %q", part.StatusCode, part.Header, body)
 		}
 		same := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "If-None-Match", tag)
 		if same.StatusCode != 304 || same.Header.Get("ETag") != tag || same.Header.Get("Vary") != "Accept-Encoding" {
-			t.Errorf("asked again: %d %v, want 304 with %s and Vary", same.StatusCode, same.Header, tag)
+			t.Errorf("If-None-Match: got %d %v, want 304 with %s and Vary", same.StatusCode, same.Header, tag)
 		}
 		same = get(t, "GET", addr, "/files/big.html", "If-None-Match", strings.TrimPrefix(tag, "W/"))
 		if same.StatusCode != 304 || same.Header.Get("ETag") != strings.TrimPrefix(tag, "W/") || same.Header.Get("Vary") != "Accept-Encoding" {
-			t.Errorf("the plain file asked for again: %d %v", same.StatusCode, same.Header)
+			t.Errorf("If-None-Match with the tag of the plain file: got %d %v", same.StatusCode, same.Header)
 		}
 	})
 }
@@ -189,10 +189,10 @@ func TestCompressHeadOfSmallBody(t *testing.T) {
 				get, head := get(t, "GET", addr, path, "Accept-Encoding", accept), get(t, "HEAD", addr, path, "Accept-Encoding", accept)
 				length := head.Header.Get("Content-Length")
 				if want := get.Header.Get("Content-Length"); length != "" && length != want || accept == "identity" && length == "" {
-					t.Errorf("%s, %s: Content-Length is %q for GET and %q for HEAD", path, accept, want, length)
+					t.Errorf("%s, %s: got Content-Length %q for GET and %q for HEAD", path, accept, want, length)
 				}
 				if v := head.Header.Get("Vary"); v != "Accept-Encoding" {
-					t.Errorf("%s, %s: HEAD has Vary %q", path, accept, v)
+					t.Errorf("%s, %s: HEAD: got Vary %q", path, accept, v)
 				}
 			}
 		}
@@ -217,7 +217,7 @@ func TestCompressFlushes(t *testing.T) {
 		addr := serve()
 		resp := get(t, "GET", addr, "/events", "Accept-Encoding", "gzip")
 		if resp.Header.Get("Content-Encoding") != "gzip" || resp.Header.Get("Vary") != "Accept-Encoding" {
-			t.Fatal("the stream's head:", resp.Header)
+			t.Fatal("unexpected response header:", resp.Header)
 		}
 		var lines *bufio.Reader
 		for i, data := range []string{"small", strings.Repeat("large ", 1000), "small again", strings.Repeat("large again ", 1000)} {
@@ -230,22 +230,22 @@ func TestCompressFlushes(t *testing.T) {
 				lines = bufio.NewReader(z)
 			}
 			if line, err := lines.ReadString('\n'); err != nil || line != "data: "+data+"\n" {
-				t.Fatalf("event %d: %.40q, %v", i, line, err)
+				t.Fatalf("event %d: got %.40q, error %v", i, line, err)
 			}
 			if line, err := lines.ReadString('\n'); err != nil || line != "\n" {
-				t.Fatalf("the end of event %d: %q, %v", i, line, err)
+				t.Fatalf("event %d: end of event: got %q, error %v", i, line, err)
 			}
 		}
 		close(next)
 		if rest, err := io.ReadAll(lines); err != nil || len(rest) != 0 {
-			t.Errorf("after the last event: %q, %v", rest, err)
+			t.Errorf("after the last event: got %q, error %v", rest, err)
 		}
 	})
 }
 
 // At most Streams streams use a compressor. Other streams use the same coding without compression. A failed stream releases its
 // compressor.
-func TestCompressBoundsStreams(t *testing.T) {
+func TestCompressLimitsStreams(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Use(middleware.Compress(middleware.CompressConfig{Streams: 1}))
 		has, release := make(chan bool), make(chan bool)
@@ -275,27 +275,27 @@ func TestCompressBoundsStreams(t *testing.T) {
 			resp := get(t, "GET", addr, "/stream", "Accept-Encoding", "gzip")
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || resp.Header.Get("Content-Encoding") != "gzip" || gunzip(t, body) != big {
-				t.Errorf("%v, %v, %d bytes", err, resp.Header, len(body))
+				t.Errorf("got error %v, header %v, %d bytes", err, resp.Header, len(body))
 			}
 			return len(body)
 		}
 		holding := get(t, "GET", addr, "/holding", "Accept-Encoding", "gzip")
 		<-has
 		if n := ask(); n < len(big) {
-			t.Errorf("with the only compressor in use, %d bytes became %d", len(big), n)
+			t.Errorf("while the only compressor is in use: %d bytes were sent as %d", len(big), n)
 		}
 		close(release)
 		if body, err := io.ReadAll(holding.Body); err != nil || gunzip(t, body) != big {
-			t.Errorf("the stream that had it: %v", err)
+			t.Errorf("the stream with the compressor: %v", err)
 		}
 		if resp, err := http.Get("http://" + addr + "/failing"); err == nil { // this client requests gzip
 			defer resp.Body.Close()
 			if _, err := io.ReadAll(resp.Body); err == nil {
-				t.Error("a stream that fails ends as if it were whole")
+				t.Error("a failed stream ended like a complete one")
 			}
 		}
 		if n := ask(); n > len(big)/4 {
-			t.Errorf("with the compressor free, %d bytes became %d", len(big), n)
+			t.Errorf("after the compressor is released: %d bytes were sent as %d", len(big), n)
 		}
 	})
 }
@@ -320,7 +320,7 @@ func TestEncodeLaterTwice(t *testing.T) {
 			resp := get(t, "GET", addr, path, "Accept-Encoding", "gzip")
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || gunzip(t, body) != strings.ToUpper(want) {
-				t.Errorf("%s: %v, %v, %d bytes", path, err, resp.Header, len(body))
+				t.Errorf("%s: got error %v, header %v, %d bytes", path, err, resp.Header, len(body))
 			}
 		}
 	})

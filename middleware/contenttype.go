@@ -61,7 +61,7 @@ func wrongType(contentType string, types []string) string {
 		return "the body has no Content-Type"
 	}
 	if !isMediaType(mediaType) {
-		return "the Content-Type of the body is none"
+		return "the Content-Type of the body is malformed"
 	}
 	for params != "" {
 		var param string
@@ -79,5 +79,5 @@ func wrongType(contentType string, types []string) string {
 			return ""
 		}
 	}
-	return "bodies of this media type are not taken here"
+	return "this media type is not supported here"
 }

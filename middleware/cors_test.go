@@ -20,53 +20,54 @@ func TestCORS(t *testing.T) {
 	for name, test := range map[string]struct {
 		config middleware.CORSConfig
 		origin string
-		want   string // the expected headers, without the common prefixes of their names
+		want   string // expected headers, without the common prefix of their names
 	}{
-		"an origin":               {middleware.CORSConfig{Origins: []string{page}}, page, "Origin: https://app.example.com Vary: Origin"},
-		"another":                 {middleware.CORSConfig{Origins: []string{page}}, "https://evil.example.com", "Vary: Origin"},
-		"none":                    {middleware.CORSConfig{Origins: []string{page}}, "", "Vary: Origin"},
-		"null":                    {middleware.CORSConfig{Origins: []string{page}}, "null", "Vary: Origin"},
-		"all":                     {middleware.CORSConfig{Origins: []string{"*"}}, page, "Origin: *"},
-		"all, and none":           {middleware.CORSConfig{Origins: []string{"*"}}, "", "Origin: *"},
-		"credentials":             {middleware.CORSConfig{Origins: []string{page}, Credentials: true}, page, "Credentials: true Origin: https://app.example.com Vary: Origin"},
-		"exposed":                 {middleware.CORSConfig{Origins: []string{page}, Expose: []string{"X-A", "X-B"}}, page, "Expose: X-A, X-B Origin: https://app.example.com Vary: Origin"},
-		"below":                   {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, page, "Origin: https://app.example.com Vary: Origin"},
-		"far below":               {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://a.b.example.com", "Origin: https://a.b.example.com Vary: Origin"},
-		"not below itself":        {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://example.com", "Vary: Origin"},
-		"looks as if below":       {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://evilexample.com", "Vary: Origin"},
-		"continues":               {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://app.example.com.evil.net", "Vary: Origin"},
-		"an empty label":          {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://.example.com", "Vary: Origin"},
-		"a user":                  {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://evil.net/@a.example.com", "Vary: Origin"},
-		"another scheme":          {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "http://app.example.com", "Vary: Origin"},
-		"another port":            {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://app.example.com:8443", "Vary: Origin"},
-		"the port":                {middleware.CORSConfig{Origins: []string{"https://*.example.com:8443"}}, "https://app.example.com:8443", "Origin: https://app.example.com:8443 Vary: Origin"},
-		"any port":                {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost:5173", "Origin: http://localhost:5173 Vary: Origin"},
-		"any port, the scheme's":  {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost", "Origin: http://localhost Vary: Origin"},
-		"any port, another host":  {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost.evil.net", "Vary: Origin"},
-		"any port, no port":       {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost:80@evil.net", "Vary: Origin"},
-		"IPv6":                    {middleware.CORSConfig{Origins: []string{"http://[::1]:90"}}, "http://[::1]:90", "Origin: http://[::1]:90 Vary: Origin"},
-		"a sixth origin":          {middleware.CORSConfig{Origins: []string{"http://a.b", "http://b.b", "http://c.b", "http://d.b", "http://e.b", page}}, page, "Origin: https://app.example.com Vary: Origin"},
-		"a very long one":         {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://" + strings.Repeat("a", 60_000), "Vary: Origin"},
-		"several lines in a line": {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, page + ", " + page, "Vary: Origin"},
+		"listed origin":             {middleware.CORSConfig{Origins: []string{page}}, page, "Origin: https://app.example.com Vary: Origin"},
+		"another":                   {middleware.CORSConfig{Origins: []string{page}}, "https://evil.example.com", "Vary: Origin"},
+		"none":                      {middleware.CORSConfig{Origins: []string{page}}, "", "Vary: Origin"},
+		"null":                      {middleware.CORSConfig{Origins: []string{page}}, "null", "Vary: Origin"},
+		"all":                       {middleware.CORSConfig{Origins: []string{"*"}}, page, "Origin: *"},
+		"*, no Origin":              {middleware.CORSConfig{Origins: []string{"*"}}, "", "Origin: *"},
+		"credentials":               {middleware.CORSConfig{Origins: []string{page}, Credentials: true}, page, "Credentials: true Origin: https://app.example.com Vary: Origin"},
+		"exposed":                   {middleware.CORSConfig{Origins: []string{page}, Expose: []string{"X-A", "X-B"}}, page, "Expose: X-A, X-B Origin: https://app.example.com Vary: Origin"},
+		"subdomain":                 {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, page, "Origin: https://app.example.com Vary: Origin"},
+		"two labels below":          {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://a.b.example.com", "Origin: https://a.b.example.com Vary: Origin"},
+		"parent domain":             {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://example.com", "Vary: Origin"},
+		"same suffix without a dot": {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://evilexample.com", "Vary: Origin"},
+		"continues":                 {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://app.example.com.evil.net", "Vary: Origin"},
+		"empty label":               {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://.example.com", "Vary: Origin"},
+		"a user":                    {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://evil.net/@a.example.com", "Vary: Origin"},
+		"another scheme":            {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "http://app.example.com", "Vary: Origin"},
+		"another port":              {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://app.example.com:8443", "Vary: Origin"},
+		"listed port":               {middleware.CORSConfig{Origins: []string{"https://*.example.com:8443"}}, "https://app.example.com:8443", "Origin: https://app.example.com:8443 Vary: Origin"},
+		"any port":                  {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost:5173", "Origin: http://localhost:5173 Vary: Origin"},
+		"any port, default port":    {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost", "Origin: http://localhost Vary: Origin"},
+		"any port, other host":      {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost.evil.net", "Vary: Origin"},
+		"any port, user and host":   {middleware.CORSConfig{Origins: []string{"http://localhost:*"}}, "http://localhost:80@evil.net", "Vary: Origin"},
+		"IPv6":                      {middleware.CORSConfig{Origins: []string{"http://[::1]:90"}}, "http://[::1]:90", "Origin: http://[::1]:90 Vary: Origin"},
+		"sixth origin":              {middleware.CORSConfig{Origins: []string{"http://a.b", "http://b.b", "http://c.b", "http://d.b", "http://e.b", page}}, page, "Origin: https://app.example.com Vary: Origin"},
+		"long origin":               {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, "https://" + strings.Repeat("a", 60_000), "Vary: Origin"},
+		"two origins in one line":   {middleware.CORSConfig{Origins: []string{"https://*.example.com"}}, page + ", " + page, "Vary: Origin"},
 	} {
 		for _, app := range []*dunlin.App{
 			installed(text("hello"), middleware.CORS(test.config)),
 			newApp(text("hello"), middleware.CORS(test.config).Middleware()),
-			late(text("hello"), middleware.CORS(test.config)),
+			withFeatures(text("hello"), middleware.CORS(test.config)),
 		} {
 			headers := []string{"Origin", test.origin}
 			if test.origin == "" {
 				headers = nil
 			}
 			if got := corsHeaders(send(app, "GET", headers...).Header()); got != test.want {
-				t.Errorf("%s: %s, want %s", name, got, test.want)
+				t.Errorf("%s: got %s, want %s", name, got, test.want)
 			}
 		}
 	}
 }
 
-// late returns an app whose features are installed after its route, which they do not wrap. They add their headers to its answers.
-func late(act dunlin.Action, features ...dunlin.Feature) *dunlin.App {
+// withFeatures returns an app whose features are installed after its route. They do not wrap the action, but add their headers to its
+// answers.
+func withFeatures(act dunlin.Action, features ...dunlin.Feature) *dunlin.App {
 	app := newApp(act)
 	app.Install(features...)
 	return app
@@ -111,78 +112,78 @@ func TestCORSPreflight(t *testing.T) {
 		} {
 			w := send(app, "OPTIONS", "Origin", origin, "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "x-key")
 			if got := strings.ReplaceAll(corsHeaders(w.Header()), "Allow-Headers", "Headers"); w.Code != 204 || got != want || w.Body.Len() > 0 {
-				t.Errorf("%s, %s: %d %s, want %s", name, origin, w.Code, got, want)
+				t.Errorf("%s, %s: got %d %s, want %s", name, origin, w.Code, got, want)
 			}
 		}
 	}
 	if reached {
-		t.Error("a preflight has reached the action")
+		t.Error("a preflight ran the action")
 	}
 	if w := send(installed(act, middleware.CORS(config)), "OPTIONS", "Origin", page); w.Body.String() != "hello" {
-		t.Errorf("OPTIONS that is no preflight is answered with %q", w.Body)
+		t.Errorf("OPTIONS without Access-Control-Request-Method: got %q", w.Body)
 	}
 	w := send(installed(act, middleware.CORS(middleware.CORSConfig{Origins: []string{"*"}, Headers: []string{"*"}, MaxAge: -1})), "OPTIONS", "Origin", "null", "Access-Control-Request-Method", "PUT")
 	if got, want := corsHeaders(w.Header()), "Headers: * Max-Age: 0 Methods: PUT, PATCH, DELETE Origin: *"; strings.ReplaceAll(got, "Allow-Headers", "Headers") != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
 // CORS keeps the action's own header, and Vary lists every field that matters.
-func TestCORSKeepsTheActions(t *testing.T) {
+func TestCORSKeepsHeadersOfAction(t *testing.T) {
 	act := func(*dunlin.Request) dunlin.Response {
 		return dunlin.Text("x").Header("Vary", "Accept").Header("Access-Control-Allow-Origin", "https://own.example.com")
 	}
 	w := send(installed(act, middleware.CORS(middleware.CORSConfig{Origins: []string{page, "https://*.example.net"}})), "GET", "Origin", page)
 	if got, want := corsHeaders(w.Header()), "Origin: https://own.example.com Vary: Accept|Origin"; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 	act = func(*dunlin.Request) dunlin.Response { return dunlin.Text("x").AddHeader("Vary", "Accept, origin") }
 	w = send(installed(act, middleware.CORS(middleware.CORSConfig{Origins: []string{page}})), "GET", "Origin", page)
 	if got, want := corsHeaders(w.Header()), "Origin: https://app.example.com Vary: Accept, origin"; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
 func TestCORSRefusesMisconfiguration(t *testing.T) {
 	with := func(origins ...string) middleware.CORSConfig { return middleware.CORSConfig{Origins: origins} }
 	for name, c := range map[string]middleware.CORSConfig{
-		"no origins":                {},
-		"credentials for all":       {Origins: []string{"*"}, Credentials: true},
-		"all and one":               with("*", page),
-		"null":                      with("null"),
-		"no scheme":                 with("app.example.com"),
-		"a slash at the end":        with(page + "/"),
-		"a path":                    with(page + "/x"),
-		"a user":                    with("https://u@app.example.com"),
-		"capital letters":           with("https://App.example.com"),
-		"a capital scheme":          with("HTTPS://app.example.com"),
-		"the scheme's port":         with(page + ":443"),
-		"port 80":                   with("http://app.example.com:80"),
-		"no port":                   with(page + ":"),
-		"port 0":                    with(page + ":0"),
-		"a large port":              with(page + ":65536"),
-		"port 08":                   with(page + ":08"),
-		"looks alike":               with("https://*example.com"),
-		"an asterisk at the end":    with("https://example.*"),
-		"an asterisk in between":    with("https://app.*.example.com"),
-		"part of a label":           with("https://app*.example.com"),
-		"every host":                with("https://*"),
-		"a whole top level":         with("https://*.com"),
-		"below an address":          with("https://*.192.0.2.1"),
-		"every host and port":       with("https://*.example.com:*"),
-		"letters of other scripts":  with("https://bücher.example"),
-		"a long IPv6 address":       with("http://[0:0::1]"),
-		"no IPv6 address":           with("http://[::x]"),
-		"a line break":              with(page + "\r\nX: y"),
-		"headers for all":           {Origins: []string{page}, Headers: []string{"*"}, Credentials: true},
-		"methods for all":           {Origins: []string{page}, Methods: []string{"*"}, Credentials: true},
-		"expose all":                {Origins: []string{page}, Expose: []string{"*"}, Credentials: true},
-		"no header":                 {Origins: []string{page}, Headers: []string{"X Key"}},
-		"no method":                 {Origins: []string{page}, Methods: []string{""}},
-		"TRACE":                     {Origins: []string{page}, Methods: []string{"TRACE"}},
-		"a method in small letters": {Origins: []string{page}, Methods: []string{"put"}},
-		"Cookie":                    {Origins: []string{page}, Headers: []string{"cookie"}},
-		"Set-Cookie":                {Origins: []string{page}, Expose: []string{"Set-Cookie"}},
+		"no origins":                      {},
+		"credentials for all":             {Origins: []string{"*"}, Credentials: true},
+		"* and an origin":                 with("*", page),
+		"null":                            with("null"),
+		"no scheme":                       with("app.example.com"),
+		"trailing slash":                  with(page + "/"),
+		"a path":                          with(page + "/x"),
+		"a user":                          with("https://u@app.example.com"),
+		"capital letters":                 with("https://App.example.com"),
+		"upper-case scheme":               with("HTTPS://app.example.com"),
+		"default port":                    with(page + ":443"),
+		"port 80":                         with("http://app.example.com:80"),
+		"no port":                         with(page + ":"),
+		"port 0":                          with(page + ":0"),
+		"a large port":                    with(page + ":65536"),
+		"port 08":                         with(page + ":08"),
+		"looks alike":                     with("https://*example.com"),
+		"wildcard at the end":             with("https://example.*"),
+		"wildcard in the middle":          with("https://app.*.example.com"),
+		"wildcard in a label":             with("https://app*.example.com"),
+		"every host":                      with("https://*"),
+		"top-level domain":                with("https://*.com"),
+		"subdomain of an IP address":      with("https://*.192.0.2.1"),
+		"wildcards for host and port":     with("https://*.example.com:*"),
+		"non-ASCII host":                  with("https://bücher.example"),
+		"IPv6 address, not shortest form": with("http://[0:0::1]"),
+		"invalid IPv6 address":            with("http://[::x]"),
+		"line break":                      with(page + "\r\nX: y"),
+		"headers for all":                 {Origins: []string{page}, Headers: []string{"*"}, Credentials: true},
+		"methods for all":                 {Origins: []string{page}, Methods: []string{"*"}, Credentials: true},
+		"expose all":                      {Origins: []string{page}, Expose: []string{"*"}, Credentials: true},
+		"no header":                       {Origins: []string{page}, Headers: []string{"X Key"}},
+		"no method":                       {Origins: []string{page}, Methods: []string{""}},
+		"TRACE":                           {Origins: []string{page}, Methods: []string{"TRACE"}},
+		"lower-case method":               {Origins: []string{page}, Methods: []string{"put"}},
+		"Cookie":                          {Origins: []string{page}, Headers: []string{"cookie"}},
+		"Set-Cookie":                      {Origins: []string{page}, Expose: []string{"Set-Cookie"}},
 	} {
 		mustPanic(t, "CORS: "+name, func() { middleware.CORS(c) })
 	}
@@ -230,7 +231,7 @@ func TestCORSOnEveryAnswer(t *testing.T) {
 		} {
 			resp, _ := exchangeRaw(t, addr, c.request+"Host: h\r\nOrigin: "+page+"\r\n\r\n")
 			if got := corsHeaders(resp.Header); resp.StatusCode != c.status || got != "Origin: https://app.example.com Vary: Origin" {
-				t.Errorf("%q: %d %s, want %d", c.request, resp.StatusCode, got, c.status)
+				t.Errorf("%q: got %d %s, want %d", c.request, resp.StatusCode, got, c.status)
 			}
 		}
 		close(release)
@@ -261,7 +262,7 @@ func TestCrossOrigin(t *testing.T) {
 					continue // no browser sends this origin, and net/http does not parse it as a URL
 				}
 				if refused != (w.Code == 403) || !refused && w.Code != 200 {
-					t.Errorf("%s, site %q, origin %q: %d, net/http refuses: %v", method, site, origin, w.Code, refused)
+					t.Errorf("%s, Sec-Fetch-Site %q, Origin %q: got %d; refused by net/http: %v", method, site, origin, w.Code, refused)
 				}
 			}
 		}
@@ -284,7 +285,7 @@ func TestCrossOriginPatterns(t *testing.T) {
 			w := send(app, "POST", "Origin", origin, "Sec-Fetch-Site", site)
 			mayRead := w.Header().Get("Access-Control-Allow-Origin") == origin && origin != ""
 			if maySend := w.Code == 200; maySend != mayRead || !maySend && w.Code != 403 {
-				t.Errorf("%s, %s: %d, and may read: %v", origin, site, w.Code, mayRead)
+				t.Errorf("%s, %s: got %d; readable by CORS: %v", origin, site, w.Code, mayRead)
 			}
 		}
 	}

@@ -48,7 +48,7 @@ func Decompress(d DecompressConfig) dunlin.Middleware {
 		names = append(names, c.Name)
 	}
 	known := dunlin.NewHeaderBlock("Accept-Encoding", strings.Join(names, ", "))
-	places := make(chan struct{}, runtime.GOMAXPROCS(0))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			list := r.HeaderList("Content-Encoding")
@@ -62,7 +62,7 @@ func Decompress(d DecompressConfig) dunlin.Middleware {
 			if coding == nil {
 				return next(r)
 			}
-			if err := d.decode(r, coding, places); err != nil {
+			if err := d.decode(r, coding, slots); err != nil {
 				return dunlin.Error(err)
 			}
 			return next(r)
@@ -70,15 +70,15 @@ func Decompress(d DecompressConfig) dunlin.Middleware {
 	}
 }
 
-// decode decodes the complete body of r when one of places is free. A body of a few bytes can make
+// decode decodes the complete body of r when slots has room. A body of a few bytes can make
 // a decoder take up to 16 MB, and more decoders than processors are not faster.
-func (d *DecompressConfig) decode(r *dunlin.Request, coding *Coding, places chan struct{}) error {
-	one := decoding{places: places}
+func (d *DecompressConfig) decode(r *dunlin.Request, coding *Coding, slots chan struct{}) error {
+	one := decoding{slots: slots}
 	defer one.close()
 	return r.DecodeBody(func(src io.Reader) (io.Reader, error) {
 		select {
-		case places <- struct{}{}:
-			one.placed = true
+		case slots <- struct{}{}:
+			one.acquired = true
 		case <-r.Context().Done():
 			return nil, &dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "the request body was not decoded in time", Cause: r.Context().Err(), Temporary: true}
 		}
@@ -124,19 +124,19 @@ func (d *DecompressConfig) coding(name string) *Coding {
 	return nil
 }
 
-// A decoding is a body's decoder and the place that it holds.
+// A decoding is a body's decoder and the slot that it occupies.
 type decoding struct {
-	opened io.Closer // or nil
-	places chan struct{}
-	placed bool
+	opened   io.Closer // nil if the reader has no Close
+	slots    chan struct{}
+	acquired bool
 }
 
 func (d *decoding) close() {
 	if d.opened != nil {
 		_ = d.opened.Close() // the body has been read
 	}
-	if d.placed {
-		<-d.places
+	if d.acquired {
+		<-d.slots
 	}
 }
 

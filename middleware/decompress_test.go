@@ -121,44 +121,44 @@ func TestDecompress(t *testing.T) {
 			status  int
 			body    string // the body, or a part of it
 		}{
-			"bytes":              {upload("/bytes", "text/plain", "gzip", gzipped("hello")), 200, "hello 5 Content-Type text/plain"},
-			"body":               {upload("/body", "text/plain", "gzip", gzipped("hello")), 200, "hello"},
-			"passed on":          {upload("/echo", "text/plain", "gzip", gzipped(full[:50_000])), 200, full[:50_000]},
-			"JSON":               {upload("/json", "application/json", "gzip", gzipped(`{"Name":"hello"}`)), 200, "hello"},
-			"form":               {upload("/form", "application/x-www-form-urlencoded", "GZip", gzipped("name=hello")), 200, "hello"},
-			"standard handler":   {upload("/std", "text/plain", "x-gzip", gzipped("hello")), 200, "hello 5 [] <nil>"},
-			"behind others":      {upload("/behind", "text/plain", "gzip", gzipped("hello")), 200, "hello"},
-			"deflate":            {upload("/body", "text/plain", "deflate", deflated("hello")), 200, "hello"},
-			"two codings":        {upload("/body", "text/plain", "deflate, gzip", gzipped(deflated("hello"))), 415, "more than one content coding"},
-			"two lines":          {upload("/body", "text/plain", "deflate\r\nContent-Encoding: gzip", gzipped(deflated("hello"))), 415, "more than one content coding"},
-			"and no other":       {upload("/body", "text/plain", "identity, gzip, ", gzipped("hello")), 200, "hello"},
-			"plain":              {upload("/body", "text/plain", "", "hello"), 200, "hello"},
-			"identity":           {upload("/body", "text/plain", "identity", "hello"), 200, "hello"},
-			"empty":              {upload("/body", "text/plain", "gzip", ""), 200, ""},
-			"nothing in it":      {upload("/bytes", "text/plain", "gzip", gzipped("")), 200, " 0 Content-Type text/plain"},
-			"as long as may be":  {upload("/body", "text/plain", "gzip", gzipped(full)), 200, full},
-			"one byte too long":  {upload("/body", "text/plain", "gzip", gzipped(full+"a")), 413, "larger than the limit"},
-			"a bomb":             {upload("/body", "text/plain", "gzip", gzipped(strings.Repeat("a", 2<<20))), 413, "larger than the limit"},
-			"nothing in members": {upload("/body", "text/plain", "gzip", strings.Repeat(gzipped(""), 1000)), 200, ""},
-			"too long as it is":  {upload("/body", "text/plain", "gzip", full+"a"), 413, "larger than the limit"},
-			"unknown":            {upload("/body", "text/plain", "br", "hello"), 415, "is not supported"},
-			"one of two unknown": {upload("/body", "text/plain", "zstd, gzip", "hello"), 415, "is not supported"},
-			"no gzip":            {upload("/body", "text/plain", "gzip", "hello, world"), 400, "Content-Encoding"},
-			"cut short":          {upload("/body", "text/plain", "gzip", cut[:len(cut)-3]), 400, "Content-Encoding"},
-			"a wrong checksum":   {upload("/body", "text/plain", "gzip", cut[:len(cut)-8]+"\x00\x00\x00\x00"+cut[len(cut)-4:]), 400, "Content-Encoding"},
-			"followed by others": {upload("/body", "text/plain", "gzip", cut+"more"), 400, "Content-Encoding"},
-			"deflate and others": {upload("/body", "text/plain", "deflate", deflated("hello")+"more"), 400, "Content-Encoding"},
+			"bytes":                    {upload("/bytes", "text/plain", "gzip", gzipped("hello")), 200, "hello 5 Content-Type text/plain"},
+			"body":                     {upload("/body", "text/plain", "gzip", gzipped("hello")), 200, "hello"},
+			"passed on":                {upload("/echo", "text/plain", "gzip", gzipped(full[:50_000])), 200, full[:50_000]},
+			"JSON":                     {upload("/json", "application/json", "gzip", gzipped(`{"Name":"hello"}`)), 200, "hello"},
+			"form":                     {upload("/form", "application/x-www-form-urlencoded", "GZip", gzipped("name=hello")), 200, "hello"},
+			"standard handler":         {upload("/std", "text/plain", "x-gzip", gzipped("hello")), 200, "hello 5 [] <nil>"},
+			"behind others":            {upload("/behind", "text/plain", "gzip", gzipped("hello")), 200, "hello"},
+			"deflate":                  {upload("/body", "text/plain", "deflate", deflated("hello")), 200, "hello"},
+			"two codings":              {upload("/body", "text/plain", "deflate, gzip", gzipped(deflated("hello"))), 415, "more than one content coding"},
+			"two lines":                {upload("/body", "text/plain", "deflate\r\nContent-Encoding: gzip", gzipped(deflated("hello"))), 415, "more than one content coding"},
+			"identity and gzip":        {upload("/body", "text/plain", "identity, gzip, ", gzipped("hello")), 200, "hello"},
+			"plain":                    {upload("/body", "text/plain", "", "hello"), 200, "hello"},
+			"identity":                 {upload("/body", "text/plain", "identity", "hello"), 200, "hello"},
+			"empty":                    {upload("/body", "text/plain", "gzip", ""), 200, ""},
+			"empty body":               {upload("/bytes", "text/plain", "gzip", gzipped("")), 200, " 0 Content-Type text/plain"},
+			"at the limit":             {upload("/body", "text/plain", "gzip", gzipped(full)), 200, full},
+			"one byte above the limit": {upload("/body", "text/plain", "gzip", gzipped(full+"a")), 413, "larger than the limit"},
+			"compression bomb":         {upload("/body", "text/plain", "gzip", gzipped(strings.Repeat("a", 2<<20))), 413, "larger than the limit"},
+			"empty gzip members":       {upload("/body", "text/plain", "gzip", strings.Repeat(gzipped(""), 1000)), 200, ""},
+			"encoded body too long":    {upload("/body", "text/plain", "gzip", full+"a"), 413, "larger than the limit"},
+			"unknown":                  {upload("/body", "text/plain", "br", "hello"), 415, "is not supported"},
+			"one of two unknown":       {upload("/body", "text/plain", "zstd, gzip", "hello"), 415, "is not supported"},
+			"no gzip":                  {upload("/body", "text/plain", "gzip", "hello, world"), 400, "Content-Encoding"},
+			"cut short":                {upload("/body", "text/plain", "gzip", cut[:len(cut)-3]), 400, "Content-Encoding"},
+			"wrong checksum":           {upload("/body", "text/plain", "gzip", cut[:len(cut)-8]+"\x00\x00\x00\x00"+cut[len(cut)-4:]), 400, "Content-Encoding"},
+			"data after gzip":          {upload("/body", "text/plain", "gzip", cut+"more"), 400, "Content-Encoding"},
+			"data after deflate":       {upload("/body", "text/plain", "deflate", deflated("hello")+"more"), 400, "Content-Encoding"},
 		} {
 			resp, body := exchangeRaw(t, addr, c.request)
 			if resp.StatusCode != c.status || c.status == 200 && body != c.body || !strings.Contains(body, c.body) {
-				t.Errorf("%s: %d %.200q, want %d %.200q", name, resp.StatusCode, body, c.status, c.body)
+				t.Errorf("%s: got %d %.200q, want %d %.200q", name, resp.StatusCode, body, c.status, c.body)
 			}
 			want := ""
 			if c.status == 415 {
 				want = "gzip, deflate"
 			}
 			if got := resp.Header.Get("Accept-Encoding"); got != want {
-				t.Errorf("%s: Accept-Encoding is %q, want %q", name, got, want)
+				t.Errorf("%s: got Accept-Encoding %q, want %q", name, got, want)
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func TestDecompressWithinBudget(t *testing.T) {
 
 // A decoder may need megabytes for a body of a few bytes. The number of concurrent decoders is therefore limited to that of the
 // processors, and waiting requests are served in turn.
-func TestDecodersAtOnce(t *testing.T) {
+func TestConcurrentDecodersAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := runtime.GOMAXPROCS(0)
 		var open atomic.Int64
@@ -192,7 +192,7 @@ func TestDecodersAtOnce(t *testing.T) {
 			<-release
 			b, _ := io.ReadAll(src)
 			if string(b) == "panic" {
-				panic("a decoder has panicked")
+				panic("the decoder panicked")
 			}
 			return struct {
 				io.Reader
@@ -208,7 +208,7 @@ func TestDecodersAtOnce(t *testing.T) {
 			w := httptest.NewRecorder()
 			app.ServeHTTP(w, req)
 			if w.Code != want || want == 200 && w.Body.String() != body {
-				t.Errorf("%q: %d %s, want %d", body, w.Code, w.Body, want)
+				t.Errorf("body %q: got %d %s, want %d", body, w.Code, w.Body, want)
 			}
 		}
 		var wg sync.WaitGroup
@@ -225,17 +225,17 @@ func TestDecodersAtOnce(t *testing.T) {
 		<-impatient.Done()
 		synctest.Wait()
 		if n := open.Load(); n != int64(most) {
-			t.Errorf("%d decoders at once, want %d", n, most)
+			t.Errorf("got %d concurrent decoders, want %d", n, most)
 		}
 		close(release)
 		wg.Wait()
 		if n := open.Load(); n != int64(most) { // the decoders that panicked are never closed
-			t.Errorf("%d decoders in the end, want %d", n, most)
+			t.Errorf("got %d open decoders at the end, want %d", n, most)
 		}
 	})
 }
 
-// closer makes an io.Closer of a function.
+// A closer is a function as an io.Closer.
 type closer func()
 
 func (c closer) Close() error { c(); return nil }
@@ -250,7 +250,7 @@ func TestDecompressSettings(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Code != want {
-			t.Errorf("%q: %d %s, want %d", body, w.Code, w.Body, want)
+			t.Errorf("body %q: got %d %s, want %d", body, w.Code, w.Body, want)
 		}
 	}
 	mustPanic(t, "MaxSize -1", func() { middleware.Decompress(middleware.DecompressConfig{MaxSize: -1}) })

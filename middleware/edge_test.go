@@ -19,7 +19,7 @@ type edgeCase struct {
 	feature []dunlin.Feature
 	headers http.Header
 	method  string  // default: POST
-	most    float64 // maximum number of added allocations
+	most    float64 // maximum number of allocations that it adds
 	direct  bool    // without trusted proxies
 }
 

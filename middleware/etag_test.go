@@ -14,22 +14,22 @@ func TestETagOfBody(t *testing.T) {
 	tagOf := func(method, body string) string {
 		w := send(newApp(text(body), middleware.ETag()), method)
 		if w.Code != 200 {
-			t.Errorf("%s of %q: status %d, want 200", method, body, w.Code)
+			t.Errorf("%s with body %q: got status %d, want 200", method, body, w.Code)
 		}
 		return w.Header().Get("ETag")
 	}
 	tag := tagOf("GET", "hello")
 	if len(tag) != 24 || tag[0] != '"' || tag[23] != '"' || strings.Count(tag, `"`) != 2 {
-		t.Errorf("ETag is %s, want 22 characters in quotes", tag)
+		t.Errorf("got ETag %s, want 22 characters in quotes", tag)
 	}
 	if again := tagOf("GET", "hello"); again != tag {
-		t.Errorf("the same body has the ETags %s and %s", tag, again)
+		t.Errorf("got ETags %s and %s for the same body", tag, again)
 	}
 	if head := tagOf("HEAD", "hello"); head != tag {
-		t.Errorf("HEAD has the ETag %s, GET %s", head, tag)
+		t.Errorf("got ETag %s for HEAD and %s for GET", head, tag)
 	}
 	if other := tagOf("GET", "hellp"); other == tag {
-		t.Errorf("two bodies have the same ETag %s", tag)
+		t.Errorf("got ETag %s for two bodies", tag)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestETagIfNoneMatch(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		act  dunlin.Action
-		sent []string // one header line each
+		sent []string // values of If-None-Match, one for each line
 		want int
 	}{
 		{"the same", text("hello"), []string{strong}, 304},
@@ -49,19 +49,19 @@ func TestETagIfNoneMatch(t *testing.T) {
 		{"any", text("hello"), []string{"*"}, 304},
 		{"any, with space", text("hello"), []string{" * "}, 304},
 		{"in a list", text("hello"), []string{`"a", W/"b",` + strong + `, "c"`}, 304},
-		{"a list with holes", text("hello"), []string{", ,\t" + strong}, 304},
+		{"empty list elements", text("hello"), []string{", ,\t" + strong}, 304},
 		{"on the second line", text("hello"), []string{`"a"`, strong}, 304},
 		{"another", text("hello"), []string{`"a"`}, 200},
 		{"without quotes", text("hello"), []string{strings.Trim(strong, `"`)}, 200},
 		{"half a tag", text("hello"), []string{strings.TrimSuffix(strong, `"`)}, 200},
 		{"inside another tag", text("hello"), []string{`"x` + strings.Trim(strong, `"`) + `"`}, 200},
-		{"a star in a list", text("hello"), []string{`"a", *`}, 200},
+		{"* in a list", text("hello"), []string{`"a", *`}, 200},
 		{"lower-case mark", text("hello"), []string{"w/" + strong}, 200},
 		{"empty", text("hello"), []string{""}, 200},
-		{"the action's own", given(`"v1"`), []string{`"v1"`}, 304},
-		{"the action's own, weak", given(`W/"v1"`), []string{`"v1"`}, 304},
-		{"the action's own, changed", given(`"v2"`), []string{`"v1"`}, 200},
-		{"a comma inside", given(`"a,b"`), []string{`"x", "a,b"`}, 304},
+		{"set by the action", given(`"v1"`), []string{`"v1"`}, 304},
+		{"set by the action, weak", given(`W/"v1"`), []string{`"v1"`}, 304},
+		{"set by the action, changed", given(`"v2"`), []string{`"v1"`}, 200},
+		{"tag with a comma", given(`"a,b"`), []string{`"x", "a,b"`}, 304},
 		{"part of a tag with a comma", given(`"b"`), []string{`"a,b"`}, 200},
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
@@ -71,19 +71,19 @@ func TestETagIfNoneMatch(t *testing.T) {
 			}
 			w := send(newApp(test.act, middleware.ETag()), method, headers...)
 			if w.Code != test.want {
-				t.Errorf("%s: %s with %q: status %d, want %d", test.name, method, test.sent, w.Code, test.want)
+				t.Errorf("%s: %s with %q: got status %d, want %d", test.name, method, test.sent, w.Code, test.want)
 			}
 			if w.Header().Get("ETag") == "" {
-				t.Errorf("%s: %s: the ETag is missing: a 304 repeats it", test.name, method)
+				t.Errorf("%s: %s: got no ETag, want that of the 200", test.name, method)
 			}
 			if w.Code == 304 && w.Body.Len() > 0 {
-				t.Errorf("%s: a 304 with the body %q", test.name, w.Body)
+				t.Errorf("%s: got a 304 with body %q", test.name, w.Body)
 			}
 		}
 	}
 }
 
-func TestETagLeavesAlone(t *testing.T) {
+func TestETagNotAdded(t *testing.T) {
 	for name, test := range map[string]struct {
 		method string
 		act    dunlin.Action
@@ -96,7 +96,7 @@ func TestETagLeavesAlone(t *testing.T) {
 	} {
 		w := send(newApp(test.act, middleware.ETag()), test.method, "If-None-Match", "*")
 		if tag := w.Header().Get("ETag"); w.Code != test.status || tag != "" {
-			t.Errorf("%s: status %d, ETag %q: want %d and none", name, w.Code, tag, test.status)
+			t.Errorf("%s: got status %d and ETag %q, want %d and no ETag", name, w.Code, tag, test.status)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestETagKeepsHeaders(t *testing.T) {
 	w := send(newApp(act, middleware.ETag()), "GET", "If-None-Match", `"v1"`)
 	for name, want := range map[string]string{"ETag": `"v1"`, "Cache-Control": "max-age=60", "Vary": "Accept", "Content-Length": ""} {
 		if got := w.Header().Get(name); w.Code != 304 || got != want {
-			t.Errorf("%d with %s: %q, want 304 with %q", w.Code, name, got, want)
+			t.Errorf("got status %d and %s %q, want 304 with %q", w.Code, name, got, want)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func TestFusedFeatures(t *testing.T) {
 		}
 	}
 	for _, chosen := range combinations {
-		synctest.Test(t, func(t *testing.T) { // on a fake clock
+		synctest.Test(t, func(t *testing.T) { // with a fake clock
 			turn := time.Now()
 			register := func(install func(*dunlin.App, dunlin.Feature)) *dunlin.App {
 				config := quiet

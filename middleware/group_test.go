@@ -35,7 +35,7 @@ func TestFeatureOfGroup(t *testing.T) {
 		} {
 			resp := get(t, c.method, addr, c.path, "Origin", page)
 			if has := resp.Header.Get("Access-Control-Allow-Origin") == page; has != c.has || resp.StatusCode != c.status {
-				t.Errorf("%s %s: %d, %v", c.method, c.path, resp.StatusCode, resp.Header)
+				t.Errorf("%s %s: got %d %v", c.method, c.path, resp.StatusCode, resp.Header)
 			}
 		}
 	})

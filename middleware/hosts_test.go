@@ -51,7 +51,7 @@ func TestAllowedHosts(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Code != want {
-			t.Errorf("%.60q: %d, want %d", host, w.Code, want)
+			t.Errorf("Host %.60q: got %d, want %d", host, w.Code, want)
 		}
 	}
 	for _, bad := range []string{"", "*", "*.", "https://example.com", "example.com:80", "example.*", "*.192.0.2.1", "a b"} {
@@ -85,11 +85,11 @@ func TestContentTypes(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Code != want || want == 415 && w.Header().Get("Accept") != "application/json, application/*+json, text/*" {
-			t.Errorf("%.60q: %d %v, want %d", contentType, w.Code, w.Header(), want)
+			t.Errorf("Content-Type %.60q: got %d %v, want %d", contentType, w.Code, w.Header(), want)
 		}
 	}
 	if w := send(app, "POST"); w.Code != 200 {
-		t.Errorf("without a body: %d", w.Code)
+		t.Errorf("without a body: got %d", w.Code)
 	}
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		app.Post("/", text("taken"), middleware.ContentTypes("application/json"))
@@ -99,7 +99,7 @@ func TestContentTypes(t *testing.T) {
 			for _, lines := range []string{line + more, more + line} {
 				resp, body := exchangeRaw(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n"+lines+"\r\n{}")
 				if resp.StatusCode != want {
-					t.Errorf("with %q: %d %s, want %d", lines, resp.StatusCode, body, want)
+					t.Errorf("with %q: got %d %s, want %d", lines, resp.StatusCode, body, want)
 				}
 			}
 		}

@@ -267,12 +267,12 @@ type claim struct {
 	config      *IdempotencyConfig
 	key         string // in the store
 	fingerprint [sha256.Size]byte
-	shared      bool // the request has no user
+	shared      bool // the request has no user: requests without a user share their keys
 	token       [16]byte
 	until       time.Time // end of the lease, in the store too
 	undo        *claimsToUndo
 	quota       *keyQuota
-	holder      uint64 // of the quota
+	holder      uint64 // holder of the quota, see holderOf
 	version     store.Version
 }
 

@@ -56,7 +56,7 @@ func TestIdempotency(t *testing.T) {
 	app, runs := orders(middleware.IdempotencyConfig{User: func(r *dunlin.Request) string { return "user " + byToken(r) }}, created)
 	first := post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", `"k1"`)
 	if first.Code != 201 || first.Body.String() != `{"n":1}` || first.Header().Get("Idempotent-Replayed") != "" {
-		t.Fatalf("the first request: %d %v %s", first.Code, first.Header(), first.Body)
+		t.Fatalf("first request: got %d %v %s", first.Code, first.Header(), first.Body)
 	}
 	for _, key := range []string{`"k1"`, `k1`, `"\k1"`, ` "k1" `, `"k1";p=1`} {
 		w := post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", key)
@@ -67,15 +67,15 @@ func TestIdempotency(t *testing.T) {
 			continue
 		}
 		if w.Header().Get("Idempotent-Replayed") != "true" {
-			t.Errorf("%s: no Idempotent-Replayed: %d %s", key, w.Code, w.Body)
+			t.Errorf("%s: got no Idempotent-Replayed: %d %s", key, w.Code, w.Body)
 		}
 		w.Header().Del("Idempotent-Replayed")
 		if w.Code != first.Code || w.Body.String() != first.Body.String() || fmt.Sprint(w.Header()) != fmt.Sprint(first.Header()) {
-			t.Errorf("%s: %d %v %s\nthe first answer was %d %v %s", key, w.Code, w.Header(), w.Body, first.Code, first.Header(), first.Body)
+			t.Errorf("%s: got %d %v %s\nwant the first response %d %v %s", key, w.Code, w.Header(), w.Body, first.Code, first.Header(), first.Body)
 		}
 	}
 	if w := post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", "", "Idempotency-Key", `"k1"`); w.Code != 400 {
-		t.Errorf("with an empty key before another: %d %s", w.Code, w.Body)
+		t.Errorf("an empty key line before another: got %d %s", w.Code, w.Body)
 	}
 	for what, w := range map[string]*httptest.ResponseRecorder{
 		"another body":       post(app, "/orders/7", `{"a":2}`, "Idempotency-Key", `"k1"`),
@@ -85,11 +85,11 @@ func TestIdempotency(t *testing.T) {
 		"another media type": post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", `"k1"`, "Content-Type", "text/plain"),
 	} {
 		if w.Code != 422 || !strings.Contains(w.Body.String(), "already used") || w.Header().Get("Set-Cookie") != "" {
-			t.Errorf("%s: %d %s, want 422", what, w.Code, w.Body)
+			t.Errorf("%s: got %d %s, want 422", what, w.Code, w.Body)
 		}
 	}
 	if n := runs.Load(); n != 1 {
-		t.Errorf("the action ran %d times, want once", n)
+		t.Errorf("got %d runs of the action, want 1", n)
 	}
 	for i, w := range []*httptest.ResponseRecorder{
 		post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", `"k2"`),
@@ -97,7 +97,7 @@ func TestIdempotency(t *testing.T) {
 		post(app, "/orders/7", `{"a":1}`),
 	} {
 		if w.Code != 201 || w.Body.String() != fmt.Sprintf(`{"n":%d}`, i+2) {
-			t.Errorf("something new, %d: %d %s", i, w.Code, w.Body)
+			t.Errorf("other request %d: got %d %s", i, w.Code, w.Body)
 		}
 	}
 	if w := send(app, "GET"); w.Code != 404 {
@@ -112,32 +112,32 @@ func TestIdempotencyKeys(t *testing.T) {
 	} {
 		w := post(app, "/orders/7", "", "Idempotency-Key", key)
 		if w.Code != 400 || !strings.Contains(w.Body.String(), "Idempotency-Key") {
-			t.Errorf("the key %q: %d %s, want 400", key, w.Code, w.Body)
+			t.Errorf("key %q: got %d %s, want 400", key, w.Code, w.Body)
 		}
 	}
 	if w := post(app, "/orders/7", ""); w.Code != 400 || !strings.Contains(w.Body.String(), "needs an Idempotency-Key") {
-		t.Errorf("without a key: %d %s", w.Code, w.Body)
+		t.Errorf("without a key: got %d %s", w.Code, w.Body)
 	}
 	if w := post(app, "/orders/7", "", "Idempotency-Key", `"a"`, "Idempotency-Key", `"a"`); w.Code != 400 {
-		t.Errorf("with two keys: %d %s", w.Code, w.Body)
+		t.Errorf("with two keys: got %d %s", w.Code, w.Body)
 	}
 	if n := runs.Load(); n != 0 {
-		t.Errorf("the action ran %d times", n)
+		t.Errorf("got %d runs of the action", n)
 	}
 	for _, key := range []string{`"a b,c;d"`, `"\"\\"`, `"` + strings.Repeat("a", 255) + `"`, "8e03978e-40d5-43e8-bc93-6894a57f9324"} {
 		if w := post(app, "/orders/7", "", "Idempotency-Key", key); w.Code != 201 {
-			t.Errorf("the key %q: %d %s, want 201", key, w.Code, w.Body)
+			t.Errorf("key %q: got %d %s, want 201", key, w.Code, w.Body)
 		}
 	}
 	req := httptest.NewRequest("GET", "/orders/7", nil)
 	w := httptest.NewRecorder()
 	if app.ServeHTTP(w, req); w.Code != 201 {
-		t.Errorf("GET, which needs no key: %d", w.Code)
+		t.Errorf("GET without a key: got %d", w.Code)
 	}
 }
 
 // Of 1,000 concurrent requests with one key to three machines, one runs the action.
-func TestIdempotencyAtOnce(t *testing.T) {
+func TestIdempotencyConcurrentRequests(t *testing.T) {
 	shared := store.NewMemory(store.MemoryConfig{})
 	release := make(chan struct{})
 	var apps []*dunlin.App
@@ -166,13 +166,13 @@ func TestIdempotencyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if n := runs[0].Load() + runs[1].Load() + runs[2].Load(); n != 1 || conflicts.Load() != 999 || others.Load() != 0 {
-		t.Errorf("the action ran %d times; %d got 409, %d neither that nor 201", n, conflicts.Load(), others.Load())
+		t.Errorf("got %d runs of the action, %d times 409 and %d other statuses", n, conflicts.Load(), others.Load())
 	}
 	if w := post(apps[1], "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 201 || w.Header().Get("Idempotent-Replayed") != "true" {
-		t.Errorf("afterwards: %d %s", w.Code, w.Body)
+		t.Errorf("after the first request: got %d %s", w.Code, w.Body)
 	}
 	if w := post(apps[2], "/orders/7", "y", "Idempotency-Key", `"k"`); w.Code != 422 {
-		t.Errorf("another body: %d %s", w.Code, w.Body)
+		t.Errorf("another body: got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestIdempotencyOutcomes(t *testing.T) {
 		replay bool
 	}{
 		"a refusal": {func(*dunlin.Request, int64) dunlin.Response { return dunlin.NotFound() }, 404, 404, 2, false},
-		"a refusal with a cause": {func(*dunlin.Request, int64) dunlin.Response {
+		"refusal with a cause": {func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Problem(&dunlin.ProblemDetails{Status: 422, Cause: errors.New("no number")})
 		}, 422, 422, 2, false},
 		"a conflict": {func(*dunlin.Request, int64) dunlin.Response {
@@ -198,13 +198,13 @@ func TestIdempotencyOutcomes(t *testing.T) {
 		"not now": {func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Empty().Status(503).Header("Retry-After", "1")
 		}, 503, 503, 2, false},
-		"not now, when something was done": {func(*dunlin.Request, int64) dunlin.Response {
+		"503 with a cause": {func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Error(&dunlin.ProblemDetails{Status: 503, Temporary: true, Cause: store.ErrUnavailable})
 		}, 503, 503, 1, true},
 		"too many": {func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Empty().Status(429)
 		}, 429, 429, 2, false},
-		"out of time": {func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(context.DeadlineExceeded) }, 503, 503, 1, true},
+		"deadline exceeded": {func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(context.DeadlineExceeded) }, 503, 503, 1, true},
 		"a stream": {func(*dunlin.Request, int64) dunlin.Response {
 			return dunlin.Stream("text/plain", func(w io.Writer) error { _, err := io.WriteString(w, "hi"); return err })
 		}, 200, 409, 1, false},
@@ -215,24 +215,24 @@ func TestIdempotencyOutcomes(t *testing.T) {
 		second := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`)
 		replay := second.Header().Get("Idempotent-Replayed") == "true"
 		if first.Code != test.first || second.Code != test.second || runs.Load() != test.runs || replay != test.replay {
-			t.Errorf("%s: %d, then %d (replayed: %t), %d runs; want %d, %d (%t), %d", name,
+			t.Errorf("%s: got %d, then %d (replayed: %t) and %d runs, want %d, %d (%t) and %d", name,
 				first.Code, second.Code, replay, runs.Load(), test.first, test.second, test.replay, test.runs)
 		}
 		if replay && first.Body.String() != second.Body.String() {
-			t.Errorf("%s: %q, then %q", name, first.Body, second.Body)
+			t.Errorf("%s: got %q, then %q", name, first.Body, second.Body)
 		}
 	}
 }
 
 // A dropped connection or a client that disconnects does not cause a second run, unless the action reports that it gave up.
-func TestIdempotencyClientLeaves(t *testing.T) {
+func TestIdempotencyClientDisconnects(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(r *dunlin.Request) dunlin.Response
 		runs int64
 	}{
-		"the action goes on":    {func(*dunlin.Request) dunlin.Response { return dunlin.Text("done") }, 1},
-		"the action gives up":   {func(r *dunlin.Request) dunlin.Response { return dunlin.Error(r.Context().Err()) }, 2},
-		"the connection is cut": {func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) }, 1},
+		"action completes":                {func(*dunlin.Request) dunlin.Response { return dunlin.Text("done") }, 1},
+		"action returns context.Canceled": {func(r *dunlin.Request) dunlin.Response { return dunlin.Error(r.Context().Err()) }, 2},
+		"action aborts the connection":    {func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) }, 1},
 	} {
 		var leave context.CancelFunc
 		app, runs := orders(middleware.IdempotencyConfig{}, func(r *dunlin.Request, _ int64) dunlin.Response {
@@ -251,12 +251,12 @@ func TestIdempotencyClientLeaves(t *testing.T) {
 			cancel()
 		}
 		if n := runs.Load(); n != test.runs {
-			t.Errorf("%s: it ran %d times, want %d", name, n, test.runs)
+			t.Errorf("%s: got %d runs of the action, want %d", name, n, test.runs)
 		}
 	}
 }
 
-func TestIdempotencyTimes(t *testing.T) {
+func TestIdempotencyTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, runs := orders(middleware.IdempotencyConfig{TTL: time.Hour}, created)
 		for _, after := range []time.Duration{0, 59 * time.Minute, 2 * time.Minute} {
@@ -264,7 +264,7 @@ func TestIdempotencyTimes(t *testing.T) {
 			post(app, "/orders/7", "x", "Idempotency-Key", `"k"`)
 		}
 		if n := runs.Load(); n != 2 {
-			t.Errorf("it ran %d times, want twice: the answer is kept for an hour", n)
+			t.Errorf("got %d runs of the action, want 2: the response is stored for an hour", n)
 		}
 	})
 }
@@ -272,7 +272,7 @@ func TestIdempotencyTimes(t *testing.T) {
 // Without its store, the middleware runs no action. A response that could not be stored is not produced a second time.
 func TestIdempotencyWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		inner := &unresponsiveStore{Store: store.NewMemory(store.MemoryConfig{})}
 		leaves := false
 		app, runs := orders(middleware.IdempotencyConfig{Store: store.Guard(inner, store.GuardConfig{Timeout: 50 * time.Millisecond, Failures: 100})},
 			func(r *dunlin.Request, n int64) dunlin.Response {
@@ -281,19 +281,19 @@ func TestIdempotencyWithoutStore(t *testing.T) {
 			})
 		inner.away.Store(true)
 		if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 503 || w.Header().Get("Retry-After") != "1" || runs.Load() != 0 {
-			t.Errorf("%d %s, %d runs", w.Code, w.Body, runs.Load())
+			t.Errorf("got %d %s and %d runs", w.Code, w.Body, runs.Load())
 		}
 		if w := post(app, "/orders/7", "x"); w.Code != 201 {
-			t.Errorf("without a key: %d", w.Code)
+			t.Errorf("without a key: got %d", w.Code)
 		}
 		inner.away.Store(false)
 		leaves = true
 		if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 201 {
-			t.Errorf("the store is lost while it runs: %d %s", w.Code, w.Body)
+			t.Errorf("store fails during the action: got %d %s", w.Code, w.Body)
 		}
 		inner.away.Store(false)
 		if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 409 || runs.Load() != 2 {
-			t.Errorf("after the store was lost while it ran: %d %s, %d runs", w.Code, w.Body, runs.Load())
+			t.Errorf("retry after the store has failed during the action: got %d %s and %d runs", w.Code, w.Body, runs.Load())
 		}
 		<-time.After(time.Minute) // until the pending keys have been released
 	})
@@ -306,14 +306,14 @@ func TestIdempotencyCookies(t *testing.T) {
 		post(app, "/orders/7", "x", "Idempotency-Key", `"k"`)
 	}
 	if w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`); w.Code != 201 || w.Header().Get("Set-Cookie") != "" {
-		t.Errorf("a repetition by anybody: %d %v", w.Code, w.Header())
+		t.Errorf("retry by an anonymous client: got %d %v", w.Code, w.Header())
 	}
 	app, _ = orders(middleware.IdempotencyConfig{Anonymous: true, User: func(r *dunlin.Request) string { return r.Header("X-User") }}, created)
 	for _, user := range []string{"", "ada"} {
 		for again := range 2 {
 			w := post(app, "/orders/7", "x", "Idempotency-Key", `"k"`, "X-User", user)
 			if known := user != "" || again == 0; w.Code != 201 || (w.Header().Get("Set-Cookie") != "") != known {
-				t.Errorf("the user %q, repeated %d times: %d %v", user, again, w.Code, w.Header())
+				t.Errorf("user %q, retry %d: got %d %v", user, again, w.Code, w.Header())
 			}
 		}
 	}
@@ -366,7 +366,7 @@ func TestIdempotencyStoresLongHandlerAnswers(t *testing.T) {
 			for again, want := range []int{201, c.again} {
 				resp, body := exchangeRaw(t, addr, fmt.Sprintf("POST %s?n=%d HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k%d\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", c.path, c.length, i))
 				if resp.StatusCode != want || want == 201 && body != strings.Repeat("x", c.length) || want == 201 && resp.Header.Get("Idempotent-Replayed") != []string{"", "true"}[again] {
-					t.Errorf("%s with %d bytes, time %d: %d with %d bytes, %v; want %d", c.path, c.length, again, resp.StatusCode, len(body), resp.Header, want)
+					t.Errorf("%s with %d bytes, request %d: got %d with %d bytes, %v; want %d", c.path, c.length, again, resp.StatusCode, len(body), resp.Header, want)
 				}
 			}
 		}

@@ -47,23 +47,23 @@ func TestIdempotencyUser(t *testing.T) {
 				}
 				resp, body := exchangeRaw(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nIdempotency-Key: order-1\r\n"+header+": "+c.key+"\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx")
 				if resp.StatusCode != 200 || body != c.want {
-					t.Errorf("request %d with %s %s: %d %q, want %q", i, header, c.key, resp.StatusCode, body, c.want)
+					t.Errorf("request %d with %s %s: got %d %q, want %q", i, header, c.key, resp.StatusCode, body, c.want)
 				}
 			}
 		})
 	}
-	// Keys are refused where no user is known.
+	// Requests with a key and without a user are refused.
 	app, runs := orders(middleware.IdempotencyConfig{User: middleware.User}, created)
 	if w := post(app, "/orders/7", "x", "Idempotency-Key", "k", "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("a:b"))); w.Code != 403 || runs.Load() != 0 {
-		t.Errorf("without a user: %d %s, %d runs", w.Code, w.Body, runs.Load())
+		t.Errorf("without a user: got %d %s and %d runs", w.Code, w.Body, runs.Load())
 	}
 	if w := post(app, "/orders/7", "x"); w.Code != 201 {
-		t.Errorf("without a user and a key: %d %s", w.Code, w.Body)
+		t.Errorf("without a user and a key: got %d %s", w.Code, w.Body)
 	}
 }
 
 // A flood of requests with keys, refused or not, leaves memory in the store for sessions and for the keys of other users.
-func TestIdempotencyLeavesRoom(t *testing.T) {
+func TestIdempotencyFloodDoesNotFillStore(t *testing.T) {
 	for name, act := range map[string]func(*dunlin.Request, int64) dunlin.Response{
 		"refused": func(*dunlin.Request, int64) dunlin.Response { return dunlin.Error(&dunlin.ProblemDetails{Status: 400}) },
 		"served":  created,
@@ -77,23 +77,23 @@ func TestIdempotencyLeavesRoom(t *testing.T) {
 			w := post(app, "/orders/7", "x", "Idempotency-Key", strconv.Itoa(i), "X-User", "eve")
 			codes[w.Code]++
 			if w.Code == 429 && w.Header().Get("Retry-After") == "" {
-				t.Fatalf("%s: no Retry-After: %v", name, w.Header())
+				t.Fatalf("%s: got no Retry-After: %v", name, w.Header())
 			}
 		}
 		if held := m.Held(); held > all/8+all/64 || name == "refused" && held > 0 {
-			t.Errorf("%s: one user's keys hold %d bytes of %d", name, held, all)
+			t.Errorf("%s: the keys of one user occupy %d bytes of %d", name, held, all)
 		}
 		if refused := codes[429] > 0; refused != (name != "refused") || int64(codes[429]) != 5000-runs.Load() {
-			t.Errorf("%s: answers %v, %d runs", name, codes, runs.Load())
+			t.Errorf("%s: got statuses %v and %d runs", name, codes, runs.Load())
 		}
 		if name == "served" {
 			if w := post(app, "/orders/7", "x", "Idempotency-Key", "1", "X-User", "eve"); w.Code != 201 || w.Header().Get("Idempotent-Replayed") != "true" {
-				t.Errorf("%s: a repetition of a user over the quota: %d %s", name, w.Code, w.Body)
+				t.Errorf("%s: retry of a user over the quota: got %d %s", name, w.Code, w.Body)
 			}
 		}
 		want := act(nil, 1).StatusCode()
 		if w := post(app, "/orders/7", "x", "Idempotency-Key", "1", "X-User", "ada"); w.Code != want {
-			t.Errorf("%s: another user: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: another user: got %d %s", name, w.Code, w.Body)
 		}
 		for i := range 500 { // many users
 			for n := range 20 {
@@ -101,15 +101,15 @@ func TestIdempotencyLeavesRoom(t *testing.T) {
 			}
 		}
 		if held := m.Held(); held > all/4 {
-			t.Errorf("%s: all keys hold %d bytes of %d", name, held, all)
+			t.Errorf("%s: all keys occupy %d bytes of %d", name, held, all)
 		}
 		if _, err := m.Set(context.Background(), "session:x", make([]byte, all/2), store.VersionAbsent, time.Hour); err != nil {
-			t.Errorf("%s: a session: %v", name, err)
+			t.Errorf("%s: store a session: %v", name, err)
 		}
 	}
 }
 
-// A user's quota is restored when the store forgets the keys. Requests without a user are counted by address.
+// A user's quota is restored when the keys expire in the store. Requests without a user are counted by address.
 func TestIdempotencyQuotaExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, runs := orders(middleware.IdempotencyConfig{Anonymous: true, UserBytes: 4096, TTL: time.Hour}, func(*dunlin.Request, int64) dunlin.Response { return dunlin.NoContent() })
@@ -134,33 +134,33 @@ func TestIdempotencyQuotaExpires(t *testing.T) {
 		}
 		first := fill("203.0.113.1:1")
 		if first < 8 || first > 16 {
-			t.Errorf("%d keys have room in 4096 bytes", first)
+			t.Errorf("got %d keys in 4096 bytes", first)
 		}
 		if got := fill("203.0.113.1:2"); got != 0 {
-			t.Errorf("by another port of the address %d more", got)
+			t.Errorf("same address, other port: got %d more keys", got)
 		}
 		if got := fill("203.0.113.2:1"); got != first {
-			t.Errorf("by another address %d, want %d", got, first)
+			t.Errorf("another address: got %d keys, want %d", got, first)
 		}
 		if a, b := fill("[2001:db8::1]:1"), fill("[2001:db8::2]:1"); a != first || b != 0 {
-			t.Errorf("by two addresses of a /64: %d and %d, want %d and none", a, b, first)
+			t.Errorf("two addresses of a /64: got %d and %d keys, want %d and 0", a, b, first)
 		}
 		<-time.After(30 * time.Minute)
 		if got := fill("203.0.113.1:1"); got < first/2-1 || got > first/2+1 {
-			t.Errorf("after half of the time %d, want half of %d", got, first)
+			t.Errorf("after half of the TTL: got %d keys, want half of %d", got, first)
 		}
 	})
 }
 
-// elsewhere hides the store's support for quotas, like a store on another machine.
-type elsewhere struct{ store.Store }
+// A remoteStore hides the store's support for quotas, like a store on another machine.
+type remoteStore struct{ store.Store }
 
 // StoreBytes also applies to a store without support for quotas: other data keeps its memory, and known keys are still
 // answered.
-func TestIdempotencyStoreBytesElsewhere(t *testing.T) {
+func TestIdempotencyStoreBytesOfRemoteStore(t *testing.T) {
 	const all = 1 << 20
 	m := store.NewMemory(store.MemoryConfig{MaxBytes: all, Logger: slog.New(slog.DiscardHandler)})
-	config := middleware.IdempotencyConfig{Store: elsewhere{m}, User: func(r *dunlin.Request) string { return r.Header("X-User") }, StoreBytes: all / 4}
+	config := middleware.IdempotencyConfig{Store: remoteStore{m}, User: func(r *dunlin.Request) string { return r.Header("X-User") }, StoreBytes: all / 4}
 	app, runs := orders(config, func(*dunlin.Request, int64) dunlin.Response { return dunlin.Text(strings.Repeat("x", 1000)) })
 	refused := 0
 	for i := range 1000 {
@@ -169,17 +169,17 @@ func TestIdempotencyStoreBytesElsewhere(t *testing.T) {
 		case 503:
 			refused++
 		default:
-			t.Fatalf("user %d: %d %s", i, w.Code, w.Body)
+			t.Fatalf("user %d: got %d %s", i, w.Code, w.Body)
 		}
 	}
 	if refused == 0 || runs.Load() == 0 {
-		t.Errorf("%d of 1000 refused, %d carried out", refused, runs.Load())
+		t.Errorf("got %d of 1000 requests refused and %d runs", refused, runs.Load())
 	}
 	if _, err := m.Set(context.Background(), "session:x", make([]byte, all/2), store.VersionAbsent, time.Hour); err != nil {
-		t.Errorf("a session: %v", err)
+		t.Errorf("store a session: %v", err)
 	}
 	if w := post(app, "/orders/7", "x", "Idempotency-Key", "k", "X-User", "0"); w.Code != 200 || w.Header().Get("Idempotent-Replayed") != "true" {
-		t.Errorf("a known key: %d %v", w.Code, w.Header())
+		t.Errorf("retry: got %d %v", w.Code, w.Header())
 	}
 }
 
@@ -193,23 +193,23 @@ func TestIdempotencyFullStore(t *testing.T) {
 	for i, want := range []int{200, 409} {
 		w := post(app, "/orders/7", "x", "Idempotency-Key", "k")
 		if w.Code != want || want == 409 && !strings.Contains(w.Body.String(), "was executed") {
-			t.Errorf("time %d: %d %s, want %d", i, w.Code, w.Body, want)
+			t.Errorf("request %d: got %d %s, want %d", i, w.Code, w.Body, want)
 		}
 	}
 	if runs.Load() != 1 || m.Stats().Full == 0 {
-		t.Errorf("%d runs, %+v", runs.Load(), m.Stats())
+		t.Errorf("got %d runs, statistics %+v", runs.Load(), m.Stats())
 	}
 	var err error
 	for i := 0; err == nil; i++ {
 		_, err = m.Set(context.Background(), fmt.Sprint("idempotency:", i), nil, store.VersionAny, time.Hour)
 	}
 	if w := post(app, "/orders/7", "x", "Idempotency-Key", "new"); w.Code != 503 || runs.Load() != 1 || !errors.Is(err, store.ErrFull) {
-		t.Errorf("without room for a claim: %d %s, %d runs (%v)", w.Code, w.Body, runs.Load(), err)
+		t.Errorf("without room for a claim: got %d %s and %d runs (%v)", w.Code, w.Body, runs.Load(), err)
 	}
 }
 
-// The collected response of a standard handler is charged to its request until it has been sent.
-func TestIdempotencyChargesGatheredAnswers(t *testing.T) {
+// The buffered response of a standard handler is charged to its request until it has been sent.
+func TestIdempotencyChargesBufferedResponses(t *testing.T) {
 	const long = 900 << 10
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		begun, goOn := make(chan struct{}), make(chan struct{})
@@ -238,20 +238,20 @@ func TestIdempotencyChargesGatheredAnswers(t *testing.T) {
 		}()
 		<-begun
 		if more := held() - before; more < long {
-			t.Errorf("%d bytes are charged for an answer of %d that is gathered", more, long)
+			t.Errorf("got %d bytes charged for a buffered response of %d bytes", more, long)
 		}
 		close(goOn)
 		if got := <-answered; got != "true<nil>" && got != "true <nil>" {
-			t.Errorf("the answer: %s", got)
+			t.Errorf("got response %s", got)
 		}
 		for deadline := time.Now().Add(20 * time.Second); held() > before+100_000; runtime.Gosched() {
 			if time.Now().After(deadline) {
-				t.Fatalf("%d bytes are charged afterwards", held()-before)
+				t.Fatalf("got %d bytes charged after the response was sent, want 0", held()-before)
 			}
 		}
 		resp, body := exchangeRaw(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		if resp.StatusCode != 200 || len(body) != long {
-			t.Errorf("again: %d with %d bytes", resp.StatusCode, len(body))
+			t.Errorf("retry: got %d with %d bytes", resp.StatusCode, len(body))
 		}
 	})
 }

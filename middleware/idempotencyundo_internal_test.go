@@ -62,18 +62,18 @@ func TestPendingUndosAreBounded(t *testing.T) {
 		<-time.After(undoInterval)
 		synctest.Wait()
 		if n := st.asked.Load(); n != mostToUndo {
-			t.Errorf("%d claims wait, want %d", n, mostToUndo)
+			t.Errorf("got %d waiting claims, want %d", n, mostToUndo)
 		}
 		const line = "idempotency: releasing keys failed: repetitions get 409 until the leases end count="
 		if want := []string{line + "1", line + fmt.Sprint(mostToUndo)}; !slices.Equal(log.lines, want) {
-			t.Errorf("logged %q, want %q", log.lines, want)
+			t.Errorf("got log %q, want %q", log.lines, want)
 		}
 		<-time.After(time.Minute) // until their leases have ended
 		synctest.Wait()
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if u.waiting != 0 || u.runs {
-			t.Errorf("when their leases are over %d wait, and a goroutine runs: %v", u.waiting, u.runs)
+			t.Errorf("after the leases have ended: got %d waiting claims, goroutine running: %v", u.waiting, u.runs)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func (s *pausedStore) Expire(ctx context.Context, key string, ttl time.Duration)
 // A request refused because of a store outage can be retried as soon as the store is back, whenever the store applies the
 // pending write. It runs once.
 func TestIdempotencyAfterStoreOutage(t *testing.T) {
-	for _, when := range []string{"never", "before", "after", "of what was free, after"} {
+	for _, when := range []string{"never", "before", "after", "released key, after"} {
 		t.Run("carried out "+when, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &pausedStore{Store: store.NewMemory(store.MemoryConfig{})}
@@ -54,14 +54,14 @@ func TestIdempotencyAfterStoreOutage(t *testing.T) {
 				away := func() {
 					st.away.Store(true)
 					if code := send(); code != 503 {
-						t.Errorf("while the store is away: %d", code)
+						t.Errorf("during the outage: got %d", code)
 					}
 					synctest.Wait() // the first attempt to release the key has failed
 					st.away.Store(false)
 				}
 				back := func() { <-time.After(2 * time.Second); synctest.Wait() }
 				away()
-				if when == "of what was free, after" {
+				if when == "released key, after" {
 					back() // releases the key
 					st.late = nil
 					away()
@@ -70,11 +70,11 @@ func TestIdempotencyAfterStoreOutage(t *testing.T) {
 					st.late[0]()
 				}
 				back()
-				if when == "after" || when == "of what was free, after" {
+				if when == "after" || when == "released key, after" {
 					st.late[0]()
 				}
 				if first, again := send(), send(); first != 201 || again != 201 || runs.Load() != 1 {
-					t.Errorf("then: %d and %d, and the action ran %d times", first, again, runs.Load())
+					t.Errorf("after the outage: got %d and %d, and %d runs of the action", first, again, runs.Load())
 				}
 			})
 		})
@@ -99,12 +99,12 @@ func TestIdempotencyReleasesKeyLater(t *testing.T) {
 		synctest.Wait()
 		st.away.Store(false)
 		if code := send(); code != 409 {
-			t.Errorf("before the key is given back: %d, want 409", code)
+			t.Errorf("before the key is released: got %d, want 409", code)
 		}
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if code := send(); code != 200 || runs.Load() != 2 {
-			t.Errorf("then: %d, and the action ran %d times", code, runs.Load())
+			t.Errorf("after the release: got %d, and %d runs of the action", code, runs.Load())
 		}
 	})
 }

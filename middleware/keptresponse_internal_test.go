@@ -22,7 +22,7 @@ func FuzzKeptResponse(f *testing.F) {
 		again := appendResponse(nil, resp, none)
 		resp2, ok := parseResponse(bytes.Clone(again))
 		if !ok || !bytes.Equal(appendResponse(nil, resp2, none), again) {
-			t.Errorf("%x reads as %v, which reads as %v", b, resp, resp2)
+			t.Errorf("%x decodes as %v, whose encoding decodes as %v", b, resp, resp2)
 		}
 	})
 }

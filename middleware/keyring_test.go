@@ -18,33 +18,33 @@ func TestKeyRing(t *testing.T) {
 	newest := middleware.NewKeyRing(secret(3), secret(2))
 	sealed, signed := older.Seal("purpose", []byte("text")), older.Sign("purpose", "te.xt")
 	if again := older.Seal("purpose", []byte("text")); again == sealed {
-		t.Error("the same text sealed twice is the same")
+		t.Error("sealing a text twice gave the same value")
 	}
 	if strings.Contains(sealed, "text") || strings.ContainsAny(sealed, "=;, \"\\") {
 		t.Errorf("sealed: %s", sealed)
 	}
 	for _, ring := range []*middleware.KeyRing{older, newer} {
 		if plain, err := ring.Open("purpose", sealed); err != nil || string(plain) != "text" {
-			t.Errorf("Open: %q, %v", plain, err)
+			t.Errorf("Open: got %q, %v", plain, err)
 		}
 		if value, err := ring.Verify("purpose", signed); err != nil || value != "te.xt" {
-			t.Errorf("Verify: %q, %v", value, err)
+			t.Errorf("Verify: got %q, %v", value, err)
 		}
 		if _, err := ring.Open("another", sealed); !errors.Is(err, middleware.ErrForged) {
-			t.Errorf("Open for another purpose: %v", err)
+			t.Errorf("Open for another purpose: got error %v", err)
 		}
 		if _, err := ring.Verify("another", signed); !errors.Is(err, middleware.ErrForged) {
-			t.Errorf("Verify for another purpose: %v", err)
+			t.Errorf("Verify for another purpose: got error %v", err)
 		}
 	}
 	if _, err := newest.Open("purpose", sealed); !errors.Is(err, middleware.ErrForged) {
-		t.Errorf("Open without the key: %v", err)
+		t.Errorf("Open without the key: got error %v", err)
 	}
 	if _, err := newest.Verify("purpose", signed); !errors.Is(err, middleware.ErrForged) {
-		t.Errorf("Verify without the key: %v", err)
+		t.Errorf("Verify without the key: got error %v", err)
 	}
 	if _, err := newest.Open("purpose", newer.Seal("purpose", nil)); err != nil {
-		t.Errorf("Open of what an earlier ring's first key sealed: %v", err)
+		t.Errorf("Open with the key in second place: got error %v", err)
 	}
 }
 
@@ -56,20 +56,20 @@ func TestKeyRingForgeries(t *testing.T) {
 		for _, c := range []byte{'A', 'B', '_', '=', '\n', 0xff} {
 			forged := sealed[:i] + string([]byte{c}) + sealed[i+1:]
 			if plain, err := ring.Open("p", forged); forged != sealed && err == nil {
-				t.Fatalf("changed at %d: opens as %q", i, plain)
+				t.Fatalf("byte %d changed: Open returned %q, want an error", i, plain)
 			}
 		}
 		if _, err := ring.Open("p", sealed[:i]); err == nil {
-			t.Fatalf("cut at %d: opens", i)
+			t.Fatalf("truncated at byte %d: Open succeeded", i)
 		}
 	}
 	for i := range signed {
 		forged := signed[:i] + string([]byte{signed[i] ^ 1}) + signed[i+1:]
 		if value, err := ring.Verify("p", forged); err == nil {
-			t.Fatalf("changed at %d: verifies as %q", i, value)
+			t.Fatalf("byte %d changed: Verify returned %q, want an error", i, value)
 		}
 		if value, err := ring.Verify("p", signed[:i]); err == nil {
-			t.Fatalf("cut at %d: verifies as %q", i, value)
+			t.Fatalf("truncated at byte %d: Verify returned %q, want an error", i, value)
 		}
 	}
 	for _, text := range []string{"", ".", "hello.", "hello", strings.Repeat("A", 10_000)} {
@@ -89,7 +89,7 @@ func FuzzKeyRingOpen(f *testing.F) {
 	f.Add(ring.Seal("other", []byte("hello")))
 	f.Fuzz(func(t *testing.T, sealed string) {
 		if plain, err := ring.Open("p", sealed); err == nil {
-			t.Errorf("%q opens as %q, though nobody has sealed it", sealed, plain)
+			t.Errorf("%q was never sealed, but opens as %q", sealed, plain)
 		}
 	})
 }
@@ -124,11 +124,11 @@ func TestSignedPairs(t *testing.T) {
 	} {
 		signed := keys.Sign(c.purpose, c.value)
 		if got, err := keys.Verify(c.purpose, signed); got != c.value || err != nil {
-			t.Errorf("%q for %q: %q, %v", c.value, c.purpose, got, err)
+			t.Errorf("Verify of %q for %q: got %q, error %v", c.value, c.purpose, got, err)
 		}
 		signature := signed[strings.LastIndexByte(signed, '.'):]
 		if got, err := keys.Verify(c.other, c.otherValue+signature); err == nil {
-			t.Errorf("%q, signed for %q, holds as %q for %q", c.value, c.purpose, got, c.other)
+			t.Errorf("%q, signed for %q, verifies as %q for %q", c.value, c.purpose, got, c.other)
 		}
 	}
 }

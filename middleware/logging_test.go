@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A shutHandler blocks on each record until it is opened, like a handler that writes to a full pipe.
+// A shutHandler blocks on each record until open is closed, like a handler that writes to a full pipe.
 type shutHandler struct {
 	slog.Handler
 	open  chan struct{}
@@ -43,7 +43,7 @@ func (h *shutHandler) Handle(_ context.Context, r slog.Record) error {
 func TestBlockingLoggers(t *testing.T) {
 	target := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // refuses connections
 	failing := func() store.Store {
-		b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		b := &unresponsiveStore{Store: store.NewMemory(store.MemoryConfig{})}
 		b.away.Store(true)
 		return store.Guard(b, store.GuardConfig{Timeout: time.Millisecond, Failures: 1, Cooldown: time.Hour})
 	}
@@ -96,11 +96,11 @@ func TestBlockingLoggers(t *testing.T) {
 					codes = append(codes, resp.StatusCode)
 				}
 				if fmt.Sprint(codes) != c.codes {
-					t.Errorf("answers %v, want %s", codes, c.codes)
+					t.Errorf("got statuses %v, want %s", codes, c.codes)
 				}
 				close(shut.open)
 				if line := <-shut.lines; !strings.HasPrefix(line, c.line) {
-					t.Errorf("logged %q, want %q", line, c.line)
+					t.Errorf("got log line %q, want %q", line, c.line)
 				}
 			})
 		})
@@ -120,10 +120,10 @@ func TestCacheBlockingLogger(t *testing.T) {
 		}, cache.Middleware())
 		is(t, "the first", send(app, "GET"), "hello")
 		<-time.After(2 * time.Second)
-		is(t, "when it is stale", send(app, "GET"), "hello")
+		is(t, "after the entry is stale", send(app, "GET"), "hello")
 		close(shut.open)
 		if line, want := <-shut.lines, "WARN cache: serving a stale response after an error status=500"; !strings.HasPrefix(line, want) || runs != 2 {
-			t.Errorf("logged %q, want %q; %d runs", line, want, runs)
+			t.Errorf("got log line %q, want %q; %d runs", line, want, runs)
 		}
 		synctest.Wait()
 	})
@@ -156,7 +156,7 @@ func counted(lines []string) (n, failures int) {
 // During a store outage, all requests that fail because of the store cause one log line a second. Failures of another kind
 // cause one line each.
 func TestOutageLogInterval(t *testing.T) {
-	app := func(app *dunlin.App, away *broken) {
+	app := func(app *dunlin.App, away *unresponsiveStore) {
 		guarded := store.Guard(away, store.GuardConfig{Timeout: time.Millisecond, Failures: 1, Cooldown: time.Hour})
 		sessions := middleware.NewSessions[struct{ N int }](middleware.SessionConfig{Store: guarded})
 		app.Post("/session", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
@@ -174,14 +174,14 @@ func TestOutageLogInterval(t *testing.T) {
 		req.Header.Set("Idempotency-Key", `"x"`)
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, req); w.Code != status {
-			t.Errorf("POST %s: %d %s", path, w.Code, w.Body)
+			t.Errorf("POST %s: got %d %s", path, w.Code, w.Body)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		open := newShut()
 		close(open.open)
 		open.lines = make(chan string, 10_000)
-		a, away := dunlin.New(dunlin.Config{Logger: slog.New(open)}), &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		a, away := dunlin.New(dunlin.Config{Logger: slog.New(open)}), &unresponsiveStore{Store: store.NewMemory(store.MemoryConfig{})}
 		away.away.Store(true)
 		app(a, away)
 		said := func() (lines []string) {
@@ -199,20 +199,20 @@ func TestOutageLogInterval(t *testing.T) {
 			ask(t, a, "/order", 503)
 		}
 		if lines, failures := counted(said()); lines != 1 || failures != 1 {
-			t.Errorf("200 requests at once: %d lines for %d failures", lines, failures)
+			t.Errorf("200 concurrent requests: got %d lines for %d failures", lines, failures)
 		}
 		<-time.After(time.Second)
 		ask(t, a, "/session", 503)
 		lines := said()
 		if n, failures := counted(lines); n != 1 || failures != 200 || !strings.Contains(lines[0], "store: unavailable") || !strings.Contains(lines[0], "route=/session") {
-			t.Errorf("a second later: %q", lines)
+			t.Errorf("a second later: got lines %q", lines)
 		}
 		for range 5 {
 			ask(t, a, "/bug", 500)
 			ask(t, a, "/late", 503)
 		}
 		if lines, failures := counted(said()); lines != 10 || failures != 10 {
-			t.Errorf("failures that have nothing to do with each other: %d lines for %d failures", lines, failures)
+			t.Errorf("unrelated failures: got %d lines for %d failures", lines, failures)
 		}
 	})
 	t.Run("engines", func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestOutageLogInterval(t *testing.T) {
 		close(open.open)
 		open.lines = make(chan string, 10_000)
 		onEnginesWith(t, dunlin.Config{Logger: slog.New(open)}, func(t *testing.T, a *dunlin.App, serve func() string) {
-			away := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+			away := &unresponsiveStore{Store: store.NewMemory(store.MemoryConfig{})}
 			away.away.Store(true)
 			app(a, away)
 			addr, began := serve(), time.Now()
@@ -237,7 +237,7 @@ func TestOutageLogInterval(t *testing.T) {
 				lines = append(lines, <-open.lines)
 			}
 			if n, _ := counted(lines); n < 1 || n > most {
-				t.Errorf("%d lines, at most %d: %q", n, most, lines)
+				t.Errorf("got %d lines, want at most %d: %q", n, most, lines)
 			}
 		})
 	})

@@ -48,7 +48,7 @@ func mustPanic(t *testing.T, what string, f func()) {
 	t.Helper()
 	defer func() {
 		if recover() == nil {
-			t.Errorf("%s did not panic", what)
+			t.Errorf("%s: got no panic", what)
 		}
 	}()
 	f()

@@ -13,8 +13,8 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// everything registers routes that read every header known to Dunlin and its middleware.
-func everything(app *dunlin.App) {
+// registerAll registers routes that read every header known to Dunlin and its middleware.
+func registerAll(app *dunlin.App) {
 	st := store.NewMemory(store.MemoryConfig{})
 	ring := middleware.NewKeyRing(secret(1))
 	type visit struct{ N int }
@@ -49,7 +49,7 @@ func TestOversizedHeaders(t *testing.T) {
 	config.Proxy.Trusted = []string{"127.0.0.1"}
 	config.H2C = dunlin.H2CPriorKnowledge
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
-		everything(app)
+		registerAll(app)
 		addr := serve()
 		for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 			var protocols http.Protocols
@@ -92,19 +92,19 @@ func TestOversizedHeaders(t *testing.T) {
 				} {
 					get, post := ask("GET", "/", name, value), ask("POST", "/", name, value)
 					if get != want.get || post != want.post {
-						t.Errorf("%s, %s of %s: GET %d, POST %d, want %v", proto, name, what, get, post, want)
+						t.Errorf("%s, %s of %s: got %d for GET and %d for POST, want %v", proto, name, what, get, post, want)
 					}
 				}
 			}
 			for _, value := range []string{"Basic " + strings.Repeat("QUFB", 7_000), "Basic " + strings.Repeat("!", 30_000), "Bearer " + strings.Repeat("a.", 15_000)} {
 				if status := ask("GET", "/login", "Authorization", value); status != 401 {
-					t.Errorf("%s: %.20s... is answered with %d", proto, value, status)
+					t.Errorf("%s: %.20s...: got status %d", proto, value, status)
 				}
 			}
 			if proto == "HTTP/1.1" {
 				for _, name := range []string{"Cookie", "X-Forwarded-For", "Authorization"} {
 					if resp, _ := exchangeRaw(t, addr, "GET / HTTP/1.1\r\nHost: a.example\r\n"+name+": "+strings.Repeat("a", 70_000)+"\r\n\r\n"); resp.StatusCode != 431 {
-						t.Errorf("a longer %s is answered with %d", name, resp.StatusCode)
+						t.Errorf("a %s above MaxHead: got status %d, want 431", name, resp.StatusCode)
 					}
 				}
 			}

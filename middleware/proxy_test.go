@@ -31,15 +31,15 @@ func backend(t *testing.T, h http.HandlerFunc) *url.URL {
 	return u
 }
 
-// seen is an upstream handler that answers with the request it received.
-func seen(w http.ResponseWriter, r *http.Request) {
+// echoRequest is an upstream handler that answers with the request it received.
+func echoRequest(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	h := r.Header
 	_, _ = fmt.Fprintf(w, "%s %s for=%v host=%v proto=%v forwarded=%v te=%v body=%s", r.Method, r.URL, h["X-Forwarded-For"], h["X-Forwarded-Host"], h["X-Forwarded-Proto"], h["Forwarded"], h["Te"], body)
 }
 
 func TestProxy(t *testing.T) {
-	target := backend(t, seen)
+	target := backend(t, echoRequest)
 	target.Path = "/base"
 	forged := "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.net\r\nForwarded: for=6.6.6.6\r\nTE: gzip\r\nConnection: X-Hop, close\r\nX-Hop: 1\r\n"
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
@@ -63,7 +63,7 @@ func TestProxy(t *testing.T) {
 
 // The upstream server gets the address from the trusted header, and none of the forwarding fields that the client set.
 func TestProxyForwardedHeader(t *testing.T) {
-	target := backend(t, seen)
+	target := backend(t, echoRequest)
 	for header, value := range map[string]string{"X-Forwarded-For": "6.6.6.6, 203.0.113.7", "Forwarded": "for=6.6.6.6, for=203.0.113.7", "X-Real-Ip": "203.0.113.7"} {
 		for peer, want := range map[string]string{"192.0.2.1:1234": "[203.0.113.7, 192.0.2.1]", "@": "[203.0.113.7]"} {
 			config := quiet
@@ -76,7 +76,7 @@ func TestProxyForwardedHeader(t *testing.T) {
 			req.Header.Set(header, value)
 			w := httptest.NewRecorder()
 			if app.ServeHTTP(w, req); !strings.Contains(w.Body.String(), "for="+want+" host") {
-				t.Errorf("%s by %s: %s", header, peer, w.Body)
+				t.Errorf("%s from peer %s: got %s", header, peer, w.Body)
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func TestProxyStreams(t *testing.T) {
 		defer resp.Body.Close()
 		br := bufio.NewReader(resp.Body)
 		if line, err := br.ReadString('\n'); line != "data: 1\n" {
-			t.Fatalf("%q, %v before the second event was sent", line, err)
+			t.Fatalf("before the second event: got %q, error %v", line, err)
 		}
 		more <- struct{}{}
 		if rest, err := io.ReadAll(br); string(rest) != "\ndata: 2\n\n" || err != nil {
@@ -155,7 +155,7 @@ func TestProxyMissingRestOfBody(t *testing.T) {
 			_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\n"+rest)
 			if got, err := io.ReadAll(conn); err != nil || !strings.Contains(string(got), "HTTP/1.1 413 ") {
-				t.Errorf("%q: %q, and then %v", rest, got, err)
+				t.Errorf("%q: got %q, then error %v", rest, got, err)
 			}
 		}
 	})
@@ -239,7 +239,7 @@ func TestProxyRefusesTunnels(t *testing.T) {
 			body := make([]byte, max(resp.ContentLength, 0))
 			_, _ = io.ReadFull(resp.Body, body)
 			if resp.StatusCode != 200 || string(body) != "connection=[] settings=[]" {
-				t.Errorf("%q: %d %s", fields, resp.StatusCode, body)
+				t.Errorf("%q: got %d %s", fields, resp.StatusCode, body)
 			}
 			_ = conn.Close()
 		}
@@ -250,14 +250,14 @@ func TestProxyErrors(t *testing.T) {
 	unreachable := &url.URL{Scheme: "http", Host: "127.0.0.1:1"} // refuses connections
 	app := newApp(middleware.Proxy(middleware.ProxyConfig{Target: unreachable, Logger: quiet.Logger}))
 	if w := send(app, "GET"); w.Code != 502 || !strings.Contains(w.Body.String(), `"status":502`) || w.Header().Get("Content-Type") != "application/problem+json" {
-		t.Errorf("unreachable: %d %s", w.Code, w.Body)
+		t.Errorf("unreachable upstream: got %d %s", w.Code, w.Body)
 	}
 	never := make(chan struct{})
 	defer close(never)
 	slow := backend(t, func(http.ResponseWriter, *http.Request) { <-never })
 	app = newApp(middleware.Proxy(middleware.ProxyConfig{Target: slow, Logger: quiet.Logger, Transport: &http.Transport{ResponseHeaderTimeout: time.Millisecond}}))
 	if w := send(app, "GET"); w.Code != 504 || !strings.Contains(w.Body.String(), "in time") {
-		t.Errorf("slow: %d %s", w.Code, w.Body)
+		t.Errorf("slow upstream: got %d %s", w.Code, w.Body)
 	}
 	for _, bad := range []*url.URL{nil, {}, {Scheme: "ftp", Host: "h"}, {Scheme: "http"}} {
 		mustPanic(t, fmt.Sprint(bad), func() { middleware.Proxy(middleware.ProxyConfig{Target: bad}) })
@@ -303,7 +303,7 @@ func TestProxyPassesTrailers(t *testing.T) {
 		resp, body := exchangeRaw(t, serve(), "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTrailer: X-There\r\nTransfer-Encoding: chunked\r\n\r\n"+
 			"5\r\nhello\r\n0\r\nX-There: and\r\n\r\n")
 		if body != "hello and" || resp.Trailer.Get("X-Back") != "again" {
-			t.Errorf("%d %q, trailers %v", resp.StatusCode, body, resp.Trailer)
+			t.Errorf("got %d %q, trailers %v", resp.StatusCode, body, resp.Trailer)
 		}
 	})
 }
@@ -328,16 +328,16 @@ func TestProxyTrailersFromRewrite(t *testing.T) {
 			resp, body := exchangeRaw(t, addr, "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTrailer: X-There, X-Own, X-Forwarded-For, Authorization\r\n"+
 				"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"+sent+"\r\n")
 			if body != want && (resp.StatusCode != 400 || strings.Contains(sent, "X-Own")) {
-				t.Errorf("%q: %d %q, want %q", sent, resp.StatusCode, body, want)
+				t.Errorf("%q: got %d %q, want %q", sent, resp.StatusCode, body, want)
 			}
 		}
 	})
 }
 
-// An invalid or late request body is the client's fault: the client gets the error, and the breaker of the upstream server
+// An invalid or late request body is the client's error: the client gets the error, and the breaker of the upstream server
 // stays closed for the other clients.
-func TestProxyReportsClientFaults(t *testing.T) {
-	target := backend(t, seen)
+func TestProxyReportsClientErrors(t *testing.T) {
+	target := backend(t, echoRequest)
 	config := quiet
 	config.Timeouts.Body, config.Limits.MinBodyRate = 50*time.Millisecond, -1
 	onEnginesWith(t, config, func(t *testing.T, app *dunlin.App, serve func() string) {
@@ -359,11 +359,11 @@ func TestProxyReportsClientFaults(t *testing.T) {
 		} {
 			for range 3 {
 				if resp, body := exchangeRaw(t, addr, c.send); resp.StatusCode != c.status {
-					t.Errorf("%s: %d %s, want %d", c.name, resp.StatusCode, body, c.status)
+					t.Errorf("%s: got %d %s, want %d", c.name, resp.StatusCode, body, c.status)
 				}
 			}
 			if breaker.Open() {
-				t.Errorf("%s: the breaker is open", c.name)
+				t.Errorf("%s: breaker is open, want closed", c.name)
 			}
 		}
 		for range 4 { // a client that disconnects
@@ -395,7 +395,7 @@ func TestProxyWithOpenBreaker(t *testing.T) {
 		const get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 		for !breaker.Open() {
 			if resp, _ := exchangeRaw(t, addr, get); resp.StatusCode != 502 {
-				t.Fatalf("%d, open %v", resp.StatusCode, breaker.Open())
+				t.Fatalf("got status %d, breaker open %v", resp.StatusCode, breaker.Open())
 			}
 		}
 		begin := time.Now()
@@ -403,14 +403,14 @@ func TestProxyWithOpenBreaker(t *testing.T) {
 			resp, body := exchangeRaw(t, addr, get)
 			want := `{"title":"Service Unavailable","status":503,"detail":"the upstream is temporarily unavailable"}`
 			if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || body != want {
-				t.Fatalf("%d %v %s", resp.StatusCode, resp.Header, body)
+				t.Fatalf("got %d %v %s", resp.StatusCode, resp.Header, body)
 			}
 		}
 		if first := <-lines; !strings.Contains(first, "circuit breaker is open") {
 			t.Error(first)
 		}
 		if n, most := 1+len(lines), 1+int(time.Since(begin)/time.Second); n > most {
-			t.Errorf("%d lines in %v", n, time.Since(begin))
+			t.Errorf("got %d log lines in %v", n, time.Since(begin))
 		}
 	})
 }
@@ -425,7 +425,7 @@ func (w lineWriter) Write(b []byte) (int, error) {
 
 // If the upstream server closes the connection mid-response, the client gets 502. If part of the response was already sent, the
 // proxy closes the client connection.
-func TestProxyTruncatedAnswer(t *testing.T) {
+func TestProxyTruncatedResponse(t *testing.T) {
 	sizes := map[string]struct {
 		length, written int
 		status          int  // 0: the connection is closed
@@ -467,14 +467,14 @@ func TestProxyTruncatedAnswer(t *testing.T) {
 				switch {
 				case size.status == 0:
 					if err == nil {
-						t.Errorf("%s: %d with %d bytes, and no error", prefix+path, resp.StatusCode, len(body))
+						t.Errorf("%s: got %d with %d bytes, want an error", prefix+path, resp.StatusCode, len(body))
 					}
 				case err != nil:
 					if !size.orClosed {
 						t.Errorf("%s: %v", prefix+path, err)
 					}
 				case resp.StatusCode != size.status || size.status == 502 && (resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Set-Cookie") != "" || !strings.Contains(string(body), "mid-response")):
-					t.Errorf("%s: %d %v %.100s", prefix+path, resp.StatusCode, resp.Header, body)
+					t.Errorf("%s: got %d %v %.100s", prefix+path, resp.StatusCode, resp.Header, body)
 				}
 			}
 		}
@@ -482,7 +482,7 @@ func TestProxyTruncatedAnswer(t *testing.T) {
 }
 
 // A stale response replaces a truncated one.
-func TestCacheOfTruncatedProxyAnswer(t *testing.T) {
+func TestCacheOfTruncatedProxyResponse(t *testing.T) {
 	var broken atomic.Bool
 	target := backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=0, stale-if-error=600")

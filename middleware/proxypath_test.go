@@ -30,10 +30,10 @@ func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 		for path, want := range paths {
 			resp, body := exchangeRaw(t, addr, "GET "+path+" HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
 			if resp.StatusCode != want {
-				t.Errorf("%s: %d %s, want %d", path, resp.StatusCode, body, want)
+				t.Errorf("%s: got %d %s, want %d", path, resp.StatusCode, body, want)
 			}
 			if want == 200 && body != "/public"+path {
-				t.Errorf("%s: the server behind is asked for %s", path, body)
+				t.Errorf("%s: the upstream got a request for %s", path, body)
 			}
 		}
 	})
@@ -43,7 +43,7 @@ func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 	app.Rewrite("/old/{path...}", "/new/{path...}")
 	for path, want := range map[string]int{"/x": 200, "/old/x": 200, "//admin/x": 400, "/x/../admin": 400, "/x/%2e%2e/admin": 400, "/x/./y": 400, "/old/..%2Fadmin": 400, "/old/a;b": 400} {
 		if w := ask(app, "POST", path); w.Code != want {
-			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %s, want %d", path, w.Code, w.Body, want)
 		}
 	}
 	// With AmbiguousPaths, the paths pass unchanged.
@@ -51,7 +51,7 @@ func TestProxyRefusesAmbiguousPaths(t *testing.T) {
 	app.Handle("*", "/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target, AmbiguousPaths: true}))
 	for _, path := range []string{"/a%2Fb", "/a;b", "/a%5Cb", "/a%3Bb"} {
 		if w := ask(app, "GET", path); w.Code != 200 || w.Body.String() != "/public"+path {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			t.Errorf("%s: got %d %s", path, w.Code, w.Body)
 		}
 	}
 }
@@ -71,9 +71,9 @@ func TestProxyKeepsItsOwnFields(t *testing.T) {
 	}
 	pass := func(next http.Handler) http.Handler { return next }
 	for name, use := range map[string]func(app *dunlin.App){
-		"WithHeaders":          func(app *dunlin.App) { app.Use(set) },
-		"in front of standard": func(app *dunlin.App) { app.Use(set); app.UseStd(pass, pass) },
-		"behind standard":      func(app *dunlin.App) { app.UseStd(pass); app.Use(set) },
+		"WithHeaders":                func(app *dunlin.App) { app.Use(set) },
+		"before standard middleware": func(app *dunlin.App) { app.Use(set); app.UseStd(pass, pass) },
+		"behind standard":            func(app *dunlin.App) { app.UseStd(pass); app.Use(set) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
@@ -83,7 +83,7 @@ func TestProxyKeepsItsOwnFields(t *testing.T) {
 				for _, connection := range []string{"close, X-User, X-Request-ID, X-Hop, X-Gone", "x-user,x-request-id,x-hop\r\nConnection: close", "close, X-Hop", "close, Proxy-Authorization, X-Forwarded-For, Forwarded, Connection, X-Hop"} {
 					resp, body := exchangeRaw(t, addr, "GET / HTTP/1.1\r\nHost: example.com\r\nX-User: eve\r\nX-Hop: 1\r\nX-Gone: 1\r\nConnection: "+connection+"\r\n\r\n")
 					if want := `user=["ada"] id=["one"] hop=[] removed=["" "" "" "127.0.0.1" ""]`; resp.StatusCode != 200 || strings.TrimSpace(body) != want {
-						t.Errorf("Connection: %s: %d %s, want %s", connection, resp.StatusCode, body, want)
+						t.Errorf("Connection: %s: got %d %s, want %s", connection, resp.StatusCode, body, want)
 					}
 				}
 			})

@@ -96,7 +96,7 @@ func newRateFields(rate *RateLimitConfig, inNanos gcra.Rate) *rateFields {
 		if more > uint64(inNanos.Tolerance-inNanos.Interval) {
 			continue
 		}
-		if left, reset := f.said(inNanos.Interval + int64(more)); left == f.least.left && reset == f.least.seconds {
+		if left, reset := f.rounded(inNanos.Interval + int64(more)); left == f.least.left && reset == f.least.seconds {
 			f.little = more
 		}
 	}
@@ -130,9 +130,8 @@ func (f *rateFields) admit(v gcra.Verdict) *renderedRate {
 	return f.find(v.Used)
 }
 
-// said returns the remaining requests and the seconds until all are available, rounded, for a usage
-// in nanoseconds.
-func (f *rateFields) said(used int64) (left, reset int64) {
+// rounded returns the remaining requests and the seconds until all are available, rounded, for a usage in nanoseconds.
+func (f *rateFields) rounded(used int64) (left, reset int64) {
 	left, reset = f.left(used), seconds(used)
 	if left >= exactTo || reset >= exactTo {
 		left, reset = roundDown(left), roundUp(reset)
@@ -142,7 +141,7 @@ func (f *rateFields) said(used int64) (left, reset int64) {
 
 // find returns the fields of a response to an admitted request, for a usage in nanoseconds.
 func (f *rateFields) find(used int64) *renderedRate {
-	left, reset := f.said(used)
+	left, reset := f.rounded(used)
 	at := reset - left
 	if left >= exactTo || reset >= exactTo {
 		at = rank(reset) - rank(left)

@@ -58,10 +58,10 @@ func TestRateLimit(t *testing.T) {
 					<-time.After(step.after)
 					w := send(app, "GET", "X-Token", step.token)
 					if got := limited(w); got != step.want {
-						t.Errorf("step %d: %s, want %s", i, got, step.want)
+						t.Errorf("step %d: got %s, want %s", i, got, step.want)
 					}
 					if policy := w.Header().Get("RateLimit-Policy"); policy != `"default";q=4;w=8` {
-						t.Errorf("step %d: RateLimit-Policy: %s", i, policy)
+						t.Errorf("step %d: got RateLimit-Policy %s", i, policy)
 					}
 				}
 				w := send(app, "GET", "X-Token", "c")
@@ -71,7 +71,7 @@ func TestRateLimit(t *testing.T) {
 				const problem = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
 					`"detail":"the limit of 3 requests at once, and of 4 requests in 8s, is reached","violated-policies":["default"]}`
 				if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" || w.Body.String() != problem {
-					t.Errorf("a refusal is %s\n%s\nwant\n%s", ct, w.Body, problem)
+					t.Errorf("response to a refused request: got %s\n%s\nwant\n%s", ct, w.Body, problem)
 				}
 			})
 		})
@@ -79,7 +79,7 @@ func TestRateLimit(t *testing.T) {
 }
 
 // For every limit, a store admits as many requests as a limit in the memory of the process.
-func TestRateLimitOdd(t *testing.T) {
+func TestRateLimitOddLimits(t *testing.T) {
 	for _, limit := range []int{1, 3, 7, 11, 13, 999, 3333} {
 		synctest.Test(t, func(t *testing.T) {
 			for _, st := range []store.Store{nil, store.NewMemory(store.MemoryConfig{})} {
@@ -97,7 +97,7 @@ func TestRateLimitOdd(t *testing.T) {
 					}
 				}
 				if admitted < 2*limit-1-limit/100 || admitted > 2*limit { // a store rounds its interval up
-					t.Errorf("a store: %t; a limit of %d has admitted %d, twice", st != nil, limit, admitted)
+					t.Errorf("with a store: %t, limit %d: got %d admitted requests in two windows", st != nil, limit, admitted)
 				}
 			}
 		})
@@ -125,7 +125,7 @@ func TestRateLimitByAddress(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Code != step.want {
-			t.Errorf("from %s: %d, want %d", step.remote, w.Code, step.want)
+			t.Errorf("from %s: got %d, want %d", step.remote, w.Code, step.want)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestRateLimitNetworks(t *testing.T) {
 				return w.Code
 			}
 			if first, second := from(c.a), from(c.b); first != 200 || (second == 429) != c.same {
-				t.Errorf("%s, %d bits: %s %d, then %s %d", name, c.bits, c.a, first, c.b, second)
+				t.Errorf("%s, %d bits: got %s %d, then %s %d", name, c.bits, c.a, first, c.b, second)
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func TestRateLimitWithoutKey(t *testing.T) {
 			want  int
 		}{{"192.0.2.1", 200}, {"address:192.0.2.1", 200}, {"", 200}, {"", 429}, {"192.0.2.1", 429}} {
 			if w := send(app, "GET", "X-Token", step.token); w.Code != step.want {
-				t.Errorf("%s, key %q: %d, want %d", name, step.token, w.Code, step.want)
+				t.Errorf("%s, key %q: got %d, want %d", name, step.token, w.Code, step.want)
 			}
 		}
 	}
@@ -207,17 +207,17 @@ func TestRateLimitBeforeBody(t *testing.T) {
 		})
 		addr := serve()
 		if resp, body := exchangeRaw(t, addr, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"); resp.StatusCode != 200 {
-			t.Fatalf("the first request: %d %s", resp.StatusCode, body)
+			t.Fatalf("first request: got %d %s", resp.StatusCode, body)
 		}
 		resp, body := exchangeRaw(t, addr, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
 		if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "3600" || !strings.Contains(body, "quota-exceeded") {
-			t.Errorf("a request without its body: %d %v %s", resp.StatusCode, resp.Header, body)
+			t.Errorf("request without its body: got %d %v %s", resp.StatusCode, resp.Header, body)
 		}
 	})
 }
 
 // Machines that share a store share the limit.
-func TestRateLimitTogether(t *testing.T) {
+func TestRateLimitSharedByMachines(t *testing.T) {
 	const machines, limit = 3, 50
 	shared := store.NewMemory(store.MemoryConfig{})
 	defer shared.Close()
@@ -237,7 +237,7 @@ func TestRateLimitTogether(t *testing.T) {
 	}
 	wg.Wait()
 	if n := admitted.Load(); n != limit {
-		t.Errorf("%d requests were admitted, want %d", n, limit)
+		t.Errorf("got %d admitted requests, want %d", n, limit)
 	}
 }
 
@@ -356,19 +356,19 @@ func TestRateLimitClockSetBack(t *testing.T) {
 			<-time.After(step.after)
 			st.now += int64(step.after/time.Microsecond) + step.clock*second
 			if got := limited(send(app, "GET", "X-Token", "a")); got != step.want {
-				t.Errorf("step %d: %s, want %s", i, got, step.want)
+				t.Errorf("step %d: got %s, want %s", i, got, step.want)
 			}
 		}
 	})
 }
 
-// broken is a store that does not answer during an outage.
-type broken struct {
+// An unresponsiveStore does not answer during an outage.
+type unresponsiveStore struct {
 	store.Store
 	away atomic.Bool
 }
 
-func (b *broken) err(ctx context.Context) error {
+func (b *unresponsiveStore) err(ctx context.Context) error {
 	if b.away.Load() {
 		<-ctx.Done()
 		return ctx.Err()
@@ -376,39 +376,39 @@ func (b *broken) err(ctx context.Context) error {
 	return nil
 }
 
-func (b *broken) TakeQuota(ctx context.Context, key string, rate gcra.Rate) (gcra.Verdict, error) {
+func (b *unresponsiveStore) TakeQuota(ctx context.Context, key string, rate gcra.Rate) (gcra.Verdict, error) {
 	if err := b.err(ctx); err != nil {
 		return gcra.Verdict{}, err
 	}
 	return b.Store.(gcra.Store).TakeQuota(ctx, key, rate)
 }
 
-func (b *broken) Get(ctx context.Context, key string) (store.Item, error) {
+func (b *unresponsiveStore) Get(ctx context.Context, key string) (store.Item, error) {
 	if err := b.err(ctx); err != nil {
 		return store.Item{}, err
 	}
 	return b.Store.Get(ctx, key)
 }
 
-func (b *broken) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
+func (b *unresponsiveStore) Set(ctx context.Context, key string, value []byte, have store.Version, ttl time.Duration) (store.Version, error) {
 	if err := b.err(ctx); err != nil {
 		return store.VersionAbsent, err
 	}
 	return b.Store.Set(ctx, key, value, have, ttl)
 }
 
-// A client that disconnects while its request is counted is not taken for a store outage.
+// A client that disconnects while its request is counted does not count as a store outage.
 func TestRateLimitClientDisconnects(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		leaves bool
 		want   string
 	}{
-		{"the client has left", true, ""},
-		{"the store is away", false, "store is unavailable"},
+		{"client disconnected", true, ""},
+		{"store outage", false, "store is unavailable"},
 	} {
 		var log strings.Builder
-		b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		b := &unresponsiveStore{Store: store.NewMemory(store.MemoryConfig{})}
 		b.away.Store(!c.leaves)
 		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{
 			Limit: 10, Window: time.Hour, Key: byToken, Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -423,7 +423,7 @@ func TestRateLimitClientDisconnects(t *testing.T) {
 		app.ServeHTTP(httptest.NewRecorder(), req)
 		leave()
 		if logged := log.String(); c.want == "" && logged != "" || !strings.Contains(logged, c.want) {
-			t.Errorf("%s: logged %q, want %q in it", c.name, logged, c.want)
+			t.Errorf("%s: got log %q, want it to contain %q", c.name, logged, c.want)
 		}
 	}
 }
@@ -436,17 +436,17 @@ func TestRateLimitLongKeys(t *testing.T) {
 		key := fmt.Sprint(strings.Repeat("x", 40<<10), i)
 		for n, want := range []int{200, 200, 429} {
 			if w := send(app, "GET", "X-Token", key); w.Code != want {
-				t.Fatalf("key %d, request %d: %d %s, want %d", i, n, w.Code, w.Body, want)
+				t.Fatalf("key %d, request %d: got %d %s, want %d", i, n, w.Code, w.Body, want)
 			}
 		}
 	}
 	if _, err := st.Set(t.Context(), "a session", make([]byte, 512<<10), store.VersionAbsent, time.Hour); err != nil {
-		t.Errorf("others find no room: %v", err)
+		t.Errorf("store another value: %v", err)
 	}
 }
 
 // Different policies never share a counter, for any names and keys.
-func TestRateLimitPoliciesApart(t *testing.T) {
+func TestRateLimitSeparatesPolicies(t *testing.T) {
 	st := store.NewMemory(store.MemoryConfig{})
 	byKey := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Name: "api", Limit: 1, Window: time.Hour, Key: byToken, Store: st}))
 	byAddress := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Name: "api:write", Limit: 1, Window: time.Hour, Store: st}))
@@ -454,14 +454,14 @@ func TestRateLimitPoliciesApart(t *testing.T) {
 		t.Fatal(w.Code)
 	}
 	if w := send(byAddress, "GET"); w.Code != 200 {
-		t.Errorf("the quota of an address was used by a key that names it: %d %s", w.Code, w.Body)
+		t.Errorf("a key that looks like an address used the quota of that address: got %d %s", w.Code, w.Body)
 	}
 }
 
 func TestRateLimitWithoutStore(t *testing.T) {
 	for _, away := range []middleware.RateAway{middleware.RateAwayLimitLocally, middleware.RateAwayRefuse} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+			b := &unresponsiveStore{Store: store.NewMemory(store.MemoryConfig{})}
 			guarded := store.Guard(b, store.GuardConfig{Timeout: 50 * time.Millisecond, Failures: 2, Cooldown: time.Second})
 			app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{
 				Limit: 10, Window: time.Hour, Key: byToken, Store: guarded, Away: away, Logger: slog.New(slog.DiscardHandler),
@@ -478,23 +478,23 @@ func TestRateLimitWithoutStore(t *testing.T) {
 				w := send(app, "GET", "X-Token", "a")
 				codes[map[int]int{200: 0, 429: 1, 503: 2}[w.Code]]++
 				if w.Code == 503 && w.Header().Get("Retry-After") == "" {
-					t.Error("a 503 without Retry-After")
+					t.Error("got a 503 without Retry-After")
 				}
 			}
 			if took := time.Since(began); took > 100*time.Millisecond {
-				t.Errorf("20 requests waited %v for a store that does not answer, want two timeouts of 50 ms at most", took)
+				t.Errorf("20 requests waited %v for the unresponsive store, want at most two timeouts of 50 ms", took)
 			}
 			want := [3]int{6, 14, 0} // requests admitted by the store still count
 			if away == middleware.RateAwayRefuse {
 				want = [3]int{0, 0, 20}
 			}
 			if codes != want {
-				t.Errorf("Away %d: %v answers with 200, 429 and 503, want %v", away, codes, want)
+				t.Errorf("Away %d: got %v responses with 200, 429 and 503, want %v", away, codes, want)
 			}
 			b.away.Store(false)
 			<-time.After(time.Second)
 			if w := send(app, "GET", "X-Token", "b"); w.Code != 200 || guarded.Stats().Open {
-				t.Errorf("after the store is back: %d, %+v", w.Code, guarded.Stats())
+				t.Errorf("after the outage: got %d, %+v", w.Code, guarded.Stats())
 			}
 		})
 	}
@@ -514,15 +514,15 @@ func TestRateLimitRounds(t *testing.T) {
 			}
 			exact := limit - i - 1
 			if left > exact || left < exact-exact/256 {
-				t.Fatalf("after %d requests r=%d, want %d or a little less", i+1, left, exact)
+				t.Fatalf("after %d requests: got r=%d, want %d or slightly less", i+1, left, exact)
 			}
 			if used := (i + 1) * 864 / 1000; reset < used || reset > used+used/256+1 {
-				t.Fatalf("after %d requests t=%d, want %d or a little more", i+1, reset, used)
+				t.Fatalf("after %d requests: got t=%d, want %d or slightly more", i+1, reset, used)
 			}
 			seen[w.Header().Get("RateLimit")] = true
 		}
 		if len(seen) > 1200 {
-			t.Errorf("3000 requests got %d different fields", len(seen))
+			t.Errorf("got %d different fields in 3000 responses", len(seen))
 		}
 	})
 }
@@ -535,11 +535,11 @@ func TestRateLimitSettings(t *testing.T) {
 		"too fast":         {Limit: 2_000_000, Window: time.Second},
 		"too long":         {Limit: 1, Window: 1 << 62},
 		"negative burst":   {Limit: 1, Window: time.Second, Burst: -1},
-		"burst of years":   {Limit: 1, Window: time.Hour, Burst: 1 << 30},
+		"excessive burst":  {Limit: 1, Window: time.Hour, Burst: 1 << 30},
 		"a quote":          {Limit: 1, Window: time.Second, Name: `a"b`},
 		"a line":           {Limit: 1, Window: time.Second, Name: "a\r\nb"},
 		"keys":             {Limit: 1, Window: time.Second, MaxKeys: -1},
-		"a long prefix":    {Limit: 1, Window: time.Second, IPv6Prefix: 129},
+		"long prefix":      {Limit: 1, Window: time.Second, IPv6Prefix: 129},
 		"no prefix":        {Limit: 1, Window: time.Second, IPv6Prefix: -1},
 		"away":             {Limit: 1, Window: time.Second, Away: 9},
 	} {
@@ -565,7 +565,7 @@ func TestRateLimitAllocations(t *testing.T) {
 		admitting := measure(middleware.RateLimit(middleware.RateLimitConfig{Limit: 1_000_000, Window: time.Hour})) // its fields change rarely
 		refusing := measure(middleware.RateLimit(middleware.RateLimitConfig{Limit: 1, Window: 24 * time.Hour}))
 		if admitting > bare || refusing > bare {
-			t.Errorf("%s: a request allocates %v times, %v behind a limit, and %v when refused", name, bare, admitting, refusing)
+			t.Errorf("%s: got %v allocations without a limit, %v with one and %v for a refused request", name, bare, admitting, refusing)
 		}
 	}
 }
@@ -586,9 +586,9 @@ func TestRateLimitBytesPerKey(t *testing.T) {
 	shared := store.NewMemory(store.MemoryConfig{})
 	defer shared.Close()
 	for name, rate := range map[string]middleware.RateLimitConfig{
-		"by itself":        {Key: byToken},
-		"in memory":        {Key: byToken, Store: shared, Name: "a"},
-		"by address there": {Store: shared, Name: "b"},
+		"by itself":               {Key: byToken},
+		"in memory":               {Key: byToken, Store: shared, Name: "a"},
+		"by address in the store": {Store: shared, Name: "b"},
 	} {
 		rate.Limit, rate.Window = 100, time.Hour
 		app, w, req := installed(text("hello"), middleware.RateLimit(rate)), void{http.Header{}}, httptest.NewRequest("GET", "/items/7", nil)
@@ -600,7 +600,7 @@ func TestRateLimitBytesPerKey(t *testing.T) {
 			app.ServeHTTP(w, req)
 		}
 		if each := (heap() - before) / keys; each > most || each < 16 {
-			t.Errorf("%s: %d bytes a key, want %d at most", name, each, most)
+			t.Errorf("%s: got %d bytes per key, want at most %d", name, each, most)
 		}
 		runtime.KeepAlive(app)
 	}
@@ -624,7 +624,7 @@ func TestRateLimitWithOtherLimits(t *testing.T) {
 	}
 	key = "b"
 	if n := testing.AllocsPerRun(limit-2, once); n > 0 {
-		t.Errorf("a request behind five middlewares allocates %v times", n)
+		t.Errorf("got %v allocations for a request with five middlewares", n)
 	}
 }
 

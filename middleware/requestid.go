@@ -46,13 +46,13 @@ func (i *requestID) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.R
 	if resp.Get(i.header) != "" {
 		return resp
 	}
-	if id := info.Header(i.header); saneID(id) {
+	if id := info.Header(i.header); isValidID(id) {
 		inside.NameAnswer(info, id)
 	}
 	return resp.Header(i.header, info.ID())
 }
 
-// saneID reports whether a client's ID is safe in logs and headers.
-func saneID(id string) bool {
+// isValidID reports whether a client's ID is safe in logs and headers.
+func isValidID(id string) bool {
 	return id != "" && len(id) <= maxRequestID && exchange.Visible(id)
 }

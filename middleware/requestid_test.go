@@ -38,10 +38,10 @@ func TestRequestID(t *testing.T) {
 		w := send(app, "GET", "X-Request-ID", test.sent)
 		id := w.Header().Get("X-Request-ID")
 		if id == "" || id != w.Body.String() {
-			t.Errorf("%s: the header says %q, the action saw %q: want the same ID", name, id, w.Body)
+			t.Errorf("%s: got ID %q in the header and %q in the action, want the same ID", name, id, w.Body)
 		}
 		if taken := id == test.sent; taken != test.taken {
-			t.Errorf("%s: sent %q, got %q: taken over is %v, want %v", name, test.sent, id, taken, test.taken)
+			t.Errorf("%s: sent ID %q, got %q: adopted %v, want %v", name, test.sent, id, taken, test.taken)
 		}
 	}
 }
@@ -50,16 +50,16 @@ func TestRequestIDsDiffer(t *testing.T) {
 	app := installed(text("hello"), middleware.RequestID("X-Request-ID"))
 	first, second := send(app, "GET").Header().Get("X-Request-ID"), send(app, "GET").Header().Get("X-Request-ID")
 	if first == "" || first == second {
-		t.Errorf("two requests have the IDs %q and %q: want two different ones", first, second)
+		t.Errorf("got IDs %q and %q for two requests, want different IDs", first, second)
 	}
 }
 
-func TestRequestIDKeepsTheActions(t *testing.T) {
+func TestRequestIDKeepsHeaderOfAction(t *testing.T) {
 	app := installed(func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello").Header("X-Trace", "mine") },
 		middleware.RequestID("x-trace"))
 	w := send(app, "GET", "X-Trace", "theirs")
 	if got := w.Header().Values("X-Trace"); len(got) != 1 || got[0] != "mine" {
-		t.Errorf("X-Trace is %q, want the action's own", got)
+		t.Errorf("got X-Trace %q, want the value set by the action", got)
 	}
 }
 
@@ -106,13 +106,13 @@ func TestRequestIDOnEveryAnswer(t *testing.T) {
 				body, seen := string(text), seen.Load()
 				id := resp.Header.Get("X-Request-Id")
 				if len(id) != 26 || ids[id] || resp.Header.Get("X-Outer") != id || seen != id+" "+id || len(resp.Header.Values("X-Request-Id")) != 1 {
-					t.Errorf("%s %s: %v; middleware saw %q", method, path, resp.Header, seen)
+					t.Errorf("%s %s: got header %v; middleware saw %q", method, path, resp.Header, seen)
 				}
 				if alone := resp.Header.Get("X-Alone"); path == "/slow" && alone != id {
-					t.Errorf("%s: %q besides %q", path, alone, id)
+					t.Errorf("%s: got ID %q, also sent for another request: %q", path, alone, id)
 				}
 				if method == "GET" && (path == "/asked" || path == "/slow") && body != id {
-					t.Errorf("%s: the action saw %q, want %q", path, body, id)
+					t.Errorf("%s: action saw ID %q, want %q", path, body, id)
 				}
 				ids[id] = true
 			}
@@ -131,7 +131,7 @@ func TestRequestIDOnReusedResponses(t *testing.T) {
 		second, _ := exchangeRaw(t, addr, request)
 		a, b := first.Header.Values("X-Request-Id"), second.Header.Values("X-Request-Id")
 		if len(a) != 1 || len(b) != 1 || a[0] == b[0] || kept.Get("X-Request-ID") != "" {
-			t.Errorf("two requests have the IDs %q and %q; the response that is kept has %q", a, b, kept.Get("X-Request-ID"))
+			t.Errorf("got IDs %q and %q for two requests; the reused response has %q", a, b, kept.Get("X-Request-ID"))
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestHeaderBytes(t *testing.T) {
 			return dunlin.Text(fmt.Sprintf("%s|%s|%d|%s", ext.HeaderBytes(r, "X-A"), ext.HeaderBytes(r, "x-b"), len(ext.HeaderBytes(r, "X-C")), r.HeaderList("X-B")))
 		})
 		if _, got := exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: h.example\r\nX-A: 1\r\nX-B: 2\r\nx-b: 3\r\nConnection: close\r\n\r\n"); got != "1|2, 3|0|2, 3" {
-			t.Errorf("the action saw %q", got)
+			t.Errorf("action: got %q", got)
 		}
 	})
 }
@@ -182,7 +182,7 @@ func TestIDHeader(t *testing.T) {
 				}
 				resp := id.SetOn(next(r), r, last)
 				if ext.Lacks(resp, last) || !ext.Lacks(resp, dunlin.NewHeaderBlock("X-None", "", "X-Nothing", "")) {
-					t.Errorf("%s: %v lacks what it has", r.Path(), resp)
+					t.Errorf("%s: response %v lacks the headers that the feature has added", r.Path(), resp)
 				}
 				return id.SetOn(resp, r, nil)
 			}
@@ -203,7 +203,7 @@ func TestIDHeader(t *testing.T) {
 				got[0] = "random"
 			}
 			if said := strings.Join(got, " "); said != want || resp.Header.Get("Vary") != "Origin" || len(resp.Header.Values("X-Id")) != 1 || len(resp.Header.Values("X-Last")) != 1 {
-				t.Errorf("%s: %s, want %s: %v", path, said, want, resp.Header)
+				t.Errorf("%s: got %s, want %s: %v", path, said, want, resp.Header)
 			}
 		}
 	})
@@ -259,11 +259,11 @@ func TestRequestIDFromClient(t *testing.T) {
 				}
 				body, err := io.ReadAll(resp.Body)
 				if text := strings.Trim(string(body), "\"\n"); err != nil || text != "kept" && resp.StatusCode != 304 {
-					t.Errorf("%s: %q, %v", path, body, err)
+					t.Errorf("%s: got body %q, error %v", path, body, err)
 				}
 				got := resp.Header.Values("X-Request-Id")
 				if len(got) != 1 || seen[got[0]] || id != "a b" && id != "" && got[0] != id || (id == "a b" || id == "") && len(got[0]) != 26 {
-					t.Errorf("%s: the ID of %q is %q", path, id, got)
+					t.Errorf("%s: request with ID %q: got ID %q", path, id, got)
 				}
 				seen[got[0]] = true
 				if strings.HasPrefix(path, "/five") && (resp.Header.Get("RateLimit") == "" || resp.Header.Get("RateLimit-Policy") == "" || resp.Header.Get("Vary") != "Origin" || resp.Header.Get("X-Frame-Options") != "DENY") {

@@ -31,7 +31,7 @@ func TestSecureHeaders(t *testing.T) {
 	} {
 		for _, app := range []*dunlin.App{
 			installed(act, middleware.SecureHeaders(config)),
-			late(act, middleware.SecureHeaders(config)),
+			withFeatures(act, middleware.SecureHeaders(config)),
 			installed(act, middleware.SecureHeaders(middleware.SecureHeadersConfig{}), middleware.SecureHeaders(config)),
 		} {
 			for _, secure := range []bool{false, true} {
@@ -43,11 +43,11 @@ func TestSecureHeaders(t *testing.T) {
 				w := httptest.NewRecorder()
 				app.ServeHTTP(w, req)
 				if got := w.Header().Get("Strict-Transport-Security"); got != hsts {
-					t.Errorf("%s, by TLS %v: HSTS is %q, want %q", name, secure, got, hsts)
+					t.Errorf("%s, TLS %v: got HSTS %q, want %q", name, secure, got, hsts)
 				}
 				for header, value := range want {
 					if got := w.Header()[header]; value == "" && len(got) > 0 && header != "Cross-Origin-Opener-Policy" || value != "" && (len(got) != 1 || got[0] != value) {
-						t.Errorf("%s: %s is %q, want %q", name, header, got, value)
+						t.Errorf("%s: got %s %q, want %q", name, header, got, value)
 					}
 				}
 			}
@@ -72,12 +72,12 @@ func TestSecureHeadersOnErrors(t *testing.T) {
 
 func TestSecureHeadersRefuseMisconfiguration(t *testing.T) {
 	for name, c := range map[string]middleware.SecureHeadersConfig{
-		"preload for a day":          {HSTS: 24 * time.Hour, HSTSSubdomains: true, HSTSPreload: true},
-		"preload of one host":        {HSTS: year, HSTSPreload: true},
+		"preload, one day":           {HSTS: 24 * time.Hour, HSTSSubdomains: true, HSTSPreload: true},
+		"preload without subdomains": {HSTS: year, HSTSPreload: true},
 		"subdomains alone":           {HSTSSubdomains: true},
-		"half a second":              {HSTS: time.Second / 2},
+		"fraction of a second":       {HSTS: time.Second / 2},
 		"ALLOW-FROM":                 {FrameOptions: "ALLOW-FROM https://example.com"},
-		"a policy with a line break": {ContentSecurityPolicy: "default-src\n'self'"},
+		"line break in a policy":     {ContentSecurityPolicy: "default-src\n'self'"},
 	} {
 		mustPanic(t, name, func() { middleware.SecureHeaders(c) })
 	}

@@ -90,7 +90,7 @@ func (b *browser) do(method, path string) *httptest.ResponseRecorder {
 func (b *browser) is(t *testing.T, when, want string) {
 	t.Helper()
 	if w := b.do("GET", "/"); w.Body.String() != want {
-		t.Errorf("%s: %d %q, want %q", when, w.Code, w.Body, want)
+		t.Errorf("%s: got %d %q, want %q", when, w.Code, w.Body, want)
 	}
 }
 
@@ -108,11 +108,11 @@ func TestSessions(t *testing.T) {
 			app := visits(config)
 			b := &browser{app: app}
 			if w := b.do("GET", "/plain"); len(w.Result().Cookies()) > 0 || w.Header().Get("Vary") != "" || w.Header().Get("Cache-Control") != "" {
-				t.Errorf("an answer that needs no session has %v", w.Header())
+				t.Errorf("response without a use of the session: got header %v", w.Header())
 			}
 			b.is(t, "a new client", " 0 false")
 			if b.cookie != "" {
-				t.Errorf("looking has made a session: %s", b.cookie)
+				t.Errorf("reading started a session: got cookie %s", b.cookie)
 			}
 			w := b.do("POST", "/add")
 			cookies := w.Result().Cookies()
@@ -124,7 +124,7 @@ func TestSessions(t *testing.T) {
 				t.Errorf("Set-Cookie: %s", c)
 			}
 			if w.Header().Get("Vary") != "Cookie" || w.Header().Get("Cache-Control") != "private" {
-				t.Errorf("the answer says %v", w.Header())
+				t.Errorf("got header %v", w.Header())
 			}
 			b.do("POST", "/add")
 			b.is(t, "after two updates", " 2 true")
@@ -134,11 +134,11 @@ func TestSessions(t *testing.T) {
 			b.do("POST", "/login/ada")
 			b.is(t, "after login", "ada 2 true")
 			if b.cookie == before {
-				t.Error("login has not changed the cookie")
+				t.Error("login did not change the cookie")
 			}
 			b.do("POST", "/logout")
 			if b.cookie != "" {
-				t.Error("logout leaves the cookie")
+				t.Error("logout did not remove the cookie")
 			}
 			b.is(t, "after logout", " 0 false")
 		})
@@ -152,20 +152,20 @@ func TestSessionFixation(t *testing.T) {
 	victim := &browser{app: app, cookie: planted}
 	victim.do("POST", "/login/ada")
 	if victim.cookie == planted {
-		t.Error("a name that the client made up was taken over")
+		t.Error("the server adopted a session name chosen by the client")
 	}
-	(&browser{app: app, cookie: planted}).is(t, "the planted name", " 0 false")
+	(&browser{app: app, cookie: planted}).is(t, "with the planted name", " 0 false")
 
 	attacker := &browser{app: app}
 	attacker.do("POST", "/add")
 	victim = &browser{app: app, cookie: attacker.cookie}
 	victim.do("POST", "/login/ada")
 	victim.is(t, "the victim", "ada 1 true")
-	attacker.is(t, "who knew the name before", " 0 false")
+	attacker.is(t, "attacker with the old name", " 0 false")
 	if w := attacker.do("POST", "/add"); w.Code != 409 || len(w.Result().Cookies()) > 0 {
-		t.Errorf("an update with the old name: %d %s %v, want 409 without a cookie", w.Code, w.Body, w.Header())
+		t.Errorf("update with the old name: got %d %s %v, want 409 without a cookie", w.Code, w.Body, w.Header())
 	}
-	victim.is(t, "the victim, after that", "ada 1 true")
+	victim.is(t, "the victim after the update with the old name", "ada 1 true")
 }
 
 // A response that sets or removes the cookie is not stored by shared caches, regardless of the action's Cache-Control.
@@ -197,13 +197,13 @@ func TestSessionCookieIsNotShared(t *testing.T) {
 			query = strings.ReplaceAll(query, `"`, "%22")
 			b := &browser{app: app}
 			if w := b.do("GET", "/begin?"+query); fmt.Sprint(w.Header()["Cache-Control"]) != want || b.cookie == "" {
-				t.Errorf("%s: the answer that begins a session, which says %s: %v, want %s", name, query, w.Header(), want)
+				t.Errorf("%s: response that starts a session, with Cache-Control %s: got %v, want %s", name, query, w.Header(), want)
 			}
 			if w := b.do("GET", "/look?"+query); fmt.Sprint(w.Header()["Cache-Control"]) == "[private]" {
-				t.Errorf("%s: an answer that sets no cookie, which says %s: %v", name, query, w.Header())
+				t.Errorf("%s: response that sets no cookie, with Cache-Control %s: got %v", name, query, w.Header())
 			}
 			if w := b.do("GET", "/end?"+query); fmt.Sprint(w.Header()["Cache-Control"]) != want || b.cookie != "" {
-				t.Errorf("%s: the answer that ends a session, which says %s: %v, want %s", name, query, w.Header(), want)
+				t.Errorf("%s: response that ends a session, with Cache-Control %s: got %v, want %s", name, query, w.Header(), want)
 			}
 		}
 	}
@@ -221,27 +221,27 @@ func TestSessionOldCookieAfterLogin(t *testing.T) {
 			<-time.After(after)
 			late := &browser{app: app, cookie: old}
 			if w := late.do("POST", "/add"); w.Code != 409 || len(w.Result().Cookies()) > 0 {
-				t.Errorf("an update with the old cookie: %d %s %v, want 409 without a cookie", w.Code, w.Body, w.Header())
+				t.Errorf("update with the old cookie: got %d %s %v, want 409 without a cookie", w.Code, w.Body, w.Header())
 			}
-			late.is(t, "a look with the old cookie", " 0 false")
+			late.is(t, "read with the old cookie", " 0 false")
 		}
 		late := &browser{app: app, cookie: old}
 		if w := late.do("POST", "/logout"); w.Code != 204 || late.cookie != "" {
-			t.Errorf("logout with the old cookie: %d %s, cookie %s", w.Code, w.Body, late.cookie)
+			t.Errorf("logout with the old cookie: got %d %s, cookie %s", w.Code, w.Body, late.cookie)
 		}
 		late.cookie = old
 		if w := late.do("POST", "/add"); w.Code != 409 {
-			t.Errorf("an update with the old cookie after a logout with it: %d %s, want 409", w.Code, w.Body)
+			t.Errorf("update with the old cookie after a logout with it: got %d %s, want 409", w.Code, w.Body)
 		}
 		if w := late.do("POST", "/login/ada"); w.Code != 200 || late.cookie == old {
-			t.Errorf("a second login with the old cookie: %d %s", w.Code, w.Body)
+			t.Errorf("second login with the old cookie: got %d %s", w.Code, w.Body)
 		}
 		late.is(t, "after the second login", "ada 0 true")
 		owner.is(t, "the first login", "ada 1 true")
 		<-time.After(2 * time.Second)
 		forgotten := &browser{app: app, cookie: old}
 		if w := forgotten.do("POST", "/add"); w.Code != 200 || w.Body.String() != "1" {
-			t.Errorf("an update with the old cookie once the tombstone has gone: %d %s", w.Code, w.Body)
+			t.Errorf("update with the old cookie after the tombstone has expired: got %d %s", w.Code, w.Body)
 		}
 	})
 }
@@ -260,12 +260,12 @@ func TestSessionBadCookies(t *testing.T) {
 			"bytes": "\x80\xff", "spaces": " " + value[1:], "path": "../../" + value, "of nobody": strings.Repeat("B", 42) + "A",
 		} {
 			b := &browser{app: app, cookie: "__Host-session=" + cookie}
-			b.is(t, name+": a cookie that is "+what, " 0 false")
+			b.is(t, name+": cookie is "+what, " 0 false")
 			if w := b.do("POST", "/add"); w.Code != 200 || w.Body.String() != "1" {
-				t.Errorf("%s: a cookie that is %s: %d %s, want a new session", name, what, w.Code, w.Body)
+				t.Errorf("%s: cookie is %s: got %d %s, want a new session", name, what, w.Code, w.Body)
 			}
 		}
-		good.is(t, "the good one", "ada 0 true")
+		good.is(t, "the unmodified cookie", "ada 0 true")
 	}
 	// A session sealed by the same keys for another cookie is not accepted.
 	ring := middleware.NewKeyRing(secret(1))
@@ -301,13 +301,13 @@ func TestSessionTypeChange(t *testing.T) {
 			b.app = app
 			planted := b.cookie
 			if w := b.do("GET", "/"); w.Code != c.codes[0] {
-				t.Errorf("%s: a session of another type is looked at: %d %s", kind, w.Code, w.Body)
+				t.Errorf("%s: a session of another type is sampledShards at: %d %s", kind, w.Code, w.Body)
 			}
 			if w := b.do("POST", c.path); w.Code != c.codes[1] {
-				t.Errorf("%s: %s with a session of another type: %d %s", kind, c.path, w.Code, w.Body)
+				t.Errorf("%s: %s with a session of another type: got %d %s", kind, c.path, w.Code, w.Body)
 			}
 			if w := b.do("GET", "/"); w.Code != c.codes[2] || c.want != "" && w.Body.String() != c.want {
-				t.Errorf("%s: after %s: %d %s", kind, c.path, w.Code, w.Body)
+				t.Errorf("%s: after %s: got %d %s", kind, c.path, w.Code, w.Body)
 			}
 			if kind == "store" && c.want != "" {
 				(&browser{app: app, cookie: planted}).is(t, "the old name after "+c.path, " 0 false")
@@ -316,7 +316,7 @@ func TestSessionTypeChange(t *testing.T) {
 	}
 }
 
-func TestSessionTimes(t *testing.T) {
+func TestSessionLifetimes(t *testing.T) {
 	for name := range kinds() {
 		synctest.Test(t, func(t *testing.T) {
 			config := kinds()[name]
@@ -327,7 +327,7 @@ func TestSessionTimes(t *testing.T) {
 			<-time.After(59 * time.Minute)
 			b.is(t, name+": before the idle time", " 1 true")
 			<-time.After(59 * time.Minute)
-			b.is(t, name+": each look renews it", " 1 true")
+			b.is(t, name+": each read restarts the idle time", " 1 true")
 			<-time.After(time.Hour)
 			b.is(t, name+": after the idle time", " 0 false")
 
@@ -337,9 +337,9 @@ func TestSessionTimes(t *testing.T) {
 				<-time.After(30 * time.Minute)
 				b.do("POST", "/add")
 			}
-			b.is(t, name+": before its end", " 10 true")
+			b.is(t, name+": before the absolute limit", " 10 true")
 			<-time.After(30 * time.Minute)
-			b.is(t, name+": at its end, though it is in use", " 0 false")
+			b.is(t, name+": after the absolute limit, though in use", " 0 false")
 
 			b = &browser{app: app}
 			b.do("POST", "/add")
@@ -349,13 +349,13 @@ func TestSessionTimes(t *testing.T) {
 			}
 			b.do("POST", "/login/ada")
 			<-time.After(30 * time.Minute)
-			b.is(t, name+": a login begins it anew", "ada 10 true")
+			b.is(t, name+": a login restarts the absolute limit", "ada 10 true")
 		})
 	}
 }
 
 // Concurrent updates of a session lose no change, even during a login.
-func TestSessionUpdatesAtOnce(t *testing.T) {
+func TestSessionConcurrentUpdates(t *testing.T) {
 	updates := 10_000
 	if testing.Short() || invariants.Enabled {
 		updates = 1000
@@ -370,16 +370,16 @@ func TestSessionUpdatesAtOnce(t *testing.T) {
 			b := &browser{app: app, cookie: first.cookie}
 			for range updates / clients {
 				if w := b.do("POST", "/add"); w.Code != 200 {
-					t.Errorf("an update: %d %s", w.Code, w.Body)
+					t.Errorf("update: got %d %s", w.Code, w.Body)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	first.is(t, "after all", fmt.Sprintf("ada %d true", updates))
+	first.is(t, "after all updates", fmt.Sprintf("ada %d true", updates))
 }
 
-func TestSessionLoginMeetsUpdates(t *testing.T) {
+func TestSessionLoginDuringUpdates(t *testing.T) {
 	memory := store.NewMemory(store.MemoryConfig{})
 	app := visits(middleware.SessionConfig{Store: memory})
 	for range 100 {
@@ -398,7 +398,7 @@ func TestSessionLoginMeetsUpdates(t *testing.T) {
 		}
 		owner.do("POST", "/login/ada")
 		wg.Wait()
-		owner.is(t, "after a login among updates", fmt.Sprintf("ada %d true", 1+done.Load()))
+		owner.is(t, "after a login during updates", fmt.Sprintf("ada %d true", 1+done.Load()))
 		owner.do("POST", "/logout")
 	}
 }
@@ -410,22 +410,22 @@ func TestSessionTooLarge(t *testing.T) {
 		b := &browser{app: app}
 		b.do("POST", "/login/ada")
 		if w := b.do("POST", "/note/1000"); w.Code != 200 {
-			t.Errorf("%s: 1000 bytes: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: 1000 bytes: got %d %s", name, w.Code, w.Body)
 		}
 		if w := b.do("POST", "/note/9000"); w.Code != 500 {
-			t.Errorf("%s: 9000 bytes: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: 9000 bytes: got %d %s", name, w.Code, w.Body)
 		}
 		if w := b.do("POST", "/note/4000"); (w.Code == 200) != (name == "store") {
-			t.Errorf("%s: 4000 bytes: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: 4000 bytes: got %d %s", name, w.Code, w.Body)
 		}
-		b.is(t, name+": after what was too large", "ada 0 true")
+		b.is(t, name+": after a value that was too large", "ada 0 true")
 	}
 }
 
 // A store outage causes a fast 503. The session is available again when the store is back.
 func TestSessionWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := &broken{Store: store.NewMemory(store.MemoryConfig{})}
+		inner := &unresponsiveStore{Store: store.NewMemory(store.MemoryConfig{})}
 		app := visits(middleware.SessionConfig{Store: store.Guard(inner, store.GuardConfig{Timeout: 50 * time.Millisecond})})
 		b := &browser{app: app}
 		b.do("POST", "/login/ada")
@@ -433,20 +433,20 @@ func TestSessionWithoutStore(t *testing.T) {
 		began := time.Now()
 		for _, path := range []string{"/add", "/login/eve", "/logout"} {
 			if w := b.do("POST", path); w.Code != 503 || w.Header().Get("Retry-After") != "1" {
-				t.Errorf("POST %s: %d %s", path, w.Code, w.Body)
+				t.Errorf("POST %s: got %d %s", path, w.Code, w.Body)
 			}
 		}
 		if w := b.do("GET", "/"); w.Code != 503 {
-			t.Errorf("GET /: %d %s", w.Code, w.Body)
+			t.Errorf("GET /: got %d %s", w.Code, w.Body)
 		}
 		if w := b.do("GET", "/plain"); w.Code != 200 {
-			t.Errorf("what needs no session: %d %s", w.Code, w.Body)
+			t.Errorf("path without a session: got %d %s", w.Code, w.Body)
 		}
 		if took := time.Since(began); took > 200*time.Millisecond {
-			t.Errorf("four requests waited %v", took)
+			t.Errorf("four requests took %v", took)
 		}
 		inner.away.Store(false)
-		b.is(t, "afterwards", "ada 0 true")
+		b.is(t, "after the outage", "ada 0 true")
 	})
 }
 
@@ -463,7 +463,7 @@ func TestSessionInStream(t *testing.T) {
 			})
 		})
 		if _, body := exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); body != "true" {
-			t.Errorf("the stream said %q", body)
+			t.Errorf("stream: got %q", body)
 		}
 	})
 	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Keys: middleware.NewKeyRing(secret(1))})
@@ -472,7 +472,7 @@ func TestSessionInStream(t *testing.T) {
 		return dunlin.Text(fmt.Sprint(err))
 	}), "GET")
 	if !strings.Contains(w.Body.String(), "middleware is missing") {
-		t.Errorf("without the middleware: %s", w.Body)
+		t.Errorf("without the middleware: got %s", w.Body)
 	}
 }
 
@@ -489,7 +489,7 @@ func TestSessionSettings(t *testing.T) {
 	for what, c := range map[string]middleware.SessionConfig{
 		"neither store nor keys": {},
 		"a negative time":        {Keys: ring, Idle: -1},
-		"a bad name":             {Keys: ring, Cookie: "a b"},
+		"invalid cookie name":    {Keys: ring, Cookie: "a b"},
 		"__Host- without TLS":    {Keys: ring, Cookie: "__Host-x", Insecure: true},
 		"None without TLS":       {Keys: ring, SameSite: http.SameSiteNoneMode, Insecure: true},
 		"a negative size":        {Keys: ring, MaxBytes: -1},
@@ -505,7 +505,7 @@ func TestSessionAllocations(t *testing.T) {
 	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Keys: middleware.NewKeyRing(secret(1))})
 	app, w, req := newApp(text("hello"), sessions.Middleware()), void{http.Header{}}, httptest.NewRequest("GET", "/items/7", nil)
 	if n := testing.AllocsPerRun(1000, func() { app.ServeHTTP(w, req) }); n != 0 {
-		t.Errorf("a request that does not ask for its session allocates %v times", n)
+		t.Errorf("got %v allocations for a request that does not use its session", n)
 	}
 }
 

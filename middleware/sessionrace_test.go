@@ -14,7 +14,7 @@ import (
 
 // Concurrent logins and updates use one cookie. Each successful login leads to a session of its user. No update sets a cookie,
 // because it could replace that of a login.
-func TestSessionLoginsAtOnce(t *testing.T) {
+func TestSessionConcurrentLogins(t *testing.T) {
 	onEngines(t, func(t *testing.T, app *dunlin.App, serve func() string) {
 		s := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{}), Insecure: true})
 		app.Use(s.Middleware())
@@ -47,17 +47,17 @@ func TestSessionLoginsAtOnce(t *testing.T) {
 				all.Go(func() {
 					if i%4 > 0 {
 						if resp, body, set := send("POST", "/add", old); set != "" || resp.StatusCode != 204 && resp.StatusCode != 409 {
-							t.Errorf("an update: %d %s, cookie %q", resp.StatusCode, body, set)
+							t.Errorf("update: got %d %s, cookie %q", resp.StatusCode, body, set)
 						}
 						return
 					}
 					resp, body, set := send("POST", "/login", old)
 					if resp.StatusCode != 204 {
 						if resp.StatusCode != 409 || set != "" {
-							t.Errorf("a login: %d %s, cookie %q", resp.StatusCode, body, set)
+							t.Errorf("login: got %d %s, cookie %q", resp.StatusCode, body, set)
 						}
 					} else if _, user, _ := send("GET", "/user", set); user != "ada" {
-						t.Errorf("the session of a login is that of %q", user)
+						t.Errorf("session of a login belongs to user %q", user)
 					}
 				})
 			}

@@ -66,8 +66,8 @@ func newSessionName() string {
 	return inBase64.EncodeToString(b[:])
 }
 
-// saneSessionName reports whether a cookie has the form of a name. The store is not called for others.
-func saneSessionName(s string) bool {
+// isSessionName reports whether a cookie has the form of a name. The store is not called for others.
+func isSessionName(s string) bool {
 	var b [nameSize + 2]byte
 	if len(s) != base64.RawURLEncoding.EncodedLen(nameSize) {
 		return false
@@ -90,7 +90,7 @@ func (s *Sessions[T]) ttl(rec *sessionRecord) time.Duration {
 // loadStored reads the client's session from the store.
 func (s *Sessions[T]) loadStored(r *dunlin.Request, state *sessionState[T]) error {
 	name := r.Cookie(s.config.Cookie)
-	if !saneSessionName(name) {
+	if !isSessionName(name) {
 		return nil
 	}
 	ctx := r.Context()

@@ -89,10 +89,10 @@ func TestStaticDirectoryRedirects(t *testing.T) {
 	} {
 		w := ask(app, "GET", path)
 		if got := w.Header().Get("Location"); got != want || (w.Code == 308) != (want != "") {
-			t.Errorf("%s: %d to %q, want %q", path, w.Code, got, want)
+			t.Errorf("%s: got %d with Location %q, want %q", path, w.Code, got, want)
 		}
 		if w := ask(app, "GET", path, "Sec-Fetch-Mode", "navigate"); w.Header().Get("Location") != want {
-			t.Errorf("%s, navigating: %d %v", path, w.Code, w.Header())
+			t.Errorf("%s, navigation: got %d %v", path, w.Code, w.Header())
 		}
 	}
 }
@@ -139,32 +139,32 @@ func TestStatic(t *testing.T) {
 		w := ask(app, "GET", c.path, headers...)
 		h := w.Header()
 		if w.Code != c.status {
-			t.Errorf("%.40s: %d, want %d", c.path, w.Code, c.status)
+			t.Errorf("%.40s: got %d, want %d", c.path, w.Code, c.status)
 			continue
 		}
 		if c.status != 200 {
 			continue
 		}
 		if w.Body.String() != c.body || h.Get("Content-Type") != c.kind || h.Get("Cache-Control") != c.cache || h.Get("Content-Encoding") != c.coded {
-			t.Errorf("%s for %q: %q %v", c.path, c.accept, w.Body, h)
+			t.Errorf("%s with Accept-Encoding %q: got %q %v", c.path, c.accept, w.Body, h)
 		}
 		if packed := strings.HasPrefix(c.path, "/app."); (h.Get("Vary") == "Accept-Encoding") != packed {
-			t.Errorf("%s: Vary is %q", c.path, h.Get("Vary"))
+			t.Errorf("%s: got Vary %q", c.path, h.Get("Vary"))
 		}
 		tag := h.Get("Etag")
 		if len(tag) != 24 {
-			t.Errorf("%s: the tag is %s", c.path, tag)
+			t.Errorf("%s: got ETag %s", c.path, tag)
 		}
 		if again := ask(app, "GET", c.path, append(headers, "If-None-Match", tag)...); again.Code != 304 || again.Header().Get("Etag") != tag {
-			t.Errorf("%s again: %d %v", c.path, again.Code, again.Header())
+			t.Errorf("%s with If-None-Match: got %d %v", c.path, again.Code, again.Header())
 		}
 		head := ask(app, "HEAD", c.path, headers...)
 		if head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("Etag") != tag {
-			t.Errorf("HEAD %s: %d %v", c.path, head.Code, head.Header())
+			t.Errorf("HEAD %s: got %d %v", c.path, head.Code, head.Header())
 		}
 	}
 	if w := ask(app, "GET", "/app.4f3a09bc.js", "Range", "bytes=1-2"); w.Code != 206 || w.Body.String() != "un" {
-		t.Errorf("a range: %d %q", w.Code, w.Body)
+		t.Errorf("Range: got %d %q", w.Code, w.Body)
 	}
 }
 
@@ -184,20 +184,20 @@ func TestStaticFallback(t *testing.T) {
 	} {
 		w := ask(app, c.method, c.path, c.headers...)
 		if w.Code != c.status || w.Code == 200 && w.Header().Get("Cache-Control") != "public, max-age=60" {
-			t.Errorf("%s %s %v: %d %v, want %d", c.method, c.path, c.headers, w.Code, w.Header(), c.status)
+			t.Errorf("%s %s %v: got %d %v, want %d", c.method, c.path, c.headers, w.Code, w.Header(), c.status)
 		}
 		if vary := strings.Join(w.Header().Values("Vary"), ", "); !strings.Contains(vary, "Accept, Sec-Fetch-Mode") {
-			t.Errorf("%s %s %v: a cache would send this to others, too: %v", c.method, c.path, c.headers, w.Header())
+			t.Errorf("%s %s %v: a cache would also send this response to other requests: %v", c.method, c.path, c.headers, w.Header())
 		}
 	}
 	if w := ask(app, "GET", "/docs/"); w.Code != 200 || w.Header().Get("Vary") != "" {
-		t.Errorf("a file: %d %v", w.Code, w.Header())
+		t.Errorf("existing file: got %d %v", w.Code, w.Header())
 	}
 }
 
-func TestStaticOf(t *testing.T) {
+func TestStaticFileSystems(t *testing.T) {
 	if w := ask(static(t, middleware.StaticConfig{FS: embedded}), "GET", "/doc.go"); w.Code != 200 || len(w.Header().Get("Etag")) != 24 {
-		t.Errorf("an embed.FS: %d %v", w.Code, w.Header())
+		t.Errorf("embed.FS: got %d %v", w.Code, w.Header())
 	}
 	dir := t.TempDir()
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.txt"), []byte("a"), 0o600), os.Symlink(os.DevNull, filepath.Join(dir, "device"))); err != nil {
@@ -205,16 +205,16 @@ func TestStaticOf(t *testing.T) {
 	}
 	app := static(t, middleware.StaticConfig{FS: os.DirFS(dir), Immutable: regexp.MustCompile(`^a\.`), Hidden: true})
 	if w := ask(app, "GET", "/a.txt"); w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
-		t.Errorf("a directory: %d %v", w.Code, w.Header())
+		t.Errorf("os.Root: got %d %v", w.Code, w.Header())
 	}
 	if w := ask(app, "GET", "/device"); w.Code != 404 {
-		t.Errorf("a device: %d", w.Code)
+		t.Errorf("device file: got %d", w.Code)
 	}
 	if _, err := middleware.Static(middleware.StaticConfig{FS: site, Fallback: "app.html"}); err == nil || !strings.Contains(err.Error(), "app.html") {
-		t.Errorf("a missing fallback: %v", err)
+		t.Errorf("missing fallback: got error %v", err)
 	}
 	if _, err := middleware.Static(middleware.StaticConfig{FS: os.DirFS(filepath.Join(dir, "none"))}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing directory: %v", err)
+		t.Errorf("missing directory: got error %v", err)
 	}
 	mustPanic(t, "nil FS", func() { _, _ = middleware.Static(middleware.StaticConfig{}) })
 }
@@ -268,12 +268,12 @@ func TestStaticEscapedSlash(t *testing.T) {
 	} {
 		w := ask(app, "GET", path)
 		if got := fmt.Sprint(w.Code, " ", w.Body); got != want && (w.Code != 404 || want != "404 ") {
-			t.Errorf("%s: %s, want %s", path, got, want)
+			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest("GET", "http://shop.example.org/b%25.txt", nil))
 	if w.Body.String() != "odd" {
-		t.Errorf("below a host with a parameter: %d %s", w.Code, w.Body)
+		t.Errorf("host with a parameter: got %d %s", w.Code, w.Body)
 	}
 }

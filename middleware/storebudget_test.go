@@ -20,13 +20,13 @@ func TestStoreWithinAppBudget(t *testing.T) {
 		}
 		exchangeRaw(t, serve(), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // the app has served a request: its budget is set
 		if held := app.Stats().Memory.HeldFor["cache"]; held < 10_000 || held != m.Held() {
-			t.Errorf("the app holds %d bytes, the store %d", held, m.Held())
+			t.Errorf("got %d bytes charged to the app, the store holds %d", held, m.Held())
 		}
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if held := app.Stats().Memory.HeldFor["cache"]; held != 0 {
-			t.Errorf("%d bytes are held for a closed store", held)
+			t.Errorf("got %d bytes charged for a closed store, want 0", held)
 		}
 	})
 }

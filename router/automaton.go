@@ -1,10 +1,10 @@
 package router
 
 // automaton is a deterministic finite automaton over bytes that decides whether a complete value matches an expression. It
-// needs one table look-up for each byte, regardless of the expression.
+// needs one table lookup for each byte, regardless of the expression.
 //
 // Bytes that no state distinguishes form a class, so a row of the table is short. A state is the offset of its row. Column 0
-// of a row says whether a value may end there; the column of a class has the next state. Row 0 is the dead state, from which
+// of a row reports whether a value may end there; the column of a class has the next state. Row 0 is the dead state, from which
 // nothing matches.
 type automaton struct {
 	class [256]uint8 // column of a byte, ≥ 1

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// expressions are the inputs of the differential tests. The last ones exceed the bounds.
+// expressions are the inputs of the differential tests. The last ones exceed the limits.
 var expressions = []string{
 	`^\w+$`, `\d{4}-\d{2}`, `a|b|cd`, `[^/]+`, `.*`, `.+`, ``, `a*b+c?`, `(?i)straße`, `(?i)k+`,
 	`\bfoo\b`, `foo\B.`, `(?m)^a$\n^b$`, `(?s).{2,3}`, `[α-ω]+`, `日本?`, `[^a]`, `\x{FFFD}+`,
@@ -30,7 +30,7 @@ func TestAutomatonLikeRegexp(t *testing.T) {
 		for _, value := range values {
 			canonical, _ := canonicalValue(value)
 			if got, want := a.match(canonical), re.MatchString(value); got != want {
-				t.Errorf("%q on %q: %v, package regexp says %v", expr, value, got, want)
+				t.Errorf("%q on %q: got %v, package regexp returns %v", expr, value, got, want)
 			}
 		}
 	}
@@ -41,13 +41,13 @@ func TestAutomatonFits(t *testing.T) {
 	for _, expr := range []string{`^\w+$`, `[a-z]{1,300}`, `(?i)straße`, `[^/]+`, `\bfoo\b`, `[α-ω]+`, `\d{4}-\d{2}-\d{2}T\d{2}:\d{2}`} {
 		a := compileAutomaton(expr)
 		if a == nil {
-			t.Errorf("%q does not fit", expr)
+			t.Errorf("%q: got no automaton", expr)
 			continue
 		}
 		t.Logf("%q: %d table entries", expr, len(a.next))
 	}
 	if compileAutomaton(`(a|b)*a(a|b){14}`) != nil {
-		t.Error("an automaton of 2^15 states was built")
+		t.Error("got an automaton of 2^15 states, want none")
 	}
 }
 
@@ -68,7 +68,7 @@ func FuzzAutomaton(f *testing.F) {
 		}
 		canonical, _ := canonicalValue(value)
 		if got, want := a.match(canonical), regexp.MustCompile(wholeValue(expr)).MatchString(value); got != want {
-			t.Errorf("%q on %q: %v, package regexp says %v", expr, value, got, want)
+			t.Errorf("%q on %q: got %v, package regexp returns %v", expr, value, got, want)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func githubRoutes(tb testing.TB) []router.Route[int] {
 		}
 	}
 	if len(routes) != 203 {
-		tb.Fatalf("%d routes in the fixture, want 203", len(routes))
+		tb.Fatalf("got %d routes in the fixture, want 203", len(routes))
 	}
 	return routes
 }
@@ -46,7 +46,7 @@ func githubRequests(routes []router.Route[int]) []request {
 	return requests
 }
 
-// build registers routes, all of which must be accepted.
+// build registers routes. All of them must be accepted.
 func build[T any](tb testing.TB, routes ...router.Route[T]) *router.Router[T] {
 	tb.Helper()
 	r := new(router.Router[T])
@@ -58,7 +58,7 @@ func build[T any](tb testing.TB, routes ...router.Route[T]) *router.Router[T] {
 	return r
 }
 
-// lookUp benchmarks the lookup of all requests, which must match.
+// lookUp benchmarks the lookup of all requests. All of them must match.
 func lookUp[T any](b *testing.B, r *router.Router[T], requests ...request) {
 	b.Helper()
 	var m router.Match[T]
@@ -140,8 +140,8 @@ func manyRequests(routes []router.Route[int]) []request {
 	return requests
 }
 
-// BenchmarkMany looks up all routes of a large router in turn. A separate benchmark also reads the stored value of a route,
-// which is elsewhere in memory.
+// BenchmarkMany looks up all routes of a large router one after the other. A separate benchmark also reads the stored value of a route,
+// which is in another part of memory.
 func BenchmarkMany(b *testing.B) {
 	for _, n := range []int{200, 10_000} {
 		routes := manyRoutes(n)

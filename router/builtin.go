@@ -26,7 +26,7 @@ func builtin(name string, kind valueKind, superset string) *constraint {
 type valueKind uint8
 
 const (
-	anyValue valueKind = iota // of a parameter without constraint
+	anyValue valueKind = iota // parameter without constraint
 	intValue
 	uintValue
 	uuidValue
@@ -38,10 +38,10 @@ const (
 	slugValue
 	dateValue
 	boolValue
-	otherValue // of any other segment with parameters
+	otherValue // any other segment with parameters
 )
 
-// valueChecks has a function for each kind but otherValue. None accepts an empty or a dot segment.
+// valueChecks has a function for each kind except otherValue. None of them accepts an empty or a dot segment.
 var valueChecks = [16]func(string) bool{
 	anyValue:   matchAny,
 	intValue:   matchInt,
@@ -57,10 +57,10 @@ var valueChecks = [16]func(string) bool{
 	boolValue:  matchBool,
 }
 
-// matches reports whether a value is of the kind, which is not otherValue.
+// matches reports whether a value is of the kind, which must not be otherValue.
 func (k valueKind) matches(value string) bool { return valueChecks[k&15](value) }
 
-// matchAny accepts all but empty and dot segments.
+// matchAny accepts all values except empty and dot segments.
 func matchAny(s string) bool { return s != "" && (s[0] != '.' || !isDotSegment(s)) }
 
 // matchInt accepts decimal integers, with an optional minus sign, that fit an int64.
@@ -74,7 +74,7 @@ func matchInt(s string) bool {
 // matchUint accepts decimal integers without sign that fit a uint64.
 func matchUint(s string) bool { return fitsDecimal(s, "18446744073709551615") }
 
-// fitsDecimal reports whether s consists of digits and is at most limit, which has no leading zeros.
+// fitsDecimal reports whether s consists of digits and is at most limit, which must not have leading zeros.
 func fitsDecimal(s, limit string) bool {
 	for i := 0; i < len(s); i++ {
 		if !isDigit(s[i]) {
@@ -126,7 +126,7 @@ func matchIPv4(s string) bool {
 		for i++; i < len(s) && isDigit(s[i]); i++ {
 			value = 10*value + uint(s[i]-'0')
 		}
-		// With at most 15 digits in all, value cannot overflow.
+		// The address has at most 15 digits, so value cannot overflow.
 		if value > 255 || s[first] == '0' && i > first+1 {
 			return false
 		}
@@ -143,7 +143,7 @@ func matchIPv4(s string) bool {
 // matchIPv6 accepts the text forms of RFC 4291 section 2.2, without zone.
 func matchIPv6(s string) bool {
 	const groups = 8
-	n, gap := 0, false // groups read; whether "::" has been seen
+	n, gap := 0, false // number of groups read; offset of "::"
 	complete := func() bool { return gap && n < groups || !gap && n == groups }
 	if rest, ok := strings.CutPrefix(s, "::"); ok {
 		s, gap = rest, true
@@ -157,7 +157,7 @@ func matchIPv6(s string) bool {
 			digits++
 		}
 		if digits > 0 && digits < len(s) && s[digits] == '.' {
-			// An IPv4 address takes the place of the last two groups.
+			// An IPv4 address replaces the last two groups.
 			n += 2
 			return matchIPv4(s) && complete()
 		}
@@ -205,7 +205,7 @@ func matchAlnum(s string) bool {
 	return s != ""
 }
 
-// matchSlug accepts lower-case letters and digits in words joined by single hyphens.
+// matchSlug accepts words of lower-case letters and digits, joined by single hyphens.
 func matchSlug(s string) bool {
 	word := false
 	for i := 0; i < len(s); i++ {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// twins are the plain definitions of the built-in constraints.
+// twins are simple definitions of the built-in constraints.
 var twins = map[string]func(string) bool{
 	"int": func(s string) bool {
 		_, err := strconv.ParseInt(s, 10, 64)
@@ -42,7 +42,7 @@ var builtinSamples = []string{
 
 func TestBuiltinConstraints(t *testing.T) {
 	if len(twins) != len(builtins) {
-		t.Fatalf("%d twins for %d constraints", len(twins), len(builtins))
+		t.Fatalf("got %d definitions for %d constraints", len(twins), len(builtins))
 	}
 	accepted := make(map[string]int)
 	for name, c := range builtins {
@@ -50,10 +50,10 @@ func TestBuiltinConstraints(t *testing.T) {
 		for _, s := range mutations(builtinSamples) {
 			got, want := c.match(s, nil), twins[name](s)
 			if got != want {
-				t.Errorf("%s %q: %v, want %v", name, s, got, want)
+				t.Errorf("%s %q: got %v, want %v", name, s, got, want)
 			}
 			if got && !superset.MatchString(s) {
-				t.Errorf("%s %q: accepted, but not by the expression for conflicts", name, s)
+				t.Errorf("%s %q: accepted by the function, but not by the expression", name, s)
 			}
 			if got {
 				accepted[name]++
@@ -95,7 +95,7 @@ func TestHexWord(t *testing.T) {
 		for shift := 0; shift < 64; shift += 8 {
 			word := uint64(0x3146614139306246)&^(0xFF<<shift) | uint64(c)<<shift
 			if got, want := hexWord(word), isHex(byte(c)); got != want {
-				t.Fatalf("byte %#x at %d: %v, want %v", c, shift/8, got, want)
+				t.Fatalf("byte %#x at %d: got %v, want %v", c, shift/8, got, want)
 			}
 		}
 	}

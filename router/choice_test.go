@@ -29,13 +29,13 @@ func TestHosts(t *testing.T) {
 		{strings.Repeat("a", 300) + ".example.com", "/x", "any", ""},
 	} {
 		if got := r.Lookup("GET", test.host, test.path, &m); got != router.OutcomeFound {
-			t.Errorf("%s %s: %v", test.host, test.path, got)
+			t.Errorf("%s %s: got %v", test.host, test.path, got)
 		} else if m.Route().Value != test.want || values(&m, test.host, test.path) != test.values {
-			t.Errorf("%.40s %s: %s %s", test.host, test.path, m.Route().Value, values(&m, test.host, test.path))
+			t.Errorf("%.40s %s: got %s %s", test.host, test.path, m.Route().Value, values(&m, test.host, test.path))
 		}
 	}
 	if got := r.Lookup("PUT", "a.b.example.com", "/", &m); got != router.OutcomeMethodNotAllowed || m.Allow() != "GET, HEAD, POST, OPTIONS" {
-		t.Errorf("union over hosts: %v, %q", got, m.Allow())
+		t.Errorf("methods of all hosts: got %v, %q", got, m.Allow())
 	}
 }
 
@@ -49,7 +49,7 @@ func TestVersions(t *testing.T) {
 		route{Methods: "POST", Pattern: "/a", Version: "v3", Value: "post"},
 	)
 	if !r.Versioned() {
-		t.Error("not versioned")
+		t.Error("Versioned: got false")
 	}
 	var m router.Match[string]
 	for _, test := range []struct{ path, accept, want string }{
@@ -76,7 +76,7 @@ func TestVersions(t *testing.T) {
 			got = outcome.String()
 		}
 		if got != test.want {
-			t.Errorf("%s, Accept %q: %s, want %s", test.path, test.accept, got, test.want)
+			t.Errorf("%s, Accept %q: got %s, want %s", test.path, test.accept, got, test.want)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package router
 
 import "fmt"
 
-// Conflicts. The first segments in which two patterns differ decide which is more specific, by their rank. Only constrained
+// This file detects conflicts. The first segments in which two patterns differ decide which is more specific, by their rank. Only constrained
 // segments with different constraints can have the same rank; two such routes are refused if one request could match both.
 // Two routes whose patterns differ only in the names of parameters are refused if they have a method and a version in common.
 
@@ -10,7 +10,7 @@ import "fmt"
 type ConflictError struct {
 	Route, Other           string // "GET /users/{id:int}"
 	RoutePlace, OtherPlace string
-	Example                string // a path, or host and path, that both match at equal precedence
+	Example                string // path, or host and path, that both match with equal precedence
 }
 
 func (e *ConflictError) Error() string {
@@ -78,7 +78,7 @@ func (o *overlaps) tail(segments []segment) string {
 	return text
 }
 
-// sample returns a text that the segment matches, the best guess if none is known.
+// sample returns a text that the segment matches, or the best guess if none is known.
 func (o *overlaps) sample(seg *segment) string {
 	switch seg.rank {
 	case static:

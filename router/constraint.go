@@ -10,24 +10,24 @@ import (
 // constraint limits the values of a parameter. Exactly one of kind, automaton, regexp and custom is set.
 type constraint struct {
 	text string    // as written in the pattern
-	kind valueKind // of a built-in constraint
-	// automaton and regexp are two ways to run the same expression; regexp is the fallback for those
-	// whose automaton would have too many states.
+	kind valueKind // kind of a built-in constraint
+	// automaton and regexp are two ways to match the same expression. regexp is the fallback for an expression whose automaton would
+	// have too many states.
 	automaton *automaton
 	regexp    *regexp.Regexp
 	custom    func(string) bool
-	// superset is an expression for every value that is accepted, and perhaps more, for conflict
-	// detection; empty if none is known.
+	// superset is an expression for all accepted values, and perhaps others, for the detection of conflicts. It is empty if none is
+	// known.
 	superset string
 }
 
-// match reports whether the canonical text of a value satisfies the constraint, which sees the value
-// unescaped. scratch is reused for values that need unescaping first.
+// match reports whether the canonical text of a value satisfies the constraint, which applies to the unescaped value. scratch is reused
+// for values that must be unescaped.
 func (c *constraint) match(value string, s *state) bool {
 	switch {
 	case c.kind != anyValue:
-		// An escape hides a slash or a percent sign, which no built-in constraint accepts, and they
-		// do not accept the escape's own percent sign either: no need to unescape.
+		// No built-in constraint accepts a slash or a percent sign, which an escape represents, nor the percent sign of the escape
+		// itself. So the value need not be unescaped.
 		return c.kind.matches(value)
 	case c.automaton != nil:
 		return c.automaton.match(value)
@@ -46,11 +46,11 @@ func (c *constraint) match(value string, s *state) bool {
 // constraints resolves the text after the colon of a parameter.
 type constraints struct {
 	named map[string]*constraint
-	cache map[string]*constraint // of inline regular expressions
+	cache map[string]*constraint // compiled inline regular expressions
 }
 
-// resolve finds a named constraint or compiles a regular expression. Text that looks like a name is
-// one, so that a misspelt name is an error and not an expression matching only itself.
+// resolve finds a named constraint or compiles a regular expression. Text that looks like a name is a name, so that a misspelled name
+// is an error and not an expression that matches only itself.
 func (cs *constraints) resolve(text string) (*constraint, error) {
 	if c := cs.named[text]; c != nil {
 		return c, nil
@@ -62,7 +62,7 @@ func (cs *constraints) resolve(text string) (*constraint, error) {
 		return nil, fmt.Errorf("empty constraint")
 	}
 	if isName(text) {
-		return nil, fmt.Errorf("unknown constraint %q (a regular expression for that word alone is ^%s$)", text, text)
+		return nil, fmt.Errorf("unknown constraint %q (a regular expression for only this word is ^%s$)", text, text)
 	}
 	if c := cs.cache[text]; c != nil {
 		return c, nil

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Building an automaton. Package regexp/syntax compiles an expression to a program over runes; the automaton is a table over
+// This file builds automata. Package regexp/syntax compiles an expression to a program over runes; the automaton is a table over
 // bytes. So a state of the table is a pair: the set of program instructions that may be next, and the part of a UTF-8
 // sequence that has been read since the last complete rune:
 //
@@ -17,22 +17,22 @@ import (
 // byte later, so that byte is then read again.
 
 const (
-	// maxStates bounds the number of states during construction. maxTable bounds the entries of the finished table, 2 bytes
+	// maxStates is the maximum number of states during construction. maxTable is the maximum number of entries of the table, 2 bytes
 	// each. Typical constraints of path segments fit. Large Unicode classes do not; package regexp matches them.
 	maxStates = 2048
 	maxTable  = 1 << 15
 )
 
-// sequence is a partly read UTF-8 sequence. The zero value is none.
+// A sequence is a partly read UTF-8 sequence. The zero value is an empty one.
 type sequence struct {
 	have, need int  // numbers of bytes read and missing
 	lo, hi     byte // bounds of the next byte
-	class      int  // of all runes that begin so, or -1
-	bits       rune // read so far, kept only when class is -1
+	class      int  // class of all runes that begin with these bytes, or -1
+	bits       rune // bits that were read, only if class is -1
 }
 
 type builderState struct {
-	set int // of the rune machine
+	set int // set of the rune machine
 	seq sequence
 }
 
@@ -45,8 +45,7 @@ type builder struct {
 	tooBig  bool
 }
 
-// compileAutomaton returns the automaton that matches whole values against expr, or nil when it would
-// be too large. expr has been parsed successfully before.
+// compileAutomaton returns the automaton that matches whole values against expr, or nil if it would be too large. expr must be valid.
 func compileAutomaton(expr string) *automaton {
 	re, err := syntax.Parse(wholeValue(expr), syntax.Perl)
 	if err != nil {
@@ -60,7 +59,7 @@ func compileAutomaton(expr string) *automaton {
 	if b.machine == nil {
 		return nil
 	}
-	b.number(builderState{}) // the dead state
+	b.number(builderState{}) // dead state
 	start := b.number(builderState{set: b.machine.first()})
 	for n := 0; n < len(b.states) && !b.tooBig; n++ {
 		b.fill(n)
@@ -91,13 +90,13 @@ func (b *builder) number(s builderState) uint16 {
 	return n
 }
 
-// hopeless reports whether nothing matches after s, regardless of the rest of its sequence.
+// hopeless reports whether nothing can match after s, regardless of the rest of its sequence.
 func (b *builder) hopeless(s builderState) bool {
 	return s.seq.have > 0 && s.seq.class >= 0 &&
 		b.machine.step(s.set, s.seq.class) == 0 && b.broken(s).set == 0
 }
 
-// broken returns the state after the bytes of an unfinished sequence have been read as invalid.
+// broken returns the state after the bytes of an incomplete sequence were read as invalid.
 func (b *builder) broken(s builderState) builderState {
 	for range s.seq.have {
 		s.set = b.machine.step(s.set, b.machine.invalid)
@@ -111,7 +110,7 @@ func (b *builder) fill(n int) {
 	if s.set == 0 {
 		return
 	}
-	// Neighbouring bytes mostly lead to the same state.
+	// Adjacent bytes mostly lead to the same state.
 	var last builderState
 	var number uint16
 	for c := range 256 {

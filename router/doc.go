@@ -19,13 +19,13 @@
 //
 // The constraints int and uint (of 64 bits), uuid, ipv4, ipv6, hex, alpha, alnum, slug (a-z and 0-9, in words joined by
 // hyphens), date (YYYY-MM-DD) and bool (true, false) are built in. Router.Constraint and Router.ConstraintFunc define others.
-// Expressions are compiled to automata that need one table look-up for each byte. If the table would be too large, package
+// Expressions are compiled to automata that need one table lookup for each byte. If the table would be too large, package
 // regexp matches the expression, and the listing says so.
 //
 // # Precedence
 //
 // In each segment, static takes precedence over constrained, constrained over named, and named over catch-all, regardless of
-// the order of registration. If the rest of the path does not match after the better segment, or not for the method, the next
+// the order of registration. If the rest of the path or the method does not match after the more specific segment, the next
 // one is tried. Two routes that match the same request with equal precedence cannot both be added: the error names both
 // positions and a path.
 //

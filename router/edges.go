@@ -14,19 +14,19 @@ type edges struct {
 	// comparison, because the processor has predicted that the first slot matches. It is empty if there are no static edges.
 	slots  []atomic.Pointer[node]
 	shift  uint8   // 64 - log2(len(slots))
-	used   uint32  // slots, for registration
+	used   uint32  // number of used slots, for registration
 	params []*node // in order of precedence: constrained by shape, then named
-	rest   *leaf   // of catch-alls and prefix routes, which match the rest of the path
+	rest   *leaf   // leaf of catch-alls and prefix routes, which match the rest of the path
 }
 
 const minSlots = 4
 
-// findStatic returns the node for the segment text[start:end], whose scan gave first and hash, or nil.
-// There must be static edges.
+// findStatic returns the node for the segment text[start:end], for which scanSegment returned first and hash, or nil. There must be
+// static edges.
 func (e *edges) findStatic(text string, start, end int, first, hash uint64) *node {
 	for i := hash >> (e.shift & 63); ; i++ {
 		n := e.slots[i&uint64(len(e.slots)-1)].Load()
-		// The condition of is, repeated because the compiler would not inline a call.
+		// The condition of node.is is repeated here because the compiler would not inline a call.
 		if n == nil || n.hash == hash && n.first == first && int(n.size) == end-start &&
 			(end-start <= scanExact || n.segment.shape[scanExact:] == text[start+scanExact:end]) {
 			return n
@@ -34,7 +34,7 @@ func (e *edges) findStatic(text string, start, end int, first, hash uint64) *nod
 	}
 }
 
-// eachStatic calls visit with the child nodes of the static edges, until it returns false.
+// eachStatic calls visit with the child nodes of the static edges until visit returns false.
 func (e *edges) eachStatic(visit func(*node) bool) bool {
 	for i := range e.slots {
 		if c := e.slots[i].Load(); c != nil && !visit(c) {
@@ -57,7 +57,7 @@ func (e *edges) add(n *node) {
 	e.params = slices.Insert(slices.Clip(e.params), i, n)
 }
 
-// compareParams orders segments with parameters by precedence.
+// compareParams orders nodes of segments with parameters by precedence.
 func compareParams(n *node, seg *segment) int {
 	if n.segment.rank != seg.rank {
 		return int(n.segment.rank) - int(seg.rank)
@@ -65,7 +65,7 @@ func compareParams(n *node, seg *segment) int {
 	return strings.Compare(n.segment.shape, seg.shape)
 }
 
-// hasRoom reports whether the table has room for one more.
+// hasRoom reports whether the table has room for one more edge.
 func (e *edges) hasRoom() bool { return 4*(int(e.used)+1) <= len(e.slots) }
 
 // grow moves the static edges to a table of twice the size.
@@ -82,7 +82,7 @@ func (e *edges) grow() {
 	e.slots, e.shift, e.used = grown.slots, grown.shift, grown.used
 }
 
-// addStatic puts a node into a free slot. There must be room.
+// addStatic stores a node in a free slot. There must be room.
 func (e *edges) addStatic(n *node) {
 	i := n.hash >> e.shift
 	for ; e.slots[i&uint64(len(e.slots)-1)].Load() != nil; i++ {

@@ -13,7 +13,7 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 
 	e := &explainer{route: func(found *route) string {
 		entry := found.entry.(*entry[T])
-		return entry.String() + at(entry.place())
+		return entry.String() + at(entry.position())
 	}}
 	e.line(0, "%s %s%s", method, host, path)
 	e.walk = walk{path: path, accept: accept, method: r.table.methods.Load().bit(method), s: new(state)}
@@ -24,7 +24,7 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 	}
 	switch outcome {
 	case OutcomeFound:
-		e.line(0, "found: %s%s", m.Route(), at(m.Route().place()))
+		e.line(0, "found: %s%s", m.Route(), at(m.Route().position()))
 		for i := range m.Len() {
 			from := path
 			if m.InHost(i) {
@@ -42,15 +42,15 @@ func (r *Router[T]) Explain(method, host, path, accept string) string {
 	default:
 		e.line(0, "not found")
 		if clean, dirty := Clean(path); dirty {
-			e.line(1, "a path with empty or dot segments matches nothing; the clean path is %s", clean)
+			e.line(1, "a path with empty or dot segments matches no pattern; the clean path is %s", clean)
 		} else if r.OtherSlash(method, host, path, &m) {
-			e.line(1, "with the trailing slash the other way it would match")
+			e.line(1, "the path would match if its trailing slash were added or removed")
 		}
 	}
 	return e.out.String()
 }
 
-// An explainer follows a lookup and records its steps.
+// An explainer repeats a lookup and records its steps.
 type explainer struct {
 	walk  walk
 	route func(*route) string
@@ -63,7 +63,7 @@ func (e *explainer) line(depth int, format string, args ...any) {
 	e.out.WriteByte('\n')
 }
 
-// table follows table.find.
+// table repeats table.find.
 func (e *explainer) table(t *table, host string) bool {
 	if h := t.hosts.Load(); h != nil {
 		host = e.walk.s.foldHost(host)
@@ -90,7 +90,7 @@ func (e *explainer) table(t *table, host string) bool {
 	return e.node(&t.anyHost, 0, 0, 1)
 }
 
-// node follows walk.find.
+// node repeats walk.find.
 func (e *explainer) node(n *node, pos, k, depth int) bool {
 	path := e.walk.path
 	if pos == len(path) {
@@ -107,13 +107,13 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 	}
 	params, rest := n.allParams(), n.rest()
 	if len(params) == 0 && rest == nil {
-		e.line(depth, "%q: no pattern continues like this", text)
+		e.line(depth, "%q: no pattern continues with this segment", text)
 		return false
 	}
 	for _, next := range params {
 		switch accepted := next.segment.match(path, start, end, k, e.walk.s); {
 		case next.segment.rank == named && !accepted:
-			e.line(depth, "%q is not a value of a parameter", text)
+			e.line(depth, "%q cannot be the value of a parameter", text)
 			continue
 		case next.segment.rank == named:
 			e.line(depth, "%q is the value of a parameter", text)
@@ -130,20 +130,20 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 	return e.rest(rest, pos, depth)
 }
 
-// rest follows walk.takeRest.
+// rest repeats walk.matchRest.
 func (e *explainer) rest(l *leaf, pos, depth int) bool {
 	switch {
 	case l == nil:
 		return false
 	case isDirty(e.walk.path[pos+1:]):
-		e.line(depth, "%q has empty or dot segments, which a catch-all does not take", e.walk.path[pos:])
+		e.line(depth, "%q has empty or dot segments, which a catch-all does not match", e.walk.path[pos:])
 		return false
 	default:
-		return e.leaf(l, fmt.Sprintf("a catch-all or prefix takes %q", e.walk.path[pos:]), depth)
+		return e.leaf(l, fmt.Sprintf("a catch-all or prefix matches %q", e.walk.path[pos:]), depth)
 	}
 }
 
-// leaf follows walk.take.
+// leaf repeats walk.bindingOf.
 func (e *explainer) leaf(l *leaf, how string, depth int) bool {
 	if l == nil {
 		e.line(depth, "%s, but no pattern does", how)
@@ -163,7 +163,7 @@ func (e *explainer) leaf(l *leaf, how string, depth int) bool {
 	return false
 }
 
-// String writes the segment as a pattern does.
+// String returns the segment in the syntax of a pattern.
 func (seg *segment) String() string {
 	if seg.rank == static {
 		return seg.shape

@@ -69,7 +69,8 @@ func (g generator) path() string {
 	return path
 }
 
-// FuzzLookup compares the router with its plain twin on generated routes and requests. Routes are added in two orders, with the
+// FuzzLookup compares the router with its reference implementation on generated routes and requests. Routes are added in two orders,
+// with the
 // same result.
 func FuzzLookup(f *testing.F) {
 	for seed := range uint64(40) {
@@ -98,7 +99,7 @@ func FuzzLookup(f *testing.F) {
 		}
 		for _, reg := range slices.Backward(accepted) {
 			if err := backward.Add(reg); err != nil {
-				t.Fatalf("accepted in one order only: %v", err)
+				t.Fatalf("accepted in only one order: %v", err)
 			}
 		}
 		for range 60 {
@@ -108,7 +109,7 @@ func FuzzLookup(f *testing.F) {
 			want := describeNaive(&naive, method, host, path)
 			for _, r := range []*router.Router[int]{&forward, &backward} {
 				if got := describeLookup(r, method, host, path); got != want {
-					t.Fatalf("%s %s %s\n got %s\nwant %s\nroutes:\n%s", method, host, path, got, want, listing(accepted))
+					t.Fatalf("%s %s %s\ngot  %s\nwant %s\nroutes:\n%s", method, host, path, got, want, listing(accepted))
 				}
 			}
 		}

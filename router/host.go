@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Hosts. The host is the most significant part of a route: routes for the exact host are tried first, then those of
-// matching host patterns, then those for any host. A request that matches no route of a host falls through to the
-// next. Labels are compared from the right, since the right ones are more significant. Letter case, the port and a
+// The host is the most significant part of a route: routes for the exact host are tried first, then those of
+// matching host patterns, then those for any host. If a request matches no route of a host, the
+// next host is tried. Labels are compared from the right, since the right ones are more significant. Letter case, the port and a
 // final dot are ignored.
 
 type hosts struct {
@@ -18,18 +18,18 @@ type hosts struct {
 	patterns atomic.Pointer[[]hostPattern]
 }
 
-// hostPattern is a host with parameters and the tree of its paths. Patterns are tried one after the
-// other: they are few, and most are ruled out by their last label.
+// A hostPattern is a host with parameters and the tree of its paths. Patterns are tried one after the other: they are few, and most do
+// not match by their last label.
 type hostPattern struct {
 	pattern *pattern
 	params  int
 	site    *node
 }
 
-// maxHost is the longest host name of RFC 1035, and a dot; longer ones match no route's host.
+// maxHost is the maximum length of a host name (RFC 1035) with a final dot. Longer names match no route's host.
 const maxHost = 256
 
-// insert adds the route to those of its host.
+// insert adds the route to the routes of its host.
 func (h *hosts) insert(in *insertion) error {
 	host := in.route.host
 	if len(host.names) == 0 {
@@ -66,8 +66,8 @@ func (p *pattern) shape() string {
 	return strings.Join(labels, ".")
 }
 
-// compareHosts orders host patterns by precedence: at the first label from the right in which they
-// differ, the smaller rank, then the shape; then the longer pattern.
+// compareHosts orders host patterns by precedence: by rank and shape of the first label from the right in which they differ, then by
+// length, the longer pattern first.
 func compareHosts(a, b *pattern) int {
 	for i, j := len(a.segments)-1, len(b.segments)-1; i >= 0 && j >= 0; i, j = i-1, j-1 {
 		x, y := &a.segments[i], &b.segments[j]
@@ -81,7 +81,7 @@ func compareHosts(a, b *pattern) int {
 	return len(b.segments) - len(a.segments)
 }
 
-// hosts returns a host that both patterns match, if neither takes precedence.
+// hosts returns a host that both patterns match, if neither pattern takes precedence.
 func (o *overlaps) hosts(a, b *pattern) (string, bool) {
 	if len(a.segments) != len(b.segments) {
 		return "", false
@@ -105,7 +105,7 @@ func (o *overlaps) hosts(a, b *pattern) (string, bool) {
 	return strings.Join(labels, "."), decided
 }
 
-// find tries the trees of the hosts that match.
+// find searches the trees of the matching hosts.
 func (h *hosts) find(host string, w *walk) *binding {
 	host = w.s.foldHost(host)
 	if host == "" {
@@ -133,7 +133,7 @@ func (h *hosts) find(host string, w *walk) *binding {
 
 // matchHost matches a folded host and records the values of its parameters.
 func (p *pattern) matchHost(host string, s *state) bool {
-	// From the right, where most patterns are ruled out.
+	// From the right, where most patterns differ.
 	k, end := len(p.names), len(host)
 	for i := len(p.segments) - 1; i >= 0; i-- {
 		start := strings.LastIndexByte(host[:max(end, 0)], '.') + 1
@@ -156,8 +156,7 @@ func (p *pattern) matchHost(host string, s *state) bool {
 	return true
 }
 
-// foldHost strips the port and a final dot and folds the case, without moving any byte. It returns ""
-// for a host that is too long.
+// foldHost removes the port and a final dot and folds the case in place. It returns "" for a host that is too long.
 func (s *state) foldHost(host string) string {
 	host = hostName(host)
 	if len(host) > maxHost {
@@ -184,10 +183,10 @@ func hostName(host string) string {
 	return strings.TrimSuffix(host, ".")
 }
 
-// checkHostPattern refuses a port in a host pattern: routes do not depend on it.
+// checkHostPattern refuses a host pattern with a port, since routes do not depend on the port.
 func checkHostPattern(text string) error {
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.ContainsAny(text[i:], "]}") {
-		return errors.New("a host pattern has no port; ports are ignored")
+		return errors.New("a host pattern cannot have a port; ports are ignored")
 	}
 	return nil
 }

@@ -1,12 +1,11 @@
 package router
 
-// insertion adds one route. It first checks the whole way for conflicts, then changes the tree, so a
-// refused route leaves no trace.
+// An insertion adds one route. It first checks all steps for conflicts and then changes the tree, so a refused route has no effect.
 type insertion struct {
 	route    *route
 	methods  *methodTable
 	overlaps *overlaps
-	other    *route // the first conflicting route that was found
+	other    *route // first conflicting route
 }
 
 // add adds the route below root. If it conflicts with another route, add sets in.other.
@@ -30,7 +29,7 @@ func (in *insertion) add(root *node) {
 		in.addRest(n)
 	}
 	if in.route.prefix && n == root {
-		return // everything below the root is everything
+		return // a prefix route at the root matches every path
 	}
 	n.setEnd(n.end.Load().with(in.route, in.methods, in.route.prefix))
 }
@@ -63,7 +62,7 @@ func (seg *segment) params() int {
 	return n
 }
 
-// check looks for a conflict on the way that the route will take.
+// check searches for a conflict on the path of the route through the tree.
 func (in *insertion) check(n *node, segments []segment) {
 	for i := range segments {
 		seg := &segments[i]
@@ -86,7 +85,7 @@ func (in *insertion) check(n *node, segments []segment) {
 	in.checkLeaf(n.end.Load(), in.route.prefix)
 }
 
-// checkLeaf looks for a route of the leaf that answers the same method and version.
+// checkLeaf searches for a route of the leaf that answers the same method and version.
 func (in *insertion) checkLeaf(l *leaf, prefix bool) {
 	if l == nil || in.other != nil {
 		return
@@ -124,7 +123,7 @@ func (in *insertion) checkSiblings(n *node, seg *segment) {
 	}
 }
 
-// answers returns the methods the route answers, HEAD for GET included.
+// answers returns the methods that the route answers, including HEAD for GET.
 func (in *insertion) answers() methodSet {
 	switch m := in.route.methods; {
 	case m == anyMethod:

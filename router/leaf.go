@@ -2,28 +2,28 @@ package router
 
 import "slices"
 
-// leaf holds the routes of one place in the tree, which differ in methods or version. It is immutable. It
-// has at most 128 bytes, so that it begins with a cache line, which has all of first.
+// A leaf has the routes of one node in the tree, which differ in methods or version. It is immutable. It has at most 128 bytes, so that
+// it begins with a cache line that contains first.
 type leaf struct {
-	first     binding   // bindings[0] if there are no versions to choose from, here because most leaves have no other
+	first     binding   // copy of bindings[0] if there are no versions; most leaves have no other binding
 	bindings  []binding // in order of precedence
-	versioned bool      // any of the routes has a version
-	methods   methodSet // of all routes
-	allow     string    // the Allow value for them
-	versions  []string  // of all routes, in order
+	versioned bool      // whether any of the routes has a version
+	methods   methodSet // methods of all routes
+	allow     string    // value of Allow for methods
+	versions  []string  // versions of all routes, in order
 }
 
-// binding is a route with the methods it answers in its leaf.
+// A binding is a route with the methods that it answers in its leaf.
 type binding struct {
-	methods methodSet // all bits for "*"
-	value   any       // the user's value for the route
+	methods methodSet // all bits are set for "*"
+	value   any       // value of the route
 	route   *route
-	prefix  bool // a prefix route at its own path, which gives way to exact routes
-	below   bool // a prefix route, here or below its path
-	implied bool // the HEAD of a route for GET
+	prefix  bool // prefix route at its own path, which exact routes precede
+	below   bool // prefix route, at its path or below it
+	implied bool // HEAD of a route for GET
 }
 
-// level orders bindings: exact before prefix routes, named methods before implied HEAD before any.
+// level orders bindings: exact before prefix routes, and named methods before implied HEAD before any method.
 func (b *binding) level() int {
 	level := 0
 	switch {
@@ -38,7 +38,7 @@ func (b *binding) level() int {
 	return level
 }
 
-// with returns a copy of the leaf, which may be nil, with the route added.
+// with returns a copy of the leaf, which may be nil, with an additional route.
 func (l *leaf) with(r *route, names *methodTable, prefix bool) *leaf {
 	next := new(leaf)
 	if l != nil {

@@ -2,7 +2,7 @@ package router
 
 import "slices"
 
-// Info describes a registered route for people.
+// Info describes a registered route.
 type Info struct {
 	Methods, Host, Version, Pattern, Name, Place string
 	Prefix                                       bool
@@ -18,7 +18,7 @@ type Param struct {
 	Name       string
 	Constraint string // as registered, "" for none
 	InHost     bool
-	Rest       bool // a catch-all: it takes the rest of the path, which may be empty
+	Rest       bool // whether it is a catch-all: it matches the rest of the path, which may be empty
 }
 
 // Routes lists the routes in the order of their registration.
@@ -32,7 +32,7 @@ func (r *Router[T]) Routes() []Info {
 	return list
 }
 
-// Takes reports whether a route names the method. Routes for any method do not count.
+// Takes reports whether a route names the method, ignoring routes for any method.
 func (r *Router[T]) Takes(method string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -40,8 +40,7 @@ func (r *Router[T]) Takes(method string) bool {
 	return bit != anyMethod && slices.ContainsFunc(r.entries, func(e *entry[T]) bool { return e.route.methods&bit != 0 })
 }
 
-// Info describes the i-th route in the order of registration. It panics when there are
-// not as many.
+// Info describes the i-th route in the order of registration. It panics if i is out of range.
 func (r *Router[T]) Info(i int) Info {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -51,7 +50,7 @@ func (r *Router[T]) Info(i int) Info {
 func (e *entry[T]) info() Info {
 	info := Info{
 		Methods: e.Methods, Host: e.Host, Version: e.Version, Pattern: e.Pattern,
-		Name: e.Name, Place: e.place(), Prefix: e.Prefix,
+		Name: e.Name, Place: e.position(), Prefix: e.Prefix,
 	}
 	e.route.eachParam(func(p part, in *pattern, rank rank) {
 		param := Param{Name: p.name, InHost: in == e.route.host, Rest: rank == catchAll}
@@ -64,8 +63,7 @@ func (e *entry[T]) info() Info {
 	return info
 }
 
-// eachParam calls f with each parameter of host and path, the pattern it is in and
-// the rank of its segment.
+// eachParam calls f with each parameter of host and path, its pattern, and the rank of its segment.
 func (r *route) eachParam(f func(p part, in *pattern, rank rank)) {
 	for _, p := range []*pattern{r.host, r.path} {
 		if p == nil {
@@ -81,7 +79,7 @@ func (r *route) eachParam(f func(p part, in *pattern, rank rank)) {
 	}
 }
 
-// String returns a note on the way in which the constraint is matched, if that is not the usual one.
+// String returns the constraint, with a note if it is not matched in the usual way.
 func (c *constraint) String() string {
 	switch {
 	case c.regexp != nil:

@@ -61,14 +61,14 @@ func TestPrecedence(t *testing.T) {
 		{"/tail", "/{a}", "a=tail"},
 	} {
 		if got := r.Lookup("GET", "", test.path, &m); got != router.OutcomeFound {
-			t.Errorf("%s: %v", test.path, got)
+			t.Errorf("%s: got %v", test.path, got)
 		} else if got := m.Route().Value; got != test.pattern || values(&m, "", test.path) != test.values {
-			t.Errorf("%s: %s %q, want %s %q", test.path, got, values(&m, "", test.path), test.pattern, test.values)
+			t.Errorf("%s: got %s %q, want %s %q", test.path, got, values(&m, "", test.path), test.pattern, test.values)
 		}
 	}
 	for _, path := range []string{"", "*", "a", "//", "/.", "/..", "/a/../b", "/new/.", "/a//b", "/new/x/./y"} {
 		if got := r.Lookup("GET", "", path, &m); got != router.OutcomeNotFound || m.Route() != nil || m.Len() != 0 {
-			t.Errorf("%q: %v, route %v", path, got, m.Route())
+			t.Errorf("%q: got %v, route %v", path, got, m.Route())
 		}
 	}
 }
@@ -77,13 +77,13 @@ func TestSearchSkipsEscapes(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: "/{a}2F{b}"}, route{Methods: "GET", Pattern: "/end/{a}F"})
 	var m router.Match[string]
 	if got := r.Lookup("GET", "", "/x%2Fy", &m); got != router.OutcomeNotFound {
-		t.Errorf("/x%%2Fy: %v, %s", got, values(&m, "", "/x%2Fy"))
+		t.Errorf("/x%%2Fy: got %v, %s", got, values(&m, "", "/x%2Fy"))
 	}
 	if got := r.Lookup("GET", "", "/end/x%2F", &m); got != router.OutcomeNotFound {
-		t.Errorf("/end/x%%2F: %v", got)
+		t.Errorf("/end/x%%2F: got %v", got)
 	}
 	if r.Lookup("GET", "", "/x2F%2Fy", &m); values(&m, "", "/x2F%2Fy") != "a=x b=/y" {
-		t.Errorf("/x2F%%2Fy: %s", values(&m, "", "/x2F%2Fy"))
+		t.Errorf("/x2F%%2Fy: got %s", values(&m, "", "/x2F%2Fy"))
 	}
 }
 
@@ -117,7 +117,7 @@ func TestMethods(t *testing.T) {
 			got = m.Allow()
 		}
 		if got != test.want {
-			t.Errorf("%s %s: %s, want %s", test.method, test.path, got, test.want)
+			t.Errorf("%s %s: got %s, want %s", test.method, test.path, got, test.want)
 		}
 	}
 	var many router.Router[string]
@@ -127,7 +127,7 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	if err := many.Add(route{Methods: "M54", Pattern: "/"}); err == nil {
-		t.Error("64 methods were accepted")
+		t.Error("got no error for 64 methods")
 	}
 }
 
@@ -147,7 +147,7 @@ func TestPrefixRoutes(t *testing.T) {
 	} {
 		if got := r.Lookup(test.method, "", test.path, &m); got != router.OutcomeFound {
 			if test.want != "" {
-				t.Errorf("%s %s: %v", test.method, test.path, got)
+				t.Errorf("%s %s: got %v", test.method, test.path, got)
 			}
 			continue
 		}
@@ -155,16 +155,16 @@ func TestPrefixRoutes(t *testing.T) {
 		if m.Route().Prefix {
 			rest = test.path[m.Rest():]
 		} else if m.Rest() != 0 {
-			t.Errorf("%s: rest %d", test.path, m.Rest())
+			t.Errorf("%s: got rest %d", test.path, m.Rest())
 		}
 		if m.Route().Value != test.want || rest != test.rest {
-			t.Errorf("%s %s: %s, rest %q; want %s, %q", test.method, test.path, m.Route().Value, rest, test.want, test.rest)
+			t.Errorf("%s %s: got %s with rest %q, want %s with %q", test.method, test.path, m.Route().Value, rest, test.want, test.rest)
 		}
 	}
 	all := build(t, route{Methods: "GET", Pattern: "/", Prefix: true}, route{Methods: "GET", Pattern: "/a"})
 	for path, rest := range map[string]int{"/": 0, "/x": 0, "/a": 0} {
 		if got := all.Lookup("GET", "", path, &m); got != router.OutcomeFound || m.Rest() != rest {
-			t.Errorf("%s: %v, rest %d", path, got, m.Rest())
+			t.Errorf("%s: got %v, rest %d", path, got, m.Rest())
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestTrailingSlashAlternative(t *testing.T) {
 	var m router.Match[string]
 	for path, want := range map[string]bool{"/a/": true, "/a": false, "/7": true, "/7/": false, "/b": false, "/": false, "": false} {
 		if got := r.OtherSlash("GET", "", path, &m); r.Lookup("GET", "", path, &m) != router.OutcomeFound && got != want {
-			t.Errorf("%s: %v, want %v", path, got, want)
+			t.Errorf("%s: got %v, want %v", path, got, want)
 		}
 	}
 }
@@ -190,15 +190,15 @@ func TestManyParameters(t *testing.T) {
 	var m router.Match[string]
 	for range 2 {
 		if got := r.Lookup("GET", "", path, &m); got != router.OutcomeFound || values(&m, "", path) != strings.Join(want, " ") {
-			t.Fatalf("%v %s", got, values(&m, "", path))
+			t.Fatalf("got %v %s", got, values(&m, "", path))
 		}
 	}
 	if m.Index("p39") != 39 || m.Index("p40") != -1 {
-		t.Error("wrong index")
+		t.Error("Index: wrong result")
 	}
 	m.Reset()
 	if m.Route() != nil || m.Len() != 0 || m.Index("p1") != -1 {
-		t.Error("Reset leaves a route")
+		t.Error("Reset: the match still has a route")
 	}
 }
 
@@ -231,12 +231,12 @@ func TestLookupDoesNotAllocate(t *testing.T) {
 			r.LookupAccept("GET", "Acme.example.com:80", path, "application/vnd.x.v2", &m)
 			_ = m.Allow()
 		}); n != 0 && path != "/only-post" {
-			t.Errorf("%.40s: %v allocations", path, n)
+			t.Errorf("%.40s: got %v allocations", path, n)
 		}
 	}
 	hello := build(t, route{Methods: "GET", Pattern: "/"})
 	if n := testing.AllocsPerRun(10, func() { hello.Lookup("POST", "", "/", &m); _ = m.Allow() }); n != 0 {
-		t.Errorf("405: %v allocations", n)
+		t.Errorf("method not allowed: got %v allocations", n)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestAddWhileServing(t *testing.T) {
 			for path := range added {
 				for _, p := range []string{path, "/b/7" + path, "/b/x" + path} {
 					if got := r.Lookup("GET", "a.example.com", p, &m); got != router.OutcomeFound {
-						t.Errorf("%s: %v", p, got)
+						t.Errorf("%s: got %v", p, got)
 					}
 				}
 				r.Lookup("PURGE", "", "/none", &m)
@@ -276,7 +276,7 @@ func TestAddWhileServing(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAddToPathWhileServing adds routes that take precedence over others of the same path. A concurrent lookup always finds a
+// TestAddToPathWhileServing adds routes that take precedence over others with the same path. A concurrent lookup always finds a
 // route for its method, and never a route that has already been replaced.
 func TestAddToPathWhileServing(t *testing.T) {
 	steps := []route{
@@ -308,7 +308,7 @@ func TestAddToPathWhileServing(t *testing.T) {
 					}
 					step = next
 					if i%1000 == 0 {
-						runtime.Gosched() // the registration may wait for this processor
+						runtime.Gosched() // let the registration run on this processor
 					}
 				}
 			})
@@ -323,7 +323,7 @@ func TestAddToPathWhileServing(t *testing.T) {
 	}
 }
 
-// TestStaticSegmentLengths looks up segments that differ little, after one static edge and after many.
+// TestStaticSegmentLengths looks up similar segments, after one static edge and after many.
 func TestStaticSegmentLengths(t *testing.T) {
 	const text = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
 	var all router.Router[string]
@@ -332,27 +332,27 @@ func TestStaticSegmentLengths(t *testing.T) {
 		if err := all.Add(reg); err != nil {
 			t.Fatal(err)
 		}
-		for name, r := range map[string]*router.Router[string]{"alone": build(t, reg), "among others": &all} {
+		for name, r := range map[string]*router.Router[string]{"one route": build(t, reg), "all routes": &all} {
 			var m router.Match[string]
 			if r.Lookup("GET", "", reg.Pattern, &m) != router.OutcomeFound || m.Value() != reg.Value {
-				t.Errorf("%s %s: found %q", reg.Pattern, name, m.Value())
+				t.Errorf("%s, %s: got %q", reg.Pattern, name, m.Value())
 			}
 			for i := range n {
 				other := reg.Pattern[:1+i] + "X" + reg.Pattern[2+i:]
 				if r.Lookup("GET", "", other, &m) != router.OutcomeNotFound {
-					t.Errorf("%s %s: found %q", other, name, m.Value())
+					t.Errorf("%s, %s: got %q", other, name, m.Value())
 				}
 			}
 			for _, other := range []string{reg.Pattern + "\x00", reg.Pattern + text[n:n+1], reg.Pattern + "/"} {
 				if r.Lookup("GET", "", other, &m) != router.OutcomeNotFound {
-					t.Errorf("%q %s: found %q", other, name, m.Value())
+					t.Errorf("%q, %s: got %q", other, name, m.Value())
 				}
 			}
 		}
 	}
 }
 
-// A copied match stays as it is when its source is used again.
+// A copied match does not change when its source is used again.
 func TestMatchCopyTo(t *testing.T) {
 	var r router.Router[string]
 	for _, pattern := range []string{"/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}/{j}", "/x"} {
@@ -366,11 +366,11 @@ func TestMatchCopyTo(t *testing.T) {
 	m.CopyTo(&other)
 	r.Lookup("GET", "", "/00/11/22/33/44/55/66/77/88/99", &m)
 	if other.Route() == nil || other.Len() != 10 {
-		t.Fatalf("the copy has route %v with %d parameters", other.Route(), other.Len())
+		t.Fatalf("got a copy with route %v and %d parameters", other.Route(), other.Len())
 	}
 	for i := range other.Len() {
 		if got, want := other.Span(i).Of(path), string(rune('0'+i)); got != want {
-			t.Errorf("parameter %s: %q, want %q", other.Name(i), got, want)
+			t.Errorf("parameter %s: got %q, want %q", other.Name(i), got, want)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package router
 
-// inlineSpans is the number of parameters that a Match holds without a slice of its own. 8 parameters
-// are more than any route of the large public APIs has.
+// inlineSpans is the number of parameters that a Match stores without an additional slice. No route of the large public APIs has more
+// than 8 parameters.
 const inlineSpans = 8
 
 // Match is the result of a lookup. It is meant to be embedded by value in a reused request: it holds
@@ -15,21 +15,21 @@ type Match[T any] struct {
 // state is the part of a match that does not depend on the stored type.
 type state struct {
 	spans [inlineSpans]Span
-	more  []Span // of the parameters beyond inlineSpans; kept from lookup to lookup
+	more  []Span // spans beyond inlineSpans; reused by later lookups
 	rest  uint32
-	kept  *memory // made when first needed
+	kept  *memory // allocated on demand
 
 	// The methods and versions that the matching leaves accept. The other two fields are valid only if this is not 0.
-	missed  uint8 // leaves missed by method or version, counted to 2
-	varies  bool  // a leaf on the way has versions
-	miss    *leaf // the first of these leaves
+	missed  uint8 // number of leaves missed by method or version, at most 2
+	varies  bool  // a visited leaf has versions
+	miss    *leaf // first of these leaves
 	allowed methodSet
 	// The versions that exist, if some leaf was missed by version.
 	versions []string
 	methods  *methodTable
 }
 
-// Route returns the route that was found, or nil. It must not be changed.
+// Route returns the matched route, or nil. It must not be changed.
 func (m *Match[T]) Route() *Route[T] {
 	if m.found == nil {
 		return nil
@@ -46,7 +46,7 @@ func (m *Match[T]) Value() T {
 	return v
 }
 
-// Len returns the number of parameters of the route that was found, those of its host first.
+// Len returns the number of parameters of the matched route, including those of its host, which come first.
 func (m *Match[T]) Len() int {
 	if m.found == nil {
 		return 0
@@ -57,14 +57,14 @@ func (m *Match[T]) Len() int {
 // Name returns the name of the i-th parameter.
 func (m *Match[T]) Name(i int) string { return m.found.route.names[i] }
 
-// Span returns the place of the i-th parameter's value, in the host if InHost(i), else in the path. In
+// Span returns the position of the i-th parameter's value, in the host if InHost(i), else in the path. In
 // the path the value is canonical: see AppendValue.
 func (m *Match[T]) Span(i int) Span { return m.state.span(i) }
 
 // InHost reports whether the i-th parameter's value is in the host.
 func (m *Match[T]) InHost(i int) bool { return i < m.found.route.hostParams }
 
-// Index returns the index of the parameter with that name, or -1.
+// Index returns the index of the parameter with the given name, or -1.
 func (m *Match[T]) Index(name string) int {
 	if m.found != nil {
 		for i, n := range m.found.route.names {
@@ -108,7 +108,7 @@ func (m *Match[T]) Versions() []string {
 // and method. Caches need this information.
 func (m *Match[T]) Varies() bool { return m.state.varies }
 
-// Reset clears the match, so that m keeps no router alive. A lookup does not need it.
+// Reset clears the match, so that m keeps no router alive. It need not be called before a lookup.
 func (m *Match[T]) Reset() {
 	m.found = nil
 	s := &m.state
@@ -131,10 +131,10 @@ func (m *Match[T]) TakeParams(from *Match[T]) {
 	m.state.more = append(m.state.more[:0], from.state.more...)
 }
 
-// memory is for strings that a lookup has to change. It is kept from lookup to lookup.
+// memory is for strings that a lookup must change. It is reused by later lookups.
 type memory struct {
-	value []byte // for unescaping; grows to the longest value a constraint saw unescaped
-	host  []byte // for folding the host's case
+	value []byte // unescaped values for constraints
+	host  []byte // host in lower case
 	path  []byte // for OtherSlash
 }
 
@@ -145,12 +145,12 @@ func (s *state) memory() *memory {
 	return s.kept
 }
 
-// begin prepares for a lookup.
+// begin prepares the match for a lookup.
 func (s *state) begin() {
 	s.rest, s.missed, s.varies = 0, 0, false
 }
 
-// missMethod notes a leaf that has no route for the method.
+// missMethod records a leaf that has no route for the method.
 func (s *state) missMethod(l *leaf) {
 	if s.missed == 0 {
 		s.miss, s.allowed, s.versions = l, 0, nil

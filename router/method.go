@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// methodSet has a bit for every method a router knows.
+// A methodSet has a bit for every method that a router knows.
 type methodSet uint64
 
 // The bits of the methods that every router knows; registered methods get the next bits. anyMethod is the bit of a
@@ -31,13 +31,13 @@ const (
 	maxMethods = 63
 )
 
-// standardNames are in the order of the bits.
+// standardNames has the names in the order of the bits.
 var standardNames = [standardMethods]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 
 // methodTable has the names of the non-standard methods of routes, in the order of their bits.
 type methodTable struct{ custom []string }
 
-// standardBit returns the bit of a standard method, else 0.
+// standardBit returns the bit of a standard method, or 0.
 func standardBit(method string) methodSet {
 	switch method {
 	case "GET":
@@ -75,7 +75,7 @@ func (t *methodTable) bit(method string) methodSet {
 	return anyMethod
 }
 
-// parse reads a set of methods, and returns the table with the methods that are new in it. t may be nil.
+// parse parses a set of methods, and returns the table extended by the new methods of the set. t may be nil.
 func (t *methodTable) parse(text string) (methodSet, *methodTable, error) {
 	if strings.TrimSpace(text) == "*" {
 		return anyMethod, t, nil
@@ -90,7 +90,7 @@ func (t *methodTable) parse(text string) (methodSet, *methodTable, error) {
 			return 0, t, fmt.Errorf("%q is not a method", method)
 		}
 		if upper := strings.ToUpper(method); upper != method && standardBit(upper) != 0 {
-			return 0, t, fmt.Errorf("the method %s is written %s: clients send it in capitals", method, upper)
+			return 0, t, fmt.Errorf("method %s must be written %s, as clients send it", method, upper)
 		}
 		bit := t.bit(method)
 		if bit == anyMethod {
@@ -99,7 +99,7 @@ func (t *methodTable) parse(text string) (methodSet, *methodTable, error) {
 				custom = t.custom
 			}
 			if len(custom) == maxMethods-standardMethods {
-				return 0, t, fmt.Errorf("method %q is one too many, a router knows at most %d", method, maxMethods)
+				return 0, t, fmt.Errorf("too many methods: %q exceeds the maximum of %d", method, maxMethods)
 			}
 			bit = 1 << (standardMethods + len(custom))
 			t = &methodTable{custom: append(slices.Clone(custom), method)}

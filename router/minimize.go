@@ -2,9 +2,8 @@ package router
 
 import "encoding/binary"
 
-// minimize merges the states that accept the same rests (Moore's algorithm: start from "accepts" and
-// "does not", split while two states of a block go to different blocks) and lays the table out. It
-// returns nil if the table is too large.
+// minimize merges the states that accept the same remaining texts (Moore's algorithm: begin with the accepting and the other states,
+// and split while two states of a block lead to different blocks) and creates the table. It returns nil if the table is too large.
 func (b *builder) minimize(start uint16) *automaton {
 	a := new(automaton)
 	columns := b.byteClasses(&a.class)
@@ -16,7 +15,7 @@ func (b *builder) minimize(start uint16) *automaton {
 	}
 	blocks := 0
 	for {
-		// The dead state comes first, so its block is number 0.
+		// The dead state is first, so its block has number 0.
 		numbers := make(map[string]int)
 		split := make([]int, len(block))
 		key := make([]byte, 0, 4*(len(columns)+1))
@@ -57,9 +56,8 @@ func (b *builder) minimize(start uint16) *automaton {
 	return a
 }
 
-// byteClasses numbers the bytes from 1 so that bytes of one number go the same way from every state,
-// and returns a byte of each number. There are at most 255 numbers, as two of the bytes that never
-// occur in UTF-8 always share one.
+// byteClasses numbers the bytes from 1, so that bytes with the same number lead to the same state from every state, and returns a byte
+// of each number. There are at most 255 numbers, since two bytes never occur in UTF-8 and share a number.
 func (b *builder) byteClasses(class *[256]uint8) (samples []byte) {
 	numbers := make(map[string]uint8)
 	key := make([]byte, 0, 2*len(b.rows))

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// The plain twin of the router tries the patterns of a list, sorted by precedence, one after the other. It shares no code with
+// The reference implementation of the router tries the patterns of a list, sorted by precedence, one after the other. It shares no code
+// with
 // the router. It supports methods, hosts and prefix routes, and the constraints below, as expressions. It does not support
 // versions.
 
@@ -44,11 +45,11 @@ func (n *naiveRouter) add(methods, host, pattern string, prefix bool) {
 	n.routes = append(n.routes, r)
 }
 
-// find returns the index of the route, or -1 and the union of the methods of all that match.
+// find returns the index of the route, or -1 and the union of the methods of all matching routes.
 func (n *naiveRouter) find(method, host, path string) (index int, params, allowed []string) {
 	sorted := slices.Clone(n.routes)
 	slices.SortStableFunc(sorted, func(a, b naiveRoute) int { return a.compare(&b) })
-	// Routes of equal precedence never match the same path, unless their methods differ.
+	// Routes of equal precedence match the same path only if their methods differ.
 	for i := 0; i < len(sorted); {
 		j := i + 1
 		for j < len(sorted) && sorted[i].compare(&sorted[j]) == 0 {
@@ -75,7 +76,7 @@ func (n *naiveRouter) find(method, host, path string) (index int, params, allowe
 	return -1, nil, allowed
 }
 
-// compare orders by precedence: rank by rank, of the host from the right, then of the path.
+// compare orders by precedence: by the ranks of the host from the right, then of the path.
 func (r *naiveRoute) compare(o *naiveRoute) int {
 	if r.hasHost != o.hasHost {
 		if r.hasHost {
@@ -86,7 +87,7 @@ func (r *naiveRoute) compare(o *naiveRoute) int {
 	return cmp.Or(compareNaive(r.host, o.host, 0, 0), compareNaive(r.path, o.path, r.ending(), o.ending()))
 }
 
-// ending is the rank of the text after the last segment: 0 for none, 4 for any.
+// ending returns the rank of the text after the last segment: 0 for none, 4 for any.
 func (r *naiveRoute) ending() int {
 	if r.prefix {
 		return 4

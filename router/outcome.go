@@ -4,13 +4,13 @@ package router
 type Outcome uint8
 
 const (
-	// OutcomeNotFound: no pattern matches host and path.
+	// OutcomeNotFound means that no pattern matches host and path.
 	OutcomeNotFound Outcome = iota
-	// OutcomeFound: Match.Route is the route to run.
+	// OutcomeFound means that Match.Route is the route to run.
 	OutcomeFound
-	// OutcomeMethodNotAllowed: patterns match, but none of them for this method. Match.Allow has the header value.
+	// OutcomeMethodNotAllowed means that patterns match, but none of them for this method. Match.Allow has the header value.
 	OutcomeMethodNotAllowed
-	// OutcomeNotAcceptable: pattern and method match, but no requested version exists. Match.Versions lists the existing
+	// OutcomeNotAcceptable means that pattern and method match, but no requested version exists. Match.Versions lists the existing
 	// ones.
 	OutcomeNotAcceptable
 )
@@ -28,9 +28,8 @@ func (o Outcome) String() string {
 	}
 }
 
-// Span is the half-open byte range [Start, End) of a parameter's value in the path (or host) that was
-// looked up.
+// A Span is the half-open byte range [Start, End) of a parameter's value in the path or host of the lookup.
 type Span struct{ Start, End uint32 }
 
-// Of returns the bytes of s that the span covers, sharing s's memory.
+// Of returns the part of s that the span covers. It shares the memory of s.
 func (s Span) Of(text string) string { return text[s.Start:s.End] }

@@ -9,21 +9,20 @@ import (
 // overlaps finds values that two constrained segments both match. Results are cached by the shapes of the
 // segments, which are far fewer than routes.
 //
-// The search runs the automata of both segments side by side and checks the values that both accept
-// against the segments themselves, shortest first. If no pair of states accepts, there is no common
-// value. A constraint that is a function, or too large for an automaton, counts as accepting
-// anything. Then only the checked values decide, so an overlap can go unnoticed. The order of the
-// shapes then decides between the routes, not the order of registration.
+// The search runs the automata of both segments in parallel and tests the values that both accept against the segments themselves,
+// shortest first. If no pair of states accepts, there is no common value. A constraint that is a function, or too large for an
+// automaton, accepts any value in the search. Then only the tested values decide, so an overlap may remain undetected. In this case the
+// order of the shapes decides between the routes, not the order of registration.
 type overlaps struct {
 	automata map[string]*automaton
 	examples map[[2]string]string // "" for none
 }
 
 const (
-	maxTries  = 2000  // values tried for one pair of shapes
-	maxPairs  = 20000 // steps of the search for them; undecided after that counts as no overlap
-	perPair   = 8     // values remembered for one pair of states
-	perLetter = 2     // byte values tried per class of bytes that both automata treat alike
+	maxTries  = 2000  // maximum number of values tested for one pair of shapes
+	maxPairs  = 20000 // maximum number of steps of the search; after that there is assumed to be no overlap
+	perPair   = 8     // maximum number of values stored for one pair of states
+	perLetter = 2     // number of bytes tested for each class of bytes that both automata treat alike
 )
 
 // find returns a value, in canonical form, that both segments match.
@@ -40,7 +39,7 @@ func (o *overlaps) find(a, b *segment) (example string, ok bool) {
 	return example, example != ""
 }
 
-// probes are tried for constraints that only values can tell about.
+// probes are values that are tested if a constraint has no automaton.
 var probes = []string{
 	"a", "1", "x1", "A", "abc", "123", "a-b", "a.b", "true", "2024-01-31", "127.0.0.1", "::1", "en",
 	"123e4567-e89b-12d3-a456-426614174000", "é", "a b", "user@example.com", "v1", "0", "-1", "abc_def",
@@ -71,7 +70,7 @@ func (o *overlaps) search(a, b *segment) string {
 	return canonical
 }
 
-// opaque reports whether the segment has a constraint that is known by its values only.
+// opaque reports whether the segment has a constraint without an expression, such as a function.
 func (seg *segment) opaque() bool {
 	for _, p := range seg.parts {
 		if p.constraint != nil && (p.constraint.custom != nil || p.constraint.regexp != nil) {
@@ -81,7 +80,7 @@ func (seg *segment) opaque() bool {
 	return false
 }
 
-// automaton returns an automaton that accepts every value of the segment, and perhaps more.
+// automaton returns an automaton that accepts every value of the segment, and perhaps others.
 func (o *overlaps) automaton(seg *segment) *automaton {
 	if a := o.automata[seg.shape]; a != nil {
 		return a
@@ -136,15 +135,14 @@ func hasAssertion(re *syntax.Regexp) bool {
 	return false
 }
 
-// pair is a state of both automata.
+// A pair is a state of each automaton.
 type pair struct {
 	a, b  uint16
 	value string
 }
 
-// walkProduct visits values that both automata accept, shorter ones first, until visit returns false.
-// It visits several values for a pair of states, since the segments may refuse some, but not all there
-// are.
+// walkProduct visits values that both automata accept, shorter ones first, until visit returns false. It visits several values for a
+// pair of states, since the segments may refuse some of them, but not all existing values.
 func walkProduct(a, b *automaton, visit func(value string) bool) {
 	visits := map[[2]uint16]int{{a.start, b.start}: 1}
 	queue := []pair{{a: a.start, b: b.start}}
@@ -170,7 +168,7 @@ func walkProduct(a, b *automaton, visit func(value string) bool) {
 	}
 }
 
-// letters returns, for each kind of byte that a and b tell apart, one or two of the most readable.
+// letters returns, for each class of bytes that a and b distinguish, one or two of the most readable bytes.
 func (a *automaton) letters(b *automaton) []byte {
 	const readable = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~"
 	seen := make(map[[2]uint8]int)

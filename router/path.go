@@ -8,12 +8,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
-// Canonical paths. A path arrives percent-encoded and can spell one resource in many ways. Routing works
+// Canonical paths: a request's path is percent-encoded and can spell one resource in many ways. Routing works
 // on the one canonical spelling: every escape is replaced by its byte, except that an escaped slash is
 // written %2F and an escaped percent sign %25. So /caf%C3%A9 is /café, while a slash that was escaped
 // neither splits a segment nor joins two, and every '%' in a canonical path begins an escape.
 
-// EscapeError is a percent sign that two hexadecimal digits do not follow.
+// An EscapeError reports a percent sign that is not followed by two hexadecimal digits.
 type EscapeError struct {
 	Offset int // in bytes, into the escaped path
 }
@@ -72,7 +72,7 @@ func AppendEscaped(dst []byte, canonical string) []byte {
 
 const upperHex = "0123456789ABCDEF"
 
-// isPathByte reports whether c needs no escape within a path segment (RFC 3986 section 3.3, pchar).
+// isPathByte reports whether c need not be escaped within a path segment (RFC 3986 section 3.3, pchar).
 func isPathByte(c byte) bool {
 	return isAlpha(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:@", c) >= 0
 }
@@ -104,8 +104,8 @@ func Clean(path string) (cleaned string, dirty bool) {
 	return string(out), true
 }
 
-// isDirty reports whether rest, which follows a slash, holds an empty, "." or ".." segment; an empty
-// last segment, which is a trailing slash, is clean.
+// isDirty reports whether rest, which follows a slash, has an empty, "." or ".." segment. An empty last segment, which is a trailing
+// slash, is allowed.
 func isDirty(rest string) bool {
 	for {
 		if rest == "" {
@@ -122,7 +122,7 @@ func isDirty(rest string) bool {
 	}
 }
 
-// isDotSegment reports whether s, which begins with a dot, begins with a whole "." or ".." segment.
+// isDotSegment reports whether the first segment of s, which begins with a dot, is "." or "..".
 func isDotSegment(s string) bool {
 	if len(s) > 1 && s[1] == '.' {
 		s = s[1:]

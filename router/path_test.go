@@ -12,7 +12,7 @@ import (
 func TestCanonical(t *testing.T) {
 	tests := []struct {
 		escaped, want string
-		offset        int // of the error, or -1
+		offset        int // offset of the error, or -1
 	}{
 		{"/", "/", -1},
 		{"/caf%C3%A9", "/café", -1},
@@ -32,10 +32,10 @@ func TestCanonical(t *testing.T) {
 		escape := router.EscapeError{Offset: -1}
 		errors.As(err, &escape)
 		if escape.Offset != test.offset {
-			t.Errorf("%q: error %v, want offset %d", test.escaped, err, test.offset)
+			t.Errorf("%q: got error %v, want offset %d", test.escaped, err, test.offset)
 		}
 		if test.offset < 0 && string(got) != "kept"+test.want {
-			t.Errorf("%q: %q, want %q", test.escaped, got, test.want)
+			t.Errorf("%q: got %q, want %q", test.escaped, got, test.want)
 		}
 	}
 }
@@ -48,29 +48,29 @@ func FuzzCanonical(f *testing.F) {
 		got, err := router.Canonical(nil, escaped)
 		want, wantErr := url.PathUnescape(escaped)
 		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("error %v, net/url says %v", err, wantErr)
+			t.Fatalf("got error %v, net/url returns %v", err, wantErr)
 		}
 		if err != nil {
 			return
 		}
 		if value := router.Unescape(string(got)); value != want {
-			t.Fatalf("%q stands for %q, net/url says %q", got, value, want)
+			t.Fatalf("%q: got value %q, net/url returns %q", got, value, want)
 		}
 		if strings.Count(string(got), "/") != strings.Count(escaped, "/") {
-			t.Fatalf("%q has other segments than %q", got, escaped)
+			t.Fatalf("%q has different segments from %q", got, escaped)
 		}
 		// The form for a link has the same canonical path.
 		link := router.AppendEscaped(nil, string(got))
 		again, err := router.Canonical(nil, string(link))
 		if err != nil || string(again) != string(got) {
-			t.Fatalf("%q became %q by way of %q", got, again, link)
+			t.Fatalf("canonical form of %[3]q: got %[2]q, want %[1]q", got, again, link)
 		}
 		clean, dirty := router.Clean(string(got))
 		if dirty == (clean == string(got)) && strings.HasPrefix(string(got), "/") {
-			t.Fatalf("dirty %v, but %q became %q", dirty, got, clean)
+			t.Fatalf("dirty is %v, but Clean(%q) = %q", dirty, got, clean)
 		}
 		if _, dirty := router.Clean(clean); dirty {
-			t.Fatalf("%q is not clean", clean)
+			t.Fatalf("the result %q is not clean", clean)
 		}
 	})
 }
@@ -82,11 +82,11 @@ func TestClean(t *testing.T) {
 	} {
 		got, dirty := router.Clean(path)
 		if got != want || dirty != (path != want) {
-			t.Errorf("%s: %s, %v; want %s", path, got, dirty, want)
+			t.Errorf("%s: got %s, dirty %v; want %s", path, got, dirty, want)
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() { router.Clean("/a/.b/c/") }); n != 0 {
-		t.Errorf("a clean path costs %v allocations", n)
+		t.Errorf("got %v allocations for a clean path", n)
 	}
 }
 
@@ -95,10 +95,10 @@ func TestUnescape(t *testing.T) {
 		"": "", "a": "a", "a%2Fb": "a/b", "%25": "%", "%252F": "%2F", "%2F%2F": "//",
 	} {
 		if got := router.Unescape(canonical); got != want {
-			t.Errorf("%q: %q, want %q", canonical, got, want)
+			t.Errorf("%q: got %q, want %q", canonical, got, want)
 		}
 		if got := router.AppendValue([]byte("x"), canonical); string(got) != "x"+want {
-			t.Errorf("%q: appended %q", canonical, got)
+			t.Errorf("%q: got %q appended", canonical, got)
 		}
 	}
 }

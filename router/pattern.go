@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A pattern is cut into segments at its slashes, and a segment into parts:
+// A pattern is split into segments at its slashes, and a segment into parts:
 //
 //	/v{major:int}.{minor:int}/files/{rest...}
 //	 └ "v" {major:int} "." {minor:int}     constrained
@@ -14,10 +14,10 @@ import (
 //	                                └ catch-all
 //
 // The pattern of the root, "/", is one empty static segment; a trailing slash is an empty last segment.
-// The surprising rule: a segment with text around its parameters ranks as constrained, because the
+// A segment with text around its parameters ranks as constrained, because the
 // text constrains it.
 
-// rank orders the kinds of segment; the smaller one is tried first.
+// A rank is a kind of segment. A smaller rank is tried first.
 type rank uint8
 
 const (
@@ -31,26 +31,26 @@ func (r rank) String() string {
 	return [...]string{"static", "constrained", "named", "catch-all"}[r]
 }
 
-// maxParams bounds the parameters of one route, host and path together.
+// maxParams is the maximum number of parameters of a route, host and path together.
 const maxParams = 255
 
-// maxPattern bounds a pattern's length in bytes, and with it the depth of the tree.
+// maxPattern is the maximum length of a pattern in bytes. It limits the depth of the tree.
 const maxPattern = 4096
 
-// maxSegmentParams bounds the parameters of one segment.
+// maxSegmentParams is the maximum number of parameters of a segment.
 const maxSegmentParams = 16
 
-// part is a piece of a segment: literal text, or a parameter when name is set.
+// A part is a piece of a segment: literal text, or a parameter if name is set.
 type part struct {
 	literal    string // in canonical form
 	name       string
-	constraint *constraint // nil when the parameter takes any value
+	constraint *constraint // nil if the parameter matches any value
 }
 
 type segment struct {
 	rank  rank
 	parts []part // nil for static segments
-	// shape is the canonical text with the names left out: segments of equal shape match the same values.
+	// shape is the canonical text without names. Segments of equal shape match the same values.
 	shape string
 }
 
@@ -58,7 +58,7 @@ type segment struct {
 type pattern struct {
 	text     string
 	segments []segment
-	names    []string // of the parameters in order of appearance
+	names    []string // names of the parameters in order of appearance
 }
 
 // A PatternError gives the reason why a pattern was refused.
@@ -89,13 +89,13 @@ func (p *patternParser) fail(offset int, format string, args ...any) error {
 func parsePath(text string, constraint func(string) (*constraint, error)) (*pattern, error) {
 	p := &patternParser{text: text, separator: '/', constraint: constraint}
 	if text == "" || text[0] != '/' {
-		return nil, p.fail(0, "a pattern begins with a slash")
+		return nil, p.fail(0, "a pattern must begin with a slash")
 	}
 	p.pos = 1
 	return p.parse()
 }
 
-// parseHost parses a host pattern, already without port. Hosts have no catch-all.
+// parseHost parses a host pattern without a port. Hosts have no catch-all.
 func parseHost(text string, constraint func(string) (*constraint, error)) (*pattern, error) {
 	p := &patternParser{text: text, separator: '.', constraint: constraint}
 	return p.parse()
@@ -103,7 +103,7 @@ func parseHost(text string, constraint func(string) (*constraint, error)) (*patt
 
 func (p *patternParser) parse() (*pattern, error) {
 	if len(p.text) > maxPattern {
-		return nil, p.fail(maxPattern, "a pattern is at most %d bytes long", maxPattern)
+		return nil, p.fail(maxPattern, "a pattern must have at most %d bytes", maxPattern)
 	}
 	p.pattern.text = p.text
 	p.pattern.segments = make([]segment, 0, 1+strings.Count(p.text[p.pos:], string(p.separator)))
@@ -129,7 +129,7 @@ func (p *patternParser) parse() (*pattern, error) {
 func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
 	switch {
 	case seg.rank == catchAll && p.separator != '/':
-		return p.fail(start, "a host has no catch-all")
+		return p.fail(start, "a host cannot have a catch-all")
 	case seg.rank == catchAll && !last:
 		return p.fail(start, "a catch-all must be the last segment")
 	case seg.rank != static:
@@ -139,16 +139,16 @@ func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
 	case seg.shape == "" && !last:
 		return p.fail(start, "empty segment: a path with a double slash never matches")
 	case p.separator == '/' && strings.HasPrefix(p.text[start:], ":"):
-		return p.fail(start, "a parameter is written {%s}, not %s (a colon that is meant is written %%3A)", nameIn(seg.shape[1:], "name"), seg.shape)
+		return p.fail(start, "a parameter is written {%s}, not %s (write %%3A for a literal colon)", nameIn(seg.shape[1:], "name"), seg.shape)
 	case p.separator == '/' && strings.HasPrefix(p.text[start:], "*"):
-		return p.fail(start, "the rest of a path is written {%s...}, not %s (a star that is meant is written %%2A)", nameIn(seg.shape[1:], "rest"), seg.shape)
+		return p.fail(start, "the rest of a path is written {%s...}, not %s (write %%2A for a literal asterisk)", nameIn(seg.shape[1:], "rest"), seg.shape)
 	case p.separator == '/' && (seg.shape == "." || seg.shape == ".."):
 		return p.fail(start, "a path with a %q segment never matches", seg.shape)
 	}
 	return nil
 }
 
-// nameIn returns the name that a segment of another router's syntax begins with.
+// nameIn returns the name at the beginning of a segment in the syntax of another router.
 func nameIn(s, otherwise string) string {
 	if name := strings.TrimRight(s, "?*+"); name != "" && !strings.ContainsAny(name, "(){}<>:*") {
 		return name
@@ -210,7 +210,7 @@ func rankOf(parts []part) rank {
 	}
 }
 
-// shape writes the parameter without its name. NUL cannot occur in literal text, so shapes are unambiguous.
+// shape returns the parameter without its name. NUL cannot occur in literal text, so shapes are unambiguous.
 func (p part) shape() string {
 	if p.constraint == nil {
 		return "{\x00}"
@@ -255,7 +255,7 @@ func (p *patternParser) literal() (string, error) {
 	return string(out), nil
 }
 
-// percent parses a '%'. %2F and %25 are kept, as in canonical paths. %3A and %2A stand for the colon and the star. Any other
+// percent parses a '%'. %2F and %25 are kept, as in canonical paths. %3A and %2A represent the colon and the asterisk. Any other
 // '%' is the character itself.
 func (p *patternParser) percent() (string, error) {
 	rest := p.text[p.pos:]
@@ -270,7 +270,7 @@ func (p *patternParser) percent() (string, error) {
 		text = "%2F"
 	case '%':
 		text = "%25"
-	case ':', '*': // which must be escaped at the beginning of a segment, see checkSegment
+	case ':', '*': // must be escaped at the beginning of a segment, see checkSegment
 		text = string(rune(b))
 	default:
 		return "", p.fail(p.pos, "write the character itself instead of %s", rest[:3])
@@ -311,8 +311,8 @@ func (p *patternParser) parameter() (param part, all bool, err error) {
 	return param, all, nil
 }
 
-// closingBrace finds the brace that closes the one at open. Inside, braces nest, a backslash hides the
-// byte after it and a character class hides all of its braces, as regular expressions need.
+// closingBrace finds the brace that closes the one at open. Between them, braces nest, a backslash escapes the next byte, and a
+// character class escapes all of its braces, as in regular expressions.
 func closingBrace(s string, open int) int {
 	depth, class := 0, -1
 	for i := open; i < len(s); i++ {
@@ -320,7 +320,7 @@ func closingBrace(s string, open int) int {
 		case c == '\\':
 			i++
 		case class >= 0:
-			// A ']' at the start of a class, also after '^', is a member of it.
+			// A ']' at the start of a class, or after '^' there, is a member of it.
 			if c == ']' && i > class+1 && !(i == class+2 && s[class+1] == '^') {
 				class = -1
 			} else if c == '[' && i+1 < len(s) && s[i+1] == ':' {
@@ -359,7 +359,7 @@ func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 func isHex(c byte) bool   { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// unhex returns the value of a digit for which isHex holds.
+// unhex returns the value of a hexadecimal digit.
 func unhex(c byte) byte {
 	if isDigit(c) {
 		return c - '0'
@@ -367,7 +367,7 @@ func unhex(c byte) byte {
 	return c | 0x20 - 'a' + 10
 }
 
-// lower folds ASCII letters.
+// lower returns ASCII letters in lower case and other bytes unchanged.
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		return c + 'a' - 'A'

@@ -59,7 +59,7 @@ func ExampleRouter_Explain() {
 	// GET example.com/users/42/posts
 	//   "users" is a static segment
 	//     "42" is accepted by {id:int}
-	//       "posts": no pattern continues like this
+	//       "posts": no pattern continues with this segment
 	//     "42" is the value of a parameter
 	//       "posts" is a static segment
 	//         the path ends here: GET /users/{name}/posts at main.go:7
@@ -83,11 +83,11 @@ func TestExplainAgrees(t *testing.T) {
 		{"GET", "a.b:80", "/h/a%2Fb", "", "  t = \"a\"\n  x = \"a/b\"\n"},
 		{"GET", "c.b", "/p/x", "", "found: GET /p\n"},
 		{"POST", "", "/a/x/../y", "", "the clean path is /a/y\n"},
-		{"GET", "", "/v/", "", "with the trailing slash the other way it would match\n"},
+		{"GET", "", "/v/", "", "the path would match if its trailing slash were added or removed\n"},
 		{"GET", "", "nowhere", "", "not found\n"},
 	} {
 		if got := r.Explain(test.method, test.host, test.path, test.accept); !strings.HasSuffix(got, test.want) {
-			t.Errorf("%s %s%s:\n%s\nwant the end %q", test.method, test.host, test.path, got, test.want)
+			t.Errorf("%s %s%s: got\n%s\nwant it to end with %q", test.method, test.host, test.path, got, test.want)
 		}
 	}
 }
@@ -132,11 +132,11 @@ func TestURL(t *testing.T) {
 	} {
 		got, err := r.URL(test.name, test.args...)
 		if got != test.want || (err != nil) != (test.want == "") {
-			t.Errorf("%s %v: %q, %v; want %q", test.name, test.args, got, err, test.want)
+			t.Errorf("%s %v: got %q, error %v; want %q", test.name, test.args, got, err, test.want)
 		}
 	}
 	if err := r.Add(route{Methods: "GET", Pattern: "/again", Name: "root"}); err == nil || !strings.Contains(err.Error(), `"root"`) {
-		t.Errorf("error %v, want one about the name", err)
+		t.Errorf("got error %v, want one about the name", err)
 	}
 }
 
@@ -159,8 +159,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestBacktrackingIsBounded counts the steps of lookups that fail at the end of the path, among patterns that all match up to
-// there. An explanation has a few lines for each visited node.
+// TestBacktrackingIsBounded counts the steps of lookups that fail at the end of the path, with many patterns that match up to
+// that point. An explanation has a few lines for each visited node.
 func TestBacktrackingIsBounded(t *testing.T) {
 	const depth = 20
 	repeat := func(segment string) string {
@@ -197,7 +197,7 @@ func TestBacktrackingIsBounded(t *testing.T) {
 	} {
 		story := test.r.Explain("GET", "", test.path, "")
 		if lines := strings.Count(story, "\n"); lines > 4*test.nodes || !strings.Contains(story, "\nnot found\n") {
-			t.Errorf("%s: %d lines for at most %d nodes:\n%.2000s", test.path, lines, test.nodes, story)
+			t.Errorf("%s: got %d lines, want at most 4 for each of %d nodes:\n%.2000s", test.path, lines, test.nodes, story)
 		}
 	}
 }

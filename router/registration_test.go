@@ -16,8 +16,8 @@ func TestBadPatterns(t *testing.T) {
 		offset  int
 		reason  string
 	}{
-		{"", 0, "begins with a slash"},
-		{"users", 0, "begins with a slash"},
+		{"", 0, "must begin with a slash"},
+		{"users", 0, "must begin with a slash"},
 		{"/a//b", 3, "double slash"},
 		{"/a/./b", 3, `"."`},
 		{"/a/../b", 3, `".."`},
@@ -45,17 +45,17 @@ func TestBadPatterns(t *testing.T) {
 		err := r.Add(route{Methods: "GET", Pattern: test.pattern, Place: "main.go:7"})
 		pe := new(router.PatternError)
 		if !errors.As(err, &pe) {
-			t.Errorf("%.40q: error %v, want a PatternError", test.pattern, err)
+			t.Errorf("%.40q: got error %v, want a PatternError", test.pattern, err)
 			continue
 		}
 		if pe.Offset != test.offset || !strings.Contains(pe.Reason, test.reason) {
-			t.Errorf("%.40q: offset %d, %q; want %d, %q", test.pattern, pe.Offset, pe.Reason, test.offset, test.reason)
+			t.Errorf("%.40q: got offset %d and reason %q, want %d and %q", test.pattern, pe.Offset, pe.Reason, test.offset, test.reason)
 		}
 		if !strings.Contains(err.Error(), "main.go:7") {
-			t.Errorf("%.40q: %q does not name the place", test.pattern, err)
+			t.Errorf("%.40q: got error %q without the position", test.pattern, err)
 		}
 		if len(r.Routes()) != 0 {
-			t.Errorf("%.40q: listed though refused", test.pattern)
+			t.Errorf("%.40q: refused route is listed", test.pattern)
 		}
 	}
 }
@@ -67,20 +67,20 @@ func TestBadRegistrations(t *testing.T) {
 	}{
 		{route{Methods: "", Pattern: "/"}, "empty method"},
 		{route{Methods: "GET,,POST", Pattern: "/"}, "empty method"},
-		{route{Methods: "GET,post", Pattern: "/"}, "the method post is written POST"},
+		{route{Methods: "GET,post", Pattern: "/"}, "method post must be written POST"},
 		{route{Methods: "GET POST", Pattern: "/"}, "not a method"},
 		{route{Methods: "GET", Pattern: "/", Version: "2"}, "version"},
 		{route{Methods: "GET", Pattern: "/{a...}", Prefix: true}, "prefix route"},
 		{route{Methods: "GET", Pattern: "/", Host: "example.com:80"}, "port"},
 		{route{Methods: "GET", Pattern: "/", Host: "a..b"}, "empty label"},
-		{route{Methods: "GET", Pattern: "/", Host: "{a...}.b"}, "no catch-all"},
+		{route{Methods: "GET", Pattern: "/", Host: "{a...}.b"}, "cannot have a catch-all"},
 		{route{Methods: "GET", Pattern: "/", Host: "a/b"}, "cannot occur"},
 		{route{Methods: "GET", Pattern: "/{a}", Host: "{a}.b"}, "host and path"},
 	}
 	for _, test := range tests {
 		var r router.Router[string]
 		if err := r.Add(test.route); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%v: error %v, want %q", test.route, err, test.want)
+			t.Errorf("%v: got error %v, want %q", test.route, err, test.want)
 		}
 	}
 }
@@ -89,17 +89,17 @@ func TestConflicts(t *testing.T) {
 	tests := []struct {
 		name    string
 		a, b    route
-		example string // "" when there is no conflict
+		example string // "" if there is no conflict
 	}{
 		{"same", route{Methods: "GET", Pattern: "/a"}, route{Methods: "POST,GET", Pattern: "/a"}, "/a"},
 		{"other method", route{Methods: "GET", Pattern: "/a"}, route{Methods: "POST", Pattern: "/a"}, ""},
-		{"any and one", route{Methods: "*", Pattern: "/a"}, route{Methods: "GET", Pattern: "/a"}, ""},
-		{"any twice", route{Methods: "*", Pattern: "/a"}, route{Methods: "*", Pattern: "/a"}, "/a"},
+		{"any method and GET", route{Methods: "*", Pattern: "/a"}, route{Methods: "GET", Pattern: "/a"}, ""},
+		{"any method twice", route{Methods: "*", Pattern: "/a"}, route{Methods: "*", Pattern: "/a"}, "/a"},
 		{"names do not matter", route{Methods: "GET", Pattern: "/{a}/x"}, route{Methods: "GET", Pattern: "/{b}/x"}, "/x/x"},
 		{"int and uint", route{Methods: "GET", Pattern: "/{a:int}"}, route{Methods: "GET", Pattern: "/{a:uint}"}, "/0"},
 		{"int and alpha", route{Methods: "GET", Pattern: "/{a:int}"}, route{Methods: "GET", Pattern: "/{a:alpha}"}, ""},
-		{"told apart later", route{Methods: "GET", Pattern: "/{a:int}/x"}, route{Methods: "GET", Pattern: "/{a:uint}/y"}, ""},
-		{"better later", route{Methods: "GET", Pattern: "/{a:int}/x"}, route{Methods: "GET", Pattern: "/{a:uint}/{b}"}, "/0/x"},
+		{"different later segments", route{Methods: "GET", Pattern: "/{a:int}/x"}, route{Methods: "GET", Pattern: "/{a:uint}/y"}, ""},
+		{"later segment with higher rank", route{Methods: "GET", Pattern: "/{a:int}/x"}, route{Methods: "GET", Pattern: "/{a:uint}/{b}"}, "/0/x"},
 		{"expressions", route{Methods: "GET", Pattern: "/{a:a+b?}"}, route{Methods: "GET", Pattern: "/{a:(aa)+}"}, "/aa"},
 		{"disjoint expressions", route{Methods: "GET", Pattern: "/{a:a+b}"}, route{Methods: "GET", Pattern: "/{a:a+c}"}, ""},
 		{"ipv6 and hex", route{Methods: "GET", Pattern: "/{a:ipv6}"}, route{Methods: "GET", Pattern: "/{a:hex}"}, ""},
@@ -132,75 +132,75 @@ func TestConflicts(t *testing.T) {
 			conflict := new(router.ConflictError)
 			switch {
 			case test.example == "" && err != nil:
-				t.Errorf("%s: %v", test.name, err)
+				t.Errorf("%s: got error %v", test.name, err)
 			case test.example == "":
 			case !errors.As(err, &conflict):
-				t.Errorf("%s: error %v, want a conflict", test.name, err)
+				t.Errorf("%s: got error %v, want a conflict", test.name, err)
 			case conflict.Example != test.example:
-				t.Errorf("%s: example %q, want %q", test.name, conflict.Example, test.example)
+				t.Errorf("%s: got example %q, want %q", test.name, conflict.Example, test.example)
 			case !strings.Contains(err.Error(), "a.go:1") || !strings.Contains(err.Error(), "b.go:2"):
-				t.Errorf("%s: %q does not name both places", test.name, err)
+				t.Errorf("%s: got error %q, want both positions in it", test.name, err)
 			}
 			test.a, test.b = test.b, test.a
 		}
 	}
 }
 
-// A lazy source position is determined only when a message contains it.
-func TestPlaceIsComputedOnDemand(t *testing.T) {
-	a, b := &asked{at: "a.go:1"}, &asked{at: "b.go:2"}
+// The source position is computed only when a message contains it.
+func TestPositionIsComputedOnDemand(t *testing.T) {
+	a, b := &positionCounter{at: "a.go:1"}, &positionCounter{at: "b.go:2"}
 	var r router.Router[string]
 	if err := r.Add(route{Methods: "GET", Pattern: "/a", Name: "a", Where: a}); err != nil {
 		t.Fatal(err)
 	}
 	var m router.Match[string]
 	if r.Lookup("GET", "", "/a", &m); m.Route() == nil || a.times != 0 {
-		t.Errorf("asked %d times before anybody wanted to know", a.times)
+		t.Errorf("got %d calls before the position was needed", a.times)
 	}
 	for _, other := range []route{{Methods: "GET", Pattern: "/a", Where: b}, {Methods: "GET", Pattern: "/b", Name: "a", Where: b}} {
 		if err := r.Add(other); err == nil || !strings.Contains(err.Error(), "a.go:1") || !strings.Contains(err.Error(), "b.go:2") {
-			t.Errorf("%v does not name both places", err)
+			t.Errorf("got error %v, want both positions in it", err)
 		}
 	}
 	if got := r.Routes()[0].Place; got != "a.go:1" {
-		t.Errorf("listed at %q", got)
+		t.Errorf("got position %q in the listing", got)
 	}
 	if got := r.Explain("GET", "", "/a", ""); strings.Count(got, "a.go:1") != 2 {
-		t.Errorf("explained without the place:\n%s", got)
+		t.Errorf("got an explanation without the position:\n%s", got)
 	}
 }
 
-// asked counts calls.
-type asked struct {
+// positionCounter counts calls.
+type positionCounter struct {
 	at    string
 	times int
 }
 
-func (a *asked) String() string { a.times++; return a.at }
+func (a *positionCounter) String() string { a.times++; return a.at }
 
 func TestAmbiguousHosts(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: "/a", Host: "{t:int}.y"})
 	err := r.Add(route{Methods: "GET", Pattern: "/b", Host: "{t:hex}.y"})
 	if err == nil || !strings.Contains(err.Error(), "0.y") {
-		t.Errorf("error %v, want one with an example", err)
+		t.Errorf("got error %v, want an example in it", err)
 	}
 }
 
-// TestRefusedRouteLeavesNoTrace adds a route that conflicts at its second place in the tree.
-func TestRefusedRouteLeavesNoTrace(t *testing.T) {
+// TestRefusedRouteHasNoEffect adds a route that conflicts at its second node in the tree.
+func TestRefusedRouteHasNoEffect(t *testing.T) {
 	r := build(t, route{Methods: "GET", Pattern: "/a/{rest...}"})
 	if err := r.Add(route{Methods: "GET,PURGE", Pattern: "/a", Prefix: true, Name: "n"}); err == nil {
-		t.Fatal("no conflict")
+		t.Fatal("got no conflict")
 	}
 	var m router.Match[string]
 	if got := r.Lookup("GET", "", "/a", &m); got != router.OutcomeNotFound {
-		t.Errorf("/a: %v", got)
+		t.Errorf("/a: got %v", got)
 	}
 	if got := r.Lookup("PURGE", "", "/a/b", &m); got != router.OutcomeMethodNotAllowed || m.Allow() != "GET, HEAD, OPTIONS" {
-		t.Errorf("/a/b: %v, %s", got, m.Allow())
+		t.Errorf("/a/b: got %v, %s", got, m.Allow())
 	}
 	if _, err := r.URL("n"); err == nil {
-		t.Error("the name is taken")
+		t.Error("the name of the refused route is in use")
 	}
 }
 
@@ -221,7 +221,7 @@ func TestConstraintDefinitions(t *testing.T) {
 		"even ": r.ConstraintFunc("even", func(string) bool { return true }),
 	} {
 		if err == nil {
-			t.Errorf("%q: no error", name)
+			t.Errorf("%q: got no error", name)
 		}
 	}
 	for _, reg := range []route{
@@ -240,18 +240,18 @@ func TestConstraintDefinitions(t *testing.T) {
 		"/b/bbabbbbbbbbbbbbb": router.OutcomeNotFound, "/b/aaaaaaaaaaaaaaaa": router.OutcomeFound,
 	} {
 		if got := r.Lookup("GET", "", path, &m); got != want {
-			t.Errorf("%s: %v, want %v", path, got, want)
+			t.Errorf("%s: got %v, want %v", path, got, want)
 		}
 	}
 	list := r.Routes()
 	for i, want := range []string{"a: word", "a: even (func)", "a: (a|b)*a(a|b){14} (regexp fallback)"} {
 		if got := list[i].Constraints; len(got) != 1 || got[0] != want {
-			t.Errorf("constraints %q, want %q", got, want)
+			t.Errorf("got constraints %q, want %q", got, want)
 		}
 	}
 }
 
-// A router accepts any method of a route.
+// Takes reports the methods of routes, except routes for any method.
 func TestRouterTakesMethod(t *testing.T) {
 	var r router.Router[int]
 	for _, methods := range []string{"GET,PURGE", "*"} {
@@ -261,7 +261,7 @@ func TestRouterTakesMethod(t *testing.T) {
 	}
 	for method, want := range map[string]bool{"GET": true, "PURGE": true, "CONNECT": false, "POST": false, "OTHER": false} {
 		if got := r.Takes(method); got != want {
-			t.Errorf("Takes(%q) = %v", method, got)
+			t.Errorf("Takes(%q): got %v", method, got)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // URL builds the escaped path of the named route from values for its parameters, in their order, those of its host first.
 // Values are formatted like by fmt.Sprint. For a route with a host the result begins with "//" and the host. It is an error
-// if a value does not match the route, or would be parsed differently. So a lookup of the result finds this route's pattern
+// if a value does not match the route, or would be parsed differently. Therefore a lookup of the result finds this route's pattern
 // with these values.
 func (r *Router[T]) URL(name string, args ...any) (string, error) {
 	r.mu.RLock()
@@ -90,7 +90,7 @@ func (seg *segment) fill(values []string, encode func(string) (string, error)) (
 			ok = ok && s.span(i) == want[i]
 		}
 		if !ok {
-			return "", nil, fmt.Errorf("the segment %q would not be read as these values", text.String())
+			return "", nil, fmt.Errorf("the segment %q would not be parsed into these values", text.String())
 		}
 	}
 	return text.String(), values, nil
@@ -100,12 +100,12 @@ func (p *part) accepts(canonical string) bool {
 	return p.constraint == nil || p.constraint.match(canonical, new(state))
 }
 
-// canonicalValue writes a value as it appears in a canonical path.
+// canonicalValue returns a value in the form of a canonical path.
 func canonicalValue(value string) (string, error) {
 	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(value), nil
 }
 
-// canonicalRest writes the value of a catch-all, whose slashes separate segments.
+// canonicalRest returns the value of a catch-all, whose slashes separate segments, in the form of a canonical path.
 func canonicalRest(value string) (string, error) {
 	if isDirty(value) {
 		return "", fmt.Errorf("%q has empty or dot segments", value)
@@ -113,7 +113,7 @@ func canonicalRest(value string) (string, error) {
 	return strings.ReplaceAll(value, "%", "%25"), nil
 }
 
-// hostValue checks a value for use within a host label.
+// hostValue checks that a value can be part of a host label.
 func hostValue(value string) (string, error) {
 	for i := 0; i < len(value); i++ {
 		if !isHostByte(value[i]) {

@@ -9,10 +9,10 @@ import (
 
 // A Route is a registration: the criteria of a match, and the value to return.
 type Route[T any] struct {
-	// Methods is a comma-separated set ("GET,HEAD", also methods of your own), or "*" for any method.
-	// A route for GET answers HEAD too, unless a route for HEAD has the same pattern.
+	// Methods is a comma-separated set ("GET,HEAD", which may contain custom methods), or "*" for any method.
+	// A route for GET also answers HEAD, unless a route for HEAD has the same pattern.
 	Methods string
-	// Host is empty for any host, else a host or a host pattern: "api.example.com", "{tenant}.example.com".
+	// Host is empty for any host, or is a host or a host pattern: "api.example.com", "{tenant}.example.com".
 	Host string
 	// Version is empty, or the version that a vendor media type in Accept must name: "v2" for
 	// application/vnd.acme.v2+json.
@@ -21,11 +21,11 @@ type Route[T any] struct {
 	Pattern string
 	// Prefix makes the route match Pattern itself and everything below it.
 	Prefix bool
-	// Name is empty or the name for URL, unique in the router.
+	// Name is the name for URL, unique in the router, or empty.
 	Name string
-	// Place is the position of the registration ("main.go:12"), for error messages and listings.
+	// Place is the source position of the registration ("main.go:12"), for error messages and listings.
 	Place string
-	// Where returns the place of the registration. It is called on demand if Place is empty.
+	// Where returns the source position of the registration. It is called on demand if Place is empty.
 	Where fmt.Stringer
 	// Value is stored with the route.
 	Value T
@@ -37,14 +37,14 @@ type Route[T any] struct {
 type Router[T any] struct {
 	table table
 
-	mu          sync.RWMutex // held by registrations; read-locked by calls that are not on the request path
+	mu          sync.RWMutex // locked by registrations, and read-locked by calls outside the request path
 	constraints constraints
 	overlaps    overlaps
-	entries     []*entry[T] // in order of registration
+	entries     []*entry[T] // entries in order of registration
 	names       map[string]*entry[T]
 }
 
-// entry is a registered route with values derived from it.
+// An entry is a registered route with values derived from it.
 type entry[T any] struct {
 	Route[T]
 	route route
@@ -86,14 +86,14 @@ func (r *Router[T]) Add(reg Route[T]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.add(reg); err != nil {
-		return fmt.Errorf("router: add %s%s: %w", reg.String(), at(reg.place()), err)
+		return fmt.Errorf("router: add %s%s: %w", reg.String(), at(reg.position()), err)
 	}
 	return nil
 }
 
 func (r *Router[T]) add(reg Route[T]) error {
 	if e := r.names[reg.Name]; e != nil {
-		return fmt.Errorf("the name %q is taken by %s%s", reg.Name, e, at(e.place()))
+		return fmt.Errorf("the name %q is used by %s%s", reg.Name, e, at(e.position()))
 	}
 	e := &entry[T]{Route: reg}
 	e.route.entry, e.route.value = e, reg.Value
@@ -101,14 +101,14 @@ func (r *Router[T]) add(reg Route[T]) error {
 	if err != nil {
 		return err
 	}
-	// Lookups must know the methods as soon as they find the route.
+	// Store the methods before a lookup can find the route.
 	before := r.table.methods.Swap(methods)
 	conflict, err := r.table.insert(&e.route, &r.overlaps)
 	if conflict != nil {
 		other := conflict.entry.(*entry[T])
 		err = &ConflictError{
-			Route: e.String(), RoutePlace: e.place(),
-			Other: other.String(), OtherPlace: other.place(),
+			Route: e.String(), RoutePlace: e.position(),
+			Other: other.String(), OtherPlace: other.position(),
 			Example: r.overlaps.example(&e.route, conflict),
 		}
 	}
@@ -129,7 +129,7 @@ func (r *Router[T]) add(reg Route[T]) error {
 	return nil
 }
 
-// compile parses a registration into c and returns all methods known afterwards.
+// compile parses a registration into c and returns all methods, including the new ones.
 func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 	c.version, c.prefix = reg.Version, reg.Prefix
 	var methods *methodTable
@@ -148,7 +148,7 @@ func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 		return nil, err
 	}
 	if reg.Prefix && c.path.segments[len(c.path.segments)-1].rank == catchAll {
-		return nil, errors.New("a prefix route has no catch-all of its own: it takes every path at and below its prefix")
+		return nil, errors.New("a prefix route cannot have a catch-all: it matches every path at and below its prefix")
 	}
 	if reg.Host != "" {
 		if err = checkHostPattern(reg.Host); err != nil {
@@ -161,7 +161,7 @@ func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 	return methods, c.collectNames()
 }
 
-// Versioned reports whether any route has a version, so that a caller needs the Accept header only then.
+// Versioned reports whether any route has a version. Only then does a lookup need the Accept header.
 func (r *Router[T]) Versioned() bool { return r.table.versioned.Load() }
 
 // Lookup finds the route for a request and describes it in m, whose old content is overwritten. path is canonical (see
@@ -175,7 +175,7 @@ func (r *Router[T]) Lookup(method, host, path string, m *Match[T]) Outcome {
 }
 
 // LookupAccept is Lookup for a request with an Accept header, which chooses among the versions of a route.
-// Values of several Accept fields are to be joined with commas. It may be borrowed too.
+// Values of several Accept fields must be joined with commas. The header may be borrowed, too.
 func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T]) Outcome {
 	m.state.begin()
 	var outcome Outcome
@@ -183,7 +183,7 @@ func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T])
 	return outcome
 }
 
-// String names a route in messages: "GET,HEAD example.com/users/{id} (v2)".
+// String returns the route in the form of messages: "GET,HEAD example.com/users/{id} (v2)".
 func (r *Route[T]) String() string {
 	text := r.Methods + " " + r.Host + r.Pattern
 	if r.Version != "" {
@@ -192,16 +192,16 @@ func (r *Route[T]) String() string {
 	return text
 }
 
-func (r *Route[T]) place() string {
+func (r *Route[T]) position() string {
 	if r.Place == "" && r.Where != nil {
 		return r.Where.String()
 	}
 	return r.Place
 }
 
-func at(place string) string {
-	if place == "" {
+func at(position string) string {
+	if position == "" {
 		return ""
 	}
-	return " at " + place
+	return " at " + position
 }

@@ -7,34 +7,34 @@ import (
 	"unicode/utf8"
 )
 
-// runeMachine runs a compiled expression on runes, on sets of instructions at once.
+// A runeMachine runs a compiled expression on runes, on sets of instructions at once.
 //
 // Runes are grouped in classes: no instruction or assertion of the expression distinguishes the runes of
 // a class, so one of them represents all. A set of instructions is the state right after a rune, before
 // empty-width instructions are followed, because \b and $ depend on the next rune. For the same reason a
-// set includes the rune before it.
+// set includes the previous rune.
 type runeMachine struct {
 	prog    *syntax.Prog
-	starts  []rune  // the first runes of the intervals of one class, ascending from 0
-	classes []int   // the class of each interval
-	samples []rune  // a rune of each class
-	invalid int     // the class of an invalid byte, which counts as U+FFFD like in package regexp
-	sets    []pcSet // by set number; number 0 is the empty set
+	starts  []rune  // first runes of the intervals, ascending from 0
+	classes []int   // class of each interval
+	samples []rune  // one rune of each class
+	invalid int     // class of an invalid byte, which counts as U+FFFD, as in package regexp
+	sets    []pcSet // sets by number; 0 is the empty set
 	numbers map[string]int
-	steps   map[[2]int]int // set and class to set
+	steps   map[[2]int]int // next set by set and class
 	words   bool           // the expression has \b or \B
 	lines   bool           // the expression has multi-line ^ or $
 }
 
 type pcSet struct {
 	pcs    []uint32
-	before rune // the rune before, or a like one; -1 at the beginning
+	before rune // previous rune, or a similar one; -1 at the beginning
 }
 
-// maxClassWork bounds instructions × intervals, the work of finding the classes.
+// maxClassWork is the maximum of instructions × intervals, the cost of finding the classes.
 const maxClassWork = 1 << 18
 
-// newRuneMachine returns nil for an expression that is too large.
+// newRuneMachine returns the machine of an expression, or nil if the expression is too large.
 func newRuneMachine(prog *syntax.Prog) *runeMachine {
 	m := &runeMachine{prog: prog, numbers: make(map[string]int), steps: make(map[[2]int]int)}
 	m.number(pcSet{})
@@ -84,7 +84,7 @@ func (m *runeMachine) addBounds(inst *syntax.Inst) {
 	}
 }
 
-// findClasses gives two intervals the same class when every instruction and assertion treats them alike.
+// findClasses assigns the same class to two intervals if every instruction and assertion treats them alike.
 func (m *runeMachine) findClasses() {
 	numbers := make(map[string]int)
 	var signature []byte
@@ -118,7 +118,7 @@ func isRuneInst(inst *syntax.Inst) bool {
 	return false
 }
 
-// like returns a rune that the assertions of this expression do not tell from r.
+// like returns a rune that the assertions of this expression do not distinguish from r.
 func (m *runeMachine) like(r rune) rune {
 	switch {
 	case m.words && syntax.IsWordChar(r):
@@ -137,7 +137,7 @@ func (m *runeMachine) classOf(r rune) int {
 	return m.classes[i]
 }
 
-// uniform returns the class of all runes from lo to hi, or -1 if they have several.
+// uniform returns the class of all runes from lo to hi, or -1 if they have different classes.
 func (m *runeMachine) uniform(lo, hi rune) int {
 	i, found := slices.BinarySearch(m.starts, lo)
 	if !found {

@@ -6,7 +6,7 @@ import "math/bits"
 const hashFactor = 0x9E3779B97F4A7C15
 
 // scanExact is the length in bytes up to which different segments of the same length differ in first or hash: mixing another
-// word into a hash loses nothing of that word.
+// word into a hash preserves that word.
 const scanExact = 16
 
 // scanSegment reads the segment that begins at start, 8 bytes at a time, up to the next slash or the end of the path. It
@@ -30,7 +30,7 @@ func scanSegment(path string, start int) (end int, first, hash uint64) {
 	return end, word, hash
 }
 
-// scanOn reads on after the first 8 bytes.
+// scanOn continues scanSegment after the first 8 bytes.
 func scanOn(path string, pos int, first uint64) (end int, hash uint64) {
 	hash = first
 	for ; pos+8 <= len(path); pos += 8 {
@@ -66,14 +66,14 @@ func segmentEnd(path string, start int) int {
 	return start + n
 }
 
-// slashes marks the first slash of a word by the top bit of its byte. Marks above it may be wrong.
+// slashes sets the top bit of the byte of the first slash in a word. Later bytes may be set, too.
 func slashes(word uint64) uint64 {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	word ^= '/' * low
 	return (word - low) &^ word & high
 }
 
-// load returns the 8 bytes from i on, little endian. The compiler makes it one instruction.
+// load returns the 8 bytes from i on, little endian. The compiler translates it to one instruction.
 func load(s string, i int) uint64 {
 	s = s[i : i+8]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |

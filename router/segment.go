@@ -2,9 +2,9 @@ package router
 
 import "strings"
 
-// Matching one segment. A segment with several parameters is read from right to left. Each text is found at its last
-// occurrence, so the leftmost parameter takes as much as possible: {file}.{ext} reads "archive.tar.gz" as
-// "archive.tar" and "gz". There is exactly one way to read a segment, without backtracking, so the time is linear in
+// This file matches one segment. A segment with several parameters is parsed from right to left. Each text is found at its last
+// occurrence, so the leftmost parameter is as long as possible: {file}.{ext} parses "archive.tar.gz" as
+// "archive.tar" and "gz". There is exactly one way to parse a segment, without backtracking, so the time is linear in
 // its length. Then the constraints accept or refuse the values.
 
 // match matches path[start:end], a whole segment, and records its values from the k-th on.
@@ -40,7 +40,7 @@ func (seg *segment) matchParts(path string, start, end, k int, s *state) bool {
 		end -= len(last)
 		parts = parts[:len(parts)-1]
 	}
-	// Read right to left, then record left to right.
+	// Parse from right to left, then record from left to right.
 	var ends [maxSegmentParams]int
 	n := (len(parts) + 1) / 2
 	for i := n - 1; i > 0; i-- {
@@ -69,7 +69,7 @@ func (seg *segment) matchParts(path string, start, end, k int, s *state) bool {
 	return true
 }
 
-// lastIndex is strings.LastIndex for canonical text: the two digits of an escape are not text.
+// lastIndex is strings.LastIndex for canonical text, in which the two digits of an escape do not count as text.
 func lastIndex(s, text string) int {
 	for end := len(s); ; {
 		at := strings.LastIndex(s[:end], text)

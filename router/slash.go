@@ -10,7 +10,7 @@ func (r *Router[T]) OtherSlash(method, host, path string, m *Match[T]) bool {
 	}
 	other, had := strings.CutSuffix(path, "/")
 	if !had {
-		// Not in the space that constraints unescape values to: the path is in use meanwhile.
+		// Constraints use the other buffers during the lookup.
 		longer := &m.state.memory().path
 		*longer = append(append((*longer)[:0], path...), '/')
 		other = view(*longer)

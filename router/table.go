@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// route is the part of a registration that the tree works with.
+// A route is the part of a registration that the tree uses.
 type route struct {
-	entry      any       // the router's data of the route: an *entry[T]
-	value      any       // its Value
-	methods    methodSet // anyMethod alone for "*"
+	entry      any       // data of the router for the route: an *entry[T]
+	value      any       // Route.Value
+	methods    methodSet // only anyMethod for "*"
 	version    string
 	prefix     bool
 	host, path *pattern // host is nil for any host
-	names      []string // of the parameters, the host's first
+	names      []string // names of the parameters, those of the host first
 	hostParams int
 }
 
@@ -73,8 +73,8 @@ func (t *table) find(method, host, path, accept string, s *state) (*binding, Out
 	if bit == 0 {
 		bit = t.methods.Load().bit(method)
 	}
-	// Field by field: a literal would be built elsewhere and copied in wider words than it was written
-	// in, which the processor cannot forward (a quarter of the time of a short lookup).
+	// Set each field: a literal would be built elsewhere and copied in wider words, which the processor cannot forward. That takes a
+	// quarter of the time of a short lookup.
 	var w walk
 	w.path, w.accept, w.method, w.s = path, accept, bit, s
 	if h := t.hosts.Load(); h != nil {

@@ -2,7 +2,7 @@ package router
 
 import "sync/atomic"
 
-// The tree. A node represents the first segments of a pattern. Patterns with a common beginning share nodes. The edges are
+// This file has the tree. A node represents the first segments of a pattern. Patterns with a common prefix share nodes. The edges are
 // the next segments, after one slash each:
 //
 //	/users, /users/{id:int}, /users/{name}/posts, /uploads/{path...}
@@ -23,26 +23,26 @@ import "sync/atomic"
 // Nodes may change during lookups: a lookup sees a leaf from before or after a registration, and no intermediate state. Only
 // registration writes, under the router's lock.
 //
-// In a large router, lookups mostly wait for memory. So a node has one cache line with the information that most lookups
-// need: how to match the edge to it, its only child of each kind, and the methods that are answered at its end.
+// In a large router, lookups mostly wait for memory. Therefore a node has one cache line with the information that most lookups
+// need: how to match the edge to it, its only child of each kind, and the methods of its leaf.
 type node struct {
-	// Of a static segment: its text as scanSegment reads it, and its length.
+	// For a static segment: the results of scanSegment and the length.
 	first, hash uint64
 	size        uint16
-	// Of a segment with parameters: how to check its value, and the number of parameters.
+	// For a segment with parameters: how to check its value, and the number of parameters.
 	kind   valueKind
 	params uint8
 
-	endMethods atomic.Uint32 // the methods, of the first 32, that end.first answers; see setEnd
-	segment    *segment      // of the edge into this node, nil at a root
+	endMethods atomic.Uint32 // methods that end.first answers, out of the first 32; see setEnd
+	segment    *segment      // segment of the edge to this node, nil for a root
 
 	static atomic.Pointer[node]  // child of the static edge
 	param  atomic.Pointer[node]  // child of the edge with parameters
-	edges  atomic.Pointer[edges] // all edges, if these two fields do not suffice; they are unused then
-	end    atomic.Pointer[leaf]  // of the patterns that end here, and of the prefix routes for this path
+	edges  atomic.Pointer[edges] // all edges; used instead of the two fields above if there are more edges
+	end    atomic.Pointer[leaf]  // routes of the patterns that end here, and prefix routes for this path
 }
 
-// newNode returns a node for the edge of a segment, which is not a catch-all.
+// newNode returns a node for the edge of a segment, which must not be a catch-all.
 func newNode(seg *segment) *node {
 	n := &node{segment: seg}
 	if seg.rank == static {
@@ -54,15 +54,15 @@ func newNode(seg *segment) *node {
 	return n
 }
 
-// is reports whether the edge to n is the static segment text[start:end], whose scan returned first and hash. These two
-// determine the first 16 bytes, so the text of most segments need not be read.
+// is reports whether the edge to n is the static segment text[start:end], for which scanSegment returned first and hash. These two
+// determine the first 16 bytes, so the text of most segments is not compared.
 func (n *node) is(text string, start, end int, first, hash uint64) bool {
 	return n.hash == hash && n.first == first && int(n.size) == end-start &&
 		(end-start <= scanExact || n.segment.shape[scanExact:] == text[start+scanExact:end])
 }
 
-// setEnd makes l the leaf of the patterns that end at n. Leaf and methods cannot be stored at once, so there
-// are no methods while the leaf changes.
+// setEnd sets the leaf of the patterns that end at n. Leaf and methods cannot be stored in one step, so there are no methods while the
+// leaf changes.
 func (n *node) setEnd(l *leaf) {
 	n.endMethods.Store(0)
 	n.end.Store(l)
@@ -71,8 +71,8 @@ func (n *node) setEnd(l *leaf) {
 	}
 }
 
-// endAnswers reports whether l, which was loaded from n.end, is known to answer the method by its first
-// binding, without touching its memory. As n.end is still l after the methods were read, they were l's.
+// endAnswers reports whether l, which was loaded from n.end, answers the method by its first binding, without reading the
+// memory of l. If n.end is still l after the methods were read, they are the methods of l.
 func (n *node) endAnswers(l *leaf, method methodSet) bool {
 	return n.endMethods.Load()&uint32(method) != 0 && n.end.Load() == l
 }
@@ -174,7 +174,7 @@ func (n *node) eachStatic(visit func(*node) bool) bool {
 	return c == nil || visit(c)
 }
 
-// walkLeaves visits the leaves at and below n, until visit returns false.
+// walkLeaves visits the leaves at and below n until visit returns false.
 func (n *node) walkLeaves(visit func(*leaf) bool) bool {
 	if l := n.end.Load(); l != nil && !visit(l) {
 		return false

@@ -9,13 +9,13 @@ import (
 // cache line each.
 func TestSizesFitCacheLines(t *testing.T) {
 	if n := reflect.TypeFor[node]().Size(); n > 64 {
-		t.Errorf("a node has %d bytes, more than a cache line", n)
+		t.Errorf("a node has %d bytes, want at most a cache line", n)
 	}
 	if n := reflect.TypeFor[edges]().Size(); n > 64 {
-		t.Errorf("edges have %d bytes, more than a cache line", n)
+		t.Errorf("edges have %d bytes, want at most a cache line", n)
 	}
 	if n := reflect.TypeFor[leaf]().Size(); n > 128 {
-		t.Errorf("a leaf has %d bytes: beyond 128 it need not begin with a cache line", n)
+		t.Errorf("a leaf has %d bytes, want at most 128: a larger one need not begin with a cache line", n)
 	}
 }
 
@@ -26,10 +26,10 @@ func TestEndOfReplacedLeaf(t *testing.T) {
 	var n node
 	n.setEnd(before)
 	if !n.endAnswers(before, methodPost) || n.endAnswers(before, methodGet) {
-		t.Error("the methods are not those of the leaf")
+		t.Error("endAnswers: got methods that are not those of the leaf")
 	}
 	n.setEnd(after)
 	if !n.endAnswers(after, methodGet) || n.endAnswers(before, methodGet) {
-		t.Error("the methods are not those of the leaf that replaced it")
+		t.Error("endAnswers: got methods that are not those of the new leaf")
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Versions by media type. A route with version v2 is for requests whose Accept header names v2 in a
+// This file selects versions by media type. A route with version v2 is for requests whose Accept header names v2 in a
 // vendor media type, as in application/vnd.acme.v2+json: a part of the subtype, between dots, that
-// begins with v and a digit. The vendor's name is ignored. A header may name several versions; the
+// begins with v and a digit. The name of the vendor is ignored. A header may name several versions; the
 // existing version with the highest quality wins, the newest among equals.
 //
 // A request that names no version, or also accepts another media type (*/*, application/json), gets the
@@ -52,11 +52,11 @@ func versionDigits(v string) string {
 
 // An acceptance is the set of versions that an Accept header accepts.
 type acceptance struct {
-	named bool // it names a version, perhaps with quality 0
-	open  bool // it has a range without version, of some quality
+	named bool // the header names a version, perhaps with quality 0
+	open  bool // the header has a range without a version and with a quality above 0
 }
 
-// scanAccept reads an Accept header and returns the quality it gives to version, in thousandths, 0 if none.
+// scanAccept parses an Accept header and returns the quality of a version in thousandths, 0 if none.
 func scanAccept(accept, version string) (quality int, a acceptance) {
 	for len(accept) > 0 {
 		var element string
@@ -97,8 +97,7 @@ func versionIn(mediaType, version string) (named, match bool) {
 	return false, false
 }
 
-// qualityOf returns the q parameter in thousandths (RFC 9110 section 12.4.2), 1000 when there is none
-// and 0 when it is malformed.
+// qualityOf returns the q parameter in thousandths (RFC 9110 section 12.4.2): 1000 if there is none, and 0 if it is malformed.
 func qualityOf(params string) int {
 	for len(params) > 0 {
 		var param string
@@ -124,7 +123,7 @@ func qualityOf(params string) int {
 	return 1000
 }
 
-// versionBinding is bindingOf for a leaf with versions. Bindings come with the newest version first.
+// versionBinding is bindingOf for a leaf with versions. The bindings are sorted, the newest version first.
 func (w *walk) versionBinding(l *leaf) *binding {
 	var best, plain, newest *binding
 	bestQuality := 0
@@ -168,7 +167,7 @@ func (w *walk) versionBinding(l *leaf) *binding {
 	return best
 }
 
-// mergeVersions returns the union of two ordered lists.
+// mergeVersions returns the union of two sorted lists.
 func mergeVersions(a, b []string) []string {
 	union := slices.Concat(a, b)
 	slices.SortFunc(union, compareVersions)

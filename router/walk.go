@@ -1,15 +1,14 @@
 package router
 
-// walk is one lookup on its way through the tree. It lives on the stack.
+// A walk is one lookup in the tree. It is on the stack.
 type walk struct {
 	path   string
 	accept string
-	method methodSet // one bit
+	method methodSet // a single bit
 	s      *state
 }
 
-// find returns the binding that path[pos:], which is empty or begins with a slash, leads to from n, or
-// nil. k parameters have been recorded so far.
+// find returns the binding for path[pos:], which is empty or begins with a slash, below n, or nil. k parameters have been recorded.
 func (w *walk) find(n *node, pos, k int) *binding {
 	path := w.path
 	for pos < len(path) {
@@ -47,7 +46,7 @@ func (w *walk) find(n *node, pos, k int) *binding {
 		}
 		switch {
 		case param.kind == anyValue:
-			// matchAny without a call, as most parameters are of this kind.
+			// This is matchAny without a call, since most parameters are of this kind.
 			if start == end || path[start] == '.' && isDotSegment(path[start:end]) {
 				return nil
 			}
@@ -76,7 +75,7 @@ func (w *walk) find(n *node, pos, k int) *binding {
 	return b
 }
 
-// findAmong is find where several edges may match.
+// findAmong is find for a node at which several edges may match.
 func (w *walk) findAmong(e *edges, pos, k int) *binding {
 	path, start := w.path, pos+1
 	var end int
@@ -106,11 +105,11 @@ func (w *walk) findAmong(e *edges, pos, k int) *binding {
 			return b
 		}
 	}
-	return w.takeRest(e.rest, pos, k)
+	return w.matchRest(e.rest, pos, k)
 }
 
-// takeRest matches the rest of the path after the slash at pos. l may be nil.
-func (w *walk) takeRest(l *leaf, pos, k int) *binding {
+// matchRest matches the rest of the path after the slash at pos. l may be nil.
+func (w *walk) matchRest(l *leaf, pos, k int) *binding {
 	if l == nil || isDirty(w.path[pos+1:]) {
 		return nil
 	}
@@ -125,7 +124,8 @@ func (w *walk) takeRest(l *leaf, pos, k int) *binding {
 	return b
 }
 
-// bindingOf returns the leaf's binding for the method and version, or nil, and then records which would have been accepted.
+// bindingOf returns the leaf's binding for the method and version. If there is none, it records the methods and versions of the leaf
+// and returns nil.
 func (w *walk) bindingOf(l *leaf) *binding {
 	if l.first.methods&w.method != 0 {
 		return &l.first

@@ -37,38 +37,38 @@ func TestGuard(t *testing.T) {
 		}
 		for i := range 3 {
 			if took, err := get(); took != 100*time.Millisecond || !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("call %d to a store that hangs: %v after %v", i, err, took)
+				t.Fatalf("call %d to a hanging store: got %v after %v", i, err, took)
 			}
 		}
 		for range 10 {
 			if took, err := get(); took != 0 || !errors.Is(err, store.ErrUnavailable) {
-				t.Fatalf("a call while the breaker is open: %v after %v, want it to fail at once", err, took)
+				t.Fatalf("call with an open breaker: got %v after %v, want an immediate error", err, took)
 			}
 		}
 		if inner.calls != 3 {
-			t.Errorf("the store was called %d times, want 3", inner.calls)
+			t.Errorf("got %d calls of the store, want 3", inner.calls)
 		}
 		if s, want := g.Stats(), (store.GuardStats{Calls: 3, Failures: 3, Refused: 10, Openings: 1, Open: true, Parts: 1}); s != want {
-			t.Errorf("Stats() = %+v, want %+v", s, want)
+			t.Errorf("Stats: got %+v, want %+v", s, want)
 		}
 
-		<-time.After(time.Second) // one call is let through, and fails
+		<-time.After(time.Second) // one call is passed to the store, and fails
 		if took, _ := get(); took != 100*time.Millisecond {
-			t.Errorf("the call after the cooldown took %v", took)
+			t.Errorf("call after the cooldown: took %v", took)
 		}
 		if took, _ := get(); took != 0 {
-			t.Errorf("the call after a failed one took %v: the breaker should be open", took)
+			t.Errorf("call after a failed probe: took %v, want an open breaker", took)
 		}
 
 		<-time.After(time.Second)
 		inner.get = works
 		for range 3 {
 			if _, err := get(); err != nil {
-				t.Errorf("a call of a store that is back: %v", err)
+				t.Errorf("call of a store that has recovered: got error %v", err)
 			}
 		}
 		if g.Stats().Open {
-			t.Error("the breaker is open, though the store is back")
+			t.Error("the breaker is open after the store has recovered")
 		}
 	})
 }
@@ -87,14 +87,14 @@ func TestGuardLostConnection(t *testing.T) {
 		close(lost)
 		synctest.Wait()
 		if s, want := g.Stats(), (store.GuardStats{Calls: 100, Failures: 100}); s != want {
-			t.Errorf("when a connection is lost: %+v, want %+v", s, want)
+			t.Errorf("lost connection: got %+v, want %+v", s, want)
 		}
 		for range 2 {
 			<-time.After(time.Millisecond)
 			_, _ = g.Get(ctx, "k")
 		}
 		if s := g.Stats(); !s.Open || s.Failures != 102 {
-			t.Errorf("after two more calls that failed: %+v, want the breaker open", s)
+			t.Errorf("two more failed calls: got %+v, want an open breaker", s)
 		}
 	})
 }
@@ -115,28 +115,28 @@ func TestGuardCountsRefusalsAsAnswers(t *testing.T) {
 		g := store.Guard(inner, store.GuardConfig{Failures: 3, Cooldown: time.Minute})
 		for i := range 10 {
 			if _, err := g.Get(ctx, "k"); err != refusal {
-				t.Fatalf("call %d: %v", i, err)
+				t.Fatalf("call %d: got error %v", i, err)
 			}
 		}
 		if s, want := g.Stats(), (store.GuardStats{Calls: 10, Failures: 10}); s != want {
-			t.Errorf("Stats() = %+v, want %+v", s, want)
+			t.Errorf("Stats: got %+v, want %+v", s, want)
 		}
 		inner.get = hangs
 		for range 3 {
 			_, _ = g.Get(ctx, "k")
 		}
 		if !g.Stats().Open {
-			t.Error("three calls that hang do not open the breaker")
+			t.Error("the breaker is not open after three hanging calls")
 		}
 		inner.get = func(context.Context) error { return refusal }
 		<-time.After(time.Minute)
 		if _, err := g.Get(ctx, "k"); err != refusal || g.Stats().Open {
-			t.Errorf("after the cooldown: %v, %+v", err, g.Stats())
+			t.Errorf("after the cooldown: got error %v, %+v", err, g.Stats())
 		}
 	})
 }
 
-// While the breaker is open and one call tries the store, others fail at once.
+// While the breaker is open and one call probes the store, other calls fail immediately.
 func TestGuardProbesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &moody{get: hangs}
@@ -148,13 +148,13 @@ func TestGuardProbesOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		if inner.calls != 2 {
-			t.Errorf("the store was called %d times, want 2: the first call and one that tries", inner.calls)
+			t.Errorf("got %d calls of the store, want 2: the first call and the probe", inner.calls)
 		}
 		<-time.After(time.Second)
 	})
 }
 
-// Answers of a store that works, and callers that give up, do not open the breaker.
+// Answers of a working store, and callers that give up, do not open the breaker.
 func TestGuardRecognizesAnswers(t *testing.T) {
 	inner := &moody{}
 	g := store.Guard(inner, store.GuardConfig{Failures: 2, Timeout: time.Minute})
@@ -171,11 +171,11 @@ func TestGuardRecognizesAnswers(t *testing.T) {
 		gone, cancel := context.WithCancel(ctx)
 		inner.get = func(ctx context.Context) error { cancel(); return hangs(ctx) }
 		if _, err := g.Get(gone, "k"); !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("a caller that gave up got %v", err)
+			t.Errorf("caller that gave up: got %v", err)
 		}
 	}
 	if s := g.Stats(); s.Failures != 0 || s.Open {
-		t.Errorf("Stats() = %+v, want no failures", s)
+		t.Errorf("Stats: got %+v, want no failures", s)
 	}
 	inner.get = func(context.Context) error { return errors.New("broken pipe") }
 	_, _ = g.Get(ctx, "k")
@@ -184,7 +184,7 @@ func TestGuardRecognizesAnswers(t *testing.T) {
 	inner.get = func(context.Context) error { return errors.New("broken pipe") }
 	_, _ = g.Get(ctx, "k")
 	if s := g.Stats(); s.Failures != 2 || s.Open {
-		t.Errorf("Stats() = %+v, want two failures, not in a row", s)
+		t.Errorf("Stats: got %+v, want two failures that are not consecutive", s)
 	}
 }
 
@@ -198,7 +198,7 @@ func (s *talkative) Subscribe(ctx context.Context, _ string, _ func(store.Messag
 	return s.subscribe(ctx)
 }
 
-// Subscribe is bounded until the subscription stands, which lasts as long as its context.
+// Subscribe has a deadline until the subscription is established. The subscription lasts as long as its context.
 func TestGuardSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &talkative{subscribe: hangs}
@@ -210,13 +210,13 @@ func TestGuardSubscribe(t *testing.T) {
 		}
 		for range 2 {
 			if took, err := subscribe(ctx); took != 100*time.Millisecond || !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("a store that hangs: %v after %v", err, took)
+				t.Errorf("hanging store: got %v after %v", err, took)
 			}
 		}
 		short, end := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer end()
 		if took, err := subscribe(short); took != 10*time.Millisecond || err != context.DeadlineExceeded {
-			t.Errorf("the caller's own deadline: %v after %v", err, took)
+			t.Errorf("deadline of the caller: got %v after %v", err, took)
 		}
 
 		var lasting context.Context
@@ -227,21 +227,21 @@ func TestGuardSubscribe(t *testing.T) {
 		}
 		<-time.After(time.Hour)
 		if lasting.Err() != nil {
-			t.Error("the subscription has ended before its context")
+			t.Error("the subscription ended before its context")
 		}
 		cancel()
 		<-lasting.Done()
 
 		inner.subscribe = func(ctx context.Context) error { lasting = ctx; <-ctx.Done(); return nil }
 		if _, err := subscribe(t.Context()); !errors.Is(err, store.ErrUnavailable) || lasting.Err() == nil {
-			t.Errorf("a subscription that stood too late: %v, and its context: %v", err, lasting.Err())
+			t.Errorf("subscription after the deadline: got %v, context %v", err, lasting.Err())
 		}
 		inner.subscribe = func(context.Context) error { return store.ErrClosed }
 		if _, err := subscribe(t.Context()); err != store.ErrClosed {
-			t.Errorf("a store that is closed: %v", err)
+			t.Errorf("closed store: got %v", err)
 		}
 		if s := g.Stats(); s.Calls+s.Failures+s.Openings > 0 {
-			t.Errorf("subscriptions are counted: %+v", s)
+			t.Errorf("got subscriptions in the counts: %+v", s)
 		}
 	})
 }

@@ -56,13 +56,13 @@ func TestGuardParts(t *testing.T) {
 		}
 		began := time.Now()
 		if _, err := g.Get(ctx, "a"); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("the part that hangs: %v", err)
+			t.Errorf("hanging part: got %v", err)
 		}
 		if _, err := g.Get(ctx, "b"); err != nil {
-			t.Errorf("the other part: %v", err)
+			t.Errorf("other part: got %v", err)
 		}
 		if took := time.Since(began); took != 0 {
-			t.Errorf("they took %v", took)
+			t.Errorf("calls took %v", took)
 		}
 		if s := g.Stats(); !s.Open || s.Parts != 1 || s.Openings != 1 {
 			t.Errorf("%+v", s)
@@ -72,23 +72,23 @@ func TestGuardParts(t *testing.T) {
 		}
 		began = time.Now()
 		if err := g.Publish(ctx, "a", nil); !errors.Is(err, store.ErrUnavailable) || time.Since(began) != 0 {
-			t.Errorf("messages by the part that hangs: %v", err)
+			t.Errorf("messages through the hanging part: got %v", err)
 		}
 		if err := g.Publish(ctx, "b", nil); err != nil {
-			t.Errorf("messages by the other part: %v", err)
+			t.Errorf("messages through the other part: got %v", err)
 		}
 		inner.hanging.Store(false)
 		<-time.After(time.Second)
 		if _, err := g.Get(ctx, "a"); err != nil {
-			t.Errorf("when it is back: %v", err)
+			t.Errorf("after recovery: got %v", err)
 		}
 		if err := g.Publish(ctx, "a", nil); err != nil || g.Stats().Open {
-			t.Errorf("when it is back: %v, %+v", err, g.Stats())
+			t.Errorf("after recovery: got %v, %+v", err, g.Stats())
 		}
 	})
 }
 
-// While a store is silent, callers with an alternative fail at once, and other callers wait for their deadline. With many
+// While a store is silent, callers with an alternative fail immediately, and other callers wait for their deadline. With many
 // callers, none of their calls is used to test whether the store is back.
 func TestGuardPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -99,28 +99,28 @@ func TestGuardPrompt(t *testing.T) {
 			began := time.Now()
 			n, err := st.Add(ctx, "a", 1, time.Hour)
 			if err == nil && n != 7 {
-				t.Errorf("the result is %d", n)
+				t.Errorf("got result %d", n)
 			}
 			return time.Since(began), err
 		}
 		if took, err := ask(prompt); took != 0 || err != nil {
-			t.Fatalf("a store that works: %v after %v", err, took)
+			t.Fatalf("working store: got %v after %v", err, took)
 		}
 		inner.hanging.Store(true)
 		if took, err := ask(prompt); took != 20*time.Millisecond || !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("a store that has just fallen silent: %v after %v", err, took)
+			t.Errorf("store that has just become silent: got %v after %v", err, took)
 		}
 		slowest := time.Duration(0)
 		for range 3000 { // three seconds
 			took, err := ask(prompt)
 			slowest = max(slowest, took)
 			if !errors.Is(err, store.ErrUnavailable) {
-				t.Fatalf("a silent store: %v", err)
+				t.Fatalf("silent store: got %v", err)
 			}
 			<-time.After(time.Millisecond)
 		}
 		if slowest != 0 || inner.calls.Load() > 12 {
-			t.Errorf("one of them waited %v; the store was called %d times", slowest, inner.calls.Load())
+			t.Errorf("slowest caller waited %v; got %d calls of the store", slowest, inner.calls.Load())
 		}
 		if s := g.Stats(); s.Stalls != 1 || !s.Open {
 			t.Errorf("%+v", s)
@@ -133,7 +133,7 @@ func TestGuardPrompt(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		if took, err := ask(g); took != 0 || err != nil || g.Stats().Open {
-			t.Errorf("when it is back: %v after %v, %+v", err, took, g.Stats())
+			t.Errorf("after recovery: got %v after %v, %+v", err, took, g.Stats())
 		}
 	})
 }
@@ -150,18 +150,18 @@ func TestGuardWaitsForSlowStore(t *testing.T) {
 			_, _ = g.Prompt().Add(ctx, "a", 1, time.Hour)
 			done <- time.Since(began)
 		}()
-		for range 5 { // others get answers
+		for range 5 { // other calls get answers
 			<-time.After(10 * time.Millisecond)
 			inner.hanging.Store(false)
 			_, _ = g.Get(ctx, "a")
 		}
 		inner.hanging.Store(true)
 		if took := <-done; took != 70*time.Millisecond {
-			t.Errorf("a call that hangs while others are answered gave up after %v, want 20 ms after the last answer, at 50 ms", took)
+			t.Errorf("hanging call beside answered calls: gave up after %v, want 20 ms after the last answer, at 50 ms", took)
 		}
 		began = time.Now()
 		if _, err := g.Get(ctx, "a"); !errors.Is(err, store.ErrUnavailable) || time.Since(began) != 100*time.Millisecond {
-			t.Errorf("who waits: %v after %v", err, time.Since(began))
+			t.Errorf("caller without an alternative: got %v after %v", err, time.Since(began))
 		}
 	})
 }
@@ -196,13 +196,13 @@ func TestGuardDistance(t *testing.T) {
 			ask := func() error { _, err := g.Prompt().Add(ctx, "a", 1, time.Hour); return err }
 			for range 20 {
 				if err := ask(); err != nil {
-					t.Fatalf("%v away: %v", away, err)
+					t.Fatalf("delay %v: got %v", away, err)
 				}
 			}
 			inner.hanging.Store(true)
 			began := time.Now()
 			if err := ask(); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > min(20*time.Millisecond+2*away, 250*time.Millisecond) {
-				t.Errorf("%v away and silent: %v after %v", away, err, time.Since(began))
+				t.Errorf("delay %v, silent: got %v after %v", away, err, time.Since(began))
 			}
 			inner.hanging.Store(false)
 
@@ -217,7 +217,7 @@ func TestGuardDistance(t *testing.T) {
 				<-time.After(5 * time.Millisecond)
 			}
 			if most := 5 + int(away/(5*time.Millisecond)); given > most {
-				t.Errorf("%v away after it was near: %d of 200 calls are given up, want %d at most", away, given, most)
+				t.Errorf("delay %v after a short delay: got %d of 200 calls given up, want at most %d", away, given, most)
 			}
 		})
 	}
@@ -230,5 +230,5 @@ func eventually(t *testing.T, what string, holds func() bool) {
 			return
 		}
 	}
-	t.Fatalf("%s: never", what)
+	t.Fatalf("%s: did not happen", what)
 }

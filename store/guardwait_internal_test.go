@@ -12,10 +12,10 @@ func TestGuardWaitDetectsStarvation(t *testing.T) {
 		since, due, answered time.Duration
 		silent               bool
 	}{
-		"looked at in time, and nothing for long": {now - silence, now + time.Minute, 0, true},
-		"not for long":                              {now + time.Minute, now + time.Minute, 0, false},
-		"something has come meanwhile":              {now - silence, now + time.Minute, now + time.Minute, false},
-		"late: nothing is known of the time before": {now - time.Minute, now - time.Minute, 0, false},
+		"timely check, no answer":     {now - silence, now + time.Minute, 0, true},
+		"not for long":                {now + time.Minute, now + time.Minute, 0, false},
+		"answer since the last check": {now - silence, now + time.Minute, now + time.Minute, false},
+		"late check":                  {now - time.Minute, now - time.Minute, 0, false},
 	} {
 		g := &Guarded{guard: &guard{began: time.Now().Add(-now), parts: make([]guardPart, 1)}}
 		p := &g.parts[0]
@@ -24,10 +24,10 @@ func TestGuardWaitDetectsStarvation(t *testing.T) {
 		w := &guardWait{g: g, part: p, since: c.since, due: c.due, cancel: func() { cancelled = true }, timer: time.NewTimer(time.Hour)}
 		w.checkSilence()
 		if p.silent.Load() != c.silent || cancelled != c.silent || g.counts.stalls.Load() == 1 != c.silent {
-			t.Errorf("%s: silent %v, cancelled %v, %d stalls", name, p.silent.Load(), cancelled, g.counts.stalls.Load())
+			t.Errorf("%s: got silent %v, cancelled %v, %d stalls", name, p.silent.Load(), cancelled, g.counts.stalls.Load())
 		}
 		if again := w.timer.Stop(); !c.silent && !again {
-			t.Errorf("%s: nobody looks again", name)
+			t.Errorf("%s: got no further check", name)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Each shard has its own cache lines, so processors do not contend for one line.
 func TestShardsDoNotShareCacheLines(t *testing.T) {
 	if size := reflect.TypeFor[shard]().Size(); strconv.IntSize == 64 && size != 64 {
-		t.Errorf("a shard is %d bytes", size)
+		t.Errorf("got a shard of %d bytes", size)
 	}
 }
 
@@ -21,7 +21,7 @@ func TestNumberMemory(t *testing.T) {
 	for n := 1; n <= 200_000; n++ {
 		table.add(numberSlot{numberKey{rand.Uint64(), rand.Uint64()}, 1, 1})
 		if each := 32 * len(table.slots) / n; n >= 64 && each > numberCost {
-			t.Fatalf("each of %d numbers takes %d bytes, more than %d", n, each, numberCost)
+			t.Fatalf("%d numbers: got %d bytes per number, want at most %d", n, each, numberCost)
 		}
 	}
 }
@@ -30,7 +30,7 @@ func TestNumberMemory(t *testing.T) {
 func (t *numbers) check(test *testing.T, want map[numberKey]numberSlot) {
 	test.Helper()
 	if t.used != len(want) || t.used*usedDen > len(t.slots)*usedNum {
-		test.Fatalf("%d of %d slots are in use, want %d", t.used, len(t.slots), len(want))
+		test.Fatalf("got %d of %d slots in use, want %d", t.used, len(t.slots), len(want))
 	}
 	got := map[numberKey]numberSlot{}
 	for _, s := range t.slots {
@@ -39,11 +39,11 @@ func (t *numbers) check(test *testing.T, want map[numberKey]numberSlot) {
 		}
 	}
 	if !maps.Equal(got, want) {
-		test.Fatalf("there are %v, want %v", got, want)
+		test.Fatalf("got %v, want %v", got, want)
 	}
 	for key := range want {
 		if at, known := t.find(key); !known || t.slots[at].key != key {
-			test.Fatalf("%v is not found", key)
+			test.Fatalf("key %v: not found", key)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func FuzzNumbers(f *testing.F) {
 			key := numberKey{which % 5 * (1 << 62), which} // at four home slots, the last one at the end
 			at, known := table.find(key)
 			if _, there := want[key]; there != known {
-				t.Fatalf("step %d: %v is known: %v", i, key, known)
+				t.Fatalf("step %d: key %v: got present %v", i, key, known)
 			}
 			switch step & 3 {
 			case 0, 1:
@@ -100,7 +100,7 @@ func FuzzNumbers(f *testing.F) {
 					}
 				}
 				if removed != n {
-					t.Fatalf("step %d: %d have gone, want %d", i, removed, n)
+					t.Fatalf("step %d: got %d expired numbers, want %d", i, removed, n)
 				}
 			}
 			table.check(t, want)

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// The values of one purpose leave room for those of others.
+// The values of one purpose leave room for values of other purposes.
 func TestBound(t *testing.T) {
 	for name, bound := range map[string]func(*store.Memory) (store.Store, int64){
 		"memory": func(m *store.Memory) (store.Store, int64) { return m, m.Bound("many:", 0) },
@@ -27,7 +27,7 @@ func TestBound(t *testing.T) {
 		m := store.NewMemory(store.MemoryConfig{MaxBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
 		s, most := bound(m)
 		if again := m.Bound("many:", 10); most != 1<<18 || again != most {
-			t.Errorf("%s: the bound is %d, then %d", name, most, again)
+			t.Errorf("%s: got bound %d, then %d", name, most, again)
 		}
 		n := 0
 		var err error
@@ -35,26 +35,26 @@ func TestBound(t *testing.T) {
 			_, err = s.Set(ctx, fmt.Sprint("many:", n), make([]byte, 1000), store.VersionAbsent, time.Hour)
 		}
 		if !errors.Is(err, store.ErrFull) || m.Held() > most || m.Held() < most*9/10 {
-			t.Errorf("%s: %v after %d values, with %d bytes", name, err, n, m.Held())
+			t.Errorf("%s: got error %v after %d values with %d bytes", name, err, n, m.Held())
 		}
 		if s := m.Stats(); s.Full != 1 || s.Bytes != m.Held() || s.MaxBytes != 1<<20 {
-			t.Errorf("%s: %+v", name, s)
+			t.Errorf("%s: got %+v", name, s)
 		}
 		if _, err := s.Set(ctx, "other", make([]byte, 1000), store.VersionAbsent, time.Hour); err != nil {
-			t.Errorf("%s: a value of another use: %v", name, err)
+			t.Errorf("%s: value of another purpose: got error %v", name, err)
 		}
 		if err := s.Expire(ctx, "many:0", 0); err != nil {
 			t.Error(err)
 		}
 		if _, err := s.Set(ctx, "many:new", make([]byte, 1000), store.VersionAbsent, time.Hour); err != nil {
-			t.Errorf("%s: in the room of a value that was removed: %v", name, err)
+			t.Errorf("%s: value in the room of a removed one: got error %v", name, err)
 		}
 		if g, ok := s.(*store.Guarded); ok && (g.Stats().Full != 1 || g.Stats().Failures != 0) {
 			t.Errorf("%+v", g.Stats())
 		}
 	}
 	if n := store.Guard(elsewhere{}, store.GuardConfig{}).Bound("x", 1); n != 0 {
-		t.Errorf("a store without bounds: %d", n)
+		t.Errorf("store without bounds: got %d", n)
 	}
 }
 
@@ -87,20 +87,20 @@ func TestBoundCountsExistingParts(t *testing.T) {
 			}
 			wg.Wait()
 			if m.Held() > most {
-				t.Fatalf("%d bytes are held, more than %d", m.Held(), most)
+				t.Fatalf("got %d bytes, want at most %d", m.Held(), most)
 			}
 			<-time.After(2 * time.Hour)
 		}
 		for i := range 300 {
 			_ = m.Expire(ctx, fmt.Sprint("a:", i), 0)
 		}
-		// Exactly the whole room is free again.
+		// The entire room is free again.
 		_, err := m.Set(ctx, "a:large", make([]byte, most-500), store.VersionAny, time.Hour)
 		if err != nil {
-			t.Errorf("in all of the room: %v", err)
+			t.Errorf("value in the entire room: got error %v", err)
 		}
 		if _, err := m.Set(ctx, "a:more", make([]byte, 500), store.VersionAny, time.Hour); !errors.Is(err, store.ErrFull) {
-			t.Errorf("beyond it: %v", err)
+			t.Errorf("value beyond the room: got error %v", err)
 		}
 	})
 }
@@ -117,14 +117,14 @@ func TestMemoryWarns(t *testing.T) {
 			}
 		}
 		if fill(60); lines() != 0 {
-			t.Errorf("the log at 60 %%: %s", log.String())
+			t.Errorf("log at 60 %%: got %s", log.String())
 		}
 		if fill(200); lines() != 1 || !strings.Contains(log.String(), "maxBytes=100000") {
-			t.Errorf("the log at the bound: %s", log.String())
+			t.Errorf("log at the bound: got %s", log.String())
 		}
 		<-time.After(time.Minute)
 		if fill(200); lines() != 2 || !strings.Contains(log.String(), "failed=1") {
-			t.Errorf("the log a minute later: %s", log.String())
+			t.Errorf("log a minute later: got %s", log.String())
 		}
 	})
 }

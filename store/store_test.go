@@ -45,24 +45,24 @@ func TestMemoryWithinBudget(t *testing.T) {
 			_, err = m.Set(ctx, fmt.Sprint("key", n), make([]byte, 1000), store.VersionAbsent, time.Minute)
 		}
 		if !errors.Is(err, store.ErrFull) || n < 30 || b.left.Load() != room-m.Held() {
-			t.Fatalf("after %d values: %v, %d of the budget left, %d held", n, err, b.left.Load(), m.Held())
+			t.Fatalf("after %d values: got error %v, %d of the budget left, %d held", n, err, b.left.Load(), m.Held())
 		}
 		addNumbers(t, m, time.Minute)
 		<-time.After(time.Second)
 		b.drop(1000)
 		if _, err := m.Get(ctx, "key0"); err != nil {
-			t.Errorf("what has not expired is dropped: %v", err)
+			t.Errorf("a value was dropped before its expiry: %v", err)
 		}
 		<-time.After(time.Minute)
 		b.drop(1000)
 		if m.Held() != 0 || b.left.Load() != room {
-			t.Errorf("what has expired stays: %d bytes, %d of the budget left", m.Held(), b.left.Load())
+			t.Errorf("expired values: got %d bytes, %d of the budget left", m.Held(), b.left.Load())
 		}
 		if _, err := m.Add(ctx, "n", 1, time.Minute); err != nil {
 			t.Error(err)
 		}
 		if m.Close(); b.left.Load() != room {
-			t.Errorf("a closed store has %d bytes of the budget", room-b.left.Load())
+			t.Errorf("closed store: got %d bytes of the budget", room-b.left.Load())
 		}
 	})
 }
@@ -76,7 +76,7 @@ func addNumbers(t *testing.T, m *store.Memory, ttl time.Duration) {
 			return
 		}
 		if err != nil || n == 1000/40 { // each takes at least 40 bytes
-			t.Fatalf("number %d is added: %v, want ErrFull", n, err)
+			t.Fatalf("number %d: got error %v, want ErrFull", n, err)
 		}
 	}
 }
@@ -94,37 +94,37 @@ func TestMemoryIsBounded(t *testing.T) {
 			_, err = m.Set(ctx, fmt.Sprint("key", n), value, store.VersionAbsent, time.Minute)
 		}
 		if !errors.Is(err, store.ErrFull) || n < 60 {
-			t.Fatalf("after %d values of 1000 bytes within %d: %v", n, most, err)
+			t.Fatalf("after %d values of 1000 bytes with a limit of %d: got error %v", n, most, err)
 		}
 		if held := m.Held(); held > most {
-			t.Errorf("%d bytes are held, more than %d", held, most)
+			t.Errorf("got %d bytes, want at most %d", held, most)
 		}
 		if _, err := m.Get(ctx, "key0"); err != nil {
-			t.Errorf("a value was dropped for others: %v", err)
+			t.Errorf("a value was dropped for other values: %v", err)
 		}
 		if _, err := m.Set(ctx, "key0", value, store.VersionAny, time.Minute); err != nil {
-			t.Errorf("a value is changed within its size: %v", err)
+			t.Errorf("new value of the same size: got error %v", err)
 		}
 		if _, err := m.Set(ctx, "key0", make([]byte, 5000), store.VersionAny, time.Minute); !errors.Is(err, store.ErrFull) {
-			t.Errorf("a value grows: %v, want ErrFull", err)
+			t.Errorf("larger value: got error %v, want ErrFull", err)
 		}
 		addNumbers(t, m, time.Minute)
 		<-time.After(time.Minute)
 		if _, err := m.Set(ctx, "new", make([]byte, 50_000), store.VersionAbsent, time.Minute); err != nil {
-			t.Errorf("what has expired makes no room: %v", err)
+			t.Errorf("value in the room of expired ones: got error %v", err)
 		}
 		for i := range n {
 			_ = m.Expire(ctx, fmt.Sprint("key", i), 0)
 		}
 		_ = m.Expire(ctx, "new", 0)
 		if held := m.Held(); held != 0 {
-			t.Errorf("%d bytes are held by an empty store", held)
+			t.Errorf("empty store: got %d bytes", held)
 		}
 	})
 }
 
 // Expired values are removed as new keys are added, without a search for them.
-func TestMemoryForgets(t *testing.T) {
+func TestMemoryRemovesExpiredEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := store.NewMemory(store.MemoryConfig{})
 		defer m.Close()
@@ -145,7 +145,7 @@ func TestMemoryForgets(t *testing.T) {
 			fill(round + 2)
 		}
 		if held := m.Held(); held > 2*one {
-			t.Errorf("after 21 rounds of keys that have expired %d bytes are held, and %d after the first", held, one)
+			t.Errorf("got %d bytes after 21 rounds of expired keys, and %d after the first round", held, one)
 		}
 	})
 }
@@ -155,14 +155,14 @@ func TestMemoryAllocations(t *testing.T) {
 	defer m.Close()
 	_, _ = m.Set(ctx, "k", []byte("value"), store.VersionAny, time.Hour)
 	if n := testing.AllocsPerRun(100, func() { _, _ = m.Get(ctx, "k") }); n != 0 {
-		t.Errorf("Get allocates %v times", n)
+		t.Errorf("Get: got %v allocations", n)
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = m.Add(ctx, "k", 1, time.Hour) }); n > 1 {
 		t.Errorf("Add allocates %v times", n)
 	}
 }
 
-var opened *url.URL // by the scheme testing-open
+var opened *url.URL // URL opened with the scheme testing-open
 
 func init() {
 	store.Register("testing-open", func(u *url.URL) (store.Store, error) {
@@ -175,7 +175,7 @@ func TestOpen(t *testing.T) {
 	for _, u := range []string{"", "memory://", "memory:?max=64MiB"} {
 		s, err := store.Open(u)
 		if err != nil {
-			t.Errorf("Open(%q): %v", u, err)
+			t.Errorf("Open(%q): got error %v", u, err)
 			continue
 		}
 		_ = s.Close()
@@ -199,17 +199,17 @@ func TestOpen(t *testing.T) {
 	} {
 		_, err := store.Open(u)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("Open(%q): error %v, want one with %q and no password", u, err, want)
+			t.Errorf("Open(%q): got error %v, want one with %q and without the password", u, err, want)
 		}
 	}
 	if s, err := store.Open("testing-open://host:1/path"); err != nil || opened.Host != "host:1" {
-		t.Errorf("Open of a registered scheme: %v, %v", s, err)
+		t.Errorf("Open of a registered scheme: got %v, error %v", s, err)
 	}
 	for _, taken := range []string{"memory", "testing-open"} {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("Register(%q) did not panic", taken)
+					t.Errorf("Register(%q): got no panic", taken)
 				}
 			}()
 			store.Register(taken, nil)

@@ -50,7 +50,7 @@ func (t *topics) subscribe(ctx context.Context, topic string, receive func(Messa
 	return nil
 }
 
-// leave ends a subscription. The log of a topic ends with its last one.
+// leave ends a subscription. The log of a topic ends with its last subscription.
 func (t *topics) leave(topic string, r *backlog.Receiver[[]byte]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -32,8 +32,8 @@ func typedList(app *dunlin.App) {
 	})
 }
 
-// handList is the same action without this package.
-func handList(app *dunlin.App) {
+// bareList is the same action with package dunlin only.
+func bareList(app *dunlin.App) {
 	app.Get("/users/{id:int}", func(r *dunlin.Request) dunlin.Response {
 		id, err := dunlin.Param[int](r, "id")
 		if err != nil {
@@ -87,7 +87,7 @@ func handCreate(app *dunlin.App) {
 	})
 }
 
-// bare is a ResponseWriter that does not allocate.
+// A bare is a ResponseWriter that does not allocate.
 type bare struct {
 	header http.Header
 	status int
@@ -114,7 +114,7 @@ func repeated(tb testing.TB, register func(*dunlin.App), method, target, body st
 		app.ServeHTTP(w, r)
 	}
 	if ask(); w.status != status {
-		tb.Fatalf("answered %d, want %d", w.status, status)
+		tb.Fatalf("got status %d, want %d", w.status, status)
 	}
 	return ask
 }
@@ -129,16 +129,16 @@ func TestAllocations(t *testing.T) {
 		name, method, target, body string
 		register, beside           func(*dunlin.App)
 		status                     int
-		most                       float64 // maximum, in addition to beside
+		most                       float64 // maximum number of allocations in addition to those of beside
 	}{
-		{"get", "GET", listTarget, "", typedList, handList, 200, 0},
-		{"get with defaults", "GET", "/users/17", "", typedList, handList, 200, 0},
+		{"get", "GET", listTarget, "", typedList, bareList, 200, 0},
+		{"get with defaults", "GET", "/users/17", "", typedList, bareList, 200, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mine := testing.AllocsPerRun(500, repeated(t, c.register, c.method, c.target, c.body, c.status))
 			hand := testing.AllocsPerRun(500, repeated(t, c.beside, c.method, c.target, c.body, c.status))
 			if mine > hand+c.most {
-				t.Errorf("%v allocations, by hand %v", mine, hand)
+				t.Errorf("got %v allocations, %v with package dunlin only", mine, hand)
 			}
 		})
 	}
@@ -152,7 +152,7 @@ func TestBodyAllocations(t *testing.T) {
 	read := testing.AllocsPerRun(500, repeated(t, readAll, "POST", "/users", newUserJSON, 204))
 	mine := testing.AllocsPerRun(500, repeated(t, typedCreate, "POST", "/users", newUserJSON, 204))
 	if mine > read+2 {
-		t.Errorf("%v allocations, %v of which to read the body", mine, read)
+		t.Errorf("got %v allocations, %v of them to read the body", mine, read)
 	}
 }
 
@@ -166,7 +166,7 @@ func readAll(app *dunlin.App) {
 	})
 }
 
-// A body refused for three reasons costs at most eight allocations more than an accepted body whose answer is empty.
+// A body with three violations costs at most eight allocations more than an accepted body with an empty response.
 func TestRefusalAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector allocates")
@@ -175,7 +175,7 @@ func TestRefusalAllocations(t *testing.T) {
 	nothing := testing.AllocsPerRun(500, repeated(t, readAll, "POST", "/users", wrong, 204))
 	refused := testing.AllocsPerRun(500, repeated(t, typedCreate, "POST", "/users", wrong, 400))
 	if refused-nothing > 8 {
-		t.Errorf("%v allocations, %v of which to read it", refused, nothing)
+		t.Errorf("got %v allocations, %v for an accepted body", refused, nothing)
 	}
 }
 
@@ -189,7 +189,7 @@ func benchmark(b *testing.B, register func(*dunlin.App), method, target, body st
 
 func BenchmarkGet(b *testing.B) {
 	b.Run("typed", func(b *testing.B) { benchmark(b, typedList, "GET", listTarget, "", 200) })
-	b.Run("hand", func(b *testing.B) { benchmark(b, handList, "GET", listTarget, "", 200) })
+	b.Run("hand", func(b *testing.B) { benchmark(b, bareList, "GET", listTarget, "", 200) })
 }
 
 func BenchmarkPost(b *testing.B) {

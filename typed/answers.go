@@ -96,19 +96,19 @@ func (o *Operation) derive(c *contract) {
 	info := o.route.Info()
 	p := o.plan
 	if p.hasInput() {
-		c.add(Answer{Status: o.state.config.InvalidStatus, Description: "The request breaks rules", Problem: true, Other: true, Invalid: true})
+		c.add(Answer{Status: o.state.config.InvalidStatus, Description: "The request is invalid", Problem: true, Other: true, Invalid: true})
 	}
 	if len(info.Params) > 0 || p.body != nil || p.form != nil {
 		c.problem(http.StatusBadRequest, "The request is malformed")
 	}
 	if len(info.Params) > 0 {
-		c.problem(http.StatusNotFound, "No route takes the path")
+		c.problem(http.StatusNotFound, "No route matches the path")
 	}
 	if p.body != nil || p.form != nil {
 		c.problem(http.StatusRequestTimeout, "The body arrived too slowly")
 		c.problem(http.StatusRequestEntityTooLarge, "The body is too large")
 		if p.body == nil || !p.body.raw || p.body.media != "" {
-			c.problem(http.StatusUnsupportedMediaType, "The media type of the body is not taken")
+			c.problem(http.StatusUnsupportedMediaType, "The media type of the body is not supported")
 		}
 	}
 	if p.form != nil {
@@ -124,22 +124,22 @@ func (o *Operation) derive(c *contract) {
 	if len(o.security) > 0 {
 		c.problem(http.StatusUnauthorized, "Credentials are missing or invalid")
 		if slices.ContainsFunc(o.security, Requirement.scoped) {
-			c.problem(http.StatusForbidden, "The credentials do not suffice")
+			c.problem(http.StatusForbidden, "The credentials are not sufficient")
 		}
 	}
 	if o.formats != nil {
 		c.problem(http.StatusNotAcceptable, "The request accepts none of the formats")
 	}
 	if info.Version != "" {
-		c.problem(http.StatusNotAcceptable, "The version that is asked for does not exist")
+		c.problem(http.StatusNotAcceptable, "The requested version does not exist")
 	}
 	if info.LimitedBy {
-		c.problem(http.StatusTooManyRequests, "Too many requests of this client are being served")
+		c.problem(http.StatusTooManyRequests, "Too many concurrent requests of this client")
 	}
-	c.problem(http.StatusInternalServerError, "Something went wrong")
+	c.problem(http.StatusInternalServerError, "Internal error")
 	why := "The server is overloaded"
 	if info.Limited {
-		why += ", too many requests are being served"
+		why += ", there are too many concurrent requests"
 	}
 	if info.Timeout > time.Duration(0) {
 		why += ", or the request took longer than " + info.Timeout.String()

@@ -100,7 +100,7 @@ func TestBadInput(t *testing.T) {
 func wrongParameters(t *testing.T, base string) {
 	const good = "/p/7/abc?need=xy"
 	if a := sent(t, "GET", base+good, "", "X-Key: k"); a.status != 204 {
-		t.Fatalf("answered %d %s", a.status, a.body)
+		t.Fatalf("got %d %s", a.status, a.body)
 	}
 	for query, want := range map[string]string{
 		"limit=0": "limit minimum 1", "limit=x": "limit type integer", "limit=1&limit=2": "limit single", "ids=1,2,3,4": "ids maxItems 3", "ids=1,1": "ids uniqueItems 1",
@@ -142,7 +142,7 @@ func wrongTypes(t *testing.T, base string) {
 			switch a := sent(t, "POST", base+"/tree", string(body), "Content-Type: application/json"); {
 			case a.status == 204: // it is valid there
 			case a.status != 400 || !strings.Contains(a.body, `"pointer":"`+pointer):
-				t.Errorf("%v at %s is answered %d %s", wrong, pointer, a.status, a.body)
+				t.Errorf("%v at %s: got %d %s", wrong, pointer, a.status, a.body)
 			}
 			set(v)
 		}
@@ -159,7 +159,7 @@ func wrongTypes(t *testing.T, base string) {
 	}
 	walk(root, "#", func(v any) { root = v })
 	if places != 16 {
-		t.Errorf("%d places", places)
+		t.Errorf("got %d values", places)
 	}
 }
 
@@ -176,25 +176,25 @@ func wrongTexts(t *testing.T, base string) {
 		want             string
 	}{
 		{"10,000 fields", `{"name":"a"` + many.String() + "}", "", 400, "#/fa"},
-		{"10,000 times one", `{"name":"a"` + strings.Repeat(`,"name":"a"`, 10_000) + "}", "", 400, `"duplicate"`},
+		{"10,000 duplicates", `{"name":"a"` + strings.Repeat(`,"name":"a"`, 10_000) + "}", "", 400, `"duplicate"`},
 		{"depth", deep + `{"name":"a"}` + strings.Repeat("}", 10_000), "", 400, `"depth"`},
-		{"depth, cut", deep, "", 400, `"depth"`},
-		{"depth of anything", `{"name":"a","leaf":{"n":1,"any":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "}}", "", 400, `"depth"`},
+		{"depth, truncated", deep, "", 400, `"depth"`},
+		{"depth of a member of type any", `{"name":"a","leaf":{"n":1,"any":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "}}", "", 400, `"depth"`},
 		{"large number", `{"name":"a","leaf":{"n":1e400}}`, "", 400, `"pointer":"#/leaf/n","rule":"format"`},
 		{"large float32", `{"name":"a","leaf":{"n":1,"f":1e39}}`, "", 400, `"pointer":"#/leaf/f","rule":"format"`},
-		{"large number of anything", `{"name":"a","leaf":{"n":1,"any":[-1e400]}}`, "", 400, `"pointer":"#/leaf/any/0","rule":"format"`},
+		{"large number in a member of type any", `{"name":"a","leaf":{"n":1,"any":[-1e400]}}`, "", 400, `"pointer":"#/leaf/any/0","rule":"format"`},
 		{"UTF-8", "{\"name\":\"\xff\"}", "", 400, `"pointer":"#/name","rule":"utf8"`},
 		{"surrogate", `{"name":"\ud800"}`, "", 400, `"pointer":"#/name","rule":"utf8"`},
 		{"duplicate", `{"name":"a","name":"b"}`, "", 400, `"pointer":"#/name","rule":"duplicate"`},
 		{"byte order mark", "\ufeff{}", "", 400, `"syntax"`},
-		{"comma at the end", `{"name":"a",}`, "", 400, `"pointer":"#","rule":"syntax","detail":"invalid JSON at offset 12: unexpected byte '}'"`},
+		{"trailing comma", `{"name":"a",}`, "", 400, `"pointer":"#","rule":"syntax","detail":"invalid JSON at offset 12: unexpected byte '}'"`},
 		{"no comma", "{\n\t\"name\": \"é\" \"next\": {}}", "", 400, `"pointer":"#","rule":"syntax","detail":"invalid JSON at offset 16 (line 2, column 14): unexpected byte '\"'`},
-		{"no comma below", "{\r\n\r\n\"leaf\":{\"n\":1 \"f\":2}}", "", 400, `"pointer":"#/leaf","rule":"syntax","detail":"invalid JSON at offset 19 (line 3, column 15)`},
+		{"no comma in a member", "{\r\n\r\n\"leaf\":{\"n\":1 \"f\":2}}", "", 400, `"pointer":"#/leaf","rule":"syntax","detail":"invalid JSON at offset 19 (line 3, column 15)`},
 		{"no comma in an array", `{"leaf":{"n":1,"any":[1 2]}}`, "", 400, `"pointer":"#/leaf/any","rule":"syntax"`},
-		{"half a name", `{"leaf":{"n":1,"an`, "", 400, `"pointer":"#/leaf","rule":"syntax","detail":"invalid JSON at offset 18: the text ends`},
+		{"truncated name", `{"leaf":{"n":1,"an`, "", 400, `"pointer":"#/leaf","rule":"syntax","detail":"invalid JSON at offset 18: the text ends`},
 		{"no colon", `{"leaf":{"n" 1}}`, "", 400, `"pointer":"#/leaf/n","rule":"syntax"`},
-		{"half a number", `{"leaf":{"n":1.2.3}}`, "", 400, `"pointer":"#/leaf/n","rule":"syntax"`},
-		{"half a word", `{"leaf":{"n":tru}}`, "", 400, `"pointer":"#/leaf/n","rule":"syntax"`},
+		{"malformed number", `{"leaf":{"n":1.2.3}}`, "", 400, `"pointer":"#/leaf/n","rule":"syntax"`},
+		{"truncated literal", `{"leaf":{"n":tru}}`, "", 400, `"pointer":"#/leaf/n","rule":"syntax"`},
 		{"nothing", "", "", 400, `"empty"`},
 		{"text", "{}", "text/plain", 415, "application/json"},
 		{"charset", "{}", "application/json; charset=utf-16", 415, "application/json"},
@@ -206,11 +206,11 @@ func wrongTexts(t *testing.T, base string) {
 		}
 		a := sent(t, "POST", base+"/tree", c.body, "Content-Type: "+kind)
 		if a.status != c.status || !strings.Contains(a.body, c.want) || a.header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: answered %d %.300s", c.name, a.status, a.body)
+			t.Errorf("%s: got %d %.300s", c.name, a.status, a.body)
 		}
 	}
 	if a := sent(t, "POST", base+"/small/tree", `{"name":"`+strings.Repeat("a", 1000)+`"}`, "Content-Type: application/json"); a.status != 413 {
-		t.Errorf("a body that is too large is answered %d %s", a.status, a.body)
+		t.Errorf("body above the limit: got %d %s", a.status, a.body)
 	}
 }
 
@@ -231,9 +231,9 @@ func wrongForms(t *testing.T, base string) {
 	}
 	kind, body := form(t, "name=Ann", "file@a.png;image/png="+strings.Repeat("x", 1000))
 	if a := sent(t, "POST", base+"/small/form", body, "Content-Type: "+kind); a.status != 413 {
-		t.Errorf("a file that is too large is answered %d %s", a.status, a.body)
+		t.Errorf("file above the limit: got %d %s", a.status, a.body)
 	}
 	if a := sent(t, "POST", base+"/form", "name=Ann", "Content-Type: application/x-www-form-urlencoded"); a.status != 415 {
-		t.Errorf("a form without files is answered %d %s", a.status, a.body)
+		t.Errorf("form without files: got %d %s", a.status, a.body)
 	}
 }

@@ -18,14 +18,14 @@ type binder struct {
 	fileStatus int // 413 for a file that is too large, else 415 for one of a wrong type, else 0
 }
 
-// wrong reports that a parameter breaks a rule.
+// wrong reports that a parameter violates a rule.
 func (b *binder) wrong(p *Param, pointer, rule, limit string) {
 	b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: rule, Limit: limit})
 }
 
 // bind fills the input at in from the request. The error is a problem, the error of the request's
 // context, or *Invalid with all violations.
-func (b *binder) bind(p *plan, in place) error {
+func (b *binder) bind(p *plan, in address) error {
 	for _, q := range p.path {
 		q.setOne(b, in, b.r.Param(q.Name))
 	}
@@ -58,7 +58,7 @@ func (b *binder) bind(p *plan, in place) error {
 }
 
 // bindOther reads a header or a cookie.
-func (b *binder) bindOther(q *Param, in place) {
+func (b *binder) bindOther(q *Param, in address) {
 	text := ""
 	switch {
 	case q.from == fromCookie:
@@ -77,7 +77,7 @@ func (b *binder) bindOther(q *Param, in place) {
 }
 
 // bindHeaderList reads a list from all header fields with one name.
-func (b *binder) bindHeaderList(q *Param, in place) {
+func (b *binder) bindHeaderList(q *Param, in address) {
 	var texts []string
 	name := http.CanonicalHeaderKey(q.Name)
 	for n, text := range b.r.Headers() {

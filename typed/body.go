@@ -62,13 +62,13 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags, i ignores) (*bodyPlan,
 	if b.node, err = node.Tagged(tags); err != nil {
 		return nil, err
 	}
-	if b.optional && b.node.Nullable && t.Kind() == reflect.Pointer { // the pointer expresses absence
+	if b.optional && b.node.Nullable && t.Kind() == reflect.Pointer { // a nil pointer means that the body is absent
 		plain := *b.node
 		plain.Nullable = false
 		b.node = &plain
 	}
 	if _, ok := tags["default"]; ok {
-		return nil, errors.New("a body has no default")
+		return nil, errors.New("a body cannot have a default")
 	}
 	b.decoder, err = newBodyDecoder(b.node, b.typ, i)
 	return b, err
@@ -92,7 +92,7 @@ func (b *bodyPlan) mediaTypes(c *Config) []string {
 
 // bindBody reads the body into its field. It adds violations to the report, and stores an error of
 // reading in b.err.
-func (b *binder) bindBody(p *bodyPlan, in place) {
+func (b *binder) bindBody(p *bodyPlan, in address) {
 	to := in.at(p.offset)
 	if p.optional && b.r.ContentLength() == 0 {
 		return

@@ -84,7 +84,7 @@ func TestTimes(t *testing.T) {
 	}) (typed.None, error) {
 		got = in.Body
 		if !in.At.Equal(in.Body.At) {
-			t.Errorf("%s in the path, %s in the body", in.At, in.Body.At)
+			t.Errorf("got %s in the path and %s in the body", in.At, in.Body.At)
 		}
 		return typed.None{}, nil
 	})
@@ -164,7 +164,7 @@ func TestWrongBodies(t *testing.T) {
 	}
 }
 
-// Of ten thousand unknown members, a bounded number is reported.
+// The report of ten thousand unknown members is limited.
 func TestManyViolations(t *testing.T) {
 	app, _ := orders()
 	var b strings.Builder
@@ -174,11 +174,11 @@ func TestManyViolations(t *testing.T) {
 	}
 	a := post(t, app, "/", b.String()+"}")
 	if n := len(a.violations(t)); n != 100 || !strings.Contains(a.body, "more than 100 places") {
-		t.Errorf("%d violations: %.200s", n, a.body)
+		t.Errorf("got %d violations: %.200s", n, a.body)
 	}
 }
 
-// A body has a bounded number of members and elements.
+// The number of members and elements of a body is limited.
 func TestMaxElements(t *testing.T) {
 	ints := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
 	objects := func(n int) string { return "[" + strings.Repeat("{},", n-1) + "{}]" }
@@ -188,11 +188,11 @@ func TestMaxElements(t *testing.T) {
 		body, want string
 	}{
 		{"default", typed.Config{}, ints(100_000), ""},
-		{"default, more", typed.Config{}, ints(100_001), "body #/100000 elements 100000"},
-		{"default, more objects", typed.Config{}, objects(100_001), "body #/100000 elements 100000"},
+		{"default, exceeded", typed.Config{}, ints(100_001), "body #/100000 elements 100000"},
+		{"default, objects", typed.Config{}, objects(100_001), "body #/100000 elements 100000"},
 		{"own", typed.Config{MaxElements: 3}, `[1,[2]]`, ""},
-		{"own, more", typed.Config{MaxElements: 3}, `[1,[2,3]]`, "body #/1/1 elements 3"},
-		{"own, members", typed.Config{MaxElements: 3}, `{"a":1,"b":{"c":2,"d":3}}`, "body #/b/d elements 3"},
+		{"configured, exceeded", typed.Config{MaxElements: 3}, `[1,[2,3]]`, "body #/1/1 elements 3"},
+		{"configured, members", typed.Config{MaxElements: 3}, `{"a":1,"b":{"c":2,"d":3}}`, "body #/b/d elements 3"},
 		{"larger", typed.Config{MaxElements: 1_000_000}, ints(100_001), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestMediaTypes(t *testing.T) {
 			a = ask(t, app, "POST /", "Content-Type: "+kind, "", `{"name":"n","count":2}`)
 		}
 		if a.status != status {
-			t.Errorf("%q is answered %d %s, want %d", kind, a.status, a.body, status)
+			t.Errorf("Content-Type %q: got %d %s, want %d", kind, a.status, a.body, status)
 		}
 	}
 }
@@ -237,13 +237,13 @@ func TestInvalidStatusAndMessages(t *testing.T) {
 	sink[takeOrder](app, "POST", "/")
 	a := post(t, app, "/", `{"name":"","count":3}`)
 	if a.status != 422 || !strings.Contains(a.body, `"detail":"mindestens 1"`) || !strings.Contains(a.body, `"detail":"must be a multiple of 2"`) {
-		t.Errorf("answered %d %s", a.status, a.body)
+		t.Errorf("got %d %s", a.status, a.body)
 	}
 	if p := panics(func() { typed.Configure(app, typed.Config{}) }); !strings.Contains(p, "before") {
-		t.Errorf("a second Configure panics with %q", p)
+		t.Errorf("second Configure: got panic %q", p)
 	}
 	if p := panics(func() { typed.Configure(quiet(), typed.Config{InvalidStatus: 404}) }); !strings.Contains(p, "400 or 422") {
-		t.Errorf("status 404 panics with %q", p)
+		t.Errorf("InvalidStatus 404: got panic %q", p)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestTranscode(t *testing.T) {
 	expect(t, ask(t, app, "POST /", "Content-Type: text/x-name; v=1", "", "abc"), 204, "")
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: text/x-name", "", "abcd"), "body # syntax")
 	if a := ask(t, app, "POST /", "Content-Type: text/y", "", "abc"); a.status != 415 || !strings.Contains(a.body, "application/json or text/x-name") {
-		t.Errorf("answered %d %s", a.status, a.body)
+		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
 

@@ -166,12 +166,11 @@ func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPla
 	}
 }
 
-// foreign lists the tags of other validation libraries. Their rules would look enforced and would
-// have no effect.
+// foreign lists the tags of other validation libraries. This package ignores their rules.
 var foreign = [...]string{"validate", "binding", "min", "max"}
 
-// kept caches the body types without foreign tags.
-var kept sync.Map
+// checkedTypes caches the body types without foreign tags.
+var checkedTypes sync.Map
 
 // foreignRules refuses tags whose rules would have no effect. A type with Validate may have them,
 // since its own code may read them.
@@ -207,13 +206,13 @@ func foreignRules(t reflect.Type, input bool, seen map[reflect.Type]bool) error 
 	return nil
 }
 
-// foreignInInput examines the parameters, the field Body and embedded structs.
+// foreignInInput checks the parameters, the field Body and embedded structs for such tags.
 func foreignInInput(t reflect.Type, seen map[reflect.Type]bool) error {
 	for f := range t.Fields() {
 		embedded := f.Anonymous && f.Type.Kind() == reflect.Struct
 		body := f.IsExported() && f.Name == "Body"
 		if body {
-			if _, ok := kept.Load(f.Type); ok {
+			if _, ok := checkedTypes.Load(f.Type); ok {
 				continue
 			}
 		}
@@ -228,7 +227,7 @@ func foreignInInput(t reflect.Type, seen map[reflect.Type]bool) error {
 			return err
 		}
 		if body {
-			kept.Store(f.Type, nil)
+			checkedTypes.Store(f.Type, nil)
 		}
 	}
 	return nil
@@ -303,15 +302,15 @@ func (w *checkWalk) value(p *checkPlan, v reflect.Value) {
 		}
 	}
 	if p.self && !w.over() {
-		if w.calls++; w.calls%callsBetweenLooks == 0 && w.report.HasEnded() {
+		if w.calls++; w.calls%callsBetweenChecks == 0 && w.report.HasEnded() {
 			return
 		}
 		v.Addr().Interface().(Validator).Validate(&Checks{report: w.report, in: "body", steps: w.steps})
 	}
 }
 
-// callsBetweenLooks is the number of Validate calls between two checks of the request's context.
-const callsBetweenLooks = 1 << 8
+// callsBetweenChecks is the number of Validate calls between two checks of the request's context.
+const callsBetweenChecks = 1 << 8
 
 // over reports whether the walk must stop.
 func (w *checkWalk) over() bool { return w.report.More || w.report.Ended }

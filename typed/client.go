@@ -78,7 +78,7 @@ func (e *Endpoint[In, Out]) Call(ctx context.Context, c *Client, in In) (Out, er
 	if err != nil {
 		return out, err
 	}
-	return out, e.result.read(a, placeOf(&out))
+	return out, e.result.read(a, addressOf(&out))
 }
 
 // send sends an input and returns the response. The caller closes its body.
@@ -107,9 +107,9 @@ func (c *Client) receive(resp *http.Response) (*received, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.most()+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("typed: the answer of %s %s: %w", resp.Request.Method, resp.Request.URL.Redacted(), err)
+		return nil, fmt.Errorf("typed: response of %s %s: %w", resp.Request.Method, resp.Request.URL.Redacted(), err)
 	case int64(len(body)) > c.most():
-		return nil, fmt.Errorf("typed: the answer of %s %s is longer than %d bytes", resp.Request.Method, resp.Request.URL.Redacted(), c.most())
+		return nil, fmt.Errorf("typed: response of %s %s is longer than %d bytes", resp.Request.Method, resp.Request.URL.Redacted(), c.most())
 	}
 	return &received{resp.StatusCode, resp.Header, body}, nil
 }
@@ -122,7 +122,7 @@ func (c *Client) most() int64 {
 }
 
 // read decodes a response into the output, or returns it as a *Problem.
-func (r *result) read(a *received, to place) error {
+func (r *result) read(a *received, to address) error {
 	if a.status >= 400 || mediaType(a.header.Get("Content-Type")) == "application/problem+json" {
 		return newProblem(a)
 	}
@@ -134,7 +134,7 @@ func (r *result) read(a *received, to place) error {
 			return r.receive(a, to)
 		}
 	}
-	return fmt.Errorf("typed: the answer has the status %d, which the operation does not have", a.status)
+	return fmt.Errorf("typed: response has status %d, which the operation does not declare", a.status)
 }
 
 // A Problem is an error response of a server, as its clients see it (RFC 9457).

@@ -17,8 +17,8 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// everything is an input with a field of every source.
-type everything struct {
+// allSources is an input with a field of every source.
+type allSources struct {
 	Tenant string                          `path:"tenant"`
 	ID     int64                           `path:"id"`
 	Rest   string                          `path:"rest"`
@@ -50,18 +50,18 @@ func mirror[In any](g typed.Router, method, pattern string) (*typed.Op[In, typed
 	}), got
 }
 
-// The plan reads the requests that a client writes.
+// A plan decodes the requests that a client has encoded.
 func TestRoundTrip(t *testing.T) {
 	app := quiet()
-	op, got := mirror[everything](app.Host("{tenant}.example.com"), "POST", "/a/{id:int}/{rest...}")
+	op, got := mirror[allSources](app.Host("{tenant}.example.com"), "POST", "/a/{id:int}/{rest...}")
 	wait := 90 * time.Second
-	for _, in := range []everything{
+	for _, in := range []allSources{
 		{Tenant: "acme", ID: -7, Rest: "x/y z/%", Q: "a&b=c+d é", List: []string{"1", "2 3"}, Comma: []string{"a,b", "c"}, At: typed.OptionalOf(time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)),
 			Wait: &wait, Ratio: 1e-9, Many: []int{1, 2}, SID: "s", Body: typed.OptionalOf(map[string]item{"k": {ID: 1, Tags: []string{"t"}}})},
 		{Tenant: "b", Rest: "", Q: "d", SID: "x"},
 	} {
 		if x := op.Test(t, app, in); x.Status != 204 {
-			t.Fatalf("answered %d %s", x.Status, x.Body)
+			t.Fatalf("got %d %s", x.Status, x.Body)
 		}
 		if !reflect.DeepEqual(*got, in) {
 			t.Errorf("sent %+v\ngot  %+v", in, *got)
@@ -82,7 +82,7 @@ func TestRoundTrip(t *testing.T) {
 		{Name: "n"},
 	} {
 		if x := forms.Test(t, app, in); x.Status != 204 {
-			t.Fatalf("answered %d %s", x.Status, x.Body)
+			t.Fatalf("got %d %s", x.Status, x.Body)
 		}
 		if !reflect.DeepEqual(*gotForm, in) {
 			t.Errorf("sent %+v\ngot  %+v", in, *gotForm)
@@ -119,10 +119,10 @@ func TestOpTestFindsUndeclaredAnswers(t *testing.T) {
 	}{
 		{"fine", func(t typed.TestingT) { give(app, "/fine", badly{"abc"}, nil).Test(t, app, struct{}{}) }, ""},
 		{"declared", func(t typed.TestingT) { give(app, "/declared", badly{}, taken).Faults(taken).Test(t, app, struct{}{}) }, ""},
-		{"undeclared fault", func(t typed.TestingT) { give(app, "/undeclared", badly{}, unheard).Test(t, app, struct{}{}) }, "has not declared"},
+		{"undeclared fault", func(t typed.TestingT) { give(app, "/undeclared", badly{}, unheard).Test(t, app, struct{}{}) }, "an undeclared error"},
 		{"undeclared fault of a declared status", func(t typed.TestingT) {
 			give(app, "/other", badly{}, typed.NewFault(503, "other", "Other")).Test(t, app, struct{}{})
-		}, "has not declared"},
+		}, "an undeclared error"},
 		{"rule broken", func(t typed.TestingT) { give(app, "/rule", badly{"a"}, nil).Test(t, app, struct{}{}) }, "#/name must have at least 3 characters"},
 		{"status of middleware", func(t typed.TestingT) {
 			typed.Get(app, "/middleware", func(*dunlin.Request, struct{}) (badly, error) { return badly{"abc"}, nil }, status(202)).Test(t, app, struct{}{})
@@ -137,19 +137,19 @@ func TestOpTestFindsUndeclaredAnswers(t *testing.T) {
 		{"any media type", func(t typed.TestingT) {
 			give(app, "/any", dunlin.Text("x"), nil).ReturnsBytes(200, "*/*").Test(t, app, struct{}{})
 		}, ""},
-		{"a range of media types", func(t typed.TestingT) {
+		{"range of media types", func(t typed.TestingT) {
 			give(app, "/texts", dunlin.Text("x"), nil).ReturnsBytes(200, "text/*").Test(t, app, struct{}{})
 		}, ""},
-		{"another range of media types", func(t typed.TestingT) {
+		{"other range of media types", func(t typed.TestingT) {
 			give(app, "/pictures", dunlin.Text("x"), nil).ReturnsBytes(200, "image/*").Test(t, app, struct{}{})
 		}, `is of type "text/plain", but in the document of type "image/*"`},
-		{"no media type in a range", func(t typed.TestingT) {
+		{"no media type with a range", func(t typed.TestingT) {
 			give(app, "/untyped", dunlin.Text("x").Header("Content-Type", ""), nil).ReturnsBytes(200, "*/*").Test(t, app, struct{}{})
 		}, "is of type"},
-		{"a media type with a parameter", func(t typed.TestingT) {
+		{"media type with a parameter", func(t typed.TestingT) {
 			give(app, "/utf8", dunlin.Text("x"), nil).ReturnsBytes(200, "text/plain; charset=utf-8").Test(t, app, struct{}{})
 		}, ""},
-		{"no such answer", func(t typed.TestingT) { give(app, "/none", dunlin.Text("x"), nil).Test(t, app, struct{}{}) }, "does not have the status 200"},
+		{"wrong status", func(t typed.TestingT) { give(app, "/none", dunlin.Text("x"), nil).Test(t, app, struct{}{}) }, "does not have the status 200"},
 		{"line", func(t typed.TestingT) {
 			give(app, "/lines", typed.Lines[badly](func(yield func(badly, error) bool) { _ = yield(badly{"abc"}, nil) && yield(badly{"a"}, nil) }), nil).Test(t, app, struct{}{})
 		}, "#/name must have"},
@@ -158,7 +158,7 @@ func TestOpTestFindsUndeclaredAnswers(t *testing.T) {
 			var f failures
 			c.run(&f)
 			if got := strings.Join(f.list, "\n"); c.want == "" && got != "" || !strings.Contains(got, c.want) {
-				t.Errorf("failed with %q, want %q", got, c.want)
+				t.Errorf("got failures %q, want %q", got, c.want)
 			}
 		})
 	}
@@ -186,13 +186,13 @@ func TestOpTestReturns(t *testing.T) {
 		t.Errorf("got %+v", x.Problem)
 	}
 	if !strings.Contains(x.Problem.Error(), "400 Bad Request: the request is invalid in 2 places; body #/name must have at least 1 character") {
-		t.Errorf("the problem says %s", x.Problem)
+		t.Errorf("got problem %s", x.Problem)
 	}
 }
 
 // Tests and clients identify a fault also in a format that has no member for it, with middleware that adds another Link, and
 // after a proxy has joined the Link fields.
-func TestFaultsOfAFormat(t *testing.T) {
+func TestFaultsInProblemFormats(t *testing.T) {
 	type envelope struct {
 		Error string `json:"error"`
 	}
@@ -231,7 +231,7 @@ func TestFaultsOfAFormat(t *testing.T) {
 		x := op.Test(t, app, in)
 		for _, f := range []*typed.Fault{taken, gone, spaced} {
 			if is := f == want; errors.Is(x.Problem, f) != is || errors.Is(called, f) != is {
-				t.Errorf("%d: the problem %+v and the error %v are compared with %s wrongly", kind, x.Problem, called, f.ID())
+				t.Errorf("%d: problem %+v and error %v: wrong result of errors.Is with %s", kind, x.Problem, called, f.ID())
 			}
 		}
 	}
@@ -260,17 +260,17 @@ func TestClient(t *testing.T) {
 	c := &typed.Client{Base: server.URL + "/api", Edit: func(r *http.Request) { r.Header.Set("Authorization", "token") }}
 	got, err := items.Call(context.Background(), c, find{1})
 	if one, two := got.Get(); err != nil || one == nil || one.ID != 1 || two != nil {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 	got, err = items.Call(context.Background(), c, find{2})
 	if one, two := got.Get(); err != nil || one != nil || two == nil || two.Location != "/2" || two.Body.ID != 2 {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 	if _, err = items.Call(context.Background(), &typed.Client{Base: c.Base}, find{2}); !errors.Is(err, typed.Unauthorized) {
-		t.Errorf("without credentials: %v", err)
+		t.Errorf("without credentials: got error %v", err)
 	}
 	if _, err = items.Call(context.Background(), &typed.Client{Base: c.Base, Edit: c.Edit, Most: 3}, find{1}); err == nil || !strings.Contains(err.Error(), "longer than 3 bytes") {
-		t.Errorf("with a bound of 3 bytes: %v", err)
+		t.Errorf("with a limit of 3 bytes: got error %v", err)
 	}
 	lines := typed.NewEndpoint[struct{}, typed.Lines[item]]("GET", "/lines")
 	seq, err := lines.Call(context.Background(), c, struct{}{})
@@ -285,10 +285,10 @@ func TestClient(t *testing.T) {
 		sum += v.ID
 	}
 	if sum != 3 {
-		t.Errorf("sum %d", sum)
+		t.Errorf("got sum %d", sum)
 	}
 	if p := panics(func() { typed.NewEndpoint[find, item]("GET", "/items/{ident}") }); !strings.Contains(p, "{id}") {
-		t.Errorf("an endpoint with another pattern panics with %q", p)
+		t.Errorf("endpoint with another pattern: got panic %q", p)
 	}
 }
 
@@ -355,7 +355,7 @@ func TestFollow(t *testing.T) {
 						return n, err
 					}
 					if v.ID != n {
-						t.Fatalf("element %d is %+v", n, v)
+						t.Fatalf("element %d: got %+v", n, v)
 					}
 					if n++; n == most {
 						break
@@ -364,23 +364,23 @@ func TestFollow(t *testing.T) {
 				return n, nil
 			}
 			if n, err := read(c, until{N: 300}, 1000); n != 300 || err != nil {
-				t.Errorf("read %d elements, %v", n, err)
+				t.Errorf("got %d elements, error %v", n, err)
 			}
 			if n, err := read(c, until{}, 1000); n != 0 || err != nil {
-				t.Errorf("read %d elements of none, %v", n, err)
+				t.Errorf("empty stream: got %d elements, error %v", n, err)
 			}
 			if n, err := read(c, until{N: 300}, 3); n != 3 || err != nil {
-				t.Errorf("read %d elements, %v", n, err)
+				t.Errorf("got %d elements, error %v", n, err)
 			}
 			if n, err := read(c, until{N: 300, Cut: true}, 1000); n > 300 || err == nil {
-				t.Errorf("read %d elements of a stream that was cut, %v", n, err)
+				t.Errorf("truncated stream: got %d elements, error %v", n, err)
 			}
 			if _, err := read(small, until{N: 2}, 1000); err == nil || !strings.Contains(err.Error(), "Client.Most") {
-				t.Errorf("an element that is too large: %v", err)
+				t.Errorf("element above the limit: got error %v", err)
 			}
 			var p *typed.Problem
 			if _, err := read(c, until{N: 2000}, 1000); !errors.As(err, &p) || p.Status != 400 || len(p.Errors) != 1 {
-				t.Errorf("a problem is %v", err)
+				t.Errorf("problem: got error %v", err)
 			}
 		})
 	}

@@ -29,11 +29,10 @@ func anyCovers(allowed []string, kind string) bool {
 	return slices.ContainsFunc(allowed, func(a string) bool { return covers(a, kind) })
 }
 
-// takesContent reports whether content may have its declared type, which the caller has found
-// allowed. The detected type must be allowed, too. For a type that is allowed by its name and
-// cannot be detected, such as text/csv, the declared type counts, unless the content is detected as
-// a type that browsers render.
-func takesContent(allowed []string, declared string, content []byte) bool {
+// acceptsContent reports whether content may have its declared type, which the caller has found in the list. The detected type must be
+// in the list, too. If a type is listed by its name and cannot be detected, such as text/csv, the declared type counts, unless the
+// content is detected as a type that browsers render.
+func acceptsContent(allowed []string, declared string, content []byte) bool {
 	detected := mediaType(http.DetectContentType(content))
 	if anyCovers(allowed, detected) {
 		return true

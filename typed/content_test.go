@@ -53,7 +53,7 @@ func TestFileContent(t *testing.T) {
 			case c.want != "":
 				expectInvalid(t, a, http.StatusUnsupportedMediaType, c.want)
 			case a.status != http.StatusNoContent:
-				t.Errorf("%q is answered %d %s", c.field, a.status, a.body)
+				t.Errorf("%q: got %d %s", c.field, a.status, a.body)
 			}
 		}
 	})
@@ -61,7 +61,7 @@ func TestFileContent(t *testing.T) {
 		File typed.File `form:"file" contentType:"image"`
 	}
 	if got := panics(func() { sink[noType](quiet(), "POST", "/") }); !strings.Contains(got, `contentType:"image": it must list media types`) {
-		t.Errorf("a tag that is no media type panics with %q", got)
+		t.Errorf("tag without a media type: got panic %q", got)
 	}
 }
 
@@ -72,6 +72,6 @@ func TestRawRange(t *testing.T) {
 	}](app, "POST", "/")
 	expect(t, ask(t, app, "POST /", "Content-Type: image/png", "", "12345"), 204, "")
 	if a := ask(t, app, "POST /", "Content-Type: text/png", "", "12345"); a.status != http.StatusUnsupportedMediaType || !strings.Contains(a.body, "image/*") {
-		t.Errorf("answered %d %s", a.status, a.body)
+		t.Errorf("got %d %s", a.status, a.body)
 	}
 }

@@ -61,7 +61,7 @@ type registrations struct {
 
 var registering registrations
 
-// while runs f, which registers o. Calls from other goroutines wait.
+// while runs f, which registers o, and makes calls from other goroutines wait.
 func (s *registrations) while(o *Operation, f func()) {
 	if !s.inside() {
 		s.Lock()

@@ -11,7 +11,7 @@ import (
 
 // A bodyDecoder decodes JSON into the field Body and reports violations.
 type bodyDecoder interface {
-	decode(b *binder, p *bodyPlan, body []byte, to place)
+	decode(b *binder, p *bodyPlan, body []byte, to address)
 }
 
 // newBodyDecoder returns a decoder for a body type: one that reads the body once and checks the
@@ -72,7 +72,7 @@ func (o *onePassDecoder) limits(s *appState) *jsonwire.Limits {
 	return &s.limits
 }
 
-func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
+func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to address) {
 	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // a pointer would accept it
 	if null || !to.decode(o.decoder, body, o.limits(b.state), b.r) {
 		to.value(p.typ).SetZero()
@@ -103,7 +103,7 @@ type plainDecoder struct {
 	ignoring *jsonwire.Decoder // nil if no member is ignored
 }
 
-func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to place) {
+func (d plainDecoder) decode(b *binder, p *bodyPlan, body []byte, to address) {
 	if b.report.Full() {
 		return
 	}

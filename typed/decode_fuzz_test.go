@@ -63,7 +63,7 @@ func FuzzBodyDecoder(f *testing.F) {
 		report := schema.Report{MaxElements: 20}
 		plain := node.Check(body, "body", &report)
 		if took && !report.OK() {
-			t.Fatalf("taken at once, but %s %s\n%s", report.List[0].Pointer, report.List[0].Text(), body)
+			t.Fatalf("accepted by the first pass, rejected by the second: %s %s\n%s", report.List[0].Pointer, report.List[0].Text(), body)
 		}
 		if !report.OK() {
 			return
@@ -72,7 +72,7 @@ func FuzzBodyDecoder(f *testing.F) {
 			t.Fatalf("%v\n%s", err, plain)
 		}
 		if took && !reflect.DeepEqual(first, second) {
-			t.Fatalf("%s\nat once: %+v\nthen:    %+v", body, first, second)
+			t.Fatalf("%s\nfirst pass:  %+v\nsecond pass: %+v", body, first, second)
 		}
 	})
 }

@@ -30,9 +30,9 @@ func (p *plan) direct() *directPlan {
 	return &directPlan{one, p.body.offset}
 }
 
-// bind decodes the body into the input at the place, which may be on a stack. If it returns false
+// bind decodes the body into the input at the address, which may be on a stack. If it returns false
 // and no error, the binder must read the request.
-func (d *directPlan) bind(r *dunlin.Request, s *appState, in place) (bound bool, err error) {
+func (d *directPlan) bind(r *dunlin.Request, s *appState, in address) (bound bool, err error) {
 	if r.Header("Content-Type") != mediaJSON {
 		return false, nil
 	}

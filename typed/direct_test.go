@@ -26,7 +26,7 @@ func TestInputOnGrowingStack(t *testing.T) {
 		After  [64]int `dunlin:"-"`
 	}) (typed.None, error) {
 		if in.Before != "" || in.After != [64]int{} {
-			return typed.None{}, fmt.Errorf("what is beside the body was written to: %q %v", in.Before, in.After)
+			return typed.None{}, fmt.Errorf("fields next to the body were changed: %q %v", in.Before, in.After)
 		}
 		kept = append(kept, in.Body)
 		return typed.None{}, nil
@@ -40,12 +40,12 @@ func TestInputOnGrowingStack(t *testing.T) {
 		body += `{"name":"nE"}` + strings.Repeat(form[1]+"}", depth)
 		done := make(chan int)
 		for range 3 {
-			go func() { // on a stack that is still small
+			go func() { // with a small stack
 				rec := post(t, app, "/", body)
 				done <- rec.status
 			}()
 			if status := <-done; status != 204 {
-				t.Fatalf("answered %d", status)
+				t.Fatalf("got status %d", status)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func TestInputOnGrowingStack(t *testing.T) {
 		at := &c
 		for i := range depth {
 			if want := fmt.Sprintf("n%d", i); at.Name != want {
-				t.Fatalf("at depth %d the name is %q", i, at.Name)
+				t.Fatalf("depth %d: got name %q", i, at.Name)
 			}
 			if at.Next != nil {
 				at = at.Next
@@ -62,7 +62,7 @@ func TestInputOnGrowingStack(t *testing.T) {
 			}
 		}
 		if at.Name != "nE" {
-			t.Fatalf("the last name is %q", at.Name)
+			t.Fatalf("last element: got name %q", at.Name)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestRuleBoundaries(t *testing.T) {
 		`{"list":[]}`: 400, `{"list":[1]}`: 204, `{"list":[1,2,3]}`: 204, `{"list":[1,2,3,4]}`: 400, `{"list":{}}`: 400, ` {} `: 204, `{} x`: 400, ` `: 400,
 	} {
 		if rec := post(t, app, "/", body); rec.status != status {
-			t.Errorf("%s: answered %d, want %d: %s", body, rec.status, status, rec.body)
+			t.Errorf("%s: got status %d, want %d: %s", body, rec.status, status, rec.body)
 		}
 	}
 }

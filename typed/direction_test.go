@@ -37,7 +37,7 @@ func accounts(c typed.Config) *dunlin.App {
 	return app
 }
 
-func TestReadOnlyIsRefused(t *testing.T) {
+func TestReadOnlyMembersAreRefused(t *testing.T) {
 	app := accounts(typed.Config{})
 	for _, path := range []string{"/one", "/keyed"} {
 		for body, want := range map[string]string{
@@ -50,12 +50,12 @@ func TestReadOnlyIsRefused(t *testing.T) {
 		}
 		a := post(t, app, path, `{"name":"a","password":"secret"}`)
 		if a.status != http.StatusOK || strings.TrimSpace(a.body) != `{"id":null,"role":"user","name":"a"}` {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
+			t.Errorf("%s: got %d %s", path, a.status, a.body)
 		}
 	}
 }
 
-func TestReadOnlyIsIgnored(t *testing.T) {
+func TestReadOnlyMembersAreIgnored(t *testing.T) {
 	app := accounts(typed.Config{IgnoreReadOnly: true})
 	for _, path := range []string{"/one", "/keyed"} {
 		for body, want := range map[string]string{
@@ -64,7 +64,7 @@ func TestReadOnlyIsIgnored(t *testing.T) {
 			`{"name":"a"}`: `{"id":null,"role":"user","name":"a"}`,
 		} {
 			if a := post(t, app, path, body); a.status != http.StatusOK || a.body != want {
-				t.Errorf("%s %s: %d %s", path, body, a.status, a.body)
+				t.Errorf("%s %s: got %d %s", path, body, a.status, a.body)
 			}
 		}
 		expectViolations(t, post(t, app, path, `{"id":1,"id":2,"name":"a","role":"\ud800"}`), "body #/id duplicate", "body #/role utf8")
@@ -72,7 +72,7 @@ func TestReadOnlyIsIgnored(t *testing.T) {
 }
 
 // No kind of response contains write-only members.
-func TestWriteOnlyIsLeftOut(t *testing.T) {
+func TestWriteOnlyMembersAreOmitted(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	id := int64(1)
 	inner := account{Name: "in", Password: "secret"}
@@ -102,30 +102,30 @@ func TestWriteOnlyIsLeftOut(t *testing.T) {
 	for _, path := range []string{"/value", "/list", "/map", "/created", "/either", "/page", "/seq", "/seq2", "/lines", "/events", "/plain"} {
 		a := ask(t, app, "GET "+path)
 		if a.status >= 300 || strings.Contains(a.body, "secret") || strings.Contains(a.body, "password") || strings.Count(a.body, `"in"`) != 3 {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
+			t.Errorf("%s: got %d %s", path, a.status, a.body)
 		}
 	}
 }
 
 // A client omits read-only members and sends write-only members.
-func TestClientsLeaveOutReadOnly(t *testing.T) {
+func TestClientsOmitReadOnlyMembers(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	type one struct{ Body account }
 	id := int64(1)
 	op := typed.Post(app, "/one", func(_ *dunlin.Request, in one) (account, error) {
 		if in.Body.ID != nil || in.Body.Password != "secret" {
-			t.Errorf("sent %+v", in.Body)
+			t.Errorf("got request body %+v", in.Body)
 		}
 		in.Body.ID = &id
 		return in.Body, nil
 	})
 	got := op.Test(t, app, one{account{ID: &id, Role: "admin", Name: "a", Password: "secret"}})
 	if got.Status != http.StatusOK || got.Out.Role != "user" || *got.Out.ID != 1 || got.Out.Password != "" {
-		t.Errorf("%d %s", got.Status, got.Body)
+		t.Errorf("got %d %s", got.Status, got.Body)
 	}
 }
 
-func TestMeaninglessDirections(t *testing.T) {
+func TestInvalidDirectionTags(t *testing.T) {
 	for name, register := range map[string]func(*dunlin.App){
 		"a parameter": func(app *dunlin.App) {
 			typed.Get(app, "/", func(*dunlin.Request, struct {

@@ -120,10 +120,10 @@ func TestDirectionsInEveryShape(t *testing.T) {
 			b, _ := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			if strings.Contains(string(b), "hidden-value") {
-				t.Errorf("%s: %d secret %s", p, resp.StatusCode, b)
+				t.Errorf("%s: got %d with a write-only member: %s", p, resp.StatusCode, b)
 			}
 			if !strings.Contains(string(b), `"admin"`) {
-				t.Errorf("%s: %d lost %s", p, resp.StatusCode, b)
+				t.Errorf("%s: got %d without a member: %s", p, resp.StatusCode, b)
 			}
 		}
 		// requests
@@ -138,7 +138,7 @@ func TestDirectionsInEveryShape(t *testing.T) {
 			return resp.StatusCode, string(b)
 		}
 		if c, b := post(ok); c != 204 {
-			t.Fatalf("%d %s", c, b)
+			t.Fatalf("got %d %s", c, b)
 		}
 		bad := `{"name":"a","role":"admin"}`
 		for _, r := range [][2]string{
@@ -153,7 +153,7 @@ func TestDirectionsInEveryShape(t *testing.T) {
 				t.Fatal(r)
 			}
 			if c, b := post(body); c == 204 {
-				t.Errorf("%s: %d %s", r[1], c, b)
+				t.Errorf("%s: got %d %s", r[1], c, b)
 			}
 		}
 	})
@@ -177,6 +177,6 @@ func TestIgnoredReadOnlyInEveryShape(t *testing.T) {
 	}
 	b, _ := json.Marshal(got)
 	if bytes.Contains(b, []byte("admin")) || bytes.Contains(b, []byte("7")) || bytes.Contains(b, []byte(`id":`)) || bytes.Contains(b, []byte(`"ro"`)) || bytes.Count(b, []byte(`"p"`)) != 13 {
-		t.Errorf("read %s", b)
+		t.Errorf("got %s", b)
 	}
 }

@@ -34,7 +34,7 @@ func serveOn(t *testing.T, engine dunlin.Engine, register func(*dunlin.App)) str
 	return "http://" + ln.Addr().String()
 }
 
-// Both engines answer alike.
+// Both engines give the same answers.
 func TestEngines(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the loop engine needs Linux")
@@ -115,7 +115,7 @@ func TestEngines(t *testing.T) {
 			if engine == dunlin.EngineStd {
 				first = append(first, line)
 			} else if first[i] != line {
-				t.Errorf("%s %s\nstd:  %.300s\nloop: %.300s", c.method, c.path, first[i], line)
+				t.Errorf("%s %s: different answers\nstd:  %.300s\nloop: %.300s", c.method, c.path, first[i], line)
 			}
 			if resp.StatusCode == 500 {
 				t.Errorf("%v: %s %s: %s", engine, c.method, c.path, line)

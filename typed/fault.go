@@ -25,10 +25,10 @@ type Fault struct {
 // Faults that many operations return.
 var (
 	Unauthorized       = NewFault(http.StatusUnauthorized, "unauthorized", "Credentials are missing or invalid")
-	Forbidden          = NewFault(http.StatusForbidden, "forbidden", "The credentials do not suffice")
-	NotFound           = NewFault(http.StatusNotFound, "not-found", "There is no such thing")
-	Conflict           = NewFault(http.StatusConflict, "conflict", "The state of the thing does not allow it")
-	PreconditionFailed = NewFault(http.StatusPreconditionFailed, "precondition-failed", "The thing has changed meanwhile")
+	Forbidden          = NewFault(http.StatusForbidden, "forbidden", "The credentials are not sufficient")
+	NotFound           = NewFault(http.StatusNotFound, "not-found", "The resource does not exist")
+	Conflict           = NewFault(http.StatusConflict, "conflict", "The state of the resource does not allow the request")
+	PreconditionFailed = NewFault(http.StatusPreconditionFailed, "precondition-failed", "The resource has been changed")
 	TooManyRequests    = NewFault(http.StatusTooManyRequests, "too-many-requests", "Too many requests")
 	ServiceUnavailable = NewFault(http.StatusServiceUnavailable, "temporarily-impossible", "Temporarily unavailable; try again later")
 )

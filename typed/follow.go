@@ -53,7 +53,7 @@ func Follow[T, In any, Out Streamed[T]](ctx context.Context, c *Client, e *Endpo
 				return
 			}
 			if err != nil {
-				yield(none, fmt.Errorf("typed: element %d of the answer of %s %s: %w", n, e.method, resp.Request.URL.Redacted(), err))
+				yield(none, fmt.Errorf("typed: element %d of the response of %s %s: %w", n, e.method, resp.Request.URL.Redacted(), err))
 				return
 			}
 			if !yield(v, nil) {
@@ -70,7 +70,7 @@ func expectStream(c *Client, r *result, resp *http.Response) error {
 		return nil
 	}
 	if resp.StatusCode < 400 {
-		return fmt.Errorf("typed: the answer is %d %s, and not the stream of the operation", resp.StatusCode, kind)
+		return fmt.Errorf("typed: got a response with status %d and type %s, want the stream of the operation", resp.StatusCode, kind)
 	}
 	a, err := c.receive(resp)
 	if err != nil {
@@ -85,7 +85,7 @@ type elements struct {
 	lines   *bufio.Reader
 }
 
-var errLargeElement = errors.New("it is longer than Client.Most")
+var errLargeElement = errors.New("element is longer than Client.Most")
 
 // An elementReader limits the bytes that are read for one element.
 type elementReader struct {
@@ -110,7 +110,7 @@ func nextOfArray(from *elements, v any, n int) error {
 	d := from.decoder
 	if n == 0 {
 		if t, err := d.Token(); err != nil || t != json.Delim('[') {
-			return errors.Join(errors.New("it is no array"), notEnd(err))
+			return errors.Join(errors.New("response is not a JSON array"), notEnd(err))
 		}
 	}
 	if d.More() {

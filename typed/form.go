@@ -97,7 +97,7 @@ type formValues struct {
 }
 
 // bindForm reads the form into its fields.
-func (b *binder) bindForm(f *formPlan, in place) {
+func (b *binder) bindForm(f *formPlan, in address) {
 	values := formValues{texts: make([][]string, len(f.fields)), files: make([][]File, len(f.fields))}
 	header := b.r.Header("Content-Type")
 	kind, params, _ := mime.ParseMediaType(header)
@@ -160,7 +160,7 @@ func tooManyFields(most int) error {
 	}
 }
 
-func (b *binder) bindFormField(p *Param, in place, texts []string, files []File) {
+func (b *binder) bindFormField(p *Param, in address, texts []string, files []File) {
 	switch {
 	case p.File && len(texts) > 0:
 		b.wrong(p, "", "type", "file")
@@ -180,7 +180,7 @@ func (b *binder) bindFormField(p *Param, in place, texts []string, files []File)
 }
 
 // bindFiles checks and stores the files of a field.
-func (b *binder) bindFiles(p *Param, in place, files []File) {
+func (b *binder) bindFiles(p *Param, in address, files []File) {
 	if !p.List && len(files) > 1 {
 		b.wrong(p, "", "single", "")
 		return
@@ -235,7 +235,7 @@ func (b *binder) checkType(p *Param, pointer string, f *File) {
 	switch {
 	case !anyCovers(p.types, declared):
 		b.wrong(p, pointer, "contentMediaType", allowed)
-	case takesContent(p.types, declared, f.Data):
+	case acceptsContent(p.types, declared, f.Data):
 		return
 	default:
 		b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: "contentMediaType", Limit: allowed,

@@ -26,7 +26,7 @@ type upload struct {
 	Docs   []typed.File `form:"doc" maxItems:"2"`
 }
 
-// pngSignature is how images of type image/png begin.
+// pngSignature is the first bytes of a PNG image.
 const pngSignature = "\x89PNG\r\n\x1a\n"
 
 // form writes a multipart body: "name=value", or "name@file.png;image/png=value".
@@ -68,10 +68,10 @@ func TestForms(t *testing.T) {
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "%zz"), "body # syntax")
 	many := ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "name=ab"+strings.Repeat("&tag=", 1000))
 	if many.status != 413 || !strings.Contains(many.body, "limit of 1000") {
-		t.Errorf("a form of many fields is answered %d %s", many.status, many.body)
+		t.Errorf("form with many fields: got %d %s", many.status, many.body)
 	}
 	if a := post(t, app, "/", "{}"); a.status != 415 {
-		t.Errorf("JSON is answered %d", a.status)
+		t.Errorf("JSON body: got status %d", a.status)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestFormFields(t *testing.T) {
 		{"Content-Type: " + three, threeBody, 200}, {"Content-Type: " + four, fourBody, 413},
 	} {
 		if a := ask(t, app, "POST /", c.kind, "", c.body); a.status != c.status {
-			t.Errorf("%s is answered %d %s", c.body, a.status, a.body)
+			t.Errorf("%s: got %d %s", c.body, a.status, a.body)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestFiles(t *testing.T) {
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body[:len(body)-8]), "body # syntax")
 	expectViolations(t, ask(t, app, "POST /", "Content-Type: multipart/form-data", "", body), "body # syntax")
 	if a := ask(t, app, "POST /", "Content-Type: application/x-www-form-urlencoded", "", "name=Ann"); a.status != 415 {
-		t.Errorf("a form without files is answered %d", a.status)
+		t.Errorf("form without files: got status %d", a.status)
 	}
 }
 
@@ -173,11 +173,11 @@ func TestFileStatus(t *testing.T) {
 		return list
 	}
 	if got, want := documented(op.Answers()), "413 The body is too large; avatar has more than 8 bytes\n"+
-		"415 The media type of the body is not taken; avatar is not of the type image/png or image/jpeg\n422 The request breaks rules\n"; got != want {
-		t.Errorf("the document of files has\n%s", got)
+		"415 The media type of the body is not supported; avatar is not of the type image/png or image/jpeg\n422 The request is invalid\n"; got != want {
+		t.Errorf("answers of an operation with files: got\n%s", got)
 	}
-	if got := documented(text.Answers()); got != "422 The request breaks rules\n" {
-		t.Errorf("the document of a form without files has\n%s", got)
+	if got := documented(text.Answers()); got != "422 The request is invalid\n" {
+		t.Errorf("answers of a form without files: got\n%s", got)
 	}
 }
 
@@ -200,6 +200,6 @@ func TestParts(t *testing.T) {
 	kind, body := form(t, "a=1", "b@f;a/b=2")
 	expect(t, ask(t, app, "POST /", "Content-Type: "+kind, "", body), 200, `"a=1;b=2;"`)
 	if a := post(t, app, "/", "{}"); a.status != 415 {
-		t.Errorf("JSON is answered %d", a.status)
+		t.Errorf("JSON body: got status %d", a.status)
 	}
 }

@@ -70,8 +70,8 @@ func onlyJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// plain reports whether answers depend only on the output.
-func (o *Operation) plain() bool { return o.formats == nil && o.result.next == nil }
+// isPlain reports whether answers depend only on the output.
+func (o *Operation) isPlain() bool { return o.formats == nil && o.result.next == nil }
 
 // acceptable returns the error for a request that accepts none of the operation's formats.
 func (o *Operation) acceptable(r *dunlin.Request) error {
@@ -88,9 +88,9 @@ func (e *notAcceptable) Error() string             { return "the request accepts
 func (e *notAcceptable) StatusCode() int           { return 406 }
 func (e *notAcceptable) Response() dunlin.Response { return e.formats.NotAcceptable() }
 
-// respond returns the response for the output at a place in the format that the request prefers,
+// respond returns the response for the output at an address in the format that the request prefers,
 // with a link to the next page if the output is a page.
-func (o *Operation) respond(r *dunlin.Request, from place) dunlin.Response {
+func (o *Operation) respond(r *dunlin.Request, from address) dunlin.Response {
 	cursor := ""
 	if o.result.next != nil {
 		cursor = o.result.next(from)

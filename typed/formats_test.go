@@ -55,7 +55,7 @@ func TestFormats(t *testing.T) {
 	} {
 		got := get.Test(t, app, noteID{7}, accept(value))
 		if kind := got.Header.Get("Content-Type"); kind != want || got.Header.Get("Vary") != "Accept" {
-			t.Errorf("Accept: %s: %s, Vary %q, want %s", value, kind, got.Header.Get("Vary"), want)
+			t.Errorf("Accept: %s: got %s with Vary %q, want %s", value, kind, got.Header.Get("Vary"), want)
 		}
 	}
 	if body := string(get.Test(t, app, noteID{7}, accept("application/xml")).Body); !strings.Contains(body, `<note id="7"><text>Hello</text>`) {
@@ -63,10 +63,10 @@ func TestFormats(t *testing.T) {
 	}
 	made := post.Test(t, app, newNote{note{ID: 1, Text: "a"}}, accept("application/xml"))
 	if made.Status != 201 || made.Header.Get("Location") != "/notes/1" || made.Header.Get("Content-Type") != "application/xml" {
-		t.Errorf("%d %v", made.Status, made.Header)
+		t.Errorf("got %d %v", made.Status, made.Header)
 	}
 	if refused := post.Test(t, app, newNote{}, accept("text/html")); refused.Status != 406 || ran != 1 {
-		t.Errorf("%d: the action ran %d times", refused.Status, ran)
+		t.Errorf("got status %d and %d runs of the action", refused.Status, ran)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestJSONOnlyOutputs(t *testing.T) {
 	asked := func(name string, got http.Header, body []byte) {
 		t.Helper()
 		if got.Get("Content-Type") != "application/json" || got.Get("Vary") != "" {
-			t.Errorf("%s: %v %s", name, got, body)
+			t.Errorf("%s: got %v %s", name, got, body)
 		}
 	}
 	type secret struct {
@@ -124,7 +124,7 @@ func TestFormatsOfAnswers(t *testing.T) {
 		byStatus[a.Status] = a
 	}
 	if got := byStatus[200].Formats; !slices.Equal(got, []string{"application/xml"}) {
-		t.Errorf("200: %v", got)
+		t.Errorf("status 200: got %v", got)
 	}
 	if _, ok := byStatus[406]; !ok || byStatus[204].Formats != nil {
 		t.Errorf("%v", byStatus)

@@ -57,12 +57,12 @@ func TestGroup(t *testing.T) {
 		missing := slices.DeleteFunc(slices.Clone(c.statuses), func(s int) bool { return slices.Contains(has, s) })
 		if fmt.Sprint(c.about.Tags) != c.tags || len(c.about.Security) != c.security || len(missing) > 0 ||
 			c.about.Deprecated != c.deprecated || c.about.Hidden != c.deprecated || slices.Contains(has, 304) != c.deprecated {
-			t.Errorf("%s %s: tags %v, %d requirements, statuses %v, deprecated %v", c.about.Route.Methods, c.about.Route.Pattern,
+			t.Errorf("%s %s: got tags %v, %d requirements, statuses %v, deprecated %v", c.about.Route.Methods, c.about.Route.Pattern,
 				c.about.Tags, len(c.about.Security), has, c.about.Deprecated)
 		}
 	}
 	if x := show.Test(t, app, id{0}); x.Status != 404 { // a fault of the group is declared
-		t.Errorf("answered %d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 	for want, f := range map[string]func(){
 		"router is nil":     func() { typed.NewGroup(nil) },
@@ -72,7 +72,7 @@ func TestGroup(t *testing.T) {
 		"no typed operatio": func() { typed.Find[id, typed.None](app, "POST /notes/{id}") },
 	} {
 		if got := panics(f); !strings.Contains(got, want) && want != "is called" || got == "" {
-			t.Errorf("%q does not say %q", got, want)
+			t.Errorf("got panic %q, want it to contain %q", got, want)
 		}
 	}
 }
@@ -96,17 +96,17 @@ func TestFind(t *testing.T) {
 	for _, name := range []string{"greet", "GET /api/hello"} {
 		op := typed.Find[in, string](app, name)
 		if x := op.Test(t, app, in{"Ada"}); x.Status != http.StatusUnauthorized {
-			t.Errorf("%s: answered %d %s", name, x.Status, x.Body)
+			t.Errorf("%s: got %d %s", name, x.Status, x.Body)
 		}
 		x := op.Test(t, app, in{"Ada"}, func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") })
 		if x.Status != http.StatusOK || x.Out != "hello Ada" {
-			t.Errorf("%s: answered %d %s", name, x.Status, x.Body)
+			t.Errorf("%s: got %d %s", name, x.Status, x.Body)
 		}
 	}
 	if got := panics(func() { typed.Find[in, int](app, "greet") }); !strings.Contains(got, "not a") {
-		t.Errorf("other types panic with %q", got)
+		t.Errorf("other types: got panic %q", got)
 	}
 	if got := panics(func() { typed.Find[in, string](app, "gret") }); !strings.Contains(got, `no typed operation of that name`) {
-		t.Errorf("another name panics with %q", got)
+		t.Errorf("unknown name: got panic %q", got)
 	}
 }

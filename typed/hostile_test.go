@@ -64,13 +64,13 @@ type checkedTree struct {
 
 func (n *checkedTree) Validate(c *typed.Checks) { c.Check(n.Name != "bad", "#/name", "good", "is bad") }
 
-// fill makes a text of about n bytes: a head, a unit again and again with commas, a tail.
+// fill makes a text of about n bytes: a head, a comma-separated repetition of unit, and a tail.
 func fill(n int, head, unit, tail string) string {
 	times := max(1, (n-len(head)-len(tail))/(len(unit)+1))
 	return head + strings.TrimSuffix(strings.Repeat(unit+",", times), ",") + tail
 }
 
-// nest puts a text into many levels.
+// nest wraps a text in many levels.
 func nest(levels int, open, inside, end string) string {
 	return strings.Repeat(open, levels) + inside + strings.Repeat(end, levels)
 }
@@ -85,37 +85,37 @@ func hostile(n int) map[string]string {
 	plain := strings.Repeat("a", n/2)
 	few := func(unit string) int { return min(n/2, 90_000*(len(unit)+1)) }
 	return map[string]string{
-		"bad strings under deep long names":   deepNames(fill(few(half), "[", half, "]")),
-		"bad strings under deep escaped ones": `{"x":` + nest(990, `{"`+strings.Repeat(`\u0020`, 100)+`":`, fill(few(half), "[", half, "]"), "}") + "}",
-		"one long escaped name":               `{"` + long + `":` + fill(few(half), "[", half, "]") + "}",
-		"one long plain name":                 `{"` + plain + `":` + fill(few(half), "[", half, "]") + "}",
-		"a name that ends in escapes":         `{"` + plain + `\n":` + fill(few(half), "[", half, "]") + "}",
-		"unknown members":                     fill(few(`"unknown":1`), "{", `"unknown":1`, "}"),
-		"long unknown members":                fill(n, "{", `"`+strings.Repeat(`\n`, 5000)+`":1`, "}"),
-		"missing members":                     fill(few("{}"), `{"wide":[`, "{}", "]}"),
-		"defaults, and one mistake":           fill(few("{}"), `{"lazy":[`, "{}", `],"x":1}`),
-		"wrong elements":                      fill(few("1"), `{"kids":[`, "1", "]}"),
-		"long enumeration":                    fill(few(`"x"`), `{"sizes":[`, `"x"`, "]}"),
-		"a recursive type":                    nest(400, `{"kids":[`, fill(few("{}"), `{"wide":[`, "{}", "]}"), "]}"),
-		"maps in maps":                        nest(400, `{"map":{"`+strings.Repeat("k", 100)+`":`, fill(few("1"), `{"kids":[`, "1", "]}"), "}}"),
-		"names twice":                         fill(few(`"abc":"d"`), `{"texts":{`, `"abc":"d"`, "}}"),
-		"bag of deep objects":                 `{"bag":[` + nest(900, `{"a":`, `"`+plain+`"`, "}") + "," + nest(900, `{"a":`, `"`+plain+`"`, "}") + "]}",
-		"sets in sets":                        nest(480, `{"sets":[{},`, `{"name":"`+plain+`","x":1}`, "]}"),
-		"sets in sets with white space":       nest(480, `{"sets":[{},`, `{"kids":[`+strings.Repeat(" ", n/2)+`],"x":1}`, "]}"),
-		"a long time":                         `{"at":"` + plain + plain + `"}`,
-		"a long duration":                     `{"span":"` + plain + plain + `"}`,
-		"a long pattern":                      `{"name":"` + plain + strings.ToUpper(plain) + `"}`,
-		"bad base64":                          `{"bytes":"` + plain + plain + `!"}`,
-		"numbers without end":                 fill(few("1e999"), `{"nums":[`, "1e999", "]}"),
-		"long numbers":                        fill(n, `{"nums":[`, strings.Repeat("9", 990)+".3", "]}"),
-		"odd multiples":                       fill(few("1e300"), `{"nums":[`, "1e300", `,0.3]}`),
-		"fractions":                           fill(few("1.0"), `{"ints":[`, "1.0", `,0.3]}`),
-		"too deep":                            `{"any":` + strings.Repeat("[", n/2),
-		"broken at its end":                   fill(few("1"), `{"ints":[`, "1", "]"),
-		"broken at its end, with lines":       `{"any":[` + strings.Repeat("\n", n) + "}",
-		"too many elements":                   fill(n, `{"ints":[`, "1", "]}"),
-		"two elements and space":              `{"wide":[{},{}` + strings.Repeat(" ", n) + "]}",
-		"raw with an error":                   `{"raw":"` + plain + plain + `","x":1}`,
+		"bad strings under deep long names":    deepNames(fill(few(half), "[", half, "]")),
+		"bad strings under deep escaped names": `{"x":` + nest(990, `{"`+strings.Repeat(`\u0020`, 100)+`":`, fill(few(half), "[", half, "]"), "}") + "}",
+		"long escaped name":                    `{"` + long + `":` + fill(few(half), "[", half, "]") + "}",
+		"long plain name":                      `{"` + plain + `":` + fill(few(half), "[", half, "]") + "}",
+		"name that ends in escapes":            `{"` + plain + `\n":` + fill(few(half), "[", half, "]") + "}",
+		"unknown members":                      fill(few(`"unknown":1`), "{", `"unknown":1`, "}"),
+		"long unknown members":                 fill(n, "{", `"`+strings.Repeat(`\n`, 5000)+`":1`, "}"),
+		"missing members":                      fill(few("{}"), `{"wide":[`, "{}", "]}"),
+		"defaults and an unknown member":       fill(few("{}"), `{"lazy":[`, "{}", `],"x":1}`),
+		"wrong elements":                       fill(few("1"), `{"kids":[`, "1", "]}"),
+		"long enumeration":                     fill(few(`"x"`), `{"sizes":[`, `"x"`, "]}"),
+		"recursive type":                       nest(400, `{"kids":[`, fill(few("{}"), `{"wide":[`, "{}", "]}"), "]}"),
+		"maps in maps":                         nest(400, `{"map":{"`+strings.Repeat("k", 100)+`":`, fill(few("1"), `{"kids":[`, "1", "]}"), "}}"),
+		"duplicate names":                      fill(few(`"abc":"d"`), `{"texts":{`, `"abc":"d"`, "}}"),
+		"bag of deep objects":                  `{"bag":[` + nest(900, `{"a":`, `"`+plain+`"`, "}") + "," + nest(900, `{"a":`, `"`+plain+`"`, "}") + "]}",
+		"sets in sets":                         nest(480, `{"sets":[{},`, `{"name":"`+plain+`","x":1}`, "]}"),
+		"sets in sets with white space":        nest(480, `{"sets":[{},`, `{"kids":[`+strings.Repeat(" ", n/2)+`],"x":1}`, "]}"),
+		"long time":                            `{"at":"` + plain + plain + `"}`,
+		"long duration":                        `{"span":"` + plain + plain + `"}`,
+		"long pattern":                         `{"name":"` + plain + strings.ToUpper(plain) + `"}`,
+		"bad base64":                           `{"bytes":"` + plain + plain + `!"}`,
+		"infinite numbers":                     fill(few("1e999"), `{"nums":[`, "1e999", "]}"),
+		"long numbers":                         fill(n, `{"nums":[`, strings.Repeat("9", 990)+".3", "]}"),
+		"odd multiples":                        fill(few("1e300"), `{"nums":[`, "1e300", `,0.3]}`),
+		"fractions":                            fill(few("1.0"), `{"ints":[`, "1.0", `,0.3]}`),
+		"too deep":                             `{"any":` + strings.Repeat("[", n/2),
+		"truncated array":                      fill(few("1"), `{"ints":[`, "1", "]"),
+		"truncated array with line breaks":     `{"any":[` + strings.Repeat("\n", n) + "}",
+		"too many elements":                    fill(n, `{"ints":[`, "1", "]}"),
+		"two elements and white space":         `{"wide":[{},{}` + strings.Repeat(" ", n) + "]}",
+		"raw member and an unknown member":     `{"raw":"` + plain + plain + `","x":1}`,
 	}
 }
 
@@ -153,21 +153,21 @@ func TestHostileBodies(t *testing.T) {
 		t.Helper()
 		var w *httptest.ResponseRecorder
 		least := ^uint64(0)
-		for range 2 { // the first time pools are filled
+		for range 2 { // the first run fills the pools
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
 			w = httptest.NewRecorder()
 			least = min(least, allocatedBy(func() { app.ServeHTTP(w, r) }))
 		}
 		if w.Code != want {
-			t.Errorf("%d, want %d: %.300s", w.Code, want, w.Body)
+			t.Errorf("got %d, want %d: %.300s", w.Code, want, w.Body)
 		}
 		if w.Body.Len() > 64<<10 {
-			t.Errorf("an answer of %d bytes", w.Body.Len())
+			t.Errorf("got a response of %d bytes", w.Body.Len())
 		}
 		// A valid body of that size, of short objects, costs 40 times its length in this app.
 		if most := uint64(10*len(body) + 512<<10); least > most {
-			t.Errorf("%d bytes are allocated for a body of %d, want at most %d", least, len(body), most)
+			t.Errorf("got %d allocated bytes for a body of %d bytes, want at most %d", least, len(body), most)
 		}
 	}
 	for name, body := range hostile(size) {
@@ -175,7 +175,7 @@ func TestHostileBodies(t *testing.T) {
 	}
 	pair := "[{},{}" + strings.Repeat(" ", size) + "]"
 	for path, want := range map[string]int{"/list": http.StatusBadRequest, "/pairs": http.StatusNoContent, "/decode-pairs": http.StatusNoContent} {
-		t.Run("two elements and space, "+path, func(t *testing.T) { cost(path, pair, want) })
+		t.Run("two elements and white space, "+path, func(t *testing.T) { cost(path, pair, want) })
 	}
 	// Calls of Validate build pointers only for violations.
 	name := strings.Repeat("n", 4000)

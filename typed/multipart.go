@@ -21,9 +21,9 @@ type formPart struct {
 const longestPartHead = 8 << 10 // bytes
 
 var (
-	errNoBoundary = errors.New("it has no boundary")
-	errCutForm    = errors.New("it ends before its last boundary")
-	errManyParts  = errors.New("it has too many parts")
+	errNoBoundary = errors.New("the form has no boundary")
+	errCutForm    = errors.New("the form ends before its last boundary")
+	errManyParts  = errors.New("the form has too many parts")
 )
 
 // parts yields the parts of a complete body without copying it (RFC 2046 section 5.1, RFC 7578). An

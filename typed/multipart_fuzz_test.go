@@ -36,14 +36,14 @@ func FuzzParts(f *testing.F) {
 				return
 			}
 			if err != nil || i >= len(got) {
-				t.Fatalf("read %q, package multipart says %v after %d", got, err, i)
+				t.Fatalf("got %q, package multipart returns %v after part %d", got, err, i)
 			}
 			data, err := io.ReadAll(p)
 			if err != nil {
 				return
 			}
 			if string(data) != got[i].data || p.FormName() != "" && p.FormName() != got[i].name {
-				t.Fatalf("part %d: read %q, package multipart says %q, %v", i, got[i], data, err)
+				t.Fatalf("part %d: got %q, package multipart returns %q, %v", i, got[i], data, err)
 			}
 		}
 	})

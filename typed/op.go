@@ -134,7 +134,7 @@ type input[In any] struct {
 func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 	o, bound := op.Operation, op.bound(act)
 	direct := op.plan.direct()
-	if direct == nil || !op.plain() {
+	if direct == nil || !op.isPlain() {
 		return dunlin.Try(bound)
 	}
 	return dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
@@ -146,7 +146,7 @@ func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 		}
 		out, err := act(r, in)
 		if err != nil {
-			o.noteError(r, err)
+			o.recordError(r, err)
 			return dunlin.Response{}, err
 		}
 		return op.result.respond(hidden(&out), nil), nil
@@ -158,24 +158,24 @@ func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.
 	o := op.Operation
 	return func(r *dunlin.Request) (dunlin.Response, error) {
 		p := op.plan
-		if !op.plain() {
+		if !op.isPlain() {
 			if err := o.acceptable(r); err != nil {
 				return dunlin.Response{}, err
 			}
 		}
 		x := op.inputs.Get().(*input[In])
 		x.binder.r, x.binder.state = r, o.state
-		if err := x.binder.bind(p, placeOf(&x.in)); err != nil {
+		if err := x.binder.bind(p, addressOf(&x.in)); err != nil {
 			op.recycle(x)
 			return dunlin.Response{}, err
 		}
 		out, err := act(r, x.in)
 		op.recycle(x)
 		if err != nil {
-			o.noteError(r, err)
+			o.recordError(r, err)
 			return dunlin.Response{}, err
 		}
-		if !op.plain() {
+		if !op.isPlain() {
 			return o.respond(r, hidden(&out)), nil
 		}
 		return op.result.respond(hidden(&out), nil), nil

@@ -14,7 +14,7 @@ import (
 
 const partOfFile = "--b\r\nContent-Disposition: form-data; name=\"file\"; "
 
-// Parts of an input that an action keeps stay unchanged.
+// Parts of an input that an action retains stay unchanged.
 func TestInputsAreOwned(t *testing.T) {
 	type raw struct{ Body typed.Raw }
 	type uploaded struct {
@@ -42,7 +42,7 @@ func TestInputsAreOwned(t *testing.T) {
 			for _, c := range "abcde" {
 				for range 2 {
 					if got := string(<-kept); got != strings.Repeat(string(c), 100) {
-						t.Errorf("%c became %s", c, got)
+						t.Errorf("%c was changed to %s", c, got)
 					}
 				}
 			}
@@ -69,7 +69,7 @@ func TestFileNames(t *testing.T) {
 	} {
 		a := ask(t, app, "POST /", "Content-Type: multipart/form-data; boundary=b", "", partOfFile+head+"\r\n\r\nabc\r\n--b--")
 		if !strings.Contains(a.body, want) {
-			t.Errorf("%q: %d %s", head, a.status, a.body)
+			t.Errorf("%q: got %d %s", head, a.status, a.body)
 		}
 	}
 	a := ask(t, app, "POST /", "Content-Type: multipart/form-data; boundary=b", "", partOfFile+"filename=\"a\"\r\n\r\nabcd\r\n--b--")
@@ -103,7 +103,7 @@ func TestNumbers(t *testing.T) {
 	} {
 		a := ask(t, app, "GET /?"+query)
 		if want == "" && a.status != 204 {
-			t.Errorf("%s: %d %s", query, a.status, a.body)
+			t.Errorf("%s: got %d %s", query, a.status, a.body)
 		} else if want != "" {
 			expectViolations(t, a, "query "+want)
 		}
@@ -113,7 +113,7 @@ func TestNumbers(t *testing.T) {
 	} {
 		a := post(t, app, "/", body)
 		if want == "" && a.status != 204 {
-			t.Errorf("%s: %d %s", body, a.status, a.body)
+			t.Errorf("%s: got %d %s", body, a.status, a.body)
 		} else if want != "" {
 			expectViolations(t, a, want)
 		}
@@ -131,7 +131,7 @@ func TestLongParameterLists(t *testing.T) {
 	})
 	a := ask(t, app, "GET /?a="+strings.Repeat("x,", 500), "B: "+strings.Repeat("xx,", 500))
 	if n := len(a.violations(t)); n != 100 || !strings.Contains(a.body, "more than 100 places") {
-		t.Errorf("%d violations: %.200s", n, a.body)
+		t.Errorf("got %d violations: %.200s", n, a.body)
 	}
 }
 
@@ -163,11 +163,11 @@ func TestTypesWithMarshalJSON(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ got, want string }{
-		{try[plain]("POST", "/"), `UnmarshalJSON of typed_test.cents does not take "1.00x"`},
-		{try[format]("POST", "/"), "minLength does not apply to typed_test.cents, whose own methods read and write its JSON: describe that with typed.SchemaAs"},
+		{try[plain]("POST", "/"), `UnmarshalJSON of typed_test.cents refuses "1.00x"`},
+		{try[format]("POST", "/"), "minLength does not apply to typed_test.cents, whose methods encode and decode its JSON: describe the JSON with typed.SchemaAs"},
 	} {
 		if !strings.Contains(c.got, c.want) {
-			t.Errorf("%s\nwant %s", c.got, c.want)
+			t.Errorf("got %s\nwant %s", c.got, c.want)
 		}
 	}
 	if got := try[good]("POST", "/"); got != "" {
@@ -182,11 +182,11 @@ func TestTypesWithMarshalJSON(t *testing.T) {
 
 func TestFieldsWithoutASource(t *testing.T) {
 	for name, got := range map[string]string{
-		"a field":         try[struct{ Limit int }]("GET", "/"),
-		"an embedded one": try[struct{ cents }]("GET", "/") + try[struct{ typed.Raw }]("GET", "/"),
+		"a field":            try[struct{ Limit int }]("GET", "/"),
+		"an embedded struct": try[struct{ cents }]("GET", "/") + try[struct{ typed.Raw }]("GET", "/"),
 	} {
 		if !strings.Contains(got, "it has no source") {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got panic %q", name, got)
 		}
 	}
 	if got := try[struct {

@@ -130,14 +130,14 @@ func (Page[T]) result() (*result, error) {
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}, Headers: []AnswerHeader{{Name: "Link", Schema: Schema{text}}}}},
 		faults:  []*Fault{InvalidCursor},
 		bodies:  []reflect.Type{reflect.TypeFor[struct{ Items []T }]()},
-		respond: func(from place, f *negotiate.Format) dunlin.Response {
+		respond: func(from address, f *negotiate.Format) dunlin.Response {
 			if f != nil {
 				return f.Response(load[Page[T]](from))
 			}
 			return dunlin.JSON(load[Page[T]](from), dunlin.JSONNilAsEmpty, dunlin.JSONOmitWriteOnly)
 		},
-		next:    func(from place) string { return pointer[Page[T]](from).Next },
-		receive: func(a *received, to place) error { return json.Unmarshal(a.body, pointer[Page[T]](to)) },
+		next:    func(from address) string { return pointer[Page[T]](from).Next },
+		receive: func(a *received, to address) error { return json.Unmarshal(a.body, pointer[Page[T]](to)) },
 	}, nil
 }
 

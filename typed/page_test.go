@@ -79,21 +79,21 @@ func TestPages(t *testing.T) {
 	in.Limit = 2
 	first := list.Test(t, app, in)
 	if got := fmt.Sprint(first.Out.Items); got != "[{1} {3}]" || first.Out.Next == "" {
-		t.Fatalf("the first page: %s, next %q", got, first.Out.Next)
+		t.Fatalf("first page: got %s, next %q", got, first.Out.Next)
 	}
 	link := first.Header.Get("Link")
 	target, found := strings.CutSuffix(link, `>; rel="next"`)
 	if !found || !strings.HasPrefix(target, "<?cursor=") || !strings.Contains(target, "&limit=2&odd=true") {
-		t.Fatalf("Link: %s", link)
+		t.Fatalf("got Link %s", link)
 	}
 	in.Cursor = first.Out.Next
 	second := list.Test(t, app, in)
 	if got := fmt.Sprint(second.Out.Items); got != "[{5}]" || second.Out.Next != "" || second.Header.Get("Link") != "" {
-		t.Errorf("the last page: %s, next %q, Link %q", got, second.Out.Next, second.Header.Get("Link"))
+		t.Errorf("last page: got %s, next %q, Link %q", got, second.Out.Next, second.Header.Get("Link"))
 	}
 	got := list.Test(t, app, in, func(r *http.Request) { r.URL.RawQuery = strings.TrimPrefix(target, "<?") })
 	if string(got.Body) != string(second.Body) {
-		t.Errorf("by the link: %s", got.Body)
+		t.Errorf("page of the Link field: got %s", got.Body)
 	}
 }
 
@@ -124,24 +124,24 @@ func TestForeignCursorsAreRefused(t *testing.T) {
 		in.Cursor, in.Limit = cursor, 20
 		got := list.Test(t, app, in)
 		if got.Status != 400 || got.Problem == nil || got.Problem.Type != "invalid-cursor" {
-			t.Errorf("%s: %d %s", name, got.Status, got.Body)
+			t.Errorf("%s: got %d %s", name, got.Status, got.Body)
 		}
 	}
 	var in listNumbers
 	in.Cursor, in.Limit = own, 101
 	if got := list.Test(t, app, in); got.Status != 400 || !strings.Contains(string(got.Body), `"parameter":"limit"`) {
-		t.Errorf("a limit of 101: %d %s", got.Status, got.Body)
+		t.Errorf("limit 101: got %d %s", got.Status, got.Body)
 	}
 }
 
 // Keys are rotated: cursors of the old key stay valid.
-func TestCursorsOutliveTheirKey(t *testing.T) {
+func TestCursorsAfterKeyRotation(t *testing.T) {
 	old, next := []byte("0123456789abcdef"), []byte("fedcba9876543210")
 	at := func(keys ...[]byte) *typed.Pager[number, int] {
 		return typed.NewPager(middleware.NewKeyRing(keys...), "numbers", func(n number) int { return n.N })
 	}
 	if after, err := at(next, old).After(at(old).Cursor(7)); err != nil || *after != 7 {
-		t.Errorf("%v, %v", after, err)
+		t.Errorf("got %v, error %v", after, err)
 	}
 }
 

@@ -209,7 +209,7 @@ func (p *Param) one() *schema.Node {
 }
 
 // setOne parses one text into the field.
-func (p *Param) setOne(b *binder, in place, text string) {
+func (p *Param) setOne(b *binder, in address, text string) {
 	if !p.set(in.at(p.offset), text) {
 		rule, limit := wantedText(p.Schema.node, text)
 		b.wrong(p, "", rule, limit)
@@ -221,14 +221,14 @@ func (p *Param) setOne(b *binder, in place, text string) {
 }
 
 // setList parses texts into the field, which becomes a new slice.
-func (p *Param) setList(b *binder, in place, texts []string) {
+func (p *Param) setList(b *binder, in address, texts []string) {
 	list := reflect.MakeSlice(p.typ, len(texts), len(texts))
 	one, parsed := p.one(), true
 	for i, text := range texts {
 		if b.report.More {
 			return
 		}
-		if !p.set(placeIn(list.Index(i).Addr()), text) {
+		if !p.set(addressIn(list.Index(i).Addr()), text) {
 			rule, limit := wantedText(one, text)
 			b.wrong(p, elementPointer(i), rule, limit)
 			parsed = false
@@ -250,7 +250,7 @@ func (p *Param) setList(b *binder, in place, texts []string) {
 func elementPointer(i int) string { return "#/" + strconv.Itoa(i) }
 
 // absent sets the field to its default, or reports that a required parameter is missing.
-func (p *Param) absent(b *binder, in place) {
+func (p *Param) absent(b *binder, in address) {
 	switch {
 	case p.lists && p.List:
 		p.setList(b, in, splitComma(p.text))

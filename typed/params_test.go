@@ -41,14 +41,14 @@ func TestParameters(t *testing.T) {
 	expect(t, ask(t, app, "GET /things/7/a/b"), 204, "")
 	if got.ID != 7 || got.Rest != "a/b" || got.Limit != 20 || got.Sort != "name" || got.Dry || got.Tags != nil || got.Since.Set ||
 		got.Wait != nil || got.Ratio != 0.5 || got.From != netip.MustParseAddr("127.0.0.1") || got.Key.Set || got.Theme != "light" {
-		t.Errorf("defaults: %+v", got)
+		t.Errorf("defaults: got %+v", got)
 	}
 	expect(t, ask(t, app, "GET /things/-7/?limit=5&dry=true&tag=ab&tag=c%26d&ids=1,2,3&since=2026-01-02T03:04:05Z&wait=1m30s&ratio=-1e-1&from=::1&sort=age&unknown=1",
 		"Idempotency-Key: k", "X-List: a, b", "X-List: c", "Cookie: theme=dark"), 204, "")
 	if got.ID != -7 || got.Limit != 5 || !got.Dry || strings.Join(got.Tags, "|") != "ab|c&d" || len(got.IDs) != 3 || got.IDs[2] != 3 ||
 		!got.Since.Set || got.Since.Value.Minute() != 4 || got.Wait == nil || *got.Wait != 90*time.Second || got.Ratio != -0.1 ||
 		got.From.String() != "::1" || got.Sort != "age" || got.Key.Value != "k" || strings.Join(got.Accept, "") != "abc" || got.Theme != "dark" {
-		t.Errorf("values: %+v", got)
+		t.Errorf("values: got %+v", got)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestRequiredParameters(t *testing.T) {
 	sink[in](app, "GET", "/")
 	expectViolations(t, ask(t, app, "GET /"), "query q required", "query list required", "header X-Token required", "cookie sid required")
 	if a := ask(t, app, "GET /?q=&list=x", "X-Token: t", "Cookie: sid=1"); a.status != 204 {
-		t.Errorf("an empty value is a value: %d %s", a.status, a.body)
+		t.Errorf("empty value: got %d %s", a.status, a.body)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestErrorsDoNotEchoValues(t *testing.T) {
 	sink[in](app, "POST", "/")
 	a := ask(t, app, "POST /", "Content-Type: application/json", "X-Pin: s3cret1", "", `{"password":"s3cret2","age":"s3cret3"}`)
 	if a.status != 400 || strings.Contains(a.body, "s3cret") {
-		t.Errorf("answered %d %s", a.status, a.body)
+		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
 
@@ -144,6 +144,6 @@ func TestSafeStrings(t *testing.T) {
 		ask(t, app, "GET /?"+q)
 	}
 	if kept[0] != (in{"one", "1"}) || kept[1] != (in{"two", "2"}) || kept[2] != (in{"three", "3"}) {
-		t.Errorf("kept %+v", kept)
+		t.Errorf("got %+v", kept)
 	}
 }

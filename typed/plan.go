@@ -29,7 +29,7 @@ type plan struct {
 	runsCode bool // code outside this package sees pointers into In: In must not be reused
 }
 
-// tagOf lists the tags that name a source, in the order of source.
+// tagOf has the tags that name a source, in the order of type source.
 var tagOf = [...]string{"path", "query", "header", "cookie", "form"}
 
 // ignores decides which members of bodies are ignored instead of refused.

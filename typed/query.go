@@ -7,7 +7,7 @@ import (
 
 // bindQuery reads the query once, from left to right. A pair with a semicolon is skipped, as in
 // package net/url. A pair with a malformed escape is reported.
-func (b *binder) bindQuery(p *plan, in place) {
+func (b *binder) bindQuery(p *plan, in address) {
 	rest := b.r.RawQuery() // a safe string, and so are its substrings
 	var room [16]int8
 	seen := room[:]
@@ -86,7 +86,7 @@ func unescape(text string) (string, bool) {
 }
 
 // bindQueryList binds the values of a list.
-func (b *binder) bindQueryList(q *Param, in place) {
+func (b *binder) bindQueryList(q *Param, in address) {
 	var texts []string
 	bad, times := false, 0
 	for rest := b.r.RawQuery(); rest != ""; {

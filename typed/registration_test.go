@@ -36,7 +36,7 @@ func TestRegistrationPanics(t *testing.T) {
 		{"two sources", try[struct {
 			A int `query:"a" header:"A"`
 		}]("GET", "/"), "field A"},
-		{"header of no one value", panics(func() {
+		{"header with several values", panics(func() {
 			typed.Get(quiet(), "/", func(*dunlin.Request, struct{}) (out struct {
 				Next typed.Optional[string] `header:"Link"`
 			}, err error) {
@@ -54,7 +54,7 @@ func TestRegistrationPanics(t *testing.T) {
 		}]("GET", "/"), "minLength does not apply to an integer"},
 		{"misspelt rule", try[struct {
 			A string `query:"a" minlength:"1"`
-		}]("GET", "/"), `it is called "minLength"`},
+		}]("GET", "/"), `the name is "minLength"`},
 		{"required", try[struct {
 			A string `query:"a" required:"true"`
 		}]("GET", "/"), `"required" is not a tag`},
@@ -75,11 +75,11 @@ func TestRegistrationPanics(t *testing.T) {
 			ID   string `path:"id"`
 			Name string `json:"name"`
 		}]("POST", "/{id}"), `it has json:"name" but is not part of the body, which is the field Body`},
-		{"member of what is embedded", try[struct{ outside }]("POST", "/"), `field Name of typed_test.outside: it has json:"name,omitempty"`},
+		{"member of an embedded struct", try[struct{ outside }]("POST", "/"), `field Name of typed_test.outside: it has json:"name,omitempty"`},
 		{"form of GET", try[struct {
 			Page int `form:"page"`
 		}]("GET", "/"), "the tag of a field of the query is query, not form"},
-		{"rule of another library in what is embedded", try[struct{ strange }]("GET", "/"), `validate:"email" has no effect`},
+		{"rule of another library in an embedded struct", try[struct{ strange }]("GET", "/"), `validate:"email" has no effect`},
 		{"bad number", try[struct {
 			A int `query:"a" minimum:"one"`
 		}]("GET", "/"), "must be a number"},
@@ -89,14 +89,14 @@ func TestRegistrationPanics(t *testing.T) {
 		{"bad pattern", try[struct {
 			A string `query:"a" pattern:"("`
 		}]("GET", "/"), "pattern"},
-		{"pattern of Go alone", try[struct {
+		{"pattern that only Go supports", try[struct {
 			A string `query:"a" pattern:"(?i)a"`
 		}]("GET", "/"), "pattern"},
 		{"unknown format", try[struct {
 			A string `query:"a" format:"emial"`
 		}]("GET", "/"), "typed.Format"},
-		{"format of a name that is taken", panics(func() { typed.Format("email", "an address", func(string) bool { return true }) }), `typed: Format("email")`},
-		{"format that checks nothing", panics(func() { typed.Format("iban", "an IBAN", nil) }), `typed: Format("iban")`},
+		{"format with a registered name", panics(func() { typed.Format("email", "an address", func(string) bool { return true }) }), `typed: Format("email")`},
+		{"format without a function", panics(func() { typed.Format("iban", "an IBAN", nil) }), `typed: Format("iban")`},
 		{"impossible", try[struct {
 			A string `query:"a" minLength:"3" maxLength:"2"`
 		}]("GET", "/"), "minLength 3 is more than maxLength 2"},
@@ -109,8 +109,8 @@ func TestRegistrationPanics(t *testing.T) {
 					B uint8 `minimum:"256"`
 				} `json:"a"`
 			}
-		}]("POST", "/"), "allow no uint8"},
-		{"impossible exclusively", try[struct {
+		}]("POST", "/"), "no uint8 is within the bounds"},
+		{"impossible exclusive limits", try[struct {
 			A float64 `query:"a" minimum:"1" exclusiveMaximum:"1.0"`
 		}]("GET", "/"), "no number is between minimum 1 and exclusiveMaximum 1.0"},
 		{"same parameter twice", try[struct {
@@ -132,7 +132,7 @@ func TestRegistrationPanics(t *testing.T) {
 			}
 		}]("POST", "/"), "omitzero"},
 		{"no struct", try[int]("GET", "/"), "must be a struct"},
-		{"never fits", try[struct {
+		{"constraint that never fits the field", try[struct {
 			ID int `path:"id"`
 		}]("GET", "/{id:uuid}"), "is never int"},
 		{"any method", try[struct{}]("*", "/"), "named methods"},
@@ -140,19 +140,19 @@ func TestRegistrationPanics(t *testing.T) {
 			A    string `form:"a"`
 			Body struct{}
 		}]("POST", "/"), "not both"},
-		{"names that clash", try[struct {
+		{"equal names", try[struct {
 			Body struct {
 				A struct{} `json:",omitempty"`
 				left
 				right
 			}
 		}]("POST", "/"), "both called"},
-		{"dependent on nothing", try[struct {
+		{"dependentRequired on an unknown member", try[struct {
 			Body struct {
 				A int `json:"a" dependentRequired:"b"`
 			}
 		}]("POST", "/"), "which is not a member"},
-		{"status twice", panics(func() {
+		{"same status twice", panics(func() {
 			typed.Get(quiet(), "/", func(*dunlin.Request, struct{}) (typed.Either[int, string], error) {
 				return typed.First[int, string](1), nil
 			})
@@ -160,13 +160,13 @@ func TestRegistrationPanics(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !strings.HasPrefix(c.got, "typed: ") || !strings.Contains(c.got, c.want) {
-				t.Errorf("panicked with %q, want %q", c.got, c.want)
+				t.Errorf("got panic %q, want %q", c.got, c.want)
 			}
 		})
 	}
 }
 
-// byHand implements the tags of another library in code.
+// byHand implements the tags of another library in its own Validate.
 type byHand struct {
 	Name string `json:"name" validate:"required"`
 }
@@ -186,10 +186,10 @@ func TestForeignTags(t *testing.T) {
 				Rows []byHand `json:"rows"`
 			}
 		}]("POST", "/"),
-		"what is no rule": try[struct {
+		"a tag without a rule": try[struct {
 			A string `query:"a" validate:"-"`
 		}]("GET", "/"),
-		"what is no part of the input": try[struct {
+		"a field outside the input": try[struct {
 			A     string `query:"a"`
 			Cache shared `dunlin:"-" validate:"required"`
 			User  string `json:"-"`
@@ -202,14 +202,14 @@ func TestForeignTags(t *testing.T) {
 		}),
 	} {
 		if got != "" {
-			t.Errorf("%s: panicked with %q", name, got)
+			t.Errorf("%s: got panic %q", name, got)
 		}
 	}
 }
 
-func TestPlaceOfRegistration(t *testing.T) {
+func TestRegistrationPosition(t *testing.T) {
 	op := sink[struct{}](quiet(), "GET", "/")
 	if place := op.Route().Info().Place; !strings.Contains(place, "suite_test.go:") {
-		t.Errorf("registered at %s", place)
+		t.Errorf("got position %s", place)
 	}
 }

@@ -20,16 +20,16 @@ type result struct {
 	// bodies are the types of values that can also be sent in other formats than JSON. There are
 	// none if the output is a stream, or a dunlin.Response.
 	bodies []reflect.Type
-	// respond returns the response for the value at a place, in a format, nil for JSON. It does not
-	// retain the place.
-	respond func(from place, f *negotiate.Format) dunlin.Response
+	// respond returns the response for the value at an address, in a format, nil for JSON. It does not
+	// retain the address.
+	respond func(from address, f *negotiate.Format) dunlin.Response
 	// faults are errors that actions with this output may return without declaring them.
 	faults []*Fault
 	// next returns the cursor of the next page; nil if the output is not a Page.
-	next func(from place) string
-	// receive decodes an answer with one of the statuses into the value at a place. It is nil if
+	next func(from address) string
+	// receive decodes an answer with one of the statuses into the value at an address. It is nil if
 	// clients read the answer themselves.
-	receive func(a *received, to place) error
+	receive func(a *received, to address) error
 }
 
 // An Answer describes the answer of an operation with one status.
@@ -76,7 +76,7 @@ func resultFor[T any]() (*result, error) {
 	}
 	switch {
 	case t == reflect.TypeFor[dunlin.Response]():
-		return &result{respond: func(from place, _ *negotiate.Format) dunlin.Response { return load[dunlin.Response](from) }}, nil
+		return &result{respond: func(from address, _ *negotiate.Format) dunlin.Response { return load[dunlin.Response](from) }}, nil
 	case isSeq2(t):
 		return reflectedSeq(t)
 	case hasHeaders(t):
@@ -89,13 +89,13 @@ func resultFor[T any]() (*result, error) {
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
 		bodies:  []reflect.Type{t},
-		respond: func(from place, f *negotiate.Format) dunlin.Response {
+		respond: func(from address, f *negotiate.Format) dunlin.Response {
 			if f != nil {
 				return f.Response(load[T](from))
 			}
 			return dunlin.JSON(load[T](from), dunlin.JSONNilAsEmpty, dunlin.JSONOmitWriteOnly)
 		},
-		receive: func(a *received, to place) error { return json.Unmarshal(a.body, pointer[T](to)) },
+		receive: func(a *received, to address) error { return json.Unmarshal(a.body, pointer[T](to)) },
 	}, nil
 }
 
@@ -165,7 +165,7 @@ func headerResult(t reflect.Type) (*result, error) {
 	return &result{
 		answers: []Answer{answer},
 		bodies:  bodies,
-		respond: func(from place, f *negotiate.Format) dunlin.Response {
+		respond: func(from address, f *negotiate.Format) dunlin.Response {
 			v := from.value(t)
 			resp := dunlin.NoContent()
 			switch {
@@ -181,7 +181,7 @@ func headerResult(t reflect.Type) (*result, error) {
 			}
 			return resp
 		},
-		receive: func(a *received, to place) error {
+		receive: func(a *received, to address) error {
 			v := to.value(t)
 			for _, f := range fields {
 				text := a.header.Get(f.name)
@@ -189,8 +189,8 @@ func headerResult(t reflect.Type) (*result, error) {
 					continue
 				}
 				set, err := shapeOf(v.Field(f.index).Type())
-				if err != nil || !set.set(placeIn(v.Field(f.index).Addr()), text) {
-					return fmt.Errorf("header %s cannot be read", f.name)
+				if err != nil || !set.set(addressIn(v.Field(f.index).Addr()), text) {
+					return fmt.Errorf("header %s cannot be parsed", f.name)
 				}
 			}
 			if body < 0 {

@@ -85,20 +85,20 @@ func TestResults(t *testing.T) {
 		{"/seq2", 200, "application/json", `[1,2]`, ""},
 		{"/emptyseq", 200, "application/json", `[]`, ""},
 		{"/nilseq", 200, "application/json", `[]`, ""},
-		{"/failing", 404, "application/problem+json", `{"type":"not-found","title":"There is no such thing","status":404}`, ""},
+		{"/failing", 404, "application/problem+json", `{"type":"not-found","title":"The resource does not exist","status":404}`, ""},
 		{"/lines", 200, "application/jsonl", "{\"id\":1,\"tags\":[]}\n{\"id\":2,\"tags\":[]}", ""},
-		{"/failingline", 404, "application/problem+json", `{"type":"not-found","title":"There is no such thing","status":404}`, ""},
+		{"/failingline", 404, "application/problem+json", `{"type":"not-found","title":"The resource does not exist","status":404}`, ""},
 		{"/events", 200, "text/event-stream", "data: {\"id\":1,\"tags\":[]}\n\nevent: last\nid: 2\ndata: {\"id\":2,\"tags\":[]}", ""},
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			a := ask(t, app, "GET "+c.path)
 			expect(t, a, c.status, c.body)
 			if kind := a.header.Get("Content-Type"); kind != c.kind {
-				t.Errorf("Content-Type %q, want %q", kind, c.kind)
+				t.Errorf("got Content-Type %q, want %q", kind, c.kind)
 			}
 			for pair := range strings.SplitSeq(c.headers, ";") {
 				if name, value, _ := strings.Cut(pair, "="); name != "" && a.header.Get(name) != value {
-					t.Errorf("%s: %q, want %q", name, a.header.Get(name), value)
+					t.Errorf("%s: got %q, want %q", name, a.header.Get(name), value)
 				}
 			}
 		})
@@ -123,7 +123,7 @@ func TestFaults(t *testing.T) {
 	ask(t, app, "GET /undeclared")
 	give(app, "/later", typed.None{}, typed.ServiceUnavailable).Faults(typed.ServiceUnavailable)
 	if got := ask(t, app, "GET /later").header.Get("Retry-After"); got != "1" {
-		t.Errorf("Retry-After is %q", got)
+		t.Errorf("got Retry-After %q", got)
 	}
 	expect(t, ask(t, app, "GET /problem"), 410, `{"title":"Gone","status":410}`)
 	expect(t, ask(t, app, "GET /other"), 451, `{"title":"Unavailable For Legal Reasons","status":451}`)
@@ -131,10 +131,10 @@ func TestFaults(t *testing.T) {
 	got := typed.UndeclaredFaults(app)
 	if len(got) != 2 || got[0] != (typed.Undeclared{Operation: "GET /other", Status: 451, Count: 1}) ||
 		got[1] != (typed.Undeclared{Operation: "tea", Fault: "teapot", Status: 418, Count: 2}) {
-		t.Errorf("undeclared: %+v", got)
+		t.Errorf("undeclared faults: got %+v", got)
 	}
 	if !errors.Is(taken.With("x"), taken) || errors.Is(taken, unheard) || taken.With("x").Error() != "409 The address is taken: x" {
-		t.Error("a fault with a detail is not the fault")
+		t.Error("errors.Is does not match a fault with a detail")
 	}
 }
 
@@ -146,7 +146,7 @@ func statuses(o interface{ Answers() []typed.Answer }) string {
 	return strings.Join(list, ", ")
 }
 
-// Apps that register operations concurrently do not exchange their declarations.
+// Concurrent registrations on different apps do not mix their declarations.
 func TestDeclarationsOfConcurrentRegistrations(t *testing.T) {
 	var all sync.WaitGroup
 	for status := 420; status < 428; status++ {
@@ -163,7 +163,7 @@ func TestDeclarationsOfConcurrentRegistrations(t *testing.T) {
 					}
 				}
 				if len(own) != 1 || own[0] != status {
-					t.Errorf("an operation that declares %d has %v", status, own)
+					t.Errorf("operation that declares status %d: got %v", status, own)
 				}
 			}
 		})
@@ -193,6 +193,6 @@ func TestEveryStatusIsDerived(t *testing.T) {
 	}
 	other := give(app, "/other", item{}, nil)
 	if got := statuses(other); strings.Contains(got, "Not Modified") {
-		t.Errorf("middleware of another group declares for this one: %s", got)
+		t.Errorf("operation of another group has the declarations of this middleware: %s", got)
 	}
 }

@@ -18,8 +18,8 @@ type None struct{}
 func (None) result() (*result, error) {
 	return &result{
 		answers: []Answer{{Status: http.StatusNoContent}},
-		respond: func(place, *negotiate.Format) dunlin.Response { return dunlin.NoContent() },
-		receive: func(*received, place) error { return nil },
+		respond: func(address, *negotiate.Format) dunlin.Response { return dunlin.NoContent() },
+		receive: func(*received, address) error { return nil },
 	}, nil
 }
 
@@ -31,10 +31,10 @@ type Created[T any] struct {
 }
 
 func (Created[T]) result() (*result, error) {
-	return located[T](http.StatusCreated, func(from place) (string, *T) {
+	return located[T](http.StatusCreated, func(from address) (string, *T) {
 		c := pointer[Created[T]](from)
 		return c.Location, &c.Body
-	}, func(to place, location string) *T {
+	}, func(to address, location string) *T {
 		c := pointer[Created[T]](to)
 		c.Location = location
 		return &c.Body
@@ -49,10 +49,10 @@ type Accepted[T any] struct {
 }
 
 func (Accepted[T]) result() (*result, error) {
-	return located[T](http.StatusAccepted, func(from place) (string, *T) {
+	return located[T](http.StatusAccepted, func(from address) (string, *T) {
 		a := pointer[Accepted[T]](from)
 		return a.Location, &a.Body
-	}, func(to place, location string) *T {
+	}, func(to address, location string) *T {
 		a := pointer[Accepted[T]](to)
 		a.Location = location
 		return &a.Body
@@ -60,7 +60,7 @@ func (Accepted[T]) result() (*result, error) {
 }
 
 // located returns the result of a value with a status and a Location.
-func located[T any](status int, get func(place) (string, *T), set func(place, string) *T) (*result, error) {
+func located[T any](status int, get func(address) (string, *T), set func(address, string) *T) (*result, error) {
 	inner, err := resultFor[T]()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func located[T any](status int, get func(place) (string, *T), set func(place, st
 	return &result{
 		answers: answers,
 		bodies:  inner.bodies,
-		respond: func(from place, f *negotiate.Format) dunlin.Response {
+		respond: func(from address, f *negotiate.Format) dunlin.Response {
 			location, body := get(from)
 			resp := inner.respond(hidden(body), f).Status(status)
 			if location != "" {
@@ -81,12 +81,12 @@ func located[T any](status int, get func(place) (string, *T), set func(place, st
 			}
 			return resp
 		},
-		receive: func(a *received, to place) error {
+		receive: func(a *received, to address) error {
 			body := set(to, a.header.Get("Location"))
 			if inner.receive == nil {
 				return errUnreadable
 			}
-			return inner.receive(a, placeOf(body))
+			return inner.receive(a, addressOf(body))
 		},
 	}, nil
 }
@@ -99,7 +99,7 @@ func stringNode(format string) *schema.Node {
 	return n
 }
 
-var errUnreadable = errors.New("the answer is none that can be read into a value")
+var errUnreadable = errors.New("the response cannot be decoded into a value")
 
 // Either is the output of an action that answers in one of two ways, such as 200 or 201. A and B
 // may be Either types themselves. Their statuses must differ.
@@ -142,24 +142,24 @@ func (Either[A, B]) result() (*result, error) {
 	return &result{
 		answers: slices.Concat(a.answers, b.answers),
 		bodies:  slices.Concat(a.bodies, b.bodies),
-		respond: func(from place, f *negotiate.Format) dunlin.Response {
+		respond: func(from address, f *negotiate.Format) dunlin.Response {
 			switch e := pointer[Either[A, B]](from); {
 			case e.first != nil:
-				return a.respond(placeOf(e.first), f)
+				return a.respond(addressOf(e.first), f)
 			case e.second != nil:
-				return b.respond(placeOf(e.second), f)
+				return b.respond(addressOf(e.second), f)
 			}
 			return dunlin.Error(errors.New("typed: the action returned an Either that is neither: use First or Second"))
 		},
-		receive: func(got *received, to place) error {
+		receive: func(got *received, to address) error {
 			e := pointer[Either[A, B]](to)
 			switch {
 			case has(a, got.status):
 				e.first = new(A)
-				return a.receive(got, placeOf(e.first))
+				return a.receive(got, addressOf(e.first))
 			case has(b, got.status):
 				e.second = new(B)
-				return b.receive(got, placeOf(e.second))
+				return b.receive(got, addressOf(e.second))
 			}
 			return errUnreadable
 		},

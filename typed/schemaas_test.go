@@ -107,13 +107,13 @@ func TestSchemaAs(t *testing.T) {
 			case c.want != "":
 				expectViolations(t, a, strings.Split(c.want, "; ")...)
 			case a.status != http.StatusOK:
-				t.Errorf("%s is answered %d %s", c.body, a.status, a.body)
+				t.Errorf("%s: got %d %s", c.body, a.status, a.body)
 			}
 		}
 	})
 }
 
-// deepReads counts the bytes that deep reads.
+// deepReads counts the bytes that UnmarshalJSON of deep has read.
 var deepReads int
 
 type deep struct{ next *deep }
@@ -129,7 +129,7 @@ func init() {
 	}](``)
 }
 
-// A deep value is read as often if its parts have descriptions, too.
+// A deeply nested value is decoded once, even if its parts have descriptions, too.
 func TestSchemaAsDeepValues(t *testing.T) {
 	app := quiet()
 	sink[struct{ Body deep }](app, "POST", "/")
@@ -137,23 +137,23 @@ func TestSchemaAsDeepValues(t *testing.T) {
 	body := strings.Repeat(`{"next":`, depth) + "{}" + strings.Repeat("}", depth)
 	deepReads = 0
 	if a := post(t, app, "/", body); a.status != http.StatusNoContent {
-		t.Fatalf("answered %d %s", a.status, a.body)
+		t.Fatalf("got %d %s", a.status, a.body)
 	}
 	once := 0
 	for n := len(body); n > 0; n -= len(`{"next":}`) {
 		once += n
 	}
 	if deepReads > 3*once {
-		t.Errorf("%d bytes were read, %d by one reading", deepReads, once)
+		t.Errorf("got %d bytes read, want at most 3 times the %d bytes of one pass", deepReads, once)
 	}
 }
 
-func TestImpossibleSchemaAs(t *testing.T) {
+func TestInvalidSchemaAs(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{panics(func() { typed.SchemaAs[money, string](``) }), "it has a description already"},
 		{panics(func() { typed.SchemaAs[moneyJSON, string](``) }), "its JSON is known"},
-		{panics(func() { typed.SchemaAs[*cents, string](``) }), "no pointer"},
-		{panics(func() { typed.SchemaAs[other, int](``) }), "is written by MarshalText and so is a string"},
+		{panics(func() { typed.SchemaAs[*cents, string](``) }), "other than a pointer"},
+		{panics(func() { typed.SchemaAs[other, int](``) }), "is written by MarshalText as a string"},
 		{panics(func() { typed.SchemaAs[other, string](`minimum:"1"`) }), "minimum does not apply to a string"},
 		{panics(func() { typed.SchemaAs[other, string](`example:"1"`) }), ""},
 		{try[struct {
@@ -165,7 +165,7 @@ func TestImpossibleSchemaAs(t *testing.T) {
 			Body struct {
 				At written `json:"at" format:"date"`
 			}
-		}]("POST", "/"), `format:"date": it is for strings, but typed_test.written is written as 0: describe its JSON with typed.SchemaAs`},
+		}]("POST", "/"), `format:"date": the rule applies to strings, but typed_test.written is written as 0: describe its JSON with typed.SchemaAs`},
 		{try[struct {
 			Body struct {
 				At money `json:"at" example:"7"`
@@ -178,7 +178,7 @@ func TestImpossibleSchemaAs(t *testing.T) {
 		}]("POST", "/"), `items. does not apply to typed_test.cents`},
 	} {
 		if !strings.Contains(c.got, c.want) || c.want == "" && c.got != "" {
-			t.Errorf("%q\nwant %q", c.got, c.want)
+			t.Errorf("got %q\nwant %q", c.got, c.want)
 		}
 	}
 	// Describing a type that an operation already uses is too late.

@@ -12,9 +12,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A setter parses the text of a parameter into the value at a place. It returns false if the text
+// A setter parses the text of a parameter into the value at an address. It returns false if the text
 // is not a valid value. The text is a safe string.
-type setter func(to place, text string) bool
+type setter func(to address, text string) bool
 
 // A shape describes how to parse the values of a parameter's type from text.
 type shape struct {
@@ -32,19 +32,19 @@ var (
 func shapeOf(t reflect.Type) (shape, error) {
 	switch {
 	case t == timeType:
-		return shape{set: func(to place, text string) bool {
+		return shape{set: func(to address, text string) bool {
 			v, err := time.Parse(time.RFC3339, strings.ToUpper(text)) // T and Z may be lower case
 			store(to, v)
 			return err == nil
 		}}, nil
 	case t == durationType:
-		return shape{set: func(to place, text string) bool {
+		return shape{set: func(to address, text string) bool {
 			v, err := time.ParseDuration(text)
 			store(to, v)
 			return err == nil
 		}, format: "go-duration"}, nil
 	case reflect.PointerTo(t).Implements(textUnmarshalerType):
-		return shape{set: func(to place, text string) bool {
+		return shape{set: func(to address, text string) bool {
 			return utf8.ValidString(text) && to.value(t).Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)) == nil
 		}}, nil
 	}
@@ -59,41 +59,41 @@ func shapeOf(t reflect.Type) (shape, error) {
 func plainSetter(t reflect.Type) setter {
 	switch t.Kind() {
 	case reflect.String:
-		return func(to place, text string) bool { store(to, text); return utf8.ValidString(text) }
+		return func(to address, text string) bool { store(to, text); return utf8.ValidString(text) }
 	case reflect.Bool:
-		return func(to place, text string) bool {
+		return func(to address, text string) bool {
 			store(to, text == "true")
 			return text == "true" || text == "false"
 		}
 	case reflect.Int:
-		return func(to place, text string) bool { return setInt[int](to, text, strconv.IntSize) }
+		return func(to address, text string) bool { return setInt[int](to, text, strconv.IntSize) }
 	case reflect.Int8:
-		return func(to place, text string) bool { return setInt[int8](to, text, 8) }
+		return func(to address, text string) bool { return setInt[int8](to, text, 8) }
 	case reflect.Int16:
-		return func(to place, text string) bool { return setInt[int16](to, text, 16) }
+		return func(to address, text string) bool { return setInt[int16](to, text, 16) }
 	case reflect.Int32:
-		return func(to place, text string) bool { return setInt[int32](to, text, 32) }
+		return func(to address, text string) bool { return setInt[int32](to, text, 32) }
 	case reflect.Int64:
-		return func(to place, text string) bool { return setInt[int64](to, text, 64) }
+		return func(to address, text string) bool { return setInt[int64](to, text, 64) }
 	case reflect.Uint:
-		return func(to place, text string) bool { return setUint[uint](to, text, strconv.IntSize) }
+		return func(to address, text string) bool { return setUint[uint](to, text, strconv.IntSize) }
 	case reflect.Uint8:
-		return func(to place, text string) bool { return setUint[uint8](to, text, 8) }
+		return func(to address, text string) bool { return setUint[uint8](to, text, 8) }
 	case reflect.Uint16:
-		return func(to place, text string) bool { return setUint[uint16](to, text, 16) }
+		return func(to address, text string) bool { return setUint[uint16](to, text, 16) }
 	case reflect.Uint32:
-		return func(to place, text string) bool { return setUint[uint32](to, text, 32) }
+		return func(to address, text string) bool { return setUint[uint32](to, text, 32) }
 	case reflect.Uint64:
-		return func(to place, text string) bool { return setUint[uint64](to, text, 64) }
+		return func(to address, text string) bool { return setUint[uint64](to, text, 64) }
 	case reflect.Float32:
-		return func(to place, text string) bool { return setFloat[float32](to, text, 32) }
+		return func(to address, text string) bool { return setFloat[float32](to, text, 32) }
 	case reflect.Float64:
-		return func(to place, text string) bool { return setFloat[float64](to, text, 64) }
+		return func(to address, text string) bool { return setFloat[float64](to, text, 64) }
 	}
 	return nil
 }
 
-func setInt[T int | int8 | int16 | int32 | int64](to place, text string, bits int) bool {
+func setInt[T int | int8 | int16 | int32 | int64](to address, text string, bits int) bool {
 	if text == "" || text[0] == '+' || hasLeadingZero(text) {
 		return false
 	}
@@ -102,7 +102,7 @@ func setInt[T int | int8 | int16 | int32 | int64](to place, text string, bits in
 	return err == nil
 }
 
-func setUint[T uint | uint8 | uint16 | uint32 | uint64](to place, text string, bits int) bool {
+func setUint[T uint | uint8 | uint16 | uint32 | uint64](to address, text string, bits int) bool {
 	if hasLeadingZero(text) {
 		return false
 	}
@@ -118,7 +118,7 @@ func hasLeadingZero(text string) bool {
 
 // setFloat accepts numbers in the syntax of JSON. It refuses a number that becomes infinite in the
 // type, or a nonzero number that becomes zero.
-func setFloat[T float32 | float64](to place, text string, bits int) bool {
+func setFloat[T float32 | float64](to address, text string, bits int) bool {
 	v, err := strconv.ParseFloat(text, bits)
 	store(to, T(v))
 	return err == nil && schema.FitsFloat(text, v)
@@ -128,7 +128,7 @@ func setFloat[T float32 | float64](to place, text string, bits int) bool {
 func optionalSetter(t reflect.Type, set setter) setter {
 	value, _ := t.FieldByName("Value")
 	flag, _ := t.FieldByName("Set")
-	return func(to place, text string) bool {
+	return func(to address, text string) bool {
 		store(to.at(flag.Offset), true)
 		return set(to.at(value.Offset), text)
 	}
@@ -136,7 +136,7 @@ func optionalSetter(t reflect.Type, set setter) setter {
 
 // pointerSetter returns a setter that allocates a t and parses into it.
 func pointerSetter(t reflect.Type, set setter) setter {
-	return func(to place, text string) bool { return set(to.alloc(t), text) }
+	return func(to address, text string) bool { return set(to.alloc(t), text) }
 }
 
 // wantedText returns the rule and the limit to report after a setter has refused the text.

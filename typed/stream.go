@@ -27,14 +27,14 @@ func (Seq[T]) result() (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
-		respond: func(from place, _ *negotiate.Format) dunlin.Response {
+		respond: func(from address, _ *negotiate.Format) dunlin.Response {
 			seq := load[Seq[T]](from)
 			if seq == nil {
 				return dunlin.Bytes(mediaJSON, []byte("[]"))
 			}
 			return dunlin.Stream(mediaJSON, func(w io.Writer) error { return writeArray(w, iter.Seq2[T, error](seq)) })
 		},
-		receive: func(a *received, to place) error {
+		receive: func(a *received, to address) error {
 			var list []T
 			if err := json.Unmarshal(a.body, &list); err != nil {
 				return err
@@ -45,7 +45,7 @@ func (Seq[T]) result() (*result, error) {
 	}, nil
 }
 
-// piece is the number of bytes of a sequence that are collected before a write.
+// piece is the number of bytes of a sequence that are buffered before a write.
 const piece = 4 << 10
 
 // wireOptions are the options of answers, equal to those of dunlin.JSON in results.
@@ -105,12 +105,12 @@ func reflectedSeq(t reflect.Type) (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaJSON, Schema: Schema{node}}},
-		respond: func(from place, _ *negotiate.Format) dunlin.Response {
+		respond: func(from address, _ *negotiate.Format) dunlin.Response {
 			seq := from.value(t)
 			if seq.IsNil() {
 				return dunlin.Bytes(mediaJSON, []byte("[]"))
 			}
-			moved := reflect.New(t).Elem() // the place is not valid any more when the response is sent
+			moved := reflect.New(t).Elem() // the address is not valid any more when the response is sent
 			moved.Set(seq)
 			return dunlin.Stream(mediaJSON, func(w io.Writer) error {
 				return writeArray(w, func(yield func(any, error) bool) {
@@ -123,7 +123,7 @@ func reflectedSeq(t reflect.Type) (*result, error) {
 				})
 			})
 		},
-		receive: func(a *received, to place) error {
+		receive: func(a *received, to address) error {
 			list := reflect.New(reflect.SliceOf(element))
 			if err := json.Unmarshal(a.body, list.Interface()); err != nil {
 				return err
@@ -155,14 +155,14 @@ func (Lines[T]) result() (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaLines, Item: Schema{node}}},
-		respond: func(from place, _ *negotiate.Format) dunlin.Response {
+		respond: func(from address, _ *negotiate.Format) dunlin.Response {
 			seq := load[Lines[T]](from)
 			if seq == nil {
 				return dunlin.Bytes(mediaLines, nil)
 			}
 			return dunlin.Stream(mediaLines, func(w io.Writer) error { return writeLines(w, iter.Seq2[T, error](seq)) })
 		},
-		receive: func(a *received, to place) error {
+		receive: func(a *received, to address) error {
 			list, err := readLines[T](a.body)
 			store(to, Lines[T](sliceSeq(list)))
 			return err
@@ -232,7 +232,7 @@ func (EventsOf[T]) result() (*result, error) {
 	}
 	return &result{
 		answers: []Answer{{Status: http.StatusOK, MediaType: mediaEvents, Item: Schema{node}}},
-		respond: func(from place, _ *negotiate.Format) dunlin.Response {
+		respond: func(from address, _ *negotiate.Format) dunlin.Response {
 			run := load[EventsOf[T]](from)
 			if run == nil {
 				return dunlin.Error(errNoEvents)

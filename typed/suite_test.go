@@ -59,7 +59,7 @@ func (a answer) violations(t testing.TB) []string {
 		Errors []typed.Violation `json:"errors"`
 	}
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
-		t.Fatalf("the answer is no problem: %v\n%d %s", err, a.status, a.body)
+		t.Fatalf("the answer is not a problem: %v\n%d %s", err, a.status, a.body)
 	}
 	var list []string
 	for _, v := range p.Errors {
@@ -93,7 +93,7 @@ func panics(f func()) (message string) {
 func expect(t *testing.T, got answer, status int, body string) {
 	t.Helper()
 	if got.status != status || strings.TrimSpace(got.body) != body {
-		t.Errorf("answered %d %s\nwant %d %s", got.status, got.body, status, body)
+		t.Errorf("got %d %s\nwant %d %s", got.status, got.body, status, body)
 	}
 }
 
@@ -106,9 +106,9 @@ func expectViolations(t *testing.T, got answer, want ...string) {
 func expectInvalid(t *testing.T, got answer, status int, want ...string) {
 	t.Helper()
 	if list := strings.Join(got.violations(t), "\n"); list != strings.Join(want, "\n") || got.status != status {
-		t.Errorf("answered %d\n%s\nwant %d\n%s\n%s", got.status, list, status, strings.Join(want, "\n"), got.body)
+		t.Errorf("got %d\n%s\nwant %d\n%s\n%s", got.status, list, status, strings.Join(want, "\n"), got.body)
 	}
 	if ct := got.header.Get("Content-Type"); ct != "application/problem+json" {
-		t.Errorf("Content-Type %q", ct)
+		t.Errorf("got Content-Type %q", ct)
 	}
 }

@@ -42,7 +42,7 @@ func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*ht
 		r, err = m.request(e.method, "http://"+hostOr(m.host, "test.example"))
 	}
 	if err != nil {
-		t.Fatalf("typed: the input of %s cannot be sent: %v", op.label(), err)
+		t.Fatalf("typed: send input of %s: %v", op.label(), err)
 		return Exchange[Out]{}
 	}
 	if version := op.route.Info().Version; version != "" {
@@ -57,7 +57,7 @@ func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*ht
 	app.ServeHTTP(w, r)
 	a := &received{w.status, w.header, w.body.Bytes()}
 	if op.undeclaredCount() > before {
-		t.Errorf("typed: %s returned an error that it has not declared, answered with %d %s: add it with Faults", op.label(), a.status, a.body)
+		t.Errorf("typed: %s returned an undeclared error, answered with %d %s: add it with Faults", op.label(), a.status, a.body)
 	}
 	for _, wrong := range op.check(a, e.method, app.Config().Problems) {
 		t.Errorf("typed: %s: %s", op.label(), wrong)
@@ -66,14 +66,14 @@ func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*ht
 	if slices.Contains(op.formatNames(), mediaType(a.header.Get("Content-Type"))) {
 		return got
 	}
-	switch err := op.result.read(a, placeOf(&got.Out)).(type) {
+	switch err := op.result.read(a, addressOf(&got.Out)).(type) {
 	case nil:
 	case *Problem:
 		got.Problem = err
 	default:
 		own := slices.ContainsFunc(op.result.answers, func(have Answer) bool { return have.Status == a.status })
 		if op.result.receive != nil && own { // else middleware answered, and check has reported any difference
-			t.Errorf("typed: the answer of %s cannot be read: %v\n%d %s", op.label(), err, a.status, a.body)
+			t.Errorf("typed: decode answer of %s: %v\n%d %s", op.label(), err, a.status, a.body)
 		}
 	}
 	return got
@@ -104,7 +104,7 @@ func (o *Operation) check(a *received, method string, format *dunlin.ProblemForm
 	answers := o.Answers()
 	i := slices.IndexFunc(answers, func(have Answer) bool { return have.Status == a.status })
 	if i < 0 {
-		return []string{fmt.Sprintf("the document does not have the status %d, which was answered: %s", a.status, a.body)}
+		return []string{fmt.Sprintf("the document does not have the status %d of the answer: %s", a.status, a.body)}
 	}
 	want := &answers[i]
 	for _, h := range want.Headers {
@@ -165,7 +165,7 @@ func checkJSON(n *schema.Node, body []byte) (wrong []string) {
 	n.CheckOutput(bytes.TrimSpace(body), &report)
 	for i := range report.List {
 		v := &report.List[i]
-		wrong = append(wrong, fmt.Sprintf("the answer breaks the schema of the document: %s %s", v.Pointer, v.Text()))
+		wrong = append(wrong, fmt.Sprintf("the answer violates the schema of the document: %s %s", v.Pointer, v.Text()))
 	}
 	if len(wrong) > 0 {
 		wrong[len(wrong)-1] += "\n" + string(body)

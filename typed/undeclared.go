@@ -57,8 +57,8 @@ func (o *Operation) declares(err error) (fault string, status int, ok bool) {
 	return "", status, o.statuses()[status]
 }
 
-// noteError counts and logs an error of the action if it is not declared.
-func (o *Operation) noteError(r *dunlin.Request, err error) {
+// recordError counts and logs an error of the action if it is not declared.
+func (o *Operation) recordError(r *dunlin.Request, err error) {
 	fault, status, ok := o.declares(err)
 	if ok {
 		return
@@ -75,7 +75,7 @@ func (o *Operation) noteError(r *dunlin.Request, err error) {
 	count := u.Count
 	s.mu.Unlock()
 	if count&(count-1) == 0 {
-		s.log.Error("an operation answered with an error that it has not declared: add it with Faults",
+		s.log.Error("an operation returned an undeclared error: add it with Faults",
 			"operation", o.label(), "fault", fault, "status", status, "count", count, "route", r.Route())
 	}
 }

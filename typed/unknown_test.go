@@ -19,7 +19,7 @@ type (
 	open struct {
 		_    struct{}       `additionalProperties:"true"`
 		Name string         `json:"name" minLength:"2"`
-		Keys map[int]string `json:"keys,omitempty"` // which no one-pass decoder reads
+		Keys map[int]string `json:"keys,omitempty"` // not supported by the one-pass decoder
 	}
 	plain struct {
 		Name string `json:"name" minLength:"2"`
@@ -69,7 +69,7 @@ func TestUnknownMembers(t *testing.T) {
 			case want != "":
 				expectViolations(t, a, strings.Split(want, ", ")...)
 			case a.status != http.StatusOK || strings.Contains(a.body, `"c"`) || strings.Contains(a.body, `"x"`):
-				t.Errorf("%s %s with %d: answered %d %s", c.path, c.body, unknown, a.status, a.body)
+				t.Errorf("%s %s with UnknownMembers %d: got %d %s", c.path, c.body, unknown, a.status, a.body)
 			}
 		}
 	}
@@ -85,32 +85,32 @@ func TestUnknownMembersAreBounded(t *testing.T) {
 		expectViolations(t, post(t, app, path, `{"name":"ab","x":[1,2,3,4]}`), "body #/x/3 elements 5")
 		deep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
 		if a := post(t, app, path, `{"name":"ab","x":`+deep+`}`); a.status != http.StatusBadRequest {
-			t.Errorf("%s: a deep member is answered %d %s", path, a.status, a.body)
+			t.Errorf("%s: deeply nested member: got %d %s", path, a.status, a.body)
 		}
 		if a := post(t, app, path, `{"name":"ab","x":`+strings.Repeat("1", 1001)+`}`); a.status != http.StatusBadRequest || !strings.Contains(a.body, "numberLength") {
-			t.Errorf("%s: a long number is answered %d %s", path, a.status, a.body)
+			t.Errorf("%s: long number: got %d %s", path, a.status, a.body)
 		}
 		if a := post(t, app, path, `{"name":"ab","x":tru}`); a.status != http.StatusBadRequest || !strings.Contains(a.body, "syntax") {
-			t.Errorf("%s: malformed JSON is answered %d %s", path, a.status, a.body)
+			t.Errorf("%s: malformed JSON: got %d %s", path, a.status, a.body)
 		}
 	}
 }
 
 // The decoder skips ignored unknown members without allocating.
-func TestUnknownMembersCostNoMemory(t *testing.T) {
+func TestUnknownMembersDoNotAllocate(t *testing.T) {
 	app := quiet()
 	typed.Configure(app, typed.Config{UnknownMembers: typed.UnknownMembersIgnore})
 	typed.Post(app, "/", func(_ *dunlin.Request, in struct{ Body plain }) (typed.None, error) { return typed.None{}, nil })
 	allocations := func(body string) float64 {
 		return testing.AllocsPerRun(50, func() {
 			if a := post(t, app, "/", body); a.status != http.StatusNoContent {
-				t.Fatalf("answered %d %s", a.status, a.body)
+				t.Fatalf("got %d %s", a.status, a.body)
 			}
 		})
 	}
 	without := allocations(`{"name":"ab"}`)
 	if with := allocations(`{"name":"ab","x":[{"a":"b","c":[1,2,3]},"text",{"d":{}}]}`); with > without+2 {
-		t.Errorf("%.0f allocations with an unknown member, %.0f without", with, without)
+		t.Errorf("got %.0f allocations with an unknown member and %.0f without", with, without)
 	}
 }
 
@@ -128,13 +128,13 @@ func TestUnknownMembersOnEngines(t *testing.T) {
 			}
 			resp.Body.Close()
 			if resp.StatusCode != status {
-				t.Errorf("%s is answered %d", body, resp.StatusCode)
+				t.Errorf("%s: got %d", body, resp.StatusCode)
 			}
 		}
 	})
 }
 
-func TestMeaninglessUnknownMembers(t *testing.T) {
+func TestInvalidUnknownMembersTags(t *testing.T) {
 	for want, register := range map[string]func(*dunlin.App){
 		"must be true or false": func(app *dunlin.App) {
 			echo[struct {
@@ -146,7 +146,7 @@ func TestMeaninglessUnknownMembers(t *testing.T) {
 				Inner plain `additionalProperties:"true"`
 			}](app, "/")
 		},
-		"is for the tag": func(app *dunlin.App) {
+		"is allowed only in the tag": func(app *dunlin.App) {
 			echo[struct {
 				List []plain `items.additionalProperties:"true"`
 			}](app, "/")
@@ -159,7 +159,7 @@ func TestMeaninglessUnknownMembers(t *testing.T) {
 		"UnknownMembers is 2": func(app *dunlin.App) { typed.Configure(app, typed.Config{UnknownMembers: 2}) },
 	} {
 		if got := panics(func() { register(quiet()) }); !strings.Contains(got, want) {
-			t.Errorf("%q does not say %q", got, want)
+			t.Errorf("got panic %q, want it to contain %q", got, want)
 		}
 	}
 }

@@ -206,7 +206,7 @@ func (d *Decoder) literal(block []byte, at int, prefix uint, l *List, lim *Limit
 	return end, noProblem
 }
 
-// known returns the Name of a literal name. HTTP/2 requires lower case, so other spellings are not known.
+// known returns the Name of a literal name. HTTP/2 requires lower case, so other spellings are unknown.
 func known(name []byte) Name {
 	n := NameOf(view.String(name))
 	if n != 0 && staticEntries[n].name != string(name) {

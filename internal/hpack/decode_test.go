@@ -85,16 +85,16 @@ func TestRFCExamples(t *testing.T) {
 				in := unhex(t, b.hex)
 				if i == 0 && c.allowed != 4096 {
 					d.SetAllowed(c.allowed)
-					in = append([]byte{0x3f, 0xe1, 0x01}, in...) // the update to 256 that the examples leave out
+					in = append([]byte{0x3f, 0xe1, 0x01}, in...) // size update to 256, which the examples omit
 				}
 				if err := d.Decode(in, &l, &wide); err != nil {
-					t.Fatalf("block %d: %v", i, err)
+					t.Fatalf("block %d: got error %v", i, err)
 				}
 				if got := strings.Join(lines(&l), "|"); got != b.fields {
 					t.Errorf("block %d:\n got %s\nwant %s", i, got, b.fields)
 				}
 				if d.TableSize() != b.size {
-					t.Errorf("block %d leaves a table of %d, want %d", i, d.TableSize(), b.size)
+					t.Errorf("block %d: got table size %d, want %d", i, d.TableSize(), b.size)
 				}
 			}
 		})
@@ -109,11 +109,11 @@ func TestRefusals(t *testing.T) {
 		allowed            uint32
 	}{
 		{"index 0", "80", "6.1", 0, 4096},
-		{"an index behind an empty table", "82 be", "2.3.3", 1, 4096},
-		{"a name behind an empty table", "7e 01 61", "2.3.3", 0, 4096},
-		{"an index of two bytes behind the table", "ff 80 01", "2.3.3", 0, 4096},
+		{"an index beyond an empty table", "82 be", "2.3.3", 1, 4096},
+		{"a name index beyond an empty table", "7e 01 61", "2.3.3", 0, 4096},
+		{"an index of two bytes beyond the table", "ff 80 01", "2.3.3", 0, 4096},
 		{"an index without its end", "ff", "6", 0, 4096},
-		{"an index that goes on and on", "ff 80 80 80 80 80 80 80 80 80 00", "5.1", 0, 4096},
+		{"an unlimited index", "ff 80 80 80 80 80 80 80 80 80 00", "5.1", 0, 4096},
 		{"an index beyond all measure", "ff ff ff ff ff 7f", "5.1", 0, 4096},
 		{"a name that is cut off", "40 03 61 62", "6", 1, 4096},
 		{"a literal without a name", "40", "6", 1, 4096},
@@ -142,13 +142,13 @@ func TestRefusals(t *testing.T) {
 			err := d.Decode(unhex(t, c.hex), &l, &wide)
 			var e hpack.Error
 			if !errors.As(err, &e) {
-				t.Fatalf("error %v, want a hpack.Error", err)
+				t.Fatalf("got error %v, want an hpack.Error", err)
 			}
 			if !strings.HasSuffix(e.Error(), "(RFC 7541 section "+c.section+")") || e.Offset() != c.offset {
-				t.Errorf("%v, want byte %d and section %s", e, c.offset, c.section)
+				t.Errorf("got %v, want offset %d and section %s", e, c.offset, c.section)
 			}
 			if e.Bomb() {
-				t.Error("called a bomb")
+				t.Error("Bomb: got true, want false")
 			}
 		})
 	}
@@ -171,16 +171,16 @@ func TestSizeUpdates(t *testing.T) {
 	decode("be bf", "c: d|a: b")
 	decode("3f 03 be", "c: d") // an update to 34: one entry is left
 	if d.TableSize() != 34 {
-		t.Errorf("a table of %d", d.TableSize())
+		t.Errorf("got table size %d", d.TableSize())
 	}
 	decode("20 3f e1 1f 40 01 65 01 66", "e: f") // updates to 0 and back to 4096
 	if d.TableSize() != 34 {
-		t.Errorf("a table of %d", d.TableSize())
+		t.Errorf("got table size %d", d.TableSize())
 	}
 	d.SetAllowed(0)
 	decode("20 40 01 65 01 66", "e: f") // too large for a table of size 0
 	if d.TableSize() != 0 || d.Footprint() != 0 {
-		t.Errorf("a table of %d in %d bytes", d.TableSize(), d.Footprint())
+		t.Errorf("got table size %d in %d bytes", d.TableSize(), d.Footprint())
 	}
 }
 
@@ -216,10 +216,10 @@ func TestLimits(t *testing.T) {
 		{"too many fields", hpack.Limits{MaxList: 1000, MaxFields: 2, MaxWork: 1000}, 3, 2, true},
 	} {
 		if err := d.Decode([]byte(strings.Repeat(string(field), c.n)), &l, &c.lim); err != nil {
-			t.Fatalf("%s: %v", c.what, err)
+			t.Fatalf("%s: got error %v", c.what, err)
 		}
 		if l.Len() != c.kept || l.TooLarge() != c.tooLarge || l.Size() != 41*c.n {
-			t.Errorf("%s: kept %d of size %d, too large: %v", c.what, l.Len(), l.Size(), l.TooLarge())
+			t.Errorf("%s: got %d fields of size %d, too large: %v", c.what, l.Len(), l.Size(), l.TooLarge())
 		}
 	}
 }
@@ -249,13 +249,13 @@ func TestDecodeBomb(t *testing.T) {
 	err := d.Decode(block, &l, &lim)
 	var e hpack.Error
 	if !errors.As(err, &e) || !e.Bomb() {
-		t.Fatalf("error %v", err)
+		t.Fatalf("got error %v", err)
 	}
 	if used := l.Footprint(); used > 2*lim.MaxList {
-		t.Errorf("the list has %d bytes", used)
+		t.Errorf("got a list of %d bytes", used)
 	}
 	if used := d.Footprint(); used > 2*4096 {
-		t.Errorf("the table has %d bytes", used)
+		t.Errorf("got a table of %d bytes", used)
 	}
 }
 
@@ -277,13 +277,13 @@ func TestClasses(t *testing.T) {
 			for i := range l.Len() {
 				name, value := l.Field(i)
 				if want := hpack.Class(len(name)<<8 | len(value)); l.Class(i) != want {
-					t.Errorf("%s has class %x, want %x", name, l.Class(i), want)
+					t.Errorf("%s: got class %x, want %x", name, l.Class(i), want)
 				}
 			}
 		}
 	}
 	if asked != 9 {
-		t.Errorf("asked %d times, want once for each of 9 literals", asked)
+		t.Errorf("got %d calls, want one for each of 9 literals", asked)
 	}
 }
 
@@ -310,10 +310,10 @@ func TestListLooksUpNames(t *testing.T) {
 		{"x-other", 0, 3}, {"x-other", 4, 5}, {"x-none", 0, -1}, {"host", 0, -1}, {"", 0, -1},
 	} {
 		if got := copied.Index(c.name, c.from); got != c.want {
-			t.Errorf("Index(%q, %d) = %d, want %d", c.name, c.from, got, c.want)
+			t.Errorf("Index(%q, %d): got %d, want %d", c.name, c.from, got, c.want)
 		}
 	}
 	if copied.Name(0) != hpack.Method || copied.Name(1) != hpack.ContentLength || copied.Name(4) != hpack.Cookie || copied.Name(3) != 0 {
-		t.Error("wrong Names")
+		t.Error("Names: wrong result")
 	}
 }

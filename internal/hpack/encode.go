@@ -8,16 +8,16 @@ import (
 )
 
 // An Encoder encodes all blocks of one direction of a connection, in the order in which they are sent. Only one goroutine at
-// a time may use it. The zero value is not ready, see Init.
+// a time may use it. The zero value is not ready for use, see Init.
 //
 // A field enters the dynamic table when it is sent for the second time; a small set of hashes detects this. So a field that
 // is sent once, such as a request ID, evicts nothing.
 type Encoder struct {
 	table  table
 	most   uint32     // the maximum size of the table, even if the peer allows more
-	least  uint32     // the smallest size since the last block
+	least  uint32     // smallest size since the last block
 	told   bool       // the peer knows the size of the table
-	oldest uint8      // of seen, which is a ring
+	oldest uint8      // index of the oldest entry of seen, which is a ring
 	seen   [24]uint16 // hashes of fields sent recently that did not enter the table
 }
 
@@ -31,7 +31,7 @@ func (e *Encoder) Init(most uint32) {
 	e.told = e.table.max == DefaultTableSize
 }
 
-// SetAllowed takes the peer's SETTINGS_HEADER_TABLE_SIZE.
+// SetAllowed applies the peer's SETTINGS_HEADER_TABLE_SIZE.
 func (e *Encoder) SetAllowed(size uint32) {
 	size = min(size, e.most)
 	if size == e.table.max {
@@ -45,7 +45,7 @@ func (e *Encoder) SetAllowed(size uint32) {
 // Footprint returns how many bytes of memory the dynamic table has.
 func (e *Encoder) Footprint() int { return e.table.footprint() }
 
-// Rest frees all memory. The table is emptied; the next block tells the peer.
+// Rest frees all memory and empties the table. The next block informs the peer.
 func (e *Encoder) Rest() {
 	size := e.table.max
 	if e.table.count > 0 {
@@ -151,7 +151,7 @@ func (e *Encoder) append(dst []byte, known Name, name, value string) []byte {
 	return appendString(dst, value)
 }
 
-// again reports whether a field with this hash was sent lately, and remembers that it is.
+// again reports whether a field with this hash was sent recently, and records the hash.
 func (e *Encoder) again(hash uint16) bool {
 	if slices.Contains(e.seen[:], hash) {
 		return true

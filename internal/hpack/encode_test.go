@@ -32,16 +32,16 @@ func TestEncode(t *testing.T) {
 			line("x-content-type-options", "nosniff", false), line("x-request-id", id, false), line("date", "Mon, 21 Oct 2013 20:13:21 GMT", false),
 		}
 		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("answer %d: %v\n got %q\nwant %q", i, err, got, want)
+			t.Errorf("answer %d: got error %v\ngot  %q\nwant %q", i, err, got, want)
 		}
 		if len(block) > most {
-			t.Errorf("answer %d has %d bytes, want %d at most", i, len(block), most)
+			t.Errorf("answer %d: got %d bytes, want at most %d", i, len(block), most)
 		}
 		if len(twin.table) > 3 {
-			t.Errorf("what comes once is in the table: %q", twin.table)
+			t.Errorf("a field that was sent once is in the table: %q", twin.table)
 		}
 		if e.TableSize() != twin.size() {
-			t.Errorf("the encoder's table has %d, the decoder's %d", e.TableSize(), twin.size())
+			t.Errorf("got table size %d of the encoder and %d of the decoder", e.TableSize(), twin.size())
 		}
 	}
 }
@@ -100,10 +100,10 @@ func TestEncoderFollowsTableSize(t *testing.T) {
 		for range 3 {
 			block := answer(&e, nil, "1")
 			if _, err := twin.decode(string(block)); err != nil {
-				t.Fatalf("after sizes %d of step %d: %v", sizes, i, err)
+				t.Fatalf("sizes %d of step %d: got error %v", sizes, i, err)
 			}
 			if e.TableSize() != twin.size() || twin.max > 2048 {
-				t.Fatalf("after step %d: tables of %d and %d in %d", i, e.TableSize(), twin.size(), twin.max)
+				t.Fatalf("step %d: got table sizes %d and %d with maximum %d", i, e.TableSize(), twin.size(), twin.max)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func TestTablesReleaseMemory(t *testing.T) {
 	e.Init(4096)
 	d.Init(nil)
 	if e.Footprint() != 0 || d.Footprint() != 0 {
-		t.Error("empty tables have memory")
+		t.Error("got a footprint above 0 for empty tables")
 	}
 	for i := range 500 {
 		long := strings.Repeat("x", 10+i)
@@ -128,30 +128,30 @@ func TestTablesReleaseMemory(t *testing.T) {
 	}
 	// A table of 4096 bytes holds at most 4096 bytes of text and a ring of 128 entries of 10 bytes.
 	if e.Footprint() > 4096+1280 || d.Footprint() > 4096+1280 {
-		t.Errorf("footprints of %d and %d bytes", e.Footprint(), d.Footprint())
+		t.Errorf("got footprints of %d and %d bytes", e.Footprint(), d.Footprint())
 	}
 	for range 2 {
 		d.Shrink()
 		block := e.Append(e.Begin(nil), "Name", strings.Repeat("x", 509))
 		if err := d.Decode(block, &l, &wide); err != nil || len(block) > 2 {
-			t.Errorf("%x: %v", block, err)
+			t.Errorf("%x: got error %v", block, err)
 		}
 	}
 	if d.Footprint() > 4096+160 { // seven entries
-		t.Errorf("%d bytes after Shrink", d.Footprint())
+		t.Errorf("got footprint %d after Shrink", d.Footprint())
 	}
 	for i := range 3 {
 		if e.Rest(); e.Footprint() != 0 {
-			t.Errorf("%d bytes after Rest", e.Footprint())
+			t.Errorf("got footprint %d after Rest", e.Footprint())
 		}
-		for k := range 2 { // fields sent before Rest enter the table at once
+		for k := range 2 { // fields that were sent before Rest are added to the table immediately
 			block := e.Append(e.Begin(nil), "Name", strings.Repeat("x", 509))
 			if err := d.Decode(block, &l, &wide); err != nil || string(l.Value(0)) != strings.Repeat("x", 509) || k > 0 && len(block) > 2 {
-				t.Errorf("%d, %d: %x: %v", i, k, block, err)
+				t.Errorf("field %d, block %d: %x: got error %v", i, k, block, err)
 			}
 		}
 		if e.TableSize() != d.TableSize() {
-			t.Errorf("tables of %d and %d", e.TableSize(), d.TableSize())
+			t.Errorf("got table sizes %d and %d", e.TableSize(), d.TableSize())
 		}
 	}
 	e.SetAllowed(0)
@@ -159,6 +159,6 @@ func TestTablesReleaseMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.Footprint() != 0 || d.Footprint() != 0 {
-		t.Errorf("footprints of %d and %d bytes", e.Footprint(), d.Footprint())
+		t.Errorf("got footprints of %d and %d bytes", e.Footprint(), d.Footprint())
 	}
 }

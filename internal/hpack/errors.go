@@ -9,10 +9,10 @@ type Error struct {
 	offset  int
 }
 
-// Offset returns where in the block the problem was found, in bytes.
+// Offset returns the position of the problem in the block, in bytes.
 func (e Error) Offset() int { return e.offset }
 
-// Bomb reports whether the block was refused because of its decoded size, and not for a fault.
+// Bomb reports whether the block was refused because of its decoded size.
 func (e Error) Bomb() bool { return e.problem == bomb }
 
 // Error describes the problem, its position, and the section of RFC 7541. It does not quote the input.
@@ -21,7 +21,7 @@ func (e Error) Error() string {
 	return fmt.Sprintf("%s at byte %d of the field block (RFC 7541 section %s)", p.text, e.offset, p.section)
 }
 
-// problem is a reason to refuse a block. Zero is none.
+// A problem is a reason to refuse a block. Zero is no problem.
 type problem uint8
 
 const (

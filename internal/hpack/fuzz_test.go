@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// FuzzDecode compares the decoder with its simple twin, on blocks of one connection. The bytes of cuts are the lengths of the
+// FuzzDecode compares the decoder with its reference implementation, on blocks of one connection. The bytes of cuts are the lengths of the
 // blocks.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
@@ -30,7 +30,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in, cuts []byte, allowed uint16) {
 		if len(in) > 1<<12 {
-			return // the twin is slow
+			return // the reference implementation is slow
 		}
 		var d hpack.Decoder
 		var l hpack.List
@@ -57,7 +57,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 			if (err != nil) != (wantErr != nil) {
-				t.Fatalf("block %d: %v, want %v", i, err, wantErr)
+				t.Fatalf("block %d: got error %v, want %v", i, err, wantErr)
 			}
 			if err != nil {
 				return
@@ -68,19 +68,19 @@ func FuzzDecode(f *testing.F) {
 				got = append(got, line(string(name), string(value), l.NeverIndexed(i)))
 			}
 			if !slices.Equal(got, want) {
-				t.Fatalf("block %d:\n got %q\nwant %q", i, got, want)
+				t.Fatalf("block %d:\ngot  %q\nwant %q", i, got, want)
 			}
 			if d.TableSize() != twin.size() {
-				t.Fatalf("block %d leaves a table of %d, want %d", i, d.TableSize(), twin.size())
+				t.Fatalf("block %d: got table size %d, want %d", i, d.TableSize(), twin.size())
 			}
 			if d.Footprint() > 4096+1280 {
-				t.Fatalf("the table has %d bytes of memory", d.Footprint())
+				t.Fatalf("got a footprint of %d bytes", d.Footprint())
 			}
 		}
 	})
 }
 
-// FuzzEncode decodes the encoder's output with the twin. The input has one field a line, with a colon between name and value; a
+// FuzzEncode decodes the encoder's output with the reference implementation. The input has one field a line, with a colon between name and value; a
 // line without a colon changes the size of the table.
 func FuzzEncode(f *testing.F) {
 	f.Add("Content-Type: text/plain\nX: 1\nX: 1\nX: 1\n\xff\nX: 1\n:status:200\n:status:418\n")
@@ -104,7 +104,7 @@ func FuzzEncode(f *testing.F) {
 				t.Fatalf("%q: %q, %v", text, got, err)
 			}
 			if e.TableSize() != twin.size() {
-				t.Fatalf("the encoder's table has %d, the decoder's %d", e.TableSize(), twin.size())
+				t.Fatalf("got table size %d of the encoder and %d of the decoder", e.TableSize(), twin.size())
 			}
 		}
 	})
@@ -120,7 +120,7 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// FuzzHuffman compares both directions of the Huffman code with the twin's.
+// FuzzHuffman compares both directions of the Huffman code with those of the reference implementation.
 func FuzzHuffman(f *testing.F) {
 	var every []byte
 	for c := range 256 {
@@ -135,10 +135,10 @@ func FuzzHuffman(f *testing.F) {
 		}
 		coded := hpack.AppendHuffman(nil, string(in))
 		if len(coded) != hpack.HuffmanLen(string(in)) {
-			t.Errorf("%d bytes, HuffmanLen says %d", len(coded), hpack.HuffmanLen(string(in)))
+			t.Errorf("got %d bytes, HuffmanLen returns %d", len(coded), hpack.HuffmanLen(string(in)))
 		}
 		if back, ok := hpack.DecodeHuffman([]byte("x"), coded); !ok || !bytes.Equal(back[1:], in) {
-			t.Errorf("%q came back as %q, %v", in, back, ok)
+			t.Errorf("%q: decoded as %q, error %v", in, back, ok)
 		}
 		got, ok := hpack.DecodeHuffman(nil, in)
 		want, err := plainHuffman(string(in))

@@ -35,7 +35,7 @@ const (
 	endSymbol = 256
 	maxCode   = 30 // bits
 
-	// quickBits is the number of bits that one look-up decodes, usually two letters. The table has 16 KB.
+	// quickBits is the number of bits that one lookup decodes, usually two letters. The table has 16 KB.
 	quickBits = 12
 )
 
@@ -61,7 +61,7 @@ func makeHuffman() { huffman = buildHuffman() }
 type huffmanTables struct {
 	quick   [1 << quickBits]quick
 	codes   [257]uint32
-	symbols [257]uint16         // by code
+	symbols [257]uint16         // symbols by code
 	base    [maxCode + 1]uint32 // codes of this length are at symbols[base+code] (modulo 2³²)
 	beyond  [maxCode + 1]uint32 // by length: the smallest number, left-aligned in 32 bits, that does not start with a code of at most this length
 }
@@ -108,7 +108,7 @@ func (t *huffmanTables) long(word uint32) (symbol uint16, bits uint) {
 
 // appendDecoded appends the string that src is the Huffman code of.
 func appendDecoded(dst, src []byte) ([]byte, problem) {
-	// The shortest code has 5 bits, and a look-up writes two bytes.
+	// The shortest code has 5 bits, and a lookup writes two bytes.
 	dst = slices.Grow(dst, len(src)*8/5+2)
 	out := dst[len(dst) : len(dst)+len(src)*8/5+2]
 	t := huffman

@@ -8,10 +8,10 @@ import (
 
 func TestSizesOfTypes(t *testing.T) {
 	if got := unsafe.Sizeof(field{}); got != fieldSize {
-		t.Errorf("a field has %d bytes, fieldSize says %d", got, fieldSize)
+		t.Errorf("got a field of %d bytes, want fieldSize %d", got, fieldSize)
 	}
 	if got := unsafe.Sizeof(entry{}); got != entrySize {
-		t.Errorf("an entry has %d bytes, entrySize says %d", got, entrySize)
+		t.Errorf("got an entry of %d bytes, want entrySize %d", got, entrySize)
 	}
 }
 

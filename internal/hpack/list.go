@@ -12,8 +12,8 @@ type Class uint16
 type List struct {
 	buf      []byte
 	fields   []field
-	size     int // by RFC 9113 §6.5.2
-	lines    int // fields that count, see Limits.MaxFields
+	size     int // size as defined by RFC 9113 §6.5.2
+	lines    int // number of fields that count, see Limits.MaxFields
 	cookie   bool
 	tooLarge bool
 }
@@ -27,7 +27,7 @@ const inStatic = 1 << 31
 type field struct {
 	name, value span
 	class       Class
-	index       uint8 // of the first entry of the static table with this name
+	index       uint8 // index of the first entry of the static table with this name
 	never       bool  // "never indexed", RFC 7541 §7.1.3
 }
 
@@ -137,7 +137,7 @@ func (l *List) add(f field, text int, lim *Limits) {
 	l.fields = append(l.fields, f)
 }
 
-// counts reports whether the next field, of that name, is one more line.
+// counts reports whether the next field, which has the given name, counts as a line.
 func (l *List) counts(name Name) bool {
 	switch name {
 	case Method, Path, Scheme, Status:

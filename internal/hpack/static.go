@@ -32,7 +32,7 @@ const (
 )
 
 // A Name identifies a field name: it is the index of the first entry of the static table with that name. Fields with the same
-// Name, other than 0, have the same name. 0 stands for all names that the table does not have.
+// Name, other than 0, have the same name. 0 represents all names that the table does not have.
 type Name uint8
 
 // Names that an HTTP server needs.

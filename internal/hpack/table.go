@@ -26,9 +26,9 @@ const MaxTableSize = 1<<16 - 1
 type table struct {
 	buf     []byte
 	entries []entry
-	first   uint32 // the oldest entry, counted without end
+	first   uint32 // number of the oldest entry since the beginning
 	count   uint32
-	size    uint32 // by RFC 7541 §4.1
+	size    uint32 // size as defined by RFC 7541 §4.1
 	max     uint32
 }
 
@@ -68,7 +68,7 @@ func (t *table) setMax(n uint32) {
 	}
 }
 
-// evict drops the oldest entries until no more than most bytes are left.
+// evict removes the oldest entries until at most most bytes remain.
 func (t *table) evict(most uint32) {
 	for t.size > most {
 		t.size -= t.entries[t.first&uint32(len(t.entries)-1)].size()
@@ -104,7 +104,7 @@ func (t *table) add(e entry, name, value []byte) {
 	t.size += size
 }
 
-// makeRoom sees to it that n bytes can be appended to the text.
+// makeRoom makes room for n more bytes of text.
 func (t *table) makeRoom(n int) {
 	if cap(t.buf)-len(t.buf) >= n {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// The simple twin of Decoder, for comparison in the fuzz targets: a literal version of RFC 7541, with strings, slices and one
+// A reference implementation of Decoder for the fuzz targets: a direct implementation of RFC 7541, with strings, slices and one
 // bit at a time.
 
 type pair struct{ name, value string }

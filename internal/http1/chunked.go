@@ -12,12 +12,12 @@ type Chunked struct {
 	maxBody int64
 
 	state      chunkState
-	digits     uint8 // of the size so far
-	chunk      int64 // size so far, then the rest of the chunk's data
-	decoded    int64 // data handed out
+	digits     uint8 // number of digits of the size up to now
+	chunk      int64 // size up to now, then the remaining data of the chunk
+	decoded    int64 // bytes of data that were returned
 	consumed   int64 // bytes of src consumed
-	extensions int   // bytes of chunk extensions read
-	chunks     int64 // chunks with data
+	extensions int   // bytes of chunk extensions
+	chunks     int64 // number of chunks with data
 
 	trailer trailer
 }
@@ -27,18 +27,18 @@ type chunkState uint8
 const (
 	chunkSize       chunkState = iota // hex digits
 	chunkBlank                        // white space between the size and ';'
-	chunkExtension                    // what follows ';'
-	chunkSizeLF                       // the LF of a size line
+	chunkExtension                    // the extension after ';'
+	chunkSizeLF                       // LF of a size line
 	chunkData                         // data of the chunk
-	chunkDataCR                       // the CR after data
-	chunkDataLF                       // the LF after data
+	chunkDataCR                       // CR after data
+	chunkDataLF                       // LF after data
 	chunkTrailer                      // trailer lines and the empty line
 	chunkBodyDone                     // complete
 	chunkBodyFailed                   // refused
 )
 
-// maxChunkDigits bounds the hex digits of a chunk size, leading zeros
-// included. Sixteen hold any 63-bit size.
+// maxChunkDigits is the maximum number of hex digits of a chunk size, including leading zeros. Sixteen digits can represent any 63-bit
+// size.
 const maxChunkDigits = 16
 
 // Reset prepares for a new body. A body of more than maxBody bytes of data is refused with 413 as soon as a chunk size
@@ -52,17 +52,17 @@ func (c *Chunked) Reset(lim *Limits, maxBody int64) {
 	*c = Chunked{lim: lim, maxBody: maxBody, trailer: trailer}
 }
 
-// Twin returns a decoder that continues from the state of c, to look ahead. It does not have the trailers so far.
+// Twin returns a decoder that continues from the state of c, to look ahead. It does not contain the trailers.
 func (c *Chunked) Twin() Chunked {
 	twin := *c
 	twin.trailer = trailer{}
 	return twin
 }
 
-// Done reports whether the body is complete, trailers included.
+// Done reports whether the body is complete, including trailers.
 func (c *Chunked) Done() bool { return c.state == chunkBodyDone }
 
-// Decoded returns how many bytes of data have been handed out.
+// Decoded returns the number of bytes of data that were returned.
 func (c *Chunked) Decoded() int64 { return c.decoded }
 
 // Remaining returns the number of missing bytes of the current chunk. A caller may use it to size a buffer.
@@ -73,10 +73,9 @@ func (c *Chunked) Remaining() int64 {
 	return 0
 }
 
-// Next consumes the first n bytes of src and returns the data among them as a
-// view into src. It returns at the first data, at the end of src, or at the
-// end of the body; so when data is empty and [Chunked.Done] is false, more
-// input is needed. Bytes after the end of the body are not consumed. An err is
+// Next consumes the first n bytes of src and returns the data among them as a view into src. It returns at the first data, at the end
+// of src, or at the end of the body. If data is empty and [Chunked.Done] is false, more input is needed. Bytes after the end of the
+// body are not consumed. err is an [Error]; n is then the position of the error, and the connection must close.
 // an [Error]; n is then where reading stopped, and the connection must close.
 func (c *Chunked) Next(src []byte) (data []byte, n int, err error) {
 	return c.next(src, len(src))
@@ -96,7 +95,7 @@ func (c *Chunked) Decode(dst, src []byte) (nDst, nSrc int, err error) {
 	}
 }
 
-// next is Next with at most room bytes of data.
+// next is Next with a limit of room bytes of data.
 func (c *Chunked) next(src []byte, room int) (data []byte, n int, err error) {
 	for n < len(src) {
 		switch c.state {
@@ -135,7 +134,7 @@ func (c *Chunked) refuse(p problem, offset int64, char byte) error {
 	return e
 }
 
-// advance notes that k bytes of data were handed out.
+// advance records that k bytes of data were returned.
 func (c *Chunked) advance(k int) {
 	c.chunk -= int64(k)
 	c.decoded += int64(k)
@@ -144,7 +143,7 @@ func (c *Chunked) advance(k int) {
 	}
 }
 
-// frame reads one byte of the framing around data.
+// frame reads one byte that is not data.
 func (c *Chunked) frame(b byte) problem {
 	switch c.state {
 	case chunkSize:
@@ -220,7 +219,7 @@ func (c *Chunked) sizeByte(b byte) problem {
 	return noProblem
 }
 
-// sizeLineEnd acts on a complete size line.
+// sizeLineEnd handles the end of a size line.
 func (c *Chunked) sizeLineEnd() problem {
 	switch {
 	case c.chunk == 0:
@@ -236,7 +235,7 @@ func (c *Chunked) sizeLineEnd() problem {
 	return noProblem
 }
 
-// extensionByte counts a byte that is read and thrown away.
+// extensionByte counts a byte of an extension, which is ignored.
 func (c *Chunked) extensionByte() problem {
 	if c.extensions == c.lim.MaxExtension {
 		return extensionTooLong
@@ -245,7 +244,7 @@ func (c *Chunked) extensionByte() problem {
 	return noProblem
 }
 
-// hexValue returns the value of a hex digit, and -1 for any other byte.
+// hexValue returns the value of a hex digit, or -1 for any other byte.
 func hexValue(b byte) int {
 	switch {
 	case isDigit(b):
@@ -256,11 +255,10 @@ func hexValue(b byte) int {
 	return -1
 }
 
-// trailerBytes reads trailer lines from src until the empty line, or the end
-// of src, and returns how many bytes it took.
+// trailerBytes reads trailer lines from src until the empty line or the end of src. It returns the number of bytes that were read.
 func (c *Chunked) trailerBytes(src []byte) (k int, err error) {
 	t := &c.trailer
-	start := c.consumed - int64(len(t.buf)) // where the trailer section begins
+	start := c.consumed - int64(len(t.buf)) // start of the trailer section
 	for k < len(src) {
 		room := c.lim.MaxTrailer - len(t.buf)
 		if room <= 0 {

@@ -14,11 +14,12 @@ import (
 var (
 	sizeLine = regexp.MustCompile(`^([0-9a-fA-F]{1,16})([ \t]*;[^\x00-\x08\x0a-\x1f\x7f]*)?\r\n`)
 
-	// sizeLineStart matches the beginning of a size line before its LF has arrived.
+	// sizeLineStart matches the beginning of a size line whose LF is missing.
 	sizeLineStart = regexp.MustCompile(`^(?:([0-9a-fA-F]{1,16})([ \t]*;[^\x00-\x08\x0a-\x1f\x7f]*|[ \t]+\r?|)\r?)?$`)
 )
 
-// slowBody is the twin of Chunked. It has the data, the trailers, and the outcome of the body, with a status instead of the
+// slowBody is the reference implementation of Chunked. It has the data, the trailers, and the outcome of the body, with a status
+// instead of the
 // error.
 type slowBody struct {
 	data, trailers string
@@ -127,7 +128,7 @@ func TestForbiddenTrailers(t *testing.T) {
 	for _, name := range slowForbidden {
 		b := decode([]byte("0\r\n"+strings.ToUpper(name)+": a\r\n\r\n"), &lim, -1, 1, nil)
 		if statusOf(b.err) != 400 || b.done {
-			t.Errorf("%s: %v", name, b.err)
+			t.Errorf("%s: got error %v", name, b.err)
 		}
 	}
 }
@@ -148,7 +149,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// FuzzChunked compares the decoder with its slow twin.
+// FuzzChunked compares the decoder with its reference implementation.
 func FuzzChunked(f *testing.F) {
 	for _, s := range chunkedSeeds() {
 		f.Add([]byte(s), 12)
@@ -160,12 +161,12 @@ func FuzzChunked(f *testing.F) {
 		want := slowDecode(string(in), smallLimits, int64(maxBody))
 		if want.status != status || want.data != got.data || want.done != got.done || want.n != got.n ||
 			want.done && want.trailers != got.trailers {
-			t.Errorf("%q, at most %d bytes:\n got %+v\nwant %+v", in, maxBody, got, want)
+			t.Errorf("%q, at most %d bytes:\ngot  %+v\nwant %+v", in, maxBody, got, want)
 		}
 	})
 }
 
-// FuzzChunkedSplit checks that neither the cuts of a body nor the room for its data affect the result.
+// FuzzChunkedSplit checks that the result does not depend on the division of the input or on the room for data.
 func FuzzChunkedSplit(f *testing.F) {
 	for _, s := range chunkedSeeds() {
 		f.Add([]byte(s), uint(len(s)/2))
@@ -193,7 +194,7 @@ func checkChunkedSplits(t *testing.T, in []byte, cuts []int) {
 	for _, cuts := range [][]int{cuts, all} {
 		for _, size := range []int{1, 3, len(in) + 1} {
 			if got := decode(in, &smallLimits, 20, size, cuts); got != want {
-				t.Fatalf("%q cut at %v with room for %d bytes:\n got %+v\nwant %+v", in, cuts, size, got, want)
+				t.Fatalf("%q split at %v with room for %d bytes:\ngot  %+v\nwant %+v", in, cuts, size, got, want)
 			}
 		}
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// body is the outcome of a chunked body.
+// A body is the outcome of a chunked body.
 type body struct {
 	data     string
 	trailers string // name=value lines
-	n        int64  // bytes consumed, if done
+	n        int64  // number of consumed bytes, if done
 	done     bool
 	err      error
 }
 
-// decode passes in to a decoder piece by piece, cut at the offsets in cuts, with room for size bytes of data a call.
+// decode passes in to a decoder in pieces, split at the offsets in cuts, with room for size bytes of data per call.
 func decode(in []byte, lim *http1.Limits, maxBody int64, size int, cuts []int) (b body) {
 	var c http1.Chunked
 	c.Reset(lim, maxBody)
@@ -67,12 +67,12 @@ func TestChunkedAccepted(t *testing.T) {
 		got := decode([]byte(c.in+"next"), &lim, -1, 4, nil)
 		want := body{data: c.data, trailers: c.trailers, n: int64(len(c.in)), done: true}
 		if got != want {
-			t.Errorf("%q:\n got %+v\nwant %+v", c.in, got, want)
+			t.Errorf("%q:\ngot  %+v\nwant %+v", c.in, got, want)
 		}
 	}
 }
 
-// chunkedRefusals are bodies that are refused. The data before the error is delivered.
+// chunkedRefusals are bodies that are refused. The data before the error is returned.
 var chunkedRefusals = []refusal{
 	// Sizes.
 	{"\r\n", 400, 0, "invalid chunk size byte 0x0D"},
@@ -90,7 +90,7 @@ var chunkedRefusals = []refusal{
 	{"FFFFFFFFFFFFFFFFF\r\n", 400, 15, "chunk size overflows"},
 	{"00000000000000001\r\n", 400, 16, "chunk size overflows"},
 
-	// Line ends: a server that accepts a bare LF, or any two bytes after the data, finds other chunks than a server that does
+	// Line ends: a server that accepts a bare LF, or any two bytes after the data, finds different chunks from a server that does
 	// not.
 	{"5\nhello\r\n", 400, 1, "bare LF"},
 	{"5\rhello\r\n", 400, 2, "bare CR"},
@@ -150,12 +150,12 @@ func TestChunkedLimits(t *testing.T) {
 		if c.want.status != 0 {
 			checkError(t, c.in, 0, got.err, c.want)
 		} else if got.err != nil {
-			t.Errorf("%q: %v", c.in, got.err)
+			t.Errorf("%q: got error %v", c.in, got.err)
 		}
 	}
 }
 
-// TestChunkedNext reads without copying, and checks the number of bytes that are still expected.
+// TestChunkedNext reads without copying, and checks the number of remaining bytes.
 func TestChunkedNext(t *testing.T) {
 	lim := http1.DefaultLimits()
 	var c http1.Chunked
@@ -163,18 +163,18 @@ func TestChunkedNext(t *testing.T) {
 	src := []byte("5\r\nhello\r\n0\r\n\r\nGET")
 	data, n, err := c.Next(src[:5])
 	if string(data) != "he" || n != 5 || err != nil || c.Remaining() != 3 || c.Decoded() != 2 {
-		t.Errorf("%q, %d, %v; %d to come after %d", data, n, err, c.Remaining(), c.Decoded())
+		t.Errorf("Next: got %q, %d, error %v; %d bytes remaining after %d", data, n, err, c.Remaining(), c.Decoded())
 	}
 	data, n, err = c.Next(src[5:])
 	if string(data) != "llo" || n != 3 || err != nil || &data[0] != &src[5] || cap(data) != 3 {
-		t.Errorf("%q, %d, %v, not a view", data, n, err)
+		t.Errorf("Next: got %q, %d, error %v, want a view", data, n, err)
 	}
 	data, n, err = c.Next(src[8:])
 	if len(data) != 0 || n != 7 || err != nil || !c.Done() || c.Remaining() != 0 {
-		t.Errorf("%q, %d, %v, done: %v", data, n, err, c.Done())
+		t.Errorf("Next: got %q, %d, error %v, done: %v", data, n, err, c.Done())
 	}
 	if data, n, err = c.Next(src[15:]); len(data) != 0 || n != 0 || err != nil {
-		t.Errorf("after the end: %q, %d, %v", data, n, err)
+		t.Errorf("Next after the end: got %q, %d, error %v", data, n, err)
 	}
 }
 
@@ -185,11 +185,11 @@ func TestChunkedInPlace(t *testing.T) {
 	c.Reset(&lim, -1)
 	nDst, nSrc, err := c.Decode(buf, buf)
 	if string(buf[:nDst]) != "hello world" || nSrc != len(buf) || err != nil || !c.Done() {
-		t.Errorf("%q, %d, %v, done: %v", buf[:nDst], nSrc, err, c.Done())
+		t.Errorf("Decode: got %q, %d, error %v, done: %v", buf[:nDst], nSrc, err, c.Done())
 	}
 }
 
-// TestChunkedReuse checks that no state of one body affects the next.
+// TestChunkedReuse checks that the state of one body does not affect the next one.
 func TestChunkedReuse(t *testing.T) {
 	lim := http1.DefaultLimits()
 	var c http1.Chunked
@@ -199,19 +199,19 @@ func TestChunkedReuse(t *testing.T) {
 	}
 	c.Reset(&lim, 1)
 	if _, n, err := c.Decode(make([]byte, 1), []byte("1\r\nx\r\n0\r\n\r\n")); n != 11 || err != nil || !c.Done() || c.TrailerLen() != 0 {
-		t.Errorf("n = %d, err = %v, done: %v, %d trailers", n, err, c.Done(), c.TrailerLen())
+		t.Errorf("got n = %d, err = %v, done: %v, %d trailers", n, err, c.Done(), c.TrailerLen())
 	}
 }
 
 func TestChunkedAllocations(t *testing.T) {
 	if invariants.Enabled {
-		t.Skip("race builds allocate on their own account")
+		t.Skip("race builds allocate more")
 	}
 	lim := http1.DefaultLimits()
 	src, dst := []byte("5;a=b\r\nhello\r\n0\r\nA: b\r\n\r\n"), make([]byte, 16)
 	var c http1.Chunked
 	if n := testing.AllocsPerRun(100, func() { c.Reset(&lim, -1); c.Decode(dst, src) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations", n)
 	}
 }
 
@@ -222,21 +222,21 @@ func TestChunkWriters(t *testing.T) {
 		appended := http1.AppendChunkHeader(nil, n)
 		room := make([]byte, http1.MaxChunkHeader)
 		if put := room[http1.PutChunkHeader(room, n):]; !bytes.Equal(put, appended) {
-			t.Errorf("PutChunkHeader writes %q, AppendChunkHeader %q", put, appended)
+			t.Errorf("PutChunkHeader writes %q, AppendChunkHeader writes %q", put, appended)
 		}
 		wire := append(append(appended, data...), http1.CRLF+http1.EndOfChunks...)
 		got, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(wire)))
 		if err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%d bytes: %d came back, %v", n, len(got), err)
+			t.Errorf("%d bytes: net/http read %d, error %v", n, len(got), err)
 		}
 		lim := http1.DefaultLimits()
 		if b := decode(wire, &lim, -1, 1<<17, nil); b.data != string(data) || !b.done {
-			t.Errorf("%d bytes: %d came back, done: %v", n, len(b.data), b.done)
+			t.Errorf("%d bytes: Chunked read %d, done: %v", n, len(b.data), b.done)
 		}
 	}
 	const maxInt = int(^uint(0) >> 1)
 	room := make([]byte, http1.MaxChunkHeader)
 	if got := string(room[http1.PutChunkHeader(room, maxInt):]); got != string(http1.AppendChunkHeader(nil, maxInt)) {
-		t.Errorf("largest header: %q", got)
+		t.Errorf("largest header: got %q", got)
 	}
 }

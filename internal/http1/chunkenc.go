@@ -2,13 +2,12 @@ package http1
 
 import "math/bits"
 
-// A chunk consists of its header, n bytes of data, and CRLF. The last chunk of data is followed by [LastChunk], trailer
-// fields if any, and CRLF. A header must never be written for n = 0, because that chunk ends the body.
+// A chunk consists of its header, n bytes of data, and CRLF. The last chunk of data is followed by [LastChunk], any trailer
+// fields, and CRLF. A header must not be written for n = 0, because that chunk ends the body.
 
 const hexDigits = "0123456789abcdef"
 
-// MaxChunkHeader is the length of the longest chunk header, in bytes: the room
-// to leave in front of data that is to be sent as a chunk.
+// MaxChunkHeader is the maximum length of a chunk header, in bytes. Reserve this room before data that is sent as a chunk.
 const MaxChunkHeader = 16 + len("\r\n")
 
 // AppendChunkHeader appends the header of a chunk of n > 0 bytes of data.

@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// NamesFields reports a head whose Connection lines name fields, and no other head.
+// NamesFields reports only heads whose Connection lines name fields.
 func TestNamesFields(t *testing.T) {
 	var h http1.Head
 	lim := http1.Limits{MaxTarget: 100, MaxHead: 1000, MaxFields: 10}
@@ -24,7 +24,7 @@ func TestNamesFields(t *testing.T) {
 		text := []byte("GET / HTTP/1.1\r\nHost: example.com\r\n" + lines + "\r\n")
 		h.Reset()
 		if _, err := h.Parse(text, &lim); err != nil || h.NamesFields() != want {
-			t.Errorf("%q: %v %v, want %v", lines, h.NamesFields(), err, want)
+			t.Errorf("%q: got %v, error %v, want %v", lines, h.NamesFields(), err, want)
 		}
 	}
 }

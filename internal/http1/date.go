@@ -11,8 +11,8 @@ const (
 	dateValueLength = len(dateFormat)
 )
 
-// DateCache formats the Date field once per second. The zero value is ready. It has no clock and no lock: one goroutine owns
-// it and passes the time.
+// DateCache formats the Date field once per second. The zero value is ready for use. It has no clock and no lock: one goroutine owns
+// it and passes the time to it.
 type DateCache struct {
 	filled bool
 	second int64
@@ -46,8 +46,8 @@ func (d *DateCache) render(unixSeconds int64) {
 	d.second = unixSeconds
 }
 
-// An Opening renders how answers begin, status line and Date, for one status and second at a time: those of most answers in a
-// row. The zero value is ready. It belongs to one goroutine, as its DateCache does.
+// An Opening renders the beginning of answers, which consists of the status line and Date, for one status and second at a time. Most
+// consecutive answers have the same. The zero value is ready for use. It is used by one goroutine, like its DateCache.
 type Opening struct {
 	Date   DateCache
 	status int
@@ -56,7 +56,7 @@ type Opening struct {
 	text   [longestStatusLine + dateLineLength]byte
 }
 
-// longestStatusLine is the length of the status line of 431, which has the longest text.
+// longestStatusLine is the length of the status line of 431, which has the longest reason phrase.
 const longestStatusLine = len("HTTP/1.1 431 Request Header Fields Too Large\r\n")
 
 // Append appends the status line of HTTP/1.1 and the Date field, for a time in seconds since 1970.

@@ -2,23 +2,20 @@ package http1
 
 import "fmt"
 
-// Error is a message that was refused. It is a small comparable value: two
-// refusals for the same reason at the same place are equal. After an Error the
-// position of the next message is unknown, so the connection must be closed
-// after the answer.
+// Error is the reason why a message was refused. It is a small comparable value: errors with the same reason and position are equal.
+// After an Error the position of the next message is unknown, so the connection must be closed after the answer.
 type Error struct {
 	problem problem
 	part    part
 	char    byte
 	offset  int64
-	limit   int64 // the limit that was exceeded, 0 for other problems
+	limit   int64 // exceeded limit, or 0 for other problems
 }
 
-// Status returns the HTTP status code to answer with.
+// Status returns the HTTP status code of the answer.
 func (e Error) Status() int { return int(problems[e.problem].status) }
 
-// Offset returns where the problem was found, in bytes from the start of the
-// request head, or of the chunked body.
+// Offset returns the position of the problem, in bytes from the start of the request head or of the chunked body.
 func (e Error) Offset() int64 { return e.offset }
 
 // Error describes a problem and its position. It quotes at most one byte of the input, in hex, so it is safe to send
@@ -34,7 +31,7 @@ func (e Error) Error() string {
 	return fmt.Sprintf("%s at byte %d of the %s", p.text, e.offset, e.part)
 }
 
-// part is the part of a message that an offset refers to.
+// part is the part of a message to which an offset refers.
 type part uint8
 
 const (
@@ -49,7 +46,7 @@ func (p part) String() string {
 	return "request head"
 }
 
-// problem is a reason to refuse a message. Zero is none.
+// A problem is a reason to refuse a message. Zero is no problem.
 type problem uint8
 
 const (

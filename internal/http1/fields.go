@@ -1,7 +1,7 @@
 package http1
 
-// interpret evaluates a complete field line if its field governs framing, routing or the connection. Other lines cost
-// a look at the name's length and first byte.
+// interpret evaluates a complete field line if its field governs framing, routing or the connection. For other lines it only
+// checks the length and the first byte of the name.
 func (h *Head) interpret(w []byte, f fieldSpan) problem {
 	name := w[f.name.start:f.name.end]
 	first := name[0] | 0x20
@@ -46,8 +46,8 @@ func (h *Head) conclude() {
 	h.Upgrade = h.hasUpgrade && h.connection&optionUpgrade != 0
 }
 
-// contentLengthField parses Content-Length. RFC 9110 §8.6 lets a recipient accept a repeated field or a list if all
-// members are equal. This parser refuses them: no ordinary client sends them, and an attacker uses them to find out
+// contentLengthField parses Content-Length. RFC 9110 §8.6 allows a recipient to accept a repeated field or a list if all
+// members are equal. This parser refuses them: no ordinary client sends them, and attackers use them to find out
 // which member each hop uses.
 func (h *Head) contentLengthField(value []byte) problem {
 	if h.Chunked {
@@ -77,7 +77,7 @@ func (h *Head) contentLengthField(value []byte) problem {
 	return noProblem
 }
 
-// transferEncodingField reads Transfer-Encoding (RFC 9112 §6.1 and §6.3). Only "chunked" is accepted. Other codings, except
+// transferEncodingField parses Transfer-Encoding (RFC 9112 §6.1 and §6.3). Only "chunked" is accepted. Other codings, except
 // after chunked, which must be the last, are not implemented: 501. Everything else is malformed: 400.
 func (h *Head) transferEncodingField(value []byte) problem {
 	switch {
@@ -124,8 +124,7 @@ func isCoding(b []byte) bool {
 	return len(name) > 0 && (end == len(b) || b[end] == ';' && !isWord(name, "chunked"))
 }
 
-// connectionField reads the options of Connection that matter to a server
-// (RFC 9110 §7.6.1) and ignores the rest.
+// connectionField parses the options of Connection that affect a server (RFC 9110 §7.6.1) and ignores the others.
 func (h *Head) connectionField(value []byte) {
 	if isWord(value, "keep-alive") { // the most common value
 		h.connection |= optionKeepAlive
@@ -147,7 +146,7 @@ func (h *Head) connectionField(value []byte) {
 	}
 }
 
-// expectField reads Expect.
+// expectField parses Expect.
 func (h *Head) expectField(value []byte) problem {
 	continues, known := ReadExpect(value)
 	if !known {
@@ -157,7 +156,7 @@ func (h *Head) expectField(value []byte) problem {
 	return noProblem
 }
 
-// hostField reads Host. It must not be repeated or invalid (400, RFC 9112 §3.2). In HTTP/1.0 it may be missing.
+// hostField parses Host.
 func (h *Head) hostField(w []byte, value span) problem {
 	if h.hasHost {
 		return repeatedHost
@@ -173,8 +172,7 @@ func (h *Head) hostField(w []byte, value span) problem {
 	return noProblem
 }
 
-// nextMember cuts the first member off a comma-separated list, without the
-// white space around it.
+// nextMember removes the first member from a comma-separated list and returns it without surrounding white space.
 func nextMember(list []byte) (member, rest []byte) {
 	end := 0
 	for end < len(list) && list[end] != ',' {

@@ -7,10 +7,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// smallLimits are so small that short inputs reach all of them.
+// smallLimits are small enough for short inputs to exceed them.
 var smallLimits = http1.Limits{MaxTarget: 24, MaxHead: 160, MaxFields: 4, MaxTrailer: 40, MaxExtension: 10, MaxChunks: 3}
 
-// headSeeds returns the seeds of the fuzz targets, which every ordinary test run checks: all heads of the tables.
+// headSeeds returns the seeds of the fuzz targets: all heads of the tables. Every ordinary test run checks them.
 func headSeeds() []string {
 	seeds := []string{plainHead, browserHead, "", "\r", "\r\n", "\r\n\r", plainHead + plainHead}
 	for _, target := range []string{"/", "/a_b~c?d=e?/%", "/?", "/%41", "/a#", "/a b", "/caf\xc3\xa9?x", "*", "/a?b\x7f"} {
@@ -28,7 +28,7 @@ func headSeeds() []string {
 	return seeds
 }
 
-// parseAt passes in to a Head piece by piece, cut at the offsets in cuts. Each piece is in a buffer of its own that is
+// parseAt passes in to a Head in pieces, split at the offsets in cuts. Each piece is in its own buffer, which is
 // overwritten afterwards. parseAt returns the outcome and the complete error.
 func parseAt(in []byte, lim *http1.Limits, cuts []int) (o outcome, err error) {
 	var h http1.Head
@@ -48,7 +48,7 @@ func parseAt(in []byte, lim *http1.Limits, cuts []int) (o outcome, err error) {
 	return outcome{}, nil
 }
 
-// FuzzParse compares Parse with its slow twin.
+// FuzzParse compares Parse with its reference implementation.
 func FuzzParse(f *testing.F) {
 	for _, s := range headSeeds() {
 		f.Add([]byte(s), false)
@@ -61,12 +61,12 @@ func FuzzParse(f *testing.F) {
 		}
 		got, err := parseAt(in, &lim, nil)
 		if want := slowParse(string(in), lim); got != want {
-			t.Errorf("%q (small limits: %v):\n got %+v (%v)\nwant %+v", in, small, got, err, want)
+			t.Errorf("%q (small limits: %v):\ngot  %+v (%v)\nwant %+v", in, small, got, err, want)
 		}
 	})
 }
 
-// FuzzParseSplit checks that cuts of a head do not affect the result: two pieces at any place, and byte by byte.
+// FuzzParseSplit checks that the division of a head does not affect the result: two pieces, split at any position, and byte by byte.
 func FuzzParseSplit(f *testing.F) {
 	for _, s := range headSeeds() {
 		f.Add([]byte(s), uint(len(s)/2))
@@ -83,14 +83,14 @@ func FuzzParseSplit(f *testing.F) {
 			want, wantErr := parseAt(in, &lim, nil)
 			for _, cuts := range [][]int{{int(cut % uint(len(in)+1))}, all} {
 				if got, err := parseAt(in, &lim, cuts); got != want || err != wantErr {
-					t.Errorf("%q cut at %v:\n got %+v (%v)\nwant %+v (%v)", in, cuts, got, err, want, wantErr)
+					t.Errorf("%q split at %v:\ngot  %+v (%v)\nwant %+v (%v)", in, cuts, got, err, want, wantErr)
 				}
 			}
 		}
 	})
 }
 
-// TestEverySplit cuts every head of the tables at every place.
+// TestEverySplit splits every head of the tables at every position.
 func TestEverySplit(t *testing.T) {
 	for _, s := range headSeeds() {
 		in := []byte(s)
@@ -98,7 +98,7 @@ func TestEverySplit(t *testing.T) {
 			want, wantErr := parseAt(in, &lim, nil)
 			for cut := range len(in) {
 				if got, err := parseAt(in, &lim, []int{cut}); got != want || err != wantErr {
-					t.Fatalf("%q cut at %d:\n got %+v (%v)\nwant %+v (%v)", in, cut, got, err, want, wantErr)
+					t.Fatalf("%q split at %d:\ngot  %+v (%v)\nwant %+v (%v)", in, cut, got, err, want, wantErr)
 				}
 			}
 		}

@@ -2,7 +2,7 @@ package http1
 
 import "github.com/dunlinhttp/dunlin/internal/semantics"
 
-// Head is a request head and the state of parsing it. The zero value is ready. A Head is reused for many requests and
+// Head is a request head and the state of parsing it. The zero value is ready for use. A Head is reused for many requests and
 // allocates only when its list of fields grows.
 //
 // Until [Head.Parse] has returned n > 0, the Head belongs to the incomplete request of a connection and holds only offsets,
@@ -12,12 +12,12 @@ import "github.com/dunlinhttp/dunlin/internal/semantics"
 //
 // Invariant: 0 ≤ line ≤ scanned ≤ len(buffer), and no byte in [line, scanned) is LF.
 type Head struct {
-	// ContentLength is the value of Content-Length, or -1 without one. A
+	// ContentLength is the value of Content-Length, or -1 if it is absent. A
 	// request with neither Content-Length nor chunked coding has no body.
 	ContentLength int64
 
-	Method semantics.Method // the method, if it is a common one
-	Form   TargetForm       // which of the four forms the target has
+	Method semantics.Method // the method, if it is one of package semantics
+	Form   TargetForm       // form of the target
 
 	// Minor is the minor version of this request: 0 for HTTP/1.0, and 1 for HTTP/1.1 and later versions of HTTP/1 (RFC 9110
 	// §2.5).
@@ -25,25 +25,25 @@ type Head struct {
 
 	Chunked     bool // the body is chunked
 	KeepAlive   bool // the client wants the connection to stay open
-	Expect100   bool // the client waits for 100 (Continue) before its body
+	Expect100   bool // the client waits for 100 (Continue) before it sends the body
 	Upgrade     bool // Upgrade is present and Connection names it (HTTP/1.1)
-	PathEscaped bool // Path holds well-formed percent escapes
+	PathEscaped bool // Path has well-formed percent escapes
 
-	// State derived from the field lines so far.
+	// State derived from the parsed field lines.
 	hasHost        bool
 	hasUpgrade     bool
 	expectContinue bool
-	alone          bool // the request line is the whole head, see Parse
+	alone          bool // the request line is the entire head, see Parse
 	connection     connectionOptions
 
 	state   headState
-	line    int // where the first unfinished line starts
-	scanned int // end of the searched bytes for that line's LF
+	line    int // start of the first incomplete line
+	scanned int // end of the bytes that were searched for the LF of that line
 
 	method, target, path, query, host span
 
 	fields []fieldSpan
-	buf    []byte // the complete head, once there is one
+	buf    []byte // the complete head, or nil
 }
 
 // connectionOptions are options of Connection.
@@ -59,15 +59,13 @@ const (
 // NamesFields reports whether Connection has options other than close, keep-alive and upgrade.
 func (h *Head) NamesFields() bool { return h.connection&optionOther != 0 }
 
-// span is the bytes [start, end) of the head.
+// A span is the bytes [start, end) of the head.
 type span struct{ start, end uint32 }
 
-// fieldSpan is one field line: its name, and its value without the white
-// space around it.
+// A fieldSpan is one field line: its name, and its value without surrounding white space.
 type fieldSpan struct{ name, value span }
 
-// Reset forgets everything about the last request, finished or not, and the
-// buffer it was read from.
+// Reset clears the state of the last request, whether it is complete or not, and the reference to its buffer.
 func (h *Head) Reset() {
 	*h = Head{ContentLength: -1, fields: h.fields[:0]}
 }
@@ -76,7 +74,7 @@ func (h *Head) Reset() {
 // are into buf.
 func (h *Head) Rebase(buf []byte) { h.buf = buf[:len(h.buf)] }
 
-// CopyTo makes dst a copy of the complete head h, with views into buf, which must start with the bytes of the head (see
+// CopyTo copies the complete head h to dst, with views into buf, which must start with the bytes of the head (see
 // [Head.Bytes]). The copy shares no memory with h.
 func (h *Head) CopyTo(dst *Head, buf []byte) {
 	fields := append(dst.fields[:0], h.fields...)
@@ -87,7 +85,7 @@ func (h *Head) CopyTo(dst *Head, buf []byte) {
 
 func (h *Head) view(s span) []byte { return h.buf[s.start:s.end:s.end] }
 
-// Bytes returns the whole head, with the empty line that ends it.
+// Bytes returns the whole head, including the empty line at its end.
 func (h *Head) Bytes() []byte { return h.buf }
 
 // MethodBytes returns the method as it was sent.
@@ -96,8 +94,8 @@ func (h *Head) MethodBytes() []byte { return h.view(h.method) }
 // Target returns the request target as it was sent.
 func (h *Head) Target() []byte { return h.view(h.target) }
 
-// Path returns the target's path, still percent-encoded: "/" for an absolute
-// URI without one, "*" for the asterisk form, empty for CONNECT.
+// Path returns the target's path, still percent-encoded. It is "/" for an absolute URI without a path, "*" for the asterisk form, and
+// empty for CONNECT.
 func (h *Head) Path() []byte { return h.view(h.path) }
 
 // Query returns the part of the target after the first '?', undecoded.
@@ -106,10 +104,9 @@ func (h *Head) Query() []byte { return h.view(h.query) }
 // EmptyQuery reports whether the target ends with its first '?'.
 func (h *Head) EmptyQuery() bool { return h.query.end > 0 && h.query.start == h.query.end }
 
-// Host returns the authority the request is for: that of an absolute or
-// CONNECT target, which wins over the Host field (RFC 9112 §3.2.2), else the
-// value of Host. It is empty when an HTTP/1.0 request names none, and when a
-// Host field is empty, which RFC 9112 §3.2 provides for.
+// Host returns the authority of the request: that of an absolute or CONNECT target, which takes precedence over the Host field (RFC
+// 9112 §3.2.2), else the value of Host. It is empty for an HTTP/1.0 request without Host, and for an empty Host field, which RFC 9112
+// §3.2 permits.
 func (h *Head) Host() []byte { return h.view(h.host) }
 
 // HasBody reports whether bytes of a body follow the head.
@@ -118,8 +115,7 @@ func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
 // Len returns the number of field lines.
 func (h *Head) Len() int { return len(h.fields) }
 
-// Field returns field line i, in the order sent. The name has the case it was
-// sent in; the value has no white space around it.
+// Field returns field line i, in the order of the head. The name has its original case, and the value has no surrounding white space.
 func (h *Head) Field(i int) (name, value []byte) {
 	f := h.fields[i]
 	return h.view(f.name), h.view(f.value)
@@ -191,7 +187,7 @@ func (h *Head) Three(one, two, three string) (said bool, second, third []byte, t
 	return said, second, third, twice
 }
 
-// isNamed reports whether n is the given name. Case is ignored. Mostly it needs no loop. It is not inlined, so that its code
+// isNamed reports whether n is the given name. Case is ignored. Usually it needs no loop. It is not inlined, so that its code
 // stays small in the processor's cache.
 //
 //go:noinline
@@ -200,7 +196,7 @@ func (h *Head) isNamed(n span, name string) bool {
 	if len(a) != len(name) {
 		return false
 	}
-	differ := uint64(0x20) // they may differ only in case
+	differ := uint64(0x20) // the bytes may differ only in case
 	switch size := len(name); {
 	case size >= 8 && size <= 16:
 		differ = (word(a) ^ word(name)) | (word(a[size-8:]) ^ word(name[size-8:]))
@@ -210,23 +206,23 @@ func (h *Head) isNamed(n span, name string) bool {
 	return differ == 0 || differ&^0x2020202020202020 == 0 && equalFold(a, name)
 }
 
-// half returns the first four bytes.
+// half returns the first four bytes of a name.
 func half[S string | []byte](s S) uint32 {
 	_ = s[3]
 	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
-// word returns the first eight bytes.
+// word returns the first eight bytes of a name.
 func word[S string | []byte](s S) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// Names is an approximate set of field names, with one bit for each name, without case. It may report names that are not in
-// it.
+// Names is an approximate set of field names, with one bit for each name, regardless of case. It may report names that are not in
+// the set.
 type Names uint64
 
-// Names returns those of the field lines.
+// Names returns the set of the names of the field lines.
 func (h *Head) Names() (all Names) {
 	for i := range h.fields {
 		all |= nameOf(h.view(h.fields[i].name))
@@ -234,10 +230,10 @@ func (h *Head) Names() (all Names) {
 	return all
 }
 
-// Lacks reports that no field is called name.
+// Lacks reports whether no field has the given name.
 func (all Names) Lacks(name string) bool { return name != "" && all&nameOf(name) == 0 }
 
-// nameOf returns the set of one name, which is not empty. Setting bit 5 makes letters the same.
+// nameOf returns the set with one name, which must not be empty. Setting bit 5 folds the case of letters.
 func nameOf[S string | []byte](name S) Names {
 	n := len(name)
 	h := uint32(n) | uint32(name[0]|0x20)<<8 | uint32(name[n/2]|0x20)<<16 | uint32(name[n-1]|0x20)<<24

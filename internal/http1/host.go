@@ -1,8 +1,7 @@
 package http1
 
-// validAuthority reports whether b is uri-host [ ":" port ] (RFC 9110 §7.2,
-// RFC 3986 §3.2.2) with a host that is not empty. A port may be empty and is
-// at most 65535.
+// validAuthority reports whether b is uri-host [ ":" port ] (RFC 9110 §7.2, RFC 3986 §3.2.2) with a non-empty host. A port may be empty
+// and is at most 65535.
 func validAuthority(b []byte) bool {
 	if len(b) > 0 && b[0] == '[' {
 		return validLiteral(b)
@@ -26,8 +25,7 @@ func scanHost(b []byte) int {
 	return len(b) - len(rest)
 }
 
-// scanEscapedHost returns the end of a registered name that has percent
-// escapes, or 0 if one is malformed.
+// scanEscapedHost returns the end of a registered name with percent escapes, or 0 if an escape is malformed.
 func scanEscapedHost(b []byte) int {
 	i := 0
 	for i < len(b) {
@@ -63,8 +61,7 @@ func validPort(b []byte) bool {
 	return port <= 65535
 }
 
-// portStart returns the index of the first byte of the port in a valid
-// authority, or -1 if there is no colon before one.
+// portStart returns the index of the first byte of the port in a valid authority, or -1 if there is no colon before a port.
 func portStart(authority []byte) int {
 	for i := len(authority); i > 0 && authority[i-1] != ']'; i-- {
 		if authority[i-1] == ':' {

@@ -1,11 +1,11 @@
 package http1
 
 // Least returns a number of bytes that certainly belong to the rest of the body. It is at least 1 until the body is
-// complete. A caller that never reads more never takes bytes after the body.
+// complete. A caller that never reads more does not read bytes after the body.
 func (c *Chunked) Least() int64 {
 	const end = int64(len(LastChunk) + len(CRLF))
 	const crlf = int64(len(CRLF))
-	// From the end of a size line, with the digits of the size so far. More digits can only make it larger.
+	// Bytes after the end of the size line, by the parsed digits of the size. More digits can only increase the size.
 	afterLine := crlf
 	if c.chunk > 0 {
 		afterLine = c.chunk
@@ -32,10 +32,10 @@ func (c *Chunked) Least() int64 {
 	case chunkBodyDone, chunkBodyFailed:
 		return 0
 	}
-	return 1 // in the trailer section, whose empty line may be half read
+	return 1 // in the trailer section, whose empty line may be partly read
 }
 
-// Coming returns the certain next bytes if they include data: the number of framing bytes, and the minimum number of
+// Coming returns the next bytes if they certainly include data: the number of framing bytes, and the minimum number of
 // data bytes after them. Otherwise both are 0.
 func (c *Chunked) Coming() (framing, data int64) {
 	switch c.state {
@@ -49,8 +49,8 @@ func (c *Chunked) Coming() (framing, data int64) {
 	if framing == 0 || c.chunk == 0 {
 		return 0, 0
 	}
-	return framing, c.chunk // more digits can only make it larger
+	return framing, c.chunk // more digits can only increase the size
 }
 
-// MeanChunk returns the mean size of the chunks so far, in bytes.
+// MeanChunk returns the mean size of the decoded chunks, in bytes.
 func (c *Chunked) MeanChunk() int64 { return c.decoded / max(c.chunks, 1) }

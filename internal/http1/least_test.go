@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// Least never returns bytes beyond the end of a body, and never 0 before it, for any division of the input.
+// Least never returns bytes beyond the end of a body, and never 0 before the end, for any division of the input.
 func TestLeastStaysInTheBody(t *testing.T) {
 	limits := http1.DefaultLimits()
 	for _, body := range []string{
@@ -24,7 +24,7 @@ func TestLeastStaysInTheBody(t *testing.T) {
 			for fed < at && !c.Done() {
 				_, n, err := c.Next([]byte(body[fed:at]))
 				if err != nil {
-					t.Fatalf("%q cut at %d: %v", body, at, err)
+					t.Fatalf("%q split at %d: got error %v", body, at, err)
 				}
 				fed += n
 			}
@@ -32,11 +32,11 @@ func TestLeastStaysInTheBody(t *testing.T) {
 			if framing, data := c.Coming(); framing+data > 0 {
 				twin := c.Twin()
 				if got, n, err := twin.Next([]byte(body[at:])); err != nil || int64(n-len(got)) < framing || twin.Remaining()+int64(len(got)) < data {
-					t.Errorf("%q after %d bytes: Coming is %d, %d: %q after %d bytes, %v", body, at, framing, data, got, n-len(got), err)
+					t.Errorf("%q after %d bytes: got Coming %d, %d, but %q after %d bytes, error %v", body, at, framing, data, got, n-len(got), err)
 				}
 			}
 			if least > left || least == 0 && left > 0 {
-				t.Errorf("%q after %d bytes: Least is %d, %d bytes are left", body, at, least, left)
+				t.Errorf("%q after %d bytes: got Least %d with %d remaining bytes", body, at, least, left)
 			}
 		}
 	}

@@ -3,21 +3,21 @@ package http1
 // Limits bounds the memory and work that a peer can cause. All fields must be positive; see [DefaultLimits]. Limits is only
 // read, so goroutines may share one value.
 type Limits struct {
-	// MaxTarget is the longest request target, in bytes; beyond it the answer
-	// is 414. RFC 9112 §3 recommends to support at least 8,000.
+	// MaxTarget is the maximum length of a request target, in bytes. A longer target gets 414. RFC 9112 §3 recommends to support at
+	// least 8,000.
 	MaxTarget int
 
 	// MaxHead is the maximum length of a request head, in bytes, from its first byte to the empty line at its end. A
 	// longer head gets a 431. It bounds the buffer of a connection before the request is known. It must be below 2
-	// GiB, as a Head keeps 32-bit offsets.
+	// GiB, since a Head has 32-bit offsets.
 	MaxHead int
 
 	// MaxFields is the maximum number of field lines in a head or a trailer section. More get 431. It bounds the cost of
 	// looking up a field.
 	MaxFields int
 
-	// MaxTrailer is the longest trailer section of a chunked body, in bytes,
-	// with the empty line that ends it; beyond it the answer is 431.
+	// MaxTrailer is the maximum length of the trailer section of a chunked body, in bytes, including the empty line at its end. A
+	// longer one gets 431.
 	MaxTrailer int
 
 	// MaxExtension is the maximum number of bytes of all chunk extensions in a body. They are ignored, so without this limit
@@ -29,10 +29,10 @@ type Limits struct {
 	MaxChunks int
 }
 
-// chunkShare is the number of bytes of data for each chunk that is not counted against MaxChunks.
+// chunkShare is the number of bytes of data that permit one more chunk than MaxChunks.
 const chunkShare = 16
 
-// DefaultLimits returns limits that ordinary browsers, proxies and API clients never reach.
+// DefaultLimits returns limits that ordinary browsers, proxies and API clients do not reach.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxTarget:    8 << 10,
@@ -44,14 +44,14 @@ func DefaultLimits() Limits {
 	}
 }
 
-// maxMethod is the maximum length of a method, in bytes. The longest registered one, UPDATEREDIRECTREF, has 17. Longer ones
+// maxMethod is the maximum length of a method, in bytes. The longest registered method, UPDATEREDIRECTREF, has 17. Longer ones
 // get 501 (RFC 9112 §3).
 const maxMethod = 32
 
 // versionLength is the length of "HTTP/1.1".
 const versionLength = 8
 
-// of returns the limit that p is about, 0 for a problem that is about none.
+// of returns the limit to which p refers, or 0 if it refers to none.
 func (l *Limits) of(p problem) int64 {
 	switch p {
 	case headTooLarge:

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A field that is present is never reported as lacking, in any case of its letters; most absent fields are reported.
+// A present field is never reported as lacking, regardless of case. Most absent fields are reported as lacking.
 func TestNames(t *testing.T) {
 	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	name := func() string {
@@ -40,27 +40,27 @@ func TestNames(t *testing.T) {
 		for _, name := range names {
 			for _, spelled := range []string{"y" + name, strings.ToUpper("y" + name), strings.ToLower("y" + name)} {
 				if all.Lacks(spelled) || h.Index(spelled, 0) < 0 {
-					t.Fatalf("%q is there, and lacking in %q", spelled, raw)
+					t.Fatalf("Lacks(%q) is true for %q, which has the field", spelled, raw)
 				}
 				first, second := h.Lines(spelled)
 				if want := h.Index(spelled, 0); first != want || second != h.Index(spelled, want+1) {
-					t.Fatalf("%q: lines %d and %d of %q", spelled, first, second, raw)
+					t.Fatalf("Lines(%q): got %d and %d for %q", spelled, first, second, raw)
 				}
 			}
 		}
 		if err := three(&h, [3]string{"y" + names[0], strings.ToUpper("y" + names[1]), name()}); err != "" {
-			t.Fatalf("%s of %q", err, raw)
+			t.Fatalf("%s for %q", err, raw)
 		}
 		if all.Lacks(name()) {
 			lacking++
 		}
 	}
 	if lacking < rounds*3/4 {
-		t.Errorf("of %d names that are not there %d are known to be lacking", rounds, lacking)
+		t.Errorf("of %d absent names, Lacks reported %d", rounds, lacking)
 	}
 	var none http1.Head
 	if all := none.Names(); !all.Lacks("Host") || all.Lacks("") {
-		t.Error("a head without fields")
+		t.Error("Lacks is false for a head without fields")
 	}
 }
 
@@ -85,7 +85,7 @@ func three(h *http1.Head, names [3]string) string {
 	return ""
 }
 
-// Names are equal regardless of the case of their letters, and no two other names are.
+// Names that differ only in case are equal, and other names are not.
 func TestNamesIgnoreCase(t *testing.T) {
 	limits := http1.DefaultLimits()
 	for a := range byte(128) {
@@ -103,7 +103,7 @@ func TestNamesIgnoreCase(t *testing.T) {
 	}
 }
 
-// A single bit, at any place and in names of any length, makes a different name, except for the case bit of a letter.
+// A name that differs in a single bit, at any position and for any length, is a different name, except for the case bit of a letter.
 func TestNamesDifferByOneBit(t *testing.T) {
 	limits := http1.DefaultLimits()
 	const long = "Abcdefghij-KlmnopqrsT"
@@ -117,7 +117,7 @@ func TestNamesDifferByOneBit(t *testing.T) {
 					continue // not a name
 				}
 				if err := three(&h, [3]string{"X-Request-ID", "Host", long[len(long)-size:]}); err != "" {
-					t.Errorf("%s, sent as %q", err, sent)
+					t.Errorf("%s, head %q", err, sent)
 				}
 			}
 		}

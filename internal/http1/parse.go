@@ -7,13 +7,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
-// headState is the kind of the next unfinished line of a head.
+// headState is the type of the next incomplete line of a head.
 type headState uint8
 
 const (
 	headNew         headState = iota // at the start, or after an empty line
-	headRequestLine                  // the request line
-	headFields                       // a field line, or the empty line that ends the head
+	headRequestLine                  // request line
+	headFields                       // field line, or the empty line at the end of the head
 	headDone                         // complete, or refused; the next Parse starts a new head
 )
 
@@ -23,18 +23,18 @@ const http11 = 'H' | 'T'<<8 | 'T'<<16 | 'P'<<24 | '/'<<32 | '1'<<40 | '.'<<48 | 
 // Parse reads a request head from the start of buf. There are three outcomes:
 //
 //   - n > 0: the head is complete and has n bytes. The body or the next request follows.
-//   - n == 0 and err == nil: the head is incomplete. Call Parse again with the same bytes and more. Complete lines are not
-//     read again, and the incomplete one is only searched for its end.
+//   - n == 0 and err == nil: the head is incomplete. Call Parse again with the same bytes and more input. Complete lines are not
+//     parsed again, and the incomplete line is only searched for its end.
 //   - err is an [Error]: answer with its status and close the connection.
 //
 // After n > 0 or an error the next call starts a new head. One empty line before the request line is skipped and counted in n
 // (RFC 9112 §2.2).
 //
-// A line is parsed when its LF has arrived, so that the outcome does not depend on how the bytes arrived. Only a first byte
-// that cannot begin a method is refused at once, so that a TLS client learns early that this port speaks clear text.
+// A line is parsed after its LF has arrived, so that the outcome does not depend on the division of the input. Only a first byte
+// that cannot begin a method is refused immediately, so that a TLS client gets an early error from a cleartext port.
 //
 // Lines end in CRLF. Only one kind of head may end in LF: CONNECT with a path, HTTP/1.0 and no field, which net/rpc's clients
-// send (rpc.DialHTTP). It is unambiguous, because nothing follows.
+// send (rpc.DialHTTP). It is unambiguous, because no data follows.
 func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
 	if h.state == headNew || h.state == headDone {
 		if n = h.plain(buf, lim); n > 0 {
@@ -75,8 +75,8 @@ func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
 	return next, nil
 }
 
-// start skips one empty line and looks at the first byte of the request line.
-// It moves on from headNew if that byte is there and can start a method.
+// start skips one empty line and checks the first byte of the request line. It leaves the state headNew if that byte has arrived and
+// can begin a method.
 func (h *Head) start(buf []byte) (at int, p problem) {
 	if len(buf) > 0 && buf[0] == '\r' {
 		if len(buf) == 1 {
@@ -104,8 +104,7 @@ func (h *Head) start(buf []byte) (at int, p problem) {
 	return at, badMethod
 }
 
-// unfinished reports whether the current line was seen before and still has
-// no end in w.
+// unfinished reports whether the current line was seen before and still has no end in w.
 func (h *Head) unfinished(w []byte) bool {
 	return h.scanned > h.line && bytes.IndexByte(w[h.scanned:], '\n') < 0
 }
@@ -118,12 +117,11 @@ func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 	return h.more(w, lim)
 }
 
-// more remembers that w holds no end of the current line, and refuses the head
-// if its limits leave no room for one.
+// more records that w has no end of the current line, and refuses the head if its limits leave no room for one.
 func (h *Head) more(w []byte, lim *Limits) error {
 	h.scanned = len(w)
 	if h.state == headRequestLine && h.scanned > h.line && w[h.scanned-1] == '\n' {
-		h.scanned-- // checked when the next byte is there
+		h.scanned-- // checked when the next byte has arrived
 	}
 	full := len(w) >= lim.MaxHead
 	switch {
@@ -136,7 +134,7 @@ func (h *Head) more(w []byte, lim *Limits) error {
 		if !ended {
 			return h.refuse(w, lim, h.line, methodTooLong)
 		}
-		h.Method = semantics.MethodOf(method) // HEAD gets no body with the refusal
+		h.Method = semantics.MethodOf(method) // the answer to HEAD has no body
 		return h.refuse(w, lim, len(w), targetTooLong)
 	}
 	return nil
@@ -151,9 +149,8 @@ func (h *Head) refuse(buf []byte, lim *Limits, at int, p problem) error {
 	return e
 }
 
-// requestLine reads the request line (RFC 9112 §3). It returns where the first
-// field line starts; or 0 when w ends before the line does; or a problem and
-// its place.
+// requestLine parses the request line (RFC 9112 §3). It returns the start of the first field line, or 0 if w ends before the line does,
+// or a problem and its position.
 func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	start := h.line
 	space := scanToken(w, start)
@@ -183,7 +180,7 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	if end-target > lim.MaxTarget {
 		return target + lim.MaxTarget, targetTooLong
 	}
-	// The version is checked first: the target of another protocol has no meaning.
+	// The version is checked first, because the target of another protocol has no meaning.
 	v := end + 1
 	if v+versionLength+2 <= len(w) && binary.LittleEndian.Uint64(w[v:]) == http11 &&
 		w[v+versionLength] == '\r' && w[v+versionLength+1] == '\n' {
@@ -198,7 +195,7 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	return next, noProblem
 }
 
-// otherVersion reads the end of a request line, starting at the version, if it is not exactly HTTP/1.1. Its results are those
+// otherVersion parses the end of a request line, from the version on, if the version is not exactly HTTP/1.1. Its results are those
 // of requestLine.
 func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 	lf := bytes.IndexByte(w[v:], '\n')
@@ -254,9 +251,8 @@ func wrongByte(w []byte, at int, bad problem) problem {
 	return bad
 }
 
-// fieldLines reads the field lines that are complete, and the end of the head.
-// It returns the length of the head; or 0 when w ends before the head does; or
-// a problem and its place.
+// fieldLines parses the complete field lines and the end of the head. It returns the length of the head, or 0 if w ends before the head
+// does, or a problem and its position.
 func (h *Head) fieldLines(w []byte, lim *Limits) (next int, p problem) {
 	if h.alone {
 		h.conclude()
@@ -265,7 +261,7 @@ func (h *Head) fieldLines(w []byte, lim *Limits) (next int, p problem) {
 	for {
 		i := h.line
 		if i+1 < len(w) && w[i] == '\r' && w[i+1] == '\n' {
-			if h.Minor == 1 && !h.hasHost && h.Form != AuthorityForm { // which names the host
+			if h.Minor == 1 && !h.hasHost && h.Form != AuthorityForm { // the target of AuthorityForm names the host
 				return i, missingHost
 			}
 			h.conclude()

@@ -10,8 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
-// describe returns the content of a complete head in one line for a test table: differences from a plain GET of HTTP/1.1 are at
-// the end.
+// describe returns the content of a complete head in one line. Differences from a plain GET of HTTP/1.1 are at the end.
 func describe(h *http1.Head) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s path=%s", h.MethodBytes(), h.Path())
@@ -38,7 +37,7 @@ func describe(h *http1.Head) string {
 // lines joins lines into a head: each ends in CRLF, and an empty line follows.
 func lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n\r\n" }
 
-// TestAccepted lists valid request heads, with the values that are read from them.
+// TestAccepted lists valid request heads with the parsed values.
 func TestAccepted(t *testing.T) {
 	const host = "Host: a.example"
 	for _, c := range []struct{ head, want string }{
@@ -118,11 +117,11 @@ func TestAccepted(t *testing.T) {
 		lim := http1.DefaultLimits()
 		n, err := h.Parse([]byte(c.head+"next"), &lim)
 		if n != len(c.head) || err != nil {
-			t.Errorf("%q: n = %d, err = %v; want %d, nil", c.head, n, err, len(c.head))
+			t.Errorf("%q: got n = %d, err = %v; want %d, nil", c.head, n, err, len(c.head))
 			continue
 		}
 		if got := describe(&h); got != c.want {
-			t.Errorf("%q:\n got %s\nwant %s", c.head, got, c.want)
+			t.Errorf("%q:\ngot  %s\nwant %s", c.head, got, c.want)
 		}
 	}
 }
@@ -134,12 +133,12 @@ func TestFields(t *testing.T) {
 		"!#$%&'*+-.^_`|~09=token", "Content-Type=12345678\x80"}
 	h := mustParse(t, head)
 	if h.Len() != len(want) {
-		t.Fatalf("%d fields, want %d", h.Len(), len(want))
+		t.Fatalf("got %d fields, want %d", h.Len(), len(want))
 	}
 	for i, w := range want {
 		name, value := h.Field(i)
 		if got := string(name) + "=" + string(value); got != w {
-			t.Errorf("field %d: %q, want %q", i, got, w)
+			t.Errorf("field %d: got %q, want %q", i, got, w)
 		}
 	}
 	for _, c := range []struct {
@@ -154,18 +153,18 @@ func TestFields(t *testing.T) {
 		}
 	}
 	if i := h.Index("x-a", h.Index("x-a", 0)+1); i != 3 {
-		t.Errorf("second x-a at %d, want 3", i)
+		t.Errorf("got second x-a at index %d, want 3", i)
 	}
 	if got := string(h.Target()); got != "/" {
-		t.Errorf("Target = %q", got)
+		t.Errorf("Target: got %q", got)
 	}
 	if got := string(h.Bytes()); got != head {
-		t.Errorf("Bytes = %q", got)
+		t.Errorf("Bytes: got %q", got)
 	}
 }
 
-// TestEveryValueByte puts every byte at every place of a value of 20 bytes, and so at every place of a word that is examined at
-// once.
+// TestEveryValueByte puts every byte at every position of a value of 20 bytes, and so at every position of a word that is examined in
+// one step.
 func TestEveryValueByte(t *testing.T) {
 	lim := http1.DefaultLimits()
 	for c := range 256 {
@@ -176,7 +175,7 @@ func TestEveryValueByte(t *testing.T) {
 			var h http1.Head
 			_, err := h.Parse([]byte(lines("GET / HTTP/1.1", "Host: a", "X: "+string(value))), &lim)
 			if (err == nil) != allowed {
-				t.Errorf("byte 0x%02X at %d of a value: %v", c, at, err)
+				t.Errorf("byte 0x%02X at %d of a value: got error %v", c, at, err)
 			}
 		}
 	}
@@ -187,7 +186,7 @@ func mustParse(t testing.TB, head string) *http1.Head {
 	var h http1.Head
 	lim := http1.DefaultLimits()
 	if n, err := h.Parse([]byte(head), &lim); n != len(head) || err != nil {
-		t.Fatalf("%q: n = %d, err = %v", head, n, err)
+		t.Fatalf("%q: got n = %d, err = %v", head, n, err)
 	}
 	return &h
 }
@@ -200,15 +199,15 @@ func TestMethods(t *testing.T) {
 		}
 		h := mustParse(t, lines(m.String()+" "+target+" HTTP/1.1", "Host: a"))
 		if h.Method != m {
-			t.Errorf("%s is read as %v", m, h.Method)
+			t.Errorf("method %s: got %v", m, h.Method)
 		}
 	}
 	if h := mustParse(t, lines("GETS / HTTP/1.1", "Host: a")); h.Method != semantics.MethodOther {
-		t.Errorf("GETS is read as %v", h.Method)
+		t.Errorf("method GETS: got %v", h.Method)
 	}
 }
 
-// TestPipelined reads several requests with one Head and checks that no state of one affects the next.
+// TestPipelined reads several requests with one Head and checks that the state of one does not affect the next one.
 func TestPipelined(t *testing.T) {
 	first := lines("POST http://b/p%41?q HTTP/1.0", "Content-Length: 0", "Connection: keep-alive, upgrade",
 		"Upgrade: x", "Expect: 100-continue", "Host: a")
@@ -228,17 +227,17 @@ func TestPipelined(t *testing.T) {
 		t.Errorf("got %s with %d fields", got, h.Len())
 	}
 	if n, err = h.Parse(buf[n:], &lim); n != 0 || err != nil {
-		t.Errorf("of nothing: %d, %v", n, err)
+		t.Errorf("empty input: got %d, error %v", n, err)
 	}
 }
 
-// TestBorrowedViews checks that an append to a view cannot overwrite its neighbour, and that a head can move with its buffer.
+// TestBorrowedViews checks that an append to a view cannot overwrite the following bytes, and that a head can move with its buffer.
 func TestBorrowedViews(t *testing.T) {
 	head := lines("GET /a?b HTTP/1.1", "Host: c")
 	h := mustParse(t, head)
 	for _, v := range [][]byte{h.Path(), h.Query(), h.Host(), h.Target(), h.MethodBytes()} {
 		if cap(v) != len(v) {
-			t.Errorf("%q has room for %d bytes more", v, cap(v)-len(v))
+			t.Errorf("view %q has a spare capacity of %d bytes", v, cap(v)-len(v))
 		}
 	}
 	want := describe(h)
@@ -248,17 +247,17 @@ func TestBorrowedViews(t *testing.T) {
 	invariants.EndLoan(h.Bytes())
 	h.Rebase(moved)
 	if got := describe(h); got != want {
-		t.Errorf("after Rebase: %s, want %s", got, want)
+		t.Errorf("after Rebase: got %s, want %s", got, want)
 	}
 	h.Reset()
 	if got := describe(&c); got != want || c.Len() != 1 {
-		t.Errorf("copy: %s, want %s", got, want)
+		t.Errorf("copy: got %s, want %s", got, want)
 	}
 }
 
-// TestResumeReadsNoLineTwice overwrites the complete lines before it resumes. If they were read again, the head would be
+// TestResumeReadsNoLineTwice overwrites the complete lines before it resumes. If they were parsed again, the head would be
 // refused.
-func TestResumeReadsNoLineTwice(t *testing.T) {
+func TestResumeParsesNoLineTwice(t *testing.T) {
 	const done, unfinished, rest = "GET /a HTTP/1.1\r\nHost: a\r\n", "X: y", "z\r\n\r\n"
 	buf := []byte(done + unfinished)
 	lim := http1.DefaultLimits()
@@ -269,16 +268,16 @@ func TestResumeReadsNoLineTwice(t *testing.T) {
 	clear(buf[:len(done)])
 	buf = append(buf, rest...)
 	if n, err := h.Parse(buf, &lim); n != len(buf) || err != nil {
-		t.Fatalf("n = %d, err = %v; want %d, nil", n, err, len(buf))
+		t.Fatalf("got n = %d, err = %v; want %d, nil", n, err, len(buf))
 	}
 	if _, v := h.Field(1); string(v) != "yz" || string(h.Path()) != "\x00\x00" {
-		t.Errorf("X is %q, the path %q", v, h.Path())
+		t.Errorf("got X %q and path %q", v, h.Path())
 	}
 }
 
 func TestAllocations(t *testing.T) {
 	if invariants.Enabled {
-		t.Skip("race builds allocate on their own account")
+		t.Skip("race builds allocate more")
 	}
 	lim := http1.DefaultLimits()
 	plain, browser, bad := []byte(plainHead), []byte(browserHead), []byte(lines("GET / HTTP/1.1"))
@@ -295,7 +294,7 @@ func TestAllocations(t *testing.T) {
 		{"refusal", 1, func() { h.Parse(bad, &lim) }},
 	} {
 		if got := testing.AllocsPerRun(100, c.run); got > c.max {
-			t.Errorf("%s: %v allocations, want at most %v", c.name, got, c.max)
+			t.Errorf("%s: got %v allocations, want at most %v", c.name, got, c.max)
 		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// refusal is a head that is refused, with the status, the offset and the reason.
+// A refusal is a head that is refused, with the status, the offset and the reason.
 type refusal struct {
 	head   string
 	status int
 	at     int64
-	why    string // the message up to the offset
+	why    string // message up to the offset
 }
 
 const (
@@ -146,14 +146,14 @@ var refusals = []refusal{
 	{postLine + "Expect: 100-continue, 200-ok\r\n", 417, 34, "expectation other than 100-continue"},
 }
 
-// smuggling lists heads that two servers in a chain could cut at different places. Each is refused.
+// smuggling lists heads that two servers in a chain could split at different positions. Each of them is refused.
 var smuggling = []refusal{
 	// CL.TE and TE.CL, in either order.
 	{postLine + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", 400, 64, "Content-Length together with"},
 	{postLine + "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n8\r\nSMUGGLED\r\n0\r\n\r\n", 400, 70, "Content-Length together with"},
 	{postLine + "Content-Length: 0\r\ntransfer-encoding:chunked\r\n", 400, 63, "Content-Length together with"},
 
-	// TE.TE: one of the servers does not recognise that the body is chunked.
+	// TE.TE: one of the servers does not recognize that the body is chunked.
 	{postLine + "Transfer-Encoding : chunked\r\n", 400, 43, "space in a field name or before its colon"},
 	{postLine + "Transfer-Encoding\t: chunked\r\n", 400, 43, "space in a field name or before its colon"},
 	{postLine + " Transfer-Encoding: chunked\r\n", 400, 26, "folded field line"},
@@ -206,11 +206,11 @@ func checkError(t *testing.T, input string, n int, err error, want refusal) {
 	t.Helper()
 	var e http1.Error
 	if n != 0 || !errors.As(err, &e) {
-		t.Errorf("%.80q: n = %d, err = %v; want an Error: %s", input, n, err, want.why)
+		t.Errorf("%.80q: got n = %d, err = %v; want an Error: %s", input, n, err, want.why)
 		return
 	}
 	if e.Status() != want.status || e.Offset() != want.at || !strings.HasPrefix(e.Error(), want.why) {
-		t.Errorf("%.80q:\n got %d at %d: %s\nwant %d at %d: %s", input,
+		t.Errorf("%.80q:\ngot  %d at %d: %s\nwant %d at %d: %s", input,
 			e.Status(), e.Offset(), e, want.status, want.at, want.why)
 	}
 }
@@ -220,15 +220,15 @@ func TestErrorText(t *testing.T) {
 	var h http1.Head
 	_, err := h.Parse([]byte("GET / HTTP/1.1\r\nA\n"), &lim)
 	if got, want := err.Error(), "bare LF at byte 17 of the request head"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	_, err = h.Parse([]byte("GET /\x01 HTTP/1.1\r\n"), &lim)
 	if got, want := err.Error(), "invalid target byte 0x01 at byte 5 of the request head"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// TestLimits checks each limit of a head at its last accepted and first refused value.
+// TestLimits checks each limit of a head at its last accepted and its first refused value.
 func TestLimits(t *testing.T) {
 	lim := http1.Limits{MaxTarget: 20, MaxHead: 120, MaxFields: 3}
 	pad := func(total int) string { // a head of total bytes
@@ -261,14 +261,14 @@ func TestLimits(t *testing.T) {
 		if c.want.status != 0 {
 			checkError(t, c.head, n, err, c.want)
 		} else if n != len(c.head) || err != nil {
-			t.Errorf("%.80q: n = %d, err = %v; want %d, nil", c.head, n, err, len(c.head))
+			t.Errorf("%.80q: got n = %d, err = %v; want %d, nil", c.head, n, err, len(c.head))
 		}
 	}
 }
 
-// TestLimitsMeet sets a limit on heads that is reached before the one on targets: the error still names the part that is too
+// TestLimitsMeet sets a limit on heads that is reached before that on targets: the error still names the part that is too
 // long.
-func TestLimitsMeet(t *testing.T) {
+func TestHeadLimitBelowTargetLimit(t *testing.T) {
 	lim := http1.Limits{MaxTarget: 120, MaxHead: 120, MaxFields: 3}
 	for _, c := range []struct {
 		head string

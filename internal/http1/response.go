@@ -3,10 +3,10 @@ package http1
 import "github.com/dunlinhttp/dunlin/internal/semantics"
 
 // Functions that write a response head: a status line, field lines, CRLF. Each appends to dst and returns it, without
-// allocation if dst has room. None checks its arguments: see [CheckField].
+// allocation if dst has room. They do not check their arguments, see [CheckField].
 
-// AppendStatusLine appends the status line of HTTP/1.1 for a code from 100 to
-// 999. It panics for other codes, which no HTTP/1.1 message can carry.
+// AppendStatusLine appends the status line of HTTP/1.1 for a code from 100 to 999. It panics for other codes, which are not valid in
+// HTTP/1.1.
 func AppendStatusLine(dst []byte, code int) []byte {
 	if i := uint(code - firstStatus); i < uint(len(statusLines)) && statusLines[i] != "" {
 		return append(dst, statusLines[i]...)
@@ -55,7 +55,7 @@ const (
 	// TransferEncodingChunked announces a chunked body. Only for HTTP/1.1.
 	TransferEncodingChunked = "Transfer-Encoding: chunked\r\n"
 
-	// Continue is the whole interim response that invites a body.
+	// Continue is the interim response that asks the client for the body.
 	Continue = "HTTP/1.1 100 Continue\r\n\r\n"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
-// TestStatusLines compares every code that fits a status line with the text of net/http, so that both engines send the same
+// TestStatusLines compares the status lines of all codes with the text of net/http, so that both engines send the same
 // bytes.
 func TestStatusLines(t *testing.T) {
 	for code := 100; code <= 999; code++ {
@@ -27,7 +27,7 @@ func TestStatusLines(t *testing.T) {
 		for minor, appendLine := range []func([]byte, int) []byte{http1.AppendStatusLine10, http1.AppendStatusLine} {
 			want := fmt.Sprintf("kept HTTP/1.%d %d %s\r\n", minor, code, reason)
 			if got := string(appendLine([]byte("kept "), code)); got != want {
-				t.Errorf("%q, want %q", got, want)
+				t.Errorf("got %q, want %q", got, want)
 			}
 		}
 	}
@@ -35,7 +35,7 @@ func TestStatusLines(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
-					t.Error("no panic")
+					t.Error("got no panic")
 				}
 			}()
 			http1.AppendStatusLine(nil, code)
@@ -47,7 +47,7 @@ func TestAppendContentLength(t *testing.T) {
 	for _, n := range []int64{0, 1, 9, 10, 11, 99, 100, 101, 999, 12345, 1_000_000, math.MaxInt64} {
 		want := fmt.Sprintf("Content-Length: %d\r\n", n)
 		if got := string(http1.AppendContentLength(nil, n)); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func appendResponse(dst []byte, d *http1.DateCache, code int, name, value string
 	return dst
 }
 
-// FuzzResponse reads this package's output with net/http: the field and the body are unchanged, and no bytes remain.
+// FuzzResponse reads the output of this package with net/http: the field and the body are unchanged, and no bytes remain.
 func FuzzResponse(f *testing.F) {
 	f.Add(uint16(200), "Content-Type", "text/plain", []byte("hello"), false)
 	f.Add(uint16(204), "X", "", []byte("no body"), false)
@@ -102,28 +102,28 @@ func FuzzResponse(f *testing.F) {
 		r := bufio.NewReaderSize(bytes.NewReader(wire), max(4096, len(wire)))
 		resp, err := http.ReadResponse(r, nil)
 		if err != nil {
-			t.Fatalf("%q: %v", wire, err)
+			t.Fatalf("%q: got error %v", wire, err)
 		}
 		got, err := io.ReadAll(resp.Body)
 		if err != nil {
-			t.Fatalf("%q: %v", wire, err)
+			t.Fatalf("%q: got error %v", wire, err)
 		}
 		if !http1.BodyAllowed(semantics.MethodGet, status) {
 			body = nil
 		}
 		values := resp.Header[canonical]
 		if values == nil {
-			values = resp.Header[name] // net/http does not canonicalise some names
+			values = resp.Header[name] // net/http does not canonicalize some names
 		}
 		want := strings.Trim(value, " \t")
 		if resp.StatusCode != status || !bytes.Equal(got, body) || len(values) != 1 || values[0] != want {
-			t.Errorf("%q is read as %d, %q, %q", wire, resp.StatusCode, values, got)
+			t.Errorf("%q: net/http read status %d, values %q, body %q", wire, resp.StatusCode, values, got)
 		}
 		if chunked && resp.Trailer.Get("X-Trailer") != want {
-			t.Errorf("%q: trailer %q", wire, resp.Trailer)
+			t.Errorf("%q: got trailer %q", wire, resp.Trailer)
 		}
 		if rest, _ := io.ReadAll(r); len(rest) > 0 {
-			t.Errorf("%q: left over %q", wire, rest)
+			t.Errorf("%q: got remaining bytes %q", wire, rest)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func TestConstantLines(t *testing.T) {
 		http1.EndOfChunks:             "0\r\n\r\n",
 	} {
 		if got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestBodyAllowed(t *testing.T) {
 	}{
 		{semantics.MethodGet, 200, true, true},
 		{semantics.MethodGet, 404, true, true},
-		{semantics.MethodGet, 205, true, true}, // its body is empty, and its head has a length of 0
+		{semantics.MethodGet, 205, true, true}, // the body is empty, and Content-Length is 0
 		{semantics.MethodHead, 200, false, true},
 		{semantics.MethodHead, 204, false, false},
 		{semantics.MethodGet, 100, false, false},
@@ -162,10 +162,10 @@ func TestBodyAllowed(t *testing.T) {
 		{semantics.MethodConnect, 407, true, true},
 	} {
 		if got := http1.BodyAllowed(c.method, c.status); got != c.body {
-			t.Errorf("BodyAllowed(%v, %d) = %v", c.method, c.status, got)
+			t.Errorf("BodyAllowed(%v, %d): got %v", c.method, c.status, got)
 		}
 		if got := http1.LengthAllowed(c.method, c.status); got != c.length {
-			t.Errorf("LengthAllowed(%v, %d) = %v", c.method, c.status, got)
+			t.Errorf("LengthAllowed(%v, %d): got %v", c.method, c.status, got)
 		}
 	}
 }
@@ -186,15 +186,15 @@ func TestDateCache(t *testing.T) {
 		{253402300800, "Fri, 31 Dec 9999 23:59:59 GMT"},
 	} {
 		if got := string(d.Append([]byte("kept "), c.second)); got != "kept "+c.want {
-			t.Errorf("%d: %q, want %q", c.second, got, c.want)
+			t.Errorf("second %d: got %q, want %q", c.second, got, c.want)
 		}
 		if got, want := string(d.AppendField(nil, c.second)), "Date: "+c.want+"\r\n"; got != want {
-			t.Errorf("%d: %q, want %q", c.second, got, want)
+			t.Errorf("second %d: got %q, want %q", c.second, got, want)
 		}
 	}
 	now := time.Now()
 	if got, want := string(d.Append(nil, now.Unix())), now.UTC().Format(http.TimeFormat); got != want {
-		t.Errorf("now: %q, want %q", got, want)
+		t.Errorf("now: got %q, want %q", got, want)
 	}
 }
 
@@ -203,10 +203,10 @@ func TestOpening(t *testing.T) {
 	var d http1.DateCache
 	for code := 100; code <= 999; code++ {
 		for _, at := range []int64{0, 1, 1_700_000_000} {
-			for range 2 { // rendered, then cached
+			for range 2 { // first rendered, then cached
 				want := d.AppendField(http1.AppendStatusLine([]byte("kept "), code), at)
 				if got := o.Append([]byte("kept "), code, at); string(got) != string(want) {
-					t.Fatalf("%q, want %q", got, want)
+					t.Fatalf("got %q, want %q", got, want)
 				}
 			}
 		}
@@ -217,14 +217,14 @@ func TestAppendLastLength(t *testing.T) {
 	for _, n := range []int{0, 1, 9, 10, 99, 100, 12345, math.MaxInt} {
 		want := fmt.Sprintf("kept Content-Length: %d\r\n\r\n", n)
 		if got := http1.AppendLastLength([]byte("kept "), n); string(got) != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
 
 func TestResponseAllocations(t *testing.T) {
 	if invariants.Enabled {
-		t.Skip("race builds allocate on their own account")
+		t.Skip("race builds allocate more")
 	}
 	var d http1.DateCache
 	buf := make([]byte, 0, 512)
@@ -239,6 +239,6 @@ func TestResponseAllocations(t *testing.T) {
 		buf = d.AppendField(buf, second)
 	})
 	if n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations", n)
 	}
 }

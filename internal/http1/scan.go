@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// One byte repeated over a word, for looking at 8 bytes at a time.
+// One byte repeated in a word, to examine 8 bytes at a time.
 const (
 	ones  = 0x0101010101010101
 	highs = ones * 0x80
@@ -24,7 +24,7 @@ func scanToken(b []byte, i int) int {
 func scanValue(b []byte, i int) int {
 	for i+8 <= len(b) {
 		x := binary.LittleEndian.Uint64(b[i:])
-		// The high bit of each byte that is below 0x20 or equal to 0x7F. A
+		// mark has the high bit of each byte that is below 0x20 or equal to 0x7F. A
 		// borrow may mark bytes above such a byte, never below the first.
 		mark := ((x - ones*0x20) | ((x ^ ones*0x7F) - ones)) & ^x & highs
 		if mark == 0 {
@@ -43,10 +43,9 @@ func scanValue(b []byte, i int) int {
 	return i
 }
 
-// scanField reads the field line that starts at i (RFC 9112 §5). It returns
-// the line and where the next one starts; or next == 0 when b ends before
-// the line does; or a problem and its place in next. No scan passes an LF, so
-// it never reports that b ended when the line did not.
+// scanField scans the field line that starts at i (RFC 9112 §5). It returns the line and the start of the next one, or next == 0 if b
+// ends before the line does, or a problem with its position in next. No scan passes an LF, so an incomplete line is reported only if
+// its LF is not in b.
 func scanField(b []byte, i int) (f fieldSpan, next int, p problem) {
 	colon := scanToken(b, i)
 	if colon == len(b) {
@@ -81,8 +80,9 @@ func scanField(b []byte, i int) (f fieldSpan, next int, p problem) {
 	return f, stop + 2, noProblem
 }
 
-// nameProblem returns the reason why the field name [start, end) of b is refused. b[end] is not allowed in a token, or the
-// name is empty.
+// nameProblem returns the reason why the field name [start, end) of b is refused. b[end] must be a byte that is not allowed in a token,
+// or the
+// name must be empty.
 func nameProblem(b []byte, start, end int) problem {
 	switch c := b[end]; {
 	case c == '\n':

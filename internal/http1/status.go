@@ -5,9 +5,8 @@ import "strings"
 // firstStatus is the code of the first entry of statusLines.
 const firstStatus = 100
 
-// reasons are the reason phrases of the registered status codes, in the words
-// of net/http, so that both engines send the same bytes. Clients ignore them
-// (RFC 9112 §4).
+// reasons has the reason phrases of the registered status codes. They are those of net/http, so that both engines send the same bytes.
+// Clients ignore them (RFC 9112 §4).
 var reasons = [512]string{
 	100: "Continue",
 	101: "Switching Protocols",
@@ -77,14 +76,13 @@ var reasons = [512]string{
 	511: "Network Authentication Required",
 }
 
-// statusLines holds the whole status line of each registered code, indexed by
-// code - firstStatus, and "" for the others.
+// statusLines has the status line of each registered code, indexed by code - firstStatus, and "" for other codes.
 var statusLines [len(reasons) - firstStatus]string
 
-// As the result of a function, or ranged over by value, the tables would need a stack of 32 KB, for which the
-// first goroutine's is copied.
+// The tables are package variables that init fills: as results of a function they would need 32 KB of stack, for which the
+// stack of the first goroutine would be copied.
 func init() {
-	var text strings.Builder // one string for all: this is done whenever a program starts
+	var text strings.Builder // one string for all, because this runs at every program start
 	text.Grow(2 << 10)
 	for code, reason := range &reasons {
 		if reason == "" {
@@ -100,11 +98,10 @@ func init() {
 	}
 }
 
-// appendOtherStatusLine appends the status line of an unregistered code. It
-// repeats the code as the reason, as net/http does.
+// appendOtherStatusLine appends the status line of an unregistered code, with the code as the reason phrase, as in net/http.
 func appendOtherStatusLine(dst []byte, code int) []byte {
 	if code < 100 || code > 999 {
-		panic("http1: status code without three digits")
+		panic("http1: status code must have three digits")
 	}
 	digits := threeDigits(code)
 	dst = append(dst, "HTTP/1.1 "...)

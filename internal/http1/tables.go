@@ -5,17 +5,17 @@ import "github.com/dunlinhttp/dunlin/internal/semantics"
 // Classes of bytes, one bit each. A byte may be in several classes.
 const (
 	isToken  = 1 << iota // RFC 9110 §5.6.2: methods and field names
-	isTarget             // visible ASCII but '#', see target.go
-	isPath               // isTarget but '?' and '%', which a path scan stops at
+	isTarget             // visible ASCII except '#', see target.go
+	isPath               // isTarget except '?' and '%', at which the scan of a path stops
 	isHost               // RFC 3986 §3.2.2 reg-name without '%', see host.go
 	isHex
 	isValue // RFC 9110 §5.5: visible ASCII, obs-text, SP and HTAB
 )
 
-// class is indexed by byte.
+// class has the classes of each byte.
 var class = buildClasses()
 
-// lower is indexed by byte and folds ASCII letters only.
+// lower maps each byte to lower case, for ASCII letters only.
 var lower = buildLower()
 
 func buildClasses() (t [256]uint8) {
@@ -62,7 +62,7 @@ func equalFold(a []byte, b string) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	if string(a) == b { // as most spell it
+	if string(a) == b { // the usual spelling
 		return true
 	}
 	for i, c := range a {
@@ -73,7 +73,7 @@ func equalFold(a []byte, b string) bool {
 	return true
 }
 
-// isWord reports whether b is the lower-case word, ignoring case. Setting bit 5 is an exact conversion here: b has no control
+// isWord reports whether b is the lower-case word, ignoring case. Setting bit 5 is a correct conversion here: b has no control
 // characters, and words consist of letters, digits and '-'.
 func isWord(b []byte, word string) bool {
 	if len(b) != len(word) {

@@ -25,7 +25,7 @@ const (
 func scanPath(w []byte, i int) int {
 	for ; i+8 <= len(w); i += 8 {
 		x := binary.LittleEndian.Uint64(w[i:])
-		// The method of scanValue. The marked bytes are those up to ' ', and '#', '%', '?' and 0x7F; the last two differ in one bit.
+		// The method is that of scanValue. The marked bytes are those up to ' ', and '#', '%', '?' and 0x7F; the last two differ in one bit.
 		mark := (((x-ones*0x21)|((x^ones*'#')-ones)|((x^ones*'%')-ones)|(((x|ones*0x40)^ones*0x7F)-ones))&^x | x) & highs
 		if mark != 0 {
 			return i + bits.TrailingZeros64(mark)/8
@@ -52,8 +52,8 @@ func scanQuery(w []byte, i int) int {
 	return i
 }
 
-// scanTarget returns the end of the path that starts at i, and the end of the
-// target. It notes in PathEscaped whether the path has a percent sign.
+// scanTarget returns the end of the path that starts at i, and the end of the target. It sets PathEscaped if the path has a percent
+// sign.
 func (h *Head) scanTarget(w []byte, i int) (pathEnd, end int) {
 	i = scanPath(w, i)
 	h.PathEscaped = i < len(w) && w[i] == '%'
@@ -69,8 +69,7 @@ func (h *Head) scanTarget(w []byte, i int) (pathEnd, end int) {
 	return pathEnd, i
 }
 
-// setTarget finds the form of the target [start, end), whose path or authority
-// ends at pathEnd, and takes it apart.
+// setTarget finds the form of the target [start, end), whose path or authority ends at pathEnd, and sets its parts.
 func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) {
 	h.target = span{uint32(start), uint32(end)}
 	h.Form = OriginForm
@@ -83,7 +82,7 @@ func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) 
 		return h.authorityTarget(w, start, end)
 	case w[start] == '/':
 		if h.Method == semantics.MethodConnect {
-			h.Method = semantics.MethodOther // an extension method: there is no host to connect to
+			h.Method = semantics.MethodOther // an extension method, because there is no host to connect to
 		}
 		h.path = span{uint32(start), uint32(pathEnd)}
 	case w[start] == '*' && end == start+1:
@@ -103,8 +102,7 @@ func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) 
 	return 0, noProblem
 }
 
-// authorityTarget reads the target of CONNECT, which must name a host and a
-// port (RFC 9110 §9.3.6).
+// authorityTarget parses the target of CONNECT, which must have a host and a port (RFC 9110 §9.3.6).
 func (h *Head) authorityTarget(w []byte, start, end int) (at int, p problem) {
 	authority := w[start:end]
 	if !validAuthority(authority) || !isDigit(authority[len(authority)-1]) || portStart(authority) <= 0 {
@@ -118,9 +116,8 @@ func (h *Head) authorityTarget(w []byte, start, end int) (at int, p problem) {
 	return 0, noProblem
 }
 
-// absoluteTarget reads an http or https URI. Its path ends at pathEnd; without a
-// path, its authority does. User information is refused (RFC 9110 §4.2.4), since
-// '@' is not valid in an authority.
+// absoluteTarget parses an http or https URI. Its path, or its authority if it has no path, ends at pathEnd. User information is
+// refused (RFC 9110 §4.2.4), since '@' is not valid in an authority.
 func (h *Head) absoluteTarget(w []byte, start, pathEnd int) (at int, p problem) {
 	uri := w[start:pathEnd]
 	scheme := 0
@@ -143,14 +140,13 @@ func (h *Head) absoluteTarget(w []byte, start, pathEnd int) (at int, p problem) 
 	h.host = span{uint32(authority), uint32(slash)}
 	h.path = span{uint32(slash), uint32(pathEnd)}
 	if slash == pathEnd {
-		// No path means "/" (RFC 9110 §4.2.3): borrow the one before the
-		// authority.
+		// An empty path means "/" (RFC 9110 §4.2.3): use the slash before the authority.
 		h.path = span{uint32(authority - 1), uint32(authority)}
 	}
 	return 0, noProblem
 }
 
-// checkEscapes checks that two hex digits follow each percent sign of the path.
+// checkEscapes checks that each percent sign of the path is followed by two hex digits.
 func (h *Head) checkEscapes(w []byte) (at int, p problem) {
 	path := w[h.path.start:h.path.end]
 	escaped := false

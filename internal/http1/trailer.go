@@ -1,7 +1,7 @@
 package http1
 
-// trailer is the trailer section of a chunked body (RFC 9112 §7.1.2). It keeps
-// its own copy of the bytes, which is made only when a trailer is sent.
+// trailer is the trailer section of a chunked body (RFC 9112 §7.1.2). It has its own copy of the bytes, which is allocated only for a
+// non-empty section.
 //
 // Invariant: 0 ≤ line ≤ len(buf); buf[:line] is complete field lines.
 type trailer struct {
@@ -10,7 +10,7 @@ type trailer struct {
 	fields []fieldSpan
 }
 
-// maxKeptTrailer is the maximum length of a trailer buffer that a decoder keeps for reuse, in bytes. Longer trailers are
+// maxKeptTrailer is the maximum length of a trailer buffer that a decoder reuses, in bytes. Longer trailers are
 // rare.
 const maxKeptTrailer = 512
 
@@ -21,8 +21,8 @@ func (t *trailer) reset() {
 	*t = trailer{buf: t.buf[:0], fields: t.fields[:0]}
 }
 
-// endLine judges the line [line, len(buf)), which ends with LF. It reports
-// whether that was the empty line; on a problem, at is its place in buf.
+// endLine checks the line [line, len(buf)), which ends with LF. It reports whether that was the empty line. On a problem, at is its
+// position in buf.
 func (t *trailer) endLine(lim *Limits) (end bool, at int, p problem) {
 	if len(t.buf)-t.line == 2 && t.buf[t.line] == '\r' {
 		t.buf = t.buf[:t.line]
@@ -46,8 +46,8 @@ func (t *trailer) endLine(lim *Limits) (end bool, at int, p problem) {
 // TrailerLen returns the number of trailer fields of a complete body.
 func (c *Chunked) TrailerLen() int { return len(c.trailer.fields) }
 
-// Trailer returns trailer field i, in the order sent. Both views are borrowed:
-// valid until the next Reset, and not to be written.
+// Trailer returns trailer field i, in the order of the body. Both views are borrowed: they are valid until the next Reset and must not
+// be changed.
 func (c *Chunked) Trailer(i int) (name, value []byte) {
 	f, b := c.trailer.fields[i], c.trailer.buf
 	return b[f.name.start:f.name.end:f.name.end], b[f.value.start:f.value.end:f.value.end]

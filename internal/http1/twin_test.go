@@ -10,9 +10,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// The slow twin of Head.Parse, for comparison in the fuzz targets: the same rules written with regular expressions and strings.
+// A reference implementation of Head.Parse, for comparison in the fuzz targets: the same rules written with regular expressions and
+// strings.
 
-// outcome is the outcome of an input: status 0 and n == 0 mean that more input is needed.
+// outcome is the outcome of an input. If status and n are 0, more input is needed.
 type outcome struct {
 	n      int
 	status int
@@ -33,7 +34,7 @@ var (
 	literalAndPort = regexp.MustCompile(`^\[([0-9a-fA-F:.]+)\](?::(\d{0,5}))?$`)
 )
 
-// slowParse is the twin. It has the entire input, so it does not resume.
+// slowParse is the reference implementation. It has the entire input, so it does not resume.
 func slowParse(in string, lim http1.Limits) outcome {
 	skip := 0
 	if strings.HasPrefix(in, "\r\n") {
@@ -116,7 +117,7 @@ func lineEnd(in string, start, limit int) int {
 	return 0
 }
 
-// slowHead is the content of a head, in strings.
+// slowHead is the content of a head as strings.
 type slowHead struct {
 	method, path, query, host, form string
 	minor                           int
@@ -199,7 +200,7 @@ func slowAuthority(s string) bool {
 	return m != nil && err == nil && n <= 65535
 }
 
-// field interprets a field that the parser knows; name is in lower case.
+// field interprets a field that affects the request; name is in lower case.
 func (h *slowHead) field(name, value string) (status int) {
 	switch name {
 	case "host":
@@ -258,7 +259,7 @@ func slowCoding(value string) (status int) {
 			break
 		}
 		name := coding.FindStringSubmatch(c)
-		if name == nil || name[1] == "chunked" { // not the last, or with a parameter
+		if name == nil || name[1] == "chunked" { // not the last coding, or with a parameter
 			return 400
 		}
 		unknown = true

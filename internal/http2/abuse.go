@@ -1,6 +1,6 @@
 package http2
 
-// A Reason is a kind of client behavior that costs work and serves no request. A connection has a bucket of tokens,
+// A Reason is a kind of client behavior that causes work without serving a request. A connection has a bucket of tokens,
 // and each such behavior costs tokens. Tokens return with time, with answered requests and with accepted DATA, since
 // ordinary clients do all of this in proportion to those. A connection without tokens ends with ENHANCE_YOUR_CALM.
 type Reason uint8
@@ -9,7 +9,7 @@ const (
 	// Resets are streams that the client resets right after opening them, before they are answered ("rapid reset",
 	// CVE-2023-44487).
 	Resets Reason = iota + 1
-	// Faults are streams that the server must reset because of a fault of the client ("MadeYouReset", CVE-2025-8671).
+	// Faults are streams that the server must reset because of a violation by the client ("MadeYouReset", CVE-2025-8671).
 	Faults
 	// Refusals are streams beyond the limit.
 	Refusals
@@ -56,16 +56,16 @@ var reasons = [Reasons]struct {
 // String returns a name for counters and logs.
 func (r Reason) String() string { return reasons[r].name }
 
-// patience is the age of a stream, in nanoseconds, from which its client may reset it for free, as gRPC clients do at
-// their deadlines. A stream's place is free only when its action has returned, so at most Limits.MaxStreams streams
+// freeResetAge is the age of a stream, in nanoseconds, from which its client may reset it without a cost in tokens, as gRPC clients do at
+// their deadlines. A stream counts until its action has returned, so at most Limits.MaxStreams streams
 // can begin in that time. A client gains nothing over waiting for its answers.
-const patience = 5_000_000
+const freeResetAge = 5_000_000
 
-// Events that return tokens.
+// Credits: the number of tokens that an event returns.
 const (
 	creditAnswered = 4 // an answered request
-	creditPartly   = 4 // ... that is reset during its answer, which costs one token
-	creditData     = 4 // a DATA frame sent: the client may answer with a PING and two WINDOW_UPDATEs; one more for each ...
+	creditPartly   = 4 // a request that the client resets during its answer, which costs one token
+	creditData     = 4 // a DATA frame sent: the client may answer with a PING and two WINDOW_UPDATE frames
 	creditBytes    = 1 << 10
 )
 
@@ -75,7 +75,7 @@ type bucket struct {
 	full   int32
 	rate   int32 // per second
 	spent  uint32
-	last   int64 // time of the last refill by time, in nanoseconds
+	last   int64 // time of the last refill, in nanoseconds
 }
 
 func (b *bucket) init(lim *Limits, now int64) {
@@ -85,7 +85,7 @@ func (b *bucket) init(lim *Limits, now int64) {
 // credit returns n tokens.
 func (b *bucket) credit(n int32) { b.tokens = min(b.tokens+n, b.full) }
 
-// spend pays for one event at time now and reports whether there were enough tokens.
+// spend spends the tokens of one event at time now and reports whether there were enough.
 func (b *bucket) spend(r Reason, now int64) bool {
 	b.tokens -= reasons[r].cost
 	b.spent += uint32(reasons[r].cost)
@@ -99,7 +99,7 @@ func (b *bucket) spend(r Reason, now int64) bool {
 	return b.tokens >= 0
 }
 
-// spend pays for one event caused by the client.
+// spend spends the tokens of one event that the client has caused.
 func (c *Conn) spend(r Reason) problem {
 	if c.bucket.spend(r, c.Now) {
 		return noProblem

@@ -8,10 +8,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// attacks are abuses that a client may repeat without end. Each one ends the connection, with its reason.
+// attacks are abuses that a client may repeat forever. Each ends the connection, with its reason.
 var attacks = []struct {
 	reason http2.Reason
-	frames func(id uint32) string // of one round; id is the number of a new stream
+	frames func(id uint32) string // frames of one round; id is the number of a new stream
 }{
 	{http2.Resets, func(id uint32) string { return headers(id, endStream, get()) + frame(tReset, 0, id, u32(8)) }},
 	{http2.Faults, func(id uint32) string { return headers(id, 0, post()) + frame(tWindow, 0, id, u32(0)) }},
@@ -49,23 +49,23 @@ func TestAttacks(t *testing.T) {
 			rounds := 0
 			for id := uint32(5); cl.err == nil; id += 2 {
 				if rounds++; rounds > 2500 {
-					t.Fatal("it goes on and on")
+					t.Fatal("the connection did not end")
 				}
 				cl.send(a.frames(id))
 				if st := cl.streams[id]; st != nil && a.reason != http2.Refusals {
-					cl.conn.Done(st) // the action has returned at once
+					cl.conn.Done(st) // the action has returned immediately
 				}
 				cl.receive()
 				if cl.conn.Len() > 128 {
-					t.Fatalf("%d streams have a place", cl.conn.Len())
+					t.Fatalf("got %d open streams", cl.conn.Len())
 				}
 			}
 			var e http2.Error
 			if !errors.As(cl.err, &e) || e.Code() != http2.EnhanceYourCalm || e.Reason() != a.reason {
-				t.Errorf("%v, reason %v", cl.err, e.Reason())
+				t.Errorf("got error %v, reason %v", cl.err, e.Reason())
 			}
 			if n := cl.conn.Footprint(); n > 8<<10 {
-				t.Errorf("a footprint of %d bytes", n)
+				t.Errorf("got a footprint of %d bytes", n)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestAttacks(t *testing.T) {
 
 // Useful requests pay for their overhead: clients may open windows for the responses that they read, cancel some requests, and
 // ping while data arrives.
-func TestOrdinaryClientsAreNoAttack(t *testing.T) {
+func TestOrdinaryClientsAreNotAttacks(t *testing.T) {
 	cl := connect(t, nil)
 	for id := uint32(1); id < 20_000; id += 2 {
 		cl.send(headers(id, endStream, get()))
@@ -88,7 +88,7 @@ func TestOrdinaryClientsAreNoAttack(t *testing.T) {
 			cl.conn.Data(st, nil, true)
 		}
 		cl.conn.Done(st)
-		cl.conn.Out = cl.conn.Out[:0] // the decoder misses no table entry: all responses have the same fields
+		cl.conn.Out = cl.conn.Out[:0] // all responses have the same fields, so the decoder's table is complete
 		if cl.err != nil {
 			t.Fatalf("stream %d: %v", id, cl.err)
 		}
@@ -104,17 +104,17 @@ func TestDataInTransitAfterReset(t *testing.T) {
 		begin    func(cl *client)
 		underWay int
 	}{
-		{"the stream was reset", func(cl *client) {
+		{"stream was reset", func(cl *client) {
 			cl.send(headers(3, 0, post()) + frame(tData, 0, 3, strings.Repeat("x", 4000)))
 			cl.conn.Reset(cl.streams[3], http2.NoError)
 		}, window - 4000},
-		{"likewise, and the window was opened again", func(cl *client) {
+		{"stream was reset after its window was opened again", func(cl *client) {
 			cl.send(headers(3, 0, post()) + frame(tData, 0, 3, strings.Repeat("x", window)))
 			cl.conn.Consumed(cl.streams[3], window)
 			cl.conn.Reset(cl.streams[3], http2.NoError)
 		}, window},
-		{"the request is malformed", func(cl *client) { cl.send(headers(3, 0, post("X: y"))) }, window},
-		{"the body had ended", func(cl *client) {
+		{"malformed request", func(cl *client) { cl.send(headers(3, 0, post("X: y"))) }, window},
+		{"body has ended", func(cl *client) {
 			cl.send(headers(3, endStream, post()))
 			cl.conn.Reset(cl.streams[3], http2.NoError)
 		}, 0},
@@ -128,12 +128,12 @@ func TestDataInTransitAfterReset(t *testing.T) {
 				t.Fatalf("within the window: %v", cl.err)
 			}
 			if got := cl.send(frame(tData, 0, 1, "other")); len(got) != 1 || got[0] != `1 data "other"` {
-				t.Errorf("of another stream: %q", got)
+				t.Errorf("another stream: got %q", got)
 			}
 			cl.send(strings.Repeat(frame(tData, 0, 3, "x"), 2500))
 			var e http2.Error
 			if !errors.As(cl.err, &e) || e.Reason() != http2.LateFrames {
-				t.Errorf("beyond the window: %v, want it to be too much", cl.err)
+				t.Errorf("beyond the window: got error %v, want ENHANCE_YOUR_CALM", cl.err)
 			}
 		})
 	}
@@ -159,16 +159,16 @@ func TestNextReadsFewCostlyFrames(t *testing.T) {
 	for read := 0; len(in) > 0; {
 		n, ev, err := cl.conn.Next(in)
 		if err != nil || n > 33*17 || ev.Kind != http2.Costly && n < len(in) {
-			t.Fatalf("%d bytes behind %d, event %v, %v", n, read, ev.Kind, err)
+			t.Fatalf("after %d requests: got %d bytes, event %v, error %v", n, read, ev.Kind, err)
 		}
 		in, read = in[n:], read+n
 	}
 	if got := len(cl.receive()); got != 500 {
-		t.Errorf("%d answers", got)
+		t.Errorf("got %d answers", got)
 	}
 }
 
-// A distrusted client is cut off sooner, and gets as many tokens as others once it sends useful requests.
+// A distrusted client is disconnected earlier, and gets as many tokens as other clients after it has sent useful requests.
 func TestDistrust(t *testing.T) {
 	pings := func(prepare func(cl *client)) (n int) {
 		cl := connect(t, nil)
@@ -181,7 +181,7 @@ func TestDistrust(t *testing.T) {
 	}
 	all := pings(func(*client) {})
 	if n := pings(func(cl *client) { cl.conn.Distrust() }); n < all/8 || n > all/3 {
-		t.Errorf("%d of %d PINGs", n, all)
+		t.Errorf("got an error after %d of %d PINGs", n, all)
 	}
 	served := pings(func(cl *client) {
 		cl.conn.Distrust()
@@ -192,7 +192,7 @@ func TestDistrust(t *testing.T) {
 		}
 	})
 	if served != all {
-		t.Errorf("behind 500 requests: %d of %d PINGs", served, all)
+		t.Errorf("after 500 requests: got an error after %d of %d PINGs", served, all)
 	}
 }
 
@@ -200,21 +200,21 @@ func TestDistrust(t *testing.T) {
 func TestFieldBlocksAreCounted(t *testing.T) {
 	bomb := "\x40\x04bomb" + string(appendLength(nil, 4000)) + strings.Repeat("x", 4000) + strings.Repeat("\xbe", 12_000)
 	for what, in := range map[string]string{
-		"a bomb":          headers(1, endStream, get()+bomb),
-		"too large":       frame(tHeaders, endStream, 1, get()) + strings.Repeat(frame(tContinuation, 0, 1, strings.Repeat("\x00\x01x\x01y", 3200)), 5),
-		"nothing of that": frame(tPush, 0, 1, "abcd"),
+		"HPACK bomb":  headers(1, endStream, get()+bomb),
+		"too large":   frame(tHeaders, endStream, 1, get()) + strings.Repeat(frame(tContinuation, 0, 1, strings.Repeat("\x00\x01x\x01y", 3200)), 5),
+		"other error": frame(tPush, 0, 1, "abcd"),
 	} {
 		cl := connect(t, nil)
 		cl.send(in)
 		var e http2.Error
-		if want := what[0] != 'n'; !errors.As(cl.err, &e) || e.Reason() == http2.Blocks != want {
-			t.Errorf("%s: %v, reason %d", what, cl.err, e.Reason())
+		if want := what != "other error"; !errors.As(cl.err, &e) || e.Reason() == http2.Blocks != want {
+			t.Errorf("%s: got error %v, reason %d", what, cl.err, e.Reason())
 		}
 	}
 }
 
 // A client whose calls have short deadlines is served; a client that resets its streams at once is not.
-func TestDeadlinesAreNoAttack(t *testing.T) {
+func TestDeadlinesAreNotAttacks(t *testing.T) {
 	for _, c := range []struct {
 		age    int64
 		attack bool
@@ -229,7 +229,7 @@ func TestDeadlinesAreNoAttack(t *testing.T) {
 		}
 		var e http2.Error
 		if attack := errors.As(cl.err, &e) && e.Reason() == http2.Resets; attack != c.attack {
-			t.Errorf("resets after %d ns: %v, want an attack: %v", c.age, cl.err, c.attack)
+			t.Errorf("resets after %d ns: got error %v, want an attack: %v", c.age, cl.err, c.attack)
 		}
 	}
 }

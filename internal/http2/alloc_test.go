@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// exchange serves the requests of in 32 times, with an upload among them, and returns the number of the last stream.
+// exchange serves the requests of in 32 times, including an upload, and returns the number of the last stream.
 func exchange(t testing.TB, c *http2.Conn, in []byte, id uint32) uint32 {
 	open := uint32(0)
 	for range 32 {
@@ -71,25 +71,25 @@ func TestAllocations(t *testing.T) {
 		id = exchange(t, c, in, id)
 	}
 	if n := testing.AllocsPerRun(100, func() { id = exchange(t, c, in, id) }); n != 0 {
-		t.Errorf("%v allocations in 32 requests", n)
+		t.Errorf("got %v allocations in 32 requests", n)
 	}
 }
 
-// An idle connection takes a few hundred bytes, and the content of its tables.
+// An idle connection takes a few hundred bytes in addition to its tables.
 func TestIdleConnectionMemory(t *testing.T) {
 	const most = 768
 	if n := unsafe.Sizeof(http2.Conn{}); n > most {
-		t.Errorf("a connection has %d bytes", n)
+		t.Errorf("a Conn has %d bytes", n)
 	}
 	c := opened(t)
 	in := []byte(headers(0, endStream, get()))
 	exchange(t, c, in, 1)
 	c.Rest()
 	if n := c.Footprint(); n > 512 {
-		t.Errorf("an idle connection keeps %d bytes besides", n)
+		t.Errorf("an idle connection retains %d more bytes", n)
 	}
 	if n := unsafe.Sizeof(http2.Stream{}); n > 128 {
-		t.Errorf("a stream has %d bytes", n)
+		t.Errorf("a Stream has %d bytes", n)
 	}
 }
 

@@ -8,10 +8,10 @@ import "github.com/dunlinhttp/dunlin/internal/hpack"
 //	c.Data(st, piece, end) …
 //	if c.BeginTrailers(st) { c.Field(…) …; c.EndTrailers() }
 //
-// Between Begin and End no other method may be called, nor anything else appended to Out.
-// Names may have any casing.
+// Between Begin and End, the caller must not call other methods or append to Out.
+// Names may be in upper or lower case.
 
-// BeginHead begins the head of an answer; a status below 200 is interim. It returns false and begins nothing if the
+// BeginHead begins the head of an answer; a status below 200 is interim. It has no effect and returns false if the
 // stream has ended or its answer is complete.
 func (c *Conn) BeginHead(st *Stream, status int) bool {
 	if !c.beginBlock(st) {
@@ -50,7 +50,7 @@ func (c *Conn) Field(name, value string) {
 // ContentLength adds Content-Length.
 func (c *Conn) ContentLength(n int64) { c.Out = c.encoder.AppendContentLength(c.Out, n) }
 
-// EndHead ends the head. With end, which an interim head must not have, there is no body.
+// EndHead ends the head. If end is true, there is no body; an interim head must not set it.
 func (c *Conn) EndHead(end bool) {
 	st := c.writing
 	c.endBlock(end)

@@ -19,8 +19,8 @@ const (
 	fieldExpect
 	fieldTE
 	fieldPriority
-	fieldConnection // a connection-specific field, RFC 9113 §8.2.2
-	fieldForbidden  // a field that is forbidden in trailers and of no other kind
+	fieldConnection // connection-specific field, RFC 9113 §8.2.2
+	fieldForbidden  // field that is forbidden in trailers, if no other kind applies
 
 	fieldKind    hpack.Class = 0xff
 	fieldBadName hpack.Class = 1 << 8

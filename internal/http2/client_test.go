@@ -31,7 +31,7 @@ func setting(id uint16, value uint32) string {
 	return string(binary.BigEndian.AppendUint16(nil, id)) + u32(value)
 }
 
-// block returns a field block: fields as "name: value", which do not change the table.
+// block returns a field block with fields given as "name: value". It does not change the table.
 func block(fields ...string) string {
 	var b []byte
 	for _, f := range fields {
@@ -72,7 +72,7 @@ const preface = http2.Preface
 // opening is the start of a client's connection.
 var opening = preface + frame(tSettings, 0, 0, "")
 
-// A client drives a connection of its own.
+// A client drives one connection.
 type client struct {
 	t       testing.TB
 	conn    http2.Conn
@@ -89,7 +89,7 @@ func connect(t testing.TB, change func(*http2.Limits)) *client {
 	t.Helper()
 	cl := dial(t, change)
 	if events := cl.send(opening + frame(tSettings, ack, 0, "")); len(events) > 0 || cl.err != nil {
-		t.Fatalf("after the preface: %q, %v", events, cl.err)
+		t.Fatalf("after the preface: got events %q, error %v", events, cl.err)
 	}
 	cl.receive()
 	return cl
@@ -107,7 +107,7 @@ func dial(t testing.TB, change func(*http2.Limits)) *client {
 	return cl
 }
 
-// send has the connection read the bytes, and returns its events, one a string.
+// send passes bytes to the connection and returns its events, one string for each.
 func (cl *client) send(in string) (events []string) {
 	cl.t.Helper()
 	cl.unread = append(cl.unread, in...)
@@ -166,7 +166,7 @@ func lines(l *hpack.List) (all []string) {
 	return all
 }
 
-// receive consumes the output of the connection, one frame a string.
+// receive consumes the output of the connection and returns its frames, one string for each.
 func (cl *client) receive() (frames []string) {
 	cl.t.Helper()
 	out := string(cl.conn.Out)
@@ -174,12 +174,12 @@ func (cl *client) receive() (frames []string) {
 	var block string
 	for out != "" {
 		if len(out) < 9 {
-			cl.t.Fatalf("half a frame: %x", out)
+			cl.t.Fatalf("truncated frame: %x", out)
 		}
 		n := int(out[0])<<16 | int(out[1])<<8 | int(out[2])
 		kind, flags, id := out[3], out[4], binary.BigEndian.Uint32([]byte(out[5:]))
 		if n > 16<<10 || len(out) < 9+n {
-			cl.t.Fatalf("a frame of %d bytes with %d behind", n, len(out))
+			cl.t.Fatalf("got a frame of %d bytes, with %d bytes left", n, len(out))
 		}
 		payload := out[9 : 9+n]
 		out = out[9+n:]
@@ -224,7 +224,7 @@ func (cl *client) receive() (frames []string) {
 		case tWindow:
 			frames = append(frames, fmt.Sprintf("%d window %d", id, binary.BigEndian.Uint32([]byte(payload))))
 		default:
-			cl.t.Fatalf("a frame of type %d", kind)
+			cl.t.Fatalf("got a frame of type %d", kind)
 		}
 	}
 	return frames
@@ -248,7 +248,7 @@ func (cl *client) answer(id uint32, body string) {
 func (cl *client) code() http2.Code {
 	var e http2.Error
 	if !errors.As(cl.err, &e) {
-		cl.t.Fatalf("error %v, want a http2.Error", cl.err)
+		cl.t.Fatalf("got error %v, want an http2.Error", cl.err)
 	}
 	return e.Code()
 }

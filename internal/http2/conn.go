@@ -27,15 +27,15 @@ type Conn struct {
 	encoder hpack.Encoder
 	bucket  bucket
 	phase   phase
-	reason  Reason // of the problem tooMuch
-	failed  Error  // in phaseFailed
+	reason  Reason // reason of the problem tooMuch
+	failed  Error  // error that ended the connection, in phaseFailed
 
-	streams []*Stream // open, or with a running action; sorted by number
-	removed *Stream   // removed, linked by next
+	streams []*Stream // streams that are open or whose action runs, sorted by number
+	removed *Stream   // removed streams, linked by next
 	ready   *schedule // nil if no stream waits
 	over    recent
-	lastID  uint32 // the largest number seen
-	refused uint32 // larger numbers are ignored: the last stream of a final GOAWAY
+	lastID  uint32 // largest stream number that was received
+	refused uint32 // last stream of a final GOAWAY: streams with larger numbers are ignored
 
 	peerWindow   int32 // the client's SETTINGS_INITIAL_WINDOW_SIZE
 	acknowledged bool  // the client has acknowledged our SETTINGS
@@ -46,21 +46,21 @@ type Conn struct {
 	recvWindow   int64
 	unread       int64 // received and unread bytes of all bodies
 
-	block       []byte // the received part of an incomplete field block
-	blockStream uint32 // its stream, 0 for none
-	blockEnd    bool   // with END_STREAM
-	blockSelf   bool   // with a dependency on itself
+	block       []byte // received part of an incomplete field block
+	blockStream uint32 // stream of the field block, 0 for none
+	blockEnd    bool   // the field block has END_STREAM
+	blockSelf   bool   // the stream of the field block depends on itself
 
 	dataStream *Stream // stream of the current DATA frame, nil if it is dropped
 	dataLeft   int32   // remaining data bytes of the frame
 	padLeft    int32   // remaining padding bytes
-	dataEnd    bool    // with END_STREAM
+	dataEnd    bool    // the frame has END_STREAM
 
-	later []namedPriority // for streams not open yet
+	later []namedPriority // priorities of streams that are not open yet
 
 	writing *Stream // stream whose field block is being written, see answer.go
-	begin   int     // start of its frame in Out
-	interim bool    // the block is of an interim answer
+	begin   int     // start of the block's frame in Out
+	interim bool    // the block belongs to an interim answer
 }
 
 // A phase is the state of a connection.
@@ -74,7 +74,7 @@ const (
 	phaseFailed
 )
 
-// An EventKind is the kind of an Event.
+// An EventKind is the type of an Event.
 type EventKind uint8
 
 const (
@@ -99,10 +99,10 @@ type Event struct {
 	Kind     EventKind
 	End      bool // the body is complete; with RequestBegun: there is no body
 	Stream   *Stream
-	Request  *Request    // of RequestBegun; borrowed until the next call of Next with the pool
-	Data     []byte      // of BodyData; a view of the input of Next
-	Trailers *hpack.List // of BodyTrailers; borrowed like Request
-	Err      Error       // of StreamOver
+	Request  *Request    // for RequestBegun; borrowed until the next call of Next with the pool
+	Data     []byte      // for BodyData; a view of the input of Next
+	Trailers *hpack.List // for BodyTrailers; borrowed like Request
+	Err      Error       // for StreamOver
 }
 
 // Init initializes the connection and appends its preface to out, the owner's buffer. Connections that share a pool
@@ -141,7 +141,7 @@ func (c *Conn) Next(in []byte) (n int, ev Event, err error) {
 	}
 }
 
-// Prohibit marks a new connection as insufficiently secured (RFC 9113 §9.2): the first Next fails.
+// Prohibit marks a new connection as insufficiently secured (RFC 9113 §9.2): the first call of Next fails.
 func (c *Conn) Prohibit() { c.phase = phaseInsecure }
 
 // fail ends the connection (RFC 9113 §5.4.1).
@@ -228,7 +228,7 @@ func (c *Conn) frame(h frameHeader, payload []byte, ev *Event) problem {
 	return c.spend(Unknown) // ignored, RFC 9113 §5.5
 }
 
-// failStream resets a stream because of a fault of its client.
+// failStream resets a stream because of a violation by its client.
 func (c *Conn) failStream(st *Stream, p problem, ev *Event) problem {
 	c.Out = appendReset(c.Out, st.ID, problems[p].code)
 	*ev = Event{Kind: StreamOver, Stream: st, Err: Error{problem: p}}
@@ -240,15 +240,15 @@ func (c *Conn) failStream(st *Stream, p problem, ev *Event) problem {
 // refuse resets a stream that was never opened. underWay is the number of DATA bytes that may be in flight.
 func (c *Conn) refuse(id uint32, underWay int32, p problem, r Reason) problem {
 	c.Out = appendReset(c.Out, id, problems[p].code)
-	c.noteCut(id, underWay)
+	c.recordCut(id, underWay)
 	return c.spend(r)
 }
 
-// Len returns the number of streams that have a place.
+// Len returns the number of streams that are open or whose action runs.
 func (c *Conn) Len() int { return len(c.streams) }
 
-// Streams calls yield for each stream that has a place, in the order of their numbers. The caller must not end a
-// stream meanwhile.
+// Streams calls yield for each stream that is open or whose action runs, in the order of their numbers. The caller must not end a
+// stream during the call.
 func (c *Conn) Streams(yield func(*Stream) bool) {
 	for _, st := range c.streams {
 		if !yield(st) {
@@ -277,7 +277,7 @@ func (c *Conn) Spent() uint32 { return c.bucket.spent }
 // its first useful requests.
 func (c *Conn) Distrust() { c.bucket.tokens = c.bucket.full / 4 }
 
-// DropBlock releases the memory of a partial field block of a connection that reads no more.
+// DropBlock releases the memory of a partial field block. The connection must not read any more.
 func (c *Conn) DropBlock() { c.block = nil }
 
 // InBlock reports whether there is a partial field block.
@@ -305,7 +305,7 @@ func (c *Conn) Footprint() int {
 		cap(c.over.cut)*cutStreamSize
 }
 
-// Rest releases memory that an idle connection does not need.
+// Rest releases the memory that an idle connection does not need.
 func (c *Conn) Rest() {
 	c.recycle()
 	c.decoder.Shrink()

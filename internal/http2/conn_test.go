@@ -38,7 +38,7 @@ func TestConversation(t *testing.T) {
 	cl.conn.Field("Link", "</a>")
 	cl.conn.EndHead(false)
 	if st.Answered() {
-		t.Error("answered by an interim head")
+		t.Error("an interim head counts as the answer")
 	}
 	cl.conn.BeginHead(st, 200)
 	cl.conn.EndHead(false)
@@ -46,7 +46,7 @@ func TestConversation(t *testing.T) {
 	cl.conn.Field("Checksum", "1")
 	cl.conn.EndTrailers()
 	if cl.conn.BeginHead(st, 200) || cl.conn.BeginTrailers(st) || cl.conn.DataHeader(st, 0, true) {
-		t.Error("there is something to be sent behind the end")
+		t.Error("data was accepted after the end of the answer")
 	}
 	cl.conn.Done(st)
 	same(t, "interim and trailers", cl.receive(), "5 :status: 103, link: </a>", "5 :status: 200", "5 checksum: 1 end")
@@ -58,15 +58,15 @@ func TestConversation(t *testing.T) {
 	cl.receive()
 
 	if !cl.conn.Idle() || cl.conn.Len() != 0 {
-		t.Error("not idle at the end")
+		t.Error("the connection is not idle at the end")
 	}
 	cl.send(frame(tGoAway, 0, 0, u32(0)+u32(0)+"bye"))
 	if !cl.conn.GoingAway() || cl.err != nil {
-		t.Errorf("GOAWAY was not heard: %v", cl.err)
+		t.Errorf("GOAWAY of the client was not recorded: %v", cl.err)
 	}
 }
 
-// Input has the same effects in one piece and byte by byte.
+// Input has the same effect in one piece and byte by byte.
 func TestEverySplit(t *testing.T) {
 	in := opening + frame(tSettings, ack, 0, "") + headers(1, 0, post("content-length: 6")) + frame(tData, padded, 1, "\x02abc\x00\x00") +
 		frame(tPing, 0, 0, "12345678") + frame(tData, endStream|padded, 1, "\x01def\x00") +
@@ -80,15 +80,15 @@ func TestEverySplit(t *testing.T) {
 	want := join(whole.send(in))
 	sent := whole.receive()
 	if !strings.Contains(want, `1 data "abcdef" end`) || whole.err == nil {
-		t.Fatalf("%s: %v", want, whole.err)
+		t.Fatalf("got %s, error %v", want, whole.err)
 	}
 	for cut := range len(in) {
 		cl := dial(t, nil)
 		got := join(append(cl.send(in[:cut]), cl.send(in[cut:])...))
 		if got != want || cl.err != whole.err {
-			t.Fatalf("cut at %d: %s, %v", cut, got, cl.err)
+			t.Fatalf("split at %d: got %s, error %v", cut, got, cl.err)
 		}
-		same(t, fmt.Sprint("sent when cut at ", cut), cl.receive(), sent...)
+		same(t, fmt.Sprint("frames after a split at ", cut), cl.receive(), sent...)
 	}
 	cl := dial(t, nil)
 	var events []string
@@ -96,7 +96,7 @@ func TestEverySplit(t *testing.T) {
 		events = append(events, cl.send(in[i:i+1])...)
 	}
 	if got := join(events); got != want {
-		t.Errorf("byte by byte: %s", got)
+		t.Errorf("byte by byte: got %s", got)
 	}
 }
 
@@ -104,37 +104,37 @@ func TestDrain(t *testing.T) {
 	cl := connect(t, nil)
 	cl.send(headers(1, 0, post()))
 	cl.conn.GoAway(false)
-	same(t, "first phase", cl.receive(), "goaway 2147483647 NO_ERROR")
-	same(t, "one that was under way", cl.send(headers(3, endStream, get())), "3 GET / end")
+	same(t, "first GOAWAY", cl.receive(), "goaway 2147483647 NO_ERROR")
+	same(t, "stream in flight", cl.send(headers(3, endStream, get())), "3 GET / end")
 	cl.conn.GoAway(true)
-	same(t, "second phase", cl.receive(), "goaway 3 NO_ERROR")
-	// Later frames are ignored, and everything stays consistent: the tables of both sides, and the windows.
+	same(t, "second GOAWAY", cl.receive(), "goaway 3 NO_ERROR")
+	// Later streams are ignored, and the tables of both sides and the windows stay consistent.
 	late := headers(5, 0, strings.Replace(get("x-a: b"), "\x00\x03x-a", "\x40\x03x-a", 1)) + frame(tData, endStream, 5, "abc")
-	same(t, "late ones", cl.send(late+frame(tData, endStream, 1, "a")), `1 data "a" end`)
+	same(t, "later stream", cl.send(late+frame(tData, endStream, 1, "a")), `1 data "a" end`)
 	cl.answer(1, "")
 	cl.answer(3, "")
 	same(t, "answers", cl.receive(), "1 :status: 200, content-length: 0 end", "3 :status: 200, content-length: 0 end")
 	if cl.err != nil || !cl.conn.Idle() {
-		t.Errorf("%v, idle: %v", cl.err, cl.conn.Idle())
+		t.Errorf("got error %v, idle: %v", cl.err, cl.conn.Idle())
 	}
 }
 
-// A stream's place is free when its action has returned, no matter which side ended the stream.
-func TestPlaces(t *testing.T) {
+// A stream counts towards the limit until its action has returned, no matter which side ended the stream.
+func TestStreamLimit(t *testing.T) {
 	cl := connect(t, func(l *http2.Limits) { l.MaxStreams = 2 })
-	same(t, "two", cl.send(headers(1, endStream, get())+headers(3, endStream, get())), "1 GET / end", "3 GET / end")
-	same(t, "a third", cl.send(headers(5, endStream, get())))
-	same(t, "is refused", cl.receive(), "5 reset REFUSED_STREAM")
-	same(t, "one is reset by its client", cl.send(frame(tReset, 0, 1, u32(8))), "1 over CANCEL")
-	same(t, "and by its own fault", cl.send(frame(tWindow, 0, 3, u32(0))), "3 over PROTOCOL_ERROR")
+	same(t, "two streams", cl.send(headers(1, endStream, get())+headers(3, endStream, get())), "1 GET / end", "3 GET / end")
+	same(t, "a third stream", cl.send(headers(5, endStream, get())))
+	same(t, "third stream refused", cl.receive(), "5 reset REFUSED_STREAM")
+	same(t, "reset by the client", cl.send(frame(tReset, 0, 1, u32(8))), "1 over CANCEL")
+	same(t, "reset because of a violation", cl.send(frame(tWindow, 0, 3, u32(0))), "3 over PROTOCOL_ERROR")
 	cl.send(headers(7, endStream, get()))
-	same(t, "no place yet", cl.receive(), "3 reset PROTOCOL_ERROR", "7 reset REFUSED_STREAM")
+	same(t, "both actions still run", cl.receive(), "3 reset PROTOCOL_ERROR", "7 reset REFUSED_STREAM")
 	cl.conn.Done(cl.streams[1])
-	same(t, "one has returned", cl.send(headers(9, endStream, get())+headers(11, endStream, get())), "9 GET / end")
+	same(t, "one action has returned", cl.send(headers(9, endStream, get())+headers(11, endStream, get())), "9 GET / end")
 	cl.receive()
-	cl.answer(3, "nobody listens")
-	same(t, "nothing for one that is over", cl.receive())
-	same(t, "the other has returned", cl.send(headers(13, endStream, get())), "13 GET / end")
+	cl.answer(3, "not sent")
+	same(t, "no answer on a reset stream", cl.receive())
+	same(t, "both actions have returned", cl.send(headers(13, endStream, get())), "13 GET / end")
 }
 
 // Frames that were in transit when the server reset a stream are ignored.
@@ -145,8 +145,8 @@ func TestFramesInTransitAfterReset(t *testing.T) {
 	cl.conn.Reset(cl.streams[1], http2.NoError)
 	cl.conn.Done(cl.streams[1])
 	same(t, "reset", cl.receive(), "1 reset NO_ERROR")
-	same(t, "frames under way", cl.send(frame(tData, 0, 1, "b")+frame(tWindow, 0, 1, u32(9))+headers(1, endStream, block("a: b"))+frame(tReset, 0, 1, u32(8))))
-	same(t, "no answer to them", cl.receive())
+	same(t, "frames in flight", cl.send(frame(tData, 0, 1, "b")+frame(tWindow, 0, 1, u32(9))+headers(1, endStream, block("a: b"))+frame(tReset, 0, 1, u32(8))))
+	same(t, "no response to these frames", cl.receive())
 	if cl.err != nil || !cl.conn.Idle() {
 		t.Error(cl.err, cl.conn.Idle())
 	}
@@ -156,10 +156,10 @@ func TestFramesInTransitAfterReset(t *testing.T) {
 func TestResetWithinAFrame(t *testing.T) {
 	cl := connect(t, nil)
 	in := headers(1, 0, post()) + frame(tData, endStream, 1, "abcdef")
-	same(t, "half a frame", cl.send(in[:len(in)-3]), "1 POST /", `1 data "abc"`)
+	same(t, "first part of a frame", cl.send(in[:len(in)-3]), "1 POST /", `1 data "abc"`)
 	cl.conn.Reset(cl.streams[1], http2.InternalError)
 	cl.conn.Done(cl.streams[1])
-	same(t, "the rest", cl.send(in[len(in)-3:]+headers(3, endStream, get())), "3 GET / end")
+	same(t, "rest of the frame", cl.send(in[len(in)-3:]+headers(3, endStream, get())), "3 GET / end")
 }
 
 func TestPrefaceIsRecognized(t *testing.T) {
@@ -171,7 +171,7 @@ func TestPrefaceIsRecognized(t *testing.T) {
 		{preface + "x", true, true}, {"POST / ", false, false}, {"PRI * HTTP/2.0\r\n\r\nSM\r\n\rx", false, false}, {"\x16\x03\x01", false, false},
 	} {
 		if yes, maybe := http2.HasPreface([]byte(c.in)); yes != c.yes || maybe != c.maybe {
-			t.Errorf("%q: %v, %v", c.in, yes, maybe)
+			t.Errorf("%q: got %v, %v", c.in, yes, maybe)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestLongHeads(t *testing.T) {
 	got := cl.receive()
 	same(t, "parts", got[:2], "1 part of 16384 end", "1 part of 16384")
 	if len(got) != 3 || len(got[2]) < 45_000 || !strings.HasPrefix(got[2], "1 :status: 200, x-long-0: ") {
-		t.Errorf("%d frames", len(got))
+		t.Errorf("got %d frames", len(got))
 	}
 }
 
@@ -198,11 +198,11 @@ func TestConnectionReleasesMemory(t *testing.T) {
 	cl.send(frame(tPriorityUpdate, 0, 0, u32(9)+"u=1"))
 	cl.answer(1, "a")
 	if cl.conn.Footprint() == 0 {
-		t.Error("no footprint")
+		t.Error("got a footprint of 0")
 	}
 	cl.conn.Rest()
 	if n := cl.conn.Footprint(); n != 0 {
-		t.Errorf("%d bytes are kept", n)
+		t.Errorf("got a footprint of %d bytes", n)
 	}
-	same(t, "goes on", cl.send(headers(3, endStream, get())), "3 GET / end")
+	same(t, "next request", cl.send(headers(3, endStream, get())), "3 GET / end")
 }

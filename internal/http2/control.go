@@ -35,15 +35,15 @@ func (c *Conn) resetFrame(h frameHeader, payload []byte, ev *Event) problem {
 	st := c.find(h.stream)
 	if st == nil || st.closed {
 		if c.over.resetByClient(h.stream) {
-			return noProblem // it stops a body whose rest is not needed, see Part
+			return noProblem // the client stops a body whose rest is not needed, see Part
 		}
 		return c.spend(LateFrames)
 	}
 	*ev = Event{Kind: StreamOver, Stream: st, Err: Error{problem: resetStream}}
-	r, patient := Resets, c.Now-st.begun >= patience
+	r, patient := Resets, c.Now-st.begun >= freeResetAge
 	switch {
 	case st.answered && !st.running:
-		r = LateFrames // the work is done
+		r = LateFrames // the answer is complete
 	case st.answered:
 		c.bucket.credit(creditPartly)
 	}
@@ -105,7 +105,7 @@ func (c *Conn) windowUpdate(h frameHeader, payload []byte, ev *Event) problem {
 	st := c.find(h.stream)
 	switch {
 	case st == nil || st.closed:
-		return c.spend(WindowUpdates) // it was in flight
+		return c.spend(WindowUpdates) // the frame was in flight
 	case by == 0:
 		return c.failStream(st, streamUpdateZero, ev)
 	case st.sendWindow+by > maxWindow:
@@ -160,8 +160,8 @@ func (c *Conn) prioritizeLater(id uint32, p Priority) {
 	}
 }
 
-// priorityOf returns the priority of a new stream. A priority received before the stream overrides its own, since it
-// is newer for the client.
+// priorityOf returns the priority of a new stream. A PRIORITY_UPDATE received before the stream takes precedence over the stream's own
+// priority, since the client has sent it later.
 func (c *Conn) priorityOf(id uint32, own Priority) Priority {
 	kept := c.later[:0]
 	for _, l := range c.later {

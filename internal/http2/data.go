@@ -1,6 +1,6 @@
 package http2
 
-// data reads the header of a DATA frame (RFC 9113 §6.1). payload passes on its contents as they arrive.
+// data reads the header of a DATA frame (RFC 9113 §6.1). payload handles its contents as they arrive.
 func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 	if h.stream == 0 {
 		return 0, streamZero
@@ -47,7 +47,7 @@ func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 		p = c.spend(EmptyData)
 	}
 	if length != h.length {
-		c.refillStream(st) // the padding has no reader
+		c.refillStream(st) // padding is never read
 		c.refill()
 	}
 	c.dataStream = st
@@ -57,7 +57,7 @@ func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 	return used, p
 }
 
-// dataProblem returns the fault of DATA on an open stream.
+// dataProblem returns the problem of DATA on an open stream.
 func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 	switch {
 	case st.recvEnded:
@@ -75,7 +75,7 @@ func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 // streams. The rest of the stream's window limits it.
 func (c *Conn) lateData(h frameHeader, length int) problem {
 	if c.dataEnd {
-		c.over.told(h.stream) // both sides have ended it
+		c.over.told(h.stream) // both sides have ended the stream
 	}
 	if length > 0 && c.over.wasUnderWay(h.stream, h.length) {
 		return noProblem
@@ -86,7 +86,7 @@ func (c *Conn) lateData(h frameHeader, length int) problem {
 	return c.refuse(h.stream, 0, closedStream, Faults)
 }
 
-// payload passes on the available part of a DATA frame's payload.
+// payload handles the available part of a DATA frame's payload.
 func (c *Conn) payload(in []byte, ev *Event) (used int) {
 	st := c.dataStream
 	if n := min(int(c.dataLeft), len(in)); n > 0 {
@@ -107,15 +107,15 @@ func (c *Conn) payload(in []byte, ev *Event) (used int) {
 	return used
 }
 
-// endData passes on the end of a body with its last part.
+// endData reports the end of a body with its last part.
 func (c *Conn) endData(st *Stream, data []byte, ev *Event) {
 	*ev = Event{Kind: BodyData, Stream: st, Data: data, End: true}
 	c.dataStream = nil
 	c.endRecv(st)
 }
 
-// Consumed reports that n bytes of the stream's body, from BodyData, were read and freed. The client may send as many
-// more.
+// Consumed reports that n bytes of the stream's body, from BodyData, were read and freed. The client may send n
+// more bytes.
 func (c *Conn) Consumed(st *Stream, n int) {
 	if st.closed {
 		return

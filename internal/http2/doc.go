@@ -2,7 +2,7 @@
 // frames (RFC 9113). It does no I/O, starts no goroutine, reads no clock and has no
 // mutable global state.
 //
-//	frame.go     the layout of frames          errors.go    error codes and faults
+//	frame.go     the layout of frames          errors.go    error codes and violations
 //	conn.go      a connection: bytes to events settings.go  SETTINGS of both sides
 //	headers.go   HEADERS and CONTINUATION      control.go   all other frames
 //	request.go   a request from its fields     classes.go   classes of fields
@@ -21,9 +21,9 @@
 // Three rules hold:
 //
 //   - Every violation by a client has its error code and a message for the log. If a
-//     single stream is at fault, the connection goes on.
+//     violation concerns a single stream, the connection continues.
 //   - The result depends only on the bytes, not on how they arrived.
-//   - Memory and work are bounded per client: streams, by those whose action has not
+//   - Memory and work are bounded per client: streams, by the number of streams whose action has not
 //     returned, even if they were reset; field blocks; windows, which grow only for a
 //     body that is read; and, by a bucket of tokens, all work that serves no request.
 package http2

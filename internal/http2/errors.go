@@ -33,14 +33,14 @@ func (c Code) String() string {
 	return "an unknown code"
 }
 
-// Error is a fault of a client. It is a small comparable value. An Error returned by [Conn.Next] ends the connection;
+// Error is a violation by a client. It is a small comparable value. An Error returned by [Conn.Next] ends the connection;
 // an Error in an event has ended a stream.
 type Error struct {
 	problem problem
-	reason  Reason // the exceeded limit, if that has ended the connection
+	reason  Reason // exceeded limit that has ended the connection
 }
 
-// Code returns the code sent to the client.
+// Code returns the code that is sent to the client.
 func (e Error) Code() Code { return problems[e.problem].code }
 
 // Reason returns the exceeded limit, or 0 for other errors.
@@ -127,47 +127,47 @@ var problems = [...]struct {
 	section string
 	text    string
 }{
-	badPreface:           {ProtocolError, "RFC 9113 section 3.4", "no connection preface"},
+	badPreface:           {ProtocolError, "RFC 9113 section 3.4", "missing connection preface"},
 	settingsMissing:      {ProtocolError, "RFC 9113 section 3.4", "first frame is not SETTINGS"},
 	frameTooLarge:        {FrameSizeError, "RFC 9113 section 4.2", "frame larger than SETTINGS_MAX_FRAME_SIZE"},
-	wrongLength:          {FrameSizeError, "RFC 9113 section 4.2", "frame of a length that its type cannot have"},
-	streamZero:           {ProtocolError, "RFC 9113 section 6", "frame for a stream on stream 0"},
-	notStreamZero:        {ProtocolError, "RFC 9113 section 6", "frame for the connection on a stream"},
+	wrongLength:          {FrameSizeError, "RFC 9113 section 4.2", "invalid length for the type of frame"},
+	streamZero:           {ProtocolError, "RFC 9113 section 6", "stream frame on stream 0"},
+	notStreamZero:        {ProtocolError, "RFC 9113 section 6", "connection frame on a stream other than 0"},
 	idleStream:           {ProtocolError, "RFC 9113 section 5.1", "frame on a stream that was never opened"},
 	evenStream:           {ProtocolError, "RFC 9113 section 5.1.1", "stream with an even number"},
-	oldStream:            {ProtocolError, "RFC 9113 section 5.1.1", "stream with a number below those before"},
-	pushFromClient:       {ProtocolError, "RFC 9113 section 8.4", "PUSH_PROMISE of a client"},
-	continuationMissing:  {ProtocolError, "RFC 9113 section 6.10", "another frame where CONTINUATION must follow"},
+	oldStream:            {ProtocolError, "RFC 9113 section 5.1.1", "stream with a lower number than an earlier stream"},
+	pushFromClient:       {ProtocolError, "RFC 9113 section 8.4", "PUSH_PROMISE from a client"},
+	continuationMissing:  {ProtocolError, "RFC 9113 section 6.10", "frame other than CONTINUATION within a field block"},
 	continuationAlone:    {ProtocolError, "RFC 9113 section 6.10", "CONTINUATION without HEADERS"},
 	paddingTooLong:       {ProtocolError, "RFC 9113 section 6.1", "padding longer than its frame"},
 	badBlock:             {CompressionError, "RFC 9113 section 4.3", "field block that cannot be decoded"},
 	blockBomb:            {EnhanceYourCalm, "RFC 7541 section 7.3", "field block that expands to many times the size allowed"},
-	blockTooLarge:        {EnhanceYourCalm, "RFC 9113 section 10.5.1", "field block larger than any that is allowed"},
+	blockTooLarge:        {EnhanceYourCalm, "RFC 9113 section 10.5.1", "field block larger than the limit"},
 	badPush:              {ProtocolError, "RFC 9113 section 6.5.2", "SETTINGS_ENABLE_PUSH neither 0 nor 1"},
 	badInitialWindow:     {FlowControlError, "RFC 9113 section 6.5.2", "SETTINGS_INITIAL_WINDOW_SIZE too large"},
 	badMaxFrame:          {ProtocolError, "RFC 9113 section 6.5.2", "SETTINGS_MAX_FRAME_SIZE out of range"},
 	badConnectProtocol:   {ProtocolError, "RFC 8441 section 3", "SETTINGS_ENABLE_CONNECT_PROTOCOL neither 0 nor 1"},
 	badNoPriorities:      {ProtocolError, "RFC 9218 section 2.1", "SETTINGS_NO_RFC7540_PRIORITIES neither 0 nor 1, or changed"},
-	connectionWindow:     {FlowControlError, "RFC 9113 section 6.9.1", "more DATA than the connection's window"},
-	connectionWindowFull: {FlowControlError, "RFC 9113 section 6.9.1", "connection's window beyond 2^31-1"},
-	connectionUpdateZero: {ProtocolError, "RFC 9113 section 6.9", "WINDOW_UPDATE of the connection by 0"},
-	badPriorityUpdate:    {ProtocolError, "RFC 9218 section 7.1", "PRIORITY_UPDATE of a stream that a client cannot name"},
+	connectionWindow:     {FlowControlError, "RFC 9113 section 6.9.1", "DATA exceeds the connection's window"},
+	connectionWindowFull: {FlowControlError, "RFC 9113 section 6.9.1", "connection's window exceeds 2^31-1"},
+	connectionUpdateZero: {ProtocolError, "RFC 9113 section 6.9", "connection WINDOW_UPDATE with increment 0"},
+	badPriorityUpdate:    {ProtocolError, "RFC 9218 section 7.1", "PRIORITY_UPDATE for an invalid stream"},
 	inadequateSecurity:   {InadequateSecurity, "RFC 9113 section 9.2.2", "cipher suite that HTTP/2 prohibits"},
-	tooMuch:              {EnhanceYourCalm, "RFC 9113 section 10.5", "too much that serves no request"},
+	tooMuch:              {EnhanceYourCalm, "RFC 9113 section 10.5", "too many frames that serve no request"},
 
 	closedStream:       {StreamClosed, "RFC 9113 section 5.1", "frame on a stream that its client has closed"},
 	resetStream:        {Cancel, "RFC 9113 section 6.4", "stream reset by its client"},
 	tooManyStreams:     {RefusedStream, "RFC 9113 section 5.1.2", "more streams than SETTINGS_MAX_CONCURRENT_STREAMS"},
-	streamWindow:       {FlowControlError, "RFC 9113 section 6.9.1", "more DATA than the stream's window"},
-	streamWindowFull:   {FlowControlError, "RFC 9113 section 6.9.1", "stream's window beyond 2^31-1"},
-	streamUpdateZero:   {ProtocolError, "RFC 9113 section 6.9", "WINDOW_UPDATE of a stream by 0"},
+	streamWindow:       {FlowControlError, "RFC 9113 section 6.9.1", "DATA exceeds the stream's window"},
+	streamWindowFull:   {FlowControlError, "RFC 9113 section 6.9.1", "stream's window exceeds 2^31-1"},
+	streamUpdateZero:   {ProtocolError, "RFC 9113 section 6.9", "stream WINDOW_UPDATE with increment 0"},
 	dependsOnItself:    {ProtocolError, "RFC 7540 section 5.3.1", "stream that depends on itself"},
 	priorityLength:     {FrameSizeError, "RFC 9113 section 6.3", "PRIORITY of a length other than 5"},
 	badFieldName:       {ProtocolError, "RFC 9113 section 8.2.1", "invalid field name"},
 	badFieldValue:      {ProtocolError, "RFC 9113 section 8.2.1", "invalid field value"},
-	connectionField:    {ProtocolError, "RFC 9113 section 8.2.2", "field that is about a connection"},
-	badTE:              {ProtocolError, "RFC 9113 section 8.2.2", "TE with more than trailers"},
-	pseudoUnknown:      {ProtocolError, "RFC 9113 section 8.3", "pseudo-header field that requests do not have"},
+	connectionField:    {ProtocolError, "RFC 9113 section 8.2.2", "connection-specific field"},
+	badTE:              {ProtocolError, "RFC 9113 section 8.2.2", "TE with a value other than trailers"},
+	pseudoUnknown:      {ProtocolError, "RFC 9113 section 8.3", "unknown pseudo-header field"},
 	pseudoLate:         {ProtocolError, "RFC 9113 section 8.3", "pseudo-header field after other fields"},
 	pseudoRepeated:     {ProtocolError, "RFC 9113 section 8.3", "repeated pseudo-header field"},
 	pseudoMissing:      {ProtocolError, "RFC 9113 section 8.3.1", "request without :method, :scheme or :path"},
@@ -177,10 +177,10 @@ var problems = [...]struct {
 	badPath:            {ProtocolError, "RFC 9113 section 8.3.1", ":path that is empty or does not begin with a slash"},
 	hostDiffers:        {ProtocolError, "RFC 9113 section 8.3.1", "Host that differs from :authority"},
 	repeatedHost:       {ProtocolError, "RFC 9110 section 7.2", "repeated Host"},
-	protocolUnasked:    {ProtocolError, "RFC 8441 section 4", ":protocol where it is not enabled, or without CONNECT"},
+	protocolUnasked:    {ProtocolError, "RFC 8441 section 4", ":protocol without CONNECT, or when it is not enabled"},
 	badLength:          {ProtocolError, "RFC 9113 section 8.1.1", "malformed Content-Length"},
 	repeatedLength:     {ProtocolError, "RFC 9113 section 8.1.1", "repeated Content-Length"},
-	lengthDiffers:      {ProtocolError, "RFC 9113 section 8.1.1", "Content-Length other than the length of the body"},
+	lengthDiffers:      {ProtocolError, "RFC 9113 section 8.1.1", "Content-Length differs from the length of the body"},
 	trailersWithoutEnd: {ProtocolError, "RFC 9113 section 8.1", "HEADERS in a body without END_STREAM"},
 	forbiddenTrailer:   {ProtocolError, "RFC 9110 section 6.5.1", "field not allowed in trailers"},
 	trailersTooLarge:   {EnhanceYourCalm, "RFC 9113 section 10.5.1", "trailers too large"},

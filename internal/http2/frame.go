@@ -44,7 +44,7 @@ const (
 	// headerLength is the length of a frame's header, in bytes.
 	headerLength = 9
 
-	// maxFrame is the maximum frame payload that we accept, and that every client accepts (RFC 9113 §4.2).
+	// maxFrame is the maximum frame payload that we accept and that every client must accept (RFC 9113 §4.2), in bytes.
 	maxFrame = 16 << 10
 
 	maxStreamID = 1<<31 - 1

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// A rig drives a connection by random steps of the client and of the server's owner, with a client that checks what it
+// A rig runs a connection with random steps of the client and of the server's owner. The client checks all frames that it
 // receives: only frames of streams that it opened, in an order that the RFC allows, within its windows, and each response on
 // its own stream.
 type rig struct {
@@ -19,18 +19,18 @@ type rig struct {
 	conn    http2.Conn
 	pool    http2.Pool
 	steps   []byte
-	next    uint32 // the number of the next new stream
+	next    uint32 // number of the next new stream
 	unread  []byte
 	over    bool
 	decoder hpack.Decoder
 	list    hpack.List
 
-	live     map[uint32]*http2.Stream // the owner's, until Done
-	begun    map[uint32]bool          // streams that the owner has seen
+	live     map[uint32]*http2.Stream // streams of the owner, until Done
+	begun    map[uint32]bool          // streams with an event RequestBegun
 	head     map[uint32]bool          // received a final head
 	ended    map[uint32]bool          // received END_STREAM or RST_STREAM
-	window   map[uint32]int64         // the send window of the server, by stream
-	room     int64                    // ... and on the connection
+	window   map[uint32]int64         // send window of the server, by stream
+	room     int64                    // send window of the server on the connection
 	first    int64                    // SETTINGS_INITIAL_WINDOW_SIZE
 	block    []byte
 	blockOf  uint32
@@ -56,7 +56,7 @@ func newRig(t testing.TB, steps []byte) *rig {
 	return r
 }
 
-// arg consumes the next byte of the steps; it is 0 after their end.
+// arg consumes the next byte of the steps. It returns 0 after their end.
 func (r *rig) arg() int {
 	if len(r.steps) == 0 {
 		return 0
@@ -70,7 +70,7 @@ func (r *rig) arg() int {
 func (r *rig) stream() uint32 {
 	n := r.arg()
 	if n >= 250 {
-		return uint32(n - 250) // 0, an even one, a past one
+		return uint32(n - 250) // 0, an even number or a past number
 	}
 	if r.next == 1 {
 		return 1
@@ -104,10 +104,10 @@ func (r *rig) run() {
 		r.step()
 		r.check()
 		if r.conn.Len() > rigLimits.MaxStreams {
-			r.t.Fatalf("%d streams have a place", r.conn.Len())
+			r.t.Fatalf("got %d open streams", r.conn.Len())
 		}
 		if n := r.conn.Footprint(); n > 40<<10 {
-			r.t.Fatalf("a footprint of %d bytes", n)
+			r.t.Fatalf("got a footprint of %d bytes", n)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (r *rig) owner() {
 		return
 	}
 	switch what {
-	case 1: // a complete response, as far as there is room
+	case 1: // a complete response, as far as the windows allow
 		if !st.Answered() && r.conn.BeginHead(st, 200) {
 			r.conn.Field("X-Stream", fmt.Sprint(st.ID))
 			r.conn.EndHead(false)
@@ -247,7 +247,7 @@ func (r *rig) body(st *http2.Stream, n int) []byte {
 	return b
 }
 
-// client has the connection read input of the client.
+// client passes input of the client to the connection.
 func (r *rig) client(in string) {
 	r.unread = append(r.unread, in...)
 	for !r.over {
@@ -261,13 +261,13 @@ func (r *rig) client(in string) {
 		case ev.Kind == http2.Costly:
 		case ev.Kind == http2.RequestBegun:
 			if ev.Stream.ID >= r.next || r.begun[ev.Stream.ID] {
-				r.t.Fatalf("stream %d begins, which nobody opened", ev.Stream.ID)
+				r.t.Fatalf("got RequestBegun for stream %d, which the client has not opened", ev.Stream.ID)
 			}
 			r.begun[ev.Stream.ID], r.live[ev.Stream.ID] = true, ev.Stream
 			ev.Stream.Owner = ev.Stream.ID
 		default:
 			if ev.Stream.Owner != ev.Stream.ID {
-				r.t.Fatalf("an event for stream %d, whose owner is that of %v", ev.Stream.ID, ev.Stream.Owner)
+				r.t.Fatalf("got an event for stream %d with the owner of stream %v", ev.Stream.ID, ev.Stream.Owner)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func (r *rig) check() {
 		payload := out[9 : 9+n]
 		out = out[9+n:]
 		if r.blockOf != 0 && (kind != tContinuation || id != r.blockOf) {
-			r.t.Fatalf("type %d on %d within a field block", kind, id)
+			r.t.Fatalf("got frame type %d on stream %d within a field block", kind, id)
 		}
 		switch kind {
 		case tHeaders, tContinuation:
@@ -292,7 +292,7 @@ func (r *rig) check() {
 			r.checkData(id, flags, payload)
 		case tReset:
 			if id >= r.next || id%2 == 0 {
-				r.t.Fatalf("RST_STREAM of %d, which nobody opened", id)
+				r.t.Fatalf("got RST_STREAM of stream %d, which the client has not opened", id)
 			}
 			r.ended[id] = true
 		}
@@ -301,7 +301,7 @@ func (r *rig) check() {
 
 func (r *rig) checkHead(id uint32, flags byte, payload []byte) {
 	if !r.begun[id] || r.ended[id] {
-		r.t.Fatalf("HEADERS on %d, begun: %v, ended: %v", id, r.begun[id], r.ended[id])
+		r.t.Fatalf("got HEADERS on stream %d, begun: %v, ended: %v", id, r.begun[id], r.ended[id])
 	}
 	r.block = append(r.block, payload...)
 	if flags&endHeaders == 0 {
@@ -315,7 +315,7 @@ func (r *rig) checkHead(id uint32, flags byte, payload []byte) {
 	r.ended[id] = flags&endStream != 0 || r.blockOf != 0 && r.blockEnd
 	r.block, r.blockOf = nil, 0
 	if i := r.list.Index("x-stream", 0); i < 0 || string(r.list.Value(i)) != fmt.Sprint(id) {
-		r.t.Fatalf("the head of another stream on %d: %q", id, lines(&r.list))
+		r.t.Fatalf("got the head of another stream on stream %d: %q", id, lines(&r.list))
 	}
 	if r.list.Index(":status", 0) == 0 && string(r.list.Value(0)) >= "200" {
 		r.head[id] = true
@@ -324,18 +324,18 @@ func (r *rig) checkHead(id uint32, flags byte, payload []byte) {
 
 func (r *rig) checkData(id uint32, flags byte, payload []byte) {
 	if !r.head[id] || r.ended[id] {
-		r.t.Fatalf("DATA on %d, with a head: %v, ended: %v", id, r.head[id], r.ended[id])
+		r.t.Fatalf("got DATA on stream %d, head sent: %v, ended: %v", id, r.head[id], r.ended[id])
 	}
 	for _, c := range payload {
 		if c != byte(id) {
-			r.t.Fatalf("the body of another stream on %d", id)
+			r.t.Fatalf("got the body of another stream on stream %d", id)
 		}
 	}
 	n := int64(len(payload))
 	r.room -= n
 	r.window[id] -= n
 	if n > 0 && (r.room < 0 || r.window[id] < 0) {
-		r.t.Fatalf("%d bytes beyond a window: %d on the connection, %d on stream %d", n, r.room, r.window[id], id)
+		r.t.Fatalf("got %d bytes of DATA with a window of %d on the connection and %d on stream %d", n, r.room, r.window[id], id)
 	}
 	r.ended[id] = flags&endStream != 0
 }
@@ -376,6 +376,6 @@ func TestRandomSteps(t *testing.T) {
 		}
 	}
 	if long < int(seeds)/10 {
-		t.Errorf("only %d of %d connections came far", long, seeds)
+		t.Errorf("only %d of %d connections ran many steps", long, seeds)
 	}
 }

@@ -61,13 +61,13 @@ func (c *Conn) continuation(h frameHeader, payload []byte, ev *Event) problem {
 	return p
 }
 
-// fields decodes a complete field block: a request, trailers, or a block without use.
+// fields decodes a complete field block: a request, trailers, or a block that is dropped.
 func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) problem {
 	r := &c.pool.request
 	if r.Fields.Footprint() > keptList {
 		*r = Request{}
 	}
-	// The block must be decoded in any case, as it may change the table.
+	// The block must always be decoded, since it may change the table.
 	if err := c.decoder.Decode(block, &r.Fields, &c.lim.Fields); err != nil {
 		return blockProblem(err)
 	}
@@ -79,14 +79,14 @@ func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) proble
 		return c.trailers(st, r, end, ev)
 	}
 	if end {
-		c.over.told(id) // both sides have ended it
+		c.over.told(id) // both sides have ended the stream
 	}
 	known, byUs := c.over.find(id)
 	switch {
 	case known && byUs, id > c.refused:
 		return c.spend(LateFrames)
 	case known || st != nil:
-		return closedStream // an error of the connection
+		return closedStream // ends the connection
 	}
 	return oldStream
 }

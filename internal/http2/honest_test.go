@@ -6,12 +6,12 @@ import (
 )
 
 // The frames of a gRPC client over a minute, on all streams and at the rate of a busy client, do not end a connection.
-func TestGRPCResetsAreNoAttack(t *testing.T) {
+func TestGRPCClientsAreNotAttacks(t *testing.T) {
 	const (
 		millisecond = 1_000_000
 		minute      = 60_000 * millisecond
 		streams     = 100
-		window      = 4 // of WINDOW_UPDATE
+		window      = 4 // frame type of WINDOW_UPDATE
 	)
 	ping := frame(tPing, 0, 0, "\x02\x04\x10\x10\x09\x0e\x07\x07") // sent to estimate the bandwidth
 	message := strings.Repeat("m", 100)
@@ -28,7 +28,7 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 			in += frame(tData, endStream, b.id, message)
 		}
 		b.send(in)
-		if end && i%2 == 0 { // the others are answered before their bodies are read
+		if end && i%2 == 0 { // the other streams are answered before their bodies are read
 			b.conn.Consumed(b.streams[b.id], len(message))
 		}
 		i++
@@ -54,10 +54,10 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what  string
-		every int64 // ns between two calls of do
+		every int64 // nanoseconds between two calls of do
 		do    func(b *busy, i int)
 	}{
-		{"calls whose deadlines pass, as many at once as may be", 100 * millisecond, func(b *busy, _ int) {
+		{"calls that exceed their deadlines, at the stream limit", 100 * millisecond, func(b *busy, _ int) {
 			var open []uint32
 			for range streams {
 				open = append(open, begin(b, true))
@@ -67,7 +67,7 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 				cancel(b, id)
 			}
 		}},
-		{"a third of short calls cancelled at once", 5 * millisecond, func(b *busy, i int) {
+		{"short calls, a third of them cancelled immediately", 5 * millisecond, func(b *busy, i int) {
 			id := begin(b, true)
 			if i%3 == 0 {
 				cancel(b, id)
@@ -77,35 +77,35 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 			tell(b, id, 100)
 			finish(b, id)
 		}},
-		{"streams of which the first message is wanted", millisecond, func(b *busy, _ int) {
+		{"streams that are cancelled after the first message", millisecond, func(b *busy, _ int) {
 			id := begin(b, true)
 			answer(b, id)
 			tell(b, id, 100)
 			b.send(ping)
 			cancel(b, id)
 		}},
-		{"unary calls, with a PING and both windows for each answer", millisecond, func(b *busy, _ int) {
+		{"unary calls, with a PING and two WINDOW_UPDATEs for each answer", millisecond, func(b *busy, _ int) {
 			id := begin(b, true)
 			answer(b, id)
 			tell(b, id, 1000)
 			b.send(ping + frame(tWindow, 0, 0, u32(1000)) + frame(tWindow, 0, id, u32(1000)))
 			finish(b, id)
 		}},
-		{"a stream of small messages, with both windows for each", millisecond, func(b *busy, i int) {
+		{"a stream of small messages, with two WINDOW_UPDATEs for each", millisecond, func(b *busy, i int) {
 			if i == 0 {
 				answer(b, begin(b, false))
 			}
 			tell(b, b.id, 100)
 			b.send(frame(tWindow, 0, 0, u32(100)) + frame(tWindow, 0, b.id, u32(100)))
 		}},
-		{"large messages, with a PING and a window for each piece", millisecond, func(b *busy, i int) {
+		{"large messages, with a PING and a WINDOW_UPDATE for each piece", millisecond, func(b *busy, i int) {
 			if i == 0 {
 				answer(b, begin(b, false))
 			}
 			tell(b, b.id, 16_000)
 			b.send(ping + frame(tWindow, 0, 0, u32(16_000)) + frame(tWindow, 0, b.id, u32(16_000)))
 		}},
-		{"messages of the client's, each with a PING of the server's window", 5 * millisecond, func(b *busy, i int) {
+		{"client messages, each with a PING", 5 * millisecond, func(b *busy, i int) {
 			if i == 0 {
 				answer(b, begin(b, false))
 			}
@@ -114,11 +114,11 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 			tell(b, b.id, 100)
 			b.send(ping + frame(tWindow, 0, 0, u32(100)) + frame(tWindow, 0, b.id, u32(100)))
 		}},
-		{"windows that follow the bandwidth", 1000 * millisecond, func(b *busy, i int) {
+		{"windows that are adapted to the bandwidth", 1000 * millisecond, func(b *busy, i int) {
 			n := uint32(65_535 + i*1000)
 			b.send(frame(tSettings, 0, 0, setting(4, n)) + frame(tWindow, 0, 0, u32(1000)))
 		}},
-		{"nothing but PINGs that keep it", 10_000 * millisecond, func(b *busy, _ int) { b.send(ping) }},
+		{"keep-alive PINGs only", 10_000 * millisecond, func(b *busy, _ int) { b.send(ping) }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			b := &busy{connect(t, nil), 1}
@@ -131,11 +131,11 @@ func TestGRPCResetsAreNoAttack(t *testing.T) {
 				i++
 				b.conn.Out = b.conn.Out[:0]
 				if b.err != nil {
-					t.Fatalf("after %v s: %v", float64(now-minute)/1e9, b.err)
+					t.Fatalf("after %v s: got error %v", float64(now-minute)/1e9, b.err)
 				}
 			}
 			if n := b.conn.Len(); n > 1 {
-				t.Errorf("%d streams have a place", n)
+				t.Errorf("got %d open streams", n)
 			}
 		})
 	}

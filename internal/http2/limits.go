@@ -10,21 +10,21 @@ type Limits struct {
 
 	// MaxBlock is the maximum size of a field block as sent, in bytes. A longer one ends the connection, since the
 	// dynamic table would get out of sync without decoding it. It should be several times Fields.MaxList: a block
-	// between the two gets a 431, and the connection goes on.
+	// between the two gets a 431, and the connection continues.
 	MaxBlock int
 
 	// MaxTarget is the maximum size of :path, in bytes. A longer one gets a 414.
 	MaxTarget int
 
-	// MaxStreams is the maximum number of concurrent streams of a client. A stream's place is free when its action has
-	// returned, also if the stream was reset before.
+	// MaxStreams is the maximum number of concurrent streams of a client. A stream counts until its action has
+	// returned, even if the stream was reset before.
 	MaxStreams int
 
 	// StreamWindow is the number of bytes of a body that a client may send before any is read. It doubles up to
 	// MaxStreamWindow while the body is read as fast as it arrives.
 	StreamWindow, MaxStreamWindow int
 
-	// ConnWindow is the same for all bodies of a connection together. It is at least 65535 and does not grow.
+	// ConnWindow is the window for all bodies of a connection together. It is at least 65535 and does not grow.
 	ConnWindow int
 
 	// DecoderTable and EncoderTable are the maximum sizes of a connection's dynamic tables, in bytes as defined by RFC
@@ -34,7 +34,7 @@ type Limits struct {
 	// ConnectProtocol enables extended CONNECT (RFC 8441).
 	ConnectProtocol bool
 
-	// Tokens is the maximum number of tokens of a connection, and TokensPerSecond the number that returns per second;
+	// Tokens is the maximum number of tokens of a connection, and TokensPerSecond the number of tokens that return per second;
 	// see [Reason].
 	Tokens, TokensPerSecond int
 
@@ -42,7 +42,7 @@ type Limits struct {
 	CallTokens int
 }
 
-// DefaultLimits returns limits that ordinary browsers, proxies and API clients never reach.
+// DefaultLimits returns limits that ordinary browsers, proxies and API clients do not reach.
 func DefaultLimits() Limits {
 	return Limits{
 		Fields:          hpack.Limits{MaxList: 16 << 10, MaxFields: 100, MaxWork: 128 << 10},

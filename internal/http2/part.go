@@ -2,13 +2,13 @@ package http2
 
 import "math"
 
-// A parting is the state of a stream that we have closed: whether its client knows.
+// A parting is the state of a stream that we have closed: it records whether the client knows.
 type parting uint8
 
 const (
 	told    parting = iota // RST_STREAM was sent, or is not necessary
-	waiting                // to be included in the next PING
-	asked                  // included in the PING that is in flight
+	waiting                // covered by the next PING
+	asked                  // covered by the PING in flight
 )
 
 // partingPing is the payload of the PING sent after an answer.
@@ -35,7 +35,7 @@ const partTime = 10_000_000_000
 func (c *Conn) PartBy() int64 { return c.over.askBy }
 
 // PartLate resets streams of a client that has not acknowledged the PING in time. Otherwise it would keep its streams
-// open and wait for their windows for ever.
+// open and wait for their windows forever.
 func (c *Conn) PartLate() {
 	if c.over.askBy != 0 && c.Now >= c.over.askBy {
 		c.over.overdue += min(1, math.MaxUint8-c.over.overdue)
@@ -43,7 +43,7 @@ func (c *Conn) PartLate() {
 	}
 }
 
-// askParting sends the PING for the answers so far, unless one is in flight.
+// askParting sends the PING for all earlier answers, unless one is in flight.
 func (c *Conn) askParting() {
 	if c.over.askBy != 0 {
 		return
@@ -73,7 +73,7 @@ func (c *Conn) parted(payload []byte) bool {
 	return true
 }
 
-// answeredParting resets the streams included in the PING, and sends a PING for those ended since.
+// answeredParting resets the streams that the PING covers, and sends a PING for streams that have ended since.
 func (c *Conn) answeredParting() {
 	c.over.askBy = 0
 	for i := range c.over.cut {

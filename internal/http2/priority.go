@@ -5,7 +5,7 @@ import "math/bits"
 // A Priority is the priority of a stream (RFC 9218).
 type Priority struct {
 	Urgency     uint8 // 0 to 7, smaller is more urgent
-	Incremental bool  // parts of the body are useful to the client
+	Incremental bool  // the client can use parts of the body
 }
 
 const urgencies = 8
@@ -13,7 +13,7 @@ const urgencies = 8
 var defaultPriority = Priority{Urgency: 3}
 
 // ParsePriority parses the value of a Priority field (RFC 9218 §4): a dictionary of structured fields with the members
-// u and i. Missing or malformed members are taken from p.
+// u and i. Missing or malformed members keep the values of p.
 func ParsePriority(value []byte, p Priority) Priority {
 	for len(value) > 0 {
 		var member []byte
@@ -31,7 +31,7 @@ func ParsePriority(value []byte, p Priority) Priority {
 }
 
 // nextMember cuts off the first member of a list, without surrounding white space and parameters. A comma in a string
-// may cut too early, but a member with a string is not used.
+// may end a member too early, but members with strings are not used.
 func nextMember(list []byte) (member, rest []byte) {
 	end := 0
 	for end < len(list) && list[end] != ',' {
@@ -58,7 +58,7 @@ func nextMember(list []byte) (member, rest []byte) {
 
 // A schedule holds the streams that have data to send and room in their windows: a list for each urgency. The first
 // stream of the most urgent list is next. An incremental stream moves to the end of its list after a frame. Other
-// streams are sent to their end, in the order of their numbers (RFC 9218 §10).
+// streams are sent completely, in the order of their numbers (RFC 9218 §10).
 type schedule struct {
 	lists [urgencies]struct{ first, last *Stream }
 	used  uint8 // a bit for each list that is not empty
@@ -74,7 +74,7 @@ func (s *schedule) next() *Stream {
 
 func (s *schedule) add(st *Stream) {
 	l := &s.lists[st.priority.Urgency]
-	at := l.last // it moves to the end
+	at := l.last // the stream moves to the end
 	if !st.priority.Incremental {
 		for at != nil && !at.priority.Incremental && at.ID > st.ID {
 			at = at.prev

@@ -15,7 +15,7 @@ func TestParsePriority(t *testing.T) {
 		"u=1,u=2": {Urgency: 2}, " u=1 \t,\ti ": {Urgency: 1, Incremental: true}, "x=\"a,u\"": def, ",,": def, "u=1;": {Urgency: 1},
 	} {
 		if got := http2.ParsePriority([]byte(in), def); got != want {
-			t.Errorf("%q: %+v, want %+v", in, got, want)
+			t.Errorf("%q: got %+v, want %+v", in, got, want)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestPriorityUpdates(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if cl.streams[1].ID != 1 { // the pool reuses it only with the next frames
-		t.Error("a stream's memory was used again before its owner was done")
+		t.Error("the memory of a stream was reused before Done")
 	}
 }
 
@@ -81,28 +81,28 @@ func TestRoomKeepsTheOrder(t *testing.T) {
 	cl.send(headers(1, endStream, get("priority: u=4")) + headers(3, endStream, get("priority: u=4")) + headers(5, endStream, get("priority: u=1")))
 	cl.conn.Want(cl.streams[1])
 	if cl.conn.Room(cl.streams[3]) != 0 {
-		t.Error("room for one that is as urgent")
+		t.Error("got room for a stream of the same urgency")
 	}
 	if cl.conn.Room(cl.streams[5]) == 0 {
-		t.Error("no room for one that is more urgent")
+		t.Error("got no room for a more urgent stream")
 	}
 	cl.conn.Enough(cl.streams[1])
 	if cl.conn.Room(cl.streams[3]) == 0 {
-		t.Error("no room when nobody waits")
+		t.Error("got no room although no stream waits")
 	}
 }
 
-// Priorities of future streams take bounded memory.
+// Priorities of future streams use a limited amount of memory.
 func TestPrioritiesOfFutureStreams(t *testing.T) {
 	cl := connect(t, nil)
 	for id := uint32(1); id < 401; id += 2 {
 		cl.send(frame(tPriorityUpdate, 0, 0, u32(id)+"u=0"))
 	}
 	if n := cl.conn.Footprint(); n > 512 {
-		t.Errorf("%d bytes", n)
+		t.Errorf("got %d bytes", n)
 	}
 	cl.send(headers(401, endStream, get()))
 	if n := cl.conn.Footprint(); cl.err != nil || n > 512 {
-		t.Errorf("%d bytes, %v", n, cl.err)
+		t.Errorf("got %d bytes, error %v", n, cl.err)
 	}
 }

@@ -9,11 +9,11 @@ import "slices"
 // it began before it knew our settings. recent holds twice as many. For older streams it assumes that a frame was in
 // flight, and charges tokens for it.
 type recent struct {
-	closed  [8]uint32 // the last streams that their clients have closed
+	closed  [8]uint32 // last streams that the client has closed
 	next    uint8     // index of the next entry
-	overdue uint8     // PINGs not acknowledged in time, which may still be; saturates
-	oldest  uint16    // index of the oldest entry of cut, when it is full
-	forgot  uint32    // the largest number removed from cut
+	overdue uint8     // number of late PINGs that may still be acknowledged; saturates
+	oldest  uint16    // index of the oldest entry of cut, if cut is full
+	forgot  uint32    // largest number removed from cut
 	cut     []cutStream
 	askBy   int64 // deadline for the acknowledgment of the PING in flight, or 0, see Part
 }
@@ -21,9 +21,9 @@ type recent struct {
 // A cutStream is a stream that we have reset.
 type cutStream struct {
 	id       uint32
-	underWay int32 // maximum of DATA bytes in flight: the rest of its window
+	underWay int32 // maximum number of DATA bytes in flight: the rest of the window
 	parting  parting
-	reset    bool // its client has reset it, too, and must not send more
+	reset    bool // the client has reset it, too, and must not send more
 }
 
 // cutStreamSize is the size of a cutStream in bytes.
@@ -36,7 +36,7 @@ func (r *recent) addClosed(id uint32) {
 }
 
 // addCut adds a stream that we have reset; most is the maximum number of entries. It returns the number of the entry
-// removed for it, if that stream's client does not know yet that it has ended, else 0.
+// removed for it, if the client does not know yet that that stream has ended, else 0.
 func (r *recent) addCut(id uint32, underWay int32, most int) (untold uint32) {
 	s := cutStream{id: id, underWay: underWay}
 	if len(r.cut) < most {
@@ -91,7 +91,7 @@ func (r *recent) wasUnderWay(id uint32, n int) bool {
 	return false
 }
 
-// rest releases the memory on a connection without input for some time, unless a client must still be informed that a
+// rest releases the memory of a connection without recent input, unless the client must still be informed that a
 // stream has ended.
 func (r *recent) rest() {
 	if slices.ContainsFunc(r.cut, func(s cutStream) bool { return s.parting != told }) {

@@ -17,8 +17,8 @@ func (cl *client) answerEarly(id uint32) {
 	cl.receive()
 }
 
-// However many streams are reset at once, the frames that their client sent before it could know of the resets do no harm.
-func TestManyStreamsAreResetAtOnce(t *testing.T) {
+// Any number of streams may be reset at the same time: frames that the client sent before it received the resets cause no error.
+func TestManySimultaneousResets(t *testing.T) {
 	cl := connect(t, nil)
 	const streams = 128
 	id := func(i int) uint32 { return uint32(2*i + 1) }
@@ -29,16 +29,16 @@ func TestManyStreamsAreResetAtOnce(t *testing.T) {
 		cl.answerEarly(id(i))
 	}
 	for i := range streams {
-		for range 20 { // as free of charge as data that is read
+		for range 20 { // costs no tokens, like data that is read
 			cl.send(frame(tData, 0, id(i), strings.Repeat("x", 500)))
 		}
 		cl.send(headers(id(i), endStream, block("x-sum: 1")))
 	}
 	if frames := strings.Join(cl.receive(), "\n"); strings.Contains(frames, "reset") {
-		t.Errorf("they were reset again:\n%s", frames)
+		t.Errorf("the streams were reset again:\n%s", frames)
 	}
 	if got := cl.send(headers(id(streams), endStream, get())); cl.err != nil || len(got) != 1 {
-		t.Errorf("then %q, %v", got, cl.err)
+		t.Errorf("next request: got %q, error %v", got, cl.err)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestFramesOnForgottenStreams(t *testing.T) {
 		if rest {
 			cl.conn.Rest()
 			if n := cl.conn.Footprint(); n > 512 {
-				t.Errorf("a footprint of %d bytes", n)
+				t.Errorf("got a footprint of %d bytes", n)
 			}
 		}
 		cl.send(headers(201, endStream, get()))
@@ -70,24 +70,24 @@ func TestFramesOnForgottenStreams(t *testing.T) {
 		}{
 			{"trailers", headers(1, endStream, block("x-sum: 1")), http2.NoError},
 			{"a body", frame(tData, endStream, 1, "body"), http2.NoError},
-			{"a head on a stream that was ended", headers(201, endStream, get()), http2.StreamClosed},
-			{"a head on a stream that was left out", headers(151, endStream, get()), http2.ProtocolError},
+			{"HEADERS on an ended stream", headers(201, endStream, get()), http2.StreamClosed},
+			{"HEADERS on a skipped stream", headers(151, endStream, get()), http2.ProtocolError},
 		} {
 			cl := old(t, rest)
 			cl.send(c.sends)
 			if c.code != http2.NoError {
 				if got := cl.code(); got != c.code {
-					t.Errorf("%s, rest %v: %v, want %v", c.what, rest, got, c.code)
+					t.Errorf("%s, rest %v: got %v, want %v", c.what, rest, got, c.code)
 				}
 				continue
 			}
 			if frames := cl.receive(); cl.err != nil || len(frames) > 0 {
-				t.Errorf("%s, rest %v: %q, %v", c.what, rest, frames, cl.err)
+				t.Errorf("%s, rest %v: got %q, error %v", c.what, rest, frames, cl.err)
 			}
 			cl.send(strings.Repeat(c.sends, 2500))
 			var e http2.Error
 			if !errors.As(cl.err, &e) || e.Reason() != http2.LateFrames {
-				t.Errorf("%s again and again, rest %v: %v, want it to be too much", c.what, rest, cl.err)
+				t.Errorf("repeated %s, rest %v: got %v, want ENHANCE_YOUR_CALM", c.what, rest, cl.err)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ type Request struct {
 	Why    string
 
 	Expect100 bool // the client waits for 100 (Continue) before its body
-	Escaped   bool // Path holds well-formed percent escapes
+	Escaped   bool // Path has well-formed percent escapes
 	Priority  Priority
 
 	method, scheme, authority, path, protocol, host int32 // indexes of fields, -1 for none
@@ -88,7 +88,7 @@ func (r *Request) value(i int32) []byte {
 	return r.Fields.Value(int(i))
 }
 
-// interpret derives the properties of the request from the decoded fields.
+// interpret sets the properties of the request from the decoded fields.
 func (r *Request) interpret(lim *Limits) problem {
 	r.ContentLength, r.Status, r.Why, r.Expect100, r.Escaped = -1, 0, "", false, false
 	r.Priority = defaultPriority
@@ -115,7 +115,7 @@ func (r *Request) interpret(lim *Limits) problem {
 	return r.conclude(lim)
 }
 
-// field evaluates a field that is not ordinary.
+// field evaluates a regular field of a special kind.
 func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	kind := class & fieldKind
 	if kind != fieldOrdinary && kind <= fieldOtherPseudo {
@@ -127,7 +127,7 @@ func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	case class&fieldBad != 0:
 		return badFieldValue
 	case class&fieldBlank != 0:
-		r.Fields.TrimValue(i) // values sent by grpc-go, against RFC 9113 §8.2.1
+		r.Fields.TrimValue(i) // grpc-go sends such values, contrary to RFC 9113 §8.2.1
 	}
 	value := r.Fields.Value(i)
 	switch kind {
@@ -196,7 +196,7 @@ func (r *Request) refuse(status int, why string) {
 	}
 }
 
-// conclude checks the fields together.
+// conclude checks the combination of all fields.
 func (r *Request) conclude(lim *Limits) problem {
 	method := r.Method()
 	if !http1.IsToken(method) {
@@ -212,7 +212,7 @@ func (r *Request) conclude(lim *Limits) problem {
 		return hostDiffers
 	}
 	if authority := r.Authority(); len(authority) > 0 && !http1.ValidAuthority(authority) {
-		r.refuse(400, "invalid :authority or Host") // a proxy would retry a reset request again and again
+		r.refuse(400, "invalid :authority or Host") // a proxy would retry a reset request indefinitely
 	}
 	connect := string(method) == "CONNECT"
 	if r.protocol >= 0 && (!connect || !lim.ConnectProtocol || len(r.value(r.protocol)) == 0) {
@@ -264,7 +264,7 @@ func (r *Request) concludeTarget(options bool, lim *Limits) problem {
 	return noProblem
 }
 
-// checkTrailers returns the fault of trailers (RFC 9113 §8.1, RFC 9110 §6.5.1).
+// checkTrailers returns the problem of trailers (RFC 9113 §8.1, RFC 9110 §6.5.1).
 func checkTrailers(l *hpack.List) problem {
 	for i := range l.Len() {
 		class := l.Class(i)

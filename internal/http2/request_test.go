@@ -114,14 +114,14 @@ var heads = []struct{ fields, want string }{
 	{":method: GET|:scheme: http|:authority: a|:path: /|content-length: 99999999999999999999", "malformed"},
 }
 
-// smallLimits are so tight that short heads reach them.
+// smallLimits are small enough for short heads to exceed them.
 func smallLimits(l *http2.Limits) {
 	l.MaxTarget = 32
 	l.Fields = hpack.Limits{MaxList: 500, MaxFields: 6, MaxWork: 10_000}
 }
 
-// fate returns the outcome of a request with the fields.
-func fate(t testing.TB, fields []string) string {
+// outcome returns the outcome of a request with the fields.
+func outcome(t testing.TB, fields []string) string {
 	t.Helper()
 	cl := connect(t, smallLimits)
 	events := cl.send(headers(1, 0, block(fields...)))
@@ -149,8 +149,8 @@ func splitFields(s string) []string {
 
 func TestHeads(t *testing.T) {
 	for _, c := range heads {
-		if got := fate(t, splitFields(c.fields)); got != c.want {
-			t.Errorf("%q: %s, want %s", c.fields, got, c.want)
+		if got := outcome(t, splitFields(c.fields)); got != c.want {
+			t.Errorf("%q: got %s, want %s", c.fields, got, c.want)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestRequest(t *testing.T) {
 		t.Helper()
 		_, ev, err := cl.conn.Next([]byte(headers(id, 0, b)))
 		if err != nil || ev.Kind != http2.RequestBegun || ev.Request.Status != 0 {
-			t.Fatalf("%+v, %v", ev, err)
+			t.Fatalf("got event %+v, error %v", ev, err)
 		}
 		ev.Request.CopyTo(&kept)
 		ev.Request.Fields.Reset()
@@ -186,12 +186,12 @@ func TestRequest(t *testing.T) {
 	if string(r.Authority()) != "c:1" || len(r.Path()) != 0 || len(r.Target()) != 0 || len(r.Protocol()) != 0 {
 		t.Errorf("%+v", r)
 	}
-	if got := fate(t, splitFields(":method: CONNECT|:scheme: https|:authority: c|:path: /|:protocol: websocket")); got != "malformed" {
-		t.Errorf("extended CONNECT where it is not enabled: %s", got)
+	if got := outcome(t, splitFields(":method: CONNECT|:scheme: https|:authority: c|:path: /|:protocol: websocket")); got != "malformed" {
+		t.Errorf("extended CONNECT without ConnectProtocol: got %s", got)
 	}
 }
 
-// FuzzHeads compares the outcome of a head with that of a simple twin.
+// FuzzHeads compares the outcome of a head with that of a reference implementation.
 func FuzzHeads(f *testing.F) {
 	for _, c := range heads {
 		f.Add(c.fields)
@@ -203,11 +203,11 @@ func FuzzHeads(f *testing.F) {
 				fields[i] = "x" + text + ": "
 			}
 		}
-		if len(in) > 3000 { // more might not fit into one frame
+		if len(in) > 3000 { // a larger head might not fit into one frame
 			return
 		}
-		if got, want := fate(t, fields), plainFate(fields); got != want {
-			t.Errorf("%q: %s, want %s", fields, got, want)
+		if got, want := outcome(t, fields), plainOutcome(fields); got != want {
+			t.Errorf("%q: got %s, want %s", fields, got, want)
 		}
 	})
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // greet appends the server's preface: its settings, and a WINDOW_UPDATE that enlarges the connection's window to its
-// limit. Default values are left out.
+// limit. Default values are omitted.
 func (c *Conn) greet() {
 	begin := len(c.Out)
 	c.Out = appendHeader(c.Out, frameHeader{kind: frameSettings})

@@ -11,7 +11,7 @@ type Stream struct {
 	recvEnded bool // END_STREAM was received
 	sendEnded bool // END_STREAM was sent
 	closed    bool // ended on both sides, or reset by either
-	running   bool // Done was not called yet
+	running   bool // Done has not been called
 	answered  bool // a final head was sent
 	wants     bool // see Conn.Want
 	queued    bool // in a list of the schedule
@@ -20,9 +20,9 @@ type Stream struct {
 	begun      int64 // time of opening, comparable with Conn.Now
 	sendWindow int64 // bytes that may be sent; may be negative after a SETTINGS frame reduced the window
 	recvWindow int32 // bytes that may be received; may be negative after our SETTINGS reduced the window
-	window     int32 // size of the receive window as advertised to the client
+	window     int32 // advertised size of the receive window
 	unread     int32 // received and unread bytes
-	set        int32 // part of unread already returned to the connection window, see Conn.Unclaimed
+	set        int32 // part of unread that was returned to the connection's window, see Conn.Unclaimed
 	declared   int64 // remaining bytes by Content-Length, -1 without one
 
 	next, prev *Stream
@@ -109,7 +109,7 @@ func (c *Conn) firstWindow() int32 {
 	return int32(c.lim.StreamWindow)
 }
 
-// close marks the stream as ended on the wire. It is removed when it has no owner.
+// close marks the stream as ended in both directions. It is removed when it has no owner.
 func (c *Conn) close(st *Stream, byUs bool) {
 	if st.closed {
 		return
@@ -121,7 +121,7 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	st.closed, st.recvEnded, st.sendEnded = true, true, true
 	c.Enough(st)
 	if byUs {
-		c.noteCut(st.ID, underWay)
+		c.recordCut(st.ID, underWay)
 	} else {
 		c.over.addClosed(st.ID)
 	}
@@ -135,9 +135,9 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	}
 }
 
-// noteCut records a stream that we have reset. The list is bounded; if it evicts a stream whose RST_STREAM is still
-// pending (see Part), noteCut sends it now.
-func (c *Conn) noteCut(id uint32, underWay int32) {
+// recordCut records a stream that we have reset. The list is bounded; if it evicts a stream whose RST_STREAM is still
+// pending (see Part), recordCut sends it now.
+func (c *Conn) recordCut(id uint32, underWay int32) {
 	if forgotten := c.over.addCut(id, underWay, 2*c.lim.MaxStreams); forgotten > 0 {
 		c.Out = appendReset(c.Out, forgotten, NoError)
 	}
@@ -149,11 +149,11 @@ func (c *Conn) Done(st *Stream) {
 	st.running = false
 	if st.closed {
 		c.remove(st)
-		c.refill() // the rest of its body will not be read
+		c.refill() // the rest of the body will not be read
 	}
 }
 
-// remove frees the place of the stream. Its memory is reused from the next call of Next on, since an event may still
+// remove removes the stream from the limit of streams. Its memory is reused from the next call of Next on, since an event may still
 // refer to it.
 func (c *Conn) remove(st *Stream) {
 	low := 0

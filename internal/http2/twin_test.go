@@ -10,7 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// The simple twin of Request: the rules of RFC 9113 section 8 written with strings and regular expressions, with the limits of
+// A reference implementation of Request: the rules of RFC 9113 section 8 written with strings and regular expressions, with the limits
+// of
 // smallLimits.
 
 var (
@@ -24,8 +25,8 @@ var (
 	portAtEnd    = regexp.MustCompile(`:[0-9]+$`)
 )
 
-// plainFate returns the outcome of a request.
-func plainFate(fields []string) string {
+// plainOutcome returns the outcome of a request.
+func plainOutcome(fields []string) string {
 	pseudo := map[string]string{}
 	var host []string
 	var lengths []string
@@ -166,7 +167,7 @@ func orOK(status string) string {
 	return status
 }
 
-// latin converts each byte to a character, for expressions that match bytes.
+// latin converts each byte to a rune, for expressions that match bytes.
 func latin(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

@@ -18,7 +18,7 @@ func ValidSettings(payload []byte) bool {
 // A Block is the field block of a cleartext request received over HTTP/1.1. It uses no table.
 type Block struct {
 	Bytes []byte
-	Size  int // as counted by hpack.Limits.MaxList
+	Size  int // size as in hpack.Limits.MaxList
 }
 
 // SetTarget begins a block with the pseudo-header fields.
@@ -37,7 +37,7 @@ func (b *Block) Add(name, value string) {
 	b.Size += len(name) + len(value) + fieldOverhead
 }
 
-// fieldOverhead is the size of a field beyond its bytes (RFC 9113 §6.5.2).
+// fieldOverhead is the additional size of a field in MaxList (RFC 9113 §6.5.2), in bytes.
 const fieldOverhead = 32
 
 // upgradeWindow is the number of body bytes sent before the client has sent its preface.

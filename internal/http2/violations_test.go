@@ -24,12 +24,12 @@ func TestViolations(t *testing.T) {
 		code          http2.Code
 	}{
 		{"4.2", "a frame beyond SETTINGS_MAX_FRAME_SIZE", frame(tData, 0, 1, long), conn, size},
-		{"4.2", "HEADERS beyond it", frame(tHeaders, endHeaders, 9, long), conn, size},
-		{"4.2", "an unknown frame beyond it", frame(0x55, 0, 9, long), conn, size},
+		{"4.2", "HEADERS beyond SETTINGS_MAX_FRAME_SIZE", frame(tHeaders, endHeaders, 9, long), conn, size},
+		{"4.2", "an unknown frame beyond SETTINGS_MAX_FRAME_SIZE", frame(0x55, 0, 9, long), conn, size},
 		{"4.3", "a block that cannot be decoded", headers(9, endStream, "\xff\xff\xff\xff\xff"), conn, compression},
 		{"4.3", "an index without an entry", headers(9, endStream, "\xbe"), conn, compression},
 		{"4.3", "trailers that cannot be decoded", headers(1, endStream, "\xbe"), conn, compression},
-		{"4.3", "a block for a stream that is over", headers(7, endStream, "\xbe"), conn, compression},
+		{"4.3", "a block for an ended stream", headers(7, endStream, "\xbe"), conn, compression},
 
 		{"5.1", "DATA on an idle stream", frame(tData, 0, 9, "a"), conn, protocol},
 		{"5.1", "RST_STREAM on an idle stream", frame(tReset, 0, 9, u32(8)), conn, protocol},
@@ -42,10 +42,10 @@ func TestViolations(t *testing.T) {
 		{"5.1", "DATA on a stream that the client has reset", frame(tData, 0, 7, "a"), 7, closed},
 		{"5.1", "HEADERS on a stream that the client has reset", headers(7, endStream, get()), conn, closed},
 		{"5.1.1", "a stream with an even number", headers(10, endStream, get()), conn, protocol},
-		{"5.1.1", "a stream that was left out", headers(11, endStream, get()) + headers(9, endStream, get()), conn, protocol},
+		{"5.1.1", "a skipped stream", headers(11, endStream, get()) + headers(9, endStream, get()), conn, protocol},
 
 		{"6.1", "DATA on stream 0", frame(tData, 0, 0, "a"), conn, protocol},
-		{"6.1", "DATA with nothing but padding too long", frame(tData, padded, 1, "\x01"), conn, protocol},
+		{"6.1", "DATA with only padding, too long", frame(tData, padded, 1, "\x01"), conn, protocol},
 		{"6.1", "DATA with padding too long", frame(tData, padded, 1, "\x05abcd"), conn, protocol},
 		{"6.1", "DATA without its length of padding", frame(tData, padded, 1, ""), conn, size},
 		{"6.2", "HEADERS on stream 0", headers(0, endStream, get()), conn, protocol},
@@ -66,14 +66,14 @@ func TestViolations(t *testing.T) {
 		{"6.4", "RST_STREAM of three bytes", frame(tReset, 0, 1, "abc"), conn, size},
 		{"6.5", "SETTINGS on a stream", frame(tSettings, 0, 1, ""), conn, protocol},
 		{"6.5", "SETTINGS of five bytes", frame(tSettings, 0, 0, "12345"), conn, size},
-		{"6.5", "an acknowledgement that says something", frame(tSettings, ack, 0, setting(2, 0)), conn, size},
+		{"6.5", "an acknowledgement with a payload", frame(tSettings, ack, 0, setting(2, 0)), conn, size},
 		{"6.5.2", "SETTINGS_ENABLE_PUSH of 2", frame(tSettings, 0, 0, setting(2, 2)), conn, protocol},
 		{"6.5.2", "SETTINGS_INITIAL_WINDOW_SIZE of 2^31", frame(tSettings, 0, 0, setting(4, 1<<31)), conn, flow},
 		{"6.5.2", "SETTINGS_MAX_FRAME_SIZE of 16383", frame(tSettings, 0, 0, setting(5, 16383)), conn, protocol},
 		{"6.5.2", "SETTINGS_MAX_FRAME_SIZE of 2^24", frame(tSettings, 0, 0, setting(5, 1<<24)), conn, protocol},
 		{"3 of RFC 8441", "SETTINGS_ENABLE_CONNECT_PROTOCOL of 2", frame(tSettings, 0, 0, setting(8, 2)), conn, protocol},
 		{"2.1 of RFC 9218", "SETTINGS_NO_RFC7540_PRIORITIES of 2", frame(tSettings, 0, 0, setting(9, 2)), conn, protocol},
-		{"2.1 of RFC 9218", "SETTINGS_NO_RFC7540_PRIORITIES that changes", frame(tSettings, 0, 0, setting(9, 1)+setting(9, 0)), conn, protocol},
+		{"2.1 of RFC 9218", "SETTINGS_NO_RFC7540_PRIORITIES changed", frame(tSettings, 0, 0, setting(9, 1)+setting(9, 0)), conn, protocol},
 		{"6.6", "PUSH_PROMISE", frame(tPush, endHeaders, 1, u32(2)+get()), conn, protocol},
 		{"6.7", "PING on a stream", frame(tPing, 0, 1, "12345678"), conn, protocol},
 		{"6.7", "PING of seven bytes", frame(tPing, 0, 0, "1234567"), conn, size},
@@ -85,9 +85,9 @@ func TestViolations(t *testing.T) {
 		{"6.9.1", "a window beyond 2^31-1", frame(tWindow, 0, 0, u32(1<<31-1)), conn, flow},
 		{"6.9.1", "a stream's window beyond 2^31-1", frame(tWindow, 0, 1, u32(1<<31-1)), 1, flow},
 		{"6.9.1", "more than the stream's window", strings.Repeat(frame(tData, 0, 1, long[1:]), 3), 1, flow},
-		{"6.9.2", "windows that SETTINGS move beyond 2^31-1", frame(tWindow, 0, 1, u32(1<<31-1-65535)) + frame(tSettings, 0, 0, setting(4, 65536)), conn, flow},
+		{"6.9.2", "SETTINGS that increase a window beyond 2^31-1", frame(tWindow, 0, 1, u32(1<<31-1-65535)) + frame(tSettings, 0, 0, setting(4, 65536)), conn, flow},
 		{"6.10", "CONTINUATION without HEADERS", frame(tContinuation, endHeaders, 1, ""), conn, protocol},
-		{"6.10", "CONTINUATION behind END_HEADERS", headers(9, endStream, get()) + frame(tContinuation, endHeaders, 9, ""), conn, protocol},
+		{"6.10", "CONTINUATION after END_HEADERS", headers(9, endStream, get()) + frame(tContinuation, endHeaders, 9, ""), conn, protocol},
 		{"6.10", "CONTINUATION of another stream", frame(tHeaders, 0, 9, get()) + frame(tContinuation, endHeaders, 1, ""), conn, protocol},
 		{"7.1 of RFC 9218", "PRIORITY_UPDATE on a stream", frame(tPriorityUpdate, 0, 1, u32(1)+"u=1"), conn, protocol},
 		{"7.1 of RFC 9218", "PRIORITY_UPDATE of stream 0", frame(tPriorityUpdate, 0, 0, u32(0)+"u=1"), conn, protocol},
@@ -98,14 +98,14 @@ func TestViolations(t *testing.T) {
 		{"8.1", "a pseudo-header field in trailers", headers(1, endStream, block(":path: /")), 1, protocol},
 		{"8.2", "an upper-case name in trailers", headers(1, endStream, block("A: b")), 1, protocol},
 		{"8.2.1", "a control byte in a trailer", headers(1, endStream, block("a: \x00")), 1, protocol},
-		{"8.2.2", "a connection's field in trailers", headers(1, endStream, block("connection: close")), 1, protocol},
+		{"8.2.2", "a connection-specific field in trailers", headers(1, endStream, block("connection: close")), 1, protocol},
 		{"6.5.1 of RFC 9110", "Content-Length in trailers", headers(1, endStream, block("content-length: 0")), 1, protocol},
 		{"6.5.1 of RFC 9110", "Cookie in trailers", headers(1, endStream, block("cookie: a=b")), 1, protocol},
 		{"8.1.1", "a body longer than Content-Length", headers(9, 0, post("content-length: 2")) + frame(tData, 0, 9, "abc"), 9, protocol},
 		{"8.1.1", "a body shorter than Content-Length", headers(9, 0, post("content-length: 2")) + frame(tData, endStream, 9, "a"), 9, protocol},
 		{"8.1.1", "Content-Length without a body", headers(9, endStream, post("content-length: 2")), 9, protocol},
 		{"8.1.1", "trailers before Content-Length is reached", headers(9, 0, post("content-length: 2")) + headers(9, endStream, block("a: b")), 9, protocol},
-		{"10.5.1", "a field block without end", frame(tHeaders, 0, 9, long[1:]) + strings.Repeat(frame(tContinuation, 0, 9, long[1:]), 4), conn, calm},
+		{"10.5.1", "an unlimited field block", frame(tHeaders, 0, 9, long[1:]) + strings.Repeat(frame(tContinuation, 0, 9, long[1:]), 4), conn, calm},
 		{"7.3 of RFC 7541", "a field block that expands", headers(9, 0, "\x40\x01a\x7f\x81\x1e"+long[:4000]+strings.Repeat("\xbe", 12000)), conn, calm},
 		{"10.5.1", "trailers too large", headers(1, endStream, strings.Repeat(block("a: b"), 200)), 1, calm},
 	} {
@@ -120,27 +120,27 @@ func TestViolations(t *testing.T) {
 			if c.stream != 0 {
 				want := fmt.Sprintf("%d reset %v", c.stream, c.code)
 				if cl.err != nil || !strings.Contains(strings.Join(frames, "|"), want) {
-					t.Fatalf("want %s, got %q, error %v", want, frames, cl.err)
+					t.Fatalf("got %[2]q, error %[3]v, want %[1]s", want, frames, cl.err)
 				}
 				over := fmt.Sprintf("%d over %v", c.stream, c.code)
 				if known := strings.Contains(strings.Join(events, "|"), over); known != (c.stream <= 3 || strings.HasPrefix(strings.Join(events, ""), "9 POST")) {
-					t.Errorf("events %q", events)
+					t.Errorf("got events %q", events)
 				}
 				// The connection continues.
 				if got := cl.send(headers(21, endStream, get())); len(got) != 1 || got[0] != "21 GET / end" {
-					t.Errorf("afterwards %q, %v", got, cl.err)
+					t.Errorf("next request: got %q, error %v", got, cl.err)
 				}
 				return
 			}
 			if cl.err == nil {
-				t.Fatalf("no error; events %q, frames %q", events, frames)
+				t.Fatalf("got no error, events %q, frames %q", events, frames)
 			}
 			last := frames[len(frames)-1]
 			if !strings.HasPrefix(last, "goaway ") || !strings.HasSuffix(last, " "+c.code.String()) || cl.code() != c.code {
-				t.Errorf("want GOAWAY with %v, got %q, %v", c.code, frames, cl.err)
+				t.Errorf("got %[2]q, error %[3]v, want GOAWAY with %[1]v", c.code, frames, cl.err)
 			}
 			if _, _, err := cl.conn.Next([]byte(opening)); err != cl.err || len(cl.receive()) != 0 {
-				t.Error("it goes on after its end")
+				t.Error("the connection accepts input after its end")
 			}
 		})
 	}
@@ -149,14 +149,14 @@ func TestViolations(t *testing.T) {
 func TestConnectionPrefaces(t *testing.T) {
 	for _, c := range []struct{ what, in string }{
 		{"another protocol", "GET / HTTP/1.1\r\n\r\n"},
-		{"a preface with a typo", strings.Replace(opening, "SM", "SN", 1)},
-		{"no SETTINGS", preface + frame(tPing, 0, 0, "12345678")},
+		{"an incorrect preface", strings.Replace(opening, "SM", "SN", 1)},
+		{"missing SETTINGS", preface + frame(tPing, 0, 0, "12345678")},
 		{"an acknowledgement first", preface + frame(tSettings, ack, 0, "")},
 	} {
 		cl := dial(t, nil)
 		cl.send(c.in)
 		if cl.err == nil || cl.code() != http2.ProtocolError {
-			t.Errorf("%s: %v", c.what, cl.err)
+			t.Errorf("%s: got error %v", c.what, cl.err)
 		}
 	}
 }

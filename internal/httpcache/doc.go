@@ -3,7 +3,7 @@
 // no request type of its own.
 //
 //	directives.go  Cache-Control (section 5.2)
-//	targeted.go    fields for some caches alone (RFC 9213)
+//	targeted.go    fields for specific caches (RFC 9213)
 //	policy.go      what may be stored and sent (sections 3 and 4)
 //	vary.go        which request fields choose a response (section 4.1)
 package httpcache

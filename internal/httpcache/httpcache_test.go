@@ -47,7 +47,7 @@ func TestDirectives(t *testing.T) {
 		"proxy-revalidate, must-understand":                         "proxy-revalidate must-understand",
 	} {
 		if got := say(httpcache.ParseDirectives(line)); got != want {
-			t.Errorf("%q: %s, want %s", line, got, want)
+			t.Errorf("%q: got %s, want %s", line, got, want)
 		}
 	}
 	if got := say(httpcache.ParseDirectives("max-age=60", "no-store")); got != "no-store max-age=1m0s" {
@@ -149,7 +149,7 @@ func TestMayStore(t *testing.T) {
 			fresh = test.resp.Freshness(now)
 		}
 		if fresh != test.fresh {
-			t.Errorf("%s: stored for %v, want %v", test.what, fresh, test.fresh)
+			t.Errorf("%s: got freshness %v, want %v", test.what, fresh, test.fresh)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestStale(t *testing.T) {
 		r := httpcache.Response{Directives: httpcache.ParseDirectives(cc)}
 		swr, sie := r.Stale(time.Second, 2*time.Second)
 		if got := fmt.Sprint(swr, " ", sie); got != want {
-			t.Errorf("%s: %s, want %s", cc, got, want)
+			t.Errorf("%s: got %s, want %s", cc, got, want)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestVary(t *testing.T) {
 	} {
 		names, always := httpcache.ParseVary(strings.Split(lines, ";")...)
 		if got := fmt.Sprint(names, always); got != want {
-			t.Errorf("Vary: %s: %s, want %s", lines, got, want)
+			t.Errorf("Vary: %s: got %s, want %s", lines, got, want)
 		}
 	}
 }
@@ -194,11 +194,11 @@ func FuzzDirectives(f *testing.F) {
 		d := httpcache.ParseDirectives(line)
 		for _, v := range []time.Duration{d.MaxAge, d.SMaxAge, d.StaleIfError, d.StaleWhileRevalidate, d.MaxStale, d.MinFresh} {
 			if v != none && (v < 0 || v%time.Second != 0) {
-				t.Errorf("%q: invalid duration %v", line, v)
+				t.Errorf("%q: got invalid duration %v", line, v)
 			}
 		}
 		if d.NoStore && !strings.Contains(strings.ToLower(line), "no-store") || d.MaxAge > 0 && !strings.Contains(strings.ToLower(line), "max-age") {
-			t.Errorf("%q: %+v", line, d)
+			t.Errorf("%q: got %+v", line, d)
 		}
 	})
 }
@@ -216,7 +216,7 @@ func TestAgeAndDates(t *testing.T) {
 	} {
 		r := httpcache.Response{Date: c.date}
 		if got := r.Age(c.age, now); got != c.want {
-			t.Errorf("Age %q, Date %q: %v, want %v", c.age, c.date, got, c.want)
+			t.Errorf("Age %q, Date %q: got %v, want %v", c.age, c.date, got, c.want)
 		}
 	}
 	for expires, fresh := range map[string]bool{
@@ -261,7 +261,7 @@ func TestTargeted(t *testing.T) {
 			got = strings.TrimSpace(say(d) + " true")
 		}
 		if got != want {
-			t.Errorf("%q: %s, want %s", lines, got, want)
+			t.Errorf("%q: got %s, want %s", lines, got, want)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestAcceptsStale(t *testing.T) {
 	for cc, want := range map[string]string{"": "false false", "max-stale": "true true", "max-stale=5": "true false"} {
 		d := httpcache.ParseDirectives(cc)
 		if got := fmt.Sprint(d.AcceptsStale(4*time.Second), d.AcceptsStale(6*time.Second)); got != want {
-			t.Errorf("%q: %s, want %s", cc, got, want)
+			t.Errorf("%q: got %s, want %s", cc, got, want)
 		}
 	}
 }
@@ -295,10 +295,10 @@ func FuzzTargeted(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		d, ok := httpcache.ParseTargeted(line)
 		if ok && (strings.TrimSpace(line) == "" || d.MaxAge > 0 && !strings.Contains(line, "max-age=")) {
-			t.Errorf("%q: %+v", line, d)
+			t.Errorf("%q: got %+v", line, d)
 		}
 		if _, again := httpcache.ParseTargeted(line + ", max-age=7"); again != ok && strings.Trim(line, " \t") != "" {
-			t.Errorf("%q: %v, after appending a member: %v", line, ok, again)
+			t.Errorf("%q: got %v, after appending a member %v", line, ok, again)
 		}
 	})
 }

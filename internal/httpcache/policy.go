@@ -10,9 +10,9 @@ import (
 type Response struct {
 	Status       int
 	Directives   Directives
-	Expires      string // the field, or ""
-	Date         string // the field; "" means now
-	LastModified string // the field, or ""
+	Expires      string // value of Expires, or ""
+	Date         string // value of Date; "" means now
+	LastModified string // value of Last-Modified, or ""
 	HasExpires   bool
 	SetsCookie   bool
 	VariesAlways bool // Vary: *
@@ -23,9 +23,9 @@ type Response struct {
 
 // A Request holds the properties of a request that the rules use.
 type Request struct {
-	Authorized bool // it has an Authorization field
-	Identified bool // it has cookies or other client identification
-	NoStore    bool // its Cache-Control contains no-store, and the cache respects it
+	Authorized bool // the request has an Authorization field
+	Identified bool // the request has cookies or other client identification
+	NoStore    bool // Cache-Control of the request contains no-store, and the cache obeys it
 }
 
 // understood are the storable error codes: those about the resource, and not about one request, its sender or the

@@ -1,19 +1,19 @@
 package jsonwire
 
-// A map or slice that grows step by step is copied at each step, and its smaller copies are garbage. So from countedFrom
-// elements on, a container of type any learns its length from the text before it grows.
+// A map or slice that grows step by step is copied at each step, and its smaller copies are garbage. Therefore, from countedFrom
+// elements on, the remaining elements of a container of type any are counted in the text before it grows.
 
 // countedFrom is the number of elements from which the rest of an object or array is counted.
 const countedFrom = 8
 
-// mostAhead is the number of times a text may be read ahead, so that objects in objects cost linear time.
+// mostAhead limits how many times a text may be read ahead, so that nested objects cost linear time.
 const mostAhead = 2
 
 // ahead returns the number of elements between position i, in or after an element, and the end of its object or array.
-// each is the least number of bytes of an element and its comma. The result is a lower bound if the text has been read
+// each is the minimum number of bytes of an element and its comma. The result is a lower bound if the text has been read
 // ahead too often, and a guess if the text is not valid JSON. It does not exceed the number of elements that the limits allow.
 func (d *decoder) ahead(i, each int) int {
-	start, end := i, min(len(d.data), i+mostAhead*len(d.data)-d.looked)
+	start, end := i, min(len(d.data), i+mostAhead*len(d.data)-d.readAhead)
 	n, depth := 0, 0
 	for ; i < end; i++ {
 		switch d.data[i] {
@@ -35,23 +35,23 @@ func (d *decoder) ahead(i, each int) int {
 			}
 		}
 	}
-	d.looked += i - start
+	d.readAhead += i - start
 	return min(n, (i-start)/each, max(d.elements, 0))
 }
 
-// boxes allocates the values of interfaces that hold numbers and short strings, in blocks. An interface that is kept retains
-// a block and the pieces of its strings.
+// boxes allocates the values of interfaces that hold numbers and short strings, in blocks. A retained interface keeps
+// its block and the pieces of its strings alive.
 //
 // Invariant: the values before the rest of a block belong to interfaces, and are never written again.
 type boxes struct {
 	numbers []float64
 	texts   []string
-	size    int // values of the last block
+	size    int // number of values of the last block
 }
 
 const (
-	mostBoxes    = 16  // values in a block
-	longestBoxed = 256 // bytes of a string that shares a block
+	mostBoxes    = 16  // maximum number of values in a block
+	longestBoxed = 256 // maximum length of a string that shares a block, in bytes
 )
 
 // block returns the number of values of the next block: a short text does not cost a whole one.

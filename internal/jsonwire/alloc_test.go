@@ -51,7 +51,7 @@ type plain struct {
 	inner
 }
 
-// allocs checks the number of allocations of a call, after the first calls.
+// allocs checks the number of allocations of a call, after some calls to warm up.
 func allocs(t *testing.T, what string, want float64, f func()) {
 	t.Helper()
 	for range 3 { // compile plans, grow the buffer, fill pools
@@ -61,7 +61,7 @@ func allocs(t *testing.T, what string, want float64, f func()) {
 		return // the race detector allocates and empties pools at random
 	}
 	if got := testing.AllocsPerRun(200, f); got != want {
-		t.Errorf("%s: %v allocations, want %v", what, got, want)
+		t.Errorf("%s: got %v allocations, want %v", what, got, want)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestLocalsDoNotEscape(t *testing.T) {
 
 // The target of a pointer goes to the heap, because a user's method might retain it; only the value itself can stay on the
 // stack.
-func TestPointeesEscape(t *testing.T) {
+func TestPointerTargetsEscape(t *testing.T) {
 	var buf []byte
 	allocs(t, "a pointer to a local", 1, func() {
 		n := 7
@@ -128,7 +128,7 @@ type growsStack struct {
 type stackEater int
 
 func (s stackEater) MarshalJSON() ([]byte, error) {
-	if eatStack(int(s)) < 0 {
+	if growStack(int(s)) < 0 {
 		return nil, errFailing
 	}
 	runtime.GC()
@@ -136,13 +136,13 @@ func (s stackEater) MarshalJSON() ([]byte, error) {
 }
 
 //go:noinline
-func eatStack(depth int) int {
+func growStack(depth int) int {
 	var frame [512]byte
 	frame[depth%512] = 1
 	if depth == 0 {
 		return int(frame[0])
 	}
-	return eatStack(depth-1) + int(frame[depth%512])
+	return growStack(depth-1) + int(frame[depth%512])
 }
 
 func TestStackMovesWhileEncoding(t *testing.T) {
@@ -163,7 +163,7 @@ func TestStackMovesWhileEncoding(t *testing.T) {
 }
 
 // Pooled working memory retains no value that it was used for.
-func TestPoolsForgetMaps(t *testing.T) {
+func TestPoolsDoNotRetainMaps(t *testing.T) {
 	encode := func() (value weak.Pointer[user], key weak.Pointer[pointerKey]) {
 		u, k := &users(1)[0], &pointerKey{1}
 		m := map[*pointerKey]*user{k: u}
@@ -175,9 +175,9 @@ func TestPoolsForgetMaps(t *testing.T) {
 	value, key := encode()
 	runtime.GC() // a pool keeps its content for one more collection
 	if value.Value() != nil {
-		t.Error("the value is still referred to")
+		t.Error("the pool retains the value")
 	}
 	if key.Value() != nil {
-		t.Error("the key is still referred to")
+		t.Error("the pool retains the key")
 	}
 }

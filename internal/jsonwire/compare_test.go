@@ -1,4 +1,4 @@
-//lint:file-ignore SA5008 the odd tags are what is tested
+//lint:file-ignore SA5008 the test needs unusual tags
 
 package jsonwire_test
 
@@ -101,7 +101,7 @@ func compare(t *testing.T, what string, got []byte, err error, v any, o jsonwire
 		want = nil
 		var located *jsonwire.Error
 		if !errors.As(err, &located) {
-			t.Errorf("%s: error %T is no *jsonwire.Error", what, err)
+			t.Errorf("%s: error %T is not a *jsonwire.Error", what, err)
 		}
 	}
 	if normalised(got) != before+normalised(want) {
@@ -123,7 +123,7 @@ type (
 	}
 )
 
-// check compares v, and v at every kind of place in other values.
+// check compares v, and v at every position in other values.
 func check[T any](t *testing.T, name string, v T) {
 	t.Helper()
 	one(t, name, v)

@@ -14,8 +14,8 @@ type Decoder struct {
 	typ  reflect.Type
 }
 
-// Strictness makes a decoder refuse more than encoding/json does; it is part of
-// the decoder. The zero value is encoding/json's.
+// Strictness selects refusals beyond those of encoding/json that are compiled into the decoder. The zero value behaves like
+// encoding/json.
 type Strictness struct {
 	// RefuseNull refuses null unless the type is a pointer, interface, Wrapper or json.RawMessage, or has a method
 	// UnmarshalJSON. encoding/json leaves the value unchanged.
@@ -25,19 +25,19 @@ type Strictness struct {
 // Limits bounds the contents of a text, and selects refusals beyond those of encoding/json. The zero value
 // behaves like encoding/json.
 type Limits struct {
-	UnknownMembers    bool // refuse members that a struct does not have
-	DuplicateMembers  bool // refuse two members of one name, but in unknown members, json.RawMessage and for methods
-	InvalidUTF8       bool // refuse it, and surrogates without their pair, instead of making them U+FFFD
-	CaseSensitive     bool // take no member whose name differs in case
-	Underflow         bool // refuse numbers that are not zero for floating-point numbers that would be
-	FractionlessFloat bool // take 1.0 and 1e2 for integers, as JSON Schema does
+	UnknownMembers    bool // refuse members that the struct does not have
+	DuplicateMembers  bool // refuse duplicate names, except in unknown members, json.RawMessage and types with methods
+	InvalidUTF8       bool // refuse invalid UTF-8 and unpaired surrogates instead of replacing them by U+FFFD
+	CaseSensitive     bool // match names exactly, including case
+	Underflow         bool // refuse nonzero numbers that are rounded to zero
+	FractionlessFloat bool // accept 1.0 and 1e2 as integers, as JSON Schema does
 
-	MaxDepth    int // of objects and arrays within each other; 0 is 10,000, which is also the most
+	MaxDepth    int // maximum nesting of objects and arrays; 0 is 10,000, which is also the maximum
 	MaxElements int // total number of object members and array elements; 0: unlimited
-	MaxNumber   int // bytes of a number; 0: unlimited
+	MaxNumber   int // maximum length of a number in bytes; 0: unlimited
 }
 
-// maxDepth is the depth of objects and arrays that encoding/json allows.
+// maxDepth is the maximum nesting of objects and arrays in encoding/json.
 const maxDepth = 10_000
 
 // decoders holds the plans of all types that were decoded without rules. Guarded
@@ -77,8 +77,8 @@ func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder,
 }
 
 // Decode decodes the JSON text data into *v, where v is a pointer to the decoder's type. Like encoding/json it decodes
-// into existing values. It neither keeps data nor passes it on: the user's methods get copies. The error is a
-// *Refusal, and then *v is partly decoded.
+// into existing values. It does not retain data: the user's methods get copies. The error is a
+// *Refusal; then *v is partly decoded.
 func (d *Decoder) Decode(data []byte, v any, l Limits) error {
 	if r := d.Read(data, v, l, nil); r != nil {
 		return r
@@ -86,14 +86,14 @@ func (d *Decoder) Decode(data []byte, v any, l Limits) error {
 	return nil
 }
 
-// Read is Decode. The value's memory is reserved in room, see Room.
+// Read is Decode with a reservation of the value's memory in room, see Room.
 func (d *Decoder) Read(data []byte, v any, l Limits, room Room) *Refusal {
 	d.check(v)
 	refused, _ := d.decode(data, heldPointer(v), l, room, true)
 	return refused
 }
 
-// Try is Read for callers that need not know why a text is refused, or find out themselves.
+// Try is Read for callers that do not need the reason of a refusal. It reports whether the text was accepted.
 func (d *Decoder) Try(data []byte, v any, l Limits, room Room) bool {
 	d.check(v)
 	_, ok := d.decode(data, heldPointer(v), l, room, false)
@@ -109,7 +109,7 @@ func (d *Decoder) check(v any) {
 
 func (d *Decoder) decode(data []byte, m memory, l Limits, room Room, explain bool) (refused *Refusal, ok bool) {
 	if len(data) >= largeText {
-		defer endTurn(awaitTurn())
+		defer releaseSlot(acquireSlot())
 	}
 	run := decoder{limits: l.Filled(), data: data, room: room, free: free(len(data))}
 	run.depth, run.elements = run.limits.MaxDepth, run.limits.MaxElements
@@ -141,20 +141,20 @@ var noLimits = Limits{}.Filled()
 
 // decoder is the state of one call, on that call's stack.
 //
-// Its methods read one part of the text from position i, and return the position after it, or -1 if it is refused. Then fault
+// Its methods read one part of the text from position i, and return the position after it, or -1 if the text is refused. Then problem
 // has the reason, unless room had no memory.
 type decoder struct {
-	data     []byte
-	strings  Strings
-	boxes    boxes
-	limits   Limits
-	depth    int // how many more objects and arrays may be opened
-	elements int // how many more there may be
-	looked   int // bytes that were read ahead, see ahead
-	count    int // elements of the array, members of the map that was read last
-	free     int // bytes that may be allocated before more are reserved in room
-	room     Room
-	fault    fault
+	data      []byte
+	strings   Strings
+	boxes     boxes
+	limits    Limits
+	depth     int // remaining nesting of objects and arrays
+	elements  int // remaining number of members and elements
+	readAhead int // number of bytes that were read ahead, see ahead
+	count     int // number of elements of the last array, or members of the last map
+	free      int // bytes that may be allocated before the next reservation in room
+	room      Room
+	problem   problem
 }
 
 // text reads a whole text.
@@ -170,7 +170,7 @@ func (d *decoder) text(p *decodePlan, m memory) int {
 	return next
 }
 
-// value reads a value into the one at m, which is of the type p was compiled from.
+// value reads a value into the memory at m, which is of the type that p was compiled from.
 func (d *decoder) value(p *decodePlan, m memory, i int) int {
 	if i >= len(d.data) {
 		return d.syntax(i)
@@ -233,7 +233,7 @@ func (d *decoder) value(p *decodePlan, m memory, i int) int {
 	return d.otherValue(p, m, i)
 }
 
-// rareValue is value for the rarer plans.
+// rareValue reads the values of the rarer plans, see value.
 func (d *decoder) rareValue(p *decodePlan, m memory, i int) int {
 	c := d.data[i]
 	switch p.op {
@@ -270,7 +270,7 @@ func (d *decoder) rareValue(p *decodePlan, m memory, i int) int {
 	return d.otherValue(p, m, i)
 }
 
-// ignored reads a value that is dropped.
+// ignored reads a value and drops it.
 func (d *decoder) ignored(i int) int {
 	next := d.skip(i)
 	if next >= 0 && d.limits.InvalidUTF8 && !d.wellFormed(d.data[i:next]) {
@@ -279,7 +279,7 @@ func (d *decoder) ignored(i int) int {
 	return next
 }
 
-// otherValue reads a value of a type that does not fit p: null, or a mistake.
+// otherValue reads a value of a type that does not fit p: it accepts null, and refuses other values.
 func (d *decoder) otherValue(p *decodePlan, m memory, i int) int {
 	if d.data[i] == 'n' && !(p.strict && p.op != opPointer && p.op != opInterface && p.op != opInterfaceMethods) {
 		next := d.word(i, "null")

@@ -1,4 +1,4 @@
-//lint:file-ignore SA5008 the odd tags are what is tested
+//lint:file-ignore SA5008 the test needs unusual tags
 
 package jsonwire_test
 
@@ -202,7 +202,7 @@ func sameInto(t *testing.T, text string, want, got any) {
 	data = []byte(text)
 	err := jsonwire.DecoderFor(typ).Decode(data, got, jsonwire.Limits{})
 	for i := range data {
-		data[i] = 0xCC // no decoded value may still refer to it
+		data[i] = 0xCC // no decoded value may refer to data
 	}
 	if (err != nil) != (wantErr != nil) {
 		t.Errorf("%s into %v: error %v, want %v", short(text), typ, err, wantErr)
@@ -260,12 +260,12 @@ func checkRefusal(t *testing.T, text string, typ reflect.Type, err error) {
 	t.Helper()
 	r, ok := errors.AsType[*jsonwire.Refusal](err)
 	if !ok {
-		t.Errorf("%s into %v: %T %v is no refusal", short(text), typ, err, err)
+		t.Errorf("%s into %v: error %T %v is not a *Refusal", short(text), typ, err, err)
 		return
 	}
 	syntax := r.Kind == jsonwire.ProblemSyntax || r.Kind == jsonwire.ProblemDepth
 	if r.Kind == jsonwire.ProblemMemory || r.Offset < 0 || r.Offset > len(text) || syntax == json.Valid([]byte(text)) {
-		t.Errorf("%s into %v: %v", short(text), typ, err)
+		t.Errorf("%s into %v: got %v", short(text), typ, err)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestDecodeOddTexts(t *testing.T) {
 	}
 }
 
-// Every text is decoded in the place of every member, and members are decoded in pairs.
+// Every text is decoded as the value of every member, and members are decoded in pairs.
 func TestDecodeMembers(t *testing.T) {
 	typ := reflect.TypeFor[every]()
 	var names []string
@@ -350,8 +350,8 @@ func TestDecodeIntoValues(t *testing.T) {
 		{"struct", func() any { return &small{1, 2} }, `{"B":3}`},
 		{"pointer", func() any { n := number; return &struct{ P *int }{&n} }, `{"P":3}`},
 		{"pointer to null", func() any { n := number; return &struct{ P *int }{&n} }, `{"P":null}`},
-		{"slice keeps what is in its elements", func() any { return &[]small{{1, 2}, {3, 4}, {5, 6}} }, `[{"A":9},{"B":8}]`},
-		{"slice, behind its end", func() any { s := []small{{1, 2}, {3, 4}, {5, 6}}[:1]; return &s }, `[{"A":9},{"B":8}]`},
+		{"slice with elements", func() any { return &[]small{{1, 2}, {3, 4}, {5, 6}} }, `[{"A":9},{"B":8}]`},
+		{"slice with elements beyond its length", func() any { s := []small{{1, 2}, {3, 4}, {5, 6}}[:1]; return &s }, `[{"A":9},{"B":8}]`},
 		{"slice grows", func() any { return &[]small{{1, 2}} }, `[{"A":9},{"B":8},{},{},{},{},{}]`},
 		{"empty", func() any { return &[]int{1, 2} }, `[]`},
 		{"null", func() any { return &[]int{1, 2} }, `null`},
@@ -394,17 +394,17 @@ func TestDecodedStringsAreSafe(t *testing.T) {
 func TestDecodeWrongTarget(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("no panic")
+			t.Error("got no panic")
 		}
 	}()
 	var n int
 	_ = jsonwire.DecoderFor(reflect.TypeFor[string]()).Decode([]byte("1"), &n, jsonwire.Limits{})
 }
 
-func TestEndlessPointer(t *testing.T) {
+func TestRecursivePointerType(t *testing.T) {
 	var p endless
 	if err := jsonwire.DecoderFor(reflect.TypeFor[endless]()).Decode([]byte("1"), &p, jsonwire.Limits{}); err == nil {
-		t.Error("1 is accepted")
+		t.Error("1 was accepted")
 	}
 	if err := jsonwire.DecoderFor(reflect.TypeFor[endless]()).Decode([]byte("null"), &p, jsonwire.Limits{}); err != nil {
 		t.Error(err)
@@ -427,9 +427,9 @@ func TestUnsettableEmbeddedPointer(t *testing.T) {
 	var v closedNamed
 	d := jsonwire.DecoderFor(reflect.TypeFor[closedNamed]())
 	if err := d.Decode([]byte(`{"V":1,"h":{"H":1}}`), &v, jsonwire.Limits{}); err == nil {
-		t.Error("it was set")
+		t.Error("the pointer was set")
 	}
 	if err := d.Decode([]byte(`{"V":1}`), &v, jsonwire.Limits{}); err != nil || v.V != 1 {
-		t.Errorf("%+v, %v", v, err)
+		t.Errorf("got %+v, error %v", v, err)
 	}
 }

@@ -52,11 +52,11 @@ func TestDecodeAllocations(t *testing.T) {
 	allocs(t, "strings with escapes", 1, one(plain(&s), `{"name":"Ada\nL\u00e9velace","mail":"é@\/"}`, &s, jsonwire.Limits{}))
 	var known []user
 	text, _ := json.Marshal(users(100))
-	allocs(t, "into a slice that is there", 1+strings4K(text), one(plain(&known), string(text), &known, jsonwire.Limits{}))
+	allocs(t, "into an existing slice", 1+strings4K(text), one(plain(&known), string(text), &known, jsonwire.Limits{}))
 	broken := []byte(`{"name":"","mail":"x","age":-2,"score":1,"admin":true}`)
 	d := compile[signUp](t)
-	allocs(t, "a refusal with its reason", 2, func() { _ = d.Decode(broken, &s, strict) })
-	allocs(t, "a refusal without reasons", 0, func() {
+	allocs(t, "refusal with a reason", 2, func() { _ = d.Decode(broken, &s, strict) })
+	allocs(t, "refusal without a reason", 0, func() {
 		if d.Try(broken, &s, strict, nil) {
 			t.Error("accepted")
 		}
@@ -94,7 +94,7 @@ func TestManyValuesOfAnyShareAllocations(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			count, bytes := (after.Mallocs-before.Mallocs)/runs, (after.TotalAlloc-before.TotalAlloc)/runs
 			if count > n/8 || bytes > uint64(n*most) {
-				t.Errorf("%.20s into %T: %d allocations of %d bytes, want at most %d and %d", text, v, count, bytes, n/8, n*most)
+				t.Errorf("%.20s into %T: got %d allocations of %d bytes, want at most %d and %d", text, v, count, bytes, n/8, n*most)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func strings4K(text []byte) float64 {
 }
 
 // A retained string does not retain the memory of a large text.
-func TestDecodedStringsKeepLittle(t *testing.T) {
+func TestDecodedStringsDoNotRetainText(t *testing.T) {
 	text := []byte(`["` + strings.Repeat(strings.Repeat("x", 500)+`","`, 4000) + `small"]`)
 	d := jsonwire.DecoderFor(reflect.TypeFor[[]string]())
 	var kept []string
@@ -131,12 +131,12 @@ func TestDecodedStringsKeepLittle(t *testing.T) {
 		kept = append(kept, all[len(all)-1], all[0], all[2000])
 	}
 	if grown := int64(heap()) - int64(before); grown > 1<<20 {
-		t.Errorf("%d small strings keep %d bytes", len(kept), grown)
+		t.Errorf("%d small strings retain %d bytes", len(kept), grown)
 	}
 	runtime.KeepAlive(text)
 	var empty string
 	if err := jsonwire.DecoderFor(reflect.TypeFor[string]()).Decode([]byte(`""`), &empty, jsonwire.Limits{}); err != nil || unsafe.StringData(empty) != unsafe.StringData("") {
-		t.Error("an empty string refers to memory")
+		t.Error("an empty string retains memory")
 	}
 }
 
@@ -148,7 +148,7 @@ type keepsText struct{ text []byte }
 
 func (k *keepsText) UnmarshalText(b []byte) error { k.text = b; return nil }
 
-// Methods that retain their input, against the contract, retain a copy.
+// Methods that retain their input, although encoding/json forbids it, retain a copy.
 func TestMethodsGetCopies(t *testing.T) {
 	var v struct {
 		J keeps
@@ -161,10 +161,10 @@ func TestMethodsGetCopies(t *testing.T) {
 	}
 	clear(data)
 	if string(v.J.json) != "[1, 2]" || string(v.T.text) != "text" || string(v.M["k"].text) != "é\n" {
-		t.Errorf("%q %q %q", v.J.json, v.T.text, v.M["k"].text)
+		t.Errorf("got %q %q %q", v.J.json, v.T.text, v.M["k"].text)
 	}
 	v.J.json = append(v.J.json, "overwritten"...)
 	if string(v.T.text) != "text" {
-		t.Errorf("appending to one changed the other: %q", v.T.text)
+		t.Errorf("appending to one value changed the other: %q", v.T.text)
 	}
 }

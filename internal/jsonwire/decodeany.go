@@ -106,8 +106,8 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	return made, i
 }
 
-// moreOfAny returns made with room for one more element, which ends before data[i:]. It doubles a short slice. A longer
-// one has room for all its elements then. The result is nil if there is no memory.
+// moreOfAny returns made with room for one more element, which ends before data[i:]. It doubles a short slice. A longer slice gets room
+// for all its elements, which are counted in the text. The result is nil if there is no memory.
 func (d *decoder) moreOfAny(made []any, i int) []any {
 	n := len(made)
 	more := max(n, 1)

@@ -17,9 +17,9 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 				return -1
 			}
 		}
-		// The address is computed for each element: code that reads an element may be given the slice through an interface.
+		// The address is computed for each element: the code that decodes an element may access the slice through an interface.
 		at, after := h.first().at(uintptr(n)*p.size), 0
-		if p.elem.op == opStruct && i < len(d.data) && d.data[i] == '{' { // saves the step through value
+		if p.elem.op == opStruct && i < len(d.data) && d.data[i] == '{' { // faster than a call of value
 			after = d.object(p.elem, at, i)
 		} else {
 			after = d.value(p.elem, at, i)
@@ -44,10 +44,10 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 }
 
 const (
-	firstBytes    = 256 // bytes of a slice's first elements, at most firstElements of them
+	firstBytes    = 256 // initial capacity of a slice in bytes, for at most firstElements elements
 	firstElements = 8
 	steadyLength  = 64       // from this length, a slice grows by the remaining length of the text
-	guessedBytes  = 64 << 10 // bytes that a slice may have on a guess, however few elements are there
+	guessedBytes  = 64 << 10 // maximum size in bytes of a slice whose length is estimated
 )
 
 // grow makes room for more than the n elements of the slice at m, which are data[start:i]. It doubles a short slice. A
@@ -79,7 +79,7 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	return true
 }
 
-// wholeStart bounds the start of an array that is taken for the whole text: white space may precede it.
+// wholeStart is the maximum offset of an array that counts as the whole text: white space may precede it.
 const wholeStart = 64
 
 // array reads an array into a Go array. Extra elements are dropped, and missing ones become zero.

@@ -18,16 +18,16 @@ import (
 type objectPlan struct {
 	members []member
 	names   []memberNames
-	table   []int16 // by hash: the index of a member, or noMember; length a power of two
+	table   []int16 // index of a member by hash, or noMember; its length is a power of two
 	seed    uint64
 	shift   uint8
-	exact   map[string]int16 // instead of table
-	folded  map[string]int16 // by folded name: the first such member
-	longest int              // bytes that the name of a member takes in a text at the most
+	exact   map[string]int16 // used if there is no table
+	folded  map[string]int16 // first member by folded name
+	longest int              // maximum length of the name of a member in a text, in bytes
 
 	// watched reports whether the end of the object must check which members were present.
 	watched  bool
-	all      memberSet // required and defaults: if these are there, only requires is left to look at
+	all      memberSet // required members and members with defaults: if all are present, only requires is checked
 	required []int16
 	requires []dependency
 	defaults []int16
@@ -35,36 +35,35 @@ type objectPlan struct {
 
 const noMember = -1
 
-// dependency: if the member has is there, needs must be as well.
+// A dependency requires the members needs if the member has is present.
 type dependency struct {
 	has, needs int16
 }
 
-// member is a member of an object: the place of its value and the way to read it. Its name
-// is compared in the form of the text, with quotes and colon, 16 bytes at once. A member
-// fills one cache line.
+// A member is a member of an object: the offset of its value and the way to read it. Its name is compared in the form of the text, with
+// quotes and colon, 16 bytes at once. A member fills one cache line.
 type member struct {
 	key    [2]uint64
-	mask   [2]uint64 // which bytes of the words count
+	mask   [2]uint64 // bytes of the words that are compared
 	value  *decodePlan
 	offset uintptr
-	extra  *memberExtra // nil: the name fits into key, and the field is in the struct itself
+	extra  *memberExtra // nil if the name fits into key and the field is in the struct itself
 	keyLen int32
-	op     op // value.op, here because the loop looks at it first
+	op     op // copy of value.op, in the cache line that the loop reads
 }
 
 // memberExtra holds rarely used fields of a member.
 type memberExtra struct {
-	long   string // the name with quotes and colon, after 16 bytes
+	long   string // rest of the name with quotes and colon, after 16 bytes
 	hops   []hop  // pointers to embedded structs
-	closed bool   // the field is an embedded pointer that cannot be set
+	closed bool   // a pointer to an embedded struct that cannot be set
 }
 
-// hop is a pointer to an embedded struct on the way to a field.
+// A hop is a pointer to an embedded struct on the path to a field.
 type hop struct {
 	offset uintptr
 	typ    reflect.Type // of the struct
-	closed bool         // its type is unexported: encoding/json cannot set the pointer
+	closed bool         // the type is unexported: encoding/json cannot set the pointer
 }
 
 // memberNames are the parts of members that lookups and errors need.
@@ -106,20 +105,19 @@ func (c *decodeCompiler) compileObject(p *decodePlan) {
 				m.setValue(c.withRules(value, &rules.Rules, owner.String()+"."+field.Name))
 			})
 		} else {
-			// A recursive type is complete only later.
+			// A recursive type is not yet complete here.
 			c.pending = append(c.pending, func() { m.setValue(value) })
 		}
 		if _, taken := o.folded[string(appendFolded(nil, []byte(f.name)))]; !taken {
 			o.folded[string(appendFolded(nil, []byte(f.name)))] = int16(i)
 		}
-		o.longest = max(o.longest, 6*len(f.name)) // a byte can be written as \u0000
+		o.longest = max(o.longest, 6*len(f.name)) // each byte can be written as \u0000
 	}
 	o.index()
 	c.watch(p, all)
 }
 
-// reachField sets the way to the field with the given index path in t, and returns
-// it with the struct type that it is a field of.
+// reachField sets the path to the field with the given index path in t, and returns the field with the type of its struct.
 func (c *decodeCompiler) reachField(m *member, t reflect.Type, path []int) (field reflect.StructField, owner reflect.Type) {
 	for n, index := range path {
 		if n > 0 && t.Kind() == reflect.Pointer {
@@ -139,8 +137,7 @@ func (c *decodeCompiler) reachField(m *member, t reflect.Type, path []int) (fiel
 // compileMember returns the plan of a field, without rules.
 func (c *decodeCompiler) compileMember(field reflect.StructField, quoted bool) *decodePlan {
 	if !field.IsExported() && field.Type.Kind() == reflect.Struct {
-		// An embedded struct of an unexported type that has a name by its tag: no
-		// method can be called on it.
+		// No method can be called on an embedded struct of an unexported type that has a name in its tag.
 		p := c.newPlan(field.Type)
 		c.compileKind(p)
 		return p
@@ -171,7 +168,7 @@ func (m *member) setValue(p *decodePlan) {
 	}
 }
 
-// indirect reports whether the way to the field leads through pointers.
+// indirect reports whether the path to the field contains pointers.
 func (x *memberExtra) indirect() bool { return len(x.hops) > 0 || x.closed }
 
 func (m *member) setKey(key string) {
@@ -188,7 +185,7 @@ func (m *member) setKey(key string) {
 	}
 }
 
-// matches reports whether data has the quoted name of the member and a colon at i. data must have at least 16 bytes from i.
+// matches reports whether data contains the quoted name of the member and a colon at i. data must have at least 16 bytes from i.
 func (m *member) matches(data []byte, i int) bool {
 	if (load64(data, i)^m.key[0])&m.mask[0]|(load64(data, i+8)^m.key[1])&m.mask[1] != 0 {
 		return false
@@ -206,7 +203,7 @@ func (m *member) matchesEnd(rest []byte) bool {
 // watch prepares the checks at the end of the object.
 func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 	o := p.object
-	place := func(i int) string { return fmt.Sprintf("%s, member %q", p.typ, o.names[i].name) }
+	path := func(i int) string { return fmt.Sprintf("%s, member %q", p.typ, o.names[i].name) }
 	for i := range all {
 		rules := &all[i]
 		if rules.Required {
@@ -216,17 +213,17 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 		if rules.Default != nil {
 			o.defaults = append(o.defaults, int16(i))
 			if rules.Ignored {
-				o.requires = append([]dependency{}, o.requires...) // so that the end is looked at
+				o.requires = append([]dependency{}, o.requires...) // not nil, so that the end of the object is checked
 			} else {
 				o.all.add(i, len(all))
 			}
 			o.names[i].byAbsent = rules.Default
-			c.pending = append(c.pending, func() { c.tryDefault(p, i, place(i)) })
+			c.pending = append(c.pending, func() { c.tryDefault(p, i, path(i)) })
 		}
 		for _, name := range rules.Requires {
 			needs := o.find([]byte(name))
 			if needs == noMember {
-				c.fail(fmt.Errorf("%s requires %q, which %s does not have", place(i), name, p.typ))
+				c.fail(fmt.Errorf("%s requires %q, which %s does not have", path(i), name, p.typ))
 				continue
 			}
 			o.requires = append(o.requires, dependency{int16(i), int16(needs)})
@@ -235,9 +232,9 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 	o.watched = o.required != nil || o.requires != nil || o.defaults != nil
 }
 
-// tryDefault decodes a default once, so that an invalid one is found now.
-func (c *decodeCompiler) tryDefault(p *decodePlan, i int, place string) {
-	// Rules are applied in the order of pending; another round detects all of them.
+// tryDefault decodes a default once to detect an invalid one at compilation.
+func (c *decodeCompiler) tryDefault(p *decodePlan, i int, path string) {
+	// This step is pending so that it runs after all rules are applied.
 	c.pending = append(c.pending, func() {
 		if c.err != nil {
 			return
@@ -249,7 +246,7 @@ func (c *decodeCompiler) tryDefault(p *decodePlan, i int, place string) {
 		made := reflect.New(value.typ)
 		next := d.text(value, memoryOf(made))
 		if next < 0 {
-			c.fail(fmt.Errorf("%s: invalid default %s", place, o.names[i].byAbsent))
+			c.fail(fmt.Errorf("%s: invalid default %s", path, o.names[i].byAbsent))
 		}
 	})
 }
@@ -264,7 +261,7 @@ func (o *objectPlan) index() {
 		o.table, o.shift = make([]int16, 1<<size), uint8(64-size)
 		for attempt := range uint64(32) {
 			o.seed = (attempt + 1) * 0x9E3779B97F4A7C15
-			if o.place() {
+			if o.fillTable() {
 				return
 			}
 		}
@@ -275,8 +272,8 @@ func (o *objectPlan) index() {
 	}
 }
 
-// place fills the table by the current seed; false when two names collide.
-func (o *objectPlan) place() bool {
+// fillTable fills the table by the current seed. It returns false if two names collide.
+func (o *objectPlan) fillTable() bool {
 	for i := range o.table {
 		o.table[i] = noMember
 	}
@@ -290,8 +287,7 @@ func (o *objectPlan) place() bool {
 	return true
 }
 
-// hash is the slot of a name in the table: of its length, its first and its last
-// eight bytes.
+// hash returns the slot of a name in the table. It depends on the length and the first and last eight bytes.
 func (o *objectPlan) hash(name []byte) uint64 {
 	var first, last uint64
 	switch n := len(name); {
@@ -307,7 +303,7 @@ func (o *objectPlan) hash(name []byte) uint64 {
 	return h >> o.shift
 }
 
-// find returns the member of exactly this name, or noMember.
+// find returns the index of the member with exactly this name, or noMember.
 func (o *objectPlan) find(name []byte) int {
 	if o.exact != nil {
 		if i, ok := o.exact[string(name)]; ok {
@@ -322,7 +318,7 @@ func (o *objectPlan) find(name []byte) int {
 	return i
 }
 
-// findFolded returns the first member of this name in any case, or noMember.
+// findFolded returns the index of the first member with this name in any case, or noMember.
 func (o *objectPlan) findFolded(name []byte) int {
 	var room [64]byte
 	if i, ok := o.folded[string(appendFolded(room[:0], name))]; ok {
@@ -332,7 +328,7 @@ func (o *objectPlan) findFolded(name []byte) int {
 }
 
 // appendFolded appends the form of a name that is equal for all names that differ only in case, as in encoding/json:
-// each character becomes the least of the characters that it folds to.
+// each character becomes the smallest of the characters that it folds to.
 func appendFolded(dst, name []byte) []byte {
 	for len(name) > 0 {
 		if c := name[0]; c < utf8.RuneSelf {
@@ -348,7 +344,7 @@ func appendFolded(dst, name []byte) []byte {
 	return dst
 }
 
-// foldRune is the least of the characters that r folds to.
+// foldRune returns the smallest of the characters that r folds to.
 func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)

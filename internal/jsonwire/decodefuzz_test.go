@@ -34,9 +34,9 @@ func FuzzDecode(f *testing.F) {
 			found(err)
 			return
 		}
-		// A text that is accepted with strict limits is accepted with looser ones.
+		// A text that is accepted with strict limits is also accepted with looser ones.
 		if err := jsonwire.DecoderFor(typ).Decode(data, reflect.New(typ).Interface(), jsonwire.Limits{FractionlessFloat: true}); err != nil {
-			t.Errorf("%s into %v is refused without limits alone: %v", short(text), typ, err)
+			t.Errorf("%s into %v: accepted with strict limits, refused with looser ones: %v", short(text), typ, err)
 		}
 	})
 }

@@ -6,17 +6,16 @@ import (
 	"sync"
 )
 
-// keyPlan is the part of a map's plan that knows its keys, and the working memory
-// for its members.
+// A keyPlan describes how to read the keys of a map, and has the working memory for its members.
 type keyPlan struct {
 	form   keyForm
-	key    *decodePlan // of keyText: how UnmarshalText, or UnmarshalJSON, is called
+	key    *decodePlan // plan for keys with UnmarshalText or UnmarshalJSON
 	mapped mapped
-	slot   int       // bytes of a member, including separate allocations
+	slot   int       // size of a member in bytes, including separate allocations
 	pool   sync.Pool // of *mapMember
 }
 
-// mapped names the map types that are written without reflect.
+// mapped has the map types that are written without reflect.
 type mapped uint8
 
 const (
@@ -25,8 +24,7 @@ const (
 	mappedAny
 )
 
-// mapMember is one member of a map on its way there. It is on the heap, since
-// reflect keeps pointers.
+// A mapMember is a member of a map while it is decoded. It is on the heap, because reflect retains pointers.
 type mapMember struct {
 	key, value     reflect.Value
 	keyAt, valueAt memory
@@ -82,7 +80,7 @@ func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
 	if p.keys.mapped != mappedOther && p.elem.op != opChecked {
 		next = d.commonMembers(p, m, start, fresh)
 	} else {
-		// A panic in a user's method leaves the member to the collector.
+		// After a panic in a user's method, the member is not returned to the pool.
 		member, ok := p.keys.pool.Get().(*mapMember)
 		if !ok {
 			key, value := reflect.New(p.typ.Key()), reflect.New(p.typ.Elem())
@@ -168,8 +166,8 @@ func (d *decoder) mapKey(p *decodePlan, member *mapMember, i int) int {
 	return next
 }
 
-// commonMembers is mapMembers for the map types that are written without reflect. A fresh map, which only the
-// decoder has, may be replaced by a larger one.
+// commonMembers is mapMembers for the map types that are written without reflect. A new map, which only the
+// decoder refers to, may be replaced by a larger one.
 func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) int {
 	var texts map[string]string
 	var values map[string]any
@@ -223,6 +221,6 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 	return i
 }
 
-// twice reports whether a text is refused because of a repeated member, which left a map with as many members as it had.
-// It saves a look-up.
+// twice reports whether a text is refused because of a repeated member: the map has as many members as before.
+// This is faster than a lookup.
 func (d *decoder) twice(had, has int) bool { return had == has && d.limits.DuplicateMembers }

@@ -42,8 +42,8 @@ func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// given returns a copy of b for a user's method. Its contract prohibits it from keeping b, but it might, and must not see
-// later uses of the text's memory.
+// given returns a copy of b for a user's method. encoding/json forbids such a method to retain b, but it might, and must not see later
+// uses of that memory.
 func (d *decoder) given(b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{}
@@ -51,8 +51,7 @@ func (d *decoder) given(b []byte) []byte {
 	return viewedBytes(d.strings.copy(b, len(b)))
 }
 
-// wellFormed reports whether JSON text has neither invalid UTF-8 nor a surrogate
-// without its pair.
+// wellFormed reports whether JSON text has neither invalid UTF-8 nor an unpaired surrogate.
 func (d *decoder) wellFormed(raw []byte) bool {
 	if !utf8.Valid(raw) {
 		return false
@@ -89,8 +88,7 @@ func (d *decoder) unmarshalText(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// intoInterface reads a value into an interface. If it holds a pointer, the pointer stays, and the value is stored
-// where it points to.
+// intoInterface reads a value into an interface. If the interface holds a pointer, the value is stored in the pointer's target.
 func (d *decoder) intoInterface(p *decodePlan, m memory, i int) int {
 	null := d.data[i] == 'n'
 	if !m.isNil() {
@@ -125,7 +123,7 @@ func (d *decoder) quoted(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// quotedText stores the value written in a string. encoding/json is less strict there than for JSON: numbers are
+// quotedText stores the value written in a string. encoding/json is less strict there than elsewhere: numbers are
 // parsed by strconv.
 func (d *decoder) quotedText(p *decodePlan, m memory, text string) bool {
 	if text == "" {
@@ -183,7 +181,7 @@ func (d *decoder) quotedText(p *decodePlan, m memory, text string) bool {
 	return err == nil
 }
 
-// quotedString is quotedText for strings, which have another pair of quotes.
+// quotedString is quotedText for strings, which have a second pair of quotes.
 func (d *decoder) quotedString(p *decodePlan, m memory, text string) bool {
 	if p.op == opNumber && (text[0] == '-' || text[0]-'0' <= 9) {
 		store(m, text)
@@ -197,7 +195,7 @@ func (d *decoder) quotedString(p *decodePlan, m memory, text string) bool {
 	return true
 }
 
-// unquoted is the string that a text of a whole JSON string means.
+// unquoted returns the value of a text that is a whole JSON string.
 func unquoted(text string) (string, bool) {
 	if text[0] != '"' {
 		return "", false

@@ -2,8 +2,7 @@ package jsonwire
 
 import "reflect"
 
-// object reads an object into a struct. Strings and integers, the common members,
-// are read here rather than by value.
+// object reads an object into a struct. It reads strings and integers, the most common members, without a call of value.
 func (d *decoder) object(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
 		return d.refuse(ProblemDepth, start)
@@ -27,7 +26,7 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 			if i = d.unknown(nameAt, i); i < 0 {
 				return -1
 			}
-			expected-- // the next one may be the expected one
+			expected-- // the next member may be the expected one
 		} else {
 			expected = index
 			f := &o.members[index]
@@ -117,8 +116,8 @@ func (d *decoder) name(o *objectPlan, i int) (index, next int) {
 	return index, next
 }
 
-// nameText reads the name of a member and the following colon. The name is valid until the next call. A name longer
-// than longest bytes keeps its escapes.
+// nameText reads the name of a member and the following colon. The name is valid until the next call. Escapes in a name longer than
+// longest bytes are not decoded.
 func (d *decoder) nameText(i, longest int) (name []byte, next int) {
 	data := d.data
 	if i >= len(data) || data[i] != '"' {
@@ -182,10 +181,10 @@ func (d *decoder) indirect(f *member, m memory, i int) int {
 // memberSet is the set of members of an object that were present.
 type memberSet struct {
 	few  [2]uint64
-	many []uint64 // instead of few, for structs of more members
+	many []uint64 // replaces few for structs with more members
 }
 
-// add adds the member with an index, of n members, and reports whether it is new.
+// add adds the member with an index, out of n members, and reports whether it is new.
 func (s *memberSet) add(index, n int) bool {
 	if n > 64 {
 		return s.addOfMany(index, n)
@@ -196,8 +195,7 @@ func (s *memberSet) add(index, n int) bool {
 	return isNew
 }
 
-// addOfMany is add for structs whose members do not fit into one word. It is not inlined,
-// so that add is.
+// addOfMany is add for structs whose members do not fit into one word. It is not inlined, so that add can be.
 //
 //go:noinline
 func (s *memberSet) addOfMany(index, n int) bool {
@@ -221,12 +219,12 @@ func (s *memberSet) has(index int16) bool {
 	return int(index) < 64*len(s.few) && s.few[index/64]>>(index%64)&1 != 0
 }
 
-// in reports whether seen has all members of s. It returns false if s has more members than fit into few.
+// in reports whether seen has all members of s. It returns false if s uses many.
 func (s *memberSet) in(seen *memberSet) bool {
 	return s.many == nil && seen.few[0]&s.few[0] == s.few[0] && seen.few[1]&s.few[1] == s.few[1]
 }
 
-// ended checks that the object at start has all required members, and sets defaults.
+// ended checks that the object that begins at start has all required members, and sets defaults.
 func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) bool {
 	o := p.object
 	for _, i := range o.required {
@@ -251,7 +249,7 @@ func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) boo
 	return true
 }
 
-// setDefault sets the default of a member, which is known to be valid. It returns false if there is no room for its memory.
+// setDefault sets the default of a member, which is valid. It returns false if there is no room for its memory.
 func (d *decoder) setDefault(f *member, m memory, text []byte) bool {
 	run := decoder{data: text, limits: noLimits, depth: maxDepth, elements: noLimits.MaxElements, strings: d.strings, room: d.room, free: d.free - len(text)}
 	i := skipSpace(text, 0)

@@ -7,22 +7,22 @@ import (
 	"reflect"
 )
 
-// decodePlan describes how to read values of a type. It is complete and immutable once a Decoder has it.
+// A decodePlan describes how to read values of a type. It is complete and immutable once a Decoder refers to it.
 type decodePlan struct {
 	op     op
-	strict bool         // null is refused (Strictness.RefuseNull)
+	strict bool         // null is refused, see Strictness.RefuseNull
 	typ    reflect.Type // for errors, and to reach the value through reflect
-	elem   *decodePlan  // of pointers, slices, arrays, maps, quoted, checked, wrapped
-	size   uintptr      // of an element, for arrays and slices; of the target, for pointers
-	length int          // of arrays
+	elem   *decodePlan  // plan of the element: for pointers, slices, arrays, maps, and quoted, checked and wrapped values
+	size   uintptr      // size of an element of an array or slice, or of a pointer's target
+	length int          // length of an array
 
 	// pointer is *typ, through which user methods are called.
 	pointer typeID
 
-	object *objectPlan // of structs
-	keys   *keyPlan    // of maps
-	checks *checks     // of opChecked
-	wrap   *wrapLayout // of opWrapped
+	object *objectPlan // for structs
+	keys   *keyPlan    // for maps
+	checks *checks     // for opChecked
+	wrap   *wrapLayout // for opWrapped
 }
 
 // decodeKey identifies a plan. Methods that an unnamed type has from an embedded field are called only if the value is
@@ -35,10 +35,10 @@ type decodeKey struct {
 // decodeCompiler compiles the plans of one Decoder, or all plans without rules.
 type decodeCompiler struct {
 	compiled map[decodeKey]*decodePlan
-	ruler    Ruler // nil: none
+	ruler    Ruler // nil for no rules
 	strict   bool  // RefuseNull
-	err      error // the first
-	// rules are applied when all types are compiled, since they copy plans.
+	err      error // first error
+	// pending has the steps that run after all types are compiled, such as rules, which copy plans.
 	pending []func()
 }
 
@@ -47,8 +47,7 @@ var (
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 	wrapperType         = reflect.TypeFor[Wrapper]()
 
-	// unmarshalerFromType is encoding/json/v2's interface where encoding/json
-	// honours it, else nil.
+	// unmarshalerFromType is the interface UnmarshalerFrom of encoding/json/v2 if encoding/json supports it, else nil.
 	unmarshalerFromType reflect.Type
 )
 
@@ -62,7 +61,7 @@ func (c *decodeCompiler) fail(err error) {
 func (c *decodeCompiler) compile(t reflect.Type, byPointer bool) *decodePlan {
 	key := decodeKey{t, byPointer && t.Name() == ""}
 	if p := c.compiled[key]; p != nil {
-		return p // perhaps unfinished: t is recursive and we are inside it
+		return p // incomplete if t is recursive and is being compiled
 	}
 	p := c.newPlan(t)
 	c.compiled[key] = p
@@ -76,7 +75,7 @@ func (c *decodeCompiler) newPlan(t reflect.Type) *decodePlan {
 	return &decodePlan{typ: t, strict: c.strict, pointer: typeOf(reflect.Zero(reflect.PointerTo(t)).Interface())}
 }
 
-// compileMethods sets p up if a method decides how the type is read, and reports whether one does. UnmarshalJSON takes
+// compileMethods sets up p for a type that decodes itself, and reports whether it does. UnmarshalJSON takes
 // precedence over UnmarshalText.
 func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	t := p.typ
@@ -89,7 +88,7 @@ func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	case t == numberType:
 		p.op = opNumber
 	case t.Name() == "" && !byPointer || t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface:
-		return false // of pointers and interfaces methods count when they are followed
+		return false // methods of pointers and interfaces are checked when the pointer is followed
 	case t.Implements(wrapperType):
 		c.compileWrapper(p)
 	case unmarshalerFromType != nil && pointer.Implements(unmarshalerFromType):
@@ -104,8 +103,7 @@ func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	return true
 }
 
-// compileKind sets up a type that has no method of its own. It sets op before it
-// compiles inner types: if t is recursive, they look at it.
+// compileKind sets up a type without methods. It sets op before it compiles inner types, since they read it if t is recursive.
 func (c *decodeCompiler) compileKind(p *decodePlan) {
 	t := p.typ
 	switch t.Kind() {
@@ -140,7 +138,7 @@ func (c *decodeCompiler) compileKind(p *decodePlan) {
 	}
 }
 
-// taken is the plan of the values of p, or of a default where the member is not taken.
+// taken returns the plan of the values of p, or of a default if the member is refused or ignored.
 func (p *decodePlan) taken() *decodePlan {
 	if p.op == opRefused || p.op == opIgnored {
 		return p.elem
@@ -162,48 +160,48 @@ func endlessPointer(t reflect.Type) bool {
 }
 
 // withRules returns the plan for values of p's type with rules. It must not be called before p is complete.
-func (c *decodeCompiler) withRules(p *decodePlan, rules *Rules, place string) *decodePlan {
+func (c *decodeCompiler) withRules(p *decodePlan, rules *Rules, path string) *decodePlan {
 	if rules == nil {
 		return p
 	}
 	if rules.Elem != nil {
-		p = c.withElemRules(p, rules.Elem, place)
+		p = c.withElemRules(p, rules.Elem, path)
 	}
 	if len(rules.Checks) == 0 {
 		return p
 	}
 	outer := c.newPlan(p.typ)
 	outer.op, outer.elem, outer.checks = opChecked, p, &checks{list: rules.Checks}
-	c.check(outer, place)
+	c.check(outer, path)
 	return outer
 }
 
-// withElemRules is withRules for the parts of the values.
-func (c *decodeCompiler) withElemRules(p *decodePlan, rules *Rules, place string) *decodePlan {
+// withElemRules is withRules for the elements of the values.
+func (c *decodeCompiler) withElemRules(p *decodePlan, rules *Rules, path string) *decodePlan {
 	made := *p
 	switch p.op {
 	case opPointer, opWrapped, opChecked:
-		made.elem = c.withElemRules(p.elem, rules, place)
+		made.elem = c.withElemRules(p.elem, rules, path)
 	case opSlice, opArray, opMap:
-		made.elem = c.withRules(p.elem, rules, place+"[]")
+		made.elem = c.withRules(p.elem, rules, path+"[]")
 	default:
-		c.fail(fmt.Errorf("%s: rules for the elements of %s, which has none", place, p.typ))
+		c.fail(fmt.Errorf("%s: rules for the elements of %s, which has no elements", path, p.typ))
 	}
 	return &made
 }
 
 // check fails when one of p's checks is for another kind of value.
-func (c *decodeCompiler) check(p *decodePlan, place string) {
+func (c *decodeCompiler) check(p *decodePlan, path string) {
 	inner := p.elem.innermost()
 	for i := range p.checks.list {
 		if !p.checks.list[i].fits(inner) {
-			c.fail(fmt.Errorf("%s: rule %d is not for values of type %s", place, i, inner.typ))
+			c.fail(fmt.Errorf("%s: rule %d does not apply to values of type %s", path, i, inner.typ))
 		}
 	}
 	p.checks.settle(p.elem)
 }
 
-// finish applies the steps that had to wait until all plans are complete.
+// finish runs the steps that had to wait until all plans are complete.
 func (c *decodeCompiler) finish() error {
 	for len(c.pending) > 0 {
 		pending := c.pending
@@ -215,8 +213,8 @@ func (c *decodeCompiler) finish() error {
 	return c.err
 }
 
-// Contained reports whether decoding passes the address of the value only to this package: its types have no methods
-// that get it, and no part is decoded by encoding/json. Then the value may be on a stack.
+// Contained reports whether decoding passes the address of the value only to code of this package. Then no method and no call of
+// encoding/json gets the address, and the value may be on a stack.
 func (d *Decoder) Contained() bool { return d.plan.contained(map[*decodePlan]bool{}) }
 
 func (p *decodePlan) contained(seen map[*decodePlan]bool) bool {

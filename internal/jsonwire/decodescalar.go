@@ -13,7 +13,7 @@ func (d *decoder) string(i int) (s string, next int) {
 	data := d.data
 	end := scanPlain(data, i)
 	if end < len(data) && data[end] == '"' {
-		// d.strings.copy, without the call: most strings are short.
+		// d.strings.copy, inlined, since most strings are short.
 		n := end - i
 		if rest := d.strings.rest; uint(n-1) < copyBlock && len(rest) >= copyBlock && len(data)-i >= copyBlock {
 			*(*[copyBlock]byte)(rest) = [copyBlock]byte(data[i:])
@@ -25,7 +25,7 @@ func (d *decoder) string(i int) (s string, next int) {
 	return d.oddString(i, end)
 }
 
-// oddString is string for a text that is not plain ASCII from i on; up to at it is.
+// oddString reads a string that is not plain ASCII from i on. The part before i is.
 func (d *decoder) oddString(i, at int) (s string, next int) {
 	next, escaped, ok := scanString(d.data, at)
 	if !ok {
@@ -45,7 +45,7 @@ func (d *decoder) oddString(i, at int) (s string, next int) {
 	return s, next
 }
 
-// word reads a word whose first byte is known to be right.
+// word reads a word whose first byte has been checked.
 func (d *decoder) word(i int, word string) int {
 	next, ok := scanWord(d.data, i, word)
 	if !ok {
@@ -63,10 +63,10 @@ func (d *decoder) bool(m memory, i int) int {
 	return d.word(i, "false")
 }
 
-// maxDigits is the length of the longest integers that cannot overflow 64 bits.
+// maxDigits is the maximum length of integers that cannot overflow 64 bits.
 const maxDigits = 19
 
-// digits64 reads zero or more digits. n is valid only if there are at most maxDigits.
+// digits64 reads zero or more digits. n is valid only for at most maxDigits digits.
 func digits64(data []byte, i int) (n uint64, next int) {
 	for i < len(data) && data[i]-'0' <= 9 {
 		n = n*10 + uint64(data[i]-'0')
@@ -75,7 +75,7 @@ func digits64(data []byte, i int) (n uint64, next int) {
 	return n, i
 }
 
-// continues reports whether the number with digits before i continues at i.
+// continues reports whether the number whose digits end before i has more parts, such as a fraction.
 func continues(data []byte, i int) bool {
 	return i < len(data) && (data[i] == '.' || data[i]|0x20 == 'e')
 }
@@ -98,7 +98,7 @@ func (d *decoder) int(p *decodePlan, m memory, i int) int {
 	if negative {
 		v = -v
 	}
-	// |v| ≤ 1<<63-1, or it is the least value, which is its own negative.
+	// |v| ≤ 1<<63-1, or v is the minimum value, which equals its negation.
 	if n > math.MaxInt64 && !(negative && n == 1<<63) {
 		return d.badNumber(p, i, next)
 	}
@@ -125,7 +125,7 @@ func (d *decoder) int(p *decodePlan, m memory, i int) int {
 	return d.badNumber(p, i, next)
 }
 
-// uint is int for integers without sign.
+// uint is int for unsigned integers.
 func (d *decoder) uint(p *decodePlan, m memory, i int) int {
 	data := d.data
 	n, next := digits64(data, i)
@@ -158,7 +158,7 @@ func (d *decoder) uint(p *decodePlan, m memory, i int) int {
 	return d.badNumber(p, i, next)
 }
 
-// longInt reads a number that may be no integer, or too large for one, and returns its kind without its sign. next is
+// longInt reads a number that is perhaps not an integer, or is too large for one, and returns its kind without its sign. next is
 // -1 if it is not a number.
 func (d *decoder) longInt(i int) (n uint64, next int, ok bool) {
 	next = d.numberEnd(i)
@@ -185,8 +185,7 @@ func (d *decoder) longInt(i int) (n uint64, next int, ok bool) {
 	return n, next, true
 }
 
-// wholeNumber is the value of a number without sign that has a fraction, an
-// exponent, or both, if it is an integer of 64 bits.
+// wholeNumber returns the value of an unsigned number with a fraction or an exponent, if it is an integer of 64 bits.
 func wholeNumber(text []byte) (n uint64, ok bool) {
 	_, point := digits64(text, 0)
 	digits, exponent, end := text[:point:point], 0, point
@@ -219,7 +218,7 @@ func wholeNumber(text []byte) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// numberEnd reads a number by the grammar.
+// numberEnd checks the grammar of a number and returns its end.
 func (d *decoder) numberEnd(i int) int {
 	next, ok := scanNumber(d.data, i)
 	if !ok {
@@ -231,7 +230,7 @@ func (d *decoder) numberEnd(i int) int {
 	return next
 }
 
-// badNumber refuses the number data[i:next]; next is negative if it is none.
+// badNumber refuses the number data[i:next]; next is negative if it is not a number.
 func (d *decoder) badNumber(p *decodePlan, i, next int) int {
 	if next < 0 {
 		return next
@@ -239,7 +238,7 @@ func (d *decoder) badNumber(p *decodePlan, i, next int) int {
 	return d.mismatch(p, i)
 }
 
-// exactPowers are the powers of ten that a float64 has exactly.
+// exactPowers has the powers of ten that float64 represents exactly.
 var exactPowers = [...]float64{
 	1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
@@ -267,8 +266,8 @@ func (d *decoder) float(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// float64 reads a number; next is negative if there is none. With up to 15 digits before and after the point it divides two
-// exact numbers, so the result is rounded once.
+// float64 reads a number; next is negative if there is none. A number with up to 15 digits is the quotient of two
+// exactly represented numbers, so the result is rounded once.
 func (d *decoder) float64(i int) (v float64, next int, ok bool) {
 	data, first := d.data, i
 	if data[i] == '-' {
@@ -300,7 +299,7 @@ func (d *decoder) float64(i int) (v float64, next int, ok bool) {
 	return v, next, true
 }
 
-// underflows reports whether the number data[i:next], which became zero, is refused for that.
+// underflows reports whether the number data[i:next], which was rounded to zero, is refused because of Limits.Underflow.
 func (d *decoder) underflows(i, next int) bool {
 	return d.limits.Underflow && !IsZero(d.data[i:next])
 }
@@ -356,7 +355,7 @@ func (d *decoder) base64(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// lentText reads a string whose bytes are needed only for a moment.
+// lentText reads a string and returns its bytes, which are valid until the next call.
 func (d *decoder) lentText(i int) (text []byte, next int) {
 	end := scanPlain(d.data, i+1)
 	if end < len(d.data) && d.data[end] == '"' {
@@ -366,7 +365,7 @@ func (d *decoder) lentText(i int) (text []byte, next int) {
 	return viewedBytes(s), next
 }
 
-// viewText is the string in data[i:next], which has been read before.
+// viewText returns the string in data[i:next], which has been read before, as a view.
 func (d *decoder) viewText(i, next int) string {
 	raw := d.data[i+1 : next-1]
 	if scanPlain(raw, 0) == len(raw) {

@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// mode selects one of the two renderings of keys and strings, and a View.
+// A mode selects one of the two forms of keys and strings, and a View.
 type mode uint8
 
 const (
 	modeHTML  mode = iota // <, > and & escaped
-	modePlain             // unchanged
+	modePlain             // <, > and & unchanged
 	escapings
 	modes = escapings * mode(views)
 )
@@ -33,29 +33,28 @@ func (m mode) escapes() *escapeSet { return &escapeSets[m%escapings] }
 // encoder is the state of one call. It lives on that call's stack.
 type encoder struct {
 	mode  mode
-	empty bool // nil slices and maps are written as empty ones
+	empty bool // write nil slices and maps as empty ones
 	esc   *escapeSet
 
-	// depth counts the pointers, slices and maps that the walk is inside of;
-	// beyond maxDepthUnchecked seen holds them, to find cycles.
+	// depth is the number of pointers, slices and maps around the current value. Beyond maxDepthUnchecked, seen has them, to detect
+	// cycles.
 	depth int
 	seen  map[visit]struct{}
 }
 
-// maxDepthUnchecked is the depth up to which no cycle is looked for, because
-// remembering every pointer is slow and real data is not that deep
-// (encoding/json uses the same).
+// maxDepthUnchecked is the depth up to which cycles are not detected: recording every pointer is slow, and real data is less deep.
+// encoding/json uses the same value.
 const maxDepthUnchecked = 1000
 
-// visit identifies a pointer, slice or map on the path from the root. The plan distinguishes a struct from its first field,
-// and the length a slice from its prefix.
+// A visit identifies a pointer, slice or map on the path from the root. plan distinguishes a struct from its first field,
+// and the length distinguishes a slice from its prefix.
 type visit struct {
 	plan   *plan
 	first  memory
 	length int
 }
 
-// enter records that the walk enters v. Each successful call needs a call of leave.
+// enter records that the encoder enters v. Each successful call needs a call of leave.
 func (e *encoder) enter(v visit) *Error {
 	if e.depth++; e.depth <= maxDepthUnchecked {
 		return nil
@@ -65,7 +64,7 @@ func (e *encoder) enter(v visit) *Error {
 
 func (e *encoder) enterDeep(v visit) *Error {
 	if _, cycle := e.seen[v]; cycle {
-		// Value stays zero: it would have to be a copy of the cycle.
+		// Value remains unset, since it would be a copy of the cycle.
 		return &Error{Err: &json.UnsupportedValueError{
 			Str: "encountered a cycle via " + v.plan.typ.String(),
 		}}
@@ -84,8 +83,7 @@ func (e *encoder) leave(v visit) {
 	e.depth--
 }
 
-// value appends the JSON of the value at m, which is of the type p was compiled
-// from.
+// value appends the JSON of the value at m, which is of the type that p was compiled from.
 func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	switch p.op {
 	case opBool:
@@ -148,7 +146,7 @@ func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	return e.method(dst, p, m)
 }
 
-// object appends a struct. It writes numbers and strings, the most common members, directly, with one reservation for key and
+// object appends a struct. It writes numbers and strings, the most common members, directly, with one reservation for both key and
 // value.
 func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	start := len(dst)
@@ -176,7 +174,7 @@ func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 		n += f.keyLen
 		switch f.op {
 		case opString:
-			// Most strings are short: there is room for them already.
+			// Most strings are short and fit into the reserved room.
 			text := load[string](at)
 			if size := len(text); uint(size-8) <= 8 {
 				low, high := word64(text, 0), word64(text, size-8)
@@ -229,7 +227,7 @@ func (e *encoder) none(dst []byte, empty string) []byte {
 	return append(dst, "null"...)
 }
 
-// elements appends the array of the n values that follow each other from m on.
+// elements appends the array of the n consecutive values at m.
 func (e *encoder) elements(dst []byte, p *plan, m memory, n int) ([]byte, *Error) {
 	dst = append(dst, '[')
 	var err *Error
@@ -238,7 +236,7 @@ func (e *encoder) elements(dst []byte, p *plan, m memory, n int) ([]byte, *Error
 			dst = append(dst, ',')
 			m = m.at(p.size)
 		}
-		if p.elem.op == opStruct { // saves the step through value
+		if p.elem.op == opStruct { // faster than a call of value
 			dst, err = e.object(dst, p.elem, m)
 		} else {
 			dst, err = e.value(dst, p.elem, m)
@@ -266,7 +264,7 @@ func (e *encoder) pointer(dst []byte, p *plan, m memory) ([]byte, *Error) {
 
 // dynamic appends the value that an interface holds.
 func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
-	// The types that json.Unmarshal stores in an any need no plan.
+	// Types that json.Unmarshal stores in an any need no plan.
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...), nil
@@ -282,7 +280,7 @@ func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
 // quoted appends a scalar under the "string" option: inside a JSON string.
 func (e *encoder) quoted(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if p.op == opString {
-		// Encoded twice: after dst, then again after that copy, and moved to its place.
+		// Encode twice: after dst, then again after that copy, and move the result.
 		start := len(dst)
 		dst = appendString(dst, load[string](m), e.esc)
 		once := len(dst)

@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// Error is every error of this package: the place in the value where encoding
-// stopped and the reason. The reason is, with errors.As, one of encoding/json's
-// own types: *json.UnsupportedTypeError, *json.UnsupportedValueError (NaN,
-// infinities, cycles), *json.MarshalerError (a user's method failed or returned
-// invalid JSON); an invalid json.Number has no type there and none here.
+// Error is the error of all encoding functions: the position in the value where encoding stopped, and the reason. The reason is, with
+// errors.As, one of the types of encoding/json: *json.UnsupportedTypeError, *json.UnsupportedValueError (NaN, infinities, cycles), or
+// *json.MarshalerError (a user's method failed or returned invalid JSON). For an invalid json.Number it has no such type, as in
+// encoding/json.
 type Error struct {
 	Err error // the reason, never nil
 
-	tokens []string // the way to the value, innermost step first
+	tokens []string // path to the value, innermost step first
 }
 
-// maxPointerTokens bounds the printed pointer to the value: in a cycle it has as many tokens as the depth at which cycles are
+// maxPointerTokens limits the printed pointer to the value: in a cycle the path is as long as the depth at which cycles are
 // detected.
 const maxPointerTokens = 32
 
-// Pointer is the JSON pointer (RFC 6901) of the value that could not be encoded,
-// empty for the whole value. A pointer of more than 32 tokens ends in "/…".
+// Pointer returns the JSON pointer (RFC 6901) of the value that could not be encoded. It is empty for the whole value. A pointer of
+// more than 32 tokens ends in "/…".
 func (e *Error) Pointer() string {
 	var b strings.Builder
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
@@ -48,7 +47,7 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// within adds one step, a key or an index, to the way to the value.
+// within adds one step, a key or an index, to the path to the value.
 func (e *Error) within(token string) *Error {
 	e.tokens = append(e.tokens, token)
 	return e

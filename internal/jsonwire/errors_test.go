@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-func TestErrorsNameThePlace(t *testing.T) {
+func TestErrorsHavePointers(t *testing.T) {
 	type score struct {
 		Score float64 `json:"score"`
 	}
@@ -23,7 +23,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 		pointer string
 		message string
 	}{
-		{"the whole", math.NaN(), "", "encode JSON: unsupported value: NaN"},
+		{"whole value", math.NaN(), "", "encode JSON: unsupported value: NaN"},
 		{"in a list", map[string]any{"users": []score{{1}, {2}, {3}, {math.Inf(1)}}}, "/users/3/score",
 			"encode JSON: at /users/3/score: unsupported value: +Inf"},
 		{"escaped", map[string]any{"a/b~c": make(chan int)}, "/a~1b~0c",
@@ -45,41 +45,41 @@ func TestErrorsNameThePlace(t *testing.T) {
 	} {
 		got, err := jsonwire.AppendValue([]byte("kept"), c.v, jsonwire.Options{})
 		if string(got) != "kept" {
-			t.Errorf("%s: dst is %q, want it as it was", c.name, got)
+			t.Errorf("%s: got dst %q, want it unchanged", c.name, got)
 		}
 		located, ok := errors.AsType[*jsonwire.Error](err)
 		if !ok {
-			t.Errorf("%s: error is %T %v", c.name, err, err)
+			t.Errorf("%s: got error %T %v", c.name, err, err)
 			continue
 		}
 		if located.Pointer() != c.pointer || err.Error() != c.message {
-			t.Errorf("%s: at %q: %q\nwant %q: %q", c.name, located.Pointer(), err, c.pointer, c.message)
+			t.Errorf("%s: got pointer %q and error %q\nwant %q and %q", c.name, located.Pointer(), err, c.pointer, c.message)
 		}
 	}
 }
 
-func TestErrorsKeepTheCause(t *testing.T) {
+func TestErrorsWrapTheCause(t *testing.T) {
 	for name, v := range map[string]any{"JSON": failing{}, "text": failingText{}, "key": map[failingKey]int{{}: 1}} {
 		_, err := jsonwire.AppendValue(nil, v, jsonwire.Options{})
 		if !errors.Is(err, errFailing) {
-			t.Errorf("%s: %v does not lead to its cause", name, err)
+			t.Errorf("%s: %v does not wrap its cause", name, err)
 		}
 	}
 	_, err := jsonwire.AppendValue(nil, json.RawMessage("{"), jsonwire.Options{})
 	if _, ok := errors.AsType[*json.SyntaxError](err); !ok {
-		t.Errorf("invalid JSON: %v is no *json.SyntaxError", err)
+		t.Errorf("invalid JSON: %v is not a *json.SyntaxError", err)
 	}
 	_, err = jsonwire.AppendValue(nil, float32(math.Inf(-1)), jsonwire.Options{})
 	unsupported, ok := errors.AsType[*json.UnsupportedValueError](err)
 	if !ok || unsupported.Value.Interface() != float32(math.Inf(-1)) {
-		t.Errorf("infinity: %v does not hold the value", err)
+		t.Errorf("infinity: %v does not contain the value", err)
 	}
 }
 
 func TestNilPointerIsNull(t *testing.T) {
 	got, err := jsonwire.Append([]byte("kept"), (*user)(nil), jsonwire.Options{})
 	if string(got) != "keptnull" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 }
 
@@ -107,17 +107,17 @@ func TestPanicInMethod(t *testing.T) {
 		func() {
 			defer func() {
 				if r := recover(); r != "in a method" {
-					t.Errorf("recovered %v", r)
+					t.Errorf("got panic %v", r)
 				}
 			}()
 			_, _ = jsonwire.AppendValue(nil, value(true), jsonwire.Options{})
-			t.Error("no panic")
+			t.Error("got no panic")
 		}()
 		one(t, "after a panic", value(false))
 	}
 }
 
-// A method may call the encoder: the levels share no pooled state.
+// A method may call the encoder: nested calls share no pooled state.
 func TestMethodEncodes(t *testing.T) {
 	got, err := jsonwire.AppendValue(nil, map[string]nesting{"b": 1, "a": 3}, jsonwire.Options{})
 	want := `{"a":{"a":{"a":{},"b":{}},"b":{"a":{},"b":{}}},"b":{}}`

@@ -11,24 +11,23 @@ import (
 	"unicode"
 )
 
-// keyBlock is the size of the copy that writes a key without a call; longer keys
-// are finished with an ordinary copy.
+// keyBlock is the size of the copy that writes a key without a call. The rest of a longer key is copied separately.
 const keyBlock = 16
 
-// field is a member of an object: the position of its value, how to write it, and its prepared key.
+// A field is a member of an object: the offset of its value, the operation that writes it, and its prepared key.
 //
 // All keys begin with a comma. The loop over the struct replaces the first comma by the opening brace. If the value is a
 // string, the key ends with its opening quote.
 //
 // A field fills one cache line, so data for errors is stored elsewhere.
 type field struct {
-	op     op             // value.op, here because the loop looks at it first
-	keyLen int            // of key and long together
-	key    [keyBlock]byte // the key's beginning, or all of it
+	op     op             // copy of value.op, in the cache line that the loop reads
+	keyLen int            // length of key and long together
+	key    [keyBlock]byte // first bytes of the key
 	offset uintptr
-	omit   *omission // nil: always written, and reached without a pointer
+	omit   *omission // nil if the field is always written and not reached through a pointer
 	value  *plan
-	long   string // the key after keyBlock bytes
+	long   string // rest of the key after keyBlock bytes
 }
 
 // maxScalar is the length of the longest number or boolean, -9223372036854775808.
@@ -78,14 +77,14 @@ func (p *plan) compileFields(addressable bool) {
 			p.fields[mode] = append(p.fields[mode], f)
 		}
 	}
-	for mode := escapings; mode < modes; mode++ { // most types look the same in all views
+	for mode := escapings; mode < modes; mode++ { // most types are the same in all views
 		if all := p.fields[mode%escapings]; len(p.fields[mode]) == len(all) {
 			p.fields[mode] = all
 		}
 	}
 }
 
-// seenIn reports whether a view has the member.
+// seenIn reports whether a view contains the member.
 func (c *candidate) seenIn(v View) bool {
 	return !(v == Answers && c.writeOnly || v == Requests && c.readOnly)
 }
@@ -101,8 +100,8 @@ func (f *field) setKey(name string) {
 	}
 }
 
-// compileValue is compile, under the "string" option if quoted is set. The option
-// reaches through one pointer and has no effect on a type with its own method.
+// compileValue compiles the plan of a field, under the "string" option if quoted is set. The option applies through one pointer and has
+// no effect on a type with methods.
 func compileValue(t reflect.Type, addressable, quoted bool) *plan {
 	p := compile(t, addressable)
 	switch {
@@ -119,8 +118,8 @@ func compileValue(t reflect.Type, addressable, quoted bool) *plan {
 // candidate is a struct field that may become a member of the object.
 type candidate struct {
 	name      string
-	tagged    bool // name comes from the tag
-	twice     bool // its struct is embedded more than once at this depth
+	tagged    bool // the tag has a name
+	twice     bool // the struct of the field is embedded more than once at this depth
 	index     []int
 	quoted    bool
 	omitEmpty bool
@@ -129,9 +128,8 @@ type candidate struct {
 	writeOnly bool
 }
 
-// dominantFields returns the fields of struct type t that become members, in the
-// order they are written. Where several have one name, the shallowest wins, then
-// the one named by its tag; a tie leaves none, silently, as encoding/json does.
+// dominantFields returns the fields of struct type t that become members, in the order in which they are written. Of several fields
+// with the same name, the shallowest wins, then the one with a tag. A tie omits all of them, without an error, as encoding/json does.
 func dominantFields(t reflect.Type) []candidate {
 	var order []string
 	byName := map[string][]candidate{}
@@ -166,8 +164,7 @@ func dominantFields(t reflect.Type) []candidate {
 	return winners
 }
 
-// candidates walks t and the structs embedded in it, depth by depth, each type at
-// its shallowest depth only.
+// candidates returns the fields of t and of embedded structs, depth by depth. Each type is visited at its shallowest depth only.
 func candidates(t reflect.Type) []candidate {
 	type level struct {
 		typ   reflect.Type
@@ -204,14 +201,13 @@ func candidates(t reflect.Type) []candidate {
 	return found
 }
 
-// parseField reads sf's tag. It returns the struct type to look into if sf is
-// embedded and has no name of its own, and false if sf is not to be encoded.
+// parseField parses sf's tag. It returns the type of an embedded struct without a name, and false if sf is not encoded.
 func parseField(sf reflect.StructField) (c candidate, embedded reflect.Type, ok bool) {
 	t := sf.Type
 	if t.Kind() == reflect.Pointer && (sf.Anonymous || t.Name() == "") {
 		t = t.Elem()
 	}
-	// The exported fields of an unexported embedded struct are still visible.
+	// The exported fields of an unexported embedded struct are encoded.
 	if !sf.IsExported() && !(sf.Anonymous && t.Kind() == reflect.Struct) {
 		return c, nil, false
 	}
@@ -242,8 +238,7 @@ func parseField(sf reflect.StructField) (c candidate, embedded reflect.Type, ok 
 	return c, nil, true
 }
 
-// isName reports whether a tag's name counts: letters, digits and punctuation
-// other than quotes, backslash and comma.
+// isName reports whether a name in a tag is valid: letters, digits and punctuation other than quotes, backslash and comma.
 func isName(s string) bool {
 	for _, c := range s {
 		if !unicode.IsLetter(c) && !unicode.IsDigit(c) &&

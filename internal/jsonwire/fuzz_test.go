@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// quoteSlowly is the simple twin of AppendString: one character at a time.
+// quoteSlowly is the reference implementation of AppendString: one character at a time.
 func quoteSlowly(s string, o jsonwire.Options) string {
 	var b strings.Builder
 	b.WriteByte('"')

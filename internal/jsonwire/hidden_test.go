@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// TestValuesOnTheStack encodes values that only a stack refers to, while the garbage collector runs all the time.
+// TestValuesOnTheStack encodes values that only a stack refers to, with continuous garbage collections.
 func TestValuesOnTheStack(t *testing.T) {
 	encode := func(n int) {
 		each := func(yield func(string) bool) {
@@ -21,7 +21,7 @@ func TestValuesOnTheStack(t *testing.T) {
 		for v := range each {
 			buf, _ = jsonwire.Append(buf[:0], &v, jsonwire.Options{})
 			if string(buf) != want {
-				t.Errorf("%s; want %s", buf, want)
+				t.Errorf("got %s, want %s", buf, want)
 				return
 			}
 			if left--; left == 0 {

@@ -9,7 +9,7 @@
 //	fields.go    fields to encode       omit.go     members left out
 //	encode.go    the walk over a plan   scalar.go   numbers, base64
 //	text.go      strings and escaping   maps.go     sorted keys
-//	marshal.go   user methods, time     errors.go   errors with their place
+//	marshal.go   user methods, time     errors.go   errors with their position
 //
 //	decode.go        Decoder, Limits, the walk over a plan
 //	decodeplan.go    types into plans       decodefields.go  members and their names
@@ -26,7 +26,7 @@
 // # Encoding
 //
 // The output of Append equals that of json.Marshal byte for byte. There are three more
-// guarantees. An error names the place by JSON pointer (see Error). A panic in a user's
+// guarantees. An error has the JSON pointer of its position (see Error). A panic in a user's
 // method passes through without side effects. dst is never shortened or changed before
 // its length.
 //
@@ -41,8 +41,8 @@
 // Strings), and user methods get copies.
 //
 // The walk stops at the first problem. A refused text is read once more, without making a value,
-// for invalid JSON behind the problem and for its JSON pointer: see Refusal. The encoding/json of Go
-// 1.27 differs in odd cases; the decoder keeps to v1 there, but for values whose
+// for invalid JSON after the problem and for its JSON pointer: see Refusal. The encoding/json of Go
+// 1.27 differs in odd cases; the decoder keeps to v1 there, except for values whose
 // type has an UnmarshalJSONFrom method, which encoding/json decodes.
 //
 // # Rules
@@ -85,7 +85,7 @@ type Options struct {
 	// no effect on the output of the user's methods.
 	NilAsEmpty bool
 
-	// View says which members are written.
+	// View selects the members that are written.
 	View View
 }
 
@@ -94,16 +94,15 @@ type Options struct {
 type View uint8
 
 const (
-	All      View = iota // every member, as json.Marshal
+	All      View = iota // every member, like json.Marshal
 	Answers              // members that a server writes: not writeOnly
 	Requests             // members that a client writes: not readOnly
 	views
 )
 
-// Append appends the JSON of *v to dst: what json.Marshal(*v) returns. As there,
-// *v is not addressable, so methods with a pointer receiver are not called on it
-// or on the fields and array elements inside it; behind pointers and in slices
-// they are. A nil v is null.
+// Append appends the JSON of *v to dst, which is the result of json.Marshal(*v). As in json.Marshal, *v is not addressable: methods
+// with a pointer receiver are not called on it or on the fields and array elements inside it, but they are called behind pointers and
+// in slices. A nil v is null.
 //
 // On error Append returns dst at its original length, perhaps moved to a larger
 // array, and an *Error.
@@ -117,23 +116,21 @@ func Append[T any](dst []byte, v *T, o Options) ([]byte, error) {
 	}
 	p := plansByPointer.get(typeOf((*T)(nil)))
 	if p == nil {
-		// The conversion to an interface is also what tells the compiler that
-		// all that *v points to may be kept, as hidden demands.
+		// The conversion to an interface also tells the compiler that code may retain the memory that *v points to, as hidden requires.
 		return appendFirst(dst, (*T)(nil), *v, o)
 	}
 	return appendPlanned(dst, p, hidden(v), o)
 }
 
-// appendFirst is Append for a type without a plan: an interface, or a type that is new to Append. It stores a plan for
+// appendFirst is Append for an interface, or for a type without a plan. In the latter case it stores the plan for
 // the next call.
 func appendFirst(dst []byte, pointer, v any, o Options) ([]byte, error) {
 	registerPointer(pointer)
 	return AppendValue(dst, v, o)
 }
 
-// AppendValue appends the JSON of the value that v holds: what json.Marshal(v)
-// returns. On error it returns dst at its original length, perhaps moved to a
-// larger array, and an *Error.
+// AppendValue appends the JSON of the value that v holds, which is the result of json.Marshal(v). On error it returns dst at its
+// original length, perhaps moved to a larger array, and an *Error.
 func AppendValue(dst []byte, v any, o Options) ([]byte, error) {
 	if v == nil {
 		return append(dst, "null"...), nil

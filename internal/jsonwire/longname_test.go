@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// A name that is longer than every member's is not unescaped: it costs no memory. A member's own name may consist of escapes.
+// A name that is longer than that of every member is not decoded and costs no memory. A member's own name may consist of escapes.
 func TestLongNames(t *testing.T) {
 	type pair struct {
 		Kelvin int `json:"kelvin"`
@@ -31,7 +31,7 @@ func TestLongNames(t *testing.T) {
 	} {
 		var got pair
 		if err := d.Decode([]byte(text), &got, jsonwire.Limits{}); err != nil || got != want {
-			t.Errorf("%s: %+v %v, want %+v", text, got, err, want)
+			t.Errorf("%s: got %+v, error %v, want %+v", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]jsonwire.ProblemKind{
@@ -47,7 +47,7 @@ func TestLongNames(t *testing.T) {
 		err := d.Decode([]byte(text), &got, jsonwire.Limits{InvalidUTF8: true, UnknownMembers: true})
 		var r *jsonwire.Refusal
 		if !errors.As(err, &r) || r.Kind != want {
-			t.Errorf("%s: %v, want kind %v", text, err, want)
+			t.Errorf("%s: got error %v, want kind %v", text, err, want)
 		}
 	}
 	long := []byte(`{"` + strings.Repeat(`\n\u0061`, 10_000) + `":1,"KELVIN":3}`)

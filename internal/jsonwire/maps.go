@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// keyForm is the way in which a map key becomes an object key.
+// A keyForm is the way in which a map key becomes an object key.
 type keyForm uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	keyUint
 )
 
-// keyFormOf chooses in encoding/json's order: MarshalText is never called for strings, but is called for integers.
+// keyFormOf checks the forms in the order of encoding/json: MarshalText is never called for strings, but is called for integers.
 func keyFormOf(t reflect.Type) keyForm {
 	switch {
 	case t.Kind() == reflect.String:
@@ -42,28 +42,27 @@ func keyFormOf(t reflect.Type) keyForm {
 
 // mapKeys is the part of a map's plan that sorts its keys.
 type mapKeys struct {
-	typ  reflect.Type // of the map
+	typ  reflect.Type // type of the map
 	form keyForm
-	pool sync.Pool // of *mapScratch
+	pool sync.Pool // pool of *mapScratch
 }
 
-// maxPooledEntries is the maximum size of a pooled mapScratch: one map of a million entries must not cost its memory
-// for ever.
+// maxPooledEntries is the maximum number of entries in a pooled mapScratch, so that one large map does not retain its memory forever.
 const maxPooledEntries = 1024
 
-// maxPooledBytes bounds the same for maps of large values.
+// maxPooledBytes is the limit for maps of large values, in bytes.
 const maxPooledBytes = 64 << 10
 
-// mapScratch is the working memory for one map: its entries, copied so that
-// they can be sorted. All of it is on the heap, since reflect keeps pointers.
+// A mapScratch is the working memory for one map: copies of its entries, which are sorted. All of it is on the heap, because reflect
+// retains pointers.
 type mapScratch struct {
-	word    memory        // holds the map itself
+	word    memory        // the map itself
 	source  reflect.Value // the map in word
 	iter    reflect.MapIter
-	key     reflect.Value // the key read last
+	key     reflect.Value // last key that was read
 	keyAt   memory
 	entries []mapEntry
-	values  reflect.Value // a slice of the map's element type, by mapEntry.index
+	values  reflect.Value // slice of the map's element type, indexed by mapEntry.index
 }
 
 type mapEntry struct {
@@ -83,7 +82,7 @@ func (k *mapKeys) scratch() *mapScratch {
 	}
 }
 
-// release gives s back, without references to the map it served.
+// release returns s to the pool, without references to the map.
 func (k *mapKeys) release(s *mapScratch) {
 	n := s.values.Len()
 	if n > maxPooledEntries || n*int(k.typ.Elem().Size()) > maxPooledBytes {
@@ -106,7 +105,7 @@ func (e *encoder) mapping(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if err := e.enter(v); err != nil {
 		return dst, err
 	}
-	// A panic in a user's method leaves s to the collector.
+	// After a panic in a user's method, s is not returned to the pool.
 	s := p.keys.scratch()
 	dst, err := e.members(dst, p, s, m)
 	p.keys.release(s)
@@ -134,7 +133,7 @@ func (e *encoder) members(dst []byte, p *plan, s *mapScratch, m memory) ([]byte,
 	return append(dst, '}'), nil
 }
 
-// valueAt returns the memory of the copy of an entry's value.
+// valueAt returns the address of the copy of an entry's value.
 func (s *mapScratch) valueAt(index int, p *plan) memory {
 	return memoryOf(s.values).at(uintptr(index) * p.typ.Elem().Size())
 }
@@ -148,8 +147,7 @@ func (s *mapScratch) collect(form keyForm) error {
 	s.values.SetLen(n)
 	s.entries = slices.Grow(s.entries[:0], n)
 	s.iter.Reset(s.source)
-	// The length is checked for the sake of a map that someone else changes
-	// meanwhile: a race, but not one to be answered with memory corruption.
+	// The length is checked in case another goroutine changes the map: this is a data race, but must not corrupt memory.
 	for i := 0; i < n && s.iter.Next(); i++ {
 		s.key.SetIterKey(&s.iter)
 		key, err := s.keyText(form)
@@ -163,7 +161,7 @@ func (s *mapScratch) collect(form keyForm) error {
 	return nil
 }
 
-// keyText is the object key for s.key.
+// keyText returns the object key for s.key.
 func (s *mapScratch) keyText(form keyForm) (string, error) {
 	switch form {
 	case keyString:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// method appends a value that a method of its type writes.
+// method appends a value whose type encodes itself.
 func (e *encoder) method(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	var v any
 	switch p.op {
@@ -56,7 +56,7 @@ func (e *encoder) raw(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	return e.compact(dst, p, load[[]byte](m))
 }
 
-// compact appends a user's JSON: validated, without white space, and HTML-escaped if the mode requires it.
+// compact appends JSON from a user's method: validated, without white space, and HTML-escaped if the mode requires it.
 func (e *encoder) compact(dst []byte, p *plan, src []byte) ([]byte, *Error) {
 	n := len(dst)
 	buf := bytes.NewBuffer(dst)
@@ -72,8 +72,7 @@ func (e *encoder) compact(dst []byte, p *plan, src []byte) ([]byte, *Error) {
 	return dst, nil
 }
 
-// mayNeedHTMLEscape reports whether b holds <, > or &, or the first byte that
-// U+2028 and U+2029 share with other characters.
+// mayNeedHTMLEscape reports whether b contains <, > or &, or the first byte of U+2028 and U+2029, which other characters share.
 func mayNeedHTMLEscape(b []byte) bool {
 	for _, c := range b {
 		if c == '<' || c == '>' || c == '&' || c == 0xE2 {
@@ -83,13 +82,12 @@ func mayNeedHTMLEscape(b []byte) bool {
 	return false
 }
 
-// appendTime appends the time.Time at m as its MarshalJSON would, without the
-// allocation.
+// appendTime appends the time.Time at m like its MarshalJSON, without an allocation.
 func appendTime(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	t := load[time.Time](m)
 	out, err := t.AppendText(append(dst, '"'))
 	if err != nil {
-		// RFC 3339 cannot express the year or zone. The error names the method, so call it.
+		// RFC 3339 cannot express the year or zone. Call the method, since it returns the error.
 		if _, err = t.MarshalJSON(); err != nil {
 			return dst, marshalerError(p, err)
 		}

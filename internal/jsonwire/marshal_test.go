@@ -64,7 +64,7 @@ func TestStrings(t *testing.T) {
 	for c := range 256 {
 		for n := range 18 { // every byte at every position in and around two words
 			s := strings.Repeat("a", n) + string([]byte{byte(c)}) + strings.Repeat("b", 17-n)
-			one(t, "one odd byte", s)
+			one(t, "one unusual byte", s)
 			one(t, "at the end", s[:n+1])
 		}
 	}
@@ -106,12 +106,12 @@ func TestPointersAndInterfaces(t *testing.T) {
 	check(t, "interface holding a pointer", stringer(&named{"n"}))
 	check(t, "interface holding nil", stringer((*named)(nil)))
 	check(t, "interface in an interface", any(stringer(named{"n"})))
-	check(t, "held directly: map", any(map[string]int{"a": 1}))
-	check(t, "held directly: struct", struct{ P *int }{ptr(1)})
-	check(t, "held directly: nil in a struct", struct{ P *int }{})
-	check(t, "held directly: array", [1]*int{ptr(1)})
-	check(t, "held directly: nested", struct{ A [1]struct{ P map[string]int } }{})
-	check(t, "pointer after nothing", struct {
+	check(t, "direct interface: map", any(map[string]int{"a": 1}))
+	check(t, "direct interface: struct", struct{ P *int }{ptr(1)})
+	check(t, "direct interface: nil in a struct", struct{ P *int }{})
+	check(t, "direct interface: array", [1]*int{ptr(1)})
+	check(t, "direct interface: nested", struct{ A [1]struct{ P map[string]int } }{})
+	check(t, "pointer after an empty field", struct {
 		_ struct{}
 		P *int
 	}{P: ptr(1)})
@@ -131,7 +131,7 @@ func TestMaps(t *testing.T) {
 	check(t, "struct keys", map[structKey]int{{1, 2}: 1, {1, 1}: 2})
 	check(t, "pointer keys", map[*pointerKey]int{{A: 2}: 1, {A: 1}: 2})
 	check(t, "interface keys", map[encoding.TextMarshaler]int{structKey{}: 1})
-	check(t, "directly held keys", map[directArray]int{{ptr(3)}: 1})
+	check(t, "direct interface keys", map[directArray]int{{ptr(3)}: 1})
 	check(t, "pointer receiver not reached", map[pointerKey]int{{A: 2}: 1})
 	check(t, "bool keys", map[bool]int{true: 1})
 	if !onV2 { // v2 supports them
@@ -162,9 +162,9 @@ func TestMethods(t *testing.T) {
 	check(t, "on a map", mapJSON{"a": 1})
 	check(t, "on a nil map", mapJSON(nil))
 	check(t, "on a func", funcJSON(func() string { return "f" }))
-	check(t, "on a type held directly", directJSON{ptr(5)})
-	check(t, "on a nil held directly", directJSON{})
-	check(t, "text of an array held directly", directArray{ptr(5)})
+	check(t, "on a direct interface type", directJSON{ptr(5)})
+	check(t, "on a nil direct interface type", directJSON{})
+	check(t, "text of a direct interface array", directArray{ptr(5)})
 	check(t, "promoted", embedsMarshal{valueJSON{"x"}, 1})
 	check(t, "nil pointer with a method", (*nilJSON)(nil))
 	check(t, "pointer with a method", &nilJSON{})
@@ -204,24 +204,24 @@ func TestTime(t *testing.T) {
 
 func TestStructs(t *testing.T) {
 	check(t, "empty", struct{}{})
-	check(t, "all private", struct{ a, b int }{1, 2})
+	check(t, "unexported fields only", struct{ a, b int }{1, 2})
 	check(t, "embedding", embedding{inner: inner{1, 2, 3}, deep: &deep{Inner{4, 5}}, B: "b"})
 	check(t, "embedding nil", embedding{})
 	check(t, "tag beats depth", struct {
 		tagged
 		Inner
 	}{tagged{1}, Inner{2, 3}})
-	check(t, "twins vanish", twins{Dup1{1}, Dup2{2}})
-	check(t, "a tag breaks the tie", broken{Dup1{1}, Dup2{2}, OnlyTag{3}})
-	// The type is made at run time because go vet rightly objects to it in source.
-	check(t, "two tags tie", reflect.Zero(reflect.StructOf([]reflect.StructField{
+	check(t, "equal names are omitted", twins{Dup1{1}, Dup2{2}})
+	check(t, "a tag wins over equal names", broken{Dup1{1}, Dup2{2}, OnlyTag{3}})
+	// The type is made at run time because go vet reports it in source code.
+	check(t, "equal names in two tags", reflect.Zero(reflect.StructOf([]reflect.StructField{
 		{Name: "Named1", Type: reflect.TypeFor[Named1](), Anonymous: true},
 		{Name: "Named2", Type: reflect.TypeFor[Named2](), Anonymous: true},
 		{Name: "Other", Type: reflect.TypeFor[int]()},
 	})).Interface())
 	check(t, "diamond", diamond{Left{Base{Deepest{1}, 2}}, &Right{Base{Deepest{3}, 4}}})
-	check(t, "embedded types that are no structs", nonStruct{text: "t", Text: "T", Inner: &Inner{1, 2}})
-	check(t, "embeds itself", loop{&loop{nil, 1}, 2})
+	check(t, "embedded types other than structs", nonStruct{text: "t", Text: "T", Inner: &Inner{1, 2}})
+	check(t, "embedded pointer to itself", loop{&loop{nil, 1}, 2})
 	check(t, "tags", tags{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, "s", "t"})
 	check(t, "blank", struct{ _, A int }{A: 1})
 	check(t, "IsZero by value", zeroValue{42})
@@ -232,7 +232,7 @@ func TestStructs(t *testing.T) {
 	check(t, "IsZero in an interface, no", interface{ IsZero() bool }(zeroValue{}))
 	check(t, "IsZero in an interface, nil", interface{ IsZero() bool }(nil))
 	check(t, "IsZero in an interface, nil pointer", interface{ IsZero() bool }((*zeroPointer)(nil)))
-	check(t, "private parts are not zero", struct{ a int }{1})
+	check(t, "unexported fields that are not zero", struct{ a int }{1})
 	check(t, "unexported embedded with a name", struct {
 		inner `json:"in"`
 	}{inner{1, 2, 3}})
@@ -267,9 +267,9 @@ func TestRecursion(t *testing.T) {
 	}
 	one(t, "deep but finite", deepList)
 	shared := &list{}
-	one(t, "shared is no cycle", []*list{shared, shared})
+	one(t, "shared pointer without a cycle", []*list{shared, shared})
 
-	// The same values at a depth where the encoder looks for cycles.
+	// The same values at a depth where the encoder detects cycles.
 	var deepShared any = []any{shared, shared, map[string]any{"a": shared}, []*list{shared}}
 	for range 1100 {
 		deepShared = []any{deepShared}
@@ -292,7 +292,7 @@ func TestCycles(t *testing.T) {
 	one(t, "slice of any", a)
 	ma := map[string]any{}
 	ma["x"] = []any{&ma}
-	one(t, "through several", ma)
+	one(t, "through several values", ma)
 	b := pingA{&pingB{make([]pingA, 1)}}
 	b.B.A[0] = b
 	one(t, "through two types", b)
@@ -304,6 +304,6 @@ func TestPointerCycle(t *testing.T) {
 	e = &e
 	_, err := jsonwire.Append(nil, &e, jsonwire.Options{})
 	if _, ok := errors.AsType[*json.UnsupportedValueError](err); !ok {
-		t.Errorf("got %v, want an *json.UnsupportedValueError", err)
+		t.Errorf("got error %v, want an *json.UnsupportedValueError", err)
 	}
 }

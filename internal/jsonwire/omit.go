@@ -4,23 +4,22 @@ import (
 	"reflect"
 )
 
-// omission decides whether a field is left out.
+// An omission decides whether a field is omitted.
 type omission struct {
-	// hops are the offsets of the embedded pointers on the way to the field,
-	// each from the struct the previous one points to. If one is nil, the field
-	// does not exist.
+	// hops are the offsets of the embedded pointers on the path to the field, each in the target of the previous one. If one is nil,
+	// the field does not exist.
 	hops  []uintptr
 	empty emptyTest
 	zero  zeroTest
 }
 
-// emptyTest is the omitempty rule for one type.
+// emptyTest is the rule of omitempty for one type.
 type emptyTest uint8
 
 const (
-	emptyNever  emptyTest = iota // no omitempty, or a type that is never empty
+	emptyNever  emptyTest = iota // without omitempty, or for a type that is never empty
 	emptyAlways                  // arrays of length 0
-	emptyZero8                   // one byte that is zero
+	emptyZero8                   // a byte that is zero
 	emptyZero16
 	emptyZero32
 	emptyZero64
@@ -97,7 +96,7 @@ func (test emptyTest) holds(t reflect.Type, m memory) bool {
 	return false
 }
 
-// isZeroer is the interface of types with their own rule for omitzero.
+// An isZeroer is a type with its own rule for omitzero.
 type isZeroer interface{ IsZero() bool }
 
 var isZeroerType = reflect.TypeFor[isZeroer]()
@@ -105,16 +104,16 @@ var isZeroerType = reflect.TypeFor[isZeroer]()
 type zeroKind uint8
 
 const (
-	zeroNever     zeroKind = iota // no omitzero
-	zeroSimple                    // the omitempty rule is the same
+	zeroNever     zeroKind = iota // without omitzero
+	zeroSimple                    // same as the rule of omitempty
 	zeroReflect                   // compare with the zero value
 	zeroMethod                    // IsZero, through the address of the value
-	zeroCopied                    // the same, through the address of a copy
-	zeroPointer                   // nil, or IsZero of the pointer
-	zeroInterface                 // nil, holding a nil pointer, or IsZero
+	zeroCopied                    // IsZero, through the address of a copy
+	zeroPointer                   // nil pointer, or IsZero of the pointer
+	zeroInterface                 // nil interface, interface with a nil pointer, or IsZero
 )
 
-// zeroTest is the omitzero rule for one type.
+// zeroTest is the rule of omitzero for one type.
 type zeroTest struct {
 	kind    zeroKind
 	simple  emptyTest
@@ -140,7 +139,7 @@ func zeroTestOf(t reflect.Type, addressable bool) zeroTest {
 	}
 	switch simple := emptyTestOf(t); simple {
 	case emptyNever, emptyAlways, emptySlice, emptyMap:
-		// Empty and zero differ: a slice can be empty without being nil.
+		// A slice can be empty without being nil.
 		return zeroTest{kind: zeroReflect}
 	default:
 		return zeroTest{kind: zeroSimple, simple: simple}
@@ -171,8 +170,7 @@ func (test *zeroTest) holds(t reflect.Type, m memory) bool {
 	return false
 }
 
-// leftOut reports whether the field does not become a member of the object
-// whose struct is at m, and otherwise returns where its value is.
+// leftOut reports whether the field is omitted from the object of the struct at m, and otherwise returns the address of its value.
 func (f *field) leftOut(m memory) (value memory, out bool) {
 	for _, hop := range f.omit.hops {
 		m = m.at(hop)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// op is the operation that writes a value.
+// An op is the operation that writes or reads a value.
 type op uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	opFloat64
 	opString
 	opNumber // json.Number
-	opQuoted // the "string" option around the scalar elem
+	opQuoted // scalar elem with the "string" option
 	opBytes  // base64
 	opTime   // time.Time
 	opRaw    // json.RawMessage
@@ -34,12 +34,12 @@ const (
 	opArray
 	opPointer
 	opMap
-	opInterface        // without methods
-	opInterfaceMethods // with methods, but not those of a marshaler
+	opInterface        // interface type without methods
+	opInterfaceMethods // interface type with methods other than those of a marshaler
 	opMarshal          // MarshalJSON through the address of the value
-	opMarshalPointer   // MarshalJSON of a pointer, nil is null
+	opMarshalPointer   // MarshalJSON of a pointer; nil is null
 	opMarshalInterface // MarshalJSON of the value in an interface; nil is null
-	opText             // the same three for MarshalText
+	opText             // MarshalText, in the same three variants
 	opTextPointer
 	opTextInterface
 
@@ -47,43 +47,39 @@ const (
 	opUnmarshal     // UnmarshalJSON
 	opUnmarshalText // UnmarshalText
 	opStandard      // encoding/json decodes the value
-	opRefused       // no value is taken; elem reads a default
-	opIgnored       // any value is skipped; elem reads a default
-	opWrapped       // a Wrapper
-	opChecked       // rules around elem
-	opIndirect      // of members: reached through pointers to embedded structs
-	opQuickText     // of members: an opChecked whose quickCheck is quickText
+	opRefused       // every value is refused; elem reads a default
+	opIgnored       // every value is skipped; elem reads a default
+	opWrapped       // Wrapper
+	opChecked       // elem with rules
+	opIndirect      // member that is reached through pointers to embedded structs
+	opQuickText     // member with an opChecked whose quickCheck is quickText
 )
 
-// plan is how values of one type are written. A plan is complete and immutable
-// once it is in a planTable.
+// A plan describes how to write values of one type. It is complete and immutable once it is in a planTable.
 type plan struct {
 	op     op
-	direct bool         // an interface holds the value itself in its data word
+	direct bool         // the data word of an interface is the value itself
 	typ    reflect.Type // for errors, and to reach the value through reflect
-	elem   *plan        // of pointers, slices, arrays, maps, quoted scalars
-	size   uintptr      // of an element, of arrays and slices
-	length int          // of arrays
+	elem   *plan        // plan of the element of pointers, slices, arrays, maps and quoted scalars
+	size   uintptr      // size of an element of an array or slice
+	length int          // length of an array
 
-	// pointer is the type through which user methods are called: *typ for
-	// opMarshal and opText, typ itself for the pointer variants.
+	// pointer is the type through which user methods are called: *typ for opMarshal and opText, typ itself for the pointer variants.
 	pointer typeID
 
-	fields [modes][]field  // of structs, with keys as each mode writes them
-	names  [views][]string // of the fields, for errors
-	keys   *mapKeys        // of maps
-	wrap   *wrapLayout     // of opWrapped
+	fields [modes][]field  // fields of a struct, with the keys of each mode
+	names  [views][]string // names of the fields, for errors
+	keys   *mapKeys        // for maps
+	wrap   *wrapLayout     // for opWrapped
 }
 
-// planKey: whether a value is addressable decides whether methods with a
-// pointer receiver are called, here and for the values inside it.
+// A planKey identifies a plan. Methods with a pointer receiver are called only on an addressable value and on the values inside it.
 type planKey struct {
 	typ         reflect.Type
 	addressable bool
 }
 
-// compiled holds every plan made so far, also those of inner types that no table
-// names. Guarded by compiling.
+// compiled has all plans, including those of inner types, which are in no table. Guarded by compiling.
 var compiled = map[planKey]*plan{}
 
 var (
@@ -95,11 +91,11 @@ var (
 	float64Type       = reflect.TypeFor[float64]()
 )
 
-// compile returns the plan for values of type t. The caller holds compiling.
+// compile returns the plan for values of type t. The caller must hold compiling.
 func compile(t reflect.Type, addressable bool) *plan {
 	key := planKey{t, addressable}
 	if p := compiled[key]; p != nil {
-		return p // perhaps unfinished: t is recursive and we are inside it
+		return p // incomplete if t is recursive and is being compiled
 	}
 	p := &plan{typ: t, direct: isDirect(t)}
 	compiled[key] = p
@@ -111,7 +107,7 @@ func compile(t reflect.Type, addressable bool) *plan {
 	case numberType:
 		p.op = opNumber
 	case reflect.PointerTo(timeType):
-		// Errors about the time name the pointer type, as encoding/json's do.
+		// Errors of a time name the pointer type, as in encoding/json.
 		p.op, p.elem = opPointer, &plan{op: opTime, typ: t}
 	default:
 		switch {
@@ -126,7 +122,7 @@ func compile(t reflect.Type, addressable bool) *plan {
 	return p
 }
 
-// compileMethods sets p up if a user's method writes the value, and reports whether one does. MarshalJSON takes precedence
+// compileMethods sets up p for a type that encodes itself, and reports whether it does. MarshalJSON takes precedence
 // over MarshalText.
 func (p *plan) compileMethods(addressable bool) bool {
 	t := p.typ
@@ -154,8 +150,8 @@ func (p *plan) compileMethods(addressable bool) bool {
 	return true
 }
 
-// compileKind sets up a type that has no marshalling method. It sets op before
-// it compiles inner types: if t is recursive, they look at it.
+// compileKind sets up a type without marshaling methods. It sets op before it compiles inner types, since they read it if t is
+// recursive.
 func (p *plan) compileKind(addressable bool) {
 	t := p.typ
 	switch t.Kind() {
@@ -193,8 +189,7 @@ func (p *plan) compileKind(addressable bool) {
 	}
 }
 
-// scalarOp is the operation for a basic kind. int, uint and uintptr become the
-// operation of their width.
+// scalarOp returns the operation for a basic kind. int, uint and uintptr have the operation of their width.
 func scalarOp(t reflect.Type) op {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -213,8 +208,7 @@ func scalarOp(t reflect.Type) op {
 	return opUnsupported
 }
 
-// isBytes reports whether slices of type t are written as base64: their elements
-// are bytes that know no better.
+// isBytes reports whether slices of type t are written as base64: their elements are bytes without marshaling methods.
 func isBytes(t reflect.Type) bool {
 	elem := reflect.PointerTo(t.Elem())
 	return t.Elem().Kind() == reflect.Uint8 &&
@@ -222,7 +216,7 @@ func isBytes(t reflect.Type) bool {
 }
 
 // isDirect reports whether an interface holds a t directly instead of by its address. The rule for single-pointer types
-// differs between Go versions, so isDirect tests it: it puts a known address in the place of a t and checks the resulting
+// differs between Go versions, so isDirect tests it: it stores a known address as a t and checks the resulting
 // interface.
 func isDirect(t reflect.Type) bool {
 	if t.Size() != reflect.TypeFor[*byte]().Size() {

@@ -2,19 +2,18 @@ package jsonwire
 
 import "math"
 
-// Most checks are one range, of characters, elements or numbers, and perhaps a format. A quick
-// check tests such a range where the value is read, without a call for each check. It accepts only
-// valid values; the type checks judges the other ones.
+// Most checks are one range, of characters, elements or numbers, and perhaps a format. A quick check tests such a range where the value
+// is read, without a call for each check. It accepts only valid values. Other values are tested by the checks of the type.
 
 // A quickCheck is a range of values that satisfy all checks. Other values may satisfy them, too.
 type quickCheck struct {
 	kind   quickKind
-	low    uint64 // of an integer, a length or a count
-	span   uint64 // from low on
+	low    uint64 // minimum of an integer, a length or a count
+	span   uint64 // size of the range that begins at low
 	above  float64
 	below  float64
 	text   func(string) bool // additional check of a string, or nil
-	signed op                // the integer's
+	signed op                // operation of the integer
 }
 
 type quickKind uint8
@@ -27,7 +26,7 @@ const (
 	quickCount
 )
 
-// quickOf returns the quick form of the checks for values of p.
+// quickOf returns the quick check for values of p.
 func (c *checks) quickOf(p *decodePlan) (q quickCheck) {
 	if !c.plain || len(c.list) == 0 || len(c.list) > 2 {
 		return q
@@ -47,8 +46,7 @@ func (c *checks) quickOf(p *decodePlan) (q quickCheck) {
 	return q
 }
 
-// quickTextOf is quickOf for strings. A string of n bytes has at most n characters, and at
-// least a quarter of that.
+// quickTextOf returns the quick check for strings. A string of n bytes has at most n characters, and at least n/4.
 func (c *checks) quickTextOf() quickCheck {
 	q := quickCheck{kind: quickText, span: math.MaxInt64}
 	for i := range c.list {
@@ -73,7 +71,7 @@ func (c *checks) quickTextOf() quickCheck {
 	return q
 }
 
-// holdsText reports whether a string surely satisfies the checks; q is of the kind quickText.
+// holdsText reports whether the quick check accepts a string; q is of the kind quickText.
 func (q *quickCheck) holdsText(s string) bool {
 	return uint64(len(s))-q.low <= q.span && (q.text == nil || q.text(s))
 }

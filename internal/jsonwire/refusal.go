@@ -14,31 +14,31 @@ import (
 type Refusal struct {
 	Kind    ProblemKind
 	Pointer string // RFC 6901; "" for the whole text, and for invalid JSON
-	// Offset and End delimit the value, in bytes from 0. For unknown and repeated members they delimit the name; for a
-	// missing one the object. For invalid JSON Offset is the first invalid byte, len(data) if the text ends too early.
+	// Offset and End delimit the value, in bytes from 0. For unknown and repeated members they delimit the name, and for a missing
+	// member the object. For invalid JSON, Offset is the first invalid byte, or len(data) if the text ends too early.
 	Offset, End int
-	Want        reflect.Type // of ProblemType and ProblemName: the type that does not accept the value
-	Quoted      bool         // of ProblemType: the field has the option «string»
-	Err         error        // of ProblemType: the error of the user's method, or nil
+	Want        reflect.Type // for ProblemType and ProblemName: the type that does not accept the value
+	Quoted      bool         // for ProblemType: the field has the option «string»
+	Err         error        // for ProblemType: the error of the user's method, or nil
 }
 
-// ProblemKind is the kind of a fault in a text.
+// ProblemKind is the kind of a problem in a text.
 type ProblemKind uint8
 
 const (
 	problemNone      ProblemKind = iota
-	ProblemSyntax                // no JSON
+	ProblemSyntax                // invalid JSON
 	ProblemDepth                 // nested deeper than Limits.MaxDepth
 	ProblemElements              // more than Limits.MaxElements
 	ProblemNumber                // a number longer than Limits.MaxNumber
-	ProblemType                  // the value is none of its type
+	ProblemType                  // the value does not fit its type
 	ProblemName                  // the name is not a valid key of the map
 	ProblemUnknown               // a member that the struct does not have
-	ProblemDuplicate             // a member that has occurred before
-	ProblemUTF8                  // a string with invalid UTF-8 or half a surrogate pair
-	ProblemMissing               // a member that must be there
-	ProblemRule                  // a rule is broken
-	ProblemMemory                // there is no Room for the value
+	ProblemDuplicate             // a duplicate member
+	ProblemUTF8                  // a string with invalid UTF-8 or an unpaired surrogate
+	ProblemMissing               // a required member is absent
+	ProblemRule                  // the value violates a rule
+	ProblemMemory                // the Room has no memory for the value
 )
 
 var problemNames = [...]string{
@@ -58,7 +58,7 @@ func (r *Refusal) Error() string {
 		b.WriteString(" for " + r.Want.String())
 	}
 	if r.Err != nil {
-		text := r.Err.Error() // which may hold the value
+		text := r.Err.Error() // which may contain the value
 		if len(text) > longestReason {
 			text = strings.ToValidUTF8(text[:longestReason], "") + "…"
 		}
@@ -73,38 +73,38 @@ const longestReason = 1 << 10
 // Unwrap returns the error of the user's method.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// A fault is the problem at which a decoder has stopped.
-type fault struct {
+// A problem is the reason why a decoder has stopped.
+type problem struct {
 	kind   ProblemKind
 	at     int
-	plan   *decodePlan  // of a value of another type; of a map with another type of key
-	member *memberNames // a missing one
-	err    error        // of the user's method, or nil
+	plan   *decodePlan  // plan of the value, or of the map for an invalid key
+	member *memberNames // missing member
+	err    error        // error of the user's method, or nil
 }
 
-// refuse records a problem at i, and returns the position of refused text. It is not inlined, for the sake of the code
+// refuse records a problem at i, and returns the position that means a refused text. It is not inlined, to keep small the code
 // that reads texts without problems.
 //
 //go:noinline
 func (d *decoder) refuse(kind ProblemKind, i int) int {
-	d.fault.kind, d.fault.at = kind, i
+	d.problem.kind, d.problem.at = kind, i
 	return -1
 }
 
-// unfit refuses the value or name at i, which is not of p's type or not of the type of its keys.
+// unfit refuses the value at i, which does not fit the type of p, or the name at i, which does not fit the type of p's keys.
 //
 //go:noinline
 func (d *decoder) unfit(kind ProblemKind, p *decodePlan, i int, err error) int {
-	d.fault = fault{kind: kind, at: i, plan: p, err: err}
+	d.problem = problem{kind: kind, at: i, plan: p, err: err}
 	return -1
 }
 
-// missing refuses the object at i, which lacks a member.
+// missing refuses the object at i, which has no such member.
 func (d *decoder) missing(i int, m *memberNames) {
-	d.fault = fault{kind: ProblemMissing, at: i, member: m}
+	d.problem = problem{kind: ProblemMissing, at: i, member: m}
 }
 
-// mismatch refuses the value at i, which is not of p's type.
+// mismatch refuses the value at i, which does not fit the type of p.
 func (d *decoder) mismatch(p *decodePlan, i int) int { return d.unfit(ProblemType, p, i, nil) }
 
 // syntax refuses a text that is invalid from position i.
@@ -176,16 +176,16 @@ func (d *decoder) check() bool {
 	return true
 }
 
-// refusal describes the problem that the decoder has stopped at. It reads the text a second time, without making a value:
+// refusal describes the problem at which the decoder has stopped. It reads the text a second time, without making a value:
 // invalid JSON is reported even if it follows another problem.
 func (d *decoder) refusal() *Refusal {
-	f := &d.fault
+	f := &d.problem
 	if f.kind == problemNone {
 		return &Refusal{Kind: ProblemMemory}
 	}
 	checker := decoder{data: d.data, limits: d.limits, depth: d.limits.MaxDepth, elements: d.limits.MaxElements}
 	if !checker.check() {
-		f = &checker.fault
+		f = &checker.problem
 		return &Refusal{Kind: f.kind, Offset: f.at, End: f.at}
 	}
 	checker.depth, checker.elements = d.limits.MaxDepth, d.limits.MaxElements
@@ -204,18 +204,18 @@ func (d *decoder) refusal() *Refusal {
 	return r
 }
 
-// pointerStep is one level of a JSON pointer: a member's name, or an index.
+// A pointerStep is one level of a JSON pointer: the name of a member, or an index.
 type pointerStep struct {
 	object bool
-	name   []byte // as in the text, without quotes; nil before it
+	name   []byte // name in the text without quotes; nil before the first member
 	index  int
 }
 
-// maxPointer bounds the bytes of a JSON pointer.
+// maxPointer is the maximum length of a JSON pointer, in bytes.
 const maxPointer = 1 << 10
 
-// pathTo returns the JSON pointer (RFC 6901) of the value or the name at an offset in a well-formed text, and on to a
-// member if that is not empty. A pointer that is too long is truncated and ends in "…".
+// pathTo returns the JSON pointer (RFC 6901) of the value or the name at an offset in a well-formed text, extended by a
+// member if member is not empty. A pointer that is too long is truncated and ends in "…".
 func pathTo(data []byte, offset int, member string) string {
 	var room [8]pointerStep
 	steps := room[:0]
@@ -271,8 +271,7 @@ func pathTo(data []byte, offset int, member string) string {
 	return string(b)
 }
 
-// beginning is a name, or the beginning of a long one: to its first escape, or more
-// than a pointer may have.
+// beginning returns a name, or the beginning of a long name: up to its first escape, and longer than a pointer may be.
 func beginning(name []byte) []byte {
 	if len(name) <= maxPointer {
 		return name

@@ -7,13 +7,12 @@ import (
 	"reflect"
 )
 
-// A few bytes of JSON can become hundreds of bytes in memory: an empty object becomes a
-// struct, a map or an interface. A decoder counts what it allocates and reserves it.
+// A few bytes of JSON can become hundreds of bytes in memory: an empty object becomes a struct, a map or an interface. A decoder counts
+// the bytes that it allocates and reserves them.
 
-// A Room reserves memory for decoded values. A decoder without a Room has no bound but its Limits.
+// A Room reserves memory for decoded values. Without a Room only the Limits apply.
 type Room interface {
-	// ReserveMemory takes n bytes more. It returns an error if there is no room for them. Then the
-	// text is refused.
+	// ReserveMemory reserves n more bytes. It returns an error if there is no room for them, and the text is then refused.
 	ReserveMemory(n int64) error
 }
 
@@ -27,26 +26,26 @@ const (
 	roomStep  = 64 << 10
 )
 
-// free returns the bytes that the value of a text of n bytes may take before it is reserved.
+// free returns the number of bytes that the value of a text of n bytes may use without a reservation.
 func free(n int) int { return min(freeBytes+freeTimes*n, freeMost) }
 
 // The memory of parts of decoded values, in bytes, as rounded by the allocator of 64-bit systems. Strings are not counted:
 // they need at most the length of the text.
 const (
-	numberBox     = 8  // a number in an interface
-	stringBox     = 16 // a string header in an interface
-	sliceBox      = 24 // the header of a slice there
+	numberBox     = 8  // number in an interface
+	stringBox     = 16 // string header in an interface
+	sliceBox      = 24 // slice header in an interface
 	interfaceSize = 16
-	mapHead       = 48 // an empty map
-	groupSlots    = 8  // members for which a map has room from the first one on
+	mapHead       = 48 // empty map
+	groupSlots    = 8  // number of members of the first group of a map
 	anySlot       = stringBox + interfaceSize + 1
-	mostInSlot    = 128 // a larger key or value is allocated by itself
-	allocated     = 8   // that small allocations are rounded up by, on average
-	zoneBytes     = 208 // the time.Location of an offset
-	takesOfMany   = 2   // slots of a large map for each member: a half is free after it has grown
+	mostInSlot    = 128 // maximum size of a key or value in a slot; a larger one has its own allocation
+	allocated     = 8   // average loss by rounding up a small allocation
+	zoneBytes     = 208 // time.Location of an offset
+	takesOfMany   = 2   // slots per member of a large map: half of them are free after it has grown
 )
 
-// slotOf returns the memory of a key or a value of type t in a map and beside it.
+// slotOf returns the size of a key or a value of type t in a map, with its own allocation.
 func slotOf(t reflect.Type) int {
 	size := int(t.Size())
 	if size > mostInSlot {
@@ -55,7 +54,7 @@ func slotOf(t reflect.Type) int {
 	return size
 }
 
-// takes counts n bytes that will be allocated. It is false if there is no room for them.
+// takes counts n bytes that will be allocated. It returns false if there is no room for them.
 func (d *decoder) takes(n int) bool {
 	d.free -= n
 	return d.free >= 0 || d.reserve()
@@ -69,7 +68,7 @@ func (d *decoder) takesMany(n int, size uintptr) bool {
 	return d.takes(n * int(size))
 }
 
-// takesRaw is takes for a JSON text that is copied, or read as a time.
+// takesRaw is takes for a JSON text that is copied, or decoded as a time.
 func (d *decoder) takesRaw(p *decodePlan, raw []byte) bool {
 	switch {
 	case p.op != opTime:
@@ -80,7 +79,7 @@ func (d *decoder) takesRaw(p *decodePlan, raw []byte) bool {
 	return true
 }
 
-// takesEntry counts one more entry of a map that has n of them, each of slot bytes.
+// takesEntry counts one more entry of a map with n entries of slot bytes each.
 func (d *decoder) takesEntry(n, slot int) bool {
 	switch {
 	case n == 0:
@@ -93,10 +92,10 @@ func (d *decoder) takesEntry(n, slot int) bool {
 	return d.takes(slot)
 }
 
-// A mapRoom counts the room of a map.
+// A mapRoom counts the memory of a map.
 type mapRoom struct {
-	members int  // it has room for so many members; 0: it grows by itself
-	fixed   bool // the map must not be replaced: the caller has it
+	members int  // number of members that the map has room for; 0 if it grows by itself
+	fixed   bool // the map must not be replaced, because the caller refers to it
 }
 
 // takesMember counts one more member of a map, before data[i:]. From countedFrom members on the map has room for all

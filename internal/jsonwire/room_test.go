@@ -14,10 +14,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// A purse is a Room of a fixed number of bytes.
-type purse struct{ left, asked int }
+// A fixedRoom is a Room of a fixed number of bytes.
+type fixedRoom struct{ left, asked int }
 
-func (p *purse) ReserveMemory(n int64) error {
+func (p *fixedRoom) ReserveMemory(n int64) error {
 	p.asked++
 	if p.left -= int(n); p.left < 0 {
 		return errors.New("no room")
@@ -25,10 +25,10 @@ func (p *purse) ReserveMemory(n int64) error {
 	return nil
 }
 
-// Texts whose values take many times their length are refused if there is no room for the values.
+// Texts whose values are many times larger than the text are refused if there is no room for the values.
 func TestValuesAreReserved(t *testing.T) {
 	if strconv.IntSize < 64 {
-		t.Skip("the sizes are those of 64-bit systems")
+		t.Skip("the sizes apply to 64-bit systems")
 	}
 	type wide struct {
 		Text [16]string
@@ -41,64 +41,64 @@ func TestValuesAreReserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		v     any
 		text  string
-		least int // the least that is reserved
+		least int // minimum number of reserved bytes
 	}{
-		"objects in any":      {new(any), repeat(`{"a":1}`, 10_000), 2 << 20},
-		"lists in any":        {new(any), repeat(`[[]]`, 10_000), 500_000},
-		"before spaces":       {new(any), repeat(`{"a":1}`, 30_000) + strings.Repeat(" ", 4<<20), 2 << 20},
-		"texts in any":        {new(any), repeat(`""`, 20_000), 350_000},
-		"wide structs":        {new([]wide), repeat(`{}`, 10_000), 3 << 20},
-		"wide structs apart":  {new([]*wide), repeat(`{}`, 10_000), 3 << 20},
-		"maps":                {new([]map[string]string), repeat(`{"a":"b"}`, 10_000), 2 << 20},
-		"maps with numbers":   {new([]map[int]*small), repeat(`{"1":{}}`, 10_000), 1 << 20},
-		"lists of lists":      {new([][]string), repeat(`[]`, 40_000), 400_000},
-		"raw messages":        {new([]json.RawMessage), repeat(`1`, 40_000), 800_000},
-		"times with offsets":  {new([]time.Time), repeat(`"2026-01-31T15:04:05+01:23"`, 10_000), 1 << 20},
-		"a map with any":      {new(map[string]any), `{"a":` + repeat(`{"a":1}`, 10_000) + "}", 2 << 20},
-		"behind an interface": {new(struct{ V any }), `{"V":` + repeat(`{"a":1}`, 10_000) + "}", 2 << 20},
+		"objects in any":           {new(any), repeat(`{"a":1}`, 10_000), 2 << 20},
+		"lists in any":             {new(any), repeat(`[[]]`, 10_000), 500_000},
+		"followed by white space":  {new(any), repeat(`{"a":1}`, 30_000) + strings.Repeat(" ", 4<<20), 2 << 20},
+		"strings in any":           {new(any), repeat(`""`, 20_000), 350_000},
+		"wide structs":             {new([]wide), repeat(`{}`, 10_000), 3 << 20},
+		"pointers to wide structs": {new([]*wide), repeat(`{}`, 10_000), 3 << 20},
+		"maps":                     {new([]map[string]string), repeat(`{"a":"b"}`, 10_000), 2 << 20},
+		"maps with numbers":        {new([]map[int]*small), repeat(`{"1":{}}`, 10_000), 1 << 20},
+		"lists of lists":           {new([][]string), repeat(`[]`, 40_000), 400_000},
+		"raw messages":             {new([]json.RawMessage), repeat(`1`, 40_000), 800_000},
+		"times with offsets":       {new([]time.Time), repeat(`"2026-01-31T15:04:05+01:23"`, 10_000), 1 << 20},
+		"map with any":             {new(map[string]any), `{"a":` + repeat(`{"a":1}`, 10_000) + "}", 2 << 20},
+		"in an interface":          {new(struct{ V any }), `{"V":` + repeat(`{"a":1}`, 10_000) + "}", 2 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, data := jsonwire.DecoderFor(reflect.TypeOf(c.v).Elem()), []byte(c.text)
-			enough := &purse{left: 1 << 30}
+			enough := &fixedRoom{left: 1 << 30}
 			if !d.Try(data, c.v, jsonwire.Limits{}, enough) {
-				t.Fatal("refused though there is room")
+				t.Fatal("refused, although there is room")
 			}
 			if used := 1<<30 - enough.left; used < c.least {
-				t.Errorf("%d bytes are reserved for the values of %d bytes, want at least %d", used, len(data), c.least)
+				t.Errorf("got %d reserved bytes for a text of %d bytes, want at least %d", used, len(data), c.least)
 			}
 			if enough.asked > 100 {
-				t.Errorf("room is asked for %d times", enough.asked)
+				t.Errorf("got %d reservations", enough.asked)
 			}
 			reflect.ValueOf(c.v).Elem().SetZero()
-			if few := (&purse{left: c.least / 2}); d.Try(data, c.v, jsonwire.Limits{}, few) {
-				t.Error("taken though there is no room")
+			if few := (&fixedRoom{left: c.least / 2}); d.Try(data, c.v, jsonwire.Limits{}, few) {
+				t.Error("accepted, although there is no room")
 			}
 		})
 	}
-	none := new(purse)
+	none := new(fixedRoom)
 	for text, v := range map[string]any{
 		`{"a":[1,"two",{"b":null}]}`:                     new(any),
 		repeat(`{"A":12}`, 5000):                         new([]small),
 		repeat(`"`+strings.Repeat("text", 20)+`"`, 1000): new([]string),
 	} {
 		if !jsonwire.DecoderFor(reflect.TypeOf(v).Elem()).Try([]byte(text), v, jsonwire.Limits{}, none) || none.asked != 0 {
-			t.Errorf("room is asked for %.40s", text)
+			t.Errorf("got a reservation for %.40s", text)
 		}
 	}
 }
 
 // A map of many members, some of them duplicates, equals that of encoding/json, and a map that the caller passes is the same
 // map afterwards.
-func TestCrowdedMaps(t *testing.T) {
+func TestLargeMaps(t *testing.T) {
 	var texts strings.Builder
 	for i := range 20_000 {
 		fmt.Fprintf(&texts, `"%d":"%d",`, i%15_000, i)
 	}
 	for name, text := range map[string]string{
-		"alone":            "{" + texts.String() + `"":""}`,
-		"before much":      "{" + texts.String()[:30_000] + `"":"` + strings.Repeat("x", 1<<20) + `"}`,
-		"before a mistake": "{" + texts.String() + `"":nul}`,
-		"before commas":    "{" + texts.String()[:150] + strings.Repeat(",", 100_000),
+		"alone":                "{" + texts.String() + `"":""}`,
+		"before a long string": "{" + texts.String()[:30_000] + `"":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"before invalid JSON":  "{" + texts.String() + `"":nul}`,
+		"before commas":        "{" + texts.String()[:150] + strings.Repeat(",", 100_000),
 	} {
 		for _, c := range []struct{ v, want any }{
 			{new(any), new(any)},
@@ -112,18 +112,18 @@ func TestCrowdedMaps(t *testing.T) {
 			if had.Kind() == reflect.Map {
 				address = had.UnsafePointer()
 			}
-			room := &purse{left: 1 << 30}
+			room := &fixedRoom{left: 1 << 30}
 			took := jsonwire.DecoderFor(had.Type()).Try([]byte(text), c.v, jsonwire.Limits{}, room)
 			if err := json.Unmarshal([]byte(text), c.want); took != (err == nil) {
-				t.Fatalf("%s: %T: taken: %v; encoding/json: %v", name, c.v, took, err)
+				t.Fatalf("%s: %T: accepted: %v; error of encoding/json: %v", name, c.v, took, err)
 			} else if took && !reflect.DeepEqual(c.v, c.want) {
 				t.Errorf("%s: %T differs from encoding/json", name, c.v)
 			}
 			if address != nil && address != had.UnsafePointer() {
-				t.Errorf("%s: %T is another map", name, c.v)
+				t.Errorf("%s: %T was replaced", name, c.v)
 			}
 			if used, most := 1<<30-room.left, 4*33*2*20_000; used > most {
-				t.Errorf("%s: %T: %d bytes are reserved, want at most %d", name, c.v, used, most)
+				t.Errorf("%s: %T: got %d reserved bytes, want at most %d", name, c.v, used, most)
 			}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Ruler returns the rules for values in addition to their Go types. It is called once per type, when a decoder is
-// compiled (see Compile).
+// A Ruler returns the rules for values in addition to their Go types. It is called once for each type, when a decoder is compiled, see
+// Compile.
 type Ruler interface {
 	// Member returns the rules for a member with a name in the JSON object of the struct type object. f is its field,
 	// perhaps of an embedded struct.
@@ -19,7 +19,7 @@ type Ruler interface {
 // null.
 type Rules struct {
 	Checks []Check
-	Elem   *Rules // of each element of a slice or array, each value of a map
+	Elem   *Rules // rules for each element of a slice or array, and each value of a map
 }
 
 // MemberRules are the rules for a member of an object.
@@ -27,7 +27,7 @@ type MemberRules struct {
 	Rules
 	// Required makes it an error that the member is absent.
 	Required bool
-	// Default is JSON that is decoded where the member is absent; nil is none.
+	// Default is JSON that is decoded if the member is absent; nil for no default.
 	Default []byte
 	// Requires lists the JSON names of members that must be present if this one is.
 	Requires []string
@@ -38,7 +38,7 @@ type MemberRules struct {
 // A Check is a rule that is checked when a value has been read. It does not allocate unless its function does.
 type Check struct {
 	kind     checkKind
-	min, max uint64 // the bits of an int64, uint64, float64 or int
+	min, max uint64 // bits of an int64, uint64, float64 or int
 	open     [2]bool
 	integer  func(int64) bool
 	text     func(string) bool
@@ -58,23 +58,23 @@ const (
 	checkRaw
 )
 
-// IntRange demands min ≤ value ≤ max of a signed integer.
+// IntRange requires min ≤ value ≤ max of a signed integer.
 func IntRange(minimum, maximum int64) Check {
 	return Check{kind: checkIntRange, min: uint64(minimum), max: uint64(maximum)}
 }
 
-// UintRange is IntRange for integers without sign.
+// UintRange is IntRange for unsigned integers.
 func UintRange(minimum, maximum uint64) Check {
 	return Check{kind: checkUintRange, min: minimum, max: maximum}
 }
 
-// FloatRange is IntRange for floating-point numbers. An exclusive bound is not allowed itself. Infinite bounds are ignored.
+// FloatRange is IntRange for floating-point numbers. The value must not equal an exclusive bound. Infinite bounds are ignored.
 func FloatRange(minimum, maximum float64, exclusiveMinimum, exclusiveMaximum bool) Check {
 	return Check{kind: checkFloatRange, min: math.Float64bits(minimum), max: math.Float64bits(maximum),
 		open: [2]bool{exclusiveMinimum, exclusiveMaximum}}
 }
 
-// Int demands that ok returns true for a signed integer.
+// Int requires that ok returns true for a signed integer.
 func Int(ok func(int64) bool) Check { return Check{kind: checkInt, integer: ok} }
 
 // Length bounds the characters (code points) of a string.
@@ -82,9 +82,8 @@ func Length(minimum, maximum int) Check {
 	return Check{kind: checkLength, min: uint64(minimum), max: uint64(maximum)}
 }
 
-// Text demands that ok returns true for a string. It serves strings, json.Number,
-// and types that decode themselves, where it sees the string of the JSON text, if
-// that is one. ok must not keep its argument.
+// Text requires that ok returns true for a string. It applies to strings, json.Number, and types that decode themselves, for which ok
+// gets the string in the JSON text, if it is a string. ok must not retain its argument.
 func Text(ok func(string) bool) Check { return Check{kind: checkText, text: ok} }
 
 // Count bounds the number of elements of a slice or array, or of members of a map. For an array all elements in the
@@ -93,17 +92,17 @@ func Count(minimum, maximum int) Check {
 	return Check{kind: checkCount, min: uint64(minimum), max: uint64(maximum)}
 }
 
-// Raw requires that ok returns true for the JSON text of a value of any type. ok must not keep its argument or write to it.
+// Raw requires that ok returns true for the JSON text of a value of any type. ok must not retain its argument or write to it.
 func Raw(ok func([]byte) bool) Check { return Check{kind: checkRaw, raw: ok} }
 
-// OrRaw is c, but where c does not hold ok has the last word: it sees the JSON text.
-// So a check can be quick, and exact where numbers have been rounded.
+// OrRaw is c, but if c is not satisfied, ok decides by the JSON text. So a check can be both fast, and exact for numbers that have been
+// rounded.
 func (c Check) OrRaw(ok func(text []byte) bool) Check {
 	c.raw = ok
 	return c
 }
 
-// fits reports whether values of p's type can be checked by c.
+// fits reports whether c applies to values of p's type.
 func (c *Check) fits(p *decodePlan) bool {
 	switch c.kind {
 	case checkIntRange, checkInt:
@@ -120,8 +119,7 @@ func (c *Check) fits(p *decodePlan) bool {
 	return true
 }
 
-// holds checks the value at m. text is the string in the JSON text, for textual plans; count is the number of elements
-// decoded last.
+// holds checks the value at m. text is the string in the JSON text, for textual plans, and count the number of elements decoded last.
 func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
 	switch c.kind {
 	case checkIntRange:
@@ -143,7 +141,7 @@ func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
 	return int(c.min) <= count && count <= int(c.max)
 }
 
-// lengthHolds counts characters only where the bytes leave it open.
+// lengthHolds counts characters only if the number of bytes does not decide.
 func (c *Check) lengthHolds(text string) bool {
 	n := len(text)
 	if n < int(c.min) || n > int(c.max) && n/utf8.UTFMax > int(c.max) {
@@ -194,7 +192,7 @@ type checks struct {
 	quick quickCheck
 }
 
-// settle notes whether checks of p are plain, once p is complete.
+// settle records whether checks of p are plain, when p is complete.
 func (c *checks) settle(p *decodePlan) {
 	c.plain = true
 	for i := range c.list {
@@ -213,8 +211,7 @@ func (p *decodePlan) textual() bool {
 	return p.op == opUnmarshal || p.op == opUnmarshalText || p.op == opTime || p.op == opStandard
 }
 
-// reach follows pointers and wrappers from the value at m to the value that the rules apply to. It returns false if
-// there is none.
+// reach follows pointers and wrappers from the value at m to the value to which the rules apply. It returns false if there is none.
 func (p *decodePlan) reach(m memory) (*decodePlan, memory, bool) {
 	for {
 		switch p.op {
@@ -236,7 +233,7 @@ func (p *decodePlan) reach(m memory) (*decodePlan, memory, bool) {
 	}
 }
 
-// innermost is the plan that reach leads to.
+// innermost returns the plan of the value that reach returns.
 func (p *decodePlan) innermost() *decodePlan {
 	for p.op == opPointer || p.op == opWrapped || p.op == opChecked || p.op == opQuoted {
 		p = p.elem
@@ -244,7 +241,7 @@ func (p *decodePlan) innermost() *decodePlan {
 	return p
 }
 
-// checkedDeep is checked for rules that reach through pointers or see the text.
+// checkedDeep is checked for rules that apply through pointers or to the text.
 func (d *decoder) checkedDeep(p *decodePlan, m memory, i int) int {
 	next := d.value(p.elem, m, i)
 	if next < 0 || d.data[i] == 'n' {
@@ -280,7 +277,7 @@ func (d *decoder) checkedDeep(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// ruleError is an error of compilation, about the member that it happened at.
+// A ruleError is an error of compilation with the member that caused it.
 func ruleError(t reflect.Type, field string, err error) error {
 	return fmt.Errorf("%s.%s: %w", t, field, err)
 }

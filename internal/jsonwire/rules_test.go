@@ -147,7 +147,7 @@ func compile[T any](tb testing.TB) *jsonwire.Decoder {
 	return d
 }
 
-// found returns the problem of an error: the kind and the pointer.
+// found returns the kind and the pointer of a refusal.
 func found(err error) string {
 	r, ok := errors.AsType[*jsonwire.Refusal](err)
 	if !ok {
@@ -161,7 +161,7 @@ func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
 	}{
-		{"nothing wrong", `{"name":"abc","age":10,"size":1,"ratio":0.5,"tags":["a"],"sizes":{"x":5},"fixed":[1,2],"mail":"a@b","nick":"n","color":"red",
+		{"valid", `{"name":"abc","age":10,"size":1,"ratio":0.5,"tags":["a"],"sizes":{"x":5},"fixed":[1,2],"mail":"a@b","nick":"n","color":"red",
 			"colors":["blue",null],"span":{"from":1,"to":2},"when":"2026-01-01T00:00:00Z","items":[{"id":1}],"quoted":"2","both":"red","deep":[{"id":1}]}`, ""},
 		{"missing", `{}`, "missing member /name"},
 		{"missing, in an array", `{"name":"abc","items":[{"id":1},{"qty":2}]}`, "missing member /items/1/id"},
@@ -172,36 +172,36 @@ func TestRules(t *testing.T) {
 		{"too many characters", `{"name":"éééééé"}`, "rule broken /name"},
 		{"two rules of one value", `{"name":"abc","age":-1}`, "rule broken /age"},
 		{"whole number", `{"name":"abc","age":1.0e1}`, ""},
-		{"no whole number", `{"name":"abc","age":1.5}`, "unfit value /age"},
-		{"no sign", `{"name":"abc","size":10}`, "rule broken /size"},
+		{"fraction", `{"name":"abc","age":1.5}`, "unfit value /age"},
+		{"unsigned", `{"name":"abc","size":10}`, "rule broken /size"},
 		{"exclusive", `{"name":"abc","ratio":0}`, "rule broken /ratio"},
 		{"inclusive", `{"name":"abc","ratio":1}`, ""},
 		{"count", `{"name":"abc","tags":[],"fixed":[1,2,3]}`, "rule broken /tags"},
 		{"elements", `{"name":"abc","tags":["","abcd"]}`, "rule broken /tags/0"},
 		{"values of a map", `{"name":"abc","sizes":{"a":0,"b/~":6}}`, "rule broken /sizes/a"},
 		{"raw", `{"name":"abc","once": [ 1 ] }`, ""},
-		{"raw, otherwise", `{"name":"abc","once":[1]}`, "rule broken /once"},
-		{"the text has the last word", `{"name":"abc","near":1.0}`, ""},
-		{"the text has the last word, and refuses", `{"name":"abc","near":1}`, "rule broken /near"},
-		{"null where it can be", `{"name":"abc","mail":null,"span":null,"colors":[null],"both":null,"deep":null}`, ""},
-		{"null where it cannot", `{"name":null,"age":null,"tags":null,"when":null,"sizes":null,"fixed":null,"color":null,"nick":null,"quoted":null,"items":[null]}`,
+		{"raw, other text", `{"name":"abc","once":[1]}`, "rule broken /once"},
+		{"text accepted by OrRaw", `{"name":"abc","near":1.0}`, ""},
+		{"text refused by OrRaw", `{"name":"abc","near":1}`, "rule broken /near"},
+		{"null, accepted", `{"name":"abc","mail":null,"span":null,"colors":[null],"both":null,"deep":null}`, ""},
+		{"null, refused", `{"name":null,"age":null,"tags":null,"when":null,"sizes":null,"fixed":null,"color":null,"nick":null,"quoted":null,"items":[null]}`,
 			"unfit value /name"},
 		{"in a nullable", `{"name":"abc","mail":"x"}`, "rule broken /mail"},
 		{"in an optional", `{"name":"abc","nick":"long"}`, "rule broken /nick"},
 		{"requires", `{"nick":"n"}`, "missing member /name"},
-		{"of a type", `{"name":"abc","color":"green","colors":["red","grey"],"both":"pink"}`, "rule broken /color"},
+		{"rule of a type", `{"name":"abc","color":"green","colors":["red","grey"],"both":"pink"}`, "rule broken /color"},
 		{"text of a type with a method", `{"name":"abc","when":"2025-01-01T00:00:00Z"}`, "rule broken /when"},
 		{"quoted", `{"name":"abc","quoted":"4"}`, "rule broken /quoted"},
 		{"count in a nullable", `{"name":"abc","deep":[]}`, "rule broken /deep"},
 		{"recursive", `{"name":"abc","kids":[{"name":"a"},{}]}`, "rule broken /kids/0/name"},
-		{"recursive, by map", `{"name":"abc","byName":{"k":[],"l":[{"name":"abc","kids":[]}]}}`, "rule broken /byName/k"},
+		{"recursive, in a map", `{"name":"abc","byName":{"k":[],"l":[{"name":"abc","kids":[]}]}}`, "rule broken /byName/k"},
 		{"unknown", `{"name":"abc","Name":"x","other":{"a":[1]}}`, "unknown member /Name"},
-		{"twice", `{"name":"abc","age":2,"name":"abd","sizes":{"x":1,"x":2}}`, "member twice /name"},
+		{"duplicate", `{"name":"abc","age":2,"name":"abd","sizes":{"x":1,"x":2}}`, "member twice /name"},
 		{"invalid UTF-8", "{\"name\":\"a\xff\",\"nick\":\"\\ud800\"}", "invalid UTF-8 /name"},
 		{"wrong types everywhere", `{"name":1,"age":"x","tags":{},"items":[1,{"id":"x"}],"span":[],"color":{"a":1}}`,
 			"unfit value /name"},
-		{"no JSON", `{"name":1,"age":}`, "invalid JSON "},
-		{"the whole", `[]`, "unfit value "},
+		{"invalid JSON", `{"name":1,"age":}`, "invalid JSON "},
+		{"whole value", `[]`, "unfit value "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var v ruled
@@ -220,21 +220,21 @@ func TestDefaultsAndWrappers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v.Size != 3 || v.Items[0].Qty != 1 || v.Items[1].Qty != 5 {
-		t.Errorf("defaults: %+v", v)
+		t.Errorf("defaults: got %+v", v)
 	}
 	if v.Mail != (nullable[string]{null: true}) || v.Nick != (optional[string]{"n", true}) || v.Both.set || v.Deep.null {
-		t.Errorf("wrappers: %+v", v)
+		t.Errorf("wrappers: got %+v", v)
 	}
 	v = ruled{}
 	if err := d.Decode([]byte(`{"name":"abc","mail":"a@b","both":null,"deep":[{"id":1}]}`), &v, strict); err != nil {
 		t.Fatal(err)
 	}
 	if v.Mail != (nullable[string]{value: "a@b", set: true}) || !v.Both.set || v.Both.value != nil || len(v.Deep.value) != 1 || !v.Deep.set {
-		t.Errorf("wrappers: %+v", v)
+		t.Errorf("wrappers: got %+v", v)
 	}
 	// The last of two duplicate members counts, even if no limit refuses duplicates.
 	if err := d.Decode([]byte(`{"name":"abc","mail":null}`), &v, jsonwire.Limits{}); err != nil || v.Mail != (nullable[string]{null: true}) {
-		t.Errorf("null after a value: %+v, %v", v.Mail, err)
+		t.Errorf("null after a value: got %+v, error %v", v.Mail, err)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestRulesOfWholeDocument(t *testing.T) {
 	}
 }
 
-func TestImpossibleRules(t *testing.T) {
+func TestInvalidRules(t *testing.T) {
 	for name, typ := range map[string]reflect.Type{
 		"int": reflect.TypeFor[struct {
 			N int `length:"1..2"`
@@ -296,7 +296,7 @@ func TestImpossibleRules(t *testing.T) {
 	} {
 		_, err := jsonwire.Compile(typ, nil, tagRuler{}, jsonwire.Strictness{})
 		if err == nil || !strings.Contains(err.Error(), "S") && !strings.Contains(err.Error(), "N") {
-			t.Errorf("%s: error %v does not name the field", name, err)
+			t.Errorf("%s: got error %v, want it to name the field", name, err)
 		}
 	}
 }
@@ -329,14 +329,14 @@ func TestLimits(t *testing.T) {
 		{"long json.Number", "123456", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[json.Number](), "number too long "},
 		{"long in raw JSON", "[123456]", jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[json.RawMessage](), "number too long "},
 		{"long string", `"123456"`, jsonwire.Limits{MaxNumber: 5}, reflect.TypeFor[json.RawMessage](), ""},
-		{"twice in any", `{"a":{"b":1,"b":2}}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[any](), "member twice /a/b"},
-		{"twice in strings", `{"a":"1","a":"2"}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[map[string]string](), "member twice /a"},
-		{"twice in another case", `{"A":1,"a":2}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[small](), "member twice /a"},
-		{"twice of many", `{"A0":1,"AAAAAAAAAAAA2":true,"A0":2}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[many](), "member twice /A0"},
+		{"duplicate in any", `{"a":{"b":1,"b":2}}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[any](), "member twice /a/b"},
+		{"duplicate in strings", `{"a":"1","a":"2"}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[map[string]string](), "member twice /a"},
+		{"duplicate in another case", `{"A":1,"a":2}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[small](), "member twice /a"},
+		{"duplicate of many", `{"A0":1,"AAAAAAAAAAAA2":true,"A0":2}`, jsonwire.Limits{DuplicateMembers: true}, reflect.TypeFor[many](), "member twice /A0"},
 		{"UTF-8 in a name", "{\"\xff\":1}", jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[map[string]int](), "invalid UTF-8 /\ufffd"},
 		{"UTF-8 in raw JSON", `{"a":"\ud800"}`, jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[json.RawMessage](), "invalid UTF-8 "},
-		{"UTF-8 is fine", `{"a\\":"\ud83d\ude00 é \\ud800"}`, jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[json.RawMessage](), ""},
-		{"U+FFFD is fine", `["\ufffd","` + "\ufffd" + `\n"]`, jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[[]string](), ""},
+		{"valid UTF-8", `{"a\\":"\ud83d\ude00 é \\ud800"}`, jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[json.RawMessage](), ""},
+		{"literal U+FFFD", `["\ufffd","` + "\ufffd" + `\n"]`, jsonwire.Limits{InvalidUTF8: true}, reflect.TypeFor[[]string](), ""},
 	} {
 		err := jsonwire.DecoderFor(c.typ).Decode([]byte(c.text), reflect.New(c.typ).Interface(), c.limits)
 		if got := found(err); got != c.want || (err != nil) != (c.want != "") {
@@ -379,7 +379,7 @@ func TestRefusalDelimitsTheValue(t *testing.T) {
 	} {
 		r, _ := errors.AsType[*jsonwire.Refusal](d.Decode([]byte(text), &v, jsonwire.Limits{}))
 		if r == nil || *r != want {
-			t.Errorf("%s: %+v, want %+v", text, r, want)
+			t.Errorf("%s: got %+v, want %+v", text, r, want)
 		}
 	}
 }
@@ -392,14 +392,14 @@ func TestRefusalAllocatesLittle(t *testing.T) {
 	d := jsonwire.DecoderFor(reflect.TypeFor[[]*[4096]int]())
 	text := []byte("[[0],[0],[0],[\"x\"]]")
 	v := []*[4096]int{new([4096]int), new([4096]int), new([4096]int), new([4096]int)}
-	allocs(t, "a refusal", 2, func() {
+	allocs(t, "refusal", 2, func() {
 		if d.Decode(text, &v, jsonwire.Limits{}) == nil {
 			t.Fatal("accepted")
 		}
 	})
 }
 
-func TestPointersAreBounded(t *testing.T) {
+func TestPointerLengthIsLimited(t *testing.T) {
 	name := strings.Repeat("é", 300_000)
 	for _, text := range []string{
 		`{"` + name + `":[` + strings.Repeat(`"x",`, 200) + `1]}`,
@@ -417,14 +417,14 @@ func TestPointersAreBounded(t *testing.T) {
 			t.Fatal("accepted")
 		}
 		if len(r.Pointer) > 1030 || !strings.Contains(r.Pointer, "…") || !utf8.ValidString(r.Pointer) {
-			t.Fatalf("%s: pointer of %d bytes: %q", short(text), len(r.Pointer), r.Pointer)
+			t.Fatalf("%s: got pointer of %d bytes: %q", short(text), len(r.Pointer), r.Pointer)
 		}
 	}
 }
 
 type deepMap map[string]deepMap
 
-func TestMethodErrorsAreKept(t *testing.T) {
+func TestRefusalWrapsMethodError(t *testing.T) {
 	var v struct{ A []refuses }
 	err := jsonwire.DecoderFor(reflect.TypeOf(v)).Decode([]byte(`{"A":[1]}`), &v, jsonwire.Limits{})
 	if !errors.Is(err, errFailing) || found(err) != "unfit value /A/0" {

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// FuzzRules checks the refusals of texts that break rules: Try and Decode agree, and the pointer leads to the offset.
+// FuzzRules checks the refusals of texts that violate rules: Try and Decode agree, and the pointer leads to the offset.
 func FuzzRules(f *testing.F) {
 	for _, text := range []string{
 		signUpText, `{"name":"abc","age":3,"sizes":{"a":9},"items":[{"qty":0}],"kids":[{"name":"x"},{}]}`, `{"mail":null,"nick":"long","deep":[{}],"both":"x"}`,
@@ -40,23 +40,23 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// checkProblem looks for the place that a problem's pointer names.
+// checkProblem checks that the pointer of a problem leads to its offset.
 func checkProblem(t *testing.T, data []byte, p *jsonwire.Refusal) {
 	t.Helper()
 	switch p.Kind {
 	case jsonwire.ProblemSyntax:
 		if json.Valid(data) {
-			t.Errorf("%q: valid, and yet %v", data, p)
+			t.Errorf("%q: valid, but got %v", data, p)
 		}
 		return
 	case jsonwire.ProblemDepth, jsonwire.ProblemElements, jsonwire.ProblemNumber:
 		return // the rest of the text was not read
 	case jsonwire.ProblemMemory:
-		t.Errorf("%q: no reason", data)
+		t.Errorf("%q: got no reason", data)
 		return
 	}
 	if strings.Contains(p.Pointer, "…") || strings.Contains(p.Pointer, "\ufffd") {
-		return // cut off; or different names have the same pointer
+		return // truncated, or different names have the same pointer
 	}
 	pointer := p.Pointer
 	if p.Kind == jsonwire.ProblemMissing {
@@ -64,7 +64,7 @@ func checkProblem(t *testing.T, data []byte, p *jsonwire.Refusal) {
 	}
 	value, found := data[p.Offset:p.End], false
 	if p.Kind == jsonwire.ProblemUnknown || p.Kind == jsonwire.ProblemDuplicate || p.Kind == jsonwire.ProblemName {
-		// The offset is the name's.
+		// The offset is that of the name.
 		var name string
 		if err := json.NewDecoder(bytes.NewReader(value)).Decode(&name); err != nil {
 			t.Errorf("%q: no name at %d", data, p.Offset)

@@ -28,9 +28,9 @@ var powersOf10 = [...]uint64{
 	1e16, 1e17, 1e18, 1e19,
 }
 
-// digits is the length of u in decimal.
+// digits returns the length of u in decimal.
 func digits(u uint64) int {
-	// log10(2) is about 1233/4096; the comparison corrects the estimate.
+	// log10(2) is about 1233/4096. The comparison corrects the estimate.
 	d := bits.Len64(u|1) * 1233 >> 12
 	if u >= powersOf10[d] {
 		d++
@@ -38,8 +38,7 @@ func digits(u uint64) int {
 	return max(d, 1)
 }
 
-// putUint writes u into b at n, where maxScalar bytes are reserved, and returns
-// the position after it.
+// putUint writes u into b at n, where maxScalar bytes must be reserved, and returns the position after it.
 func putUint(b []byte, n int, u uint64) int {
 	if u >= 1e4 {
 		return putLong(b, n, u)
@@ -62,7 +61,7 @@ func putUint(b []byte, n int, u uint64) int {
 	}
 }
 
-// putLong is putUint for u of at least two digits: pairs of digits, last first.
+// putLong is putUint for u of at least two digits. It writes pairs of digits, the last pair first.
 func putLong(b []byte, n int, u uint64) int {
 	end := n + digits(u)
 	i := end
@@ -105,12 +104,11 @@ func appendUint(dst []byte, u uint64) []byte {
 	return dst[:putUint(dst[:cap(dst)], n, u)]
 }
 
-// appendFloat appends f as ECMAScript would: the shortest digits that read back
-// as f, with an exponent below 1e-6 and from 1e21 on.
+// appendFloat appends f in the format of ECMAScript: the shortest digits that parse as f, with an exponent below 1e-6 and from 1e21 on.
 func appendFloat(dst []byte, f float64, width int, p *plan) ([]byte, *Error) {
 	abs := math.Abs(f)
 	if whole := int64(f); float64(whole) == f && abs < 1<<24 && !(f == 0 && math.Signbit(f)) {
-		// Exact in both widths, so the shortest digits are all digits.
+		// The value is exact in both widths, so the shortest digits are all digits.
 		return appendInt(dst, whole), nil
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -128,8 +126,7 @@ func appendFloat(dst []byte, f float64, width int, p *plan) ([]byte, *Error) {
 		return strconv.AppendFloat(dst, f, 'f', -1, width), nil
 	}
 	dst = strconv.AppendFloat(dst, f, 'e', -1, width)
-	// strconv pads exponents to two digits, ECMAScript does not: e-09 is e-9.
-	// (Large ones have two digits anyway.)
+	// strconv pads exponents to two digits, and ECMAScript does not: e-09 becomes e-9. Large exponents have two digits anyway.
 	if n := len(dst); dst[n-4] == 'e' && dst[n-3] == '-' && dst[n-2] == '0' {
 		dst[n-2] = dst[n-1]
 		dst = dst[:n-1]

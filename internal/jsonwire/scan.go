@@ -14,7 +14,7 @@ import (
 // spaces has a bit for each byte that is white space.
 const spaces uint64 = 1<<' ' | 1<<'\t' | 1<<'\r' | 1<<'\n'
 
-// isSpace reports whether c is white space; c ≤ ' '.
+// isSpace reports whether c is white space. c must be at most ' '.
 func isSpace(c byte) bool { return spaces>>c&1 != 0 }
 
 // skipSpace returns the position of the first byte that is not white space, starting at i.
@@ -42,13 +42,12 @@ func stops(w uint64) uint64 {
 	return (w | (w - 0x20*ones) | (w ^ '"'*ones - ones) | (w ^ '\\'*ones - ones)) & highs
 }
 
-// stopsBeyondASCII is stops for stretches that may hold more than ASCII.
+// stopsBeyondASCII is stops for text that may contain more than ASCII.
 func stopsBeyondASCII(w uint64) uint64 {
 	return ((w - 0x20*ones) | (w ^ '"'*ones - ones) | (w ^ '\\'*ones - ones)) &^ w & highs
 }
 
-// scanPlain returns the position of the first byte from i on at which a plain
-// stretch of a string ends (see stops).
+// scanPlain returns the position of the first byte from i on that ends a plain part of a string, see stops.
 func scanPlain(data []byte, i int) int {
 	for ; len(data)-i >= 8; i += 8 {
 		if found := stops(load64(data, i)); found != 0 {
@@ -64,7 +63,7 @@ func scanPlain(data []byte, i int) int {
 // Plain is scanPlain for other readers of JSON.
 func Plain(data []byte, i int) int { return scanPlain(data, i) }
 
-// scanStretch is scanPlain for stretches that may hold more than ASCII.
+// scanStretch is scanPlain for text that may contain more than ASCII.
 func scanStretch(data []byte, i int) int {
 	for ; len(data)-i >= 8; i += 8 {
 		if found := stopsBeyondASCII(load64(data, i)); found != 0 {
@@ -91,7 +90,7 @@ func scanString(data []byte, i int) (next int, escaped, ok bool) {
 			return i, escaped, false
 		}
 		escaped = true
-		for i < len(data) && data[i] == '\\' { // escapes often follow one another
+		for i < len(data) && data[i] == '\\' { // escapes are often adjacent
 			if i+1 < len(data) && unescaped[data[i+1]] != 0 {
 				i += 2
 			} else if i, ok = scanEscape(data, i+1); !ok {
@@ -101,7 +100,7 @@ func scanString(data []byte, i int) (next int, escaped, ok bool) {
 	}
 }
 
-// unescaped maps the second byte of a two-byte escape to its meaning; 0 for others.
+// unescaped maps the second byte of a two-byte escape to its value; 0 for other bytes.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // ShortEscape reports whether an escape of two bytes has c as its second byte.
@@ -137,7 +136,7 @@ var hexValues = func() (values [256]int16) {
 	return values
 }()
 
-// Hex returns the number that four hexadecimal digits at i write.
+// Hex returns the number of the four hexadecimal digits at i.
 func Hex(data []byte, i int) (r rune, ok bool) {
 	if len(data)-i < 4 {
 		return 0, false
@@ -180,8 +179,7 @@ func scanDigits(data []byte, i int) (next int, ok bool) {
 	return i, i > start
 }
 
-// scanWord reads one of the words null, true and false, whose first byte is
-// known to be right.
+// scanWord reads one of the words null, true and false, whose first byte has been checked.
 func scanWord(data []byte, i int, word string) (next int, ok bool) {
 	if len(data)-i >= len(word) && string(data[i:i+len(word)]) == word {
 		return i + len(word), true

@@ -10,18 +10,18 @@ import (
 // coroutine, which the caller's goroutine enters once for each piece and not for
 // each element.
 type Sequence[T any] struct {
-	// Buf is the output of Encode: the array so far, or the part that the caller has not yet removed.
+	// Buf is the output of Encode: the array up to now, or the part that the caller has not yet removed.
 	Buf []byte
 
-	next    func() (struct{}, bool) // has the coroutine fill Buf
+	next    func() (struct{}, bool) // runs the coroutine, which fills Buf
 	options Options
-	most    int // bytes in Buf after which the coroutine pauses
-	n       int // elements so far
+	most    int // number of bytes in Buf after which the coroutine pauses
+	n       int // number of encoded elements
 	err     error
 }
 
-// NewSequence begins the array in buf. The caller must call stop unless it encodes the array to its end. stop panics if the
-// sequence continues after it was told to stop.
+// NewSequence begins the array in buf. The caller must call stop unless it encodes the array to its end. stop panics if the sequence
+// continues although yield has returned false.
 func NewSequence[T any](buf []byte, seq iter.Seq[T], options Options) (s *Sequence[T], stop func()) {
 	s = &Sequence[T]{options: options, Buf: append(buf, '[')}
 	s.next, stop = iter.Pull(s.pieces(seq))
@@ -48,8 +48,7 @@ func (s *Sequence[T]) pieces(seq iter.Seq[T]) iter.Seq[struct{}] {
 	}
 }
 
-// Encode appends elements until Buf has outgrown most bytes or there are no
-// more; then it closes the array.
+// Encode appends elements until Buf has more than most bytes or there are no more elements. Then it closes the array.
 func (s *Sequence[T]) Encode(most int) (more bool, err error) {
 	s.most = most
 	_, more = s.next()

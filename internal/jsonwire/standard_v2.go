@@ -7,5 +7,5 @@ import (
 	"reflect"
 )
 
-// encoding/json is built on encoding/json/v2 and calls this method as well.
+// encoding/json is built on encoding/json/v2 and also calls this method.
 func init() { unmarshalerFromType = reflect.TypeFor[jsonv2.UnmarshalerFrom]() }

@@ -6,28 +6,27 @@ import (
 	"sync/atomic"
 )
 
-// planTable maps types to plans: open addressing, linear probing, at most half
-// full, so that a lookup is a hash and usually one comparison. Readers take no
-// lock; a writer, holding compiling, replaces the whole table. A program has
-// finitely many types, so entries are never removed.
+// A planTable maps types to plans by open addressing with linear probing. It is at most half full, so a lookup usually takes one hash
+// and one comparison. Readers do not lock. A writer, which holds compiling, replaces the whole table. The number of types of a program
+// is finite, so entries are never removed.
 type planTable struct {
 	slots atomic.Pointer[[]planSlot] // length: a power of two
 }
 
 type planSlot struct {
-	key  typeID // zero: empty
+	key  typeID // zero if the slot is empty
 	plan *plan
 }
 
 var (
-	plansByType    planTable // T by its typeID
-	plansByPointer planTable // T by the typeID of *T; interfaces are left out
+	plansByType    planTable // plan of T by the typeID of T
+	plansByPointer planTable // plan of T by the typeID of *T, without interface types
 
-	// compiling serialises the compiler and the writers of both tables.
+	// compiling serializes the compiler and the writers of both tables.
 	compiling sync.Mutex
 )
 
-// get returns the plan for key, nil when there is none yet.
+// get returns the plan for key, or nil if there is none yet.
 func (t *planTable) get(key typeID) *plan {
 	slots := t.slots.Load()
 	if slots == nil {
@@ -45,7 +44,7 @@ func (t *planTable) get(key typeID) *plan {
 	}
 }
 
-// put publishes a complete plan. The caller holds compiling.
+// put publishes a complete plan. The caller must hold compiling.
 func (t *planTable) put(key typeID, p *plan) {
 	if t.get(key) != nil {
 		return
@@ -81,7 +80,7 @@ func (t *planTable) put(key typeID, p *plan) {
 	t.slots.Store(&s)
 }
 
-// planOf returns the plan for v's dynamic type; v is not nil.
+// planOf returns the plan for v's dynamic type. v must not be nil.
 func planOf(v any) *plan {
 	if p := plansByType.get(typeOf(v)); p != nil {
 		return p

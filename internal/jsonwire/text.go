@@ -37,7 +37,7 @@ var escapeSets = [escapings]escapeSet{
 	},
 }
 
-// escapedBytes is the table of the control characters and those in special.
+// escapedBytes returns the table of the control characters and the bytes of special.
 func escapedBytes(special string) (table [utf8.RuneSelf]bool) {
 	for c := range 0x20 {
 		table[c] = true
@@ -57,8 +57,7 @@ func (esc *escapeSet) find(w uint64) uint64 {
 		(w ^ '\\'*ones - ones)) & highs
 }
 
-// grow makes room for n more bytes. It is not inlined, so that the functions that
-// rarely need it stay small.
+// grow makes room for n more bytes. It is not inlined, so that its callers remain small.
 //
 //go:noinline
 func grow(dst []byte, n int) []byte { return slices.Grow(dst, n) }
@@ -68,17 +67,17 @@ func appendString(dst []byte, s string, esc *escapeSet) []byte {
 	return appendStringTail(append(dst, '"'), s, esc)
 }
 
-// appendStringTail is appendString after the opening quote.
+// appendStringTail appends the part of a JSON string after the opening quote.
 func appendStringTail(dst []byte, s string, esc *escapeSet) []byte {
 	n, size := len(dst), len(s)
 	if cap(dst)-n <= size {
 		dst = grow(dst, size+1)
 	}
 	b := dst[n : n+size+1]
-	i := 0 // all before i is copied and needs no escape
+	i := 0 // s[:i] is copied and needs no escape
 	var w uint64
 	switch {
-	case size >= 8: // words; the last overlaps the one before
+	case size >= 8: // words; the last one overlaps the previous one
 		for ; i < size-8; i += 8 {
 			w = word64(s, i)
 			putWord64(b, i, w)
@@ -94,7 +93,7 @@ func appendStringTail(dst []byte, s string, esc *escapeSet) []byte {
 		putWord32(b, 0, low)
 		putWord32(b, size-4, high)
 		w = uint64(low) | uint64(high)<<32
-	case size > 0: // first, middle and last of at most three, filled up with 'a'
+	case size > 0: // first, middle and last of at most three bytes, padded with 'a'
 		first, middle, last := s[0], s[size/2], s[size-1]
 		b[0], b[size/2], b[size-1] = first, middle, last
 		w = uint64(first) | uint64(middle)<<8 | uint64(last)<<16 | 'a'*(ones&^0xFFFFFF)
@@ -131,7 +130,7 @@ func appendEscaped(dst []byte, s string, esc *escapeSet) []byte {
 			dst = append(append(dst, s[start:i]...), `\ufffd`...)
 			start = i + size
 		case r == '\u2028' || r == '\u2029':
-			// Line ends in JavaScript, where JSON strings are pasted into scripts.
+			// U+2028 and U+2029 end a line in JavaScript, into which JSON strings may be copied.
 			dst = append(append(dst, s[start:i]...), `\u202`...)
 			dst = append(dst, hexDigits[r&0xF])
 			start = i + size

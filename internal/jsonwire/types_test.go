@@ -1,4 +1,4 @@
-//lint:file-ignore SA5008 the odd tags are what is tested
+//lint:file-ignore SA5008 the test needs unusual tags
 
 package jsonwire_test
 
@@ -16,7 +16,7 @@ type (
 	pointerJSON   struct{ S string }
 	valueText     struct{ S string }
 	pointerText   struct{ S string }
-	bothValue     struct{ S string } // MarshalJSON wins
+	bothValue     struct{ S string } // MarshalJSON takes precedence
 	mixed         struct{ S string } // JSON by pointer, text by value
 	stringJSON    string
 	stringText    string
@@ -25,7 +25,7 @@ type (
 	sliceJSON     []int
 	mapJSON       map[string]int
 	funcJSON      func() string
-	nilJSON       struct{} // its pointer's method accepts nil
+	nilJSON       struct{} // the method of the pointer accepts nil
 	failing       struct{}
 	failingText   struct{}
 	invalid       string // returns itself as JSON

@@ -66,7 +66,7 @@ func (s *source) structType(depth int) reflect.Type {
 	var fields []reflect.StructField
 	for i := range s.byte() % 8 {
 		f := reflect.StructField{Name: fmt.Sprintf("F%d", i)}
-		if i == 0 && s.byte()%3 == 0 { // reflect can embed only the first
+		if i == 0 && s.byte()%3 == 0 { // reflect can embed only the first field
 			f.Type = []reflect.Type{reflect.TypeFor[Fuzzed1](), reflect.TypeFor[Fuzzed2](), reflect.TypeFor[Fuzzed3](), reflect.TypeFor[*Fuzzed2]()}[s.byte()%4]
 			f.Anonymous, f.Name = true, f.Type.Name()
 			if f.Name == "" {
@@ -145,7 +145,7 @@ func FuzzTypes(f *testing.F) {
 	for shape := range uint16(50) {
 		f.Add(shape, randomBytes(uint64(shape)+1, 300))
 	}
-	types := make([]reflect.Type, 2048) // reflect retains struct types for ever
+	types := make([]reflect.Type, 2048) // reflect never frees struct types
 	f.Fuzz(func(t *testing.T, shape uint16, data []byte) {
 		typ := &types[int(shape)%len(types)]
 		if *typ == nil {
@@ -165,9 +165,9 @@ func FuzzTypes(f *testing.F) {
 		}
 		got, want := reflect.New(v.Type().Elem()), reflect.New(v.Type().Elem())
 		wantErr := json.Unmarshal(text, want.Interface())
-		took := jsonwire.DecoderFor(v.Type().Elem()).Try(text, got.Interface(), jsonwire.Limits{}, &purse{left: 1 << 30})
+		took := jsonwire.DecoderFor(v.Type().Elem()).Try(text, got.Interface(), jsonwire.Limits{}, &fixedRoom{left: 1 << 30})
 		if took != (wantErr == nil) || took && !reflect.DeepEqual(got.Interface(), want.Interface()) {
-			t.Fatalf("%s into %T:\n got %v %+v\nwant %v %+v", text, want.Elem().Interface(), took, got.Elem(), wantErr, want.Elem())
+			t.Fatalf("%s into %T:\ngot  %v %+v\nwant %v %+v", text, want.Elem().Interface(), took, got.Elem(), wantErr, want.Elem())
 		}
 	})
 }

@@ -6,20 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// Strings makes bytes that are lent into strings that stay valid for ever: it
-// copies them into pieces of memory that are only ever appended to. A piece dies
-// with its last string, so a string that is kept keeps at most pieceSize bytes
-// of others. The zero Strings is ready; it belongs to one goroutine at a time.
+// Strings copies borrowed bytes into strings that remain valid. It copies them into pieces of memory that are only appended to. A piece
+// is freed with its last string, so a retained string keeps at most pieceSize bytes of other strings alive. The zero Strings is ready
+// to use. It is not safe for concurrent use.
 //
-// Invariant: the part of its piece before rest is shared with strings already
-// handed out and is never written again.
+// Invariant: the part of its piece before rest is shared with returned strings and is never written again.
 type Strings struct {
 	rest []byte // the unused part of the current piece
 }
 
 const (
 	pieceSize = 4 << 10       // bytes
-	pieceMost = pieceSize / 4 // longer strings get memory of their own
+	pieceMost = pieceSize / 4 // longer strings have their own allocation
 	copyBlock = 16            // short strings are copied by one move of this size
 )
 
@@ -38,7 +36,7 @@ func (s *Strings) copy(b []byte, expect int) string {
 	return made
 }
 
-// room makes room for n bytes, false when they get memory of their own.
+// room makes room for n bytes. It returns false if they need their own allocation.
 func (s *Strings) room(n, expect int) bool {
 	if n > len(s.rest) {
 		if n > pieceMost {
@@ -49,8 +47,8 @@ func (s *Strings) room(n, expect int) bool {
 	return true
 }
 
-// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or both. odd reports whether it
-// contained invalid UTF-8 or a surrogate without its pair, which become U+FFFD.
+// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or both. odd reports whether the string contained
+// invalid UTF-8 or an unpaired surrogate, which are replaced by U+FFFD.
 func (s *Strings) unquote(raw []byte, expect int) (made string, odd bool) {
 	// Only U+FFFD for invalid UTF-8 is longer than its source.
 	if utf8.Valid(raw) && s.room(len(raw), expect) {
@@ -62,7 +60,7 @@ func (s *Strings) unquote(raw []byte, expect int) (made string, odd bool) {
 	return bytesString(out), odd
 }
 
-// appendUnquoted appends the meaning of the inside of a JSON string, see unquote. raw was read by scanString.
+// appendUnquoted appends the decoded inside of a JSON string, see unquote. raw was read by scanString.
 func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' && raw[i] < utf8.RuneSelf {
@@ -132,11 +130,11 @@ func unescape(b []byte) (r rune, size int) {
 	return utf8.RuneError, 6
 }
 
-// hexRune is the number of the escape \uXXXX that b begins with.
+// hexRune returns the number of the escape \uXXXX at the beginning of b.
 func hexRune(b []byte) rune {
 	r, _ := Hex(b, 2)
 	return r
 }
 
-// surrogate reports whether the escape that b begins with is one of a surrogate.
+// surrogate reports whether the escape at the beginning of b is that of a surrogate.
 func surrogate(b []byte) bool { return b[1] == 'u' && utf16.IsSurrogate(hexRune(b)) }

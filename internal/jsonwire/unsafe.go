@@ -37,7 +37,7 @@ func (m memory) slice() (first memory, n int) {
 	return memory{unsafe.Pointer(unsafe.SliceData(s))}, len(s)
 }
 
-// addressOf is the memory of *v; v escapes.
+// addressOf returns the address of *v; v escapes.
 func addressOf[T any](v *T) memory { return memory{unsafe.Pointer(v)} }
 
 // hidden returns the memory of *v, hidden from escape analysis so that v may stay on its caller's stack. Sound because the
@@ -58,8 +58,7 @@ type emptyInterface struct{ typ, data unsafe.Pointer }
 // typeID identifies a type by the address of its descriptor, and keeps the descriptor alive. Zero is not a type.
 type typeID struct{ p unsafe.Pointer }
 
-// typeOf is the identity of v's dynamic type. Sound because an any holds its
-// type first.
+// typeOf returns the identity of v's dynamic type. Sound because the first word of an any is its type.
 func typeOf(v any) typeID { return typeID{(*emptyInterface)(unsafe.Pointer(&v)).typ} }
 
 // hash spreads descriptor addresses, which are aligned and close together: it is the upper half of the product with 2^64 over
@@ -83,14 +82,14 @@ func holdsDirectly(v any, word *byte) bool {
 	return (*emptyInterface)(unsafe.Pointer(&v)).data == unsafe.Pointer(word)
 }
 
-// pointerTo is the interface value (*T)(m), given the identity of *T.
+// pointerTo returns the interface value (*T)(m), given the identity of *T.
 // Sound because a pointer is its own data word and a T is stored at m.
 func pointerTo(pointer typeID, m memory) any {
 	e := emptyInterface{typ: pointer.p, data: m.p}
 	return *(*any)(unsafe.Pointer(&e))
 }
 
-// boxed is the interface that holds *v, given the identity of T. Sound because the data word of an interface with a
+// boxed returns the interface that holds *v, given the identity of T. Sound because the data word of an interface with a
 // number or a string is its address, which may lie within an allocation, and because *v is not written again.
 func boxed[T float64 | string](t typeID, v *T) any {
 	e := emptyInterface{typ: t.p, data: unsafe.Pointer(v)}
@@ -113,7 +112,7 @@ func store[T any](m memory, v T) { *(*T)(m.p) = v }
 // nilPointer is stored where a pointer-shaped word becomes nil.
 var nilPointer unsafe.Pointer
 
-// pointerAt is the pointer to the T stored at m. Sound as load is.
+// pointerAt returns the pointer to the T stored at m. Sound as load is.
 func pointerAt[T any](m memory) *T { return (*T)(m.p) }
 
 // sliceHeader is the memory layout of a slice of any type.
@@ -122,11 +121,11 @@ type sliceHeader struct {
 	len, cap int
 }
 
-// header is the header of the slice stored at m. Sound because all slices share one layout; callers that change len
+// header returns the header of the slice stored at m. Sound because all slices share one layout; callers that change len
 // keep 0 ≤ len ≤ cap.
 func (m memory) header() *sliceHeader { return (*sliceHeader)(m.p) }
 
-// first is the first element of a slice that has room for one.
+// first returns the address of the first element of a slice that has room for one.
 func (h *sliceHeader) first() memory { return memory{h.array} }
 
 // growSlice makes room for n more elements after the slice that is stored at m, of type t with elements that are read by o.
@@ -141,11 +140,11 @@ func growSlice(t reflect.Type, o op, m memory, n int) {
 	*s = slices.Grow(*s, n)
 }
 
-// heldPointer is the pointer that v holds, to the type that v's caller has
-// checked. Sound because a pointer is an interface's data word itself.
+// heldPointer returns the pointer that v holds, to the type that v's caller has checked. Sound because a pointer is an interface's data
+// word itself.
 func heldPointer(v any) memory { return memory{(*emptyInterface)(unsafe.Pointer(&v)).data} }
 
-// viewedBytes is a view of s as bytes. Sound because no code writes to them or keeps them.
+// viewedBytes returns a view of s as bytes. Sound because no code writes to them or retains them.
 func viewedBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // storeWord writes the pointer-shaped word stored at src to dst. Sound because
@@ -157,7 +156,7 @@ func word64(s string, i int) uint64 {
 	return binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))[:])
 }
 
-// word32 is the same for four bytes.
+// word32 returns the four bytes of s at i, see word64.
 func word32(s string, i int) uint32 {
 	return binary.LittleEndian.Uint32((*[4]byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))[:])
 }
@@ -168,32 +167,32 @@ func putWord64(b []byte, i int, w uint64) {
 	binary.LittleEndian.PutUint64((*[8]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), i))[:], w)
 }
 
-// putWord32 is the same for four bytes.
+// putWord32 writes w to the four bytes of b from i on, see putWord64.
 func putWord32(b []byte, i int, w uint32) {
 	binary.LittleEndian.PutUint32((*[4]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), i))[:], w)
 }
 
-// bytesString is a view of b as a string. Sound because b is not written to
-// while the view is in use, and the view is not kept.
+// bytesString returns a view of b as a string. Sound because b is not written to while the view is in use, and the view is not
+// retained.
 func bytesString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// valueAt is the addressable reflect.Value of the t at m.
+// valueAt returns the addressable reflect.Value of the t at m.
 func valueAt(t reflect.Type, m memory) reflect.Value { return reflect.NewAt(t, m.p).Elem() }
 
-// memoryOf is the memory that the pointer in v points to.
+// memoryOf returns the address that the pointer in v points to.
 func memoryOf(v reflect.Value) memory { return memory{v.UnsafePointer()} }
 
 // TryAt is Try for callers without a typed pointer: p is the address of a value of the decoder's type, and l has no zero
 // fields. Sound because Try ensures no more than that.
 func (d *Decoder) TryAt(data []byte, p unsafe.Pointer, l *Limits, room Room) bool {
 	if len(data) >= largeText {
-		defer endTurn(awaitTurn())
+		defer releaseSlot(acquireSlot())
 	}
 	run := decoder{limits: *l, data: data, depth: l.MaxDepth, elements: l.MaxElements, room: room, free: free(len(data))}
 	i := skipSpace(data, 0)
 	if d.plan.op != opStruct || i == len(data) || data[i] != '{' {
 		return run.text(d.plan, memory{p}) >= 0
 	}
-	i = run.object(d.plan, memory{p}, i) // saves the steps in between
+	i = run.object(d.plan, memory{p}, i) // faster than a call of value
 	return i >= 0 && skipSpace(data, i) == len(data)
 }

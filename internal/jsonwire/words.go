@@ -36,7 +36,7 @@ func Wanted(t reflect.Type) string {
 	case t == reflect.TypeFor[json.Number]():
 		return "a number"
 	case decodesItself(t):
-		return "another one"
+		return "a different value"
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -57,7 +57,7 @@ func Wanted(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		return "an object"
 	}
-	return "another one"
+	return "a different value"
 }
 
 // Indirect returns the type that pointers of type t finally point to, or t itself if it is not a pointer.

@@ -8,23 +8,21 @@ import (
 // A Wrapper is a struct type around one value that records whether a member was present, and whether it was null. A decoder
 // reads the value as if there were no wrapper, and sets the flags. An encoder writes the value, or null where Set is false.
 // The method is called once for each type, on its zero value.
-// zero value.
 type Wrapper interface{ WrapsJSON() Wrapping }
 
 // Wrapping names the fields of a Wrapper.
 type Wrapping struct {
 	// Value is the field of the value.
 	Value string
-	// Set is a bool field that becomes true when there is a value, false at null.
+	// Set is a bool field that becomes true for a value and false for null.
 	Set string
-	// Null is a bool field that becomes true at null, false when there is a
-	// value. "" has none.
+	// Null is a bool field that becomes true for null and false for a value. "" if there is none.
 	Null string
-	// AcceptNull gives null no value: Value is zeroed and the flags are set. Without it, null is decoded into Value.
+	// AcceptNull zeroes Value and sets the flags for null. Without it, null is decoded into Value.
 	AcceptNull bool
 }
 
-// wrapLayout is a Wrapping by offsets.
+// wrapLayout is a Wrapping with offsets instead of names.
 type wrapLayout struct {
 	value, set, null    uintptr
 	hasNull, acceptNull bool
@@ -37,8 +35,7 @@ func (c *decodeCompiler) compileWrapper(p *decodePlan) {
 	p.elem = c.compile(value, false)
 }
 
-// wrapLayoutOf returns the layout of a Wrapper and the type of its value. It panics if the type does not have the
-// declared layout, which is a mistake of its author.
+// wrapLayoutOf returns the layout of a Wrapper and the type of its value. It panics if the type does not have the declared layout.
 func wrapLayoutOf(t reflect.Type) (*wrapLayout, reflect.Type) {
 	w := reflect.Zero(t).Interface().(Wrapper).WrapsJSON()
 	field := func(name string, flag bool) reflect.StructField {

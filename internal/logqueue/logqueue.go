@@ -47,15 +47,15 @@ const every = time.Second
 // A Queue passes records to one handler. Its methods are safe for concurrent use.
 type Queue struct {
 	to      slog.Handler
-	unwant  [levels]atomic.Int64 // time, in ns after start, until which the handler does not want a level
+	unwant  [levels]atomic.Int64 // time, in ns after start, until which the handler does not accept a level
 	start   time.Time
 	blocked atomic.Bool // the handler is slow: loggers of Patient do not wait for it
 
 	mu      sync.Mutex
 	waiting []entry
 	bytes   int           // bytes of text in waiting
-	busy    bool          // the goroutine runs, or is about to
-	begun   bool          // the first record without a waiting caller has come
+	busy    bool          // the goroutine runs, or is being started
+	begun   bool          // the first record without a waiting caller was added
 	later   *time.Timer   // delays that record; nil once the goroutine has started or a caller waits
 	idle    chan struct{} // closed when the goroutine ends; nil unless Flush waits for it
 	dropped uint64        // all dropped records
@@ -66,9 +66,9 @@ type Queue struct {
 // An entry is a record and the handler for it, which has the attributes of the logger.
 type entry struct {
 	handler slog.Handler
-	ctx     context.Context // the handler may use its values
+	ctx     context.Context // context of the record; the handler may use its values
 	record  slog.Record
-	own     bool          // handler is the queue's own
+	own     bool          // handler is the handler of the queue
 	size    int           // bytes of text
 	done    chan struct{} // closed when the record has been passed on; nil if no caller waits
 }
@@ -165,7 +165,7 @@ func (q *Queue) add(e entry) (added bool) {
 	return true
 }
 
-// hurry starts the goroutine at once if its start is delayed. q.mu must be held.
+// hurry starts the goroutine immediately if its start is delayed. q.mu must be held.
 func (q *Queue) hurry() {
 	if q.later != nil && q.later.Stop() {
 		go q.passOn(nil)
@@ -184,7 +184,7 @@ func (q *Queue) wait(e *entry) {
 	}
 }
 
-// passOn passes on batch, which was taken from the queue, and then the rest of the queue.
+// passOn passes batch, which was removed from the queue, to the handler, and then the rest of the queue.
 func (q *Queue) passOn(batch []entry) {
 	deepen(0)
 	over := false
@@ -215,7 +215,7 @@ func (q *Queue) nextBatch() (batch []entry, wait time.Duration) {
 	defer q.mu.Unlock()
 	untold := q.dropped > q.said
 	if wait = every - time.Since(q.saidAt); untold && wait <= 0 {
-		r := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were dropped: the handler took them too slowly", 0)
+		r := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were dropped: the handler is too slow", 0)
 		r.AddAttrs(slog.Uint64("count", q.dropped-q.said))
 		q.waiting = append(q.waiting, entry{handler: q.to, ctx: context.Background(), record: r, own: true})
 		q.said, q.saidAt = q.dropped, time.Now()
@@ -237,7 +237,7 @@ func (q *Queue) nextBatch() (batch []entry, wait time.Duration) {
 	return nil, 0
 }
 
-// give passes one record on. The record is lost if the handler panics or ends the goroutine.
+// give passes one record to the handler. The record is lost if the handler panics or ends the goroutine.
 func (q *Queue) give(e *entry) {
 	given := false
 	defer func() {
@@ -247,7 +247,7 @@ func (q *Queue) give(e *entry) {
 		if given {
 			return
 		}
-		_ = recover() // the count of dropped records reports it
+		_ = recover() // the count of dropped records includes it
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.dropped++
@@ -264,9 +264,9 @@ func (q *Queue) give(e *entry) {
 type queued struct {
 	q   *Queue
 	to  slog.Handler
-	own bool // to is the queue's own handler
+	own bool // to is the handler of the queue
 
-	waits bool // see Patient
+	waits bool // callers wait, see Patient
 }
 
 // Enabled returns true unless the handler has refused the level within the last second.
@@ -349,7 +349,7 @@ func shorten(r slog.Record) (short slog.Record, size int) {
 	return short, size
 }
 
-// WithAttrs and WithGroup call the methods of the handler at once.
+// WithAttrs and WithGroup call the methods of the handler immediately.
 func (h queued) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return queued{q: h.q, to: h.to.WithAttrs(attrs), waits: h.waits}
 }

@@ -27,7 +27,7 @@ func (h *slowHandler) Handle(ctx context.Context, r slog.Record) error {
 	case "panic":
 		panic("a handler's")
 	case "exit":
-		runtime.Goexit() // as t.FailNow does
+		runtime.Goexit() // like t.FailNow
 	}
 	return h.Handler.Handle(ctx, r)
 }
@@ -53,17 +53,17 @@ func TestOrderAndLevels(t *testing.T) {
 		for i := range 3 {
 			log.Info("record", "i", i)
 		}
-		log.Debug("not wanted")
+		log.Debug("not accepted")
 		q.Flush(t.Context())
 		want := "level=INFO msg=record i=0\nlevel=INFO msg=record i=1\nlevel=INFO msg=record i=2\n"
 		if said.String() != want || q.Dropped() != 0 {
-			t.Errorf("logged:\n%s\nwant:\n%s(%d dropped)", said, want, q.Dropped())
+			t.Errorf("got:\n%s\nwant:\n%s(%d dropped)", said, want, q.Dropped())
 		}
 	})
 }
 
-// The first record of a program is passed on after a moment, the following ones at once. A record that a caller waits for
-// is passed on at once, too.
+// The first record of a program is passed on after a short delay, and later records immediately. A record for which a caller waits
+// is also passed on immediately.
 func TestFirstRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, h, _ := newSlow()
@@ -78,15 +78,15 @@ func TestFirstRecord(t *testing.T) {
 		}
 		q.Logger().Info("first")
 		if given() {
-			t.Error("passed on at once")
+			t.Error("the first record was passed on immediately")
 		}
 		time.Sleep(10 * time.Millisecond)
 		if !given() {
-			t.Error("not passed on")
+			t.Error("the first record was not passed on")
 		}
 		q.Logger().Info("second")
 		if !given() {
-			t.Error("the second record is not passed on at once")
+			t.Error("the second record was not passed on immediately")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -94,11 +94,11 @@ func TestFirstRecord(t *testing.T) {
 		close(h.open)
 		before := time.Now()
 		if q.Patient().Info("first"); time.Since(before) > 0 {
-			t.Errorf("passed on after %v", time.Since(before))
+			t.Errorf("record passed on after %v", time.Since(before))
 		}
 	})
 	for name, wait := range map[string]func(q *logqueue.Queue){
-		"who logs":    func(q *logqueue.Queue) { q.Patient().Info("second") },
+		"logger":      func(q *logqueue.Queue) { q.Patient().Info("second") },
 		"the program": func(q *logqueue.Queue) { q.Flush(context.Background()) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,12 +107,12 @@ func TestFirstRecord(t *testing.T) {
 			before := time.Now()
 			q.Logger().Info("first")
 			if wait(q); time.Since(before) > 0 {
-				t.Errorf("%s waits for %v", name, time.Since(before))
+				t.Errorf("%s: waited for %v", name, time.Since(before))
 			}
-			time.Sleep(10 * time.Millisecond) // it is passed on only once
+			time.Sleep(10 * time.Millisecond) // the record is passed on only once
 			synctest.Wait()
 			if n := strings.Count(said.String(), "first"); n != 1 {
-				t.Errorf("%s: the record is there %d times", name, n)
+				t.Errorf("%s: got the record %d times", name, n)
 			}
 		})
 	}
@@ -131,22 +131,22 @@ func TestHandlerBlocks(t *testing.T) {
 			log.Info("more", "i", i)
 		}
 		if n := q.Dropped(); n != 50 {
-			t.Fatalf("%d records dropped, want 50", n)
+			t.Fatalf("got %d dropped records, want 50", n)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		q.Flush(ctx)
 		if cancel(); said.Len() > 0 {
-			t.Fatalf("logged although the handler blocks: %s", said)
+			t.Fatalf("got a log while the handler blocks: %s", said)
 		}
 		close(h.open)
 		q.Flush(t.Context())
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-		last := `level=WARN msg="log records were dropped: the handler took them too slowly" count=50`
+		last := `level=WARN msg="log records were dropped: the handler is too slow" count=50`
 		if len(lines) != 1+1024+1 || lines[1024] != fmt.Sprintf("level=INFO msg=more i=%d", 1023) {
-			t.Errorf("%d lines logged, want 1026; the last two:\n%s", len(lines), strings.Join(lines[len(lines)-2:], "\n"))
+			t.Errorf("got %d lines, want 1026; the last two:\n%s", len(lines), strings.Join(lines[len(lines)-2:], "\n"))
 		}
 		if !strings.Contains(said.String(), last) {
-			t.Errorf("no line says %s", last)
+			t.Errorf("got no line %s", last)
 		}
 	})
 }
@@ -166,13 +166,13 @@ func TestLongTextIsCut(t *testing.T) {
 			log.Info("more", "stack", strings.Repeat("s", stack))
 		}
 		if n := q.Dropped(); n != 20-(1<<20)/stack {
-			t.Errorf("%d records dropped", n)
+			t.Errorf("got %d dropped records", n)
 		}
 		close(h.open)
 		q.Flush(t.Context())
 		line := strings.Split(said.String(), "\n")[1]
 		if want := "path=" + long[:512] + "… stack=" + strings.Repeat("s", 2000); !strings.HasSuffix(line, want) {
-			t.Errorf("logged %.1000s", line)
+			t.Errorf("got log %.1000s", line)
 		}
 	})
 }
@@ -237,7 +237,7 @@ func TestHandlerPanics(t *testing.T) {
 		close(h.open) // both records wait: the report of the lost first one follows the second
 		q.Flush(t.Context())
 		if want := "level=WARN msg=after a=1 g.b=2\n"; !strings.HasPrefix(said.String(), want) || q.Dropped() != 1 {
-			t.Errorf("logged %q, want %q first; %d dropped, want 1", said, want, q.Dropped())
+			t.Errorf("got log %q, want %q first; got %d dropped, want 1", said, want, q.Dropped())
 		}
 	})
 }
@@ -254,7 +254,7 @@ func TestHandlerEndsItsGoroutine(t *testing.T) {
 		}
 		q.Flush(t.Context())
 		if n := strings.Count(said.String(), "msg=after"); n != 2 || q.Dropped() != 3 {
-			t.Errorf("logged %q; %d dropped, want 3", said, q.Dropped())
+			t.Errorf("got log %q and %d dropped, want 3", said, q.Dropped())
 		}
 	})
 }
@@ -266,9 +266,9 @@ func TestPatientLogger(t *testing.T) {
 		q, h, said := newSlow()
 		log := q.Patient()
 		close(h.open)
-		log.Info("at once")
-		if !strings.Contains(said.String(), "at once") {
-			t.Errorf("not passed on: %q", said)
+		log.Info("immediately")
+		if !strings.Contains(said.String(), "immediately") {
+			t.Errorf("record was not passed on: got %q", said)
 		}
 		h.open = make(chan struct{})
 		start := time.Now()
@@ -276,12 +276,12 @@ func TestPatientLogger(t *testing.T) {
 			log.Info("later")
 		}
 		if waited := time.Since(start); waited == 0 || waited > 100*time.Millisecond {
-			t.Errorf("ten records waited %v for a handler that blocks", waited)
+			t.Errorf("ten records waited %v for a blocked handler", waited)
 		}
 		close(h.open)
 		q.Flush(t.Context())
 		if n := strings.Count(said.String(), "later"); n != 10 {
-			t.Errorf("%d records of 10 were passed on", n)
+			t.Errorf("got %d of 10 records passed on", n)
 		}
 	})
 }
@@ -307,7 +307,7 @@ func TestContextOfARecord(t *testing.T) {
 		q.Flush(t.Context())
 		for i := range 2 {
 			if !strings.Contains(said.String(), fmt.Sprint("value=", i)) {
-				t.Errorf("there is no value %d: %s", i, &said)
+				t.Errorf("got no value %d: %s", i, &said)
 			}
 		}
 	})
@@ -341,7 +341,7 @@ func TestUnwantedLevels(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if h.asked != 3 {
-			t.Errorf("asked %d times in three seconds", h.asked)
+			t.Errorf("got %d calls of Enabled in three seconds", h.asked)
 		}
 	})
 }

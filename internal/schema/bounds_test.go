@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// leaving is a request whose client leaves after some looks at its context.
+// A leaving is a request whose client disconnects after some checks of its context.
 type leaving struct {
 	looks int
 	ctx   context.Context
@@ -24,7 +24,7 @@ func (l *leaving) Context() context.Context {
 	return l.ctx
 }
 
-// Reading ends with the request.
+// A check ends when its request ends.
 func TestCheckEndsWithItsRequest(t *testing.T) {
 	node, err := schema.Of(reflect.TypeFor[[]any]())
 	if err != nil {
@@ -35,11 +35,11 @@ func TestCheckEndsWithItsRequest(t *testing.T) {
 	report := schema.Report{Request: r}
 	node.Check([]byte("["+strings.Repeat("1,", 5000)+`"\ud800"]`), "body", &report)
 	if !report.Ended || !report.OK() || r.looks != 0 {
-		t.Errorf("ended %v, %d violations, %d looks left", report.Ended, len(report.List), r.looks)
+		t.Errorf("got ended %v, %d violations, %d checks of the context left", report.Ended, len(report.List), r.looks)
 	}
 }
 
-// A report takes a bounded amount, and reading ends when it is full.
+// The size of a report is limited, and a check ends when the report is full.
 func TestReportIsFull(t *testing.T) {
 	node, err := schema.Of(reflect.TypeFor[map[string][]string]())
 	if err != nil {
@@ -52,13 +52,13 @@ func TestReportIsFull(t *testing.T) {
 		var report schema.Report
 		node.Check([]byte(body), "body", &report)
 		if n := len(report.List); n > most || n < most/2 || !report.More {
-			t.Errorf("%.20s: %d violations, more: %v", body, n, report.More)
+			t.Errorf("%.20s: got %d violations, more: %v", body, n, report.More)
 		}
 	}
 	var report schema.Report
 	node.Check([]byte(`{"a":[`+strings.Repeat("1,", 99)+"1]}"), "body", &report)
 	if len(report.List) != 100 || report.More {
-		t.Errorf("%d violations, more: %v", len(report.List), report.More)
+		t.Errorf("got %d violations, more: %v", len(report.List), report.More)
 	}
 }
 
@@ -79,14 +79,14 @@ func TestPointersAreShort(t *testing.T) {
 		var report schema.Report
 		node.Check([]byte(`{"`+name+`":1}`), "body", &report)
 		if len(report.List) != 1 || report.List[0].Pointer != want {
-			t.Errorf("%s: %+v, want %s", name, report.List, want)
+			t.Errorf("%s: got %+v, want %s", name, report.List, want)
 		}
 	}
 	var report schema.Report
 	node.Check([]byte(`{"x":`+strings.Repeat(`{"`+strings.Repeat("y", 80)+`":`, 900)+`"\ud800"`+strings.Repeat("}", 901)), "body", &report)
 	for _, v := range report.List {
 		if len(v.Pointer) > 1<<10 {
-			t.Errorf("a pointer of %d bytes", len(v.Pointer))
+			t.Errorf("got a pointer of %d bytes", len(v.Pointer))
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestRepeatedElements(t *testing.T) {
 			got = append(got, v.Pointer+" "+v.Limit)
 		}
 		if strings.Join(got, ", ") != want {
-			t.Errorf("%s: %v, want %s", body, got, want)
+			t.Errorf("%s: got %v, want %s", body, got, want)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestMultiples(t *testing.T) {
 	} {
 		var report schema.Report
 		if node.Check([]byte(body), "body", &report); report.OK() != want {
-			t.Errorf("%s: %+v", body, report.List)
+			t.Errorf("%s: got %+v", body, report.List)
 		}
 	}
 }

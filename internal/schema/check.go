@@ -28,18 +28,18 @@ type checker struct {
 	report  *Report
 	in      string
 	scratch []byte
-	bare    bool // violations are not recorded, since one is enough
+	bare    bool // violations are not recorded, since only their existence matters
 	alone   Report
-	output  bool // the text is output, in which other members are required
-	left    int  // how many more members and elements are permitted; negative for no limit
-	read    int  // members and elements so far
+	output  bool // the text is output, which has its own required members
+	left    int  // number of members and elements that are still permitted; negative for no limit
+	read    int  // number of members and elements
 	broken  bool // there was a violation
 	sums    hasher
-	inside  bool // inside a value of a type that has a description and decodes itself
+	inside  bool // the current value is part of a value whose type has a description and decodes itself
 
 	// Decoders do not accept everything that a schema accepts. Such parts are rewritten in a second pass, after the text has
 	// met all rules.
-	unplain bool   // there is such a part
+	unplain bool   // there is a part to rewrite
 	writing bool   // this is the second pass
 	plain   []byte // body[:from], rewritten for decoders
 	from    int
@@ -94,7 +94,7 @@ func (c *checker) whole(n *Node, body []byte) {
 	}
 }
 
-// longestScratch is the maximum size of the buffer that a pooled checker keeps, in bytes.
+// longestScratch is the maximum size of the buffer of a pooled checker, in bytes.
 const longestScratch = 16 << 10
 
 // release returns the checker to the pool, without references to the text.
@@ -115,7 +115,7 @@ func (c *checker) rewrites() bool {
 	return c.writing
 }
 
-// copies makes room in plain for body[from:until] and added bytes more. If there is none, it ends the check.
+// copies makes room in plain for body[from:until] and added more bytes. If there is none, it ends the check.
 func (c *checker) copies(until, added int) bool {
 	need := len(c.plain) + until - c.from + added
 	if need <= cap(c.plain) || c.report.Ended {
@@ -130,7 +130,7 @@ func (c *checker) copies(until, added int) bool {
 	return true
 }
 
-// smallCopy is the size of a rewritten text, in bytes, that is not reserved.
+// smallCopy is the maximum size of a rewritten text, in bytes, for which no memory is reserved.
 const smallCopy = 64 << 10
 
 // write replaces body[at:until] by text for decoders.
@@ -272,7 +272,7 @@ var (
 	looseArray = &Node{Kind: Array, Elem: loose}
 )
 
-// another counts a member or an element. It returns false if checking must end: there are too many,
+// another counts a member or an element. It returns false if the check must end because there are too many,
 // the report is full, or the request has ended.
 func (c *checker) another() bool {
 	if c.left == 0 {
@@ -280,15 +280,15 @@ func (c *checker) another() bool {
 		return false
 	}
 	c.left--
-	if c.read++; c.read%elementsBetweenLooks == 0 && c.report.HasEnded() {
+	if c.read++; c.read%elementsBetweenChecks == 0 && c.report.HasEnded() {
 		c.broken = true
 		return false
 	}
 	return !c.report.More && !c.report.Ended
 }
 
-// elementsBetweenLooks is the number of elements between two checks of the request's context.
-const elementsBetweenLooks = 1 << 10
+// elementsBetweenChecks is the number of elements between two checks of the request's context.
+const elementsBetweenChecks = 1 << 10
 
 func (c *checker) array(n *Node) bool {
 	c.path = append(c.path, step{array: true})
@@ -356,10 +356,10 @@ func (c *checker) object(n *Node) bool {
 		if flags&(notUTF8|surrogate) != 0 {
 			c.violate("utf8", "")
 		}
-		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // else the name is unknown
+		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // otherwise the name is unknown
 			c.scratch = appendUnescaped(c.scratch[:0], name)
 			if name = c.scratch; n.Kind == Map {
-				name = bytes.Clone(name) // for names
+				name = bytes.Clone(name) // because names keeps it
 			}
 		}
 		element := c.member(n, name, seen, &names)
@@ -500,7 +500,7 @@ func (c *checker) peek() byte {
 	return 0
 }
 
-// violate reports a broken rule at the position of path.
+// violate reports a violation at the position of path.
 func (c *checker) violate(rule, limit string) {
 	c.broken = true
 	if c.bare || c.report.Full() {
@@ -539,7 +539,7 @@ func (c *checker) syntaxIn(depth int) bool {
 	return c.syntax()
 }
 
-// inWord reports whether a byte can be part of a number, of a word, or of a misspelt one.
+// inWord reports whether a byte can be part of a number, of a word, or of a misspelled one.
 func inWord(b byte) bool {
 	return isDigit(b) || 'a' <= b|0x20 && b|0x20 <= 'z' || b == '.' || b == '_' || b == '-' || b == '+'
 }

@@ -16,7 +16,7 @@ import (
 func (n *Node) Decoder(t reflect.Type, ignoreReadOnly bool) (*jsonwire.Decoder, error) {
 	r := ruler{structs: map[reflect.Type]*Struct{}, ignoreReadOnly: ignoreReadOnly}
 	if !r.gather(n) {
-		return nil, errors.New("rules that are checked before decoding alone")
+		return nil, errors.New("the rules can only be checked before decoding")
 	}
 	return jsonwire.Compile(t, rulesOf(n), r, jsonwire.Strictness{RefuseNull: true})
 }
@@ -70,10 +70,10 @@ func (r ruler) gather(n *Node) bool {
 		return true
 	}
 	if n.Names != nil || n.nests() || n.As != nil {
-		return false // rules for names, and JSON that is checked twice
+		return false // a decoder cannot check rules for names, or JSON that is checked twice
 	}
 	if n.Kind == Array && n.Type != nil && n.Type.Kind() == reflect.Slice && n.Type.Elem().Kind() == reflect.Uint8 {
-		return false // encoding/json also accepts base64 for it
+		return false // encoding/json also accepts base64 for this type
 	}
 	if n.Kind != Object {
 		return r.gather(n.Elem)
@@ -93,7 +93,7 @@ func (r ruler) gather(n *Node) bool {
 	return true
 }
 
-var errNoMember = errors.New("no member of the schema")
+var errNoMember = errors.New("the schema has no such member")
 
 // Member implements jsonwire.Ruler.
 func (r ruler) Member(object reflect.Type, name string, _ reflect.StructField) (rules jsonwire.MemberRules, err error) {
@@ -168,7 +168,7 @@ func (n *Node) checks() (list []jsonwire.Check) {
 			return nil
 		}
 	}
-	// In a schema json.Number, base64 and the option «string» are stricter than in encoding/json.
+	// In a schema, json.Number, base64 and the option «string» are stricter than in encoding/json.
 	alone := *n
 	if n.Kind != Quoted {
 		alone.decodes = nil // the decoder itself calls the type's methods
@@ -241,7 +241,7 @@ func (r *Rules) roundedBounds(bits int) (low, high float64) {
 	return low, high
 }
 
-// takes reports whether a well-formed text meets the rules.
+// takes reports whether a well-formed text satisfies the rules.
 func (n *Node) takes(text []byte) bool {
 	c := checkers.Get().(*checker)
 	c.body, c.pos, c.bare, c.report, c.path = text, 0, true, &c.alone, c.steps[:0]

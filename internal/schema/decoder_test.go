@@ -77,7 +77,7 @@ type read struct {
 	Maybe box[[]int8]       `json:"maybe,omitempty" minItems:"1" items.maximum:"9"`
 }
 
-// Check accepts the inputs that a decoder accepts, with the same result.
+// Check accepts all inputs that a decoder accepts, with the same result.
 func FuzzDecoder(f *testing.F) {
 	for _, s := range []string{
 		`{"name":"ab"}`, `{"name":"ab","small":1e0,"big":-0,"ratio":0.5,"exact":0.3}`, `{"name":"\u00e9\u0062","inner":[{"name":"bb"},{"name":"\u0062b"}],"hue":"red"}`,
@@ -102,22 +102,22 @@ func FuzzDecoder(f *testing.F) {
 		report := schema.Report{MaxElements: 20}
 		plain := node.Check(body, "body", &report)
 		if !taken {
-			return // Check knows why, or takes it nevertheless
+			return // Check reports the reason, or accepts the input
 		}
 		if !report.OK() {
-			t.Fatalf("%s is taken, but %v", body, report.List)
+			t.Fatalf("the decoder accepts %s, but Check reports %v", body, report.List)
 		}
 		if err := json.Unmarshal(plain, &want); err != nil {
-			t.Fatalf("%s is taken, but %v", body, err)
+			t.Fatalf("the decoder accepts %s, but encoding/json returns %v", body, err)
 		}
 		if !reflect.DeepEqual(v, want) {
-			t.Fatalf("%s became\n%+v, not\n%+v", body, v, want)
+			t.Fatalf("%s: got\n%+v\nwant\n%+v", body, v, want)
 		}
 	})
 }
 
-// Ordinary bodies are taken at once, and ordinary types have a decoder.
-func TestDecoderTakes(t *testing.T) {
+// A decoder exists for ordinary types, and accepts ordinary bodies.
+func TestDecoderOfOrdinaryTypes(t *testing.T) {
 	typ := reflect.TypeFor[read]()
 	node, err := schema.Of(typ)
 	if err != nil {
@@ -135,7 +135,7 @@ func TestDecoderTakes(t *testing.T) {
 	} {
 		var v read
 		if !d.Try([]byte(body), &v, schema.DecoderLimits(0, false), nil) {
-			t.Errorf("%s is refused", body)
+			t.Errorf("%s: got a refusal", body)
 		}
 	}
 	for _, other := range []any{map[int]string{}, []uint8Text{}, struct{ M map[point]int }{}} {
@@ -145,7 +145,7 @@ func TestDecoderTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := node.Decoder(typ, false); err == nil {
-			t.Errorf("%v has a decoder, though its rules are checked on texts alone", typ)
+			t.Errorf("%v: got a decoder, but its rules can only be checked on texts", typ)
 		}
 	}
 }

@@ -26,15 +26,15 @@ func Describe(t, as reflect.Type, tag reflect.StructTag) error {
 	_, twice := described[t]
 	switch {
 	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || t.Name() == "":
-		return errors.New("it must be a type with a name, and no pointer or interface")
+		return errors.New("it must be a named type other than a pointer or an interface")
 	case !codesItself(t) || t == timeType || t == rawType || t == numberType:
 		return errors.New("its JSON is known: only a type with methods such as MarshalJSON or MarshalText needs a description")
 	case t == as:
-		return errors.New("it is described by itself")
+		return errors.New("the description is the type itself")
 	case twice:
 		return errors.New("it has a description already")
 	case compiled.nodes[t] != nil:
-		return errors.New("an operation with it is registered already: describe it before, in an init function")
+		return errors.New("an operation with the type is registered already: describe the type before, in an init function")
 	}
 	tags, err := ParseTags(tag)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *compiler) describe(n *Node) error {
 	case as.Kind == String || as.Kind == Text && as.decodes == nil:
 		n.Rules, n.Meta = as.Rules, as.Meta
 	default:
-		return fmt.Errorf("%s is written by MarshalText and so is a string: describe it as one", TypeText(n.Type))
+		return fmt.Errorf("%s is written by MarshalText as a string: describe it as a string", TypeText(n.Type))
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (c *checker) described(n *Node) bool {
 // if the type encodes to another kind of value.
 func (n *Node) asText() (*Node, error) {
 	if zero, err := json.Marshal(reflect.New(n.Type).Interface()); err == nil && zero[0] != '"' && !bytes.Equal(zero, []byte("null")) {
-		return nil, fmt.Errorf("it is for strings, but %s is written as %.40s: describe its JSON with typed.SchemaAs", TypeText(n.Type), zero)
+		return nil, fmt.Errorf("the rule applies to strings, but %s is written as %.40s: describe its JSON with typed.SchemaAs", TypeText(n.Type), zero)
 	}
 	return &Node{Kind: String, Type: n.Type}, nil
 }

@@ -75,7 +75,7 @@ func formatName(name string) string {
 	if f, ok := findFormat(name); ok && f.name != "" {
 		return f.name
 	}
-	return "of the format " + name
+	return "in the format " + name
 }
 
 // isDateTime reports whether s is a date-time of RFC 3339. time.Parse accepts slightly more.
@@ -185,7 +185,7 @@ func isHostname(s string) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
 	}
-	start, last := 0, byte('-') // start of the label; last is a hyphen at first, since a label must not begin with one
+	start, last := 0, byte('-') // start of the label; last is initially a hyphen, since a label must not begin with one
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -223,7 +223,7 @@ func isURIReference(s string) bool {
 	return err == nil && uriText(s)
 }
 
-// uriText refuses characters that are not permitted in a URI, some of which package url accepts.
+// uriText refuses characters that are not permitted in a URI, some of which package net/url accepts.
 func uriText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0 {

@@ -44,12 +44,12 @@ func FuzzCheck(f *testing.F) {
 		var report schema.Report
 		plain := node.Check(body, "body", &report)
 		if !bytes.Equal(body, before) {
-			t.Fatal("the body was changed")
+			t.Fatal("Check changed the body")
 		}
 		for i := range report.List {
 			v := &report.List[i]
 			if !json.Valid(v.AppendJSON(nil)) || v.Text() == "is invalid" {
-				t.Fatalf("%+v says %s", v, v.AppendJSON(nil))
+				t.Fatalf("%+v: got %s", v, v.AppendJSON(nil))
 			}
 		}
 		if !report.OK() {
@@ -59,10 +59,10 @@ func FuzzCheck(f *testing.F) {
 		d := json.NewDecoder(bytes.NewReader(plain))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&v); err != nil {
-			t.Fatalf("accepted, but %v\n%s\n%s", err, body, plain)
+			t.Fatalf("Check accepts a body that cannot be decoded: %v\n%s\n%s", err, body, plain)
 		}
 		if !bytes.Contains(body, []byte("def")) && !bytes.Contains(body, []byte(`\u`)) && v.Def != 7 {
-			t.Fatalf("def is %d", v.Def)
+			t.Fatalf("got default %d", v.Def)
 		}
 	})
 }

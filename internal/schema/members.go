@@ -79,7 +79,7 @@ func (n *Node) ofBlank() error {
 	return nil
 }
 
-// setUnknown sets Unknown from the tags, and removes that tag.
+// setUnknown sets Unknown from its tag, and removes the tag.
 func (s *Struct) setUnknown(tags Tags) error {
 	switch text, ok := tags[unknownTag]; {
 	case !ok:
@@ -115,7 +115,7 @@ func (c *compiler) member(f *field) (Member, error) {
 	}
 	readOnly, writeOnly := m.Node.Meta.ReadOnly, m.Node.Meta.WriteOnly
 	if readOnly && writeOnly {
-		return m, errors.New("readOnly and writeOnly leave nothing of it")
+		return m, errors.New("a member cannot be both readOnly and writeOnly")
 	}
 	empty, zero := slices.Contains(f.options, "omitempty"), slices.Contains(f.options, "omitzero")
 	m.Required = !empty && !zero && !readOnly
@@ -123,7 +123,7 @@ func (c *compiler) member(f *field) (Member, error) {
 	if w, ok := WrappedBy(f.Type); ok && w.Optional {
 		m.Required = false
 		if !zero {
-			return m, errors.New("a field that may be absent needs the option omitzero, or it is written as null: `json:\"name,omitzero\"`")
+			return m, errors.New("a field that may be absent must have the option omitzero, otherwise it is written as null: `json:\"name,omitzero\"`")
 		}
 	}
 	if text, ok := tags["default"]; ok {
@@ -178,7 +178,7 @@ func (n *Node) quoted(t reflect.Type) (*Node, error) {
 	case Bool:
 		q.Rules.Pattern = boolText
 	default:
-		return nil, errors.New("the option «string» is for numbers and booleans")
+		return nil, errors.New("the option «string» applies only to numbers and booleans")
 	}
 	q.Rules.any = true
 	for t.Kind() == reflect.Pointer {
@@ -186,7 +186,7 @@ func (n *Node) quoted(t reflect.Type) (*Node, error) {
 	}
 	q.decodes = func(text []byte) error {
 		if !q.Rules.Pattern.Match(text) {
-			return nil // the pattern reports it
+			return nil // the pattern reports the violation
 		}
 		return json.Unmarshal(text, reflect.New(t).Interface())
 	}
@@ -267,7 +267,7 @@ func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]
 	return nil
 }
 
-// dominant returns the field that takes precedence among those with one name: the least nested one, and of these the one
+// dominant returns the field that takes precedence among fields with the same name: the least nested one, and of these the one
 // whose tag sets the name. clash is another field with the same precedence, or -1.
 func dominant(all []field, candidates []int) (winner, clash int) {
 	winner, clash = candidates[0], -1

@@ -28,7 +28,7 @@ const (
 // compilation and safe for concurrent use.
 type Node struct {
 	Kind     Kind
-	Type     reflect.Type // never a pointer
+	Type     reflect.Type // type of the values, never a pointer
 	Bits     int          // for Int, Uint and Float
 	Nullable bool         // null is accepted, too
 	Rules    Rules
@@ -47,7 +47,7 @@ type Struct struct {
 	Type    reflect.Type
 	Members []Member
 
-	Unknown Unknown // treatment of other members
+	Unknown Unknown // treatment of unknown members
 
 	index    map[string]int
 	longest  int  // length of the longest name in bytes if all its characters are escaped
@@ -74,14 +74,14 @@ type Member struct {
 	Default   []byte
 	Dependent []string // members that are required if this one is present
 
-	quoted   []byte // the name as the content of a JSON string
-	byAbsent string // the member with its default, as JSON; "" for none
+	quoted   []byte // name as the content of a JSON string
+	byAbsent string // member with its default as JSON; "" for none
 }
 
 // Meta has the annotations of a node, for readers of documents.
 type Meta struct {
 	Title, Description    string
-	Example               []byte // JSON, nil for none
+	Example               []byte // example as JSON, nil for none
 	Deprecated            bool
 	ReadOnly, WriteOnly   bool
 	ContentType, Encoding string // for strings with encoded content
@@ -180,7 +180,7 @@ func (n *Node) IsText() bool {
 	return false
 }
 
-// HasRules reports whether a value of the right type can still be refused.
+// HasRules reports whether a value of the right type can be refused.
 func (n *Node) HasRules() bool { return n.Rules.any || n.decodes != nil || n.As != nil }
 
 // RunsCode reports whether decoding a value calls methods of the user's types.

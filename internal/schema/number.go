@@ -10,12 +10,12 @@ import (
 // the digits. Zero has no digits.
 type decimal struct {
 	negative bool
-	whole    []byte // whole followed by fraction are the significant digits
+	whole    []byte // the significant digits are whole followed by fraction
 	fraction []byte
 	exp      int64
 }
 
-// maxExponent limits the exponents that are computed with. A larger number counts as infinite.
+// maxExponent is the maximum exponent in computations. A larger number counts as infinite.
 const maxExponent = 1 << 30
 
 // parseDecimal parses a number that is well-formed according to RFC 8259.
@@ -162,16 +162,16 @@ func (d *decimal) appendCanonical(b []byte) []byte {
 		b = append(b, '-')
 	}
 	b = append(append(b, d.whole...), d.fraction...)
-	// Zeros between digits remain. Zeros at the end of whole are digits only if a fraction follows;
+	// Zeros between digits are retained. Zeros at the end of whole are digits only if a fraction follows;
 	// parseDecimal ensures that.
 	return strconv.AppendInt(append(b, 'e'), d.exp, 10)
 }
 
 // A Bound is a number in a rule.
 type Bound struct {
-	Text    string // as JSON
+	Text    string // text in JSON
 	decimal decimal
-	integer int64 // the value if small
+	integer int64 // value if small is true
 	small   bool  // the bound is an integer that fits an int64
 	set     bool
 }
@@ -212,7 +212,7 @@ func (b *Bound) compareUint(n uint64) int {
 	return d.compare(&b.decimal)
 }
 
-// between returns the least and the greatest integer from low to high that meets the bounds. If
+// between returns the smallest and the largest integer from low to high that satisfies the bounds. If
 // there is none, it returns false and least > most. compare compares a number with a bound.
 func (r *Rules) between(low, high uint64, compare func(*Bound, uint64) int) (least, most uint64, ok bool) {
 	least, ok = firstOf(low, high, func(v uint64) bool {
@@ -240,7 +240,7 @@ func (r *Rules) betweenSigned(low, high int64) (least, most int64, ok bool) {
 	return int64(from ^ flip), int64(to ^ flip), true
 }
 
-// firstOf returns the first number from low to high for which so is true, or false for none. so
+// firstOf returns the first number from low to high for which so is true, or false if there is none. so
 // must be true for all numbers after the first one.
 func firstOf(low, high uint64, so func(uint64) bool) (uint64, bool) {
 	for low < high {
@@ -272,7 +272,7 @@ func (b *Bound) multiple(d *decimal, text []byte) bool {
 		return d.modulo(s, power) == 0
 	}
 	if power > 1000 {
-		return false // refused: a few bytes of a client must not cause long computations
+		return false // refused, because a few bytes of a client must not cause long computations
 	}
 	n, ok := new(big.Rat).SetString(string(text))
 	by, okBy := new(big.Rat).SetString(b.Text)

@@ -30,25 +30,25 @@ func sameInECMA(text string) error {
 		case c == '\\' && i+1 < len(text):
 			i++
 			if strings.IndexByte("AzQECaxpPsS", text[i]) >= 0 {
-				return fmt.Errorf(`\%c is not read alike by JSON Schema and Go: write it out`, text[i])
+				return fmt.Errorf(`\%c has different meanings in JSON Schema and Go: write out the characters`, text[i])
 			}
 		case class:
 			if c == ']' {
 				class = false
 			}
 			if strings.HasPrefix(text[i:], "[:") {
-				return errors.New("[[:class:]] is unknown to JSON Schema: write it out")
+				return errors.New("[[:class:]] does not exist in JSON Schema: write out the characters")
 			}
 		case c == '[':
 			class = true
 			if strings.HasPrefix(text[i+1:], "]") || strings.HasPrefix(text[i+1:], "^]") {
-				return errors.New("an empty class is not read alike by JSON Schema and Go")
+				return errors.New("an empty class has different meanings in JSON Schema and Go")
 			}
 			if strings.HasPrefix(text[i+1:], "[:") {
-				return errors.New("[[:class:]] is unknown to JSON Schema: write it out")
+				return errors.New("[[:class:]] does not exist in JSON Schema: write out the characters")
 			}
 		case c == '(' && strings.HasPrefix(text[i+1:], "?") && !strings.HasPrefix(text[i+1:], "?:"):
-			return errors.New("groups that begin with (? other than (?: are unknown to JSON Schema or read differently")
+			return errors.New("groups that begin with (?, except (?:, do not exist in JSON Schema or have a different meaning")
 		}
 	}
 	return nil

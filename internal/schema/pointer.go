@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on text of a client that is sent back to it, in bytes.
+// Limits on client text that is sent back to the client, in bytes.
 const (
-	longestName    = 100        // one name
-	longestPointer = 1<<10 - 16 // a pointer without cutMark
+	longestName    = 100        // maximum length of a name
+	longestPointer = 1<<10 - 16 // maximum length of a pointer without cutMark
 )
 
 // cutMark replaces the truncated part of a text.
@@ -55,8 +55,8 @@ func appendStep(b, name []byte) []byte {
 	return append(b, EscapePointer(strings.ToValidUTF8(shortName(name), "\uFFFD"))...)
 }
 
-// shortName returns a name without escapes, truncated if it is long. It truncates first, so that it
-// reads no more than it returns.
+// shortName returns a name without escapes, truncated if it is long. It truncates before it decodes, so that it reads no more than it
+// returns.
 func shortName(name []byte) string {
 	var room [2 * longestName]byte
 	text := room[:0]
@@ -95,7 +95,7 @@ func AppendStep(pointer []byte, name string) ([]byte, bool) {
 	return AppendEscaped(pointer, "/"+EscapePointer(name))
 }
 
-// AppendEscaped is like AppendStep, for a step that begins with a slash and is escaped.
+// AppendEscaped is like AppendStep, for a step that begins with a slash and is already escaped.
 func AppendEscaped(pointer []byte, step string) ([]byte, bool) {
 	before := len(pointer)
 	pointer = append(pointer, step...)

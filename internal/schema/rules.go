@@ -77,11 +77,11 @@ func (n *Node) Tagged(tags Tags) (*Node, error) {
 	return n.tagged(tags, "")
 }
 
-// noDirection refuses readOnly and writeOnly in places where they have no effect.
+// noDirection refuses readOnly and writeOnly where they have no effect.
 func (t Tags) noDirection(prefix string) error {
 	for _, name := range []string{"readOnly", "writeOnly"} {
 		if _, ok := t[prefix+name]; ok {
-			return fmt.Errorf("%s%s does not apply here: it is for members of a JSON object", prefix, name)
+			return fmt.Errorf("%s%s applies only to members of a JSON object", prefix, name)
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 		return n, nil
 	}
 	if _, ok := tags[prefix+unknownTag]; ok {
-		return nil, fmt.Errorf("%s%s is for the tag of a struct's blank field: _ struct{} `%[2]s:\"true\"`", prefix, unknownTag)
+		return nil, fmt.Errorf("%s%s is allowed only in the tag of a struct's blank field: _ struct{} `%[2]s:\"true\"`", prefix, unknownTag)
 	}
 	with := *n
 	if n.Kind == Custom {
@@ -139,7 +139,7 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 	return &with, nil
 }
 
-// describedBy is like tagged, for a type with its own JSON methods. n is a copy. The rules apply to
+// describedBy is like tagged, for a type with its own JSON methods. n must be a copy. The rules apply to
 // the type's description. Without a description only the rule format is permitted; it describes the
 // type as a string.
 func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
@@ -148,7 +148,7 @@ func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
 			continue
 		}
 		if name != "format" {
-			return nil, fmt.Errorf("%s%s does not apply to %s, whose own methods read and write its JSON: describe that with typed.SchemaAs, or check the rule in UnmarshalJSON",
+			return nil, fmt.Errorf("%s%s does not apply to %s, whose methods encode and decode its JSON: describe the JSON with typed.SchemaAs, or check the rule in UnmarshalJSON",
 				prefix, name, TypeText(n.Type))
 		}
 		var err error
@@ -158,7 +158,7 @@ func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
 	}
 	for _, part := range []string{"items.", "additionalProperties.", "propertyNames."} {
 		if n.As == nil && tags.hasAny(prefix+part) {
-			return nil, fmt.Errorf("%s%s does not apply to %s, whose own methods read and write its JSON: describe that with typed.SchemaAs", prefix, part, TypeText(n.Type))
+			return nil, fmt.Errorf("%s%s does not apply to %s, whose methods encode and decode its JSON: describe the JSON with typed.SchemaAs", prefix, part, TypeText(n.Type))
 		}
 	}
 	if n.As != nil {
@@ -183,7 +183,7 @@ func (r *Rules) set(name, text string, n *Node) error {
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
 		b, ok := newBound(text)
 		if !ok {
-			return errors.New("it must be a number as JSON writes it")
+			return errors.New("it must be a number in the syntax of JSON")
 		}
 		if name == "multipleOf" && (b.decimal.negative || b.decimal.isZero()) {
 			return errors.New("it must be positive")
@@ -202,7 +202,7 @@ func (r *Rules) set(name, text string, n *Node) error {
 	case "format":
 		f, ok := findFormat(text)
 		if !ok {
-			return errors.New("the format is not known: see typed.Format")
+			return errors.New("unknown format, see typed.Format")
 		}
 		r.Format, r.check = text, f.check
 	case "enum":
@@ -222,7 +222,7 @@ func (r *Rules) set(name, text string, n *Node) error {
 func (r *Rules) setCount(name, text string) error {
 	count, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return errors.New("it must be an integer from 0 on")
+		return errors.New("it must be an integer of at least 0")
 	}
 	*map[string]*Count{
 		"minLength": &r.MinLength, "maxLength": &r.MaxLength, "minItems": &r.MinItems, "maxItems": &r.MaxItems,
@@ -278,7 +278,7 @@ func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 	return nil
 }
 
-// consistent refuses rules that no value can meet.
+// consistent refuses rules that no value can satisfy.
 func (n *Node) consistent() error {
 	r := &n.Rules
 	for _, pair := range []struct {
@@ -312,7 +312,7 @@ func (n *Node) consistent() error {
 		_, _, some = r.between(0, 1<<n.Bits-1, (*Bound).compareUint)
 	}
 	if !some {
-		return fmt.Errorf("its bounds allow no %s", IntegerFormat(n.Kind, n.Bits))
+		return fmt.Errorf("no %s is within the bounds", IntegerFormat(n.Kind, n.Bits))
 	}
 	return nil
 }
@@ -379,7 +379,7 @@ func (n *Node) Value(text string) ([]byte, error) {
 	if !report.OK() {
 		v := report.List[0]
 		if n.Kind == Custom {
-			return nil, fmt.Errorf("UnmarshalJSON of %s does not take %s: write the JSON of a value", TypeText(n.Type), value)
+			return nil, fmt.Errorf("UnmarshalJSON of %s refuses %s: write the JSON of a value", TypeText(n.Type), value)
 		}
 		return nil, fmt.Errorf("%s %s", strings.TrimSpace("the value "+v.Pointer), v.Text())
 	}

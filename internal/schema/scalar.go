@@ -49,7 +49,7 @@ func (c *checker) text(n *Node, content []byte) {
 	r := &n.Rules
 	if r.MinLength.Set || r.MaxLength.Set {
 		length := len(content)
-		if !r.fitsBytes(length) { // else the length is valid for any character sizes
+		if !r.fitsBytes(length) { // otherwise the length is valid for all sizes of characters
 			length = utf8.RuneCount(content)
 		}
 		if r.MinLength.Set && length < r.MinLength.N {
@@ -83,7 +83,7 @@ func (n *Node) typeName() string {
 	return n.wanted()
 }
 
-// fitsBytes reports whether every string of n bytes meets the limits on characters.
+// fitsBytes reports whether every string of n bytes satisfies the limits on characters.
 func (r *Rules) fitsBytes(n int) bool {
 	return (!r.MaxLength.Set || n <= r.MaxLength.N) && (!r.MinLength.Set || (n+3)/4 >= r.MinLength.N)
 }
@@ -170,7 +170,7 @@ func (c *checker) integer(n *Node, text []byte) {
 	} else {
 		var u uint64
 		if len(plain) > 1 && plain[0] == '-' && isZeros(plain[1:]) {
-			plain = plain[1:] // -0 is 0, but strconv refuses it as unsigned
+			plain = plain[1:] // -0 is 0, but strconv refuses it for an unsigned integer
 			if c.rewrites() {
 				c.write(c.pos-len(text), c.pos, "0")
 			}
@@ -261,7 +261,7 @@ func (c *checker) enum(n *Node, text []byte) {
 	}
 }
 
-// Holds reports whether the text of a parameter, which has been parsed already, meets the rules. It
+// Holds reports whether the text of a parameter, which has been parsed already, satisfies the rules. It
 // does not allocate for the rules of strings and integers.
 func (n *Node) Holds(text string) bool {
 	r := &n.Rules

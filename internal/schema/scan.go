@@ -67,14 +67,14 @@ func skipDigits(b []byte, i int) int {
 	return i
 }
 
-// stringFlags tell whether a string has other content than plain ASCII.
+// stringFlags describe the content of a string beyond plain ASCII.
 type stringFlags uint8
 
 const (
 	escaped   stringFlags = 1 << iota // backslashes
 	beyond                            // bytes beyond ASCII
 	notUTF8                           // invalid UTF-8
-	surrogate                         // an escaped half of a surrogate pair
+	surrogate                         // an unpaired escaped surrogate
 )
 
 // scanString scans the string whose opening quotation mark is at i. Its content is b[i+1:end-1].
@@ -114,7 +114,7 @@ func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
 	return i, flags, false
 }
 
-// scanEscape scans an escape, or two that form a surrogate pair.
+// scanEscape scans an escape, or two escapes that form a surrogate pair.
 func scanEscape(b []byte, i int) (end int, half, ok bool) {
 	if i++; i >= len(b) {
 		return i, false, false

@@ -12,8 +12,8 @@ import (
 // Tags are the key-value pairs of a struct tag.
 type Tags map[string]string
 
-// ParseTags parses a struct tag. Unlike package reflect it refuses malformed tags and misspelt
-// rules, since a misspelt rule would silently have no effect.
+// ParseTags parses a struct tag. Unlike package reflect it refuses malformed tags and misspelled
+// rules, since a misspelled rule would have no effect.
 func ParseTags(tag reflect.StructTag) (Tags, error) {
 	if tag == "" {
 		return nil, nil
@@ -74,7 +74,7 @@ func spelledWell(name string) error {
 	}
 	for _, right := range everyName {
 		if strings.EqualFold(name, right) {
-			return fmt.Errorf("unknown rule %q: it is called %q", name, right)
+			return fmt.Errorf("unknown rule %q: the name is %q", name, right)
 		}
 	}
 	return nil

@@ -29,8 +29,8 @@ func (s sum) and(next sum) sum {
 // Initial sums of sequences. No other sum begins with their bytes, see hasher.
 var arraySum, objectSum = sumOf([]byte("[")), sumOf([]byte("{"))
 
-// A hasher computes the sums of values in a well-formed text, each in one pass. It remembers the
-// sums of arrays that it has searched for repeated elements, so that nested arrays are read only
+// A hasher computes the sums of values in a well-formed text, each in one pass. It stores the
+// sums of arrays that it has searched for repeated elements, so that nested arrays are scanned only
 // once.
 type hasher struct {
 	body    []byte
@@ -39,10 +39,10 @@ type hasher struct {
 	known   map[int]knownSum
 }
 
-// A memberSum is the sums of a member's name and value.
+// A memberSum has the sums of a member's name and value.
 type memberSum struct{ name, value sum }
 
-// A knownSum is the sum of a value, and the offset after the value.
+// A knownSum is the sum of a value and the offset after the value.
 type knownSum struct {
 	sum sum
 	end int
@@ -105,7 +105,7 @@ func (h *hasher) array(i int, each func(sum)) (sum, int) {
 }
 
 // object returns the sum of the object at offset i, and the offset after it. The order of members
-// does not matter. Of two members with one name the last one counts.
+// does not matter. Of two members with the same name the last one counts.
 func (h *hasher) object(i int) (sum, int) {
 	b, all, start := h.body, objectSum, len(h.members)
 	for i = skipSpace(b, i+1); b[i] != '}'; {
@@ -169,8 +169,8 @@ func sumOfValue(text []byte) sum {
 	return all
 }
 
-// nests reports whether the node is recursive and each of its values is checked as a whole. A
-// decoder remembers no sums, so it would read the innermost values once for each level.
+// nests reports whether the node is recursive and each of its values is checked separately. A
+// decoder stores no sums, so it would scan the innermost values once for each level.
 func (n *Node) nests() bool {
 	whole := n.Rules.UniqueItems && !n.Elem.isScalar() || n.Rules.enum != nil
 	return whole && (n.Kind == Array || n.Kind == Map) && n.Elem.leadsTo(n, map[*Struct]bool{})

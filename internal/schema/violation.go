@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// A Violation is one broken rule of a request. It never contains the value: violations are logged
+// A Violation is a violation of a rule by a request. It never contains the value: violations are logged
 // and sent, and the value may be a password.
 type Violation struct {
 	// In is the source of the value: "body", "path", "query", "header", "cookie" or "form".
@@ -75,8 +75,7 @@ const (
 	mostText       = 32 << 10 // text of all violations, in bytes
 )
 
-// A Report collects violations. Checks stop when it is Full, so that the rest of a request costs
-// nothing.
+// A Report collects violations. Checks stop when it is Full, so that the rest of a request has no cost.
 type Report struct {
 	List []Violation
 	More bool // at least one more violation was found and not listed
@@ -92,13 +91,13 @@ type Report struct {
 	// own.
 	IgnoreUnknown bool
 
-	// Request is the request whose context ends the check, nil for none. Ended is set when that
-	// happens.
+	// Request is the request whose context ends the check, nil for none. Ended is set when the context
+	// has ended the check.
 	Request interface{ Context() context.Context }
 	Ended   bool
 
 	// Room reserves memory for a text that Check returns in place of a large body, nil for no limit. If it has
-	// none, the check ends as if the request had.
+	// none, the check ends as if the request had ended.
 	Room jsonwire.Room
 
 	text int // bytes of text in List
@@ -179,21 +178,21 @@ func (v *Violation) pieces() (before, limit, after string) {
 	case "enum", "contentMediaType":
 		return "must be one of ", n, ""
 	case "additionalProperties":
-		return "is not known here", "", ""
+		return "is unknown", "", ""
 	case "readOnly":
 		return "is set by the server: it must not be sent", "", ""
 	case "writeOnly":
-		return "is for requests: it must not be answered", "", ""
+		return "is for requests: it must not be in an answer", "", ""
 	case "dependentRequired":
 		return "is missing: it is required with ", n, ""
 	case "duplicate":
 		return "is repeated", "", ""
 	case "utf8":
-		return "must be valid UTF-8, without half surrogate pairs", "", ""
+		return "must be valid UTF-8, without unpaired surrogates", "", ""
 	case "numberLength":
 		return "is a number of more than ", n, " characters"
 	case "elements":
-		return "is where the body has more than ", n, " members and elements"
+		return "exceeds the limit of ", n, " members and elements"
 	case "depth":
 		return "is nested more than ", n, " levels deep"
 	case "single":

@@ -10,9 +10,9 @@ import (
 // A function that panics does not affect the statistics of others.
 func TestPartsPanic(t *testing.T) {
 	var parts tally.Parts
-	parts.Add("bad", func() any { panic("asked for") })
+	parts.Add("bad", func() any { panic("as requested") })
 	parts.Add("good", func() any { return 7 })
-	if got, want := parts.Read(), (map[string]any{"bad": "panic: asked for", "good": 7}); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	if got, want := parts.Read(), (map[string]any{"bad": "panic: as requested", "good": 7}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -40,15 +40,15 @@ func TestCountsAreExactUnderConcurrency(t *testing.T) {
 		all += n
 	}
 	if all != 16000 || sums.Latency.Count() != 16000 || sums.InFlight != 0 {
-		t.Errorf("%d requests, %d latencies, %d in flight", all, sums.Latency.Count(), sums.InFlight)
+		t.Errorf("got %d requests, %d latencies, %d in flight", all, sums.Latency.Count(), sums.InFlight)
 	}
 	if sums.Latency.Max != 999*time.Microsecond {
-		t.Errorf("max %v", sums.Latency.Max)
+		t.Errorf("got maximum %v", sums.Latency.Max)
 	}
 }
 
 // No outcome is lost, for any number of outcomes. Outcomes beyond the slots of a shard are counted by class.
-func TestOutcomesBeyondWhatIsTold(t *testing.T) {
+func TestOutcomesBeyondMaximum(t *testing.T) {
 	c := newCounter()
 	var want [tally.Classes]uint64
 	for o := range tally.Outcome(400) {
@@ -57,23 +57,23 @@ func TestOutcomesBeyondWhatIsTold(t *testing.T) {
 	}
 	sums := c.Sums()
 	if sums.Classes != want || sums.Latency.Max != 399*time.Millisecond {
-		t.Errorf("by class %v, want %v; at most %v", sums.Classes, want, sums.Latency.Max)
+		t.Errorf("got classes %v, want %v; maximum %v", sums.Classes, want, sums.Latency.Max)
 	}
 	var all, told uint64
 	for i, e := range sums.Ended {
 		all += e.Latency.Count()
 		if i > 0 && e.Outcome <= sums.Ended[i-1].Outcome {
-			t.Errorf("%d behind %d", e.Outcome, sums.Ended[i-1].Outcome)
+			t.Errorf("got outcome %d after %d, want ascending order", e.Outcome, sums.Ended[i-1].Outcome)
 		}
 		if e.Outcome&tally.Untold == 0 {
 			told++
 			if e.Latency.Count() != uint64(e.Outcome)+1 {
-				t.Errorf("%d requests of outcome %d", e.Latency.Count(), e.Outcome)
+				t.Errorf("got %d requests of outcome %d", e.Latency.Count(), e.Outcome)
 			}
 		}
 	}
 	if all != sums.Latency.Count() || told < 10 {
-		t.Errorf("%d of %d requests, %d outcomes are told", all, sums.Latency.Count(), told)
+		t.Errorf("got %d of %d requests in %d outcomes", all, sums.Latency.Count(), told)
 	}
 }
 
@@ -96,11 +96,11 @@ func TestQuantilesAgainstSortedDurations(t *testing.T) {
 			want := plain[int(math.Ceil(q*float64(len(plain))))-1]
 			got := l.Quantile(q)
 			if diff := math.Abs(float64(got - want)); diff > float64(want)/4 {
-				t.Errorf("spread %v: quantile %v is %v, want %v", spread, q, got, want)
+				t.Errorf("spread %v: quantile %v: got %v, want %v", spread, q, got, want)
 			}
 		}
 		if l.Max != plain[len(plain)-1] {
-			t.Errorf("max %v, want %v", l.Max, plain[len(plain)-1])
+			t.Errorf("got maximum %v, want %v", l.Max, plain[len(plain)-1])
 		}
 	}
 }
@@ -108,14 +108,14 @@ func TestQuantilesAgainstSortedDurations(t *testing.T) {
 func TestExtremeDurations(t *testing.T) {
 	c := newCounter()
 	if l := c.Sums().Latency; l.Quantile(0.5) != 0 || l.Max != 0 || l.Count() != 0 {
-		t.Errorf("nothing counted, yet %+v", l)
+		t.Errorf("empty histogram: got %+v", l)
 	}
-	c.Shard(0).Add(1, 1, -time.Second) // of a clock that went backwards
+	c.Shard(0).Add(1, 1, -time.Second) // the clock was set back
 	c.Shard(0).Add(1, 1, 0)
 	c.Shard(0).Add(1, 2, math.MaxInt64)
 	l := c.Sums().Latency
 	if l.Count() != 4 || l.Max != math.MaxInt64 || l.Quantile(0.5) > time.Microsecond || l.Quantile(1) != math.MaxInt64 {
-		t.Errorf("%d counted, max %v, median %v, last %v", l.Count(), l.Max, l.Quantile(0.5), l.Quantile(1))
+		t.Errorf("got %d counts, maximum %v, median %v, last %v", l.Count(), l.Max, l.Quantile(0.5), l.Quantile(1))
 	}
 }
 
@@ -128,13 +128,13 @@ func TestSince(t *testing.T) {
 	after := c.Sums().Latency
 	l := after.Since(&before)
 	if l.Count() != 100 || l.Quantile(0.5) > 13*time.Microsecond || l.Quantile(0.99) < 15*time.Millisecond {
-		t.Errorf("%d counted, median %v, p99 %v", l.Count(), l.Quantile(0.5), l.Quantile(0.99))
+		t.Errorf("got %d counts, median %v, p99 %v", l.Count(), l.Quantile(0.5), l.Quantile(0.99))
 	}
 	if l.Max < 20*time.Millisecond || l.Max > 25*time.Millisecond {
-		t.Errorf("max %v", l.Max)
+		t.Errorf("got maximum %v", l.Max)
 	}
 	if none := before.Since(&before); none.Count() != 0 || none.Max != 0 {
-		t.Errorf("between a state and itself: %+v", none)
+		t.Errorf("difference of a state and itself: got %+v", none)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestBuckets(t *testing.T) {
 	c := newCounter()
 	empty := c.Sums().Latency
 	for below := range empty.Buckets {
-		t.Errorf("an empty histogram has a bucket below %v", below)
+		t.Errorf("empty histogram: got a bucket below %v", below)
 	}
 	durations := []time.Duration{0, 300, 5000, time.Millisecond, time.Second, time.Hour}
 	for _, d := range durations {
@@ -159,12 +159,12 @@ func TestBuckets(t *testing.T) {
 			}
 		}
 		if below <= last || count != uint64(want) {
-			t.Errorf("below %v, after %v: %d, want %d", below, last, count, want)
+			t.Errorf("bucket below %v, after %v: got %d, want %d", below, last, count, want)
 		}
 		last, sum = below, count
 	}
 	if sum != uint64(len(durations)) {
-		t.Errorf("%d in all buckets", sum)
+		t.Errorf("got %d in all buckets", sum)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	c := newCounter()
 	c.Shard(0)
 	if n := testing.AllocsPerRun(100, func() { c.Shard(0).Add(2, 1, time.Millisecond) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations", n)
 	}
 }
 

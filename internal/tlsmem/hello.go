@@ -40,7 +40,7 @@ func AsksToResume(records []byte) bool {
 		case content == nil:
 			return false
 		case kind == extPreSharedKey:
-			return len(content) > 0 && len(extensions) == 0 // it must be the last extension (section 4.2.11)
+			return len(content) > 0 && len(extensions) == 0 // pre_shared_key must be the last extension (section 4.2.11)
 		case kind == extSessionTicket && len(content) > 0:
 			resumes = true
 		}

@@ -38,32 +38,32 @@ func TestAsksToResume(t *testing.T) {
 		{"no extensions", record(22, helloOf()), false},
 		{"others", record(22, helloOf(versions)), false},
 		{"a key", record(22, helloOf(versions, key)), true},
-		{"a key alone", record(22, helloOf(key)), true},
+		{"pre_shared_key only", record(22, helloOf(key)), true},
 		{"an empty key", record(22, helloOf(versions, extension(41, ""))), false},
 		{"a key that is not the last", record(22, helloOf(key, versions)), false},
 		{"an empty ticket and a key", record(22, helloOf(noTicket, key)), true},
 		{"a ticket", record(22, helloOf(ticket, versions)), true},
-		{"a ticket and what is cut off", record(22, helloOf(ticket, "\x00\x2b\x00\x04\x02")), false},
+		{"a ticket and a truncated extension", record(22, helloOf(ticket, "\x00\x2b\x00\x04\x02")), false},
 		{"a ticket and half of a type", record(22, helloOf(ticket, "\x00")), false},
 		{"an empty ticket", record(22, helloOf(noTicket, versions)), false},
-		{"more behind the record", record(22, helloOf(key)) + "\x14\x03", true},
+		{"data after the record", record(22, helloOf(key)) + "\x14\x03", true},
 		{"all but a byte", record(22, helloOf(key))[:len(record(22, helloOf(key)))-1], false},
 		{"in two records", record(22, helloOf(key)[:20]) + record(22, helloOf(key)[20:]), false},
 		{"more in the message", record(22, "\x01"+sized(3, helloOf(key)[4:], "x")), false},
-		{"another message", record(22, "\x02"+helloOf(key)[1:]), false},
-		{"another record", record(23, helloOf(key)), false},
+		{"other message type", record(22, "\x02"+helloOf(key)[1:]), false},
+		{"other record type", record(23, helloOf(key)), false},
 		{"half a cipher suite", record(22, strings.Replace(helloOf(key), "\x00\x02\x13\x01", "\x00\x01\x13", 1)), false},
 		{"as long as a record may be", long, true},
 	} {
 		in := []byte(c.in)
 		if got := AsksToResume(in); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 		if twin := asksPlainly(in); twin != c.want {
-			t.Errorf("%s: its twin says %v", c.name, twin)
+			t.Errorf("%s: the reference implementation returns %v", c.name, twin)
 		}
 		if n := testing.AllocsPerRun(5, func() { AsksToResume(in) }); n > 0 {
-			t.Errorf("%s: %v allocations", c.name, n)
+			t.Errorf("%s: got %v allocations", c.name, n)
 		}
 	}
 }
@@ -77,10 +77,10 @@ func TestAsksToResumeOfCryptoTLS(t *testing.T) {
 		for _, want := range []bool{false, true} {
 			hello, resumed := firstWords(t, server, client)
 			if resumed != want {
-				t.Fatalf("version %x: resumed: %v, want %v", version, resumed, want)
+				t.Fatalf("version %x: got resumed %v, want %v", version, resumed, want)
 			}
 			if got := AsksToResume(hello); got != want {
-				t.Errorf("version %x: %v, want %v", version, got, want)
+				t.Errorf("version %x: got %v, want %v", version, got, want)
 			}
 		}
 	}
@@ -185,10 +185,10 @@ func FuzzAsksToResume(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
 		if got, want := AsksToResume(b), asksPlainly(b); got != want {
-			t.Fatalf("%v, want %v", got, want)
+			t.Fatalf("got %v, want %v", got, want)
 		}
 		if !bytes.Equal(b, before) {
-			t.Fatal("it was changed")
+			t.Fatal("AsksToResume changed its input")
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// inputOf returns the input buffers of crypto/tls; the test is skipped if their layout is not known.
+// inputOf returns the input buffers of crypto/tls; the test is skipped if their layout is unknown.
 func inputOf(t *testing.T, c *Conn) inputs {
 	t.Helper()
 	in, known := inputsOf(c.tls)
@@ -37,21 +37,21 @@ func TestRecordsAreOpenedWhereTheyLie(t *testing.T) {
 				t.Fatalf("got %q, %v", b[:n], err)
 			}
 			if !bytes.Contains(records, []byte(text)) {
-				t.Fatal("the record was not opened in its place")
+				t.Fatal("the record was not decrypted in place")
 			}
 			if lent := l.server.Lent(); len(lent) != len(records)-First(records) || &lent[0] != &records[First(records)] {
-				t.Fatalf("%d bytes are not taken, want the second record", len(lent))
+				t.Fatalf("got %d bytes not consumed, want the second record", len(lent))
 			}
 			if got, err := l.read(); !NeedsMore(err) || string(got) != text[11:]+"more" {
 				t.Fatalf("got %q, %v", got, err)
 			}
 			if l.server.Holds() || len(l.server.Lent()) != 0 {
-				t.Fatal("it holds what was read")
+				t.Fatal("the connection refers to data that was read")
 			}
 		}
 		l.server.Trim()
 		if in.raw.Cap() != 0 || in.hand.Cap() != 0 || in.plain.Size() != 0 {
-			t.Errorf("it keeps %d, %d and %d bytes of memory", in.raw.Cap(), in.hand.Cap(), in.plain.Size())
+			t.Errorf("got buffers of %d, %d and %d bytes", in.raw.Cap(), in.hand.Cap(), in.plain.Size())
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestRecordsThatAreNotReadYetAreFollowedByCopies(t *testing.T) {
 	})
 }
 
-func TestWhatEndsAConnectionInPlace(t *testing.T) {
+func TestFatalRecordsInPlace(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		for name, end := range map[string]func(record []byte) []byte{
 			"broken":  func(r []byte) []byte { r[len(r)-1] ^= 1; return r },
@@ -123,10 +123,10 @@ func TestWhatEndsAConnectionInPlace(t *testing.T) {
 				t.Errorf("%s: got %q, %v", name, got, err)
 			}
 			if l.server.Holds() || len(l.server.Out) == 0 {
-				t.Errorf("%s: it holds what was lent, or has made no alert", name)
+				t.Errorf("%s: the connection refers to lent memory, or sent no alert", name)
 			}
 			if _, again := l.read(); again == nil || NeedsMore(again) {
-				t.Errorf("%s: then %v", name, again)
+				t.Errorf("%s: next read: got %v", name, again)
 			}
 		}
 	})
@@ -144,13 +144,13 @@ func TestCloseNotifyInPlace(t *testing.T) {
 			t.Fatalf("got %q, %v", got, err)
 		}
 		if _, err := l.read(); err != io.EOF {
-			t.Fatalf("then %v", err)
+			t.Fatalf("next read: got %v", err)
 		}
 	})
 }
 
 // Bytes after the end, or after a broken record, are not retained, even where records are copied.
-func TestNothingIsHeldBehindTheEnd(t *testing.T) {
+func TestNoLentMemoryAfterTheEnd(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		for name, end := range map[string]func(client io.ReadWriteCloser){
 			"end":    func(client io.ReadWriteCloser) { _ = client.Close() },
@@ -170,17 +170,17 @@ func TestNothingIsHeldBehindTheEnd(t *testing.T) {
 					l.server.Lend(records)
 				}
 				if _, err := l.read(); err == nil || NeedsMore(err) {
-					t.Fatalf("%s: %v", name, err)
+					t.Fatalf("%s: got %v", name, err)
 				}
 				if n := len(l.server.Lent()); n > 0 || l.server.Holds() {
-					t.Errorf("%s, in place %v: it holds %d bytes", name, inPlace, n)
+					t.Errorf("%s, in place %v: the connection refers to %d lent bytes", name, inPlace, n)
 				}
 			}
 		}
 	})
 }
 
-func TestAKeyUpdateInPlace(t *testing.T) {
+func TestKeyUpdateInPlace(t *testing.T) {
 	l, client := newLink(t, tls.VersionTLS13, dialRaw)
 	raw := client.(*tlstest.Raw)
 	long := strings.Repeat("long ", 3000)
@@ -193,11 +193,11 @@ func TestAKeyUpdateInPlace(t *testing.T) {
 		t.Fatalf("got %d bytes, %v", len(got), err)
 	}
 	if len(l.server.Out) == 0 || l.server.Holds() {
-		t.Fatal("no reply, or it holds what was read")
+		t.Fatal("got no reply, or the connection refers to data that was read")
 	}
 }
 
-func TestAnAttachedConnectionHasWhatWasLeftInPlace(t *testing.T) {
+func TestAttachAfterReadInPlace(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		write(t, client, "one")

@@ -22,8 +22,8 @@ import (
 type link struct {
 	t      *testing.T
 	server *Conn
-	client net.Conn // the client's end of the connection
-	wire   net.Conn // the server's end
+	client net.Conn // client side of the connection
+	wire   net.Conn // server side of the connection
 }
 
 // newLink returns a client and a server that have completed the handshake. sent returns the client's output, and reply sends
@@ -156,13 +156,13 @@ func TestAReadThatNeedsMoreMayBeRepeatedAfterEveryByteOfARecord(t *testing.T) {
 				t.Fatalf("got %q, %v; want %q", got, err, text)
 			}
 			if n := len(l.server.Lent()); n != 0 {
-				t.Fatalf("%d bytes of whole records were not taken", n)
+				t.Fatalf("got %d bytes of complete records not consumed", n)
 			}
 		}
 	})
 }
 
-func TestWritingGoesOnWhileAReadNeedsMore(t *testing.T) {
+func TestWriteWhileReadNeedsMore(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		write(t, client, "question")
@@ -186,7 +186,7 @@ func TestWritingGoesOnWhileAReadNeedsMore(t *testing.T) {
 	})
 }
 
-func TestRecordsThatComeTogetherAreReadOneByOne(t *testing.T) {
+func TestSeveralRecordsAreReadOneByOne(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		write(t, client, "one ")
@@ -200,22 +200,22 @@ func TestRecordsThatComeTogetherAreReadOneByOne(t *testing.T) {
 			t.Fatalf("got %q, %v", got, err)
 		}
 		if _, err := l.read(); err != io.EOF {
-			t.Fatalf("then %v", err)
+			t.Fatalf("next read: got %v", err)
 		}
 		if err := l.server.Seal([]byte("still open")); err != nil {
-			t.Fatalf("close_notify of the client has ended the server's direction: %v", err)
+			t.Fatalf("write after the client's close_notify: got error %v", err)
 		}
 	})
 }
 
-func TestAHandshakeThatFailedCannotGoOn(t *testing.T) {
+func TestFailedHandshakeCannotContinue(t *testing.T) {
 	s := Server(tlstest.Server(), nil)
 	broken := errors.New("broken")
 	s.More = func() error { return broken }
 	if err := s.Handshake(context.Background()); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
-	s.More = func() error { t.Error("it was tried again"); return broken }
+	s.More = func() error { t.Error("the handshake asked for more records"); return broken }
 	if err := s.Handshake(context.Background()); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
@@ -232,22 +232,22 @@ func TestABrokenRecordEndsBothDirectionsWithAnAlert(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(l.server.Out) == 0 {
-			t.Error("no alert was made")
+			t.Error("got no alert")
 		}
 		if err := l.server.Seal([]byte("answer")); err == nil {
-			t.Error("an answer was sealed after the alert")
+			t.Error("got data after the alert")
 		}
 	})
 }
 
-func TestCloseNotifyIsSaidOnce(t *testing.T) {
+func TestCloseNotifyIsSentOnce(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		l.server.SealEnd()
 		n := len(l.server.Out)
 		l.server.SealEnd()
 		if n == 0 || len(l.server.Out) != n {
-			t.Fatalf("%d bytes, and %d after the second time", n, len(l.server.Out))
+			t.Fatalf("got %d bytes, and %d after the second call", n, len(l.server.Out))
 		}
 		l.reply()
 		if _, err := client.Read(make([]byte, 1)); err != io.EOF {
@@ -272,7 +272,7 @@ func TestAKeyUpdateIsAnsweredByARead(t *testing.T) {
 		t.Fatalf("got %q, %v", got, err)
 	}
 	if len(l.server.Out) == 0 {
-		t.Fatal("no reply")
+		t.Fatal("got no reply")
 	}
 	if err := l.server.Seal([]byte("answer")); err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func TestAKeyUpdateIsAnsweredByARead(t *testing.T) {
 	}
 }
 
-func TestAnAttachedConnectionGoesOnWhereItWas(t *testing.T) {
+func TestAttachContinuesConnection(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		write(t, client, "one")
@@ -331,6 +331,6 @@ func TestAReadAndAWriteAllocateNothing(t *testing.T) {
 		}
 	})
 	if n > 0 {
-		t.Errorf("%v allocations for a record each way", n)
+		t.Errorf("got %v allocations for a record in each direction", n)
 	}
 }

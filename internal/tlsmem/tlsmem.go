@@ -55,7 +55,7 @@ var errMore net.Error = needsMore{}
 
 type needsMore struct{}
 
-func (needsMore) Error() string   { return "tlsmem: no whole record is here" }
+func (needsMore) Error() string   { return "tlsmem: no complete record available" }
 func (needsMore) Timeout() bool   { return false }
 func (needsMore) Temporary() bool { return true }
 
@@ -142,7 +142,7 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 		}
 	}
 	if over {
-		c.in = nil // it is never read: its memory belongs to the lender again
+		c.in = nil // in is never read again, so the lender owns its memory
 	}
 	return n, err
 }
@@ -162,7 +162,7 @@ func (c *Conn) State() tls.ConnectionState { return c.tls.ConnectionState() }
 // Forget drops the addresses of the connection, which only the handshake needs.
 func (c *Conn) Forget() { c.addr = nil }
 
-// Attach gives the connection a transport of its own, and returns the tls.Conn. Out must have been
+// Attach sets a transport for the connection, and returns the tls.Conn. Out must have been
 // sent on the transport before. From then on only the returned tls.Conn may be used, by any number
 // of goroutines. Lent memory is released. rest is the data that the transport has received already;
 // the connection keeps it.
@@ -173,7 +173,7 @@ func (c *Conn) Attach(wire net.Conn, rest []byte) *tls.Conn {
 }
 
 // errDetached is the error of setting a deadline on a connection without a transport.
-var errDetached = errors.New("tlsmem: the connection has no transport of its own")
+var errDetached = errors.New("tlsmem: the connection has no transport")
 
 // A transport is a Conn as crypto/tls uses it.
 type transport Conn

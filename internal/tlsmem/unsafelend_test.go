@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// A tls.Conn whose fields have other names or types is not modified.
-func TestInputsThatAreNotAsTheyShouldBe(t *testing.T) {
+// LendInPlace does not modify a tls.Conn whose fields have other names or types.
+func TestUnknownLayoutOfConn(t *testing.T) {
 	if !found {
-		t.Error("crypto/tls has changed: records are copied")
+		t.Error("the layout of tls.Conn is unknown: records are copied")
 	}
 	type good struct {
 		rawInput bytes.Buffer
@@ -24,13 +24,13 @@ func TestInputsThatAreNotAsTheyShouldBe(t *testing.T) {
 		conn  any
 		known bool
 	}{
-		{"as they should be", good{rawInput: bytes.Buffer{}, input: bytes.Reader{}, hand: bytes.Buffer{}}, true},
-		{"another name", struct {
+		{"known layout", good{rawInput: bytes.Buffer{}, input: bytes.Reader{}, hand: bytes.Buffer{}}, true},
+		{"other name", struct {
 			raw   bytes.Buffer
 			input bytes.Reader
 			hand  bytes.Buffer
 		}{}, false},
-		{"another type", struct {
+		{"other type", struct {
 			rawInput, hand bytes.Buffer
 			input          *bytes.Reader
 		}{}, false},
@@ -41,7 +41,7 @@ func TestInputsThatAreNotAsTheyShouldBe(t *testing.T) {
 		}{inner: inner{rawInput: bytes.Buffer{}}}, false},
 	} {
 		if _, _, _, known := findInputs(reflect.TypeOf(c.conn)); known != c.known {
-			t.Errorf("%s: %v", c.what, known)
+			t.Errorf("%s: got %v", c.what, known)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func Inflate(message []byte, most int, grow func(b []byte, most int) []byte) ([]
 		case err == io.EOF && len(f.from.rest) == 0 && f.from.ending:
 			return b, nil
 		case err != nil:
-			return b, errDeflate // also for a message that ends before its end
+			return b, errDeflate // also for a truncated message
 		case len(b) >= most:
 			return b, inflateEnds(f, most)
 		}

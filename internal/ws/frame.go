@@ -26,11 +26,11 @@ const (
 
 // A Header is the header of a frame from a client.
 type Header struct {
-	Length     int64 // of the payload, in bytes
+	Length     int64 // length of the payload, in bytes
 	Mask       Mask
 	Opcode     Opcode
-	Fin        bool // the last frame of its message
-	Compressed bool // the bit RSV1, which begins a compressed message
+	Fin        bool // last frame of a message
+	Compressed bool // bit RSV1: first frame of a compressed message
 }
 
 // The bits of the first two bytes of a header.

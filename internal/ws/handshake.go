@@ -53,7 +53,7 @@ func Subprotocol(offered string, supported []string) int {
 // A Deflate is the agreed use of permessage-deflate (RFC 7692). Neither side keeps its window between messages.
 type Deflate struct {
 	On     bool
-	Window uint8 // the server's window is 1<<Window bytes
+	Window uint8 // the window of the server is 1<<Window bytes
 	asked  bool  // the client has requested this window
 }
 

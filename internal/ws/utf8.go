@@ -5,8 +5,8 @@ import "unicode/utf8"
 // A UTF8 checks text that arrives in pieces, and detects an error at the first byte that no character can have. The zero value
 // is at the beginning of a text.
 type UTF8 struct {
-	rest [utf8.UTFMax]byte // the beginning of a character
-	n    uint8             // its length, less than that of the character
+	rest [utf8.UTFMax]byte // incomplete character
+	n    uint8             // number of bytes of rest
 }
 
 // Next reports whether the text may still be valid after its next piece.
@@ -15,7 +15,7 @@ func (u *UTF8) Next(p []byte) bool {
 		u.rest[u.n] = p[0]
 		u.n++
 		p = p[1:]
-		if utf8.FullRune(u.rest[:u.n]) { // also if it is invalid
+		if utf8.FullRune(u.rest[:u.n]) { // also true for an invalid character
 			if !utf8.Valid(u.rest[:u.n]) {
 				return false
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/ws"
 )
 
-// plainHeader is the plain twin of ParseHeader: it reads the fields one after the other, from as many bytes as there are.
+// plainHeader is the reference implementation of ParseHeader: it reads the fields one after the other, from the available bytes.
 func plainHeader(b []byte) (h ws.Header, n int, code ws.Code) {
 	next := func(k int) (v uint64, ok bool) {
 		if len(b) < n+k {
@@ -87,12 +87,12 @@ func FuzzHeader(f *testing.F) {
 		h, n, err := ws.ParseHeader(b)
 		want, wantN, code := plainHeader(b)
 		if n != wantN || codeOf(err) != code || n > 0 && h != want {
-			t.Fatalf("ParseHeader(%x) = %+v, %d, %v; the plain twin has %+v, %d, %d", b, h, n, err, want, wantN, code)
+			t.Fatalf("ParseHeader(%x) = %+v, %d, %v; the reference implementation returns %+v, %d, %d", b, h, n, err, want, wantN, code)
 		}
 		if n > 0 {
 			for k := range n {
 				if _, n, err := ws.ParseHeader(b[:k]); n != 0 || err != nil {
-					t.Fatalf("a part of %d of %d bytes: %d, %v", k, n, n, err)
+					t.Fatalf("%d of %d bytes: got %d, error %v", k, n, n, err)
 				}
 			}
 		}
@@ -102,11 +102,11 @@ func FuzzHeader(f *testing.F) {
 func TestHeadersOfServer(t *testing.T) {
 	for _, length := range []int{0, 1, 125, 126, 1<<16 - 1, 1 << 16, 1 << 20} {
 		b := ws.AppendHeader(nil, ws.Binary, true, true, length)
-		b[1] |= 0x80 // as from a client
+		b[1] |= 0x80 // with a mask, as from a client
 		h, n, err := ws.ParseHeader(append(b, 0, 0, 0, 0))
 		want := ws.Header{Length: int64(length), Opcode: ws.Binary, Fin: true, Compressed: true}
 		if err != nil || n != len(b)+4 || h != want {
-			t.Errorf("length %d: %+v, %d, %v", length, h, n, err)
+			t.Errorf("length %d: got %+v, %d, error %v", length, h, n, err)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func FuzzMask(f *testing.F) {
 		at := min(int(cut), len(b))
 		ws.Mask(mask).Apply(b[:at]).Apply(b[at:])
 		if !bytes.Equal(b, want) {
-			t.Fatalf("masked %x, want %x", b, want)
+			t.Fatalf("got masked bytes %x, want %x", b, want)
 		}
 	})
 }
@@ -165,11 +165,11 @@ func FuzzUTF8(f *testing.F) {
 		for n, piece := range [][]byte{b[:i], b[i:j], b[j:]} {
 			valid = valid && u.Next(piece)
 			if so := b[:[]int{i, j, len(b)}[n]]; valid != validPrefix(so) {
-				t.Fatalf("%x: valid is %v", so, valid)
+				t.Fatalf("%x: got valid %v", so, valid)
 			}
 		}
 		if valid && u.Complete() != utf8.Valid(b) {
-			t.Fatalf("%x: complete is %v", b, u.Complete())
+			t.Fatalf("%x: got complete %v", b, u.Complete())
 		}
 	})
 }
@@ -182,7 +182,7 @@ func TestCloseCodes(t *testing.T) {
 		b := ws.AppendClose(nil, code, "why")
 		if !sendable {
 			if string(b) != "\x88\x00" {
-				t.Errorf("%d is sent as %x", code, b)
+				t.Errorf("code %d: got payload %x", code, b)
 			}
 			b = []byte{0x88, 5, byte(code >> 8), byte(code), 'w', 'h', 'y'}
 		}
@@ -193,14 +193,14 @@ func TestCloseCodes(t *testing.T) {
 	}
 	for payload, code := range map[string]ws.Code{"\x03": ws.ProtocolError, "\x03\xe8\xff": ws.InvalidPayload} {
 		if _, _, err := ws.ParseClose([]byte(payload)); codeOf(err) != code {
-			t.Errorf("%x: %v", payload, err)
+			t.Errorf("%x: got %v", payload, err)
 		}
 	}
 	if code, _, err := ws.ParseClose(nil); code != ws.NoStatus || err != nil {
-		t.Errorf("an empty close frame: %d, %v", code, err)
+		t.Errorf("empty close frame: got %d, error %v", code, err)
 	}
 	if b := ws.AppendClose(nil, ws.Normal, strings.Repeat("é", 100)); len(b) != 2+2+122 || !utf8.Valid(b[4:]) {
-		t.Errorf("a long reason: %x", b)
+		t.Errorf("long reason: got %x", b)
 	}
 }
 
@@ -213,14 +213,14 @@ func TestHandshakeKeys(t *testing.T) {
 		"dGhlIHNhbXBsZSBub25jZWE=": false, "!GhlIHNhbXBsZSBub25jZQ==": false,
 	} {
 		if ws.ValidKey(key) != valid {
-			t.Errorf("%q: valid is %v", key, !valid)
+			t.Errorf("%q: got valid %v", key, !valid)
 		}
 	}
 	if i := ws.Subprotocol("c, b ,a", []string{"a", "b"}); i != 1 {
-		t.Errorf("subprotocol %d", i)
+		t.Errorf("got subprotocol %d", i)
 	}
 	if i := ws.Subprotocol("", []string{"a"}); i != -1 {
-		t.Errorf("subprotocol %d", i)
+		t.Errorf("got subprotocol %d", i)
 	}
 	if !ws.HasToken("keep-alive, UPGRADE", "Upgrade") || ws.HasToken("upgrades", "upgrade") {
 		t.Error("HasToken")
@@ -249,7 +249,7 @@ func TestNegotiationOfDeflate(t *testing.T) {
 		"permessage-deflate; client_no_context_takeover; client_no_context_takeover": "",
 	} {
 		if got := ws.NegotiateDeflate(offer).Field(); got != want {
-			t.Errorf("%q is answered %q, want %q", offer, got, want)
+			t.Errorf("offer %q: got answer %q, want %q", offer, got, want)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func TestDeflateBothWays(t *testing.T) {
 			if err != nil || !bytes.Equal(got, message) {
 				t.Errorf("%s, window %d: %d bytes, %v", name, window, len(got), err)
 			}
-			// A receiver with that window, which forgets all earlier bytes, must understand it.
+			// A receiver with that window, which discards all earlier bytes, must be able to decode it.
 			small := flate.NewReader(io.MultiReader(bytes.NewReader(b), strings.NewReader("\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
 			if got, err := io.ReadAll(small); err != nil || !bytes.Equal(got, message) {
 				t.Errorf("%s, window %d, by flate: %d bytes, %v", name, window, len(got), err)
@@ -282,14 +282,14 @@ func TestDeflateBothWays(t *testing.T) {
 
 func TestMatchesStayInWindow(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	unit := make([]byte, 300) // it repeats farther back than 256 bytes
+	unit := make([]byte, 300) // repeats at a distance of more than 256 bytes
 	for i := range unit {
 		unit[i] = byte(r.Uint32())
 	}
 	message := bytes.Repeat(unit, 40)
 	near, far := ws.AppendDeflated(nil, message, 8), ws.AppendDeflated(nil, message, 15)
 	if len(near) < len(message) || len(far) > len(message)/4 {
-		t.Errorf("%d bytes with a window of 256 bytes, %d with one of 32 KB, of %d", len(near), len(far), len(message))
+		t.Errorf("got %d bytes with a window of 256 bytes and %d with one of 32 KB, for %d bytes", len(near), len(far), len(message))
 	}
 }
 
@@ -318,7 +318,7 @@ func TestInflateBounds(t *testing.T) {
 		"data after the last block": append([]byte{0x03, 0x00}, "garbage"...),
 	} {
 		if _, err := inflate(b, 1<<20); codeOf(err) != ws.InvalidPayload {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
@@ -336,10 +336,10 @@ func FuzzInflate(f *testing.F) {
 		plain := flate.NewReader(io.MultiReader(bytes.NewReader(b), strings.NewReader("\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
 		want, wantErr := io.ReadAll(io.LimitReader(plain, int64(limit)+1))
 		if err == nil && (wantErr != nil || !bytes.Equal(got, want)) {
-			t.Fatalf("%x: got %x, flate has %x, %v", b, got, want, wantErr)
+			t.Fatalf("%x: got %x, package flate returns %x, error %v", b, got, want, wantErr)
 		}
 		if codeOf(err) == ws.TooBig && len(want) <= limit {
-			t.Fatalf("%x is too long with %d bytes of %d", b, len(want), limit)
+			t.Fatalf("%x: got an error for %d bytes with a limit of %d", b, len(want), limit)
 		}
 	})
 }

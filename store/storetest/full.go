@@ -30,27 +30,27 @@ func RunFull(t *testing.T, open func(*testing.T) store.Store) {
 		}
 	}
 	_, err := b.Get(ctx, b.key(fmt.Sprint(n)))
-	mustFail(t, "Get of what found no room", err, store.ErrNotFound)
+	mustFail(t, "Get of the refused value", err, store.ErrNotFound)
 	_, err = b.Set(ctx, b.key("kept"), make([]byte, size), kept, 9*long)
 	mustFail(t, "Set of more than there is room for", err, store.ErrFull)
 	if item := b.mustBe(t, b.key("kept"), "v"); item.Version != kept || item.TTL > long {
-		t.Errorf("after that the value has version %d and lives for %v, want %d and at most %v", item.Version, item.TTL, kept, long)
+		t.Errorf("after the failure: got version %d and TTL %v, want %d and at most %v", item.Version, item.TTL, kept, long)
 	}
 	for i := range n { // no live value was evicted
 		if item, err := b.Get(ctx, b.key(fmt.Sprint(i))); err != nil || len(item.Value) != size {
-			t.Fatalf("value %d has %d bytes, %v", i, len(item.Value), err)
+			t.Fatalf("value %d: got %d bytes, error %v", i, len(item.Value), err)
 		}
 	}
 	for i := range min(n, 4) {
 		if err := b.Expire(ctx, b.key(fmt.Sprint(i)), 0); err != nil {
-			t.Fatalf("Expire in a full store: %v", err)
+			t.Fatalf("Expire in a full store: got error %v", err)
 		}
 	}
-	eventually(t, "room that was given back is there", func() bool {
+	eventually(t, "released room can be used again", func() bool {
 		_, err := b.Set(ctx, b.key("new"), make([]byte, size), store.VersionAny, long)
 		return err == nil
 	})
 	if n, err := b.Add(ctx, b.key("kept"), 1, long); err != nil || n != 8 {
-		t.Errorf("a number is %d, %v, want 8", n, err)
+		t.Errorf("number: got %d, error %v, want 8", n, err)
 	}
 }

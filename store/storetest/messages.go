@@ -34,10 +34,10 @@ func testMessages(t *testing.T, b *bench) {
 			select {
 			case m := <-got:
 				if m != want {
-					t.Fatalf("received %q, want %q", m, want)
+					t.Fatalf("got message %q, want %q", m, want)
 				}
 			case <-time.After(10 * time.Second):
-				t.Fatalf("%q has not arrived", want)
+				t.Fatalf("got no message %q", want)
 			}
 		}
 	}
@@ -65,10 +65,10 @@ func testMessageOrder(t *testing.T, b *bench) {
 			select {
 			case m := <-from:
 				if m != fmt.Sprint(i) {
-					t.Fatalf("message %s came in place of %d", m, i)
+					t.Fatalf("got message %s, want %d", m, i)
 				}
 			case <-time.After(10 * time.Second):
-				t.Fatalf("message %d has not arrived", i)
+				t.Fatalf("got no message %d", i)
 			}
 		}
 	}
@@ -120,11 +120,11 @@ func testSlowReceiver(t *testing.T, b *bench) {
 			}
 			sent++
 		case <-deadline:
-			t.Fatalf("of %d messages %d were received and %d counted as lost", sent, received.Load(), lost.Load())
+			t.Fatalf("got %[2]d received and %[3]d lost messages, sent %[1]d", sent, received.Load(), lost.Load())
 		}
 	}
 	if all := received.Load() + lost.Load(); all != sent {
-		t.Errorf("of %d messages %d were received and %d counted as lost", sent, received.Load(), lost.Load())
+		t.Errorf("got %[2]d received and %[3]d lost messages, sent %[1]d", sent, received.Load(), lost.Load())
 	}
 }
 
@@ -150,7 +150,7 @@ func testUnsubscribe(t *testing.T, b *bench) {
 		select {
 		case <-received:
 		case <-time.After(10 * time.Second):
-			t.Fatal("a message has not arrived")
+			t.Fatal("a message did not arrive")
 		}
 	}
 	publish(got)
@@ -166,12 +166,12 @@ func testUnsubscribe(t *testing.T, b *bench) {
 		publish(other)
 	}
 	if n := afterwards.Load(); n > 0 {
-		t.Errorf("%d messages were received after the context of the subscription had ended", n)
+		t.Errorf("got %d messages after the end of the subscription's context", n)
 	}
 }
 
 func testComingAndGoing(t *testing.T, b *bench) {
-	// Fewer messages at a time than a slow subscriber's queue can hold.
+	// Send fewer messages at once than the queue of a slow subscriber can hold.
 	const listeners, turns, times = 8, 5, 20
 	for i := range times {
 		var wg sync.WaitGroup
@@ -210,7 +210,7 @@ func listenOnce(t *testing.T, b *bench, own string) {
 				return
 			}
 		case <-deadline:
-			t.Errorf("who listens has not received the message %s", own)
+			t.Errorf("subscriber did not receive the message %s", own)
 			return
 		}
 	}

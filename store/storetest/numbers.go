@@ -48,12 +48,12 @@ func testNumberTime(t *testing.T, b *bench) {
 	if _, err := b.Add(ctx, key, 1, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a number that is changed all the time begins anew", func() bool {
+	eventually(t, "a frequently changed number expires", func() bool {
 		n, err := b.Add(ctx, key, 1, long)
 		return err == nil && n == 1
 	})
 	if n, err := b.Add(ctx, key, 1, time.Millisecond); err != nil || n != 2 {
-		t.Errorf("a number that has begun anew: %d, %v, want 2", n, err)
+		t.Errorf("number after its expiry: got %d, error %v, want 2", n, err)
 	}
 }
 

@@ -29,27 +29,27 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		name string
 		f    func(*testing.T, *bench)
 	}{
-		{"a value is what was set", testValues},
+		{"Get returns the value of Set", testValues},
 		{"bytes are copied", testCopies},
 		{"versions decide", testVersions},
-		{"a version never comes again", testNoABA},
+		{"versions are never reused", testNoABA},
 		{"values expire", testExpiry},
-		{"Expire and Set choose the time, and Expire keeps the version", testTimes},
-		{"what fails changes nothing", testFailures},
+		{"Expire and Set set the TTL, and Expire does not change the version", testTimes},
+		{"failed calls change nothing", testFailures},
 		{"bad arguments are refused", testBadArguments},
-		{"updates at once: none is lost", testUpdates},
-		{"one of many creates", testOneCreates},
+		{"concurrent updates: none is lost", testUpdates},
+		{"concurrent creates: one succeeds", testOneCreates},
 		{"one at a time creates and removes", testLock},
 		{"numbers count", testAdd},
 		{"calls of Add at once: none is lost", testAddAtOnce},
-		{"numbers expire, and are kept apart from values", testNumbers},
+		{"numbers expire and are separate from values", testNumbers},
 		{"a number that is changed does not live longer", testNumberTime},
 		{"a quota is taken in one step", testQuota},
 		{"messages arrive", testMessages},
 		{"messages arrive in order", testMessageOrder},
-		{"a slow receiver holds nobody up", testSlowReceiver},
+		{"a slow subscriber does not delay others", testSlowReceiver},
 		{"subscriptions end with their context", testUnsubscribe},
-		{"who listens misses nothing, though others come and go", testComingAndGoing},
+		{"a subscriber gets all messages while others subscribe and leave", testComingAndGoing},
 		{"an ended context ends calls", testContext},
 		{"closed is closed", testClosed},
 	} {
@@ -79,10 +79,10 @@ func (b *bench) mustSet(t *testing.T, key, value string, have store.Version, ttl
 	t.Helper()
 	v, err := b.Set(ctx, key, []byte(value), have, ttl)
 	if err != nil {
-		t.Fatalf("Set(%q, %q): %v", key, value, err)
+		t.Fatalf("Set(%q, %q): got error %v", key, value, err)
 	}
 	if v == store.VersionAbsent || v == store.VersionAny {
-		t.Fatalf("Set(%q) returned version %d, which has a meaning of its own", key, v)
+		t.Fatalf("Set(%q): got the reserved version %d", key, v)
 	}
 	return v
 }
@@ -91,10 +91,10 @@ func (b *bench) mustBe(t *testing.T, key, want string) store.Item {
 	t.Helper()
 	item, err := b.Get(ctx, key)
 	if err != nil {
-		t.Fatalf("Get(%q): %v", key, err)
+		t.Fatalf("Get(%q): got error %v", key, err)
 	}
 	if string(item.Value) != want {
-		t.Fatalf("Get(%q) = %q, want %q", key, item.Value, want)
+		t.Fatalf("Get(%q): got %q, want %q", key, item.Value, want)
 	}
 	return item
 }
@@ -102,7 +102,7 @@ func (b *bench) mustBe(t *testing.T, key, want string) store.Item {
 func mustFail(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
-		t.Fatalf("%s: error %v, want %v", what, err, want)
+		t.Fatalf("%s: got error %v, want %v", what, err, want)
 	}
 }
 
@@ -115,7 +115,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%s: not within ten seconds", what)
+			t.Fatalf("%s: did not happen within ten seconds", what)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func testBadArguments(t *testing.T, b *bench) {
 	} {
 		err := f()
 		if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%s: error %v, want one that says what is wrong", what, err)
+			t.Errorf("%s: got error %v, want one with the reason", what, err)
 		}
 	}
 }
@@ -188,6 +188,6 @@ func testClosed(t *testing.T, b *bench) {
 	mustFail(t, "Publish after Close", b.Publish(ctx, b.key("k"), nil), store.ErrClosed)
 	mustFail(t, "Subscribe after Close", b.Subscribe(ctx, b.key("k"), func(store.Message) {}), store.ErrClosed)
 	if err := b.Close(); err != nil {
-		t.Errorf("Close after Close: %v", err)
+		t.Errorf("second Close: got error %v", err)
 	}
 }

@@ -23,10 +23,10 @@ func testValues(t *testing.T, b *bench) {
 		v := b.mustSet(t, key, value, store.VersionAbsent, long)
 		item := b.mustBe(t, key, value)
 		if item.Version != v {
-			t.Errorf("Get returns version %d, Set returned %d", item.Version, v)
+			t.Errorf("Get: got version %d, want %d from Set", item.Version, v)
 		}
 		if item.TTL <= 0 || item.TTL > long {
-			t.Errorf("Get returns a TTL of %v, set was %v", item.TTL, long)
+			t.Errorf("Get: got TTL %v, want at most %v", item.TTL, long)
 		}
 	}
 	for _, key := range []string{b.key(strings.Repeat("long", 5000)), b.key("{a}"), b.key("{a}{a}"), b.key("{}"), b.key("\xff")} {
@@ -40,7 +40,7 @@ func testValues(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	_, err = b.Get(ctx, odd)
-	mustFail(t, "Get of what was removed", err, store.ErrNotFound)
+	mustFail(t, "Get of a removed value", err, store.ErrNotFound)
 	mustFail(t, "Expire of nothing", b.Expire(ctx, odd, long), store.ErrNotFound)
 }
 
@@ -59,10 +59,10 @@ func testVersions(t *testing.T, b *bench) {
 	mustFail(t, "Set of a version that is not there", err, store.ErrConflict)
 	v1 := b.mustSet(t, key, "1", store.VersionAbsent, long)
 	_, err = b.Set(ctx, key, []byte("x"), store.VersionAbsent, long)
-	mustFail(t, "Set, as absent, of what is there", err, store.ErrConflict)
+	mustFail(t, "Set of an existing value as absent", err, store.ErrConflict)
 	v2 := b.mustSet(t, key, "2", v1, long)
 	if v2 <= v1 {
-		t.Errorf("version %d follows %d: versions must grow", v2, v1)
+		t.Errorf("got version %d after %d, want increasing versions", v2, v1)
 	}
 	_, err = b.Set(ctx, key, []byte("x"), v1, long)
 	mustFail(t, "Set of an old version", err, store.ErrConflict)
@@ -81,7 +81,7 @@ func testNoABA(t *testing.T, b *bench) {
 		}
 		v2 := b.mustSet(t, key, "1", store.VersionAbsent, long)
 		if v2 <= v1 {
-			t.Fatalf("a value that was removed and set again has version %d after %d: compare-and-set would take it for an old one", v2, v1)
+			t.Fatalf("value removed and set again: got version %d after %d, want a new version", v2, v1)
 		}
 		_, err := b.Set(ctx, key, []byte("x"), v1, long)
 		mustFail(t, "Set of the version before", err, store.ErrConflict)
@@ -93,9 +93,9 @@ func testExpiry(t *testing.T, b *bench) {
 	key := b.key("k")
 	v := b.mustSet(t, key, "short", store.VersionAbsent, 5*time.Millisecond)
 	eventually(t, "expiry", func() bool { _, err := b.Get(ctx, key); return errors.Is(err, store.ErrNotFound) })
-	mustFail(t, "Expire of what has expired", b.Expire(ctx, key, long), store.ErrNotFound)
+	mustFail(t, "Expire of an expired value", b.Expire(ctx, key, long), store.ErrNotFound)
 	_, err := b.Set(ctx, key, []byte("x"), v, long)
-	mustFail(t, "Set with the version of what has expired", err, store.ErrConflict)
+	mustFail(t, "Set with the version of an expired value", err, store.ErrConflict)
 	b.mustSet(t, key, "again", store.VersionAbsent, long)
 	if err := b.Expire(ctx, key, 5*time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func testTimes(t *testing.T, b *bench) {
 		t.Helper()
 		item := b.mustBe(t, key, "v")
 		if item.TTL <= least || item.TTL > most {
-			t.Fatalf("%s: the value lives for %v, want %v, or a little less", what, item.TTL, most)
+			t.Fatalf("%s: got TTL %v, want %v or slightly less", what, item.TTL, most)
 		}
 		return item
 	}
@@ -125,7 +125,7 @@ func testTimes(t *testing.T, b *bench) {
 			t.Fatal(err)
 		}
 		if item := mustLive("after Expire", ttl-time.Hour/2, ttl); item.Version != v {
-			t.Errorf("after Expire the version is %d, and was %d: who had read the value could not set it", item.Version, v)
+			t.Errorf("after Expire: got version %d, want %d unchanged", item.Version, v)
 		}
 		v = b.mustSet(t, key, "v", v, 2*ttl)
 		mustLive("after Set", 2*ttl-time.Hour/2, 2*ttl)
@@ -142,19 +142,19 @@ func testFailures(t *testing.T, b *bench) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for what, f := range map[string]func() error{
-		"Set of another version":      func() error { _, err := b.Set(ctx, key, []byte("x"), v+1, 9*long); return err },
-		"Set as absent":               func() error { _, err := b.Set(ctx, key, nil, store.VersionAbsent, 9*long); return err },
-		"Set without a time":          func() error { _, err := b.Set(ctx, key, []byte("x"), store.VersionAny, 0); return err },
-		"Set with an ended context":   func() error { _, err := b.Set(ended, key, []byte("x"), store.VersionAny, 9*long); return err },
-		"Expire with an ended one":    func() error { return b.Expire(ended, key, 0) },
-		"Set of what is not there":    func() error { _, err := b.Set(ctx, b.key("none"), nil, v, long); return err },
-		"Expire of what is not there": func() error { return b.Expire(ctx, b.key("none"), long) },
+		"Set with another version":  func() error { _, err := b.Set(ctx, key, []byte("x"), v+1, 9*long); return err },
+		"Set as absent":             func() error { _, err := b.Set(ctx, key, nil, store.VersionAbsent, 9*long); return err },
+		"Set without a time":        func() error { _, err := b.Set(ctx, key, []byte("x"), store.VersionAny, 0); return err },
+		"Set with an ended context": func() error { _, err := b.Set(ended, key, []byte("x"), store.VersionAny, 9*long); return err },
+		"Expire with an ended one":  func() error { return b.Expire(ended, key, 0) },
+		"Set of an absent value":    func() error { _, err := b.Set(ctx, b.key("none"), nil, v, long); return err },
+		"Expire of an absent value": func() error { return b.Expire(ctx, b.key("none"), long) },
 	} {
 		if f() == nil {
-			t.Errorf("%s has not failed", what)
+			t.Errorf("%s: got no error", what)
 		}
 		if item := b.mustBe(t, key, "kept"); item.Version != v || item.TTL > long {
-			t.Errorf("%s: the value has version %d and lives for %v, want %d and at most %v", what, item.Version, item.TTL, v, long)
+			t.Errorf("%s: got version %d and TTL %v, want %d and at most %v", what, item.Version, item.TTL, v, long)
 		}
 		_, err := b.Get(ctx, b.key("none"))
 		mustFail(t, "Get after "+what, err, store.ErrNotFound)
@@ -178,11 +178,11 @@ func testUpdates(t *testing.T, b *bench) {
 	}
 	item, err := b.Get(ctx, key)
 	if err != nil || binary.BigEndian.Uint64(item.Value) != n {
-		t.Fatalf("after %d updates: %x, %v", n, item.Value, err)
+		t.Fatalf("after %d updates: got %x, error %v", n, item.Value, err)
 	}
 	failure := errors.New("no")
 	if err := store.Update(ctx, b, key, long, func([]byte) ([]byte, error) { return nil, failure }); err != failure {
-		t.Errorf("Update returns %v for an error of the function", err)
+		t.Errorf("Update with a failing function: got %v", err)
 	}
 }
 
@@ -198,7 +198,7 @@ func testOneCreates(t *testing.T, b *bench) {
 		return err
 	})
 	if n := created.Load(); n != 1 {
-		t.Errorf("%d of 100 created the value, want 1", n)
+		t.Errorf("got %d of 100 successful creates, want 1", n)
 	}
 }
 
@@ -227,6 +227,6 @@ func testLock(t *testing.T, b *bench) {
 		}
 	})
 	if n := most.Load(); n > 0 {
-		t.Errorf("%d have created the value at once", n)
+		t.Errorf("got %d simultaneous owners of the value", n)
 	}
 }

@@ -27,9 +27,9 @@ func (*marker) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// Of many large texts, as many as there are processors are decoded at once. Small texts do not wait for them, and a large text
-// does not wait for ever.
-func TestLargeTextsAreDecodedInTurn(t *testing.T) {
+// The number of large texts that are decoded at the same time is limited to the number of processors. Small texts do not wait for them,
+// and a large text waits only for a limited time.
+func TestConcurrentLargeTextsAreLimited(t *testing.T) {
 	var mu sync.Mutex
 	active, most := 0, 0
 	change := func(by int) {
@@ -64,7 +64,7 @@ func TestLargeTextsAreDecodedInTurn(t *testing.T) {
 	}
 	all.Wait()
 	if most > processors {
-		t.Errorf("%d texts are decoded at once, want at most %d", most, processors)
+		t.Errorf("got %d texts decoded at once, want at most %d", most, processors)
 	}
 	blocked.Add(processors)
 	for range processors {
