@@ -12,6 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 	"github.com/dunlinhttp/dunlin/internal/loophttp"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/sse"
 	"github.com/dunlinhttp/dunlin/internal/stdhttp"
@@ -49,7 +50,7 @@ type App struct {
 	renewal  sync.Once    // of certificates
 	tickets  tickets.Keys // of TLS sessions
 	servers  *lifecycle.Servers
-	memory   *memory
+	memory   *appMemory
 	parts    tally.Parts       // added to Stats by package ext
 	shed     admission.Shed    // counts of refused and cut requests, by reason
 	logs     *logqueue.Queue   // to the handler of config.Logger
@@ -65,22 +66,16 @@ type App struct {
 // routes is Group under a name that leaves App.Group free for the method.
 type routes = Group
 
-// memory is the memory limit, which an app shares with its inner apps.
-type memory struct {
+// appMemory is the memory limit, which an app shares with its inner apps.
+type appMemory struct {
 	gcpace.Process
-	Budget  admission.Budget // for the memory that clients make the server hold
-	Holders *admission.Holders
-}
-
-func newMemory() *memory {
-	m := new(memory)
-	m.Holders = admission.NewHolders(&m.Budget, admission.Clock())
-	return m
+	Budget memory.Budget // for the memory that clients make the server hold
 }
 
 // New returns an App. It panics if a setting of config is invalid.
 func New(config Config) *App {
-	a := &App{config: config.withDefaults(), servers: new(lifecycle.Servers), memory: newMemory()}
+	a := &App{config: config.withDefaults(), servers: new(lifecycle.Servers), memory: new(appMemory)}
+	a.memory.Budget.Now = memory.Clock
 	if err := a.config.validate(); err != nil {
 		panic("dunlin: New: " + err.Error())
 	}

@@ -144,7 +144,7 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 			if announced >= 0 && announced <= int64(want) {
 				want = max(int(announced), cap(b)) + 1 // one more byte detects the end
 			}
-			want = r.app.memory.Holders.MostGrown(want, len(b), announced < 0)
+			want = r.app.memory.Budget.MostGrown(want, len(b), announced < 0)
 			if err := r.growPayload(want, announced); err != nil {
 				return nil, err
 			}
@@ -161,6 +161,10 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 			continue
 		}
 		if err = r.bodyEnded(err); err == io.EOF {
+			if more := r.bodyHeld - int64(cap(r.s.Payload)); more > 0 {
+				r.account.ReleaseBody(more) // all of the body is here
+				r.bodyHeld -= more
+			}
 			return r.s.Payload, nil
 		}
 		return nil, err

@@ -130,10 +130,9 @@ type Limits struct {
 	// The budget for clients is a quarter of the memory that the program itself leaves, at most 256 MiB, and 256 MiB
 	// without a limit. It holds incomplete requests, bodies that an action reads completely, and answers that clients
 	// have not read. When it is exhausted, the clients that hold most for longest are refused with 503, or cut off if their
-	// answer has begun. Clients that hold no more than a fair share, at least 80 KiB, are served as before; bodies of
-	// larger holders leave a quarter of the budget to them. Bodies that can never fit are refused with 413. A small
-	// limit leaves little: with 16 MiB the budget is about 2.5 MiB, enough for 40 bodies of 60 KB that arrive slowly
-	// at the same time.
+	// answer has begun. Clients that hold no more than 80 KiB are served as before; larger holders leave them a quarter
+	// of the budget. Bodies that can never fit are refused with 413. A small limit leaves little: with 16 MiB the budget
+	// is about 2.5 MiB, enough for 40 bodies of 60 KB that arrive slowly at the same time.
 	//
 	// The limit also sets the default of MaxConcurrent, on the loop engine, and the pace of the garbage collector from
 	// the first Serve to the end of Shutdown: GOGC and the runtime's memory limit, or GOGC alone if there is no limit

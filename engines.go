@@ -46,8 +46,8 @@ func (a *App) tellAdapters() {
 	s.Addresses = admission.NewAddresses(c.Limits.MaxConnectionsPerAddress)
 	trust, _ := clientaddr.ParseTrust(c.Proxy.Trusted) // validate has tried
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.Proxy.ForwardedHeader))
-	s.Budget, s.Holders = &a.memory.Budget, a.memory.Holders
-	s.Holders.SetCaps(int64(c.Limits.MaxMemoryPerConnection), 2*int64(leastCap+c.Limits.MaxHead), int64(c.Limits.MaxMemoryPerAddress))
+	s.Budget = &a.memory.Budget
+	s.Budget.SetCaps(int64(c.Limits.MaxMemoryPerConnection), 2*int64(leastCap+c.Limits.MaxHead), int64(c.Limits.MaxMemoryPerAddress))
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()
 	s.Counting.Store(c.RouteStats == stats.On)

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 	"strconv"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/problem"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -165,8 +165,8 @@ func (a *App) tell(r *Request, err error) {
 }
 
 // noMemory returns the problem for memory that the budget has no room for.
-func (a *App) noMemory(what string, met admission.Cap) *ProblemDetails {
-	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Holders.Why(met), Temporary: true, passing: true}
+func (a *App) noMemory(what string, met memory.Cap) *ProblemDetails {
+	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Budget.Why(met), Temporary: true, passing: true}
 }
 
 // passing reports whether err is or wraps a problem that only reports a temporary lack of memory.

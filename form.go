@@ -97,10 +97,7 @@ func (r *Request) parseMultipart() (url.Values, error) {
 func (r *Request) readField(part io.Reader) ([]byte, error) {
 	const piece = 512
 	var value []byte
-	held := 0
-	if r.account != nil {
-		held = int(r.account.Body()) // by earlier fields
-	}
+	held := int(r.bodyHeld) // by earlier fields
 	for {
 		if len(value) == cap(value) {
 			grown := max(piece, 2*cap(value))

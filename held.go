@@ -5,12 +5,12 @@ import (
 	"context"
 	"io"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // Memory that the framework holds for a request, in addition to the engine's, is charged to an account
-// (admission.Holders). On the loop engine this is the account of the connection. On net/http each request has an
+// (memory.Budget). On the loop engine this is the account of the connection. On net/http each request has an
 // account of its own, because an HTTP/2 connection carries many requests.
 
 // A client that announces a large body and sends nothing must not cost memory. A body of up to trustedBody bytes gets its
@@ -39,7 +39,7 @@ func (r *Request) maxStdBody() int64 {
 // holdBody charges a total of capacity bytes for the request's body. It returns a 413 problem for a body that can
 // never fit, and a 503 problem if no room is made. A small holder never waits here.
 func (r *Request) holdBody(capacity int, announced int64) error {
-	if most := r.app.memory.Holders.MostBody(); most > 0 && max(int64(capacity), announced) > most {
+	if most := r.app.memory.Budget.MostBody(); most > 0 && max(int64(capacity), announced) > most {
 		r.wire.RefuseBody()
 		return r.app.server.BodyTooLargeEver()
 	}
@@ -49,22 +49,39 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	want := int64(capacity)
 	if announced > trustedBody && capacity > firstBody {
 		want = max(want, announced+1)
+	} else if announced < 0 && capacity > trustedBody {
+		want = max(want, min(r.maxBody()+1, r.app.memory.Budget.MostAhead()))
 	}
-	outcome := r.account.ReserveGrowing(want, announced, r.maxBody())
-	if outcome == admission.MustWait {
+	more := max(want-r.bodyHeld, 0)
+	outcome := r.account.Reserve(memory.Body, more)
+	if outcome == memory.MustWait {
 		r.wire.MayWait()
 		lost := func() bool { return exchange.Lost(r.wire, r.Context(), announced, len(r.s.Payload)) }
-		outcome = r.account.AcquireBody(want, announced, r.maxBody(), r.Context().Done(), lost)
+		outcome = r.account.Acquire(memory.Body, more, r.Context().Done(), lost)
 		r.wire.Waited()
 	}
-	if outcome == admission.Granted {
+	if outcome == memory.Granted {
+		r.bodyHeld += more
 		return nil
 	}
 	r.wire.RefuseBody()
-	if outcome == admission.MustWait {
+	if outcome == memory.MustWait {
 		return r.app.server.BodyCut(cmp.Or(r.Context().Err(), context.Canceled))
 	}
 	return r.app.server.NoRoomForBody(r.Route(), r.account.Met())
+}
+
+// hasTurn reserves memory for a response that is expected to be large, and may wait for it. It reports whether the
+// action may begin. Otherwise resp is the refusal.
+func (r *Request) hasTurn(resp *Response) bool {
+	err := exchange.ErrLate
+	if r.opensAccount() {
+		if err = r.app.server.AwaitTurn(r.wire, &r.s, r.account, r.Context); err == nil {
+			return true
+		}
+	}
+	r.source, *resp = exchange.FromMemory, Error(err)
+	return false
 }
 
 // ReserveMemory charges n more bytes to the memory budget until the request ends, in addition to its body. [Decode],
@@ -103,8 +120,8 @@ func (r *Request) noteBody(n int, left int64) {
 func (r *Request) bodyEnded(err error) error {
 	switch {
 	case r.account == nil:
-	case err == io.EOF && r.account.Complete(): // the request no longer waits for the client
-	case r.account.Ending():
+	case err == io.EOF && r.account.Working(true): // the request no longer waits for the client
+	case r.account.Evicted():
 		r.wire.RefuseBody()
 		return r.app.noMemory("the request body", r.account.Met())
 	}
@@ -117,6 +134,7 @@ func (r *Request) releaseBody() {
 		return
 	}
 	r.account.EndRequest()
+	r.bodyHeld = 0
 	r.wire.ReleaseAccount(r.account)
 	r.account = nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/stdwriter"
 )
@@ -88,7 +89,7 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 
 // Hold charges n gathered bytes of an answer as pending output.
 func (w *stdWriter) Hold(n int64) bool {
-	return w.r.opensAccount() && w.r.account.Ahead(n)
+	return w.r.opensAccount() && w.r.account.TryReserve(memory.Output, n)
 }
 
 // Fail returns the answer for invalid headers.

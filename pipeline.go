@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/problem"
 	"github.com/dunlinhttp/dunlin/router"
 )
@@ -32,8 +32,8 @@ func (p *pipeline) Problem(status int, detail string, cause error) error {
 	return &ProblemDetails{Status: status, Detail: detail, Cause: cause}
 }
 
-func (p *pipeline) Status(err error) int                          { return problem.StatusOf(err) }
-func (p *pipeline) NoMemory(what string, met admission.Cap) error { return p.app().noMemory(what, met) }
+func (p *pipeline) Status(err error) int                       { return problem.StatusOf(err) }
+func (p *pipeline) NoMemory(what string, met memory.Cap) error { return p.app().noMemory(what, met) }
 func (p *pipeline) NotNow(detail string) exchange.Answer {
 	return notNow(http.StatusServiceUnavailable, detail).a
 }
@@ -92,7 +92,7 @@ func (c *call) FindCarefully(host string) {
 func (c *call) Run() exchange.Answer {
 	r := c.request()
 	var resp Response
-	returned := r.app.run(r.act, r, &resp)
+	returned := (!r.s.Route.ExpectsPending() || r.hasTurn(&resp)) && r.app.run(r.act, r, &resp)
 	dressed := r.app.amending && returned && r.dressed()
 	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || (r.app.amendsAll || r.app.amending && !dressed) || r.app.servers.IsDraining()) {
 		r.app.settle(r, &resp, dressed)

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/feature"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
 	"github.com/dunlinhttp/dunlin/internal/view"
 	"github.com/dunlinhttp/dunlin/router"
@@ -118,10 +118,11 @@ type Request struct {
 
 	uncommon *uncommon // made on first use
 
-	id      exchange.Identity
-	values  []keyed
-	account *admission.Account // account that is charged for the memory of the request; nil for none
-	bodyErr error              // error of reading the body
+	id       exchange.Identity
+	values   []keyed
+	account  *memory.Account // account that is charged for the memory of the request; nil for none
+	bodyHeld int64           // bytes of it for the body
+	bodyErr  error           // error of reading the body
 }
 
 // A call is a Request as its adapter sees it, see pipeline.go.

@@ -2,6 +2,7 @@ package dunlin
 
 import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 	"github.com/dunlinhttp/dunlin/stats"
 )
@@ -67,13 +68,12 @@ func (a *App) memoryStats(s *stats.Memory) {
 	b, bound := &a.memory.Budget, a.memory.Budget.Bound()
 	s.Budget, s.Held, s.HeldPeak, s.Refused = bound, b.Held(), b.Peak(), b.Refused()
 	s.HeldFor = make(map[string]int64)
-	for u := range admission.Uses {
+	for u := range memory.Uses {
 		s.HeldFor[u.String()] = b.HeldFor(u)
 	}
-	h := a.memory.Holders
-	s.Pending = b.HeldFor(admission.Output)
-	s.Waiting, s.WaitingFor, s.Holders, s.Fair, s.Ending = h.Waiting(), h.WaitingFor(), h.Count(), min(h.Fair(), bound), h.Ending()
-	for _, x := range h.Largest(mostHoldings) {
+	s.Pending = b.HeldFor(memory.Output)
+	s.Waiting, s.WaitingFor, s.Holders, s.Fair, s.Ending = b.Waiting(), b.WaitingFor(), b.Count(), min(memory.Small, bound), b.Ending()
+	for _, x := range b.Largest(mostHoldings) {
 		s.Largest = append(s.Largest, stats.Holding{Remote: x.Remote.String(), Held: x.Held, For: x.For, Free: x.Free})
 	}
 }

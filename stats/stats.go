@@ -70,7 +70,7 @@ type Memory struct {
 	LimitSource string           `json:"limitSource"`  // config, cgroup v2, cgroup v1, GOMEMLIMIT or none
 	Budget      int64            `json:"budget"`       // for memory that clients cause
 	Held        int64            `json:"held"`         // the part of Budget in use
-	HeldFor     map[string]int64 `json:"heldFor"`      // Held by use: input, body, output, stream, queued, handshake and cache
+	HeldFor     map[string]int64 `json:"heldFor"`      // Held by use: input, body, output and cache
 	HeldPeak    int64            `json:"heldPeak"`     // the maximum of Held
 	Refused     uint64           `json:"refused"`      // failed attempts to take memory from the budget
 	TLS         int64            `json:"tls"`          // estimated use of TLS for open connections to the loop engine, outside the budget
@@ -79,7 +79,7 @@ type Memory struct {
 	Waiting     int              `json:"waiting"`      // requests whose bodies are not read further until there is room
 	WaitingFor  time.Duration    `json:"waitingForNs"` // how long Waiting has been above 0 without a break
 	Holders     int              `json:"holders"`      // connections and requests that hold memory
-	Fair        int64            `json:"fair"`         // the fair share: holders of no more are not refused or cut off for others
+	Fair        int64            `json:"fair"`         // holders of no more do not wait: 80 KiB
 	Ending      int64            `json:"ending"`       // held by holders that are being ended to make room
 	Largest     []Holding        `json:"largest"`      // the largest holders, the largest first
 	HeapGoal    int64            `json:"heapGoal"`     // the heap size that starts a collection; 0: Go's own choice

@@ -50,6 +50,7 @@ var fileMaps = map[string]string{
 	"internal/lifecycle": "internal/lifecycle/doc.go",
 	"internal/looph2":    "internal/looph2/doc.go",
 	"internal/loophttp":  "internal/loophttp/doc.go",
+	"internal/memory":    "internal/memory/doc.go",
 	"internal/request":   "internal/request/doc.go",
 	"internal/stdhttp":   "internal/stdhttp/doc.go",
 }

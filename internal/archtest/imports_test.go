@@ -10,11 +10,10 @@ import (
 // floors has the layers of the architecture, the lowest first. A package may import only packages of lower layers. A name
 // includes the folder and everything below it; "" is only the root. The longest matching name applies.
 var floors = [][]string{
-	{"internal/invariants", "internal/semantics", "internal/view"},
+	{"internal/admission", "internal/invariants", "internal/semantics", "internal/view"},
 	{
 		"backend",
 		"internal/backlog",
-		"internal/admission",
 		"internal/bytesize",
 		"internal/caller",
 		"internal/certfile",
@@ -30,6 +29,7 @@ var floors = [][]string{
 		"internal/jsonwire",
 		"internal/lifecycle",
 		"internal/logqueue",
+		"internal/memory",
 		"internal/pgtest",
 		"internal/overload",
 		"internal/proxyproto",

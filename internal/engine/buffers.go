@@ -5,15 +5,16 @@ package engine
 import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A buffer is pooled memory for data that a connection must keep: input not consumed yet, or output not sent yet. 0 ≤ len(b)
 // ≤ cap(b). While it is out of the pool, its capacity is charged to the budget.
 type buffer struct {
 	b    []byte
-	use  admission.Use
-	held int                // bytes charged to the budget
-	by   *admission.Account // the account that is charged, nil for none
+	use  memory.Use
+	held int             // bytes charged to the budget
+	by   *memory.Account // the account that is charged, nil for none
 }
 
 // classSizes are the capacities of pooled buffers in bytes. Most partial requests and halves of a ClientHello fit the small
@@ -93,7 +94,7 @@ type bufferPool struct {
 	readSize int                         // their capacity; buffers with the capacity of a class belong to that class
 }
 
-func (p *bufferPool) init(budget *admission.Budget, readSize int) {
+func (p *bufferPool) init(budget *memory.Budget, readSize int) {
 	p.most, p.readSize = mostPooled, readSize
 	if bound := budget.Bound(); bound > 0 {
 		p.most = int(min(bound/pooledShare, mostPooled))
@@ -112,7 +113,7 @@ func classFor(n int) (class, size int) {
 }
 
 // get returns an empty buffer with room for n bytes, charged to an account. It is pooled if n is at most the largest class.
-func (p *bufferPool) get(by *admission.Account, use admission.Use, n int) *buffer {
+func (p *bufferPool) get(by *memory.Account, use memory.Use, n int) *buffer {
 	class, size := classFor(n)
 	buf := p.pooled(class)
 	if buf == nil {
@@ -123,7 +124,7 @@ func (p *bufferPool) get(by *admission.Account, use admission.Use, n int) *buffe
 }
 
 // charge charges an account for a buffer that no account is charged for.
-func (buf *buffer) charge(by *admission.Account, use admission.Use) {
+func (buf *buffer) charge(by *memory.Account, use memory.Use) {
 	buf.use, buf.held, buf.by = use, cap(buf.b), by
 	by.Force(use, int64(buf.held))
 }
@@ -166,14 +167,14 @@ func (p *bufferPool) pooled(class int) *buffer {
 }
 
 // copyOf returns a buffer with a copy of b, charged to an account.
-func (p *bufferPool) copyOf(by *admission.Account, use admission.Use, b []byte) *buffer {
+func (p *bufferPool) copyOf(by *memory.Account, use memory.Use, b []byte) *buffer {
 	buf := p.get(by, use, len(b))
 	buf.b = append(buf.b, b...)
 	return buf
 }
 
 // exactCopyOf is copyOf without spare room and not from the pool, for data that is kept for long.
-func (p *bufferPool) exactCopyOf(by *admission.Account, use admission.Use, b []byte) *buffer {
+func (p *bufferPool) exactCopyOf(by *memory.Account, use memory.Use, b []byte) *buffer {
 	buf := &buffer{b: append(make([]byte, 0, len(b)), b...)}
 	buf.charge(by, use)
 	return buf

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A small buffer and its memory are one allocation, which uses its size class of the runtime entirely.
@@ -16,7 +16,7 @@ func TestSmallBufferIsOneAllocation(t *testing.T) {
 		t.Errorf("a buffer is %d bytes, not %d", size, bufferSize)
 	}
 	var pool bufferPool
-	pool.init(admission.NewBudget(0), 64<<10)
+	pool.init(memory.New(0), 64<<10)
 	for class, size := range classSizes {
 		want := 1.0
 		if class >= smallClasses {

@@ -9,14 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A State is the handler's state of a connection between calls.
 type State interface {
 	// Group returns the group of the accounts of the connection's parts, or nil. The account of the connection and those of the
 	// parts share a bound.
-	Group() *admission.Group
+	Group() *memory.Group
 }
 
 // A Conn is one accepted connection. Unless a method says otherwise, only the connection's owner may use it: the goroutine in
@@ -27,11 +27,11 @@ type Conn struct {
 	Proto State
 
 	loop   *loop
-	driver *Driver                           // during a call of the handler
-	in     *buffer                           // input kept for later, or nil
-	out    *outQueue                         // output that the socket did not accept, or nil
-	acct   atomic.Pointer[admission.Account] // memory charged to the connection, nil for none: holder.go; the monitor reads it, too
-	hangup hangupHook                        // any goroutine
+	driver *Driver                        // during a call of the handler
+	in     *buffer                        // input kept for later, or nil
+	out    *outQueue                      // output that the socket did not accept, or nil
+	acct   atomic.Pointer[memory.Account] // memory charged to the connection, nil for none: holder.go; the monitor reads it, too
+	hangup hangupHook                     // any goroutine
 
 	peer peerAddr
 	port uint16 // the peer's
@@ -51,9 +51,9 @@ type Conn struct {
 	prev, next int32  // neighbours in the wheel's slot; belong to the loop
 
 	flags  connFlags
-	queued bool // in loop.queue, loop.later or loop.noRoom; belongs to the loop
+	queued bool // in loop.queue or loop.later; belongs to the loop
 
-	// Notes belong to the handler; the engine reads only Parts, Begun, Probes and Paused.
+	// Notes belong to the handler; the engine reads only Parts, Begun and Paused.
 	Notes Note
 }
 
@@ -68,15 +68,6 @@ const (
 	// Begun: the protocol is known, because a request has arrived. Before that the connection is new, and has more time when
 	// the engine drains.
 	Begun
-
-	// Prompt: the peer has at once accepted the output that it was last expected to leave pending.
-	Prompt
-
-	// Probes: the request is not known to be large, as its route is, and may begin as a probe where there is no room.
-	Probes
-
-	// asked: the connection has asked for room and was told to wait. It belongs to the engine.
-	asked
 
 	// Paused: the connection is not read, not even while it lingers, until the handler clears the note and has the connection
 	// woken. Input from the peer stays in the system, which soon accepts no more. A peer that is lost meanwhile is noticed.
@@ -101,7 +92,6 @@ const (
 	flagWantOut                          // EPOLLOUT is in the interest set
 	flagLook                             // the goroutine read or waited itself: giveBack must look
 	flagUrgent                           // it precedes others in the line for a worker
-	flagAwaitsRoom                       // it is in loop.noRoom, or will be put there
 	flagUnbounded                        // so far only the kernel bounds its unsent output, see unread.go
 )
 
@@ -215,7 +205,7 @@ func (c *Conn) setHangup(h *hangup) {
 		c.fireHangup()
 	}
 	c.hangup.set(h)
-	if a := c.acct.Load(); a != nil && a.Ending() {
+	if a := c.acct.Load(); a != nil && a.Evicted() {
 		c.hangup.interrupt(h)
 	}
 	switch t := c.secure(); {

@@ -33,9 +33,8 @@
 //	state.go     the owner of a connection          conn.go     the state of a connection
 //	output.go    sending, back pressure             unread.go   peers that send requests and do not read
 //	buffers.go   memory for unfinished data         holder.go   accounts of that memory, eviction
-//	room.go      waiting for memory                 lost.go     peers lost during a call
 //	workers.go   the pool for handed-off requests   line.go     the queue for workers
-//	places.go    the number of calls that may wait
+//	places.go    the number of calls that may wait  lost.go     peers lost during a call
 //	queue.go     a saturated loop                   waits.go    how long requests waited
 //	timers.go    deadlines                          rate.go     peers that read too slowly
 //	accept.go    new connections                    address.go  peer addresses

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Driver permits a goroutine to serve connections. It has the buffers and the scratch for that. A handler must not use a
@@ -60,7 +60,6 @@ const (
 	leftAgain                      // pass it again at once
 	leftHandOff                    // pass it to a worker
 	leftBackground                 // keep it until the call in the background has returned
-	leftRoom                       // keep it until there is room for its request
 	leftMore                       // call Data again even if no input is left
 	leftLater                      // pass it again when others have had their turn
 )
@@ -340,15 +339,9 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		invariants.EndLoan(in[:n])
 		in = in[n:]
 		d.send(c)
-		if c.Notes&asked != 0 && d.leftover != leftRoom {
-			c.asksNoMore()
-		}
-		if c.out != nil {
-			c.endProbe()
-		}
 		if p != nil {
 			c.pendedSwitched(p)
-		} else if c.out != nil && c.out.bytes > littleOutput && c.Notes&Parts == 0 {
+		} else if c.out != nil && c.out.bytes > memory.Small && c.Notes&Parts == 0 {
 			d.engine.handler.Pended(d, c.out.bytes)
 		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {
@@ -367,15 +360,6 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		if len(in) == 0 && d.leftover == leftAgain {
 			return
 		}
-		if d.leftover == leftRoom {
-			if c.flags&flagPeerDone != 0 && c.Lost(-1) {
-				c.flags |= flagCloseNow // no further event will report it
-				return
-			}
-			c.flags |= flagAgain | flagAwaitsRoom
-			d.keep(c, in)
-			return
-		}
 		if d.mustWait(c) || d.leftover == leftLater && (!d.detached || p != nil) {
 			c.flags |= flagAgain
 			d.keep(c, in)
@@ -383,7 +367,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		}
 		if d.leftover == leftHandOff && !d.detached {
 			c.flags |= flagHandOff
-			d.keepFor(c, in, admission.Queued)
+			d.keep(c, in)
 			return
 		}
 	}
@@ -402,18 +386,15 @@ func (d *Driver) mustWait(c *Conn) bool {
 }
 
 // keep stores unconsumed input with the connection.
-func (d *Driver) keep(c *Conn, in []byte) { d.keepFor(c, in, admission.Input) }
-
-// keepFor is keep for the given use of the budget.
-func (d *Driver) keepFor(c *Conn, in []byte, use admission.Use) {
+func (d *Driver) keep(c *Conn, in []byte) {
 	if len(in) > 0 {
-		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) && use == buf.use {
+		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) {
 			c.in, d.inBuf = buf, nil // it already holds exactly this input
 			return
 		} else if buf != nil {
 			buf.release() // release first, so that two copies are not charged
 		}
-		c.in = d.engine.buffers.copyOf(c.Account(), use, in)
+		c.in = d.engine.buffers.copyOf(c.Account(), memory.Input, in)
 		invariants.EndLoan(in)
 	}
 }

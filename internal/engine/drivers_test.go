@@ -6,16 +6,16 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 func TestDropFreeFreesIdleMemory(t *testing.T) {
 	e := &Engine{cfg: Config{Loops: 1}}
-	e.buffers.init(new(admission.Budget), 1000)
+	e.buffers.init(new(memory.Budget), 1000)
 	e.buffers.put(e.buffers.forReading())
 	e.initDrivers()
-	a := admission.NewHolders(new(admission.Budget), e.now).Open(new(Conn), netip.Addr{})
-	e.buffers.put(e.buffers.get(a, admission.Input, 300)) // of the class of 336 bytes
+	a := new(memory.Budget).Open(new(Conn), netip.Addr{})
+	e.buffers.put(e.buffers.get(a, memory.Input, 300)) // of the class of 336 bytes
 	e.retire(&Driver{Out: make([]byte, 0, 300), callBuffers: callBuffers{own: e.buffers.scratch(ownInput)}})
 	e.retire(&Driver{Out: make([]byte, 0, keptOut+1)})
 	if got := e.DropFree(); got != 336+1000+ownInput+300 {

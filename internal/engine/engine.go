@@ -54,7 +54,6 @@ type Engine struct {
 	takeovers    atomic.Uint64
 	pausedLoops  atomic.Int32
 	pausedSince  atomic.Int64
-	roomPosted   atomic.Bool     // msgRoom was posted and not yet handled
 	warnedAt     atomic.Int64    // time of the last warning of overload
 	failures     admission.Lines // of system calls for one connection
 }
@@ -81,8 +80,8 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	e.handshakes.init(e)
 	e.buffers.init(e.cfg.Budget, e.cfg.ReadBuffer)
 	e.initDrivers()
-	if e.cfg.Holders == nil {
-		e.cfg.Holders = admission.NewHolders(e.cfg.Budget, e.now)
+	if e.cfg.Budget.Now == nil {
+		e.cfg.Budget.Now = e.now
 	}
 	e.graceTicks = uint32(e.cfg.WriteGrace>>tickShift) + 1
 	e.graceBytes = int64(float64(e.cfg.MinWriteRate) * e.cfg.WriteGrace.Seconds())
@@ -99,11 +98,6 @@ func New(cfg Config, h Handler) (*Engine, error) {
 		l.number = len(e.loops)
 		e.loops = append(e.loops, l)
 	}
-	e.cfg.Holders.OnRoom(func() { // not earlier: other engines may share Holders, and all loops must exist
-		if e.roomPosted.CompareAndSwap(false, true) {
-			e.broadcast(message{kind: msgRoom})
-		}
-	})
 	e.running.Store(int32(len(e.loops)))
 	for _, l := range e.loops {
 		d := e.newDriver(l, 0)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Handler implements the protocol of connections. The engine calls it on the goroutine that owns the connection, never twice
@@ -49,7 +50,7 @@ type Handler interface {
 	Refused(d *Driver, c *Conn, in []byte)
 
 	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left, if
-	// that is more than a little. It is not called for connections of many parts.
+	// that is more than memory.Small. It is not called for connections of many parts.
 	Pended(d *Driver, bytes int64)
 
 	// Abandoned is called when a call for c ended in a panic or in runtime.Goexit. The handler may complete or truncate d.Out;
@@ -136,10 +137,7 @@ type Config struct {
 
 	// Budget is charged for the memory that connections hold: kept input, pending output, buffers of streams, input that waits
 	// for a worker. Default: a budget without a bound.
-	Budget *admission.Budget
-
-	// Holders has the accounts of Budget, and ends the largest holders when there is no room. Default: one for Budget.
-	Holders *admission.Holders
+	Budget *memory.Budget
 
 	// SecureMemory bounds the estimated memory of TLS for open connections, in bytes, in addition to Budget. Above it idle
 	// connections with TLS are closed, the longest idle first. Default: no bound.
@@ -182,7 +180,7 @@ func (c Config) withDefaults() Config {
 		c.WriteGrace = 30 * time.Second
 	}
 	if c.Budget == nil {
-		c.Budget = new(admission.Budget)
+		c.Budget = new(memory.Budget)
 	}
 	if c.OpenTimeout == 0 {
 		c.OpenTimeout = time.Minute

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // lineHandler serves a protocol of lines: the answer to "command arguments
@@ -252,7 +252,7 @@ func serveOn(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener)
 func serveBy(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener, by func(*engine.Engine) error) *server {
 	t.Helper()
 	if cfg.Budget == nil {
-		cfg.Budget = admission.NewBudget(0)
+		cfg.Budget = memory.New(0)
 	}
 	before := runtime.NumGoroutine()
 	e, err := engine.New(cfg, h)
@@ -276,7 +276,7 @@ func serveBy(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener,
 		if s := e.Stats(); s.Conns != 0 || s.PendingBytes != 0 || s.Away != 0 {
 			t.Errorf("left behind after shutdown: %+v", s)
 		}
-		for u := range admission.Uses { // late calls may still run
+		for u := range memory.Uses { // late calls may still run
 			eventually(t, fmt.Sprintf("the budget holds nothing for %v", u), func() bool { return cfg.Budget.HeldFor(u) == 0 })
 		}
 		if lh, ok := h.(*lineHandler); ok {

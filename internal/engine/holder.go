@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// All memory that a peer makes the engine or its handler hold is charged to an account of its connection. admission.Holders
+// All memory that a peer makes the engine or its handler hold is charged to an account of its connection. memory.Budget
 // decides which account is ended when there is no room. Large holders never make the engine read other connections less, accept
 // them later or answer them differently.
 //
@@ -26,10 +27,10 @@ import (
 
 // Account returns the account of the connection, to which the handler charges the memory that it holds for the connection. The
 // handler must release it before Handler.Closed returns; code that was late must do so when it ends.
-func (c *Conn) Account() *admission.Account {
+func (c *Conn) Account() *memory.Account {
 	a := c.acct.Load()
 	if a == nil {
-		a = c.loop.e.cfg.Holders.Open(c, c.loop.e.source(c.peer.addr()))
+		a = c.loop.e.cfg.Budget.Open(c, c.loop.e.source(c.peer.addr()))
 		if c.Proto != nil {
 			if parts := c.Proto.Group(); parts != nil {
 				a.Join(parts)
@@ -38,6 +39,14 @@ func (c *Conn) Account() *admission.Account {
 		c.acct.Store(a)
 	}
 	return a
+}
+
+// EndAhead releases the rest of the room reserved for output. The answer lasts long, and its output is charged when it is
+// produced. The driver owns the connection.
+func (c *Conn) EndAhead() {
+	if a := c.acct.Load(); a != nil {
+		a.EndAhead()
+	}
 }
 
 // Moved notes that the peer has sent n bytes that the handler waits for, and how many are left (-1: unknown). The account is
@@ -55,26 +64,22 @@ func (c *Conn) Working(working bool) {
 	}
 }
 
-// ProbeBlocks notes that the action of the request, which may have begun without room for a large answer, blocks.
-func (c *Conn) ProbeBlocks() {
-	if a := c.acct.Load(); a != nil {
-		a.ProbeBlocks()
-	}
-}
-
 // Met returns the cap that refused memory to the connection, or that ends it.
-func (c *Conn) Met() admission.Cap {
+func (c *Conn) Met() memory.Cap {
 	if a := c.acct.Load(); a != nil {
 		return a.Met()
 	}
-	return admission.NoCap
+	return memory.NoCap
 }
 
-// End implements admission.Holder. It may be called on any goroutine.
-func (c *Conn) End(a *admission.Account) { c.loop.post(message{kind: msgEnd, conn: c, account: a}) }
+// End implements memory.Holder. It may be called on any goroutine.
+func (c *Conn) End(a *memory.Account) {
+	c.loop.post(message{kind: msgEnd, conn: c, account: a})
+	c.loop.evictions.Store(true)
+}
 
 // noteEnded counts the connection as refused or cut off to make room, and logs some of these events.
-func (c *Conn) noteEnded(a *admission.Account) {
+func (c *Conn) noteEnded(a *memory.Account) {
 	e := c.loop.e
 	if !a.CountEnd() {
 		return
@@ -86,7 +91,7 @@ func (c *Conn) noteEnded(a *admission.Account) {
 		}
 	} else if n, due := e.cfg.Shed.Note(admission.LargestHolder); due {
 		e.cfg.Logger.Warn("engine: the "+e.cfg.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
-			"latest", c.RemoteAddr(), "held", a.Held(), "fair", e.cfg.Holders.Fair(), "count", n)
+			"latest", c.RemoteAddr(), "held", a.Held(), "small", memory.Small, "count", n)
 	}
 }
 
@@ -94,7 +99,7 @@ func (c *Conn) noteEnded(a *admission.Account) {
 // goroutine of an away connection learns of the end when it would wait.
 func (c *Conn) ended() bool {
 	a := c.acct.Load()
-	if a == nil || !a.Ending() {
+	if a == nil || !a.Evicted() {
 		return false
 	}
 	c.noteEnded(a)
@@ -102,13 +107,13 @@ func (c *Conn) ended() bool {
 }
 
 // endHolder ends c to make room. It reports whether d still drives the loop.
-func (l *loop) endHolder(d *Driver, c *Conn, a *admission.Account) bool {
+func (l *loop) endHolder(d *Driver, c *Conn, a *memory.Account) bool {
 	if c.slot < 0 {
 		return true // it is closed
 	}
 	if !c.noteEvent(0) {
 		set := c.hangup.h.Load()
-		if c.acct.Load() == a && a.Ending() { // not the account of an earlier request, which has been refused
+		if c.acct.Load() == a && a.Evicted() { // not the account of an earlier request, which has been refused
 			c.hangup.interrupt(set) // it may be spared yet, and serve more requests
 		}
 		return true
@@ -137,10 +142,7 @@ func (d *Driver) refuse(c *Conn) {
 	} else {
 		d.engine.handler.Refused(d, c, c.kept())
 	}
-	if c.Notes&asked != 0 {
-		c.asksNoMore()
-	}
-	c.flags = c.flags&^(flagAgain|flagHandOff|flagAwaitsRoom) | flagCloseAfter | flagLinger
+	c.flags = c.flags&^(flagAgain|flagHandOff) | flagCloseAfter | flagLinger
 	d.send(c)
 	d.engine.buffers.put(c.in)
 	c.in = nil
@@ -153,7 +155,7 @@ func (d *Driver) settle(c *Conn) {
 	switch {
 	case a.CloseIdle():
 		c.acct.Store(nil)
-	case !d.detached || !a.Ending() || a.Spare() || c.over():
+	case !d.detached || !a.Evicted() || a.Spare() || c.over():
 	case c.out != nil:
 		c.noteEnded(a)
 		c.flags |= flagCloseNow
@@ -192,13 +194,13 @@ type sharedBody struct {
 // bodyUse records that a body is pending for an account.
 type bodyUse struct {
 	body       *sharedBody
-	account    *admission.Account
+	account    *memory.Account
 	charged    int64
 	prev, next *bodyUse
 }
 
-// chargeUse records that b is pending for another account, and charges it.
-func (s *sharedBodies) chargeUse(a *admission.Account, b []byte, bound int64) *bodyUse {
+// chargeUse records that b is pending for another account, and charges that account its part.
+func (s *sharedBodies) chargeUse(a *memory.Account, b []byte, bound int64) *bodyUse {
 	key := bodyKey{&b[0], len(b)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,9 +267,9 @@ func (x *sharedBody) divide(bound int64) {
 func (u *bodyUse) charge(part int64) {
 	switch by := part - u.charged; {
 	case by > 0:
-		u.account.Force(admission.Output, by)
+		u.account.Force(memory.Output, by)
 	case by < 0:
-		u.account.Release(admission.Output, -by)
+		u.account.Release(memory.Output, -by)
 	}
 	u.charged = part
 }

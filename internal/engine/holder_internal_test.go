@@ -6,14 +6,14 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A message that ends an account cancels the request of a connection that is away only while that account is the
 // connection's and is being ended: the message may arrive during a later request.
 func TestLateEvictionDoesNotCancelNextRequest(t *testing.T) {
-	holders := admission.NewHolders(admission.NewBudget(1<<20), admission.Clock())
-	holders.MaxConnection = 1 << 10
+	budget := memory.New(1 << 20)
+	budget.SetCaps(1<<10, 0, 0)
 	for name, c := range map[string]struct{ current, ending, want bool }{
 		"an earlier account":                 {current: false, ending: true, want: false},
 		"the account, no longer being ended": {current: true, ending: false, want: false},
@@ -24,14 +24,14 @@ func TestLateEvictionDoesNotCancelNextRequest(t *testing.T) {
 			conn.state.Store(away)
 			canceled := false
 			conn.setHangup(&hangup{func() { canceled = true }, false})
-			a := holders.Open(endedHolder{}, netip.Addr{})
+			a := budget.Open(endedHolder{}, netip.Addr{})
 			conn.acct.Store(a)
 			if !c.current {
-				conn.acct.Store(holders.Open(endedHolder{}, netip.Addr{}))
+				conn.acct.Store(budget.Open(endedHolder{}, netip.Addr{}))
 			}
 			if c.ending {
-				a.Force(admission.Body, 2<<10) // above the bound of one connection
-				if !a.Ending() {
+				a.Force(memory.Body, 2<<10) // above the bound of one connection
+				if !a.Evicted() {
 					t.Fatal("the account is not being ended")
 				}
 			}
@@ -44,5 +44,5 @@ func TestLateEvictionDoesNotCancelNextRequest(t *testing.T) {
 
 type endedHolder struct{}
 
-func (endedHolder) End(*admission.Account)     {}
+func (endedHolder) End(*memory.Account)        {}
 func (endedHolder) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }

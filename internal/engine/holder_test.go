@@ -3,29 +3,26 @@
 package engine_test
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // tight is an engine with a memory budget, and its counts and log.
 type tight struct {
 	*server
-	budget *admission.Budget
+	budget *memory.Budget
 	shed   *admission.Shed
 	logs   *logBuffer
 }
@@ -35,7 +32,7 @@ const tightBudget = 1 << 20
 
 func serveTight(t *testing.T, cfg engine.Config, h engine.Handler) *tight {
 	t.Helper()
-	x := &tight{budget: admission.NewBudget(tightBudget), shed: new(admission.Shed), logs: new(logBuffer)}
+	x := &tight{budget: memory.New(tightBudget), shed: new(admission.Shed), logs: new(logBuffer)}
 	cfg.Budget, cfg.Shed, cfg.Logger = x.budget, x.shed, slog.New(slog.NewTextHandler(x.logs, nil))
 	x.server = serve(t, cfg, h)
 	return x
@@ -43,8 +40,8 @@ func serveTight(t *testing.T, cfg engine.Config, h engine.Handler) *tight {
 
 // fill charges part of the budget without an account.
 func (x *tight) fill(n int64) (giveBack func()) {
-	x.budget.Force(admission.Stream, n)
-	return sync.OnceFunc(func() { x.budget.Release(admission.Stream, n) })
+	x.budget.Force(memory.Output, n)
+	return sync.OnceFunc(func() { x.budget.Force(memory.Output, -n) })
 }
 
 type logBuffer struct {
@@ -138,7 +135,7 @@ func TestLargestPartialRequestIsRefused(t *testing.T) {
 		c.send("echo " + strings.Repeat("x", 10_000)) // kept in 16 KiB
 		small = append(small, c)
 	}
-	eventually(t, "they are kept", func() bool { return x.budget.HeldFor(admission.Input) >= 20*10_000 })
+	eventually(t, "they are kept", func() bool { return x.budget.HeldFor(memory.Input) >= 20*10_000 })
 	var large []*client
 	for range 4 {
 		c := x.dial()
@@ -197,9 +194,9 @@ func TestBlockedHoldersAreEvicted(t *testing.T) {
 		began, ended := make(chan bool, 1), make(chan error, 1)
 		h.commands["body"] = func(d *engine.Driver, c *engine.Conn, _ string) {
 			a := c.Account()
-			began <- a.Reserve(admission.Body, tightBudget*3/4) == admission.Granted
+			began <- a.Reserve(memory.Body, tightBudget*3/4) == memory.Granted
 			_, err := c.Read(make([]byte, 10), 0)
-			a.Release(admission.Body, tightBudget*3/4)
+			a.Release(memory.Body, tightBudget*3/4)
 			answer(d, "ended")
 			ended <- err
 			c.CloseLingering()
@@ -276,7 +273,7 @@ func TestSharedBodyIsChargedOnce(t *testing.T) {
 	h := newLineHandler()
 	body := append([]byte(pattern(strconv.Itoa(filling))), '\n')
 	h.commands["shared"] = func(d *engine.Driver, _ *engine.Conn, _ string) { d.WriteOwned(body, nil) }
-	x := &tight{budget: admission.NewBudget(2 * filling), shed: new(admission.Shed)}
+	x := &tight{budget: memory.New(2 * filling), shed: new(admission.Shed)}
 	x.server = serve(t, engine.Config{Loops: 2, Budget: x.budget, Shed: x.shed}, h)
 	var all []*client
 	for range 6 {
@@ -299,225 +296,6 @@ func TestSharedBodyIsChargedOnce(t *testing.T) {
 	if n := x.shed.Count(admission.LargestHolder); n != 0 {
 		t.Errorf("%d were ended", n)
 	}
-}
-
-// A request that will hold much memory waits until there is room, and others do not wait.
-func TestLargeRequestWaitsForRoom(t *testing.T) {
-	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
-	x := serveTight(t, engine.Config{Loops: 1}, room)
-	first := x.dial()
-	first.send("much first\n")
-	first.want("first")
-	var waiting []*client
-	for i := range 3 {
-		c := x.dial()
-		c.send(fmt.Sprintln("much", i))
-		waiting = append(waiting, c)
-	}
-	other := x.dial()
-	for i := range 20 {
-		other.send(fmt.Sprintln("echo", i))
-		other.want(fmt.Sprint(i))
-	}
-	if n := room.begun(); n != 1 {
-		t.Errorf("%d have begun, want the first alone", n)
-	}
-	for i := range waiting {
-		room.giveBack()
-		for n := 0; n < i+2; n = room.begun() {
-			x.AdvanceClock(0)
-		}
-	}
-	for i, c := range waiting {
-		c.want(fmt.Sprint(i))
-	}
-	room.giveBack()
-}
-
-// A connection that waits for room precedes those whose address holds more. A new one waits after those that wait already, even
-// if there is room for a moment.
-func TestSmallestHolderGetsRoomFirst(t *testing.T) {
-	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
-	x := serveTight(t, engine.Config{Loops: 1}, room)
-	first := x.dial()
-	first.send("much first\n")
-	first.want("first")
-	other := x.dial()
-	var burst []*client
-	for i := range 3 {
-		c := x.dial()
-		c.send(fmt.Sprintln("much", i))
-		burst = append(burst, c)
-	}
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	conn, err := d.Dial("tcp", x.addr.String())
-	if err != nil {
-		t.Skipf("from another address: %v", err)
-	}
-	defer conn.Close()
-	alone := &client{conn, t, bufio.NewReader(conn)}
-	alone.send("much alone\n")
-	other.awaitTurn() // in the same loop after them, so all have arrived
-	for i, c := range append([]*client{alone}, burst...) {
-		room.giveBack()
-		for n := 0; n < i+2; n = room.begun() {
-			x.AdvanceClock(0)
-		}
-		c.want([]string{"alone", "0", "1", "2"}[i])
-	}
-	room.giveBack()
-}
-
-// A connection whose address holds nothing else begins as a probe before others, and so is asked before them. Otherwise they
-// would wait for each other.
-func TestProbesPrecedeOtherWaiters(t *testing.T) {
-	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
-	x, holders := serveHolders(t, room)
-	from := func(last byte) *client {
-		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, last)}}
-		conn, err := d.Dial("tcp", x.addr.String())
-		if err != nil {
-			t.Skipf("from another address: %v", err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return &client{conn, t, bufio.NewReader(conn)}
-	}
-	holds := from(3)
-	holds.send("echo " + strings.Repeat("x", 1000)) // half a line
-	defer x.fill(tightBudget / 2)()
-	probe := holders.Open(nil, netip.Addr{})
-	if !probe.Probe(room.room) {
-		t.Fatal("the first may not be a probe")
-	}
-	newcomer, other := from(2), from(3)
-	turn := x.dial()
-	newcomer.send("maybe new\n")
-	turn.awaitTurn()
-	other.send("maybe other\n")
-	turn.awaitTurn()
-	probe.Close()
-	newcomer.want("new")
-	other.want("other")
-}
-
-// A request that waits for room, and is served without it because its handler no longer asks for room, stops waiting.
-func TestServedRequestStopsWaitingForRoom(t *testing.T) {
-	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
-	x, holders := serveHolders(t, room)
-	defer x.fill(tightBudget / 2)()
-	c, turn := x.dial(), x.dial()
-	c.send("much too much\n")
-	turn.awaitTurn()
-	if n := holders.Waiting(); n != 1 {
-		t.Fatalf("%d wait, want one", n)
-	}
-	room.little.Store(true)
-	x.AdvanceClock(300 * time.Millisecond)
-	c.want("little")
-	turn.awaitTurn()
-	if n := holders.Waiting(); n != 0 {
-		t.Errorf("%d served requests still wait for room", n)
-	}
-}
-
-// A connection whose peer hangs up stops waiting for room, even on a saturated loop, where its place is after those that
-// continue to wait.
-func TestHangupStopsWaitingForRoom(t *testing.T) {
-	room := &roomHandler{lineHandler: newLineHandler(), room: tightBudget * 3 / 4}
-	began, goOn := make(chan bool), make(chan bool)
-	room.commands["long"] = func(d *engine.Driver, _ *engine.Conn, args string) {
-		began <- true
-		<-goOn
-		answer(d, args)
-	}
-	x := serveTight(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour}, room)
-	giveBack := x.fill(tightBudget / 2)
-	defer giveBack()
-	waits, gone, turn := x.dial(), x.dial(), x.dial()
-	for _, c := range []*client{waits, gone} {
-		c.send("much here\n")
-		turn.awaitTurn()
-	}
-	turn.send("long ago\n")
-	<-began
-	if err := gone.Conn.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
-	x.AdvanceClock(10 * time.Millisecond) // the loop is saturated
-	goOn <- true
-	turn.want("ago")
-	eventually(t, "the connection that hung up is closed", func() bool { return x.Stats().Conns == 2 })
-	giveBack()
-	waits.want("here") // and not the refusal of an overdue request
-	room.giveBack()
-}
-
-func serveHolders(t *testing.T, h engine.Handler) (*tight, *admission.Holders) {
-	budget := admission.NewBudget(tightBudget)
-	holders := admission.NewHolders(budget, admission.Clock())
-	x := &tight{budget: budget, shed: new(admission.Shed), logs: new(logBuffer)}
-	x.server = serve(t, engine.Config{Loops: 1, Budget: budget, Holders: holders, Shed: x.shed, Logger: slog.New(slog.NewTextHandler(x.logs, nil))}, h)
-	return x, holders
-}
-
-// A roomHandler reserves room for lines that begin with "much", and holds it until told to release it. Lines that begin with
-// "maybe" may be probes.
-type roomHandler struct {
-	*lineHandler
-	room   int64
-	little atomic.Bool // no line is large
-
-	mu    sync.Mutex
-	n     int
-	holds []*admission.Account
-}
-
-func (h *roomHandler) begun() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.n
-}
-
-func (h *roomHandler) giveBack() {
-	h.mu.Lock()
-	a := h.holds[0]
-	h.holds = h.holds[1:]
-	h.mu.Unlock()
-	a.Release(admission.Output, h.room)
-}
-
-func (h *roomHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) int {
-	args, much := strings.CutPrefix(string(in), "much ")
-	args, maybe := strings.CutPrefix(args, "maybe ")
-	switch {
-	case !much && !maybe:
-		return h.lineHandler.Data(d, c, in)
-	case h.little.Load():
-		answer(d, "little")
-		return len(in)
-	case maybe:
-		c.Notes |= engine.Probes
-	}
-	switch d.ReserveRoom(c, h.room) {
-	case admission.MustWait:
-		d.AwaitRoom()
-		return 0
-	case admission.NoRoom:
-		answer(d, "no room")
-		return len(in)
-	}
-	if maybe {
-		answer(d, strings.TrimSuffix(args, "\n"))
-		return len(in)
-	}
-	h.mu.Lock()
-	h.n++
-	c.Account().Force(admission.Output, h.room)
-	h.holds = append(h.holds, c.Account())
-	h.mu.Unlock()
-	answer(d, strings.TrimSuffix(args, "\n"))
-	return len(in)
 }
 
 // Held memory does not stop accepting, and idle connections stay open.

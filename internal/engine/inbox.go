@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // message is a request of another goroutine to a loop.
@@ -17,9 +17,9 @@ type message struct {
 	kind     messageKind
 	conn     *Conn
 	listener *listener
-	account  *admission.Account // for msgEnd
-	f        func()             // for msgCall
-	done     *sync.WaitGroup    // for msgSweep, done when every connection was checked; and for msgStopAccepting
+	account  *memory.Account // for msgEnd
+	f        func()          // for msgCall
+	done     *sync.WaitGroup // for msgSweep, done when every connection was checked; and for msgStopAccepting
 }
 
 type messageKind uint8
@@ -34,7 +34,6 @@ const (
 	msgSweep                                // the engine is draining, or closing by force
 	msgResume                               // descriptors may be free again: accept
 	msgEnd                                  // end conn: the memory of account is needed
-	msgRoom                                 // there may be room for connections that wait for it
 	msgLook                                 // let conn's goroutine check the state of conn
 	msgOverdue                              // refuse conn, which waited in line for a worker
 	msgDropIdle                             // TLS uses more memory than its bound: close idle connections with TLS
@@ -81,6 +80,9 @@ func (l *loop) post(m message) bool {
 // fetchMessages moves the messages from the inbox to l.batch, all of which has been handled.
 func (l *loop) fetchMessages() {
 	b := &l.inbox
+	if l.evictions.Load() {
+		l.evictions.Store(false)
+	}
 	if !b.signalled.Load() {
 		return
 	}
@@ -127,9 +129,6 @@ func (l *loop) handle(d *Driver, m message) bool {
 		l.sweepers = append(l.sweepers, m.done)
 	case msgResume:
 		l.resumeAccept()
-	case msgRoom:
-		l.e.roomPosted.Store(false)
-		return l.retryRoom(d)
 	case msgEnd:
 		return l.endHolder(d, m.conn, m.account)
 	case msgLook:

@@ -47,9 +47,6 @@ type loop struct {
 	n, next int         // events[next:n] are not yet served
 	queue   connQueue   // connections not yet served, in this turn unless the loop is saturated, see queue.go
 	later   []laterConn // to be served in the next turn
-	noRoom  connQueue   // connections that wait for room for their requests
-	retried *Conn       // the connection in noRoom that asks again
-	roomAt  int64       // the latest time to look at noRoom again, 0 if it is empty
 	batch   []message   // messages from the inbox
 	batchAt int         // batch[batchAt:] are not yet handled
 	sweepAt int         // conns[sweepAt:] are not yet swept
@@ -72,10 +69,10 @@ type loop struct {
 	yielded    int64 // when the driver last let other goroutines run
 	armed      int64 // the deadline that is set for parking, 0 for none
 
-	acceptor acceptor
-	inbox    inbox
-	waits    waits // of connections for their turn in the loop
-
+	acceptor  acceptor
+	inbox     inbox
+	evictions atomic.Bool // the inbox has msgEnd
+	waits     waits       // of connections for their turn in the loop
 }
 
 func newLoop(e *Engine) (*loop, error) {
@@ -133,7 +130,7 @@ func (l *loop) turn(d *Driver) bool {
 	for l.next < l.n {
 		ev := &l.events[l.next]
 		l.next++
-		if !l.dispatch(d, ev) {
+		if !l.dispatch(d, ev) || !l.evictMarked(d) {
 			return false
 		}
 	}
@@ -146,7 +143,7 @@ func (l *loop) turn(d *Driver) bool {
 		}
 	}
 	for l.waiting() > 0 && !l.turnOver() {
-		if !l.visitNext(d) {
+		if !l.visitNext(d) || !l.evictMarked(d) {
 			return false
 		}
 	}
@@ -162,8 +159,12 @@ func (l *loop) turn(d *Driver) bool {
 	return true
 }
 
-// chores does the work that most turns do not have: messages, deadlines, sweeps.
-func (l *loop) chores(d *Driver) bool {
+// evictMarked evicts the connections that are marked for it before the next connection is served: otherwise all requests of a
+// turn could add to the memory that the budget lacks. It reports whether d still drives the loop.
+func (l *loop) evictMarked(d *Driver) bool { return !l.evictions.Load() || l.handleMessages(d) }
+
+// handleMessages handles all messages. It reports whether d still drives the loop.
+func (l *loop) handleMessages(d *Driver) bool {
 	if l.batchAt == len(l.batch) {
 		l.fetchMessages()
 	}
@@ -174,6 +175,14 @@ func (l *loop) chores(d *Driver) bool {
 		if !l.handle(d, m) {
 			return false
 		}
+	}
+	return true
+}
+
+// chores does the work that most turns do not have: messages, deadlines, sweeps.
+func (l *loop) chores(d *Driver) bool {
+	if !l.handleMessages(d) {
+		return false
 	}
 	tick := tickAt(l.now)
 	for c := l.expired(tick); c != nil; c = l.expired(tick) {
@@ -197,9 +206,6 @@ func (l *loop) chores(d *Driver) bool {
 	}
 	if l.acceptor.resumeAt != 0 && l.now >= l.acceptor.resumeAt {
 		l.retryAccept()
-	}
-	if l.roomAt != 0 && l.now >= l.roomAt && !l.retryRoom(d) {
-		return false
 	}
 	if at := l.recalls.dueAt(); at != 0 && l.now >= at {
 		return l.recall(d)
@@ -247,9 +253,6 @@ func (l *loop) arm() {
 	if resume := l.acceptor.resumeAt; resume != 0 && (at == 0 || resume < at) {
 		at = resume
 	}
-	if l.roomAt != 0 && (at == 0 || l.roomAt < at) {
-		at = l.roomAt
-	}
 	if due := l.recalls.dueAt(); due != 0 && (at == 0 || due < at) {
 		at = due
 	}
@@ -280,18 +283,11 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 	if ev.Events&(unix.EPOLLIN|hungUp) != 0 {
 		c.flags |= flagReadable
 		if ev.Events&hungUp != 0 {
-			if c.queued && c.flags&(flagPeerDone|flagAwaitsRoom) == 0 {
+			if c.queued && c.flags&flagPeerDone == 0 {
 				l.saturation.control.Abandoned()
 			}
 			c.flags |= flagPeerDone
 		}
-	}
-	if c.flags&flagAwaitsRoom != 0 {
-		if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 {
-			return true // it is served later
-		}
-		c.flags = c.flags&^flagAwaitsRoom | flagCloseNow // the client does not wait for the answer
-		return d.visit(c)                                // now, since the connection is in line for room, after others that continue to wait
 	}
 	if c.Notes&Paused != 0 && ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.flags |= flagCloseNow
@@ -309,10 +305,6 @@ func (l *loop) serveSoon(c *Conn) {
 		return
 	}
 	c.queued = true
-	if c.flags&flagAwaitsRoom != 0 {
-		l.awaitRoom(c)
-		return
-	}
 	l.later = append(l.later, laterConn{c, c.asks(), stampAt(l.now)})
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // After a peer has finished sending, all of its input can be peeked at, piece by piece, and can still be read.
@@ -99,7 +99,7 @@ func aheadConn(t *testing.T, room int) (*Conn, *net.TCPConn) {
 		t.Skipf("the system keeps no more than %d bytes: %v", has, err)
 	}
 	e := new(Engine)
-	e.buffers.init(admission.NewBudget(0), 64<<10)
+	e.buffers.init(memory.New(0), 64<<10)
 	return &Conn{fd: int32(fd), loop: &loop{e: e}}, peer.(*net.TCPConn)
 }
 

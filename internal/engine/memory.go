@@ -5,7 +5,7 @@ package engine
 import (
 	"slices"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
@@ -55,7 +55,7 @@ const crowdedRead = tlsmem.MaxRecord
 
 // readSpace returns the part of the loop's read buffer to be filled after the kept input.
 func (l *loop) readSpace(in []byte, kept int) []byte {
-	if len(in)-kept > crowdedRead && l.e.cfg.Holders.Crowding() {
+	if len(in)-kept > crowdedRead && l.e.cfg.Budget.Crowding() {
 		return in[kept : kept+crowdedRead]
 	}
 	return in[kept:]
@@ -101,12 +101,11 @@ func (d *Driver) takeOut() {
 	}
 }
 
-// chargeBuffers charges the budget for the buffers of d's call after it has lost its loop; n is their capacity. It is called by the
-// driver, or with takeMu held by the goroutine that takes over the loop.
+// chargeBuffers charges the budget for the buffers of d's call after it has lost its loop; n is their capacity. It is called by
+// the driver, or with takeMu held by the goroutine that takes over the loop.
 func (d *Driver) chargeBuffers(n int) {
 	d.bufferCharge = int64(n)
-	d.engine.cfg.Budget.Force(admission.Queued, d.bufferCharge)
-	d.engine.cfg.Holders.Balance()
+	d.engine.cfg.Budget.Force(memory.Input, d.bufferCharge)
 }
 
 // correctCharge corrects the charge of chargeBuffers when a call that has lost its loop has other buffers than before.
@@ -115,7 +114,7 @@ func (d *Driver) correctCharge() {
 		return
 	}
 	n := int64(d.unheld())
-	d.engine.cfg.Budget.Force(admission.Queued, n-d.bufferCharge)
+	d.engine.cfg.Budget.Force(memory.Input, n-d.bufferCharge)
 	d.bufferCharge = n
 }
 
@@ -128,10 +127,10 @@ func (d *Driver) unheld() int {
 	return n + int(d.own.unheld())
 }
 
-// releaseCharge releases the charge of chargeBuffers.
+// releaseCharge undoes chargeBuffers.
 func (d *Driver) releaseCharge() {
 	if d.bufferCharge != 0 {
-		d.engine.cfg.Budget.Release(admission.Queued, d.bufferCharge)
+		d.engine.cfg.Budget.Force(memory.Input, -d.bufferCharge)
 		d.bufferCharge = 0
 	}
 }
@@ -161,7 +160,7 @@ func (d *Driver) MoveInput(from int) []byte {
 		if len(rest) > mostCopied {
 			copyOf = d.engine.buffers.exactCopyOf // the next class is four times as large
 		}
-		d.inBuf = copyOf(d.conn.Account(), admission.Input, rest)
+		d.inBuf = copyOf(d.conn.Account(), memory.Input, rest)
 		d.in = d.inBuf.b
 	}
 	rest = d.in
@@ -184,7 +183,7 @@ func (d *Driver) reduceCharge(n int64) {
 	}
 	if d.bufferCharge != 0 {
 		d.bufferCharge -= n
-		d.engine.cfg.Budget.Release(admission.Queued, n)
+		d.engine.cfg.Budget.Force(memory.Input, -n)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // owned is a buffer of WriteOwned: it is sent after Out[:after].
@@ -226,7 +226,7 @@ func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 	}
 	for len(b) > 0 {
 		n := min(len(b), classSizes[len(classSizes)-1])
-		buf := c.loop.e.buffers.copyOf(c.Account(), admission.Output, b[:n])
+		buf := c.loop.e.buffers.copyOf(c.Account(), memory.Output, b[:n])
 		q.push(&outNode{rest: buf.b, clear: q.clear, buf: buf})
 		b = b[n:]
 	}
@@ -297,12 +297,15 @@ func (c *Conn) sentAll(e *Engine) {
 }
 
 // pending returns the memory, in bytes, of output that peers have not received.
-func (e *Engine) pending() int64 { return e.cfg.Budget.HeldFor(admission.Output) }
+func (e *Engine) pending() int64 { return e.cfg.Budget.HeldFor(memory.Output) }
 
 // dropPending drops all pending output.
 func (c *Conn) dropPending(e *Engine) {
 	if c.out == nil {
 		return
+	}
+	if a := c.acct.Load(); a != nil {
+		a.Unanswered()
 	}
 	for c.out.head != nil {
 		c.out.pop(e)

@@ -3,7 +3,7 @@
 package engine
 
 import (
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
@@ -84,7 +84,7 @@ func (l *loop) passPart(d *Driver, epoch uint64) {
 func (e *Engine) keepRest(c *Conn, rest []byte) {
 	c.flags |= flagAgain
 	if len(rest) > 0 {
-		c.in = e.buffers.copyOf(c.Account(), admission.Input, rest)
+		c.in = e.buffers.copyOf(c.Account(), memory.Input, rest)
 	}
 }
 
@@ -160,7 +160,7 @@ type HeldBody struct {
 
 // HoldBody charges an account for the capacity of b until Release, which must be called before the account is closed. A body
 // that several parts or connections hold is charged to them in equal shares.
-func (c *Conn) HoldBody(a *admission.Account, b []byte) HeldBody {
+func (c *Conn) HoldBody(a *memory.Account, b []byte) HeldBody {
 	e := c.loop.e
 	return HeldBody{e, e.shared.chargeUse(a, b, e.cfg.Budget.Bound())}
 }

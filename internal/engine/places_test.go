@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // Calls that were taken over count against MaxWorkers: jobs that are handed off meanwhile wait in line, and all other requests
@@ -114,7 +114,7 @@ func TestMemoryOfTakenOverCalls(t *testing.T) {
 	const calls, most = 300, 16 << 10
 	h := newLineHandler()
 	g := newGate(h)
-	budget := admission.NewBudget(0)
+	budget := memory.New(0)
 	s := serve(t, engine.Config{Loops: 1, Budget: budget}, h)
 	large := s.dial()
 	all := make([]*client, calls)
@@ -135,7 +135,7 @@ func TestMemoryOfTakenOverCalls(t *testing.T) {
 	eventually(t, "all are taken over", func() bool { return s.Stats().WorkersBusy == calls })
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	held := budget.HeldFor(admission.Queued)
+	held := budget.HeldFor(memory.Input)
 	heap := int64(after.HeapAlloc-before.HeapAlloc) / calls
 	t.Logf("%d bytes of heap and %d of the budget for each call", heap, held/calls)
 	if heap > most || held > calls*most {

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // patience is the time for which a client of TestEveryConnectionMakesProgress waits for its next bytes. It passes only when
@@ -43,7 +43,7 @@ func serveEverybody(t *testing.T, seed uint64) {
 	s := serve(t, engine.Config{
 		Loops:         1 + rng.IntN(2),
 		MaxWorkers:    1 + rng.IntN(3),
-		Budget:        admission.NewBudget(int64(pick(256<<10, 512<<10, 2<<20))),
+		Budget:        memory.New(int64(pick(256<<10, 512<<10, 2<<20))),
 		ReadBuffer:    pick(4<<10, 64<<10),
 		MaxConns:      pick(10, 1000),
 		QueueTarget:   time.Duration(pick(-1, int(time.Millisecond))),

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
@@ -18,7 +19,7 @@ import (
 type unnamed struct{}
 
 // Group implements State.
-func (unnamed) Group() *admission.Group { return nil }
+func (unnamed) Group() *memory.Group { return nil }
 
 var awaitsHeader State = unnamed{}
 

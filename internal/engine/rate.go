@@ -60,7 +60,6 @@ func (c *Conn) awaitRoom(until int64) error {
 		return ErrNoRoom
 	}
 	c.wantOut()
-	c.endProbe()
 	c.Working(false)
 	defer c.Working(true)
 	if until != 0 {

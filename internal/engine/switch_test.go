@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A source is a Protocol that sends a text, and takes back what the socket does not accept.
@@ -45,7 +45,7 @@ func (s *source) Pended(int64)                         {}
 func (s *source) Blocked(int64)                        {}
 func (s *source) Abandoned(*engine.Driver)             {}
 func (s *source) Closed()                              { s.closed() }
-func (s *source) Group() *admission.Group              { return nil }
+func (s *source) Group() *memory.Group                 { return nil }
 
 // Output that a protocol takes back is not held by the engine, and is sent when the peer reads.
 func TestProtocolTakesBackOutput(t *testing.T) {
@@ -56,12 +56,12 @@ func TestProtocolTakesBackOutput(t *testing.T) {
 			from.closed = func() { h.Closed(c) }
 			c.Switch(from)
 		}
-		budget := admission.NewBudget(0)
+		budget := memory.New(0)
 		s := serveOn(t, engine.Config{Budget: budget}, h, listen(t))
 		c := s.dial()
 		c.send("switch\n")
 		eventually(t, "output is taken back", func() bool { return from.tookBack.Load() > 0 })
-		if held := budget.HeldFor(admission.Output); held != 0 {
+		if held := budget.HeldFor(memory.Output); held != 0 {
 			t.Errorf("%d bytes are held as output", held)
 		}
 		got := make([]byte, len(from.text))

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
@@ -323,7 +324,7 @@ func (t *tlsState) keepRecords(c *Conn, b []byte) {
 	t.buf, t.lent = nil, 0
 	pool := &c.loop.e.buffers
 	if len(b) > 0 {
-		t.buf = pool.copyOf(c.Account(), admission.Input, b)
+		t.buf = pool.copyOf(c.Account(), memory.Input, b)
 	}
 	pool.put(old)
 }

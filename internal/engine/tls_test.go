@@ -21,6 +21,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
@@ -209,7 +210,7 @@ func TestTLSSharedBodyIsChargedOnce(t *testing.T) {
 	h := newLineHandler()
 	owned := []byte(pattern("16000000"))
 	h.commands["owned"] = func(d *engine.Driver, _ *engine.Conn, args string) { d.WriteOwned(owned, nil) }
-	budget := admission.NewBudget(0)
+	budget := memory.New(0)
 	s := serveTLS(t, engine.Config{Loops: 1, Budget: budget}, &engine.TLS{}, h)
 	const clients = 10
 	for range clients {

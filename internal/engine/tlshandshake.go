@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
@@ -47,7 +48,7 @@ func (h *handshake) perform() {
 	h.until = c.handshakeUntil()
 	account := c.Account()
 	account.Working(true)
-	account.Force(admission.Handshake, handshakeMemory)
+	account.Force(memory.Input, handshakeMemory)
 	account.Answers(handshakeLeft) // little is still to arrive, so request bodies are evicted before it
 	account.Moved(int64(len(h.t.records())), handshakeLeft)
 	var other func()
@@ -59,7 +60,7 @@ func (h *handshake) perform() {
 			c.flags |= flagCloseNow
 		}
 		account.Answered()
-		account.Release(admission.Handshake, handshakeMemory)
+		account.Release(memory.Input, handshakeMemory)
 		e.handshakes.end(h)
 		h.d.end(c)
 		if other != nil {

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // newHandshakes returns a line for a budget, with the given numbers of handshakes of each kind.
 func newHandshakes(bound int64, whole, resume int) *handshakes {
-	e := &Engine{start: time.Now(), cfg: Config{Budget: admission.NewBudget(bound), QueueTarget: -1}}
+	e := &Engine{start: time.Now(), cfg: Config{Budget: memory.New(bound), QueueTarget: -1}}
 	s := &e.handshakes
 	s.init(e)
 	for kind, n := range [handshakeKinds]int{whole, resume} {

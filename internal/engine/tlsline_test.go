@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
@@ -59,7 +60,7 @@ func TestTLSHandshakesOfResumingClients(t *testing.T) {
 // answered. These handshakes are not evicted for one another.
 func TestTLSSmallHoldersAreEvictedForHandshakes(t *testing.T) {
 	shed := new(admission.Shed)
-	s := serveTLS(t, engine.Config{Loops: 2, Budget: admission.NewBudget(tightBudget), Shed: shed, Logger: slog.New(slog.DiscardHandler)}, &engine.TLS{}, newLineHandler())
+	s := serveTLS(t, engine.Config{Loops: 2, Budget: memory.New(tightBudget), Shed: shed, Logger: slog.New(slog.DiscardHandler)}, &engine.TLS{}, newLineHandler())
 	served := func() *client {
 		c := s.dialTLS(nil)
 		c.send("echo new\n")

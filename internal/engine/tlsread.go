@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
@@ -259,7 +260,7 @@ func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 	room := max(size-len(buf.b), 0)
 	n, errno := recv(c.fd, buf.b[len(buf.b):len(buf.b)+room])
 	if n > 0 && buf.by == nil {
-		buf.charge(c.Account(), admission.Input)
+		buf.charge(c.Account(), memory.Input)
 	}
 	buf.b = buf.b[:len(buf.b)+n]
 	t.unseen = t.unseen || n == room // otherwise more input causes a new edge
@@ -280,7 +281,7 @@ func (t *tlsState) shrink(c *Conn) {
 	case len(rest) == 0 || cap(t.buf.b) > 4*len(rest):
 		t.moveRecords(c, rest, (*bufferPool).copyOf)
 	case t.buf.by == nil:
-		t.buf.charge(c.Account(), admission.Input)
+		t.buf.charge(c.Account(), memory.Input)
 	}
 }
 
@@ -306,13 +307,13 @@ func (t *tlsState) untaken() []byte {
 }
 
 // moveRecords moves the untaken records to a buffer of their own, which to makes.
-func (t *tlsState) moveRecords(c *Conn, records []byte, to func(*bufferPool, *admission.Account, admission.Use, []byte) *buffer) {
+func (t *tlsState) moveRecords(c *Conn, records []byte, to func(*bufferPool, *memory.Account, memory.Use, []byte) *buffer) {
 	pool := &c.loop.e.buffers
 	old, lent := t.buf, len(t.conn.Lent())
 	t.buf, t.lent = nil, lent
 	var moved []byte
 	if len(records) > 0 {
-		t.buf = to(pool, c.Account(), admission.Input, records)
+		t.buf = to(pool, c.Account(), memory.Input, records)
 		moved = t.buf.b[:lent]
 	}
 	t.conn.Move(moved)
@@ -362,7 +363,7 @@ func (d *Driver) takeLeft(c *Conn, t *tlsState) {
 		t.keepRecords(c, t.records())
 		if len(plain) > len(kept) {
 			old := c.in
-			c.in = pool.copyOf(c.Account(), admission.Input, plain)
+			c.in = pool.copyOf(c.Account(), memory.Input, plain)
 			pool.put(old)
 			c.flags |= flagAgain
 		}

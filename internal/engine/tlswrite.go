@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A sealed record has a fixed place in the stream: records are sent in that order, or the connection ends. So as little as
@@ -183,7 +184,7 @@ func (q *outQueue) pushSealed(c *Conn, b []byte) {
 	}
 	for len(b) > 0 {
 		n := min(len(b), classSizes[len(classSizes)-1])
-		buf := c.loop.e.buffers.copyOf(c.Account(), admission.Output, b[:n])
+		buf := c.loop.e.buffers.copyOf(c.Account(), memory.Output, b[:n])
 		node := &outNode{rest: buf.b, buf: buf}
 		if after == nil {
 			node.next, q.head = q.head, node
@@ -212,7 +213,7 @@ func (q *outQueue) lastSealed() (last *outNode, bytes int) {
 func (d *Driver) sealHead(c *Conn, t *tlsState, q *outQueue) bool {
 	n := q.head
 	k := min(len(n.rest), sealPiece)
-	buf := d.engine.buffers.get(c.Account(), admission.Output, classSizes[len(classSizes)-1])
+	buf := d.engine.buffers.get(c.Account(), memory.Output, classSizes[len(classSizes)-1])
 	t.conn.Out = buf.b
 	err := t.conn.Seal(n.rest[:k])
 	buf.b, t.conn.Out = t.conn.Out, nil

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Pipeline finds and runs the actions for the requests of adapters, and makes answers. Its methods may be called on any
@@ -38,7 +38,7 @@ type Pipeline interface {
 	NotNow(detail string) Answer
 
 	// NoMemory returns the error for memory that the budget refused.
-	NoMemory(what string, met admission.Cap) error
+	NoMemory(what string, met memory.Cap) error
 
 	// Late counts and logs a late action of the route, and returns the answer to send instead of its own.
 	Late(route *Route) Answer

@@ -81,13 +81,12 @@
 //
 //	wire.go     the adapter's interface    call.go     the pipeline's interface
 //	state.go    the state of a request that both share
-//	targets.go  which requests of a route had large answers
 //	server.go   settings and shared parts of a server
 //	lentbody.go a complete body, for standard handlers
 //	upgrade.go  connections that switch to another protocol
 //	ended.go    writers and bodies after the end of their request
 //	late.go     answers without the action problem.go  errors of bodies
-//	slow.go     the minimum rate of request bodies
+//	slow.go     the minimum rate of request bodies  turn.go  requests for large answers that wait for memory
 //	blockingstat.go whether a route blocks
 //	outcome.go  the outcome under which it is counted
 //	answer.go   an answer as a value       own.go      its memory

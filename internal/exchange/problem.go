@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // The problems of unreadable bodies, common to all adapters.
@@ -37,15 +38,15 @@ func (s *Server) BodyTooLargeEver() error { return s.tooLargeEver("the request b
 
 func (s *Server) tooLargeEver(what string) error {
 	detail := fmt.Sprintf("%s larger than the %v", what, s.Budget)
-	if most := s.Holders.MostBody(); most != s.Budget.Bound() {
+	if most := s.Budget.MostBody(); most != s.Budget.Bound() {
 		detail = fmt.Sprintf("%s larger than the %d bytes that one client may have held", what, most)
 	}
 	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, detail, nil)
 }
 
 // NoRoomForValues is NoRoomForBody for the decoded values of a request body.
-func (s *Server) NoRoomForValues(route string, met admission.Cap) error {
-	if met == admission.ConnectionCap || met == admission.BudgetCap {
+func (s *Server) NoRoomForValues(route string, met memory.Cap) error {
+	if met == memory.ConnectionCap || met == memory.BudgetCap {
 		return s.tooLargeEver("the decoded values of the request body are")
 	}
 	return s.NoRoomForBody(route, met)
@@ -53,8 +54,8 @@ func (s *Server) NoRoomForValues(route string, met admission.Cap) error {
 
 // NoRoomForBody returns the problem for a request body that the memory budget refuses. It counts the refusal, and logs it at a
 // limited rate.
-func (s *Server) NoRoomForBody(route string, met admission.Cap) error {
-	if met == admission.ConnectionCap || met == admission.BudgetCap {
+func (s *Server) NoRoomForBody(route string, met memory.Cap) error {
+	if met == memory.ConnectionCap || met == memory.BudgetCap {
 		return s.BodyTooLargeEver()
 	}
 	s.NoteNoMemory("request bodies", route, met)

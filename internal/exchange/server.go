@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/clientaddr"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Server holds the settings that an adapter must apply and the state that all adapters share. It is complete before the first
@@ -23,8 +24,7 @@ type Server struct {
 	Log       *slog.Logger         // never blocks
 	Shed      *admission.Shed      // counts and logs refusals and evictions
 	Addresses *admission.Addresses // connections by remote address; nil: no limit
-	Budget    *admission.Budget    // memory that clients make the server hold
-	Holders   *admission.Holders   // the accounts of Budget
+	Budget    *memory.Budget       // memory that clients make the server hold
 	Proxies   *clientaddr.Source   // trusted proxies; nil: none
 
 	Unmatched Route // for requests without a route
@@ -105,17 +105,17 @@ func (s *Server) NoteSlowReader(remote netip.AddrPort) {
 }
 
 // NoteEnded counts the eviction of a large holder, and logs it at a limited rate.
-func (s *Server) NoteEnded(remote netip.AddrPort, account *admission.Account) {
+func (s *Server) NoteEnded(remote netip.AddrPort, account *memory.Account) {
 	if account.Met().Capped() {
 		s.noteCap("those are refused or cut off who hold most", "latest", remote, "held", account.Held())
 	} else if n, due := s.Shed.Note(admission.LargestHolder); due {
 		s.Log.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
-			"latest", remote, "held", account.Held(), "fair", s.Holders.Fair(), "count", n)
+			"latest", remote, "held", account.Held(), "small", memory.Small, "count", n)
 	}
 }
 
 // NoteNoMemory counts a refusal because the memory budget is used up or a cap is reached, and logs it at a limited rate.
-func (s *Server) NoteNoMemory(what, route string, met admission.Cap) {
+func (s *Server) NoteNoMemory(what, route string, met memory.Cap) {
 	if met.Capped() {
 		s.noteCap(what+" are refused", "route", route)
 	} else if n, due := s.Shed.Note(admission.NoMemory); due {

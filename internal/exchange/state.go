@@ -69,8 +69,7 @@ type Route struct {
 	NoRoute  bool          // the substitute for requests without a route
 	Blocking BlockingStat
 	Streams  BlockingStat // of producing streamed answers
-	Pends    atomic.Int64 // estimated maximum of pending output, in bytes, of recent answers
-	Large    Targets      // requests with much pending output recently
+	Pends    atomic.Int64 // estimate of the bytes that a large answer leaves unsent at first; see Pended
 	Counts   RouteCounts
 
 	WantsWhole atomic.Bool     // the action uses complete bodies, as far as observed

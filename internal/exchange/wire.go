@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A Wire is an adapter's view of one request at a time, and the connection to its client. All strings it returns are safe,
@@ -68,8 +68,8 @@ type Wire interface {
 	Abandoned()
 	// Account returns the account for memory held for the request, or nil if the request was answered without its action.
 	// ReleaseAccount ends its use.
-	Account() *admission.Account
-	ReleaseAccount(*admission.Account)
+	Account() *memory.Account
+	ReleaseAccount(*memory.Account)
 	// MayWait is called before the action waits for something other than its wire, which does not count against
 	// Config.Limits.MaxConcurrent, and Waited afterwards.
 	MayWait()

@@ -4,7 +4,7 @@
 //
 //	limit ─ the program itself (mapped code and data) ─▶ room, which Go manages
 //	      └ in a control group also the kernel's part
-//	room ── a quarter, at most 256 MB ─▶ the budget for clients, see package admission
+//	room ── a quarter, at most 256 MB ─▶ the budget for clients, see package memory
 //	     └─ the rest ─▶ allocations of actions, the runtime, garbage
 //
 // The limit is Config.Limits.Memory, unless a control group leaves less; otherwise the control group's limit; otherwise

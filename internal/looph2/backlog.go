@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // While a client keeps its windows closed, complete answers wait in memory, one for each of its streams. A connection may have
@@ -37,7 +38,7 @@ type backlog struct {
 // mustWaitInBacklog reports whether a request of the route must wait in the backlog.
 func (s *session) mustWaitInBacklog(own *stream, route *exchange.Route) bool {
 	pends := route.Pends.Load()
-	if s.untaken == 0 || pends <= muchPending || s.untaken+min(pends, muchPromised) <= mostUntaken {
+	if s.untaken == 0 || pends <= memory.Small || s.untaken+min(pends, muchPromised) <= mostUntaken {
 		return false
 	}
 	return !route.Critical && !own.headOnly && s.Group() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken

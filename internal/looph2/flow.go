@@ -27,8 +27,6 @@ type flow struct {
 	lapsed  bool // the deadline has passed; later writes fail
 
 	cut error // set when the client sends its body too slowly
-
-	gone chan struct{} // closed when the stream is canceled while its action waits for room
 }
 
 // incoming is the body of a request that the action reads as it arrives.

@@ -30,7 +30,6 @@ type Handler struct {
 	tick   int64           // ns between checks of slow clients
 	local  atomic.Pointer[net.TCPAddr]
 
-	awaiting  atomic.Int64 // requests that wait for room, see beginAwaiting
 	offenders offenders
 }
 
@@ -49,7 +48,7 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	h.limits.MaxTarget = s.MaxHead
 	h.limits.MaxStreams = s.MaxStreamsPerConnection
 	h.limits.ConnectProtocol = s.Pipeline.Takes(http.MethodConnect) // else browsers would use it for WebSockets that need HTTP/1.1
-	if most := s.Holders.MostBody(); most > 0 {                     // so a client that keeps to the windows keeps to the limits of memory
+	if most := s.Budget.MostBody(); most > 0 {                      // so a client that keeps to the windows keeps to the limits of memory
 		h.limits.ConnWindow = int(min(max(most/2, 64<<10), int64(h.limits.ConnWindow)))
 		h.limits.MaxStreamWindow = min(h.limits.MaxStreamWindow, h.limits.ConnWindow)
 	}

@@ -133,12 +133,6 @@ func (j *job) begin(d *engine.Driver) *Wire {
 		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
 	}
 	own.route = x.s.Route
-	if x.mustAsk() {
-		if !j.hasRoom(x) {
-			return nil
-		}
-		x.onWorker()
-	}
 	x.countInFlight(&x.s.Route.Counts)
 	x.startTimeout()
 	x.acting = true

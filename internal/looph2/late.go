@@ -39,9 +39,6 @@ func (x *Wire) detached() (waits bool) {
 		own.working(true)
 		own.holdInput()
 	}
-	if own.account != nil {
-		own.account.ProbeBlocks()
-	}
 	own.s.mu.Unlock()
 	route := x.s.Route
 	x.countInFlight(&route.Counts)
@@ -71,12 +68,6 @@ func (x *Wire) startTimeout() {
 	}
 	own.limit, own.wire = timed, x
 	own.timer = time.AfterFunc(max(timeout-x.took(), 1), own.expire)
-}
-
-// timeIsOver reports whether an action that has not begun would be late already, because its request has waited for too long.
-func (x *Wire) timeIsOver() bool {
-	timeout := x.s.Route.Timeout
-	return timeout > 0 && x.took() >= timeout
 }
 
 // liftTimeout lifts the timeout, because the answer begins. It is false if the late answer was given already.

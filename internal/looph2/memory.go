@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // The memory that the server holds for a stream is charged to an account of the stream's own, since a connection carries many
@@ -17,19 +17,19 @@ import (
 // evicted: it is reset, with REFUSED_STREAM if its action has not begun, and the unread bytes of its body are dropped.
 
 // accountOf returns the stream's account. s.mu is held.
-func (own *stream) accountOf() *admission.Account {
+func (own *stream) accountOf() *memory.Account {
 	if own.account == nil && !own.finalized {
 		own.kept.Store(true) // the account refers to it
-		own.account = own.s.h.server.Holders.Open((*holder)(own), own.s.source())
+		own.account = own.s.h.server.Budget.Open((*holder)(own), own.s.source())
 		own.account.Join(own.s.Group())
 	}
 	return own.account
 }
 
 // hold corrects the charge for a use. s.mu is held.
-func (own *stream) hold(u admission.Use, n int64) {
+func (own *stream) hold(u memory.Use, n int64) {
 	held := &own.held[0]
-	if u == admission.Output {
+	if u == memory.Output {
 		held = &own.held[1]
 	}
 	by := n - *held
@@ -60,23 +60,23 @@ func (own *stream) holdInput() {
 	if own.apart {
 		n += exchange.BackgroundCost
 	}
-	own.hold(admission.Input, int64(n))
+	own.hold(memory.Input, int64(n))
 }
 
 // transferInput turns the charge for the received part of the body into a reservation on a, for the object that the action
 // reads it into. So the body is not charged twice. s.mu is held.
-func (own *stream) transferInput(a *admission.Account) {
+func (own *stream) transferInput(a *memory.Account) {
 	own.holdInput()
 	n := own.in.unread.size - own.in.transferred
 	if n == 0 {
 		return
 	}
-	a.ReserveHeld(admission.Input, int64(n))
+	a.Move(memory.Input, int64(n))
 	own.held[0] -= int64(n)
 	own.in.transferred += n
 }
 
-// waitingCost is the charge for an action that waits for its body: approximately the size of its goroutine.
+// waitingCost is the charge for a request that waits for its body: approximately the size of its goroutine.
 const waitingCost = 12 << 10
 
 // streamCost is the approximate size of a stream, in bytes.
@@ -110,16 +110,16 @@ func (s *session) chargeTables(consumed int) {
 func (s *session) charge(n int64) {
 	switch by := n - s.charged; {
 	case by > 0:
-		s.c.Account().Force(admission.Input, by)
+		s.c.Account().Force(memory.Input, by)
 	case by < 0:
-		s.c.Account().Release(admission.Input, -by)
+		s.c.Account().Release(memory.Input, -by)
 	}
 	s.charged = n
 }
 
 // Group returns the group of the account: it bounds everything that a connection holds, except a connection that carries many
 // clients, see engine.State.
-func (s *session) Group() *admission.Group {
+func (s *session) Group() *memory.Group {
 	if s.h.server.TrustedProxies().Trusts(s.c.RemoteAddr().Addr()) {
 		return nil
 	}
@@ -146,7 +146,7 @@ type holder stream
 func (h *holder) RemoteAddr() netip.AddrPort { return h.s.c.RemoteAddr() }
 
 // End asks the loop of the stream to end it.
-func (h *holder) End(a *admission.Account) {
+func (h *holder) End(a *memory.Account) {
 	own := (*stream)(h)
 	go func() {
 		own.s.mu.Lock()
@@ -181,7 +181,7 @@ func (own *stream) endedForRoom() bool {
 
 // noMemory returns the error of a body for which there is no room.
 func (own *stream) noMemory() error {
-	met := admission.NoCap
+	met := memory.NoCap
 	if own.account != nil {
 		met = own.account.Met()
 	}

@@ -264,6 +264,9 @@ func (s *session) pumpRest(own *stream, n int) {
 	own.count(n, last)
 	own.rest = own.rest[n:]
 	own.progress(int64(n), int64(len(own.rest)))
+	if last && own.account != nil {
+		own.account.Answered()
+	}
 	s.mu.Unlock()
 	if last {
 		own.freeRest()
@@ -374,7 +377,7 @@ func (s *session) handleNotified(own *stream) {
 	case aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // the deadline has passed: the blocked rest is not sent
 		s.h2.Reset(own.st, http2.InternalError)
 	case left > 0: // also of an aborted answer: its client receives the part that was made
-		if n := int64(lent - s.h2.Room(own.st)); n > muchPending {
+		if n := int64(lent - s.h2.Room(own.st)); n > 0 {
 			own.left(n)
 		}
 		s.h2.Want(own.st)

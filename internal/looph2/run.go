@@ -41,8 +41,6 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	case x.tooSlowForLoop():
 		s.sendToWorker(own, x, req, body)
 		return true
-	case x.mustAsk() && !s.hasRoom(own, x, req, body):
-		return true
 	}
 	own.route = route
 	d.Out, s.h2.Out = s.h2.Out, nil

@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 const (
@@ -52,9 +52,7 @@ type session struct {
 	block     int64 // arrival of an incomplete field block, 0 for none
 	charged   int64 // bytes charged to the connection, see chargeTables
 	movedAt   int64 // the time of the last report to its account that the client is active
-	group     admission.Group
-	prompt    atomic.Bool // the client has taken a large answer at once, see mustAsk
-	awaiting  atomic.Int64
+	group     memory.Group
 	judged    int64 // when slow clients were last judged
 	sent      int64 // bytes of answers' bodies
 	opened    int64 // of these, beyond the initial windows of their streams, or of answers that are sent in full
@@ -113,7 +111,7 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 		return len(in), true
 	}
 	if b := &s.h.server.Budget; (*b).Bound() > 0 {
-		s.h2.Tight = (*b).Held() > (*b).Bound()*tightShare/8 || s.h.server.Holders.Waiting() > 0
+		s.h2.Tight = (*b).Held() > (*b).Bound()*tightShare/8 || s.h.server.Budget.Waiting() > 0
 		s.h2.MostWindow = int(min(max((*b).Bound()/windowShare, 1), math.MaxInt32))
 	}
 	s.collect()

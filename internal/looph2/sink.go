@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A sink receives a streamed answer: it copies the pieces to memory from which the loop sends, at most streamRoom ahead of the
@@ -127,7 +127,7 @@ func (own *stream) holdOutput() {
 
 // chargeOutput is holdOutput before the answer begins. s.mu is held.
 func (own *stream) chargeOutput() {
-	own.hold(admission.Output, int64(own.out.size+own.headsCost))
+	own.hold(memory.Output, int64(own.out.size+own.headsCost))
 }
 
 // fileBuffers are buffers for reading files.

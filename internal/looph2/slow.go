@@ -145,10 +145,10 @@ func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 		}
 		own.came = 0
 	}
-	left, awaits := len(own.rest) > 0 || own.unsent() > 0, own.awaits
+	left := len(own.rest) > 0 || own.unsent() > 0
 	s.mu.Unlock()
 	switch closed := s.h2.Window(own.st) == 0; {
-	case own.putOff || awaits:
+	case own.putOff:
 		return unmade
 	case own.taking.judge(settings, left, closed, own.sent, passed):
 		return slowTaker

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
@@ -44,7 +44,6 @@ type stream struct {
 	tunnel    bool                  // an extended CONNECT, whose body carries another protocol
 	counts    *exchange.RouteCounts // counts of its route, set when it has been answered
 	route     *exchange.Route       // set when its action begins
-	target    exchange.Target       // set if it had to wait for room
 	sent      int64                 // bytes of the answer's body
 	free      int64                 // the number of these that its initial window allows
 	taking    taking                // measured while its window is closed
@@ -70,7 +69,6 @@ type stream struct {
 	ahead     bool     // it has reserved room for the answer
 	inLine    bool     // its job is queued for a worker
 	apart     bool     // its answer is made in the background
-	awaits    bool     // it waits for room for its answer
 	finalized bool
 	cancel    context.CancelFunc
 	timeout   *exchange.TimeoutContext
@@ -79,7 +77,7 @@ type stream struct {
 
 	refusal *refusal // answer in place of its action's, sent by a worker
 
-	account *admission.Account
+	account *memory.Account
 	held    [2]int64 // bytes charged to it: input, output
 }
 
@@ -155,12 +153,7 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 // frees the memory of the job. In any case it frees the reservation for the answer, and the part that was made of it. s.mu is
 // held.
 func (own *stream) setCanceled() {
-	if !own.canceled {
-		own.canceled = true
-		if own.gone != nil {
-			close(own.gone)
-		}
-	}
+	own.canceled = true
 	own.hasMoved()
 	own.keepAhead(0) // the action may run on for long
 	if own.out.size > 0 {
@@ -258,8 +251,8 @@ func (own *stream) finalize() {
 	if own.timer != nil {
 		own.timer.Stop()
 	}
-	own.hold(admission.Input, 0)
-	own.hold(admission.Output, 0)
+	own.hold(memory.Input, 0)
+	own.hold(memory.Output, 0)
 	if a := own.account; a != nil {
 		own.account = nil
 		if !a.CloseIdle() {

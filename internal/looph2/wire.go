@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http2"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/request"
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -435,7 +435,7 @@ func (x *Wire) OmitDate()  { x.undated = true }
 func (x *Wire) Abandoned() {}
 
 // Account returns the account of the stream.
-func (x *Wire) Account() *admission.Account {
+func (x *Wire) Account() *memory.Account {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
@@ -448,7 +448,7 @@ func (x *Wire) Account() *admission.Account {
 	return a.Lend()
 }
 
-func (x *Wire) ReleaseAccount(*admission.Account) {} // it belongs to the stream
+func (x *Wire) ReleaseAccount(*memory.Account) {} // it belongs to the stream
 
 // MayWait gives up the loop, and yields the action's place to others. Until Waited the received part of the body is unclaimed.
 func (x *Wire) MayWait() {

@@ -5,9 +5,9 @@ package loophttp
 import (
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // planned is a response that continues in the background, or a refusal that is sent there, or the protocol to which the
@@ -53,8 +53,8 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	}
 	x.given, x.moved = 0, true
 	account := c.Account()
-	account.Force(admission.Input, exchange.BackgroundCost)
-	defer account.Release(admission.Input, exchange.BackgroundCost)
+	account.Force(memory.Input, exchange.BackgroundCost)
+	defer account.Release(memory.Input, exchange.BackgroundCost)
 	x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
 	resp, left := x.planned.resp, x.planned.left
 	x.planned = nil

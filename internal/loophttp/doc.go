@@ -9,7 +9,7 @@
 //	body.go       bodies that the action reads           gather.go    small bodies that are gathered
 //	chunks.go     chunked bodies
 //	unfinished.go incomplete requests                    input.go     the read buffer
-//	room.go       answers that wait for memory           count.go     statistics by route
+//	count.go      statistics by route
 //	context.go    contexts of requests                   std.go       requests for standard handlers,
 //	deadlines.go  their deadlines                        stdbody.go   and their bodies
 //	late.go       answers for actions that exceed their timeout

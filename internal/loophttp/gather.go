@@ -72,16 +72,6 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	if waits && !x.beginEarly() {
 		return n, needInput
 	}
-	if x.expectsMuch() {
-		if next, done := x.awaitRoom(); done {
-			x.endEarly()
-			if next != needRoom {
-				x.c.Proto = nil
-				u.release()
-			}
-			return n, next
-		}
-	}
 	x.chunked, x.gathered = &u.chunked, u
 	x.c.Proto = nil
 	if x.streaming {

@@ -130,9 +130,6 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 		consumed += n
 		switch next {
 		case moreRequests:
-			if x.target != 0 {
-				x.answered()
-			}
 			if consumed == len(in) {
 				c.SetDeadline(h.server.IdleTimeout)
 				return consumed
@@ -145,9 +142,6 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 				x = x.renewed(d)
 			}
 		case needInput, connectionOver, changedProtocol:
-			return consumed
-		case needRoom:
-			d.AwaitRoom()
 			return consumed
 		case goesToBackground:
 			d.Background()
@@ -169,7 +163,6 @@ type progress uint8
 const (
 	moreRequests     progress = iota // a request was answered
 	needInput                        // an unfinished request waits for bytes
-	needRoom                         // the next request must wait for memory
 	needWorker                       // a worker must run the next request
 	goesToBackground                 // Background completes the request
 	connectionOver                   // the connection closes after its output is sent, or it was hijacked
@@ -228,7 +221,6 @@ func (x *wire) Detached() (waits bool) {
 		return true
 	}
 	x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
-	x.c.ProbeBlocks()
 	route, streams := x.s.Route, x.produces.Load()
 	switch {
 	case route.NoRoute:
@@ -272,6 +264,10 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 
 // Abandoned answers for an action that ended its goroutine (runtime.Goexit) instead of returning. Panics of actions are handled
 // elsewhere.
+func (h *handler) Pended(d *engine.Driver, bytes int64) {
+	d.Scratch.(*wire).s.Route.Pended(bytes)
+}
+
 func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*wire)
 	if x.inParts {

@@ -58,7 +58,6 @@ func (s *Service) start(settings *Settings) {
 		OpenTimeout:     from.IdleTimeout,
 		WriteGrace:      from.WriteTimeout,
 		Budget:          from.Budget,
-		Holders:         from.Holders,
 		SecureMemory:    settings.SecureMemory,
 		MaxWorkers:      settings.MaxConcurrent,
 		AdaptiveWorkers: from.AdaptiveLimit,

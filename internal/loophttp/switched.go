@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
@@ -104,7 +104,7 @@ func (s *switched) Pended(bytes int64) { _ = s.p.Pending(bytes) }
 func (s *switched) Blocked(now int64)  { s.p.Blocked(now) }
 
 // Group implements [engine.State]: the connection has no parts with accounts.
-func (s *switched) Group() *admission.Group { return nil }
+func (s *switched) Group() *memory.Group { return nil }
 
 func (s *switched) Closed() { s.p.Closed() }
 
@@ -121,7 +121,7 @@ func (s *switched) WakeHere()               { s.c.WakeHere() }
 func (s *switched) Prompt() bool            { return true }
 func (s *switched) SetDeadline(after int64) { s.c.SetDeadline(time.Duration(after)) }
 func (s *switched) Charge(n int64)          { charge(s.c.Account(), n) }
-func (s *switched) Release(n int64)         { s.c.Account().Release(admission.Input, n) }
+func (s *switched) Release(n int64)         { s.c.Account().Release(memory.Input, n) }
 func (s *switched) Log() *slog.Logger       { return s.log }
 func (s *switched) Submit(t exchange.Turn)  { t.(*engine.Driver).SubmitPart(s, false) }
 
@@ -134,18 +134,13 @@ func (s *switched) Pause(on bool) {
 }
 
 func (s *switched) Reserve(n int64) bool {
-	a := s.c.Account()
-	outcome := a.Reserve(admission.Input, n)
-	if outcome == admission.MustWait {
-		a.Refuse()
-	}
-	return outcome == admission.Granted
+	return s.c.Account().TryReserve(memory.Input, n)
 }
 
-func charge(a *admission.Account, n int64) {
+func charge(a *memory.Account, n int64) {
 	if n > 0 {
-		a.Force(admission.Output, n)
+		a.Force(memory.Output, n)
 	} else {
-		a.Release(admission.Output, -n)
+		a.Release(memory.Output, -n)
 	}
 }

@@ -5,10 +5,10 @@ package loophttp
 import (
 	"sync"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // An unfinished is a request whose head or small body is incomplete. It belongs to its connection, and its memory is charged to
@@ -25,13 +25,13 @@ type unfinished struct {
 
 	handler *handler
 	held    int // bytes charged to by
-	by      *admission.Account
+	by      *memory.Account
 
 	transferred bool // held does not include body any more, see transfer
 }
 
 // Group implements [engine.State]: a request has no parts with accounts.
-func (u *unfinished) Group() *admission.Group { return nil }
+func (u *unfinished) Group() *memory.Group { return nil }
 
 var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
 
@@ -60,7 +60,7 @@ func (x *wire) newUnfinished() *unfinished {
 
 func (u *unfinished) hold(n int) {
 	u.held += n
-	u.by.Force(admission.Input, int64(n))
+	u.by.Force(memory.Input, int64(n))
 }
 
 // setRaw stores the bytes of the complete head.
@@ -109,9 +109,9 @@ func (u *unfinished) release() {
 
 // transfer moves the charge for the gathered part of the body to the account of the action. The action copies that part into
 // its own memory, so a body that arrives in pieces is not charged twice. See letBody.
-func (u *unfinished) transfer(a *admission.Account) {
+func (u *unfinished) transfer(a *memory.Account) {
 	if cap(u.body) == smallBody && !u.transferred {
-		a.ReserveHeld(admission.Input, smallBody)
+		a.Move(memory.Input, smallBody)
 		u.held -= smallBody
 		u.transferred = true
 	}
@@ -136,7 +136,7 @@ func (x *wire) letGathered() {
 
 func (u *unfinished) unhold() {
 	if u.by != nil {
-		u.by.Release(admission.Input, int64(u.held))
+		u.by.Release(memory.Input, int64(u.held))
 	}
 	u.held, u.by = 0, nil
 }
@@ -156,7 +156,7 @@ func (x *wire) abandon() {
 
 // Account returns the account of the connection, or nil if the action is late: the connection may then belong to another
 // driver.
-func (x *wire) Account() *admission.Account {
+func (x *wire) Account() *memory.Account {
 	if !x.claim() {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (x *wire) Account() *admission.Account {
 	return a.Lend()
 }
 
-func (x *wire) ReleaseAccount(*admission.Account) {} // the account belongs to the connection
+func (x *wire) ReleaseAccount(*memory.Account) {} // the account belongs to the connection
 
 // MayWait releases the loop and the read buffer, and yields the action's place among MaxConcurrent to other actions.
 func (x *wire) MayWait() {

@@ -61,7 +61,6 @@ type wire struct {
 	expired   bool               // the connection was taken away, because the action was late
 	produces  atomic.Bool        // the loop is running a streamed response
 	answering atomic.Bool        // an answer is being sent in pieces
-	target    exchange.Target    // the resource to reserve memory for; 0 unless the request waits for room
 	begunAt   int                // offset of the streamed answer in the output, -1 if part of it was sent
 	planned   *planned           // the rest of the request: it runs in the background, or switches the protocol
 	kept      []byte             // copy of the input, made by moveInput
@@ -148,14 +147,6 @@ func (x *wire) serveHead(in []byte, n int) (int, progress) {
 	return x.serveStreamed(in, n)
 }
 
-// taken returns how many of n bytes are consumed by a step with the result next.
-func taken(n int, next progress) int {
-	if next == needRoom {
-		return 0
-	}
-	return n
-}
-
 // tooLong reports whether a body exceeds the limit of its route.
 func (x *wire) tooLong(length int64) bool {
 	x.find()
@@ -172,11 +163,6 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	if x.s.Route.Blocking.Suspect() && x.tooSlowForLoop() {
 		return 0, needWorker
 	}
-	if x.expectsMuch() {
-		if next, done := x.awaitRoom(); done {
-			return taken(n, next), next
-		}
-	}
 	return n, x.answer()
 }
 
@@ -191,11 +177,6 @@ func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
 	}
 	if x.tooSlowForLoop() {
 		return 0, needWorker
-	}
-	if x.expectsMuch() {
-		if next, done := x.awaitRoom(); done {
-			return taken(n, next), next
-		}
 	}
 	x.needStream()
 	x.stream.begin(x, in[n:])
@@ -214,7 +195,7 @@ func (x *wire) find() {
 // readHead copies the parsed head to the state of the call.
 func (x *wire) readHead() {
 	h := &x.head
-	x.minor, x.closing, x.begun, x.named, x.target = h.Minor, !h.KeepAlive, false, false, 0
+	x.minor, x.closing, x.begun, x.named = h.Minor, !h.KeepAlive, false, false
 	path := view.String(h.Path())
 	if h.PathEscaped {
 		// The parser has already refused invalid escapes.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A wire is one request and its connection to the client.
@@ -74,11 +74,11 @@ func (x *wire) MayWait()            {}
 func (x *wire) Waited()             {}
 func (x *wire) Sink() exchange.Sink { return (*sink)(x) }
 
-func (x *wire) Account() *admission.Account {
-	return x.server.Holders.Open((*holder)(x), x.server.Client(x).Addr())
+func (x *wire) Account() *memory.Account {
+	return x.server.Budget.Open((*holder)(x), x.server.Client(x).Addr())
 }
 
-func (x *wire) ReleaseAccount(a *admission.Account) {
+func (x *wire) ReleaseAccount(a *memory.Account) {
 	if !a.CloseIdle() {
 		a.Close()
 	}
@@ -90,7 +90,7 @@ type holder wire
 func (h *holder) RemoteAddr() netip.AddrPort { return h.server.Client((*wire)(h)) }
 
 // End makes reads of the request body fail.
-func (h *holder) End(a *admission.Account) {
+func (h *holder) End(a *memory.Account) {
 	h.server.NoteEnded(h.RemoteAddr(), a)
 	_ = h.Req.Body.Close() // a waiting Read returns
 }

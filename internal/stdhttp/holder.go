@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // A holder is a request that holds memory. It has its own account, since an HTTP/2 connection carries many requests. It belongs
@@ -17,7 +17,7 @@ type holder struct {
 
 	mu      sync.Mutex
 	w       http.ResponseWriter
-	account *admission.Account // nil once the request no longer reads its body
+	account *memory.Account // nil once the request no longer reads its body
 
 	client remote
 }
@@ -36,14 +36,14 @@ func (r *remote) set(addr netip.AddrPort) {
 }
 
 // Account opens an account for the request.
-func (x *wire) Account() *admission.Account {
+func (x *wire) Account() *memory.Account {
 	if x.holder == nil {
 		x.holder = &holder{server: x.service.Server}
 	}
 	h := x.holder
 	client := h.server.Client(x)
 	h.client.set(client)
-	a := h.server.Holders.Open(h, client.Addr())
+	a := h.server.Budget.Open(h, client.Addr())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.w, h.account = x.w, a
@@ -55,7 +55,7 @@ func (x *wire) MayWait() {}
 func (x *wire) Waited()  {}
 
 // ReleaseAccount closes an account.
-func (x *wire) ReleaseAccount(a *admission.Account) {
+func (x *wire) ReleaseAccount(a *memory.Account) {
 	h := x.holder
 	h.mu.Lock()
 	h.w, h.account = nil, nil
@@ -73,7 +73,7 @@ func (h *holder) RemoteAddr() netip.AddrPort {
 }
 
 // End makes reading the body fail. On a foreign server that may be impossible: then the body is read completely.
-func (h *holder) End(a *admission.Account) {
+func (h *holder) End(a *memory.Account) {
 	go func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/admission"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
 // Upgrade takes the connection from net/http, sends a 101 with the fields of a, and serves p on a goroutine.
@@ -69,8 +69,8 @@ type switched struct {
 	more     bool // there may be output that it has not fetched
 	last     bool // the last output is sent, or being sent
 	closed   bool
-	out      []byte             // belongs to the sending goroutine
-	account  *admission.Account // nil until memory is charged
+	out      []byte          // belongs to the sending goroutine
+	account  *memory.Account // nil until memory is charged
 	timer    *time.Timer
 	deadline time.Time
 }
@@ -372,27 +372,23 @@ func (s *switched) Reserve(n int64) bool {
 	if a == nil {
 		return false
 	}
-	outcome := a.Reserve(admission.Input, n)
-	if outcome == admission.MustWait {
-		a.Refuse()
-	}
-	return outcome == admission.Granted
+	return a.TryReserve(memory.Input, n)
 }
 
 // Charge charges n bytes of output that waits, or with a negative n ends their charge.
 func (s *switched) Charge(n int64) {
 	switch a := s.opened(); {
 	case n < 0:
-		s.release(admission.Output, -n)
+		s.release(memory.Output, -n)
 	case a != nil:
-		a.Force(admission.Output, n)
+		a.Force(memory.Output, n)
 	}
 }
 
 // Release releases n bytes of Reserve.
-func (s *switched) Release(n int64) { s.release(admission.Input, n) }
+func (s *switched) Release(n int64) { s.release(memory.Input, n) }
 
-func (s *switched) release(use admission.Use, n int64) {
+func (s *switched) release(use memory.Use, n int64) {
 	s.mu.Lock()
 	a := s.account
 	s.mu.Unlock()
@@ -402,14 +398,14 @@ func (s *switched) release(use admission.Use, n int64) {
 }
 
 // opened returns the account of the connection, nil if it is closed.
-func (s *switched) opened() *admission.Account {
+func (s *switched) opened() *memory.Account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return nil
 	case s.account == nil:
-		s.account = s.service.Holders.Open(s, s.client.Addr())
+		s.account = s.service.Budget.Open(s, s.client.Addr())
 	}
 	return s.account
 }
@@ -421,7 +417,7 @@ func (s *switched) Submit(exchange.Turn) {}
 func (s *switched) RemoteAddr() netip.AddrPort { return s.client }
 
 // End evicts the connection, whose memory others need.
-func (s *switched) End(a *admission.Account) {
+func (s *switched) End(a *memory.Account) {
 	s.service.NoteEnded(s.client, a)
 	go func() {
 		s.owner.Lock()

@@ -4,15 +4,12 @@ package suite
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -199,68 +196,4 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 			t.Errorf("%d refused, %d observed beyond that", refused, len(observed))
 		}
 	})
-}
-
-// Clients that read a route's responses promptly do not wait for memory held by others.
-func TestPromptClientsDoNotWaitForMemory(t *testing.T) {
-	here, release := make(chan struct{}), make(chan struct{})
-	var small atomic.Bool // if set, the large responses are small
-	app, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
-		a.Get("/sized/{n:int}", func(r *dunlin.Request) dunlin.Response {
-			n, err := strconv.Atoi(r.Param("n"))
-			if err != nil {
-				return dunlin.Error(err)
-			}
-			if small.Load() {
-				n = min(n, 4)
-			}
-			return dunlin.Bytes("", bytes.Repeat([]byte("x"), n))
-		})
-		a.Post("/hold", func(r *dunlin.Request) dunlin.Response {
-			if _, err := r.Bytes(); err != nil {
-				return dunlin.Error(err)
-			}
-			close(here)
-			<-release
-			return dunlin.NoContent()
-		})
-	})
-	for range 2 { // the first shows that responses of the route may be large, the second which ones are
-		slow := Dial(t, addr)
-		Send(t, slow, Request("GET /sized/12000000")) // more than the socket buffers hold
-		Soon(t, "it is pending", func() bool { return app.Stats().Memory.Pending > 0 })
-		_ = slow.Close()
-		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
-	}
-
-	small.Store(true)
-	prompt := Dial(t, addr)
-	in := bufio.NewReader(prompt)
-	Send(t, prompt, Request("GET /sized/3"))
-	Answered(t, in, 200, "xxx")
-
-	const held = smallBudget * 13 / 16 // the rest suffices for the buffers of takeovers
-	holder := Dial(t, addr)
-	Send(t, holder, fmt.Sprintf("POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", held, strings.Repeat("x", held)))
-	<-here
-	newcomer := Dial(t, addr)
-	Send(t, newcomer, Request("GET /sized/12000000"))
-	Soon(t, "a request of an unknown client waits", func() bool { return app.Stats().Memory.Waiting == 1 })
-	gone := Dial(t, addr)
-	Send(t, gone, Request("GET /sized/12000000"))
-	Soon(t, "it is known to be there", func() bool { return app.Stats().Connections.Open == 4 })
-	if err := TCP(gone).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
-	Soon(t, "a client that hangs up stops waiting", func() bool { return app.Stats().Connections.Open == 3 })
-	if s := app.Stats(); s.Shed["no-memory"] != 0 {
-		t.Errorf("it was waited for: %v", s.Shed)
-	}
-	for range 3 {
-		Send(t, prompt, Request("GET /sized/12000000"))
-		Answered(t, in, 200, "xxxx")
-	}
-	close(release)
-	Answered(t, bufio.NewReader(newcomer), 200, "xxxx")
 }

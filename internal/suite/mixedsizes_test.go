@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Requests for small responses of a route do not queue behind requests for its large ones, which slow clients never finish
-// reading. They are answered first, also on the same address.
+// Requests for small responses of a route are answered though clients have requested large ones of it, which they never finish
+// reading.
 func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 	const clients, small = 60, 20 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
@@ -57,7 +57,6 @@ func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 					gone := int(s.Shed["largest-holder"] + s.Shed["no-memory"])
 					return max(s.Memory.Holders+gone, int(begun.Load())+s.Memory.Waiting) >= clients
 				})
-				before, line := begun.Load(), clients-begun.Load()
 				conn := Dial(t, addr)
 				Send(t, conn, Request(fmt.Sprintf("GET %s?n=%d", path, small)))
 				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -67,10 +66,6 @@ func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 				n, err := io.Copy(io.Discard, resp.Body)
 				if err != nil || resp.StatusCode != 200 || n != small {
 					t.Fatalf("%d with %d bytes: %v", resp.StatusCode, n, err)
-				}
-				// By HTTP/2 the output of a mounted handler is taken as windows open, so few requests wait for memory.
-				if after := begun.Load() - before; !(adapterOf(t).H2 && path == "/mounted") && line > 0 && after > line/2 {
-					t.Errorf("%d of %d that waited began before it", after, line)
 				}
 				// The same holds for a response without a body, though its GET has a large one.
 				conn = Dial(t, addr)

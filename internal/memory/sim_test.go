@@ -1,20 +1,22 @@
-package admission
+package memory
 
 import (
 	"container/heap"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/netip"
 	"os"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// TestHoldersInSimulation tests the policy of Holders alone, in virtual time: about a thousand clients of every kind share one
-// budget, and assertions check the promises after each step. DUNLIN_SEEDS sets the number of runs.
-func TestHoldersInSimulation(t *testing.T) {
+// TestBudgetInSimulation tests the policy of Budget alone, in virtual time: about a thousand clients of every kind share one
+// budget, and assertions check the invariants after each step: small is safe, the ceiling holds, the largest pays, no client that makes
+// progress starves, and none waits for a slow one. DUNLIN_SEEDS sets the number of runs.
+func TestBudgetInSimulation(t *testing.T) {
 	for _, bound := range []int64{12 << 20, 256 << 20} {
 		t.Run(fmt.Sprintf("%d MiB", bound>>20), func(t *testing.T) {
 			t.Parallel()
@@ -62,11 +64,11 @@ func TestGrowingBodiesInSimulation(t *testing.T) {
 	}
 }
 
-// simulate runs the simulations that start makes, each for the given time, and returns the sum of their counts. Short tests run
-// fewer.
+// simulate runs the simulations that start makes, each for the given time, and returns the sum of their counts. Short tests and
+// those of race builds run fewer.
 func simulate(t *testing.T, runs, short int, each time.Duration, start func(seed uint64) *sim) (sum simCounts) {
 	t.Helper()
-	if testing.Short() {
+	if testing.Short() || invariants.Enabled {
 		runs = short
 	}
 	if n, err := strconv.Atoi(os.Getenv("DUNLIN_SEEDS")); err == nil {
@@ -119,8 +121,7 @@ type sim struct {
 	now     int64
 	queue   simQueue
 	seq     int
-	budget  *Budget
-	h       *Holders
+	h       *Budget
 	clients []*simClient
 	counts  simCounts
 	asking  *simClient
@@ -159,8 +160,8 @@ func (q *simQueue) Pop() any {
 }
 
 func emptySim(t *testing.T, seed uint64, bound int64) *sim {
-	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: 1, budget: NewBudget(bound)}
-	s.h = NewHolders(s.budget, func() int64 { return s.now })
+	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: 1, h: New(bound)}
+	s.h.Now = func() int64 { return s.now }
 	return s
 }
 
@@ -229,68 +230,67 @@ func (s *sim) run(d time.Duration) {
 	for _, c := range s.clients {
 		c.over()
 	}
-	if n := s.h.line.size(); n != 0 {
-		s.t.Errorf("%d are left in line", n)
-	}
-	if s.budget.Held() != 0 || s.h.much.Load() != 0 || s.h.Ending() != 0 || s.h.Count() != 0 || s.h.spared.Load() != 0 || s.h.Waiting() != 0 || len(s.h.large) != 0 || s.h.lone != nil {
-		s.t.Errorf("left behind: %d held, %d ending, %d accounts, %d spared, %d waiting, %d large", s.budget.Held(), s.h.Ending(), s.h.Count(), s.h.spared.Load(), s.h.Waiting(), len(s.h.large))
-	}
-	for i := range s.h.shards {
-		if n := len(s.h.shards[i].sources); n != 0 {
-			s.t.Errorf("%d addresses are left", n)
-		}
+	b := s.h
+	if b.Held() != 0 || b.large.Load() != 0 || b.Ending() != 0 || b.Count() != 0 || b.giant.Load() != nil || len(b.queue) != 0 || b.Waiting() != 0 || len(b.all) != 0 || len(b.addresses) != 0 {
+		s.t.Errorf("left behind: %d held, %d large, %d ending, by %d of %d accounts, %d waiting", b.Held(), b.large.Load(), b.Ending(), b.Count(), len(b.all), len(b.queue))
 	}
 }
 
-// check asserts that memory stays within the ceiling and that all sums are right.
+// check asserts that the ceiling holds, and that all sums are right.
 func (s *sim) check() {
-	bound := s.budget.Bound()
-	if over := s.h.over(0); over > s.h.slack() && s.endable(nil) {
-		s.t.Errorf("%d held, %d ending, %d spared, of %d, and somebody could be ended", s.budget.Held(), s.h.Ending(), s.h.spared.Load(), bound)
+	b := s.h
+	if over := b.over(0); over > b.slack() && s.endable(nil) {
+		s.t.Errorf("%d held, %d ending, %d spared, of %d, and a large holder could be ended", b.Held(), b.Ending(), b.spared(), b.Bound())
 	}
-	s.counts.beyond = max(s.counts.beyond, s.budget.Held()-bound-s.h.spared.Load())
+	s.counts.beyond = max(s.counts.beyond, b.Held()-b.Bound()-b.spared())
 	if s.seq%64 != 0 {
 		return
 	}
-	var held, ending, count, much int64
+	var held, ending, large int64
+	count := 0
 	for _, c := range s.clients {
-		if c.a == nil {
+		if c.a == nil || c.a.Held() == 0 {
 			continue
 		}
-		if n := c.a.Held(); n > 0 {
-			held += n
-			count++
-			switch {
-			case c.a.Ending():
-				ending += n
-			case n > leastShare && !c.a.lone:
-				much += n
-			}
+		n := c.a.Held()
+		held += n
+		count++
+		if c.a.Evicted() {
+			ending += n
+		} else {
+			large += ifLarge(n)
 		}
 	}
-	if much != s.h.much.Load() {
-		s.t.Errorf("%d held by those who hold much; counted are %d", much, s.h.much.Load())
-	}
-	if held != s.budget.Held() || ending != s.h.Ending() || int(count) != s.h.Count() {
-		s.t.Errorf("%d held by %d, %d ending; counted are %d by %d, %d", held, count, ending, s.budget.Held(), s.h.Count(), s.h.Ending())
+	if held != b.Held() || ending != b.Ending() || large != b.large.Load() || count != b.Count() {
+		s.t.Errorf("%d held by %d, %d ending, %d large; counted are %d by %d, %d, %d", held, count, ending, large, b.Held(), b.Count(), b.Ending(), b.large.Load())
 	}
 }
 
-// endable reports whether a client other than but holds more than its fair share and may be ended. If but waits for much at an
-// address that holds more than half of the budget, only clients whose response does not move at a good rate count.
-func (s *sim) endable(but *simClient) bool {
-	fair := s.h.Fair()
+// endable reports whether a client other than but holds more than Small and may be ended.
+func (s *sim) endable(but *simClient) bool { return s.endableOf(but, ranks) }
+
+// endableOf is endable for the ranks below one.
+func (s *sim) endableOf(but *simClient, rank int) bool {
 	for _, c := range s.clients {
-		if c != but && c.a != nil && c.a.Held() > fair && c.a.endable() && (but == nil || !but.greedyWaiter() || c.a.standing(s.now) < answering) {
-			return true
+		if c != but && c.a != nil {
+			if x, ok := c.a.candidate(s.now); ok && x.rank < rank {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// greedyWaiter reports whether the client waits for much at an address that holds more than half of the budget.
-func (c *simClient) greedyWaiter() bool {
-	return c.a != nil && c.a.waits != 0 && c.s.h.greedy(c.a.source, 0)
+// waits asserts that a request which has to wait does not wait for a slow client.
+func (c *simClient) waits() {
+	c.s.counts.waits++
+	b := c.s.h
+	if b.first(c.s.now) != c.a.wait || c.s.now-b.nextAt < 2*listLife {
+		return
+	}
+	if b.need(c.a, c.a.wait.want, nil, true) > 0 && c.s.endableOf(c, sending) {
+		c.s.t.Errorf("%s waits, though a slow client could be ended", c.kind)
+	}
 }
 
 func (c *simClient) account() *Account {
@@ -320,7 +320,8 @@ func (c *simClient) over() {
 		return
 	}
 	c.a.Unwait()
-	c.a.EndRequest() // of a body that is held, then
+	c.a.EndRequest()
+	c.uses[Body] = 0
 	c.a.EndAhead()
 	for u, n := range c.uses {
 		c.free(Use(u), n)
@@ -332,6 +333,13 @@ func (c *simClient) over() {
 	c.a = nil
 }
 
+// simCandidate is candidate for an account that has just been marked.
+func simCandidate(a *Account, now int64) (candidate, bool) {
+	a.ending = false
+	defer func() { a.ending = true }()
+	return a.candidate(now)
+}
+
 func (c *simClient) RemoteAddr() netip.AddrPort { return netip.AddrPortFrom(c.from, 1) }
 
 // End asserts that the policy ended the right client.
@@ -341,33 +349,24 @@ func (c *simClient) End(a *Account) {
 		s.t.Fatalf("%s: ended for another", c.kind)
 	}
 	s.counts.ended++
-	fair := s.h.Fair()
-	if a.Held() <= fair && s.endable(c) {
-		s.t.Errorf("%s was ended, who holds %d, while others hold more than %d", c.kind, a.Held(), fair)
+	me, _ := simCandidate(a, s.now)
+	if a.wait == nil && a.Held() <= Small && s.endable(c) { // a request that waits is not small
+		s.t.Errorf("%s was ended, which holds %d, while others hold more than %d", c.kind, a.Held(), Small)
 	}
-	if a.working && s.asking != c {
-		s.t.Errorf("%s was ended, who is not waited for", c.kind)
+	if a.working && a.wait == nil && s.asking != c {
+		s.t.Errorf("%s was ended while the server works for it", c.kind)
 	}
-	// No other client had a worse standing, or a higher cost, when the list was made, unless one address holds more than half
-	// of the budget, or there is no large holder.
-	standing, cost, most, which := a.standing(s.now), a.cost(s.now), 0.0, ""
-	greedy := false
-	for _, o := range s.clients {
-		if o.a == nil {
-			continue
+	// The largest pays: none had a lower rank, or a higher cost, when the list was made. A request that waits may pay for the
+	// first of the queue instead.
+	if a.wait == nil && s.h.nextAt == s.now {
+		for _, o := range s.clients {
+			if o.a == nil || o == s.asking {
+				continue
+			}
+			if x, ok := o.a.candidate(s.now); ok && compareCandidates(x, me) > 0 {
+				s.t.Errorf("%s was ended (rank %d, cost %.0f) before %s (rank %d, cost %.0f)", c.kind, me.rank, me.cost, o.kind, x.rank, x.cost)
+			}
 		}
-		greedy = greedy || o.a.source.held.Load() > s.budget.Bound()*2/5
-		if !o.a.endable() || o.a.Held() <= fair || s.now-o.a.since <= 2*listLife {
-			continue
-		}
-		if than := o.a.standing(s.now); than < standing {
-			most, which = math.MaxFloat64, o.kind
-		} else if than == standing && o.a.cost(s.now) > most {
-			most, which = o.a.cost(s.now), o.kind
-		}
-	}
-	if s.h.nextAt == s.now && cost < most && !greedy {
-		s.t.Errorf("%s was ended at a cost of %.0f, but %s has %.0f", c.kind, cost, which, most)
 	}
 	switch c.kind {
 	case "download quick", "small", "upload":

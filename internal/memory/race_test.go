@@ -1,4 +1,4 @@
-package admission
+package memory
 
 import (
 	"net/netip"
@@ -16,12 +16,12 @@ func (nobody) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }
 // An account can be reused as soon as it holds nothing, even while the goroutine that released the last bytes is still in that
 // call.
 func TestLastReleaseBesideTheNextHolder(t *testing.T) {
-	h := NewHolders(NewBudget(1<<20), Clock())
+	h := New(1 << 20)
 	for range 5000 {
 		a := h.Open(nobody{}, netip.Addr{})
-		a.Force(Input, 2*leastShare)
+		a.Force(Input, 2*Small)
 		var running sync.WaitGroup
-		running.Go(func() { a.Release(Input, 2*leastShare) })
+		running.Go(func() { a.Release(Input, 2*Small) })
 		for !a.CloseIdle() {
 			runtime.Gosched()
 		}
@@ -33,25 +33,26 @@ func TestLastReleaseBesideTheNextHolder(t *testing.T) {
 			t.Fatal("the next one holds something")
 		}
 	}
-	if len(h.large) != 0 || h.Count() != 0 || h.budget.Held() != 0 {
-		t.Errorf("%d are listed, %d hold something, %d bytes are held", len(h.large), h.Count(), h.budget.Held())
+	if len(h.all) != 0 || h.Count() != 0 || h.Held() != 0 {
+		t.Errorf("%d are listed, %d hold something, %d bytes are held", len(h.all), h.Count(), h.Held())
 	}
 }
 
 // An account that is closed between the check for that and the charge is removed from all lists exactly once.
 func TestClosedWhileItAsks(t *testing.T) {
-	h := NewHolders(NewBudget(2<<20), Clock())
+	h := New(2 << 20)
+	h.SetCaps(0, 0, 1<<20)
 	from := netip.AddrFrom4([4]byte{192, 0, 2, 1})
 	other := h.Open(nobody{}, from)
 	for range 3 {
 		a := h.Open(nobody{}, from).Lend()
 		a.Close()
-		if !h.takeMuch(a, Body, 300<<10, 0) {
+		if !h.grant(a, Body, 300<<10, 0) {
 			t.Fatal("there is no room")
 		}
 		a.Release(Body, 300<<10)
-		if src := other.source; src.n != 1 || src.held.Load() != 0 || len(h.large) != 0 || h.Count() != 0 {
-			t.Errorf("%d accounts are left at the address, which hold %d; %d hold much, %d something", src.n, src.held.Load(), len(h.large), h.Count())
+		if at := other.address; at.n != 1 || at.held.Load() != 0 || len(h.all) != 1 || h.Count() != 0 {
+			t.Errorf("%d accounts are left at the address, which hold %d; %d are open, %d hold something", at.n, at.held.Load(), len(h.all), h.Count())
 		}
 	}
 	other.Close()
@@ -59,28 +60,28 @@ func TestClosedWhileItAsks(t *testing.T) {
 
 // Memory reserved for output while the connection closes does not stay reserved.
 func TestReservedWhileItCloses(t *testing.T) {
-	h := NewHolders(NewBudget(2<<20), Clock())
+	h := New(2 << 20)
 	a := h.Open(nobody{}, netip.Addr{}).Lend()
-	if !h.take(a, Output, 1000, 0) {
+	if !h.grant(a, Output, 1000, 0) {
 		t.Fatal("there is no room")
 	}
-	a.Close() // between the reservation of ReserveAhead and its note
-	a.makes(1000)
+	a.Close() // between the reservation and its note
+	a.granted(Output, 1000, 0)
 	a.ForceAhead(500)
-	if held := h.budget.Held(); held != 0 || h.Count() != 0 {
+	if held := h.Held(); held != 0 || h.Count() != 0 {
 		t.Errorf("%d bytes are held, by %d", held, h.Count())
 	}
 	for range 2000 {
 		a := h.Open(nobody{}, netip.Addr{}).Lend()
 		var asks sync.WaitGroup
 		asks.Go(func() {
-			a.ReserveAhead(300 << 10)
+			a.Reserve(Output, 300<<10)
 			a.ForceAhead(1000)
 		})
 		a.Close()
 		asks.Wait()
 	}
-	if held := h.budget.Held(); held != 0 || h.Count() != 0 || len(h.large) != 0 {
-		t.Errorf("%d bytes are held, by %d, of whom %d hold much", held, h.Count(), len(h.large))
+	if held := h.Held(); held != 0 || h.Count() != 0 || len(h.all) != 0 {
+		t.Errorf("%d bytes are held, by %d, of whom %d hold much", held, h.Count(), len(h.all))
 	}
 }

@@ -1,20 +1,18 @@
-package admission_test
+package memory
 
 import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
 // hoard is a cache of pieces of ten bytes.
 type hoard struct {
-	kept *admission.Kept
+	kept *Kept
 	n    atomic.Int64
 }
 
-func newHoard(b *admission.Budget) *hoard {
+func newHoard(b *Budget) *hoard {
 	h := new(hoard)
 	h.kept = b.Keep(h.drop)
 	return h
@@ -42,36 +40,33 @@ func (h *hoard) drop(n int64) {
 
 // Cached memory takes no more than three quarters of the budget, and is evicted before a request is refused.
 func TestKeptGoesFirst(t *testing.T) {
-	b := admission.NewBudget(1000)
+	b := New(1000)
 	first, second := newHoard(b), newHoard(b)
 	for first.add() {
 		second.add()
 	}
-	if kept := b.HeldFor(admission.InCache); kept != 750 {
+	if kept := b.HeldFor(InCache); kept != 750 {
 		t.Fatalf("%d bytes are kept of 1000, want 750", kept)
 	}
 	for i, want := range []int64{750, 750, 700, 600, 500, 400, 300, 200, 100, 0} {
-		if !b.Reserve(admission.Output, 100) {
-			t.Fatalf("the request %d for 100 bytes is refused, though %d bytes are kept", i, b.HeldFor(admission.InCache))
+		if !b.reserve(Output, 100, 0) {
+			t.Fatalf("the request %d for 100 bytes is refused, though %d bytes are kept", i, b.HeldFor(InCache))
 		}
-		if kept := b.HeldFor(admission.InCache); kept != want {
+		if kept := b.HeldFor(InCache); kept != want {
 			t.Errorf("after %d bytes of output %d are kept, want %d", 100*(i+1), kept, want)
 		}
 	}
-	if b.Reserve(admission.Output, 1) || first.add() {
+	if b.reserve(Output, 1, 0) || first.add() {
 		t.Error("a full budget gives more")
 	}
-	if b.Refused() != 1 {
-		t.Errorf("%d were refused, want 1", b.Refused())
-	}
-	b.Release(admission.Output, 1000)
+	b.force(Output, -1000)
 	if b.Held() != 0 || !first.add() {
 		t.Errorf("%d bytes are held by nobody", b.Held())
 	}
 }
 
 func TestKeptWithoutBound(t *testing.T) {
-	b := admission.NewBudget(0)
+	b := New(0)
 	h := newHoard(b)
 	for range 1000 {
 		if !h.add() {
@@ -79,13 +74,13 @@ func TestKeptWithoutBound(t *testing.T) {
 		}
 	}
 	b.SetBound(1000)
-	if !b.Reserve(admission.Output, 900) || b.Held() > 1000 {
+	if !b.reserve(Output, 900, 0) || b.Held() > 1000 {
 		t.Errorf("%d bytes are held of 1000", b.Held())
 	}
 }
 
 func TestKeptAtOnce(t *testing.T) {
-	b := admission.NewBudget(10_000)
+	b := New(10_000)
 	h := newHoard(b)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -96,10 +91,10 @@ func TestKeptAtOnce(t *testing.T) {
 		})
 		wg.Go(func() {
 			for range 5000 {
-				if !b.Reserve(admission.Output, 100) {
+				if !b.reserve(Output, 100, 0) {
 					t.Error("400 bytes at most are refused of 10000")
 				}
-				b.Release(admission.Output, 100)
+				b.force(Output, -100)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package admission
+package memory
 
 import "time"
 
@@ -50,7 +50,7 @@ func (c *simClient) grow(have, want int64, rate float64, then func()) {
 		s.asking = c
 		switch c.account().Reserve(Body, more) {
 		case MustWait:
-			s.counts.waits++
+			c.waits()
 			c.after(50*time.Millisecond, func() { c.grow(have, want, rate, then) })
 			return
 		case NoRoom:
@@ -104,7 +104,7 @@ func (c *simClient) drip(have, total int64, rate float64) {
 func (c *simClient) download(size int64, rate float64) {
 	c.s.counts.downloads++
 	c.force(Output, size)
-	if c.a == nil || c.a.Ending() {
+	if c.a == nil || c.a.Evicted() {
 		return
 	}
 	c.a.Moved(0, size)
@@ -131,7 +131,7 @@ func (c *simClient) take(size, left int64, rate float64) {
 func (c *simClient) bursts() {
 	const size = 2 << 20
 	c.force(Output, size)
-	if c.a == nil || c.a.Ending() {
+	if c.a == nil || c.a.Evicted() {
 		return
 	}
 	c.burst(size)
@@ -199,9 +199,9 @@ func (c *simClient) receiveWhole(have, size int64, rate float64, refused, then f
 		want = size
 	}
 	s.asking = c
-	switch c.account().ReserveBody(want) {
+	switch c.account().reserveTo(want) {
 	case MustWait:
-		s.counts.waits++
+		c.waits()
 		c.after(50*time.Millisecond, func() { c.receiveWhole(have, size, rate, refused, then) })
 		return
 	case NoRoom:
@@ -233,16 +233,15 @@ func (c *simClient) growChunked(have, size, most int64, rate float64) {
 		c.over()
 		c.after(time.Duration(s.rand.Int64N(int64(time.Second))), func() { c.chunked(size, most, rate) })
 	}
-	if room := c.account().Body(); have == room {
+	if room := c.uses[Body]; have == room {
 		s.asking = c
 		want := min(max(64<<10, 2*room), most)
-		others := s.endable(c)
-		switch c.a.ReserveGrowing(want, -1, most) {
+		switch c.account().Reserve(Body, want-room) {
 		case MustWait:
-			if c.a.Held()+want-room <= leastShare && others {
+			if c.a.Held()+want-room <= Small {
 				s.t.Errorf("a body waits that would hold %d", c.a.Held()+want-room)
 			}
-			s.counts.waits++
+			c.waits()
 			c.after(50*time.Millisecond, func() { c.growChunked(have, size, most, rate) })
 			return
 		case NoRoom:
@@ -250,9 +249,10 @@ func (c *simClient) growChunked(have, size, most int64, rate float64) {
 			again()
 			return
 		}
+		c.uses[Body] = want
 	}
 	if have >= size {
-		if !c.a.Complete() {
+		if !c.a.Working(true) {
 			s.counts.chunkedRefused++
 			again()
 			return
@@ -260,7 +260,7 @@ func (c *simClient) growChunked(have, size, most int64, rate float64) {
 		c.after(time.Duration(s.rand.Int64N(int64(20*time.Millisecond))), again)
 		return
 	}
-	n := min(c.a.Body()-have, size-have, 64<<10)
+	n := min(c.uses[Body]-have, size-have, 64<<10)
 	c.after(c.pause(n, rate), func() {
 		c.a.Moved(n, -1)
 		c.growChunked(have+n, size, most, rate)

@@ -1,4 +1,4 @@
-package admission
+package memory
 
 import (
 	"slices"
@@ -51,7 +51,7 @@ func (k *Kept) Reserve(n int64) bool {
 }
 
 // Release gives n bytes back.
-func (k *Kept) Release(n int64) { k.budget.Release(InCache, n) }
+func (k *Kept) Release(n int64) { k.budget.force(InCache, -n) }
 
 // dropKept drops cached data to free n bytes, and reports whether any was dropped.
 func (b *Budget) dropKept(n int64) bool {

@@ -1,4 +1,4 @@
-package admission
+package memory
 
 import (
 	"net/netip"
@@ -18,12 +18,13 @@ func (p *cappedPeer) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }
 
 var here, there = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 
-// cappedHolders returns Holders whose budget has room for all; now is its clock.
-func cappedHolders(connection, address int64) (h *Holders, now *int64, open func(netip.Addr) *cappedPeer) {
+// cappedBudget returns a budget that has room for all; now is its clock.
+func cappedBudget(connection, address int64) (h *Budget, now *int64, open func(netip.Addr) *cappedPeer) {
 	now = new(int64)
 	*now = int64(time.Hour)
-	h = NewHolders(NewBudget(64<<20), func() int64 { return *now })
-	h.MaxConnection, h.MaxAddress = connection, address
+	h = New(64 << 20)
+	h.Now = func() int64 { return *now }
+	h.maxConnection, h.maxAddress = connection, address
 	return h, now, func(from netip.Addr) *cappedPeer {
 		p := new(cappedPeer)
 		p.Account = h.Open(p, from)
@@ -31,19 +32,20 @@ func cappedHolders(connection, address int64) (h *Holders, now *int64, open func
 	}
 }
 
-// fill opens a holder that holds the whole budget and cannot be ended; looks counts how often others are told to look for room.
-func fill(h *Holders, open func(netip.Addr) *cappedPeer) (holder *cappedPeer, looks *int) {
-	looks = new(int)
-	h.OnRoom(func() { *looks++ })
-	holder = open(there)
-	holder.Force(Output, h.budget.Bound())
-	holder.Working(true)
-	return holder, looks
+// reserveTo reserves memory for a body of a total size.
+func (a *Account) reserveTo(total int64) Outcome {
+	a.mu.Lock()
+	has := a.body
+	a.mu.Unlock()
+	if total <= has {
+		return Granted
+	}
+	return a.Reserve(Body, total-has)
 }
 
 // The memory for input of one connection is bounded, however much room there is; its response is not.
 func TestConnectionCap(t *testing.T) {
-	_, _, open := cappedHolders(1<<20, 0)
+	_, _, open := cappedBudget(1<<20, 0)
 	p := open(here)
 	if got := p.Reserve(Body, 1<<20); got != Granted {
 		t.Fatalf("as much as it may: %v", got)
@@ -63,26 +65,26 @@ func TestConnectionCap(t *testing.T) {
 
 // Accounts of one connection are bounded together, except for responses.
 func TestConnectionCapOfAGroup(t *testing.T) {
-	_, _, open := cappedHolders(1<<20, 0)
+	_, _, open := cappedBudget(1<<20, 0)
 	var g Group
 	one, two, other := open(here), open(here), open(here)
 	one.Join(&g)
 	two.Join(&g)
-	if got := one.ReserveBody(600 << 10); got != Granted {
+	if got := one.reserveTo(600 << 10); got != Granted {
 		t.Fatalf("the first: %v", got)
 	}
 	one.Force(Output, 2<<20)
-	if got := two.ReserveBody(600 << 10); got != NoRoom || two.Met() != PartsCap {
+	if got := two.reserveTo(600 << 10); got != NoRoom || two.Met() != PartsCap {
 		t.Errorf("the second: %v, %v", got, two.Met())
 	}
-	if got := two.ReserveBody(2 << 20); got != NoRoom || two.Met() != ConnectionCap {
+	if got := two.reserveTo(2 << 20); got != NoRoom || two.Met() != ConnectionCap {
 		t.Errorf("more than any may have: %v, %v", got, two.Met())
 	}
-	if got := other.ReserveBody(600 << 10); got != Granted {
+	if got := other.reserveTo(600 << 10); got != Granted {
 		t.Errorf("another connection: %v", got)
 	}
 	one.EndRequest() // its room is for the response now
-	if got := two.ReserveBody(600 << 10); got != Granted {
+	if got := two.reserveTo(600 << 10); got != Granted {
 		t.Errorf("the second, behind the first: %v", got)
 	}
 	two.Force(Input, 600<<10)
@@ -102,7 +104,7 @@ func TestConnectionCapOfAGroup(t *testing.T) {
 // At an address that is at its cap, a small holder gets room from the large holders of that address; other addresses are not
 // affected.
 func TestAddressCapIsPaidByTheAddress(t *testing.T) {
-	h, now, open := cappedHolders(0, 4<<20)
+	h, now, open := cappedBudget(0, 4<<20)
 	other := open(there)
 	other.Answers(8 << 20)
 	other.Force(Output, 8<<20) // larger than the cap, and alone
@@ -112,7 +114,7 @@ func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 	var large []*cappedPeer
 	for range 4 {
 		p := open(here)
-		if got := p.ReserveBody(1 << 20); got != Granted {
+		if got := p.reserveTo(1 << 20); got != Granted {
 			t.Fatalf("a body: %v", got)
 		}
 		large = append(large, p)
@@ -145,31 +147,31 @@ func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 
 // A client that asks for much at an address at its cap waits for holders that make progress, and is refused after a long wait.
 func TestAddressCapIsWaitedFor(t *testing.T) {
-	_, now, open := cappedHolders(0, 4<<20)
+	_, now, open := cappedBudget(0, 4<<20)
 	first, second := open(here), open(here)
-	if got := first.ReserveBody(3 << 20); got != Granted {
+	if got := first.reserveTo(3 << 20); got != Granted {
 		t.Fatal(got)
 	}
 	first.Working(true)
-	if got := second.ReserveBody(2 << 20); got != MustWait || first.ended {
+	if got := second.reserveTo(2 << 20); got != MustWait || first.ended {
 		t.Fatalf("%v; the one that the server works for was ended: %v", got, first.ended)
 	}
 	*now += mostWait
-	if got := second.ReserveBody(2 << 20); got != NoRoom || second.Met() != AddressCap {
+	if got := second.reserveTo(2 << 20); got != NoRoom || second.Met() != AddressCap {
 		t.Errorf("after the longest wait: %v, %v", got, second.Met())
 	}
 	first.Release(Body, 3<<20)
-	if got := second.ReserveBody(2 << 20); got != Granted || second.Met() != NoCap {
+	if got := second.reserveTo(2 << 20); got != Granted || second.Met() != NoCap {
 		t.Errorf("with room: %v, %v", got, second.Met())
 	}
-	if got := open(here).ReserveBody(5 << 20); got != NoRoom {
+	if got := open(here).reserveTo(5 << 20); got != NoRoom {
 		t.Errorf("more than an address may hold: %v", got)
 	}
 }
 
 // Responses that clients do not read make room for each other: the stalled ones are evicted first.
 func TestAddressCapOfAnswers(t *testing.T) {
-	_, now, open := cappedHolders(0, 4<<20)
+	_, now, open := cappedBudget(0, 4<<20)
 	answer := func(n int64) *cappedPeer {
 		p := open(here)
 		p.Answers(n)
@@ -190,7 +192,7 @@ func TestAddressCapOfAnswers(t *testing.T) {
 // The cap holds under concurrency: all grants together stay within it.
 func TestAddressCapWithManyAtOnce(t *testing.T) {
 	const most, each = 4 << 20, 64 << 10
-	h, _, open := cappedHolders(0, most)
+	h, _, open := cappedBudget(0, most)
 	granted := make(chan bool)
 	for range 200 {
 		p := open(here)
@@ -203,23 +205,23 @@ func TestAddressCapWithManyAtOnce(t *testing.T) {
 			n++
 		}
 	}
-	if n != most/each || h.budget.Held() != most {
-		t.Errorf("%d granted, %d bytes held", n, h.budget.Held())
+	if n != most/each || h.Held() != most {
+		t.Errorf("%d granted, %d bytes held", n, h.Held())
 	}
 }
 
 // Accounts of one connection that ask at the same time do not get more than the cap together; neither do accounts with
 // room for responses.
 func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
-	_, _, open := cappedHolders(1<<20, 0)
-	for _, size := range []int64{leastShare / 2, 300 << 10} {
+	_, _, open := cappedBudget(1<<20, 0)
+	for _, size := range []int64{Small / 2, 300 << 10} {
 		var g Group
 		var all sync.WaitGroup
 		for range 64 {
 			p := open(here)
 			p.Join(&g)
 			all.Go(func() {
-				if p.ReserveBody(size) == NoRoom && p.Met() != PartsCap {
+				if p.reserveTo(size) == NoRoom && p.Met() != PartsCap {
 					t.Errorf("refused because of %v", p.Met())
 				}
 				p.Unwait()
@@ -234,10 +236,10 @@ func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
 	for range 3 {
 		p := open(here)
 		p.Join(&g)
-		if got := p.ReserveAhead(600 << 10); got != Granted {
+		if got := p.Reserve(Output, 600<<10); got != Granted {
 			t.Fatalf("an answer: %v", got)
 		}
-		p.ReserveBody(600 << 10)
+		p.reserveTo(600 << 10)
 	}
 	if held := g.held.Load(); held != 600<<10 {
 		t.Errorf("bodies in the room of answers hold %d", held)
@@ -246,11 +248,11 @@ func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
 
 // A body of unknown length that is alone at its address, and fits, is not refused because its buffer would grow beyond the cap.
 func TestGrownBufferLeavesRoomAtAnAddress(t *testing.T) {
-	h, _, open := cappedHolders(0, 1<<20)
+	h, _, open := cappedBudget(0, 1<<20)
 	p := open(here)
 	p.Force(Input, 70<<10)
 	for room := 0; room < 750<<10; {
-		if room = h.MostGrown(max(512, 2*room), room, true); p.ReserveGrowing(int64(room), -1, 4<<20) != Granted {
+		if room = h.MostGrown(max(512, 2*room), room, true); p.reserveTo(int64(room)) != Granted {
 			t.Fatalf("a buffer of %d bytes is refused", room)
 		}
 	}

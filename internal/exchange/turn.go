@@ -1,0 +1,74 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"github.com/dunlinhttp/dunlin/internal/memory"
+)
+
+// AwaitTurn reserves memory for an answer that is expected to be large and to be pending, as earlier ones of its route were. It
+// waits for it in the queue of the budget, for as long as the client is there. It returns a 503 problem if that takes too long.
+func (s *Server) AwaitTurn(w Wire, state *State, a *memory.Account, ctx func() context.Context) error {
+	route, left := state.Route, int64(0)
+	if state.Method == http.MethodHead {
+		return nil // no body is sent
+	}
+	n := s.pendingRoom(route.Pends.Load())
+	outcome := a.Reserve(memory.Output, n)
+	if outcome == memory.Granted {
+		route.lessPending()
+		return nil
+	}
+	if !state.Loaded {
+		left = w.ContentLength()
+	}
+	gone := false
+	if outcome == memory.MustWait {
+		w.MayWait()
+		a.Force(memory.Input, BackgroundCost) // its goroutine
+		outcome = a.Acquire(memory.Output, n, ctx().Done(), func() bool {
+			gone = Lost(w, ctx(), left, 0)
+			return gone || !route.ExpectsPending()
+		})
+		a.Release(memory.Input, BackgroundCost)
+		w.Waited()
+	}
+	switch {
+	case gone:
+		return s.BodyCut(cmp.Or(ctx().Err(), context.Canceled))
+	case outcome == memory.NoRoom:
+		s.NoteNoMemory("requests whose answers are large", route.Pattern, a.Met())
+		return s.Pipeline.NoMemory("the answer", a.Met())
+	}
+	return nil
+}
+
+// pendingRoom returns the memory to reserve for an answer of which n bytes are expected to be pending. It is more than
+// memory.Small, and a single answer may be larger.
+func (s *Server) pendingRoom(n int64) int64 {
+	if bound := s.Budget.Bound(); bound > 0 {
+		n = min(n, max(bound/4, memory.Small+1))
+	}
+	if most := s.Budget.MaxAddress(); most > 0 {
+		n = min(n, most)
+	}
+	return n
+}
+
+// pendsDecay is the divisor of the part by which lessPending lowers Route.Pends.
+const pendsDecay = 16
+
+// Pended records that n bytes of an answer were left unsent at first.
+func (r *Route) Pended(n int64) {
+	if n > memory.Small && n > r.Pends.Load() {
+		r.Pends.Store(n)
+	}
+}
+
+// ExpectsPending reports whether a large part of the next answer is expected to be left unsent at first.
+func (r *Route) ExpectsPending() bool { return r.Pends.Load() > memory.Small && !r.Critical }
+
+// lessPending lowers the estimate, so that it stays near the maximum of recent answers.
+func (r *Route) lessPending() { r.Pends.Add(-r.Pends.Load() / pendsDecay) }

@@ -1,0 +1,204 @@
+package memory
+
+import (
+	"net/netip"
+	"sync/atomic"
+)
+
+// A Cap is a limit on the memory of one holder, independent of the free memory.
+type Cap uint8
+
+const (
+	NoCap         Cap = iota
+	ConnectionCap     // of the body of a request, or of a connection
+	AddressCap        // of an address
+	PartsCap          // of a connection, because of other accounts of the group
+	BudgetCap         // the request exceeds the budget
+)
+
+// Capped reports whether the reason is a configured cap.
+func (c Cap) Capped() bool { return c == ConnectionCap || c == PartsCap || c == AddressCap }
+
+// A Group is a set of accounts that the cap of a connection bounds together, without answers: those of an HTTP/2 connection and
+// its streams. The zero value is ready for use.
+type Group struct{ held atomic.Int64 }
+
+func (g *Group) note(u Use, n int64) {
+	if g != nil && u != Output {
+		g.held.Add(n)
+	}
+}
+
+// take adds n bytes, and returns false if the group would exceed most, unless most is 0.
+func (g *Group) take(u Use, n, most int64) bool {
+	if g == nil || u == Output {
+		return true
+	}
+	return takeUpTo(&g.held, n, most)
+}
+
+// takeUpTo adds n to a sum, unless it would exceed most; 0 is no limit.
+func takeUpTo(sum *atomic.Int64, n, most int64) bool {
+	for {
+		held := sum.Load()
+		if most > 0 && held+n > most {
+			return false
+		}
+		if sum.CompareAndSwap(held, held+n) {
+			return true
+		}
+	}
+}
+
+// Join adds the account, which must hold nothing yet, to a group; nil is no group.
+func (a *Account) Join(g *Group) { a.group = g }
+
+// An address is the sum over the accounts of one address, if addresses have a cap.
+type address struct {
+	ip     netip.Addr
+	n      int          // accounts; guarded by the lock of the budget
+	held   atomic.Int64 // bytes
+	ending atomic.Int64 // bytes of accounts that are being evicted
+}
+
+func (at *address) note(n int64) {
+	if at != nil {
+		at.held.Add(n)
+	}
+}
+
+// addressOf returns the sum of an address for one more account. b.mu is held.
+func (b *Budget) addressOf(ip netip.Addr) *address {
+	at := b.addresses[ip]
+	if at == nil {
+		if b.addresses == nil {
+			b.addresses = make(map[netip.Addr]*address)
+		}
+		at = &address{ip: ip}
+		b.addresses[ip] = at
+	}
+	at.n++
+	return at
+}
+
+// closeAddress removes an account from the sum of its address, which may be nil. b.mu is held.
+func (b *Budget) closeAddress(at *address) {
+	if at == nil {
+		return
+	}
+	if at.n--; at.n == 0 {
+		delete(b.addresses, at.ip)
+	}
+}
+
+// SetCaps limits the body of a request, in addition to which the connection may hold reading bytes, and the memory of an
+// address. 0 is no limit. It must not be called after the first call of Open.
+func (b *Budget) SetCaps(body, reading, address int64) {
+	b.maxBody, b.maxConnection, b.maxAddress = body, 0, address
+	if body > 0 {
+		b.maxConnection = body + reading
+	}
+}
+
+// MaxAddress returns the limit on the memory of an address; 0 is none.
+func (b *Budget) MaxAddress() int64 { return b.maxAddress }
+
+// MostBody returns the maximum size of a body; 0 is no limit.
+func (b *Budget) MostBody() int64 {
+	most := b.Bound()
+	for _, bound := range [...]int64{b.maxBody, b.maxAddress} {
+		if bound > 0 && (most <= 0 || bound < most) {
+			most = bound
+		}
+	}
+	return most
+}
+
+// MostAhead returns the maximum size that a body of unknown length has reserved before it has arrived: so large ones arrive one
+// after the other and do not block each other.
+func (b *Budget) MostAhead() int64 {
+	if most := b.MostBody(); most > 0 {
+		return most / 4
+	}
+	return 0
+}
+
+// MostGrown returns the new size, in bytes, of a buffer of has bytes that must hold want. If the length of the data is unknown
+// and memory is scarce, the buffer grows by at most a quarter. A part of the address's limit stays free for memory other than
+// the body.
+func (b *Budget) MostGrown(want, has int, unknown bool) int {
+	bound := b.Bound()
+	if b.maxAddress > 0 && (bound <= 0 || b.maxAddress < bound) {
+		bound = b.maxAddress
+	}
+	if unknown && bound > 0 && has > Small && 8*int64(want) > bound {
+		want = min(want, has+has/4)
+	}
+	if beside := b.maxAddress - Small; unknown && int64(has) < beside {
+		want = int(min(int64(want), beside))
+	}
+	if most := b.MostBody(); most > int64(has) {
+		return int(min(int64(want), most))
+	}
+	return want
+}
+
+// Why describes the reason of a refusal.
+func (b *Budget) Why(met Cap) string {
+	switch met {
+	case ConnectionCap, PartsCap:
+		return "the connection holds as much memory as one may"
+	case AddressCap:
+		return "its address holds as much memory as one may"
+	}
+	return "the " + b.String() + " is used up"
+}
+
+// Met returns the cap that refused memory to the account or led to its eviction; NoCap if the budget was exhausted.
+func (a *Account) Met() Cap {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.met
+}
+
+func (a *Account) meets(c Cap) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.met = c
+}
+
+// overEver returns the cap because of which n more bytes can never fit.
+func (b *Budget) overEver(a *Account, u Use, n int64) Cap {
+	after, bound := a.Held()+n, b.Bound()
+	if bound > 0 && after > bound {
+		return BudgetCap
+	}
+	if met := b.overConnection(a, u, n); met != NoCap {
+		return met
+	}
+	if b.maxAddress > 0 && after > b.maxAddress && u != Output {
+		return AddressCap
+	}
+	return NoCap
+}
+
+// overConnection returns the cap that n more bytes for a use would exceed, of the account or of its group. Answers are not
+// capped, since the server makes them.
+func (b *Budget) overConnection(a *Account, u Use, n int64) Cap {
+	switch {
+	case b.maxConnection <= 0 || u == Output:
+	case a.Held()+n > b.maxConnection:
+		return ConnectionCap
+	case a.group != nil && a.group.held.Load()+n > b.maxConnection:
+		return PartsCap
+	}
+	return NoCap
+}
+
+// overAddress returns the bytes by which a's address would exceed its limit with n more bytes, after all current evictions.
+func (b *Budget) overAddress(a *Account, n int64) int64 {
+	if a.address == nil {
+		return 0
+	}
+	return a.address.held.Load() - a.address.ending.Load() + n - b.maxAddress
+}
