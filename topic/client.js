@@ -2,7 +2,7 @@
 //
 //   import { Topics } from './topics.js'
 //   const topics = new Topics('/socket')
-//   const stop = topics.subscribe('orders/42', (text, id) => …)   // stop() ends the subscription
+//   const stop = topics.subscribe('orders/42', (text, id, topic) => …)   // stop() ends the subscription
 //   topics.send('hello')                                          // to the server's own code; false if not connected
 //
 // Functions that may be set: onresync() after a loss: load the state anew. onrefused(topic, reason). onmessage(text) for
@@ -92,12 +92,18 @@ export class Topics {
       }
       return
     }
-    found = /^([0-9a-f]{8}-(\d+)) (\S+)\n/.exec(data)
+    found = /^(([0-9a-f]{8})-(\d+)) (\S+)\n/.exec(data)
     if (!found) return this.onmessage?.(data)
-    const [head, id, offset, topic] = found
+    const [head, id, epoch, offset, topic] = found
     this.#last = id
-    if (this.#seen.get(topic) >= +offset) return // it came before a cut, after an earlier message of another topic
-    this.#seen.set(topic, +offset)
-    for (const listener of this.#topics.get(topic) ?? []) listener(data.slice(head.length), id)
+    // It may have come before a cut, after an earlier message of another topic, or by a wildcard, too.
+    if (this.#seen.size > 1000) this.#seen.clear()
+    const seen = this.#seen.get(topic) ?? this.#seen.set(topic, {}).get(topic)
+    if (seen[epoch] >= +offset) return
+    seen[epoch] = +offset
+    for (const [name, listeners] of this.#topics) {
+      if (name !== topic && !(/^(.*\/)?\*$/.test(name) && topic.startsWith(name.slice(0, -1)))) continue
+      for (const listener of listeners) listener(data.slice(head.length), id, topic)
+    }
   }
 }

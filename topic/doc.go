@@ -14,12 +14,14 @@
 //
 // # Locks
 //
-// They are acquired in this order: websocket.Conn, feed, Hub, log, and then those of the event loop's inbox. Subscribers are woken
+// They are acquired in this order: websocket.Conn, feed, Hub, log, and then those of the event loop's inbox, or that of the IDs of
+// other processes. That of the sender of messages to other processes is held alone. Subscribers are woken
 // by the loop, which holds the lock of the log, and look at the log later.
 //
 //	hub.go     topics by name, settings, IDs    log.go     messages and their encodings
 //	feed.go    the subscriptions of a client    group.go   waking the subscribers of a loop
 //	socket.go  WebSockets               events.go  event streams and long polls
 //	presence.go  members                wildcard.go  topics below a prefix
+//	shared.go  hubs of several processes
 //	script.go, client.js  the client for browsers
 package topic

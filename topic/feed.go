@@ -141,7 +141,9 @@ func (f *feed) add(out []byte, e *entry, p piece) []byte {
 }
 
 // next returns the message that follows, nil if there is none. It applies the policy for a subscriber that has missed one.
+// If several have, the client is told once.
 func (f *feed) next(visible uint64) (first *sub, message *entry) {
+	missed := false
 	for _, s := range f.subs {
 		l := s.log
 		if l.newest.Load() <= s.at.Load() {
@@ -150,7 +152,8 @@ func (f *feed) next(visible uint64) (first *sub, message *entry) {
 		l.mu.Lock()
 		if s.missed() && !f.missed(s) {
 			l.mu.Unlock()
-			return nil, nil
+			missed = true
+			continue
 		}
 		e := l.after(s.at.Load(), s.since.Load())
 		if e != nil && e.offset <= visible && (message == nil || e.offset < message.offset) {
@@ -158,6 +161,9 @@ func (f *feed) next(visible uint64) (first *sub, message *entry) {
 			first, message = s, e
 		}
 		l.mu.Unlock()
+	}
+	if missed {
+		return nil, nil
 	}
 	return first, message
 }

@@ -415,3 +415,20 @@ func TestCompressedFrameIsSharedAndCharged(t *testing.T) {
 		t.Errorf("%d bytes are charged in the end", n)
 	}
 }
+
+// A client that has missed messages of several topics is told once.
+func TestOneResyncForAllTopics(t *testing.T) {
+	h := New(served(t), Settings{MaxMessages: 1})
+	f := newFeed(t, h, asFrame, "a", "b", "c")
+	f.Append(nil)
+	f.Unsent(0)
+	for _, name := range []string{"a", "b", "c"} {
+		publishTo(t, h, name, "1", "2")
+	}
+	out, _ := f.Append(nil)
+	f.Unsent(0)
+	if list := texts(t, out); len(list) != 1 || !strings.HasPrefix(list[0], "!resync ") {
+		t.Errorf("got %q", list)
+	}
+	f.Close()
+}

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -105,6 +106,8 @@ type Hub struct {
 	logs map[string]*log
 	gone uint64 // the newest offset in a log that was dropped
 	wild int    // number of logs of wildcards
+
+	shared *share // nil for none
 
 	messages, dropped, skipped, resyncs, cuts atomic.Int64
 }
@@ -222,6 +225,12 @@ func (h *Hub) publish(name string, c change, messages [][]byte) error {
 	if err := h.check(name, c, messages); err != nil {
 		return err
 	}
+	if h.shared != nil && c.key == "" {
+		if err := checkName(name); err != nil {
+			return err
+		}
+		return h.shared.send(context.Background(), 0, name, messages)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l, err := h.open(name)
@@ -238,9 +247,10 @@ func (h *Hub) append(l *log, c change, messages [][]byte) error {
 	}
 	offset := h.visible.Load() + uint64(len(messages))
 	wild := h.matching(l.name)
+	var failed []*log
 	for _, w := range wild {
 		if w.append(l.name, change{}, messages) != nil {
-			w.lose(offset)
+			failed = append(failed, w)
 		}
 	}
 	h.messages.Add(int64(len(messages)))
@@ -248,6 +258,9 @@ func (h *Hub) append(l *log, c change, messages [][]byte) error {
 	l.wake()
 	for _, w := range wild {
 		w.wake()
+	}
+	for _, w := range failed {
+		w.lose(offset)
 	}
 	return nil
 }
@@ -364,8 +377,13 @@ func checkName(name string) error {
 	return nil
 }
 
-// appendID appends the ID of a position: the epoch of the hub, "-", and the offset.
+// appendID appends the ID of a position: the epoch of the hub, "-", and the offset; or the sender of a shared message and its number.
 func (h *Hub) appendID(b []byte, offset uint64) []byte {
+	if h.shared != nil {
+		if b, ok := h.shared.appendID(b, offset); ok {
+			return b
+		}
+	}
 	return strconv.AppendUint(append(append(b, h.epoch...), '-'), offset, 10)
 }
 
@@ -373,6 +391,9 @@ func (h *Hub) appendID(b []byte, offset uint64) []byte {
 func (h *Hub) offsetOf(id string) (offset uint64, ok bool) {
 	digits, ok := strings.CutPrefix(id, h.epoch+"-")
 	if !ok {
+		if h.shared != nil {
+			return h.shared.offsetOf(id)
+		}
 		return 0, false
 	}
 	offset, err := strconv.ParseUint(digits, 10, 64)

@@ -112,18 +112,24 @@ func (l *log) append(name string, c change, messages [][]byte) error {
 	return nil
 }
 
-// lose notes that the message of an offset, and so perhaps others, is not in the log. hub.mu is held.
+// lose notes that the message of a visible offset, and so perhaps others, is not in the log. hub.mu is held.
 func (l *log) lose(offset uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.floor = offset
 	l.newest.Store(offset)
+	l.mark()
 }
 
 // wake has the subscribers look for new messages.
 func (l *log) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.mark()
+}
+
+// mark implements wake. l.mu is held.
+func (l *log) mark() {
 	for _, g := range l.groups {
 		g.mark()
 	}

@@ -117,9 +117,8 @@ func (h hold) leave() {
 	if hub.append(l, change{key: h.key, gone: true}, [][]byte{h.member.left}) != nil {
 		l.discard(h.key)
 		offset := hub.visible.Load() + 1
-		l.lose(offset)
 		hub.visible.Store(offset)
-		l.wake()
+		l.lose(offset)
 	}
 }
 
