@@ -205,6 +205,7 @@ func unquoted(text string) (string, bool) {
 		return "", false
 	}
 	var s Strings
-	inner, _ := s.unquote(viewedBytes(text)[1:len(text)-1], len(text))
+	raw := viewedBytes(text)[1 : len(text)-1]
+	inner, _ := s.unquote(raw, replacementBytes(raw), len(text))
 	return inner, true
 }

@@ -35,10 +35,14 @@ func (d *decoder) oddString(i, at int) (s string, next int) {
 	if !escaped && utf8.Valid(raw) {
 		return d.strings.copy(raw, len(d.data)-i), next
 	}
-	s, odd := d.strings.unquote(raw, len(d.data)-i)
-	if longer := len(s) - len(raw); longer > 0 && !d.takes(longer) { // U+FFFD for each byte
+	longer := replacementBytes(raw)
+	if longer > 0 && d.limits.InvalidUTF8 {
+		return "", d.refuse(ProblemUTF8, i-1)
+	}
+	if longer > 0 && !d.takes(longer) {
 		return "", -1
 	}
+	s, odd := d.strings.unquote(raw, longer, len(d.data)-i)
 	if odd && d.limits.InvalidUTF8 {
 		return "", d.refuse(ProblemUTF8, i-1)
 	}
@@ -372,6 +376,6 @@ func (d *decoder) viewText(i, next int) string {
 		return bytesString(raw)
 	}
 	var s Strings
-	text, _ := s.unquote(raw, len(raw))
+	text, _ := s.unquote(raw, replacementBytes(raw), len(raw))
 	return text
 }

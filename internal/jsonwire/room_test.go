@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,6 +85,35 @@ func TestValuesAreReserved(t *testing.T) {
 		if !jsonwire.DecoderFor(reflect.TypeOf(v).Elem()).Try([]byte(text), v, jsonwire.Limits{}, none) || none.asked != 0 {
 			t.Errorf("got a reservation for %.40s", text)
 		}
+	}
+}
+
+// A string with invalid UTF-8 becomes three times as long. Its memory is reserved before it is allocated, once and in its final size.
+func TestReplacementsAreReservedBeforeAllocation(t *testing.T) {
+	text := []byte(`"` + strings.Repeat("\xff", 3<<20) + `"`)
+	const size = 9 << 20
+	d := jsonwire.DecoderFor(reflect.TypeFor[string]())
+	var s string
+	for name, c := range map[string]struct {
+		room *fixedRoom
+		most uint64 // allocated bytes
+	}{
+		"room":    {&fixedRoom{left: 1 << 30}, size + size/8},
+		"no room": {&fixedRoom{}, 64 << 10},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		accepted := d.Try(text, &s, jsonwire.Limits{}, c.room)
+		runtime.ReadMemStats(&after)
+		if accepted != (name == "room") {
+			t.Errorf("%s: got accepted = %t", name, accepted)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > c.most {
+			t.Errorf("%s: got %d allocated bytes, want at most %d", name, n, c.most)
+		}
+	}
+	if len(s) != size {
+		t.Errorf("got %d bytes, want %d", len(s), size)
 	}
 }
 

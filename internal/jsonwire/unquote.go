@@ -47,17 +47,32 @@ func (s *Strings) room(n, expect int) bool {
 	return true
 }
 
-// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or both. odd reports whether the string contained
-// invalid UTF-8 or an unpaired surrogate, which are replaced by U+FFFD.
-func (s *Strings) unquote(raw []byte, expect int) (made string, odd bool) {
-	// Only U+FFFD for invalid UTF-8 is longer than its source.
-	if utf8.Valid(raw) && s.room(len(raw), expect) {
+// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or both. longer is replacementBytes(raw). odd reports
+// whether the string contained invalid UTF-8 or an unpaired surrogate, which are replaced by U+FFFD.
+func (s *Strings) unquote(raw []byte, longer, expect int) (made string, odd bool) {
+	if longer == 0 && s.room(len(raw), expect) {
 		out, odd := appendUnquoted(s.rest[:0], raw)
 		s.rest = s.rest[len(out):]
 		return bytesString(out), odd
 	}
-	out, odd := appendUnquoted(make([]byte, 0, len(raw)), raw)
+	out, odd := appendUnquoted(make([]byte, 0, len(raw)+longer), raw)
 	return bytesString(out), odd
+}
+
+// replacementBytes returns the number of bytes by which U+FFFD lengthens the inside of a JSON string: two for each byte of invalid UTF-8.
+// Escapes are never longer than their source.
+func replacementBytes(raw []byte) (n int) {
+	if utf8.Valid(raw) {
+		return 0
+	}
+	for len(raw) > 0 {
+		r, size := utf8.DecodeRune(raw)
+		if r == utf8.RuneError && size == 1 {
+			n += len("\uFFFD") - 1
+		}
+		raw = raw[size:]
+	}
+	return n
 }
 
 // appendUnquoted appends the decoded inside of a JSON string, see unquote. raw was read by scanString.
