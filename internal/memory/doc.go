@@ -6,7 +6,8 @@
 // Answered and Working. The rules:
 //
 //  1. Small is safe. A holder of at most [Small] bytes, with the request included, never waits. If its memory does not fit,
-//     other holders are evicted at once.
+//     other holders are evicted at once, by rule 4. If none can be evicted, the bound is exceeded by up to an eighth; beyond
+//     that the request is refused.
 //  2. A larger request is granted if it fits and no earlier request waits. Holders of more than Small leave a quarter of the
 //     bound free for the others, unless there is only one of them.
 //  3. Otherwise the request waits in one queue, first in, first out, for at most 10 seconds. The first of the queue evicts slow
@@ -29,8 +30,9 @@
 // Caches are the part of the budget that is dropped first, see [Kept].
 //
 // Invariant: held − cached − ending ≤ bound after each call, as long as a holder can be evicted; an eighth more if only holders
-// that make progress are left, and with one answer larger than the bound not counted. Ending is the memory of
-// holders that are being evicted. The lock of a Budget is acquired before those of its accounts.
+// that make progress are left, and with one answer larger than the bound not counted. Ending is the memory of holders that are
+// being evicted, until their loops or goroutines have released it. Only holders of at most Small get memory in its place before.
+// The lock of a Budget is acquired before those of its accounts.
 //
 //	budget.go   the memory held, by use
 //	kept.go     caches

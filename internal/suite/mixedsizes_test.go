@@ -73,8 +73,10 @@ func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 				if resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "HEAD"}); err != nil || resp.StatusCode != 200 {
 					t.Errorf("HEAD: %v, %v", resp, err)
 				}
-				// One write of a mounted handler is in the program's memory before the server holds it.
-				if m := app.Stats().Memory; path == "/native" && m.HeldPeak > m.Budget+m.Budget/4+2*slowAnswer {
+				// The peak includes holders that are being evicted: each loop closes its own, after the request that it serves.
+				// They hold at most the budget. One write of a mounted handler is in the program's memory before the server
+				// holds it.
+				if m := app.Stats().Memory; path == "/native" && m.HeldPeak > 2*m.Budget+2*slowAnswer {
 					t.Errorf("%d bytes were held of %d, and %d at once", m.HeldPeak, m.Budget, begun.Load())
 				}
 			})
