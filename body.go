@@ -26,7 +26,7 @@ func (r *Request) ContentLength() int64 {
 // Config.Limits.MaxBody. Larger bodies are answered with 413, before any of the body is read if the client
 // announces its length. Standard handlers get an *http.MaxBytesError when they read beyond n. n
 // must be positive; math.MaxInt64 removes the limit.
-func (g *Group) WithMaxBody(n int64) *Group {
+func (g *Group) WithMaxBody(n ByteSize) *Group {
 	sub := g.derive()
 	sub.maxBody = g.app.lowerMaxBody("WithMaxBody", n)
 	return sub
@@ -34,20 +34,20 @@ func (g *Group) WithMaxBody(n int64) *Group {
 
 // MaxBody sets the body limit of one route, see Group.WithMaxBody. Call it before the first request of
 // the route.
-func (r *Route) MaxBody(n int64) *Route {
+func (r *Route) MaxBody(n ByteSize) *Route {
 	r.shared.MaxBody = r.app.lowerMaxBody("MaxBody", n)
 	return r
 }
 
 // lowerMaxBody returns n, the MaxBody of some routes, and records the smallest one.
-func (a *App) lowerMaxBody(what string, n int64) int64 {
+func (a *App) lowerMaxBody(what string, n ByteSize) int64 {
 	if n <= 0 {
 		panic(fmt.Sprintf("dunlin: %s(%d): it must be positive (called at %s)", what, n, callerPlace()))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.leastBody.Store(min(n, a.leastBody.Load()))
-	return n
+	a.leastBody.Store(min(int64(n), a.leastBody.Load()))
+	return int64(n)
 }
 
 // Body returns a reader of the request body. Reading fails with a 413 problem if the announced

@@ -80,7 +80,8 @@ func post(t *testing.T, addr, path, body string, chunked bool) (status, answer s
 func TestMaxBody(t *testing.T) {
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{MaxBody: 100}}, func(app *dunlin.App) {
-			small, large := app.WithMaxBody(20).Group("/small"), app.Group("/large").WithMaxBody(100_000)
+			least := dunlin.Limits{MaxBody: 20} // the limits of groups and of the Config have one type
+			small, large := app.WithMaxBody(least.MaxBody).Group("/small"), app.Group("/large").WithMaxBody(100_000)
 			for name, act := range readers {
 				small.Post("/"+name, act)
 				large.Post("/"+name, act)
