@@ -29,21 +29,25 @@ type ringKey struct {
 const leastKey = 16
 
 // NewKeyRing returns a ring of secrets. Each must have at least 16 random bytes; use 32. It panics
-// if there is none, or if one is too short or repeated.
+// if there is none, or if one is empty, as from an environment variable that is not set, too short or
+// repeated.
 func NewKeyRing(secrets ...[]byte) *KeyRing {
 	if len(secrets) == 0 {
-		panic("middleware: NewKeyRing: no keys")
+		panic("middleware: NewKeyRing: no secrets")
 	}
 	k := new(KeyRing)
 	for i, secret := range secrets {
+		if len(secret) == 0 {
+			panic(fmt.Sprintf("middleware: NewKeyRing: secret %d is empty: if an environment variable has it, set that to random text, such as that of openssl rand -hex 32", i))
+		}
 		if len(secret) < leastKey {
-			panic(fmt.Sprintf("middleware: NewKeyRing: key %d has %d bytes: it must have at least %d", i, len(secret), leastKey))
+			panic(fmt.Sprintf("middleware: NewKeyRing: secret %d has %d bytes: it must have at least %d", i, len(secret), leastKey))
 		}
 		sum := sha256.Sum256(append([]byte("dunlin key ring\x00"), secret...))
 		key := ringKey{[4]byte(sum[:4]), bytes.Clone(secret)}
 		for n, other := range k.keys {
 			if other.id == key.id {
-				panic(fmt.Sprintf("middleware: NewKeyRing: keys %d and %d are the same", n, i))
+				panic(fmt.Sprintf("middleware: NewKeyRing: secrets %d and %d are the same", n, i))
 			}
 		}
 		k.keys = append(k.keys, key)

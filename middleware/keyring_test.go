@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/dunlinhttp/dunlin/internal/suite"
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
@@ -97,6 +99,9 @@ func FuzzKeyRingOpen(f *testing.F) {
 func TestKeyRingSettings(t *testing.T) {
 	mustPanic(t, "a ring without keys", func() { middleware.NewKeyRing() })
 	mustPanic(t, "a short key", func() { middleware.NewKeyRing(make([]byte, 15)) })
+	if text := suite.PanicText(func() { middleware.NewKeyRing(secret(1), []byte(os.Getenv("DUNLIN_NO_SUCH_SECRET"))) }); !strings.Contains(text, "secret 1 is empty") || !strings.Contains(text, "environment variable") {
+		t.Errorf("a secret of an unset variable: %q", text)
+	}
 	mustPanic(t, "the same key twice", func() { middleware.NewKeyRing(secret(1), secret(1)) })
 }
 

@@ -37,6 +37,7 @@ func TestPages(t *testing.T) {
 		"two ways in": twoWaysIn,
 		"deploy":      tlsSettings,
 		"files":       filesOfUsers,
+		"parts":       checkedParts,
 		"events":      eventsOfAStore,
 		"handlers":    standardHandlers,
 	} {

@@ -16,9 +16,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"mime/multipart"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -33,7 +36,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-func sessionsOfClients(_ *testing.T, app *dunlin.App) {
+func sessionsOfClients(t *testing.T, app *dunlin.App) {
 	var st store.Store = store.NewMemory(store.MemoryConfig{})
 	type account struct{ ID int64 }
 	check := func(*dunlin.Request) (account, error) { return account{7}, nil }
@@ -53,6 +56,43 @@ func sessionsOfClients(_ *testing.T, app *dunlin.App) {
 		}
 		return dunlin.Redirect("/"), sessions.Login(r, func(v *visit) error { v.UserID = user.ID; return nil })
 	}))
+
+	articles := func(user int64) []int64 { return []int64{user} }
+
+	userKey := dunlin.NewKey[int64]("user")
+
+	// maybeUser passes the user of the session on, if there is one.
+	maybeUser := func(next dunlin.Action) dunlin.Action {
+		return func(r *dunlin.Request) dunlin.Response {
+			v, _, err := sessions.Get(r)
+			if err != nil {
+				return dunlin.Error(err) // 503 while the store is unavailable
+			}
+			userKey.Set(r, v.UserID) // 0 without a login
+			return next(r)
+		}
+	}
+
+	app.Get("/articles", func(r *dunlin.Request) dunlin.Response {
+		user, _ := userKey.Get(r)
+		return dunlin.JSON(articles(user))
+	}, maybeUser)
+
+	client := dunlintest.NewClient(app)
+	client.Jar, _ = cookiejar.New(nil) // never fails
+	for _, want := range []string{"[0]", "[7]"} {
+		resp, err := client.Get("https://notes.example/articles")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := suite.Body(t, resp); got != want {
+			t.Errorf("the articles: %s, want %s", got, want)
+		}
+		if resp, err = client.Post("https://notes.example/login", "", nil); err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
 
 	newSecret, oldSecret := make([]byte, 32), make([]byte, 32)
 	_, _ = rand.Read(newSecret) // never fails
@@ -282,6 +322,28 @@ func ownState(t *testing.T, _ *dunlin.App) {
 	}
 }
 
+var (
+	tooLarge  = typed.NewFault(413, "too-large", "the file has more than 5 MiB")
+	wrongType = typed.NewFault(415, "wrong-type", "the file is not a PNG or JPEG image")
+)
+
+// savePart copies a part to w. It refuses a part of more than most bytes, and one whose content has none of the media types.
+func savePart(w io.Writer, part io.Reader, most int64, types ...string) error {
+	head := make([]byte, 512) // decides the type
+	n, err := io.ReadFull(part, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF { // these two: a short file
+		return err
+	}
+	if !slices.Contains(types, http.DetectContentType(head[:n])) {
+		return wrongType
+	}
+	size, err := io.Copy(w, io.LimitReader(io.MultiReader(bytes.NewReader(head[:n]), part), most+1))
+	if err == nil && size > most {
+		return tooLarge
+	}
+	return err
+}
+
 // keep saves the request body in the folder under a random name. The file appears there when it is complete.
 func keep(r *dunlin.Request, folder *os.Root) (name, digest string, err error) {
 	name = rand.Text()
@@ -338,6 +400,56 @@ func filesOfUsers(t *testing.T, app *dunlin.App) {
 	}
 	if left, err := fs.ReadDir(folder.FS(), "."); err != nil || len(left) != 1 {
 		t.Errorf("the folder has %v, %v", left, err)
+	}
+}
+
+// photoIn is a form with a photo.
+type photoIn struct {
+	Body typed.Parts
+}
+
+func checkedParts(t *testing.T, app *dunlin.App) {
+	file := new(bytes.Buffer)
+
+	op := typed.Post(app, "/photos", func(_ *dunlin.Request, in photoIn) (typed.None, error) {
+		for part, err := range in.Body.All() {
+			if err != nil {
+				return typed.None{}, err
+			}
+			if part.FormName() == "photo" {
+				if err := savePart(file, part, 5<<20, "image/png", "image/jpeg"); err != nil {
+					return typed.None{}, err
+				}
+			}
+		}
+		return typed.None{}, nil
+	}).Faults(tooLarge, wrongType)
+	op.Route().MaxBody(10 << 20)
+
+	const png = "\x89PNG\x0D\x0A\x1A\x0A"
+	for what, c := range map[string]struct {
+		content string
+		status  int
+	}{
+		"a short photo":       {png, 204},
+		"the largest photo":   {png + strings.Repeat("x", 5<<20-len(png)), 204},
+		"one byte more":       {png + strings.Repeat("x", 5<<20-len(png)+1), 413},
+		"a page named as PNG": {"<html>", 415},
+		"an empty file":       {"", 415},
+	} {
+		file.Reset()
+		var form bytes.Buffer
+		w := multipart.NewWriter(&form)
+		part, _ := w.CreateFormFile("photo", "a.png")
+		_, _ = io.WriteString(part, c.content)
+		_ = w.Close()
+		resp, err := dunlintest.NewClient(app).Post("https://notes.example/photos", w.FormDataContentType(), &form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body := suite.Body(t, resp); resp.StatusCode != c.status || c.status == 204 && file.String() != c.content {
+			t.Errorf("%s: %d %s with %d bytes, want %d", what, resp.StatusCode, body, file.Len(), c.status)
+		}
 	}
 }
 

@@ -72,14 +72,14 @@ func (s *service) hash(password string, salt []byte) ([]byte, error) {
 
 var userKey = dunlin.NewKey[int64]("user")
 
-// onlyUsers answers 401 to clients that have not logged in.
+// onlyUsers answers 401 to clients that have not signed in.
 func (s *service) onlyUsers(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		v, ok, err := s.sessions.Get(r)
 		switch {
 		case err != nil:
-			return dunlin.Error(err)
-		case !ok:
+			return dunlin.Error(err) // 503 while the store is unavailable
+		case !ok || v.User == 0:
 			return dunlin.Error(typed.Unauthorized)
 		}
 		userKey.Set(r, v.User)
@@ -87,7 +87,7 @@ func (s *service) onlyUsers(next dunlin.Action) dunlin.Action {
 	}
 }
 
-// user returns the user of a request that onlyUsers has passed on.
+// user returns the number of the user. It needs the middleware onlyUsers.
 func user(r *dunlin.Request) int64 {
 	id, _ := userKey.Get(r)
 	return id
