@@ -76,7 +76,7 @@ type Memory struct {
 	TLS         int64            `json:"tls"`          // estimated use of TLS for open connections to the loop engine, outside the budget
 	Pending     int64            `json:"pending"`      // answers that clients have not read yet
 	ReadPaused  int              `json:"readPaused"`   // connections of the loop engine that are not read until their clients read their answers
-	Waiting     int              `json:"waiting"`      // requests whose bodies are not read further until there is room
+	Waiting     int              `json:"waiting"`      // requests that wait for memory, for their bodies or for large answers
 	WaitingFor  time.Duration    `json:"waitingForNs"` // how long Waiting has been above 0 without a break
 	Holders     int              `json:"holders"`      // connections and requests that hold memory
 	Fair        int64            `json:"fair"`         // holders of no more do not wait: 80 KiB

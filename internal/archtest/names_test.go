@@ -19,9 +19,6 @@ var vagueNames = map[string]string{
 // The name of a function describes its purpose.
 func TestNamesAreSpecific(t *testing.T) {
 	for _, s := range allSources(t) {
-		if s.folder == "internal/memory" { // take and note have bytes as their only object there
-			continue
-		}
 		for _, d := range s.syntax.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && vagueNames[f.Name.Name] != "" {
 				t.Errorf("/%s: the function name %s is vague: %s", s.folder, f.Name.Name, vagueNames[f.Name.Name])

@@ -104,8 +104,8 @@ func (a *Account) Force(u Use, n int64) {
 // charge charges n bytes that are held already.
 func (a *Account) charge(u Use, n int64) {
 	a.budget.force(u, n)
-	a.group.note(u, n)
-	a.address.note(n)
+	a.group.add(u, n)
+	a.address.add(n)
 	a.add(n)
 }
 
@@ -116,8 +116,8 @@ func (a *Account) Release(u Use, n int64) {
 	}
 	b := a.budget // an account that holds nothing may be reused
 	b.force(u, -n)
-	a.group.note(u, -n)
-	a.address.note(-n)
+	a.group.add(u, -n)
+	a.address.add(-n)
 	a.add(-n)
 	b.signal()
 }
@@ -252,7 +252,7 @@ func (a *Account) EndRequest() {
 		a.Release(Body, body)
 	default:
 		a.budget.change(Body, Output, body)
-		a.group.note(Body, -body)
+		a.group.add(Body, -body)
 	}
 }
 
@@ -267,7 +267,7 @@ func (a *Account) ReleaseBody(n int64) {
 // Move turns n bytes that the account holds for a use that is about to end into a reservation for output.
 func (a *Account) Move(u Use, n int64) {
 	a.budget.change(u, Output, n)
-	a.group.note(u, -n)
+	a.group.add(u, -n)
 	a.reserved(n)
 }
 

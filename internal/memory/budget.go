@@ -100,7 +100,7 @@ func (b *Budget) reserve(u Use, n, beyond int64) bool {
 			return false
 		}
 		if b.held.CompareAndSwap(held, held+n) {
-			b.take(u, n)
+			b.charge(u, n)
 			return true
 		}
 	}
@@ -109,10 +109,10 @@ func (b *Budget) reserve(u Use, n, beyond int64) bool {
 // force counts n bytes that are held already, which may be negative.
 func (b *Budget) force(u Use, n int64) {
 	b.held.Add(n)
-	b.take(u, n)
+	b.charge(u, n)
 }
 
-func (b *Budget) take(u Use, n int64) {
+func (b *Budget) charge(u Use, n int64) {
 	b.by[u].Add(n)
 	// The peak is informative: a lost race stores one of two close values.
 	if held := b.held.Load(); held > b.peak.Load() {

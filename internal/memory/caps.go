@@ -23,14 +23,14 @@ func (c Cap) Capped() bool { return c == ConnectionCap || c == PartsCap || c == 
 // its streams. The zero value is ready for use.
 type Group struct{ held atomic.Int64 }
 
-func (g *Group) note(u Use, n int64) {
+func (g *Group) add(u Use, n int64) {
 	if g != nil && u != Output {
 		g.held.Add(n)
 	}
 }
 
-// take adds n bytes, and returns false if the group would exceed most, unless most is 0.
-func (g *Group) take(u Use, n, most int64) bool {
+// reserve adds n bytes, and returns false if the group would exceed most, unless most is 0.
+func (g *Group) reserve(u Use, n, most int64) bool {
 	if g == nil || u == Output {
 		return true
 	}
@@ -61,7 +61,7 @@ type address struct {
 	ending atomic.Int64 // bytes of accounts that are being evicted
 }
 
-func (at *address) note(n int64) {
+func (at *address) add(n int64) {
 	if at != nil {
 		at.held.Add(n)
 	}

@@ -44,7 +44,7 @@ func (k *Kept) Reserve(n int64) bool {
 			return false
 		}
 		if b.held.CompareAndSwap(held, held+n) {
-			b.take(InCache, n)
+			b.charge(InCache, n)
 			return true
 		}
 	}

@@ -63,7 +63,7 @@ func (a *Account) Reserve(u Use, n int64) Outcome {
 	case outcome == Granted:
 		a.granted(u, n, ahead)
 	case ahead > 0:
-		a.group.note(Body, -ahead)
+		a.group.add(Body, -ahead)
 		a.reserved(ahead)
 	}
 	if outcome == NoRoom {
@@ -104,7 +104,7 @@ func (a *Account) takeAhead(u Use, n int64) (ahead int64, ok bool) {
 	if ahead = min(a.ahead, n); u != Body || ahead <= 0 {
 		return 0, true
 	}
-	if !a.group.take(Body, ahead, a.budget.maxConnection) {
+	if !a.group.reserve(Body, ahead, a.budget.maxConnection) {
 		a.met = PartsCap
 		return 0, false
 	}
@@ -212,14 +212,14 @@ func (b *Budget) grant(a *Account, u Use, n, beyond int64) bool {
 	}
 	switch {
 	case !b.reserve(u, n, beyond+b.spared()):
-	case !a.group.take(u, n, b.maxConnection): // others of the group were first
+	case !a.group.reserve(u, n, b.maxConnection): // others of the group were first
 		b.force(u, -n)
 		a.meets(PartsCap)
 	default:
 		a.add(n)
 		return true
 	}
-	a.address.note(-n)
+	a.address.add(-n)
 	return false
 }
 

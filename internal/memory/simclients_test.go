@@ -109,17 +109,17 @@ func (c *simClient) download(size int64, rate float64) {
 	}
 	c.a.Moved(0, size)
 	if rate > 0 {
-		c.take(size, size, rate)
+		c.receive(size, size, rate)
 	}
 }
 
-func (c *simClient) take(size, left int64, rate float64) {
+func (c *simClient) receive(size, left int64, rate float64) {
 	n := min(left, 128<<10)
 	c.after(time.Duration(float64(n)/rate*1e9), func() {
 		c.free(Output, n)
 		c.a.Moved(n, left-n)
 		if left > n {
-			c.take(size, left-n, rate)
+			c.receive(size, left-n, rate)
 			return
 		}
 		c.over()
