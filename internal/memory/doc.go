@@ -9,7 +9,8 @@
 //     other holders are evicted at once, by rule 4. If none can be evicted, the bound is exceeded by up to an eighth; beyond
 //     that the request is refused.
 //  2. A larger request is granted if it fits and no earlier request waits. Holders of more than Small leave a quarter of the
-//     bound free for the others, unless there is only one of them.
+//     bound free for the others, unless there is only one of them. A request that cannot wait, such as one for the values of a
+//     body that has arrived, is granted if it fits.
 //  3. Otherwise the request waits in one queue, first in, first out, for at most 10 seconds. The first of the queue evicts slow
 //     holders of more than Small, and is refused if it is the costliest of them itself. If large answers were mostly not read
 //     lately, it does not wait for others to be read: it evicts them by rule 4. After a second without other memory it evicts

@@ -49,7 +49,10 @@ type waiter struct {
 // Unwait if it gives up. Bytes for a body belong to the request until EndRequest. They are taken from a reservation for output
 // first, since an answer is mostly made after the body is no longer needed; otherwise requests that hold the one would wait for
 // each other to get the other. Force takes output from its reservation until EndAhead.
-func (a *Account) Reserve(u Use, n int64) Outcome {
+func (a *Account) Reserve(u Use, n int64) Outcome { return a.request(u, n, true) }
+
+// request is Reserve for a holder that can wait, or not.
+func (a *Account) request(u Use, n int64, waits bool) Outcome {
 	ahead, ok := a.takeAhead(u, n)
 	n -= ahead
 	outcome := NoRoom
@@ -57,7 +60,7 @@ func (a *Account) Reserve(u Use, n int64) Outcome {
 	case ok && n <= 0:
 		outcome = Granted
 	case ok:
-		outcome = a.reserve(u, n)
+		outcome = a.reserve(u, n, waits)
 	}
 	switch {
 	case outcome == Granted:
@@ -75,9 +78,10 @@ func (a *Account) Reserve(u Use, n int64) Outcome {
 	return outcome
 }
 
-// TryReserve is Reserve without waiting.
+// TryReserve is Reserve without waiting. It does not delay itself behind requests that wait either: most of its callers hold memory
+// that is free sooner if they get the rest.
 func (a *Account) TryReserve(u Use, n int64) bool {
-	outcome := a.Reserve(u, n)
+	outcome := a.request(u, n, false)
 	if outcome == MustWait {
 		a.Refuse()
 	}
@@ -128,7 +132,7 @@ func (a *Account) granted(u Use, n, ahead int64) {
 	}
 }
 
-func (a *Account) reserve(u Use, n int64) Outcome {
+func (a *Account) reserve(u Use, n int64, waits bool) Outcome {
 	b := a.budget
 	a.mu.Lock()
 	after, over := a.held.Load()+n, a.ending || a.closed
@@ -144,7 +148,7 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 		return NoRoom
 	}
 	if after > Small {
-		return b.reserveLarge(a, u, n)
+		return b.reserveLarge(a, u, n, waits)
 	}
 	if b.overAddress(a, n) > 0 {
 		if b.makeRoom(a, n, a.address, false); b.overAddress(a, n) > 0 {
@@ -168,8 +172,8 @@ func (a *Account) reserve(u Use, n int64) Outcome {
 }
 
 // reserveLarge is reserve for a holder of more than Small: it may have to wait.
-func (b *Budget) reserveLarge(a *Account, u Use, n int64) Outcome {
-	if b.grantLarge(a, u, n) {
+func (b *Budget) reserveLarge(a *Account, u Use, n int64, waits bool) Outcome {
+	if b.grantLarge(a, u, n, waits) {
 		return Granted
 	}
 	now := b.clock()
@@ -183,7 +187,7 @@ func (b *Budget) reserveLarge(a *Account, u Use, n int64) Outcome {
 		costliest = b.makeRoom(a, n, nil, true)
 	}
 	switch {
-	case b.grantLarge(a, u, n):
+	case b.grantLarge(a, u, n, waits):
 		return Granted
 	case first && !capped && u == Output && b.mayForce(a, n, now):
 		a.forceAnswer(n)
@@ -223,11 +227,11 @@ func (b *Budget) grant(a *Account, u Use, n, beyond int64) bool {
 	return false
 }
 
-// grantLarge is grant for a holder of more than Small, unless an earlier request waits.
-func (b *Budget) grantLarge(a *Account, u Use, n int64) bool {
+// grantLarge is grant for a holder of more than Small. One that can wait does not pass an earlier request.
+func (b *Budget) grantLarge(a *Account, u Use, n int64, waits bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if first := b.first(b.clock()); first != nil && first.account != a {
+	if first := b.first(b.clock()); waits && first != nil && first.account != a {
 		return false
 	}
 	return b.overLarge(a, n) <= 0 && b.grant(a, u, n, 0)

@@ -23,6 +23,25 @@ func TestSlowHoldersMakeRoomBeforeWaiters(t *testing.T) {
 	}
 }
 
+// The values of a body that has arrived are granted if they fit, although other bodies wait.
+func TestValuesPassBodiesThatWait(t *testing.T) {
+	h, _, open := cappedBudget(0, 0)
+	h.SetBound(4 << 20)
+	decodes, waits := open(there), open(there)
+	if got := decodes.reserveTo(2 << 20); got != Granted {
+		t.Fatalf("the body: %v", got)
+	}
+	if got := waits.reserveTo(2 << 20); got != MustWait {
+		t.Fatalf("a body without room: %v", got)
+	}
+	if !decodes.ReserveBeside(512<<10, true) {
+		t.Error("the values were refused")
+	}
+	if decodes.ReserveBeside(2<<20, true) {
+		t.Error("values that do not fit were granted")
+	}
+}
+
 // The memory of waiters is no use to a request if working holders fill the share of large holders: all wait, for as long as
 // they may, and in order.
 func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
