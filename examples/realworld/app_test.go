@@ -82,6 +82,27 @@ func newClient(t *testing.T) (client, *conduit) {
 	return client{t: t, http: dunlintest.NewClient(app)}, c
 }
 
+// The Location of a new article is a URL, also if its slug has letters that are not ASCII.
+func TestLocationOfArticle(t *testing.T) {
+	guest, _ := newClient(t)
+	ada := guest.as("ada")
+	req, _ := http.NewRequest("POST", "https://conduit.example/api/articles", strings.NewReader(`{"article":{"title":"Østersøen","description":"","body":"text"}}`))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Token "+ada.token)
+	resp, err := ada.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	location := resp.Header.Get("Location")
+	if resp.StatusCode != 201 || !strings.HasPrefix(location, "/api/articles/%C3%B8sters%C3%B8en") {
+		t.Fatalf("%d, Location %q", resp.StatusCode, location)
+	}
+	if status, _ := guest.ask("GET", strings.TrimPrefix(location, "/api"), ""); status != 200 {
+		t.Errorf("GET %s: %d", location, status)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	guest, _ := newClient(t)
 	ada, bob := guest.as("ada"), guest.as("bob")

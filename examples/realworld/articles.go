@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -124,7 +125,7 @@ func (c *conduit) createArticle(r *dunlin.Request, in CreateArticle) (created ty
 		if err := setTags(r.Context(), tx, id, a.TagList); err != nil {
 			return err
 		}
-		created.Location = "/api/articles/" + slug
+		created.Location = "/api/articles/" + url.PathEscape(slug)
 		created.Body.Article, err = findArticle(r.Context(), tx, userOf(r), slug)
 		return err
 	})

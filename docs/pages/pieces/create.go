@@ -1,6 +1,8 @@
 package pieces
 
 import (
+	"net/url"
+
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/middleware"
 	"github.com/dunlinhttp/dunlin/typed"
@@ -26,5 +28,5 @@ func registerCreate(users *dunlin.Group, s *service) {
 
 func (s *service) createArticle(r *dunlin.Request, in CreateArticle) (typed.Created[ArticleBody], error) {
 	a, err := s.add(middleware.User(r), in)
-	return typed.Created[ArticleBody]{Location: "/api/articles/" + a.Slug, Body: ArticleBody{a}}, err
+	return typed.Created[ArticleBody]{Location: "/api/articles/" + url.PathEscape(a.Slug), Body: ArticleBody{a}}, err
 }
