@@ -78,8 +78,8 @@ func (a *Account) request(u Use, n int64, waits bool) Outcome {
 	return outcome
 }
 
-// TryReserve is Reserve without waiting. It does not delay itself behind requests that wait either: most of its callers hold memory
-// that is free sooner if they get the rest.
+// TryReserve is Reserve without waiting. It passes the requests in the queue, since its caller mostly holds memory that is free
+// sooner with the rest.
 func (a *Account) TryReserve(u Use, n int64) bool {
 	outcome := a.request(u, n, false)
 	if outcome == MustWait {
@@ -227,7 +227,7 @@ func (b *Budget) grant(a *Account, u Use, n, beyond int64) bool {
 	return false
 }
 
-// grantLarge is grant for a holder of more than Small. One that can wait does not pass an earlier request.
+// grantLarge is grant for a holder of more than Small. With waits set, it does not pass an earlier request.
 func (b *Budget) grantLarge(a *Account, u Use, n int64, waits bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
