@@ -345,9 +345,10 @@ func (h *Hub) closeIdle(l *log) {
 // drop drops a log without subscribers. h.mu is held.
 func (h *Hub) drop(l *log) {
 	l.shrink(1 << 62)
-	h.gone = max(h.gone, l.floor)
 	if isWild(l.name) {
-		h.wild--
+		h.wild-- // a later log of the wildcard has none of the messages before, anyway
+	} else {
+		h.gone = max(h.gone, l.floor)
 	}
 	h.memory.Release(logCost)
 	delete(h.logs, l.name)

@@ -68,3 +68,18 @@ func TestNewWildcardLacksTheOldMessages(t *testing.T) {
 		}
 	})
 }
+
+// The end of a wildcard loses no message of other topics.
+func TestEndOfWildcard(t *testing.T) {
+	onEngines(t, topic.Settings{Wildcards: true}, func(t *testing.T, hub *topic.Hub, open func() *socket) {
+		s := open()
+		s.say("!subscribe - a/1")
+		id := s.position("!at")
+		publish(t, hub.Topic("b"), "1", "2")
+		s.say("!subscribe - c/*")
+		s.position("!at")
+		s.say("!unsubscribe a/1 c/*") // both are dropped, for they are empty
+		s.say("!subscribe %s a/1", id)
+		s.position("!at")
+	})
+}
