@@ -51,6 +51,12 @@ func sockets(t *testing.T, app *dunlin.App, hub *topic.Hub) func() *socket {
 // serve implements sockets, and returns the address.
 func serve(t *testing.T, app *dunlin.App, hub *topic.Hub) (addr string) {
 	handler := websocket.New(websocket.Options{Compress: true, Message: func(c *websocket.Conn, m websocket.Message) {
+		if key, ok := strings.CutPrefix(string(m.Data), "!join "); ok {
+			if err := hub.Topic("members").Join(c, key, []byte("+"+key), []byte("-"+key)); err != nil {
+				t.Error(err)
+			}
+			return
+		}
 		if !hub.Handle(c, m, allowAll) {
 			_ = c.Send(m.Kind, m.Data)
 		}

@@ -57,8 +57,16 @@ func TestEverythingAtOnce(t *testing.T) {
 		hub.Set("k", topic.Settings{Keyed: true, MaxMessages: 10})
 		hub.Set("skip", topic.Settings{MaxMessages: 5, Slow: topic.Skip})
 		hub.Set("cut", topic.Settings{MaxMessages: 5, Slow: topic.Cut})
-		names := []string{"a", "b", "k", "skip", "cut"}
-		open := sockets(t, app, hub)
+		hub.Set("w/", topic.Settings{Wildcards: true, MaxMessages: 10})
+		hub.Set("members", topic.Settings{Keyed: true, MaxMessages: 12})
+		names := []string{"a", "members", "b", "k", "skip", "w/*", "cut"}
+		addr := serve(t, app, hub)
+		open := func(n int) *socket {
+			if n%2 == 0 {
+				return dialDeflate(t, addr)
+			}
+			return dial(t, addr)
+		}
 		var clients, publishers sync.WaitGroup
 		done := make(chan struct{})
 		rounds := 5
@@ -77,9 +85,16 @@ func TestEverythingAtOnce(t *testing.T) {
 					var err error
 					name := names[random.IntN(len(names))]
 					data := []byte(strings.Repeat("x", random.IntN(2000)+1))
-					if name == "k" {
-						err = hub.Topic(name).Put(fmt.Sprint(random.IntN(20)), data)
-					} else {
+					key := fmt.Sprint(random.IntN(20))
+					switch {
+					case name == "members":
+					case name == "k" && random.IntN(3) == 0:
+						err = hub.Topic(name).Delete(key, data)
+					case name == "k":
+						err = hub.Topic(name).Put(key, data)
+					case name == "w/*":
+						err = hub.Topic("w/"+key).Publish(data, data)
+					default:
 						err = hub.Topic(name).Publish(data, data)
 					}
 					if err != nil {
@@ -96,7 +111,8 @@ func TestEverythingAtOnce(t *testing.T) {
 			clients.Go(func() {
 				random := rand.New(rand.NewPCG(uint64(n), 2))
 				for range rounds {
-					s := open()
+					s := open(n)
+					s.say("!join %d", n)
 					s.say("!subscribe - %s", strings.Join(names[:1+random.IntN(len(names))], " "))
 					last := map[string]string{}
 					for range random.IntN(300) {
@@ -136,6 +152,9 @@ func TestEverythingAtOnce(t *testing.T) {
 		publishers.Wait()
 		if n := hub.Stats(); n.Subscribers != 0 {
 			t.Errorf("%+v", n)
+		}
+		if ghosts := hub.Topic("members").Members(); len(ghosts) > 0 {
+			t.Errorf("ghosts %v", ghosts)
 		}
 	})
 }
