@@ -268,10 +268,11 @@ func (e *entry) encoded(as encoding) []byte {
 }
 
 // deflated returns the message as a compressed frame, or as asFrame if that is not longer or there is no memory. It is made once for
-// all subscribers. e.log.mu is held.
+// all subscribers. An encoding never changes: it is read without a lock. e.log.mu is held.
 func (e *entry) deflated() []byte {
-	plain := e.as[asFrame]
-	if plain == nil {
+	made := e.as[asFrame]
+	plain := made
+	if made == nil {
 		plain = e.frame()
 	}
 	if payload := ws.Payload(plain); len(payload) >= ws.LeastDeflated {
@@ -282,7 +283,9 @@ func (e *entry) deflated() []byte {
 			return append(ws.AppendHeader(make([]byte, 0, n), ws.Text, true, true, len(packed)), packed...)
 		}
 	}
-	e.as[asFrame] = plain
+	if made == nil {
+		e.as[asFrame] = plain
+	}
 	return plain
 }
 
