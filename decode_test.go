@@ -306,13 +306,13 @@ func TestDecodeEmptyAndLarge(t *testing.T) {
 	for _, body := range []string{"", " \r\n\t"} {
 		got := readRefusal(t, doBody(app, "POST", "/", body, "Content-Type", "application/json"))
 		if got.Status != 400 || !strings.Contains(got.Detail, "empty") {
-			t.Errorf("body %q: %+v", body, got)
+			t.Errorf("body %q: got %+v", body, got)
 		}
 	}
 	over := `{"name":"` + strings.Repeat("x", 1<<16) + `"}`
 	got := readRefusal(t, doBody(app, "POST", "/", over, "Content-Type", "application/json"))
 	if got.Status != 413 || !strings.Contains(got.Detail, "65536 bytes") {
-		t.Errorf("too large: %+v", got)
+		t.Errorf("too large: got %+v", got)
 	}
 	unannounced := httptest.NewRequest("POST", "/", struct{ *strings.Reader }{strings.NewReader(over)})
 	unannounced.ContentLength = -1
@@ -320,7 +320,7 @@ func TestDecodeEmptyAndLarge(t *testing.T) {
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, unannounced)
 	if got := readRefusal(t, w); got.Status != 413 {
-		t.Errorf("too large, unannounced: %+v", got)
+		t.Errorf("too large, unannounced: got %+v", got)
 	}
 }
 
@@ -411,7 +411,7 @@ func FuzzDecode(f *testing.F) {
 		case *got.Offset > len(body) || *got.Offset == len(body) && json.Valid(body):
 			t.Errorf("%q: offset %d beyond the body", body, *got.Offset)
 		case strings.HasPrefix(got.Detail, "invalid JSON") == json.Valid(body):
-			t.Errorf("%q: valid is %v, and yet: %s", body, json.Valid(body), got.Detail)
+			t.Errorf("%q: valid is %v, and yet: got %s", body, json.Valid(body), got.Detail)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func TestSendableHeaders(t *testing.T) {
 			return dunlin.Text("").Header("X-!#$%&'*+.^_`|~1", value).With(dunlin.NewHeaderBlock("X-B", value))
 		})
 		if got := w.Header()["X-B"]; w.Code != 200 || len(got) != 1 || got[0] != value {
-			t.Errorf("%q: %d %q, %s", value, w.Code, got, logged)
+			t.Errorf("%q: got %d %q, %s", value, w.Code, got, logged)
 		}
 	}
 	w, _ := respondWith(t, func() dunlin.Response { return dunlin.Text("").Header("x-lower", " \tpadded ") })

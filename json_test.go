@@ -120,7 +120,7 @@ func TestJSONSeqIgnoringStop(t *testing.T) {
 			br := bufio.NewReader(conn)
 			send(t, conn, req("HEAD /"))
 			if got, err := readAnswer(br, "HEAD"); err != nil || got[9:12] != "200" {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v", got, err)
 			}
 			send(t, conn, req("GET /probe"))
 			answered(t, br, 200, "probe")

@@ -150,13 +150,13 @@ func TestTypedParams(t *testing.T) {
 		ask(t, "/{w}", "/1?w=2", func(r *dunlin.Request) {
 			var problem *dunlin.ProblemDetails
 			if got := f(r); !errors.As(got.err, &problem) || problem.Status != 500 || !strings.Contains(problem.Cause.Error(), `route /{w} has no parameter "v": it has w`) {
-				t.Errorf("misspelt %s: %v", kind, got.err)
+				t.Errorf("misspelt %s: got %v", kind, got.err)
 			}
 		})
 		ask(t, "/x", "/x?w=2", func(r *dunlin.Request) {
 			var problem *dunlin.ProblemDetails
 			if got := f(r); !errors.As(got.err, &problem) || problem.Status != 400 || !strings.Contains(problem.Detail, `query parameter "v" is missing`) {
-				t.Errorf("missing %s: %v", kind, got.err)
+				t.Errorf("missing %s: got %v", kind, got.err)
 			}
 		})
 	}
@@ -362,7 +362,7 @@ func TestTruncatedBody(t *testing.T) {
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("half"), brokenReader{})))
 	if got := readRefusal(t, w); got.Status != 400 || strings.Contains(w.Body.String(), "secret") {
-		t.Errorf("%s", w.Body)
+		t.Errorf("got %s", w.Body)
 	}
 }
 

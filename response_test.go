@@ -121,7 +121,7 @@ func TestManyHeaders(t *testing.T) {
 	for i, r := range trunk {
 		branch := r.AddHeader("X-Many", "branch")
 		if got := branch.Values("X-Many"); len(got) != i+2 || got[i] != fmt.Sprint(i) || got[i+1] != "branch" {
-			t.Fatalf("branch of %d: %v", i, got)
+			t.Fatalf("branch of %d: got %v", i, got)
 		}
 		if got := r.Values("x-many"); len(got) != i+1 {
 			t.Fatalf("%d has %d values", i, len(got))
@@ -317,7 +317,7 @@ func TestCookies(t *testing.T) {
 		return dunlin.Text("x").Cookie(&http.Cookie{Name: "a", Value: "1"}).Cookie(&http.Cookie{Name: "a", Value: "2", Path: "/", MaxAge: -1, SameSite: http.SameSiteLaxMode})
 	})
 	if got := fmt.Sprintf("%q", w.Header()["Set-Cookie"]); got != `["a=1" "a=2; Path=/; Max-Age=0; SameSite=Lax"]` {
-		t.Errorf("Set-Cookie: %s", got)
+		t.Errorf("Set-Cookie: got %s", got)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestCache(t *testing.T) {
 		for i := range 1000 { // more than are cached
 			d := time.Duration(i+1) * time.Second
 			if got, want := cache(dunlin.Text(""), d).Get("Cache-Control"), fmt.Sprintf("%s, max-age=%d", scope, i+1); got != want {
-				t.Fatalf("%s, for %v: %q", scope, d, got)
+				t.Fatalf("%s, for %v: got %q", scope, d, got)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("got %+v, error %v", s, err)
 	}
 	if got := app.Stats().String(); !json.Valid([]byte(got)) {
-		t.Errorf("String is no JSON: %s", got)
+		t.Errorf("String is no JSON: got %s", got)
 	}
 }
 

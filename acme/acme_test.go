@@ -65,7 +65,7 @@ func TestSettings(t *testing.T) {
 		test.change(&config)
 		_, err := acme.New(config).Certificates(strings.Split(test.domains, " "), quiet)
 		if got := errorText(err); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
-			t.Errorf("%+v, %q: %q, want %q", config, test.domains, got, test.want)
+			t.Errorf("%+v, %q: got %q, want %q", config, test.domains, got, test.want)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestCertificateThatIsDueAtOnce(t *testing.T) {
 	}
 	cert := certificate(t, time.Hour, 3*time.Hour)
 	if err := m.got(n, cert); err != nil || n.failures != 0 || !n.due.Equal(renewal(cert)) {
-		t.Errorf("one that lasts: %v, %d failures, due %v", err, n.failures, n.due)
+		t.Errorf("one that lasts: got %v, %d failures, due %v", err, n.failures, n.due)
 	}
 }
 

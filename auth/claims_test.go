@@ -116,7 +116,7 @@ func TestClaim(t *testing.T) {
 		return dunlin.Text(fmt.Sprint(tenant, only, none, roles, err))
 	}, tokens.Middleware())
 	if w := ask(app, "Bearer "+sign(t, jwt.SigningMethodES256, "ec", ecKey, claims)); w.Body.String() != "mine[admin audit] <nil>" {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 	var none *auth.Claims
 	if err := none.Claim("sub", new(string)); !errors.Is(err, auth.ErrNoClaim) {
@@ -167,7 +167,7 @@ func TestSchemeAndOptional(t *testing.T) {
 			got = fmt.Sprint(w.Code, " ", w.Header().Get("WWW-Authenticate"))
 		}
 		if got != c.want || (w.Header().Get("Vary") == "Authorization") != c.optional {
-			t.Errorf("%q, optional %v, %.30q: %s %v, want %s", c.scheme, c.optional, c.field, got, w.Header(), c.want)
+			t.Errorf("%q, optional %v, %.30q: got %s %v, want %s", c.scheme, c.optional, c.field, got, w.Header(), c.want)
 		}
 	}
 }
@@ -195,13 +195,13 @@ func TestSecrets(t *testing.T) {
 		"expired":             {sign(t, jwt.SigningMethodHS256, "", secret, with("exp", 1)), 401},
 	} {
 		if w := ask(whoami(c), "Bearer "+test.token); w.Code != test.want {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
 		}
 	}
 	long := append(append([]byte{}, secret...), secret...)
 	c.Secrets, c.Methods = map[string][]byte{"": long}, []string{"HS512"}
 	if w := ask(whoami(c), "Bearer "+sign(t, jwt.SigningMethodHS512, "", long, good())); w.Code != 200 {
-		t.Errorf("HS512: %d", w.Code)
+		t.Errorf("HS512: got %d", w.Code)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestPage(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if got := fmt.Sprint(w.Code, " ", w.Body); got != c.want && !strings.HasPrefix(got, c.want+" {") {
-			t.Errorf("%s: %s, want %s", c.path, got, c.want)
+			t.Errorf("%s: got %s, want %s", c.path, got, c.want)
 		}
 	}
 }
@@ -330,11 +330,11 @@ func TestClaimsOfSeveralTokens(t *testing.T) {
 		req.Header.Set("Authorization", bearer)
 		w := httptest.NewRecorder()
 		if app.ServeHTTP(w, req); w.Body.String() != want {
-			t.Errorf("%s: %d %s, want %s", path, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %s, want %s", path, w.Code, w.Body, want)
 		}
 	}
 	w := httptest.NewRecorder()
 	if app.ServeHTTP(w, httptest.NewRequest("GET", "/open", nil)); w.Body.String() != ",,," {
-		t.Errorf("without a token: %d %s", w.Code, w.Body)
+		t.Errorf("without a token: got %d %s", w.Code, w.Body)
 	}
 }

@@ -101,15 +101,15 @@ func TestTokens(t *testing.T) {
 		"without a time of issue": sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iat", nil)),
 	} {
 		if w := ask(app, "Bearer "+token); w.Code != 200 || w.Body.String() != "ada true false" {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
 		}
 	}
 	nameless := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"": &ecKey.PublicKey}}))
 	if w := ask(nameless, "Bearer "+sign(t, jwt.SigningMethodES256, "", ecKey, good())); w.Code != 200 {
-		t.Errorf("no name, of a key without one: %d", w.Code)
+		t.Errorf("no name, of a key without one: got %d", w.Code)
 	}
 	if w := ask(app, "bearer  "+sign(t, jwt.SigningMethodES256, "ec", ecKey, good())); w.Code != 200 {
-		t.Errorf("another spelling of the scheme: %d", w.Code)
+		t.Errorf("another spelling of the scheme: got %d", w.Code)
 	}
 }
 
@@ -155,18 +155,18 @@ func TestBadTokens(t *testing.T) {
 	} {
 		w := ask(app, "Bearer "+token)
 		if w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), `Bearer error="invalid_token"`) || strings.Contains(w.Body.String(), "signature") {
-			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+			t.Errorf("%s: got %d %v %s", name, w.Code, w.Header(), w.Body)
 		}
 	}
 	for name, headers := range map[string][]string{
 		"nothing": nil, "empty": {""}, "Basic": {"Basic YTpi"}, "no token": {"Bearer"}, "only a space": {"Bearer "},
 	} {
 		if w := ask(app, headers...); w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+			t.Errorf("%s: got %d %v", name, w.Code, w.Header())
 		}
 	}
 	if w := ask(app, "Bearer "+valid, "Bearer "+valid); w.Code != 401 {
-		t.Errorf("two lines: %d", w.Code)
+		t.Errorf("two lines: got %d", w.Code)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestKeySet(t *testing.T) {
 		} {
 			wg.Go(func() {
 				if w := ask(app, "Bearer "+token); w.Code != 200 {
-					t.Errorf("%d %s", w.Code, w.Body)
+					t.Errorf("got %d %s", w.Code, w.Body)
 				}
 			})
 		}
@@ -235,7 +235,7 @@ func TestKeySet(t *testing.T) {
 	wg.Wait()
 	for i := range 100 {
 		if w := ask(app, "Bearer "+sign(t, jwt.SigningMethodES256, fmt.Sprint("made up ", i), strangerKey, good())); w.Code != 401 {
-			t.Errorf("a made-up key: %d", w.Code)
+			t.Errorf("a made-up key: got %d", w.Code)
 		}
 	}
 	if n := id.fetches.Load(); n != 1 {
@@ -264,7 +264,7 @@ func TestKeyOfAnotherMethod(t *testing.T) {
 		sign(t, jwt.SigningMethodRS256, "oaep", rsaKey, good()): 401,
 	} {
 		if w := ask(app, "Bearer "+token); w.Code != want {
-			t.Errorf("%.60s: %d, want %d", token, w.Code, want)
+			t.Errorf("%.60s: got %d, want %d", token, w.Code, want)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func TestKeysBesideOthers(t *testing.T) {
 			key = ecKey
 		}
 		if w := ask(app, "Bearer "+sign(t, method, "one", key, good())); w.Code != want {
-			t.Errorf("%s: %d %s, want %d", method.Alg(), w.Code, w.Body, want)
+			t.Errorf("%s: got %d %s, want %d", method.Alg(), w.Code, w.Body, want)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestKeySetRedirects(t *testing.T) {
 		to = c.to
 		tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Client: id.Client()})
 		if _, err := tokens.Check(t.Context(), token); !errors.Is(err, c.want) {
-			t.Errorf("redirected to %s: %v, want %v", c.to, err, c.want)
+			t.Errorf("redirected to %s: got %v, want %v", c.to, err, c.want)
 		}
 	}
 	if n := clear.fetches.Load(); n != 0 {
@@ -326,20 +326,20 @@ func TestClaimsByTheirNames(t *testing.T) {
 	}
 	got, err := tokens.Check(t.Context(), sign(t, jwt.SigningMethodES256, "ec", ecKey, claims))
 	if err != nil || got.Subject != "ada" || got.HasScope("admin") || !got.HasScope("write") {
-		t.Errorf("claims in other letters: %+v, %v", got, err)
+		t.Errorf("claims in other letters: got %+v, %v", got, err)
 	}
 	for name, other := range map[string]string{"exp": "Exp", "aud": "AUD", "iss": "Iss"} {
 		claims := good()
 		claims[other] = claims[name]
 		delete(claims, name)
 		if got, err := tokens.Check(t.Context(), sign(t, jwt.SigningMethodES256, "ec", ecKey, claims)); err == nil {
-			t.Errorf("%s for %s: %+v", other, name, got)
+			t.Errorf("%s for %s: got %+v", other, name, got)
 		}
 	}
 	claims = good()
 	claims["aud"], claims["jti"] = []string{"other", audience}, "7"
 	if got, err := tokens.Check(t.Context(), sign(t, jwt.SigningMethodES256, "ec", ecKey, claims)); err != nil || got.ID != "7" || len(got.Audience) != 2 || got.ExpiresAt == nil || got.IssuedAt == nil {
-		t.Errorf("all claims: %+v, %v", got, err)
+		t.Errorf("all claims: got %+v, %v", got, err)
 	}
 }
 
@@ -350,25 +350,25 @@ func TestKeyRotation(t *testing.T) {
 	app := serve(tokens)
 	old, rotated := sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), sign(t, jwt.SigningMethodEdDSA, "ed", edKey, good())
 	if w := ask(app, "Bearer "+old); w.Code != 503 || w.Header().Get("Retry-After") == "" {
-		t.Errorf("while there are no keys: %d", w.Code)
+		t.Errorf("while there are no keys: got %d", w.Code)
 	}
 	id.change(200, webKeys(map[string]crypto.PublicKey{"ec": &ecKey.PublicKey}))
 	if w := ask(app, "Bearer "+old); w.Code != 200 {
-		t.Errorf("when there are keys: %d %s", w.Code, w.Body)
+		t.Errorf("when there are keys: got %d %s", w.Code, w.Body)
 	}
 	if w := ask(app, "Bearer "+rotated); w.Code != 401 {
-		t.Errorf("a key that is not there yet: %d", w.Code)
+		t.Errorf("a key that is not there yet: got %d", w.Code)
 	}
 	id.change(200, webKeys(map[string]crypto.PublicKey{"ed": edKey.Public()}))
 	if w := ask(app, "Bearer "+rotated); w.Code != 200 {
-		t.Errorf("a new key: %d %s", w.Code, w.Body)
+		t.Errorf("a new key: got %d %s", w.Code, w.Body)
 	}
 	if w := ask(app, "Bearer "+old); w.Code != 401 {
 		t.Errorf("a key that was taken away: %d", w.Code)
 	}
 	id.change(500, "")
 	if w := ask(app, "Bearer "+rotated); w.Code != 200 {
-		t.Errorf("a known key while the issuer is away: %d", w.Code)
+		t.Errorf("a known key while the issuer is away: got %d", w.Code)
 	}
 	if _, err := tokens.Check(context.Background(), old); !errors.Is(err, auth.ErrNoKeys) {
 		t.Errorf("an unknown key while the issuer is away: %v", err)

@@ -209,7 +209,7 @@ func callback(t *testing.T, browser *http.Client, begin string) string {
 	defer func() { browser.CheckRedirect = nil }()
 	resp, body := visitPage(t, browser, begin)
 	if resp.Header.Get("Location") == "" {
-		t.Fatalf("the provider sends nobody back: %s %s", resp.Status, body)
+		t.Fatalf("the provider sends nobody back: got %s %s", resp.Status, body)
 	}
 	return resp.Header.Get("Location")
 }
@@ -235,7 +235,7 @@ func TestLogin(t *testing.T) {
 	before := session(browser)
 	resp, body := visitPage(t, browser, shop+"/login?to="+url.QueryEscape("/me?a=b"))
 	if resp.Request.URL.String() != shop+"/me?a=b" || body != "ada ada@example.com [book]" {
-		t.Errorf("at %s: %s", resp.Request.URL, body)
+		t.Errorf("at %s: got %s", resp.Request.URL, body)
 	}
 	if after := session(browser); after == before || after == "" {
 		t.Error("the session has the name that it had before the login")
@@ -253,17 +253,17 @@ func TestLogin(t *testing.T) {
 	to, _ := url.Parse(resp.Header.Get("Location"))
 	if resp.StatusCode != 303 || to.Path != "/bye" || to.Query().Get("id_token_hint") == "" || to.Query().Get("client_id") != "shop" ||
 		to.Query().Get("post_logout_redirect_uri") != shop+"/" {
-		t.Errorf("logout: %d %s", resp.StatusCode, to)
+		t.Errorf("logout: got %d %s", resp.StatusCode, to)
 	}
 	if _, body := visitPage(t, browser, shop+"/me"); body != "  []" {
-		t.Errorf("after the logout: %s", body)
+		t.Errorf("after the logout: got %s", body)
 	}
 	// Without a session the logout does not redirect to the provider.
 	if resp, err := browser.Post(shop+"/logout", "", nil); err != nil || resp.Header.Get("Location") != "/" {
-		t.Errorf("another logout: %v, %v", resp, err)
+		t.Errorf("another logout: got %v, %v", resp, err)
 	}
 	if resp, _ := visitPage(t, browser, shop+"/logout"); resp.StatusCode != 405 {
-		t.Errorf("a link to the logout: %d", resp.StatusCode)
+		t.Errorf("a link to the logout: got %d", resp.StatusCode)
 	}
 }
 
@@ -284,12 +284,12 @@ func TestLoginRequest(t *testing.T) {
 		"client_id": "shop", "response_type": "code", "scope": "openid email", "redirect_uri": shop + "/login/callback", "code_challenge_method": "S256", "prompt": "login",
 	} {
 		if q.Get(name) != want {
-			t.Errorf("%s is %q, not %q", name, q.Get(name), want)
+			t.Errorf("got %s is %q, not %q", name, q.Get(name), want)
 		}
 	}
 	for _, name := range []string{"state", "nonce", "code_challenge"} {
 		if len(q.Get(name)) < 26 {
-			t.Errorf("%s is %q", name, q.Get(name))
+			t.Errorf("got %s is %q", name, q.Get(name))
 		}
 	}
 	cookie := w.Header().Get("Set-Cookie")
@@ -304,7 +304,7 @@ func TestLoginRequest(t *testing.T) {
 		}
 	}
 	if w.Code != 303 || w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 }
 
@@ -391,7 +391,7 @@ func TestLoginAttacks(t *testing.T) {
 		before := p.exchanged.Load()
 		resp, body := visitPage(t, browser, to)
 		if resp.StatusCode != status || !strings.Contains(body, `"status":`) || resp.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %s", what, resp.StatusCode, body)
+			t.Errorf("%s: got %d %s", what, resp.StatusCode, body)
 		}
 		if session(browser) != "" {
 			t.Errorf("%s: there is a session", what)
@@ -420,7 +420,7 @@ func TestLoginAttacks(t *testing.T) {
 	// A code can be used only once: the provider refuses it, and the browser has removed the cookie of the login.
 	copied := newBrowserWith(t, newBrowser, victim)
 	if resp, body := visitPage(t, victim, theirs); resp.StatusCode != 200 || !strings.HasPrefix(body, "ada") {
-		t.Fatalf("the login itself: %d %s", resp.StatusCode, body)
+		t.Fatalf("the login itself: got %d %s", resp.StatusCode, body)
 	}
 	refused("the same again", newBrowserWith(t, newBrowser, victim), theirs, 400)
 	if resp, _ := visitPage(t, copied, theirs); resp.StatusCode != 400 || session(copied) != "" {
@@ -429,7 +429,7 @@ func TestLoginAttacks(t *testing.T) {
 	// The victim's code does not fit the attacker's login (code injection): PKCE.
 	code, _ := url.Parse(callback(t, newBrowser(), shop+"/login"))
 	if resp, _ := visitPage(t, attacker, set(mine, "code", code.Query().Get("code"))); resp.StatusCode != 400 || session(attacker) != "" {
-		t.Errorf("an injected code: %d", resp.StatusCode)
+		t.Errorf("an injected code: got %d", resp.StatusCode)
 	}
 	// Cookies that the key ring has not sealed.
 	for _, value := range []string{"", "x", strings.Repeat("A", 200), middleware.NewKeyRing([]byte("another key of somebody")).Seal("login", []byte(`{}`))} {
@@ -439,7 +439,7 @@ func TestLoginAttacks(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		if app.ServeHTTP(w, req); w.Code != 400 {
-			t.Errorf("cookie %q: %d", value, w.Code)
+			t.Errorf("cookie %q: got %d", value, w.Code)
 		}
 	}
 }
@@ -485,7 +485,7 @@ func TestLoginBadTokens(t *testing.T) {
 		browser := newBrowser()
 		resp, body := visitPage(t, browser, shop+"/login")
 		if resp.StatusCode != status || session(browser) != "" {
-			t.Errorf("%d %s", resp.StatusCode, body)
+			t.Errorf("got %d %s", resp.StatusCode, body)
 		}
 	}
 	for name, claims := range map[string]func(jwt.MapClaims){
@@ -537,7 +537,7 @@ func TestLoginBadTokens(t *testing.T) {
 	p.token = nil
 	p.claims = func(c jwt.MapClaims) { c["aud"], c["azp"] = []string{"shop", "other"}, "shop" }
 	if resp, _ := visitPage(t, newBrowser(), shop+"/login"); resp.StatusCode != 200 {
-		t.Errorf("for several, issued to this one: %d", resp.StatusCode)
+		t.Errorf("for several, issued to this one: got %d", resp.StatusCode)
 	}
 }
 
@@ -575,7 +575,7 @@ func TestLoginWhileProviderIsAway(t *testing.T) {
 		back := callback(t, browser, shop+"/login?to=/me")
 		says.Store(&away)
 		if resp, _ := visitPage(t, browser, back); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || session(browser) != "" {
-			t.Errorf("%s: %d %v", name, resp.StatusCode, resp.Header)
+			t.Errorf("%s: got %d %v", name, resp.StatusCode, resp.Header)
 		}
 		says.Store(nil)
 		deadline := time.Now().Add(time.Minute)
@@ -584,10 +584,10 @@ func TestLoginWhileProviderIsAway(t *testing.T) {
 			resp, body = visitPage(t, browser, back)
 		}
 		if resp.Request.URL.String() != shop+"/me" || !strings.HasPrefix(body, "ada") {
-			t.Errorf("%s, and back: %s, %d %s", name, resp.Request.URL, resp.StatusCode, body)
+			t.Errorf("%s, and back: got %s, %d %s", name, resp.Request.URL, resp.StatusCode, body)
 		}
 		if resp, _ := visitPage(t, newBrowserWith(t, newBrowser, browser), back); resp.StatusCode != 400 {
-			t.Errorf("%s, and once more: %d", name, resp.StatusCode)
+			t.Errorf("%s, and once more: got %d", name, resp.StatusCode)
 		}
 	}
 }
@@ -606,11 +606,11 @@ func TestLoginKeyRotation(t *testing.T) {
 	p.keys.Store(new(webKeys(map[string]crypto.PublicKey{"next": &fresh.PublicKey})))
 	p.sign = func(t *testing.T, c jwt.MapClaims) string { return sign(t, jwt.SigningMethodES256, "next", fresh, c) }
 	if _, body := visitPage(t, newBrowser(), shop+"/login?to=/me"); !strings.HasPrefix(body, "ada") {
-		t.Errorf("by the new key: %s", body)
+		t.Errorf("by the new key: got %s", body)
 	}
 	p.sign = nil
 	if resp, _ := visitPage(t, newBrowser(), shop+"/login"); resp.StatusCode != 502 {
-		t.Errorf("by the old key, which it has withdrawn: %d", resp.StatusCode)
+		t.Errorf("by the old key, which it has withdrawn: got %d", resp.StatusCode)
 	}
 }
 
@@ -634,7 +634,7 @@ func TestLoginDiscovery(t *testing.T) {
 				w := httptest.NewRecorder()
 				app.ServeHTTP(w, httptest.NewRequest("GET", "/login", nil))
 				if w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Header().Get("Set-Cookie") != "" {
-					t.Errorf("%d %v", w.Code, w.Header())
+					t.Errorf("got %d %v", w.Code, w.Header())
 				}
 			}
 		})
@@ -650,7 +650,7 @@ func TestLoginOneFlight(t *testing.T) {
 		all.Go(func() {
 			w := httptest.NewRecorder()
 			if app.ServeHTTP(w, httptest.NewRequest("GET", "/login", nil)); w.Code != 303 {
-				t.Errorf("%d %s", w.Code, w.Body)
+				t.Errorf("got %d %s", w.Code, w.Body)
 			}
 		})
 	}
@@ -666,11 +666,11 @@ func TestLoginOneFlight(t *testing.T) {
 	})
 	w := httptest.NewRecorder()
 	if app.ServeHTTP(w, httptest.NewRequest("GET", "/login", nil)); w.Code != 503 {
-		t.Errorf("a silent provider: %d", w.Code)
+		t.Errorf("a silent provider: got %d", w.Code)
 	}
 	w = httptest.NewRecorder() // a logout does not need the metadata
 	if app.ServeHTTP(w, httptest.NewRequest("POST", "/logout", nil)); w.Code != 303 || w.Header().Get("Location") != "/" {
-		t.Errorf("a logout: %d %v", w.Code, w.Header())
+		t.Errorf("a logout: got %d %v", w.Code, w.Header())
 	}
 }
 
@@ -687,7 +687,7 @@ func TestLoginTabs(t *testing.T) {
 		}
 		for _, i := range []int{3, 0, 7, 1, 2, 6, 5, 4} {
 			if resp, body := visitPage(t, browser, back[i]); resp.Request.URL.String() != fmt.Sprint(shop, "/me?tab=", i) || !strings.HasPrefix(body, "ada") {
-				t.Errorf("tab %d is at %s: %s", i, resp.Request.URL, body)
+				t.Errorf("tab %d is at %s: got %s", i, resp.Request.URL, body)
 			}
 		}
 		if n := len(browser.Jar.Cookies(at)); n != 1 {
@@ -707,7 +707,7 @@ func TestLoginTabs(t *testing.T) {
 		t.Errorf("%d cookies, of %d bytes", n, size)
 	}
 	if _, body := visitPage(t, browser, back[49]); !strings.Contains(body, "404") {
-		t.Errorf("the last one: %s", body)
+		t.Errorf("the last one: got %s", body)
 	}
 	if session(browser) == "" {
 		t.Error("the last one has no session")
@@ -719,7 +719,7 @@ func TestLoginEnds(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, func(c *auth.LoginConfig[visit]) { c.Within = time.Nanosecond })
 	if resp, body := visitPage(t, newBrowser(), shop+"/login"); resp.StatusCode != 400 || !strings.Contains(body, "begin it again") {
-		t.Errorf("too long: %d %s", resp.StatusCode, body)
+		t.Errorf("too long: got %d %s", resp.StatusCode, body)
 	}
 	_, newBrowser = newShop(t, p, func(c *auth.LoginConfig[visit]) {
 		c.SignIn = func(*dunlin.Request, *visit, *auth.Identity) error {
@@ -728,7 +728,7 @@ func TestLoginEnds(t *testing.T) {
 	})
 	browser := newBrowser()
 	if resp, body := visitPage(t, browser, shop+"/login"); resp.StatusCode != 403 || !strings.Contains(body, "not a member") || session(browser) != "" {
-		t.Errorf("not a member: %d %s", resp.StatusCode, body)
+		t.Errorf("not a member: got %d %s", resp.StatusCode, body)
 	}
 }
 
@@ -752,13 +752,13 @@ func TestLoginSecret(t *testing.T) {
 				asked = true
 				_, _, inHeader := r.BasicAuth()
 				if standard := name == "as is standard"; inHeader != standard || r.FormValue("client_secret") != test.inBody || (r.FormValue("client_id") == "shop") == standard {
-					t.Errorf("%v %v", r.Header, r.Form)
+					t.Errorf("got %v %v", r.Header, r.Form)
 				}
 				tell(w, 400, `{"error":"invalid_grant"}`)
 			}
 			_, newBrowser := newShop(t, p, test.change)
 			if resp, body := visitPage(t, newBrowser(), shop+"/login"); resp.StatusCode != 400 || !asked {
-				t.Errorf("%d %s", resp.StatusCode, body)
+				t.Errorf("got %d %s", resp.StatusCode, body)
 			}
 		})
 	}
@@ -782,7 +782,7 @@ func TestLoginSettings(t *testing.T) {
 		func() {
 			defer func() {
 				if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
-					t.Errorf("%s, not %s", got, want)
+					t.Errorf("got %s, not %s", got, want)
 				}
 			}()
 			config := loginConfig(p, sessions)

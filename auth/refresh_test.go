@@ -56,7 +56,7 @@ func TestRefreshOnce(t *testing.T) {
 		wg.Go(func() {
 			fresh, err := login.Refresh(t.Context(), who)
 			if err != nil || fresh.Token.AccessToken != "a1" || fresh.Token.RefreshToken != "r1" || fresh.Subject != "ada" || !fresh.Token.Valid() {
-				t.Errorf("%+v, %v", fresh, err)
+				t.Errorf("got %+v, %v", fresh, err)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestRefreshOnce(t *testing.T) {
 	}
 	fresh.Token.Expiry = time.Now().Add(-time.Minute)
 	if second, err := login.Refresh(t.Context(), fresh); err != nil || second.Token.AccessToken != "a2" {
-		t.Errorf("the next: %+v, %v", second, err)
+		t.Errorf("the next: got %+v, %v", second, err)
 	}
 	if err := fresh.Claims(new(struct{})); err == nil {
 		t.Error("claims of an ID token that nobody looked at")
@@ -96,20 +96,20 @@ func TestRefreshIDToken(t *testing.T) {
 		fresh, err := login.Refresh(t.Context(), who)
 		if what != "" {
 			if status := statusOf(err); status != http.StatusBadGateway {
-				t.Errorf("%s: %d %v", what, status, err)
+				t.Errorf("%s: got %d %v", what, status, err)
 			}
 			continue
 		}
 		var email, none string
 		var all map[string]any
 		if err != nil || fresh.IDToken == "" || fresh.Claim("email", &email) != nil || email != "ada@example.com" {
-			t.Errorf("%+v, %v, %q", fresh, err, email)
+			t.Errorf("got %+v, %v, %q", fresh, err, email)
 		}
 		if err := fresh.Claim("Email", &none); !errors.Is(err, auth.ErrNoClaim) {
 			t.Errorf("a claim that the token does not have: %q, %v", none, err)
 		}
 		if err := fresh.Claims(&all); err != nil || all["sub"] != "ada" {
-			t.Errorf("all claims: %v, %v", all, err)
+			t.Errorf("all claims: got %v, %v", all, err)
 		}
 		if err := (&auth.Identity{}).Claim("email", &none); err == nil {
 			t.Error("a claim of an identity without a token")
@@ -174,7 +174,7 @@ func TestRefreshWithoutKeys(t *testing.T) {
 	who.IDToken = "before"
 	fresh, err := login.Refresh(t.Context(), who)
 	if err != nil || fresh.Subject != "ada" || fresh.IDToken != "before" || fresh.Token.RefreshToken != "r1" {
-		t.Errorf("%+v, %v", fresh, err)
+		t.Errorf("got %+v, %v", fresh, err)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestRefreshRemembersSome(t *testing.T) {
 		token.RefreshToken = fmt.Sprint("of ", i)
 		fresh, err := login.Refresh(t.Context(), &auth.Identity{Issuer: p.URL, Subject: "ada", Token: &token})
 		if err != nil || fresh.Token.AccessToken != "for "+token.RefreshToken {
-			t.Fatalf("the %d. refresh: %+v, %v", i+1, fresh, err)
+			t.Fatalf("the %d. refresh: got %+v, %v", i+1, fresh, err)
 		}
 	}
 	lasts = 1

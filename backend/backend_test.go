@@ -143,7 +143,7 @@ func TestErrorsAreThoseOfNet(t *testing.T) {
 		g, _ := errors.AsType[*net.OpError](got)
 		w, _ := errors.AsType[*net.OpError](want)
 		if !same || g == nil || w == nil || g.Op != w.Op || g.Net != w.Net || g.Timeout() != w.Timeout() || g.Addr.String() != address {
-			t.Errorf("%s: %v, package net: %v", name, got, want)
+			t.Errorf("%s: %v, package net: got %v", name, got, want)
 		}
 	}
 }

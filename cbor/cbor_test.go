@@ -65,13 +65,13 @@ func TestAppend(t *testing.T) {
 	got, err := cbor.CBOR.Append([]byte("x"), note{ID: 1, At: time.Unix(0, 0).UTC()})
 	want := "78" + "a3" + "626964" + "01" + "6474616773" + "80" + "626174" + "74" + hex.EncodeToString([]byte("1970-01-01T00:00:00Z"))
 	if err != nil || hex.EncodeToString(got) != want {
-		t.Errorf("%v: %x, want %s", err, got, want)
+		t.Errorf("%v: got %x, want %s", err, got, want)
 	}
 	hidden := struct {
 		Password string `json:"-"`
 	}{"hush"}
 	if got, err := cbor.CBOR.Append(nil, hidden); err != nil || string(got) != "\xa0" {
-		t.Errorf("%v: %x", err, got)
+		t.Errorf("%v: got %x", err, got)
 	}
 	if _, err := cbor.CBOR.Append(nil, func() {}); err == nil {
 		t.Error("a function was encoded")
@@ -113,7 +113,7 @@ func TestToJSON(t *testing.T) {
 		}
 		got, err := cbor.ToJSON([]byte("x"), body)
 		if (err != nil) != (want == "") || string(got) != "x"+want {
-			t.Errorf("%.40s: %s, %v, want %s", in, got, err, want)
+			t.Errorf("%.40s: got %s, %v, want %s", in, got, err, want)
 		}
 	}
 }
@@ -125,10 +125,10 @@ func TestBodiesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w := post(app, body); w.Code != 400 || !strings.Contains(w.Body.String(), "#/id") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 	if w := post(app, []byte{0xa1}); w.Code != http.StatusBadRequest {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -161,7 +161,7 @@ func FuzzToJSON(f *testing.F) {
 			}
 			return
 		} else if twin != nil {
-			t.Fatalf("%x becomes %s; the twin refuses it: %v", body, got, twin)
+			t.Fatalf("%x becomes %s; the twin refuses it: got %v", body, got, twin)
 		}
 		want, err := json.Marshal(v)
 		if err != nil {

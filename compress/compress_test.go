@@ -117,11 +117,11 @@ func TestCodings(t *testing.T) {
 				}
 				coding := resp.Header.Get("Content-Encoding")
 				if coding != want || resp.Header.Get("Vary") != "Accept-Encoding" {
-					t.Errorf("%s, %q: %v, want the coding %q", path, c.accept, resp.Header, want)
+					t.Errorf("%s, %q: got %v, want the coding %q", path, c.accept, resp.Header, want)
 				}
 				body, err := io.ReadAll(open(t, coding, bytes.NewReader(packed)))
 				if err != nil || string(body) != long || coding != "" && len(packed) > len(long)/20 {
-					t.Errorf("%s, %q: %d bytes became %d, and %d again; %v", path, c.accept, len(long), len(packed), len(body), err)
+					t.Errorf("%s, %q: got %d bytes became %d, and %d again; %v", path, c.accept, len(long), len(packed), len(body), err)
 				}
 			}
 		}
@@ -151,15 +151,15 @@ func TestFlushes(t *testing.T) {
 		for _, data := range []string{"small", strings.Repeat("large ", 1000), "small again", strings.Repeat("huge ", 40_000)} {
 			next <- data
 			if line, err := lines.ReadString('\n'); err != nil || line != "data: "+data+"\n" {
-				t.Fatalf("%.40q: %.40q, %v", data, line, err)
+				t.Fatalf("%.40q: got %.40q, %v", data, line, err)
 			}
 			if line, err := lines.ReadString('\n'); err != nil || line != "\n" {
-				t.Fatalf("the end of an event: %q, %v", line, err)
+				t.Fatalf("the end of an event: got %q, %v", line, err)
 			}
 		}
 		close(next)
 		if rest, err := io.ReadAll(lines); err != nil || len(rest) != 0 {
-			t.Errorf("after the last event: %q, %v", rest, err)
+			t.Errorf("after the last event: got %q, %v", rest, err)
 		}
 	})
 }
@@ -201,7 +201,7 @@ func TestStreamCoders(t *testing.T) {
 			}
 			got, err := io.ReadAll(open(t, coding.Name, &b))
 			if err != nil || string(got) != source[:want] {
-				t.Fatalf("%s, %d: %d bytes, want %d; %v", coding.Name, seed, len(got), want, err)
+				t.Fatalf("%s, %d: got %d bytes, want %d; %v", coding.Name, seed, len(got), want, err)
 			}
 		}
 	}
@@ -243,13 +243,13 @@ func TestDecompress(t *testing.T) {
 				resp := do(t, "POST", url, c.body, "Content-Encoding", coding)
 				body, err := io.ReadAll(resp.Body)
 				if err != nil || resp.StatusCode != c.status || c.status == 200 && string(body) != fmt.Sprint(len(long)) {
-					t.Errorf("%s, %s: %d %.200q, %v, want %d", coding, name, resp.StatusCode, body, err, c.status)
+					t.Errorf("%s, %s: got %d %.200q, %v, want %d", coding, name, resp.StatusCode, body, err, c.status)
 				}
 			}
 		}
 		resp := do(t, "POST", url, "x", "Content-Encoding", "compress")
 		if resp.StatusCode != 415 || resp.Header.Get("Accept-Encoding") != "zstd, br, gzip" {
-			t.Errorf("an unknown coding: %d %v", resp.StatusCode, resp.Header)
+			t.Errorf("an unknown coding: got %d %v", resp.StatusCode, resp.Header)
 		}
 	})
 }

@@ -100,7 +100,7 @@ func TestBrokenPatchesSendNothing(t *testing.T) {
 		first := datastar.Elements{HTML: "<p id=a>"}
 		w := answer(func(r *dunlin.Request) dunlin.Response { return datastar.Answer(r, first, p) }, httptest.NewRequest("GET", "/", nil))
 		if w.Code != 500 || strings.Contains(w.Body.String(), "elements") {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestSend(t *testing.T) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if want := "event: datastar-patch-elements\ndata: elements <div>Merge</div>\n\nevent: datastar-patch-elements\ndata: elements <div>Merge 2</div>\n\n"; err != nil || string(body) != want {
-		t.Errorf("%v: %s", err, body)
+		t.Errorf("%v: got %s", err, body)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestReadSignals(t *testing.T) {
 		r.Header.Set("Datastar-Request", "true")
 		w := answer(read, r)
 		if c.want == "" && w.Code != 400 || c.want != "" && w.Body.String() != c.want {
-			t.Errorf("%s %s %s: %d %s", c.method, c.target, c.body, w.Code, w.Body)
+			t.Errorf("%s %s %s: got %d %s", c.method, c.target, c.body, w.Code, w.Body)
 		}
 	}
 }

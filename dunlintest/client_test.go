@@ -115,7 +115,7 @@ func TestClient(t *testing.T) {
 			status = resp.StatusCode
 		}
 		if status != c.status || got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s %s: %d %.200q, %v; want %d %.200q, %v", c.method, c.path, status, got, err, c.status, c.want, c.err)
+			t.Errorf("%s %s: got %d %.200q, %v; want %d %.200q, %v", c.method, c.path, status, got, err, c.status, c.want, c.err)
 		}
 		if strings.HasPrefix(c.path, "/std") && resp.Trailer.Get("X-End") != "here" {
 			t.Errorf("%s: trailers %v", c.path, resp.Trailer)
@@ -149,7 +149,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 	first := make([]byte, len("data: one\n\n"))
 	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "data: one\n\n" {
-		t.Fatalf("%q, %v", first, err)
+		t.Fatalf("got %q, %v", first, err)
 	}
 	_ = resp.Body.Close()
 	if err := <-ended; err != context.Canceled {
@@ -180,13 +180,13 @@ func TestClientTimeout(t *testing.T) {
 	app.Install(dunlin.Hooks{Observe: func(i *dunlin.AnswerInfo) { seen <- i.Source() }})
 	resp, _, err := ask(t, app, "GET", "/late", "")
 	if err != nil || resp.StatusCode != 503 || !resp.Close {
-		t.Errorf("%v, %v", resp, err)
+		t.Errorf("got %v, %v", resp, err)
 	}
 	if err := <-late; err != context.DeadlineExceeded {
 		t.Errorf("the action: %v", err)
 	}
 	if source := <-seen; source != observe.SourceTimeout {
-		t.Errorf("observed: %v", source)
+		t.Errorf("observed: got %v", source)
 	}
 }
 
@@ -228,6 +228,6 @@ func TestClientByTLS(t *testing.T) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if got := resp.Header.Get("Strict-Transport-Security"); err != nil || string(body) != "trueexample.com" || got != "max-age=60" {
-		t.Errorf("%s: %q (%v), %q", resp.Request.URL, body, err, got)
+		t.Errorf("%s: got %q (%v), %q", resp.Request.URL, body, err, got)
 	}
 }

@@ -41,17 +41,17 @@ func TestJSON(t *testing.T) {
 
 	var out note
 	if status := dunlintest.JSON(t, app, "POST", "/notes?more=!", note{"hi"}, &out, signIn); status != http.StatusOK || out.Text != "hi!" {
-		t.Errorf("%d %v", status, out)
+		t.Errorf("got %d %v", status, out)
 	}
 	var problem struct{ Title string }
 	if status := dunlintest.JSON(t, app, "POST", "https://notes.example/notes", note{"hi"}, &problem); status != http.StatusUnauthorized || problem.Title != "Unauthorized" {
-		t.Errorf("%d %v", status, problem)
+		t.Errorf("got %d %v", status, problem)
 	}
 	if status := dunlintest.JSON(t, app, "GET", "/none", nil, &out); status != http.StatusNoContent {
-		t.Errorf("%d", status)
+		t.Errorf("got %d", status)
 	}
 	if status := dunlintest.JSON(t, app, "GET", "/text", nil, nil); status != http.StatusOK {
-		t.Errorf("%d", status)
+		t.Errorf("got %d", status)
 	}
 	f := &failing{TB: t}
 	func() {

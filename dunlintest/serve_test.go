@@ -22,7 +22,7 @@ func TestServe(t *testing.T) {
 		t.Cleanup(func() { // before the server's end
 			resp, err := http.Post("http://"+addr, "text/plain", http.NoBody)
 			if err != nil || resp.StatusCode != http.StatusNoContent {
-				t.Errorf("%+v, %v", resp, err)
+				t.Errorf("got %+v, %v", resp, err)
 				return
 			}
 			_ = resp.Body.Close()

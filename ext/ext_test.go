@@ -31,10 +31,10 @@ func TestDefaultHeaders(t *testing.T) {
 	} {
 		got := ext.DefaultHeaders(ext.DefaultHeaders(c.resp, nil), block)
 		if text := fmt.Sprint(got.Get("X-A"), " ", got.Get("X-B"), " ", got.Values("Vary")); text != c.want {
-			t.Errorf("%s: %s, want %s", name, text, c.want)
+			t.Errorf("%s: got %s, want %s", name, text, c.want)
 		}
 		if got.StatusCode() != c.resp.StatusCode() || got.Get("Content-Type") != c.resp.Get("Content-Type") {
-			t.Errorf("%s: status or Content-Type changed: %v", name, got)
+			t.Errorf("%s: status or Content-Type changed: got %v", name, got)
 		}
 	}
 	failed := ext.DefaultHeaders(dunlin.Text("x").Header("bad name", ""), dunlin.NewHeaderBlock("Content-Type", "text/csv", "X-A", "1"))

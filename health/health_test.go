@@ -47,7 +47,7 @@ func states(t *testing.T, app *dunlin.App, path string) (status int, list string
 func want(t *testing.T, app *dunlin.App, path string, status int, list string) {
 	t.Helper()
 	if s, l := states(t, app, path); s != status || l != list {
-		t.Errorf("%s: %d %q, want %d %q", path, s, l, status, list)
+		t.Errorf("%s: got %d %q, want %d %q", path, s, l, status, list)
 	}
 }
 

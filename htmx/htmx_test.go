@@ -51,13 +51,13 @@ func TestRequestHeaders(t *testing.T) {
 	} {
 		read := func(r *dunlin.Request) dunlin.Response { return dunlin.Text(c.read(r)) }
 		if got := ask(read, map[string]string{c.header: c.value}).Body.String(); got != c.value {
-			t.Errorf("%s: %q", c.header, got)
+			t.Errorf("%s: got %q", c.header, got)
 		}
 		if got := ask(read, map[string]string{c.header: "%C3%A4+b", c.header + "-URI-AutoEncoded": "true"}).Body.String(); got != "ä+b" {
-			t.Errorf("%s, encoded: %q", c.header, got)
+			t.Errorf("%s, encoded: got %q", c.header, got)
 		}
 		if got := ask(read, nil).Body.String(); got != "" {
-			t.Errorf("%s is absent: %q", c.header, got)
+			t.Errorf("%s is absent: got %q", c.header, got)
 		}
 	}
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestRequestHeaders(t *testing.T) {
 			return dunlin.Text(fmt.Sprint(htmx.Is(r), htmx.Partial(r), htmx.Boosted(r), htmx.HistoryRestore(r)))
 		}, c.headers).Body.String()
 		if got != c.want {
-			t.Errorf("%v: %s, want %s", c.headers, got, c.want)
+			t.Errorf("%v: got %s, want %s", c.headers, got, c.want)
 		}
 	}
 }
@@ -106,14 +106,14 @@ func TestResponseHeaders(t *testing.T) {
 	} {
 		w := ask(func(*dunlin.Request) dunlin.Response { return c.resp }, nil)
 		if got := w.Header().Get(c.header); got != c.want {
-			t.Errorf("%s: %s, want %s", c.header, got, c.want)
+			t.Errorf("%s: got %s, want %s", c.header, got, c.want)
 		}
 	}
 	w := ask(func(*dunlin.Request) dunlin.Response {
 		return htmx.Vary(page.Header("Vary", "Accept")).Status(htmx.StopPolling)
 	}, nil)
 	if w.Code != 286 || fmt.Sprint(w.Header()["Vary"]) != "[Accept HX-Request]" {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 	if http.StatusText(w.Code) != "" {
 		t.Error("286 has a text")

@@ -246,7 +246,7 @@ func TestACMERenews(t *testing.T) {
 	}
 	for _, f := range files {
 		if info, err := os.Stat(f); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", f, info.Mode(), err)
+			t.Errorf("%s: got %v, %v", f, info.Mode(), err)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestCacheTests(t *testing.T) {
 		t.Errorf("%d pass, want %d at least", len(passed), cacheTestsPass)
 	}
 	for _, id := range unexpectedly(failed, kinds) {
-		t.Errorf("%s: %s", id, failed[id])
+		t.Errorf("%s: got %s", id, failed[id])
 	}
 }
 

@@ -102,7 +102,7 @@ func connectUnary(t *testing.T, ctx context.Context, url string, options []conne
 			t.Fatal(err)
 		}
 		if resp.Msg.Value != strings.ToUpper(word) || resp.Header().Get("X-Head") != "head" || resp.Trailer().Get("X-Tail") != "tail" {
-			t.Errorf("%.20q, %v, %v", resp.Msg.Value, resp.Header(), resp.Trailer())
+			t.Errorf("got %.20q, %v, %v", resp.Msg.Value, resp.Header(), resp.Trailer())
 		}
 	}
 	if _, err := client.CallUnary(ctx, connect.NewRequest(wrapperspb.String(""))); connect.CodeOf(err) != connect.CodeInvalidArgument {
@@ -157,7 +157,7 @@ func connectCancel(t *testing.T, ctx context.Context, url string, options []conn
 		t.Fatal(err)
 	}
 	if !stream.Receive() || stream.Msg().Value != "begun" {
-		t.Fatalf("%v", stream.Err())
+		t.Fatalf("got %v", stream.Err())
 	}
 	cancel()
 	await(t, "the end of the procedure", cancelled)

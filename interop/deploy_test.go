@@ -98,7 +98,7 @@ func TestDeploySystemd(t *testing.T) {
 	}
 	said, err := exec.Command(analyze, args...).CombinedOutput()
 	if err != nil || strings.Contains(string(said), dir) { // unknown settings are warnings; other warnings are about units of this machine
-		t.Errorf("systemd-analyze verify: %v\n%s", err, said)
+		t.Errorf("systemd-analyze verify: got %v\n%s", err, said)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestDeployProxies(t *testing.T) {
 			t.Fatal(err)
 		}
 		if said, err := exec.Command(haproxy, "-c", "-V", "-f", config).CombinedOutput(); err != nil || strings.Contains(string(said), "WARNING") {
-			t.Errorf("haproxy -c: %v\n%s", err, said)
+			t.Errorf("haproxy -c: got %v\n%s", err, said)
 		}
 	})
 	t.Run("nginx", func(t *testing.T) {
@@ -132,7 +132,7 @@ http {
 			t.Fatal(err)
 		}
 		if said, err := exec.Command(nginx, "-t", "-p", dir, "-c", config).CombinedOutput(); err != nil || strings.Contains(string(said), "[warn]") {
-			t.Errorf("nginx -t: %v\n%s", err, said)
+			t.Errorf("nginx -t: got %v\n%s", err, said)
 		}
 	})
 }

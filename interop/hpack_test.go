@@ -50,7 +50,7 @@ func (p *hpackPeers) check(t *testing.T, block []byte) bool {
 	for i, w := range want {
 		name, value := p.list.Field(i)
 		if string(name) != w.Name || string(value) != w.Value || p.list.NeverIndexed(i) != w.Sensitive {
-			t.Fatalf("%x: field %d is %q: %q, x/net's %q: %q", block, i, name, value, w.Name, w.Value)
+			t.Fatalf("%x: field %d is %q: %q, x/net's %q: got %q", block, i, name, value, w.Name, w.Value)
 		}
 	}
 	return true

@@ -250,7 +250,7 @@ func TestClientOfOthers(t *testing.T) {
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || len(body) != length || len(body) > 0 && bytes.Count(body, body[:1]) != length {
-				t.Errorf("call %d: %d bytes, %v", i, len(body), err)
+				t.Errorf("call %d: got %d bytes, %v", i, len(body), err)
 			}
 			if got, want := resp.Header.Get("X-Request"), fmt.Sprintf("POST %s /call/%d?%d", ln.Addr(), i, length); got != want {
 				t.Errorf("got the answer to %q, want %q", got, want)

@@ -84,7 +84,7 @@ func TestLoginAtProvider(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := mockoidc.DefaultUser().Subject + " by HTTP/2.0"; string(body) != want || resp.Request.URL.Path != "/account" {
-			t.Errorf("at %s: %s, not %s", resp.Request.URL, body, want)
+			t.Errorf("at %s: got %s, not %s", resp.Request.URL, body, want)
 		}
 		browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		out, err := browser.Post(base+"/logout", "", nil)
@@ -98,7 +98,7 @@ func TestLoginAtProvider(t *testing.T) {
 		}
 		defer again.Body.Close()
 		if out.StatusCode != http.StatusSeeOther || again.Header.Get("Location") != "/login?to=%2Faccount%3F" {
-			t.Errorf("after the logout (%s): %s %v", out.Status, again.Status, again.Header)
+			t.Errorf("after the logout (%s): got %s %v", out.Status, again.Status, again.Header)
 		}
 	})
 }

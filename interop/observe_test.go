@@ -36,7 +36,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		resp, got := ask(t, "GET", url+"/metrics", "")
 		if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain; version=0.0.4") {
-			t.Errorf("Content-Type: %q", resp.Header.Get("Content-Type"))
+			t.Errorf("Content-Type: got %q", resp.Header.Get("Content-Type"))
 		}
 		for _, line := range []string{
 			`requests_total{code="200",method="get"} 2`,
@@ -85,10 +85,10 @@ func TestOpenTelemetry(t *testing.T) {
 			t.Errorf("the server's span belongs to trace %s, parent %v", got, server.Parent())
 		}
 		if !has(server, attribute.Int("http.response.status_code", 200)) || !has(server, attribute.Int("http.response.body.size", 6)) {
-			t.Errorf("attributes: %v", server.Attributes())
+			t.Errorf("attributes: got %v", server.Attributes())
 		}
 		if !has(failed, attribute.Int("http.response.status_code", 500)) {
-			t.Errorf("attributes of the failure: %v", failed.Attributes())
+			t.Errorf("attributes of the failure: got %v", failed.Attributes())
 		}
 	})
 }

@@ -22,20 +22,20 @@ func TestCORS(t *testing.T) {
 	}, func(t *testing.T, url string) {
 		resp, got := ask(t, "PUT", url+"/thing", "x", "Origin", "https://good.example")
 		if got != "put" || resp.Header.Get("Access-Control-Allow-Origin") != "https://good.example" {
-			t.Errorf("good origin: %q %v", got, resp.Header)
+			t.Errorf("good origin: got %q %v", got, resp.Header)
 		}
 		if vary := resp.Header.Values("Vary"); len(vary) != 2 || vary[0] != "Origin" || vary[1] != "Accept" {
-			t.Errorf("Vary: %q", vary)
+			t.Errorf("Vary: got %q", vary)
 		}
 		resp, got = ask(t, "PUT", url+"/thing", "x", "Origin", "https://bad.example")
 		if got != "put" || resp.Header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("bad origin: %q %v", got, resp.Header)
+			t.Errorf("bad origin: got %q %v", got, resp.Header)
 		}
 		// There is no route for OPTIONS, but the middleware of the app sees the request.
 		resp, _ = ask(t, "OPTIONS", url+"/thing", "", "Origin", "https://good.example",
 			"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "x-token")
 		if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Methods") != "PUT" || resp.Header.Get("Access-Control-Allow-Headers") != "x-token" {
-			t.Errorf("preflight: %d %v", resp.StatusCode, resp.Header)
+			t.Errorf("preflight: got %d %v", resp.StatusCode, resp.Header)
 		}
 	})
 }
@@ -54,7 +54,7 @@ func TestCrossOriginProtection(t *testing.T) {
 			{"GET", "cross-site", 200},
 		} {
 			if resp, got := ask(t, c.method, url+"/form", "", "Sec-Fetch-Site", c.site); resp.StatusCode != c.status {
-				t.Errorf("%s %s: %d %q, want %d", c.method, c.site, resp.StatusCode, got, c.status)
+				t.Errorf("%s %s: got %d %q, want %d", c.method, c.site, resp.StatusCode, got, c.status)
 			}
 		}
 	})

@@ -87,7 +87,7 @@ func TestOwnWebSocket(t *testing.T) {
 		}
 		t.Run("by HTTP without upgrade", func(t *testing.T) {
 			if resp, _ := ask(t, "GET", url+"/events", ""); resp.StatusCode != http.StatusUpgradeRequired {
-				t.Errorf("%d", resp.StatusCode)
+				t.Errorf("got %d", resp.StatusCode)
 			}
 		})
 	})

@@ -150,7 +150,7 @@ func TestWebDAV(t *testing.T) {
 		app.Mount("/", &webdav.Handler{FileSystem: webdav.NewMemFS(), LockSystem: webdav.NewMemLS()})
 	}, func(t *testing.T, url string) {
 		if resp, body := ask(t, "PUT", url+"/large", large); resp.StatusCode != http.StatusCreated {
-			t.Fatalf("%s %s", resp.Status, body)
+			t.Fatalf("got %s %s", resp.Status, body)
 		}
 		if resp, body := ask(t, "GET", url+"/large", "", "Range", "bytes=9-200008"); resp.StatusCode != http.StatusPartialContent || body != large[9:200009] {
 			t.Errorf("%s, %d bytes", resp.Status, len(body))
@@ -254,7 +254,7 @@ func TestUploadThatBreaksOff(t *testing.T) {
 			}
 			_ = conn.Close()
 			if got := await(t, "the end of the upload", ended); got != (outcome{100_000, io.ErrUnexpectedEOF}) {
-				t.Errorf("%.20q: %v", framing, got)
+				t.Errorf("%.20q: got %v", framing, got)
 			}
 		}
 	})

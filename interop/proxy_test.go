@@ -93,13 +93,13 @@ func TestReverseProxy(t *testing.T) {
 	onProxies(t, func(t *testing.T, url string, _ *backend) {
 		resp, got := ask(t, "PUT", url+"/api/echo?a=b", "content")
 		if resp.StatusCode != 201 || got != "PUT /api/echo?a=b: content" {
-			t.Errorf("%d %q", resp.StatusCode, got)
+			t.Errorf("got %d %q", resp.StatusCode, got)
 		}
 		if want := "127.0.0.1 " + strings.TrimPrefix(url, "http://"); resp.Header.Get("X-Forwarded") != want {
 			t.Errorf("forwarded %q, want %q", resp.Header.Get("X-Forwarded"), want)
 		}
 		if resp, got := ask(t, "HEAD", url+"/api/echo", ""); resp.StatusCode != 201 || got != "" {
-			t.Errorf("HEAD: %d %q", resp.StatusCode, got)
+			t.Errorf("HEAD: got %d %q", resp.StatusCode, got)
 		}
 	})
 }
@@ -112,7 +112,7 @@ func TestReverseProxyUpload(t *testing.T) {
 	want := fmt.Sprintf("%d %x <nil>", size, sha256.Sum256([]byte(body)))
 	onProxies(t, func(t *testing.T, url string, _ *backend) {
 		if _, got := ask(t, "POST", url+"/api/hash", body); got != want {
-			t.Errorf("of known length: %q", got)
+			t.Errorf("of known length: got %q", got)
 		}
 		req, err := http.NewRequestWithContext(t.Context(), "POST", url+"/api/hash", io.MultiReader(strings.NewReader(body)))
 		if err != nil {
@@ -124,19 +124,19 @@ func TestReverseProxyUpload(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != want {
-			t.Errorf("chunked: %q, %v", got, err)
+			t.Errorf("chunked: got %q, %v", got, err)
 		}
 		// The client sees the refusal or a reset, which depends on its progress. The server must continue in both cases.
 		for range 5 {
 			if resp, err := http.Post(url+"/api/refuse", "text/plain", strings.NewReader(body)); err == nil {
 				_ = resp.Body.Close()
 				if resp.StatusCode != 413 && resp.StatusCode != 502 {
-					t.Errorf("refused: %d", resp.StatusCode)
+					t.Errorf("refused: got %d", resp.StatusCode)
 				}
 			}
 		}
 		if _, got := ask(t, "POST", url+"/api/hash", body); got != want {
-			t.Errorf("after the refusals: %q", got)
+			t.Errorf("after the refusals: got %q", got)
 		}
 	})
 }
@@ -160,15 +160,15 @@ func TestReverseProxyStream(t *testing.T) {
 			b.next <- piece
 			got := make([]byte, len(piece))
 			if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != piece {
-				t.Fatalf("piece %d: %q, %v", i, got, err)
+				t.Fatalf("piece %d: got %q, %v", i, got, err)
 			}
 		}
 		close(b.next)
 		if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
-			t.Errorf("at the end: %q, %v", rest, err)
+			t.Errorf("at the end: got %q, %v", rest, err)
 		}
 		if resp.Trailer.Get("X-Sum") != "done" {
-			t.Errorf("trailers: %v", resp.Trailer)
+			t.Errorf("trailers: got %v", resp.Trailer)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func TestPprof(t *testing.T) {
 			t.Fatal(err)
 		}
 		if profile, err := io.ReadAll(gz); err != nil || len(profile) == 0 {
-			t.Errorf("the heap profile: %d bytes, %v", len(profile), err)
+			t.Errorf("the heap profile: got %d bytes, %v", len(profile), err)
 		}
 	})
 }
@@ -77,12 +77,12 @@ func TestFileServer(t *testing.T) {
 		} {
 			resp, got := ask(t, "GET", url+c.path, "", c.headers...)
 			if resp.StatusCode != c.status || resp.Header.Get("Content-Type") != c.typ || got != c.body {
-				t.Errorf("%s %v: %d %q, %d bytes %.60q", c.path, c.headers, resp.StatusCode, resp.Header.Get("Content-Type"), len(got), got)
+				t.Errorf("%s %v: got %d %q, %d bytes %.60q", c.path, c.headers, resp.StatusCode, resp.Header.Get("Content-Type"), len(got), got)
 			}
 		}
 		resp, _ := ask(t, "GET", url+"/files/big.bin", "", "Range", "bytes=0-1,4-5")
 		if resp.StatusCode != 206 || !strings.HasPrefix(resp.Header.Get("Content-Type"), "multipart/byteranges") {
-			t.Errorf("two ranges: %d %v", resp.StatusCode, resp.Header)
+			t.Errorf("two ranges: got %d %v", resp.StatusCode, resp.Header)
 		}
 		resp, _ = ask(t, "HEAD", url+"/files/big.bin", "")
 		if resp.ContentLength != int64(len(big)) {
@@ -117,12 +117,12 @@ func TestTimeoutHandler(t *testing.T) {
 	}, func(t *testing.T, url string) {
 		resp, got := ask(t, "POST", url+"/slow", "content")
 		if resp.StatusCode != 503 || got != "out of time" {
-			t.Errorf("slow: %d %q", resp.StatusCode, got)
+			t.Errorf("slow: got %d %q", resp.StatusCode, got)
 		}
 		answered <- struct{}{}
 		for range 10 {
 			if resp, got := ask(t, "POST", url+"/quick", "content"); resp.StatusCode != 202 || got != "content" {
-				t.Errorf("quick: %d %q", resp.StatusCode, got)
+				t.Errorf("quick: got %d %q", resp.StatusCode, got)
 			}
 		}
 		if err := await(t, "the end of the late handler", late); err != nil {
@@ -154,11 +154,11 @@ func TestMaxBytesHandler(t *testing.T) {
 	}, func(t *testing.T, url string) {
 		for _, path := range []string{"/std", "/action"} {
 			if resp, got := ask(t, "POST", url+path, strings.Repeat("x", 100_000)); resp.StatusCode != 200 || got != "100000" {
-				t.Errorf("%s at the limit: %d %q", path, resp.StatusCode, got)
+				t.Errorf("%s at the limit: got %d %q", path, resp.StatusCode, got)
 			}
 			resp, got := ask(t, "POST", url+path, strings.Repeat("x", 100_001))
 			if resp.StatusCode != 413 || !strings.Contains(got, "100000") {
-				t.Errorf("%s over the limit: %d %q", path, resp.StatusCode, got)
+				t.Errorf("%s over the limit: got %d %q", path, resp.StatusCode, got)
 			}
 		}
 	})

@@ -143,10 +143,10 @@ func TestBrowserResumesTopics(t *testing.T) {
 			t.Fatal("the page has not got all messages")
 		}
 		if !slices.Equal(got.Socket, want) || got.Resyncs != 0 || got.Logins != 1 {
-			t.Errorf("by WebSocket, with %d resyncs and %d logins: %q", got.Resyncs, got.Logins, got.Socket)
+			t.Errorf("by WebSocket, with %d resyncs and %d logins: got %q", got.Resyncs, got.Logins, got.Socket)
 		}
 		if !slices.Equal(got.Events, want) {
-			t.Errorf("by EventSource: %q", got.Events)
+			t.Errorf("by EventSource: got %q", got.Events)
 		}
 		if !slices.Equal(got.Refused, []string{"secret: not yours"}) || !slices.Equal(got.Own, []string{"hello"}) {
 			t.Errorf("refused %q, own messages %q", got.Refused, got.Own)

@@ -85,14 +85,14 @@ func TestWebSocket(t *testing.T) {
 		})
 		t.Run("not a WebSocket", func(t *testing.T) {
 			if resp, _ := ask(t, "GET", url+"/echo", ""); resp.StatusCode != http.StatusUpgradeRequired {
-				t.Errorf("%d", resp.StatusCode)
+				t.Errorf("got %d", resp.StatusCode)
 			}
 		})
 		t.Run("foreign origin", func(t *testing.T) {
 			resp, _ := ask(t, "GET", url+"/echo", "", "Connection", "Upgrade", "Upgrade", "websocket", "Origin", "https://bad.example",
 				"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
 			if resp.StatusCode != http.StatusForbidden {
-				t.Errorf("%d", resp.StatusCode)
+				t.Errorf("got %d", resp.StatusCode)
 			}
 		})
 	})
@@ -140,7 +140,7 @@ func TestWebSocketOfALibrary(t *testing.T) {
 
 		header := http.Header{"Origin": {"https://evil.example"}}
 		if _, resp, err := websocket.Dial(ctx, "ws://"+addr+"/chat", &websocket.DialOptions{HTTPHeader: header}); err == nil || resp == nil || resp.StatusCode != 403 {
-			t.Errorf("a page of another origin: %v, %v", resp, err)
+			t.Errorf("a page of another origin: got %v, %v", resp, err)
 		}
 		c, _, err := websocket.Dial(ctx, "ws://"+addr+"/chat", nil)
 		if err != nil {
@@ -151,7 +151,7 @@ func TestWebSocketOfALibrary(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, text, err := c.Read(ctx); err != nil || string(text) != "you said: hello" {
-			t.Errorf("%s, %v", text, err)
+			t.Errorf("got %s, %v", text, err)
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- app.Shutdown(ctx) }()

@@ -23,7 +23,7 @@ func jsonLog(t *testing.T) (*slog.Logger, func() map[string]any) {
 		t.Helper()
 		var line map[string]any
 		if err := json.Unmarshal(buf.Bytes(), &line); err != nil {
-			t.Fatalf("the log is not one JSON line: %v: %s", err, buf.Bytes())
+			t.Fatalf("the log is not one JSON line: %v: got %s", err, buf.Bytes())
 		}
 		return line
 	}

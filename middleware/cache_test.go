@@ -80,7 +80,7 @@ func TestCache(t *testing.T) {
 		first := k.get("/items/1")
 		is(t, "the first", first, "run 1")
 		if got := first.Header().Get("Cache-Status"); got != "Dunlin; fwd=miss; stored" {
-			t.Errorf("Cache-Status: %s", got)
+			t.Errorf("Cache-Status: got %s", got)
 		}
 		<-time.After(3500 * time.Millisecond)
 		second := k.get("/items/1")
@@ -104,7 +104,7 @@ func TestCache(t *testing.T) {
 		is(t, "after that", k.get("/items/1"), "run 5")
 		s := k.cache.Stats()
 		if s.Hits != 5 || s.Misses != 5 || s.Passed != 1 || s.Stored != 5 || s.Entries != 4 || s.Bytes <= 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 		k.cache.Clear()
 		if s := k.cache.Stats(); s.Entries != 0 || s.Bytes != 0 {
@@ -247,7 +247,7 @@ func TestCacheMissesRunActionOnce(t *testing.T) {
 			}
 			wg.Wait()
 			if s := k.cache.Stats(); s.Misses != 1 || s.Hits != 999 || s.Waited != 999 {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 		}
 	})
@@ -364,7 +364,7 @@ func TestCacheStale(t *testing.T) {
 		w = k.get("/items/1")
 		is(t, "while the action fails", w, "run 2")
 		if w.Code != 200 || w.Header().Get("Cache-Status") != "Dunlin; hit; detail=stale" {
-			t.Errorf("%d %v", w.Code, w.Header())
+			t.Errorf("got %d %v", w.Code, w.Header())
 		}
 		<-time.After(60 * time.Second)
 		if w = k.get("/items/1"); w.Code != 500 {
@@ -449,7 +449,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	s := k.cache.Stats()
 	if s.Bytes > most || s.Entries < 100 || s.Evicted < 1000 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	if s.Hits < 190 {
 		t.Errorf("got %d hits of 199 for a frequently requested URL: it was evicted", s.Hits)

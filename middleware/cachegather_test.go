@@ -247,7 +247,7 @@ func TestCacheDoesNotStoreBrokenStreams(t *testing.T) {
 				client.CloseIdleConnections()
 			}
 			if s := cache.Stats(); s.Bytes != 0 || s.Entries != 0 {
-				t.Errorf("%s: %+v", name, s)
+				t.Errorf("%s: got %+v", name, s)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestCacheForwardsPieces(t *testing.T) {
 		}
 		close(next)
 		if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
-			t.Fatalf("%q %v", rest, err)
+			t.Fatalf("got %q %v", rest, err)
 		}
 		if resp, body, err := fetchBy(t, http.DefaultClient, "GET", url); err != nil || string(body) != "one two three" || resp.Header.Get("Cache-Status") != "Dunlin; hit" {
 			t.Errorf("got response %v, body %q, error %v", resp, body, err)
@@ -432,7 +432,7 @@ func TestCacheStreamClientDisconnects(t *testing.T) {
 		conn.Close()
 		<-ended
 		if s := cache.Stats(); s.Stored != 0 || s.Bytes != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 	})
 }

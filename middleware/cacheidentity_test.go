@@ -70,7 +70,7 @@ func TestCacheSeparatesIdentifiedClients(t *testing.T) {
 				ask := func(path, user string) string {
 					resp, body := exchangeRaw(t, addr, "GET "+path+" HTTP/1.1\r\nHost: example.com\r\nX-Api-Key: "+user+"\r\nConnection: close\r\n\r\n")
 					if resp.StatusCode != 200 {
-						t.Fatalf("%s: %d %s", path, resp.StatusCode, body)
+						t.Fatalf("%s: got %d %s", path, resp.StatusCode, body)
 					}
 					return body
 				}
@@ -178,7 +178,7 @@ func TestCacheWithConnectionFields(t *testing.T) {
 			}
 		}
 		if s := cache.Stats(); s.Passed != 3 || s.Hits != 3 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestCacheAndRewrittenPaths(t *testing.T) {
 		}
 	}
 	if s := cache.Stats(); s.Hits != 2 || s.Entries != 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	requestOf(app, "POST", "/new/x", nil)
 	if s := cache.Stats(); s.Entries != 0 {
@@ -106,12 +106,12 @@ func TestCacheSeparatesSpellings(t *testing.T) {
 		paths := []string{"/%61/b;c", "/a/b;c", "/a/b%3Bc", "/a/b%3bc", "/a%2Fb;c"}
 		for _, path := range paths {
 			if hit, body := ask("GET", path); body != "GET "+path || strings.Contains(hit, "hit") {
-				t.Errorf("%s: %s, %q", path, body, hit)
+				t.Errorf("%s: got %s, %q", path, body, hit)
 			}
 		}
 		for _, path := range paths {
 			if hit, body := ask("GET", path); body != "GET "+path || !strings.Contains(hit, "hit") {
-				t.Errorf("%s again: %s, %q", path, body, hit)
+				t.Errorf("%s again: got %s, %q", path, body, hit)
 			}
 		}
 		const stale = "/%61/b;c"
@@ -120,15 +120,15 @@ func TestCacheSeparatesSpellings(t *testing.T) {
 				t.Fatalf("%s, during its refresh: got %s, %q", stale, body, hit)
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("not refreshed: %+v", cache.Stats())
+				t.Fatalf("not refreshed: got %+v", cache.Stats())
 			}
 		}
 		if _, body := ask("POST", "/a/b;c"); body != "POST /a/b;c" {
-			t.Errorf("POST: %s", body)
+			t.Errorf("POST: got %s", body)
 		}
 		for i, path := range paths {
 			if hit, _ := ask("GET", path); strings.Contains(hit, "hit") != (i == len(paths)-1) { // an escaped slash makes a different path
-				t.Errorf("%s after a change: %q", path, hit)
+				t.Errorf("%s after a change: got %q", path, hit)
 			}
 		}
 	})
@@ -161,7 +161,7 @@ func TestCacheSkipsGETWithBody(t *testing.T) {
 	for range 2 {
 		for _, body := range []string{"evil", "", "bad"} {
 			if w := requestOf(app, "GET", "/", strings.NewReader(body)); w.Body.String() != "["+body+"]" {
-				t.Errorf("with the body %q: %s", body, w.Body)
+				t.Errorf("with the body %q: got %s", body, w.Body)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func TestCacheInvalidatesLocations(t *testing.T) {
 		})
 		requestOf(app, "GET", path, nil)
 		if s := cache.Stats(); s.Entries != 1 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("got %+v", s)
 		}
 		if w := requestOf(app, "POST", "/items/make", nil); cache.Stats().Entries != 0 {
 			t.Errorf("Location %s: the response to %s is still stored: got %d", location, path, w.Code)
@@ -193,7 +193,7 @@ func TestCacheInvalidatesLocations(t *testing.T) {
 func TestCacheOnlyIfCachedRange(t *testing.T) {
 	k := newCachedApp(middleware.CacheConfig{ObeyClients: true}, numbered("Cache-Control", "max-age=10"))
 	if w := k.get("/items/1", "Cache-Control", "only-if-cached", "Range", "bytes=0-1"); w.Code != http.StatusGatewayTimeout {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestCacheRevalidationOmitsPrivateFields(t *testing.T) {
 			t.Errorf("the client of the revalidation got no X-Own: %v", w.Header())
 		}
 		if w := k.get("/items/1"); w.Header().Get("X-Own") != "" {
-			t.Errorf("another: %v", w.Header())
+			t.Errorf("another: got %v", w.Header())
 		}
 	})
 }
@@ -283,11 +283,11 @@ func TestCacheSeparatesVersions(t *testing.T) {
 					body = fmt.Sprint(resp.StatusCode)
 				}
 				if vary := resp.Header.Values("Vary"); body != want || len(vary) != 1 || vary[0] != "Accept" {
-					t.Errorf("version %s: %s, Vary %q", version, body, vary)
+					t.Errorf("version %s: got %s, Vary %q", version, body, vary)
 				}
 			}
 			if _, body := exchangeRaw(t, addr, "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); body != "no version" {
-				t.Errorf("without a version: %s", body)
+				t.Errorf("without a version: got %s", body)
 			}
 		}
 	})
@@ -307,7 +307,7 @@ func TestCacheKeyIncludesVersionOfMiddlewareAnswers(t *testing.T) {
 		for _, c := range [][2]string{{"v1", "see v2"}, {"v2", "v2"}, {"v1", "see v2"}} {
 			resp, body := exchangeRaw(t, addr, "GET /a HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.x."+c[0]+"+json\r\nConnection: close\r\n\r\n")
 			if vary := resp.Header.Values("Vary"); body != c[1] || len(vary) != 1 || vary[0] != "Accept" {
-				t.Errorf("version %s: %s, Vary %q", c[0], body, vary)
+				t.Errorf("version %s: got %s, Vary %q", c[0], body, vary)
 			}
 		}
 	})

@@ -81,7 +81,7 @@ func TestCacheRefreshesInTheBackground(t *testing.T) {
 		<-time.After(2 * time.Second)
 		get("after the second refresh", fmt.Sprintf("run %d for a", runs.Load()))
 		if s := cache.Stats(); s.Entries != 1 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 	})
 }
@@ -114,11 +114,11 @@ func TestCacheRefreshesOnEngines(t *testing.T) {
 		body, status := ask()
 		for ; status != "Dunlin; hit; detail=stale"; body, status = ask() { // the request that finds the entry stale also gets it
 			if body != "run 1" {
-				t.Fatalf("%s, %s", body, status)
+				t.Fatalf("got %s, %s", body, status)
 			}
 		}
 		if body != "run 1" {
-			t.Errorf("stale: %s", body)
+			t.Errorf("stale: got %s", body)
 		}
 		release <- true
 		for body != "run 2" {

@@ -44,7 +44,7 @@ func TestCacheRevalidates(t *testing.T) {
 		<-time.After(11 * time.Second)
 		is(t, "If-None-Match with another tag", k.get("/items/1", "If-None-Match", `"w"`, "If-Match", `"w"`), "run 1")
 		if s := k.cache.Stats(); s.Renewed != 3 || s.Misses != 4 || s.Hits != 1 || s.Entries != 1 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 	})
 }
@@ -162,7 +162,7 @@ func TestCacheRevalidateAlways(t *testing.T) {
 		k.get("/items/1")
 		is(t, cc+" by default", k.get("/items/1"), "run 2")
 		if s := k.cache.Stats(); s.Entries != 0 {
-			t.Errorf("%s: %+v", cc, s)
+			t.Errorf("%s: got %+v", cc, s)
 		}
 	}
 	k := newCachedApp(middleware.CacheConfig{Revalidate: true, StaleWhileRevalidate: time.Hour, StaleIfError: time.Hour}, func(r *dunlin.Request, n int64) dunlin.Response {
@@ -261,11 +261,11 @@ func TestCacheRanges(t *testing.T) {
 	} {
 		w := k.get("/items/1", append([]string{"Range"}, c.ask...)...)
 		if w.Code != c.status || w.Header().Get("Content-Range") != c.contentRange || c.status != 416 && w.Body.String() != c.body {
-			t.Errorf("%q: %d %q, Content-Range %q; want %d %q %q", c.ask, w.Code, w.Body, w.Header().Get("Content-Range"), c.status, c.body, c.contentRange)
+			t.Errorf("%q: got %d %q, Content-Range %q; want %d %q %q", c.ask, w.Code, w.Body, w.Header().Get("Content-Range"), c.status, c.body, c.contentRange)
 		}
 	}
 	if w := k.do("HEAD", "/items/1", "Range", "bytes=0-1"); w.Code != 200 || w.Header().Get("Content-Range") != "" {
-		t.Errorf("HEAD: %d %v", w.Code, w.Header())
+		t.Errorf("HEAD: got %d %v", w.Code, w.Header())
 	}
 	fields = append(fields, "Accept-Ranges", "none")
 	k.cache.Clear()

@@ -42,7 +42,7 @@ func TestMaintenance(t *testing.T) {
 	m := &middleware.Maintenance{Allow: func(r *dunlin.Request) bool { return r.Header("X-Operator") != "" }}
 	app := newApp(text("hello"), m.Middleware)
 	if w := send(app, "GET"); w.Code != 200 || m.Active() {
-		t.Errorf("before: %d", w.Code)
+		t.Errorf("before: got %d", w.Code)
 	}
 	m.Begin(time.Now().Add(time.Hour))
 	w := send(app, "GET")
@@ -58,7 +58,7 @@ func TestMaintenance(t *testing.T) {
 	}
 	m.End()
 	if w := send(app, "GET"); w.Code != 200 {
-		t.Errorf("after: %d", w.Code)
+		t.Errorf("after: got %d", w.Code)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestRedirectTo(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", c.path, nil))
 		if w.Code != 404 || w.Header().Get("Location") != "" {
-			t.Errorf("%s: %d %s", c.path, w.Code, w.Header().Get("Location"))
+			t.Errorf("%s: got %d %s", c.path, w.Code, w.Header().Get("Location"))
 		}
 	}
 	for _, bad := range []string{"/a/../{x}", "/./x", "/%2E%2e/x", "", "people", "//evil.net", "/x/{id", "/x/{}", "https://{host}/x", "{x}://h/", "https://a.{host}/"} {
@@ -171,7 +171,7 @@ func TestMethodOverride(t *testing.T) {
 				t.Errorf("%+v: 405 %v", c, w.Header())
 			}
 		} else if got != c.want {
-			t.Errorf("%+v: %d %s", c, w.Code, got)
+			t.Errorf("%+v: got %d %s", c, w.Code, got)
 		}
 	}
 	for name, actions := range map[string]map[string]dunlin.Action{"nil": {"PUT": nil}, "GET": {"GET": named("x")}, "put": {"put": named("x")}, "no token": {"A B": named("x")}} {
@@ -252,10 +252,10 @@ func TestContentDigest(t *testing.T) {
 		}
 	}
 	if w := send(newApp(text(body), middleware.ContentDigest(middleware.ContentDigestConfig{Require: true, Respond: true})), "GET"); w.Code != 200 || w.Header().Get("Content-Digest") != rfc256 {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 	if w := send(newApp(text(body), middleware.ContentDigest(middleware.ContentDigestConfig{})), "POST"); w.Code != 200 || w.Header().Get("Content-Digest") != "" {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 }
 
@@ -298,7 +298,7 @@ func TestContentDigestOfSentBytes(t *testing.T) {
 					w := requestOf(app, "GET", "/items/7", nil, fields...)
 					said, body := w.Header().Get("Content-Digest"), w.Body.Bytes()
 					if w.Code >= 300 || said != "" && said != sum(body) || field != "Repr-Digest" && field != "" && said == "" {
-						t.Errorf("%s, %q, %q: %d %v", name, field, fields, w.Code, w.Header())
+						t.Errorf("%s, %q, %q: got %d %v", name, field, fields, w.Code, w.Header())
 					}
 					if w.Header().Get("Repr-Digest") != "" && w.Code == 200 && sum(body) != w.Header().Get("Repr-Digest") {
 						t.Errorf("%s, %q, %q: digest does not match the body: %v", name, field, fields, w.Header())
@@ -322,7 +322,7 @@ func FuzzContentDigest(f *testing.F) {
 		wide := sha512.Sum512([]byte("x"))
 		right := strings.Contains(digest, base64.StdEncoding.EncodeToString(sum[:])) || strings.Contains(digest, base64.StdEncoding.EncodeToString(wide[:]))
 		if w.Code != 400 && !(w.Code == 200 && right) {
-			t.Errorf("%q: %d", digest, w.Code)
+			t.Errorf("%q: got %d", digest, w.Code)
 		}
 	})
 }

@@ -125,7 +125,7 @@ func TestCompressStreams(t *testing.T) {
 				continue
 			}
 			if got := gunzip(t, body); got != string(want) || len(body) > len(want)/4 {
-				t.Errorf("%s: %d bytes were compressed to %d and decompressed to %d", path, len(want), len(body), len(got))
+				t.Errorf("%s: got %d bytes were compressed to %d and decompressed to %d", path, len(want), len(body), len(got))
 			}
 			if resp.Header.Get("Vary") != "Accept-Encoding" || plain.Header.Get("Vary") != "Accept-Encoding" {
 				t.Errorf("%s: got Vary %q, and %q for the plain response", path, resp.Header.Get("Vary"), plain.Header.Get("Vary"))
@@ -149,7 +149,7 @@ func TestCompressRanges(t *testing.T) {
 		whole := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip")
 		tag := whole.Header.Get("ETag")
 		if whole.Header.Get("Accept-Ranges") != "none" || !strings.HasPrefix(tag, "W/") {
-			t.Errorf("encoded: %v", whole.Header)
+			t.Errorf("encoded: got %v", whole.Header)
 		}
 		again := get(t, "GET", addr, "/files/big.html", "Accept-Encoding", "gzip", "Range", "bytes=100-199", "If-Range", tag)
 		if again.StatusCode != 200 || again.Header.Get("Content-Encoding") != "gzip" {
@@ -282,7 +282,7 @@ func TestCompressLimitsStreams(t *testing.T) {
 		holding := get(t, "GET", addr, "/holding", "Accept-Encoding", "gzip")
 		<-has
 		if n := ask(); n < len(big) {
-			t.Errorf("while the only compressor is in use: %d bytes were sent as %d", len(big), n)
+			t.Errorf("while the only compressor is in use: got %d bytes were sent as %d", len(big), n)
 		}
 		close(release)
 		if body, err := io.ReadAll(holding.Body); err != nil || gunzip(t, body) != big {
@@ -295,7 +295,7 @@ func TestCompressLimitsStreams(t *testing.T) {
 			}
 		}
 		if n := ask(); n > len(big)/4 {
-			t.Errorf("after the compressor is released: %d bytes were sent as %d", len(big), n)
+			t.Errorf("after the compressor is released: got %d bytes were sent as %d", len(big), n)
 		}
 	})
 }

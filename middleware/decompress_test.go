@@ -175,7 +175,7 @@ func TestDecompressWithinBudget(t *testing.T) {
 		addr := serve()
 		resp, body := exchangeRaw(t, addr, upload("/body", "text/plain", "gzip", bomb))
 		if resp.StatusCode != 413 && resp.StatusCode != 503 {
-			t.Errorf("%d %.200q", resp.StatusCode, body)
+			t.Errorf("got %d %.200q", resp.StatusCode, body)
 		}
 	})
 }

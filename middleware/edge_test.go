@@ -132,7 +132,7 @@ func TestEdgeSecureBeforeAction(t *testing.T) {
 		for _, path := range []string{"/alone", "/joined"} {
 			resp, _ := exchangeRaw(t, addr, "GET "+path+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n\r\n")
 			if resp.Header.Get("Strict-Transport-Security") == "" {
-				t.Errorf("%s: %v", path, resp.Header)
+				t.Errorf("%s: got %v", path, resp.Header)
 			}
 		}
 	})

@@ -62,7 +62,7 @@ func TestIdempotency(t *testing.T) {
 		w := post(app, "/orders/7", `{"a":1}`, "Idempotency-Key", key)
 		if key == `"\k1"` {
 			if w.Code != 400 {
-				t.Errorf("%s: %d", key, w.Code)
+				t.Errorf("%s: got %d", key, w.Code)
 			}
 			continue
 		}

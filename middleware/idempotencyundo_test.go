@@ -94,7 +94,7 @@ func TestIdempotencyReleasesKeyLater(t *testing.T) {
 		})
 		send := func() int { return post(app, "/orders/1", "b", "Idempotency-Key", "k").Code }
 		if code := send(); code != 503 {
-			t.Errorf("first: %d", code)
+			t.Errorf("first: got %d", code)
 		}
 		synctest.Wait()
 		st.away.Store(false)

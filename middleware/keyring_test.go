@@ -23,7 +23,7 @@ func TestKeyRing(t *testing.T) {
 		t.Error("sealing a text twice gave the same value")
 	}
 	if strings.Contains(sealed, "text") || strings.ContainsAny(sealed, "=;, \"\\") {
-		t.Errorf("sealed: %s", sealed)
+		t.Errorf("sealed: got %s", sealed)
 	}
 	for _, ring := range []*middleware.KeyRing{older, newer} {
 		if plain, err := ring.Open("purpose", sealed); err != nil || string(plain) != "text" {

@@ -227,7 +227,7 @@ func TestOutageLogInterval(t *testing.T) {
 			for range 100 {
 				resp, _ := exchangeRaw(t, addr, "POST /session HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 				if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" {
-					t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+					t.Fatalf("got %d %v", resp.StatusCode, resp.Header)
 				}
 			}
 			most := 1 + int(time.Since(began)/time.Second)

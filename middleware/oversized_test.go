@@ -76,7 +76,7 @@ func TestOversizedHeaders(t *testing.T) {
 				}
 				defer resp.Body.Close()
 				if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.Proto != proto {
-					t.Errorf("%s %s with a long %s: %s, %v", proto, method, name, resp.Proto, err)
+					t.Errorf("%s %s with a long %s: got %s, %v", proto, method, name, resp.Proto, err)
 				}
 				return resp.StatusCode
 			}

@@ -104,7 +104,7 @@ func TestProxyStreams(t *testing.T) {
 		}
 		more <- struct{}{}
 		if rest, err := io.ReadAll(br); string(rest) != "\ndata: 2\n\n" || err != nil {
-			t.Errorf("%q, %v", rest, err)
+			t.Errorf("got %q, %v", rest, err)
 		}
 	})
 }
@@ -189,11 +189,11 @@ func TestProxyUpgrades(t *testing.T) {
 		br := bufio.NewReader(conn)
 		resp, err := http.ReadResponse(br, nil)
 		if err != nil || resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "echo" {
-			t.Fatalf("%v, %v", resp, err)
+			t.Fatalf("got %v, %v", resp, err)
 		}
 		_, _ = fmt.Fprint(conn, "hello\n")
 		if got, err := io.ReadAll(br); string(got) != "you said hello\n" {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 }
@@ -271,7 +271,7 @@ func TestProxyBadStatus(t *testing.T) {
 	})
 	app := newApp(middleware.Proxy(middleware.ProxyConfig{Target: target, Logger: quiet.Logger}))
 	if w := send(app, "GET"); w.Code != 502 {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -501,7 +501,7 @@ func TestCacheOfTruncatedProxyResponse(t *testing.T) {
 		addr := serve()
 		for range 2 {
 			if resp, body := exchangeRaw(t, addr, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); resp.StatusCode != 200 || body != "whole" {
-				t.Errorf("%d %s", resp.StatusCode, body)
+				t.Errorf("got %d %s", resp.StatusCode, body)
 			}
 			broken.Store(true)
 		}

@@ -191,7 +191,7 @@ func TestRateLimitsNested(t *testing.T) {
 		t.Error(got)
 	}
 	if w = send(app, "GET"); w.Code != 429 || !strings.Contains(w.Body.String(), `["burst"]`) {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestRateLimitCompareAndSet(t *testing.T) {
 			admitted.Add(1)
 		}
 		if n := admitted.Load(); n != limit {
-			t.Errorf("%s: %d requests were admitted, want %d", what, n, limit)
+			t.Errorf("%s: got %d requests were admitted, want %d", what, n, limit)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func TestRateLimitCompareAndSetClock(t *testing.T) {
 		} {
 			<-time.After(step.after)
 			if got := limited(send(app, "GET", "X-Token", step.key)); got != step.want {
-				t.Errorf("step %d: %s, want %s", i, got, step.want)
+				t.Errorf("step %d: got %s, want %s", i, got, step.want)
 			}
 		}
 	})
@@ -319,7 +319,7 @@ func TestRateLimitConflicts(t *testing.T) {
 		app := installed(text("hello"), middleware.RateLimit(middleware.RateLimitConfig{Limit: 4, Window: time.Hour, Key: byToken, Store: st, Away: away,
 			Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		if w := send(app, "GET", "X-Token", "a"); w.Code != want || st.attempts.Load() != 10 || !strings.Contains(log.String(), "each of 10 attempts") {
-			t.Errorf("Away %d: %d after %d attempts, logged %q; want %d after 10", away, w.Code, st.attempts.Load(), log.String(), want)
+			t.Errorf("Away %d: got %d after %d attempts, logged %q; want %d after 10", away, w.Code, st.attempts.Load(), log.String(), want)
 		}
 	}
 }
@@ -468,7 +468,7 @@ func TestRateLimitWithoutStore(t *testing.T) {
 			}))
 			for range 4 {
 				if w := send(app, "GET", "X-Token", "a"); w.Code != 200 {
-					t.Fatalf("%d %s", w.Code, w.Body)
+					t.Fatalf("got %d %s", w.Code, w.Body)
 				}
 			}
 			b.away.Store(true)

@@ -267,7 +267,7 @@ func TestRequestIDFromClient(t *testing.T) {
 				}
 				seen[got[0]] = true
 				if strings.HasPrefix(path, "/five") && (resp.Header.Get("RateLimit") == "" || resp.Header.Get("RateLimit-Policy") == "" || resp.Header.Get("Vary") != "Origin" || resp.Header.Get("X-Frame-Options") != "DENY") {
-					t.Errorf("%s: %v", path, resp.Header)
+					t.Errorf("%s: got %v", path, resp.Header)
 				}
 			}
 			conn.Close()

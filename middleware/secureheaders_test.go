@@ -61,12 +61,12 @@ func TestSecureHeadersOnErrors(t *testing.T) {
 	app := installed(func(*dunlin.Request) dunlin.Response { return dunlin.Response{} }, middleware.SecureHeaders(middleware.SecureHeadersConfig{}))
 	w := send(app, "GET")
 	if w.Code != 500 || w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 	w = httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/nowhere", nil))
 	if w.Code != 404 || w.Header().Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 }
 

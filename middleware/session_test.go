@@ -117,11 +117,11 @@ func TestSessions(t *testing.T) {
 			w := b.do("POST", "/add")
 			cookies := w.Result().Cookies()
 			if len(cookies) != 1 {
-				t.Fatalf("cookies: %v", cookies)
+				t.Fatalf("cookies: got %v", cookies)
 			}
 			c := cookies[0]
 			if c.Name != "__Host-session" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 0 {
-				t.Errorf("Set-Cookie: %s", c)
+				t.Errorf("Set-Cookie: got %s", c)
 			}
 			if w.Header().Get("Vary") != "Cookie" || w.Header().Get("Cache-Control") != "private" {
 				t.Errorf("got header %v", w.Header())
@@ -301,7 +301,7 @@ func TestSessionTypeChange(t *testing.T) {
 			b.app = app
 			planted := b.cookie
 			if w := b.do("GET", "/"); w.Code != c.codes[0] {
-				t.Errorf("%s: a session of another type is sampledShards at: %d %s", kind, w.Code, w.Body)
+				t.Errorf("%s: a session of another type is sampledShards at: got %d %s", kind, w.Code, w.Body)
 			}
 			if w := b.do("POST", c.path); w.Code != c.codes[1] {
 				t.Errorf("%s: %s with a session of another type: got %d %s", kind, c.path, w.Code, w.Body)
@@ -480,7 +480,7 @@ func TestSessionPersistent(t *testing.T) {
 	app := visits(middleware.SessionConfig{Keys: middleware.NewKeyRing(secret(1)), Persistent: true, Insecure: true, Absolute: time.Hour, SameSite: http.SameSiteStrictMode})
 	c := (&browser{app: app}).do("POST", "/add").Result().Cookies()[0]
 	if c.Name != "session" || c.Secure || c.MaxAge < 3500 || c.MaxAge > 3600 || c.SameSite != http.SameSiteStrictMode {
-		t.Errorf("Set-Cookie: %s", c)
+		t.Errorf("Set-Cookie: got %s", c)
 	}
 }
 

@@ -187,7 +187,7 @@ func TestStaticFallback(t *testing.T) {
 			t.Errorf("%s %s %v: got %d %v, want %d", c.method, c.path, c.headers, w.Code, w.Header(), c.status)
 		}
 		if vary := strings.Join(w.Header().Values("Vary"), ", "); !strings.Contains(vary, "Accept, Sec-Fetch-Mode") {
-			t.Errorf("%s %s %v: a cache would also send this response to other requests: %v", c.method, c.path, c.headers, w.Header())
+			t.Errorf("%s %s %v: a cache would also send this response to other requests: got %v", c.method, c.path, c.headers, w.Header())
 		}
 	}
 	if w := ask(app, "GET", "/docs/"); w.Code != 200 || w.Header().Get("Vary") != "" {

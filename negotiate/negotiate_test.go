@@ -95,14 +95,14 @@ func TestAnswer(t *testing.T) {
 	} {
 		w := ask(t, app, "Accept", c.accept)
 		if got := w.Header().Get("Content-Type"); got != c.want || w.Header().Get("Vary") != "Accept" {
-			t.Errorf("Accept: %s: %q, Vary %q, want %q", c.accept, got, w.Header().Get("Vary"), c.want)
+			t.Errorf("Accept: %s: got %q, Vary %q, want %q", c.accept, got, w.Header().Get("Vary"), c.want)
 		}
 		if (w.Code == http.StatusNotAcceptable) != (c.want == refused) {
 			t.Errorf("Accept: %s: status %d", c.accept, w.Code)
 		}
 	}
 	if w := ask(t, app, "Accept", "text/html", "application/xml"); w.Header().Get("Content-Type") != asXML {
-		t.Errorf("two lines of Accept: %v", w.Header())
+		t.Errorf("two lines of Accept: got %v", w.Header())
 	}
 	if got := ask(t, app, "Accept", "text/html").Body.String(); !strings.Contains(got, "application/json, application/xml") {
 		t.Errorf("the refusal does not list the formats: %s", got)
@@ -130,7 +130,7 @@ func TestOnEngines(t *testing.T) {
 		defer resp.Body.Close()
 		vary := strings.Join(resp.Header.Values("Vary"), ", ")
 		if resp.Header.Get("Content-Type") != "application/xml" || resp.Header.Get("Content-Language") != "de" || vary != "Accept, Accept-Language" {
-			t.Errorf("%v", resp.Header)
+			t.Errorf("got %v", resp.Header)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestAnswerThatCannotBeEncoded(t *testing.T) {
 		app := newApp()
 		app.Get("/", func(r *dunlin.Request) dunlin.Response { return negotiate.Answer(formats, r, v) })
 		if w := ask(t, app, "Accept", "application/xml"); w.Code != http.StatusInternalServerError || w.Header().Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+			t.Errorf("%s: got %d %v", name, w.Code, w.Header())
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestLanguages(t *testing.T) {
 	} {
 		w := ask(t, app, "Accept-Language", accept)
 		if got := w.Body.String(); got != want || w.Header().Get("Content-Language") != want || w.Header().Get("Vary") != "Accept-Language" {
-			t.Errorf("Accept-Language: %s: %s, %v, want %s", accept, got, w.Header(), want)
+			t.Errorf("Accept-Language: %s: got %s, %v, want %s", accept, got, w.Header(), want)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func TestMiddlewareKeepsHeaders(t *testing.T) {
 	}, languages.Middleware())
 	w := ask(t, app, "Accept-Language", "de")
 	if w.Header().Get("Content-Language") != "fr" || strings.Join(w.Header()["Vary"], ", ") != "Accept, Accept-Language" {
-		t.Errorf("%v", w.Header())
+		t.Errorf("got %v", w.Header())
 	}
 }
 
@@ -301,7 +301,7 @@ func FuzzHeaders(f *testing.F) {
 		r.Header["Accept"], r.Header["Accept-Language"] = []string{header}, []string{header}
 		w := httptest.NewRecorder()
 		if app.ServeHTTP(w, r); w.Code != http.StatusOK {
-			t.Errorf("%d", w.Code)
+			t.Errorf("got %d", w.Code)
 		}
 	})
 }

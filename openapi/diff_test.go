@@ -16,7 +16,7 @@ func TestDiff(t *testing.T) {
 	}
 	old := string(text)
 	if changes, err := openapi.Diff(text, text); err != nil || len(changes) > 0 {
-		t.Errorf("a document differs from itself: %v, %v", changes, err)
+		t.Errorf("a document differs from itself: got %v, %v", changes, err)
 	}
 	const breaking, harmless = "breaking: ", "         "
 	for _, c := range []struct{ name, from, to, want string }{
@@ -101,7 +101,7 @@ func TestDiffOfSharedTypes(t *testing.T) {
 	doc := `{"openapi":"3.1.1","paths":{"/":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/T0"}}}}}}}},
 		"components":{"schemas":{` + strings.Join(schemas, ",") + `,"T40":{"type":"string"}}}}`
 	if changes, err := openapi.Diff([]byte(doc), []byte(doc)); err != nil || len(changes) > 0 {
-		t.Errorf("%v, %v", changes, err)
+		t.Errorf("got %v, %v", changes, err)
 	}
 	changes, err := openapi.Diff([]byte(doc), []byte(strings.Replace(doc, `"T40":{"type":"string"}`, `"T40":{"type":"integer"}`, 1)))
 	if err != nil || len(changes) == 0 || len(changes) > 200 || !strings.Contains(changes[0].String(), "values may no longer satisfy type string") {

@@ -37,10 +37,10 @@ func TestDirectionsInDocument(t *testing.T) {
 		}
 		in, out := d.Components.Schemas["AccountInput"], d.Components.Schemas["Account"]
 		if in.Properties["password"]["writeOnly"] != true || out.Properties["password"] != nil || out.Properties["id"]["readOnly"] != true {
-			t.Errorf("ignored %v: %s", ignore, doc)
+			t.Errorf("ignored %v: got %s", ignore, doc)
 		}
 		if (in.Properties["id"] != nil) != ignore || strings.Join(in.Required, " ") != "name" || strings.Join(out.Required, " ") != "id role name" {
-			t.Errorf("ignored %v: %s", ignore, doc)
+			t.Errorf("ignored %v: got %s", ignore, doc)
 		}
 	}
 }

@@ -366,10 +366,10 @@ func TestSecurity(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != c.want || (op.Responses["403"] != nil) != c.scoped || op.Responses["401"] == nil {
-			t.Errorf("%s: %s with %d answers, want %s", c.name, got, len(op.Responses), c.want)
+			t.Errorf("%s: got %s with %d answers, want %s", c.name, got, len(op.Responses), c.want)
 		}
 		if s, ok := doc.Components.SecuritySchemes["password"]; ok != strings.Contains(c.want, "password") || ok && (s["type"] != "http" || s["scheme"] != "basic") {
-			t.Errorf("%s: %v", c.name, s)
+			t.Errorf("%s: got %v", c.name, s)
 		}
 	}
 	if ways := session.Or(token).Or(key).Alternatives(); len(ways) != 3 || len(session.Alternatives()) != 1 {

@@ -28,6 +28,6 @@ func TestOptionalCredentials(t *testing.T) {
 	}
 	security := doc.Paths["/feed"]["get"].Security
 	if len(security) != 2 || security[0]["token"] == nil || len(security[1]) != 0 {
-		t.Errorf("security: %v", security)
+		t.Errorf("security: got %v", security)
 	}
 }

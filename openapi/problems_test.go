@@ -123,7 +123,7 @@ func TestProblemFormats(t *testing.T) {
 			for id, want := range map[int]string{0: c.invalid, 1: c.found, 2: c.wrong} {
 				got := op.Test(t, app, input{id})
 				if string(got.Body) != want || got.Header.Get("Content-Type") != c.media || got.Problem == nil || got.Problem.Status != got.Status {
-					t.Errorf("%d: %d %s %s, want %s", id, got.Status, got.Header.Get("Content-Type"), got.Body, want)
+					t.Errorf("%d: got %d %s %s, want %s", id, got.Status, got.Header.Get("Content-Type"), got.Body, want)
 				}
 			}
 			resp, err := dunlintest.NewClient(app).Get("http://example.com/none")
@@ -133,7 +133,7 @@ func TestProblemFormats(t *testing.T) {
 			defer resp.Body.Close()
 			b := make([]byte, resp.ContentLength)
 			if _, err := resp.Body.Read(b); string(b) != c.none {
-				t.Errorf("no route: %s, %v, want %s", b, err, c.none)
+				t.Errorf("no route: got %s, %v, want %s", b, err, c.none)
 			}
 			doc, err := openapi.Document(app, openapi.Config{})
 			if err != nil {

@@ -32,7 +32,7 @@ func TestServe(t *testing.T) {
 	} {
 		w := fetch(app, path, "")
 		if w.Code != 200 || w.Header().Get("Content-Type") != kind {
-			t.Errorf("%s: %d %s", path, w.Code, w.Header().Get("Content-Type"))
+			t.Errorf("%s: got %d %s", path, w.Code, w.Header().Get("Content-Type"))
 		}
 		const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' https://example.com; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 		if got := w.Header().Get("Content-Security-Policy"); got != policy {
@@ -43,7 +43,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	if w := fetch(app, "/api/docs/openapi-3.2.json", ""); !strings.Contains(w.Body.String(), `"openapi": "3.2.0"`) || !strings.Contains(w.Body.String(), "itemSchema") {
-		t.Errorf("3.2: %.200s", w.Body)
+		t.Errorf("3.2: got %.200s", w.Body)
 	}
 	before := fetch(app, "/api/docs/openapi.json", "")
 	typed.Get(app, "/late", func(*dunlin.Request, struct{}) (typed.None, error) { return typed.None{}, nil })

@@ -52,11 +52,11 @@ func TestUnknownMembersInDocument(t *testing.T) {
 		for name, forbids := range want {
 			s, ok := d.Components.Schemas[name]
 			if _, has := s["additionalProperties"]; !ok || has != forbids {
-				t.Errorf("%d: %s is %v", unknown, name, s)
+				t.Errorf("%d: got %s is %v", unknown, name, s)
 			}
 		}
 		if _, split := d.Components.Schemas["PlainNoteInput"]; split != (unknown == typed.UnknownMembersReject) {
-			t.Errorf("%d: %s", unknown, doc)
+			t.Errorf("%d: got %s", unknown, doc)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestRoutesAreUTF8(t *testing.T) {
 	}
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/a%ff", nil))
 	if s := spans.next(t); s.Name() != "GET /a%FF" || attributesOf(s)["http.route"] != "/a%FF" || !utf8.ValidString(attributesOf(s)["url.path"]) {
-		t.Errorf("the span %q: %v", s.Name(), attributesOf(s))
+		t.Errorf("the span %q: got %v", s.Name(), attributesOf(s))
 	}
 	produced, err := otel.NewProducer(app).Produce(t.Context())
 	if err != nil {
@@ -85,13 +85,13 @@ func TestRoutesAreUTF8(t *testing.T) {
 			for _, point := range d.DataPoints {
 				route, _ := point.Attributes.Value("http.route")
 				if _, twice := counted[route.AsString()]; twice || !utf8.ValidString(route.AsString()) {
-					t.Errorf("the route %q, twice: %v", route.AsString(), twice)
+					t.Errorf("the route %q, twice: got %v", route.AsString(), twice)
 				}
 				counted[route.AsString()] = point.Value
 			}
 			for _, route := range []string{"/a%FF", "/a%FE", "/\u00e9%E2%82/x"} {
 				if _, there := counted[route]; !there {
-					t.Errorf("the route %q is not there: %v", route, counted)
+					t.Errorf("the route %q is not there: got %v", route, counted)
 				}
 			}
 		}
@@ -189,7 +189,7 @@ func TestCalls(t *testing.T) {
 		s := spans.next(t)
 		if got := attributesOf(s); s.Name() != c.name || got["server.address"] != c.address || got["server.port"] != c.port || got["http.request.method"] != c.known ||
 			got["http.request.method_original"] != c.original || got["network.protocol.version"] != "1.1" || got["http.response.status_code"] != "204" {
-			t.Errorf("%s %s: the span %q: %v", c.method, c.url, s.Name(), got)
+			t.Errorf("%s %s: the span %q: got %v", c.method, c.url, s.Name(), got)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestCallsThatFail(t *testing.T) {
 			t.Fatal(bad)
 		}
 		if _, got := failing.RoundTrip(req); !errors.Is(got, err) {
-			t.Errorf("%v, want %v", got, err)
+			t.Errorf("got %v, want %v", got, err)
 		}
 		s := spans.next(t)
 		if got := attributesOf(s); s.Status().Code != codes.Error || got["error.type"] != want || got["http.response.status_code"] != "" {
@@ -283,7 +283,7 @@ func TestCallsAgain(t *testing.T) {
 	host, port, _ := net.SplitHostPort(other.Listener.Addr().String())
 	for _, want := range []string{"", "1", "2"} {
 		if got := attributesOf(spans.next(t)); got["http.request.resend_count"] != want || got["network.peer.address"] != host || got["network.peer.port"] != port {
-			t.Errorf("call %q: %v", want, got)
+			t.Errorf("call %q: got %v", want, got)
 		}
 	}
 }
@@ -321,7 +321,7 @@ func TestFailuresInTheLog(t *testing.T) {
 					continue // a span of the server
 				}
 				if span := fmt.Sprint(line["span_id"]); line["trace_id"] != traceID || len(span) != 16 || span == spanID {
-					t.Errorf("%s: %v", path, line)
+					t.Errorf("%s: got %v", path, line)
 				}
 				break
 			}
@@ -384,7 +384,7 @@ func TestProtocolVersion(t *testing.T) {
 		}
 		app.ServeHTTP(httptest.NewRecorder(), &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, Host: "example.com"})
 		if got, said := attributesOf(spans.next(t))["network.protocol.version"]; said {
-			t.Errorf("a request that came by nothing: %q", got)
+			t.Errorf("a request that came by nothing: got %q", got)
 		}
 	})
 }
@@ -410,7 +410,7 @@ func TestKnownMethods(t *testing.T) {
 			for method, want := range c.want {
 				app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/x", nil))
 				if s := spans.next(t); s.Name() != want {
-					t.Errorf("%s: %q", method, s.Name())
+					t.Errorf("%s: got %q", method, s.Name())
 				}
 			}
 		})

@@ -89,13 +89,13 @@ func TestOneSpanOneLine(t *testing.T) {
 				}
 				if got["http.route"] != c.route || got["error.type"] != c.failure || s.Status().Code == codes.Error != (c.failure != "") || got["network.protocol.version"] != version ||
 					c.status != "" && got["http.response.status_code"] != c.status {
-					t.Errorf("%s %s by HTTP/%s: the span %q, %v: %v", c.method, c.path, version, s.Name(), s.Status(), got)
+					t.Errorf("%s %s by HTTP/%s: the span %q, %v: got %v", c.method, c.path, version, s.Name(), s.Status(), got)
 				}
 				if line["trace_id"] != traceID || line["span_id"] != s.SpanContext().SpanID().String() || line["route"] != c.route || line["path"] != c.path || status != c.status {
 					t.Errorf("%s %s by HTTP/%s: the line %v", c.method, c.path, version, line)
 				}
 				if len(spans) > 0 || len(lines) > 0 {
-					t.Errorf("%s %s by HTTP/%s: %d spans and %d lines more", c.method, c.path, version, len(spans), len(lines))
+					t.Errorf("%s %s by HTTP/%s: got %d spans and %d lines more", c.method, c.path, version, len(spans), len(lines))
 				}
 			}
 		}

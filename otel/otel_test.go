@@ -145,11 +145,11 @@ func TestTracing(t *testing.T) {
 			got := attributesOf(s)
 			for name, want := range c.want {
 				if got[name] != want {
-					t.Errorf("%s %s: %s is %q, want %q", c.method, c.path, name, got[name], want)
+					t.Errorf("%s %s: got %s is %q, want %q", c.method, c.path, name, got[name], want)
 				}
 			}
 			if c.path == "/bad" && (len(s.Events()) != 1 || s.Events()[0].Name != "exception") {
-				t.Errorf("the cause of a failure: %v", s.Events())
+				t.Errorf("the cause of a failure: got %v", s.Events())
 			}
 		}
 	})
@@ -199,7 +199,7 @@ func TestContext(t *testing.T) {
 		} {
 			resp, _ := ask(t, "GET", "http://"+addr, c.headers...)
 			if resp == nil || resp.StatusCode != 200 {
-				t.Fatalf("%s: %v", name, resp)
+				t.Fatalf("%s: got %v", name, resp)
 			}
 			out := strings.Split((<-heard).Get("Traceparent"), "-")
 			if len(out) != 4 || out[1] == traceID != c.continued || out[3] == "01" != c.sampled {
@@ -289,7 +289,7 @@ func TestPublicAndRatio(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if len(spans) > 0 != c.traced {
-			t.Errorf("%s: %d spans", name, len(spans))
+			t.Errorf("%s: got %d spans", name, len(spans))
 			continue
 		}
 		if !c.traced {
@@ -364,7 +364,7 @@ func TestLogHandler(t *testing.T) {
 	app.ServeHTTP(httptest.NewRecorder(), req)
 	var line map[string]any
 	if err := json.Unmarshal(b.Bytes(), &line); err != nil || line["trace_id"] != traceID || len(fmt.Sprint(line["span_id"])) != 16 || line["trace_flags"] != "01" || line["a"] != 1.0 {
-		t.Errorf("%v, %v", line, err)
+		t.Errorf("got %v, %v", line, err)
 	}
 	b.Reset()
 	logger = logger.WithGroup("app").With("b", 2).WithGroup("").WithGroup("sub")
@@ -383,7 +383,7 @@ func TestLogHandler(t *testing.T) {
 	}
 	if err := json.Unmarshal(b.Bytes(), &grouped); err != nil || grouped.Msg != "hello" || grouped.TraceID != traceID || len(grouped.SpanID) != 16 || grouped.A != 1 ||
 		grouped.App.B != 2 || len(grouped.App.Sub) != 2 || grouped.App.Sub["d"] != 4.0 || grouped.App.Sub["said"] != "here" {
-		t.Errorf("within a group: %s, %v", b.Bytes(), err)
+		t.Errorf("within a group: got %s, %v", b.Bytes(), err)
 	}
 	b.Reset()
 	logger.Info("no trace")
@@ -433,7 +433,7 @@ func TestProducer(t *testing.T) {
 				break
 			}
 			if time.Now().After(until) {
-				t.Fatalf("by class: %v", classes)
+				t.Fatalf("by class: got %v", classes)
 			}
 			<-time.After(time.Millisecond)
 		}

@@ -116,7 +116,7 @@ func TestTraceContextOnTheWire(t *testing.T) {
 			body, err := io.ReadAll(resp.Body)
 			_ = conn.Close()
 			if err != nil || string(body) != c.want {
-				t.Errorf("%s: %q, want %q, %v", c.name, body, c.want, err)
+				t.Errorf("%s: got %q, want %q, %v", c.name, body, c.want, err)
 			}
 		}
 	})

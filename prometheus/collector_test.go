@@ -92,7 +92,7 @@ func TestCollector(t *testing.T) {
 		if m == nil {
 			t.Errorf("there is no %s", series)
 		} else if got := m.GetCounter().GetValue(); got != want {
-			t.Errorf("%s is %v, want %v", series, got, want)
+			t.Errorf("got %s is %v, want %v", series, got, want)
 		}
 	}
 	h := all["http_server_request_duration_seconds{http_request_method=GET,http_route=/users/{id}}"].GetHistogram()
@@ -170,7 +170,7 @@ func TestHistogram(t *testing.T) {
 	}
 	for _, b := range h.Bucket {
 		if b.GetUpperBound() < took && b.GetCumulativeCount() != 0 || b.GetUpperBound() > took*1.3 && b.GetCumulativeCount() != 1 {
-			t.Errorf("a request of %v s: %v", took, h.Bucket)
+			t.Errorf("a request of %v s: got %v", took, h.Bucket)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
+		t.Errorf("%s: got %s", p.Metric, p.Text)
 	}
 
 	w = ask(app, "GET", "/metrics", "Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")

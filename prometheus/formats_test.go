@@ -56,7 +56,7 @@ func TestFormats(t *testing.T) {
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || resp.StatusCode >= 300 {
-				t.Fatalf("%s: %d %s, %v", path, resp.StatusCode, body, err)
+				t.Fatalf("%s: got %d %s, %v", path, resp.StatusCode, body, err)
 			}
 			return resp, body
 		}
@@ -68,7 +68,7 @@ func TestFormats(t *testing.T) {
 		} {
 			resp, body := get("/metrics", accept)
 			if got := resp.Header.Get("Content-Type"); !strings.HasPrefix(got, want+";") || !strings.Contains(strings.Join(resp.Header.Values("Vary"), ","), "Accept") {
-				t.Errorf("Accept: %s: %v", accept, resp.Header)
+				t.Errorf("Accept: %s: got %v", accept, resp.Header)
 				continue
 			}
 			if want == "application/openmetrics-text" {
@@ -92,7 +92,7 @@ func TestFormats(t *testing.T) {
 			}
 			for _, label := range labels {
 				if !seen[label] {
-					t.Errorf("%s: one request to %q is not there: %v", want, label, seen)
+					t.Errorf("%s: one request to %q is not there: got %v", want, label, seen)
 				}
 			}
 		}

@@ -23,7 +23,7 @@ func TestLongRequests(t *testing.T) {
 			h := gather(t, app)["http_server_request_duration_seconds{http_request_method=GET,http_route=/long}"].GetHistogram()
 			checkHistogram(t, h)
 			if sum := h.GetSampleSum(); h.GetSampleCount() != 1 || sum < 0.8*took.Seconds() || sum > 1.2*took.Seconds() {
-				t.Errorf("one request of %v: %d, sum %v s", took, h.GetSampleCount(), sum)
+				t.Errorf("one request of %v: got %d, sum %v s", took, h.GetSampleCount(), sum)
 			}
 		})
 	}
@@ -41,7 +41,7 @@ func TestManyLongRequests(t *testing.T) {
 			h := gather(t, app)["http_server_request_duration_seconds{http_request_method=GET,http_route=/long}"].GetHistogram()
 			checkHistogram(t, h)
 			if last != nil && (len(h.PositiveDelta) != 1 || h.PositiveDelta[0] != last.PositiveDelta[0]+1 || h.PositiveSpan[0].GetOffset() != last.PositiveSpan[0].GetOffset()) {
-				t.Fatalf("%v, and one request more: %v", last, h)
+				t.Fatalf("%v, and one request more: got %v", last, h)
 			}
 			last = h
 			took += time.Minute

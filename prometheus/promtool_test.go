@@ -34,7 +34,7 @@ func TestPromtool(t *testing.T) {
 	check.Stdin = strings.NewReader(ask(app, "GET", "/metrics").Body.String())
 	out, err := check.CombinedOutput()
 	if failed, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || failed.ExitCode() != 0) || len(out) > 0 {
-		t.Errorf("promtool check metrics: %v\n%s", err, out)
+		t.Errorf("promtool check metrics: got %v\n%s", err, out)
 	}
 }
 

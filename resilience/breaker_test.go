@@ -100,7 +100,7 @@ func TestBreakerOpensByShare(t *testing.T) {
 			}
 			// A failed trial of one client does not extend the wait of the others.
 			if err := call(t, transport, "/fine"); err != nil || b.Open() {
-				t.Errorf("%s: a trial that succeeds: %v, open %v", path, err, b.Open())
+				t.Errorf("%s: a trial that succeeds: got %v, open %v", path, err, b.Open())
 			}
 			if _ = call(t, transport, path); b.Open() {
 				t.Errorf("%s: failures of before count after it has closed", path)

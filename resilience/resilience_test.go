@@ -33,7 +33,7 @@ func TestBreakerSlowTrial(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if err := call(nil); err != nil || b.Open() {
-			t.Errorf("beside one that lasts: %v, open %v", err, b.Open())
+			t.Errorf("beside one that lasts: got %v, open %v", err, b.Open())
 		}
 		cancel()
 		close(end)
@@ -54,7 +54,7 @@ func TestBreaker(t *testing.T) {
 		want := func(what string, err, wanted error, made int) {
 			t.Helper()
 			if !errors.Is(err, wanted) || calls != made {
-				t.Errorf("%s: %v after %d calls, want %v after %d", what, err, calls, wanted, made)
+				t.Errorf("%s: got %v after %d calls, want %v after %d", what, err, calls, wanted, made)
 			}
 		}
 		want("failure 1", call(errFailed), errFailed, 1)
@@ -115,7 +115,7 @@ func TestFlight(t *testing.T) {
 	}
 	v, shared, err := flight.Do(t.Context(), "other", func(context.Context) (int, error) { return 8, nil })
 	if v != 8 || shared || err != nil {
-		t.Errorf("another key: %d, %v, %v", v, shared, err)
+		t.Errorf("another key: got %d, %v, %v", v, shared, err)
 	}
 	for name, f := range map[string]func(context.Context) (int, error){
 		"panic":  func(context.Context) (int, error) { panic("asked for") },
@@ -147,7 +147,7 @@ func TestFlightTogether(t *testing.T) {
 			all.Go(func() {
 				v, shared, err := flight.Do(context.WithValue(t.Context(), flightKey{}, "of the first"), 1, f)
 				if v != "of the first" || !shared || err != nil {
-					t.Errorf("%q, %v, %v", v, shared, err)
+					t.Errorf("got %q, %v, %v", v, shared, err)
 				}
 			})
 		}
@@ -164,7 +164,7 @@ func TestFlightTogether(t *testing.T) {
 			return "", ctx.Err()
 		})
 		if !errors.Is(err, context.DeadlineExceeded) || <-ended != context.Canceled {
-			t.Errorf("%v", err)
+			t.Errorf("got %v", err)
 		}
 	})
 }

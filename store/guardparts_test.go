@@ -65,7 +65,7 @@ func TestGuardParts(t *testing.T) {
 			t.Errorf("calls took %v", took)
 		}
 		if s := g.Stats(); !s.Open || s.Parts != 1 || s.Openings != 1 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 		for range 2 {
 			_ = g.Publish(ctx, "a", nil)
@@ -123,7 +123,7 @@ func TestGuardPrompt(t *testing.T) {
 			t.Errorf("slowest caller waited %v; got %d calls of the store", slowest, inner.calls.Load())
 		}
 		if s := g.Stats(); s.Stalls != 1 || !s.Open {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 		inner.hanging.Store(false)
 		for range 2000 {

@@ -50,7 +50,7 @@ func TestBound(t *testing.T) {
 			t.Errorf("%s: value in the room of a removed one: got error %v", name, err)
 		}
 		if g, ok := s.(*store.Guarded); ok && (g.Stats().Full != 1 || g.Stats().Failures != 0) {
-			t.Errorf("%+v", g.Stats())
+			t.Errorf("got %+v", g.Stats())
 		}
 	}
 	if n := store.Guard(elsewhere{}, store.GuardConfig{}).Bound("x", 1); n != 0 {

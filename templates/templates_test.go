@@ -96,14 +96,14 @@ func TestRender(t *testing.T) {
 			body, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
 			if err != nil || resp.StatusCode != want {
-				t.Errorf("%s: %d, %v", path, resp.StatusCode, err)
+				t.Errorf("%s: got %d, %v", path, resp.StatusCode, err)
 			}
 			page := resp.Header.Get("Content-Type") == "text/html; charset=utf-8"
 			if page != (want < 400) || strings.Contains(string(body), "half a page") {
-				t.Errorf("%s: %s: %.100s", path, resp.Header.Get("Content-Type"), body)
+				t.Errorf("%s: %s: got %.100s", path, resp.Header.Get("Content-Type"), body)
 			}
 			if path == "/greeting" && (string(body) != "hello ada" || resp.Header.Get("X-A") != "b") {
-				t.Errorf("%s %v", body, resp.Header)
+				t.Errorf("got %s %v", body, resp.Header)
 			}
 		}
 		if _, err := io.WriteString(kept.w, "late"); err == nil {

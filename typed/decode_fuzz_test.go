@@ -63,7 +63,7 @@ func FuzzBodyDecoder(f *testing.F) {
 		report := schema.Report{MaxElements: 20}
 		plain := node.Check(body, "body", &report)
 		if took && !report.OK() {
-			t.Fatalf("accepted by the first pass, rejected by the second: %s %s\n%s", report.List[0].Pointer, report.List[0].Text(), body)
+			t.Fatalf("accepted by the first pass, rejected by the second: got %s %s\n%s", report.List[0].Pointer, report.List[0].Text(), body)
 		}
 		if !report.OK() {
 			return

@@ -172,7 +172,7 @@ func TestInvalidDirectionTags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if v := recover(); v == nil || !strings.Contains(v.(string), "readOnly") && !strings.Contains(v.(string), "writeOnly") {
-					t.Errorf("%v", v)
+					t.Errorf("got %v", v)
 				}
 			}()
 			register(dunlin.New(dunlin.Config{}))

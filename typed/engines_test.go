@@ -115,10 +115,10 @@ func TestEngines(t *testing.T) {
 			if engine == dunlin.EngineStd {
 				first = append(first, line)
 			} else if first[i] != line {
-				t.Errorf("%s %s: different answers\nstd:  %.300s\nloop: %.300s", c.method, c.path, first[i], line)
+				t.Errorf("%s %s: different answers\nstd:  %.300s\nloop: got %.300s", c.method, c.path, first[i], line)
 			}
 			if resp.StatusCode == 500 {
-				t.Errorf("%v: %s %s: %s", engine, c.method, c.path, line)
+				t.Errorf("%v: %s %s: got %s", engine, c.method, c.path, line)
 			}
 		}
 		http.DefaultClient.CloseIdleConnections()

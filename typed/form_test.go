@@ -161,7 +161,7 @@ func TestFileStatus(t *testing.T) {
 		}
 		expectInvalid(t, a, c.status, c.want...)
 		if c.status == 413 && !strings.Contains(a.body, `"detail":"must have at most 8 bytes"`) {
-			t.Errorf("%s", a.body)
+			t.Errorf("got %s", a.body)
 		}
 	}
 	documented := func(answers []typed.Answer) (list string) {

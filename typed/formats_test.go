@@ -59,7 +59,7 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	if body := string(get.Test(t, app, noteID{7}, accept("application/xml")).Body); !strings.Contains(body, `<note id="7"><text>Hello</text>`) {
-		t.Errorf("%s", body)
+		t.Errorf("got %s", body)
 	}
 	made := post.Test(t, app, newNote{note{ID: 1, Text: "a"}}, accept("application/xml"))
 	if made.Status != 201 || made.Header.Get("Location") != "/notes/1" || made.Header.Get("Content-Type") != "application/xml" {
@@ -98,7 +98,7 @@ func TestJSONOnlyOutputs(t *testing.T) {
 		Test(t, app, struct{}{}, accept("application/xml"))
 	asked("write-only members", a.Header, a.Body)
 	if strings.Contains(string(a.Body), "hush") {
-		t.Errorf("%s", a.Body)
+		t.Errorf("got %s", a.Body)
 	}
 	b := typed.Get(app, "/nullable", func(*dunlin.Request, struct{}) (nullable, error) { return nullable{}, nil }).
 		Test(t, app, struct{}{}, accept("application/xml"))
@@ -127,6 +127,6 @@ func TestFormatsOfAnswers(t *testing.T) {
 		t.Errorf("status 200: got %v", got)
 	}
 	if _, ok := byStatus[406]; !ok || byStatus[204].Formats != nil {
-		t.Errorf("%v", byStatus)
+		t.Errorf("got %v", byStatus)
 	}
 }

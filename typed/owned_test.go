@@ -74,7 +74,7 @@ func TestFileNames(t *testing.T) {
 	}
 	a := ask(t, app, "POST /", "Content-Type: multipart/form-data; boundary=b", "", partOfFile+"filename=\"a\"\r\n\r\nabcd\r\n--b--")
 	if !strings.Contains(a.body, `"detail":"must have at most 3 bytes"`) {
-		t.Errorf("%s", a.body)
+		t.Errorf("got %s", a.body)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestTypesWithMarshalJSON(t *testing.T) {
 	app := quiet()
 	typed.Post(app, "/", func(*dunlin.Request, good) (typed.None, error) { return typed.None{}, nil })
 	if a := post(t, app, "/", `{"a":1}`); !strings.Contains(a.body, "must be a cents") {
-		t.Errorf("%s", a.body)
+		t.Errorf("got %s", a.body)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestEmptyPageIsEmptyList(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	got := typed.Get(app, "/", func(*dunlin.Request, struct{}) (typed.Page[number], error) { return typed.Page[number]{}, nil }).Test(t, app, struct{}{})
 	if string(got.Body) != `{"items":[]}` {
-		t.Errorf("%s", got.Body)
+		t.Errorf("got %s", got.Body)
 	}
 }
 
@@ -153,6 +153,6 @@ func TestPagesInXML(t *testing.T) {
 	in.Limit = 5
 	got := list.Test(t, app, in, func(r *http.Request) { r.Header.Set("Accept", "application/xml") })
 	if want := `<page><items><item n="1"></item><item n="2"></item>`; !strings.Contains(string(got.Body), want) {
-		t.Errorf("%s", got.Body)
+		t.Errorf("got %s", got.Body)
 	}
 }

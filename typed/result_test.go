@@ -193,6 +193,6 @@ func TestEveryStatusIsDerived(t *testing.T) {
 	}
 	other := give(app, "/other", item{}, nil)
 	if got := statuses(other); strings.Contains(got, "Not Modified") {
-		t.Errorf("operation of another group has the declarations of this middleware: %s", got)
+		t.Errorf("operation of another group has the declarations of this middleware: got %s", got)
 	}
 }

@@ -186,7 +186,7 @@ func TestInvalidSchemaAs(t *testing.T) {
 		Body struct{ At written }
 	}](quiet(), "POST", "/")
 	if got := panics(func() { typed.SchemaAs[written, int](``) }); !strings.Contains(got, "registered already") {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 }
 

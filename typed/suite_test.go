@@ -59,7 +59,7 @@ func (a answer) violations(t testing.TB) []string {
 		Errors []typed.Violation `json:"errors"`
 	}
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
-		t.Fatalf("the answer is not a problem: %v\n%d %s", err, a.status, a.body)
+		t.Fatalf("the answer is not a problem: got %v\n%d %s", err, a.status, a.body)
 	}
 	var list []string
 	for _, v := range p.Errors {

@@ -68,7 +68,7 @@ func TestVerify(t *testing.T) {
 		"separated by two spaces": {messageID, at, "  " + signature, payload, sentAt, nil},
 	} {
 		if err := verifier(c.now, secret).Verify(c.id, c.timestamp, c.signatures, []byte(c.body)); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
 	if err := verifier(sentAt, strings.TrimPrefix(secret, "whsec_")).Verify(messageID, at, signature, []byte(payload)); err != nil {
@@ -79,7 +79,7 @@ func TestVerify(t *testing.T) {
 func TestSign(t *testing.T) {
 	h := http.Header{}
 	if err := webhook.Sign(h, messageID, sentAt, []byte(payload), secret); err != nil || h.Get("webhook-signature") != signature {
-		t.Errorf("%v: %v", err, h)
+		t.Errorf("%v: got %v", err, h)
 	}
 	for name, err := range map[string]error{
 		"no secret":   webhook.Sign(h, "a", sentAt, nil),
@@ -121,7 +121,7 @@ func TestRotation(t *testing.T) {
 		}
 		err := verifier(sentAt, c.verify...).Verify("msg_1", h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), []byte("{}"))
 		if !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestNewPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if v := recover(); v == nil || strings.Contains(fmt.Sprint(v), secret) {
-					t.Errorf("%v", v)
+					t.Errorf("got %v", v)
 				}
 			}()
 			webhook.New(c)
@@ -196,7 +196,7 @@ func TestMiddleware(t *testing.T) {
 		return dunlin.Text(string(body)).Status(202)
 	})
 	if w := hook(app, "msg_1", "{}"); w.Code != 202 || w.Body.String() != "{}" {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 	for name, c := range map[string]struct {
 		edit func(http.Header)
@@ -213,7 +213,7 @@ func TestMiddleware(t *testing.T) {
 		c.edit(r.Header)
 		w := httptest.NewRecorder()
 		if app.ServeHTTP(w, r); w.Code != c.want || w.Header().Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestWebhooksRunOnce(t *testing.T) {
 			panic("broken")
 		case 202:
 			if w := hook(app, "msg_1", "{}"); w.Code != 409 { // a repetition while this one runs
-				t.Errorf("a repetition while it runs: %d", w.Code)
+				t.Errorf("a repetition while it runs: got %d", w.Code)
 			}
 		}
 		return dunlin.Empty().Status(status)
@@ -236,7 +236,7 @@ func TestWebhooksRunOnce(t *testing.T) {
 	again := func(want int) {
 		t.Helper()
 		if w := hook(app, "msg_1", "{}"); w.Code != want {
-			t.Errorf("%d, want %d", w.Code, want)
+			t.Errorf("got %d, want %d", w.Code, want)
 		}
 	}
 	again(500)
@@ -249,7 +249,7 @@ func TestWebhooksRunOnce(t *testing.T) {
 	}
 	status = 200
 	if w := hook(app, "msg_2", "{}"); w.Code != 200 {
-		t.Errorf("another webhook: %d", w.Code)
+		t.Errorf("another webhook: got %d", w.Code)
 	}
 }
 
@@ -271,10 +271,10 @@ func TestFailuresOfStreamsAreRepeated(t *testing.T) {
 			return c.resp
 		})
 		if w := hook(app, "msg_1", "{}"); w.Code != c.first {
-			t.Errorf("%s: %d, want %d", name, w.Code, c.first)
+			t.Errorf("%s: got %d, want %d", name, w.Code, c.first)
 		}
 		if again := hook(app, "msg_1", "{}"); (again.Code == 204) != c.ok || (ran == 1) != c.ok {
-			t.Errorf("%s: %d for the repetition, which ran %d times", name, again.Code, ran)
+			t.Errorf("%s: got %d for the repetition, which ran %d times", name, again.Code, ran)
 		}
 	}
 }
@@ -291,6 +291,6 @@ func TestUnavailableStore(t *testing.T) {
 		return dunlin.NoContent()
 	})
 	if w := hook(app, "msg_1", "{}"); w.Code != 503 || w.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 }

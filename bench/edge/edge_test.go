@@ -168,16 +168,16 @@ func TestServersDoTheSame(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != 200 || string(body) != hello {
-			t.Errorf("%s: %d %q, %v", name, resp.StatusCode, body, err)
+			t.Errorf("%s: got %d %q, %v", name, resp.StatusCode, body, err)
 		}
 		for _, field := range []string{"Access-Control-Allow-Origin", "X-Content-Type-Options", "X-Request-Id"} {
 			if has := resp.Header.Get(field) != ""; has != strings.HasSuffix(name, "-five") {
-				t.Errorf("%s: %s: %q", name, field, resp.Header.Get(field))
+				t.Errorf("%s: %s: got %q", name, field, resp.Header.Get(field))
 			}
 		}
 		limited := resp.Header.Get("RateLimit") != "" || resp.Header.Get("X-Ratelimit-Limit") != ""
 		if limited != strings.HasSuffix(name, "-five") {
-			t.Errorf("%s: %v", name, resp.Header)
+			t.Errorf("%s: got %v", name, resp.Header)
 		}
 	}
 }

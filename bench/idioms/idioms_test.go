@@ -61,7 +61,7 @@ func TestIdiomsAnswerAlike(t *testing.T) {
 			body, _ := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			if resp.StatusCode != ask.status || !strings.Contains(string(body), ask.contains) || resp.Header.Get("X-Served-For") != ask.servedFor {
-				t.Errorf("%s: %s %s %s: %d %s, for %q; want %d %s, for %q", name, ask.method, ask.path, ask.body,
+				t.Errorf("%s: %s %s %s: got %d %s, for %q; want %d %s, for %q", name, ask.method, ask.path, ask.body,
 					resp.StatusCode, body, resp.Header.Get("X-Served-For"), ask.status, ask.contains, ask.servedFor)
 			}
 			if ask.status == 201 && !strings.HasPrefix(resp.Header.Get("Location"), "/users/") {
@@ -93,7 +93,7 @@ func TestLibraries(t *testing.T) {
 			body, _ := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			if resp.StatusCode != want || (want == 200) != strings.Contains(string(body), "Moby-Dick") {
-				t.Errorf("%s: %s: %d %s", name, path, resp.StatusCode, body)
+				t.Errorf("%s: %s: got %d %s", name, path, resp.StatusCode, body)
 			}
 		}
 	}

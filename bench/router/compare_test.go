@@ -55,7 +55,7 @@ func check(tb testing.TB, h http.Handler, requests []*http.Request) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code != http.StatusNoContent {
-			tb.Fatalf("%s %s: %d", r.Method, r.URL.Path, w.Code)
+			tb.Fatalf("%s %s: got %d", r.Method, r.URL.Path, w.Code)
 		}
 	}
 }

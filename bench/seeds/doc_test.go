@@ -62,7 +62,7 @@ func check(tb testing.TB, handler http.Handler, request *http.Request, want answ
 	}
 	for name, value := range want.headers {
 		if got := recorder.Header().Get(name); got != value {
-			tb.Fatalf("%s: %q, want %q", name, got, value)
+			tb.Fatalf("%s: got %q, want %q", name, got, value)
 		}
 	}
 	if got := recorder.Body.String(); got != want.body {

@@ -46,7 +46,7 @@ func operations(t *testing.T, dir string) []operation {
 	t.Helper()
 	profile := filepath.Join(dir, "profile")
 	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+profile).CombinedOutput(); err != nil {
-		t.Fatalf("go tool covdata: %v\n%s", err, out)
+		t.Fatalf("go tool covdata: got %v\n%s", err, out)
 	}
 	blocks, err := blocksOf(profile)
 	if err != nil {

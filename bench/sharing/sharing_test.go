@@ -72,7 +72,7 @@ func TestSharedWrites(t *testing.T) {
 				switch owner := known[op.name]; owner {
 				case "loop", "connection":
 				case "":
-					t.Errorf("%s: %.2f a request: not listed in testdata/operations.txt", op.name, float64(op.count)/requests)
+					t.Errorf("%s: got %.2f a request: not listed in testdata/operations.txt", op.name, float64(op.count)/requests)
 				default:
 					t.Errorf("testdata/operations.txt: %s: unknown owner %q", op.name, owner)
 				}
@@ -120,7 +120,7 @@ func start(t *testing.T) *server {
 	program := filepath.Join(t.TempDir(), "served")
 	build := exec.Command("go", "build", "-cover", "-covermode=atomic", "-coverpkg="+module+"/...", "-o", program, "./served")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the server: %v\n%s", err, out)
+		t.Fatalf("build the server: got %v\n%s", err, out)
 	}
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), "GOCOVERDIR="+t.TempDir())
@@ -153,7 +153,7 @@ func (s *server) do(t *testing.T, command string) {
 		t.Fatal(err)
 	}
 	if line, err := s.out.ReadString('\n'); line != "done\n" {
-		t.Fatalf("%s: %q, %v", command, line, err)
+		t.Fatalf("%s: got %q, %v", command, line, err)
 	}
 }
 
@@ -177,7 +177,7 @@ func (c client) open() func(*testing.T, string) {
 		_, err = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
 		if err != nil || resp.StatusCode != http.StatusOK || c.two != (resp.ProtoMajor == 2) {
-			t.Fatalf("%s %s, %v", resp.Proto, resp.Status, err)
+			t.Fatalf("got %s %s, %v", resp.Proto, resp.Status, err)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestWriteAndDiff(t *testing.T) {
 	var out, errors bytes.Buffer
 	file := filepath.Join(folder, "openapi.json")
 	if status := run([]string{"openapi", "write", "-o", file, "./" + folder}, &out, &errors); status != 0 {
-		t.Fatalf("status %d: %s", status, &errors)
+		t.Fatalf("status %d: got %s", status, &errors)
 	}
 	doc, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(doc), `"operationId": "hello"`) {

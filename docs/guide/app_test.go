@@ -36,7 +36,7 @@ func newTest(t *testing.T) (*service, *dunlin.App, *http.Client) {
 	browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := browser.PostForm(base+"/login", url.Values{"name": {"ada"}, "password": {"correct horse"}})
 	if err != nil || resp.StatusCode != 303 {
-		t.Fatalf("login: %v, %v", resp, err)
+		t.Fatalf("login: got %v, %v", resp, err)
 	}
 	return s, app, browser
 }
@@ -68,14 +68,14 @@ func TestLinksAreCreatedAndFollowed(t *testing.T) {
 	_, _, browser := newTest(t)
 	resp, body := send(t, browser, "POST", "/api/links", `{"url":"https://example.com/","code":"home"}`)
 	if resp.StatusCode != 201 || resp.Header.Get("Location") != "/home" {
-		t.Fatalf("create: %d %s", resp.StatusCode, body)
+		t.Fatalf("create: got %d %s", resp.StatusCode, body)
 	}
 	resp, _ = send(t, browser, "GET", "/home", "")
 	if resp.StatusCode != 302 || resp.Header.Get("Location") != "https://example.com/" {
-		t.Errorf("follow: %d %v", resp.StatusCode, resp.Header)
+		t.Errorf("follow: got %d %v", resp.StatusCode, resp.Header)
 	}
 	if resp, body := send(t, browser, "POST", "/api/links", `{"url":"javascript:alert(1)"}`); resp.StatusCode != 400 || !strings.Contains(body, `"#/url"`) {
-		t.Errorf("what is no link: %d %s", resp.StatusCode, body)
+		t.Errorf("what is no link: got %d %s", resp.StatusCode, body)
 	}
 }
 
@@ -96,11 +96,11 @@ func TestChangesAtTheSameTime(t *testing.T) {
 		{"whatever it is", "*", 200},
 	} {
 		if resp, body := send(t, browser, "PUT", "/api/links/home", `{"url":"https://example.com/new"}`, "If-Match", c.tag); resp.StatusCode != c.status {
-			t.Errorf("%s: %d %s", c.name, resp.StatusCode, body)
+			t.Errorf("%s: got %d %s", c.name, resp.StatusCode, body)
 		}
 	}
 	if resp, body := send(t, browser, "PUT", "/api/links/home", `{"url":"https://example.com/new"}`); resp.StatusCode != 400 || !strings.Contains(body, "If-Match") {
-		t.Errorf("without If-Match: %d %s", resp.StatusCode, body)
+		t.Errorf("without If-Match: got %d %s", resp.StatusCode, body)
 	}
 }
 
@@ -110,10 +110,10 @@ func TestTyped(t *testing.T) {
 	var in CreateLink
 	in.Body.URL, in.Body.Code = "https://example.com/", "twice"
 	if x := create.Test(t, app, in); x.Out.Location != "/twice" {
-		t.Errorf("%d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 	if x := create.Test(t, app, in); !errors.Is(x.Problem, codeTaken) {
-		t.Errorf("again: %d %s", x.Status, x.Body)
+		t.Errorf("again: got %d %s", x.Status, x.Body)
 	}
 	if _, err := openapi.Document(app, openapi.Config{}); err != nil {
 		t.Error(err)
@@ -123,26 +123,26 @@ func TestTyped(t *testing.T) {
 func TestWhoMay(t *testing.T) {
 	_, app, browser := newTest(t)
 	if resp, _ := send(t, dunlintest.NewClient(app), "GET", "/api/links", ""); resp.StatusCode != 401 {
-		t.Errorf("without a session: %d", resp.StatusCode)
+		t.Errorf("without a session: got %d", resp.StatusCode)
 	}
 	// A page of another site sends a request in the name of its visitor.
 	if resp, _ := send(t, browser, "POST", "/api/links", `{"url":"https://evil.example/"}`, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"); resp.StatusCode != 403 {
-		t.Errorf("from another site: %d", resp.StatusCode)
+		t.Errorf("from another site: got %d", resp.StatusCode)
 	}
 	// The app on another origin may do so, and may read the answer.
 	resp, _ := send(t, browser, "POST", "/api/links", `{"url":"https://example.com/"}`, "Sec-Fetch-Site", "cross-site", "Origin", "https://app.example.com")
 	if resp.StatusCode != 201 || resp.Header.Get("Access-Control-Allow-Origin") != "https://app.example.com" {
-		t.Errorf("from the app: %d %v", resp.StatusCode, resp.Header)
+		t.Errorf("from the app: got %d %v", resp.StatusCode, resp.Header)
 	}
 	preflight, _ := send(t, dunlintest.NewClient(app), "OPTIONS", "/api/links", "", "Origin", "https://app.example.com", "Access-Control-Request-Method", "POST")
 	if preflight.StatusCode != 204 {
-		t.Errorf("its preflight: %d", preflight.StatusCode)
+		t.Errorf("its preflight: got %d", preflight.StatusCode)
 	}
 	if resp, _ := send(t, browser, "POST", "/logout", ""); resp.StatusCode != 204 {
-		t.Errorf("logout: %d", resp.StatusCode)
+		t.Errorf("logout: got %d", resp.StatusCode)
 	}
 	if resp, _ := send(t, browser, "GET", "/api/links", ""); resp.StatusCode != 401 {
-		t.Errorf("after logout: %d", resp.StatusCode)
+		t.Errorf("after logout: got %d", resp.StatusCode)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestLimits(t *testing.T) {
 		case 429:
 			return
 		default:
-			t.Fatalf("a wrong password: %d", resp.StatusCode)
+			t.Fatalf("a wrong password: got %d", resp.StatusCode)
 		}
 	}
 	t.Error("passwords can be tried out")
@@ -169,10 +169,10 @@ func TestOnce(t *testing.T) {
 	_, first := send(t, browser, "POST", "/api/links", `{"url":"https://example.com/"}`, "Idempotency-Key", "k")
 	resp, again := send(t, browser, "POST", "/api/links", `{"url":"https://example.com/"}`, "Idempotency-Key", "k")
 	if first != again || resp.Header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("the repetition made another link: %s, %s", first, again)
+		t.Errorf("the repetition made another link: got %s, %s", first, again)
 	}
 	if resp, _ := send(t, browser, "POST", "/api/links", `{"url":"https://example.com/b"}`, "Idempotency-Key", "k"); resp.StatusCode != 422 {
-		t.Errorf("another link with the key: %d", resp.StatusCode)
+		t.Errorf("another link with the key: got %d", resp.StatusCode)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestImport(t *testing.T) {
 	_ = w.Close()
 	resp, body := send(t, browser, "POST", "/api/links/import", form.String(), "Content-Type", w.FormDataContentType())
 	if resp.StatusCode != 200 || body != `{"links":2,"refused":2}` {
-		t.Errorf("%d %s", resp.StatusCode, body)
+		t.Errorf("got %d %s", resp.StatusCode, body)
 	}
 	if l, ok := s.links.get("two"); !ok || l.owner != "ada" {
 		t.Errorf("the second link is %+v", l)

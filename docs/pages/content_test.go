@@ -80,11 +80,11 @@ func content(t *testing.T, app *dunlin.App) {
 
 	for path, want := range map[string]int{"/books/1": 200, "/books/1/page": 200, "/books?limit=1": 200, "/books?cursor=1": 400} {
 		if status := dunlintest.JSON(t, app, "GET", path, nil, nil); status != want {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("%s: got %d", path, status)
 		}
 	}
 	if status := dunlintest.JSON(t, app, "POST", "/count", map[string]int{"count": 1}, nil); status != 200 {
-		t.Errorf("/count: %d", status)
+		t.Errorf("/count: got %d", status)
 	}
 }
 

@@ -323,7 +323,7 @@ func TestFeatures(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("POST", "/login", nil))
 		if w.Code != want || w.Header().Get("X-Served-By") != "links" || answers[want/100].Load() != 1 {
-			t.Errorf("%d %v, want %d", w.Code, w.Header(), want)
+			t.Errorf("got %d %v, want %d", w.Code, w.Header(), want)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func TestServedBy(t *testing.T) {
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/hello", nil))
 	if w.Code != 200 || w.Header().Get("X-Served-By") != "links" {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 }
 
@@ -350,7 +350,7 @@ func TestStamped(t *testing.T) {
 		app.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		h := w.Header()
 		if got := [2]string{h.Get("Cache-Control"), h.Get("X-Served-By")}; got != want || len(h.Get("X-Request-Id")) != 26 {
-			t.Errorf("%s: %v", path, h)
+			t.Errorf("%s: got %v", path, h)
 		}
 	}
 }

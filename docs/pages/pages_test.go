@@ -54,7 +54,7 @@ func TestModifiersBranch(t *testing.T) {
 	r2 := r1.Header("A", "1")
 	r3 := r1.Header("B", "2") // must not see A
 	if r2.Get("A") != "1" || r3.Get("A") != "" || r3.Get("B") != "2" {
-		t.Errorf("%v, %v", r2, r3)
+		t.Errorf("got %v, %v", r2, r3)
 	}
 }
 

@@ -131,7 +131,7 @@ func staticFiles(t *testing.T, app *dunlin.App) {
 			t.Fatal(err)
 		}
 		if resp.StatusCode != want {
-			t.Errorf("%s: %d", path, resp.StatusCode)
+			t.Errorf("%s: got %d", path, resp.StatusCode)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func htmlPages(t *testing.T, app *dunlin.App) {
 			t.Fatal(err)
 		}
 		if resp.StatusCode != want {
-			t.Errorf("%s: %d", path, resp.StatusCode)
+			t.Errorf("%s: got %d", path, resp.StatusCode)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func problemsAsPages(t *testing.T, app *dunlin.App) {
 		}
 		body := suite.Body(t, resp)
 		if resp.StatusCode != c.status || !strings.Contains(body, c.body) || c.header != "" && resp.Header.Get(c.header) == "" {
-			t.Errorf("%s %s: %d %s %v", c.method, c.path, resp.StatusCode, body, resp.Header)
+			t.Errorf("%s %s: got %d %s %v", c.method, c.path, resp.StatusCode, body, resp.Header)
 		}
 	}
 	if causes.Load() != 1 {
@@ -299,11 +299,11 @@ func violationsInAFormat(t *testing.T, _ *dunlin.App) {
 	}
 	if got, want := string(op.Test(t, app, in).Body), `{"error":{"code":"400","message":"the request is invalid in 1 place","fields":[`+
 		`{"in":"body","pointer":"#/title","rule":"minLength","limit":"1","detail":"must have at least 1 character"}]}}`; got != want {
-		t.Errorf("%s", got)
+		t.Errorf("got %s", got)
 	}
 	in.Body.Title = "x"
 	if x := op.Test(t, app, in); string(x.Body) != `{"error":{"code":"taken","message":"It is taken"}}` || !errors.Is(x.Problem, taken) {
-		t.Errorf("%s", x.Body)
+		t.Errorf("got %s", x.Body)
 	}
 }
 
@@ -387,16 +387,16 @@ func filesOfUsers(t *testing.T, app *dunlin.App) {
 	resp, body := send(5 << 20)
 	var kept struct{ Name, SHA256 string }
 	if err := json.Unmarshal([]byte(body), &kept); err != nil || resp.StatusCode != 201 || kept.SHA256 != hex.EncodeToString(sumOfZeros(5<<20)) {
-		t.Fatalf("5 MiB: %d %s", resp.StatusCode, body)
+		t.Fatalf("5 MiB: got %d %s", resp.StatusCode, body)
 	}
 	req, _ := http.NewRequest("GET", "https://notes.example/files/"+kept.Name, nil)
 	req.Header.Set("Range", "bytes=100-199")
 	if resp, err = dunlintest.NewClient(app).Do(req); err != nil || resp.StatusCode != 206 || resp.ContentLength != 100 || resp.Header.Get("Content-Disposition") != "attachment" {
-		t.Errorf("a part of it: %v, %v", resp, err)
+		t.Errorf("a part of it: got %v, %v", resp, err)
 	}
 	_ = resp.Body.Close()
 	if resp, body := send(50<<20 + 1); resp.StatusCode != 413 {
-		t.Errorf("too much: %d %s", resp.StatusCode, body)
+		t.Errorf("too much: got %d %s", resp.StatusCode, body)
 	}
 	if left, err := fs.ReadDir(folder.FS(), "."); err != nil || len(left) != 1 {
 		t.Errorf("the folder has %v, %v", left, err)
@@ -543,7 +543,7 @@ func standardHandlers(t *testing.T, app *dunlin.App) {
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil || string(body) != want {
-			t.Errorf("%s: %s, %v", path, body, err)
+			t.Errorf("%s: got %s, %v", path, body, err)
 		}
 	}
 }
@@ -563,7 +563,7 @@ func TestWhoseFailures(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("%s: %d", path, resp.StatusCode)
+			t.Errorf("%s: got %d", path, resp.StatusCode)
 		}
 	}
 }

@@ -104,21 +104,21 @@ func typedActions(t *testing.T, app *dunlin.App) {
 	name.Body.Name = typed.OptionalOf("Eve")
 	asPatch := func(r *http.Request) { r.Header.Set("Content-Type", "application/merge-patch+json") }
 	if x := change.Test(t, app, mail, asPatch); x.Out.Name != "Ada" || x.Out.Mail != "" {
-		t.Errorf("%d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 	if x := change.Test(t, app, name); x.Out.Name != "Eve" || x.Out.Mail != "ada@example.com" {
-		t.Errorf("%d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 
 	rent := typed.Post(app, "/rents", func(_ *dunlin.Request, in Rent) (Size, error) { return in.Body.Size, nil })
 	var small Rent
 	small.Body.Size, small.Body.Period.Until = "small", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	if x := rent.Test(t, app, small); x.Out != "small" {
-		t.Errorf("%d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 	small.Body.Period.From = small.Body.Period.Until
 	if x := rent.Test(t, app, small); x.Status != 400 {
-		t.Errorf("%d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 
 	type shown struct {
@@ -128,10 +128,10 @@ func typedActions(t *testing.T, app *dunlin.App) {
 	unchanged := typed.Declares(middleware.ETag(), typed.Status{Code: 304, Description: "It has not changed"})
 	show := typed.Get(app, "/users/ada", func(*dunlin.Request, struct{}) (shown, error) { return shown{ETag: `"1"`}, nil }, unchanged)
 	if x := show.Test(t, app, struct{}{}, func(r *http.Request) { r.Header.Set("If-None-Match", `W/"1"`) }); x.Status != 304 {
-		t.Errorf("%d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 	if x := show.Test(t, app, struct{}{}); x.Status != 200 || x.Out.ETag != `"1"` {
-		t.Errorf("%d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 
 	authenticate := func(next dunlin.Action) dunlin.Action {
@@ -149,10 +149,10 @@ func typedActions(t *testing.T, app *dunlin.App) {
 	in.Body.Name, in.Body.Mail = "Ada", typed.NullableOf("ada@example.com")
 	x := op.Test(t, app, in, func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") })
 	if !errors.Is(x.Problem, EmailTaken) {
-		t.Errorf("%d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 	if x := op.Test(t, app, in); !errors.Is(x.Problem, typed.Unauthorized) {
-		t.Errorf("without a token: %d %s", x.Status, x.Body)
+		t.Errorf("without a token: got %d %s", x.Status, x.Body)
 	}
 
 	typed.Get(app, "/news", func(*dunlin.Request, struct{}) (typed.EventsOf[Notice], error) {
@@ -164,7 +164,7 @@ func typedActions(t *testing.T, app *dunlin.App) {
 	}
 	in.Body.Mail = typed.Nullable[string]{Null: true}
 	if user, err := call(t.Context(), client, in); err != nil || user.Body.Name != "Ada" {
-		t.Errorf("called: %v, %v", user, err)
+		t.Errorf("called: got %v, %v", user, err)
 	}
 	if err := serveDocument(app); err != nil {
 		t.Error(err)
@@ -246,7 +246,7 @@ func twoWaysIn(t *testing.T, app *dunlin.App) {
 			t.Fatal(err)
 		}
 		if resp.StatusCode != c.status {
-			t.Errorf("%s: %s: %d", c.name, c.value, resp.StatusCode)
+			t.Errorf("%s: %s: got %d", c.name, c.value, resp.StatusCode)
 		}
 	}
 	op.Test(t, app, struct{}{}, func(r *http.Request) { r.Header.Set("Cookie", "__Host-session=ada") })

@@ -19,6 +19,6 @@ func TestClean(t *testing.T) {
 		runtime.Gosched()
 	}
 	if w := app.Stats().Workers; len(w) != 1 || w[0].Name != "clean" || w[0].Running != 1 {
-		t.Errorf("workers: %+v", w)
+		t.Errorf("workers: got %+v", w)
 	}
 }

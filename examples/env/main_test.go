@@ -21,6 +21,6 @@ func TestSettings(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if body, _ := io.ReadAll(resp.Body); string(body) != "bodies of up to 1048576 bytes\n" {
-		t.Errorf("%q", body)
+		t.Errorf("got %q", body)
 	}
 }

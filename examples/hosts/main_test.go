@@ -25,7 +25,7 @@ func TestHosts(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if got := resp.Status + " " + string(body); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q, want %q", url, got, want)
+			t.Errorf("%s: got %q, want %q", url, got, want)
 		}
 	}
 }

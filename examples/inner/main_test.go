@@ -22,7 +22,7 @@ func TestAddresses(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("%s: %s, want %d", url, resp.Status, want)
+			t.Errorf("%s: got %s, want %d", url, resp.Status, want)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestProxy(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if string(body) != want {
-			t.Errorf("%s: %q, want %q", path, body, want)
+			t.Errorf("%s: got %q, want %q", path, body, want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestRateLimit(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != want || want == 429 && resp.Header.Get("Retry-After") == "" {
-			t.Errorf("login %d: %s %v, want %d", i, resp.Status, resp.Header, want)
+			t.Errorf("login %d: got %s %v, want %d", i, resp.Status, resp.Header, want)
 		}
 	}
 }

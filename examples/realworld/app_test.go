@@ -50,7 +50,7 @@ func (c client) ask(method, path, body string) (status int, answer map[string]an
 	}
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &answer); err != nil {
-			c.t.Fatalf("%s %s: %v in %q", method, path, err, text)
+			c.t.Fatalf("%s %s: got %v in %q", method, path, err, text)
 		}
 	}
 	return response.StatusCode, answer
@@ -61,7 +61,7 @@ func (c client) as(username string) client {
 	c.t.Helper()
 	status, answer := c.ask("POST", "/users", `{"user":{"username":"`+username+`","email":"`+username+`@example.com","password":"password"}}`)
 	if status != 201 {
-		c.t.Fatalf("register %s: %d %v", username, status, answer)
+		c.t.Fatalf("register %s: got %d %v", username, status, answer)
 	}
 	c.token = answer["user"].(map[string]any)["token"].(string)
 	return c
@@ -72,7 +72,7 @@ func (c client) publish(title, tags string) string {
 	c.t.Helper()
 	status, answer := c.ask("POST", "/articles", `{"article":{"title":"`+title+`","description":"","body":"text","tagList":`+tags+`}}`)
 	if status != 201 {
-		c.t.Fatalf("publish %q: %d %v", title, status, answer)
+		c.t.Fatalf("publish %q: got %d %v", title, status, answer)
 	}
 	return "/articles/" + answer["article"].(map[string]any)["slug"].(string)
 }
@@ -111,7 +111,7 @@ func TestErrors(t *testing.T) {
 	forged.token = ada.token[:len(ada.token)-4] + "AAAA"
 	_, answer := ada.ask("POST", dragons+"/comments", `{"comment":{"body":"mine"}}`)
 	if answer["comment"] == nil {
-		t.Fatalf("comment: %v", answer)
+		t.Fatalf("comment: got %v", answer)
 	}
 	for _, test := range []struct {
 		name               string
@@ -149,7 +149,7 @@ func TestErrors(t *testing.T) {
 		}
 		want := strings.Fields(test.errors)
 		if status != test.status || len(names) != len(want) {
-			t.Errorf("%s: %d %v, want %d with errors of %v", test.name, status, answer, test.status, want)
+			t.Errorf("%s: got %d %v, want %d with errors of %v", test.name, status, answer, test.status, want)
 		}
 		for _, name := range want {
 			if members[name] == nil {
@@ -172,7 +172,7 @@ func TestLoginIsOptionalForReaders(t *testing.T) {
 		_, answer := test.as.ask("GET", path, "")
 		a := answer["article"].(map[string]any)
 		if a["author"].(map[string]any)["following"] != test.following || a["favorited"] != test.following || a["favoritesCount"] != 1.0 {
-			t.Errorf("%v, want following and favorited %v", a, test.following)
+			t.Errorf("got %v, want following and favorited %v", a, test.following)
 		}
 		if want := []any{"a", "b"}; !reflect.DeepEqual(a["tagList"], want) {
 			t.Errorf("tags %v, want %v", a["tagList"], want)
@@ -187,10 +187,10 @@ func TestUserChanges(t *testing.T) {
 	ada.ask("PUT", "/user", `{"user":{"bio":"hello","image":"x.png"}}`)
 	_, answer := ada.ask("PUT", "/user", `{"user":{"email":"ada@example.com","token":"","username":"ada","bio":"hello","image":null,"password":"longer password"}}`)
 	if u := answer["user"].(map[string]any); u["bio"] != "hello" || u["image"] != nil {
-		t.Errorf("%v, want a bio and no image", u)
+		t.Errorf("got %v, want a bio and no image", u)
 	}
 	if status, answer := guest.ask("POST", "/users/login", `{"user":{"email":"ada@example.com","password":"longer password"}}`); status != 200 {
-		t.Errorf("login with the new password: %d %v", status, answer)
+		t.Errorf("login with the new password: got %d %v", status, answer)
 	}
 }
 
@@ -220,13 +220,13 @@ func TestTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		if runs != test.runs || !errors.Is(err, test.err) || (n == 1) != (test.err == nil) {
-			t.Errorf("%s: %d runs, %v, %d rows", test.name, runs, err, n)
+			t.Errorf("%s: got %d runs, %v, %d rows", test.name, runs, err, n)
 		}
 	}
 	conflict := &pgconn.PgError{Code: "40P01"}
 	runs := 0
 	if err := c.transaction(t.Context(), func(*sql.Tx) error { runs++; return conflict }); !errors.Is(err, conflict) || runs != 3 {
-		t.Errorf("always in conflict: %d runs, %v", runs, err)
+		t.Errorf("always in conflict: got %d runs, %v", runs, err)
 	}
 }
 

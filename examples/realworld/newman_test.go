@@ -72,7 +72,7 @@ func collection(t *testing.T, newman, address, user string, assertions int) {
 		t.Fatal(err)
 	}
 	if a := got.Run.Stats.Assertions; a.Total != assertions || a.Failed != 0 {
-		t.Errorf("%s: %d assertions, %d failed, want %d and none", user, a.Total, a.Failed, assertions)
+		t.Errorf("%s: got %d assertions, %d failed, want %d and none", user, a.Total, a.Failed, assertions)
 	}
 }
 

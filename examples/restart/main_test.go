@@ -33,13 +33,13 @@ func TestDrain(t *testing.T) {
 		return resp.StatusCode
 	}
 	if got := ask("/ready"); got != 200 {
-		t.Errorf("/ready: %d", got)
+		t.Errorf("/ready: got %d", got)
 	}
 	stop()
 	for ask("/ready") != 503 { // until Run has noticed
 	}
 	if got := ask("/"); got != 200 {
-		t.Errorf("during the grace: %d", got)
+		t.Errorf("during the grace: got %d", got)
 	}
 	if err := app.Shutdown(t.Context()); err != nil { // does not wait for the grace
 		t.Error(err)

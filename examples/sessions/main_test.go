@@ -20,7 +20,7 @@ func TestVisits(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		if body, _ := io.ReadAll(resp.Body); string(body) != want {
-			t.Errorf("%q, want %q", body, want)
+			t.Errorf("got %q, want %q", body, want)
 		}
 	}
 	visit("visit 1\n")

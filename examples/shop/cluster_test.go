@@ -93,10 +93,10 @@ func (c *cluster) limit(t *testing.T) {
 		_, mail := c.limitedFrom(i)
 		n, unsure := placed[i].Load(), unsure[i].Load()
 		if n > orderLimit+1 || n < orderLimit-unsure || refused[i].Load() == 0 {
-			t.Errorf("address %d: %d orders passed, want %d; %d were refused, of %d nobody knows", i, n, orderLimit, refused[i].Load(), unsure)
+			t.Errorf("address %d: got %d orders passed, want %d; %d were refused, of %d nobody knows", i, n, orderLimit, refused[i].Load(), unsure)
 		}
 		if kept := c.db.orders(t, mail); int64(kept) != n {
-			t.Errorf("address %d: %d orders are kept, %d were confirmed", i, kept, n)
+			t.Errorf("address %d: got %d orders are kept, %d were confirmed", i, kept, n)
 		}
 	}
 	t.Log(&got)
@@ -187,7 +187,7 @@ func (c *cluster) baskets(t *testing.T) {
 	c.copies = c.basketsNow(t)
 	for i, copies := range c.copies {
 		if least := 1 + sure[i].Load(); copies < least || copies > least+unsure[i].Load() || sure[i].Load() != updates/visits {
-			t.Errorf("basket %d has %d copies: %d were confirmed, of %d nobody knows", i, copies, least, unsure[i].Load())
+			t.Errorf("basket %d has %d copies: got %d were confirmed, of %d nobody knows", i, copies, least, unsure[i].Load())
 		}
 	}
 	t.Log(&got)
@@ -203,7 +203,7 @@ func (c *cluster) basketsNow(t *testing.T) []int64 {
 			if a.status == 200 {
 				copies = append(copies, copiesIn(t, a))
 			} else if a.status != 503 {
-				t.Fatalf("a basket: %v", a)
+				t.Fatalf("a basket: got %v", a)
 			}
 			return a.status == 200
 		})
@@ -383,7 +383,7 @@ func (f *fleet) openDatabase(t *testing.T) *catalogue {
 	t.Cleanup(func() { _ = db.Close() })
 	s := &catalogue{db}
 	if b, err := s.add(t.Context(), BookData{ISBN: "9780000000003", Title: "Much", Author: "Many", Genre: "novel", Stock: 10_000_000}); err != nil || b.ID != 3 {
-		t.Fatalf("a book: %+v, %v", b, err)
+		t.Fatalf("a book: got %+v, %v", b, err)
 	}
 	return s
 }

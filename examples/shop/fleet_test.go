@@ -278,7 +278,7 @@ func (f *fleet) must(t *testing.T, i int, words string) string {
 	t.Helper()
 	answer := f.command(i, words)
 	if strings.HasPrefix(answer, "-") {
-		t.Fatalf("redis %d: %s: %s", i, words, answer)
+		t.Fatalf("redis %d: %s: got %s", i, words, answer)
 	}
 	return answer
 }

@@ -103,7 +103,7 @@ func TestStaff(t *testing.T) {
 		}
 	}
 	if len(ops) != 4 || ops["addBook"] != 1 {
-		t.Errorf("operations that ask for a key: %v", ops)
+		t.Errorf("operations that ask for a key: got %v", ops)
 	}
 	if _, err := openapi.Document(app, config); err != nil {
 		t.Error(err)
@@ -125,7 +125,7 @@ func TestGuards(t *testing.T) {
 			w := httptest.NewRecorder()
 			app.ServeHTTP(w, req)
 			if passes := sent != "" && sent == key; (w.Code == 200) != passes || !passes && w.Code != 401 {
-				t.Errorf("the statistics for the key %q: %d", sent, w.Code)
+				t.Errorf("the statistics for the key %q: got %d", sent, w.Code)
 			}
 		}
 		if err := s.books.setCover(t.Context(), 1, typed.File{ContentType: "image/png", Data: []byte("<script>alert(1)</script>")}); err != nil {
@@ -134,7 +134,7 @@ func TestGuards(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", "/books/1/cover", nil))
 		if h := w.Header(); w.Code != 200 || h.Get("Content-Type") != "image/png" || h.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("a cover: %d %v", w.Code, h)
+			t.Errorf("a cover: got %d %v", w.Code, h)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestFloodOfOrders(t *testing.T) {
 		req.Header.Set("Idempotency-Key", strconv.Itoa(i))
 		w := httptest.NewRecorder()
 		if app.ServeHTTP(w, req); w.Code != 400 {
-			t.Fatalf("%d %s", w.Code, w.Body)
+			t.Fatalf("got %d %s", w.Code, w.Body)
 		}
 	}
 	if keys, others := s.keys.(*store.Memory).Held(), s.store.(*store.Memory).Held(); keys != 0 || others > 1000 {

@@ -89,7 +89,7 @@ func copiesIn(t *testing.T, a answer) int64 {
 	t.Helper()
 	var b Basket
 	if err := json.Unmarshal(a.body, &b); err != nil || a.status != http.StatusOK {
-		t.Fatalf("a basket: %v", a)
+		t.Fatalf("a basket: got %v", a)
 	}
 	return b.Copies
 }

@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if resp.StatusCode != c.status || !strings.Contains(string(body), c.want) || !strings.Contains(resp.Header.Get("Cache-Control"), c.cache) {
-			t.Errorf("%s: %s %q %q", c.path, resp.Status, resp.Header.Get("Cache-Control"), body)
+			t.Errorf("%s: got %s %q %q", c.path, resp.Status, resp.Header.Get("Cache-Control"), body)
 		}
 	}
 }

@@ -37,12 +37,12 @@ func logIn(t *testing.T, app *dunlin.App, name string) func(*http.Request) {
 	var in Login
 	in.Body.Name, in.Body.Password = name, "correct horse battery"
 	if got := typed.Find[Login, typed.None](app, "register").Test(t, app, in); got.Status != 204 {
-		t.Fatalf("register: %d %s", got.Status, got.Body)
+		t.Fatalf("register: got %d %s", got.Status, got.Body)
 	}
 	got := typed.Find[Login, typed.None](app, "logIn").Test(t, app, in)
 	cookies := (&http.Response{Header: got.Header}).Cookies()
 	if len(cookies) != 1 {
-		t.Fatalf("log in: %d %s", got.Status, got.Body)
+		t.Fatalf("log in: got %d %s", got.Status, got.Body)
 	}
 	return func(r *http.Request) { r.AddCookie(cookies[0]) }
 }
@@ -55,33 +55,33 @@ func testTasks(t *testing.T, app *dunlin.App) {
 	in.Body.Title, in.Body.Due = "Buy tea", time.Date(2027, 1, 2, 15, 0, 0, 0, time.UTC)
 	made := create.Test(t, app, in, ada)
 	if made.Status != 201 || made.Header.Get("Location") != "/tasks/1" {
-		t.Fatalf("%d %s", made.Status, made.Body)
+		t.Fatalf("got %d %s", made.Status, made.Body)
 	}
 	if got := create.Test(t, app, in); got.Status != 401 {
-		t.Errorf("without login: %d", got.Status)
+		t.Errorf("without login: got %d", got.Status)
 	}
 	in.Body.Title = ""
 	if got := create.Test(t, app, in, ada); got.Status != 400 {
-		t.Errorf("without a title: %d %s", got.Status, got.Body)
+		t.Errorf("without a title: got %d %s", got.Status, got.Body)
 	}
 
 	var task Task
 	if status := dunlintest.JSON(t, app, "GET", "/tasks/1", nil, &task, ada); status != 200 || task.Title != "Buy tea" {
-		t.Errorf("%d %v", status, task)
+		t.Errorf("got %d %v", status, task)
 	}
 	if status := dunlintest.JSON(t, app, "GET", "/tasks/1", nil, nil, eve); status != 404 {
-		t.Errorf("the task of another user: %d", status)
+		t.Errorf("the task of another user: got %d", status)
 	}
 	task.Done = true
 	change := map[string]any{"title": task.Title, "due": task.Due, "done": true}
 	if status := dunlintest.JSON(t, app, "PUT", "/tasks/1", change, &task, ada); status != 200 || !task.Done {
-		t.Errorf("%d %v", status, task)
+		t.Errorf("got %d %v", status, task)
 	}
 	if status := dunlintest.JSON(t, app, "DELETE", "/tasks/1", nil, nil, ada); status != 204 {
-		t.Errorf("remove: %d", status)
+		t.Errorf("remove: got %d", status)
 	}
 	if status := dunlintest.JSON(t, app, "DELETE", "/tasks/1", nil, nil, ada); status != 404 {
-		t.Errorf("remove it again: %d", status)
+		t.Errorf("remove it again: got %d", status)
 	}
 }
 
@@ -90,7 +90,7 @@ func testPages(t *testing.T, app *dunlin.App) {
 	for _, title := range []string{"a", "b", "c"} {
 		in := map[string]any{"title": title, "due": "2027-01-02T15:00:00Z"}
 		if status := dunlintest.JSON(t, app, "POST", "/tasks", in, nil, grace); status != 201 {
-			t.Fatalf("%d", status)
+			t.Fatalf("got %d", status)
 		}
 	}
 	list := typed.Find[ListTasks, typed.Page[Task]](app, "listTasks")
@@ -109,11 +109,11 @@ func testLogin(t *testing.T, app *dunlin.App) {
 	for name, password := range map[string]string{"linus": "another password", "bob": "correct horse battery"} {
 		login := map[string]string{"name": name, "password": password}
 		if status := dunlintest.JSON(t, app, "POST", "/login", login, nil); status != 401 {
-			t.Errorf("%s: %d", name, status)
+			t.Errorf("%s: got %d", name, status)
 		}
 	}
 	login := map[string]string{"name": "linus", "password": "correct horse battery"}
 	if status := dunlintest.JSON(t, app, "POST", "/users", login, nil); status != 409 {
-		t.Errorf("a name that is taken: %d", status)
+		t.Errorf("a name that is taken: got %d", status)
 	}
 }

@@ -13,11 +13,11 @@ func TestNotes(t *testing.T) {
 	app := newApp(dunlin.Config{})
 	var note Note
 	if status := dunlintest.JSON(t, app, "POST", "/notes", map[string]string{"text": "buy milk"}, &note); status != 200 || note.ID != 1 {
-		t.Errorf("%d %+v", status, note)
+		t.Errorf("got %d %+v", status, note)
 	}
 	note = Note{}
 	if status := dunlintest.JSON(t, app, "GET", "/notes/1", nil, &note); status != 200 || note.Text != "buy milk" {
-		t.Errorf("%d %+v", status, note)
+		t.Errorf("got %d %+v", status, note)
 	}
 	var problem dunlin.ProblemDetails
 	if status := dunlintest.JSON(t, app, "POST", "/notes", map[string]string{"text": ""}, &problem); status != 400 {

@@ -33,7 +33,7 @@ func TestUpload(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 201 || string(body) != `{"hello.txt":600000}` {
-		t.Errorf("%s %s", resp.Status, body)
+		t.Errorf("got %s %s", resp.Status, body)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "hello.txt")); err != nil || info.Size() != 600_000 {
 		t.Error(info, err)

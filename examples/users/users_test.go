@@ -82,7 +82,7 @@ func TestRoutes(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if w.Code != c.status || w.Header().Get("Content-Type") != c.wantType || w.Body.String() != c.want {
-			t.Errorf("%s %s: %d %s %.200q, want %d %s %.200q", c.method, c.target, w.Code, w.Header().Get("Content-Type"), w.Body, c.status, c.wantType, c.want)
+			t.Errorf("%s %s: got %d %s %.200q, want %d %s %.200q", c.method, c.target, w.Code, w.Header().Get("Content-Type"), w.Body, c.status, c.wantType, c.want)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestHeaders(t *testing.T) {
 	quietApp(dunlin.Config{}).ServeHTTP(w, httptest.NewRequest("GET", "/headers", nil))
 	h := w.Header()
 	if h.Get("Content-Length") != "12" || h.Get("Cache-Control") != "public,max-age=30" || h.Get("Content-Type") != "text/plain" || len(h) != 3 {
-		t.Errorf("%v", h)
+		t.Errorf("got %v", h)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestProfiles(t *testing.T) {
 		w := httptest.NewRecorder()
 		inner.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s: %d without %q: %.200q", target, w.Code, want, w.Body)
+			t.Errorf("%s: %d without %q: got %.200q", target, w.Code, want, w.Body)
 		}
 		w = httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", target, nil))

@@ -38,7 +38,7 @@ func TestWebhook(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != c.want {
-			t.Errorf("%s: %s, want %d", name, resp.Status, c.want)
+			t.Errorf("%s: got %s, want %d", name, resp.Status, c.want)
 		}
 	}
 }

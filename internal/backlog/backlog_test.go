@@ -34,7 +34,7 @@ func TestReceivers(t *testing.T) {
 		case 1:
 			if n := len(readers); n > 0 && random.IntN(20) == 0 {
 				if last := readers[n-1].Leave(); last != (n == 1) {
-					t.Fatalf("last of %d receivers: %v", n, last)
+					t.Fatalf("last of %d receivers: got %v", n, last)
 				}
 				readers = readers[:n-1]
 			}

@@ -94,7 +94,7 @@ func TestReload(t *testing.T) {
 				t.Errorf("%s: certificate %d, want %d", s.name, serial, s.serial)
 			}
 			if n := strings.Count(logs.String(), "level=WARN"); n != s.warnings {
-				t.Errorf("%s: %d warnings so far, want %d:\n%s", s.name, n, s.warnings, logs.String())
+				t.Errorf("%s: got %d warnings so far, want %d:\n%s", s.name, n, s.warnings, logs.String())
 			}
 		}
 	})

@@ -122,7 +122,7 @@ func TestSecure(t *testing.T) {
 		{"Forwarded", "", false},
 	} {
 		if got := source(t, c.header).Secure(c.list); got != c.want {
-			t.Errorf("%s: %q is secure: %v, want %v", c.header, c.list, got, c.want)
+			t.Errorf("%s: %q is secure: got %v, want %v", c.header, c.list, got, c.want)
 		}
 	}
 	if h := source(t, "X-Forwarded-For").SchemeHeader(); h != "X-Forwarded-Proto" {
@@ -144,7 +144,7 @@ func TestParseTrust(t *testing.T) {
 		"172.32.0.1": false, "198.51.101.1": false, "2001:db8::1": false, "0.0.0.0": false, "::": false,
 	} {
 		if got := trust.Trusts(netip.MustParseAddr(addr)); got != want {
-			t.Errorf("%s is trusted: %v, want %v", addr, got, want)
+			t.Errorf("%s is trusted: got %v, want %v", addr, got, want)
 		}
 	}
 	if !trust.Trusts(netip.Addr{}) {
@@ -212,19 +212,19 @@ func FuzzClient(f *testing.F) {
 	s, fw := source(f, "X-Forwarded-For"), source(f, "Forwarded")
 	f.Fuzz(func(t *testing.T, list string) {
 		if got, want := s.Client(peer, list), clientOfList(s.Trusts, peer, list); got != want {
-			t.Errorf("%q: %v, want %v", list, got, want)
+			t.Errorf("%q: got %v, want %v", list, got, want)
 		} else if quick := s.Client4(list); quick >= 0 && addrPort4(quick) != want {
-			t.Errorf("%q: %#x, want %v", list, quick, want)
+			t.Errorf("%q: got %#x, want %v", list, quick, want)
 		}
 		// Only the elements that the proxy adds count, regardless of the client's own.
 		for _, added := range []string{"203.0.113.7", "203.0.113.7, 10.0.0.9"} {
 			if got := s.Client(peer, list+", "+added); got.Addr().String() != "203.0.113.7" {
-				t.Errorf("%q before %q: %v", list, added, got)
+				t.Errorf("%q before %q: got %v", list, added, got)
 			}
 		}
 		for _, added := range []string{`for=203.0.113.7`, `for="203.0.113.7:80";by="x,y", for=10.0.0.9`} {
 			if got := fw.Client(peer, list+", "+added); got.Addr().String() != "203.0.113.7" {
-				t.Errorf("%q before %q: %v", list, added, got)
+				t.Errorf("%q before %q: got %v", list, added, got)
 			}
 		}
 		fw.Secure(list)
@@ -259,7 +259,7 @@ func FuzzAddrPort(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		want, wantErr := netip.ParseAddrPort(s)
 		if got, err := clientaddr.ParseAddrPort(s); got != want || (err == nil) != (wantErr == nil) {
-			t.Errorf("%q: %v, %v, want %v, %v", s, got, err, want, wantErr)
+			t.Errorf("%q: got %v, %v, want %v, %v", s, got, err, want, wantErr)
 		}
 	})
 }

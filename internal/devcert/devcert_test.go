@@ -113,7 +113,7 @@ func TestTrustCommands(t *testing.T) {
 		"plan9":   "curl --cacert '/home/a b/ca.pem'",
 	} {
 		if got := c.TrustCommand(goos); got != want {
-			t.Errorf("%s: %s", goos, got)
+			t.Errorf("%s: got %s", goos, got)
 		}
 	}
 	if got := c.TrustCommand("linux"); !strings.Contains(got, "'/home/a b/ca.pem'") {

@@ -49,7 +49,7 @@ func TestFill(t *testing.T) {
 		Limits: limits{MaxOpen: 7, Wait: time.Second}, hidden: "kept",
 	}
 	if !reflect.DeepEqual(s, want) {
-		t.Errorf("%+v, want %+v", s, want)
+		t.Errorf("got %+v, want %+v", s, want)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestWords(t *testing.T) {
 		"MaxConnectionsPerAddress": "MAX_CONNECTIONS_PER_ADDRESS", "HSTS": "HSTS",
 	} {
 		if got := envconfig.Words(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
 }

@@ -38,13 +38,13 @@ func TestRange(t *testing.T) {
 		"bytes=" + strings.Repeat("9", 400): malformed,
 	} {
 		if got := strings.Join(files.Range("GET", field, 10), "|"); got != want {
-			t.Errorf("%q: %q, want %q", field, got, want)
+			t.Errorf("%q: got %q, want %q", field, got, want)
 		}
 	}
 	if got := files.Range("GET", "bytes=-3", 0); got != nil {
-		t.Errorf("of nothing: %q", got)
+		t.Errorf("of nothing: got %q", got)
 	}
 	if got := files.Range("HEAD", "bytes=-3", 10); got != nil {
-		t.Errorf("of HEAD: %q", got)
+		t.Errorf("of HEAD: got %q", got)
 	}
 }

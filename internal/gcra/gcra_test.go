@@ -30,7 +30,7 @@ func TestRate(t *testing.T) {
 		var v gcra.Verdict
 		tat, v = r.Take(tat, step.now)
 		if v.Admitted != step.admitted || r.Remaining(v.Used) != step.remaining || v.Wait != step.wait {
-			t.Fatalf("step %d: %+v with %d remaining, want %+v", i, v, r.Remaining(v.Used), step)
+			t.Fatalf("step %d: got %+v with %d remaining, want %+v", i, v, r.Remaining(v.Used), step)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestEncodeStatus(t *testing.T) {
 	for code := 100; code < 1000; code++ {
 		got, err := twin.decode(string(e.AppendStatus(nil, code)))
 		if want := line(":status", string([]byte{byte('0' + code/100), byte('0' + code/10%10), byte('0' + code%10)}), false); err != nil || got[0] != want {
-			t.Fatalf("%d: %q, %v", code, got, err)
+			t.Fatalf("%d: got %q, %v", code, got, err)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestEncodeNeverIndexed(t *testing.T) {
 		block := e.AppendNever(nil, "Set-Cookie", "id=secret")
 		got, err := newPlainDecoder().decode(string(block))
 		if err != nil || got[0] != line("set-cookie", "id=secret", true) {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 	}
 	if e.TableSize() != 0 {
@@ -79,7 +79,7 @@ func TestEncodeContentLength(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 9: "9", 10: "10", 1<<63 - 1: "9223372036854775807"} {
 		got, err := newPlainDecoder().decode(string(e.AppendContentLength(nil, n)))
 		if err != nil || got[0] != line("content-length", want, false) {
-			t.Errorf("%d: %q, %v", n, got, err)
+			t.Errorf("%d: got %q, %v", n, got, err)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func FuzzEncode(f *testing.F) {
 			block := e.Append(e.Begin(nil), name, value)
 			got, err := twin.decode(string(block))
 			if want := line(lowerASCII(name), value, false); err != nil || len(got) != 1 || got[0] != want {
-				t.Fatalf("%q: %q, %v", text, got, err)
+				t.Fatalf("%q: got %q, %v", text, got, err)
 			}
 			if e.TableSize() != twin.size() {
 				t.Fatalf("got table size %d of the encoder and %d of the decoder", e.TableSize(), twin.size())

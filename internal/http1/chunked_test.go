@@ -231,7 +231,7 @@ func TestChunkWriters(t *testing.T) {
 		}
 		lim := http1.DefaultLimits()
 		if b := decode(wire, &lim, -1, 1<<17, nil); b.data != string(data) || !b.done {
-			t.Errorf("%d bytes: Chunked read %d, done: %v", n, len(b.data), b.done)
+			t.Errorf("%d bytes: Chunked read %d, done: got %v", n, len(b.data), b.done)
 		}
 	}
 	const maxInt = int(^uint(0) >> 1)

@@ -61,7 +61,7 @@ func FuzzParse(f *testing.F) {
 		}
 		got, err := parseAt(in, &lim, nil)
 		if want := slowParse(string(in), lim); got != want {
-			t.Errorf("%q (small limits: %v):\ngot  %+v (%v)\nwant %+v", in, small, got, err, want)
+			t.Errorf("%q (small limits: got %v):\ngot  %+v (%v)\nwant %+v", in, small, got, err, want)
 		}
 	})
 }

@@ -90,7 +90,7 @@ func TestOrdinaryClientsAreNotAttacks(t *testing.T) {
 		cl.conn.Done(st)
 		cl.conn.Out = cl.conn.Out[:0] // all responses have the same fields, so the decoder's table is complete
 		if cl.err != nil {
-			t.Fatalf("stream %d: %v", id, cl.err)
+			t.Fatalf("stream %d: got %v", id, cl.err)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestDataInTransitAfterReset(t *testing.T) {
 			c.begin(cl)
 			cl.send(strings.Repeat(frame(tData, 0, 3, "x"), c.underWay))
 			if cl.err != nil {
-				t.Fatalf("within the window: %v", cl.err)
+				t.Fatalf("within the window: got %v", cl.err)
 			}
 			if got := cl.send(frame(tData, 0, 1, "other")); len(got) != 1 || got[0] != `1 data "other"` {
 				t.Errorf("another stream: got %q", got)

@@ -174,7 +174,7 @@ func (cl *client) receive() (frames []string) {
 	var block string
 	for out != "" {
 		if len(out) < 9 {
-			cl.t.Fatalf("truncated frame: %x", out)
+			cl.t.Fatalf("truncated frame: got %x", out)
 		}
 		n := int(out[0])<<16 | int(out[1])<<8 | int(out[2])
 		kind, flags, id := out[3], out[4], binary.BigEndian.Uint32([]byte(out[5:]))

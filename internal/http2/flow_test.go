@@ -18,7 +18,7 @@ func TestWindowFollowsConsumption(t *testing.T) {
 	same(t, "no data read", cl.receive())
 	st := cl.streams[1]
 	if st.Unread() != 6000 {
-		t.Errorf("unread: %d", st.Unread())
+		t.Errorf("unread: got %d", st.Unread())
 	}
 	cl.conn.Consumed(st, 3000)
 	same(t, "some data read", cl.receive())

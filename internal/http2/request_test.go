@@ -172,19 +172,19 @@ func TestRequest(t *testing.T) {
 	if string(r.Method()) != "POST" || string(r.Scheme()) != "http" || string(r.Authority()) != "a.example" || string(r.Path()) != "/" ||
 		len(r.Query()) != 0 || r.ContentLength != 12 || !r.Expect100 || r.Escaped || r.Begin() != 4 ||
 		r.Priority != (http2.Priority{Urgency: 1, Incremental: true}) {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v", r)
 	}
 	r = next(3, block(":method: GET", ":scheme: https", ":path: /a%2Fb?c=d?", "host: b.example"))
 	if string(r.Authority()) != "b.example" || string(r.Path()) != "/a%2Fb" || string(r.Query()) != "c=d?" || !r.Escaped || r.ContentLength != -1 || r.Begin() != 3 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v", r)
 	}
 	r = next(5, block(":method: CONNECT", ":scheme: https", ":authority: c", ":path: /chat", ":protocol: websocket"))
 	if string(r.Protocol()) != "websocket" || string(r.Path()) != "/chat" || r.Begin() != 5 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v", r)
 	}
 	r = next(7, block(":method: CONNECT", ":authority: c:1"))
 	if string(r.Authority()) != "c:1" || len(r.Path()) != 0 || len(r.Target()) != 0 || len(r.Protocol()) != 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v", r)
 	}
 	if got := outcome(t, splitFields(":method: CONNECT|:scheme: https|:authority: c|:path: /|:protocol: websocket")); got != "malformed" {
 		t.Errorf("extended CONNECT without ConnectProtocol: got %s", got)

@@ -172,6 +172,6 @@ func TestConnectionWindowExceeded(t *testing.T) {
 	}
 	cl.send(frame(tData, 0, 1, "x"))
 	if cl.err == nil || cl.code() != http2.FlowControlError {
-		t.Errorf("%v", cl.err)
+		t.Errorf("got %v", cl.err)
 	}
 }

@@ -51,11 +51,11 @@ func TestDirectives(t *testing.T) {
 		}
 	}
 	if got := say(httpcache.ParseDirectives("max-age=60", "no-store")); got != "no-store max-age=1m0s" {
-		t.Errorf("two lines: %s", got)
+		t.Errorf("two lines: got %s", got)
 	}
 	d := httpcache.ParseDirectives("max-stale, only-if-cached, min-fresh=4")
 	if !d.AnyStale || !d.OnlyIfCached || d.MinFresh != 4*time.Second || d.MaxStale != none {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v", d)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestSameSelection(t *testing.T) {
 		{"Accept-Encoding", "gzip , br ", "gzip,br", true}, {"Accept-Encoding", "", "gzip", false},
 	} {
 		if got := httpcache.SameSelection(c.name, c.a, c.b); got != c.same {
-			t.Errorf("%s: %q and %q: %v", c.name, c.a, c.b, got)
+			t.Errorf("%s: %q and %q: got %v", c.name, c.a, c.b, got)
 		}
 	}
 }

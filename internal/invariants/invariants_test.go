@@ -14,6 +14,6 @@ func TestEndLoan(t *testing.T) {
 		want = "\xCC\xCC\xCC\xCC\xCC\xCC\xCC\xCC"
 	}
 	if string(b) != want {
-		t.Errorf("after EndLoan: %q, want %q (Enabled is %v)", b, want, invariants.Enabled)
+		t.Errorf("after EndLoan: got %q, want %q (Enabled is %v)", b, want, invariants.Enabled)
 	}
 }

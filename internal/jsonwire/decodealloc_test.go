@@ -165,6 +165,6 @@ func TestMethodsGetCopies(t *testing.T) {
 	}
 	v.J.json = append(v.J.json, "overwritten"...)
 	if string(v.T.text) != "text" {
-		t.Errorf("appending to one value changed the other: %q", v.T.text)
+		t.Errorf("appending to one value changed the other: got %q", v.T.text)
 	}
 }

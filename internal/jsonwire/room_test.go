@@ -147,10 +147,10 @@ func TestLargeMaps(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), c.want); took != (err == nil) {
 				t.Fatalf("%s: %T: accepted: %v; error of encoding/json: %v", name, c.v, took, err)
 			} else if took && !reflect.DeepEqual(c.v, c.want) {
-				t.Errorf("%s: %T differs from encoding/json", name, c.v)
+				t.Errorf("%s: got %T differs from encoding/json", name, c.v)
 			}
 			if address != nil && address != had.UnsafePointer() {
-				t.Errorf("%s: %T was replaced", name, c.v)
+				t.Errorf("%s: got %T was replaced", name, c.v)
 			}
 			if used, most := 1<<30-room.left, 4*33*2*20_000; used > most {
 				t.Errorf("%s: %T: got %d reserved bytes, want at most %d", name, c.v, used, most)

@@ -428,6 +428,6 @@ func TestRefusalWrapsMethodError(t *testing.T) {
 	var v struct{ A []refuses }
 	err := jsonwire.DecoderFor(reflect.TypeOf(v)).Decode([]byte(`{"A":[1]}`), &v, jsonwire.Limits{})
 	if !errors.Is(err, errFailing) || found(err) != "unfit value /A/0" {
-		t.Errorf("%v", err)
+		t.Errorf("got %v", err)
 	}
 }

@@ -77,7 +77,7 @@ func checkProblem(t *testing.T, data []byte, p *jsonwire.Refusal) {
 		}
 	}
 	if !found {
-		t.Errorf("%q: %s does not lead to %q at %d (%v)", data, p.Pointer, value, p.Offset, p.Kind)
+		t.Errorf("%q: got %s does not lead to %q at %d (%v)", data, p.Pointer, value, p.Offset, p.Kind)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestDrainAfterAnswerThatHasBegun(t *testing.T) {
 	suite.Send(t, conn, suite.Request("GET /next"))
 	close(release)
 	if got, err := suite.ReadAnswer(br, "GET"); err != nil {
-		t.Errorf("the stream: %q, %v", got, err)
+		t.Errorf("the stream: got %q, %v", got, err)
 	}
 	s.last(br, "next")
 	s.wantEnd(shutdown)

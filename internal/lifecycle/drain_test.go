@@ -158,7 +158,7 @@ func TestDrainGrace(t *testing.T) {
 		})
 		c := suite.Client(t, nil, suite.HTTP1)
 		if resp, body := suite.Get(t, c, "http://"+s.addr+"/healthz"); resp.StatusCode != http.StatusOK || body != "ok\n" {
-			t.Errorf("before: %d %q", resp.StatusCode, body)
+			t.Errorf("before: got %d %q", resp.StatusCode, body)
 		}
 		graced := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -171,7 +171,7 @@ func TestDrainGrace(t *testing.T) {
 			}
 		}
 		if resp, body := suite.Get(t, c, "http://"+s.addr+"/"); body != "as before" || resp.Close {
-			t.Errorf("in the grace: %q, close %v", body, resp.Close)
+			t.Errorf("in the grace: got %q, close %v", body, resp.Close)
 		}
 		select {
 		case <-s.Draining():
@@ -239,7 +239,7 @@ func (s *served) keepAlive() (*bufio.Reader, io.Writer) {
 		s.t.Fatal(err)
 	}
 	if got, err := suite.ReadAnswer(br, http.MethodGet); err != nil || !strings.Contains(got, "hello") {
-		s.t.Fatalf("%q, %v", got, err)
+		s.t.Fatalf("got %q, %v", got, err)
 	}
 	return br, conn
 }

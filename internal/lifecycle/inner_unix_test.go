@@ -32,7 +32,7 @@ func wantApart(t *testing.T, public, inner string, pid int) {
 			body = strconv.Itoa(resp.StatusCode)
 		}
 		if body != want {
-			t.Errorf("%s: %s, want %s", url, body, want)
+			t.Errorf("%s: got %s, want %s", url, body, want)
 		}
 	}
 }

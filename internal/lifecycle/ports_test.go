@@ -16,12 +16,12 @@ func TestSecureHostOfDomains(t *testing.T) {
 		"evil.example:80": "", "127.0.0.1": "", "[::1]": "", "shop.example@evil.example": "", "": "", ".cdn.example": "", ":80": "",
 	} {
 		if got := ports.SecureHost(host, domains); got != want {
-			t.Errorf("%q: %q, want %q", host, got, want)
+			t.Errorf("%q: got %q, want %q", host, got, want)
 		}
 	}
 	for host, want := range map[string]string{"any.example": "any.example", "[::1]:80": "[::1]", "any.example/x": "", "a,b": ""} {
 		if got := ports.SecureHost(host, nil); got != want {
-			t.Errorf("%q without domains: %q, want %q", host, got, want)
+			t.Errorf("%q without domains: got %q, want %q", host, got, want)
 		}
 	}
 }

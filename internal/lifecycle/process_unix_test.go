@@ -103,15 +103,15 @@ func TestPaceByLimitAndEngine(t *testing.T) {
 				switch limited := debug.SetMemoryLimit(-1) != before; {
 				case s.Limit > 0:
 					if s.HeapGoal == 0 || s.GOGC == 0 || !limited {
-						t.Errorf("%v serves within a limit: %+v, of the runtime's: %v", by, s, limited)
+						t.Errorf("%v serves within a limit: %+v, of the runtime's: got %v", by, s, limited)
 					}
 				case loop:
 					if s.HeapGoal < 20<<20 || s.GOGC <= 175 || !limited {
-						t.Errorf("%v serves beside a loop: %+v, a limit of the runtime's: %v", by, s, limited)
+						t.Errorf("%v serves beside a loop: %+v, a limit of the runtime's: got %v", by, s, limited)
 					}
 				default:
 					if s.HeapGoal < 7<<20 || s.HeapGoal >= 20<<20 || s.GOGC < 100 || s.GOGC > 175 || limited {
-						t.Errorf("%v serves alone: %+v, a limit of the runtime's: %v", by, s, limited)
+						t.Errorf("%v serves alone: %+v, a limit of the runtime's: got %v", by, s, limited)
 					}
 				}
 			}

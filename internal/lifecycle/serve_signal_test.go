@@ -36,7 +36,7 @@ func TestRunUntilSignal(t *testing.T) {
 			close(b.release)
 			got, err := suite.ReadAnswer(bufio.NewReader(conn), "GET")
 			if err != nil || !strings.HasSuffix(got, "\n\nfinished") {
-				t.Errorf("the running request: %q, %v", got, err)
+				t.Errorf("the running request: got %q, %v", got, err)
 			}
 			if err := suite.Await(t, "Run", ran); err != nil {
 				t.Errorf("Run: %v", err)

@@ -69,7 +69,7 @@ func TestShutdownDrains(t *testing.T) {
 		close(b.release)
 		got, err := suite.ReadAnswer(bufio.NewReader(conn), "GET")
 		if err != nil || !strings.HasSuffix(got, "\n\nfinished") {
-			t.Errorf("the running request: %q, %v", got, err)
+			t.Errorf("the running request: got %q, %v", got, err)
 		}
 		if err := suite.Await(t, "Shutdown", down); err != nil {
 			t.Errorf("Shutdown: %v", err)
@@ -120,7 +120,7 @@ func TestShutdownGivesUp(t *testing.T) {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
 		if err := app.Shutdown(over); !errors.Is(err, context.Canceled) {
-			t.Errorf("Shutdown: %v, want %v", err, context.Canceled)
+			t.Errorf("Shutdown: got %v, want %v", err, context.Canceled)
 		}
 		if got, _ := io.ReadAll(conn); len(got) > 0 {
 			t.Errorf("the connection got %q", got)
@@ -274,7 +274,7 @@ func TestConfigIsChecked(t *testing.T) {
 		suite.WantContains(t, "panic", suite.PanicText(func() { dunlin.New(config) }), "dunlin: New: ", want)
 	}
 	if text := suite.PanicText(func() { dunlin.New(dunlin.Config{}) }); text != "" {
-		t.Errorf("the zero Config: %s", text)
+		t.Errorf("the zero Config: got %s", text)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestEngineNames(t *testing.T) {
 		text, err := e.MarshalText()
 		var back dunlin.Engine
 		if err != nil || back.UnmarshalText(text) != nil || back != e || string(text) != e.String() {
-			t.Errorf("%v: %q, %v, back %v", e, text, err, back)
+			t.Errorf("%v: got %q, %v, back %v", e, text, err, back)
 		}
 	}
 	var e dunlin.Engine

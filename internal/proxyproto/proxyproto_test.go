@@ -94,7 +94,7 @@ func TestParse(t *testing.T) {
 	} {
 		n, client, err := proxyproto.Parse([]byte(test.header + more))
 		if !errors.Is(err, test.err) || test.err == nil && n != len(test.header) || test.err != nil && n != 0 {
-			t.Errorf("%s: %d bytes, %v; want %d and %v", name, n, err, len(test.header), test.err)
+			t.Errorf("%s: got %d bytes, %v; want %d and %v", name, n, err, len(test.header), test.err)
 		}
 		got := ""
 		if client.IsValid() {
@@ -106,7 +106,7 @@ func TestParse(t *testing.T) {
 		if test.err == nil {
 			for i := range len(test.header) {
 				if n, client, err := proxyproto.Parse([]byte(test.header[:i])); n != 0 || err != nil || client.IsValid() {
-					t.Errorf("%s: the first %d bytes: %d, %v, %v; want more to come", name, i, n, client, err)
+					t.Errorf("%s: the first %d bytes: got %d, %v, %v; want more to come", name, i, n, client, err)
 				}
 			}
 		}
@@ -157,12 +157,12 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		n, client, err := proxyproto.Parse([]byte(s))
 		if n < 0 || n > len(s) || n > proxyproto.MaxHeader || err != nil && (n != 0 || client.IsValid()) {
-			t.Fatalf("%q: %d, %v, %v", s, n, client, err)
+			t.Fatalf("%q: got %d, %v, %v", s, n, client, err)
 		}
 		if strings.HasPrefix(s, "PROXY ") {
 			want, wantClient, ok := parseLine(s)
 			if ok != (n > 0) || n != want || ok && wantClient != "" && client.String() != wantClient || wantClient == "" && client.IsValid() {
-				t.Fatalf("%q: %d, %v, %v; want %d, %v", s, n, client, err, want, wantClient)
+				t.Fatalf("%q: got %d, %v, %v; want %d, %v", s, n, client, err, want, wantClient)
 			}
 		}
 		// A prefix gives the same result, requires more bytes, or is an error. A complete header stays complete.
@@ -172,7 +172,7 @@ func FuzzParse(f *testing.F) {
 			case earlyErr != nil && err == nil:
 				t.Fatalf("%q is refused after %d bytes, but good: %v", s, i, earlyErr)
 			case m > 0 && (m != n || early != client):
-				t.Fatalf("%q: %d bytes are a header of %d, all of it one of %d", s, i, m, n)
+				t.Fatalf("%q: got %d bytes are a header of %d, all of it one of %d", s, i, m, n)
 			}
 		}
 	})

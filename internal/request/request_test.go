@@ -56,6 +56,6 @@ func TestStdFieldsOmitHost(t *testing.T) {
 		_ = yield("Host", "x") && yield("Accept", "a") && yield("Accept", "b")
 	})
 	if len(fields) != 1 || strings.Join(fields["Accept"], " ") != "a b" {
-		t.Errorf("%v", fields)
+		t.Errorf("got %v", fields)
 	}
 }

@@ -39,7 +39,7 @@ func TestAddRefuses(t *testing.T) {
 		{"/p/{a}", "/{a", "not closed"}, {"/p/{a}", "/{b}", "has {b}"}, {"/p/{a...}", "/{a}", "has {a}"}, {"/p/{a}", "/{a...}", "has {a...}"}, {"/p", "/{}", "has {}"},
 	} {
 		if err := rules.Add(c.from, c.to, "second.go:2"); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q to %q: %v, without %q", c.from, c.to, err, c.want)
+			t.Errorf("%q to %q: got %v, without %q", c.from, c.to, err, c.want)
 		}
 	}
 	if got, ok := rules.Path("/p", new(rewrite.Match)); ok {
@@ -65,7 +65,7 @@ func TestPathAllocates(t *testing.T) {
 	m := new(rewrite.Match)
 	for path, most := range map[string]float64{"/users/7/posts": 0, "/old/x/y": 2} {
 		if n := testing.AllocsPerRun(1000, func() { rules.Path(path, m) }); n > most {
-			t.Errorf("%s: %v allocations", path, n)
+			t.Errorf("%s: got %v allocations", path, n)
 		}
 	}
 }

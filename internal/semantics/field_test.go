@@ -26,7 +26,7 @@ func TestCheckField(t *testing.T) {
 			got = err.Error()
 		}
 		if got != c.want {
-			t.Errorf("%q, %q: %q, want %q", c.name, c.value, got, c.want)
+			t.Errorf("%q, %q: got %q, want %q", c.name, c.value, got, c.want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestEndsWithoutAPause(t *testing.T) {
 	c := suspend.New[int, string]()
 	c.Go(func() string { return "out" }, none)
 	if out, ended := c.Wait(); !ended || out != "out" {
-		t.Errorf("%q, %v", out, ended)
+		t.Errorf("got %q, %v", out, ended)
 	}
 }
 
@@ -66,12 +66,12 @@ func TestEndsInOtherWays(t *testing.T) {
 		return out, panicked, exited
 	}
 	if out, v, exited := end(func() string { panic("other") }); out != "recovered" || v != nil || exited {
-		t.Errorf("a panic: %q, %v, %v", out, v, exited)
+		t.Errorf("a panic: got %q, %v, %v", out, v, exited)
 	}
 	if _, v, _ := end(func() string { panic(errOwn) }); v != errOwn {
-		t.Errorf("a panic that is the caller's: %v", v)
+		t.Errorf("a panic that is the caller's: got %v", v)
 	}
 	if _, v, exited := end(func() string { runtime.Goexit(); return "" }); !exited || v != nil {
-		t.Errorf("Goexit: %v, %v", v, exited)
+		t.Errorf("Goexit: got %v, %v", v, exited)
 	}
 }

@@ -148,7 +148,7 @@ func TestAReadThatNeedsMoreMayBeRepeatedAfterEveryByteOfARecord(t *testing.T) {
 			record := l.sent(1)
 			for i := range record {
 				if got, err := l.read(); err != errMore || len(got) > 0 {
-					t.Fatalf("after %d of %d bytes: %q, %v", i, len(record), got, err)
+					t.Fatalf("after %d of %d bytes: got %q, %v", i, len(record), got, err)
 				}
 				l.server.Lend(record[i : i+1])
 			}

@@ -188,7 +188,7 @@ func TestCloseCodes(t *testing.T) {
 		}
 		got, reason, err := ws.ParseClose(b[2:])
 		if sendable != (err == nil) || sendable && (got != code || reason != "why") {
-			t.Errorf("%d: %d, %q, %v", code, got, reason, err)
+			t.Errorf("%d: got %d, %q, %v", code, got, reason, err)
 		}
 	}
 	for payload, code := range map[string]ws.Code{"\x03": ws.ProtocolError, "\x03\xe8\xff": ws.InvalidPayload} {
@@ -269,12 +269,12 @@ func TestDeflateBothWays(t *testing.T) {
 			b := ws.AppendDeflated([]byte("before"), message, window)[len("before"):]
 			got, err := inflate(b, max(len(message), 1))
 			if err != nil || !bytes.Equal(got, message) {
-				t.Errorf("%s, window %d: %d bytes, %v", name, window, len(got), err)
+				t.Errorf("%s, window %d: got %d bytes, %v", name, window, len(got), err)
 			}
 			// A receiver with that window, which discards all earlier bytes, must be able to decode it.
 			small := flate.NewReader(io.MultiReader(bytes.NewReader(b), strings.NewReader("\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
 			if got, err := io.ReadAll(small); err != nil || !bytes.Equal(got, message) {
-				t.Errorf("%s, window %d, by flate: %d bytes, %v", name, window, len(got), err)
+				t.Errorf("%s, window %d, by flate: got %d bytes, %v", name, window, len(got), err)
 			}
 		}
 	}
@@ -311,7 +311,7 @@ func TestInflateBounds(t *testing.T) {
 	}
 	exact := ws.AppendDeflated(nil, make([]byte, 1000), 15)
 	if got, err := inflate(exact, 1000); err != nil || len(got) != 1000 {
-		t.Errorf("message of the maximum length: %d, %v", len(got), err)
+		t.Errorf("message of the maximum length: got %d, %v", len(got), err)
 	}
 	for name, b := range map[string][]byte{
 		"reserved block type": {0x07}, "stored length": {0x00, 0x05, 0x00, 0x00, 0x00, 'a'}, "cut": exact[:2],

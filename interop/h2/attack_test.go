@@ -220,7 +220,7 @@ func (a attack) judge(t *testing.T, p *peer) {
 	}
 	p.mu.Unlock()
 	if a.ends && !ended {
-		t.Errorf("it goes on: %s", p.state())
+		t.Errorf("it goes on: got %s", p.state())
 	}
 }
 

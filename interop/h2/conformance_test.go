@@ -87,7 +87,7 @@ func buildConformanceServer(t *testing.T, ctx context.Context, runner string) st
 	out, err := inFolder(ctx, dir, "go", "mod", "download", "-json", conformanceModule+"@"+info.Main.Version).Output()
 	if jsonErr := json.Unmarshal(out, &module); err != nil || jsonErr != nil {
 		if os.Getenv("DUNLIN_REQUIRE_ALL") != "" {
-			t.Fatalf("DUNLIN_REQUIRE_ALL is set, and the source of %s %s is not to be had: %v, %s", conformanceModule, info.Main.Version, err, module.Error)
+			t.Fatalf("DUNLIN_REQUIRE_ALL is set, and the source of %s %s is not to be had: got %v, %s", conformanceModule, info.Main.Version, err, module.Error)
 		}
 		t.Skipf("the source of %s %s is not to be had: %v, %s", conformanceModule, info.Main.Version, err, module.Error)
 	}

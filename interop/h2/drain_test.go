@@ -41,7 +41,7 @@ func TestDrain(t *testing.T) {
 		}
 		for i := uint32(1); i < id; i += 2 {
 			if i <= last.last && !p.streams[i].over() {
-				t.Errorf("stream %d is lost: %v, GOAWAY %v", i, p.streams[i], p.away)
+				t.Errorf("stream %d is lost: got %v, GOAWAY %v", i, p.streams[i], p.away)
 			}
 			if i > last.last && p.streams[i] != nil && p.streams[i].status != "" {
 				t.Errorf("stream %d is answered, GOAWAY %v", i, p.away)
@@ -50,7 +50,7 @@ func TestDrain(t *testing.T) {
 		await(t, "the end of Shutdown", stopped)
 		other.until(func() bool { return false })
 		if other.goneBy == "" || len(other.away) == 0 || other.away[0].code != noError {
-			t.Errorf("an idle connection: %s", other.state())
+			t.Errorf("an idle connection: got %s", other.state())
 		}
 	})
 }
@@ -65,7 +65,7 @@ func TestIdleTimeout(t *testing.T) {
 		p.want(1, "200", "hello")
 		p.until(func() bool { return false })
 		if p.goneBy == "" || len(p.away) == 0 || p.away[0].code != noError || p.away[len(p.away)-1].last != 1 {
-			t.Errorf("%s", p.state())
+			t.Errorf("got %s", p.state())
 		}
 		eventually(t, "the end of the connection", func() bool { return s.Stats().Connections.Open == 0 })
 	})
@@ -104,11 +104,11 @@ func TestRequestsPerConnection(t *testing.T) {
 		}
 		p.until(func() bool { return false })
 		if p.goneBy == "" || len(p.away) == 0 || p.away[0].code != noError {
-			t.Errorf("%s", p.state())
+			t.Errorf("got %s", p.state())
 		}
 		for id := uint32(1); id <= 9; id += 2 {
 			if a := p.streams[id]; a == nil || a.String() != "200" {
-				t.Errorf("stream %d: %v", id, a)
+				t.Errorf("stream %d: got %v", id, a)
 			}
 		}
 	})

@@ -144,7 +144,7 @@ func TestRequests(t *testing.T) {
 				p.send(c.in)
 				a := p.answer(9)
 				if c.status != "" && a.String() != c.status || c.body != "" && a.body.String() != c.body {
-					t.Errorf("%v: %q, want %s: %q", a, a.body.String(), c.status, c.body)
+					t.Errorf("%v: got %q, want %s: %q", a, a.body.String(), c.status, c.body)
 				}
 				if what == "HEAD" && (len(a.fields["content-length"]) != 1 || a.fields["content-length"][0] != "1000" || a.body.Len() != 0) {
 					t.Errorf("%v, %d bytes", a.fields, a.body.Len())

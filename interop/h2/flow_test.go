@@ -194,7 +194,7 @@ func TestUnreadBodies(t *testing.T) {
 				rest = rest[n:]
 			}
 			if a := p.answer(id); !strings.HasPrefix(a.String(), "200") || a.body.String() != "unread" {
-				t.Fatalf("%v: %q", a, a.body.String())
+				t.Fatalf("%v: got %q", a, a.body.String())
 			}
 			p.send(post(id+2, "/echo"))
 			p.body(id+2, "abcd", endStream)

@@ -108,7 +108,7 @@ func (z *fuzzer) run(t *testing.T, script []byte) {
 		want, clean := z.clean[id]
 		switch got := a.body.String(); {
 		case clean && a.over() && (a.String() != "200" || got != want):
-			t.Errorf("stream %d: %v, %q, want %q", id, a, got, want)
+			t.Errorf("stream %d: got %v, %q, want %q", id, a, got, want)
 		case strings.HasPrefix(a.status, "2") && !strings.HasSuffix(got, fmt.Sprint(" ", id)) && !strings.HasPrefix(got, fmt.Sprint(id, " ")) && !strings.HasPrefix(fmt.Sprint(id, " "), got):
 			t.Errorf("stream %d has the answer %q", id, got)
 		}
@@ -204,6 +204,6 @@ func (l *panicLog) check(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.got.Len() > 0 {
-		t.Fatalf("%s", l.got.String())
+		t.Fatalf("got %s", l.got.String())
 	}
 }

@@ -158,10 +158,10 @@ func grpcErrors(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *te
 	const text = "\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"
 	_, err := c.UnaryCall(ctx, &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5, Message: text}})
 	if st, _ := status.FromError(err); st.Code() != codes.NotFound || st.Message() != text {
-		t.Errorf("%v", err)
+		t.Errorf("got %v", err)
 	}
 	if _, err := c.UnimplementedCall(ctx, new(pb.Empty)); status.Code(err) != codes.Unimplemented {
-		t.Errorf("%v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -185,7 +185,7 @@ func grpcServerStream(t *testing.T, ctx context.Context, c pb.TestServiceClient,
 		}
 	}
 	if _, err := s.Recv(); status.Code(err) != codes.OutOfRange || status.Convert(err).Message() != "no more: 100 % of «them»" {
-		t.Errorf("%v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func grpcClientStream(t *testing.T, ctx context.Context, c pb.TestServiceClient,
 		}
 	}
 	if out, err := s.CloseAndRecv(); err != nil || out.AggregatedPayloadSize != 1_000_000 {
-		t.Errorf("%v, %v", out, err)
+		t.Errorf("got %v, %v", out, err)
 	}
 }
 
@@ -219,14 +219,14 @@ func grpcBidi(t *testing.T, ctx context.Context, c pb.TestServiceClient, _ *test
 			t.Fatal(err)
 		}
 		if string(out.Payload.Body) != word {
-			t.Errorf("%q", out.Payload.Body)
+			t.Errorf("got %q", out.Payload.Body)
 		}
 	}
 	if err := s.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Recv(); err != io.EOF {
-		t.Errorf("%v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -234,7 +234,7 @@ func grpcDeadline(t *testing.T, ctx context.Context, c pb.TestServiceClient, p *
 	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // it passes whether or not the call has begun
 	defer cancel()
 	if _, err := c.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: -1}); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("%v", err)
+		t.Errorf("got %v", err)
 	}
 	select {
 	case <-p.begun:
@@ -257,7 +257,7 @@ func grpcCancelled(t *testing.T, ctx context.Context, c pb.TestServiceClient, p 
 	cancel()
 	await(t, "the cancellation of the call", p.cancelled)
 	if _, err := s.Recv(); status.Code(err) != codes.Canceled {
-		t.Errorf("%v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -337,7 +337,7 @@ func connectUnary(t *testing.T, c *connect.Client[pb.SimpleRequest, pb.SimpleRes
 		t.Errorf("%d bytes, %v", len(out.Msg.Payload.Body), out.Trailer())
 	}
 	if _, err := c.CallUnary(ctx, connect.NewRequest(&pb.SimpleRequest{ResponseSize: -1})); connect.CodeOf(err) != connect.CodeInvalidArgument {
-		t.Errorf("%v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -349,14 +349,14 @@ func connectBidi(t *testing.T, c *connect.Client[pb.Payload, pb.Payload], ctx co
 			t.Fatal(err)
 		}
 		if out, err := s.Receive(); err != nil || string(out.Body) != string(word) {
-			t.Fatalf("%v, %v", out, err)
+			t.Fatalf("got %v, %v", out, err)
 		}
 	}
 	if err := s.CloseRequest(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Receive(); connect.CodeOf(err) != connect.CodeOutOfRange || s.ResponseTrailer().Get("X-Tail") != "tail" {
-		t.Errorf("%v, %v", err, s.ResponseTrailer())
+		t.Errorf("got %v, %v", err, s.ResponseTrailer())
 	}
 	_ = s.CloseResponse()
 }

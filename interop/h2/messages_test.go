@@ -50,7 +50,7 @@ func TestExpectContinue(t *testing.T) {
 				want = "4"
 			}
 			if a := p.want(id, "200", want); fmt.Sprint(first, a.interim) != "[100] [100]" {
-				t.Errorf("%s: %v, %v", path, first, a.interim)
+				t.Errorf("%s: got %v, %v", path, first, a.interim)
 			}
 		}
 		p.send(post(7, "/std/refuse", "expect", "100-continue", "content-length", "4"))
@@ -70,7 +70,7 @@ func TestTrailers(t *testing.T) {
 		p.send(post(1, "/std/trailers", "trailer", "X-Sum, X-Missing"), data(1, "abcd", 0), headers(1, endStream, block("x-sum", "17", "x-unannounced", "u")))
 		a := p.answer(1)
 		if body := a.body.String(); a.status != "200" || !strings.HasPrefix(body, "4 <nil> map[X-Missing:[] X-Sum:[17]") {
-			t.Errorf("%v: %q", a, body)
+			t.Errorf("%v: got %q", a, body)
 		}
 		if got := fmt.Sprint(a.trailers); got != "map[x-said:[in time] x-unsaid:[as well]]" {
 			t.Errorf("trailers %s", got)
@@ -85,7 +85,7 @@ func TestAbortedAnswers(t *testing.T) {
 		p := s.dial(t)
 		p.send(get(1, "/std/abort"), get(3, "/hello"))
 		if a := p.answer(1); !a.reset || a.ended || a.code == noError || a.body.String() != "half" {
-			t.Errorf("%v: %q", a, a.body.String())
+			t.Errorf("%v: got %q", a, a.body.String())
 		}
 		p.want(3, "200", "hello")
 	})
@@ -156,7 +156,7 @@ func TestTooManyStreams(t *testing.T) {
 		for range 20 {
 			p.send(get(id, "/hello"))
 			if a := p.answer(id); !a.reset || a.code != refused && a.code != protocol {
-				t.Fatalf("one more: %v", a)
+				t.Fatalf("one more: got %v", a)
 			}
 			id += 2
 		}
@@ -201,7 +201,7 @@ func TestClientOfNetHTTP(t *testing.T) {
 				}
 				defer resp.Body.Close()
 				if got, err := io.ReadAll(resp.Body); err != nil || string(got) != pattern(n) || resp.ProtoMajor != 2 {
-					t.Errorf("%s: %d of %d bytes, %v", resp.Proto, len(got), n, err)
+					t.Errorf("%s: got %d of %d bytes, %v", resp.Proto, len(got), n, err)
 				}
 			})
 		}

@@ -123,7 +123,7 @@ func (s *server) open(t *testing.T, first string) *peer {
 		p.close()
 		both.Wait()
 		for _, f := range p.faults {
-			t.Errorf("the server is wrong: %s", f)
+			t.Errorf("the server is wrong: got %s", f)
 		}
 	})
 	return p

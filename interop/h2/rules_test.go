@@ -141,7 +141,7 @@ func (v violation) judge(t *testing.T, p *peer, before bool) {
 	got := p.outcome(v.stream, before, word)
 	said, _, _ := strings.Cut(got.String(), ", then ") // an answer, and a reset for later frames
 	if !slices.Contains(v.allowed, said) && (said != v.netHTTP || !p.netHTTP()) {
-		t.Fatalf("%v, want one of %q; %s", got, v.allowed, p.state())
+		t.Fatalf("got %v, want one of %q; %s", got, v.allowed, p.state())
 	}
 	if got.scope != "connection" {
 		p.send(get(101, "/hello")) // the connection continues
@@ -193,7 +193,7 @@ func TestErrorsEndConnections(t *testing.T) {
 		p.send(frame(tPing, 0, 3, "12345678"))
 		p.until(func() bool { return false })
 		if p.goneBy == "" || len(p.away) != 1 || p.away[0].code != protocol || p.away[0].last < 5 {
-			t.Errorf("%s", p.state())
+			t.Errorf("got %s", p.state())
 		}
 		if got := await(t, "the end of the action", st.ended); got != "cancelled" {
 			t.Errorf("the action was %s", got)
@@ -219,6 +219,6 @@ func wantNothingHeld(t *testing.T, s *server) {
 		}
 	}
 	if st := s.Stats(); st.Memory.Pending != 0 {
-		t.Errorf("%+v", st.Memory)
+		t.Errorf("got %+v", st.Memory)
 	}
 }

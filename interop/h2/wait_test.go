@@ -103,7 +103,7 @@ func (p *peer) want(id uint32, status, body string) *answer {
 	p.t.Helper()
 	a := p.answer(id)
 	if a.String() != status || a.body.String() != body {
-		p.t.Errorf("stream %d: %v with %d bytes %.60q, want %s with %d bytes %.60q", id, a, a.body.Len(), a.body.String(), status, len(body), body)
+		p.t.Errorf("stream %d: got %v with %d bytes %.60q, want %s with %d bytes %.60q", id, a, a.body.Len(), a.body.String(), status, len(body), body)
 	}
 	return a
 }

@@ -64,7 +64,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		t.Errorf("while Redis is silent: %v", err)
 	}
 	if now := st.Stats(); now.Failures != before.Failures || now.Stalls == before.Stalls {
-		t.Errorf("the deadline has passed: %+v, and %+v before", now, before)
+		t.Errorf("the deadline has passed: got %+v, and %+v before", now, before)
 	}
 }
 

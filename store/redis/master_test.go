@@ -164,12 +164,12 @@ func TestReplicaWithoutMaster(t *testing.T) {
 			t.Fatalf("a write to a replica: %v", err)
 		}
 		if item, err := st.Get(ctx, "k"); err != nil || string(item.Value) != "v" {
-			t.Fatalf("a read from a replica: %v, %v", item, err)
+			t.Fatalf("a read from a replica: got %v, %v", item, err)
 		}
 		return master.made.Load() >= before+8
 	})
 	if stats := st.Stats(); stats.Openings > 0 || stats.Failures == 0 {
-		t.Errorf("%+v", stats)
+		t.Errorf("got %+v", stats)
 	}
 	eventually(t, "connections that were made for that are closed", func() bool { return clients(t, s) <= 2 })
 }
@@ -208,14 +208,14 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("the call: %v", err)
 				}
 				if item, err := st.Get(ctx, "k"); err != nil || string(item.Value) != "v" {
-					t.Errorf("another call: %v, %v", item, err)
+					t.Errorf("another call: got %v, %v", item, err)
 				}
 			}
 			for range 5 {
 				_ = c.call(st)
 			}
 			if stats := st.Stats(); stats.Failures != 10 || stats.Openings != 0 {
-				t.Errorf("%+v", stats)
+				t.Errorf("got %+v", stats)
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func TestOpenURL(t *testing.T) {
 	}
 	defer valkey.Close()
 	if item, err := valkey.Get(ctx, "k"); err != nil || string(item.Value) != "v" {
-		t.Errorf("by valkey: %q, %v", item.Value, err)
+		t.Errorf("by valkey: got %q, %v", item.Value, err)
 	}
 	for what, u := range map[string]string{
 		"a wrong password":     "redis://:topsecret@" + s.addr,
@@ -258,7 +258,7 @@ func TestFullRedis(t *testing.T) {
 		t.Errorf("a full Redis: %v", err)
 	}
 	if st.Stats().Failures > 0 {
-		t.Errorf("%+v", st.Stats())
+		t.Errorf("got %+v", st.Stats())
 	}
 }
 
@@ -303,10 +303,10 @@ func TestOldCookieAfterLogin(t *testing.T) {
 	}
 	old, _, _ := strings.Cut(send("/add", "").Header().Get("Set-Cookie"), ";")
 	if w := send("/login", old); w.Code != 204 {
-		t.Fatalf("login: %d %s", w.Code, w.Body)
+		t.Fatalf("login: got %d %s", w.Code, w.Body)
 	}
 	if w := send("/add", old); w.Code != 409 || w.Header().Get("Set-Cookie") != "" {
-		t.Errorf("an update with the old cookie: %d %v, want 409 without a cookie", w.Code, w.Header())
+		t.Errorf("an update with the old cookie: got %d %v, want 409 without a cookie", w.Code, w.Header())
 	}
 }
 
@@ -368,7 +368,7 @@ func machinesTogether(t *testing.T, addrs []string) {
 	})
 	for key := range admitted {
 		if n := admitted[key].Load(); n != limit {
-			t.Errorf("key %d: %d requests were admitted by all machines, want %d", key, n, limit)
+			t.Errorf("key %d: got %d requests were admitted by all machines, want %d", key, n, limit)
 		}
 	}
 
@@ -385,14 +385,14 @@ func machinesTogether(t *testing.T, addrs []string) {
 		t.Errorf("%d payments of 1000 requests with one key; %d were answered with it, %d with 409", payments.Load(), paid.Load(), conflicts.Load())
 	}
 	if w := send(1, "POST", "/pay", "11", "Idempotency-Key", `"k"`); w.Code != 422 {
-		t.Errorf("another body: %d", w.Code)
+		t.Errorf("another body: got %d", w.Code)
 	}
 
 	cookie := send(0, "POST", "/visit", "").Result().Cookies()[0]
 	const updates = 300
 	atOnce(updates, func(i int) {
 		if w := send(i, "POST", "/visit", "", "Cookie", cookie.Name+"="+cookie.Value); w.Code != 200 {
-			t.Errorf("an update: %d %s", w.Code, w.Body)
+			t.Errorf("an update: got %d %s", w.Code, w.Body)
 		}
 	})
 	if w := send(0, "POST", "/visit", "", "Cookie", cookie.Name+"="+cookie.Value); w.Body.String() != fmt.Sprint(updates+2) {

@@ -210,11 +210,11 @@ func TestMasterKilled(t *testing.T) {
 		}
 	}
 	if len(after) != 0 {
-		t.Errorf("of %d orders that ran these ran again: %v", len(before), after)
+		t.Errorf("of %d orders that ran these ran again: got %v", len(before), after)
 	}
 	for key, version := range versions {
 		if item, err := now.Get(ctx, key); err != nil || item.Version != version {
-			t.Errorf("%s: %v, %v", key, item, err)
+			t.Errorf("%s: got %v, %v", key, item, err)
 		}
 	}
 	t.Logf("%d orders, %d sessions", len(before), len(versions))

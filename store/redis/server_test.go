@@ -148,7 +148,7 @@ func (s *server) must(t *testing.T, words ...string) string {
 	t.Helper()
 	answer, err := s.ask(words...)
 	if err != nil || strings.HasPrefix(answer, "-") {
-		t.Fatalf("%s: %s, %v", strings.Join(words, " "), answer, err)
+		t.Fatalf("%s: got %s, %v", strings.Join(words, " "), answer, err)
 	}
 	return answer
 }

@@ -115,7 +115,7 @@ func TestTagRefuses(t *testing.T) {
 	}
 	tags, err := git(ctx, clone, "tag", "--list", "*-test")
 	if err != nil || tags != "" {
-		t.Errorf("tags after refusals: %q, %v", tags, err)
+		t.Errorf("tags after refusals: got %q, %v", tags, err)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestRedirect(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("%s: %s, want %d", url, resp.Status, want)
+			t.Errorf("%s: got %s, want %d", url, resp.Status, want)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(status, token)
 	}
 	if status, user := me(token); status != 200 || user != "ada" {
-		t.Errorf("%d %q", status, user)
+		t.Errorf("got %d %q", status, user)
 	}
 	if status, _ := me(token + "x"); status != 401 {
 		t.Errorf("a changed token is answered with %d", status)

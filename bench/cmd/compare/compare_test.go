@@ -37,7 +37,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(stages.Peers) != len(peer.Stages) {
-		t.Errorf("of one scenario: %d peers, want the %d that take part", len(stages.Peers), len(peer.Stages))
+		t.Errorf("of one scenario: got %d peers, want the %d that take part", len(stages.Peers), len(peer.Stages))
 	}
 	f := &runFlags{scenarios: "json,users", peers: "chi", rounds: 7, duration: 4 * time.Second, benchmarks: 2}
 	some, err := f.options(nil)

@@ -38,10 +38,10 @@ func TestPromisesSpeakOfWhatIsMeasured(t *testing.T) {
 				continue
 			}
 			if !scenarios[0].Takes(peers[0], nil) {
-				t.Errorf("%q: %s takes no part in %s", p.Words, f.Peer, f.Scenario)
+				t.Errorf("%q: got %s takes no part in %s", p.Words, f.Peer, f.Scenario)
 			}
 			if !slices.Contains(scenarios[0].MetricKeys(), f.Metric) {
-				t.Errorf("%q: %s has no %s", p.Words, f.Scenario, f.Metric)
+				t.Errorf("%q: got %s has no %s", p.Words, f.Scenario, f.Metric)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func TestJudge(t *testing.T) {
 	} {
 		got := gate.Judge([]gate.Promise{test.promise}, run)[0]
 		if got.Outcome != test.want || got.Got != test.got {
-			t.Errorf("%s: %v with %v, want %v with %v", test.name, got.Outcome, got.Got, test.want, test.got)
+			t.Errorf("%s: got %v with %v, want %v with %v", test.name, got.Outcome, got.Got, test.want, test.got)
 		}
 	}
 }

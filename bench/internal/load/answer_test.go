@@ -31,7 +31,7 @@ func TestAnswer(t *testing.T) {
 					kept = kept[used:]
 				}
 				if !a.done() || kept != "" || a.status != c.status || a.close != c.close {
-					t.Fatalf("in pieces of %d: %+v, %q left over", size, a, kept)
+					t.Fatalf("in pieces of %d: got %+v, %q left over", size, a, kept)
 				}
 			}
 		})
@@ -48,7 +48,7 @@ func TestAnswerRefuses(t *testing.T) {
 	} {
 		var a answer
 		if _, err := a.feed([]byte(bytes)); err == nil {
-			t.Errorf("%q: %+v, want an error", bytes, a)
+			t.Errorf("%q: got %+v, want an error", bytes, a)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestH2Attacks(t *testing.T) {
 		}
 		cancel()
 		if err != nil || got.Steps == 0 {
-			t.Errorf("%s: %+v, %v", kind, got, err)
+			t.Errorf("%s: got %+v, %v", kind, got, err)
 		}
 	}
 	if _, err := (H2Attack{Addr: addr, Kind: "charm"}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "charm") {

@@ -53,7 +53,7 @@ func TestOpenLoopAccountsForEveryRequest(t *testing.T) {
 		t.Errorf("got %+v, want 200 due: 100 answered, 50 rejected, 50 other", got)
 	}
 	if got.Answered.P50 <= 0 || got.Answered.P99 < got.Answered.P50 || got.Answered.P999 < got.Answered.P99 {
-		t.Errorf("latencies out of order: %+v", got.Answered)
+		t.Errorf("latencies out of order: got %+v", got.Answered)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestOpenLoopGivesUp(t *testing.T) {
 		t.Errorf("got %+v, want 10 unanswered", got)
 	}
 	if got.All.Count != 10 || got.All.P50 < 20*time.Millisecond {
-		t.Errorf("all: %+v, want 10 that were waited for at least 20ms", got.All)
+		t.Errorf("all: got %+v, want 10 that were waited for at least 20ms", got.All)
 	}
 	if got.Failed() != 10 || got.CPU <= 0 || got.Took <= 0 {
 		t.Errorf("%d failed, %v of CPU in %v", got.Failed(), got.CPU, got.Took)

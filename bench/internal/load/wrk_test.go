@@ -66,6 +66,6 @@ func TestWithout(t *testing.T) {
 	got := all.Without(load.WrkResult{Duration: 2 * time.Second, Requests: 100, Bytes: 1000, P99: time.Second, Timeouts: 2})
 	want := load.WrkResult{Duration: 3 * time.Second, Requests: 400, Bytes: 4000, P99: time.Millisecond, Timeouts: 1}
 	if got != want {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

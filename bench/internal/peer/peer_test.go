@@ -74,7 +74,7 @@ func TestCheckJudges(t *testing.T) {
 		case test.complaint == "" && err != nil:
 			t.Errorf("%s: %v, want no complaint", test.name, err)
 		case test.complaint != "" && (err == nil || !strings.Contains(err.Error(), test.complaint)):
-			t.Errorf("%s: %v, want a complaint with %q", test.name, err, test.complaint)
+			t.Errorf("%s: got %v, want a complaint with %q", test.name, err, test.complaint)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func TestRowsAreJudged(t *testing.T) {
 		case test.complaint == "" && err != nil:
 			t.Errorf("%s: %v, want no complaint", test.check, err)
 		case test.complaint != "" && (err == nil || !strings.Contains(err.Error(), test.complaint)):
-			t.Errorf("%s: %v, want a complaint with %q", test.check, err, test.complaint)
+			t.Errorf("%s: got %v, want a complaint with %q", test.check, err, test.complaint)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestWithoutDatabaseItsChecksAreLeftOut(t *testing.T) {
 	}
 	for _, name := range []string{"db", "queries", "updates", "cached", "fortunes", "slow"} {
 		if failed[name] != "" {
-			t.Errorf("%s: %s", name, failed[name])
+			t.Errorf("%s: got %s", name, failed[name])
 		}
 	}
 	if failed["wait"] == "" {

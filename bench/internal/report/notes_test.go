@@ -24,7 +24,7 @@ func TestNotesNameWhatExists(t *testing.T) {
 	}
 	for _, n := range notes {
 		if n.Title == "" || n.Text == "" {
-			t.Errorf("notes.json: a note without title or text: %+v", n)
+			t.Errorf("notes.json: a note without title or text: got %+v", n)
 		}
 		if n.Benchmark {
 			continue // Go benchmarks are named in their code
@@ -70,7 +70,7 @@ func TestCommittedPages(t *testing.T) {
 	}
 	charts, err := filepath.Glob(filepath.Join(folder, "charts", "*.svg"))
 	if err != nil || len(charts) == 0 {
-		t.Fatalf("charts: %q, %v", charts, err)
+		t.Fatalf("charts: got %q, %v", charts, err)
 	}
 	for _, path := range append(charts, filepath.Join(folder, "BENCHMARKS.md"), filepath.Join(folder, "benchmarks.html")) {
 		name, err := filepath.Rel(folder, path)

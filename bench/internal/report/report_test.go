@@ -112,7 +112,7 @@ func TestChartIsXML(t *testing.T) {
 		}
 	}
 	if none, err := report.Chart(sample().Scenarios[0], results.IdleCPU); none != nil || err != nil {
-		t.Errorf("a chart of what nobody has: %d bytes, %v", len(none), err)
+		t.Errorf("a chart of what nobody has: got %d bytes, %v", len(none), err)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestWaitChart(t *testing.T) {
 		t.Error("a server without figures is in the chart")
 	}
 	if none, err := report.WaitChart(sample().Scenarios[0]); none != nil || err != nil {
-		t.Errorf("a chart of waits of a scenario without them: %d bytes, %v", len(none), err)
+		t.Errorf("a chart of waits of a scenario without them: got %d bytes, %v", len(none), err)
 	}
 }
 
@@ -176,7 +176,7 @@ without broken: it fell over
 func TestReadNotes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.json")
 	if notes, err := report.ReadNotes(path); notes != nil || err != nil {
-		t.Errorf("no file: %v, %v", notes, err)
+		t.Errorf("no file: got %v, %v", notes, err)
 	}
 	if err := os.WriteFile(path, []byte(`[{"title": "why"`), 0o644); err != nil {
 		t.Fatal(err)

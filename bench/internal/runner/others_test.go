@@ -20,10 +20,10 @@ func TestOthers(t *testing.T) {
 	} {
 		end := usage{at: time.Unix(10, 0), all: test.all, ours: test.ours}
 		if got := start.others(end, 2); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
 	if got := now(); got.all <= 0 || got.ours <= 0 || got.all < got.ours {
-		t.Errorf("this machine: %+v", got)
+		t.Errorf("this machine: got %+v", got)
 	}
 }

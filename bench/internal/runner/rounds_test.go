@@ -66,7 +66,7 @@ func TestRoundsOfAllScenariosTakeTurns(t *testing.T) {
 	}
 	measured := all.measured()
 	if got := rowOf(measured[0], "dunlin").Values("n"); !reflect.DeepEqual(got, []float64{1, 6, 9}) {
-		t.Errorf("rounds of a: %v", got)
+		t.Errorf("rounds of a: got %v", got)
 	}
 	if row := rowOf(measured[0], "gin"); row.Failed != "it fails" || len(row.Rounds) != 0 {
 		t.Errorf("a server that failed: %+v", row)

@@ -45,7 +45,7 @@ func TestPeersOnDatabaseAnswerAsTheyShould(t *testing.T) {
 			t.Fatal(err)
 		}
 		for check, why := range failed {
-			t.Errorf("%s, %s: %s", p.Name, check, why)
+			t.Errorf("%s, %s: got %s", p.Name, check, why)
 		}
 	}
 }

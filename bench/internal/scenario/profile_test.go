@@ -59,7 +59,7 @@ func TestProfile(t *testing.T) {
 			}
 		}
 		if got.Requests == 0 || len(got.Allocs.Sample) == 0 || len(got.Heap.Sample) == 0 {
-			t.Errorf("%s: %d requests, %d allocation sites, %d heap samples", name, got.Requests, len(got.Allocs.Sample), len(got.Heap.Sample))
+			t.Errorf("%s: got %d requests, %d allocation sites, %d heap samples", name, got.Requests, len(got.Allocs.Sample), len(got.Heap.Sample))
 		}
 		objects := slices.IndexFunc(got.Allocs.SampleType, func(t *profile.ValueType) bool { return t.Type == "alloc_objects" })
 		var allocs int64
@@ -67,7 +67,7 @@ func TestProfile(t *testing.T) {
 			allocs += sample.Value[objects]
 		}
 		if per := float64(allocs) / float64(got.Requests); name == peer.NetHTTP && per < 10 || name == peer.Dunlin && per > 1 {
-			t.Errorf("%s: %.1f allocations a request, in %d requests", name, per, got.Requests)
+			t.Errorf("%s: got %.1f allocations a request, in %d requests", name, per, got.Requests)
 		}
 	}
 }

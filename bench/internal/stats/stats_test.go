@@ -19,7 +19,7 @@ func TestSummarise(t *testing.T) {
 		{"even", []float64{4, 1, 2, 3}, stats.Summary{Median: 2.5, Min: 1, Max: 4, N: 4}},
 	} {
 		if got := stats.Summarise(test.values); got != test.want {
-			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+			t.Errorf("%s: got %+v, want %+v", test.name, got, test.want)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestCompare(t *testing.T) {
 				test.name, got.Significant, got.Beyond, test.significant, test.beyond, got.Why)
 		}
 		if got.Percent != test.percent && math.Abs(got.Percent-test.percent) > 0.001 {
-			t.Errorf("%s: %v %%, want %v", test.name, got.Percent, test.percent)
+			t.Errorf("%s: got %v %%, want %v", test.name, got.Percent, test.percent)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestCreate(t *testing.T) {
 		{"Buy tea", nil, 401},
 	} {
 		if got := dunlintest.JSON(t, app, "POST", "/tasks", map[string]string{"title": c.title}, nil, c.edit...); got != c.want {
-			t.Errorf("%q: %d, want %d", c.title, got, c.want)
+			t.Errorf("%q: got %d, want %d", c.title, got, c.want)
 		}
 	}
 	create := typed.Find[CreateTask, typed.Created[Task]](app, "createTask")
@@ -43,10 +43,10 @@ func TestCreate(t *testing.T) {
 		t.Errorf("the document has a fault that the middleware does not send: %+v", documented)
 	}
 	if got := create.Test(t, app, CreateTask{}); got.Status != 401 || got.Problem.Type != "" {
-		t.Errorf("without login: %d %s", got.Status, got.Body)
+		t.Errorf("without login: got %d %s", got.Status, got.Body)
 	}
 	var owner string
 	if err := db.QueryRow("select owner from tasks").Scan(&owner); err != nil || owner != "ada" {
-		t.Errorf("%q, %v", owner, err)
+		t.Errorf("got %q, %v", owner, err)
 	}
 }

@@ -18,7 +18,7 @@ func TestMetrics(t *testing.T) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || !strings.Contains(string(body), `http_route="/users/{id}"`) || strings.Contains(string(body), `=""`) {
-		t.Errorf("%v %s", err, body)
+		t.Errorf("got %v %s", err, body)
 	}
 	if status := dunlintest.JSON(t, app, "GET", "/metrics", nil, nil); status != 404 {
 		t.Errorf("the public address answers /metrics with %d", status)
