@@ -105,11 +105,11 @@ var _ dunlin.TLSIssuer = (*Issuer)(nil)
 func (i *Issuer) Certificates(domains []string, log *slog.Logger) (dunlin.TLSCertificates, error) {
 	c := i.config
 	if !c.AcceptTerms {
-		return nil, errors.New("acme: Config.AcceptTerms is false: read the authority's terms of service, and say there that you agree")
+		return nil, errors.New("acme: Config.AcceptTerms is false: read the authority's terms of service and set it if you agree")
 	}
 	for _, kind := range c.Challenges {
 		if kind != TLSALPN01 && kind != HTTP01 {
-			return nil, fmt.Errorf("acme: Config.Challenges has %q: there are %q and %q", kind, TLSALPN01, HTTP01)
+			return nil, fmt.Errorf("acme: Config.Challenges has %q: it must be %q or %q", kind, TLSALPN01, HTTP01)
 		}
 	}
 	directory, err := url.Parse(c.Directory)

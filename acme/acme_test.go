@@ -86,11 +86,11 @@ func TestNothingYet(t *testing.T) {
 		{ServerName: "example.com"}, {}, {ServerName: "example.org"}, {ServerName: "example.com", SupportedProtos: []string{"acme-tls/1"}},
 	} {
 		if cert, err := certs.GetCertificate(hello); cert != nil || err == nil {
-			t.Errorf("for %q and %q there is a certificate", hello.ServerName, hello.SupportedProtos)
+			t.Errorf("got a certificate for %q and %q", hello.ServerName, hello.SupportedProtos)
 		}
 	}
 	if answer, ok := certs.Challenge("example.com", "/.well-known/acme-challenge/x"); ok {
-		t.Errorf("the answer is %q", answer)
+		t.Errorf("got answer %q", answer)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestBadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(logged.String(), file) {
-		t.Errorf("the log lacks %s: %s", file, &logged)
+		t.Errorf("got a log without %s: %s", file, &logged)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -129,7 +129,7 @@ func TestBadFile(t *testing.T) {
 		certs.Renew(ctx)
 	}()
 	if url := <-asked; url != config.Directory {
-		t.Errorf("asked %s", url)
+		t.Errorf("got a request for %s", url)
 	}
 	cancel()
 	<-ended // during an attempt
@@ -159,7 +159,7 @@ func TestBadAccount(t *testing.T) {
 		certs.Renew(ctx)
 	}()
 	if line := <-lines; !strings.Contains(line, "account.key is not a PEM file") || !strings.Contains(line, "again=1m") {
-		t.Errorf("the log has %s", line)
+		t.Errorf("got log %s", line)
 	}
 	cancel()
 	<-ended

@@ -60,7 +60,7 @@ func newManager(c Config, names []string, s *store, log *slog.Logger) *manager {
 func (m *manager) read(n *name) {
 	kept, err := m.store.load(n.name)
 	if err != nil {
-		m.log.Warn("a certificate that was kept cannot be used: there will be another", "name", n.name, "error", err.Error())
+		m.log.Warn("the stored certificate cannot be used: a new one will be obtained", "name", n.name, "error", err.Error())
 	}
 	if kept == nil {
 		return
@@ -82,7 +82,7 @@ func (m *manager) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 		if proof := m.proofs[asked]; proof != nil {
 			return proof, nil
 		}
-		return nil, fmt.Errorf("acme: nothing to prove for %q", asked)
+		return nil, fmt.Errorf("acme: no pending challenge for %q", asked)
 	}
 	n := m.names[0]
 	if asked != "" {
@@ -148,7 +148,7 @@ func (m *manager) renewDue(ctx context.Context) {
 	var wg sync.WaitGroup
 	places := make(chan struct{}, atOnce)
 	for _, n := range m.names {
-		m.read(n) // another process may have obtained it after this process failed
+		m.read(n) // another process may have obtained the certificate
 		if due := renewal(n.cert.Load()); n.failures == 0 || time.Now().Before(due) {
 			n.due, n.failures = due, 0
 		}
@@ -195,10 +195,10 @@ func (m *manager) got(n *name, cert *tls.Certificate) error {
 	n.cert.Store(cert)
 	m.log.Info("certificate got", "name", n.name, "until", cert.Leaf.NotAfter)
 	if err := m.store.save(n.name, cert); err != nil {
-		m.log.Error("a certificate could not be kept: the next start will ask for another", "name", n.name, "error", err.Error())
+		m.log.Error("the certificate could not be stored: the next start will obtain a new one", "name", n.name, "error", err.Error())
 	}
 	if n.due = renewal(cert); !time.Now().Before(n.due) {
-		return fmt.Errorf("acme: the new certificate, from %v until %v, is to be renewed already: is the clock right?", cert.Leaf.NotBefore, cert.Leaf.NotAfter)
+		return fmt.Errorf("acme: the new certificate, from %v until %v, is already due for renewal: check the clock", cert.Leaf.NotBefore, cert.Leaf.NotAfter)
 	}
 	n.failures = 0
 	return nil
@@ -220,5 +220,5 @@ func (m *manager) failed(ctx context.Context, n *name, err error) {
 	if have := n.cert.Load(); have != nil && time.Now().Before(have.Leaf.NotAfter) {
 		level = slog.LevelWarn // the current certificate is still valid
 	}
-	m.log.Log(ctx, level, "no certificate was got", "name", n.name, "error", err.Error(), "again", pause.Round(time.Second).String())
+	m.log.Log(ctx, level, "obtaining a certificate failed", "name", n.name, "error", err.Error(), "again", pause.Round(time.Second).String())
 }

@@ -36,9 +36,9 @@ func certificate(t *testing.T, began, ends time.Duration) *tls.Certificate {
 	return cert
 }
 
-// A certificate that is due for renewal at once, for example because the clock is wrong, is used. The next request to the
-// authority does not follow at once.
-func TestCertificateThatIsDueAtOnce(t *testing.T) {
+// A certificate that is immediately due for renewal, for example because the clock is wrong, is used. The next request to the
+// authority does not follow immediately.
+func TestCertificateImmediatelyDue(t *testing.T) {
 	s, err := openStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -49,26 +49,26 @@ func TestCertificateThatIsDueAtOnce(t *testing.T) {
 		began := time.Now()
 		cert := certificate(t, 3*time.Hour, time.Hour)
 		if err := m.got(n, cert); err == nil {
-			t.Fatal("it is taken as one that lasts")
+			t.Fatal("the certificate does not count as due")
 		} else {
 			m.failed(t.Context(), n, err)
 		}
 		if least := firstPause << i; n.due.Before(began.Add(least)) {
-			t.Errorf("asked again after %v, want %v at least", n.due.Sub(began), least)
+			t.Errorf("got next request after %v, want at least %v", n.due.Sub(began), least)
 		}
 		if n.cert.Load() != cert {
-			t.Error("it is not used")
+			t.Error("the certificate is not used")
 		}
 	}
 	cert := certificate(t, time.Hour, 3*time.Hour)
 	if err := m.got(n, cert); err != nil || n.failures != 0 || !n.due.Equal(renewal(cert)) {
-		t.Errorf("one that lasts: got %v, %d failures, due %v", err, n.failures, n.due)
+		t.Errorf("certificate that is not due: got %v, %d failures, due %v", err, n.failures, n.due)
 	}
 }
 
 // If a process fails to obtain a certificate, it uses the certificate that another process has obtained, and sends no further
 // requests.
-func TestCertificateThatAnotherProcessGets(t *testing.T) {
+func TestCertificateOfAnotherProcess(t *testing.T) {
 	folder := t.TempDir()
 	s, err := openStore(folder)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestCertificateThatAnotherProcessGets(t *testing.T) {
 	n := m.names[0]
 	m.renewDue(t.Context())
 	if asked == 0 || n.failures != 1 {
-		t.Fatalf("asked %d times, %d failures", asked, n.failures)
+		t.Fatalf("got %d requests and %d failures", asked, n.failures)
 	}
 	asked = 0
 	other := &store{folder}
@@ -88,7 +88,7 @@ func TestCertificateThatAnotherProcessGets(t *testing.T) {
 		began, ends time.Duration
 		failures    int
 	}{
-		{3 * time.Hour, time.Hour, 1}, // it is due for renewal, too
+		{3 * time.Hour, time.Hour, 1}, // also due for renewal
 		{time.Hour, 9 * time.Hour, 0},
 	} {
 		cert := certificate(t, test.began, test.ends)
@@ -97,14 +97,14 @@ func TestCertificateThatAnotherProcessGets(t *testing.T) {
 		}
 		m.renewDue(t.Context())
 		if have := n.cert.Load(); have == nil || !have.Leaf.Equal(cert.Leaf) {
-			t.Fatal("the one that was kept is not used")
+			t.Fatal("the stored certificate is not used")
 		}
 		if asked != 0 || n.failures != test.failures || !n.due.After(time.Now()) {
-			t.Errorf("asked %d times, %d failures, due %v", asked, n.failures, n.due)
+			t.Errorf("got %d requests, %d failures, due %v", asked, n.failures, n.due)
 		}
 	}
 	if cert := n.cert.Load(); !n.due.Equal(renewal(cert)) {
-		t.Errorf("due %v, want %v", n.due, renewal(cert))
+		t.Errorf("got due %v, want %v", n.due, renewal(cert))
 	}
 }
 

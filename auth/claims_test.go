@@ -76,10 +76,10 @@ func TestTypes(t *testing.T) {
 func TestBoundTokens(t *testing.T) {
 	bound := sign(t, jwt.SigningMethodES256, "ec", ecKey, with("cnf", map[string]string{"jkt": "x"}))
 	if _, err := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public}).Check(t.Context(), bound); err == nil || !strings.Contains(err.Error(), "cnf") {
-		t.Errorf("a bound token: %v", err)
+		t.Errorf("bound token: %v", err)
 	}
 	if _, err := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public, AllowBound: true}).Check(t.Context(), bound); err != nil {
-		t.Errorf("a bound token with AllowBound: %v", err)
+		t.Errorf("bound token with AllowBound: %v", err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestTokensWithoutSubject(t *testing.T) {
 	}
 }
 
-// The exact name also decides for claims of the service's own.
+// The exact name also decides for custom claims of the service.
 func TestClaim(t *testing.T) {
 	tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: public})
 	claims := with("tenant", "mine")
@@ -107,11 +107,11 @@ func TestClaim(t *testing.T) {
 		}
 		for _, name := range []string{"only", "none", ""} {
 			if err := tokens.Claim(r, name, &only); !errors.Is(err, auth.ErrNoClaim) {
-				t.Errorf("claim %q, which the token does not have: %v", name, err)
+				t.Errorf("absent claim %q: %v", name, err)
 			}
 		}
 		if err := tokens.Claim(r, "tenant", &roles); err == nil || errors.Is(err, auth.ErrNoClaim) {
-			t.Errorf("a claim of another kind: %v", err)
+			t.Errorf("claim of another type: %v", err)
 		}
 		return dunlin.Text(fmt.Sprint(tenant, only, none, roles, err))
 	}, tokens.Middleware())
@@ -120,7 +120,7 @@ func TestClaim(t *testing.T) {
 	}
 	var none *auth.Claims
 	if err := none.Claim("sub", new(string)); !errors.Is(err, auth.ErrNoClaim) {
-		t.Errorf("a claim of no token: %v", err)
+		t.Errorf("claim without a token: %v", err)
 	}
 }
 
@@ -183,16 +183,16 @@ func TestSecrets(t *testing.T) {
 		token string
 		want  int
 	}{
-		"good":                {sign(t, jwt.SigningMethodHS256, "", secret, good()), 200},
-		"by another name":     {sign(t, jwt.SigningMethodHS256, "new", append([]byte("new"), secret...), good()), 200},
-		"of the other secret": {sign(t, jwt.SigningMethodHS256, "new", secret, good()), 401},
-		"an unknown name":     {sign(t, jwt.SigningMethodHS256, "old", secret, good()), 401},
-		"a stranger's":        {sign(t, jwt.SigningMethodHS256, "", []byte("secret"), good()), 401},
-		"another hash":        {sign(t, jwt.SigningMethodHS512, "", secret, good()), 401},
-		"of a key pair":       {sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), 401},
-		"unsigned":            {unsigned, 401},
-		"another audience":    {sign(t, jwt.SigningMethodHS256, "", secret, with("aud", "others")), 401},
-		"expired":             {sign(t, jwt.SigningMethodHS256, "", secret, with("exp", 1)), 401},
+		"good":                  {sign(t, jwt.SigningMethodHS256, "", secret, good()), 200},
+		"key with another name": {sign(t, jwt.SigningMethodHS256, "new", append([]byte("new"), secret...), good()), 200},
+		"of the other secret":   {sign(t, jwt.SigningMethodHS256, "new", secret, good()), 401},
+		"an unknown name":       {sign(t, jwt.SigningMethodHS256, "old", secret, good()), 401},
+		"a stranger's":          {sign(t, jwt.SigningMethodHS256, "", []byte("secret"), good()), 401},
+		"another hash":          {sign(t, jwt.SigningMethodHS512, "", secret, good()), 401},
+		"of a key pair":         {sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), 401},
+		"unsigned":              {unsigned, 401},
+		"another audience":      {sign(t, jwt.SigningMethodHS256, "", secret, with("aud", "others")), 401},
+		"expired":               {sign(t, jwt.SigningMethodHS256, "", secret, with("exp", 1)), 401},
 	} {
 		if w := ask(whoami(c), "Bearer "+test.token); w.Code != test.want {
 			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
@@ -227,7 +227,7 @@ func subjectOf(r *dunlin.Request, tokens *auth.Tokens, text string, result *stri
 	return nil
 }
 
-// tenantOf returns a claim of the service's own.
+// tenantOf returns a custom claim of the service.
 func tenantOf(r *dunlin.Request, tokens *auth.Tokens) (dunlin.Response, error) {
 	var tenant string
 	if err := tokens.Claim(r, "tenant", &tenant); err != nil {
@@ -299,7 +299,7 @@ func ExampleTokens_Check() {
 	// Output: ada acme <nil>
 }
 
-// Tokens that accept the same tokens share the claims, in any order of the middleware. Tokens with another rule do not.
+// Two Tokens values that accept the same tokens share the claims, in any order of the middleware. Values with other rules do not.
 func TestClaimsOfSeveralTokens(t *testing.T) {
 	config := auth.Config{Issuer: issuer, Audience: audience, Keys: public}
 	loose, other := config, config

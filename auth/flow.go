@@ -26,7 +26,7 @@ import (
 type flow struct {
 	Slot   string // slot of its cookie
 	Secret string // key from which state, nonce and verifier are derived
-	To     string // local path to go to after the login
+	To     string // local path after the login
 	Began  int64  // start of the login, in seconds since 1970
 }
 
@@ -57,7 +57,7 @@ type flows struct {
 	insecure bool
 }
 
-const slots = 8 // each slot is one digit
+const slots = 8 // the number of a slot is one digit
 
 func newFlows(keys *middleware.KeyRing, issuer, client string, within time.Duration, insecure bool) flows {
 	sum := sha256.Sum256([]byte(issuer + " " + client)) // different providers use different cookies
@@ -122,7 +122,7 @@ func (s *flows) gone(f *flow) *http.Cookie {
 // errNoFlow does not tell which of these reasons applies.
 var errNoFlow = &dunlin.ProblemDetails{
 	Status: http.StatusBadRequest,
-	Detail: "the login was not begun in this browser, was begun at another address of this service, took too long, or has ended already: begin it again",
+	Detail: "the login was not begun in this browser, was begun at another address of this service, took too long, or has already ended: begin it again",
 }
 
 // find returns the flow that a request to the callback finishes.
@@ -146,7 +146,7 @@ func (s *flows) find(r *dunlin.Request) (*flow, error) {
 	return f, nil
 }
 
-// longestPath is the maximum length of a path to go to after a login, in bytes. The path is stored
+// longestPath is the maximum length of the path after a login, in bytes. The path is stored
 // in a cookie.
 const longestPath = 512
 

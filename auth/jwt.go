@@ -331,15 +331,15 @@ func (t *Tokens) Claim(r *dunlin.Request, name string, v any) error {
 // and not from the future. Check may wait for the issuer's keys until ctx is done.
 func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	if len(token) > longestToken {
-		return nil, fmt.Errorf("auth: the token is longer than %d bytes", longestToken)
+		return nil, fmt.Errorf("auth: token is longer than %d bytes", longestToken)
 	}
 	claims := new(wireClaims)
 	_, err := t.parser.ParseWithClaims(token, claims, func(parsed *jwt.Token) (any, error) {
 		if _, critical := parsed.Header["crit"]; critical {
-			return nil, errors.New("auth: the token has critical extensions, none of which is known (RFC 7515 section 4.1.11)")
+			return nil, errors.New("auth: token has unknown critical extensions (RFC 7515 section 4.1.11)")
 		}
 		if !t.accepts(parsed.Header) {
-			return nil, fmt.Errorf("auth: the token is of the type %.40q, which is not among Config.Types", parsed.Header["typ"])
+			return nil, fmt.Errorf("auth: token has the type %.40q, which is not in Config.Types", parsed.Header["typ"])
 		}
 		kid, _ := parsed.Header["kid"].(string)
 		return t.keys.find(ctx, kid, parsed.Method.Alg())

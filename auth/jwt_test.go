@@ -106,10 +106,10 @@ func TestTokens(t *testing.T) {
 	}
 	nameless := serve(auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, Keys: map[string]crypto.PublicKey{"": &ecKey.PublicKey}}))
 	if w := ask(nameless, "Bearer "+sign(t, jwt.SigningMethodES256, "", ecKey, good())); w.Code != 200 {
-		t.Errorf("no name, of a key without one: got %d", w.Code)
+		t.Errorf("key without a name: got %d", w.Code)
 	}
 	if w := ask(app, "bearer  "+sign(t, jwt.SigningMethodES256, "ec", ecKey, good())); w.Code != 200 {
-		t.Errorf("another spelling of the scheme: got %d", w.Code)
+		t.Errorf("other spelling of the scheme: got %d", w.Code)
 	}
 }
 
@@ -122,36 +122,36 @@ func TestBadTokens(t *testing.T) {
 	flipped := []byte(parts[2])
 	flipped[10] ^= 1
 	for name, token := range map[string]string{
-		"alg none":                   header(`{"alg":"none","kid":"ec"}`) + "." + parts[1] + ".",
-		"alg None":                   header(`{"alg":"None","kid":"ec"}`) + "." + parts[1] + ".",
-		"alg none with a signature":  header(`{"alg":"none","kid":"ec"}`) + "." + parts[1] + "." + parts[2],
-		"no alg":                     header(`{"kid":"ec"}`) + "." + parts[1] + "." + parts[2],
-		"HMAC by the public key":     sign(t, jwt.SigningMethodHS256, "rsa", der, good()),
-		"another method of the key":  sign(t, jwt.SigningMethodRS512, "rsa", rsaKey, good()),
-		"a key of another kind":      sign(t, jwt.SigningMethodES256, "rsa", ecKey, good()),
-		"a key that nobody has":      sign(t, jwt.SigningMethodES256, "stranger", strangerKey, good()),
-		"another's key under a name": sign(t, jwt.SigningMethodES256, "ec", strangerKey, good()),
-		"no name of a key":           sign(t, jwt.SigningMethodES256, "", ecKey, good()),
-		"expired":                    sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", time.Now().Add(-time.Minute).Unix())),
-		"no expiry":                  sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", nil)),
-		"not yet":                    sign(t, jwt.SigningMethodES256, "ec", ecKey, with("nbf", time.Now().Add(time.Minute).Unix())),
-		"issued in the future":       sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iat", time.Now().Add(time.Hour).Unix())),
-		"another issuer":             sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iss", issuer+".evil")),
-		"no issuer":                  sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iss", nil)),
-		"another audience":           sign(t, jwt.SigningMethodES256, "ec", ecKey, with("aud", "other")),
-		"no audience":                sign(t, jwt.SigningMethodES256, "ec", ecKey, with("aud", nil)),
-		"times that are none":        sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", "tomorrow")),
-		"another signature":          parts[0] + "." + parts[1] + "." + string(flipped),
-		"other claims":               parts[0] + "." + header(`{"iss":"`+issuer+`","aud":"shop","sub":"eve","exp":99999999999}`) + "." + parts[2],
-		"no signature":               parts[0] + "." + parts[1] + ".",
-		"two parts":                  parts[0] + "." + parts[1],
-		"four parts":                 valid + ".x",
-		"not base64":                 "!!." + parts[1] + "." + parts[2],
-		"padded":                     valid + "=",
-		"critical extensions":        header(`{"alg":"ES256","kid":"ec","crit":["x"]}`) + "." + parts[1] + "." + parts[2],
-		"long":                       valid + strings.Repeat("A", 20_000),
-		"nothing":                    ".",
-		"a list":                     valid + ", Bearer " + valid,
+		"alg none":                    header(`{"alg":"none","kid":"ec"}`) + "." + parts[1] + ".",
+		"alg None":                    header(`{"alg":"None","kid":"ec"}`) + "." + parts[1] + ".",
+		"alg none with a signature":   header(`{"alg":"none","kid":"ec"}`) + "." + parts[1] + "." + parts[2],
+		"no alg":                      header(`{"kid":"ec"}`) + "." + parts[1] + "." + parts[2],
+		"HMAC by the public key":      sign(t, jwt.SigningMethodHS256, "rsa", der, good()),
+		"other method of the key":     sign(t, jwt.SigningMethodRS512, "rsa", rsaKey, good()),
+		"key of another type":         sign(t, jwt.SigningMethodES256, "rsa", ecKey, good()),
+		"unknown key":                 sign(t, jwt.SigningMethodES256, "stranger", strangerKey, good()),
+		"other key with a known name": sign(t, jwt.SigningMethodES256, "ec", strangerKey, good()),
+		"no name of a key":            sign(t, jwt.SigningMethodES256, "", ecKey, good()),
+		"expired":                     sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", time.Now().Add(-time.Minute).Unix())),
+		"no expiry":                   sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", nil)),
+		"not yet":                     sign(t, jwt.SigningMethodES256, "ec", ecKey, with("nbf", time.Now().Add(time.Minute).Unix())),
+		"issued in the future":        sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iat", time.Now().Add(time.Hour).Unix())),
+		"other issuer":                sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iss", issuer+".evil")),
+		"no issuer":                   sign(t, jwt.SigningMethodES256, "ec", ecKey, with("iss", nil)),
+		"other audience":              sign(t, jwt.SigningMethodES256, "ec", ecKey, with("aud", "other")),
+		"no audience":                 sign(t, jwt.SigningMethodES256, "ec", ecKey, with("aud", nil)),
+		"times that are none":         sign(t, jwt.SigningMethodES256, "ec", ecKey, with("exp", "tomorrow")),
+		"other signature":             parts[0] + "." + parts[1] + "." + string(flipped),
+		"other claims":                parts[0] + "." + header(`{"iss":"`+issuer+`","aud":"shop","sub":"eve","exp":99999999999}`) + "." + parts[2],
+		"no signature":                parts[0] + "." + parts[1] + ".",
+		"two parts":                   parts[0] + "." + parts[1],
+		"four parts":                  valid + ".x",
+		"not base64":                  "!!." + parts[1] + "." + parts[2],
+		"padded":                      valid + "=",
+		"critical extensions":         header(`{"alg":"ES256","kid":"ec","crit":["x"]}`) + "." + parts[1] + "." + parts[2],
+		"long":                        valid + strings.Repeat("A", 20_000),
+		"nothing":                     ".",
+		"a list":                      valid + ", Bearer " + valid,
 	} {
 		w := ask(app, "Bearer "+token)
 		if w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), `Bearer error="invalid_token"`) || strings.Contains(w.Body.String(), "signature") {
@@ -235,16 +235,16 @@ func TestKeySet(t *testing.T) {
 	wg.Wait()
 	for i := range 100 {
 		if w := ask(app, "Bearer "+sign(t, jwt.SigningMethodES256, fmt.Sprint("made up ", i), strangerKey, good())); w.Code != 401 {
-			t.Errorf("a made-up key: got %d", w.Code)
+			t.Errorf("unknown key: got %d", w.Code)
 		}
 	}
 	if n := id.fetches.Load(); n != 1 {
-		t.Errorf("the key set was fetched %d times, want once", n)
+		t.Errorf("got %d fetches of the key set, want 1", n)
 	}
 }
 
 // A key that names its method does not verify signatures of another method (RFC 8725 section 3.1).
-func TestKeyOfAnotherMethod(t *testing.T) {
+func TestKeyWithOtherMethod(t *testing.T) {
 	n, e := b64(rsaKey.N.Bytes()), b64(big.NewInt(int64(rsaKey.E)).Bytes())
 	key := func(kid, alg string) map[string]string {
 		return map[string]string{"kty": "RSA", "kid": kid, "alg": alg, "n": n, "e": e}
@@ -270,7 +270,7 @@ func TestKeyOfAnotherMethod(t *testing.T) {
 }
 
 // Unsupported keys do not invalidate the rest of a key set (RFC 7517 section 5).
-func TestKeysBesideOthers(t *testing.T) {
+func TestSeveralKeys(t *testing.T) {
 	n, e := b64(rsaKey.N.Bytes()), b64(big.NewInt(int64(rsaKey.E)).Bytes())
 	rsa := `{"kty":"RSA","kid":"one","n":"` + n + `","e":"` + e + `"`
 	set := strings.TrimSuffix(webKeys(map[string]crypto.PublicKey{"one": &ecKey.PublicKey}), "]}") + "," + rsa + `,"alg":"RS256","key_ops":["verify"]},` + rsa + `,"alg":"RSA-OAEP"},` +
@@ -312,7 +312,7 @@ func TestKeySetRedirects(t *testing.T) {
 		}
 	}
 	if n := clear.fetches.Load(); n != 0 {
-		t.Errorf("the keys were asked for in clear text %d times", n)
+		t.Errorf("got %d fetches in clear text, want 0", n)
 	}
 }
 
@@ -350,34 +350,34 @@ func TestKeyRotation(t *testing.T) {
 	app := serve(tokens)
 	old, rotated := sign(t, jwt.SigningMethodES256, "ec", ecKey, good()), sign(t, jwt.SigningMethodEdDSA, "ed", edKey, good())
 	if w := ask(app, "Bearer "+old); w.Code != 503 || w.Header().Get("Retry-After") == "" {
-		t.Errorf("while there are no keys: got %d", w.Code)
+		t.Errorf("before the keys are available: got %d", w.Code)
 	}
 	id.change(200, webKeys(map[string]crypto.PublicKey{"ec": &ecKey.PublicKey}))
 	if w := ask(app, "Bearer "+old); w.Code != 200 {
-		t.Errorf("when there are keys: got %d %s", w.Code, w.Body)
+		t.Errorf("after the keys are available: got %d %s", w.Code, w.Body)
 	}
 	if w := ask(app, "Bearer "+rotated); w.Code != 401 {
-		t.Errorf("a key that is not there yet: got %d", w.Code)
+		t.Errorf("key that is not yet published: got %d", w.Code)
 	}
 	id.change(200, webKeys(map[string]crypto.PublicKey{"ed": edKey.Public()}))
 	if w := ask(app, "Bearer "+rotated); w.Code != 200 {
-		t.Errorf("a new key: got %d %s", w.Code, w.Body)
+		t.Errorf("new key: got %d %s", w.Code, w.Body)
 	}
 	if w := ask(app, "Bearer "+old); w.Code != 401 {
-		t.Errorf("a key that was taken away: %d", w.Code)
+		t.Errorf("removed key: %d", w.Code)
 	}
 	id.change(500, "")
 	if w := ask(app, "Bearer "+rotated); w.Code != 200 {
-		t.Errorf("a known key while the issuer is away: got %d", w.Code)
+		t.Errorf("known key while the issuer is unavailable: got %d", w.Code)
 	}
 	if _, err := tokens.Check(context.Background(), old); !errors.Is(err, auth.ErrNoKeys) {
-		t.Errorf("an unknown key while the issuer is away: %v", err)
+		t.Errorf("unknown key while the issuer is unavailable: %v", err)
 	}
 }
 
 // A key that the issuer withdraws, for example because it was stolen, is refused after an hour, even if no token names an
 // unknown key. No request waits for the fetch. While the issuer is unavailable, the known keys stay.
-func TestKeyTakenAway(t *testing.T) {
+func TestRemovedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := &issuerServer{set: webKeys(map[string]crypto.PublicKey{"ec": &ecKey.PublicKey, "ed": edKey.Public()}), status: 200}
 		client := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
@@ -393,34 +393,34 @@ func TestKeyTakenAway(t *testing.T) {
 			token, began := sign(t, method, kid, key, good()), time.Now()
 			_, err := tokens.Check(t.Context(), token)
 			if waited := time.Since(began); waited > 0 && fetched > 1 {
-				t.Errorf("a token of a known key waits %v", waited)
+				t.Errorf("token of a known key waited %v", waited)
 			}
 			time.Sleep(2 * time.Second)
 			if n := id.fetches.Load(); n != fetched {
-				t.Errorf("the keys were fetched %d times, want %d", n, fetched)
+				t.Errorf("got %d fetches of the keys, want %d", n, fetched)
 			}
 			return err == nil
 		}
 		stolen := func(fetched int64) bool { return holds("ec", jwt.SigningMethodES256, ecKey, fetched) }
 		other := func(fetched int64) bool { return holds("ed", jwt.SigningMethodEdDSA, edKey, fetched) }
 		if !stolen(1) || !other(1) {
-			t.Error("keys that are there do not count")
+			t.Error("a published key was refused")
 		}
 		id.change(503, "")
 		time.Sleep(time.Hour)
 		if !stolen(2) || !other(2) {
-			t.Error("while the issuer is away, the keys there do not stay")
+			t.Error("a known key was refused while the issuer is unavailable")
 		}
 		id.change(200, webKeys(map[string]crypto.PublicKey{"ed": edKey.Public()}))
 		time.Sleep(time.Minute)
 		if !other(3) {
-			t.Error("the other key does not count")
+			t.Error("the other key was refused")
 		}
 		if stolen(3) {
-			t.Error("a key that was taken away counts")
+			t.Error("a removed key was accepted")
 		}
 		if time.Sleep(30 * time.Minute); !other(3) {
-			t.Error("the other key does not count")
+			t.Error("the other key was refused")
 		}
 	})
 }
@@ -442,7 +442,7 @@ func TestBadKeySets(t *testing.T) {
 		id := newIssuer(t, set)
 		tokens := auth.NewTokens(auth.Config{Issuer: issuer, Audience: audience, KeySet: id.URL, Insecure: true})
 		if _, err := tokens.Check(context.Background(), sign(t, jwt.SigningMethodES256, "ec", ecKey, good())); !errors.Is(err, auth.ErrNoKeys) {
-			t.Errorf("a key set that is %s: %v", what, err)
+			t.Errorf("key set, %s: %v", what, err)
 		}
 	}
 }
@@ -484,7 +484,7 @@ func TestSettings(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("NewTokens with %s did not panic", what)
+					t.Errorf("NewTokens with %s: got no panic", what)
 				}
 			}()
 			auth.NewTokens(c)

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// ErrNoKeys reports that the issuer's keys are not known because they could not be fetched.
-var ErrNoKeys = errors.New("auth: the issuer's keys are not known")
+// ErrNoKeys reports that the issuer's keys are unknown because they could not be fetched.
+var ErrNoKeys = errors.New("auth: the issuer's keys are unknown")
 
 var errUnknownKey = errors.New("auth: the token names a key that the issuer does not have, or not for its method")
 
@@ -152,7 +152,7 @@ func securely(client *http.Client) *http.Client {
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		switch {
 		case via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
-			return errors.New("a redirect leads away from TLS")
+			return errors.New("redirect from https to http")
 		case client.CheckRedirect != nil:
 			return client.CheckRedirect(req, via)
 		case len(via) >= 10: // the limit of http.Client
@@ -174,14 +174,14 @@ func download(ctx context.Context, client *http.Client, url string) (map[keyName
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the key set is answered with %s", resp.Status)
+		return nil, fmt.Errorf("fetch key set: got status %s", resp.Status)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, largestSet+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(text) > largestSet {
-		return nil, fmt.Errorf("the key set is larger than %d bytes", largestSet)
+		return nil, fmt.Errorf("key set is larger than %d bytes", largestSet)
 	}
 	return parseKeySet(text)
 }
@@ -249,17 +249,17 @@ func checkPublic(key crypto.PublicKey) error {
 			return errors.New("no point on a curve")
 		}
 		if _, err := k.Bytes(); err != nil {
-			return fmt.Errorf("no point on a curve: %w", err)
+			return fmt.Errorf("invalid point on the curve: %w", err)
 		}
 		if methodsOf(k) == nil {
-			return fmt.Errorf("a key on %s, which no method uses", k.Params().Name)
+			return fmt.Errorf("a key on the unsupported curve %s", k.Params().Name)
 		}
 	case ed25519.PublicKey:
 		if len(k) != ed25519.PublicKeySize {
 			return fmt.Errorf("an Ed25519 key of %d bytes", len(k))
 		}
 	default:
-		return fmt.Errorf("a %T and no public key of RSA, ECDSA or Ed25519", key)
+		return fmt.Errorf("a %T instead of a public key of RSA, ECDSA or Ed25519", key)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (i *Identity) Claim(name string, v any) error {
 // provider.
 func (i *Identity) Claims(v any) error {
 	if i.id == nil {
-		return errors.New("auth: Claims: no ID token was looked at")
+		return errors.New("auth: Claims: the identity has no ID token")
 	}
 	return i.id.Claims(v)
 }
@@ -178,7 +178,7 @@ func (c *LoginConfig[T]) validate() (callback *url.URL, err error) {
 	}
 	for name := range c.Params {
 		if slices.Contains(reserved, name) {
-			return nil, fmt.Errorf("LoginConfig.Params has %s, which is not for it to say", name)
+			return nil, fmt.Errorf("LoginConfig.Params has %s, which Login sets itself", name)
 		}
 	}
 	issuer, err := endpoint(c.Issuer, c.Insecure)
@@ -204,7 +204,7 @@ func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 	}
 	to := localPath(r.Query("to"), l.config.Home)
 	if u, err := url.Parse(to); err == nil && (u.Path == r.Path() || u.Path == l.callback.Path) {
-		to = l.config.Home // not into a loop, or to a route that finishes no login
+		to = l.config.Home // not to the login again, or to the callback
 	}
 	f := l.flows.begin(r, to)
 	options := []oauth2.AuthCodeOption{oidc.Nonce(f.nonce()), oauth2.S256ChallengeOption(f.verifier())}
@@ -246,7 +246,7 @@ func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	// The issuer is checked first, since the answer of another provider must not be processed (RFC
 	// 9207 section 2.4).
 	if iss := r.Query("iss"); iss != l.config.Issuer && (p.sendsIssuer || r.HasQuery("iss")) {
-		return nil, &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the answer is not that of the provider that was asked"}
+		return nil, &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the response does not come from the provider of this login"}
 	}
 	if code := r.Query("error"); code != "" {
 		return nil, refusal(code, r.Query("error_description"))
@@ -271,12 +271,12 @@ const longestCode = 4 << 10
 
 // refusal returns the problem for an error response of the provider (RFC 6749 section 4.1.2.1).
 func refusal(code, description string) error {
-	p := &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the provider has refused the login", Cause: fmt.Errorf("auth: the provider says %.100q: %.300q", code, description)}
+	p := &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the provider has refused the login", Cause: fmt.Errorf("auth: provider returned error %.100q: %.300q", code, description)}
 	switch code {
 	case "access_denied":
 		p.Status = http.StatusForbidden
 	case "server_error", "temporarily_unavailable":
-		p.Status, p.Detail = http.StatusServiceUnavailable, "the provider cannot let anybody in for the moment"
+		p.Status, p.Detail = http.StatusServiceUnavailable, "the provider is temporarily unable to log in users"
 	}
 	return p
 }
@@ -288,9 +288,9 @@ func exchangeError(err error) error {
 	case !ok || refused.Response != nil && refused.Response.StatusCode >= 500:
 		return fmt.Errorf("%w: %w", errUnreachable, err)
 	case refused.ErrorCode == "invalid_grant":
-		return &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the provider does not take the code: it was used before, or is too old. Log in again", Cause: err}
+		return &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the provider refused the code: it was used before, or has expired. Log in again", Cause: err}
 	}
-	return &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the provider does not know this service as it should", Cause: err}
+	return &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the provider refused the credentials of this service", Cause: err}
 }
 
 func unreachable(err error) dunlin.Response {

@@ -209,7 +209,7 @@ func callback(t *testing.T, browser *http.Client, begin string) string {
 	defer func() { browser.CheckRedirect = nil }()
 	resp, body := visitPage(t, browser, begin)
 	if resp.Header.Get("Location") == "" {
-		t.Fatalf("the provider sends nobody back: got %s %s", resp.Status, body)
+		t.Fatalf("no redirect from the provider: got %s %s", resp.Status, body)
 	}
 	return resp.Header.Get("Location")
 }
@@ -238,11 +238,11 @@ func TestLogin(t *testing.T) {
 		t.Errorf("at %s: got %s", resp.Request.URL, body)
 	}
 	if after := session(browser); after == before || after == "" {
-		t.Error("the session has the name that it had before the login")
+		t.Error("the session has the same name as before the login")
 	}
 	at, _ := url.Parse(shop)
 	if cookies := browser.Jar.Cookies(at); len(cookies) != 1 {
-		t.Errorf("after the login there are the cookies %v", cookies)
+		t.Errorf("after the login: got cookies %v", cookies)
 	}
 	// The logout redirects to the provider and names the user's session.
 	browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -260,10 +260,10 @@ func TestLogin(t *testing.T) {
 	}
 	// Without a session the logout does not redirect to the provider.
 	if resp, err := browser.Post(shop+"/logout", "", nil); err != nil || resp.Header.Get("Location") != "/" {
-		t.Errorf("another logout: got %v, %v", resp, err)
+		t.Errorf("second logout: got %v, %v", resp, err)
 	}
 	if resp, _ := visitPage(t, browser, shop+"/logout"); resp.StatusCode != 405 {
-		t.Errorf("a link to the logout: got %d", resp.StatusCode)
+		t.Errorf("GET of the logout: got %d", resp.StatusCode)
 	}
 }
 
@@ -295,12 +295,12 @@ func TestLoginRequest(t *testing.T) {
 	cookie := w.Header().Get("Set-Cookie")
 	for _, want := range []string{"__Host-login-", "Path=/", "HttpOnly", "Secure", "SameSite=Lax", "Max-Age=600"} {
 		if !strings.Contains(cookie, want) {
-			t.Errorf("the cookie is %s, without %s", cookie, want)
+			t.Errorf("got cookie %s without %s", cookie, want)
 		}
 	}
 	for _, secret := range []string{q.Get("state"), q.Get("nonce"), "/me"} {
 		if strings.Contains(cookie, secret) {
-			t.Errorf("the cookie tells %s", secret)
+			t.Errorf("the cookie contains %s", secret)
 		}
 	}
 	if w.Code != 303 || w.Header().Get("Cache-Control") != "no-store" {
@@ -317,7 +317,7 @@ func TestLoginOpenRedirect(t *testing.T) {
 		"evil", "", "/" + strings.Repeat("a", 600), "/" + strings.Repeat("é", 200), "///evil.example", "/login/callback", "/login/callback?state=x", "/%zz", "/\x00", "/login?to=/x", "/login#x", "/login/callback#x", "/login/%63allback", "http:/evil.example", " //evil.example",
 	} {
 		if resp, _ := visitPage(t, newBrowser(), shop+"/login?to="+url.QueryEscape(to)); resp.Request.URL.String() != shop+"/" {
-			t.Errorf("%q led to %s", to, resp.Request.URL)
+			t.Errorf("path %q: got redirect to %s", to, resp.Request.URL)
 		}
 	}
 }
@@ -360,7 +360,7 @@ func TestLoginLeadsBack(t *testing.T) {
 			}
 			want += path[strings.IndexByte(path, '?'):]
 			if resp, body := visitPage(t, browser, shop+path); resp.StatusCode != 200 || body != want {
-				t.Errorf("%s leads to %s, %d %q, not %q", path, resp.Request.URL, resp.StatusCode, body, want)
+				t.Errorf("%s: got %s, %d %q, want %q", path, resp.Request.URL, resp.StatusCode, body, want)
 			}
 		}
 	})
@@ -394,17 +394,17 @@ func TestLoginAttacks(t *testing.T) {
 			t.Errorf("%s: got %d %s", what, resp.StatusCode, body)
 		}
 		if session(browser) != "" {
-			t.Errorf("%s: there is a session", what)
+			t.Errorf("%s: got a session", what)
 		}
 		if n := p.exchanged.Load() - before; n != 0 {
-			t.Errorf("%s: the provider was asked", what)
+			t.Errorf("%s: got a call of the provider", what)
 		}
 	}
 	mine := callback(t, attacker, shop+"/login")
-	refused("somebody else's login (CSRF)", victim, mine, 400)
+	refused("login of another browser (CSRF)", victim, mine, 400)
 	theirs := callback(t, victim, shop+"/login")
-	refused("somebody else's login, in the middle of one's own", victim, mine, 400)
-	refused("another state", victim, set(theirs, "state", "x"), 400)
+	refused("login of another browser, during a login", victim, mine, 400)
+	refused("other state", victim, set(theirs, "state", "x"), 400)
 	refused("no state", victim, set(theirs, "state", ""), 400)
 	refused("a state of bytes", victim, set(theirs, "state", "\xff\xfe"), 400)
 	refused("two states", victim, theirs+"&state=x", 400)
@@ -413,23 +413,23 @@ func TestLoginAttacks(t *testing.T) {
 	refused("no provider's answer", newBrowserWith(t, newBrowser, victim), set(theirs, "iss", ""), 400)
 	refused("no code", newBrowserWith(t, newBrowser, victim), set(theirs, "code", ""), 400)
 	refused("a code that is too long", newBrowserWith(t, newBrowser, victim), set(theirs, "code", strings.Repeat("c", 5000)), 400)
-	refused("the user has said no", newBrowserWith(t, newBrowser, victim), set(set(theirs, "code", ""), "error", "access_denied"), 403)
+	refused("access denied by the user", newBrowserWith(t, newBrowser, victim), set(set(theirs, "code", ""), "error", "access_denied"), 403)
 	refused("the provider cannot", newBrowserWith(t, newBrowser, victim), set(set(theirs, "code", ""), "error", "temporarily_unavailable"), 503)
 	refused("the provider will not", newBrowserWith(t, newBrowser, victim), set(set(theirs, "code", ""), "error", "<script>"), 400)
 
 	// A code can be used only once: the provider refuses it, and the browser has removed the cookie of the login.
 	copied := newBrowserWith(t, newBrowser, victim)
 	if resp, body := visitPage(t, victim, theirs); resp.StatusCode != 200 || !strings.HasPrefix(body, "ada") {
-		t.Fatalf("the login itself: got %d %s", resp.StatusCode, body)
+		t.Fatalf("login: got %d %s", resp.StatusCode, body)
 	}
-	refused("the same again", newBrowserWith(t, newBrowser, victim), theirs, 400)
+	refused("repeated callback", newBrowserWith(t, newBrowser, victim), theirs, 400)
 	if resp, _ := visitPage(t, copied, theirs); resp.StatusCode != 400 || session(copied) != "" {
-		t.Errorf("a code that was used, with the cookie of before: %d", resp.StatusCode)
+		t.Errorf("used code with the earlier cookie: %d", resp.StatusCode)
 	}
 	// The victim's code does not fit the attacker's login (code injection): PKCE.
 	code, _ := url.Parse(callback(t, newBrowser(), shop+"/login"))
 	if resp, _ := visitPage(t, attacker, set(mine, "code", code.Query().Get("code"))); resp.StatusCode != 400 || session(attacker) != "" {
-		t.Errorf("an injected code: got %d", resp.StatusCode)
+		t.Errorf("injected code: got %d", resp.StatusCode)
 	}
 	// Cookies that the key ring has not sealed.
 	for _, value := range []string{"", "x", strings.Repeat("A", 200), middleware.NewKeyRing([]byte("another key of somebody")).Seal("login", []byte(`{}`))} {
@@ -450,12 +450,12 @@ func cookieOf(t *testing.T, app *dunlin.App) string {
 	app.ServeHTTP(w, httptest.NewRequest("GET", "/login", nil))
 	name, _, ok := strings.Cut(w.Header().Get("Set-Cookie"), "=")
 	if !ok {
-		t.Fatal("no cookie")
+		t.Fatal("got no cookie")
 	}
 	return name[:len(name)-1]
 }
 
-// newBrowserWith returns a browser with the login cookies of another one, but without its session.
+// newBrowserWith returns a browser with the login cookies of another browser, but without its session.
 func newBrowserWith(t *testing.T, newBrowser func() *http.Client, other *http.Client) *http.Client {
 	t.Helper()
 	b, at := newBrowser(), &url.URL{Scheme: "https", Host: "shop.example.com", Path: "/"}
@@ -490,10 +490,10 @@ func TestLoginBadTokens(t *testing.T) {
 	}
 	for name, claims := range map[string]func(jwt.MapClaims){
 		"another nonce": set("nonce", "x"), "no nonce": set("nonce", nil), "another issuer": set("iss", "https://evil.example"), "no issuer": set("iss", nil),
-		"another audience": set("aud", "other"), "no audience": set("aud", nil), "expired": set("exp", time.Now().Add(-time.Minute).Unix()), "never expires": set("exp", nil),
-		"not yet": set("nbf", time.Now().Add(time.Hour).Unix()), "of the future": set("iat", time.Now().Add(time.Hour).Unix()), "nobody": set("sub", nil),
-		"somebody else by another spelling": set("ſub", "root"), "a claim that is taken for another": set("NONCE", "x"),
-		"issued to another": set("azp", "other"), "for several, issued to nobody": set("aud", []string{"shop", "other"}), "another access token": set("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"),
+		"other audience": set("aud", "other"), "no audience": set("aud", nil), "expired": set("exp", time.Now().Add(-time.Minute).Unix()), "never expires": set("exp", nil),
+		"not yet": set("nbf", time.Now().Add(time.Hour).Unix()), "issued in the future": set("iat", time.Now().Add(time.Hour).Unix()), "no subject": set("sub", nil),
+		"other spelling of sub": set("ſub", "root"), "other spelling of nonce": set("NONCE", "x"),
+		"issued to another client": set("azp", "other"), "several audiences without azp": set("aud", []string{"shop", "other"}), "other access token": set("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"),
 	} {
 		t.Run(name, func(t *testing.T) { p.claims = claims; attempt(t, 502) })
 	}
@@ -513,7 +513,7 @@ func TestLoginBadTokens(t *testing.T) {
 		},
 		"an unlisted method":   func(t *testing.T, c jwt.MapClaims) string { return sign(t, jwt.SigningMethodRS256, "rsa", rsaKey, c) },
 		"no token":             func(*testing.T, jwt.MapClaims) string { return "" },
-		"what is no token":     func(*testing.T, jwt.MapClaims) string { return "a.b.c" },
+		"malformed token":      func(*testing.T, jwt.MapClaims) string { return "a.b.c" },
 		"one that is too long": func(*testing.T, jwt.MapClaims) string { return strings.Repeat("a", 20_000) },
 	} {
 		t.Run(name, func(t *testing.T) { p.sign = forge; attempt(t, 502) })
@@ -523,10 +523,10 @@ func TestLoginBadTokens(t *testing.T) {
 		status int
 		say    http.HandlerFunc
 	}{
-		"another client":   {502, func(w http.ResponseWriter, r *http.Request) { tell(w, 401, `{"error":"invalid_client"}`) }},
-		"it is broken":     {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 500, `oops`) }},
-		"it says no JSON":  {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 200, `{`) }},
-		"it says too much": {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 200, `{"x":"`+strings.Repeat("x", 3<<20)+`"}`) }},
+		"invalid client":    {502, func(w http.ResponseWriter, r *http.Request) { tell(w, 401, `{"error":"invalid_client"}`) }},
+		"it is broken":      {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 500, `oops`) }},
+		"invalid JSON":      {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 200, `{`) }},
+		"response too long": {503, func(w http.ResponseWriter, r *http.Request) { tell(w, 200, `{"x":"`+strings.Repeat("x", 3<<20)+`"}`) }},
 		"it redirects": {502, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://evil.example", http.StatusTemporaryRedirect)
 		}},
@@ -537,7 +537,7 @@ func TestLoginBadTokens(t *testing.T) {
 	p.token = nil
 	p.claims = func(c jwt.MapClaims) { c["aud"], c["azp"] = []string{"shop", "other"}, "shop" }
 	if resp, _ := visitPage(t, newBrowser(), shop+"/login"); resp.StatusCode != 200 {
-		t.Errorf("for several, issued to this one: got %d", resp.StatusCode)
+		t.Errorf("several audiences, issued to this client: got %d", resp.StatusCode)
 	}
 }
 
@@ -549,7 +549,7 @@ func tell(w http.ResponseWriter, status int, body string) {
 
 // A provider that hangs or is down during a callback delays the user only briefly, and the login is not lost: the same URL
 // works when the provider answers again.
-func TestLoginWhileProviderIsAway(t *testing.T) {
+func TestLoginWhileProviderIsUnavailable(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, func(c *auth.LoginConfig[visit]) { c.Timeout = 200 * time.Millisecond })
 	var says atomic.Pointer[http.HandlerFunc] // nil: the usual response
@@ -580,14 +580,14 @@ func TestLoginWhileProviderIsAway(t *testing.T) {
 		says.Store(nil)
 		deadline := time.Now().Add(time.Minute)
 		resp, body := visitPage(t, browser, back)
-		for resp.StatusCode == 503 && time.Now().Before(deadline) { // for a slow machine
+		for resp.StatusCode == 503 && time.Now().Before(deadline) { // a slow machine may need several attempts
 			resp, body = visitPage(t, browser, back)
 		}
 		if resp.Request.URL.String() != shop+"/me" || !strings.HasPrefix(body, "ada") {
 			t.Errorf("%s, and back: got %s, %d %s", name, resp.Request.URL, resp.StatusCode, body)
 		}
 		if resp, _ := visitPage(t, newBrowserWith(t, newBrowser, browser), back); resp.StatusCode != 400 {
-			t.Errorf("%s, and once more: got %d", name, resp.StatusCode)
+			t.Errorf("%s, third attempt: got %d", name, resp.StatusCode)
 		}
 	}
 }
@@ -606,25 +606,25 @@ func TestLoginKeyRotation(t *testing.T) {
 	p.keys.Store(new(webKeys(map[string]crypto.PublicKey{"next": &fresh.PublicKey})))
 	p.sign = func(t *testing.T, c jwt.MapClaims) string { return sign(t, jwt.SigningMethodES256, "next", fresh, c) }
 	if _, body := visitPage(t, newBrowser(), shop+"/login?to=/me"); !strings.HasPrefix(body, "ada") {
-		t.Errorf("by the new key: got %s", body)
+		t.Errorf("token of the new key: got %s", body)
 	}
 	p.sign = nil
 	if resp, _ := visitPage(t, newBrowser(), shop+"/login"); resp.StatusCode != 502 {
-		t.Errorf("by the old key, which it has withdrawn: got %d", resp.StatusCode)
+		t.Errorf("token of the removed key: got %d", resp.StatusCode)
 	}
 }
 
-// A provider with invalid metadata is refused, and asked again after a second at the earliest.
+// A provider with invalid metadata is refused, and is called again after a second at the earliest.
 func TestLoginDiscovery(t *testing.T) {
 	for name, metadata := range map[string]map[string]any{
-		"another issuer":      {"issuer": "https://evil.example"},
-		"keys in clear text":  {"jwks_uri": "http://id.example.com/keys"},
-		"no token endpoint":   {"token_endpoint": ""},
-		"an odd endpoint":     {"authorization_endpoint": "javascript:alert(1)"},
-		"an odd end":          {"end_session_endpoint": "//evil"},
-		"no PKCE":             {"code_challenge_methods_supported": []string{"plain"}},
-		"too much":            {"x": strings.Repeat("x", 2<<20)},
-		"another kind of set": {"token_endpoint_auth_methods_supported": "x"},
+		"another issuer":       {"issuer": "https://evil.example"},
+		"keys in clear text":   {"jwks_uri": "http://id.example.com/keys"},
+		"no token endpoint":    {"token_endpoint": ""},
+		"invalid endpoint":     {"authorization_endpoint": "javascript:alert(1)"},
+		"an odd end":           {"end_session_endpoint": "//evil"},
+		"no PKCE":              {"code_challenge_methods_supported": []string{"plain"}},
+		"too much":             {"x": strings.Repeat("x", 2<<20)},
+		"wrong type of a list": {"token_endpoint_auth_methods_supported": "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newIDP(t)
@@ -656,7 +656,7 @@ func TestLoginOneFlight(t *testing.T) {
 	}
 	all.Wait()
 	if n := p.asked.Load(); n != 1 {
-		t.Errorf("the provider was asked %d times", n)
+		t.Errorf("got %d calls of the provider", n)
 	}
 
 	silent := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -666,11 +666,11 @@ func TestLoginOneFlight(t *testing.T) {
 	})
 	w := httptest.NewRecorder()
 	if app.ServeHTTP(w, httptest.NewRequest("GET", "/login", nil)); w.Code != 503 {
-		t.Errorf("a silent provider: got %d", w.Code)
+		t.Errorf("unresponsive provider: got %d", w.Code)
 	}
 	w = httptest.NewRecorder() // a logout does not need the metadata
 	if app.ServeHTTP(w, httptest.NewRequest("POST", "/logout", nil)); w.Code != 303 || w.Header().Get("Location") != "/" {
-		t.Errorf("a logout: got %d %v", w.Code, w.Header())
+		t.Errorf("logout: got %d %v", w.Code, w.Header())
 	}
 }
 
@@ -691,7 +691,7 @@ func TestLoginTabs(t *testing.T) {
 			}
 		}
 		if n := len(browser.Jar.Cookies(at)); n != 1 {
-			t.Errorf("%d cookies are left", n)
+			t.Errorf("got %d remaining cookies", n)
 		}
 	}
 	browser := newBrowser()
@@ -704,13 +704,13 @@ func TestLoginTabs(t *testing.T) {
 		size += len(c.Name) + len(c.Value)
 	}
 	if n := len(browser.Jar.Cookies(at)); n != 8 || size > 8<<10 {
-		t.Errorf("%d cookies, of %d bytes", n, size)
+		t.Errorf("got %d cookies of %d bytes", n, size)
 	}
 	if _, body := visitPage(t, browser, back[49]); !strings.Contains(body, "404") {
-		t.Errorf("the last one: got %s", body)
+		t.Errorf("last tab: got %s", body)
 	}
 	if session(browser) == "" {
-		t.Error("the last one has no session")
+		t.Error("the last tab has no session")
 	}
 }
 
@@ -719,7 +719,7 @@ func TestLoginEnds(t *testing.T) {
 	p := newIDP(t)
 	_, newBrowser := newShop(t, p, func(c *auth.LoginConfig[visit]) { c.Within = time.Nanosecond })
 	if resp, body := visitPage(t, newBrowser(), shop+"/login"); resp.StatusCode != 400 || !strings.Contains(body, "begin it again") {
-		t.Errorf("too long: got %d %s", resp.StatusCode, body)
+		t.Errorf("login after the time limit: got %d %s", resp.StatusCode, body)
 	}
 	_, newBrowser = newShop(t, p, func(c *auth.LoginConfig[visit]) {
 		c.SignIn = func(*dunlin.Request, *visit, *auth.Identity) error {
@@ -739,10 +739,10 @@ func TestLoginSecret(t *testing.T) {
 		change   func(*auth.LoginConfig[visit])
 		inBody   string
 	}{
-		"as it says":     {map[string]any{"token_endpoint_auth_methods_supported": []string{"client_secret_post"}}, nil, "secret"},
-		"as is said":     {nil, func(c *auth.LoginConfig[visit]) { c.SecretInBody = true }, "secret"},
-		"there is none":  {nil, func(c *auth.LoginConfig[visit]) { c.ClientSecret = "" }, ""},
-		"as is standard": {nil, nil, ""},
+		"post, in metadata":    {map[string]any{"token_endpoint_auth_methods_supported": []string{"client_secret_post"}}, nil, "secret"},
+		"post, in LoginConfig": {nil, func(c *auth.LoginConfig[visit]) { c.SecretInBody = true }, "secret"},
+		"no secret":            {nil, func(c *auth.LoginConfig[visit]) { c.ClientSecret = "" }, ""},
+		"as is standard":       {nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newIDP(t)

@@ -144,7 +144,7 @@ const futureLeeway = 5 * time.Minute
 func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, nonce string) (*Identity, error) {
 	text, _ := token.Extra("id_token").(string)
 	if text == "" || len(text) > longestToken {
-		return nil, fmt.Errorf("auth: token response has no ID token, or one longer than %d bytes", longestToken)
+		return nil, fmt.Errorf("auth: token response has no ID token, or the ID token is longer than %d bytes", longestToken)
 	}
 	id, err := m.verifier.Verify(ctx, text) // signature, iss, aud, exp, nbf
 	if err != nil {
@@ -192,7 +192,7 @@ func onlyExact(id *oidc.IDToken) error {
 	for name := range members {
 		for _, checked := range []string{"iss", "sub", "aud", "exp", "nbf", "iat", "nonce", "azp", "at_hash", "_claim_names", "_claim_sources"} {
 			if name != checked && strings.EqualFold(name, checked) {
-				return fmt.Errorf("it has a claim %.40q, which could be taken for %s", name, checked)
+				return fmt.Errorf("claim %.40q differs from %s in case only", name, checked)
 			}
 		}
 	}

@@ -65,14 +65,14 @@ func (l *Login[T]) refresh(ctx context.Context, who *Identity) (*Identity, error
 	}
 	fresh := &Identity{Issuer: who.Issuer, Subject: who.Subject, IDToken: who.IDToken, Token: token, id: who.id}
 	if token.Extra("id_token") == nil {
-		return fresh, nil // the provider need not send an ID token
+		return fresh, nil // the ID token is optional
 	}
 	named, err := p.identity(ctx, token, l.config.ClientID, "")
 	switch {
 	case errors.Is(err, errUnreachable):
-		return fresh, nil // the keys are unavailable: keep the result, since the old refresh token may be used up
+		return fresh, nil // the keys are unavailable: return the result, since the old refresh token may be invalid now
 	case err == nil && named.Subject != who.Subject:
-		err = fmt.Errorf("auth: the refreshed ID token is about another subject")
+		err = fmt.Errorf("auth: the refreshed ID token has another subject")
 	}
 	if err != nil {
 		return nil, &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the provider's answer about the login is invalid", Cause: err}
@@ -114,12 +114,12 @@ func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identit
 	s.mu.Lock()
 	f := s.known[key]
 	if remembered = f.isDone(); remembered && !f.who.Token.Valid() && f.who.Token.RefreshToken == who.Token.RefreshToken {
-		f, remembered = nil, false // the refresh token is unchanged: it can be used again
+		f, remembered = nil, false // the refresh token is unchanged and can be used again
 	}
 	if f == nil {
 		if len(s.known) >= mostRefreshes && !s.dropOne() {
 			s.mu.Unlock()
-			return nil, false, notNow(errors.New("auth: Refresh: too many at once"))
+			return nil, false, notNow(errors.New("auth: Refresh: too many concurrent calls"))
 		}
 		if s.known == nil {
 			s.known = map[[sha256.Size]byte]*refreshed{}
@@ -164,7 +164,7 @@ func (s *refreshes) dropOne() bool {
 func (s *refreshes) run(key [sha256.Size]byte, f *refreshed, ask func() (*Identity, error)) {
 	f.who, f.err = ask()
 	if f.err != nil {
-		s.forget(key, f) // the next call tries again
+		s.forget(key, f) // the next call retries
 	} else {
 		time.AfterFunc(refreshedFor, func() { s.forget(key, f) })
 	}

@@ -66,28 +66,28 @@ func TestRefreshOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := login.Refresh(t.Context(), fresh); err != nil || again != fresh {
-		t.Errorf("what holds is asked for again: %v", err)
+		t.Errorf("valid token was refreshed: %v", err)
 	}
 	if n := p.exchanged.Load(); n != 1 {
-		t.Errorf("the provider was asked %d times", n)
+		t.Errorf("got %d calls of the provider", n)
 	}
 	fresh.Token.Expiry = time.Now().Add(-time.Minute)
 	if second, err := login.Refresh(t.Context(), fresh); err != nil || second.Token.AccessToken != "a2" {
-		t.Errorf("the next: got %+v, %v", second, err)
+		t.Errorf("second refresh: got %+v, %v", second, err)
 	}
 	if err := fresh.Claims(new(struct{})); err == nil {
-		t.Error("claims of an ID token that nobody looked at")
+		t.Error("got claims without an ID token")
 	}
 }
 
 func TestRefreshIDToken(t *testing.T) {
 	p := newIDP(t)
 	for what, change := range map[string]func(jwt.MapClaims){
-		"":                    func(jwt.MapClaims) {},
-		"another subject":     func(c jwt.MapClaims) { c["sub"] = "eve" },
-		"another service's":   func(c jwt.MapClaims) { c["aud"] = "other" },
-		"another provider's":  func(c jwt.MapClaims) { c["iss"] = "https://evil.example" },
-		"one that has passed": func(c jwt.MapClaims) { c["exp"] = time.Now().Add(-time.Hour).Unix() },
+		"":                         func(jwt.MapClaims) {},
+		"other subject":            func(c jwt.MapClaims) { c["sub"] = "eve" },
+		"token of another service": func(c jwt.MapClaims) { c["aud"] = "other" },
+		"another provider's":       func(c jwt.MapClaims) { c["iss"] = "https://evil.example" },
+		"one that has passed":      func(c jwt.MapClaims) { c["exp"] = time.Now().Add(-time.Hour).Unix() },
 	} {
 		claims := jwt.MapClaims{"iss": p.URL, "aud": "shop", "sub": "ada", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "email": "ada@example.com", "EMAIL": "victim@example.com"}
 		change(claims)
@@ -106,13 +106,13 @@ func TestRefreshIDToken(t *testing.T) {
 			t.Errorf("got %+v, %v, %q", fresh, err, email)
 		}
 		if err := fresh.Claim("Email", &none); !errors.Is(err, auth.ErrNoClaim) {
-			t.Errorf("a claim that the token does not have: %q, %v", none, err)
+			t.Errorf("absent claim: %q, %v", none, err)
 		}
 		if err := fresh.Claims(&all); err != nil || all["sub"] != "ada" {
 			t.Errorf("all claims: got %v, %v", all, err)
 		}
 		if err := (&auth.Identity{}).Claim("email", &none); err == nil {
-			t.Error("a claim of an identity without a token")
+			t.Error("got a claim of an identity without a token")
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestRefreshFails(t *testing.T) {
 	}
 	p.token = func(w http.ResponseWriter, _ *http.Request) { tell(w, http.StatusServiceUnavailable, "down") }
 	if _, err := login.Refresh(t.Context(), who); statusOf(err) != http.StatusServiceUnavailable || dunlin.Error(err).Get("Retry-After") != "1" {
-		t.Errorf("a provider that is down: %v", err)
+		t.Errorf("unavailable provider: %v", err)
 	}
 	asked, answer := make(chan struct{}), make(chan struct{})
 	p.token = func(w http.ResponseWriter, _ *http.Request) {
@@ -150,11 +150,11 @@ func TestRefreshFails(t *testing.T) {
 	<-asked
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("who does not wait any longer gets %v", err)
+		t.Errorf("cancelled caller: got %v", err)
 	}
 	close(answer)
 	if fresh, err := login.Refresh(t.Context(), who); err != nil || fresh.Token.AccessToken != "late" || fresh.Token.RefreshToken != "r0" {
-		t.Errorf("who has waited gets %+v, %v", fresh, err) // the result of the call of the first one
+		t.Errorf("waiting caller: got %+v, %v", fresh, err) // the result of the call of the first one
 	}
 }
 
@@ -191,7 +191,7 @@ func TestRefreshRemembersSome(t *testing.T) {
 		token.RefreshToken = fmt.Sprint("of ", i)
 		fresh, err := login.Refresh(t.Context(), &auth.Identity{Issuer: p.URL, Subject: "ada", Token: &token})
 		if err != nil || fresh.Token.AccessToken != "for "+token.RefreshToken {
-			t.Fatalf("the %d. refresh: got %+v, %v", i+1, fresh, err)
+			t.Fatalf("refresh %d: got %+v, %v", i+1, fresh, err)
 		}
 	}
 	lasts = 1
@@ -202,6 +202,6 @@ func TestRefreshRemembersSome(t *testing.T) {
 		}
 	}
 	if n := p.exchanged.Load() - before; n != 2 {
-		t.Errorf("the provider was asked %d times for what lasts a second", n)
+		t.Errorf("got %d calls of the provider for tokens valid for a second", n)
 	}
 }

@@ -165,7 +165,7 @@ func plainPair(t *testing.T) (c, other net.Conn) {
 	return c, other
 }
 
-// TestWaitingEnds: a deadline and Close end a Read that waits, and a Write that the peer does not take.
+// TestWaitingEnds checks that a deadline and Close end a waiting Read, and a Write that the peer does not read.
 func TestWaitingEnds(t *testing.T) {
 	much := make([]byte, 64<<20)
 	ends := map[string]func(c net.Conn) error{
@@ -205,7 +205,7 @@ func TestManyUseOneConnection(t *testing.T) {
 	for range users {
 		piece := make([]byte, size)
 		if _, err := io.ReadFull(other, piece); err != nil || bytes.Count(piece, piece[:1]) != size {
-			t.Fatalf("a write was torn, or %v", err)
+			t.Fatalf("a write was interleaved with another one, or failed: %v", err)
 		}
 	}
 	writers.Wait()
@@ -229,11 +229,11 @@ func TestManyUseOneConnection(t *testing.T) {
 	other.Close()
 	readers.Wait()
 	if total != size {
-		t.Errorf("%d bytes were read of %d", total, size)
+		t.Errorf("got %d of %d bytes", total, size)
 	}
 }
 
-func TestOtherConnectionsStayAsTheyAre(t *testing.T) {
+func TestOtherConnectionsAreNotWrapped(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()

@@ -19,7 +19,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		other.Write(b)
 		c.Read(b)
 	}); n != 0 {
-		t.Errorf("%v allocations for a write and a read", n)
+		t.Errorf("got %v allocations for a write and a read", n)
 	}
 }
 

@@ -88,12 +88,12 @@ func TestToJSON(t *testing.T) {
 		"bf61610161629f0203ffff":             `{"a":1,"b":[2,3]}`,
 		"":                                   "",
 		"a1":                                 "",
-		"a2616101616102":                     "", // a repeated name
-		"a10102":                             "", // a name that is not text
-		"c11a514b67b0":                       "", // a tag
+		"a2616101616102":                     "", // duplicate name
+		"a10102":                             "", // name other than text
+		"c11a514b67b0":                       "", // tag
 		"61ff":                               "", // invalid UTF-8
 		"f97e00":                             "", // NaN
-		"9bffffffffffffffff":                 "", // a length without elements
+		"9bffffffffffffffff":                 "", // length without elements
 		"0101":                               "", // two items
 		strings.Repeat("81", 10_000) + "f6":  "", // nested too deeply
 		strings.Repeat("81", 31) + "f6":      strings.Repeat("[", 31) + "null" + strings.Repeat("]", 31),
@@ -132,7 +132,7 @@ func TestBodiesAreChecked(t *testing.T) {
 	}
 }
 
-// decoding is the plain twin of ToJSON: it decodes by fxamacker/cbor, and json.Marshal encodes the values.
+// decoding is the reference implementation of ToJSON: it decodes by fxamacker/cbor, and json.Marshal encodes the values.
 var decoding, _ = fx.DecOptions{
 	DefaultMapType: reflect.TypeFor[map[string]any](),
 	DupMapKey:      fx.DupMapKeyEnforcedAPF,
@@ -157,7 +157,7 @@ func FuzzToJSON(f *testing.F) {
 		if twin := decoding.Unmarshal(body, &v); err != nil {
 			want, failed := json.Marshal(v)
 			if twin == nil && failed == nil && !bytes.ContainsAny(body, "\xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\xf0\xf1\xf2\xf3\xf8") {
-				t.Fatalf("%x is refused: %v; want %s", body, err, want)
+				t.Fatalf("%x: got a refusal: %v; want %s", body, err, want)
 			}
 			return
 		} else if twin != nil {
@@ -165,18 +165,18 @@ func FuzzToJSON(f *testing.F) {
 		}
 		want, err := json.Marshal(v)
 		if err != nil {
-			t.Fatalf("%x becomes %s; the twin: %v", body, got, err)
+			t.Fatalf("%x: got %s; error of the reference implementation: %v", body, got, err)
 		}
 		if err := json.Unmarshal(got, &same); err != nil {
 			t.Fatalf("%x becomes %s: %v", body, got, err)
 		}
 		if err := json.Unmarshal(want, &twins); err != nil || !reflect.DeepEqual(twins, same) {
-			t.Fatalf("%x becomes %s, want %s (%v)", body, got, want, err)
+			t.Fatalf("%x: got %s, want %s (%v)", body, got, want, err)
 		}
 	})
 }
 
-// A data item of many small ones takes the memory of its JSON and no more.
+// A data item with many small items uses only the memory of its JSON.
 func TestToJSONMakesNoValues(t *testing.T) {
 	const n = 100_000
 	body := append([]byte{0x9f}, bytes.Repeat([]byte{0xa0}, n)...)

@@ -40,7 +40,7 @@ func open(t *testing.T, coding string, src io.Reader) io.Reader {
 	case "gzip":
 		r, err = gzip.NewReader(src)
 	default:
-		t.Fatalf("the coding %q", coding)
+		t.Fatalf("unknown coding %q", coding)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestFlushes(t *testing.T) {
 				t.Fatalf("%.40q: got %.40q, %v", data, line, err)
 			}
 			if line, err := lines.ReadString('\n'); err != nil || line != "\n" {
-				t.Fatalf("the end of an event: got %q, %v", line, err)
+				t.Fatalf("end of an event: got %q, %v", line, err)
 			}
 		}
 		close(next)
@@ -249,7 +249,7 @@ func TestDecompress(t *testing.T) {
 		}
 		resp := do(t, "POST", url, "x", "Content-Encoding", "compress")
 		if resp.StatusCode != 415 || resp.Header.Get("Accept-Encoding") != "zstd, br, gzip" {
-			t.Errorf("an unknown coding: got %d %v", resp.StatusCode, resp.Header)
+			t.Errorf("unknown coding: got %d %v", resp.StatusCode, resp.Header)
 		}
 	})
 }
@@ -262,7 +262,7 @@ func TestLevels(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s did not panic", name)
+					t.Errorf("%s: got no panic", name)
 				}
 			}()
 			f()

@@ -11,7 +11,7 @@
 //		return datastar.Answer(r, datastar.Elements{Component: row(in.Name)}, datastar.Signals{Values: map[string]any{"name": ""}})
 //	}
 //
-// A stream that lasts sends patches as they come:
+// A long-lived stream sends patches as they are produced:
 //
 //	return dunlin.SSE(func(e *dunlin.Events) error {
 //		return datastar.Send(e, datastar.Elements{HTML: `<p id="clock">12:00</p>`})

@@ -80,7 +80,7 @@ func TestClient(t *testing.T) {
 	app.Get("/broken", func(*dunlin.Request) dunlin.Response {
 		return dunlin.Stream("text/plain", func(w io.Writer) error {
 			_, _ = io.WriteString(w, strings.Repeat("x", 10_000))
-			return errors.New("no more")
+			return errors.New("end of the stream")
 		})
 	})
 	app.Get("/abort", func(*dunlin.Request) dunlin.Response { panic(http.ErrAbortHandler) })
@@ -124,7 +124,7 @@ func TestClient(t *testing.T) {
 }
 
 // A client that closes the body, or cancels the request, ends the context of the request.
-func TestClientLeaves(t *testing.T) {
+func TestClientDisconnects(t *testing.T) {
 	app := dunlin.New(quiet())
 	ended := make(chan error, 1)
 	app.Get("/events", func(*dunlin.Request) dunlin.Response {
@@ -153,17 +153,17 @@ func TestClientLeaves(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	if err := <-ended; err != context.Canceled {
-		t.Errorf("a closed body: %v", err)
+		t.Errorf("closed body: %v", err)
 	}
 
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { <-entered; leave() }()
 	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://h.example/wait", nil)
 	if _, err := client.Do(req); !errors.Is(err, context.Canceled) {
-		t.Errorf("a client that gives up: %v", err)
+		t.Errorf("cancelled request: %v", err)
 	}
 	if err := <-ended; err != context.Canceled {
-		t.Errorf("its action: %v", err)
+		t.Errorf("action of the cancelled request: %v", err)
 	}
 }
 
@@ -183,10 +183,10 @@ func TestClientTimeout(t *testing.T) {
 		t.Errorf("got %v, %v", resp, err)
 	}
 	if err := <-late; err != context.DeadlineExceeded {
-		t.Errorf("the action: %v", err)
+		t.Errorf("action: %v", err)
 	}
 	if source := <-seen; source != observe.SourceTimeout {
-		t.Errorf("observed: got %v", source)
+		t.Errorf("observer: got %v", source)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestClientStreamBegins(t *testing.T) {
 	select {
 	case <-listens:
 	case <-time.After(20 * time.Second):
-		t.Error("the stream waits for somebody who reads")
+		t.Error("the stream waits for a reader")
 	}
 }
 

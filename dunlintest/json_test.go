@@ -59,6 +59,6 @@ func TestJSON(t *testing.T) {
 		dunlintest.JSON(f, app, "GET", "/text", nil, &out)
 	}()
 	if !strings.Contains(f.text, "decode the answer 200 of GET /text") {
-		t.Errorf("an answer that is no JSON fails with %q", f.text)
+		t.Errorf("answer other than JSON: got failure %q", f.text)
 	}
 }

@@ -33,12 +33,12 @@ func TestServe(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Errorf("%s: the settings are not the app's", resp.Status)
+			t.Errorf("got status %s: the settings were not applied", resp.Status)
 		}
 		served = append(served, t.Name())
 	})
 	if len(served) == 0 || served[len(served)-1] != "TestServe/"+dunlin.EngineStd.String() {
-		t.Errorf("served by %v", served)
+		t.Errorf("got engines %v", served)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestServeOfAnAppThatIsShutDown(t *testing.T) {
 		if err := app.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
-		dunlintest.Serve(t, app) // as if it had been slow to begin
+		dunlintest.Serve(t, app) // like a server that began late
 	})
 }
 

@@ -49,10 +49,10 @@ func TestPerApp(t *testing.T) {
 	made := 0
 	one := func() int { made++; return made }
 	if a, b := ext.PerApp(app, key{}, one), ext.PerApp(app, key{}, one); a != 1 || b != 1 {
-		t.Errorf("first call returned %v, second %v, want 1 for both", a, b)
+		t.Errorf("got %v from the first call and %v from the second, want 1", a, b)
 	}
 	if v := ext.PerApp(dunlin.New(dunlin.Config{}), key{}, one); v != 2 {
-		t.Errorf("another app got %v, want 2", v)
+		t.Errorf("other app: got %v, want 2", v)
 	}
 }
 
@@ -60,13 +60,13 @@ func TestPerApp(t *testing.T) {
 func TestAddStats(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	if s := app.Stats(); s.Added != nil || strings.Contains(s.String(), "added") {
-		t.Errorf("without AddStats, Added is %v", s.Added)
+		t.Errorf("without AddStats: got Added %v", s.Added)
 	}
 	calls := 0
 	ext.AddStats(app, "store", func() any { calls++; return map[string]int{"calls": calls} })
 	for n := 1; n < 3; n++ {
 		if got, want := app.Stats().String(), fmt.Sprintf(`"added":{"store":{"calls":%d}}`, n); !strings.Contains(got, want) {
-			t.Errorf("%s does not contain %s", got, want)
+			t.Errorf("got %s, want %s in it", got, want)
 		}
 	}
 	for what, f := range map[string]func(){
@@ -88,7 +88,7 @@ func TestDescribe(t *testing.T) {
 	route := dunlin.New(dunlin.Config{}).Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Empty() })
 	ext.Describe(route, "described")
 	if about := route.Info().About; about != "described" {
-		t.Errorf("About is %v", about)
+		t.Errorf("got About %v", about)
 	}
 }
 
@@ -101,6 +101,6 @@ func TestSetID(t *testing.T) {
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	if w.Body.String() != "mine" {
-		t.Errorf("the ID is %s", w.Body)
+		t.Errorf("got ID %s", w.Body)
 	}
 }

@@ -79,7 +79,7 @@ func (k *check) call() {
 // late returns the text of the error of a function that has used up its time.
 func (k *check) late() string { return fmt.Sprintf(hangs+" within %v", k.Timeout) }
 
-// settle takes a result for that of the latest call. The log has changes of the state. k.mu is held.
+// settle records a result of the latest call, and logs changes of the state. k.mu must be held.
 func (k *check) settle(status, text string) {
 	switch failed := k.status != "" && k.status != statusOK; {
 	case status != statusOK && !failed:

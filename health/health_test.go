@@ -38,7 +38,7 @@ func states(t *testing.T, app *dunlin.App, path string) (status int, list string
 	for _, c := range report.Checks {
 		list += " " + c.Name + ":" + c.Status
 		if c.Error != "" {
-			t.Errorf("%s: the answer has the error %q", path, c.Error)
+			t.Errorf("%s: got the error %q in the answer", path, c.Error)
 		}
 	}
 	return status, list
@@ -68,17 +68,17 @@ func TestLivenessAndReadiness(t *testing.T) {
 		time.Sleep(health.DefaultCache)
 		want(t, app, "/ready", 503, "failing database:failing worker:ok")
 		if n := strings.Count(logs.String(), "health check fails"); n != 1 || !strings.Contains(logs.String(), "no route to 10.0.0.7") {
-			t.Errorf("%d lines in the log, want 1 for the change:\n%s", n, logs)
+			t.Errorf("got %d log lines, want 1 for the change:\n%s", n, logs)
 		}
 		if s := app.Stats().String(); !strings.Contains(s, "no route to 10.0.0.7") {
-			t.Error("Stats has no error of the check")
+			t.Error("Stats: got no error of the check")
 		}
 		down, stuck = nil, errors.New("stuck")
 		time.Sleep(health.DefaultCache)
 		want(t, app, "/live", 503, "failing worker:failing")
 		want(t, app, "/ready", 503, "failing database:ok worker:failing")
 		if !strings.Contains(logs.String(), "health check succeeds again") {
-			t.Errorf("the recovery is not in the log:\n%s", logs)
+			t.Errorf("got a log without the recovery:\n%s", logs)
 		}
 		if err := app.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
@@ -108,38 +108,38 @@ func TestCheckThatHangs(t *testing.T) {
 		began := time.Now()
 		want(t, app, "/ready", 503, "failing slow:timeout")
 		if took := time.Since(began); took != 500*time.Millisecond {
-			t.Errorf("the first answer took %v", took)
+			t.Errorf("first answer took %v", took)
 		}
 		before := goroutines()
 		if before == 0 {
-			t.Fatal("the hanging check is on no stack")
+			t.Fatal("no goroutine runs the hanging check")
 		}
 		for range 20 {
 			time.Sleep(time.Minute)
 			began := time.Now()
 			want(t, app, "/ready", 503, "failing slow:timeout")
 			if took := time.Since(began); took != 0 {
-				t.Errorf("an answer while the check hangs took %v", took)
+				t.Errorf("answer during the hanging check took %v", took)
 			}
 		}
 		synctest.Wait()
 		if now := goroutines(); calls != 1 || now > before {
-			t.Errorf("%d calls, %d goroutines, %d before", calls, now, before)
+			t.Errorf("got %d calls and %d goroutines, %d goroutines before", calls, now, before)
 		}
 		if n := strings.Count(logs.String(), "health check fails"); n != 1 {
-			t.Errorf("%d lines in the log", n)
+			t.Errorf("got %d log lines", n)
 		}
 		close(hang)
 		synctest.Wait()
 		want(t, app, "/ready", 200, "ok slow:ok")
 		if calls != 2 {
-			t.Errorf("%d calls, want 2", calls)
+			t.Errorf("got %d calls, want 2", calls)
 		}
 	})
 }
 
 // Requests at the same time share one call, and all checks run at the same time.
-func TestChecksRunAtOnce(t *testing.T) {
+func TestChecksRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := make(chan string, 100)
 		slow := func(name string) health.Check {
@@ -162,7 +162,7 @@ func TestChecksRunAtOnce(t *testing.T) {
 			<-done
 		}
 		if took := time.Since(began); took != time.Second || len(calls) != 2 {
-			t.Errorf("%d calls in %v", len(calls), took)
+			t.Errorf("got %d calls in %v", len(calls), took)
 		}
 	})
 }
@@ -182,7 +182,7 @@ func TestChecksThatDoNotReturn(t *testing.T) {
 	})
 }
 
-// missing is an error whose methods need a value.
+// missing is an error type whose methods dereference the receiver.
 type missing struct{ cause error }
 
 func (m *missing) Error() string { return m.cause.Error() }
@@ -196,7 +196,7 @@ func TestCheckWithErrorThatPanics(t *testing.T) {
 	}})
 	want(t, app, "/ready", 503, "failing database:failing")
 	if !strings.Contains(logs.String(), "nil pointer") || !strings.Contains(app.Stats().String(), "nil pointer") {
-		t.Errorf("the log has no reason:\n%s", logs)
+		t.Errorf("got a log without a reason:\n%s", logs)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestCheckThatSucceedsLate(t *testing.T) {
 		time.Sleep(2 * health.DefaultTimeout)
 		want(t, app, "/ready", 503, "failing database:timeout")
 		if strings.Contains(logs.String(), "succeeds again") {
-			t.Errorf("the log has a success:\n%s", logs)
+			t.Errorf("got a log with a success:\n%s", logs)
 		}
 	})
 }
@@ -228,7 +228,7 @@ func TestAddCheckPanics(t *testing.T) {
 		func() {
 			defer func() {
 				if v := recover(); v != strings.TrimSuffix(text, "\x00") {
-					t.Errorf("panic %v, want %s", v, text)
+					t.Errorf("got panic %v, want %s", v, text)
 				}
 			}()
 			add()

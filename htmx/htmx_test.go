@@ -116,6 +116,6 @@ func TestResponseHeaders(t *testing.T) {
 		t.Errorf("got %d %v", w.Code, w.Header())
 	}
 	if http.StatusText(w.Code) != "" {
-		t.Error("286 has a text")
+		t.Error("got a body with status 286")
 	}
 }

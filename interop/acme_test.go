@@ -116,7 +116,7 @@ func awaitRecord(t *testing.T, from <-chan string, prefix string) string {
 			}
 			t.Log(line)
 		case <-limit:
-			t.Fatalf("nothing was logged that begins with %q", prefix)
+			t.Fatalf("got no log line that begins with %q", prefix)
 		}
 	}
 }
@@ -197,10 +197,10 @@ func TestACME(t *testing.T) {
 				}
 				one, two := certificateOf(t, tlsPort, "one.test"), certificateOf(t, tlsPort, "two.test")
 				if !strings.Contains(one.Issuer.CommonName, "Pebble") || one.Equal(two) {
-					t.Errorf("issued by %q", one.Issuer.CommonName)
+					t.Errorf("got issuer %q", one.Issuer.CommonName)
 				}
 				if _, err := tls.Dial("tcp", "127.0.0.1:"+strconv.Itoa(tlsPort), &tls.Config{ServerName: "other.test"}); err == nil {
-					t.Error("there is a certificate for another name")
+					t.Error("got a certificate for another name")
 				}
 				end()
 
@@ -208,7 +208,7 @@ func TestACME(t *testing.T) {
 				config.Client = &http.Client{Transport: refusing{t}}
 				_, tlsPort, _, _ = runWithACME(t, engine, acme.New(config), domains...)
 				if again := certificateOf(t, tlsPort, "one.test"); !again.Equal(one) {
-					t.Error("the next start has another certificate")
+					t.Error("the next start uses another certificate")
 				}
 			})
 		}
@@ -219,7 +219,7 @@ func TestACME(t *testing.T) {
 type refusing struct{ t *testing.T }
 
 func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
-	r.t.Errorf("the authority was asked: %s", req.URL)
+	r.t.Errorf("got a request to the authority: %s", req.URL)
 	return nil, errors.New("refused")
 }
 
@@ -237,12 +237,12 @@ func TestACMERenews(t *testing.T) {
 		second = certificateOf(t, tlsPort, "one.test")
 	}
 	if !second.NotAfter.After(first.NotAfter) {
-		t.Errorf("after the one until %v there is one until %v", first.NotAfter, second.NotAfter)
+		t.Errorf("got a certificate until %[2]v after one until %[1]v", first.NotAfter, second.NotAfter)
 	}
 	end()
 	files, err := filepath.Glob(filepath.Join(folder, "*", "*"))
 	if err != nil || len(files) != 2 {
-		t.Errorf("the files are %q (%v), want the account's key and one certificate", files, err)
+		t.Errorf("got files %q (error %v), want the key of the account and one certificate", files, err)
 	}
 	for _, f := range files {
 		if info, err := os.Stat(f); err != nil || info.Mode().Perm() != 0o600 {
@@ -271,13 +271,13 @@ func TestACMEFails(t *testing.T) {
 				lines++
 			}
 		case <-time.After(60 * time.Second):
-			t.Fatal("nothing was logged")
+			t.Fatal("got no log")
 		}
 	}
 	<-got
 	for _, part := range []string{"name=missing.test", acme.TLSALPN01, acme.HTTP01, "again="} {
 		if !strings.Contains(failed, part) {
-			t.Errorf("the log lacks %q: %s", part, failed)
+			t.Errorf("got a log without %q: %s", part, failed)
 		}
 	}
 	certificateOf(t, tlsPort, "one.test")

@@ -67,14 +67,14 @@ func allAnswers(app *dunlin.App) {
 	app.Get("/ok", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("fine by " + r.Std().Proto) })
 	app.Put("/preflight", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("with key " + r.Header("X-Key")) })
 	app.Post("/unprocessable", func(*dunlin.Request) dunlin.Response {
-		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "no such thing"})
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusUnprocessableEntity, Detail: "not found"})
 	})
 	release := make(chan struct{})
 	app.Get("/release", func(*dunlin.Request) dunlin.Response { close(release); return dunlin.NoContent() })
 	app.Get("/late", func(*dunlin.Request) dunlin.Response { <-release; return dunlin.NoContent() }).Timeout(time.Millisecond)
 	busy := make(chan struct{}, 1)
 	app.Get("/limited", func(*dunlin.Request) dunlin.Response { busy <- struct{}{}; <-release; return dunlin.NoContent() }).Limit(1)
-	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for") })
+	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("requested by the test") })
 	app.Post("/large", func(r *dunlin.Request) dunlin.Response {
 		if _, err := r.Bytes(); err != nil {
 			return dunlin.Error(err)
@@ -93,7 +93,7 @@ func seeEveryAnswer(t *testing.T, chromium, url string, client *http.Client, pro
 		"GET /limited": "503 ", "GET /panic": "500 ", "POST /large": "413 ", "PUT /preflight": "200 with key 1",
 	} {
 		if !strings.HasPrefix(got[request], want) || want[0] != '2' && !strings.Contains(got[request], `"status":`+want[:3]) {
-			t.Errorf("%s: the page sees %q, want %s", request, got[request], want)
+			t.Errorf("%s: page: got %q, want %s", request, got[request], want)
 		}
 	}
 }
@@ -119,12 +119,12 @@ func report(t *testing.T, chromium, page, url string) (got map[string]string) {
 	select {
 	case got = <-reports:
 	case <-time.After(browserPatience):
-		t.Fatal("the browser has not reported")
+		t.Fatal("got no report from the browser")
 	}
 	return got
 }
 
-// holdLimited occupies the only place of /limited by a request until the end of the test.
+// holdLimited occupies the only slot of /limited with a request until the end of the test.
 func holdLimited(t *testing.T, url string, client *http.Client) {
 	t.Helper()
 	get := func(path string) (status int) {
@@ -144,7 +144,7 @@ func holdLimited(t *testing.T, url string, client *http.Client) {
 	t.Cleanup(func() { // before the app ends
 		get("/release")
 		if status := <-held; status != http.StatusNoContent {
-			t.Errorf("what held the place is answered with %d", status)
+			t.Errorf("request in the slot: got %d", status)
 		}
 	})
 }
@@ -152,7 +152,7 @@ func holdLimited(t *testing.T, url string, client *http.Client) {
 // browse shows a page in a browser until the end of the test.
 func browse(t *testing.T, chromium, url string) {
 	t.Helper()
-	profile, err := os.MkdirTemp("", "browser") // not t.TempDir: the browser's remaining processes may still write there
+	profile, err := os.MkdirTemp("", "browser") // not t.TempDir: remaining processes of the browser may still write there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func browse(t *testing.T, chromium, url string) {
 		_ = cmd.Wait()
 		_ = os.RemoveAll(profile)
 		if t.Failed() {
-			t.Logf("the browser said: %s", &said)
+			t.Logf("output of the browser: %s", &said)
 		}
 	})
 }

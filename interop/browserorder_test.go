@@ -124,7 +124,7 @@ func TestBrowserGetsUrgentPartsFirst(t *testing.T) {
 	case <-time.After(browserPatience):
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		t.Fatalf("the page has not been loaded: %d parts are asked for", len(s.asked))
+		t.Fatalf("the page was not loaded: got %d requests", len(s.asked))
 	}
 	s.judge(t, ended)
 }
@@ -136,25 +136,25 @@ func (s *show) judge(t *testing.T, ended []string) {
 	for path, r := range s.asked {
 		peers[r.peer] = true
 		if r.protocol != "h2" {
-			t.Errorf("%s is asked for by %q", path, r.protocol)
+			t.Errorf("%s: got a request over %q", path, r.protocol)
 		}
 	}
 	if len(s.asked) != gallery+len(urgent) || len(peers) != 1 {
-		t.Errorf("%d parts are asked for by %d connections, want %d by one", len(s.asked), len(peers), gallery+len(urgent))
+		t.Errorf("got %d requests on %d connections, want %d on one", len(s.asked), len(peers), gallery+len(urgent))
 	}
 	images := slices.DeleteFunc(slices.Clone(ended), func(path string) bool { return !strings.HasPrefix(path, "/image/") })
 	if len(images) != gallery {
-		t.Errorf("%d images have ended, want %d", len(images), gallery)
+		t.Errorf("got %d complete images, want %d", len(images), gallery)
 	}
 	for _, path := range urgent {
 		at := slices.Index(ended, path)
 		t.Logf("%s (%s) is number %d of %d; images have %q", path, s.asked[path].priority, at+1, len(ended), s.asked["/image/0"].priority)
 		if !strings.HasPrefix(s.asked[path].priority, "u=") || s.asked[path].priority >= "u=3" {
-			t.Errorf("the browser does not call %s urgent: Priority %q", path, s.asked[path].priority)
+			t.Errorf("%s: got Priority %q, want an urgent one", path, s.asked[path].priority)
 		}
 		// In the order of requests it would follow some 50 responses that were sent before the last one had begun.
 		if at < 0 || at > together/4 {
-			t.Errorf("%s is number %d of what has ended, behind images that are less urgent", path, at+1)
+			t.Errorf("%s: ended in position %d, after less urgent images", path, at+1)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestCacheTests(t *testing.T) {
 		for _, line := range runCacheTests(t, node, dir, base, again) {
 			f := strings.Split(line, "\t")
 			if len(f) != 5 {
-				t.Fatalf("the runner says %q", line)
+				t.Fatalf("unexpected line of the runner: %q", line)
 			}
 			id, kind, ok := f[0], f[1], f[2] == "true"
 			kinds[id] = kind
@@ -82,14 +82,14 @@ func TestCacheTests(t *testing.T) {
 	}
 	t.Logf("%d of %d pass: %d required, %d optional; %d checks are answered with yes", len(passed), len(kinds), count["required"], count["optimal"], count["check"])
 	if len(passed) < cacheTestsPass {
-		t.Errorf("%d pass, want %d at least", len(passed), cacheTestsPass)
+		t.Errorf("got %d passing tests, want at least %d", len(passed), cacheTestsPass)
 	}
 	for _, id := range unexpectedly(failed, kinds) {
 		t.Errorf("%s: got %s", id, failed[id])
 	}
 }
 
-// unexpectedly returns the required tests that have failed, except those that are known to fail.
+// unexpectedly returns the required tests that failed, except known failures.
 func unexpectedly(failed, kinds map[string]string) (ids []string) {
 	for _, id := range slices.Sorted(maps.Keys(failed)) {
 		if kinds[id] == "required" && !slices.Contains(cacheTestsRefused, id) {
@@ -164,7 +164,7 @@ func startOrigin(t *testing.T, node, dir string) *url.URL {
 	})
 	port, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("the server of the tests does not say its port: %v", err)
+		t.Fatalf("read port of the test server: %v", err)
 	}
 	return &url.URL{Scheme: "http", Host: "127.0.0.1:" + strings.TrimSpace(port)}
 }
@@ -180,7 +180,7 @@ func runCacheTests(t *testing.T, node, dir, base string, tests []string) []strin
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("the tests have not run: %v\n%s", err, &said)
+		t.Fatalf("run tests: %v\n%s", err, &said)
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }

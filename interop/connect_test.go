@@ -106,7 +106,7 @@ func connectUnary(t *testing.T, ctx context.Context, url string, options []conne
 		}
 	}
 	if _, err := client.CallUnary(ctx, connect.NewRequest(wrapperspb.String(""))); connect.CodeOf(err) != connect.CodeInvalidArgument {
-		t.Errorf("the error: %v", err)
+		t.Errorf("error: %v", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func connectUpload(t *testing.T, ctx context.Context, url string, options []conn
 		t.Fatal(err)
 	}
 	if resp.Msg.Value != 200_000 {
-		t.Errorf("%d bytes were gathered", resp.Msg.Value)
+		t.Errorf("got %d bytes", resp.Msg.Value)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestConnectStreamsThatBreakOff(t *testing.T) {
 			}
 			leave()
 			if got := await(t, "a Send that fails", ended); got.err == nil {
-				t.Errorf("after %d messages the client has gone, and the context goes on", got.received)
+				t.Errorf("the client disconnected after %d messages, but the context is not cancelled", got.received)
 			}
 			_ = stream.Close()
 		}

@@ -44,7 +44,7 @@ func TestDeployKubernetes(t *testing.T) {
 	var budget policyv1.PodDisruptionBudget
 	manifests := strings.Split(deployBlocks(t, "yaml")[0], "\n---\n")
 	if len(manifests) != 3 {
-		t.Fatalf("there are %d manifests", len(manifests))
+		t.Fatalf("got %d manifests", len(manifests))
 	}
 	for i, into := range []any{&deployment, &service, &budget} {
 		if err := yaml.UnmarshalStrict([]byte(manifests[i]), into); err != nil {
@@ -52,20 +52,20 @@ func TestDeployKubernetes(t *testing.T) {
 		}
 	}
 	if deployment.Kind != "Deployment" || service.Kind != "Service" || budget.Kind != "PodDisruptionBudget" {
-		t.Errorf("they are %s, %s and %s", deployment.Kind, service.Kind, budget.Kind)
+		t.Errorf("got kinds %s, %s and %s", deployment.Kind, service.Kind, budget.Kind)
 	}
 	pod := deployment.Spec.Template
 	for name, value := range deployment.Spec.Selector.MatchLabels {
 		if pod.Labels[name] != value || service.Spec.Selector[name] != value || budget.Spec.Selector.MatchLabels[name] != value {
-			t.Errorf("the label %s is not everywhere %s", name, value)
+			t.Errorf("label %s is not %s in all manifests", name, value)
 		}
 	}
 	c := pod.Spec.Containers[0]
 	if c.ReadinessProbe.HTTPGet.Path != "/ready" || c.ReadinessProbe.HTTPGet.Port.StrVal != c.Ports[0].Name || service.Spec.Ports[0].TargetPort.StrVal != c.Ports[0].Name {
-		t.Errorf("the probe asks %v, the service leads to %v", c.ReadinessProbe.HTTPGet, service.Spec.Ports[0].TargetPort)
+		t.Errorf("got port %v of the probe and %v of the service", c.ReadinessProbe.HTTPGet, service.Spec.Ports[0].TargetPort)
 	}
 	if c.Resources.Limits.Memory().IsZero() || c.LivenessProbe.HTTPGet != nil {
-		t.Error("there is no limit on memory, or a process that drains is killed")
+		t.Error("the manifest has no memory limit, or a draining process is killed")
 	}
 	grace := 0
 	for i, arg := range c.Args {
@@ -75,7 +75,7 @@ func TestDeployKubernetes(t *testing.T) {
 	}
 	const drainTimeout = 30
 	if all := c.Lifecycle.PreStop.Sleep.Seconds + int64(grace) + drainTimeout; grace == 0 || *pod.Spec.TerminationGracePeriodSeconds <= all {
-		t.Errorf("the pod is killed after %d s, and may take %d", *pod.Spec.TerminationGracePeriodSeconds, all)
+		t.Errorf("the pod is killed after %d s, but a drain may take %d s", *pod.Spec.TerminationGracePeriodSeconds, all)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestDeploySystemd(t *testing.T) {
 		args = append(args, name)
 	}
 	if len(args) != 5 {
-		t.Fatalf("there are %d units", len(args)-2)
+		t.Fatalf("got %d units", len(args)-2)
 	}
 	said, err := exec.Command(analyze, args...).CombinedOutput()
 	if err != nil || strings.Contains(string(said), dir) { // unknown settings are warnings; other warnings are about units of this machine
@@ -119,7 +119,7 @@ func TestDeployProxies(t *testing.T) {
 		dir := t.TempDir()
 		block := deployBlocks(t, "nginx")[0]
 		if !strings.Contains(block, "listen 80;") {
-			t.Fatal("it does not listen on port 80")
+			t.Fatal("the configuration does not listen on port 80")
 		}
 		text := fmt.Sprintf(`pid %[1]s/pid; error_log stderr;
 events {}

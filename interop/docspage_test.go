@@ -38,7 +38,7 @@ func TestDocsPageOverview(t *testing.T) {
 		"An API of <code>things</code>.", "<h3>Login</h3>", `aria-label="staff"`, "<h3>things</h3>", "Shows a thing", "<code>/plain</code>", "<code>/guarded</code>", "Removes a thing",
 	} {
 		if !strings.Contains(main, part) {
-			t.Errorf("the page has no %q:\n%s", part, main)
+			t.Errorf("got a page without %q:\n%s", part, main)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func run(t *testing.T, files []*os.File, name string, args ...string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("%s said: %s", filepath.Base(name), &said)
+			t.Logf("output of %s: %s", filepath.Base(name), &said)
 		}
 	})
 }
@@ -151,16 +151,16 @@ func limitsClients(t *testing.T, addr string) {
 	t.Helper()
 	for _, from := range []string{"127.0.0.5", "127.0.0.6"} {
 		if status, body := once(t, from, "127.0.0.6", addr); status != 200 || body != from {
-			t.Errorf("the first request of %s is answered %d %q", from, status, body)
+			t.Errorf("first request of %s: got %d %q", from, status, body)
 		}
 		for _, as := range []string{"6.6.6.6", "127.0.0.7"} {
 			if status, body := once(t, from, as, addr); status != 429 {
-				t.Errorf("a further request of %s, as %s, is answered %d %q, want 429", from, as, status, body)
+				t.Errorf("second request of %s, as %s: got %d %q, want 429", from, as, status, body)
 			}
 		}
 	}
 	if status, body := once(t, "127.0.0.7", "127.0.0.5", addr); status != 200 || body != "127.0.0.7" {
-		t.Errorf("the first request of 127.0.0.7 is answered %d %q", status, body)
+		t.Errorf("first request of 127.0.0.7: got %d %q", status, body)
 	}
 }
 
@@ -176,7 +176,7 @@ func refusesNames(t *testing.T, addr string) {
 		answer, _ := io.ReadAll(conn) // the connection may be reset
 		_ = conn.Close()
 		if strings.Contains(string(answer), " 200 ") || strings.Contains(string(answer), "6.6.6.6 ") {
-			t.Errorf("a client that begins with %q is answered %q", name, answer)
+			t.Errorf("client that begins with %q: got answer %q", name, answer)
 		}
 	}
 }

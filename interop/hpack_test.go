@@ -39,13 +39,13 @@ func (p *hpackPeers) check(t *testing.T, block []byte) bool {
 		if stricter(err) {
 			return false
 		}
-		t.Fatalf("%x: we say %v, x/net %v", block, err, theirErr)
+		t.Fatalf("%x: got error %v, x/net returns %v", block, err, theirErr)
 	}
 	if err != nil {
 		return false
 	}
 	if len(want) != p.list.Len() {
-		t.Fatalf("%x: we have %d fields, x/net %d", block, p.list.Len(), len(want))
+		t.Fatalf("%x: got %d fields, x/net has %d", block, p.list.Len(), len(want))
 	}
 	for i, w := range want {
 		name, value := p.list.Field(i)
@@ -73,7 +73,7 @@ func stricter(err error) bool {
 }
 
 // TestHpackDecodesLikeOthers decodes random blocks: those of an encoder, damaged in places.
-func TestHpackDecodesLikeOthers(t *testing.T) {
+func TestHpackDecodesLikeXNet(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		p := newHpackPeers()
@@ -136,7 +136,7 @@ func appendString(r *rand.Rand, b []byte) []byte {
 }
 
 // TestOthersDecodeHpack decodes the output of Dunlin's encoder with x/net.
-func TestOthersDecodeHpack(t *testing.T) {
+func TestXNetDecodesHpack(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		theirs := xhpack.NewDecoder(4096, nil)

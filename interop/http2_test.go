@@ -18,14 +18,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// The frames of others are read as others read them, and a client of others gets answers from
+// The frames of golang.org/x/net are parsed in the same way by both sides, and a client of net/http gets answers from
 // a connection of Dunlin's, which here has the plainest of owners.
 
 const framePreface = http2.Preface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 // TestFramesAreJudgedLikeOthers passes random frames to both. Dunlin refuses the frames that x/net's framer refuses, with the
 // same code. It also checks the states of streams.
-func TestFramesAreJudgedLikeOthers(t *testing.T) {
+func TestFramesAreParsedLikeXNet(t *testing.T) {
 	lim := http2.DefaultLimits()
 	judged := map[string]int{}
 	for seed := range uint64(20_000) {
@@ -53,26 +53,26 @@ func TestFramesAreJudgedLikeOthers(t *testing.T) {
 		case errors.As(theirErr, &connection):
 			judged[connection.Error()]++
 			if e, ok := errors.AsType[http2.Error](err); !ok || uint32(e.Code()) != uint32(connection) && !stateFirst(in) {
-				t.Fatalf("%x: we say %v, x/net %v", in, err, theirErr)
+				t.Fatalf("%x: got error %v, x/net returns %v", in, err, theirErr)
 			}
 		case errors.As(theirErr, &stream):
 			judged[stream.Error()]++
 			if e, ok := errors.AsType[http2.Error](err); ok {
 				if uint32(e.Code()) != uint32(stream.Code) && !stateFirst(in) {
-					t.Fatalf("%x: we say %v, x/net %v", in, err, theirErr)
+					t.Fatalf("%x: got error %v, x/net returns %v", in, err, theirErr)
 				}
 			} else if !bytes.Contains(c.Out, []byte{3, 0, 0, 0, 0, byte(stream.StreamID), 0, 0, 0, byte(stream.Code)}) {
-				t.Fatalf("%x: we answer %x, x/net says %v", in, c.Out, theirErr)
+				t.Fatalf("%x: got answer %x, x/net returns %v", in, c.Out, theirErr)
 			}
 		case errors.Is(theirErr, xhttp2.ErrFrameTooLarge):
 			judged["too large"]++
 			if e, ok := errors.AsType[http2.Error](err); !ok || e.Code() != http2.FrameSizeError {
-				t.Fatalf("%x: we say %v, x/net %v", in[:9], err, theirErr)
+				t.Fatalf("%x: got error %v, x/net returns %v", in[:9], err, theirErr)
 			}
 		}
 	}
 	if len(judged) < 5 {
-		t.Errorf("what was refused is not much: %v", judged)
+		t.Errorf("got few refused frames: %v", judged)
 	}
 }
 
@@ -213,9 +213,9 @@ func (o *plainOwner) write() {
 	}
 }
 
-// TestClientOfOthers talks to a connection with net/http's client: many requests at once, with
+// TestClientOfOthers uses the client of net/http: many concurrent requests, with
 // bodies both ways that are longer than all windows.
-func TestClientOfOthers(t *testing.T) {
+func TestClientOfNetHTTP(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -302,8 +302,8 @@ func BenchmarkHTTP2Request(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			id = (id + 2) & (1<<31 - 1)
-			if id == 1 { // the numbers are used up: another connection
-				b.Fatal("too long")
+			if id == 1 { // the stream numbers are used up
+				b.Fatal("the benchmark needs too many streams")
 			}
 			frame[5], frame[6], frame[7], frame[8] = byte(id>>24), byte(id>>16), byte(id>>8), byte(id)
 			serve(frame)

@@ -63,7 +63,7 @@ func TestOpenTelemetry(t *testing.T) {
 			_, span := trace.SpanFromContext(r.Context()).TracerProvider().Tracer("test").Start(r.Context(), "load user")
 			span.End()
 			if r.Param("id") == "0" {
-				panic("no such thing")
+				panic("not found")
 			}
 			return dunlin.Text("user " + r.Param("id"))
 		})
@@ -79,7 +79,7 @@ func TestOpenTelemetry(t *testing.T) {
 		}
 		load, server, failed := spans[0], spans[1], spans[3]
 		if load.Name() != "load user" || load.Parent().SpanID() != server.SpanContext().SpanID() {
-			t.Errorf("the span of the action is %q below %v, want below %v", load.Name(), load.Parent().SpanID(), server.SpanContext().SpanID())
+			t.Errorf("span of the action: got %q with parent %v, want parent %v", load.Name(), load.Parent().SpanID(), server.SpanContext().SpanID())
 		}
 		if got := server.SpanContext().TraceID().String(); !strings.Contains(parent, got) || !server.Parent().IsRemote() {
 			t.Errorf("the server's span belongs to trace %s, parent %v", got, server.Parent())

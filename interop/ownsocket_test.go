@@ -15,7 +15,7 @@ import (
 )
 
 // TestOwnWebSocket talks to package websocket with the client of coder/websocket, with and without compression.
-func TestOwnWebSocket(t *testing.T) {
+func TestWebSocketPackage(t *testing.T) {
 	const most = 4 << 20
 	byEvents := websocket.New(websocket.Options{
 		MaxMessage: most, MaxPending: 2 * most, Compress: true, Subprotocols: []string{"echo"},
@@ -73,14 +73,14 @@ func TestOwnWebSocket(t *testing.T) {
 							t.Fatal(err)
 						}
 						if kind, got, err := c.Read(ctx); err != nil || kind != coder.MessageText || !bytes.Equal(got, text) {
-							t.Fatalf("%d bytes came back as %d, %v", len(text), len(got), err)
+							t.Fatalf("sent %d bytes, got %d, error %v", len(text), len(got), err)
 						}
 					}
 					if err := c.Write(ctx, coder.MessageBinary, []byte("end")); err != nil {
 						t.Fatal(err)
 					}
 					if _, _, err := c.Read(ctx); coder.CloseStatus(err) != coder.StatusPolicyViolation {
-						t.Errorf("the end: %v", err)
+						t.Errorf("end of the connection: %v", err)
 					}
 				})
 			}

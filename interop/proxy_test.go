@@ -201,7 +201,7 @@ func TestReverseProxyCut(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		if got, err := io.ReadAll(resp.Body); err == nil {
-			t.Errorf("half an answer was taken for one: %q", got)
+			t.Errorf("truncated response was accepted: %q", got)
 		}
 	})
 }

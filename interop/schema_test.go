@@ -168,7 +168,7 @@ func differ(t *testing.T, app *dunlin.App, s *jsonschema.Schema, body string) (a
 		err = s.Validate(v)
 	}
 	if (w.Code == 204) != (err == nil) || w.Code != 204 && w.Code != 400 {
-		t.Errorf("%s\nis answered %d %s, the schema says %v", body, w.Code, w.Body, err)
+		t.Errorf("%s\ngot %d %s, error of the schema: %v", body, w.Code, w.Body, err)
 	}
 	return w.Code == 204
 }
@@ -187,7 +187,7 @@ func TestSchemaOracle(t *testing.T) {
 		}
 	}
 	if accepted < 1000 {
-		t.Errorf("only %d bodies were accepted: the test looks at nothing", accepted)
+		t.Errorf("got only %d accepted bodies: the test checks too little", accepted)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// patience bounds every wait that a failing test would otherwise make for ever.
+// patience is the time limit of every wait that a failing test would otherwise never end.
 const patience = 20 * time.Second
 
 // onEngines serves an app on each engine and runs f with its URL.
@@ -63,7 +63,7 @@ func serveWith(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (
 }
 
 // ask sends a request and returns the answer with its whole body. Headers are
-// names and values in turn.
+// alternating names and values.
 func ask(t *testing.T, method, url, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	var src io.Reader
@@ -97,7 +97,7 @@ func await[T any](t *testing.T, what string, c <-chan T) (v T) {
 	select {
 	case v = <-c:
 	case <-time.After(patience):
-		t.Fatalf("%s did not come", what)
+		t.Fatalf("%s: did not arrive", what)
 	}
 	return v
 }

@@ -65,7 +65,7 @@ func TestBrowserResumesTopics(t *testing.T) {
 			Message: func(c *websocket.Conn, m websocket.Message) {
 				if !hub.Handle(c, m, func(_ *websocket.Conn, name string) error {
 					if name == "secret" {
-						return fmt.Errorf("not yours")
+						return fmt.Errorf("topic of another user")
 					}
 					return nil
 				}) {
@@ -102,7 +102,7 @@ func TestBrowserResumesTopics(t *testing.T) {
 		select {
 		case <-begin:
 		case <-deadline:
-			t.Fatal("the page does not get messages")
+			t.Fatal("the page got no messages")
 		}
 		var want []string
 		for i := range messages {

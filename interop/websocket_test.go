@@ -71,7 +71,7 @@ func TestWebSocket(t *testing.T) {
 				onLoop := strings.Contains(t.Name(), "/loop/")
 				for limit := time.Now().Add(patience); onLoop && !taken(); runtime.Gosched() {
 					if time.Now().After(limit) {
-						t.Error("the loop was not taken from the handler")
+						t.Error("the loop was not taken over from the handler")
 						return
 					}
 				}
@@ -140,7 +140,7 @@ func TestWebSocketOfALibrary(t *testing.T) {
 
 		header := http.Header{"Origin": {"https://evil.example"}}
 		if _, resp, err := websocket.Dial(ctx, "ws://"+addr+"/chat", &websocket.DialOptions{HTTPHeader: header}); err == nil || resp == nil || resp.StatusCode != 403 {
-			t.Errorf("a page of another origin: got %v, %v", resp, err)
+			t.Errorf("page of another origin: got %v, %v", resp, err)
 		}
 		c, _, err := websocket.Dial(ctx, "ws://"+addr+"/chat", nil)
 		if err != nil {
@@ -228,7 +228,7 @@ func talk(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	if _, _, err := c.Read(ctx); websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "as you wish") {
-		t.Errorf("closed with %v", err)
+		t.Errorf("got close error %v", err)
 	}
 	t.Run("closed by the client", func(t *testing.T) {
 		if strings.HasSuffix(url, "/blocked") {

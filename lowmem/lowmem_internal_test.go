@@ -40,7 +40,7 @@ zz-80000000 r-xp 00000000 fe:00 1                        /usr/bin/users
 	}
 }
 
-// TestChangedMappingIsFound maps a file of many pages and changes one of them as a debugger would.
+// TestChangedMappingIsFound maps a file of many pages and changes one of them, as a debugger does.
 func TestChangedMappingIsFound(t *testing.T) {
 	const pages = 700 // more than one call queries
 	size := os.Getpagesize()
@@ -55,7 +55,7 @@ func TestChangedMappingIsFound(t *testing.T) {
 	defer f.Close()
 	pagemap, err := unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.Skipf("the system does not say what memory is: %v", err)
+		t.Skipf("the memory mappings are not available: %v", err)
 	}
 	defer unix.Close(pagemap)
 	for _, changed := range []int{-1, 0, 600, pages - 1} {
@@ -91,13 +91,13 @@ func TestChangedMappingIsFound(t *testing.T) {
 func TestDroppedProgramRunsOn(t *testing.T) {
 	before := gcpace.ProgramBytes()
 	if before == 0 {
-		t.Skip("the system does not say how much memory files take")
+		t.Skip("the memory of mapped files is not available")
 	}
 	DropProgram()
 	after := gcpace.ProgramBytes()
 	t.Logf("%d bytes of the program before, %d after", before, after)
 	if after >= before {
-		t.Errorf("%d bytes of the program in memory, %d before", after, before)
+		t.Errorf("got %d bytes of the program in memory, %d before", after, before)
 	}
 }
 
@@ -108,7 +108,7 @@ func BenchmarkDropProgram(b *testing.B) {
 }
 
 // TestDroppedComesBackInPieces reads one page of a dropped file, which loads a piece of the file.
-func TestDroppedComesBackInPieces(t *testing.T) {
+func TestDroppedPagesReturnInPieces(t *testing.T) {
 	const size = 64 * faultPiece
 	name := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
@@ -128,7 +128,7 @@ func TestDroppedComesBackInPieces(t *testing.T) {
 		pages := make([]byte, 8*size/os.Getpagesize())
 		pagemap, err := os.Open("/proc/self/pagemap")
 		if err != nil {
-			t.Skipf("the system does not say what memory is: %v", err)
+			t.Skipf("the memory mappings are not available: %v", err)
 		}
 		defer pagemap.Close()
 		at := uintptr(unsafe.Pointer(unsafe.SliceData(text))) / uintptr(os.Getpagesize())
@@ -147,24 +147,24 @@ func TestDroppedComesBackInPieces(t *testing.T) {
 		read |= text[i]
 	}
 	if n := present(); n != size {
-		t.Fatalf("%d bytes of %d are mapped", n, size)
+		t.Fatalf("got %d of %d bytes mapped", n, size)
 	}
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(text)))
 	m := mapping{from, from + size}
-	for range 2 { // also the parts cut before
+	for range 2 { // also the parts that were split before
 		m.cut()
 		m.advise(unix.MADV_DONTNEED)
 		if n := present(); n != 0 {
-			t.Fatalf("%d bytes are mapped of what was dropped", n)
+			t.Fatalf("got %d mapped bytes of the dropped pages", n)
 		}
 		for i := 0; i < size; i += size / 4 {
 			read |= text[i+faultPiece/2]
 		}
 		if n := present(); n < 4*os.Getpagesize() || n > 4*max(faultPiece, os.Getpagesize()) {
-			t.Errorf("%d bytes are mapped for four that were read", n)
+			t.Errorf("got %d mapped bytes after a read of four bytes", n)
 		}
 	}
 	if read != 0 {
-		t.Error("the file reads as another")
+		t.Error("the content of the file has changed")
 	}
 }

@@ -80,7 +80,7 @@ func TestAnswer(t *testing.T) {
 		{"application/json;q=0, */*", asXML},
 		{"application/json;q=0,application/xml;q=0, */*", refused},
 		{"text/html", refused},
-		{"text/html;level=\"1,application/xml\"", refused}, // a comma within quotes
+		{"text/html;level=\"1,application/xml\"", refused}, // comma within quotes
 		{"application/xml;charset=UTF-8", asXML},
 		{"application/xml;version=2", refused},
 		{"application/xml;q=2", refused}, // an invalid weight excludes the type
@@ -98,11 +98,11 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("Accept: %s: got %q, Vary %q, want %q", c.accept, got, w.Header().Get("Vary"), c.want)
 		}
 		if (w.Code == http.StatusNotAcceptable) != (c.want == refused) {
-			t.Errorf("Accept: %s: status %d", c.accept, w.Code)
+			t.Errorf("Accept: %s: got status %d", c.accept, w.Code)
 		}
 	}
 	if w := ask(t, app, "Accept", "text/html", "application/xml"); w.Header().Get("Content-Type") != asXML {
-		t.Errorf("two lines of Accept: got %v", w.Header())
+		t.Errorf("two Accept fields: got %v", w.Header())
 	}
 	if got := ask(t, app, "Accept", "text/html").Body.String(); !strings.Contains(got, "application/json, application/xml") {
 		t.Errorf("the refusal does not list the formats: %s", got)
@@ -164,7 +164,7 @@ func TestXMLEncodes(t *testing.T) {
 	} {
 		for _, typ := range types {
 			if negotiate.XML.Encodes(typ) != want {
-				t.Errorf("Encodes(%v) is %v", typ, !want)
+				t.Errorf("Encodes(%v): got %v", typ, !want)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func TestNewPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if v := recover(); v == nil {
-					t.Error("it did not panic")
+					t.Error("got no panic")
 				}
 			}()
 			f()
@@ -272,7 +272,7 @@ func TestChoosingAllocatesNothing(t *testing.T) {
 	app.Get("/", func(r *dunlin.Request) dunlin.Response {
 		n = testing.AllocsPerRun(100, func() {
 			if formats.Choose(r) != negotiate.XML || languages.Match(r) != "pt-BR" {
-				t.Error("another choice")
+				t.Error("the choice of the format changed")
 			}
 		})
 		return dunlin.NoContent()
@@ -282,7 +282,7 @@ func TestChoosingAllocatesNothing(t *testing.T) {
 	r.Header.Set("Accept-Language", "fr-CA, pt-BR;q=0.9, *;q=0.1")
 	app.ServeHTTP(httptest.NewRecorder(), r)
 	if n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations", n)
 	}
 }
 

@@ -16,7 +16,7 @@ func TestDiff(t *testing.T) {
 	}
 	old := string(text)
 	if changes, err := openapi.Diff(text, text); err != nil || len(changes) > 0 {
-		t.Errorf("a document differs from itself: got %v, %v", changes, err)
+		t.Errorf("document compared with itself: got changes got %v, %v", changes, err)
 	}
 	const breaking, harmless = "breaking: ", "         "
 	for _, c := range []struct{ name, from, to, want string }{
@@ -64,7 +64,7 @@ func TestDiff(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			edited := strings.Replace(old, c.from, c.to, 1)
 			if edited == old {
-				t.Fatalf("the document has no %s", c.from)
+				t.Fatalf("got a document without %s", c.from)
 			}
 			changes, err := openapi.Diff(text, []byte(edited))
 			if err != nil {

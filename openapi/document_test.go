@@ -19,7 +19,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-var update = flag.Bool("update", false, "write the documents in testdata anew")
+var update = flag.Bool("update", false, "write the documents in testdata")
 
 type page[T any] struct {
 	Items []T    `json:"items"`
@@ -158,7 +158,7 @@ func TestDocuments(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(docs[i], docs[0]) {
-					t.Fatal("two runs differ")
+					t.Fatal("got different documents in two runs")
 				}
 			}
 			file := "testdata/" + c.file
@@ -172,10 +172,10 @@ func TestDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(docs[0], want) {
-				t.Errorf("the document differs from %s; see what git says after go test ./openapi -update", file)
+				t.Errorf("the document differs from %s; run go test ./openapi -update and check the changes with git diff", file)
 			}
 			if bytes.Contains(docs[0], []byte(`"default": {`)) || !json.Valid(docs[0]) {
-				t.Error("a default response, or no JSON")
+				t.Error("got a default response, or invalid JSON")
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestNames(t *testing.T) {
 	}
 	for _, name := range []string{"PageOfBookListMap", "PairOfPageOfBookAndInt", "Source", "Author", "Book"} {
 		if !bytes.Contains(doc, []byte(`"`+name+`": {`)) {
-			t.Errorf("no component %s in\n%s", name, doc)
+			t.Errorf("got no component %s in\n%s", name, doc)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestSameNames(t *testing.T) {
 	}
 	other()
 	if _, err = openapi.Document(app, openapi.Config{}); err == nil || !strings.Contains(err.Error(), "rename one") {
-		t.Errorf("two types of one name in one package: %v", err)
+		t.Errorf("two types with the same name in a package: %v", err)
 	}
 }
 
@@ -243,10 +243,10 @@ func TestRefusals(t *testing.T) {
 	typed.Get(app, "/a/{id:int}", func(*dunlin.Request, id) (typed.None, error) { return typed.None{}, nil })
 	typed.Get(app, "/a/{name:alpha}", func(*dunlin.Request, name) (typed.None, error) { return typed.None{}, nil })
 	if _, err := openapi.Document(app, openapi.Config{}); err == nil || strings.Count(err.Error(), "document_test.go:") != 2 {
-		t.Errorf("two paths that OpenAPI cannot tell apart: %v", err)
+		t.Errorf("two paths that OpenAPI cannot distinguish: %v", err)
 	}
 	if _, err := openapi.Document(quiet(), openapi.Config{OpenAPI: "2.0"}); err == nil {
-		t.Error("OpenAPI 2.0 is taken")
+		t.Error("OpenAPI 2.0 was accepted")
 	}
 }
 
@@ -284,7 +284,7 @@ func TestUnsaid(t *testing.T) {
 		typed.Get(app, "/"+name, none).Name(name)
 		doc, err := openapi.Document(app, openapi.Config{})
 		if err != nil || !bytes.Contains(doc, []byte(`"summary": "`+want+`"`)) {
-			t.Errorf("the summary of %s is not %q: %v", name, want, err)
+			t.Errorf("operation %s: got no summary %q, error %v", name, want, err)
 		}
 	}
 	typed.Get(app, "/unnamed", none)
@@ -319,7 +319,7 @@ func TestBlankField(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		if app.ServeHTTP(w, r); w.Code != status {
-			t.Errorf("%s is answered %d %s", body, w.Code, w.Body)
+			t.Errorf("%s: got %d %s", body, w.Code, w.Body)
 		}
 	}
 }
@@ -338,9 +338,9 @@ func TestSecurity(t *testing.T) {
 		{"a name and a password", []typed.Declaration{password}, `[{"password":[]}]`, false},
 		{"all", []typed.Declaration{session, key}, `[{"key":[],"session":[]}]`, false},
 		{"either", []typed.Declaration{session.Or(token)}, `[{"session":[]},{"token":["admin"]}]`, true},
-		{"one of three", []typed.Declaration{session.Or(token.Or(key))}, `[{"session":[]},{"token":["admin"]},{"key":[]}]`, true},
-		{"either, and another", []typed.Declaration{session.Or(token), key}, `[{"key":[],"session":[]},{"key":[],"token":["admin"]}]`, true},
-		{"another, and either", []typed.Declaration{key, session.Or(token)}, `[{"key":[],"session":[]},{"key":[],"token":["admin"]}]`, true},
+		{"choice of three", []typed.Declaration{session.Or(token.Or(key))}, `[{"session":[]},{"token":["admin"]},{"key":[]}]`, true},
+		{"choice and a requirement", []typed.Declaration{session.Or(token), key}, `[{"key":[],"session":[]},{"key":[],"token":["admin"]}]`, true},
+		{"requirement and a choice", []typed.Declaration{key, session.Or(token)}, `[{"key":[],"session":[]},{"key":[],"token":["admin"]}]`, true},
 		{"twice the same", []typed.Declaration{key, key}, `[{"key":[]}]`, false},
 	} {
 		app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -373,6 +373,6 @@ func TestSecurity(t *testing.T) {
 		}
 	}
 	if ways := session.Or(token).Or(key).Alternatives(); len(ways) != 3 || len(session.Alternatives()) != 1 {
-		t.Errorf("%d ways, and %d of one", len(ways), len(session.Alternatives()))
+		t.Errorf("got %d alternatives, and %d of one requirement", len(ways), len(session.Alternatives()))
 	}
 }

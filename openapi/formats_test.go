@@ -37,7 +37,7 @@ func TestDocumentOfFormatsAndPages(t *testing.T) {
 		`"name":"cursor"`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the document has no %s:\n%s", want, document)
+			t.Errorf("got a document without %s:\n%s", want, document)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestSchemaAsInDocument(t *testing.T) {
 		`"at":{"type":"array","items":{"type":"number","format":"double","minimum":-180},"minItems":2,"maxItems":2}`,
 	} {
 		if !strings.Contains(doc.String(), want) {
-			t.Errorf("the document lacks %s\n%s", want, doc.String())
+			t.Errorf("got a document without %s\n%s", want, doc.String())
 		}
 	}
 	in := struct{ Body stall }{stall{Price: price{7}}}

@@ -39,7 +39,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s: policy %s", path, got)
 		}
 		if w := fetch(app, path, w.Header().Get("ETag")); w.Code != 304 || w.Body.Len() > 0 {
-			t.Errorf("%s: a copy that is fresh is answered %d", path, w.Code)
+			t.Errorf("%s with If-None-Match: got %d", path, w.Code)
 		}
 	}
 	if w := fetch(app, "/api/docs/openapi-3.2.json", ""); !strings.Contains(w.Body.String(), `"openapi": "3.2.0"`) || !strings.Contains(w.Body.String(), "itemSchema") {
@@ -48,12 +48,12 @@ func TestServe(t *testing.T) {
 	before := fetch(app, "/api/docs/openapi.json", "")
 	typed.Get(app, "/late", func(*dunlin.Request, struct{}) (typed.None, error) { return typed.None{}, nil })
 	if after := fetch(app, "/api/docs/openapi.json", before.Header().Get("ETag")); after.Code != 200 || !strings.Contains(after.Body.String(), `"/late"`) {
-		t.Error("an operation that came later is not in the document")
+		t.Error("an operation that was registered later is not in the document")
 	}
 }
 
 // The page refers to no other host and complies with its own Content-Security-Policy.
-func TestPageAsksNobodyElse(t *testing.T) {
+func TestPageUsesNoOtherHosts(t *testing.T) {
 	app := quiet()
 	openapi.Serve(app, "/docs", openapi.Config{})
 	foreign := regexp.MustCompile(`https?://[a-z0-9.-]+`)
@@ -61,12 +61,12 @@ func TestPageAsksNobodyElse(t *testing.T) {
 		body := fetch(app, path, "").Body.String()
 		for _, host := range foreign.FindAllString(body, -1) {
 			if host != "https://example.com" { // in sample values
-				t.Errorf("%s names %s", path, host)
+				t.Errorf("%s: got the host %s", path, host)
 			}
 		}
 		for _, bad := range []string{"innerHTML", "eval(", "<script>", " style=", "onclick=\"", "@import", "document.write"} {
 			if strings.Contains(body, bad) {
-				t.Errorf("%s has %s", path, bad)
+				t.Errorf("%s: got %s", path, bad)
 			}
 		}
 	}

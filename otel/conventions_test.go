@@ -73,7 +73,7 @@ func TestRoutesAreUTF8(t *testing.T) {
 	}
 	app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/a%ff", nil))
 	if s := spans.next(t); s.Name() != "GET /a%FF" || attributesOf(s)["http.route"] != "/a%FF" || !utf8.ValidString(attributesOf(s)["url.path"]) {
-		t.Errorf("the span %q: got %v", s.Name(), attributesOf(s))
+		t.Errorf("span %q: got %v", s.Name(), attributesOf(s))
 	}
 	produced, err := otel.NewProducer(app).Produce(t.Context())
 	if err != nil {
@@ -151,7 +151,7 @@ func TestBaggage(t *testing.T) {
 				want = ""
 			}
 			if got := <-heard; w.Body.String() != want || got.Get("Baggage") != want || got.Get("Traceparent") != "" != c.carried {
-				t.Errorf("the action sees %q, what it calls %v", w.Body, got)
+				t.Errorf("got baggage %q in the action and %v in its call", w.Body, got)
 			}
 		})
 	}
@@ -219,8 +219,8 @@ func TestCallsThatFail(t *testing.T) {
 	}
 }
 
-// A call that its caller cancels is not an error. A call whose deadline has passed is one.
-func TestCallsThatAreGivenUp(t *testing.T) {
+// A call that its caller cancels is not an error. A call that exceeds its deadline is an error.
+func TestCancelledCalls(t *testing.T) {
 	provider, spans := newProvider()
 	asked := make(chan struct{}, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- struct{}{}; <-r.Context().Done() }))
@@ -243,11 +243,11 @@ func TestCallsThatAreGivenUp(t *testing.T) {
 		}
 		if resp, err := client.Do(req); err == nil {
 			_ = resp.Body.Close()
-			t.Error("there is an answer")
+			t.Error("got an answer")
 		}
 		s := spans.next(t)
 		if got := attributesOf(s)["error.type"]; got != want || s.Status().Code == codes.Error != (want != "") {
-			t.Errorf("error.type is %q, want %q: the span ends as %v", got, want, s.Status())
+			t.Errorf("got error.type %q, want %q, span status %v", got, want, s.Status())
 		}
 		cancel()
 		span.End()
@@ -260,7 +260,7 @@ func TestCallsThatAreGivenUp(t *testing.T) {
 }
 
 // The span of each call has the address of the peer, and the number of earlier requests: each redirect is a call of its own.
-func TestCallsAgain(t *testing.T) {
+func TestRedirectedCalls(t *testing.T) {
 	provider, spans := newProvider()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if next := map[string]string{"/": "/b", "/b": "/c"}[r.URL.Path]; next != "" {
@@ -384,7 +384,7 @@ func TestProtocolVersion(t *testing.T) {
 		}
 		app.ServeHTTP(httptest.NewRecorder(), &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, Host: "example.com"})
 		if got, said := attributesOf(spans.next(t))["network.protocol.version"]; said {
-			t.Errorf("a request that came by nothing: got %q", got)
+			t.Errorf("request without a protocol: got %q", got)
 		}
 	})
 }
@@ -475,7 +475,7 @@ func TestDurationsAreByTheConventions(t *testing.T) {
 		var got map[string]uint64
 		for until := time.Now().Add(30 * time.Second); !maps.Equal(got, want); <-time.After(time.Millisecond) { // a request may be counted after its response
 			if time.Now().After(until) {
-				t.Fatalf("there are %v, want %v", got, want)
+				t.Fatalf("got %v, want %v", got, want)
 			}
 			produced, err := producer.Produce(t.Context())
 			if err != nil {
@@ -488,7 +488,7 @@ func TestDurationsAreByTheConventions(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, twice := got[string(attributes)]; twice {
-					t.Fatalf("%s: twice", attributes)
+					t.Fatalf("%s: got it twice", attributes)
 				}
 				if p.Count > 0 {
 					got[string(attributes)] = p.Count

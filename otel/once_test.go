@@ -92,10 +92,10 @@ func TestOneSpanOneLine(t *testing.T) {
 					t.Errorf("%s %s by HTTP/%s: the span %q, %v: got %v", c.method, c.path, version, s.Name(), s.Status(), got)
 				}
 				if line["trace_id"] != traceID || line["span_id"] != s.SpanContext().SpanID().String() || line["route"] != c.route || line["path"] != c.path || status != c.status {
-					t.Errorf("%s %s by HTTP/%s: the line %v", c.method, c.path, version, line)
+					t.Errorf("%s %s by HTTP/%s: got log line %v", c.method, c.path, version, line)
 				}
 				if len(spans) > 0 || len(lines) > 0 {
-					t.Errorf("%s %s by HTTP/%s: got %d spans and %d lines more", c.method, c.path, version, len(spans), len(lines))
+					t.Errorf("%s %s by HTTP/%s: got got %d more spans and %d more log lines", c.method, c.path, version, len(spans), len(lines))
 				}
 			}
 		}
@@ -103,7 +103,7 @@ func TestOneSpanOneLine(t *testing.T) {
 		for app.Stats().Actions.InFlight > 0 {
 			select {
 			case <-end:
-				t.Fatal(fmt.Sprint(app.Stats().Actions.InFlight, " are in flight"))
+				t.Fatal(fmt.Sprint(app.Stats().Actions.InFlight, " requests are in flight"))
 			case <-time.After(time.Millisecond):
 			}
 		}

@@ -44,7 +44,7 @@ func (e ended) next(t *testing.T) sdk.ReadOnlySpan {
 	case s := <-e:
 		return s
 	case <-time.After(30 * time.Second):
-		t.Fatal("no span has ended")
+		t.Fatal("got no ended span")
 		return nil
 	}
 }
@@ -140,16 +140,16 @@ func TestTracing(t *testing.T) {
 			ask(t, c.method, "http://"+addr+c.path, "User-Agent", "tester")
 			s := spans.next(t)
 			if s.Name() != c.name || s.SpanKind() != trace.SpanKindServer || s.Status().Code != c.code || s.Parent().IsValid() {
-				t.Errorf("%s %s: the span %q of kind %v ends as %v, its parent is %v", c.method, c.path, s.Name(), s.SpanKind(), s.Status(), s.Parent())
+				t.Errorf("%s %s: got span %q of kind %v with status %v and parent %v", c.method, c.path, s.Name(), s.SpanKind(), s.Status(), s.Parent())
 			}
 			got := attributesOf(s)
 			for name, want := range c.want {
 				if got[name] != want {
-					t.Errorf("%s %s: got %s is %q, want %q", c.method, c.path, name, got[name], want)
+					t.Errorf("%s %s: got %s: got %q, want %q", c.method, c.path, name, got[name], want)
 				}
 			}
 			if c.path == "/bad" && (len(s.Events()) != 1 || s.Events()[0].Name != "exception") {
-				t.Errorf("the cause of a failure: got %v", s.Events())
+				t.Errorf("events of a failure: got %v", s.Events())
 			}
 		}
 	})
@@ -203,27 +203,27 @@ func TestContext(t *testing.T) {
 			}
 			out := strings.Split((<-heard).Get("Traceparent"), "-")
 			if len(out) != 4 || out[1] == traceID != c.continued || out[3] == "01" != c.sampled {
-				t.Errorf("%s: what is called gets %q", name, out)
+				t.Errorf("%s: got headers %q in the call", name, out)
 				continue
 			}
 			if !c.sampled {
 				if len(spans) > 0 {
-					t.Errorf("%s: there is a span", name)
+					t.Errorf("%s: got a span", name)
 				}
 				continue
 			}
 			called, served := spans.next(t), spans.next(t)
 			if called.Parent().SpanID() != served.SpanContext().SpanID() || called.SpanContext().SpanID().String() != out[2] || called.SpanKind() != trace.SpanKindClient {
-				t.Errorf("%s: the call's span is %v below %v, that of the request %v; sent was %q", name, called.SpanContext(), called.Parent(), served.SpanContext(), out)
+				t.Errorf("%s: got span %v of the call with parent %v, want parent %v; sent %q", name, called.SpanContext(), called.Parent(), served.SpanContext(), out)
 			}
 			if served.Parent().IsRemote() != c.continued || c.continued && served.Parent().SpanID().String() != spanID {
-				t.Errorf("%s: the request's parent is %v", name, served.Parent())
+				t.Errorf("%s: got parent %v of the request", name, served.Parent())
 			}
 			if name == "sampled" && served.SpanContext().TraceState().String() != "a=1,b=2" {
-				t.Errorf("the state is %v", served.SpanContext().TraceState())
+				t.Errorf("got trace state %v", served.SpanContext().TraceState())
 			}
 			if url := attributesOf(called)["url.full"]; strings.Contains(url, "secret") || !strings.Contains(url, "/there?token=REDACTED") {
-				t.Errorf("%s: url.full is %q", name, url)
+				t.Errorf("%s: got url.full %q", name, url)
 			}
 		}
 	})
@@ -297,15 +297,15 @@ func TestPublicAndRatio(t *testing.T) {
 		}
 		s := <-spans
 		if continued := s.SpanContext().TraceID().String() == traceID; continued == c.config.Public {
-			t.Errorf("%s: the trace is %v", name, s.SpanContext())
+			t.Errorf("%s: got trace %v", name, s.SpanContext())
 		}
 		if c.config.Public && (len(s.Links()) != 1 || s.Links()[0].SpanContext.TraceID().String() != traceID) {
-			t.Errorf("%s: the links are %v", name, s.Links())
+			t.Errorf("%s: got links %v", name, s.Links())
 		}
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a Ratio of 2 does not panic")
+			t.Error("Ratio 2: got no panic")
 		}
 	}()
 	otel.Tracing(otel.Config{Ratio: &half})
@@ -323,7 +323,7 @@ func TestUnsampledPaysTheCheck(t *testing.T) {
 		return testing.AllocsPerRun(500, func() { app.ServeHTTP(w, req) })
 	}
 	if more := measure(otel.Tracing(otel.Config{TracerProvider: provider, Ratio: &none})) - measure(); more > 0 {
-		t.Errorf("it adds %v allocations", more)
+		t.Errorf("got %v additional allocations", more)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestOversized(t *testing.T) {
 	app.ServeHTTP(httptest.NewRecorder(), req)
 	for name, value := range attributesOf(<-spans) {
 		if len(value) > 1000 {
-			t.Errorf("%s has %d bytes", name, len(value))
+			t.Errorf("%s: got %d bytes", name, len(value))
 		}
 	}
 }
@@ -433,7 +433,7 @@ func TestProducer(t *testing.T) {
 				break
 			}
 			if time.Now().After(until) {
-				t.Fatalf("by class: got %v", classes)
+				t.Fatalf("counts by class: got %v", classes)
 			}
 			<-time.After(time.Millisecond)
 		}
@@ -444,23 +444,23 @@ func TestProducer(t *testing.T) {
 				n += in
 			}
 			if n != p.Count || len(p.BucketCounts) != len(p.Bounds)+1 || p.Count > 0 && p.Sum <= 0 {
-				t.Errorf("a histogram of %d has %v, sum %v", p.Count, p.BucketCounts, p.Sum)
+				t.Errorf("histogram with count %d: got buckets %v and sum %v", p.Count, p.BucketCounts, p.Sum)
 			}
 			if route, _ := p.Attributes.Value("http.route"); route.AsString() == "/users/{id}" {
 				found = true
 				if p.Count != 3 {
-					t.Errorf("there were %d requests, want 3", p.Count)
+					t.Errorf("got %d requests, want 3", p.Count)
 				}
 			}
 		}
 		if !found {
-			t.Error("the route has no histogram")
+			t.Error("got no histogram of the route")
 		}
 		for i := range 200 {
 			ask(t, fmt.Sprint("M", i), fmt.Sprint("http://", addr, "/", i))
 		}
 		if _, after := gather(); after != before {
-			t.Errorf("there were %d series, and are %d", before, after)
+			t.Errorf("got %d series before and %d after", before, after)
 		}
 	})
 }

@@ -19,10 +19,10 @@ func TestPublicContextStays(t *testing.T) {
 	none := 0.0
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	for name, c := range map[string]otel.Config{
-		"traced":              {TracerProvider: provider},
-		"without a provider":  {TracerProvider: noop.NewTracerProvider()},
-		"left out by Ratio":   {TracerProvider: provider, Ratio: &none},
-		"left out without it": {TracerProvider: noop.NewTracerProvider(), Ratio: &none},
+		"traced":                          {TracerProvider: provider},
+		"without a provider":              {TracerProvider: noop.NewTracerProvider()},
+		"not sampled by Ratio":            {TracerProvider: provider, Ratio: &none},
+		"not sampled by a no-op provider": {TracerProvider: noop.NewTracerProvider(), Ratio: &none},
 	} {
 		c.Public, c.Propagator = true, both
 		app := dunlin.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -38,7 +38,7 @@ func TestPublicContextStays(t *testing.T) {
 		req.Header.Set("Baggage", "user.role=admin,tenant=victim")
 		app.ServeHTTP(httptest.NewRecorder(), req)
 		if strings.Contains(sent["traceparent"], traceID) || sent["baggage"] != "" || sent["tracestate"] != "" {
-			t.Errorf("%s: the action's calls have %v", name, sent)
+			t.Errorf("%s: got %v in the calls of the action", name, sent)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func gather(t *testing.T, app *dunlin.App) map[string]*dto.Metric {
 			for _, l := range m.Label {
 				labels = append(labels, l.GetName()+"="+l.GetValue())
 				if l.GetValue() == "" {
-					t.Errorf("%s has an empty label %s", f.GetName(), l.GetName())
+					t.Errorf("%s: got an empty label %s", f.GetName(), l.GetName())
 				}
 			}
 			all[f.GetName()+"{"+strings.Join(labels, ",")+"}"] = m
@@ -90,14 +90,14 @@ func TestCollector(t *testing.T) {
 	} {
 		m := all[series]
 		if m == nil {
-			t.Errorf("there is no %s", series)
+			t.Errorf("got no series %s", series)
 		} else if got := m.GetCounter().GetValue(); got != want {
-			t.Errorf("got %s is %v, want %v", series, got, want)
+			t.Errorf("got %s: got %v, want %v", series, got, want)
 		}
 	}
 	h := all["http_server_request_duration_seconds{http_request_method=GET,http_route=/users/{id}}"].GetHistogram()
 	if h.GetSampleCount() != 4 || h.GetSampleSum() <= 0 || h.GetSchema() != 2 {
-		t.Errorf("the histogram is %v", h)
+		t.Errorf("got histogram %v", h)
 	}
 	checkHistogram(t, h)
 }
@@ -129,17 +129,17 @@ func checkHistogram(t *testing.T, h *dto.Histogram) {
 		n += span.GetLength()
 	}
 	if int(n) != len(h.PositiveDelta) {
-		t.Errorf("%d buckets, %d deltas", n, len(h.PositiveDelta))
+		t.Errorf("got %d buckets and %d deltas", n, len(h.PositiveDelta))
 	}
 	for _, delta := range h.PositiveDelta {
 		at += delta
 		if at <= 0 {
-			t.Errorf("a bucket of %d", at)
+			t.Errorf("got a bucket of %d", at)
 		}
 		inNative += uint64(at)
 	}
 	if inNative != h.GetSampleCount() {
-		t.Errorf("%d in native buckets, of %d", inNative, h.GetSampleCount())
+		t.Errorf("got %d requests in native buckets, want %d", inNative, h.GetSampleCount())
 	}
 	last := uint64(0)
 	for _, b := range h.Bucket {
@@ -158,19 +158,19 @@ func TestHistogram(t *testing.T) {
 	h := gather(t, app)["http_server_request_duration_seconds{http_request_method=GET,http_route=/slow}"].GetHistogram()
 	checkHistogram(t, h)
 	if len(h.PositiveSpan) != 1 || h.PositiveSpan[0].GetLength() != 1 {
-		t.Fatalf("one request is in the spans %v", h.PositiveSpan)
+		t.Fatalf("one request: got spans %v", h.PositiveSpan)
 	}
 	upper := math.Pow(2, float64(h.PositiveSpan[0].GetOffset())/4)
 	took := app.Stats().Routes[2].Latency.Max.Seconds()
 	if took > upper*1.3 || took < upper/1.6 {
-		t.Errorf("a request of %v s is in the native bucket up to %v", took, upper)
+		t.Errorf("request of %v s: got native bucket up to %v", took, upper)
 	}
 	if sum := h.GetSampleSum(); sum < took*0.8 || sum > took*1.3 {
-		t.Errorf("the sum is %v, of one request of %v s", sum, took)
+		t.Errorf("got sum %v for one request of %v s", sum, took)
 	}
 	for _, b := range h.Bucket {
 		if b.GetUpperBound() < took && b.GetCumulativeCount() != 0 || b.GetUpperBound() > took*1.3 && b.GetCumulativeCount() != 1 {
-			t.Errorf("a request of %v s: got %v", took, h.Bucket)
+			t.Errorf("request of %v s: got %v", took, h.Bucket)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestNoNewSeries(t *testing.T) {
 		ask(app, fmt.Sprint("M", i%500), fmt.Sprint("/any/", i, "/", i))
 	}
 	if after := len(gather(t, app)); after != before {
-		t.Errorf("there were %d series, and are %d", before, after)
+		t.Errorf("got %d series before and %d after", before, after)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestHandler(t *testing.T) {
 		"go_goroutines ", "dunlin_connections_open 0", `dunlin_shed_total{reason=`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the scrape has no %s:\n%s", want, text)
+			t.Errorf("got a scrape without %s:\n%s", want, text)
 		}
 	}
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
@@ -230,7 +230,7 @@ func TestHandler(t *testing.T) {
 		}
 	}
 	if native == 0 {
-		t.Error("by protobuf there is no native histogram")
+		t.Error("protobuf: got no native histogram")
 	}
 }
 

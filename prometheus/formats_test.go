@@ -80,7 +80,7 @@ func TestFormats(t *testing.T) {
 			for _, m := range families["http_server_request_duration_seconds"].GetMetric() {
 				native := want == "application/vnd.google.protobuf"
 				if h := m.GetHistogram(); native != (len(h.PositiveSpan) > 0) || len(h.Bucket) < 10 {
-					t.Errorf("%s: the histogram %v", want, h)
+					t.Errorf("%s: histogram %v", want, h)
 				} else if native {
 					checkHistogram(t, h)
 				}
@@ -92,7 +92,7 @@ func TestFormats(t *testing.T) {
 			}
 			for _, label := range labels {
 				if !seen[label] {
-					t.Errorf("%s: one request to %q is not there: got %v", want, label, seen)
+					t.Errorf("%s: request to %q is missing: got %v", want, label, seen)
 				}
 			}
 		}
@@ -111,7 +111,7 @@ func decodeFamilies(t *testing.T, resp *http.Response, body []byte) map[string]*
 			t.Fatal(err)
 		}
 		if !model.UTF8Validation.IsValidMetricName(family.GetName()) || all[family.GetName()] != nil {
-			t.Errorf("the family %q is there twice, or none", family.GetName())
+			t.Errorf("family %q: got it twice, or not at all", family.GetName())
 		}
 		all[family.GetName()] = family
 	}
@@ -122,18 +122,18 @@ func decodeFamilies(t *testing.T, resp *http.Response, body []byte) map[string]*
 func checkOpenMetrics(t *testing.T, text string, labels []string) {
 	t.Helper()
 	if !strings.HasSuffix(text, "\n# EOF\n") || strings.Count(text, "# EOF") != 1 {
-		t.Errorf("the end is %q", text[max(0, len(text)-50):])
+		t.Errorf("got end %q", text[max(0, len(text)-50):])
 	}
 	for _, want := range []string{"# TYPE dunlin_http_requests counter\n", "# TYPE http_server_request_duration_seconds histogram\n", "# TYPE dunlin_connections_open gauge\n"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q", want)
+			t.Errorf("got no %q", want)
 		}
 	}
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	for _, label := range labels {
 		want := `http_server_request_duration_seconds_count{http_request_method="GET",http_route="` + escape.Replace(label) + `"} 1` + "\n"
 		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q", want)
+			t.Errorf("got no %q", want)
 		}
 	}
 }

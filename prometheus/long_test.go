@@ -47,7 +47,7 @@ func TestManyLongRequests(t *testing.T) {
 			took += time.Minute
 		}
 		if sum := last.GetSampleSum(); sum < 10*60 || sum > 10*61+10*60 {
-			t.Errorf("the sum of 10 requests, of 61 s to 10 minutes, is %v s", sum)
+			t.Errorf("10 requests of 61 s to 10 minutes: got sum %v s", sum)
 		}
 	})
 }
@@ -83,12 +83,12 @@ func TestBuckets(t *testing.T) {
 					}
 					checkHistogram(t, h)
 					if len(h.Bucket) != len(c.want) {
-						t.Errorf("%d buckets, want %d", len(h.Bucket), len(c.want))
+						t.Errorf("got %d buckets, want %d", len(h.Bucket), len(c.want))
 					}
 					for _, b := range h.Bucket {
 						want, known := c.want[b.GetUpperBound()]
 						if got := float64(b.GetCumulativeCount()); !known || math.Abs(got-want) > 3+want/50 {
-							t.Errorf("up to %v s there are %v, want %v (%v)", b.GetUpperBound(), got, want, known)
+							t.Errorf("bucket up to %v s: got %v, want %v (%v)", b.GetUpperBound(), got, want, known)
 						}
 					}
 				}
@@ -99,7 +99,7 @@ func TestBuckets(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("buckets %v do not panic", bad)
+					t.Errorf("buckets %v: got no panic", bad)
 				}
 			}()
 			prometheus.Config{Buckets: bad}.Collector(newApp())

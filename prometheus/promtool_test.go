@@ -69,7 +69,7 @@ func TestMillionPaths(t *testing.T) {
 		app.ServeHTTP(w, req)
 	}
 	if after := len(gather(t, app)); after != before {
-		t.Errorf("there were %d series, and are %d", before, after)
+		t.Errorf("got %d series before and %d after", before, after)
 	}
 }
 

@@ -53,24 +53,24 @@ func call(t *testing.T, transport http.RoundTripper, path string) error {
 	return err
 }
 
-// The failures of one client do not open the breaker for the others, whether its requests get 503, time out or are reset.
+// The failures of one client do not open the breaker for other clients, whether its requests get 503, time out or are reset.
 func TestBreakerIgnoresSingleClient(t *testing.T) {
 	for _, path := range []string{"/report", "/hang", "/reset"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := resilience.NewBreaker(resilience.BreakerConfig{})
 			transport := b.Transport(roundTrip(service))
-			for range 19 { // a quiet service
+			for range 19 { // a service with few calls
 				_ = call(t, transport, path)
 			}
 			if err := call(t, transport, "/fine"); err != nil {
-				t.Errorf("%s, another client of a quiet service: %v", path, err)
+				t.Errorf("%s, other client, few calls: %v", path, err)
 			}
 			<-time.After(10 * time.Second)
-			for range 100 { // a busy service
+			for range 100 { // a service with many calls
 				_ = call(t, transport, path)
 				for range 2 {
 					if err := call(t, transport, "/fine"); err != nil {
-						t.Fatalf("%s, another client of a busy service: %v", path, err)
+						t.Fatalf("%s, other client, many calls: %v", path, err)
 					}
 				}
 			}
@@ -89,28 +89,28 @@ func TestBreakerOpensByShare(t *testing.T) {
 				}
 			}
 			if half(); !b.Open() {
-				t.Fatalf("half of 20 calls to %s have failed, and it is closed", path)
+				t.Fatalf("half of 20 calls to %s failed: got a closed breaker", path)
 			}
 			if err := call(t, transport, "/fine"); !errors.Is(err, resilience.ErrOpen) {
-				t.Errorf("%s: a call while it is open: %v", path, err)
+				t.Errorf("%s: call with an open breaker: %v", path, err)
 			}
 			<-time.After(time.Second)
 			if _ = call(t, transport, path); !b.Open() {
-				t.Errorf("%s: a trial that fails has closed it", path)
+				t.Errorf("%s: a failed trial closed the breaker", path)
 			}
-			// A failed trial of one client does not extend the wait of the others.
+			// A failed trial of one client does not extend the wait of other clients.
 			if err := call(t, transport, "/fine"); err != nil || b.Open() {
-				t.Errorf("%s: a trial that succeeds: got %v, open %v", path, err, b.Open())
+				t.Errorf("%s: successful trial: got %v, open %v", path, err, b.Open())
 			}
 			if _ = call(t, transport, path); b.Open() {
-				t.Errorf("%s: failures of before count after it has closed", path)
+				t.Errorf("%s: earlier failures count after the breaker has closed", path)
 			}
 		})
 	}
 }
 
 // Failures spread over time do not add up to a failure share.
-func TestBreakerForgets(t *testing.T) {
+func TestBreakerWindowExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := resilience.NewBreaker(resilience.BreakerConfig{})
 		transport := b.Transport(roundTrip(service))
@@ -119,7 +119,7 @@ func TestBreakerForgets(t *testing.T) {
 			<-time.After(600 * time.Millisecond) // 17 calls in ten seconds
 		}
 		if b.Open() {
-			t.Error("fewer than 20 calls in ten seconds have opened it")
+			t.Error("the breaker opened after fewer than 20 calls in ten seconds")
 		}
 	})
 }
@@ -136,15 +136,15 @@ func TestBreakerWithoutConnection(t *testing.T) {
 			_ = call(t, transport, "/gone")
 		}
 		if b.Open() {
-			t.Error("open before five failures in a row")
+			t.Error("the breaker opened before five consecutive failures")
 		}
 		if _ = call(t, transport, "/gone"); !b.Open() {
-			t.Error("five failures to connect in a row have not opened it")
+			t.Error("the breaker is closed after five consecutive failures to connect")
 		}
 	})
 }
 
-func TestBreakerOwnFailures(t *testing.T) {
+func TestBreakerIgnoresCustom503(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := resilience.NewBreaker(resilience.BreakerConfig{IsFailure: func(resp *http.Response) bool { return resp.StatusCode == http.StatusBadGateway }})
 		transport := b.Transport(roundTrip(service))
@@ -152,7 +152,7 @@ func TestBreakerOwnFailures(t *testing.T) {
 			_ = call(t, transport, "/report")
 		}
 		if b.Open() {
-			t.Error("a 503 that is the application's own has opened it")
+			t.Error("a 503 of the application opened the breaker")
 		}
 	})
 }
@@ -173,6 +173,6 @@ func TestBreakerOnTheNetwork(t *testing.T) {
 		}
 	}
 	if _, err := client.Post("http://"+l.Addr().String(), "text/plain", strings.NewReader("x")); !errors.Is(err, resilience.ErrOpen) {
-		t.Errorf("the third call: %v", err)
+		t.Errorf("third call: %v", err)
 	}
 }

@@ -29,16 +29,16 @@ func TestBreakerSlowTrial(t *testing.T) {
 		go func() { ended <- b.Do(ctx, func() error { <-end; return context.Canceled }) }()
 		synctest.Wait()
 		if err := call(nil); !errors.Is(err, resilience.ErrOpen) {
-			t.Errorf("beside a trial: %v", err)
+			t.Errorf("call during a trial: %v", err)
 		}
 		time.Sleep(time.Second)
 		if err := call(nil); err != nil || b.Open() {
-			t.Errorf("beside one that lasts: got %v, open %v", err, b.Open())
+			t.Errorf("call during a long trial: got %v, open %v", err, b.Open())
 		}
 		cancel()
 		close(end)
 		if <-ended; b.Open() {
-			t.Error("the trial, which says nothing, has opened it")
+			t.Error("the cancelled trial opened the breaker")
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestBreaker(t *testing.T) {
 		}
 		want("failure 1", call(errFailed), errFailed, 1)
 		want("failure 2", call(errFailed), errFailed, 2)
-		want("a success begins anew", call(nil), nil, 3)
+		want("a success resets the count", call(nil), nil, 3)
 		for i := range 3 {
 			want("failures in a row", call(errFailed), errFailed, 4+i)
 		}
@@ -78,7 +78,7 @@ func TestBreaker(t *testing.T) {
 		want("a trial that succeeds", <-ended, nil, 7)
 		want("closed", call(nil), nil, 8)
 		if fmt.Sprint(changes) != "[true false]" || b.Open() {
-			t.Errorf("changes %v, open %v", changes, b.Open())
+			t.Errorf("got changes %v, open %v", changes, b.Open())
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -86,7 +86,7 @@ func TestBreaker(t *testing.T) {
 			_ = b.Do(cancelled, func() error { return cancelled.Err() })
 		}
 		if b.Open() {
-			t.Error("calls that the caller has cancelled have opened it")
+			t.Error("cancelled calls opened the breaker")
 		}
 		for range 3 {
 			func() {
@@ -95,12 +95,12 @@ func TestBreaker(t *testing.T) {
 			}()
 		}
 		if !b.Open() {
-			t.Error("panics have not opened it")
+			t.Error("the breaker is closed after panics")
 		}
 	})
 	defer func() {
 		if recover() == nil {
-			t.Error("NewBreaker accepts negative Failures")
+			t.Error("NewBreaker with negative Failures: got no panic")
 		}
 	}()
 	resilience.NewBreaker(resilience.BreakerConfig{Failures: -1})
@@ -111,11 +111,11 @@ func TestFlight(t *testing.T) {
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := flight.Do(impatient, "key", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("one who waits no longer: %v", err)
+		t.Errorf("cancelled caller: %v", err)
 	}
 	v, shared, err := flight.Do(t.Context(), "other", func(context.Context) (int, error) { return 8, nil })
 	if v != 8 || shared || err != nil {
-		t.Errorf("another key: got %d, %v, %v", v, shared, err)
+		t.Errorf("other key: got %d, %v, %v", v, shared, err)
 	}
 	for name, f := range map[string]func(context.Context) (int, error){
 		"panic":  func(context.Context) (int, error) { panic("asked for") },
@@ -123,7 +123,7 @@ func TestFlight(t *testing.T) {
 		"error":  func(context.Context) (int, error) { return 0, errFailed },
 	} {
 		if _, _, err := flight.Do(t.Context(), name, f); err == nil {
-			t.Errorf("%s is no error", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestFlightTogether(t *testing.T) {
 		}
 		all.Wait()
 		if calls != 1 {
-			t.Errorf("%d calls, want 1", calls)
+			t.Errorf("got %d calls, want 1", calls)
 		}
 		ended := make(chan error, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

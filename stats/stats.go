@@ -28,7 +28,7 @@ type Snapshot struct {
 type Worker struct {
 	Name    string `json:"name"`
 	Running int    `json:"running"`
-	Ended   uint64 `json:"ended"`  // for any reason
+	Ended   uint64 `json:"ended"`  // number of workers that ended, for any reason
 	Errors  uint64 `json:"errors"` // ended with an error, before the app told them to end
 	Panics  uint64 `json:"panics"`
 }
@@ -36,7 +36,7 @@ type Worker struct {
 // Connections counts the connections of both engines.
 type Connections struct {
 	Open         int    `json:"open"`    // without hijacked ones, at the latest after their handlers have returned
-	PerLoop      []int  `json:"perLoop"` // the part of Open on each event loop
+	PerLoop      []int  `json:"perLoop"` // Open by event loop
 	Accepted     uint64 `json:"accepted"`
 	AcceptPauses uint64 `json:"acceptPauses"` // pauses of accepting for lack of file descriptors, or at MaxConnections
 

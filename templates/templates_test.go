@@ -107,7 +107,7 @@ func TestRender(t *testing.T) {
 			}
 		}
 		if _, err := io.WriteString(kept.w, "late"); err == nil {
-			t.Error("a component could write to the body of another answer")
+			t.Error("a component wrote to the body of another answer")
 		}
 	})
 }

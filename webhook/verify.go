@@ -49,7 +49,7 @@ type Config struct {
 var (
 	ErrMalformed = errors.New("webhook: headers are missing or malformed")
 	ErrExpired   = errors.New("webhook: the timestamp is too far from the clock")
-	ErrSignature = errors.New("webhook: no signature is by a known key")
+	ErrSignature = errors.New("webhook: no signature by a known key")
 )
 
 // A Verifier verifies the webhooks of a sender. It is safe for concurrent use.
@@ -74,7 +74,7 @@ func New(c Config) *Verifier {
 		case k.public != nil:
 			v.publics = append(v.publics, k.public)
 		case k.private != nil:
-			panic(fmt.Sprintf("webhook: New: secret %d is the private key of a sender: it takes the public key", i))
+			panic(fmt.Sprintf("webhook: New: secret %d is the private key of a sender: use the public key", i))
 		default:
 			v.shared = append(v.shared, k.shared)
 		}

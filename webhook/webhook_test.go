@@ -42,37 +42,37 @@ func TestVerify(t *testing.T) {
 		now                             time.Time
 		want                            error
 	}{
-		"test vector":             {messageID, at, signature, payload, sentAt, nil},
-		"one of several":          {messageID, at, other + " v2,x " + signature + " " + other, payload, sentAt, nil},
-		"five minutes late":       {messageID, at, signature, payload, sentAt.Add(5 * time.Minute), nil},
-		"five minutes early":      {messageID, at, signature, payload, sentAt.Add(-5 * time.Minute), nil},
-		"too old":                 {messageID, at, signature, payload, sentAt.Add(301 * time.Second), webhook.ErrExpired},
-		"too new":                 {messageID, at, signature, payload, sentAt.Add(-301 * time.Second), webhook.ErrExpired},
-		"no ID":                   {"", at, signature, payload, sentAt, webhook.ErrMalformed},
-		"no timestamp":            {messageID, "", signature, payload, sentAt, webhook.ErrMalformed},
-		"no signature":            {messageID, at, "", payload, sentAt, webhook.ErrMalformed},
-		"signed timestamp":        {messageID, "+" + at, signature, payload, sentAt, webhook.ErrMalformed},
-		"huge timestamp":          {messageID, "99999999999999999999", signature, payload, sentAt, webhook.ErrMalformed},
-		"ID with a full stop":     {messageID + ".1", at, signature, payload, sentAt, webhook.ErrMalformed},
-		"another ID":              {"msg_1", at, signature, payload, sentAt, webhook.ErrSignature},
-		"another time":            {messageID, "1614265331", signature, payload, sentAt, webhook.ErrSignature},
-		"zero before the time":    {messageID, "0" + at, signature, payload, sentAt, webhook.ErrSignature},
-		"another body":            {messageID, at, signature, payload + " ", sentAt, webhook.ErrSignature},
-		"another signature":       {messageID, at, other, payload, sentAt, webhook.ErrSignature},
-		"empty signature":         {messageID, at, "v1,", payload, sentAt, webhook.ErrSignature},
-		"part of the signature":   {messageID, at, signature[:20], payload, sentAt, webhook.ErrSignature},
-		"longer signature":        {messageID, at, "v1," + strings.Repeat("A", 400), payload, sentAt, webhook.ErrSignature},
-		"other version":           {messageID, at, "v1a" + signature[2:], payload, sentAt, webhook.ErrSignature},
-		"after sixteen others":    {messageID, at, strings.Repeat(other+" ", 16) + signature, payload, sentAt, webhook.ErrSignature},
-		"without the version":     {messageID, at, signature[3:], payload, sentAt, webhook.ErrSignature},
-		"separated by two spaces": {messageID, at, "  " + signature, payload, sentAt, nil},
+		"test vector":                    {messageID, at, signature, payload, sentAt, nil},
+		"one of several":                 {messageID, at, other + " v2,x " + signature + " " + other, payload, sentAt, nil},
+		"five minutes late":              {messageID, at, signature, payload, sentAt.Add(5 * time.Minute), nil},
+		"five minutes early":             {messageID, at, signature, payload, sentAt.Add(-5 * time.Minute), nil},
+		"too old":                        {messageID, at, signature, payload, sentAt.Add(301 * time.Second), webhook.ErrExpired},
+		"too new":                        {messageID, at, signature, payload, sentAt.Add(-301 * time.Second), webhook.ErrExpired},
+		"no ID":                          {"", at, signature, payload, sentAt, webhook.ErrMalformed},
+		"no timestamp":                   {messageID, "", signature, payload, sentAt, webhook.ErrMalformed},
+		"no signature":                   {messageID, at, "", payload, sentAt, webhook.ErrMalformed},
+		"signed timestamp":               {messageID, "+" + at, signature, payload, sentAt, webhook.ErrMalformed},
+		"huge timestamp":                 {messageID, "99999999999999999999", signature, payload, sentAt, webhook.ErrMalformed},
+		"ID with a full stop":            {messageID + ".1", at, signature, payload, sentAt, webhook.ErrMalformed},
+		"other ID":                       {"msg_1", at, signature, payload, sentAt, webhook.ErrSignature},
+		"other timestamp":                {messageID, "1614265331", signature, payload, sentAt, webhook.ErrSignature},
+		"zero before the time":           {messageID, "0" + at, signature, payload, sentAt, webhook.ErrSignature},
+		"other body":                     {messageID, at, signature, payload + " ", sentAt, webhook.ErrSignature},
+		"other signature":                {messageID, at, other, payload, sentAt, webhook.ErrSignature},
+		"empty signature":                {messageID, at, "v1,", payload, sentAt, webhook.ErrSignature},
+		"part of the signature":          {messageID, at, signature[:20], payload, sentAt, webhook.ErrSignature},
+		"longer signature":               {messageID, at, "v1," + strings.Repeat("A", 400), payload, sentAt, webhook.ErrSignature},
+		"other version":                  {messageID, at, "v1a" + signature[2:], payload, sentAt, webhook.ErrSignature},
+		"after sixteen other signatures": {messageID, at, strings.Repeat(other+" ", 16) + signature, payload, sentAt, webhook.ErrSignature},
+		"without the version":            {messageID, at, signature[3:], payload, sentAt, webhook.ErrSignature},
+		"separated by two spaces":        {messageID, at, "  " + signature, payload, sentAt, nil},
 	} {
 		if err := verifier(c.now, secret).Verify(c.id, c.timestamp, c.signatures, []byte(c.body)); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
 	if err := verifier(sentAt, strings.TrimPrefix(secret, "whsec_")).Verify(messageID, at, signature, []byte(payload)); err != nil {
-		t.Errorf("a secret without its prefix: %v", err)
+		t.Errorf("secret without prefix: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestSign(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		} else if strings.Contains(err.Error(), "AAAA") {
-			t.Errorf("%s: the error has the secret: %v", name, err)
+			t.Errorf("%s: the error contains the secret: %v", name, err)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func Example() {
 	// Output:
 	// received invoice.paid
 	// 204
-	// 204 again
+	// 204 for the repetition
 }
 
 func TestMiddleware(t *testing.T) {
@@ -202,9 +202,9 @@ func TestMiddleware(t *testing.T) {
 		edit func(http.Header)
 		want int
 	}{
-		"no headers":        {func(h http.Header) { clear(h) }, 400},
-		"old":               {func(h http.Header) { h.Set("webhook-timestamp", "1614265330") }, 403},
-		"another signature": {func(h http.Header) { h.Set("webhook-signature", other) }, 403},
+		"no headers":      {func(h http.Header) { clear(h) }, 400},
+		"old":             {func(h http.Header) { h.Set("webhook-timestamp", "1614265330") }, 403},
+		"other signature": {func(h http.Header) { h.Set("webhook-signature", other) }, 403},
 	} {
 		r := httptest.NewRequest("POST", "/hooks", strings.NewReader("{}"))
 		if err := webhook.Sign(r.Header, "msg_1", time.Now(), []byte("{}"), secret); err != nil {
@@ -227,8 +227,8 @@ func TestWebhooksRunOnce(t *testing.T) {
 		case 0:
 			panic("broken")
 		case 202:
-			if w := hook(app, "msg_1", "{}"); w.Code != 409 { // a repetition while this one runs
-				t.Errorf("a repetition while it runs: got %d", w.Code)
+			if w := hook(app, "msg_1", "{}"); w.Code != 409 { // repetition during the first run
+				t.Errorf("repetition during the first run: got %d", w.Code)
 			}
 		}
 		return dunlin.Empty().Status(status)
@@ -236,7 +236,7 @@ func TestWebhooksRunOnce(t *testing.T) {
 	again := func(want int) {
 		t.Helper()
 		if w := hook(app, "msg_1", "{}"); w.Code != want {
-			t.Errorf("got %d, want %d", w.Code, want)
+			t.Errorf("got got %d, want %d", w.Code, want)
 		}
 	}
 	again(500)
@@ -245,11 +245,11 @@ func TestWebhooksRunOnce(t *testing.T) {
 	status = 202
 	again(202)
 	if before := ran; hook(app, "msg_1", "{}").Code != 204 || ran != before {
-		t.Errorf("it ran again")
+		t.Errorf("the action ran again")
 	}
 	status = 200
 	if w := hook(app, "msg_2", "{}"); w.Code != 200 {
-		t.Errorf("another webhook: got %d", w.Code)
+		t.Errorf("other webhook: got %d", w.Code)
 	}
 }
 

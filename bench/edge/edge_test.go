@@ -105,7 +105,7 @@ type server struct {
 	addr    string
 }
 
-// start starts a server on its core, if the load has a core of its own.
+// start starts a server on its core, if the load has its own core.
 func start(tb testing.TB, name string) *server {
 	tb.Helper()
 	self, err := os.Executable()
@@ -128,7 +128,7 @@ func start(tb testing.TB, name string) *server {
 	return &server{process, strings.TrimSpace(addr)}
 }
 
-// used returns the processor time of a process so far: the sum of its threads. A Go program ends no threads.
+// used returns the processor time of a process: the sum of its threads. A Go program ends no threads.
 func (s *server) used(tb testing.TB) time.Duration {
 	tb.Helper()
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", s.process.Pid))

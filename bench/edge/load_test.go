@@ -21,7 +21,7 @@ const request = "GET / HTTP/1.1\r\nHost: api.example\r\nOrigin: " + origin + "\r
 type load struct {
 	epoll int
 	conns []net.Conn       // kept open
-	got   map[int32][]byte // the bytes of an answer so far, by descriptor
+	got   map[int32][]byte // received bytes of an answer, by descriptor
 	in    [4 << 10]byte    // the bytes read
 	ready [64]unix.EpollEvent
 }
@@ -65,7 +65,7 @@ func (l *load) run(tb testing.TB, d time.Duration) (answered int) {
 	open := 0
 	ask := func(fd int32) {
 		if n, err := unix.Write(int(fd), []byte(request)); err != nil || n != len(request) {
-			tb.Fatalf("%d bytes of a request were sent: %v", n, err)
+			tb.Fatalf("sent only %d bytes of a request: %v", n, err)
 		}
 		open++
 	}
@@ -85,7 +85,7 @@ func (l *load) run(tb testing.TB, d time.Duration) (answered int) {
 		for _, event := range l.ready[:n] {
 			n, err := unix.Read(int(event.Fd), l.in[:])
 			if err != nil || n == 0 {
-				tb.Fatalf("an answer of %d bytes: %v", n, err)
+				tb.Fatalf("got an answer of %d bytes, error %v", n, err)
 			}
 			got := append(l.got[event.Fd], l.in[:n]...)
 			if !bytes.HasSuffix(got, []byte(hello)) {

@@ -32,7 +32,7 @@ type ListBooks struct {
 	Tags  []string `query:"tag"`
 }
 
-var noShelf = typed.NewFault(404, "no-shelf", "There is no such shelf")
+var noShelf = typed.NewFault(404, "no-shelf", "The shelf does not exist")
 
 func listBooks(r *dunlin.Request, in ListBooks) ([]Book, error) {
 	shelf, ok := shelves[in.Shelf]
@@ -68,7 +68,7 @@ func HumaLibrary() http.Handler {
 		func(ctx context.Context, in *ListBooksInput) (*ListBooksOutput, error) {
 			shelf, ok := shelves[in.Shelf]
 			if !ok {
-				return nil, huma.Error404NotFound("no such shelf")
+				return nil, huma.Error404NotFound("shelf not found")
 			}
 			return &ListBooksOutput{shelf.books(ctx, in.Limit, in.Tags)}, nil
 		})
@@ -89,7 +89,7 @@ func FiberLibrary() *fiber.App {
 		}
 		shelf, ok := shelves[strings.Clone(c.Params("shelf"))]
 		if !ok {
-			return fiber.NewError(404, "no such shelf")
+			return fiber.NewError(404, "shelf not found")
 		}
 		return c.JSON(shelf.books(c.Context(), in.Limit, in.Tags))
 	})

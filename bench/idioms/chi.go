@@ -50,7 +50,7 @@ func Chi() http.Handler {
 func chiCreate(w http.ResponseWriter, r *http.Request) {
 	var in User
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<20)).Decode(&in); err != nil || in.Name == "" {
-		http.Error(w, "a name is needed", http.StatusBadRequest)
+		http.Error(w, "name is required", http.StatusBadRequest)
 		return
 	}
 	u := addUser(in.Name)
@@ -62,9 +62,9 @@ func chiCreate(w http.ResponseWriter, r *http.Request) {
 
 func chiKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := whose(r.Header.Get("X-Key"))
+		name := ownerOf(r.Header.Get("X-Key"))
 		if name == "" {
-			http.Error(w, "who are you?", http.StatusUnauthorized)
+			http.Error(w, "unknown key", http.StatusUnauthorized)
 			return
 		}
 		w.Header().Set("X-Served-For", name) // must be set before the handler writes

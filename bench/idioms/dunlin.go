@@ -50,7 +50,7 @@ var dunlinUser = dunlin.NewKey[string]("user")
 
 func dunlinKey(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
-		name := whose(r.Header("X-Key"))
+		name := ownerOf(r.Header("X-Key"))
 		if name == "" {
 			return dunlin.Problem(&dunlin.ProblemDetails{Status: 401})
 		}

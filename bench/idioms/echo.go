@@ -40,7 +40,7 @@ func echoCreate(c *echo.Context) error {
 		return err
 	}
 	if in.Name == "" {
-		return echo.NewHTTPError(http.StatusBadRequest, "a name is needed")
+		return echo.NewHTTPError(http.StatusBadRequest, "name is required")
 	}
 	u := addUser(in.Name)
 	c.Response().Header().Set("Location", fmt.Sprintf("/users/%d", u.ID))
@@ -49,7 +49,7 @@ func echoCreate(c *echo.Context) error {
 
 func echoKey(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c *echo.Context) error {
-		name := whose(c.Request().Header.Get("X-Key"))
+		name := ownerOf(c.Request().Header.Get("X-Key"))
 		if name == "" {
 			return echo.ErrUnauthorized
 		}

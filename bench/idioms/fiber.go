@@ -36,7 +36,7 @@ func fiberCreate(c fiber.Ctx) error {
 		return fiber.NewError(fiber.StatusBadRequest, err.Error())
 	}
 	if in.Name == "" {
-		return fiber.NewError(fiber.StatusBadRequest, "a name is needed")
+		return fiber.NewError(fiber.StatusBadRequest, "name is required")
 	}
 	u := addUser(in.Name)
 	c.Set(fiber.HeaderLocation, fmt.Sprintf("/users/%d", u.ID))
@@ -44,7 +44,7 @@ func fiberCreate(c fiber.Ctx) error {
 }
 
 func fiberKey(c fiber.Ctx) error {
-	name := whose(c.Get("X-Key"))
+	name := ownerOf(c.Get("X-Key"))
 	if name == "" {
 		return fiber.ErrUnauthorized
 	}

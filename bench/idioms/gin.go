@@ -49,7 +49,7 @@ func ginCreate(c *gin.Context) {
 }
 
 func ginKey(c *gin.Context) {
-	name := whose(c.GetHeader("X-Key"))
+	name := ownerOf(c.GetHeader("X-Key"))
 	if name == "" {
 		c.AbortWithStatus(http.StatusUnauthorized)
 		return

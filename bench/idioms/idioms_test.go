@@ -65,7 +65,7 @@ func TestIdiomsAnswerAlike(t *testing.T) {
 					resp.StatusCode, body, resp.Header.Get("X-Served-For"), ask.status, ask.contains, ask.servedFor)
 			}
 			if ask.status == 201 && !strings.HasPrefix(resp.Header.Get("Location"), "/users/") {
-				t.Errorf("%s: the new user is at %q", name, resp.Header.Get("Location"))
+				t.Errorf("%s: got Location %q", name, resp.Header.Get("Location"))
 			}
 		}
 	}

@@ -32,8 +32,8 @@ func addUser(name string) User {
 	return u
 }
 
-// whose returns the name of the key's owner, or "" for an unknown key.
-func whose(key string) string {
+// ownerOf returns the name of the key's owner, or "" for an unknown key.
+func ownerOf(key string) string {
 	if key == "secret" {
 		return "Grace"
 	}

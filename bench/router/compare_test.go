@@ -63,7 +63,7 @@ func check(tb testing.TB, h http.Handler, requests []*http.Request) {
 func TestPeersAnswer(t *testing.T) {
 	routes := githubRoutes(t)
 	if len(routes) != 203 {
-		t.Fatalf("%d routes, want 203", len(routes))
+		t.Fatalf("got %d routes, want 203", len(routes))
 	}
 	for _, peer := range peers {
 		t.Run(peer.name, func(t *testing.T) { check(t, peer.build(routes), requests(routes)) })
@@ -89,6 +89,6 @@ func compare(b *testing.B, routes []route) {
 // BenchmarkGitHub requests all 203 routes in each iteration.
 func BenchmarkGitHub(b *testing.B) { compare(b, githubRoutes(b)) }
 
-// BenchmarkStatic and BenchmarkNamed ask one route of a service that has two.
+// BenchmarkStatic and BenchmarkNamed look up one route of a service that has two.
 func BenchmarkStatic(b *testing.B) { compare(b, []route{{"GET", "/hello"}}) }
 func BenchmarkNamed(b *testing.B)  { compare(b, []route{{"GET", "/test/{word}"}}) }

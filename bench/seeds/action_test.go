@@ -149,6 +149,6 @@ func serve(b *testing.B, handler http.Handler, request *http.Request, want answe
 		handler.ServeHTTP(w, request)
 	}
 	if w.bytes != len(want.body) {
-		b.Fatalf("the last answer had %d bytes, want %d", w.bytes, len(want.body))
+		b.Fatalf("last answer: got %d bytes, want %d", w.bytes, len(want.body))
 	}
 }

@@ -168,7 +168,7 @@ func (c callers) verify(b *testing.B) {
 	for i := range c {
 		w := c[i].writer
 		if w.status != http.StatusOK || w.bytes != len(bucketBody) || len(w.header) != 3 {
-			b.Fatalf("the last answer had status %d, %d bytes and %d headers", w.status, w.bytes, len(w.header))
+			b.Fatalf("last answer: got status %d, %d bytes and %d headers", w.status, w.bytes, len(w.header))
 		}
 	}
 }

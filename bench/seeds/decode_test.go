@@ -77,7 +77,7 @@ func TestDecodeWays(t *testing.T) {
 			if err := way.decode(text.data, got); err != nil {
 				t.Errorf("%s, %s: %v", text.name, way.name, err)
 			} else if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s, %s: decoded something else than encoding/json", text.name, way.name)
+				t.Errorf("%s, %s: got another value than encoding/json", text.name, way.name)
 			}
 		}
 	}

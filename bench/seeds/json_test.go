@@ -65,7 +65,7 @@ func checkHello(tb testing.TB, name string, write func(io.Writer) func(*hello)) 
 	var out bytes.Buffer
 	write(&out)(&hello{Message: "Hello World"})
 	if got := string(bytes.TrimSuffix(out.Bytes(), []byte("\n"))); got != helloJSON {
-		tb.Fatalf("%s wrote %s, want %s", name, got, helloJSON)
+		tb.Fatalf("%s: got %s, want %s", name, got, helloJSON)
 	}
 }
 
@@ -149,7 +149,7 @@ func checkUsers(tb testing.TB, name string, encode func([]byte, []service.User) 
 		tb.Fatalf("%s: %v", name, err)
 	}
 	if !bytes.Equal(got, want) {
-		tb.Fatalf("%s wrote %d bytes that are not encoding/json's %d", name, len(got), len(want))
+		tb.Fatalf("%s: got %d bytes that differ from the %d bytes of encoding/json", name, len(got), len(want))
 	}
 }
 

@@ -157,7 +157,7 @@ func (s *server) do(t *testing.T, command string) {
 	}
 }
 
-// A client makes one request after the other, on one connection or each on a connection of its own.
+// A client sends one request after the other, on one connection or each on a new connection.
 type client struct{ secure, two, once bool }
 
 func (c client) open() func(*testing.T, string) {

@@ -26,7 +26,7 @@ type User struct {
 	Tags  []string `json:"tags" maxItems:"10" validate:"max=10"`
 }
 
-// Kept is User with the rules that Dunlin keeps: it refuses those of other libraries.
+// Kept is User with rules of Dunlin, which refuses those of other libraries.
 type Kept struct {
 	Name  string   `json:"name" minLength:"1" maxLength:"80"`
 	Mail  string   `json:"mail" format:"email"`
@@ -122,7 +122,7 @@ func BenchmarkTyped(b *testing.B) {
 				check := httptest.NewRecorder()
 				peer.handler.ServeHTTP(check, r)
 				if check.Code != 200 {
-					b.Fatalf("answered %d %s", check.Code, check.Body)
+					b.Fatalf("got %d %s", check.Code, check.Body)
 				}
 				w := &bare{header: http.Header{}}
 				b.ReportAllocs()

@@ -68,12 +68,12 @@ func TestRooms(t *testing.T) {
 			got = text
 		}
 		if got != want {
-			t.Errorf("heard %q, want %q", got, want)
+			t.Errorf("got message %q, want %q", got, want)
 		}
 	}
 	anna("!subscribe - members/birds")
 	if got := annaHears(); !strings.HasPrefix(got, "!at ") {
-		t.Errorf("heard %q", got)
+		t.Errorf("got message %q", got)
 	}
 	members := map[string]bool{}
 	for len(members) < 2 {

@@ -129,13 +129,13 @@ func TestErrors(t *testing.T) {
 		{"no login", guest, "GET", "/user", "", 401, "body"},
 		{"forged token", forged, "GET", "/user", "", 401, "body"},
 		{"forged token where login is optional", forged, "GET", "/articles", "", 401, "body"},
-		{"name of another", bob, "PUT", "/user", `{"user":{"username":"ada"}}`, 422, "body"},
+		{"name of another user", bob, "PUT", "/user", `{"user":{"username":"ada"}}`, 422, "body"},
 		{"unknown profile", guest, "GET", "/profiles/eve", "", 404, "body"},
 		{"unknown profile to follow", bob, "POST", "/profiles/eve/follow", "", 404, "body"},
 		{"unknown article", guest, "GET", "/articles/none", "", 404, "body"},
-		{"article of another", bob, "PUT", dragons, `{"article":{"title":"x"}}`, 403, "body"},
-		{"article of another deleted", bob, "DELETE", dragons, "", 403, "body"},
-		{"comment of another", bob, "DELETE", dragons + "/comments/1", "", 403, "body"},
+		{"article of another user", bob, "PUT", dragons, `{"article":{"title":"x"}}`, 403, "body"},
+		{"delete article of another user", bob, "DELETE", dragons, "", 403, "body"},
+		{"delete comment of another user", bob, "DELETE", dragons + "/comments/1", "", 403, "body"},
 		{"comment on another article", ada, "DELETE", bob.publish("x", "[]") + "/comments/1", "", 404, "body"},
 		{"no route", guest, "GET", "/nothing", "", 404, "body"},
 		{"wrong method", guest, "PATCH", "/tags", "", 405, "body"},
@@ -153,7 +153,7 @@ func TestErrors(t *testing.T) {
 		}
 		for _, name := range want {
 			if members[name] == nil {
-				t.Errorf("%s: no %s in %v", test.name, name, answer)
+				t.Errorf("%s: got no %s in %v", test.name, name, answer)
 			}
 		}
 	}
@@ -226,7 +226,7 @@ func TestTransaction(t *testing.T) {
 	conflict := &pgconn.PgError{Code: "40P01"}
 	runs := 0
 	if err := c.transaction(t.Context(), func(*sql.Tx) error { runs++; return conflict }); !errors.Is(err, conflict) || runs != 3 {
-		t.Errorf("always in conflict: got %d runs, %v", runs, err)
+		t.Errorf("permanent conflict: got %d runs, %v", runs, err)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestHealthWithoutDatabase(t *testing.T) {
 	}
 }
 
-func TestDatabaseIsAway(t *testing.T) {
+func TestDatabaseIsUnavailable(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections wait in its backlog
 	if err != nil {
 		t.Fatal(err)

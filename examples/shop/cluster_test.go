@@ -38,7 +38,7 @@ func TestBeyondOneMachine(t *testing.T) {
 	} {
 		began := time.Now()
 		if !t.Run(part.name, part.test) {
-			return // the following tests depend on it
+			return // the following tests depend on this one
 		}
 		t.Logf("%s: %.1f s", part.name, time.Since(began).Seconds())
 	}
@@ -93,10 +93,10 @@ func (c *cluster) limit(t *testing.T) {
 		_, mail := c.limitedFrom(i)
 		n, unsure := placed[i].Load(), unsure[i].Load()
 		if n > orderLimit+1 || n < orderLimit-unsure || refused[i].Load() == 0 {
-			t.Errorf("address %d: got %d orders passed, want %d; %d were refused, of %d nobody knows", i, n, orderLimit, refused[i].Load(), unsure)
+			t.Errorf("address %d: got got %d accepted orders, want %d; %d were refused, %d have an unknown outcome", i, n, orderLimit, refused[i].Load(), unsure)
 		}
 		if kept := c.db.orders(t, mail); int64(kept) != n {
-			t.Errorf("address %d: got %d orders are kept, %d were confirmed", i, kept, n)
+			t.Errorf("address %d: got got %d stored orders, want the %d confirmed ones", i, kept, n)
 		}
 	}
 	t.Log(&got)
@@ -110,7 +110,7 @@ func (c *cluster) limitHolds(t *testing.T) {
 		a := c.ask(ip, "POST", "/orders", order(mail, 1))
 		most := orderLimit + 1 + int(time.Since(c.limited)/(time.Hour/orderLimit)) // the limit recovers evenly
 		if n := c.db.orders(t, mail); a.status == 201 && n > most {
-			t.Errorf("address %d has placed %d orders, want %d at most", i, n, most)
+			t.Errorf("address %d got %d orders, want at most %d", i, n, most)
 		}
 	})
 }
@@ -139,19 +139,19 @@ func (c *cluster) duplicates(t *testing.T) {
 	eventually(t, "the order is confirmed", func() bool { return send(0) == 201 })
 	got.only(t, "orders", 201, 409, refusedByShop)
 	if n := c.db.orders(t, mail); n != 1 || len(bodies) != 1 || replayed.Load() == 0 {
-		t.Errorf("the order was placed %d times and has %d answers, %d of them replayed; want one", n, len(bodies), replayed.Load())
+		t.Errorf("got %d placed orders and %d different answers, %d of them replayed; want one", n, len(bodies), replayed.Load())
 	}
 	for c.first = range bodies {
 	}
 	eventually(t, "another order with the key is refused", func() bool {
 		a := c.ask("127.241.1.1", "POST", "/orders", order(mail, 3), "Idempotency-Key", key)
 		if a.status != 422 && a.status != 503 {
-			t.Fatalf("another order with the same key is answered %v, want 422", a)
+			t.Fatalf("other order with the same key: got %v, want 422", a)
 		}
 		return a.status == 422
 	})
 	if n := c.db.orders(t, mail); n != 1 {
-		t.Errorf("there are %d orders now", n)
+		t.Errorf("got %d orders", n)
 	}
 	t.Log(&got)
 }
@@ -230,7 +230,7 @@ func (c *cluster) settle(t *testing.T, l *load, died bool) {
 	for mail, a := range l.orders {
 		switch n := kept[mail]; {
 		case a.status == 201 && n != 1, n > 1:
-			t.Errorf("the order of %s was answered %d and placed %d times", mail, a.status, n)
+			t.Errorf("order of %s: got status %d and %d placed orders", mail, a.status, n)
 		}
 	}
 	t.Logf("%v; %d sent again", &l.counts, again)
@@ -256,7 +256,7 @@ func (c *cluster) rollingRestart(t *testing.T) {
 		for i, p := range c.replicas {
 			p.stop(t, syscall.SIGTERM)
 			if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-				t.Errorf("%s has ended with %d", p.name, code)
+				t.Errorf("%s ended with %d", p.name, code)
 			}
 			c.startReplica(t, i)
 			c.awaitUp(t)
@@ -274,7 +274,7 @@ func (c *cluster) rollingRestart(t *testing.T) {
 // A replica dies. Another replica answers its pending requests that may be repeated.
 func (c *cluster) kill(t *testing.T) {
 	l := c.begin("killed", 216)
-	eventually(t, "visitors come", func() bool { return l.confirmed() >= 10 })
+	eventually(t, "visitors are served", func() bool { return l.confirmed() >= 10 })
 	c.replicas[1].stop(t, syscall.SIGKILL)
 	had := l.confirmed()
 	eventually(t, "visitors are served by two", func() bool { return l.confirmed() >= had+10 })
@@ -290,7 +290,7 @@ func (c *cluster) kill(t *testing.T) {
 // everything works again without intervention.
 func (c *cluster) pause(t *testing.T) {
 	l := c.begin("paused", 222)
-	eventually(t, "visitors come", func() bool { return l.confirmed() >= 10 })
+	eventually(t, "visitors are served", func() bool { return l.confirmed() >= 10 })
 	over := time.After(5 * time.Second)
 	for _, p := range c.redis {
 		p.signal(syscall.SIGSTOP)
@@ -299,13 +299,13 @@ func (c *cluster) pause(t *testing.T) {
 		eventually(t, "the circuit breaker of a replica opens", func() bool { return c.storeStats(t, i).Openings > 0 })
 	}
 	if a := c.ask("", "GET", "/basket", nil, "Cookie", c.cookies[0]); a.status != 503 {
-		t.Errorf("a basket is answered %v, want 503", a)
+		t.Errorf("basket: got %v, want 503", a)
 	}
 	if a := c.ask("127.243.0.1", "POST", "/orders", order("away@example.com", 1)); a.status != 503 {
-		t.Errorf("an order that must be counted is answered %v, want 503", a)
+		t.Errorf("order with a limit: got %v, want 503", a)
 	}
 	if a := c.ask("", "GET", "/books?limit=2", nil); a.status != 200 {
-		t.Errorf("books are answered %v, want 200", a)
+		t.Errorf("books: got %v, want 200", a)
 	}
 	<-over
 	for _, p := range c.redis {
@@ -327,13 +327,13 @@ func (c *cluster) same(t *testing.T) {
 	c.limitHolds(t)
 	for i, copies := range c.basketsNow(t) {
 		if copies != c.copies[i] {
-			t.Errorf("basket %d has %d copies, want %d as before", i, copies, c.copies[i])
+			t.Errorf("basket %d: got %d copies, want %d", i, copies, c.copies[i])
 		}
 	}
 	eventually(t, "the first order is answered again", func() bool {
 		a := c.ask("127.241.1.2", "POST", "/orders", order("once@example.com", 2), "Idempotency-Key", `"thousand-times"`)
 		if a.status != 503 && (a.status != 201 || string(a.body) != c.first) {
-			t.Fatalf("the first order is answered %v, want %s", a, c.first)
+			t.Fatalf("first order: got %v, want %s", a, c.first)
 		}
 		return a.status == 201
 	})
@@ -342,7 +342,7 @@ func (c *cluster) same(t *testing.T) {
 // The first master of Redis hands over to its replica, and dies.
 func (c *cluster) failover(t *testing.T) {
 	l := c.begin("failover", 228)
-	eventually(t, "visitors come", func() bool { return l.confirmed() >= 10 })
+	eventually(t, "visitors are served", func() bool { return l.confirmed() >= 10 })
 	tries := 0
 	eventually(t, "the replica is the master", func() bool {
 		if tries%300 == 0 { // Redis gives up after five seconds
@@ -352,7 +352,7 @@ func (c *cluster) failover(t *testing.T) {
 		return strings.Contains(c.command(3, "INFO replication"), "role:master")
 	})
 	for _, i := range []int{1, 2} {
-		eventually(t, "all masters know", func() bool {
+		eventually(t, "all masters know the change", func() bool {
 			return strings.Contains(c.command(i, "CLUSTER NODES"), fmt.Sprintf("%s@%d master", c.redisAddr(3), c.port+10_000))
 		})
 	}
@@ -388,7 +388,7 @@ func (f *fleet) openDatabase(t *testing.T) *catalogue {
 	return s
 }
 
-// orders returns how many orders of an address are kept.
+// orders returns the number of stored orders of an address.
 func (s *catalogue) orders(t *testing.T, mail string) (n int) {
 	t.Helper()
 	if err := s.db.QueryRowContext(t.Context(), "select count(*) from orders where mail = ?", mail).Scan(&n); err != nil {
@@ -397,7 +397,7 @@ func (s *catalogue) orders(t *testing.T, mail string) (n int) {
 	return n
 }
 
-// allOrders returns how many orders of each address are kept.
+// allOrders returns the number of stored orders of each address.
 func (s *catalogue) allOrders(t *testing.T) map[string]int {
 	t.Helper()
 	rows, err := s.db.QueryContext(t.Context(), "select mail, count(*) from orders group by mail")

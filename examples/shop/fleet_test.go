@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds every wait that would otherwise be for ever when a test fails. Nothing is judged by it.
+// patience is the time limit of every wait, which a failing test would otherwise never end. It is not part of an assertion.
 const patience = 40 * time.Second
 
 // needTool returns the path of a program, and skips the test where it is not installed.
@@ -62,12 +62,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%s: not within %v", what, patience)
+			t.Fatalf("%s: did not happen within %v", what, patience)
 		}
 	}
 }
 
-// A process is one of the fleet.
+// A process is one process of the fleet.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -117,18 +117,18 @@ func (p *process) stop(t *testing.T, s syscall.Signal) {
 	select {
 	case <-p.ended:
 	case <-time.After(patience):
-		t.Fatalf("%s has not ended", p.name)
+		t.Fatalf("%s did not end", p.name)
 	}
 }
 
 // A fleet has all processes of the test.
 type fleet struct {
-	test     *testing.T // the processes end with it
+	test     *testing.T // the processes end with the test
 	net      string     // "127.a.b": those of the fleet have addresses in it,
 	port     int        // and one port
 	dir      string
 	front    string // HAProxy's address
-	admin    string // the socket for questions to it
+	admin    string // socket for statistics
 	replicas [3]*process
 	redis    []*process // three masters, and a replica of the first
 }
@@ -137,7 +137,7 @@ type fleet struct {
 var direct = http.Client{Timeout: patience}
 
 const (
-	orderLimit = 10 // of an address in an hour
+	orderLimit = 10 // orders of an address in an hour
 	staffKey   = "key-of-the-test"
 )
 
@@ -175,7 +175,7 @@ func (f *fleet) startReplica(t *testing.T, i int) {
 	})
 }
 
-// storeStats returns how the calls of a replica to Redis go.
+// storeStats returns statistics of the calls of a replica to Redis.
 func (f *fleet) storeStats(t *testing.T, i int) store.GuardStats {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+f.replicaAddr(i)+"/stats", nil)

@@ -28,11 +28,11 @@ func main() {
 	key := flag.String("key", "", "what the staff sends as X-Staff-Key; a random one, which is logged, if not set")
 	std := flag.Bool("std", false, "serve by net/http instead of the loop engine")
 	proxies := flag.String("proxies", "", "trusted proxies, separated by commas")
-	grace := flag.Duration("grace", 0, "how long to go on serving after a signal to stop")
+	grace := flag.Duration("grace", 0, "how long to continue serving after a signal to stop")
 	shares := flag.String("store", os.Getenv("DUNLIN_STORE"), "what replicas share, such as redis://10.0.0.1:6379; memory if not set")
 	sharesKeys := flag.String("keys", "", "where idempotency keys are, so that they cannot fill what -store has; the same if not set, and memory of their own if that is memory")
 	perHour := flag.Int("orders", 0, "how many orders an address may place in an hour; 0: any number")
-	queue := flag.Duration("queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
+	queue := flag.Duration("queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: forever")
 	flag.Parse()
 	st, err := store.Open(*shares)
 	if err != nil {

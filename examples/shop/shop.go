@@ -23,7 +23,7 @@ var (
 	sameISBN   = typed.NewFault(409, "same-isbn", "There is a book with this ISBN already")
 	outOfStock = typed.NewFault(409, "out-of-stock", "There are not as many copies")
 	bookTwice  = typed.NewFault(409, "book-twice", "The order names a book twice")
-	changed    = typed.NewFault(409, "changed", "The book has changed meanwhile")
+	changed    = typed.NewFault(409, "changed", "The book has been changed")
 	noCover    = typed.NewFault(404, "no-cover", "The book has no cover")
 )
 
@@ -48,7 +48,7 @@ func (s *shop) register(app *dunlin.App) {
 		ReturnsBytes(200, "image/png").Summary("Shows a cover").Description("The picture of a book, if it has one.")
 	orders := app.Group("/orders", s.once(), s.ordering())
 	typed.Post(orders, "", s.order).Name("placeOrder").Tags("orders").Faults(noBook, outOfStock, bookTwice).
-		Summary("Buys books").Description("The copies are taken from the stock at once. With an Idempotency-Key it may be sent again.").
+		Summary("Buys books").Description("The copies are removed from the stock immediately. With an Idempotency-Key the request may be repeated.").
 		Example("two novels", map[string]any{"mail": "ada@example.com", "lines": []OrderLine{{Book: 1, Copies: 2}}})
 	typed.Get(app, "/export", s.export).Name("exportBooks").Tags("books").
 		Summary("Exports all books").Description("An array of all books, read from the database as it is sent.")
@@ -59,11 +59,11 @@ func (s *shop) register(app *dunlin.App) {
 	key := typed.APIKey("staff", "header", "X-Staff-Key")
 	staff := app.Group("/staff", typed.Declares(s.onlyStaff, typed.Requires(key), typed.Unauthorized))
 	typed.Post(staff, "/books", s.add).Name("addBook").Tags("staff").Faults(sameISBN).
-		Summary("Adds a book").Description("The answer has the book as the shop knows it.")
+		Summary("Adds a book").Description("The answer contains the stored book.")
 	typed.Put(staff, "/books/{id:int}", s.replace).Name("replaceBook").Tags("staff").Faults(noBook, sameISBN, changed).
-		Summary("Replaces a book").Description("With a version only if it has not changed meanwhile.")
+		Summary("Replaces a book").Description("With a version, only if the book still has that version.")
 	typed.Delete(staff, "/books/{id:int}", s.remove).Name("removeBook").Tags("staff").Faults(noBook).
-		Summary("Removes a book").Description("Orders keep what they know of it.")
+		Summary("Removes a book").Description("Orders keep a copy of its data.")
 	typed.Put(staff, "/books/{id:int}/cover", s.putCover).Name("putCover").Tags("staff").Faults(noBook).
 		Summary("Stores a cover").Description("A picture of up to 2 MB.").Route().MaxBody(3 << 20)
 

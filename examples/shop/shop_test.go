@@ -36,37 +36,37 @@ func TestBooks(t *testing.T) {
 	remove := typed.Delete(app, "/books/{id:int}", s.remove).Faults(noBook)
 
 	if x := list.Test(t, app, ListBooks{Limit: 1, Sort: "title"}); x.Out.Total != 2 || len(x.Out.Items) != 1 || x.Out.Items[0].Title != "Emma" || x.Out.Next != 1 {
-		t.Errorf("the first page is %+v", x.Out)
+		t.Errorf("first page: got %+v", x.Out)
 	}
 	if x := add.Test(t, app, AddBook{emma}); !errors.Is(x.Problem, sameISBN) {
-		t.Errorf("a second Emma is answered %d", x.Status)
+		t.Errorf("duplicate ISBN: got %d", x.Status)
 	}
 	other := emma
 	other.ISBN = "9780141439588"
 	x := add.Test(t, app, AddBook{other})
 	if x.Status != http.StatusCreated || x.Out.Location != "/books/3" || x.Out.Body.BookData.Title != "Emma" {
-		t.Fatalf("adding is answered %d %s", x.Status, x.Body)
+		t.Fatalf("add: got %d %s", x.Status, x.Body)
 	}
 	shown := show.Test(t, app, BookID{3})
 	if shown.Out.ETag != `"3-1"` {
-		t.Errorf("the tag is %s", shown.Out.ETag)
+		t.Errorf("got ETag %s", shown.Out.ETag)
 	}
-	other.Title = "Emma, anew"
-	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, Version: typed.OptionalOf(int64(1)), Body: other}); y.Out.Version != 2 || y.Out.Title != "Emma, anew" {
-		t.Errorf("replacing is answered %d %s", y.Status, y.Body)
+	other.Title = "Emma, revised"
+	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, Version: typed.OptionalOf(int64(1)), Body: other}); y.Out.Version != 2 || y.Out.Title != "Emma, revised" {
+		t.Errorf("replace: got %d %s", y.Status, y.Body)
 	}
 	if y := replace.Test(t, app, ReplaceBook{BookID: BookID{3}, Version: typed.OptionalOf(int64(1)), Body: other}); !errors.Is(y.Problem, changed) {
-		t.Errorf("replacing an old version is answered %d", y.Status)
+		t.Errorf("replace an old version: got %d", y.Status)
 	}
 	if y := remove.Test(t, app, BookID{3}); y.Status != http.StatusNoContent {
-		t.Errorf("removing is answered %d", y.Status)
+		t.Errorf("remove: got %d", y.Status)
 	}
 	if y := show.Test(t, app, BookID{3}); !errors.Is(y.Problem, noBook) {
-		t.Errorf("showing what is gone is answered %d", y.Status)
+		t.Errorf("show a removed book: got %d", y.Status)
 	}
 	other.ISBN, other.Tags = "1", []string{"a", "a", ""}
 	if y := add.Test(t, app, AddBook{other}); y.Status != http.StatusBadRequest || len(y.Problem.Errors) != 3 {
-		t.Errorf("a wrong book is answered %d %s", y.Status, y.Body)
+		t.Errorf("invalid book: got %d %s", y.Status, y.Body)
 	}
 }
 
@@ -76,11 +76,11 @@ func TestOrders(t *testing.T) {
 	var in PlaceOrder
 	in.Body.Mail, in.Body.Lines = "ada@example.com", []OrderLine{{Book: 1, Copies: 2}, {Book: 2, Copies: 1}}
 	if x := order.Test(t, app, in); x.Out.Body.Cents != 2*1299+899 {
-		t.Errorf("answered %d %s", x.Status, x.Body)
+		t.Errorf("got %d %s", x.Status, x.Body)
 	}
 	in.Body.Lines = []OrderLine{{Book: 1, Copies: 1}, {Book: 1, Copies: 1}}
 	if x := order.Test(t, app, in); !errors.Is(x.Problem, bookTwice) {
-		t.Errorf("one book twice is answered %d %s", x.Status, x.Body)
+		t.Errorf("the same book twice: got %d %s", x.Status, x.Body)
 	}
 	for range 10 {
 		in.Body.Lines = []OrderLine{{Book: 1, Copies: 100}}
@@ -88,7 +88,7 @@ func TestOrders(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the stock does not end")
+	t.Error("the stock never ran out")
 }
 
 func TestStaff(t *testing.T) {
@@ -125,7 +125,7 @@ func TestGuards(t *testing.T) {
 			w := httptest.NewRecorder()
 			app.ServeHTTP(w, req)
 			if passes := sent != "" && sent == key; (w.Code == 200) != passes || !passes && w.Code != 401 {
-				t.Errorf("the statistics for the key %q: got %d", sent, w.Code)
+				t.Errorf("statistics for the key %q: got %d", sent, w.Code)
 			}
 		}
 		if err := s.books.setCover(t.Context(), 1, typed.File{ContentType: "image/png", Data: []byte("<script>alert(1)</script>")}); err != nil {
@@ -134,12 +134,12 @@ func TestGuards(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", "/books/1/cover", nil))
 		if h := w.Header(); w.Code != 200 || h.Get("Content-Type") != "image/png" || h.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("a cover: got %d %v", w.Code, h)
+			t.Errorf("cover: got %d %v", w.Code, h)
 		}
 	}
 }
 
-// Orders with keys, refused or placed, take no room from baskets, and refused ones take none at all.
+// Orders with keys use no memory of baskets, and refused orders use no memory.
 func TestFloodOfOrders(t *testing.T) {
 	s, app := newShop(t)
 	s.register(app)
@@ -153,6 +153,6 @@ func TestFloodOfOrders(t *testing.T) {
 		}
 	}
 	if keys, others := s.keys.(*store.Memory).Held(), s.store.(*store.Memory).Held(); keys != 0 || others > 1000 {
-		t.Errorf("%d bytes are held for keys, %d beside them", keys, others)
+		t.Errorf("got %d bytes for keys and %d for other data", keys, others)
 	}
 }

@@ -48,7 +48,7 @@ type answer struct {
 
 func (a answer) String() string { return fmt.Sprintf("%d %s %v", a.status, a.body, a.err) }
 
-// ask sends a request. Headers are names and values in turn.
+// ask sends a request. Headers are alternating names and values.
 func (v *visitors) ask(ip, method, path string, body any, headers ...string) answer {
 	var src io.Reader
 	if body != nil {
@@ -125,14 +125,14 @@ func (c *counts) add(name string, a answer) {
 	c.an[fmt.Sprint(name, " ", status)] = a.String()
 }
 
-// only fails the test for answers of another status.
+// only fails the test if an answer has another status.
 func (c *counts) only(t *testing.T, name string, statuses ...int) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for status, n := range c.n[name] {
 		if !slices.Contains(statuses, status) {
-			t.Errorf("%d of %s ended with %d (0: no answer), want only %v; one is %.300s", n, name, status, statuses, c.an[fmt.Sprint(name, " ", status)])
+			t.Errorf("got %d answers of %s with status %d (0: no answer), want only %v; example: %.300s", n, name, status, statuses, c.an[fmt.Sprint(name, " ", status)])
 		}
 	}
 }
@@ -168,7 +168,7 @@ type load struct {
 	done   chan struct{}
 	all    sync.WaitGroup
 	mu     sync.Mutex
-	orders map[string]placed // by mail, which is the key, too
+	orders map[string]placed // placed orders by mail, which is also the key
 }
 
 // placed is an order of a load.
@@ -193,7 +193,7 @@ func (v *visitors) begin(name string, series int) *load {
 				}
 				if n%4 == 0 {
 					mail := fmt.Sprintf("%s-%d-%d@example.com", name, worker, n)
-					ip := fmt.Sprintf("127.%d.%d.%d", series+worker, n/4/250, 1+n/4%250) // each of its own: they have limits
+					ip := fmt.Sprintf("127.%d.%d.%d", series+worker, n/4/250, 1+n/4%250) // each visitor has its own address, since addresses have limits
 					a := v.ask(ip, "POST", "/orders", order(mail, 1), "Idempotency-Key", mail)
 					l.add("orders", a)
 					l.mu.Lock()

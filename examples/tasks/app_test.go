@@ -70,7 +70,7 @@ func testTasks(t *testing.T, app *dunlin.App) {
 		t.Errorf("got %d %v", status, task)
 	}
 	if status := dunlintest.JSON(t, app, "GET", "/tasks/1", nil, nil, eve); status != 404 {
-		t.Errorf("the task of another user: got %d", status)
+		t.Errorf("task of another user: got %d", status)
 	}
 	task.Done = true
 	change := map[string]any{"title": task.Title, "due": task.Due, "done": true}
@@ -81,7 +81,7 @@ func testTasks(t *testing.T, app *dunlin.App) {
 		t.Errorf("remove: got %d", status)
 	}
 	if status := dunlintest.JSON(t, app, "DELETE", "/tasks/1", nil, nil, ada); status != 404 {
-		t.Errorf("remove it again: got %d", status)
+		t.Errorf("second remove: got %d", status)
 	}
 }
 
@@ -114,6 +114,6 @@ func testLogin(t *testing.T, app *dunlin.App) {
 	}
 	login := map[string]string{"name": "linus", "password": "correct horse battery"}
 	if status := dunlintest.JSON(t, app, "POST", "/users", login, nil); status != 409 {
-		t.Errorf("a name that is taken: got %d", status)
+		t.Errorf("used name: got %d", status)
 	}
 }

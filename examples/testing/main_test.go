@@ -21,10 +21,10 @@ func TestNotes(t *testing.T) {
 	}
 	var problem dunlin.ProblemDetails
 	if status := dunlintest.JSON(t, app, "POST", "/notes", map[string]string{"text": ""}, &problem); status != 400 {
-		t.Errorf("an empty note is answered with %d %+v", status, problem)
+		t.Errorf("empty note: got %d %+v", status, problem)
 	}
 	if status := dunlintest.JSON(t, app, "GET", "/notes/2", nil, nil); status != 404 {
-		t.Errorf("a missing note is answered with %d", status)
+		t.Errorf("missing note: got %d", status)
 	}
 }
 

@@ -29,11 +29,11 @@ func main() {
 	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate: serve over TLS")
 	flag.StringVar(&config.TLS.Key, "tls-key", "", "PEM `file` of its key")
 	flag.DurationVar(&config.Process.DrainGrace, "grace", 0, "how long to go on serving after a signal to stop")
-	h2c := flag.Bool("h2c", false, "take HTTP/2 in clear text, too")
+	h2c := flag.Bool("h2c", false, "also accept HTTP/2 in clear text")
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "engine: auto, std or loop")
 	flag.TextVar(&config.Limits.Memory, "memory", dunlin.ByteSize(0), "memory the process may take, such as 16MiB; 0: the container's limit")
-	flag.IntVar(&config.Limits.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at once; 0: a default that suits the memory")
-	flag.DurationVar(&config.Limits.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
+	flag.IntVar(&config.Limits.MaxConcurrent, "max-concurrent", 0, "`actions` that may wait at the same time; 0: a default that depends on the memory")
+	flag.DurationVar(&config.Limits.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: forever")
 	profiles := flag.String("pprof", "", "inner `address`, such as 127.0.0.1:6060, that serves /debug/pprof")
 	flag.Parse()
 	if *h2c {
@@ -67,7 +67,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/sleep", sleep)
 	app.Get("/events", events)
 	app.Get("/ticks", ticks)
-	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by the client") })
+	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("requested by the client") })
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
 	app.Get("/paths/{rest...}", plaintext) // the cost of a catch-all for paths of any length
 	app.Get("/healthz", app.Readiness()).Critical()

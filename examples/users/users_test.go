@@ -99,13 +99,13 @@ func TestHeaders(t *testing.T) {
 // Profiles are served only on the inner address, and allocations are sampled only with them.
 func TestProfiles(t *testing.T) {
 	if runtime.MemProfileRate != 0 {
-		t.Errorf("allocations are sampled, at %d", runtime.MemProfileRate)
+		t.Errorf("allocations are sampled: got rate %d", runtime.MemProfileRate)
 	}
 	defer func() { runtime.MemProfileRate = 0 }()
 	app := quietApp(dunlin.Config{})
 	addProfiles(app, "127.0.0.1:0")
 	if runtime.MemProfileRate != profileRate || profileRate == 0 {
-		t.Errorf("the rate is %d, want %d", runtime.MemProfileRate, profileRate)
+		t.Errorf("got rate %d, want %d", runtime.MemProfileRate, profileRate)
 	}
 	inner := app.Inner("127.0.0.1:0").App()
 	for target, want := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/cmdline": "users.test", "/debug/pprof/goroutine?debug=1": "goroutine profile"} {
@@ -117,7 +117,7 @@ func TestProfiles(t *testing.T) {
 		w = httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if w.Code != 404 {
-			t.Errorf("the public address answers %s with %d", target, w.Code)
+			t.Errorf("%s on the public address: got %d", target, w.Code)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestHugeBody(t *testing.T) {
 				}
 				runtime.ReadMemStats(&after)
 				if grown := after.TotalAlloc - before.TotalAlloc; grown > 40<<20 {
-					t.Errorf("%d MB were allocated", grown>>20)
+					t.Errorf("got %d MB of allocations", grown>>20)
 				}
 			})
 		}

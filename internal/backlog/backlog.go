@@ -90,7 +90,7 @@ func (r *Receiver[T]) next() (message T, lost uint64, added <-chan struct{}) {
 	return message, lost, nil
 }
 
-// pass moves the receiver to the next message. The log forgets one that no receiver lacks. log.mu is held.
+// pass moves the receiver to the next message. The log drops a message that no receiver needs. log.mu must be held.
 func (r *Receiver[T]) pass() {
 	s := &r.log.slots[r.at%Length]
 	if s.lacking--; s.lacking == 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Random receivers get all messages in order, except those counted as lost, and the log forgets what all of them have.
+// Random receivers get all messages in order, except those counted as lost. The log drops messages that all of them have received.
 func TestReceivers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	type reader struct {
@@ -58,7 +58,7 @@ func TestReceivers(t *testing.T) {
 	}
 	for i, s := range l.slots {
 		if s != (slot[int]{}) {
-			t.Errorf("slot %d still has %+v", i, s)
+			t.Errorf("slot %d: got %+v, want an empty one", i, s)
 		}
 	}
 }

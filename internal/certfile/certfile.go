@@ -1,4 +1,4 @@
-// Package certfile has a TLS certificate that lives in two files and is read again
+// Package certfile has a TLS certificate that is stored in two files and is read again
 // when they change.
 package certfile
 
@@ -20,7 +20,7 @@ type Pair struct {
 	log               *slog.Logger
 	cert              atomic.Pointer[tls.Certificate] // never nil
 
-	checking sync.Mutex // held by the one handshake that looks
+	checking sync.Mutex // held by the handshake that checks the files
 	checked  time.Time
 	seen     [2]os.FileInfo // of the files at the last attempt to read them
 }
@@ -74,7 +74,7 @@ func (f *Pair) refresh() {
 	}
 	f.seen = info
 	if err != nil {
-		f.log.Warn("the changed certificate cannot be used: the one before stays", "error", err.Error())
+		f.log.Warn("the changed certificate cannot be used: keeping the previous one", "error", err.Error())
 		return
 	}
 	f.log.Info("certificate read again", "file", f.certFile)

@@ -70,16 +70,16 @@ func TestReload(t *testing.T) {
 			change   func()
 			wait     time.Duration
 			serial   int64
-			warnings int // so far
+			warnings int // total number of warnings
 		}{
-			{"as it was", func() {}, time.Hour, 1, 0},
-			{"not looked at for a second", func() { replace(certFile, second.cert); replace(keyFile, second.key) }, recheck / 2, 1, 0},
+			{"unchanged", func() {}, time.Hour, 1, 0},
+			{"not checked within a second", func() { replace(certFile, second.cert); replace(keyFile, second.key) }, recheck / 2, 1, 0},
 			{"changed", func() {}, recheck / 2, 2, 0},
 			{"the certificate before its key", func() { replace(certFile, third.cert) }, recheck, 2, 1},
 			{"still", func() {}, recheck, 2, 1},
 			{"the key too", func() { replace(keyFile, third.key) }, recheck, 3, 1},
 			{"gone", func() { _ = os.Remove(keyFile) }, recheck, 3, 2},
-			{"still gone", func() {}, recheck, 3, 2},
+			{"still missing", func() {}, recheck, 3, 2},
 			{"back", func() { replace(keyFile, third.key) }, recheck, 3, 2},
 			{"back to the first", func() { replace(certFile, first.cert); replace(keyFile, first.key) }, recheck, 1, 2},
 		}
@@ -91,10 +91,10 @@ func TestReload(t *testing.T) {
 				t.Fatal(err)
 			}
 			if serial := cert.Leaf.SerialNumber.Int64(); serial != s.serial {
-				t.Errorf("%s: certificate %d, want %d", s.name, serial, s.serial)
+				t.Errorf("%s: got certificate %d, want %d", s.name, serial, s.serial)
 			}
 			if n := strings.Count(logs.String(), "level=WARN"); n != s.warnings {
-				t.Errorf("%s: got %d warnings so far, want %d:\n%s", s.name, n, s.warnings, logs.String())
+				t.Errorf("%s: got got %d warnings, want %d:\n%s", s.name, n, s.warnings, logs.String())
 			}
 		}
 	})

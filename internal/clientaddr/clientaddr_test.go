@@ -31,7 +31,7 @@ func TestListOfAddresses(t *testing.T) {
 		"":                                      "10.0.0.1:4000",
 		"203.0.113.7":                           "203.0.113.7:0",
 		"203.0.113.7:5555":                      "203.0.113.7:5555",
-		"6.6.6.6, 203.0.113.7":                  "203.0.113.7:0", // the client wrote the first
+		"6.6.6.6, 203.0.113.7":                  "203.0.113.7:0", // the client wrote the first address
 		"6.6.6.6, 203.0.113.7, 10.1.2.3":        "203.0.113.7:0",
 		"6.6.6.6,203.0.113.7,10.1.2.3,10.0.0.9": "203.0.113.7:0",
 		"10.1.2.3, 10.0.0.9":                    "10.1.2.3:0", // all are proxies: the first of them
@@ -59,14 +59,14 @@ func TestListOfAddresses(t *testing.T) {
 		strings.Repeat("1.1.1.1,", 8000):        "10.0.0.1:4000",
 	} {
 		if got := s.Client(peer, list).String(); got != want {
-			t.Errorf("%.60q is the client %s, want %s", list, got, want)
+			t.Errorf("%.60q: got client %s, want %s", list, got, want)
 		}
 		quick := s.Client4(list)
 		if quick >= 0 && addrPort4(quick).String() != want {
-			t.Errorf("%.60q is the client %#x, want %s", list, quick, want)
+			t.Errorf("%.60q: got client %#x, want %s", list, quick, want)
 		}
 		if own := list == "203.0.113.7" || strings.HasPrefix(list, "6.6.6.6, 203.0.113.7"); own && quick < 0 {
-			t.Errorf("%.60q is no client", list)
+			t.Errorf("%.60q: got no client", list)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestForwarded(t *testing.T) {
 		"for=6.6.6.6, for=_hidden":                      "10.0.0.1:4000",
 		"for=6.6.6.6, proto=https":                      "10.0.0.1:4000",
 		"for=6.6.6.6, for=1.1.1.1;for=2.2.2.2":          "10.0.0.1:4000",
-		`for="6.6.6.6, for=203.0.113.7`:                 "203.0.113.7:0", // a quote the client left open
+		`for="6.6.6.6, for=203.0.113.7`:                 "203.0.113.7:0", // unclosed quote of the client
 		`for="\", for=203.0.113.7`:                      "203.0.113.7:0",
 		`for=6.6.6.6;by=", for="203.0.113.7"`:           "203.0.113.7:0",
 		`for=6.6.6.6, for=203.0.113.7;by="a,b"`:         "203.0.113.7:0",
@@ -101,7 +101,7 @@ func TestForwarded(t *testing.T) {
 		`for=203.0.113.7 ; proto=http`:                  "203.0.113.7:0",
 	} {
 		if got := s.Client(peer, list).String(); got != want {
-			t.Errorf("%q is the client %s, want %s", list, got, want)
+			t.Errorf("%q: got client %s, want %s", list, got, want)
 		}
 	}
 }
@@ -126,10 +126,10 @@ func TestSecure(t *testing.T) {
 		}
 	}
 	if h := source(t, "X-Forwarded-For").SchemeHeader(); h != "X-Forwarded-Proto" {
-		t.Errorf("the scheme is looked for in %s", h)
+		t.Errorf("got header %s for the scheme", h)
 	}
 	if h := source(t, "Forwarded").SchemeHeader(); h != "Forwarded" {
-		t.Errorf("the scheme is looked for in %s", h)
+		t.Errorf("got header %s for the scheme", h)
 	}
 }
 
@@ -148,16 +148,16 @@ func TestParseTrust(t *testing.T) {
 		}
 	}
 	if !trust.Trusts(netip.Addr{}) {
-		t.Error("unix sockets are not trusted")
+		t.Error("unix socket: got untrusted")
 	}
 	if none, err := clientaddr.ParseTrust(nil); err != nil || none.Trusts(netip.MustParseAddr("127.0.0.1")) || none.Trusts(netip.Addr{}) {
-		t.Errorf("without proxies somebody is trusted: %v", err)
+		t.Errorf("without proxies: got a trusted address, error %v", err)
 	}
 	for _, bad := range []string{"", "10.0.0.1/8", "10.0.0.0/33", "localhost", "fe80::1%eth0", "::ffff:0:0/64", "10.0.0.0/8 "} {
 		if _, err := clientaddr.ParseTrust([]string{bad}); err == nil {
-			t.Errorf("%q is taken for a proxy", bad)
+			t.Errorf("%q: got no error", bad)
 		} else if !strings.Contains(err.Error(), bad) {
-			t.Errorf("%q: the error does not name it: %v", bad, err)
+			t.Errorf("%q: got error %v without the text", bad, err)
 		}
 	}
 }
@@ -169,11 +169,11 @@ func TestAllocations(t *testing.T) {
 		f.Client(peer, `for=6.6.6.6, for="[2a00::1]:443";proto=https`)
 		s.Client(peer, "unknown")
 	}); n != 0 {
-		t.Errorf("finding the client allocates %v times", n)
+		t.Errorf("got %v allocations", n)
 	}
 }
 
-// clientOfList is the plain twin of a Source for X-Forwarded-For.
+// clientOfList is the reference implementation of a Source for X-Forwarded-For.
 func clientOfList(trusts func(netip.Addr) bool, peer netip.AddrPort, list string) netip.AddrPort {
 	if list == "" {
 		return peer

@@ -52,7 +52,7 @@ type Cert struct {
 func OfUser(log *slog.Logger) (tls.Certificate, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("the development certificate is kept in the user's folder for settings: %w", err)
+		return tls.Certificate{}, fmt.Errorf("the development certificate is stored in the user's folder for settings: %w", err)
 	}
 	c, err := Load(filepath.Join(dir, "dunlin"))
 	if err != nil {
@@ -106,7 +106,7 @@ func Load(dir string) (*Cert, error) {
 		}
 		return c, nil
 	}
-	return nil, fmt.Errorf("development certificate %s: other processes change it all the time", name)
+	return nil, fmt.Errorf("development certificate %s: other processes keep changing it", name)
 }
 
 // place writes a file atomically: it writes a temporary file, and put gives it its name.
@@ -139,7 +139,7 @@ func parse(text []byte) (cert tls.Certificate, authority []byte, err error) {
 		return cert, nil, err
 	}
 	if len(cert.Certificate) != 2 {
-		return cert, nil, fmt.Errorf("it has %d certificates, not that of the server and its authority's", len(cert.Certificate))
+		return cert, nil, fmt.Errorf("the file has %d certificates instead of those of the server and its authority", len(cert.Certificate))
 	}
 	if cert.Leaf == nil { // depends on GODEBUG
 		if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {

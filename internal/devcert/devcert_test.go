@@ -29,22 +29,22 @@ func TestCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(text, []byte("KEY")) {
-		t.Errorf("the file to be trusted has a key")
+		t.Errorf("the file to be trusted contains a key")
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		t.Fatalf("no certificate in %s", text)
+		t.Fatalf("got no certificate in %s", text)
 	}
 	for name, ok := range map[string]bool{
 		"localhost": true, "app.localhost": true, "127.0.0.1": true, "::1": true,
 		"example.com": false, "localhost.example.com": false, "192.0.2.1": false,
 	} {
 		if _, err := c.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); (err == nil) != ok {
-			t.Errorf("for %s: %v", name, err)
+			t.Errorf("name %s: %v", name, err)
 		}
 	}
 	if c.Trusted() {
-		t.Error("it is trusted although nobody was told")
+		t.Error("the certificate is trusted before the authority was added")
 	}
 }
 
@@ -57,11 +57,11 @@ func TestAuthorityIsConstrained(t *testing.T) {
 	}
 	if !authority.PermittedDNSDomainsCritical || len(authority.PermittedDNSDomains) != 1 || authority.PermittedDNSDomains[0] != "localhost" ||
 		len(authority.PermittedIPRanges) != 2 || !authority.MaxPathLenZero {
-		t.Errorf("it may issue for %q and %v", authority.PermittedDNSDomains, authority.PermittedIPRanges)
+		t.Errorf("got permitted names %q and addresses %v", authority.PermittedDNSDomains, authority.PermittedIPRanges)
 	}
 }
 
-func TestIsKept(t *testing.T) {
+func TestCertificateIsReused(t *testing.T) {
 	dir := t.TempDir()
 	var all [8]*devcert.Cert
 	var wg sync.WaitGroup
@@ -79,15 +79,15 @@ func TestIsKept(t *testing.T) {
 	}
 	for _, c := range append(all[:], load(t, dir)) {
 		if !c.Leaf.Equal(all[0].Leaf) {
-			t.Fatal("there are different certificates")
+			t.Fatal("got different certificates")
 		}
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 2 {
-		t.Errorf("%d files are left (%v), want two", len(files), err)
+		t.Errorf("got %d files (error %v), want two", len(files), err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "localhost.pem")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v: the key is for its owner alone", info.Mode(), err)
+		t.Errorf("got mode %v, error %v, want a key that only its owner can read", info.Mode(), err)
 	}
 }
 

@@ -72,7 +72,7 @@ APP_READY is not a setting`
 		t.Errorf("error:\n%v\nwant:\n%s", err, want)
 	}
 	if s.Addr != "kept" {
-		t.Error("the settings were changed in spite of an error")
+		t.Error("the settings were changed despite an error")
 	}
 }
 

@@ -48,7 +48,7 @@ func NamesNoFile(err error) bool {
 		return slices.Contains(badNames, number)
 	}
 	wrong, ok := errors.AsType[*fs.PathError](err)
-	return ok && wrong.Err.Error() == "path escapes from parent" // the error of os.Root has no name
+	return ok && wrong.Err.Error() == "path escapes from parent" // os.Root does not export this error
 }
 
 // youngFile is the age below which a further write might leave the modification time unchanged. The ETag of a younger

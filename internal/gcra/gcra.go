@@ -6,7 +6,7 @@
 //	           │◀─ used ─▶│            used ≤ tolerance: the quota, as time
 //
 // Each request moves the TAT forward by one interval, which is the window divided by the quota. As time passes, the
-// quota returns. A key whose TAT has passed is equivalent to an unknown key, so it can be forgotten.
+// quota returns. A key whose TAT has passed is equivalent to an unknown key, so it can be removed.
 package gcra
 
 import "context"

@@ -9,7 +9,7 @@ import (
 )
 
 func TestRate(t *testing.T) {
-	r := gcra.Rate{Interval: 100, Tolerance: 300} // three at once, then one every 100
+	r := gcra.Rate{Interval: 100, Tolerance: 300} // a burst of three, then one every 100
 	tat := int64(0)
 	for i, step := range []struct {
 		now       int64
@@ -23,7 +23,7 @@ func TestRate(t *testing.T) {
 		{1000, false, 0, 100},
 		{1099, false, 0, 1},
 		{1100, true, 0, 0},
-		{1250, true, 0, 0}, // 150 came back, 100 were used
+		{1250, true, 0, 0}, // 150 were replenished, 100 were used
 		{1290, false, 0, 10},
 		{9000, true, 2, 0},
 	} {
@@ -86,16 +86,16 @@ func TestTableIsBounded(t *testing.T) {
 	}
 	for range 200_000 {
 		if v := table.Take(rand.Uint64(), 2); !v.Admitted {
-			t.Fatalf("the first request of a key is refused: %+v", v)
+			t.Fatalf("first request of a key: refused: %+v", v)
 		}
 	}
 	for _, key := range heavy {
 		if v := table.Take(key, 3); v.Admitted {
-			t.Error("a key that has used everything up was forgotten for others")
+			t.Error("a key without remaining quota was evicted")
 		}
 	}
 	if n := table.Bytes(); n > 64*keys {
-		t.Errorf("the table takes %d bytes, more than 64 for each of %d keys", n, keys)
+		t.Errorf("got a table of %d bytes, want at most 64 for each of %d keys", n, keys)
 	}
 }
 
@@ -111,19 +111,19 @@ func TestTableSize(t *testing.T) {
 			}
 		}
 		if n := table.Bytes(); n > int64(keys/10*64) {
-			t.Errorf("with %d live keys at a time the table takes %d bytes, more than 64 each", keys/10, n)
+			t.Errorf("%d live keys: got a table of %d bytes, want at most 64 per key", keys/10, n)
 		}
 		table = gcra.NewTable(rate, 1<<20)
 		for range keys {
 			table.Take(random.Uint64(), 1)
 		}
 		if n := table.Bytes(); n > int64(keys*64) {
-			t.Errorf("with %d keys the table takes %d bytes, more than 64 each", keys, n)
+			t.Errorf("%d keys: got a table of %d bytes, want at most 64 per key", keys, n)
 		}
 	}
 }
 
-func TestTableAtOnce(t *testing.T) {
+func TestTableConcurrent(t *testing.T) {
 	rate := gcra.Rate{Interval: 1, Tolerance: 1000}
 	table := gcra.NewTable(rate, 1000)
 	var wg sync.WaitGroup
@@ -143,7 +143,7 @@ func TestTableAtOnce(t *testing.T) {
 		all += n
 	}
 	if all != 1000 {
-		t.Errorf("%d requests were admitted, want 1000", all)
+		t.Errorf("got %d admitted requests, want 1000", all)
 	}
 }
 

@@ -10,6 +10,6 @@ import (
 func TestShardIsALine(t *testing.T) {
 	size, first := reflect.TypeFor[shard]().Size(), reflect.TypeFor[Table]().Field(0)
 	if strconv.IntSize == 64 && (size != 64 || first.Name != "shards") {
-		t.Errorf("a shard is %d bytes, and what comes first is %s", size, first.Name)
+		t.Errorf("got a shard of %d bytes with the first field %s", size, first.Name)
 	}
 }

@@ -1,6 +1,5 @@
-// Package invariants holds the checks that only test builds pay for: with the
-// race detector on, memory that was lent to an action is overwritten when the
-// loan ends, so that a borrowed view kept too long shows itself at once.
+// Package invariants holds the checks that only test builds run: with the race detector, memory that was lent to an action is
+// overwritten when the loan ends, so that tests detect a retained view.
 package invariants
 
 // Poison is the byte that ended loans are overwritten with. 0xCC is neither

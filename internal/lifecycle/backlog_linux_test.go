@@ -38,7 +38,7 @@ func TestShutdownEmptiesTheBacklog(t *testing.T) {
 	ln := &gatedListener{TCPListener: suite.Listen(t).(*net.TCPListener), ready: make(chan struct{}), open: make(chan struct{})}
 	s := &served{app, t, ln.Addr().String(), make(chan error, 1)}
 	go func() { s.done <- app.Serve(ln) }()
-	<-ln.ready // a listener that is not yet served would be closed at once
+	<-ln.ready // a listener that is not yet served would be closed immediately
 	var waiting []*bufio.Reader
 	for range 5 {
 		waiting = append(waiting, s.send("/"))

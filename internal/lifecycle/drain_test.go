@@ -64,7 +64,7 @@ func (s *served) last(br *bufio.Reader, want string) {
 		s.t.Errorf("body %q, error %v, want %q", body, err, want)
 	}
 	if rest, err := io.ReadAll(br); len(rest) > 0 || err != nil {
-		s.t.Errorf("after the answer came %q, error %v", rest, err)
+		s.t.Errorf("after the answer: got %q, error %v", rest, err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestDrainFinishesRunningRequests(t *testing.T) {
 		if resp, err := http.ReadResponse(stream, nil); err != nil {
 			t.Error(err)
 		} else if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "begin, end" {
-			t.Errorf("the stream was %q, error %v", body, err)
+			t.Errorf("stream: got %q, error %v", body, err)
 		}
 		s.wantEnd(shutdown)
 	})
@@ -140,7 +140,7 @@ func TestDrainDeadline(t *testing.T) {
 		<-s.Draining()
 		cancel()
 		if err := <-shutdown; !errors.Is(err, context.Canceled) {
-			t.Errorf("Shutdown returned %v, want the context's error", err)
+			t.Errorf("Shutdown: got %v, want the error of the context", err)
 		}
 		suite.Await(t, "the end of the context", cancelled)
 		if err := <-s.done; err != nil {
@@ -171,14 +171,14 @@ func TestDrainGrace(t *testing.T) {
 			}
 		}
 		if resp, body := suite.Get(t, c, "http://"+s.addr+"/"); body != "as before" || resp.Close {
-			t.Errorf("in the grace: got %q, close %v", body, resp.Close)
+			t.Errorf("during the grace period: got %q, close %v", body, resp.Close)
 		}
 		select {
 		case <-s.Draining():
-			t.Error("draining began before the grace was over")
+			t.Error("draining began before the end of the grace period")
 		default:
 		}
-		cancel() // ends the grace period and the wait for requests at once
+		cancel() // ends the grace period and the wait for requests
 		<-graced
 		if err := <-s.done; err != nil {
 			t.Errorf("Serve: %v", err)
@@ -188,7 +188,7 @@ func TestDrainGrace(t *testing.T) {
 
 // A request that arrives on an idle connection at the start of the drain is answered as the last one; or the connection
 // closes without a byte, and the client may retry it (RFC 9110, section 9.2.2).
-func TestDrainMeetsKeepAlive(t *testing.T) {
+func TestDrainDuringKeepAlive(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := serve(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) { app.Get("/", suite.Text("hello")) })
 		const conns = 20
@@ -205,7 +205,7 @@ func TestDrainMeetsKeepAlive(t *testing.T) {
 					if err != nil {
 						ends <- "closed"
 						if br.Buffered() > 0 {
-							t.Errorf("half an answer: %v", err)
+							t.Errorf("incomplete answer: %v", err)
 						}
 						return
 					}
@@ -248,7 +248,7 @@ func (s *served) keepAlive() (*bufio.Reader, io.Writer) {
 // answered.
 func TestDrainDoesNotWaitForTheSilent(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
-		t.Parallel() // it waits for real time
+		t.Parallel() // the test waits in real time
 		for name, start := range map[string]func(*dunlin.App, net.Listener) error{
 			"HTTP/1.1": func(app *dunlin.App, ln net.Listener) error { return app.Serve(ln) },
 			"TLS":      func(app *dunlin.App, ln net.Listener) error { return app.ServeTLS(ln, tlstest.Server()) },

@@ -35,8 +35,8 @@ const (
 
 // inheritance is the state that the process inherited at its start.
 type inheritance struct {
-	listeners []inheritedListener // not claimed yet
-	secrets   []byte              // of the previous process
+	listeners []inheritedListener // listeners that are not claimed
+	secrets   []byte              // secrets of the previous process
 	ready     *os.File            // nil unless this process is a successor
 }
 
@@ -57,7 +57,7 @@ func inherit(successor bool) (in inheritance, err error) {
 	}
 	var parent, readyFD, secretsFD int
 	n := 0
-	if restart != "" { // fmt.Sscanf takes time at every start
+	if restart != "" { // fmt.Sscanf would slow down every start
 		n, _ = fmt.Sscanf(restart, "%d:%d:%d", &parent, &readyFD, &secretsFD)
 	}
 	if n >= 2 && parent == os.Getppid() {
@@ -112,7 +112,7 @@ func readSecrets(fd int) []byte {
 // writeSecrets returns the read end of a pipe with the content b.
 func writeSecrets(b []byte) (*os.File, error) {
 	if len(b) > mostSecrets {
-		return nil, fmt.Errorf("%d bytes of secrets are too many to be handed on", len(b))
+		return nil, fmt.Errorf("secrets of %d bytes are too large to pass on", len(b))
 	}
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -20,7 +20,7 @@ func (s *service) inner() (pid int, addr string) {
 	return pid, addr
 }
 
-// wantApart fails the test unless the process serves its public and its inner routes each on their own address only.
+// wantApart fails the test unless the process serves its public and its inner routes only on their own addresses.
 func wantApart(t *testing.T, public, inner string, pid int) {
 	t.Helper()
 	c := clientNew(t, nil)
@@ -73,7 +73,7 @@ func TestSocketActivationOfInnerAddress(t *testing.T) {
 			}, file(t, inner), file(t, public))
 			pid, got := s.inner()
 			if got != inner.Addr().String() {
-				t.Errorf("the inner address is %s, want %s", got, inner.Addr())
+				t.Errorf("got inner address %s, want %s", got, inner.Addr())
 			}
 			s.serving()
 			wantApart(t, public.Addr().String(), got, pid)

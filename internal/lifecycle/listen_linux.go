@@ -28,7 +28,7 @@ func Listen(addr string) (net.Listener, error) {
 	return net.Listen("tcp", addr)
 }
 
-// numeric parses an address that needs no look-up. An empty host means all addresses of IPv4 and IPv6.
+// numeric parses an address that needs no name lookup. An empty host means all addresses of IPv4 and IPv6.
 func numeric(addr string) (at netip.AddrPort, ok bool) {
 	if strings.HasPrefix(addr, ":") {
 		addr = "[::]" + addr
@@ -49,7 +49,7 @@ func listenSocket(at netip.AddrPort, protocol int) net.Listener {
 	if family == unix.AF_INET6 && unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0) != nil ||
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) != nil ||
 		unix.Bind(fd, to) != nil ||
-		unix.Listen(fd, math.MaxInt32) != nil { // the kernel caps it at net.core.somaxconn
+		unix.Listen(fd, math.MaxInt32) != nil { // the kernel limits the backlog to net.core.somaxconn
 		return nil
 	}
 	ln, err := net.FileListener(f) // duplicates the descriptor

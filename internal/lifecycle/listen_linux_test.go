@@ -28,10 +28,10 @@ func TestListenIsNetListen(t *testing.T) {
 		gotIP, _, _ := net.SplitHostPort(got.Addr().String())
 		wantIP, _, _ := net.SplitHostPort(want.Addr().String())
 		if gotIP != wantIP {
-			t.Errorf("%q: listens on %s, net.Listen on %s", addr, got.Addr(), want.Addr())
+			t.Errorf("%q: got address %s, net.Listen uses %s", addr, got.Addr(), want.Addr())
 		}
 		if g, w := optionsOf(t, got), optionsOf(t, want); g != w {
-			t.Errorf("%q: options %+v, net.Listen's are %+v", addr, g, w)
+			t.Errorf("%q: got options %+v, net.Listen uses %+v", addr, g, w)
 		}
 		c, err := net.Dial("tcp", got.Addr().String())
 		if err != nil {
@@ -41,14 +41,14 @@ func TestListenIsNetListen(t *testing.T) {
 	}
 }
 
-func TestListenSaysThatAnAddressIsTaken(t *testing.T) {
+func TestListenOnUsedAddress(t *testing.T) {
 	ln, err := lifecycle.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
 	if _, err := lifecycle.Listen(ln.Addr().String()); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("listening twice: %v", err)
+		t.Errorf("second Listen: %v", err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestListenHeedsMultipathTCP(t *testing.T) {
 	}
 	defer ln.Close()
 	if p := optionsOf(t, ln).protocol; p != unix.IPPROTO_TCP {
-		t.Errorf("protocol %d, want TCP", p)
+		t.Errorf("got protocol %d, want TCP", p)
 	}
 }
 

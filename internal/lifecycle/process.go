@@ -14,9 +14,9 @@ var process processState
 
 type processState struct {
 	mu        sync.Mutex
-	running   *Program // by Run
+	running   *Program // program of Run
 	inherited inheritance
-	listening []net.Listener // by ListenShared
+	listening []net.Listener // listeners of ListenShared
 }
 
 // unclaimedFor is the time, after Run has started to serve, that an app has to claim a listener of the previous

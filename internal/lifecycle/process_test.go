@@ -45,7 +45,7 @@ func TestSecondRunPanics(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	go func() { <-ready; cancel() }()
 	if err := dunlin.New(config).Run(ctx); err != nil {
-		t.Errorf("Run after another Run: %v", err)
+		t.Errorf("second Run after the end of the first: %v", err)
 	}
 }
 
@@ -69,12 +69,12 @@ func freeAddress(t *testing.T) string {
 func wantPID(t *testing.T, addr, want string) {
 	t.Helper()
 	if _, body := suite.Get(t, clientNew(t, nil), "http://"+addr+"/pid"); body != want {
-		t.Errorf("%s is served by %q, want %q", addr, body, want)
+		t.Errorf("address %s: got app and process %q, want %q", addr, body, want)
 	}
 }
 
 // A restart gives the listener of Run to the app of its address, even if another app runs first.
-func TestRestartKeepsAddressesApart(t *testing.T) {
+func TestRestartSeparatesAddresses(t *testing.T) {
 	for _, before := range []string{"127.0.0.1:0", freeAddress(t)} {
 		addr := freeAddress(t)
 		s := startService(t, []string{"TEST_ENGINE=auto", "TEST_ADDR=" + addr, "TEST_RUN_BEFORE=" + before})
@@ -135,7 +135,7 @@ func (s *service) both(others ...string) (b both) {
 		if _, err := fmt.Sscan(line, &b.pid, &b.addr); err != nil {
 			var pid int
 			if _, err := fmt.Sscan(line, &pid); err != nil {
-				s.t.Fatalf("the app beside said %q", line)
+				s.t.Fatalf("other app: got line %q", line)
 			}
 		}
 	}
@@ -186,13 +186,13 @@ func TestSocketActivationByAddress(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
 	if _, body := suite.Get(t, c, "http://socket/pid"); body != strconv.Itoa(pid) {
-		t.Errorf("the unix socket is served by %q", body)
+		t.Errorf("unix socket: got process %q", body)
 	}
 	// The next process gets the same sockets.
 	s.signal(pid, syscall.SIGHUP)
 	next, first := s.serving()
 	if _, second := s.serving(); first != path || second != addr {
-		t.Errorf("the next process serves %s and %s", first, second)
+		t.Errorf("next process: got addresses %s and %s", first, second)
 	}
 	s.signal(next, syscall.SIGTERM)
 	s.end()

@@ -16,9 +16,9 @@ import (
 )
 
 // If all settings of the process are disabled, the app changes none of them.
-func TestProcessIsLeftAlone(t *testing.T) {
+func TestProcessSettingsAreNotChanged(t *testing.T) {
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // the program's own
+	signal.Notify(hangups, syscall.SIGHUP) // handler of the program
 	defer signal.Stop(hangups)
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
@@ -44,7 +44,7 @@ func TestProcessIsLeftAlone(t *testing.T) {
 		t.Errorf("the memory limit is %d", got)
 	}
 	if s := app.Stats().Memory; s.GOGC != 0 || s.HeapGoal != 0 || s.Budget == 0 || s.Budget > 16<<20 {
-		t.Errorf("%+v: want a budget all the same, and no pace", s)
+		t.Errorf("got %+v, want a budget and no pacing", s)
 	}
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestProcessIsLeftAlone(t *testing.T) {
 	<-hangups
 	select {
 	case err := <-ended:
-		t.Fatalf("Run has returned %v", err)
+		t.Fatalf("Run returned %v", err)
 	default:
 	}
 	cancel()
@@ -67,9 +67,9 @@ func TestPaceByLimitAndEngine(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		limit   dunlin.ByteSize
-		engines []dunlin.Engine // of the app's listeners, one after the other
+		engines []dunlin.Engine // engines of the app's listeners, in order
 	}{
-		{"net/http alone", 0, []dunlin.Engine{dunlin.EngineStd}},
+		{"net/http only", 0, []dunlin.Engine{dunlin.EngineStd}},
 		{"net/http within a limit", 64 << 20, []dunlin.Engine{dunlin.EngineStd}},
 		{"the loop", 0, []dunlin.Engine{dunlin.EngineAuto}},
 		{"net/http by TLS, then the loop", 0, []dunlin.Engine{dunlin.EngineStd, dunlin.EngineAuto}},

@@ -96,7 +96,7 @@ func (h *hangups) startSuccessor(places []Place, secrets []byte) (*successor, er
 		return nil, errors.New("this is process 1: its end would end the container")
 	}
 	if h.program == "" {
-		return nil, errors.New("the program's file is not known")
+		return nil, errors.New("the file of the program is unknown")
 	}
 	ready, told, err := os.Pipe()
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *successor) watch(cmd *exec.Cmd, ready *os.File) {
 	if ended := cmd.Wait(); ended != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		err = ended
 	}
-	s.result <- fmt.Errorf("process %d did not come to serve: %w", s.process.Pid, err)
+	s.result <- fmt.Errorf("process %d did not begin to serve: %w", s.process.Pid, err)
 }
 
 func (s *successor) pid() int { return s.process.Pid }
@@ -188,7 +188,7 @@ func duplicates(places []Place) (files []*os.File, names []string, err error) {
 func duplicate(p Place) (*os.File, error) {
 	sc, ok := p.Listener.(syscall.Conn)
 	if !ok {
-		return nil, fmt.Errorf("a %T cannot be handed on", p.Listener)
+		return nil, fmt.Errorf("a %T cannot be passed on", p.Listener)
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {

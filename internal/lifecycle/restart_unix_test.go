@@ -209,7 +209,7 @@ func startProgram(t *testing.T, exe string, env []string, files ...*os.File) *se
 		}
 		_ = out.Close()
 		if t.Failed() {
-			t.Logf("the service said:\n%s", strings.Join(s.seen, "\n"))
+			t.Logf("output of the service:\n%s", strings.Join(s.seen, "\n"))
 		}
 	})
 	return s
@@ -223,7 +223,7 @@ func (s *service) await(prefixes ...string) (rest string) {
 		select {
 		case line, open := <-s.lines:
 			if !open {
-				s.t.Fatalf("the service ended without saying %q", prefixes)
+				s.t.Fatalf("the service ended without printing %q", prefixes)
 			}
 			s.seen = append(s.seen, line)
 			for _, prefix := range prefixes {
@@ -232,7 +232,7 @@ func (s *service) await(prefixes ...string) (rest string) {
 				}
 			}
 		case <-limit:
-			s.t.Fatalf("the service did not say %q", prefixes)
+			s.t.Fatalf("the service did not print %q", prefixes)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func (l *load) run(c *http.Client, url string) {
 				// A client may repeat a GET on a connection that closed without a byte of a response (RFC 9110, section 9.2.2).
 				// Go's client does so itself unless the connection was new.
 				l.again.Add(1)
-				l.t.Logf("sent again: %v", err)
+				l.t.Logf("request was retried: %v", err)
 				continue
 			}
 			if err == nil {
@@ -322,7 +322,7 @@ func unanswered(err error) bool {
 		strings.Contains(err.Error(), "server closed idle connection")
 }
 
-// fetchPID gets url, which responds with the ID of its process. An incomplete response is an error of its own.
+// fetchPID gets url, which responds with the ID of its process. An incomplete response has its own error.
 func fetchPID(c *http.Client, url string) error {
 	_, err := servedBy(c, url)
 	return err
@@ -336,7 +336,7 @@ func servedBy(c *http.Client, url string) (pid int, err error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return 0, fmt.Errorf("half an answer: %v", err)
+		return 0, fmt.Errorf("incomplete answer: %v", err)
 	}
 	if pid, err = strconv.Atoi(string(body)); err != nil || resp.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("status %d, body %q", resp.StatusCode, body)
@@ -399,13 +399,13 @@ func TestRestartLosesNothing(t *testing.T) {
 			}
 		}
 		if len(ends) != restarts+1 {
-			t.Errorf("%d processes ended by themselves, want %d", len(ends), restarts+1)
+			t.Errorf("got %d processes that ended, want %d", len(ends), restarts+1)
 		}
 		if again := l.again.Load(); again > 0 {
-			t.Errorf("%d requests had to be sent twice", again)
+			t.Errorf("got %d retried requests", again)
 		}
 		if l.answers.Load() < restarts {
-			t.Errorf("only %d requests were answered", l.answers.Load())
+			t.Errorf("got only %d answered requests", l.answers.Load())
 		}
 		t.Logf("%d requests answered, %d of them sent twice", l.answers.Load(), l.again.Load())
 	})
@@ -423,10 +423,10 @@ func TestRestartFails(t *testing.T) {
 	s.await(fmt.Sprintf("log %d the new process failed:", first))
 	c := suite.Client(t, nil, suite.HTTP1)
 	if _, body := suite.Get(t, c, "http://"+addr+"/pid"); body != strconv.Itoa(first) {
-		t.Errorf("process %s serves, want %d", body, first)
+		t.Errorf("got process %s, want %d", body, first)
 	}
 	if resp, _ := suite.Get(t, c, "http://"+addr+"/ready"); resp.StatusCode != http.StatusOK {
-		t.Errorf("readiness %d after a restart that failed", resp.StatusCode)
+		t.Errorf("after a failed restart: got readiness %d", resp.StatusCode)
 	}
 	if err := os.Remove(fail); err != nil {
 		t.Fatal(err)
@@ -434,7 +434,7 @@ func TestRestartFails(t *testing.T) {
 	s.signal(first, syscall.SIGHUP)
 	second, again := s.serving()
 	if addr != again {
-		t.Errorf("the new process serves %s, want %s", again, addr)
+		t.Errorf("new process: got address %s, want %s", again, addr)
 	}
 	s.signal(second, syscall.SIGTERM)
 	if ends := s.end(); len(ends) != 2 {
@@ -465,11 +465,11 @@ func TestRestartRunsTheNewFile(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ before, after func(dir, program string) }{
-		"the old one moved away": {
+		"old file moved": {
 			func(_, program string) { put(program) },
 			func(_, program string) { must(os.Rename(program, program+".old")); put(program) },
 		},
-		"another by a rename": {
+		"new file by a rename": {
 			func(_, program string) { put(program) },
 			func(dir, program string) { put(dir + "/new"); must(os.Rename(dir+"/new", program)) },
 		},
@@ -489,7 +489,7 @@ func TestRestartRunsTheNewFile(t *testing.T) {
 			second, _ := s.serving()
 			running, err := os.Stat(fmt.Sprintf("/proc/%d/exe", second))
 			if errors.Is(err, os.ErrNotExist) {
-				t.Skip("needs /proc to see what runs")
+				t.Skip("needs /proc to find the running file")
 			}
 			must(err)
 			wanted, err := os.Stat(program)
@@ -505,7 +505,7 @@ func TestRestartRunsTheNewFile(t *testing.T) {
 	}
 }
 
-func TestRunTellsWhatDidNotFinish(t *testing.T) {
+func TestRunReportsUnfinishedRequests(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startService(t, []string{"TEST_ENGINE=" + engine.String(), "TEST_IMPATIENT=1"})
 		pid, addr := s.serving()
@@ -548,7 +548,7 @@ func TestSocketActivation(t *testing.T) {
 }
 
 // Variables meant for another process are not changed.
-func TestSocketActivationOfOthers(t *testing.T) {
+func TestSocketActivationOfOtherProcesses(t *testing.T) {
 	for _, env := range []string{"LISTEN_PID=1", "DUNLIN_RESTART=1:4"} {
 		s := startService(t, []string{"TEST_ENGINE=auto", "LISTEN_FDS=7", env})
 		pid, _ := s.serving()
@@ -590,7 +590,7 @@ func file(t *testing.T, ln net.Listener) *os.File {
 }
 
 // systemd is notified when the service serves, of its process ID after a restart, and when it ends.
-func TestManagerIsTold(t *testing.T) {
+func TestServiceManagerNotifications(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
@@ -611,19 +611,19 @@ func TestManagerIsTold(t *testing.T) {
 	s := startService(t, []string{"TEST_ENGINE=auto", "NOTIFY_SOCKET=" + path})
 	pid, _ := s.serving()
 	if got := heard(); got != "READY=1" {
-		t.Fatalf("heard %q", got)
+		t.Fatalf("got notification %q", got)
 	}
 	s.signal(pid, syscall.SIGHUP)
 	next, _ := s.serving()
 	for _, want := range []string{"READY=1", fmt.Sprintf("MAINPID=%d", next)} {
 		if got := heard(); got != want {
-			t.Errorf("heard %q, want %q", got, want)
+			t.Errorf("got notification %q, want %q", got, want)
 		}
 	}
 	s.await(fmt.Sprintf("ended %d", pid))
 	s.signal(next, syscall.SIGTERM)
 	if got := heard(); got != "STOPPING=1" {
-		t.Errorf("heard %q", got)
+		t.Errorf("got notification %q", got)
 	}
 }
 

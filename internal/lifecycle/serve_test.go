@@ -87,7 +87,7 @@ func TestShutdownDrains(t *testing.T) {
 			t.Errorf("Serve after Shutdown: %v", err)
 		}
 		if err := late.Close(); err == nil {
-			t.Error("Serve after Shutdown left its listener open")
+			t.Error("Serve after Shutdown did not close its listener")
 		}
 	})
 }
@@ -102,11 +102,11 @@ func refused(t *testing.T, addr string) {
 		}
 		_ = conn.Close()
 	}
-	t.Fatalf("%s still takes connections", addr)
+	t.Fatalf("%s still accepts connections", addr)
 }
 
 // After the timeout the remaining connections are closed, and the error reports it.
-func TestShutdownGivesUp(t *testing.T) {
+func TestShutdownWithCancelledContext(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		b := newBlocker()
 		app, _ := suite.NewApp(dunlin.Config{Engine: engine})
@@ -138,7 +138,7 @@ func TestRunUntilContextEnds(t *testing.T) {
 			Engine: engine, Addr: "127.0.0.1:0", Logger: logs.Logger(slog.LevelInfo),
 			Ready: func(addr net.Addr, e dunlin.Engine) {
 				if e != engine {
-					t.Errorf("engine %v, want %v", e, engine)
+					t.Errorf("got engine %v, want %v", e, engine)
 				}
 				ready <- addr
 			},
@@ -228,7 +228,7 @@ func TestListenerIsClosed(t *testing.T) {
 				t.Errorf("Serve of a listener that was closed: %v", err)
 			}
 			ask(stays)
-			suite.Soon(t, "nobody listens", func() bool {
+			suite.Soon(t, "no listener", func() bool {
 				conn, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
 				if err == nil {
 					_ = conn.Close()
@@ -242,7 +242,7 @@ func TestListenerIsClosed(t *testing.T) {
 			t.Error(err)
 		}
 		if err := suite.Await(t, "Serve", served[2]); err != nil {
-			t.Errorf("Serve of the other: %v", err)
+			t.Errorf("Serve of the other listener: %v", err)
 		}
 	})
 }

@@ -18,16 +18,16 @@ import (
 
 // A wire is one request and its connection to the client.
 type wire struct {
-	exchange.StdHead // the request; its body is never nil
+	exchange.StdHead // request; its body is never nil
 	server           *exchange.Server
 	call             exchange.Call
 	s                *exchange.State // the state of the call
 	ctx              context.Context
 	end              context.CancelFunc
 	race             *exchange.Race      // between the action and its timeout
-	answer           chan *http.Response // gets the response, or nil if there is none
-	resp             *http.Response      // the response, once it was given
-	body             *io.PipeWriter      // of a streamed response
+	answer           chan *http.Response // receives the response, or nil if there is none
+	resp             *http.Response      // response after it was sent
+	body             *io.PipeWriter      // body of a streamed response
 	close            bool                // the connection would close after the response
 	undated          bool                // the response has no Date
 	finished         bool                // the streamed body is complete; it ends with the request

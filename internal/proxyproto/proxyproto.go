@@ -35,7 +35,7 @@ var (
 	ErrLine      = errors.New("malformed PROXY protocol header of version 1")
 	ErrVersion   = errors.New("PROXY protocol header with an unknown version or command")
 	ErrFamily    = errors.New("PROXY protocol header for something other than a stream over IP or a unix socket")
-	ErrLength    = errors.New("PROXY protocol header whose length does not fit its contents, or is more than 4096 bytes")
+	ErrLength    = errors.New("PROXY protocol header with a length that does not match its contents or exceeds 4096 bytes")
 	ErrChecksum  = errors.New("PROXY protocol header with a wrong checksum")
 )
 
@@ -74,7 +74,7 @@ func parse1(b []byte) (n int, client netip.AddrPort, err error) {
 	line := b[len(signature1) : end-1]
 	family, rest, more := bytes.Cut(line, space)
 	if string(family) == "UNKNOWN" {
-		return end + 1, client, nil // the rest has no meaning
+		return end + 1, client, nil // the rest is ignored
 	}
 	var fields [4][]byte
 	for i := range fields {

@@ -20,7 +20,7 @@ func version2(command, family byte, body string) string {
 	return signature + string([]byte{command, family}) + string(binary.BigEndian.AppendUint16(nil, uint16(len(body)))) + body
 }
 
-// extension is one of a header of version 2.
+// An extension is one extension of a header of version 2.
 func extension(kind byte, value string) string {
 	return string([]byte{kind}) + string(binary.BigEndian.AppendUint16(nil, uint16(len(value)))) + value
 }
@@ -101,7 +101,7 @@ func TestParse(t *testing.T) {
 			got = client.String()
 		}
 		if got != test.client {
-			t.Errorf("%s: client %q, want %q", name, got, test.client)
+			t.Errorf("%s: got client %q, want %q", name, got, test.client)
 		}
 		if test.err == nil {
 			for i := range len(test.header) {
@@ -119,13 +119,13 @@ func TestParseAllocatesNothing(t *testing.T) {
 		_, _, _ = proxyproto.Parse(v1)
 		_, _, _ = proxyproto.Parse(v2)
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations", n)
 	}
 }
 
 var line = regexp.MustCompile(`^PROXY (?:(UNKNOWN)(?: [^\n]*)?|TCP([46]) ([^ \n]+) ([^ \n]+) (0|[1-9][0-9]{0,4}) (0|[1-9][0-9]{0,4}))\r\n`)
 
-// parseLine is the plain twin for version 1.
+// parseLine is the reference implementation for version 1.
 func parseLine(s string) (n int, client string, ok bool) {
 	m := line.FindStringSubmatch(s)
 	if m == nil || len(m[0]) > 107 {
@@ -165,12 +165,12 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q: got %d, %v, %v; want %d, %v", s, n, client, err, want, wantClient)
 			}
 		}
-		// A prefix gives the same result, requires more bytes, or is an error. A complete header stays complete.
+		// A prefix gives the same result, requires more bytes, or is an error. A complete header remains complete.
 		for i := range min(len(s), 300) {
 			m, early, earlyErr := proxyproto.Parse([]byte(s[:i]))
 			switch {
 			case earlyErr != nil && err == nil:
-				t.Fatalf("%q is refused after %d bytes, but good: %v", s, i, earlyErr)
+				t.Fatalf("%q: refused after %d bytes, but valid as a whole: %v", s, i, earlyErr)
 			case m > 0 && (m != n || early != client):
 				t.Fatalf("%q: got %d bytes are a header of %d, all of it one of %d", s, i, m, n)
 			}

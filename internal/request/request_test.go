@@ -16,7 +16,7 @@ func TestWholeBodyHasOneReader(t *testing.T) {
 	}
 	part := make([]byte, 4)
 	if _, err := io.ReadFull(b.Reader(), part); err != nil || string(part) != "0123" {
-		t.Fatalf("read %q, %v", part, err)
+		t.Fatalf("got %q, error %v", part, err)
 	}
 	lent := b.Bytes
 	b.Move([]byte(string(lent)))
@@ -25,10 +25,10 @@ func TestWholeBodyHasOneReader(t *testing.T) {
 		t.Errorf("%q is unread", got)
 	}
 	if rest, err := io.ReadAll(b.Reader()); err != nil || string(rest) != "456789" {
-		t.Errorf("read %q, %v", rest, err)
+		t.Errorf("got %q, error %v", rest, err)
 	}
 	if string(b.Bytes) != "0123456789" {
-		t.Errorf("the body is %q", b.Bytes)
+		t.Errorf("got body %q", b.Bytes)
 	}
 }
 

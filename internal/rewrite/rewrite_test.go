@@ -22,7 +22,7 @@ func TestPath(t *testing.T) {
 		"/a": "/b", "/b": "", "/files/a.b.c": "/c/a.b", "/café": "/%2F:x*", "*": "", "": "", "/old//x": "", "/old/../x": "",
 	} {
 		if got, ok := rules.Path(path, new(rewrite.Match)); got != want || ok != (want != "") {
-			t.Errorf("%q stands for %q, %v, not %q", path, got, ok, want)
+			t.Errorf("%q: got %q, %v, want %q", path, got, ok, want)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestAddRefuses(t *testing.T) {
 		}
 	}
 	if got, ok := rules.Path("/p", new(rewrite.Match)); ok {
-		t.Errorf("what was refused leads to %q", got)
+		t.Errorf("refused rule: got path %q", got)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestSetPath(t *testing.T) {
 		req := httptest.NewRequest("GET", "/sent?q", nil)
 		before := req.URL
 		if rewrite.SetPath(req, path); req.URL.String() != want || before.Path != "/sent" {
-			t.Errorf("%q became %s, and the other %s", path, req.URL, before)
+			t.Errorf("%q: got %s, and %s for the other request", path, req.URL, before)
 		}
 	}
 }

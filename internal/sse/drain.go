@@ -7,7 +7,7 @@ import "sync"
 type Drain struct {
 	mu      sync.Mutex
 	first   *Listener
-	told    bool // the drain has begun
+	told    bool // the stream was notified of the drain
 	watched bool // a goroutine waits for the drain
 }
 

@@ -13,7 +13,7 @@ type Call[In, Out any] struct {
 	// How, once it has.
 	out   Out
 	panic any
-	exit  bool // by runtime.Goexit
+	exit  bool // the function ended by runtime.Goexit
 }
 
 // New returns a call that has not begun.

@@ -19,7 +19,7 @@ func TestPauseAndResume(t *testing.T) {
 		return "right"
 	}, none)
 	if _, ended := c.Wait(); ended {
-		t.Fatal("it has ended before it was resumed")
+		t.Fatal("the function ended before it was resumed")
 	}
 	n := 7
 	if got := c.Resume(&n); got != "right" {
@@ -35,12 +35,12 @@ func TestEndsWithoutAPause(t *testing.T) {
 	}
 }
 
-func TestGiveUp(t *testing.T) {
+func TestCancelSuspendedFunction(t *testing.T) {
 	c, told := suspend.New[int, string](), false
 	c.Go(func() string { told = c.Pause() == nil; panic("on the way out") }, none)
 	c.Wait()
 	if c.GiveUp(); !told {
-		t.Error("it was not told to give up")
+		t.Error("the function was not cancelled")
 	}
 }
 
@@ -66,10 +66,10 @@ func TestEndsInOtherWays(t *testing.T) {
 		return out, panicked, exited
 	}
 	if out, v, exited := end(func() string { panic("other") }); out != "recovered" || v != nil || exited {
-		t.Errorf("a panic: got %q, %v, %v", out, v, exited)
+		t.Errorf("panic of the function: got %q, %v, %v", out, v, exited)
 	}
 	if _, v, _ := end(func() string { panic(errOwn) }); v != errOwn {
-		t.Errorf("a panic that is the caller's: got %v", v)
+		t.Errorf("panic of the caller: got %v", v)
 	}
 	if _, v, exited := end(func() string { runtime.Goexit(); return "" }); !exited || v != nil {
 		t.Errorf("Goexit: got %v, %v", v, exited)

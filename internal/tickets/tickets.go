@@ -26,7 +26,7 @@ const (
 type Keys struct {
 	due  atomic.Int64 // time of the next key, in seconds since 1970
 	mu   sync.Mutex
-	keys []key // the newest first
+	keys []key // keys, the newest first
 }
 
 type key struct {

@@ -48,15 +48,15 @@ func (v visitor) resumes(t *testing.T, server *tls.Config) bool {
 
 var versions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
 
-// expect fails the test unless the resumption of a session is as wanted.
+// expect fails the test unless the session is resumed as wanted.
 func expect(t *testing.T, what string, v visitor, server *tls.Config, want bool) {
 	t.Helper()
 	if got := v.resumes(t, server); got != want {
-		t.Errorf("%s: resumed %v, want %v", what, got, want)
+		t.Errorf("%s: got resumed %v, want %v", what, got, want)
 	}
 }
 
-func TestNextProcessTakesTickets(t *testing.T) {
+func TestNextProcessAcceptsTickets(t *testing.T) {
 	for _, version := range versions {
 		v, first, next := newVisitor(version), new(tickets.Keys), new(tickets.Keys)
 		here := first.Secure(tlstest.Server(), "a:443")
@@ -66,7 +66,7 @@ func TestNextProcessTakesTickets(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, "in the next process", v, next.Secure(tlstest.Server(), "a:443"), true)
-		expect(t, "at another place", v, next.Secure(tlstest.Server(), "b:443"), false)
+		expect(t, "at another address", v, next.Secure(tlstest.Server(), "b:443"), false)
 		expect(t, "in a process without the keys", v, new(tickets.Keys).Secure(tlstest.Server(), "b:443"), false)
 	}
 }
@@ -75,19 +75,19 @@ func TestKeysRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const day = 24 * time.Hour
 		v, keys := newVisitor(tls.VersionTLS12), new(tickets.Keys)
-		v.config.Time = func() time.Time { return time.Unix(0, 0) } // it keeps its tickets for ever
+		v.config.Time = func() time.Time { return time.Unix(0, 0) } // the tickets never expire for the client
 		server := keys.Secure(tlstest.Server(), "")
 		expect(t, "the first visit", v, server, false)
 		one := len(keys.Marshal())
 		time.Sleep(day - time.Second)
 		expect(t, "within a day", v, server, true)
 		if len(keys.Marshal()) != one {
-			t.Error("there is another key within a day")
+			t.Error("got a new key within a day")
 		}
 		time.Sleep(time.Second)
 		newVisitor(tls.VersionTLS13).resumes(t, server)
 		if len(keys.Marshal()) != 2*one {
-			t.Error("there is no other key after a day")
+			t.Error("got no new key after a day")
 		}
 		expect(t, "a day later", v, server, true)
 		for range 20 {
@@ -95,14 +95,14 @@ func TestKeysRotate(t *testing.T) {
 			newVisitor(tls.VersionTLS13).resumes(t, server)
 		}
 		if got := len(keys.Marshal()) / one; got != 7 {
-			t.Errorf("there are %d keys, want 7", got)
+			t.Errorf("got %d keys, want 7", got)
 		}
 		expect(t, "weeks later", v, server, false)
 	})
 }
 
 // Explicit keys are used, so that several machines accept each other's tickets.
-func TestOwnKeysGoBefore(t *testing.T) {
+func TestConfiguredKeysTakePrecedence(t *testing.T) {
 	for _, set := range []func(*tls.Config){
 		func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{1, 2, 3}}) },
 		//lint:ignore SA1019 people have it
@@ -122,7 +122,7 @@ func TestOwnKeysGoBefore(t *testing.T) {
 }
 
 // Tickets of clients that may have shown a certificate are not passed on.
-func TestClientCertificatesAreAskedForAgain(t *testing.T) {
+func TestClientCertificatesAreRequestedAgain(t *testing.T) {
 	for _, set := range []func(*tls.Config){
 		func(c *tls.Config) { c.ClientAuth, c.ClientCAs = tls.RequestClientCert, x509.NewCertPool() },
 		func(c *tls.Config) {
@@ -133,7 +133,7 @@ func TestClientCertificatesAreAskedForAgain(t *testing.T) {
 		config, keys := tlstest.Server().Clone(), new(tickets.Keys)
 		set(config)
 		if keys.Secure(config, "") != config {
-			t.Error("the config was changed")
+			t.Error("Secure changed the config")
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestClientCertificatesAreAskedForAgain(t *testing.T) {
 func TestUnmarshalErrors(t *testing.T) {
 	for _, b := range [][]byte{make([]byte, 39), make([]byte, 65*40)} {
 		if new(tickets.Keys).Unmarshal(b) == nil {
-			t.Errorf("%d bytes were taken", len(b))
+			t.Errorf("Unmarshal accepted %d bytes", len(b))
 		}
 	}
 	if err := new(tickets.Keys).Unmarshal(nil); err != nil {

@@ -19,7 +19,7 @@ type Body struct {
 	From, To http.Header
 
 	mu      sync.Mutex
-	reading bool  // a Read is waiting
+	reading bool  // a call of Read waits
 	closed  bool  // the transport has closed the body, which causes later errors of Read
 	err     error // the error that ended the body, nil for its regular end
 }

@@ -15,10 +15,10 @@ import (
 
 // A stage is the app under test, with the state of its actions that tests observe.
 type stage struct {
-	begun chan string // requests of /hold, by their queries, when their actions run
+	begun chan string // queries of requests of /hold whose actions run
 	ended chan string // ... with whether their contexts have ended
 
-	working, most atomic.Int64 // actions of /stubborn, now and at once
+	working, most atomic.Int64 // running actions of /stubborn, and their maximum
 
 	mu   sync.Mutex
 	gate chan struct{} // closed: actions may return
@@ -35,7 +35,7 @@ func (s *stage) release() {
 	close(s.gate)
 }
 
-// shut makes new calls wait again.
+// shut makes new calls wait.
 func (s *stage) shut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ var attacks = []attack{
 	{name: "MadeYouReset by too large a window", begin: func(p *peer, _ *stage) {
 		p.each(1500, func(id uint32) string { return get(id, "/stubborn") + frame(tWindow, 0, id, u32(1<<31-1)) })
 	}},
-	{name: "MadeYouReset by DATA behind the end", begin: func(p *peer, _ *stage) {
+	{name: "MadeYouReset by DATA after the end", begin: func(p *peer, _ *stage) {
 		p.each(1500, func(id uint32) string { return get(id, "/stubborn") + frame(tData, 0, id, "x") })
 	}},
 	{name: "MadeYouReset by its own dependency", begin: func(p *peer, _ *stage) {
@@ -115,7 +115,7 @@ var attacks = []attack{
 		p.until(func() bool { return p.streams[1].over() })
 		p.flood(floods, func(int) string { return frame(tWindow, 0, 1, u32(1)) })
 	}},
-	{name: "answers that nobody takes", begin: func(p *peer, _ *stage) {
+	{name: "answers that are never read", begin: func(p *peer, _ *stage) {
 		p.set(setting(setWindow, 0))
 		p.each(100, func(id uint32) string { return get(id, []string{"/vast", "/stream/1000000"}[id/2%2]) })
 		p.until(func() bool { return len(p.streams) > 50 }) // the heads of all streams, and of the answers to stalled clients
@@ -155,7 +155,7 @@ func TestAttacks(t *testing.T) {
 		for _, a := range attacks {
 			t.Run(a.name, func(t *testing.T) { a.run(t, s, st) })
 			if t.Failed() {
-				return // its remaining state would disturb the next attack
+				return // the remaining state would affect the next attack
 			}
 		}
 	})
@@ -187,13 +187,13 @@ func (a attack) run(t *testing.T, s *server, st *stage) {
 	}
 	p.beDeaf(false)
 	if grown := int64(heap() - before); grown > 32<<20 {
-		t.Errorf("it costs %d KiB", grown>>10)
+		t.Errorf("got %d KiB of additional memory", grown>>10)
 	}
 	p.mu.Lock()
 	most := int64(p.server[setStreams])
 	p.mu.Unlock()
 	if n := st.most.Load(); n > most {
-		t.Errorf("%d actions ran at once, of %d streams that are allowed", n, most)
+		t.Errorf("got %d concurrent actions with a limit of %d streams", n, most)
 	}
 	st.release()
 	a.judge(t, p)
@@ -201,7 +201,7 @@ func (a attack) run(t *testing.T, s *server, st *stage) {
 	other.close()
 	eventually(t, "the end of the connections", func() bool { return s.Stats().Connections.Open <= 1 })
 	wantNothingHeld(t, s)
-	eventually(t, "the end of what it has cost", func() bool { return int64(heap()-before) < 8<<20 })
+	eventually(t, "release of the memory", func() bool { return int64(heap()-before) < 8<<20 })
 }
 
 // judge checks the state of the connection.

@@ -64,7 +64,7 @@ func TestConnectConformance(t *testing.T) {
 	}
 	for name := range got.failed {
 		if !of.failed[name] {
-			t.Errorf("%s fails, and passes by net/http", name)
+			t.Errorf("%s fails, but passes with net/http", name)
 		}
 	}
 	t.Logf("%d cases: %d fail, %d by net/http", got.total, len(got.failed), len(of.failed))
@@ -109,7 +109,7 @@ func buildConformanceServer(t *testing.T, ctx context.Context, runner string) st
 		"server, err = newH1Server(ctx, handler, listenAddr, tlsConf)\n", "server, err = newH2Server(ctx, handler, listenAddr, tlsConf)\n",
 	} {
 		if strings.Count(text, call) != 1 {
-			t.Fatalf("the reference server of %s is not as it was: no %q", info.Main.Version, call)
+			t.Fatalf("the reference server of %s has changed: no %q", info.Main.Version, call)
 		}
 		text = strings.Replace(text, call, "if server, err = newDunlinServer(ctx, handler, listenAddr, tlsConf); server == nil && err == nil {\n"+call+"}\n", 1)
 	}
@@ -160,18 +160,18 @@ func conformance(t *testing.T, ctx context.Context, runner, config, server, engi
 	out, err := cmd.CombinedOutput() // an error, too, if a case fails
 	sum := conformanceSum.FindSubmatch(out)
 	if sum == nil {
-		t.Fatalf("the runner has not judged: %v\n%s", err, out)
+		t.Fatalf("run conformance tests: %v\n%s", err, out)
 	}
 	total := conformanceTotal.FindSubmatch(out)
 	if total == nil {
-		t.Fatalf("no number of cases in\n%s", out)
+		t.Fatalf("got no number of cases in\n%s", out)
 	}
 	v := verdict{total: number(t, total[1]), failed: map[string]bool{}}
 	for _, match := range conformanceFail.FindAllSubmatch(out, -1) {
 		v.failed[string(match[1])] = true
 	}
 	if n := number(t, sum[2]); n != len(v.failed) || number(t, sum[1])+n != v.total {
-		t.Fatalf("%s, of which the output names %d", sum[0], len(v.failed))
+		t.Fatalf("got %s, but %d names in the output", sum[0], len(v.failed))
 	}
 	return v
 }

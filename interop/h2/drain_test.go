@@ -41,16 +41,16 @@ func TestDrain(t *testing.T) {
 		}
 		for i := uint32(1); i < id; i += 2 {
 			if i <= last.last && !p.streams[i].over() {
-				t.Errorf("stream %d is lost: got %v, GOAWAY %v", i, p.streams[i], p.away)
+				t.Errorf("stream %d was lost: got %v, GOAWAY %v", i, p.streams[i], p.away)
 			}
 			if i > last.last && p.streams[i] != nil && p.streams[i].status != "" {
-				t.Errorf("stream %d is answered, GOAWAY %v", i, p.away)
+				t.Errorf("stream %d was answered, GOAWAY %v", i, p.away)
 			}
 		}
 		await(t, "the end of Shutdown", stopped)
 		other.until(func() bool { return false })
 		if other.goneBy == "" || len(other.away) == 0 || other.away[0].code != noError {
-			t.Errorf("an idle connection: got %s", other.state())
+			t.Errorf("idle connection: got %s", other.state())
 		}
 	})
 }
@@ -82,11 +82,11 @@ func TestBusyIsNotIdle(t *testing.T) {
 		idle := s.dial(t)
 		idle.until(func() bool { return false }) // is over long after the timeout
 		if idle.goneBy == "" {
-			t.Error("an idle connection does not end")
+			t.Error("the idle connection did not end")
 		}
 		p.ping("still on")
 		if len(p.away) != 0 {
-			t.Errorf("a busy connection ends: %v", p.away)
+			t.Errorf("busy connection ended: %v", p.away)
 		}
 		p.send(frame(tReset, 0, 1, u32(cancel)))
 		await(t, "the end of the action", st.ended)
@@ -127,7 +127,7 @@ func TestPings(t *testing.T) {
 		defer p.mu.Unlock()
 		for i, word := range p.pongs[:len(p.pongs)-1] {
 			if word != fmt.Sprintf("%08d", i) {
-				t.Errorf("reply %d is %q", i, word)
+				t.Errorf("reply %d: got %q", i, word)
 			}
 		}
 	})

@@ -40,7 +40,7 @@ func TestBodies(t *testing.T) {
 }
 
 // Many concurrent streams, with interleaved bodies and answers, get the right answers.
-func TestStreamsAtOnce(t *testing.T) {
+func TestConcurrentStreams(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
 		p := s.dial(t)
@@ -91,7 +91,7 @@ func TestWindows(t *testing.T) {
 			p.send(get(3, "/hello?"))
 			p.ping("answers?")
 			if n := p.got(1); n != 0 {
-				t.Errorf("%d bytes", n)
+				t.Errorf("got %d bytes", n)
 			}
 			p.send(frame(tWindow, 0, 1, u32(100_000)), frame(tWindow, 0, 0, u32(100_000)), frame(tWindow, 0, 3, u32(5)))
 			p.want(1, "200", whole)
@@ -109,23 +109,23 @@ func TestWindows(t *testing.T) {
 			p.beQuiet()
 			p.set(setting(setWindow, 10_000))
 			p.send(get(1, path+"100000"))
-			p.must("what there is room for", func() bool { a := p.streams[1]; return a != nil && a.body.Len() == 10_000 })
+			p.must("the bytes that fit into the window", func() bool { a := p.streams[1]; return a != nil && a.body.Len() == 10_000 })
 			p.set(setting(setWindow, 100)) // now it is -9900
 			p.send(frame(tWindow, 0, 1, u32(9_900)), frame(tWindow, 0, 0, u32(100_000)))
 			p.ping("nothing!")
 			if n := p.got(1); n != 10_000 {
-				t.Errorf("%d bytes came", n)
+				t.Errorf("got %d bytes", n)
 			}
 			p.send(frame(tWindow, 0, 1, u32(5)))
 			p.must("five more", func() bool { return p.streams[1].body.Len() == 10_005 })
 			p.send(frame(tWindow, 0, 1, u32(100_000)))
 			p.want(1, "200", whole)
 		},
-		"the connection's alone": func(t *testing.T, p *peer, path string) {
+		"connection window only": func(t *testing.T, p *peer, path string) {
 			p.beQuiet()
 			p.set(setting(setWindow, 1<<20))
 			p.send(get(1, path+"100000"), get(3, path+"100000"), get(5, path+"100000"))
-			p.must("what there is room for", func() bool {
+			p.must("the bytes that fit into the window", func() bool {
 				n := 0
 				for _, a := range p.streams {
 					n += a.body.Len()
@@ -150,7 +150,7 @@ func TestWindows(t *testing.T) {
 			p.beQuiet()
 			p.set(setting(setWindow, 10))
 			p.send(get(1, path+"100000"), get(3, path+"100000"))
-			p.must("what there is room for", func() bool {
+			p.must("the bytes that fit into the window", func() bool {
 				return p.streams[1] != nil && p.streams[3] != nil && p.streams[1].body.Len() == 10 && p.streams[3].body.Len() == 10
 			})
 			p.send(frame(tReset, 0, 1, u32(cancel)), frame(tWindow, 0, 0, u32(100_000)), frame(tWindow, 0, 3, u32(100_000)))

@@ -102,7 +102,7 @@ func (z *fuzzer) run(t *testing.T, script []byte) {
 	z.p.mu.Lock()
 	defer z.p.mu.Unlock()
 	if !answered && (z.p.late || !z.wrong) || ended && !z.wrong {
-		t.Errorf("not all is answered: ended by %q, GOAWAY %v", z.p.goneBy, z.p.away)
+		t.Errorf("not all requests were answered: ended by %q, GOAWAY %v", z.p.goneBy, z.p.away)
 	}
 	for id, a := range z.p.streams {
 		want, clean := z.clean[id]
@@ -178,7 +178,7 @@ func (z *fuzzer) frames() string {
 	}
 }
 
-// A panicLog keeps the records that tell of a panic.
+// A panicLog records the log records about panics.
 type panicLog struct {
 	mu  sync.Mutex
 	got bytes.Buffer

@@ -67,7 +67,7 @@ func (p *testService) StreamingOutputCall(in *pb.StreamingOutputCallRequest, s p
 			return err
 		}
 	}
-	return status.Error(codes.OutOfRange, "no more: 100 % of «them»")
+	return status.Error(codes.OutOfRange, "end: 100 % of «them»")
 }
 
 func (p *testService) StreamingInputCall(s pb.TestService_StreamingInputCallServer) error {
@@ -184,7 +184,7 @@ func grpcServerStream(t *testing.T, ctx context.Context, c pb.TestServiceClient,
 			t.Errorf("%d of %d bytes", len(out.Payload.Body), n)
 		}
 	}
-	if _, err := s.Recv(); status.Code(err) != codes.OutOfRange || status.Convert(err).Message() != "no more: 100 % of «them»" {
+	if _, err := s.Recv(); status.Code(err) != codes.OutOfRange || status.Convert(err).Message() != "end: 100 % of «them»" {
 		t.Errorf("got %v", err)
 	}
 }

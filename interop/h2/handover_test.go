@@ -65,13 +65,13 @@ func TestHandoverUnderLoad(t *testing.T) {
 			close(over)
 			clients.Wait()
 			if asked.Load() != answered.Load() {
-				t.Errorf("%d of %d requests are answered", answered.Load(), asked.Load())
+				t.Errorf("got answers to %d of %d requests", answered.Load(), asked.Load())
 			}
 		})
 	}
 }
 
-// currentClient returns a client whose new connections are to the server that is current.
+// currentClient returns a client whose new connections go to the current server.
 func currentClient(t *testing.T, current *atomic.Pointer[server]) *http.Transport {
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, current.Load().addr)

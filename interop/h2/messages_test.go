@@ -62,7 +62,7 @@ func TestExpectContinue(t *testing.T) {
 	})
 }
 
-// Trailers go both ways.
+// Trailers are sent in both directions.
 func TestTrailers(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
@@ -92,7 +92,7 @@ func TestAbortedAnswers(t *testing.T) {
 }
 
 // Answers arrive while the request is still being sent.
-func TestBothWaysAtOnce(t *testing.T) {
+func TestBothDirectionsConcurrently(t *testing.T) {
 	st := newStage()
 	onEach(t, dunlin.Config{}, st.register, func(t *testing.T, s *server) {
 		p := s.dial(t)
@@ -142,7 +142,7 @@ func TestTooManyStreams(t *testing.T) {
 		most := int(p.server[setStreams])
 		p.mu.Unlock()
 		if most < 100 || most > 1000 {
-			t.Fatalf("%d streams are allowed", most)
+			t.Fatalf("got a limit of %d streams", most)
 		}
 		p.ping("settled?") // the server has the acknowledgement of its SETTINGS
 		id := uint32(1)
@@ -156,7 +156,7 @@ func TestTooManyStreams(t *testing.T) {
 		for range 20 {
 			p.send(get(id, "/hello"))
 			if a := p.answer(id); !a.reset || a.code != refused && a.code != protocol {
-				t.Fatalf("one more: got %v", a)
+				t.Fatalf("stream beyond the limit: got %v", a)
 			}
 			id += 2
 		}
@@ -221,7 +221,7 @@ func TestClientOfNetHTTP(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if len(hints) != 2 {
-			t.Errorf("hints %q", hints)
+			t.Errorf("got hints %q", hints)
 		}
 		// The client cancels its request.
 		ctx, cancel := context.WithCancel(t.Context())
@@ -233,7 +233,7 @@ func TestClientOfNetHTTP(t *testing.T) {
 		await(t, "the action", st.begun)
 		cancel()
 		if err := await(t, "the client's error", failed); err == nil {
-			t.Error("it was answered")
+			t.Error("got an answer")
 		}
 		if got := await(t, "the end of the action", st.ended); got != "cancelled" {
 			t.Errorf("it was %s", got)

@@ -24,7 +24,7 @@ type peer struct {
 	changed *sync.Cond
 	late    bool // the waiting test has reached its time limit
 
-	out     bytes.Buffer // to be written
+	out     bytes.Buffer // output that is not yet written
 	unsent  bool         // bytes removed from out are being written
 	stopped bool         // no further writes
 
@@ -43,7 +43,7 @@ type peer struct {
 	unsure  bool     // net/http may have acknowledged several at once
 	goneBy  string   // reason why the connection has ended; "" while it lasts
 	away    []goAway
-	faults  []string // the violations of the server
+	faults  []string // violations of the server
 }
 
 // goAway has the fields of a GOAWAY frame.
@@ -169,7 +169,7 @@ func (p *peer) countSent(frames string) {
 		kind, flags, stream := frames[3], frames[4], binary.BigEndian.Uint32([]byte(frames[5:]))
 		frames = frames[9:]
 		if n > len(frames) {
-			return // only its beginning
+			return // only the beginning was written
 		}
 		payload := frames[:n]
 		frames = frames[n:]

@@ -47,7 +47,7 @@ var violations = []violation{
 	{"4.3", "a block that ends within a field", headers(9, endStream, request("GET", "/hello")+"\x00\x05ab"), 0, []string{connCoding}, ""},
 	{"4.3", "Huffman coding with EOS", headers(9, endStream, request("GET", "/hello")+"\x00\x01a\x84\xff\xff\xff\xff"), 0, []string{connCoding}, ""},
 	{"4.3", "a table larger than was allowed", headers(9, endStream, "\x3f\xe2\xff\x03"+request("GET", "/hello")), 0, []string{connCoding}, ""},
-	{"4.3", "a size of the table behind a field", headers(9, endStream, request("GET", "/hello")+"\x20"), 9, []string{connCoding}, "stream 200"},
+	{"4.3", "a table size update after a field", headers(9, endStream, request("GET", "/hello")+"\x20"), 9, []string{connCoding}, "stream 200"},
 
 	{"5.1", "DATA on an idle stream", frame(tData, 0, 9, "a"), 0, []string{connProtocol}, ""},
 	{"5.1", "RST_STREAM on an idle stream", frame(tReset, 0, 9, u32(cancel)), 0, []string{connProtocol}, ""},
@@ -64,11 +64,11 @@ var violations = []violation{
 	{"5.1", "PRIORITY on a closed stream", frame(tPriority, 0, 5, u32(0)+"x"), 5, []string{ignored}, ""},
 	{"5.1", "PRIORITY on an idle stream", frame(tPriority, 0, 9, u32(0)+"x"), 0, []string{ignored}, ""},
 	{"5.1.1", "a stream with an even number", get(10, "/hello"), 0, []string{connProtocol}, ""},
-	{"5.1.1", "a stream that was left out", get(11, "/hello") + get(9, "/hello"), 0, []string{connProtocol}, ""},
+	{"5.1.1", "a skipped stream", get(11, "/hello") + get(9, "/hello"), 0, []string{connProtocol}, ""},
 	{"5.3.2", "a stream that depends on itself", frame(tPriority, 0, 1, u32(1)+"x"), 1, []string{malformed, ignored}, ""},
 	{"5.5", "a frame of an unknown type", frame(tUnknown, 0xff, 0, "who knows") + frame(tUnknown, 0xff, 1, "") + frame(tUnknown, 0, 9, ""), 1, []string{ignored}, ""},
-	{"5.5", "a setting that nobody knows", frame(tSettings, 0, 0, setting(0xabc, 7)), 0, []string{ignored}, ""},
-	{"4.1", "flags that nobody knows", frame(tPing, 0xfe, 0, "unflaged"), 0, []string{ignored}, ""},
+	{"5.5", "an unknown setting", frame(tSettings, 0, 0, setting(0xabc, 7)), 0, []string{ignored}, ""},
+	{"4.1", "unknown flags", frame(tPing, 0xfe, 0, "unflaged"), 0, []string{ignored}, ""},
 	{"4.1", "a reserved bit", frame(tData, 0, 1<<31|1, "a"), 1, []string{ignored}, ""},
 
 	{"6.1", "DATA on stream 0", frame(tData, 0, 0, "a"), 0, []string{connProtocol}, ""},
@@ -87,7 +87,7 @@ var violations = []violation{
 	{"6.4", "RST_STREAM of three bytes", frame(tReset, 0, 1, "abc"), 0, []string{connSize}, ""},
 	{"6.5", "SETTINGS on a stream", frame(tSettings, 0, 1, ""), 0, []string{connProtocol}, ""},
 	{"6.5", "SETTINGS of five bytes", frame(tSettings, 0, 0, "12345"), 0, []string{connSize}, ""},
-	{"6.5", "an acknowledgement that says something", frame(tSettings, ack, 0, setting(setPush, 0)), 0, []string{connSize}, ""},
+	{"6.5", "an acknowledgement with a payload", frame(tSettings, ack, 0, setting(setPush, 0)), 0, []string{connSize}, ""},
 	{"6.5.2", "SETTINGS_ENABLE_PUSH of 2", frame(tSettings, 0, 0, setting(setPush, 2)), 0, []string{connProtocol}, ""},
 	{"6.5.2", "SETTINGS_INITIAL_WINDOW_SIZE of 2^31", frame(tSettings, 0, 0, setting(setWindow, 1<<31)), 0, []string{connFlow}, ""},
 	{"6.5.2", "SETTINGS_MAX_FRAME_SIZE of 16383", frame(tSettings, 0, 0, setting(setFrame, 16383)), 0, []string{connProtocol}, ""},
@@ -104,7 +104,7 @@ var violations = []violation{
 	{"6.9.1", "a stream's window beyond 2^31-1", frame(tWindow, 0, 1, u32(1<<31-1)), 1, []string{streamFlow}, ""},
 	{"6.9.2", "windows that SETTINGS move beyond 2^31-1", frame(tWindow, 0, 1, u32(1<<31-1-65535)) + frame(tSettings, 0, 0, setting(setWindow, 65536)), 0, []string{connFlow}, ""},
 	{"6.10", "CONTINUATION without HEADERS", frame(tContinuation, endHeaders, 1, ""), 0, []string{connProtocol}, ""},
-	{"6.10", "CONTINUATION behind END_HEADERS", get(9, "/hello") + frame(tContinuation, endHeaders, 9, ""), 0, []string{connProtocol}, ""},
+	{"6.10", "CONTINUATION after END_HEADERS", get(9, "/hello") + frame(tContinuation, endHeaders, 9, ""), 0, []string{connProtocol}, ""},
 	{"6.10", "CONTINUATION of another stream", frame(tHeaders, 0, 9, request("GET", "/")) + frame(tContinuation, endHeaders, 1, ""), 0, []string{connProtocol}, ""},
 
 	{"8.1", "HEADERS in a body without END_STREAM", headers(1, 0, block("a", "b")), 1, []string{malformed, badRequest}, ""},
@@ -170,7 +170,7 @@ func TestBeginnings(t *testing.T) {
 					t.Errorf("%s: ended by %q, GOAWAY %v", what, p.goneBy, p.away)
 				}
 				if p.streams[1].over() {
-					t.Errorf("it was answered: %v", p.streams[1])
+					t.Errorf("got an answer: %v", p.streams[1])
 				}
 				p.faults = nil // the answer may be HTTP/1.1, which is not a frame
 			})
@@ -215,7 +215,7 @@ func wantNothingHeld(t *testing.T, s *server) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("something is still held: %+v, %+v, %+v", st.Memory, st.Actions, st.Connections)
+			t.Fatalf("memory or connections remain: %+v, %+v, %+v", st.Memory, st.Actions, st.Connections)
 		}
 	}
 	if st := s.Stats(); st.Memory.Pending != 0 {

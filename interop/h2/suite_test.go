@@ -136,7 +136,7 @@ func await[T any](t *testing.T, what string, c <-chan T) (v T) {
 	select {
 	case v = <-c:
 	case <-time.After(patience):
-		t.Fatalf("%s did not come", what)
+		t.Fatalf("%s: did not arrive", what)
 	}
 	return v
 }
@@ -146,7 +146,7 @@ func eventually(t *testing.T, what string, ready func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ready(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: it does not come", what)
+			t.Fatalf("%s: did not happen", what)
 		}
 	}
 }

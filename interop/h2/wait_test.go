@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// patience bounds every wait that a failing test would otherwise make for ever.
+// patience is the time limit of every wait that a failing test would otherwise never end.
 const patience = 30 * time.Second
 
 // until waits until ready, which is called with the lock held, and reports false if that
@@ -39,7 +39,7 @@ func (p *peer) until(ready func() bool) bool {
 func (p *peer) must(what string, ready func() bool) {
 	p.t.Helper()
 	if !p.until(ready) {
-		p.t.Fatalf("%s: it did not come; %s", what, p.state())
+		p.t.Fatalf("%s: did not arrive; %s", what, p.state())
 	}
 }
 

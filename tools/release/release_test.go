@@ -40,7 +40,7 @@ const command = "github.com/dunlinhttp/dunlin/cmd/dunlin"
 // no other way to these modules.
 func TestRelease(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds every module anew")
+		t.Skip("builds every module")
 	}
 	ctx := context.Background()
 	clone := cloned(t)
@@ -48,13 +48,13 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The go command takes a version to have the same files for ever, also when it has left the module cache.
+	// The go command assumes that the files of a version never change, even after it was removed from the module cache.
 	version := "v0.1.0-test.g" + commit
 	if err := tag(ctx, clone, version); err != nil {
 		t.Fatal(err)
 	}
 	if err := tag(ctx, clone, version); err == nil || !strings.Contains(err.Error(), "exists") {
-		t.Errorf("second release of the same version: error %v, want one that says that a tag exists", err)
+		t.Errorf("second release of the same version: got error %v, want one about an existing tag", err)
 	}
 	served := t.TempDir()
 	if err := proxy(ctx, clone, version, served); err != nil {
@@ -106,16 +106,16 @@ func TestTagRefuses(t *testing.T) {
 	clone := cloned(t)
 	for _, version := range []string{"", "0.1.0", "v0.1", "v1", "v0.1.0+meta"} {
 		if err := tag(ctx, clone, version); err == nil {
-			t.Errorf("version %q is taken", version)
+			t.Errorf("version %q: got no error", version)
 		}
 	}
 	write(t, filepath.Join(clone, "go.mod"), "module changed\n")
 	if err := tag(ctx, clone, "v0.1.0-test"); err == nil || !strings.Contains(err.Error(), "uncommitted") {
-		t.Errorf("with a changed file: error %v, want one about uncommitted changes", err)
+		t.Errorf("changed file: got error %v, want one about uncommitted changes", err)
 	}
 	tags, err := git(ctx, clone, "tag", "--list", "*-test")
 	if err != nil || tags != "" {
-		t.Errorf("tags after refusals: got %q, %v", tags, err)
+		t.Errorf("tags after the refusals: got %q, %v", tags, err)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestTokens(t *testing.T) {
 		return do(client.Do(r))
 	}
 	if status, _ := do(client.PostForm("http://h.example/login", url.Values{"name": {"ada"}, "password": {"guess"}})); status != 401 {
-		t.Errorf("a wrong password is answered with %d", status)
+		t.Errorf("wrong password: got %d", status)
 	}
 	status, token := do(client.PostForm("http://h.example/login", url.Values{"name": {"ada"}, "password": {"engine"}}))
 	if status != 200 {
@@ -45,6 +45,6 @@ func TestTokens(t *testing.T) {
 		t.Errorf("got %d %q", status, user)
 	}
 	if status, _ := me(token + "x"); status != 401 {
-		t.Errorf("a changed token is answered with %d", status)
+		t.Errorf("modified token: got %d", status)
 	}
 }

@@ -38,6 +38,6 @@ func TestLoginBegins(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	if q := last.Query(); last.Path != "/authorize" || q.Get("client_id") != "shop" || q.Get("redirect_uri") != "http://localhost:3000/login/callback" || q.Get("code_challenge") == "" {
-		t.Errorf("sent to %v", last)
+		t.Errorf("got redirect to %v", last)
 	}
 }

@@ -21,7 +21,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all.Scenarios) != len(scenario.All) || len(all.Peers) != len(peer.All) || all.Rounds != 6 || all.Benchmarks != 6 {
-		t.Errorf("without flags: %d scenarios, %d peers, %d rounds, %d repetitions",
+		t.Errorf("without flags: got %d scenarios, %d peers, %d rounds, %d repetitions",
 			len(all.Scenarios), len(all.Peers), all.Rounds, all.Benchmarks)
 	}
 	short, err := (&runFlags{short: true, benchmarks: -1}).options(nil)
@@ -29,7 +29,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(short.Scenarios) >= len(all.Scenarios) || len(short.Peers) >= len(all.Peers) || short.Rounds != 1 || short.Benchmarks != 0 {
-		t.Errorf("-short: %d scenarios, %d peers, %d rounds, %d repetitions",
+		t.Errorf("-short: got %d scenarios, %d peers, %d rounds, %d repetitions",
 			len(short.Scenarios), len(short.Peers), short.Rounds, short.Benchmarks)
 	}
 	stages, err := (&runFlags{scenarios: "stages"}).options(nil)
@@ -45,7 +45,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(some.Scenarios) != 2 || len(some.Peers) != 1 || some.Rounds != 7 || some.Benchmarks != 2 || f.duration != 4*time.Second {
-		t.Errorf("as flags say: %d scenarios, %d peers, %d rounds, %d repetitions, %v",
+		t.Errorf("with flags: got %d scenarios, %d peers, %d rounds, %d repetitions, %v",
 			len(some.Scenarios), len(some.Peers), some.Rounds, some.Benchmarks, f.duration)
 	}
 }
@@ -58,21 +58,21 @@ func TestUnknownNames(t *testing.T) {
 	} {
 		err := command(t.Context(), args)
 		if err == nil || errors.Is(err, errUsage) {
-			t.Errorf("compare %s: %v, want an error that says what is wrong", strings.Join(args, " "), err)
+			t.Errorf("compare %s: %v, want an error with the reason", strings.Join(args, " "), err)
 		}
 	}
 }
 
 func TestAnnounce(t *testing.T) {
 	bound := 1.0
-	promise := gate.Promise{Words: "it keeps this", AtMost: &bound}
+	promise := gate.Promise{Words: "it holds", AtMost: &bound}
 	kept := []gate.Verdict{{Promise: promise, Outcome: gate.Kept}, {Promise: promise, Outcome: gate.Close}}
 	if err := announce(kept); err != nil {
-		t.Errorf("all kept: %v", err)
+		t.Errorf("all promises hold: %v", err)
 	}
 	for _, outcome := range []gate.Outcome{gate.Broken, gate.Unmeasured} {
 		if err := announce(append(kept, gate.Verdict{Promise: promise, Outcome: outcome})); err == nil {
-			t.Errorf("one %v: no error", outcome)
+			t.Errorf("one promise %v: got no error", outcome)
 		}
 	}
 }
@@ -89,12 +89,12 @@ func TestProgress(t *testing.T) {
 	})
 	for _, want := range []string{"[1/2 ", "without axum: cargo is not installed", "gin differs from the reference"} {
 		if !strings.Contains(status.String(), want) {
-			t.Errorf("no %q in the status:\n%s", want, &status)
+			t.Errorf("got a status without %q:\n%s", want, &status)
 		}
 	}
 	for _, want := range []string{"JSON (json)", "wrk", "chi", "9.50"} {
 		if !strings.Contains(tables.String(), want) {
-			t.Errorf("no %q in the tables:\n%s", want, &tables)
+			t.Errorf("got tables without %q:\n%s", want, &tables)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// TestMain lets this program be the command, for tests that end it.
+// TestMain lets the test program act as the command, for tests that end it.
 func TestMain(m *testing.M) {
 	if os.Getenv("COMPARE_TEST_MAIN") != "" {
 		main()
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// However a run ends, by Ctrl-C, by a service manager or by a crash that leaves it no time to clean up: no
+// A run may end by Ctrl-C, by a service manager or by a crash without cleanup: no
 // server and no load generator stays.
 func TestNothingStaysAfterAnInterrupt(t *testing.T) {
 	if _, err := exec.LookPath("wrk"); err != nil {
@@ -56,7 +56,7 @@ func TestNothingStaysAfterAnInterrupt(t *testing.T) {
 		io.Copy(io.Discard, status)
 		cmd.Wait()
 		if got := cmd.ProcessState.ExitCode(); got != test.code {
-			t.Errorf("after %v: exit code %d, want %d", test.signal, got, test.code)
+			t.Errorf("after %v: got exit code %d, want %d", test.signal, got, test.code)
 		}
 		for _, pid := range started {
 			waitGone(t, pid, test.signal)
@@ -84,7 +84,7 @@ func childrenOf(t *testing.T, pid, count int) []int {
 			return children
 		}
 	}
-	t.Fatalf("no %d children of process %d", count, pid)
+	t.Fatalf("got fewer than %d children of process %d", count, pid)
 	return nil
 }
 
@@ -95,5 +95,5 @@ func waitGone(t *testing.T, pid int, after syscall.Signal) {
 			return
 		}
 	}
-	t.Errorf("after %v process %d is still there", after, pid)
+	t.Errorf("after %v: process %d still runs", after, pid)
 }

@@ -99,7 +99,7 @@ func bulkCommand(ctx context.Context, args []string) error {
 }
 
 // stepBack lowers the priority of a thread, or of this one for 0, on the core of the clients whose latencies are measured. The
-// thread then runs when they leave the core idle. If the kernel refuses that, the thread runs all the same.
+// thread then runs when they leave the core idle. If the kernel refuses that, the thread runs anyway.
 func stepBack(thread int) {
 	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
 }

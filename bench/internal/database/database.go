@@ -27,7 +27,7 @@ var ErrMissing = errors.New("PostgreSQL is not installed (Debian: apt-get instal
 
 const startTimeout = 20 * time.Second
 
-// Server is a running PostgreSQL server with a data folder of its own.
+// Server is a running PostgreSQL server with its own data folder.
 type Server struct {
 	URL     string // as in a connection string
 	Version string
@@ -112,7 +112,7 @@ func (s *Server) connect(ctx context.Context) error {
 		case <-waiting.Done():
 			return errors.Join(err, waiting.Err())
 		case <-s.process.Done():
-			return fmt.Errorf("it has ended: %s", s.process.Output())
+			return fmt.Errorf("PostgreSQL has ended: %s", s.process.Output())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -20,14 +20,14 @@ func TestServer(t *testing.T) {
 	}
 	for _, table := range []string{"world", "cachedworld"} {
 		if n, err := s.Number(t.Context(), table, 10_000); err != nil || n < 1 || n > 10_000 {
-			t.Errorf("%s: number %d (%v), want 1 to 10,000", table, n, err)
+			t.Errorf("%s: got number %d (error %v), want 1 to 10,000", table, n, err)
 		}
 	}
 	if n, err := s.Number(t.Context(), "world", 10_001); err == nil {
-		t.Errorf("number %d of a row that does not exist", n)
+		t.Errorf("got number %d for a row that does not exist", n)
 	}
 	s.Stop()
 	if _, err := s.Number(t.Context(), "world", 1); err == nil {
-		t.Error("a stopped server answers")
+		t.Error("got an answer from a stopped server")
 	}
 }

@@ -54,10 +54,10 @@ func TestTree(t *testing.T) {
 		t.Errorf("tree\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if top := root.Functions(2); !reflect.DeepEqual(top, []flame.Function{{Name: "b.H", Self: 60}, {Name: "a.g", Self: 30}}) {
-		t.Errorf("top %v", top)
+		t.Errorf("got top %v", top)
 	}
 	if _, err := flame.Tree(p, "alloc_space"); err == nil || !strings.Contains(err.Error(), "alloc_space") {
-		t.Errorf("error %v, want one that names the type", err)
+		t.Errorf("got error %v, want the type in it", err)
 	}
 }
 
@@ -75,11 +75,11 @@ func TestSVG(t *testing.T) {
 		">y.(*T[github.com/a/b.C]).m&lt;x&gt;</text>", "CPU &amp; more", ">main.main</text>", `width="999.50"`,
 	} {
 		if !strings.Contains(svg, want) {
-			t.Errorf("no %s in\n%s", want, svg)
+			t.Errorf("got a graph without %s:\n%s", want, svg)
 		}
 	}
 	if strings.Contains(svg, "tiny") {
-		t.Error("a frame of a thousandth is drawn")
+		t.Error("got a frame with a thousandth of the total")
 	}
 	wellFormed(t, svg)
 }
@@ -91,7 +91,7 @@ func TestEmptyProfile(t *testing.T) {
 	}
 	svg := string(flame.Graph{Title: "Allocations"}.SVG(root))
 	if !strings.Contains(svg, "nothing") {
-		t.Errorf("an empty profile is drawn as\n%s", svg)
+		t.Errorf("empty profile: got\n%s", svg)
 	}
 	wellFormed(t, svg)
 }
@@ -113,7 +113,7 @@ func TestShort(t *testing.T) {
 		"github.com/a/b/v2.F[go.shape.struct { github.com/c/d.X }]": "v2.F[go.shape.struct { github.com/c/d.X }]",
 	} {
 		if got := flame.Short(name); got != want {
-			t.Errorf("Short(%s) = %s, want %s", name, got, want)
+			t.Errorf("Short(%s): got %s, want %s", name, got, want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ type Frame struct {
 	Name     string // name of the function with the path of its package
 	Total    int64  // Self and the Totals of Callees
 	Self     int64
-	Callees  []*Frame // by name
+	Callees  []*Frame // sorted by name
 	children map[string]*Frame
 }
 

@@ -14,13 +14,13 @@ import (
 )
 
 // Each promise limits a figure that is measured; otherwise it could never be broken.
-func TestPromisesSpeakOfWhatIsMeasured(t *testing.T) {
+func TestPromisesReferToMeasuredFigures(t *testing.T) {
 	promises, err := gate.Promises()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(promises) == 0 {
-		t.Fatal("no promises")
+		t.Fatal("got no promises")
 	}
 	for _, p := range promises {
 		for _, f := range []gate.Figure{p.Of, p.Per} {
@@ -38,10 +38,10 @@ func TestPromisesSpeakOfWhatIsMeasured(t *testing.T) {
 				continue
 			}
 			if !scenarios[0].Takes(peers[0], nil) {
-				t.Errorf("%q: got %s takes no part in %s", p.Words, f.Peer, f.Scenario)
+				t.Errorf("%q: got peer %s is not in scenario %s", p.Words, f.Peer, f.Scenario)
 			}
 			if !slices.Contains(scenarios[0].MetricKeys(), f.Metric) {
-				t.Errorf("%q: got %s has no %s", p.Words, f.Scenario, f.Metric)
+				t.Errorf("%q: got scenario %s has no metric %s", p.Words, f.Scenario, f.Metric)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func TestJudge(t *testing.T) {
 	} {
 		got := gate.Judge([]gate.Promise{test.promise}, run)[0]
 		if got.Outcome != test.want || got.Got != test.got {
-			t.Errorf("%s: got %v with %v, want %v with %v", test.name, got.Outcome, got.Got, test.want, test.got)
+			t.Errorf("%s: got got %v with %v, want %v with %v", test.name, got.Outcome, got.Got, test.want, test.got)
 		}
 	}
 }
@@ -90,6 +90,6 @@ func TestNeeds(t *testing.T) {
 		{Of: gate.Figure{Benchmark: "Hello/dunlin"}},
 	})
 	if strings.Join(scenarios, ",") != "json" || strings.Join(peers, ",") != "dunlin,fasthttp" {
-		t.Errorf("needs %v of %v, want json of dunlin and fasthttp", scenarios, peers)
+		t.Errorf("got scenarios %v and peers %v, want json with dunlin and fasthttp", scenarios, peers)
 	}
 }

@@ -25,10 +25,10 @@ func TestFind(t *testing.T) {
 			t.Fatalf("Find(%s): %v", from, err)
 		}
 		if got.Bench != bench || got.Root != root {
-			t.Errorf("Find(%s) = %s under %s, want %s under %s", from, got.Bench, got.Root, bench, root)
+			t.Errorf("Find(%s): got %s in %s, want %s in %s", from, got.Bench, got.Root, bench, root)
 		}
 	}
 	if _, err := layout.Find(t.TempDir()); err == nil {
-		t.Error("Find outside the repository: no error")
+		t.Error("Find outside the repository: got no error")
 	}
 }

@@ -20,18 +20,18 @@ func TestAnswer(t *testing.T) {
 				kept, rest := "", c.bytes
 				for rest != "" {
 					if a.done() {
-						t.Fatalf("in pieces of %d: done before %q", size, rest)
+						t.Fatalf("pieces of %d: complete before %q", size, rest)
 					}
 					n := min(size, len(rest))
 					kept, rest = kept+rest[:n], rest[n:]
 					used, err := a.feed([]byte(kept))
 					if err != nil {
-						t.Fatalf("in pieces of %d, before %q: %v", size, rest, err)
+						t.Fatalf("pieces of %d, before %q: %v", size, rest, err)
 					}
 					kept = kept[used:]
 				}
 				if !a.done() || kept != "" || a.status != c.status || a.close != c.close {
-					t.Fatalf("in pieces of %d: got %+v, %q left over", size, a, kept)
+					t.Fatalf("pieces of %d: got %+v, %q left over", size, a, kept)
 				}
 			}
 		})

@@ -14,7 +14,7 @@ import (
 
 func TestBulk(t *testing.T) {
 	const n = 200_000 // less than net/http reads of an unread body
-	lost := 0         // bytes that the server keeps for itself
+	lost := 0         // bytes that the server drops
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/none":
@@ -41,14 +41,14 @@ func TestBulk(t *testing.T) {
 		}
 		lost = 1
 		if err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "199999 bytes, want 200000") {
-			t.Errorf("up %v: error %v for a byte that is missing", up, err)
+			t.Errorf("up %v: missing byte: got error %v", up, err)
 		}
 		b.Path = "/none"
 		if err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "status 404") {
-			t.Errorf("up %v: error %v for a status", up, err)
+			t.Errorf("up %v: status 404: got error %v", up, err)
 		}
 		if b.Path = "/words"; b.Run(t.Context()) == nil {
-			t.Errorf("up %v: words are no number of bytes", up)
+			t.Errorf("up %v: text instead of a number of bytes: got no error", up)
 		}
 	}
 }

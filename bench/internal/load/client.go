@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// dialTimeout is longer than any connect on the same machine takes.
+// dialTimeout is longer than any connect on the same machine.
 const dialTimeout = 5 * time.Second
 
 // A client sends the same request repeatedly on one connection, and reads no more of the response than is necessary to find its

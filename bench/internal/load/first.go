@@ -20,7 +20,7 @@ const firstAnswerPoll = 100 * time.Microsecond
 // a third of a start-up time.
 func pause() {
 	left := unix.NsecToTimespec(int64(firstAnswerPoll))
-	_ = unix.Nanosleep(&left, nil) // an early end because of a signal does no harm
+	_ = unix.Nanosleep(&left, nil) // an early end because of a signal is harmless
 }
 
 // FirstAnswer sends requests until the server at addr answers.

@@ -39,7 +39,7 @@ func TestH2HoldOpensStreams(t *testing.T) {
 	defer held.Close()
 	<-all
 	if n, err := held.Answered(); n != 0 || err != nil {
-		t.Errorf("%d streams are over (%v), want none", n, err)
+		t.Errorf("got %d ended streams (error %v), want 0", n, err)
 	}
 	close(release)
 	for over := 0; over < 20; {
@@ -67,7 +67,7 @@ func TestH2Attacks(t *testing.T) {
 		}
 	}
 	if _, err := (H2Attack{Addr: addr, Kind: "charm"}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "charm") {
-		t.Errorf("an unknown kind: %v", err)
+		t.Errorf("unknown kind: %v", err)
 	}
 }
 
@@ -77,10 +77,10 @@ func TestH2Answers(t *testing.T) {
 	in = h2Frame(in, h2Data, h2EndStream, 1, "four")
 	in = h2Frame(in, h2Reset, 0, 3, h2Number(8))
 	if n := h2Answers(in); n != 2 {
-		t.Errorf("%d answers, want 2", n)
+		t.Errorf("got %d answers, want 2", n)
 	}
 	if n := h2Answers(in[:len(in)-2]); n != 2 {
-		t.Errorf("%d answers in what is cut off, want 2", n)
+		t.Errorf("truncated input: got %d answers, want 2", n)
 	}
 	if got := h2Literal(strings.Repeat("x", 127+300)); got[:3] != "\x7f\xac\x02" || len(got) != 3+127+300 {
 		t.Errorf("a long literal begins with %x", got[:3])

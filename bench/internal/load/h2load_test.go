@@ -18,7 +18,7 @@ func TestParseH2Load(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if _, err := parseH2Load("[ERROR] unknown option"); err == nil {
-		t.Error("what is no summary was read as one")
+		t.Error("got counts from text that is not a summary")
 	}
 }
 
@@ -26,10 +26,10 @@ func TestH2LoadCommand(t *testing.T) {
 	h := H2Load{Connections: 16, Streams: 32, Path: "/json", TLS: true}
 	if got, want := h.Command("127.0.0.1:1", []int{1}, 5000).String(),
 		"taskset -c 1 h2load -t1 -c16 -m32 -n5000 https://127.0.0.1:1/json"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+		t.Errorf("got got %s, want %s", got, want)
 	}
 	h = H2Load{Connections: 64, HTTP1: true, Path: "/"}
 	if got, want := h.Command("127.0.0.1:1", nil, 100).String(), "h2load -t1 -c64 -m1 -n100 --h1 http://127.0.0.1:1/"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+		t.Errorf("got got %s, want %s", got, want)
 	}
 }

@@ -47,7 +47,7 @@ func TestOpenLoopAccountsForEveryRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if turn.Load() != 204 {
-		t.Errorf("%d requests came, want 204", turn.Load())
+		t.Errorf("got %d requests, want 204", turn.Load())
 	}
 	if got.Due != 200 || got.Answered.Count != 100 || got.Rejected.Count != 50 || got.Other != 50 || got.Unanswered != 0 {
 		t.Errorf("got %+v, want 200 due: 100 answered, 50 rejected, 50 other", got)
@@ -57,7 +57,7 @@ func TestOpenLoopAccountsForEveryRequest(t *testing.T) {
 	}
 }
 
-// A stalled server must show in the latencies of the requests that were due meanwhile.
+// The latencies of requests that are due while the server is stalled must include the stall.
 func TestOpenLoopMeasuresFromTheDueMoment(t *testing.T) {
 	const stall = 300 * time.Millisecond
 	var once sync.Once
@@ -79,7 +79,7 @@ func TestOpenLoopMeasuresFromTheDueMoment(t *testing.T) {
 	}
 }
 
-func TestOpenLoopGivesUp(t *testing.T) {
+func TestOpenLoopPatience(t *testing.T) {
 	release := make(chan struct{})
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) { <-release })
 	defer close(release)
@@ -94,7 +94,7 @@ func TestOpenLoopGivesUp(t *testing.T) {
 		t.Errorf("got %+v, want 10 unanswered", got)
 	}
 	if got.All.Count != 10 || got.All.P50 < 20*time.Millisecond {
-		t.Errorf("all: got %+v, want 10 that were waited for at least 20ms", got.All)
+		t.Errorf("all requests: got %+v, want 10 that were waited for at least 20ms", got.All)
 	}
 	if got.Failed() != 10 || got.CPU <= 0 || got.Took <= 0 {
 		t.Errorf("%d failed, %v of CPU in %v", got.Failed(), got.CPU, got.Took)
@@ -109,10 +109,10 @@ func TestOpenLoopEndsWithItsContext(t *testing.T) {
 		Addr: addr, Path: "/", Rate: 1, Duration: time.Hour, Connections: 1, Patience: time.Second,
 	}.Run(ctx)
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want context.Canceled", err)
+		t.Errorf("got error %v, want context.Canceled", err)
 	}
 	if _, err := (load.OpenLoop{Addr: addr}).Run(t.Context()); err == nil {
-		t.Error("no rate: no error")
+		t.Error("without a rate: got no error")
 	}
 }
 
@@ -125,14 +125,14 @@ func TestHoldIdle(t *testing.T) {
 	}
 	defer held.Close()
 	if asked.Load() != 20 {
-		t.Errorf("%d requests, want one for each of 20 connections", asked.Load())
+		t.Errorf("got %d requests, want one for each of 20 connections", asked.Load())
 	}
 	if cut, err := held.CutOff(); cut != 0 || err != nil {
-		t.Errorf("%d cut off (%v), want none", cut, err)
+		t.Errorf("got %d closed connections (error %v), want 0", cut, err)
 	}
 }
 
-func TestHoldByTLS(t *testing.T) {
+func TestHoldOverTLS(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1) }))
 	defer server.Close()
@@ -143,16 +143,16 @@ func TestHoldByTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		if cut, err := held.CutOff(); cut != 0 || err != nil {
-			t.Errorf("%d cut off (%v), want none", cut, err)
+			t.Errorf("got %d closed connections (error %v), want 0", cut, err)
 		}
 		held.Close()
 	}
 	if asked.Load() != 5 {
-		t.Errorf("%d requests, want one for each of 5 connections that have shaken hands", asked.Load())
+		t.Errorf("got %d requests, want one for each of 5 connections with a handshake", asked.Load())
 	}
 }
 
-func TestHoldUnreadSeesCuts(t *testing.T) {
+func TestHoldUnreadCountsClosedConnections(t *testing.T) {
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 	held, err := load.Hold{Addr: addr, Path: "/", Connections: 5, Unread: 50}.Open(t.Context())
 	if err != nil {
@@ -168,15 +168,15 @@ func TestHoldUnreadSeesCuts(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of 5 connections seen as cut off", n)
+			t.Fatalf("got %d of 5 closed connections", n)
 		}
 	}
 }
 
-func TestHoldNamesTheConnectionThatFailed(t *testing.T) {
+func TestHoldErrorNamesConnection(t *testing.T) {
 	_, err := load.Hold{Addr: "127.0.0.1:1", Path: "/", Connections: 3}.Open(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "connection 1 of 3") {
-		t.Errorf("error %v, want the connection in it", err)
+		t.Errorf("got error %v, want the connection in it", err)
 	}
 }
 
@@ -188,11 +188,11 @@ func TestFirstAnswer(t *testing.T) {
 		}
 	})
 	if err := load.FirstAnswer(t.Context(), addr, "/"); err != nil || asked.Load() != 3 {
-		t.Errorf("%v after %d requests, want an answer to the third", err, asked.Load())
+		t.Errorf("got error %v after %d requests, want an answer to the third", err, asked.Load())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := load.FirstAnswer(ctx, "127.0.0.1:1", "/"); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want context.Canceled", err)
+		t.Errorf("got error %v, want context.Canceled", err)
 	}
 }

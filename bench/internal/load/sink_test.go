@@ -39,6 +39,6 @@ func TestSink(t *testing.T) {
 		t.Error(err)
 	}
 	if n, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Errorf("%d bytes came", n)
+		t.Errorf("got %d bytes", n)
 	}
 }

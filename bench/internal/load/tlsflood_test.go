@@ -27,13 +27,13 @@ func TestTLSReturningResumes(t *testing.T) {
 	}
 	got, err := client.Run(t.Context())
 	if err != nil || got.Count == 0 || got.Whole != 0 || got.Failed != 0 || got.P50 <= 0 || got.P99 < got.P50 {
-		t.Errorf("got %+v, %v; want sessions that are resumed", got, err)
+		t.Errorf("got %+v, %v; want resumed sessions", got, err)
 	}
 }
 
 func TestTLSFloodIsAnswered(t *testing.T) {
 	addr := tlsServer(t)
-	for limit := time.Now().Add(20 * time.Second); ; { // a busy machine may answer none in so short a time
+	for limit := time.Now().Add(20 * time.Second); ; { // a busy machine may answer none in such a short time
 		got, err := TLSFlood{Addr: addr, Rate: 1000, Duration: 100 * time.Millisecond}.Run(t.Context())
 		if err != nil || got.Answered > got.Asked {
 			t.Fatalf("got %+v, %v", got, err)
@@ -42,7 +42,7 @@ func TestTLSFloodIsAnswered(t *testing.T) {
 			return
 		}
 		if time.Now().After(limit) {
-			t.Fatalf("got %+v: the server has said nothing to any ClientHello", got)
+			t.Fatalf("got %+v: the server answered no ClientHello", got)
 		}
 	}
 }

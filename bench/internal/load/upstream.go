@@ -33,7 +33,7 @@ type owed struct {
 
 // A delayer is a server with one thread. Goroutines and their timers would be late by up to a millisecond.
 type delayer struct {
-	polled []unix.PollFd // the listener first
+	polled []unix.PollFd // the first one is the listener
 	owed   []owed
 }
 

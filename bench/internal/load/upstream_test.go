@@ -18,7 +18,7 @@ func TestUpstreamAnswersAfterTheWait(t *testing.T) {
 		ended <- Upstream{Addr: "127.0.0.1:0", Ready: func(a net.Addr) { addr <- a }}.Run(ctx)
 	}()
 	at := (<-addr).String()
-	// The longer wait is requested first: its answer must not delay the others.
+	// The longer wait is requested first, and its answer must not delay the other answers.
 	slow, err := net.Dial("tcp", at)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestUpstreamAnswersAfterTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := binary.BigEndian.Uint32(word[:]); got != want.us {
-			t.Errorf("answer %d, want %d", got, want.us)
+			t.Errorf("got answer %d, want %d", got, want.us)
 		}
 		if took := time.Since(start); took < time.Duration(want.us)*time.Microsecond {
 			t.Errorf("answered after %v, want at least %d µs", took, want.us)
@@ -58,7 +58,7 @@ func TestUpstreamAnswersAfterTheWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(slow, make([]byte, 4)); err != nil {
-		t.Errorf("after another client has gone: %v", err)
+		t.Errorf("after another client has disconnected: %v", err)
 	}
 	cancel()
 	if err := <-ended; err != nil {

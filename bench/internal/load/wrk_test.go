@@ -32,7 +32,7 @@ func TestParseWrk(t *testing.T) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	if got.Errors() != 15 {
-		t.Errorf("%d errors, want 15", got.Errors())
+		t.Errorf("got %d errors, want 15", got.Errors())
 	}
 }
 
@@ -44,7 +44,7 @@ func TestParseWrkRefuses(t *testing.T) {
 		`compare: {"duration_us":0,"requests":0}` + "\n",
 	} {
 		if got, err := load.ParseWrk(out); err == nil {
-			t.Errorf("%q: parsed as %+v, want an error", out, got)
+			t.Errorf("%q: got %+v, want an error", out, got)
 		}
 	}
 }
@@ -66,6 +66,6 @@ func TestWithout(t *testing.T) {
 	got := all.Without(load.WrkResult{Duration: 2 * time.Second, Requests: 100, Bytes: 1000, P99: time.Second, Timeouts: 2})
 	want := load.WrkResult{Duration: 3 * time.Second, Requests: 400, Bytes: 4000, P99: time.Millisecond, Timeouts: 1}
 	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+		t.Errorf("got got %+v, want %+v", got, want)
 	}
 }

@@ -14,7 +14,7 @@ func TestNamed(t *testing.T) {
 		t.Errorf("got %v (%v), want floor and chi", got, err)
 	}
 	if _, err := Named([]string{"chi", "cherry"}); err == nil || !strings.Contains(err.Error(), "cherry") {
-		t.Errorf("error %v, want it to name the unknown peer", err)
+		t.Errorf("got error %v, want the unknown peer in it", err)
 	}
 }
 
@@ -22,18 +22,18 @@ func TestNamesAreUnique(t *testing.T) {
 	peers, checks := map[string]bool{}, map[string]bool{}
 	for _, check := range Checks {
 		if checks[check.Name] {
-			t.Errorf("two checks are called %s", check.Name)
+			t.Errorf("got two checks with the name %s", check.Name)
 		}
 		checks[check.Name] = true
 	}
 	for _, peer := range All {
 		if peers[peer.Name] {
-			t.Errorf("two peers are called %s", peer.Name)
+			t.Errorf("got two peers with the name %s", peer.Name)
 		}
 		peers[peer.Name] = true
 		for _, name := range peer.Only {
 			if !checks[name] {
-				t.Errorf("%s is meant to pass %q, which is no check", peer.Name, name)
+				t.Errorf("%s: unknown check %q", peer.Name, name)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestNamesAreUnique(t *testing.T) {
 func TestLockedVersion(t *testing.T) {
 	lock := []byte("[[package]]\nname = \"axum-core\"\nversion = \"0.5.0\"\n\n[[package]]\nname = \"axum\"\nversion = \"0.8.9\"\n")
 	if got := lockedVersion(lock, "axum"); got != "0.8.9" {
-		t.Errorf("version %q, want 0.8.9", got)
+		t.Errorf("got version %q, want 0.8.9", got)
 	}
 	if got := lockedVersion(lock, "actix"); got != "" {
 		t.Errorf("version %q of a crate that is not there", got)
@@ -72,14 +72,14 @@ func TestCheckJudges(t *testing.T) {
 		server.Close()
 		switch {
 		case test.complaint == "" && err != nil:
-			t.Errorf("%s: %v, want no complaint", test.name, err)
+			t.Errorf("%s: %v, want no error", test.name, err)
 		case test.complaint != "" && (err == nil || !strings.Contains(err.Error(), test.complaint)):
-			t.Errorf("%s: got %v, want a complaint with %q", test.name, err, test.complaint)
+			t.Errorf("%s: got %v, want an error with %q", test.name, err, test.complaint)
 		}
 	}
 }
 
-func TestCheckSeesAnAnswerWithoutTheWait(t *testing.T) {
+func TestCheckOfMissingWait(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	for _, check := range Checks {
@@ -89,7 +89,7 @@ func TestCheckSeesAnAnswerWithoutTheWait(t *testing.T) {
 		check.AtLeast = 1 << 62 // no machine is slow enough
 		err := check.Do(t.Context(), server.Client(), "http", strings.TrimPrefix(server.URL, "http://"))
 		if err == nil || !strings.Contains(err.Error(), "answered after") {
-			t.Errorf("%s: %v, want a complaint that it did not wait", check.Name, err)
+			t.Errorf("%s: %v, want an error about the missing wait", check.Name, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ type table struct{}
 
 func (table) Number(_ context.Context, _ string, id int32) (int32, error) { return id, nil }
 
-// served answers all checks of rows with bodies, and others with a fault.
+// served answers all checks of rows with bodies, and others with an error.
 func served(t *testing.T, faults map[string]string) *httptest.Server {
 	mux := http.NewServeMux()
 	next := 0
@@ -102,14 +102,14 @@ func TestRowsAreJudged(t *testing.T) {
 		err := rowChecks[i].rows(t.Context(), asker{server.Client(), server.URL}, table{})
 		switch {
 		case test.complaint == "" && err != nil:
-			t.Errorf("%s: %v, want no complaint", test.check, err)
+			t.Errorf("%s: %v, want no error", test.check, err)
 		case test.complaint != "" && (err == nil || !strings.Contains(err.Error(), test.complaint)):
-			t.Errorf("%s: got %v, want a complaint with %q", test.check, err, test.complaint)
+			t.Errorf("%s: got %v, want an error with %q", test.check, err, test.complaint)
 		}
 	}
 }
 
-func TestWithoutDatabaseItsChecksAreLeftOut(t *testing.T) {
+func TestChecksWithoutDatabase(t *testing.T) {
 	peers, err := Named([]string{"nethttp-db"})
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +125,6 @@ func TestWithoutDatabaseItsChecksAreLeftOut(t *testing.T) {
 		}
 	}
 	if failed["wait"] == "" {
-		t.Error("wait needs no database, and was not checked")
+		t.Error("the check of wait, which needs no database, was omitted")
 	}
 }

@@ -18,24 +18,24 @@ import (
 // patience is the time limit for steps that should be immediate on an idle machine.
 const patience = 20 * time.Second
 
-func TestRunGivesTheOutput(t *testing.T) {
+func TestRunReturnsOutput(t *testing.T) {
 	out, err := proc.Run(t.Context(), shell("echo to stdout; echo to stderr >&2"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if out != "to stdout\nto stderr\n" {
-		t.Errorf("output %q", out)
+		t.Errorf("got output %q", out)
 	}
 }
 
 func TestRunNamesTheFailure(t *testing.T) {
 	_, err := proc.Run(t.Context(), shell("echo first; echo the reason >&2; exit 3"))
 	if err == nil || !strings.Contains(err.Error(), "the reason") {
-		t.Errorf("error %v, want the last line of the output in it", err)
+		t.Errorf("got error %v, want the last line of the output in it", err)
 	}
 }
 
-func TestCancelEndsTheWholeGroup(t *testing.T) {
+func TestCancelEndsProcessGroup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, child := startWithChild(t, ctx)
 	cancel()
@@ -47,7 +47,7 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 	}
 }
 
-func TestStopEndsTheWholeGroup(t *testing.T) {
+func TestStopEndsProcessGroup(t *testing.T) {
 	p, child := startWithChild(t, t.Context())
 	p.Stop()
 	waitGone(t, p.Pid)
@@ -85,7 +85,7 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 func TestCores(t *testing.T) {
 	place, pinned := proc.Place()
 	if !pinned {
-		t.Skip("this machine gives the test one core only")
+		t.Skip("the test has only one core")
 	}
 	for _, cores := range [][]int{place.Server, place.Load} {
 		out, err := proc.Run(t.Context(), proc.Command{
@@ -95,11 +95,11 @@ func TestCores(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := strings.Fields(out)[1], strconv.Itoa(cores[0]); got != want {
-			t.Errorf("the process may use cores %s, want %s", got, want)
+			t.Errorf("got cores %s, want %s", got, want)
 		}
 	}
 	if again, _ := proc.Place(); len(again.Both) != 2 {
-		t.Error("starting a pinned process pinned this one")
+		t.Error("starting a pinned process pinned the test process")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cpu <= 0 {
-		t.Errorf("CPU time %v after a busy loop", cpu)
+		t.Errorf("got CPU time %v after a busy loop", cpu)
 	}
 	rss, err := p.RSS()
 	if err != nil {
@@ -126,14 +126,14 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rss <= 0 || peak < rss {
-		t.Errorf("RSS %d, peak %d: want 0 < RSS ≤ peak", rss, peak)
+		t.Errorf("got RSS %d and peak %d, want 0 < RSS ≤ peak", rss, peak)
 	}
 }
 
 func TestCommandAsTyped(t *testing.T) {
 	c := proc.Command{Path: "wrk", Args: []string{"-t1", "http://127.0.0.1/sleep?ms=10"}, Cores: []int{0, 1}}
 	if got, want := c.String(), "taskset -c 0,1 wrk -t1 'http://127.0.0.1/sleep?ms=10'"; got != want {
-		t.Errorf("command %s, want %s", got, want)
+		t.Errorf("got command %s, want %s", got, want)
 	}
 }
 
@@ -157,7 +157,7 @@ func readPid(t *testing.T, p *proc.Process, prefix string) int {
 	line, _, _ := strings.Cut(rest, "\n")
 	pid, err := strconv.Atoi(line)
 	if err != nil {
-		t.Fatalf("no pid in %q", out)
+		t.Fatalf("got no pid in %q", out)
 	}
 	return pid
 }
@@ -170,7 +170,7 @@ func waitOutput(t *testing.T, p *proc.Process, prefix string) string {
 			return p.Output()
 		}
 	}
-	t.Fatalf("no %q in the output %q", prefix, p.Output())
+	t.Fatalf("got no %q in the output %q", prefix, p.Output())
 	return ""
 }
 
@@ -181,5 +181,5 @@ func waitGone(t *testing.T, pid int) {
 			return
 		}
 	}
-	t.Errorf("process %d is still there", pid)
+	t.Errorf("process %d still runs", pid)
 }

@@ -29,9 +29,9 @@ func TestDiff(t *testing.T) {
 		t.Errorf("got\n%s\nwant the CPU time better and the benchmark worse", table.Text())
 	}
 	if all := report.DiffTable(differences, true); len(all.Rows) != 3 || all.Rows[1][5] != "~" {
-		t.Errorf("all differences:\n%s\nwant three, the throughput within noise", all.Text())
+		t.Errorf("got differences:\n%s\nwant three, the throughput within noise", all.Text())
 	}
 	if none := report.Differences(before, &results.Run{}); len(none) != 0 {
-		t.Errorf("%d differences to an empty run", len(none))
+		t.Errorf("got %d differences to an empty run", len(none))
 	}
 }

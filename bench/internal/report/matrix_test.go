@@ -44,7 +44,7 @@ func matrixRun() *results.Run {
 func TestMatrix(t *testing.T) {
 	m := report.MatrixOf(matrixRun())
 	if want := []string{"zed", "alpha", "late<i>"}; !slices.Equal(m.Servers, want) {
-		t.Errorf("columns %q, want those of servers with a figure, in the order of the run: %q", m.Servers, want)
+		t.Errorf("got columns %q, want those of servers with a figure, in the order of the run: %q", m.Servers, want)
 	}
 	var got []string
 	for _, row := range m.Rows {
@@ -64,10 +64,10 @@ func TestMatrix(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got, want := m.Counts(), (report.Counts{Less: 2, Even: 1, More: 2, Within: 1}); got != want {
-		t.Errorf("counts %+v, want %+v", got, want)
+		t.Errorf("got counts %+v, want %+v", got, want)
 	}
 	if got, want := m.Rows[1].Cells[0].Detail, "/echo: status 404"; got != want {
-		t.Errorf("the reason is %q, want %q", got, want)
+		t.Errorf("got reason %q, want %q", got, want)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestMatrixInPages(t *testing.T) {
 		"| Echo | **10 µs** | late&lt;i> 1.01× | not served | not served | 1.01× |\n",
 	} {
 		if !strings.Contains(markdown, want) {
-			t.Errorf("no %q in\n%s", want, markdown)
+			t.Errorf("got no %q in\n%s", want, markdown)
 		}
 	}
 	for _, want := range []string{
@@ -98,7 +98,7 @@ func TestMatrixInPages(t *testing.T) {
 		`<td class="lose2" title="zed: 5 µs">▼0.50×`, `<td class="own" title="dunlin: 10 µs">10 µs`,
 	} {
 		if !strings.Contains(html, want) {
-			t.Errorf("no %q in\n%s", want, html)
+			t.Errorf("got no %q in\n%s", want, html)
 		}
 	}
 	for name, page := range map[string]string{"BENCHMARKS.md": markdown, "benchmarks.html": html} {
@@ -107,7 +107,7 @@ func TestMatrixInPages(t *testing.T) {
 			details = strings.Index(page, "## How to measure")
 		}
 		if matrix < 0 || charts < matrix || details < charts {
-			t.Errorf("%s: the matrix is at %d, the charts at %d, the details at %d", name, matrix, charts, details)
+			t.Errorf("%s: got the matrix at %d, the charts at %d, the details at %d", name, matrix, charts, details)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestOverviews(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(document.Overviews) != 2 {
-		t.Fatalf("%d overviews, want one of CPU and one of memory", len(document.Overviews))
+		t.Fatalf("got %d overviews, want one of CPU and one of memory", len(document.Overviews))
 	}
 	for i, want := range [][]string{
 		{"JSON &lt;b&gt;|", "10 µs", "zed", "5 µs (0.50×)", "TLS", "40 µs (4.00×)"},
@@ -127,7 +127,7 @@ func TestOverviews(t *testing.T) {
 		svg := string(document.Overviews[i].SVG)
 		for _, text := range want {
 			if !strings.Contains(svg, text) {
-				t.Errorf("no %q in\n%s", text, svg)
+				t.Errorf("got no %q in\n%s", text, svg)
 			}
 		}
 		decoder := xml.NewDecoder(strings.NewReader(svg))
@@ -144,7 +144,7 @@ func TestOverviews(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(none.Overviews) != 0 || len(none.Matrix.Rows) != 0 {
-		t.Errorf("a run without scenarios has %d overviews and %d rows", len(none.Overviews), len(none.Matrix.Rows))
+		t.Errorf("run without scenarios: got %d overviews and %d rows", len(none.Overviews), len(none.Matrix.Rows))
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// A name that is misspelt would leave its note out for ever.
-func TestNotesNameWhatExists(t *testing.T) {
+// A misspelled name would omit its note from the report.
+func TestNotesUseExistingNames(t *testing.T) {
 	notes, err := report.ReadNotes("../../notes.json")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestNotesNameWhatExists(t *testing.T) {
 		}
 		for _, key := range n.Metrics {
 			if metric, known := results.MetricByKey(key); !known || !metric.Judged {
-				t.Errorf("notes.json, %s: nobody is compared by the metric %q", n.Title, key)
+				t.Errorf("notes.json, %s: no scenario compares the metric %q", n.Title, key)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func TestReadmeShowsOverviews(t *testing.T) {
 		drawn = append(drawn, o.File)
 	}
 	if len(drawn) != 2 || !slices.Equal(shown, drawn) {
-		t.Errorf("README.md shows %q, the report draws the overviews %q", shown, drawn)
+		t.Errorf("README.md shows %q, want the overviews %q of the report", shown, drawn)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sample is a run with one of everything a page has to show.
+// sample is a run with an example of everything that a page shows.
 func sample() *results.Run {
 	rounds := func(cpu ...float64) (samples []results.Sample) {
 		for _, v := range cpu {
@@ -76,7 +76,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// golden compares a file with testdata; go test -update writes it there.
+// golden compares a file with testdata; with the flag -update it writes the file.
 func golden(t *testing.T, name, path string) {
 	t.Helper()
 	got, err := os.ReadFile(path)
@@ -94,7 +94,7 @@ func golden(t *testing.T, name, path string) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("%s is not as in %s; if it should be, run go test ./internal/report -update and look at the difference", name, kept)
+		t.Errorf("%s differs from %s; if this is intended, run go test ./internal/report -update and check the difference", name, kept)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestChartIsXML(t *testing.T) {
 		}
 	}
 	if none, err := report.Chart(sample().Scenarios[0], results.IdleCPU); none != nil || err != nil {
-		t.Errorf("a chart of what nobody has: got %d bytes, %v", len(none), err)
+		t.Errorf("chart of a metric without values: got %d bytes, %v", len(none), err)
 	}
 }
 
@@ -133,21 +133,21 @@ func TestWaitChart(t *testing.T) {
 	svg := string(document.Sections[0].SVG)
 	for _, want := range []string{"By the length of a wait", "50 µs", "1 ms", "p50 ms", "µs of server CPU", "dunlin-db", "fast"} {
 		if !strings.Contains(svg, want) {
-			t.Errorf("no %q in the chart", want)
+			t.Errorf("got a chart without %q", want)
 		}
 	}
 	if strings.Contains(svg, "broken") {
 		t.Error("a server without figures is in the chart")
 	}
 	if none, err := report.WaitChart(sample().Scenarios[0]); none != nil || err != nil {
-		t.Errorf("a chart of waits of a scenario without them: got %d bytes, %v", len(none), err)
+		t.Errorf("chart of waits of a scenario without waits: got %d bytes, %v", len(none), err)
 	}
 }
 
 func TestLeads(t *testing.T) {
 	leads := report.Leads(sample())
 	if len(leads) != 3 {
-		t.Fatalf("%d leads, want one in CPU, one in throughput and one in a Go benchmark: %v", len(leads), leads)
+		t.Fatalf("got %d leads, want one in CPU, one in throughput and one in a Go benchmark: %v", len(leads), leads)
 	}
 	if got, want := leads[2].String(), "Go benchmark JSON, ns/op: Dunlin 41; ahead: fast (30.5, 0.744×)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -176,13 +176,13 @@ without broken: it fell over
 func TestReadNotes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.json")
 	if notes, err := report.ReadNotes(path); notes != nil || err != nil {
-		t.Errorf("no file: got %v, %v", notes, err)
+		t.Errorf("missing file: got %v, %v", notes, err)
 	}
 	if err := os.WriteFile(path, []byte(`[{"title": "why"`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := report.ReadNotes(path); err == nil {
-		t.Error("half a file: no error")
+		t.Error("truncated file: got no error")
 	}
 }
 
@@ -210,7 +210,7 @@ func TestProfilePage(t *testing.T) {
 	}
 	for _, want := range []string{`data="json/dunlin-cpu.svg"`, `data="json/fast-cpu.svg"`, "<td>pkg.F", "A small JSON object"} {
 		if !strings.Contains(string(html), want) {
-			t.Errorf("no %s in\n%s", want, html)
+			t.Errorf("got no %s in\n%s", want, html)
 		}
 	}
 	svg, err := os.ReadFile(filepath.Join(docs, "profiles", "json", "fast-cpu.svg"))
@@ -234,6 +234,6 @@ func TestProfilePage(t *testing.T) {
 	}
 	if !strings.Contains(markdown, "| fast | [7 ms](profiles/json/fast-cpu.svg) |") || !strings.Contains(markdown, "(profiles/json.html)") ||
 		!strings.Contains(standalone, `href="profiles/json.html"`) {
-		t.Errorf("the report does not lead to the graphs:\n%s", markdown)
+		t.Errorf("got a report without a link to the graphs:\n%s", markdown)
 	}
 }

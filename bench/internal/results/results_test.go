@@ -13,7 +13,7 @@ import (
 func TestWriteAndRead(t *testing.T) {
 	folder := t.TempDir()
 	if _, err := results.Newest(folder); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Newest of an empty folder: %v, want ErrNotExist", err)
+		t.Errorf("Newest of an empty folder: got %v, want ErrNotExist", err)
 	}
 	older := &results.Run{Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "ffffffffffffffff"}
 	newer := &results.Run{
@@ -40,13 +40,13 @@ func TestWriteAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, newer) {
-		t.Errorf("read back\n%+v, want\n%+v", got, newer)
+		t.Errorf("got\n%+v, want\n%+v", got, newer)
 	}
 	if values := got.Scenario("json").Row("chi").Values("p50_ms"); !reflect.DeepEqual(values, []float64{1, 3}) {
-		t.Errorf("values %v, want 1 and 3", values)
+		t.Errorf("got values %v, want 1 and 3", values)
 	}
 	if got.Scenario("none") != nil || got.Scenario("json").Row("none") != nil || got.Benchmark("none") != nil {
-		t.Error("what is not there was found")
+		t.Error("got a row that does not exist")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestFormat(t *testing.T) {
 		401: "401", 72700: "72,700", 1234567: "1,234,567", -2.5: "-2.50",
 	} {
 		if got := results.Format(v); got != want {
-			t.Errorf("Format(%v) = %s, want %s", v, got, want)
+			t.Errorf("Format(%v): got %s, want %s", v, got, want)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestEveryMetricIsListedOnce(t *testing.T) {
 		}
 		seen[metric.Key] = true
 		if found, ok := results.MetricByKey(metric.Key); !ok || found != metric {
-			t.Errorf("MetricByKey(%s) = %+v", metric.Key, found)
+			t.Errorf("MetricByKey(%s): got %+v", metric.Key, found)
 		}
 	}
 }
@@ -84,6 +84,6 @@ func TestAddReplacesAndAppendsScenarios(t *testing.T) {
 		t.Errorf("got %+v", run)
 	}
 	if len(run.Additions) != 1 || run.Additions[0].Commit != "later" || run.Additions[0].Names() != "B anew; C" {
-		t.Errorf("additions %+v", run.Additions)
+		t.Errorf("got additions %+v", run.Additions)
 	}
 }

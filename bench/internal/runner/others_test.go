@@ -15,7 +15,7 @@ func TestOthers(t *testing.T) {
 		want      float64
 	}{
 		{"alone", 110 * time.Second, 20 * time.Second, 0},
-		{"half of it by others", 120 * time.Second, 20 * time.Second, 0.5},
+		{"half used by others", 120 * time.Second, 20 * time.Second, 0.5},
 		{"interrupts counted as ours", 110 * time.Second, 21 * time.Second, 0},
 	} {
 		end := usage{at: time.Unix(10, 0), all: test.all, ours: test.ours}

@@ -16,6 +16,6 @@ func TestVariantsAreBuiltOneAfterTheOther(t *testing.T) {
 	}
 	want := [][]int{{0, 2, 4}, {1}, {3}}
 	if got := bySource(peers); !reflect.DeepEqual(got, want) {
-		t.Errorf("groups %v, want %v: two builds of one program would write the same file", got, want)
+		t.Errorf("got groups %v, want %v: two builds of one program would write the same file", got, want)
 	}
 }

@@ -26,7 +26,7 @@ func (w *silent) Finished(s results.Scenario)           { w.finished = append(w.
 func (w *silent) Step(done, all int, _ string)          { w.steps = append(w.steps, [2]int{done, all}) }
 func rowOf(s results.Scenario, peer string) results.Row { return *s.Row(peer) }
 
-func TestRoundsOfAllScenariosTakeTurns(t *testing.T) {
+func TestRoundsOfScenariosAlternate(t *testing.T) {
 	var order []string
 	named := func(name string, maxRounds int) scenario.Scenario {
 		return scenario.Scenario{
@@ -59,22 +59,22 @@ func TestRoundsOfAllScenariosTakeTurns(t *testing.T) {
 		"a dunlin",
 	}
 	if !reflect.DeepEqual(order, want) {
-		t.Errorf("order %q\nwant %q", order, want)
+		t.Errorf("got order %q\nwant %q", order, want)
 	}
 	if want := []string{"once", "b", "a"}; !reflect.DeepEqual(watch.finished, want) {
-		t.Errorf("finished %q, want %q: each after its last round", watch.finished, want)
+		t.Errorf("got finished %q, want %q: each after its last round", watch.finished, want)
 	}
 	measured := all.measured()
 	if got := rowOf(measured[0], "dunlin").Values("n"); !reflect.DeepEqual(got, []float64{1, 6, 9}) {
 		t.Errorf("rounds of a: got %v", got)
 	}
 	if row := rowOf(measured[0], "gin"); row.Failed != "it fails" || len(row.Rounds) != 0 {
-		t.Errorf("a server that failed: %+v", row)
+		t.Errorf("failed server: %+v", row)
 	}
 	if len(measured) != 3 || measured[2].Commands[0] != "load b" {
-		t.Errorf("measured %+v", measured)
+		t.Errorf("got measurements %+v", measured)
 	}
 	if last := watch.steps[len(watch.steps)-1]; last[0] > last[1] || all.done != all.all || all.all != 12 {
-		t.Errorf("progress ends at %v, %d of %d", last, all.done, all.all)
+		t.Errorf("got last progress %v, %d of %d", last, all.done, all.all)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-func TestPeersOnDatabaseAnswerAsTheyShould(t *testing.T) {
+func TestDatabasePeersPassChecks(t *testing.T) {
 	folders, err := layout.Find(".")
 	if err != nil {
 		t.Fatal(err)

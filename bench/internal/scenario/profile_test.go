@@ -55,7 +55,7 @@ func TestProfile(t *testing.T) {
 		}
 		for kind, p := range map[string]*profile.Profile{"cpu": got.CPU, "inuse_space": got.Heap, "alloc_space": got.Allocs} {
 			if !slices.ContainsFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == kind }) {
-				t.Errorf("%s: no %s in its profile", name, kind)
+				t.Errorf("%s: got a profile without %s", name, kind)
 			}
 		}
 		if got.Requests == 0 || len(got.Allocs.Sample) == 0 || len(got.Heap.Sample) == 0 {

@@ -70,7 +70,7 @@ func TestTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := scenarios[0].Takes(peers[0], test.failed); got != test.want {
-			t.Errorf("%s takes %s with %v failed: %v, want %v", test.scenario, test.peer, test.failed, got, test.want)
+			t.Errorf("%s with %s, failed checks %v: %v, want %v", test.scenario, test.peer, test.failed, got, test.want)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestTakes(t *testing.T) {
 func TestGoroutineCounts(t *testing.T) {
 	got := goroutineCounts("fiber ready on http://127.0.0.1:1\nnum go routine 7\nnum go routine 1005\nnum go rou")
 	if !slices.Equal(got, []float64{7, 1005}) {
-		t.Errorf("counts %v, want 7 and 1005", got)
+		t.Errorf("got counts %v, want 7 and 1005", got)
 	}
 }
 
@@ -86,29 +86,29 @@ func TestEveryMetricIsKnown(t *testing.T) {
 	for _, s := range All {
 		for _, key := range s.MetricKeys() {
 			if _, known := results.MetricByKey(key); !known {
-				t.Errorf("%s has a metric %s that results.All lacks", s.Name, key)
+				t.Errorf("%s: metric %s is not in results.All", s.Name, key)
 			}
 		}
 	}
 }
 
-func TestSettleWaitsForWhatIsLeftToDo(t *testing.T) {
+func TestSettleWaitsForPendingParts(t *testing.T) {
 	e := &Env{}
 	done := false
 	e.later(t.Context(), time.Nanosecond, func() error { done = true; return nil })
 	if err := e.Settle(t.Context()); err != nil || !done {
-		t.Errorf("settled with %v, done %v", err, done)
+		t.Errorf("Settle: got %v, done %v", err, done)
 	}
 	failure := errors.New("it has ended")
 	e.later(t.Context(), time.Nanosecond, func() error { return failure })
 	if err := e.Settle(t.Context()); !errors.Is(err, failure) {
-		t.Errorf("settled with %v, want the failure", err)
+		t.Errorf("Settle: got %v, want the failure", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	stopped := false
 	e.later(ctx, time.Hour, func() error { stopped = true; return nil })
 	if err := e.Settle(ctx); !errors.Is(err, context.Canceled) || !stopped {
-		t.Errorf("an interrupted run settled with %v, stopped %v: its servers would stay", err, stopped)
+		t.Errorf("Settle of an interrupted run: got %v, stopped %v", err, stopped)
 	}
 }

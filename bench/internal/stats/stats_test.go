@@ -24,12 +24,12 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-func TestSummariseKeepsTheOrderOfItsArgument(t *testing.T) {
+func TestSummarizeDoesNotSortItsArgument(t *testing.T) {
 	rounds := []float64{3, 1, 2}
 	stats.Summarise(rounds)
 	stats.Compare(rounds, rounds)
 	if rounds[0] != 3 {
-		t.Errorf("the rounds were sorted: %v", rounds)
+		t.Errorf("Summarize sorted the rounds: %v", rounds)
 	}
 }
 
@@ -48,17 +48,17 @@ func TestCompare(t *testing.T) {
 		{"three touching", []float64{10, 11, 12}, []float64{12, 13, 14}, 18.181, false, false},
 		{"six shifted within the spread", []float64{10, 11, 12, 13, 14, 19}, []float64{15, 16, 17, 18, 20, 21}, 40, true, false},
 		{"three close: the gap is no wider than the ranges", []float64{10, 11, 12}, []float64{13, 14, 15}, 27.272, true, false},
-		{"one round says nothing", []float64{10}, []float64{20}, 100, true, false},
+		{"one round is not significant", []float64{10}, []float64{20}, 100, true, false},
 		{"from nothing", []float64{0, 0, 0}, []float64{5, 5, 5}, math.Inf(1), true, true},
 		{"not measured", nil, []float64{5}, math.Inf(1), false, false},
 	} {
 		got := stats.Compare(test.before, test.after)
 		if got.Significant != test.significant || got.Beyond != test.beyond {
-			t.Errorf("%s: significant %v, beyond the spread %v, want %v and %v (%s)",
+			t.Errorf("%s: got significant %v, beyond the spread %v, want %v and %v (%s)",
 				test.name, got.Significant, got.Beyond, test.significant, test.beyond, got.Why)
 		}
 		if got.Percent != test.percent && math.Abs(got.Percent-test.percent) > 0.001 {
-			t.Errorf("%s: got %v %%, want %v", test.name, got.Percent, test.percent)
+			t.Errorf("%s: got got %v %%, want %v", test.name, got.Percent, test.percent)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 func main() {
 	loop := flag.Bool("loop", false, "have the loop engine serve the handlers")
-	h2c := flag.Bool("h2c", false, "take HTTP/2 in clear text, too")
+	h2c := flag.Bool("h2c", false, "also accept HTTP/2 in clear text")
 	ln := service.Listen("nethttp", "h2", "http/1.1")
 	if !*loop {
 		server := &http.Server{Handler: handlers()}

@@ -84,7 +84,7 @@ var largeFile = sync.OnceValue(func() *os.File {
 	if err != nil {
 		panic(err)
 	}
-	return f // it stays open
+	return f // the file stays open
 })
 
 // An Address is the address on which a peer listens, and its certificate. Flags set it.

@@ -26,7 +26,7 @@ func TestSpans(t *testing.T) {
 	}
 	for _, part := range []string{`msg="user shown" id=7 trace_id=`, `msg=span name="GET /users/{id}"`} {
 		if !strings.Contains(logged.String(), part) {
-			t.Errorf("the log has no %s:\n%s", part, &logged)
+			t.Errorf("got a log without %s:\n%s", part, &logged)
 		}
 	}
 }

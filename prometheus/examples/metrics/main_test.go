@@ -21,6 +21,6 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("got %v %s", err, body)
 	}
 	if status := dunlintest.JSON(t, app, "GET", "/metrics", nil, nil); status != 404 {
-		t.Errorf("the public address answers /metrics with %d", status)
+		t.Errorf("/metrics on the public address: got %d", status)
 	}
 }

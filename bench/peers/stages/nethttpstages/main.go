@@ -41,7 +41,7 @@ func main() {
 	log.Fatal(http.Serve(ln, mux))
 }
 
-// writeJSON fails only when the client has gone.
+// writeJSON fails only if the client has disconnected.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)
