@@ -184,7 +184,7 @@ func Example() {
 	// Output:
 	// received invoice.paid
 	// 204
-	// 204 for the repetition
+	// 204 again
 }
 
 func TestMiddleware(t *testing.T) {
