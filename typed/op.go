@@ -26,7 +26,7 @@ type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
 // An Op is an operation on the server with its input and output types, as registration returns it. Methods that change it must be called before its first request.
 type Op[In, Out any] struct {
 	*Operation
-	inputs sync.Pool // of *input[In]
+	inputs sync.Pool // pool of *input[In]
 }
 
 // An Operation is an operation on the server without its types, as documents and middleware see it: the part of an [Op]
@@ -153,7 +153,7 @@ func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 	})
 }
 
-// bound returns the action with a binder in front of it.
+// bound returns the action with a binder before it.
 func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.Response, error) {
 	o := op.Operation
 	return func(r *dunlin.Request) (dunlin.Response, error) {

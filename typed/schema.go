@@ -25,7 +25,7 @@ func (s Schema) Type() reflect.Type {
 // Node returns the internal representation of the schema. It is for this module only.
 func (s Schema) Node() *schema.Node { return s.node }
 
-// A Violation is one broken rule of a request, with its location. It never contains the value.
+// A Violation is the violation of a rule by a request, with its location. It never contains the value.
 type Violation struct {
 	// In is the source of the value: "body", "path", "query", "header", "cookie" or "form".
 	In string `json:"in"`

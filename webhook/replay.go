@@ -23,11 +23,11 @@ type claim struct {
 
 // Errors of an ID that another request has claimed.
 var (
-	errDone    = errors.New("webhook: it has run already")
-	errRunning = errors.New("webhook: it is running")
+	errDone    = errors.New("webhook: action has already run")
+	errRunning = errors.New("webhook: action is running")
 )
 
-// claim claims an ID. The error is errDone, errRunning, or one of the store.
+// claim claims an ID. The error is errDone, errRunning, or an error of the store.
 func (v *Verifier) claim(ctx context.Context, id string) (*claim, error) {
 	c := &claim{v: v, key: v.config.Prefix + id}
 	err := c.begin(ctx, store.VersionAbsent)
@@ -43,7 +43,7 @@ func (v *Verifier) claim(ctx context.Context, id string) (*claim, error) {
 	case err == nil || errors.Is(err, store.ErrNotFound): // the other request's lease has just ended: the next repetition runs the action
 		err = errRunning
 	}
-	if errors.Is(err, store.ErrConflict) { // another request was faster
+	if errors.Is(err, store.ErrConflict) { // another request has claimed the ID
 		err = errRunning
 	}
 	return c, err
@@ -56,7 +56,7 @@ func (c *claim) begin(ctx context.Context, have store.Version) (err error) {
 }
 
 // finish records the outcome. After a failed action a repetition runs it again. If the store fails, repetitions are
-// refused until the lease ends. The version protects the record of another request if this one has outlived its lease.
+// refused until the lease ends. The version protects the record of another request if the lease of this one has expired.
 func (c *claim) finish(ctx context.Context, ok bool) {
 	state, ttl := done, c.v.config.Remember
 	if !ok {

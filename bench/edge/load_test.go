@@ -20,9 +20,9 @@ const request = "GET / HTTP/1.1\r\nHost: api.example\r\nOrigin: " + origin + "\r
 // its own cost for a request, and with it the number of concurrent requests, does not depend on the measured variant.
 type load struct {
 	epoll int
-	conns []net.Conn       // kept open
+	conns []net.Conn       // open connections
 	got   map[int32][]byte // received bytes of an answer, by descriptor
-	in    [4 << 10]byte    // the bytes read
+	in    [4 << 10]byte    // read buffer
 	ready [64]unix.EpollEvent
 }
 
@@ -93,7 +93,7 @@ func (l *load) run(tb testing.TB, d time.Duration) (answered int) {
 				continue
 			}
 			if !bytes.HasPrefix(got, []byte("HTTP/1.1 200")) {
-				tb.Fatalf("the answer is %q", got)
+				tb.Fatalf("got answer %q", got)
 			}
 			l.got[event.Fd] = got[:0]
 			open--

@@ -45,7 +45,7 @@ func TestBesideNetHTTP(t *testing.T) {
 			t.Logf("%s: %s %s (%s to %s), net/http's %s (%s to %s): %.3f times (bar: %.2f)", c.name, results.Format(own.Median), c.metric.Unit,
 				results.Format(own.Min), results.Format(own.Max), results.Format(other.Median), results.Format(other.Min), results.Format(other.Max), ratio, c.bar)
 			if *full && ratio > c.bar*(1+besideTolerance) {
-				t.Errorf("%s: %.3f times net/http's, more than %.2f", c.name, ratio, c.bar)
+				t.Errorf("%s: got %.3f times net/http's, more than %.2f", c.name, ratio, c.bar)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func rounds(t *testing.T, name string, metric results.Metric, own, other string)
 				t.Fatalf("%s: %v", p.Name, err)
 			}
 			if sample[results.Errors.Key] > 0 {
-				t.Errorf("%s: %v errors", p.Name, sample[results.Errors.Key])
+				t.Errorf("%s: got %v errors", p.Name, sample[results.Errors.Key])
 			}
 			values[i] = append(values[i], sample[metric.Key])
 		}

@@ -55,7 +55,7 @@ func missing(t *testing.T, format string, args ...any) {
 	t.Helper()
 	why := fmt.Sprintf(format, args...)
 	if os.Getenv("DUNLIN_REQUIRE_ALL") != "" {
-		t.Fatalf("DUNLIN_REQUIRE_ALL is set: %s", why)
+		t.Fatalf("DUNLIN_REQUIRE_ALL is set: got %s", why)
 	}
 	t.Skip(why)
 }
@@ -111,7 +111,7 @@ func build(t *testing.T, pkg string, flags ...string) string {
 	}
 	args := append(append([]string{"build"}, flags...), "-o", program, pkg)
 	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+		t.Fatalf("build %s: got %v\n%s", pkg, err, out)
 	}
 	return program
 }

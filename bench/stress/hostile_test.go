@@ -174,7 +174,7 @@ func hostileLoad(t *testing.T, engine string, h hostile, size, most int) hostile
 				}
 				text, err := io.ReadAll(resp.Body)
 				if resp.StatusCode == http.StatusInternalServerError {
-					t.Errorf("%s: %s %v", h.path, text, resp.Header)
+					t.Errorf("%s: got %s %v", h.path, text, resp.Header)
 				}
 				mu.Lock()
 				got.longest, got.status[resp.StatusCode] = max(got.longest, len(text)), got.status[resp.StatusCode]+1

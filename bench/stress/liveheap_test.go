@@ -45,7 +45,7 @@ func TestLiveHeap(t *testing.T) {
 		}
 		t.Logf("%d MiB, %d %% live: %d collections, plain Go %d (bar: %d)", test.limit>>20, test.live, ours, plain, bar)
 		if ours > bar {
-			t.Errorf("%d MiB, %d %% live: %d collections, more than %d: plain Go needs %d", test.limit>>20, test.live, ours, bar, plain)
+			t.Errorf("%d MiB, %d %% live: got %d collections, more than %d: plain Go needs %d", test.limit>>20, test.live, ours, bar, plain)
 		}
 	}
 }

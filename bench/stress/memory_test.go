@@ -47,6 +47,6 @@ func atMost(t *testing.T, what string, got, bar int64) {
 	t.Helper()
 	t.Logf("%s: %.1f MB (bar: %.1f MB)", what, float64(got)/mb, float64(bar)/mb)
 	if limit := either(bar*3/2, bar); got > limit {
-		t.Errorf("%s: %.1f MB, which is more than %.1f MB", what, float64(got)/mb, float64(limit)/mb)
+		t.Errorf("%s: got %.1f MB, which is more than %.1f MB", what, float64(got)/mb, float64(limit)/mb)
 	}
 }

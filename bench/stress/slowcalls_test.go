@@ -32,7 +32,7 @@ func TestSlowCalls(t *testing.T) {
 		for range 19 { // the route has been quick so far, with few exceptions
 			resp, err := ask(connect(t, addr), "/sometimes")
 			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatalf("%s: %v (%v)", engine, resp, err)
+				t.Fatalf("%s: got %v (%v)", engine, resp, err)
 			}
 		}
 		before := statsOf(t, addr)
@@ -46,7 +46,7 @@ func TestSlowCalls(t *testing.T) {
 		t.Logf("%s: %d requests, p50 %v, p99 %v, %.1f collections a second, %d taken over; %d answered with 503, %d failed (bar: 0)", engine,
 			got.Requests, got.P50, got.P99, collections[engine], after.Actions.Takeovers-before.Actions.Takeovers, got.Status, got.Connect+got.IO)
 		if got.Connect+got.IO > 0 || got.Requests == 0 {
-			t.Errorf("%s: %d connections failed, %d reads or writes, of %d requests", engine, got.Connect, got.IO, got.Requests)
+			t.Errorf("%s: got %d connections failed, %d reads or writes, of %d requests", engine, got.Connect, got.IO, got.Requests)
 		}
 		if engine == "loop" {
 			atMost(t, "peak of resident memory of "+engine, resident(t, pid, "VmHWM"), slowCallsBar)
@@ -73,7 +73,7 @@ func statsOf(t *testing.T, addr string) (s stats.Snapshot) {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(body, &s); err != nil {
-		t.Fatalf("its stats: status %s: %v in %.100q", strconv.Itoa(resp.StatusCode), err, body)
+		t.Fatalf("its stats: status %s: got %v in %.100q", strconv.Itoa(resp.StatusCode), err, body)
 	}
 	return s
 }

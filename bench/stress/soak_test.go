@@ -120,13 +120,13 @@ func soak(t *testing.T, c soakCase, d time.Duration) {
 		t.Logf("%s: %d requests, p50 %v, p99 %v, p99.9 %v, generator's lag %v; %d without a good answer (bar: 0)",
 			phase.name, phase.Due, phase.All.P50, phase.All.P99, phase.All.P999, phase.Lag, phase.Failed())
 		if phase.Failed() > 0 {
-			t.Errorf("%s: %d refused, %d answered otherwise, %d not at all", phase.name, phase.Rejected.Count, phase.Other, phase.Unanswered)
+			t.Errorf("%s: got %d refused, %d answered otherwise, %d not at all", phase.name, phase.Rejected.Count, phase.Other, phase.Unanswered)
 		}
 	}
 	bar := max(2*max(first.All.P99, last.All.P99), 5*time.Millisecond)
 	t.Logf("ordinary clients' p99 beside the load: %v (bar: %v)", beside.All.P99, bar)
 	if c.judged && beside.All.P99 > bar {
-		t.Errorf("ordinary clients' p99 beside the load: %v, more than %v", beside.All.P99, bar)
+		t.Errorf("ordinary clients' p99 beside the load: got %v, more than %v", beside.All.P99, bar)
 	}
 	s.wantNothingLeft(before)
 	s.stop()
@@ -260,7 +260,7 @@ func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
 	return func() (got load.OpenLoopResult) {
 		s.t.Helper()
 		if err := p.Wait(); err != nil {
-			s.t.Fatalf("measure: %v: %s", err, p.Output())
+			s.t.Fatalf("measure: %v: got %s", err, p.Output())
 		}
 		if err := json.Unmarshal([]byte(p.Output()), &got); err != nil {
 			s.t.Fatalf("measure: %v", err)
@@ -291,7 +291,7 @@ func (s *soaked) left() (l leftovers) {
 	defer func() { _ = conn.Close() }()
 	resp, err := ask(conn, "/goroutines")
 	if err != nil || resp.StatusCode != http.StatusOK {
-		s.t.Fatalf("its goroutines: %v (%v)", resp, err)
+		s.t.Fatalf("its goroutines: got %v (%v)", resp, err)
 	}
 	list, err := io.ReadAll(resp.Body)
 	if err != nil {

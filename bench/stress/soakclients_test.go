@@ -190,7 +190,7 @@ func (c *soakLoad) wantNothingLost() {
 				continue
 			}
 			if c.begun.of(name) == 0 || c.done.of(name) == 0 && !kind.free {
-				c.t.Errorf("%s: %d rounds begun, %d ended well", name, c.begun.of(name), c.done.of(name))
+				c.t.Errorf("%s: got %d rounds begun, %d ended well", name, c.begun.of(name), c.done.of(name))
 			}
 		}
 	}

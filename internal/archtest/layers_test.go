@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// mostUpward bounds the number of dependencies between files of the root that point up, in the order of files with the fewest.
+// mostUpward is the maximum number of upward dependencies between files of the root, in the order of files with the fewest.
 // Two files that depend on each other must be read together.
 const mostUpward = 34
 
@@ -29,8 +29,8 @@ func TestRootFilesFormLayers(t *testing.T) {
 		}
 	}
 	if upward > mostUpward {
-		t.Errorf("%d dependencies between files of the root point up, more than %d: %s. In the best order that was found these do:\n%s",
-			upward, mostUpward, "move what is used to the file that says it, or below both", strings.Join(up, "\n"))
+		t.Errorf("got %d upward dependencies between files of the root, want at most %d: %s. In the best order found, these point up:\n%s",
+			upward, mostUpward, "move the declaration to the file that uses it, or to a file below both", strings.Join(up, "\n"))
 	}
 }
 
@@ -79,7 +79,7 @@ func (nothing) Import(of string) (*types.Package, error) {
 // layers searches for the order of n files in which the fewest uses point up. It starts with several random orders, from a
 // fixed seed, and moves single files while that improves the order.
 func layers(n int, uses [][]bool) (fewest int, best []int) {
-	weight := func(a, b int) int { // of a above b
+	weight := func(a, b int) int { // cost of placing a above b
 		if uses[b][a] {
 			return 1
 		}

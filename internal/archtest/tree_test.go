@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	root   = "../.." // of the module, seen from this folder
+	root   = "../.." // root of the module, relative to this folder
 	module = "github.com/dunlinhttp/dunlin"
 )
 
 // A source is one Go file.
 type source struct {
-	path   string // slash-separated, from the root of the module
+	path   string // slash-separated path from the root of the module
 	folder string // "" for the root
 	test   bool
 	lines  int

@@ -30,7 +30,7 @@ func TestConnectionsAreSpreadEvenly(t *testing.T) {
 			low, high = min(low, n), max(high, n)
 		}
 		if high-low > 2+high/8 {
-			t.Fatalf("after %d connections: %v per loop", i+1, per)
+			t.Fatalf("after %d connections: got %v per loop", i+1, per)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestMaxLoopConns(t *testing.T) {
 		t.Errorf("%d refused by the count, want 10", n)
 	}
 	if s := s.Stats(); s.Conns != 4 || s.ConnsPerLoop[0] != 2 || s.Accepts != 14 || s.AcceptPauses != 0 {
-		t.Errorf("%+v; want 4 connections, 2 on each loop, of 14", s)
+		t.Errorf("got %+v; want 4 connections, 2 on each loop, of 14", s)
 	}
 }
 

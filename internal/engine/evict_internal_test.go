@@ -30,7 +30,7 @@ func TestIdleConnectionsEligibleForEviction(t *testing.T) {
 	want := func(what string, got []*Conn, want ...*Conn) {
 		t.Helper()
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: %d connections, not %d", what, len(got), len(want))
+			t.Errorf("%s: got %d connections, not %d", what, len(got), len(want))
 		}
 	}
 	want("idle", l.idleConns(false), old, silent)

@@ -274,7 +274,7 @@ func serveBy(t testing.TB, cfg engine.Config, h engine.Handler, ln net.Listener,
 			return runtime.NumGoroutine() <= before
 		})
 		if s := e.Stats(); s.Conns != 0 || s.PendingBytes != 0 || s.Away != 0 {
-			t.Errorf("left behind after shutdown: %+v", s)
+			t.Errorf("left behind after shutdown: got %+v", s)
 		}
 		for u := range memory.Uses { // late calls may still run
 			eventually(t, fmt.Sprintf("the budget holds nothing for %v", u), func() bool { return cfg.Budget.HeldFor(u) == 0 })
@@ -298,7 +298,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	for limit := time.Now().Add(20 * time.Second); !ok(); runtime.Gosched() {
 		if time.Now().After(limit) {
 			buf := make([]byte, 1<<20)
-			t.Fatalf("never happened: %s\n%s", what, buf[:runtime.Stack(buf, true)])
+			t.Fatalf("never happened: got %s\n%s", what, buf[:runtime.Stack(buf, true)])
 		}
 	}
 }

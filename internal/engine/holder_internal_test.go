@@ -36,7 +36,7 @@ func TestLateEvictionDoesNotCancelNextRequest(t *testing.T) {
 				}
 			}
 			if drives := (&loop{}).endHolder(nil, conn, a); !drives || canceled != c.want {
-				t.Errorf("the driver drives on: %v; the request is canceled: %v, want %v", drives, canceled, c.want)
+				t.Errorf("the driver drives on: %v; the request is canceled: got %v, want %v", drives, canceled, c.want)
 			}
 		})
 	}

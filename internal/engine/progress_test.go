@@ -69,7 +69,7 @@ func serveEverybody(t *testing.T, seed uint64) {
 					}()
 				}
 				if err := askAtRandom(s.addr, rng); err != nil {
-					t.Errorf("%v; %+v", err, s.Stats())
+					t.Errorf("got %v; %+v", err, s.Stats())
 				}
 			}
 		})

@@ -117,7 +117,7 @@ func TestRepeatedStreamsAreNotShed(t *testing.T) {
 					served, again = again, served
 				}
 				if refused > 0 {
-					t.Errorf("%d streams of %d connections: %d were refused", streams, conns, refused)
+					t.Errorf("%d streams of %d connections: got %d were refused", streams, conns, refused)
 					break
 				}
 				s.has[c] += served

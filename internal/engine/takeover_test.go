@@ -91,7 +91,7 @@ func TestHandOff(t *testing.T) {
 		})
 		eventually(t, "idle ones go, too", func() bool { return s.Stats().WorkersIdle == 0 })
 		if s := s.Stats(); s.QueueWaitMost <= 0 {
-			t.Errorf("want some queue wait: %+v", s)
+			t.Errorf("want some queue wait: got %+v", s)
 		}
 	})
 }

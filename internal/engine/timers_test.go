@@ -60,7 +60,7 @@ func TestTimerWheel(t *testing.T) {
 				}
 			}
 			if filed != l.wheel.count {
-				t.Fatalf("seed %d: %d filed, the wheel counts %d", seed, filed, l.wheel.count)
+				t.Fatalf("seed %d: got %d filed, the wheel counts %d", seed, filed, l.wheel.count)
 			}
 		}
 	}

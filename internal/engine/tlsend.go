@@ -8,9 +8,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// In TLS a peer ends its side with a record (close_notify), and may leave its socket open. During a call of the handler nothing
-// reads the socket. So if that call asks for a notice of a hangup (Conn.SetHangup), the goroutine that notices new bytes checks
-// whether they are a close_notify. As on net/http, only the next record is checked.
+// In TLS a peer ends its side with a record (close_notify), and may leave its socket open. During a call of the handler the
+// socket is not read. Therefore, if that call requests a notice of a hangup (Conn.SetHangup), the goroutine that detects new bytes
+// checks whether they are a close_notify. As on net/http, only the next record is checked.
 //
 // For this check the loop may briefly use the TLS state of a connection that is away, under tlsState.mu. The owner holds the
 // lock in every method that uses TLS, except while that waits. The loop never waits for the lock: it leaves a note
@@ -139,7 +139,7 @@ func (t *tlsState) endIsNext(c *Conn) bool {
 	return t.readAhead()
 }
 
-// isUnseen reports whether the peer's end may be next without an event of its own: it arrived with input that the owner has
+// isUnseen reports whether the peer's end may be next without an event for it: it arrived with input that the owner has
 // read since, or before the owner had read that input.
 func (t *tlsState) isUnseen() bool {
 	if !t.unseen || t.phase != tlsOpen || t.ended || len(t.early) > 0 || len(t.conn.Lent()) > 0 {
@@ -149,14 +149,14 @@ func (t *tlsState) isUnseen() bool {
 	return len(kept) == 0 || alertLen(kept) != 0
 }
 
-// readAhead reads a little of the lent records, and reports whether the stream is over.
+// readAhead reads some of the lent records, and reports whether the stream has ended.
 func (t *tlsState) readAhead() (over bool) {
 	var b [mostAlert]byte
 	n, err := t.conn.Read(b[:])
 	t.early = append(t.early, b[:n]...)
 	t.ended = err == io.EOF
 	failed := err != nil && !t.ended && !tlsmem.NeedsMore(err)
-	t.left = err == nil || failed // the owner's next Read reports it
+	t.left = err == nil || failed // the next Read of the owner reports the end
 	return t.ended || failed
 }
 
@@ -196,7 +196,7 @@ func alertLen(b []byte) int {
 	return 5 + length
 }
 
-// beforeAlert returns the length of the whole records at the beginning of b that are lent together. They end before a record
+// beforeAlert returns the length of the complete records at the beginning of b that are lent together. They end before a record
 // that may be an alert; that one is lent alone, so it is known when it is next.
 func beforeAlert(b []byte) int {
 	n := 0
@@ -216,8 +216,8 @@ func beforeAlert(b []byte) int {
 	return n
 }
 
-// Unread returns the bytes that were read ahead: they follow the input of this call and the results of Read. They are a few at
-// most, and mostly none.
+// Unread returns the bytes that were read ahead: they follow the input of this call and the results of Read. There are only a few,
+// and usually none.
 func (c *Conn) Unread() []byte {
 	t := c.useTLS()
 	if t == nil {

@@ -82,7 +82,7 @@ func TestTLSInvalidHandshakeClosesConnection(t *testing.T) {
 			t.Errorf("%s: got % x, want alert %d", c.name, got, c.alert)
 		}
 		if shed.Count(c.reason) != before+1 {
-			t.Errorf("%s: %v was counted %d times", c.name, c.reason, shed.Count(c.reason)-before)
+			t.Errorf("%s: got %v was counted %d times", c.name, c.reason, shed.Count(c.reason)-before)
 		}
 		conn.Close()
 	}
@@ -192,7 +192,7 @@ func TestTLSUnreadKeyUpdateRepliesCloseConnection(t *testing.T) {
 		most = max(most, budget.HeldFor(memory.Output))
 	}
 	if err == nil || shed.Count(admission.TLSError) != 1 {
-		t.Errorf("after 750,000 requests for new keys: %v, counted %d times", err, shed.Count(admission.TLSError))
+		t.Errorf("after 750,000 requests for new keys: got %v, counted %d times", err, shed.Count(admission.TLSError))
 	}
 	if most > 256<<10 {
 		t.Errorf("up to %d bytes of replies were held for it", most)
@@ -221,7 +221,7 @@ func TestTLSClientHelloTimeout(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn.r)
 		eventually(t, "the connection is closed", func() bool { return s.Stats().Conns == 0 })
 		if got := shed.Count(admission.SlowHandshake) == 1; got != c.counted {
-			t.Errorf("%s: counted: %v", c.name, got)
+			t.Errorf("%s: counted: got %v", c.name, got)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestHandshakeKindsAlternate(t *testing.T) {
 	} {
 		order := beginAll(newHandshakes(0, c.whole, c.resume))
 		if len(order) != c.whole+c.resume {
-			t.Fatalf("%s: %d of %d have begun", c.name, len(order), c.whole+c.resume)
+			t.Fatalf("%s: got %d of %d have begun", c.name, len(order), c.whole+c.resume)
 		}
 		seen := 0
 		for i, kind := range order {
@@ -99,7 +99,7 @@ func TestHandshakeKindLeavesRoomForOther(t *testing.T) {
 			s := newHandshakes(bound, counts[handshakeWhole], counts[handshakeResume])
 			began := len(beginAll(s))
 			if began < leastHandshakes || began > all-leastHandshakes/handshakeReserve {
-				t.Errorf("%d bytes: %d of kind %d have begun, of %d that may in all", bound, began, many, all)
+				t.Errorf("%d bytes: got %d of kind %d have begun, of %d that may in all", bound, began, many, all)
 			}
 			other := handshakeKinds - 1 - many
 			for range all {
@@ -111,7 +111,7 @@ func TestHandshakeKindLeavesRoomForOther(t *testing.T) {
 				}
 			}
 			if s.begun != all {
-				t.Errorf("%d bytes: %d have begun, want %d", bound, s.begun, all)
+				t.Errorf("%d bytes: got %d have begun, want %d", bound, s.begun, all)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func TestHandshakeChosenForEviction(t *testing.T) {
 	}
 	s.makeRoom(handshakeWhole)
 	if resumed.given || !first.given {
-		t.Errorf("with all whole ones begun: one with a session is given up: %v; the first whole one: %v", resumed.given, first.given)
+		t.Errorf("with all whole ones begun: one with a session is given up: %v; the first whole one: got %v", resumed.given, first.given)
 	}
 	s.makeRoom(handshakeResume)
 	if resumed.given {

@@ -49,7 +49,7 @@ func TestTLSHandshakesOfResumingClients(t *testing.T) {
 				conn.send("echo a\n")
 				conn.want("a") // so that the ticket has arrived
 				if got := <-seen; got != want {
-					t.Errorf("connection %d: %+v under way, want %+v", i, got, want)
+					t.Errorf("connection %d: got %+v under way, want %+v", i, got, want)
 				}
 			}
 		})

@@ -13,7 +13,7 @@ func TestLongestWaitsAreRecorded(t *testing.T) {
 	check := func(at int64, recent, most time.Duration) {
 		t.Helper()
 		if got := w.recent(at); got != recent || time.Duration(w.most.Load()) != most {
-			t.Errorf("at %v: %v recently, %v at most; want %v, %v", time.Duration(at), got, time.Duration(w.most.Load()), recent, most)
+			t.Errorf("at %v: got %v recently, %v at most; want %v, %v", time.Duration(at), got, time.Duration(w.most.Load()), recent, most)
 		}
 	}
 	check(0, 0, 0)

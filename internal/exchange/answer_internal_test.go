@@ -120,7 +120,7 @@ func TestAppendHeadersAgainstHeaders(t *testing.T) {
 		}
 		if base := a.Base(); base != nil && base.HasNumber() && len(a.Fields()) == 0 {
 			if out := a.AppendBase([]byte("before")); string(out) != "before"+want {
-				t.Fatalf("AppendBase: %s\nHeaders:\n%s", out, want)
+				t.Fatalf("AppendBase: got %s\nHeaders:\n%s", out, want)
 			}
 		}
 		for _, name := range append(names, "None") {

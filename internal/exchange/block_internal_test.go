@@ -64,14 +64,14 @@ func TestPairsAreBounded(t *testing.T) {
 	for i := range others {
 		below := blockOf("Content-Type", fmt.Sprint("text/", i), "X-B", "3")
 		if over := b.Over(below); string(over.Wire) != fmt.Sprintf("Content-Type: text/%d\r\nX-A: 1\r\nX-B: 2\r\n", i) {
-			t.Fatalf("over another: %q", over.Wire)
+			t.Fatalf("over another: got %q", over.Wire)
 		}
 		under := b.Under(below)
 		if under == nil {
 			continue
 		}
 		if kept++; string(under.Wire) != fmt.Sprintf("Content-Type: text/%d\r\nX-B: 3\r\nX-A: 1\r\n", i) {
-			t.Fatalf("under another: %q", under.Wire)
+			t.Fatalf("under another: got %q", under.Wire)
 		}
 		if b.Under(below) != under || !invariants.Enabled && testing.AllocsPerRun(100, func() { b.Under(below) }) > 0 {
 			t.Fatal("a cached result is built again")
@@ -118,7 +118,7 @@ func TestAnswerWithBlocks(t *testing.T) {
 		lines = appendLine(lines, name, value)
 	}
 	if string(lines) != want {
-		t.Errorf("one by one: %q\nwant\n%q", lines, want)
+		t.Errorf("one by one: got %q\nwant\n%q", lines, want)
 	}
 	if a.LacksAll(blockOf("X-Nine", "9", "X-One", "9")) || a.LacksAll(blockOf("X-Three", "9")) || !a.LacksAll(blockOf("X-Nine", "9")) {
 		t.Error("LacksAll")
@@ -159,15 +159,15 @@ func TestBlocksOnLongBlock(t *testing.T) {
 				lines = appendLine(lines, name, value)
 			}
 			if string(lines) != want {
-				t.Errorf("one by one: %q\nwant\n%q", lines, want)
+				t.Errorf("one by one: got %q\nwant\n%q", lines, want)
 			}
 			h := http.Header{}
 			if a.SetIn(h, new(Strings)); h.Get("X-Id") != id.String() || len(h["X-Two"]) != 2 || h.Get("X-One") != fmt.Sprint(i) {
-				t.Errorf("a header map: %q", h)
+				t.Errorf("a header map: got %q", h)
 			}
 		}
 		if under := blockOf("X-Under", "4").Under(all); string(under.append(nil, Named("n"))) != string(all.append(nil, Named("n")))+"X-Under: 4\r\n" {
-			t.Errorf("under it: %q", under.append(nil, Named("n")))
+			t.Errorf("under it: got %q", under.append(nil, Named("n")))
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestIdentifyAgain(t *testing.T) {
 						want, _ = want.Push(Field{Block: over, Replace: true})
 					}
 					if got, want := string(a.AppendHeaders(nil)), string(want.AppendHeaders(nil)); got != want {
-						t.Fatalf("base %d: %q\nwant\n%q", i, got, want)
+						t.Fatalf("base %d: got %q\nwant\n%q", i, got, want)
 					}
 				}
 			}

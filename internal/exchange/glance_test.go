@@ -14,21 +14,21 @@ func TestNamesSet(t *testing.T) {
 	for i, name := range all {
 		for _, same := range []string{name, strings.ToLower(name), strings.ToUpper(name)} {
 			if set := names.Set(same); set != 1<<i {
-				t.Errorf("%s: %b", same, set)
+				t.Errorf("%s: got %b", same, set)
 			}
 		}
 		for at := range len(name) {
 			for c := range byte(128) {
 				other := name[:at] + string(rune(c)) + name[at+1:]
 				if set := names.Set(other); (set != 0) != strings.EqualFold(other, name) {
-					t.Errorf("%q: %b", other, set)
+					t.Errorf("%q: got %b", other, set)
 				}
 			}
 		}
 	}
 	for _, none := range []string{"", "x", strings.Repeat("x", 38), strings.Repeat("x", 40), strings.Repeat("x", 400), "8-Host"} {
 		if set := names.Set(none); set != 0 {
-			t.Errorf("%q: %b", none, set)
+			t.Errorf("%q: got %b", none, set)
 		}
 	}
 }
@@ -37,6 +37,6 @@ func TestNamesSet(t *testing.T) {
 func TestNamesFields(t *testing.T) {
 	names := exchange.NewNames("Cookie", "Connection")
 	if names.Set("Connection") != 0 || names.NamesFields != 1<<1 || names.Set("cookie") != 1<<0 || exchange.NewNames("Cookie").NamesFields != 0 {
-		t.Errorf("%b, %b", names.Set("Connection"), names.NamesFields)
+		t.Errorf("got %b, %b", names.Set("Connection"), names.NamesFields)
 	}
 }

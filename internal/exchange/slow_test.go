@@ -29,10 +29,10 @@ func TestBodyRate(t *testing.T) {
 		var p exchange.BodyPace
 		for i, a := range c.arrivals {
 			if got := p.TooSlow(&settings, a.after, a.bytes); got != a.slow {
-				t.Errorf("%s: arrival %d is too slow: %v, want %v", c.name, i+1, got, a.slow)
+				t.Errorf("%s: arrival %d is too slow: got %v, want %v", c.name, i+1, got, a.slow)
 			}
 			if left := p.Left(&settings); left <= 0 || left > settings.BodyTimeout {
-				t.Errorf("%s: %v left after arrival %d", c.name, left, i+1)
+				t.Errorf("%s: got %v left after arrival %d", c.name, left, i+1)
 			}
 		}
 	}

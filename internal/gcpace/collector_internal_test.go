@@ -25,7 +25,7 @@ func TestPercentFor(t *testing.T) {
 		{"a large limit", 100 << 20, 900 << 20, 400},
 	} {
 		if got := percentFor(test.live, test.goal); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestModestPercent(t *testing.T) {
 		{"a large one", 100 << 20, 1 << 20, 100},
 	} {
 		if got := noLoopsPercent(test.live, test.stacks); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestWhatIsSetMeanwhileStays(t *testing.T) {
 		percent := test.percent
 		c := PaceCollector(test.room, false)
 		if got := c.Percent(); got == 0 || got == 100 {
-			t.Fatalf("GOGC chosen: %d; the test misses what it is for", got)
+			t.Fatalf("GOGC chosen: got %d; the test misses what it is for", got)
 		}
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(1 << 40)
@@ -353,7 +353,7 @@ func TestSpacing(t *testing.T) {
 		now = now.Add(test.after)
 		s.record(test.cycles, now)
 		if s.seen != test.seen || i > 0 && s.apart != test.apart {
-			t.Errorf("look %d, after collection %d: %d seen one by one, %v apart, want %d and %v", i, test.cycles, s.seen, s.apart, test.seen, test.apart)
+			t.Errorf("look %d, after collection %d: got %d seen one by one, %v apart, want %d and %v", i, test.cycles, s.seen, s.apart, test.seen, test.apart)
 		}
 	}
 }

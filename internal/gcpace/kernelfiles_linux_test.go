@@ -33,6 +33,6 @@ func TestKernelFiles(t *testing.T) {
 		}
 	}
 	if text, err := fs.ReadFile(gcpace.KernelFiles(), "proc/self/statm"); err != nil || len(bytes.Fields(text)) != 7 {
-		t.Errorf("statm: %q, %v", text, err)
+		t.Errorf("statm: got %q, %v", text, err)
 	}
 }

@@ -27,7 +27,7 @@ func TestFindLimit(t *testing.T) {
 		{"nothing configured", 0, group("33554432"), MemoryLimit{Bytes: 32 * mb, Source: "cgroup v2"}},
 	} {
 		if got := findLimit(test.configured, test.root); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package hpack decodes and encodes the field blocks of HTTP/2 (RFC 7541). It does no I/O, starts no goroutine and has no
 // mutable global state.
 //
-//	integer.go    integers with a prefix         huffman.go   strings in fewer bits
+//	integer.go    integers with a prefix         huffman.go   strings in Huffman code
 //	static.go     the static table               table.go     the dynamic table
 //	decode.go     a block as fields              list.go      fields, read from a block
 //	encode.go     fields as a block              errors.go    reasons to refuse a block
@@ -13,6 +13,6 @@
 // a literal. The entry of the dynamic table keeps it for later references.
 //
 // Three bounds hold for any input. The dynamic table uses at most the announced size, and allocates it as it fills. The list
-// keeps no more than its limits allow; further fields are decoded, to keep the table in sync, and dropped. A block that
+// stores no more than its limits allow; further fields are decoded, to keep the table in sync, and dropped. A block that
 // exceeds MaxWork is an error.
 package hpack

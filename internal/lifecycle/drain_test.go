@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem/tlstest"
 )
 
-// A served is an app that the test shuts down itself.
+// A served is an app that the test shuts down.
 type served struct {
 	*dunlin.App
 	t    *testing.T
@@ -61,7 +61,7 @@ func (s *served) last(br *bufio.Reader, want string) {
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || string(body) != want {
-		s.t.Errorf("body %q, error %v, want %q", body, err, want)
+		s.t.Errorf("got body %q, error %v, want %q", body, err, want)
 	}
 	if rest, err := io.ReadAll(br); len(rest) > 0 || err != nil {
 		s.t.Errorf("after the answer: got %q, error %v", rest, err)
@@ -154,7 +154,7 @@ func TestDrainGrace(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		s := serve(t, dunlin.Config{Engine: engine, Process: dunlin.ProcessConfig{DrainGrace: suite.Patience}}, func(app *dunlin.App) {
 			app.Get("/healthz", app.Readiness())
-			app.Get("/", suite.Text("as before"))
+			app.Get("/", suite.Text("unchanged"))
 		})
 		c := suite.Client(t, nil, suite.HTTP1)
 		if resp, body := suite.Get(t, c, "http://"+s.addr+"/healthz"); resp.StatusCode != http.StatusOK || body != "ok\n" {
@@ -170,7 +170,7 @@ func TestDrainGrace(t *testing.T) {
 				break
 			}
 		}
-		if resp, body := suite.Get(t, c, "http://"+s.addr+"/"); body != "as before" || resp.Close {
+		if resp, body := suite.Get(t, c, "http://"+s.addr+"/"); body != "unchanged" || resp.Close {
 			t.Errorf("during the grace period: got %q, close %v", body, resp.Close)
 		}
 		select {
@@ -211,7 +211,7 @@ func TestDrainDuringKeepAlive(t *testing.T) {
 					}
 					body, err := io.ReadAll(resp.Body)
 					if err != nil || string(body) != "hello" {
-						t.Errorf("body %q, error %v", body, err)
+						t.Errorf("got body %q, error %v", body, err)
 					}
 					if resp.Close {
 						ends <- "answered"
@@ -225,7 +225,7 @@ func TestDrainDuringKeepAlive(t *testing.T) {
 		for range conns {
 			count[<-ends]++
 		}
-		t.Logf("the last requests: %v", count)
+		t.Logf("outcomes of the last requests: %v", count)
 		s.wantEnd(shutdown)
 	})
 }
@@ -246,7 +246,7 @@ func (s *served) keepAlive() (*bufio.Reader, io.Writer) {
 
 // Clients that connect and send nothing get half of the time of the drain. Then the drain ends, because all requests are
 // answered.
-func TestDrainDoesNotWaitForTheSilent(t *testing.T) {
+func TestDrainDoesNotWaitForSilentClients(t *testing.T) {
 	suite.OnBothEngines(t, func(t *testing.T, engine dunlin.Engine) {
 		t.Parallel() // the test waits in real time
 		for name, start := range map[string]func(*dunlin.App, net.Listener) error{
@@ -323,7 +323,7 @@ func TestShutdownTwiceAndServeAfterIt(t *testing.T) {
 		s.keepAlive()
 		s.wantEnd(s.shutdown(t.Context()))
 		if err := s.Shutdown(t.Context()); err != nil {
-			t.Errorf("the second Shutdown: %v", err)
+			t.Errorf("second Shutdown: %v", err)
 		}
 		select {
 		case <-s.Draining():

@@ -34,7 +34,7 @@ func TestDistrustedAddresses(t *testing.T) {
 		}
 		o.add(netip.Addr{}, at(5)) // a unix socket's, or that of a connection of many clients
 		if got := o.has(netip.MustParseAddr(c.from), at(c.at)); got != c.want {
-			t.Errorf("%q did too much: %s after %d s: %v", c.did, c.from, c.at, got)
+			t.Errorf("%q did too much: %s after %d s: got %v", c.did, c.from, c.at, got)
 		}
 		if o.has(netip.Addr{}, at(5)) {
 			t.Error("a client without an address is distrusted")

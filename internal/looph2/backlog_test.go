@@ -38,7 +38,7 @@ func backlogServer(t *testing.T) (s *h2Server, begun *atomic.Int32) {
 	return s, begun
 }
 
-// shut opens a connection whose windows are closed.
+// shut opens a connection with closed windows.
 func (s *h2Server) shut() *h2Conn {
 	c := newH2Conn(s.t, s.addr)
 	_ = c.frame(frameSettings, 0, 0, 0, 4, 0, 0, 0, 0)
@@ -51,7 +51,7 @@ func (c *h2Conn) openWindows() {
 	_ = c.frame(8, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<30)...)
 }
 
-// Large answers that a client does not take wait in memory up to a bound. Small answers are sent meanwhile, and all other
+// Large answers that a client does not read wait in memory up to a limit. Small answers are sent in the meantime, and all other
 // actions begin when there is room.
 func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
@@ -66,18 +66,18 @@ func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 		}
 		asked := time.Now()
 		ask(1)
-		soon(t, "the first has shown how much it leaves", func() bool { return s.app.Stats().Memory.Held >= largeAnswer })
+		soon(t, "the size of the first answer is recorded", func() bool { return s.app.Stats().Memory.Held >= largeAnswer })
 		for i := range uint32(all - 1) {
 			ask(2*i + 3)
 		}
 		c.request(2*all+1, true, "HEAD", "/small")
 		c.wantHead(2*all + 1)
-		if method == "GET" { // actions on workers may have begun at once
+		if method == "GET" { // actions on workers may begin concurrently
 			n, held := int(begun.Load()), s.app.Stats().Memory.Held
 			late := int(time.Since(asked) / backlogPatience)       // one more begins after each backlogPatience
 			most := mostUntaken + mostUntaken/4 + late*largeAnswer // on a slow machine a few go to workers, too
 			if n > most/largeAnswer+1 || held > int64(most) {
-				t.Errorf("%d answers are made, %d bytes are held", n, held)
+				t.Errorf("got %d answers and %d bytes in memory", n, held)
 			}
 		}
 		c.openWindows()
@@ -92,7 +92,7 @@ func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 				t.Fatal(err)
 			}
 			if head[3] == frameReset {
-				t.Fatalf("%s: stream %d is reset", method, binary.BigEndian.Uint32(head[5:]))
+				t.Fatalf("%s: stream %d was reset", method, binary.BigEndian.Uint32(head[5:]))
 			}
 			if head[3] == frameData {
 				got += n
@@ -100,7 +100,7 @@ func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 			}
 		}
 		if got != all*largeAnswer {
-			t.Errorf("%s: %d bytes, want %d", method, got, all*largeAnswer)
+			t.Errorf("%s: got %d bytes, want %d", method, got, all*largeAnswer)
 		}
 	}
 }
@@ -118,19 +118,19 @@ func (c *h2Conn) wantHead(id uint32) {
 		}
 		switch {
 		case head[3] == frameGoAway:
-			c.t.Fatal("the connection ends")
+			c.t.Fatal("the connection ended")
 		case head[3] == frameHeaders && binary.BigEndian.Uint32(head[5:]) == id:
 			return
 		}
 	}
 }
 
-// When a client resets requests that wait for it, they free their places, and delay neither other requests nor a shutdown.
+// When a client resets waiting requests, they no longer count, and delay neither other requests nor a shutdown.
 func TestWaitingRequestsAreReset(t *testing.T) {
 	s, _ := backlogServer(t)
 	c := s.shut()
 	c.request(1, true, "GET", "/large")
-	soon(t, "the first has shown how much it leaves", func() bool { return s.app.Stats().Memory.Held >= largeAnswer })
+	soon(t, "the size of the first answer is recorded", func() bool { return s.app.Stats().Memory.Held >= largeAnswer })
 	id := uint32(3)
 	for range 2 { // a client that resets more at once loses its connection
 		first := id
@@ -146,20 +146,20 @@ func TestWaitingRequestsAreReset(t *testing.T) {
 	c.wantHead(id)
 }
 
-// A client that reads nothing still gets further actions begun, one after each while: it may need the last answer first.
+// If a client reads nothing, further actions begin one by one after a delay, because the client may need the last answer first.
 func TestWaitingRequestsBeginAfterDelay(t *testing.T) {
 	s, begun := backlogServer(t)
 	c := s.shut()
 	for i := range uint32(60) {
 		c.request(2*i+1, true, "GET", "/large")
 	}
-	soon(t, "as many as may have begun", func() bool { return begun.Load() >= mostUntaken/largeAnswer-1 })
+	soon(t, "the permitted number of actions has begun", func() bool { return begun.Load() >= mostUntaken/largeAnswer-1 })
 	was := begun.Load()
 	soon(t, "two more have begun", func() bool { return begun.Load() >= was+2 })
 }
 
-// An answer far larger than the bound delays only requests like it: neither other requests of its client nor requests of other
-// clients to the same route begin late.
+// An answer far larger than the limit delays only requests of the same kind: other requests of its client and requests of other
+// clients to the same route are not delayed.
 func TestEnormousAnswerDoesNotDelayOthers(t *testing.T) {
 	onLoop(t)
 	var begun atomic.Int32
@@ -179,7 +179,7 @@ func TestEnormousAnswerDoesNotDelayOthers(t *testing.T) {
 	})
 	first := s.shut()
 	first.request(1, true, "GET", "/enormous")
-	soon(t, "the route has shown how much it leaves", func() bool { return s.app.Stats().Memory.Held >= int64(len(enormous)) })
+	soon(t, "the size of an answer is recorded", func() bool { return s.app.Stats().Memory.Held >= int64(len(enormous)) })
 	second := s.shut()
 	second.request(1, true, "GET", "/large")
 	second.wantHead(1)
@@ -189,7 +189,7 @@ func TestEnormousAnswerDoesNotDelayOthers(t *testing.T) {
 		c.request(5, true, "HEAD", "/other")
 		c.wantHead(5)
 		if n := begun.Load() - was; n != 1 {
-			t.Errorf("%d of the small ones have begun", n)
+			t.Errorf("got %d begun small requests", n)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (u *tunnel) want(text string) {
 		u.step()
 	}
 	if string(u.data) != text {
-		u.t.Fatalf("%q, want %q", u.data, text)
+		u.t.Fatalf("got %q, want %q", u.data, text)
 	}
 	u.data = nil
 }
@@ -121,7 +121,7 @@ func TestExtendedConnect(t *testing.T) {
 				t.Errorf("SETTINGS_ENABLE_CONNECT_PROTOCOL is %d", u.settings[8])
 			}
 			if got, want := <-seen, "CONNECT /"+kind+"/blue chat blue"; got != want {
-				t.Errorf("%q, want %q", got, want)
+				t.Errorf("got %q, want %q", got, want)
 			}
 			for i := range 20 { // more than MaxBody, and slower than BodyTimeout allows
 				_ = c.frame(0, 0, 1, fmt.Appendf(nil, "word %d\n", i)...)
@@ -164,7 +164,7 @@ func TestExtendedConnect(t *testing.T) {
 			u.step()
 		}
 		if !strings.Contains(string(u.data), "413") {
-			t.Errorf("%q, want a 413 problem", u.data)
+			t.Errorf("got %q, want a 413 problem", u.data)
 		}
 	})
 	t.Run("left", func(t *testing.T) { // startH2 checks that nothing is held then

@@ -58,7 +58,7 @@ func TestTruncatedFileResetsStream(t *testing.T) {
 			u.step()
 		}
 		if u.ended || len(u.data) != left {
-			t.Errorf("%s: %d bytes of %d, end %v, reset %v", path, len(u.data), size, u.ended, u.reset)
+			t.Errorf("%s: got %d bytes of %d, end %v, reset %v", path, len(u.data), size, u.ended, u.reset)
 		}
 	}
 }
@@ -101,11 +101,11 @@ func TestShortHandlerOutputResetsStream(t *testing.T) {
 			want, last = "more", 0
 		}
 		if text != want || frames[len(frames)-1] != last || bytes.IndexByte(frames, frameGoAway) >= 0 {
-			t.Errorf("%s: %q, frames %v", path, text, frames)
+			t.Errorf("%s: got %q, frames %v", path, text, frames)
 		}
 	}
 	if frames, text := ask(7, "/close"); text != "ended" || bytes.IndexByte(frames, frameGoAway) < 0 {
-		t.Errorf("/close: %q, frames %v", text, frames)
+		t.Errorf("/close: got %q, frames %v", text, frames)
 	}
 }
 
@@ -204,12 +204,12 @@ func TestConnectionFieldsAreOmitted(t *testing.T) {
 			}
 			_ = resp.Body.Close()
 			if err := only(resp.Header); err != nil || resp.StatusCode != 200 || path == "/fields" && interim != 1 {
-				t.Errorf("%s: %d after %d others, %v", path, resp.StatusCode, interim, err)
+				t.Errorf("%s: got %d after %d others, %v", path, resp.StatusCode, interim, err)
 			}
 		}
 		for _, path := range []string{"/switches", "/switches/flushes", "/switches/writes"} {
 			if status, text := s.get(path); status != 0 || !strings.Contains(text, "INTERNAL_ERROR") {
-				t.Errorf("%s: %d %q", path, status, text)
+				t.Errorf("%s: got %d %q", path, status, text)
 			}
 		}
 	})
@@ -286,7 +286,7 @@ func TestPassedWriteDeadlineCannotBeExtended(t *testing.T) {
 			u.step()
 		}
 		if string(u.data) != "one" || u.ended {
-			t.Errorf("%s: %q, end %v, reset %v", path, u.data, u.ended, u.reset)
+			t.Errorf("%s: got %q, end %v, reset %v", path, u.data, u.ended, u.reset)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func TestTrailersWithContentLength(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if string(body) != "body" || err != nil || resp.ContentLength != length || resp.Trailer.Get("X-After") != "after" {
-			t.Errorf("%s: %q (%v), length %d, trailers %v", path, body, err, resp.ContentLength, resp.Trailer)
+			t.Errorf("%s: got %q (%v), length %d, trailers %v", path, body, err, resp.ContentLength, resp.Trailer)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func competingRequests(t *testing.T, s *h2Server, round int) map[string]int {
 				case err != nil:
 					t.Errorf("%s: %v", req.URL.Path, err)
 				case status != http.StatusServiceUnavailable && (status != http.StatusOK || text != token):
-					t.Errorf("%s: %d %.100s", req.URL.Path, status, text)
+					t.Errorf("%s: got %d %.100s", req.URL.Path, status, text)
 				}
 				mu.Lock()
 				received[token] = status

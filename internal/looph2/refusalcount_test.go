@@ -47,7 +47,7 @@ func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 			req.Header.Set("Expect", "more")
 		}
 		if status, body := s.ask(req, err); status != http.StatusExpectationFailed {
-			t.Fatalf("an unknown expectation: %d %s", status, body)
+			t.Fatalf("an unknown expectation: got %d %s", status, body)
 		}
 	}
 	var done, failed atomic.Uint64
@@ -73,7 +73,7 @@ func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 						failed.Add(1)
 						over.Store(true)
 					default:
-						t.Errorf("%d %s", status, body)
+						t.Errorf("got %d %s", status, body)
 						over.Store(true)
 					}
 					time.Sleep(3 * time.Millisecond) // the pause of a client between requests

@@ -70,7 +70,7 @@ func TestReservationEndsWithStream(t *testing.T) {
 	for _, path := range []string{"/large", "/timed", "/unchanged"} {
 		status, body := s.get(path) // from now on the routes' estimates are known
 		if status != 200 || len(body) != size {
-			t.Fatalf("%s: %d with %d bytes", path, status, len(body))
+			t.Fatalf("%s: got %d with %d bytes", path, status, len(body))
 		}
 	}
 	defer func() { close(*gate.Load()) }()
@@ -143,7 +143,7 @@ func TestReservationEndsWithStream(t *testing.T) {
 		limit := time.Now().Add(patience)
 		for m := memory(); m.HeldFor["output"] != output || m.HeldFor["body"] != bodies.Load(); m = memory() {
 			if time.Now().After(limit) {
-				t.Fatalf("seed %d, round %d: %v is held, where %d of answers and %d of bodies are", seed, round, m.HeldFor, output, bodies.Load())
+				t.Fatalf("seed %d, round %d: got %v is held, where %d of answers and %d of bodies are", seed, round, m.HeldFor, output, bodies.Load())
 			}
 		}
 		for _, st := range left[len(ended):] { // the client takes these answers

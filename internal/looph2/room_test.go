@@ -36,7 +36,7 @@ func TestSmallAnswersBesideUnreadOnes(t *testing.T) {
 				t.Helper()
 				status, body := s.get("/answer/20000")
 				if status != 200 || len(body) != 20000 {
-					t.Errorf("%d with %d bytes: %.100q", status, len(body), body)
+					t.Errorf("%d with %d bytes: got %.100q", status, len(body), body)
 				}
 				status, body = s.get("/quick")
 				want(t, status, body, 200, "quick")
@@ -173,7 +173,7 @@ func TestLargeAnswersRunConcurrently(t *testing.T) {
 		select {
 		case <-entered:
 		case <-time.After(patience):
-			t.Fatalf("%d of %d have begun: %+v", i, streams, s.app.Stats().Memory)
+			t.Fatalf("%d of %d have begun: got %+v", i, streams, s.app.Stats().Memory)
 		}
 	}
 	close(leave)

@@ -62,16 +62,16 @@ func TestStalledClientLosesAllAnswers(t *testing.T) {
 						reset++
 					}
 				}
-				soon(t, path+" has returned everywhere", func() bool { return running.Load() == 0 && s.app.Stats().Actions.InFlight == 0 })
+				soon(t, path+" has no running action", func() bool { return running.Load() == 0 && s.app.Stats().Actions.InFlight == 0 })
 				// Requests that wait for others are cut together with them: if each waited for a time of its own, all would
 				// have begun.
 				if n := begun.Load(); engine == dunlin.EngineLoop && n > all/2 {
-					t.Errorf("window %d: %d answers of %d were made for a stalled client", window, n, all)
+					t.Errorf("window %d: got %d answers of %d were made for a stalled client", window, n, all)
 				}
 			}
 		}
 		if n := s.app.Stats().Shed["slow-reader"]; n != 6*all {
-			t.Errorf("%d were counted, want %d", n, 6*all)
+			t.Errorf("got %d counted, want %d", n, 6*all)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestStreamWaitingForConnectionWindowIsKept(t *testing.T) {
 			for taken := uint32(0); taken < 1000; {
 				switch kind, flags, stream, n := c.read(); {
 				case kind == frameReset:
-					t.Fatalf("stream %d is reset", stream)
+					t.Fatalf("stream %d was reset", stream)
 				case kind == frameData:
 					taken += n
 					if stream == 3 {
@@ -126,7 +126,7 @@ func TestStreamWaitingForConnectionWindowIsKept(t *testing.T) {
 			}
 		}
 		if got != size {
-			t.Errorf("%d bytes of %d", got, size)
+			t.Errorf("%d of %d bytes", got, size)
 		}
 	})
 }
@@ -156,7 +156,7 @@ func TestSmallConnectionWindowKeepsStreams(t *testing.T) {
 			for taken := uint32(0); taken < piece; {
 				switch kind, _, stream, n := c.read(); kind {
 				case frameReset:
-					t.Fatalf("stream %d is reset after %v", stream, time.Since(began))
+					t.Fatalf("stream %d was reset after %v", stream, time.Since(began))
 				case frameData:
 					taken += n
 				}
@@ -165,8 +165,8 @@ func TestSmallConnectionWindowKeepsStreams(t *testing.T) {
 	})
 }
 
-// A stream whose client reads nothing of it is reset, and the other streams of the connection continue.
-func TestStalledStreamIsResetAlone(t *testing.T) {
+// A stream that its client does not read is reset, and the other streams of the connection continue.
+func TestStalledStreamIsReset(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		s := startH2(t, dunlin.Config{Engine: engine, Timeouts: dunlin.Timeouts{Write: 300 * time.Millisecond}}, func(app *dunlin.App) {
 			app.Get("/endless", func(*dunlin.Request) dunlin.Response {
@@ -191,7 +191,7 @@ func TestStalledStreamIsResetAlone(t *testing.T) {
 			case kind == frameReset && stream == 1:
 				cut = true
 			case kind == frameReset:
-				t.Fatalf("stream %d is reset", stream)
+				t.Fatalf("stream %d was reset", stream)
 			case kind == frameData && stream == 3:
 				open(3, n)
 				if cut {
@@ -202,8 +202,8 @@ func TestStalledStreamIsResetAlone(t *testing.T) {
 	})
 }
 
-// An answer that is not read is not cut while the client reads others entirely.
-func TestStalledStreamIsKeptWhileOthersProgress(t *testing.T) {
+// An unread answer is not cut off while the client reads other answers completely.
+func TestStalledStreamRemainsWhileOthersProgress(t *testing.T) {
 	onLoop(t)
 	const timeout, size, piece = 600 * time.Millisecond, 400 << 10, 2000
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop, Timeouts: dunlin.Timeouts{Write: timeout}}, func(app *dunlin.App) {
@@ -232,7 +232,7 @@ func TestStalledStreamIsKeptWhileOthersProgress(t *testing.T) {
 		case kind == frameReset && stream == 1 && !left:
 			left, until = true, time.Now().Add(timeout/2)
 		case kind == frameReset:
-			t.Fatalf("stream %d is reset", stream)
+			t.Fatalf("stream %d was reset", stream)
 		case kind == frameData:
 			if waits -= int(n); waits <= 0 {
 				open(piece)

@@ -103,7 +103,7 @@ func soon(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(patience); !condition(); runtime.Gosched() {
 		if time.Now().After(limit) {
-			t.Fatalf("not in %v: %s", patience, what)
+			t.Fatalf("not in %v: got %s", patience, what)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (s *h2Server) post(path string, body io.Reader) (int, string) {
 func want(t *testing.T, status int, body string, wantStatus int, part string) {
 	t.Helper()
 	if status != wantStatus || !strings.Contains(body, part) {
-		t.Errorf("%d %.200q, want %d with %q", status, body, wantStatus, part)
+		t.Errorf("got %d %.200q, want %d with %q", status, body, wantStatus, part)
 	}
 }
 
@@ -319,7 +319,7 @@ func TestFullDuplexStreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := br.ReadString('\n'); got != fmt.Sprintf("%d line %d\n", i+1, i) || err != nil {
-				t.Fatalf("%q, %v", got, err)
+				t.Fatalf("got %q, %v", got, err)
 			}
 		}
 		req.Trailer.Set("X-Client", "-t-")

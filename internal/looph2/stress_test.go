@@ -77,7 +77,7 @@ func TestStreamsOfAllKinds(t *testing.T) {
 				status, got := s.ask(http.NewRequestWithContext(ctx, method, "http://"+s.addr+"/"+path+"/"+n, body))
 				cancel()
 				if late := path == "late" && status == 503; !leaves && !late && (status != 200 || !strings.HasSuffix(got, n)) {
-					t.Errorf("%s/%s: %d %.200q", path, n, status, got)
+					t.Errorf("%s/%s: got %d %.200q", path, n, status, got)
 				}
 			}
 		})

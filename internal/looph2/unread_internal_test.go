@@ -43,7 +43,7 @@ func TestUnread(t *testing.T) {
 			}
 		}
 		if u.drop(); u.len != 0 || u.size != 0 || u.mem != nil {
-			t.Errorf("after drop: %+v", u)
+			t.Errorf("after drop: got %+v", u)
 		}
 	}
 }

@@ -111,11 +111,11 @@ func TestUpgrade(t *testing.T) {
 					_, _ = io.WriteString(conn, preface)
 				}
 				if got := conn.answer(1); got != c.want {
-					t.Errorf("%d bytes: %.200q, want %d: %.200q", len(got), got, len(c.want), c.want)
+					t.Errorf("%d bytes: got %.200q, want %d: %.200q", len(got), got, len(c.want), c.want)
 				}
 				conn.fields(3, true, ":method", "GET", ":scheme", "http", ":path", "/said", ":authority", "again.example")
 				if got := conn.answer(3); !strings.HasPrefix(got, "HTTP/2.0 GET again.example /said ") {
-					t.Errorf("the next one: %q", got)
+					t.Errorf("the next one: got %q", got)
 				}
 			})
 		}
@@ -124,11 +124,11 @@ func TestUpgrade(t *testing.T) {
 		conn := upgradedConn(t, s.addr, "GET /blocks HTTP/1.1\r\n"+asksForH2C, preface)
 		conn.fields(3, true, ":method", "GET", ":scheme", "http", ":path", "/said", ":authority", "again.example")
 		if got := conn.answer(3); !strings.HasPrefix(got, "HTTP/2.0 GET again.example /said ") { // beside it
-			t.Errorf("the next one: %q", got)
+			t.Errorf("the next one: got %q", got)
 		}
 		close(blocked)
 		if got := conn.answer(1); !strings.HasPrefix(got, "HTTP/2.0 GET h.example /blocks ") {
-			t.Errorf("the one that blocks: %q", got)
+			t.Errorf("the one that blocks: got %q", got)
 		}
 	})
 	t.Run("behind others", func(t *testing.T) {
@@ -140,14 +140,14 @@ func TestUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		if body, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(string(body), "HTTP/1.1 GET first.example") {
-			t.Fatalf("%q, %v", body, err)
+			t.Fatalf("got %q, %v", body, err)
 		}
 		if resp, err = http.ReadResponse(in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 			t.Fatal(resp, err)
 		}
 		c := &h2Conn{readsFrom{conn, in}, t}
 		if got := c.answer(1); !strings.HasPrefix(got, "HTTP/2.0 GET h.example") {
-			t.Errorf("%q", got)
+			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("behind long ones", func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestRejectedUpgrade(t *testing.T) {
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || resp.StatusCode != 200 || !strings.HasPrefix(string(body), "HTTP/1.") {
-				t.Errorf("%s, %q, %v", resp.Status, body, err)
+				t.Errorf("got %s, %q, %v", resp.Status, body, err)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func TestSlowActionsEndVisit(t *testing.T) {
 		acted, looks := run(&v, &now, c.streams, c.each)
 		next, _ := run(&v, &now, c.streams, c.each)
 		if acted != c.acted || next != c.next || looks > c.looks {
-			t.Errorf("%d streams of %d ns: %d served with %d looks, then %d; want %d with %d, then %d", c.streams, c.each, acted, looks, next, c.acted, c.looks, c.next)
+			t.Errorf("%d streams of %d ns: got %d served with %d looks, then %d; want %d with %d, then %d", c.streams, c.each, acted, looks, next, c.acted, c.looks, c.next)
 		}
 		if now += 1e9; v.over != (c.acted < c.streams) {
 			t.Errorf("%d streams of %d ns: over %v", c.streams, c.each, v.over)
@@ -52,6 +52,6 @@ func TestSlowActionsEndVisit(t *testing.T) {
 	run(&v, &now, 128, 3e5)
 	run(&v, &now, 3, 1e3)
 	if acted, looks := run(&v, &now, 32, 1e3); acted != 32 || looks > 3 {
-		t.Errorf("after a quick visit: %d with %d looks", acted, looks)
+		t.Errorf("after a quick visit: got %d with %d looks", acted, looks)
 	}
 }

@@ -58,10 +58,10 @@ func TestLargeWrites(t *testing.T) {
 		for range 3 {
 			status, body := s.get("/writes")
 			if got := sha256.Sum256([]byte(body)); status != 200 || !bytes.Equal(got[:], want.Sum(nil)) {
-				t.Errorf("%d: %d bytes that differ from the written ones", status, len(body))
+				t.Errorf("%d: got %d bytes that differ from the written ones", status, len(body))
 			}
 			if status, body := s.get("/file"); status != 200 || body != string(file) {
-				t.Errorf("%d: %d bytes, not the file", status, len(body))
+				t.Errorf("%d: got %d bytes, not the file", status, len(body))
 			}
 		}
 		for range 3 {
@@ -126,7 +126,7 @@ func TestAnswerBeyondWriteDeadlineIsIncomplete(t *testing.T) {
 			body, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
 			if err == nil {
-				t.Errorf("%s: %d, the whole of %q", path, resp.StatusCode, body)
+				t.Errorf("%s: got %d, the whole of %q", path, resp.StatusCode, body)
 			}
 		}
 	})

@@ -68,7 +68,7 @@ func loopMallocs(t *testing.T, addr, path string) uint64 {
 	answer := make([]byte, 1000)
 	n, err := conn.Read(answer)
 	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 200 OK\r\n")) {
-		t.Fatalf("%q, %v", answer[:n], err)
+		t.Fatalf("got %q, %v", answer[:n], err)
 	}
 	batch, answers := []byte(strings.Repeat(suite.Request("GET "+path), allocBatch)), make([]byte, allocBatch*n)
 	exchange := func(requests int) {
@@ -87,7 +87,7 @@ func loopMallocs(t *testing.T, addr, path string) uint64 {
 	exchange(allocRequests)
 	runtime.ReadMemStats(&after)
 	if want := []byte("HTTP/1.1 200 OK\r\n"); bytes.Count(answers, want) != allocBatch {
-		t.Errorf("the last answers: %q", answers)
+		t.Errorf("the last answers: got %q", answers)
 	}
 	return after.Mallocs - before.Mallocs
 }
@@ -112,7 +112,7 @@ func TestLoopAllocationsOfFeatures(t *testing.T) {
 	})
 	for _, path := range []string{"/plaintext", "/own"} {
 		if got := loopMallocs(t, addr, path); got > allocSlack {
-			t.Errorf("%s: %d allocations for %d requests", path, got, allocRequests)
+			t.Errorf("%s: got %d allocations for %d requests", path, got, allocRequests)
 		}
 	}
 	if seen.Load() == 0 {

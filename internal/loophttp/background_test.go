@@ -40,7 +40,7 @@ func TestWaitingStreamsAreLearned(t *testing.T) {
 	close(release)
 	for _, conn := range conns {
 		if got, err := suite.ReadAnswer(bufio.NewReader(conn), "GET"); err != nil || !strings.HasSuffix(got, "done") {
-			t.Fatalf("%q, %v", got, err)
+			t.Fatalf("got %q, %v", got, err)
 		}
 	}
 }

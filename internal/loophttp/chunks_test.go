@@ -62,7 +62,7 @@ func TestChunkedBodyIsReadInLargePieces(t *testing.T) {
 			answer, err := io.ReadAll(conn)
 			want := fmt.Sprintf("%d bytes, EOF, few reads true", size)
 			if err != nil || !bytes.Contains(answer, []byte(want)) || !bytes.HasSuffix(answer, []byte("probe")) {
-				t.Errorf("%q, %v, want %s, and the answer to the next request", answer, err, want)
+				t.Errorf("got %q, %v, want %s, and the answer to the next request", answer, err, want)
 			}
 		})
 	}

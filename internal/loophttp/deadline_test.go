@@ -107,7 +107,7 @@ func TestLoopWriteDeadline(t *testing.T) {
 		suite.Send(t, conn, suite.Request("GET "+kind))
 		br := bufio.NewReader(conn)
 		if line, err := br.ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {
-			t.Fatalf("%s: %q, %v", kind, line, err)
+			t.Fatalf("%s: got %q, %v", kind, line, err)
 		}
 		suite.Soon(t, kind+": the connection is closed", func() bool {
 			s := app.Stats()
@@ -151,7 +151,7 @@ func TestLoopDrain(t *testing.T) {
 		br := bufio.NewReader(c.conn)
 		got, err := suite.ReadAnswer(br, "GET")
 		if err != nil || !strings.HasSuffix(got, "\n\n"+c.want) || !strings.Contains(got, "\nConnection: close\n") {
-			t.Errorf("%q, %v; want the answer %q and Connection: close", got, err, c.want)
+			t.Errorf("got %q, %v; want the answer %q and Connection: close", got, err, c.want)
 		}
 		suite.WantEnd(t, br)
 		_ = c.conn.Close() // the server lingers for unread bytes

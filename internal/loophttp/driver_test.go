@@ -73,7 +73,7 @@ func TestLoopDriverReusesWire(t *testing.T) {
 	}
 	whole := func(conn net.Conn) {
 		if got, err := suite.ReadAnswer(bufio.NewReader(conn), "GET"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 200") {
-			t.Fatalf("%q, %v", got, err)
+			t.Fatalf("got %q, %v", got, err)
 		}
 	}
 	for i, gate := range all {
@@ -94,7 +94,7 @@ func TestLoopDriverReusesWire(t *testing.T) {
 		suite.Answered(t, bufio.NewReader(read), 200, "100000")
 		close(gate.block)
 		if got, err := suite.ReadAnswer(bufio.NewReader(blocked), "GET"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 204") {
-			t.Fatalf("%q, %v", got, err)
+			t.Fatalf("got %q, %v", got, err)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func echoesThatWait(t *testing.T, length, echoes int) {
 		}
 		got, err := io.ReadAll(resp.Body)
 		if want := body(i); err != nil || string(got) != want {
-			t.Fatalf("echo %d: %d bytes that begin with %q (%v), want %d that begin with %q", i, len(got), got[:min(len(got), 8)], err, len(want), want[:8])
+			t.Fatalf("echo %d: got %d bytes that begin with %q (%v), want %d that begin with %q", i, len(got), got[:min(len(got), 8)], err, len(want), want[:8])
 		}
 	}
 	if err := <-sent; err != nil {

@@ -153,7 +153,7 @@ func TestLoopEventsEnd(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if got, err := io.ReadAll(resp.Body); string(got) != ":one\n\n" || err == nil {
-				t.Errorf("%s: %q, %v, want one comment and no clean end", name, got, err)
+				t.Errorf("%s: got %q, %v, want one comment and no clean end", name, got, err)
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func TestLoopFullDuplexEcho(t *testing.T) {
 	piece := make([]byte, 8)
 	for i := 0; i < total; i += 8 {
 		if _, err := io.ReadFull(resp.Body, piece); err != nil || string(piece) != fmt.Sprintf("%08d", i) {
-			t.Fatalf("at %d: %q, %v", i, piece, err)
+			t.Fatalf("at %d: got %q, %v", i, piece, err)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func TestLoopHandOffOfPieces(t *testing.T) {
 		for _, want := range []string{"\r\n\r\nsome bytes", "\r\n\r\n1", "\r\n\r\nin pieces", "\r\n\r\n2", "\r\n\r\n3"} {
 			i := strings.Index(got[at:], want)
 			if i < 0 {
-				t.Fatalf("pieces of %d: %q does not follow in %q", size, want, got[at:])
+				t.Fatalf("pieces of %d: got %q does not follow in %q", size, want, got[at:])
 			}
 			at += i + len(want)
 		}
@@ -134,7 +134,7 @@ func TestLoopAbnormalEnds(t *testing.T) {
 						suite.WantEnd(t, br)
 					case "abort":
 						if rest, err := io.ReadAll(br); len(rest) > 0 || err != nil && !isReset(err) {
-							t.Fatalf("after an abort: %q, %v", rest, err)
+							t.Fatalf("after an abort: got %q, %v", rest, err)
 						}
 					}
 					suite.Answered(t, bufio.NewReader(bystander), 200, "before")

@@ -224,7 +224,7 @@ func TestSplitLargeBodies(t *testing.T) {
 			pieces, rest = append(pieces, rest[:n]), rest[n:]
 		}
 		if got := comparable(s.converse(t, pieces)); got != once {
-			t.Fatalf("%d pieces: %d bytes came back, %d when sent at once", len(pieces), len(got), len(once))
+			t.Fatalf("%d pieces: got %d bytes came back, %d when sent at once", len(pieces), len(got), len(once))
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestSmallAnswersBesideUnreadOnes(t *testing.T) {
 						t.Fatal(err)
 					}
 					if body := suite.Body(t, resp); resp.StatusCode != 200 || len(body) != n {
-						t.Errorf("%s: %d with %d bytes: %.100q", path, resp.StatusCode, len(body), body)
+						t.Errorf("%s: %d with %d bytes: got %.100q", path, resp.StatusCode, len(body), body)
 					}
 				}
 			}

@@ -33,10 +33,10 @@ func TestVisitIsBounded(t *testing.T) {
 	} {
 		var wary uint8
 		if served, looks := run(&wary, 500, test.each); served != test.served || looks != test.looks {
-			t.Errorf("%s: %d requests with %d looks, want %d and %d", name, served, looks, test.served, test.looks)
+			t.Errorf("%s: got %d requests with %d looks, want %d and %d", name, served, looks, test.served, test.looks)
 		}
 		if served, looks := run(&wary, 500, test.each); served != test.next || looks != test.after {
-			t.Errorf("%s, then: %d requests with %d looks, want %d and %d", name, served, looks, test.next, test.after)
+			t.Errorf("%s, then: got %d requests with %d looks, want %d and %d", name, served, looks, test.next, test.after)
 		}
 	}
 	var wary uint8

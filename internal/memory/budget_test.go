@@ -51,7 +51,7 @@ func TestBudgetIsExactUnderConcurrency(t *testing.T) {
 	all.Wait()
 	for u := range Uses {
 		if n := b.HeldFor(u); n != 0 {
-			t.Errorf("%v: %d bytes left", u, n)
+			t.Errorf("%v: got %d bytes left", u, n)
 		}
 	}
 	if b.Held() != 0 || b.Ending() != 0 || b.large.Load() != 0 || b.Count() != 0 {

@@ -48,10 +48,10 @@ func TestConnectionCap(t *testing.T) {
 	_, _, open := cappedBudget(1<<20, 0)
 	p := open(here)
 	if got := p.Reserve(Body, 1<<20); got != Granted {
-		t.Fatalf("as much as it may: %v", got)
+		t.Fatalf("as much as it may: got %v", got)
 	}
 	if got := p.Reserve(Body, 1); got != NoRoom || p.Met() != ConnectionCap {
-		t.Errorf("one byte more: %v, %v", got, p.Met())
+		t.Errorf("one byte more: got %v, %v", got, p.Met())
 	}
 	p.Force(Output, 2<<20)
 	if p.ended {
@@ -71,21 +71,21 @@ func TestConnectionCapOfAGroup(t *testing.T) {
 	one.Join(&g)
 	two.Join(&g)
 	if got := one.reserveTo(600 << 10); got != Granted {
-		t.Fatalf("the first: %v", got)
+		t.Fatalf("the first: got %v", got)
 	}
 	one.Force(Output, 2<<20)
 	if got := two.reserveTo(600 << 10); got != NoRoom || two.Met() != PartsCap {
-		t.Errorf("the second: %v, %v", got, two.Met())
+		t.Errorf("the second: got %v, %v", got, two.Met())
 	}
 	if got := two.reserveTo(2 << 20); got != NoRoom || two.Met() != ConnectionCap {
 		t.Errorf("more than any may have: %v, %v", got, two.Met())
 	}
 	if got := other.reserveTo(600 << 10); got != Granted {
-		t.Errorf("another connection: %v", got)
+		t.Errorf("another connection: got %v", got)
 	}
 	one.EndRequest() // its room is for the response now
 	if got := two.reserveTo(600 << 10); got != Granted {
-		t.Errorf("the second, behind the first: %v", got)
+		t.Errorf("the second, behind the first: got %v", got)
 	}
 	two.Force(Input, 600<<10)
 	if !two.ended || one.ended || two.Met() != ConnectionCap {
@@ -115,7 +115,7 @@ func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 	for range 4 {
 		p := open(here)
 		if got := p.reserveTo(1 << 20); got != Granted {
-			t.Fatalf("a body: %v", got)
+			t.Fatalf("a body: got %v", got)
 		}
 		large = append(large, p)
 		*now += int64(time.Millisecond)
@@ -125,7 +125,7 @@ func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 	for i := range 20 {
 		small := open(here)
 		if got := small.Reserve(Input, 16<<10); got != Granted {
-			t.Fatalf("the small one %d: %v", i, got)
+			t.Fatalf("the small one %d: got %v", i, got)
 		}
 	}
 	ended := 0
@@ -158,11 +158,11 @@ func TestAddressCapIsWaitedFor(t *testing.T) {
 	}
 	*now += mostWait
 	if got := second.reserveTo(2 << 20); got != NoRoom || second.Met() != AddressCap {
-		t.Errorf("after the longest wait: %v, %v", got, second.Met())
+		t.Errorf("after the longest wait: got %v, %v", got, second.Met())
 	}
 	first.Release(Body, 3<<20)
 	if got := second.reserveTo(2 << 20); got != Granted || second.Met() != NoCap {
-		t.Errorf("with room: %v, %v", got, second.Met())
+		t.Errorf("with room: got %v, %v", got, second.Met())
 	}
 	if got := open(here).reserveTo(5 << 20); got != NoRoom {
 		t.Errorf("more than an address may hold: %v", got)
@@ -237,7 +237,7 @@ func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
 		p := open(here)
 		p.Join(&g)
 		if got := p.Reserve(Output, 600<<10); got != Granted {
-			t.Fatalf("an answer: %v", got)
+			t.Fatalf("an answer: got %v", got)
 		}
 		p.reserveTo(600 << 10)
 	}

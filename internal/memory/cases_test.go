@@ -120,7 +120,7 @@ func TestTwelveCases(t *testing.T) {
 					p.EndAhead()
 				}
 				if got != s.want {
-					t.Fatalf("step %d, %s of %s: %s, want %s", i+1, s.do, s.name, got, s.want)
+					t.Fatalf("step %d, %s of %s: got %s, want %s", i+1, s.do, s.name, got, s.want)
 				}
 			}
 			ended := ""

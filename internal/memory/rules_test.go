@@ -51,7 +51,7 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 	for range 2 {
 		p := open(there)
 		if got := p.reserveTo(300 << 10); got != Granted {
-			t.Fatalf("the first: %v", got)
+			t.Fatalf("the first: got %v", got)
 		}
 		p.Working(true)
 		working = append(working, p)
@@ -62,14 +62,14 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 			for _, p := range waiting {
 				p.Force(Input, 100)
 				if got := p.reserveTo(300 << 10); got != MustWait {
-					t.Fatalf("waiting: %v", got)
+					t.Fatalf("waiting: got %v", got)
 				}
 			}
 			*now += int64(500 * time.Millisecond)
 		}
 		small := open(there)
 		if got := small.reserveTo(40 << 10); got != Granted {
-			t.Fatalf("one that wants little: %v", got)
+			t.Fatalf("one that wants little: got %v", got)
 		}
 		small.EndRequest()
 		small.EndAhead()
@@ -82,10 +82,10 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 	working[0].EndRequest()
 	working[0].EndAhead()
 	if got := waiting[1].reserveTo(300 << 10); got != MustWait {
-		t.Errorf("the second, when there is room: %v", got)
+		t.Errorf("the second, when there is room: got %v", got)
 	}
 	if got := waiting[0].reserveTo(300 << 10); got != Granted {
-		t.Errorf("the first, when there is room: %v", got)
+		t.Errorf("the first, when there is room: got %v", got)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestNewHoldersAreBelieved(t *testing.T) {
 		}
 		open(here).Force(Input, 64<<10)
 		if n := h.Ended(); n != 1 {
-			t.Fatalf("silent for %v: %d were ended, want one", silent, n)
+			t.Fatalf("silent for %v: got %d were ended, want one", silent, n)
 		}
 		if want := silent > 0; p.ended != want {
 			t.Errorf("silent for %v: ended %v, want %v", silent, p.ended, want)
@@ -173,10 +173,10 @@ func TestMove(t *testing.T) {
 	p.Force(Input, 64<<10)
 	p.Move(Input, 64<<10)
 	if got := p.reserveTo(40 << 10); got != Granted || p.Held() != 64<<10 || h.HeldFor(Body) != 40<<10 {
-		t.Errorf("a part of it: %v, %d bytes", got, p.Held())
+		t.Errorf("a part of it: got %v, %d bytes", got, p.Held())
 	}
 	if got := p.reserveTo(80 << 10); got != Granted || p.Held() != 80<<10 || h.HeldFor(Body) != 80<<10 || h.HeldFor(Input) != 0 {
-		t.Errorf("all of it and more: %v, %d bytes", got, p.Held())
+		t.Errorf("all of it and more: got %v, %d bytes", got, p.Held())
 	}
 	p.EndRequest()
 	p.Close()
@@ -244,7 +244,7 @@ func TestOneAnswerLargerThanTheBoundIsSpared(t *testing.T) {
 	}
 	small := open(here)
 	if got := small.Reserve(Body, 64<<10); got != Granted {
-		t.Errorf("one that wants little: %v", got)
+		t.Errorf("one that wants little: got %v", got)
 	}
 	if !answers[0].ended || !answers[1].ended || answers[2].ended {
 		t.Errorf("ended: %v, %v, %v, want all but the last", answers[0].ended, answers[1].ended, answers[2].ended)

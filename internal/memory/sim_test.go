@@ -232,7 +232,7 @@ func (s *sim) run(d time.Duration) {
 	}
 	b := s.h
 	if b.Held() != 0 || b.large.Load() != 0 || b.Ending() != 0 || b.Count() != 0 || b.giant.Load() != nil || len(b.queue) != 0 || b.Waiting() != 0 || len(b.all) != 0 || len(b.addresses) != 0 {
-		s.t.Errorf("left behind: %d held, %d large, %d ending, by %d of %d accounts, %d waiting", b.Held(), b.large.Load(), b.Ending(), b.Count(), len(b.all), len(b.queue))
+		s.t.Errorf("left behind: got %d held, %d large, %d ending, by %d of %d accounts, %d waiting", b.Held(), b.large.Load(), b.Ending(), b.Count(), len(b.all), len(b.queue))
 	}
 }
 

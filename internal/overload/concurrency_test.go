@@ -52,7 +52,7 @@ func TestConcurrencyStaysInBounds(t *testing.T) {
 		}
 	}
 	if n := overload.NewConcurrency(8, 3).Limit(); n != 3 {
-		t.Errorf("the least is above the most: %d", n)
+		t.Errorf("the least is above the most: got %d", n)
 	}
 	idle := overload.NewConcurrency(4, 1000)
 	before := idle.Limit()

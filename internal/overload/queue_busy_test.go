@@ -45,7 +45,7 @@ func TestBusyClientsAreNotShed(t *testing.T) {
 					}
 					s.busyClients(take, 10*time.Second)
 					if s.refused > 0 {
-						t.Errorf("busy for %v: %d requests were refused, %d served", phase, s.refused, s.served)
+						t.Errorf("busy for %v: got %d requests were refused, %d served", phase, s.refused, s.served)
 					}
 				}
 			})

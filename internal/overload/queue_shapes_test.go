@@ -32,7 +32,7 @@ func TestClosedLoopsAreNotShed(t *testing.T) {
 						s.now = time.Duration(offset) * 500 * us
 						s.closedFrom(s.control.Target()/time.Duration(clients), time.Second, think)
 						if s.refused > 0 {
-							t.Errorf("%d clients from %v on: %d requests were refused, %d served", clients, time.Duration(offset)*500*us, s.refused, s.served)
+							t.Errorf("%d clients from %v on: got %d requests were refused, %d served", clients, time.Duration(offset)*500*us, s.refused, s.served)
 						}
 					}
 				}
@@ -63,7 +63,7 @@ func TestOneBurstIsNotShed(t *testing.T) {
 								s.turn(func(*simClient) {})
 							}
 							if s.refused > 0 {
-								t.Errorf("%v each, within %v: %d were refused", service, within, s.refused)
+								t.Errorf("%v each, within %v: got %d were refused", service, within, s.refused)
 							}
 						}
 					}

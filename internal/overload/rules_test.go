@@ -73,7 +73,7 @@ func TestRules(t *testing.T) {
 			}
 		}
 		if got := q.Overloaded(); got != c.want {
-			t.Errorf("rule %d, %s: an overload: %v, want %v", c.rule, c.name, got, c.want)
+			t.Errorf("rule %d, %s: an overload: got %v, want %v", c.rule, c.name, got, c.want)
 		}
 	}
 }

@@ -296,7 +296,7 @@ func TestBurstIsNotShed(t *testing.T) {
 					}
 					s.closed(10*time.Second, think)
 					if s.refused > 0 {
-						t.Errorf("%d clients: %d requests were refused, %d served", clients, s.refused, s.served)
+						t.Errorf("%d clients: got %d requests were refused, %d served", clients, s.refused, s.served)
 					}
 				}
 			})

@@ -41,7 +41,7 @@ func (c *checker) pointer() string {
 
 var escapedMark = EscapePointer(cutMark)
 
-// appendStep appends a name as in the body. Most names need no escape.
+// appendStep appends a name in its form in the body. Most names need no escape.
 func appendStep(b, name []byte) []byte {
 	if len(name) <= longestName {
 		plain := true

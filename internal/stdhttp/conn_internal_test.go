@@ -100,7 +100,7 @@ func TestConnWrite(t *testing.T) {
 		conn := &timedConn{Conn: to, server: patient}
 		n, err := conn.Write([]byte(text))
 		if !errors.Is(err, c.err) || n != len(c.want) || to.took.String() != c.want || len(to.steps) > 0 || to.writes != c.writes {
-			t.Errorf("%s: %d, %v, took %q, %d deadlines; want %q, %v, %d", c.name, n, err, to.took.String(), to.writes, c.want, c.err, c.writes)
+			t.Errorf("%s: got %d, %v, took %q, %d deadlines; want %q, %v, %d", c.name, n, err, to.took.String(), to.writes, c.want, c.err, c.writes)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestConnForeignDeadline(t *testing.T) {
 	}
 	conn.release()
 	if n, err := conn.Write([]byte("x")); n != 0 || !timedOutIO(err) || to.writes != 5 { // ours was restored
-		t.Errorf("hijacked: %d, %v, %d deadlines", n, err, to.writes)
+		t.Errorf("hijacked: got %d, %v, %d deadlines", n, err, to.writes)
 	}
 }
 
@@ -161,12 +161,12 @@ func TestTimedBody(t *testing.T) {
 	to, b = read(step{0, errLate})
 	b.conn.foreign.Store(true)
 	if _, err := io.Copy(io.Discard, b); !timedOutIO(err) || to.reads != 0 {
-		t.Errorf("under another deadline: %v, %d deadlines", err, to.reads)
+		t.Errorf("under another deadline: got %v, %d deadlines", err, to.reads)
 	}
 	to, b = read(step{0, io.EOF})
 	b.Stop()
 	if _, err := io.Copy(io.Discard, b); err != nil || to.reads != 0 {
-		t.Errorf("after its request: %v, %d deadlines", err, to.reads)
+		t.Errorf("after its request: got %v, %d deadlines", err, to.reads)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestConnSharesDeadline(t *testing.T) {
 	write := func(want int, when string) {
 		t.Helper()
 		if _, err := c.Write([]byte("x")); err != nil || inner.writes != want {
-			t.Errorf("%s: %d deadlines set, %v; want %d", when, inner.writes, err, want)
+			t.Errorf("%s: got %d deadlines set, %v; want %d", when, inner.writes, err, want)
 		}
 		_ = c.SetWriteDeadline(time.Time{})
 	}
@@ -217,7 +217,7 @@ func TestReadDeadline(t *testing.T) {
 		start := time.Now()
 		_ = c.SetReadDeadline(in(1))
 		if err := <-read(c); !timedOutIO(err) || time.Since(start) != time.Second {
-			t.Errorf("its time passes: %v after %v", err, time.Since(start))
+			t.Errorf("its time passes: got %v after %v", err, time.Since(start))
 		}
 		_ = c.SetReadDeadline(in(1))
 		_ = c.SetReadDeadline(time.Time{})
@@ -238,7 +238,7 @@ func TestReadDeadline(t *testing.T) {
 		_ = c.SetReadDeadline(in(1))
 		_ = c.SetReadDeadline(in(3))
 		if err := <-read(c); !timedOutIO(err) || time.Since(start) != 3*time.Second {
-			t.Errorf("a later one: %v after %v", err, time.Since(start))
+			t.Errorf("a later one: got %v after %v", err, time.Since(start))
 		}
 
 		c, _ = pipe()
@@ -247,7 +247,7 @@ func TestReadDeadline(t *testing.T) {
 		done = read(c)
 		_ = c.SetReadDeadline(time.Unix(1, 0))
 		if err := <-done; !timedOutIO(err) || time.Since(start) != 0 {
-			t.Errorf("an earlier one: %v after %v", err, time.Since(start))
+			t.Errorf("an earlier one: got %v after %v", err, time.Since(start))
 		}
 
 		c, peer = pipe()
@@ -290,7 +290,7 @@ func TestReadInterruptedBeforeStart(t *testing.T) {
 	_ = c.SetReadDeadline(time.Unix(1, 0))
 	c.release()
 	if _, err := c.Read(make([]byte, 1)); !timedOutIO(err) || inner.reads != 1 || len(inner.steps) > 0 {
-		t.Errorf("hijacked: %v, %d deadlines set, %d reads left; want 1, none", err, inner.reads, len(inner.steps))
+		t.Errorf("hijacked: got %v, %d deadlines set, %d reads left; want 1, none", err, inner.reads, len(inner.steps))
 	}
 }
 

@@ -83,22 +83,22 @@ func TestEndIdle(t *testing.T) {
 		o.add(nil)
 		o.add(c)
 		if got := o.endIdle(false, 0); got != (rest{}) { // a new one stays open
-			t.Errorf("a new one: %+v", got)
+			t.Errorf("a new one: got %+v", got)
 		}
 		if got := o.endIdle(true, 0); got != (rest{idle: 1}) {
-			t.Errorf("before it is read: %+v", got)
+			t.Errorf("before it is read: got %+v", got)
 		}
 		wantIdle(t, c, between)
 		c.setIdle(busy)
 		if got := o.endIdle(true, 0); got != (rest{}) {
-			t.Errorf("a busy one: %+v", got)
+			t.Errorf("a busy one: got %+v", got)
 		}
 		c.asked()
 		c.setIdle(between)
 		below.at = func() {
 			wantIdle(t, c, waiting)
 			if got := o.endIdle(false, 0); got != (rest{idle: 1}) {
-				t.Errorf("one that waits: %+v", got)
+				t.Errorf("one that waits: got %+v", got)
 			}
 			wantIdle(t, c, ending)
 		}
@@ -158,7 +158,7 @@ func TestEndIdleKeepsReceivedRequests(t *testing.T) {
 			below.at, below.after = nil, nil
 			wantIdle(t, c, begun)
 			if got := o.endIdle(true, 0); got != (rest{begun: 1}) {
-				t.Errorf("one with the beginning of a request: %+v", got)
+				t.Errorf("one with the beginning of a request: got %+v", got)
 			}
 			// The deadline was set by net/http.
 			arrive(t, client, served, " / ")
@@ -205,7 +205,7 @@ func TestIdleWithBufferedRequest(t *testing.T) {
 		srv.open.endIdle(true, 0)
 		wantIdle(t, c, step.idle)
 		if unasked, left := srv.open.unasked.Load(), srv.open.count.Load(); unasked != step.unasked || left != step.left {
-			t.Errorf("%v: %d connections, %d without a request", step.state, left, unasked)
+			t.Errorf("%v: got %d connections, %d without a request", step.state, left, unasked)
 		}
 	}
 }

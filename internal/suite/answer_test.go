@@ -42,7 +42,7 @@ func TestPanicIsRecoveredInsideMiddleware(t *testing.T) {
 		for path, inner := range map[string]string{"/action": "500", "/middleware": ""} {
 			resp, got := askStd(t, "GET", "http://"+addr+path, "")
 			if resp.StatusCode != 500 || got != "caught it" || resp.Header.Get("X-Outer") != "500" || resp.Header.Get("X-Inner") != inner {
-				t.Errorf("%s: %d %q %v", path, resp.StatusCode, got, resp.Header)
+				t.Errorf("%s: got %d %q %v", path, resp.StatusCode, got, resp.Header)
 			}
 		}
 		if resp, err := http.Get("http://" + addr + "/abort"); err == nil {
@@ -68,7 +68,7 @@ func TestZeroResponseInsideMiddleware(t *testing.T) {
 		for path, inner := range map[string]string{"/action": "500", "/header": "500", "/middleware": ""} {
 			resp, got := askStd(t, "GET", "http://"+addr+path, "")
 			if resp.StatusCode != 500 || !strings.Contains(got, `"status":500`) || resp.Header.Get("X-Outer") != "500" || resp.Header.Get("X-Inner") != inner || resp.Header.Get("X-Lost") != "" {
-				t.Errorf("%s: %d %q %v", path, resp.StatusCode, got, resp.Header)
+				t.Errorf("%s: got %d %q %v", path, resp.StatusCode, got, resp.Header)
 			}
 		}
 		Soon(t, "all three are logged", func() bool { return strings.Count(logs.String(), "zero Response") == 3 })
@@ -91,11 +91,11 @@ func TestTimeoutOfLateStream(t *testing.T) {
 		})
 		for i := range 40 {
 			if resp, body := sendTo(t, "GET", "http://"+addr+"/late", ""); resp.StatusCode != 503 || body != problemLate {
-				t.Fatalf("request %d: %d %.60q", i, resp.StatusCode, body)
+				t.Fatalf("request %d: got %d %.60q", i, resp.StatusCode, body)
 			}
 		}
 		if resp, _ := sendTo(t, "GET", "http://"+addr+"/probe", ""); resp.StatusCode != 200 {
-			t.Errorf("afterwards: %d", resp.StatusCode)
+			t.Errorf("afterwards: got %d", resp.StatusCode)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestClientGone(t *testing.T) {
 			Soon(t, path+" is counted as dropped", func() bool {
 				s := app.Stats().Routes[i].Status
 				if s.ServerError > 0 {
-					t.Fatalf("%s: %+v", path, s)
+					t.Fatalf("%s: got %+v", path, s)
 				}
 				return s.Dropped == 1
 			})
@@ -280,7 +280,7 @@ func TestVersionedRoutesSetVary(t *testing.T) {
 		} {
 			resp, _ := askStd(t, "GET", "http://"+addr+c.path, "", "Accept", c.accept)
 			if got := strings.Join(resp.Header["Vary"], ", "); got != c.vary {
-				t.Errorf("%s for %q: Vary: %s, want %s", c.path, c.accept, got, c.vary)
+				t.Errorf("%s for %q: Vary: got %s, want %s", c.path, c.accept, got, c.vary)
 			}
 		}
 	})
@@ -312,7 +312,7 @@ func TestStdPattern(t *testing.T) {
 		} {
 			resp, got := askStd(t, "POST", "http://"+addr+path, "body")
 			if got != want {
-				t.Errorf("%s: %q, want %q", path, got, want)
+				t.Errorf("%s: got %q, want %q", path, got, want)
 			}
 			if strings.HasPrefix(path, "/behind") && resp.Header.Get("X-Pattern") != "/behind/{id} z" {
 				t.Errorf("middleware saw %q", resp.Header.Get("X-Pattern"))
@@ -335,7 +335,7 @@ func TestForeignPatternSyntaxIsRejected(t *testing.T) {
 	}
 	app.Get("/a:b/c*/%3Ameant/%2A", Text("literal"))
 	if w := Do(app, "GET", "/a:b/c*/:meant/*"); w.Code != 200 {
-		t.Errorf("%d", w.Code)
+		t.Errorf("got %d", w.Code)
 	}
 }
 

@@ -31,7 +31,7 @@ func wantServed(t *testing.T, addr string) {
 	}
 	for i, conn := range conns {
 		if got, err := ReadAnswer(bufio.NewReader(conn), "GET"); err != nil || !strings.HasSuffix(got, "probe") {
-			t.Fatalf("connection %d: %q, %v", i, got, err)
+			t.Fatalf("connection %d: got %q, %v", i, got, err)
 		}
 	}
 }
@@ -91,12 +91,12 @@ func TestConstraintBlocks(t *testing.T) {
 				for _, conn := range conns {
 					br := bufio.NewReader(conn)
 					if got, err := ReadAnswer(br, method); err != nil || got != c.want {
-						t.Errorf("answer: %.300q, %v, want %.300q", got, err, c.want)
+						t.Errorf("answer: got %.300q, %v, want %.300q", got, err, c.want)
 					}
 					if c.name == "followed by others" {
 						for _, want := range []string{Plain("probe"), Plain("quick")} {
 							if got, err := ReadAnswer(br, "GET"); err != nil || got != want {
-								t.Errorf("then: %.300q, %v, want %q", got, err, want)
+								t.Errorf("then: got %.300q, %v, want %q", got, err, want)
 							}
 						}
 					}
@@ -151,7 +151,7 @@ func TestLoggerBlocks(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("%s: %q, %v, want %q", name, got, err, begins)
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, begins)
 		}
 		ask := func(name, raw string, begins ...string) { answered(AskConn(t, addr, raw), name, begins...) }
 		var slow []net.Conn

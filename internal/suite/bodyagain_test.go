@@ -61,7 +61,7 @@ func TestBodyReaderContinues(t *testing.T) {
 							left = size + 1
 						}
 						if want := fmt.Sprint("a b ", size+1, " c ", left, " <nil>"); err != nil || string(got) != want {
-							t.Errorf("%s then %s, %d bytes, length %d: %.60q, %v, want %q", begin, name, size, length, got, err, want)
+							t.Errorf("%s then %s, %d bytes, length %d: got %.60q, %v, want %q", begin, name, size, length, got, err, want)
 						}
 					}
 				}

@@ -26,7 +26,7 @@ func TestAnswerBeforeBody(t *testing.T) {
 			br := bufio.NewReader(conn)
 			resp, err := http.ReadResponse(br, nil)
 			if err != nil || resp.StatusCode != http.StatusUnauthorized {
-				t.Fatalf("%v, %v", resp, err)
+				t.Fatalf("got %v, %v", resp, err)
 			}
 			if want := name == "chunked"; resp.Close != want {
 				t.Errorf("Connection: close is %v, want %v", resp.Close, want)
@@ -40,7 +40,7 @@ func TestAnswerBeforeBody(t *testing.T) {
 			}
 			Send(t, conn, c.rest+Request("GET /probe"))
 			if got, err := ReadAnswer(br, "GET"); got != Plain("probe") {
-				t.Errorf("the next request: %q, %v", got, err)
+				t.Errorf("the next request: got %q, %v", got, err)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestEarlyActionsAreBounded(t *testing.T) {
 		rests = append(rests, func() {
 			Send(t, conn, c.rest)
 			if got, err := ReadAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasSuffix(got, `"one\ntwo\n" <nil>`) {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v", got, err)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestRefusedBodySkipsAction(t *testing.T) {
 		Send(t, conn, "bcX")
 		br := bufio.NewReader(conn)
 		if got, err := ReadAnswer(br, "POST"); err != nil || !strings.HasPrefix(got, "HTTP/1.1 400 ") {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 		WantEnd(t, br) // the server lingers
 	}

@@ -61,7 +61,7 @@ func TestBodyIsStreamed(t *testing.T) {
 				Send(t, conn, rest)
 			}
 			if line, err := answer.ReadString('\n'); line != want || err != nil {
-				t.Fatalf("%q, %v, want %q", line, err, want)
+				t.Fatalf("got %q, %v, want %q", line, err, want)
 			}
 		}
 		if rest, err := io.ReadAll(answer); err != nil || len(rest) > 0 || resp.Close {
@@ -103,7 +103,7 @@ func TestLongBodyReadWhileAnswering(t *testing.T) {
 			}
 			got, err := io.ReadAll(resp.Body)
 			if string(got) != body || err != nil {
-				t.Errorf("%s: %d bytes of %d, %v", path, len(got), len(body), err)
+				t.Errorf("%s: got %d bytes of %d, %v", path, len(got), len(body), err)
 				_ = conn.Close() // otherwise sending may block
 			}
 			if err := <-sent; err != nil && !t.Failed() {
@@ -167,7 +167,7 @@ func TestBodyInTwoReads(t *testing.T) {
 			conn := AskConn(t, addr, Request("POST /"+name, head)+first)
 			time.AfterFunc(5*time.Millisecond, func() { _, _ = io.WriteString(conn, rest) }) // any time will do
 			if got, err := ReadAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.HasSuffix(got, "\n\none\ntwo\n") {
-				t.Errorf("%s: %q, %v", name, got, err)
+				t.Errorf("%s: got %q, %v", name, got, err)
 			}
 		}
 	})
@@ -184,7 +184,7 @@ func TestActionSeesSlowBody(t *testing.T) {
 		})
 		got, err := ReadAnswer(bufio.NewReader(AskConn(t, addr, Request("POST /", head)+first)), "POST")
 		if err != nil || !strings.HasPrefix(got, "HTTP/1.1 202 ") || !strings.HasSuffix(got, `"one\n" 408`) {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func TestStdBodyIsClosed(t *testing.T) {
 				chunked := Request("POST "+path, "Transfer-Encoding: chunked") + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)
 				for _, got := range Exchange(t, addr, false, Request("POST "+path, "", body), Request("POST "+path, "", body)) {
 					if !strings.HasSuffix(got, "\n\nbo <nil> <nil>, 0 true") {
-						t.Errorf("%s: %q", path, got)
+						t.Errorf("%s: got %q", path, got)
 					}
 				}
 				// The length of a chunked body that has not arrived is unknown, so the response may announce the end of the
@@ -52,11 +52,11 @@ func TestStdBodyIsClosed(t *testing.T) {
 				}
 				got, err := ReadAnswer(bufio.NewReader(conn), http.MethodPost)
 				if err != nil || !strings.HasSuffix(got, "\n\nbo <nil> <nil>, 0 true") {
-					t.Errorf("%s in chunks: %q, %v", path, got, err)
+					t.Errorf("%s in chunks: got %q, %v", path, got, err)
 				}
 				told := strings.Contains(got, "\nConnection: close\n")
 				if told && (path == "/loaded" || len(body) < 10) {
-					t.Errorf("%s in chunks, all of them here: %q", path, got)
+					t.Errorf("%s in chunks, all of them here: got %q", path, got)
 				}
 				ExchangeOn(t, conn, told)
 			}

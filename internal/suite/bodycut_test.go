@@ -45,7 +45,7 @@ func TestTruncatedBodyErrorIsSticky(t *testing.T) {
 				}
 			}()
 			if got := Await(t, "the second read", again); got != "408 0 true" {
-				t.Errorf("%s: %q, want 408, then nothing but an error", path, got)
+				t.Errorf("%s: got %q, want 408, then nothing but an error", path, got)
 			}
 			_ = conn.Close()
 			<-sent
@@ -137,7 +137,7 @@ func TestReadPastDeadlineIsNetError(t *testing.T) {
 				err := Await(t, "the handler", errs)
 				foreign := adapter.H2 && engine == dunlin.EngineStd && path == "/passed" // the error is net/http's
 				if timeout, is := err.(net.Error); !foreign && (!is || !timeout.Timeout()) {
-					t.Errorf("%s: %T %v, want a net.Error that is a timeout", path, err, err)
+					t.Errorf("%s: got %T %v, want a net.Error that is a timeout", path, err, err)
 				}
 				if !errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("%s: %v, want os.ErrDeadlineExceeded", path, err)

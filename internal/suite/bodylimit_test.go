@@ -110,7 +110,7 @@ func TestMaxBody(t *testing.T) {
 							wantStatus, want = "413", fmt.Sprintf(`{"title":"Request Entity Too Large","status":413,"detail":"the request body is larger than the limit of %d bytes"}`, limit)
 						}
 						if status != wantStatus || answer != want {
-							t.Errorf("%s%s, %d bytes, chunked %v: %s %s, want %s %s", prefix, name, n, chunked, status, Clip(answer), wantStatus, Clip(want))
+							t.Errorf("%s%s, %d bytes, chunked %v: got %s %s, want %s %s", prefix, name, n, chunked, status, Clip(answer), wantStatus, Clip(want))
 						}
 					}
 				}
@@ -137,7 +137,7 @@ func TestMaxBodyAnnounced(t *testing.T) {
 				_, _ = io.WriteString(conn, Request("POST /small/"+name, append(headers, kind)...))
 				got, err := ReadAnswer(bufio.NewReader(conn), "POST")
 				if err != nil || got[9:12] != "413" {
-					t.Errorf("%s %v: %q, %v", name, headers, got, err)
+					t.Errorf("%s %v: got %q, %v", name, headers, got, err)
 				}
 			}
 		}
@@ -195,7 +195,7 @@ func TestStdAfterBytes(t *testing.T) {
 					}
 					body := strings.Repeat("x", n)
 					if status, got := post(t, addr, path, body, chunked); status != "200" || got != body {
-						t.Errorf("%s, %d bytes, chunked %v: %s %s", path, n, chunked, status, Clip(got))
+						t.Errorf("%s, %d bytes, chunked %v: got %s %s", path, n, chunked, status, Clip(got))
 					}
 				}
 			}
@@ -234,7 +234,7 @@ func TestBodyWithLengthGrowsAsReceived(t *testing.T) {
 		req.ContentLength = math.MaxInt64
 		w := httptest.NewRecorder()
 		if app.ServeHTTP(w, req); w.Body.Len() != size {
-			t.Errorf("%d %.90q", w.Code, w.Body)
+			t.Errorf("got %d %.90q", w.Code, w.Body)
 		}
 	})
 	if allocs > 200 {
@@ -267,7 +267,7 @@ func TestBrokenBodies(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got, err := ReadAnswer(bufio.NewReader(conn), "POST"); err != nil || got[9:12] != "400" {
-					t.Errorf("%q: %q, %v; want a 400", broken, got, err)
+					t.Errorf("%q: got %q, %v; want a 400", broken, got, err)
 				}
 			}
 		}

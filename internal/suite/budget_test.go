@@ -62,7 +62,7 @@ func TestBodyLargerThanBudgetIs413(t *testing.T) {
 			status, _, text := upload(t, addr, c.body)
 			refused := status == http.StatusRequestEntityTooLarge || status == http.StatusServiceUnavailable && c.name == "chunked"
 			if !refused || !strings.Contains(text, "memory budget of 1024 KiB") {
-				t.Errorf("%s: %d %s; want 413 and the limit", c.name, status, text)
+				t.Errorf("%s: got %d %s; want 413 and the limit", c.name, status, text)
 			}
 		}
 		most := int64(smallBudget)
@@ -87,12 +87,12 @@ func TestLargestHolderIsEvictedForBody(t *testing.T) {
 		}
 		Soon(t, "the first body is held", func() bool { return app.Stats().Memory.HeldFor["body"] >= size })
 		if s := app.Stats().Memory; s.Holders != 1 || len(s.Largest) != 1 || s.Largest[0].Held < size || s.Largest[0].Remote != first.LocalAddr().String() {
-			t.Errorf("the largest holders: %+v", s)
+			t.Errorf("the largest holders: got %+v", s)
 		}
 
 		status, _, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
 		if status != http.StatusOK || text != fmt.Sprint(size) {
-			t.Errorf("the second: %d: %s", status, text)
+			t.Errorf("the second: %d: got %s", status, text)
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(first), nil)
 		if err != nil {
@@ -100,10 +100,10 @@ func TestLargestHolderIsEvictedForBody(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "memory budget of 1024 KiB") {
-			t.Errorf("the first: %v, %s, %v; want 503 and the limit", resp, body, err)
+			t.Errorf("the first: got %v, %s, %v; want 503 and the limit", resp, body, err)
 		}
 		if s := app.Stats(); s.Shed["largest-holder"] != 1 {
-			t.Errorf("counted: %v", s.Shed)
+			t.Errorf("counted: got %v", s.Shed)
 		}
 		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
 	})
@@ -145,7 +145,7 @@ func TestBodyWithoutMemoryIs503(t *testing.T) {
 			others.Go(func() {
 				status, retry, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
 				if status != http.StatusServiceUnavailable || retry == "" || !strings.Contains(text, "memory budget of 1024 KiB") {
-					t.Errorf("%d, Retry-After %q: %s; want 503 and the limit", status, retry, text)
+					t.Errorf("%d, Retry-After %q: got %s; want 503 and the limit", status, retry, text)
 				}
 			})
 		}
@@ -153,11 +153,11 @@ func TestBodyWithoutMemoryIs503(t *testing.T) {
 		Soon(t, "the statistics have the time", func() bool { return app.Stats().Memory.WaitingFor > 0 })
 		others.Wait()
 		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.WaitingFor != 0 || s.Memory.Refused != 2 || s.Shed["no-memory"] != 2 || s.Shed["largest-holder"] != 0 {
-			t.Errorf("%+v, %v", s.Memory, s.Shed)
+			t.Errorf("got %+v, %v", s.Memory, s.Shed)
 		}
 		close(leave)
 		if status := <-first; status != http.StatusOK {
-			t.Errorf("the first: %d", status)
+			t.Errorf("the first: got %d", status)
 		}
 		if text := logs.String(); text != "" {
 			t.Errorf("logged at level Error:\n%s", text)

@@ -52,7 +52,7 @@ func TestChunkedBodyShapes(t *testing.T) {
 				request := fmt.Sprintf("POST /%d HTTP/1.1\r\nHost: h.example\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n", buffer)
 				answers := Exchange(t, addr, false, request+sent.String())
 				if got := answers[0]; !bytes.HasSuffix([]byte(got), []byte("\n\n"+want)) {
-					t.Errorf("chunks of up to %d bytes, read %d at a time: %q, want %q", most, buffer, got, want)
+					t.Errorf("chunks of up to %d bytes, read %d at a time: got %q, want %q", most, buffer, got, want)
 				}
 			}
 		}

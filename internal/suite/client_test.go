@@ -208,7 +208,7 @@ func TestProxyProtocolHijack(t *testing.T) {
 					}
 					Send(t, conn, Request("GET /"))
 					if got, err := io.ReadAll(conn); err != nil || want != "" && string(got) != want {
-						t.Errorf("%s, by TLS %t, %q: %q, %v; want %q", network, secure, c.header, got, err, want)
+						t.Errorf("%s, by TLS %t, %q: got %q, %v; want %q", network, secure, c.header, got, err, want)
 					}
 				}
 				Stop(t, app, served)
@@ -268,7 +268,7 @@ func TestProxyProtocolFromUntrustedPeer(t *testing.T) {
 			conn := dialFrom(t, c.from, addr)
 			Send(t, conn, c.first+Request("GET /"))
 			if got, err := ReadAnswer(bufio.NewReader(conn), "GET"); err != nil && c.first == "" || !strings.Contains(got, c.want) && !strings.Contains(fmt.Sprint(err), "Date") {
-				t.Errorf("%q from %s: %v\n%s\nwant %s", c.first, c.from, err, got, c.want)
+				t.Errorf("%q from %s: got %v\n%s\nwant %s", c.first, c.from, err, got, c.want)
 			}
 		}
 	})
@@ -377,7 +377,7 @@ func TestTrustedProxiesAllocateNothing(t *testing.T) {
 		}
 		r.RemoteAddr, r.Header = "192.0.2.1:1234", headers
 		if n := testing.AllocsPerRun(1000, func() { app.ServeHTTP(w, r) }); n != 0 {
-			t.Errorf("%v: %v allocations", headers, n)
+			t.Errorf("%v: got %v allocations", headers, n)
 		}
 	}
 }

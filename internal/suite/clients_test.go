@@ -43,7 +43,7 @@ func probe(t *testing.T, conn net.Conn) {
 	Send(t, conn, Request("GET /probe"))
 	got, err := ReadAnswer(bufio.NewReader(conn), "GET")
 	if err != nil || !strings.HasSuffix(got, "\n\nprobe") {
-		t.Fatalf("%q, %v", got, err)
+		t.Fatalf("got %q, %v", got, err)
 	}
 }
 
@@ -52,7 +52,7 @@ func wantRefused(t *testing.T, conn net.Conn, why string) {
 	t.Helper()
 	got, err := io.ReadAll(conn)
 	if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
-		t.Fatalf("%q, %v; want a 503 and the end", got, err)
+		t.Fatalf("got %q, %v; want a 503 and the end", got, err)
 	}
 	head, body, _ := strings.Cut(string(got), "\r\n\r\n")
 	WantContains(t, "the refusal", head+"\r\n", "Retry-After: 1\r\n", "Connection: close\r\n",
@@ -128,10 +128,10 @@ func TestMaxRequestsPerConnection(t *testing.T) {
 				}
 				got, err := ReadAnswer(br, "GET")
 				if err != nil || !strings.HasSuffix(got, "\n\nprobe") {
-					t.Fatalf("request %d: %q, %v", i+1, got, err)
+					t.Fatalf("request %d: got %q, %v", i+1, got, err)
 				}
 				if closes := strings.Contains(got, "\nConnection: close\n"); closes != (i == 2) {
-					t.Errorf("request %d says that the connection closes: %v", i+1, closes)
+					t.Errorf("request %d says that the connection closes: got %v", i+1, closes)
 				}
 			}
 			if rest, err := io.ReadAll(br); len(rest) > 0 || !together && err != nil {
@@ -211,12 +211,12 @@ func TestMaxHeaders(t *testing.T) {
 			br := bufio.NewReader(conn)
 			got, err := ReadAnswer(br, "GET")
 			if err != nil || got[9:12] != fmt.Sprint(c.status) {
-				t.Fatalf("%d lines: %q, %v; want %d", c.lines, got, err, c.status)
+				t.Fatalf("%d lines: got %q, %v; want %d", c.lines, got, err, c.status)
 			}
 			if c.status == 431 {
 				WantContains(t, "the refusal", got, "too many fields (the limit is 20)", "Connection: close\n", "application/problem+json")
 				if rest, err := io.ReadAll(br); err != nil || len(rest) > 0 {
-					t.Errorf("after the refusal: %q, %v", rest, err)
+					t.Errorf("after the refusal: got %q, %v", rest, err)
 				}
 			}
 		}

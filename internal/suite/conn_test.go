@@ -70,7 +70,7 @@ func TestParityByteByByte(t *testing.T) {
 			}
 			got, err := ReadAnswer(br, "POST")
 			if want := "HTTP/1.1 200 OK\nContent-Length: 10\nContent-Type: text/x\n\nsome bytes"; err != nil || got != want {
-				t.Errorf("%q, %v, want %q", got, err, want)
+				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
 		}
 	})
@@ -116,12 +116,12 @@ func TestParityContinue(t *testing.T) {
 			line, err := br.ReadString('\n')
 			blank, _ := br.ReadString('\n')
 			if line != "HTTP/1.1 100 Continue\r\n" || blank != "\r\n" {
-				t.Fatalf("%s: before the body: %q %q, %v", expect, line, blank, err)
+				t.Fatalf("%s: before the body: got %q %q, %v", expect, line, blank, err)
 			}
 			_, _ = io.WriteString(conn, "body")
 			got, err := ReadAnswer(br, "POST")
 			if want := "HTTP/1.1 200 OK\nContent-Length: 4\nContent-Type: t/t\n\nbody"; err != nil || got != want {
-				t.Errorf("%s: %q, %v, want %q", expect, got, err, want)
+				t.Errorf("%s: got %q, %v, want %q", expect, got, err, want)
 			}
 		}
 	})
@@ -168,11 +168,11 @@ func TestParityContinueUnread(t *testing.T) {
 						}
 						got, err := ReadAnswer(br, "POST")
 						if !strings.HasSuffix(got, "\n\n"+c.want) || strings.Contains(got, "\nConnection: close\n") == c.stays {
-							t.Fatalf("%q, %v; want %q, connection stays: %v", got, err, c.want, c.stays)
+							t.Fatalf("got %q, %v; want %q, connection stays: %v", got, err, c.want, c.stays)
 						}
 						_, _ = io.WriteString(conn, Request("GET /probe"))
 						if got, err := ReadAnswer(br, "GET"); c.stays != (err == nil) {
-							t.Errorf("the next request: %q, %v", got, err)
+							t.Errorf("the next request: got %q, %v", got, err)
 						}
 					})
 				}

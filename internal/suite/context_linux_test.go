@@ -164,7 +164,7 @@ func TestContextLocalAddr(t *testing.T) {
 			Answered(t, bufio.NewReader(conn), 200, addr)
 		}
 		if got := local(<-kept); got != addr {
-			t.Errorf("after the request: %s", got)
+			t.Errorf("after the request: got %s", got)
 		}
 	})
 }

@@ -77,7 +77,7 @@ func TestContextIsCanceledBeforeWriteFails(t *testing.T) {
 				}
 				got := Await(t, "a write that fails", failed)
 				if got.write != nil && got.context == nil {
-					t.Errorf("%s: %v, and the context has not ended", path, got.write)
+					t.Errorf("%s: got %v, and the context has not ended", path, got.write)
 				}
 				_ = conn.Close()
 			}

@@ -38,14 +38,14 @@ func TestDecodedValuesAreCharged(t *testing.T) {
 		}
 		objects := func(n int) string { return "[" + strings.Repeat(`{"a":1},`, n) + "1]" }
 		if status, text := post("/any", objects(800)); status != http.StatusOK || text != "true" && !noNetwork(t) {
-			t.Errorf("values with room: %d %s", status, text)
+			t.Errorf("values with room: got %d %s", status, text)
 		}
 		for path, body := range map[string]string{"/any": objects(5000), "/bag": objects(5000), "/wide": "[" + strings.Repeat("{},", 10_000) + "{}]"} {
 			if status, text := post(path, body); status != http.StatusRequestEntityTooLarge || !strings.Contains(text, "the decoded values of the request body are larger than the 524288 bytes") {
-				t.Errorf("%s without room: %d %s", path, status, text)
+				t.Errorf("%s without room: got %d %s", path, status, text)
 			}
 			if status, text := post(path, "[{}]"); status >= 300 {
-				t.Errorf("%s, a small body: %d %s", path, status, text)
+				t.Errorf("%s, a small body: got %d %s", path, status, text)
 			}
 		}
 		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
@@ -68,7 +68,7 @@ func TestParsedFormsAreCharged(t *testing.T) {
 		conn := Dial(t, addr)
 		Send(t, conn, Request("POST /form", "Content-Type: application/x-www-form-urlencoded", "", url.Values{"a": {strings.Repeat("x", 200_000)}}.Encode()))
 		if status, text := readWhole(t, conn); status != http.StatusOK || text != "true" && !noNetwork(t) {
-			t.Errorf("a form: %d %s", status, text)
+			t.Errorf("a form: got %d %s", status, text)
 		}
 		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
 	})

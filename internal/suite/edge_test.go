@@ -247,7 +247,7 @@ func TestCacheReroutes(t *testing.T) {
 			} {
 				answer := Exchange(t, addr, false, Request("GET "+c.path, c.lines...))[0]
 				if _, body, _ := strings.Cut(answer, "\n\n"); body != c.want {
-					t.Errorf("%s %q: %q, want %q", c.path, c.lines, body, c.want)
+					t.Errorf("%s %q: got %q, want %q", c.path, c.lines, body, c.want)
 				}
 			}
 		}
@@ -309,7 +309,7 @@ func TestEdgeIdentifiers(t *testing.T) {
 						id := edgeID.FindAllStringSubmatch(answer, -1)
 						switch {
 						case len(id) != 1, own != "" && id[0][1] != own:
-							t.Errorf("request %d, of %q: %s", i, own, answer)
+							t.Errorf("request %d, of %q: got %s", i, own, answer)
 						case own == "":
 							mu.Lock()
 							if seen[id[0][1]] || !edgeOwnID.MatchString(id[0][1]) {
@@ -359,7 +359,7 @@ func TestEdgeLate(t *testing.T) {
 			}
 			id := edgeID.FindAllStringSubmatch(answer, -1)
 			if known := Await(t, "the action", seen); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || len(id) != 1 || id[0][1] != known || own != "" && own != known {
-				t.Errorf("the action's is %q, the client's %q: %s", known, own, answer)
+				t.Errorf("the action's is %q, the client's %q: got %s", known, own, answer)
 			}
 		}
 	})

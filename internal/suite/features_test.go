@@ -100,7 +100,7 @@ func TestFeaturesApplyToEveryAnswer(t *testing.T) {
 			h := resp.Header
 			got := fmt.Sprintln(resp.StatusCode, h["X-Names"], h["Access-Control-Allow-Origin"], len(h["X-Request-Id"]), h["X-Frame-Options"])
 			if want := fmt.Sprintln(c.status, names, strings.Fields(origin), 1, "[DENY]"); got != want {
-				t.Errorf("%s: %s, want %s", c.request, got, want)
+				t.Errorf("%s: got %s, want %s", c.request, got, want)
 			}
 			Soon(t, "observers of "+c.request, func() bool {
 				return ofApp.count(c.status) == all+1 && ofGroup.count(c.status) == some+more
@@ -141,7 +141,7 @@ func TestFeatureOrder(t *testing.T) {
 		trail = nil
 		Do(app, "GET", target)
 		if got := strings.Join(trail, " "); got != want {
-			t.Errorf("%s: %q, want %q", target, got, want)
+			t.Errorf("%s: got %q, want %q", target, got, want)
 		}
 	}
 }

@@ -273,7 +273,7 @@ func TestFilePieces(t *testing.T) {
 		for _, from := range []int{0, 1, 511<<10 + 7, 2 << 20} {
 			_, got := askStd(t, "GET", "http://"+addr, "", "Range", fmt.Sprintf("bytes=%d-", from))
 			if got != string(content[from:]) {
-				t.Errorf("from %d: %d bytes that differ from the file", from, len(got))
+				t.Errorf("from %d: got %d bytes that differ from the file", from, len(got))
 			}
 		}
 	})
@@ -398,7 +398,7 @@ func TestHugeFile(t *testing.T) {
 			for !strings.HasSuffix(head, "\r\n\r\n") {
 				text, err := br.ReadString('\n')
 				if head += text; err != nil {
-					t.Fatalf("%s: %q, %v", line, head, err)
+					t.Fatalf("%s: got %q, %v", line, head, err)
 				}
 			}
 			if !strings.Contains(head, want) {

@@ -148,7 +148,7 @@ func TestFormsSplit(t *testing.T) {
 				}
 			}
 			if got, err := ReadAnswer(br, "POST"); err != nil || got != Plain(`a "" 1; f "f.txt" 3; `) {
-				t.Fatalf("split at %d: %q, %v", i, got, err)
+				t.Fatalf("split at %d: got %q, %v", i, got, err)
 			}
 		}
 	})
@@ -171,7 +171,7 @@ func TestFormsTooLarge(t *testing.T) {
 				_, _ = io.WriteString(conn, send)
 				got, err := ReadAnswer(bufio.NewReader(conn), http.MethodPost)
 				if got = strings.Replace(got, "Connection: close\n", "", 1); err != nil || got != Problem413 {
-					t.Errorf("%v, %s", err, got)
+					t.Errorf("got %v, %s", err, got)
 				}
 			})
 		}

@@ -71,7 +71,7 @@ func TestGroupFallback(t *testing.T) {
 				got += " allows " + allow
 			}
 			if got != c.want {
-				t.Errorf("%s of %s: %s, want %s", c.request, c.host, got, c.want)
+				t.Errorf("%s of %s: got %s, want %s", c.request, c.host, got, c.want)
 			}
 		}
 	})
@@ -89,7 +89,7 @@ func TestGroupFallbackRegistration(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if !strings.HasSuffix(want, w.Body.String()) {
-			t.Errorf("%s: %s, want %s", path, w.Body, want)
+			t.Errorf("%s: got %s, want %s", path, w.Body, want)
 		}
 	}
 	api := app.Group("/api")

@@ -79,7 +79,7 @@ func TestLargeBodiesOfOneConnectionTakeTurns(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			if got, err := io.ReadAll(resp.Body); string(got) != fmt.Sprint(size) {
-				t.Errorf("%s: %q, %v", resp.Status, got, err)
+				t.Errorf("%s: got %q, %v", resp.Status, got, err)
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func TestEndOfWaitingChunkedBody(t *testing.T) {
 		t.Errorf("reading the body: %v", err)
 	}
 	if s := h.app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 {
-		t.Errorf("%+v", s.Memory)
+		t.Errorf("got %+v", s.Memory)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestWithHeaders(t *testing.T) {
 			return func(r *dunlin.Request) dunlin.Response {
 				resp := ext.WithHeaders(r, map[string]string{"x-b": "", "X-C": "3", "X-D": "4"}, next)
 				if r.Header("X-C") != "c" || r.HeaderList("X-B") != "b" || r.Header("X-D") != "" {
-					t.Errorf("after that: %s", seen(r))
+					t.Errorf("after that: got %s", seen(r))
 				}
 				return resp
 			}
@@ -54,7 +54,7 @@ func TestWithHeaders(t *testing.T) {
 			"/context": "<nil>value3",
 		} {
 			if _, got := get(path, "X-A", "a", "X-B", "b", "X-C", "c"); got != want {
-				t.Errorf("%s: %q, want %q", path, got, want)
+				t.Errorf("%s: got %q, want %q", path, got, want)
 			}
 		}
 	})
@@ -106,7 +106,7 @@ func TestWhiteSpaceAroundValues(t *testing.T) {
 			for _, value := range []string{"key ", " key", "key\t", " ", " \ta key\t "} {
 				for _, path := range []string{"/", "/std/"} {
 					if resp, body := get(path+name, name, value); resp.StatusCode != 200 || body != strings.Trim(value, " \t") {
-						t.Errorf("%s, %s%s: %q: %s %q", resp.Proto, path, name, value, resp.Status, body)
+						t.Errorf("%s, %s%s: %q: got %s %q", resp.Proto, path, name, value, resp.Status, body)
 					}
 				}
 			}
@@ -138,7 +138,7 @@ func TestInvalidHostByHTTP2(t *testing.T) {
 			}
 			resp.Body.Close()
 			if resp.StatusCode != want || resp.Header.Get("X-Policy") == "" {
-				t.Errorf("%s: %s %v, want %d", host, resp.Status, resp.Header, want)
+				t.Errorf("%s: got %s %v, want %d", host, resp.Status, resp.Header, want)
 			}
 		}
 	})
@@ -170,7 +170,7 @@ func byHTTP1And2(t *testing.T, register func(*dunlin.App), f func(t *testing.T, 
 					defer resp.Body.Close()
 					body, err := io.ReadAll(resp.Body)
 					if err != nil || resp.ProtoMajor != version {
-						t.Fatalf("%s: %s, %v", path, resp.Proto, err)
+						t.Fatalf("%s: got %s, %v", path, resp.Proto, err)
 					}
 					return resp, string(body)
 				})

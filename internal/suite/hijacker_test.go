@@ -32,7 +32,7 @@ func writerIsNoHijackerByHTTP2(t *testing.T, engine dunlin.Engine) {
 		set := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{}), c.EnableFullDuplex())
 		if r.ProtoMajor == 2 {
 			if conn, _, err := c.Hijack(); err == nil || !errors.Is(err, http.ErrNotSupported) {
-				t.Errorf("Hijack: %v, %v", conn, err)
+				t.Errorf("Hijack: got %v, %v", conn, err)
 			}
 		}
 		_, _ = fmt.Fprint(w, hijacks == (r.ProtoMajor == 1), flushes, notifies, texts, set)
@@ -40,7 +40,7 @@ func writerIsNoHijackerByHTTP2(t *testing.T, engine dunlin.Engine) {
 	pass := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, hijacks := w.(http.Hijacker); hijacks != (r.ProtoMajor == 1) {
-				t.Errorf("HTTP/%d: that of middleware hijacks: %v", r.ProtoMajor, hijacks)
+				t.Errorf("HTTP/%d: that of middleware hijacks: got %v", r.ProtoMajor, hijacks)
 			}
 			next.ServeHTTP(w, r)
 		})
@@ -58,7 +58,7 @@ func writerIsNoHijackerByHTTP2(t *testing.T, engine dunlin.Engine) {
 	})
 	for _, path := range []string{"/mounted", "/around", "/behind/std", "/behind/twice"} {
 		if got := Exchange(t, addr, true, Request("GET "+path, "Connection: close"))[0]; got[9:12] != "200" || got[len(got)-len("true true true true <nil>"):] != "true true true true <nil>" {
-			t.Errorf("%s: %q", path, got)
+			t.Errorf("%s: got %q", path, got)
 		}
 	}
 }

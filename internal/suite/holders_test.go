@@ -186,7 +186,7 @@ func TestSlowReadersAreReported(t *testing.T) {
 		}
 	}
 	if s.Memory.Fair < 64<<10 || s.Memory.Fair > s.Memory.Budget/2 || s.Shed["largest-holder"] != 0 {
-		t.Errorf("%+v, %v", s.Memory, s.Shed)
+		t.Errorf("got %+v, %v", s.Memory, s.Shed)
 	}
 	for name := range map[string]bool{"readPaused": true, "largest": true, "fair": true, "waiting": true, "acceptPausedNs": true} {
 		if !strings.Contains(s.String(), `"`+name+`":`) {
@@ -254,7 +254,7 @@ func TestAcceptPausesAreReported(t *testing.T) {
 		second := Dial(t, addr) // in the accept queue
 		Soon(t, "nothing is accepted", func() bool { return app.Stats().Connections.AcceptPaused > 0 })
 		if s := app.Stats(); s.Connections.AcceptPauses == 0 || s.Shed["accept-paused"] == 0 {
-			t.Errorf("%+v, %v", s.Connections, s.Shed)
+			t.Errorf("got %+v, %v", s.Connections, s.Shed)
 		}
 		Soon(t, "it is logged", func() bool { return strings.Contains(logs.String(), "accepting pauses") })
 		_ = first.Close()
@@ -294,13 +294,13 @@ func TestDescriptorExhaustionIsReported(t *testing.T) {
 	Soon(t, "nothing is accepted", func() bool { return app.Stats().Connections.AcceptPaused > 0 })
 	Soon(t, "it is logged", func() bool { return strings.Contains(logs.String(), "accepting pauses") })
 	if s := app.Stats(); s.Connections.AcceptPauses != 1 || s.Shed["accept-paused"] == 0 {
-		t.Errorf("%+v, %v", s.Connections, s.Shed)
+		t.Errorf("got %+v, %v", s.Connections, s.Shed)
 	}
 	ln.scarce.Store(false)
 	Soon(t, "accepting continues without new clients", func() bool { return app.Stats().Connections.AcceptPaused == 0 })
 	probe(t, Dial(t, addr))
 	if s := app.Stats(); s.Connections.AcceptPauses != 1 || s.Connections.AcceptPaused != 0 {
-		t.Errorf("%+v", s.Connections)
+		t.Errorf("got %+v", s.Connections)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestLargeBodiesInUseLeaveRoomForSmallRequests(t *testing.T) {
 		}
 		for _, conn := range holding {
 			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusNoContent {
-				t.Errorf("one that waited: %v, %v", resp, err)
+				t.Errorf("one that waited: got %v, %v", resp, err)
 			}
 		}
 	})
@@ -477,11 +477,11 @@ func TestHangupWhileBodyWaits(t *testing.T) {
 					t.Errorf("reading the body: %v", err)
 				}
 				if s := h.app.Stats(); s.Memory.Waiting != 0 || s.Memory.Refused != 0 || s.Shed["no-memory"] != 0 {
-					t.Errorf("%+v, %v", s.Memory, s.Shed)
+					t.Errorf("got %+v, %v", s.Memory, s.Shed)
 				}
 				h.release()
 				if resp, err := http.ReadResponse(bufio.NewReader(h.first), nil); err != nil || resp.StatusCode != http.StatusNoContent {
-					t.Errorf("the first: %v, %v", resp, err)
+					t.Errorf("the first: got %v, %v", resp, err)
 				}
 			})
 		})

@@ -14,7 +14,7 @@ func TestIdleHTTP2ConnectionsAreEvicted(t *testing.T) {
 	_, addr, _ := StartLoop(t, dunlin.Config{Limits: dunlin.Limits{MaxConnections: 2}, H2C: dunlin.H2CPriorKnowledge}, func(*dunlin.App) {})
 	for range 3 {
 		if _, body := Get(t, Client(t, nil, H2C), "http://"+addr+"/probe"); body != "probe" {
-			t.Errorf("%q", body)
+			t.Errorf("got %q", body)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestIdentifiersAreUnique(t *testing.T) {
 					switch id := resp.Header.Get("X-Id"); {
 					case id == "" && engine == dunlin.EngineStd: // net/http answered without the app
 					case request.own != "" && id != request.own:
-						t.Errorf("%.60q: %q, want the client's %q", request.raw, id, request.own)
+						t.Errorf("%.60q: got %q, want the client's %q", request.raw, id, request.own)
 					case request.own == "":
 						observed = append(observed, id)
 					}

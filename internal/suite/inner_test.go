@@ -62,7 +62,7 @@ func TestInnerAddress(t *testing.T) {
 		} {
 			resp, body := Get(t, c, "http://"+url)
 			if got := strings.Fields(resp.Status)[0] + " " + body; !strings.HasPrefix(got, want) {
-				t.Errorf("%s: %.100q, want %q", url, got, want)
+				t.Errorf("%s: got %.100q, want %q", url, got, want)
 			}
 		}
 		if err := stop(); err != nil {

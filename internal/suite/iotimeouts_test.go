@@ -47,7 +47,7 @@ func TestBodyTimeout(t *testing.T) {
 				_, _ = io.WriteString(conn, send)
 				got, err := ReadAnswer(bufio.NewReader(conn), "POST")
 				if err != nil || got[9:12] != "408" || !strings.Contains(got, "Connection: close\n") {
-					t.Errorf("%.90q: %q, %v", send, got, err)
+					t.Errorf("%.90q: got %q, %v", send, got, err)
 				}
 			}
 		}
@@ -136,7 +136,7 @@ func TestBodyTimeoutUnread(t *testing.T) {
 		for sent, conn := range waiting {
 			got, err := io.ReadAll(conn) // the end may be a reset
 			if errors.Is(err, os.ErrDeadlineExceeded) || !strings.HasPrefix(string(got), "HTTP/1.1 ") && !strings.HasPrefix(sent, "/abort ") && !strings.HasPrefix(sent, "/goexit ") {
-				t.Errorf("%q: %.90q, %v; want an answer and the end", sent, got, err)
+				t.Errorf("%q: got %.90q, %v; want an answer and the end", sent, got, err)
 			}
 		}
 	})

@@ -91,7 +91,7 @@ func TestLimits(t *testing.T) {
 		g.Await(t)
 		g.letPass(t, one, none, other)
 		if s := app.Stats().Shed; s["route-limit"] != 3 || s["key-limit"] != 3 {
-			t.Errorf("counted: %v", s)
+			t.Errorf("counted: got %v", s)
 		}
 		Soon(t, "the log has both", func() bool { return strings.Count(logs.String(), "refused by a limit") >= 2 })
 		if n := strings.Count(logs.String(), "refused by a limit"); n != 2 {

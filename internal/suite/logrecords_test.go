@@ -27,7 +27,7 @@ func TestLogRecordsTruncateRequestData(t *testing.T) {
 			Soon(t, "the failure is logged", func() bool { return strings.Contains(logs.String(), "cannot find "+path+"yyy") })
 		}
 		if strings.Contains(logs.String(), strings.Repeat("y", 513)) {
-			t.Errorf("a record is too long: %s", Clip(logs.String()))
+			t.Errorf("a record is too long: got %s", Clip(logs.String()))
 		}
 	})
 }
@@ -40,7 +40,7 @@ func TestPanickingErrorIsLogged(t *testing.T) {
 			app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Error((*nilError)(nil)) })
 		})
 		if got := Exchange(t, addr, false, Request("GET /"))[0]; !strings.Contains(got, "500") {
-			t.Errorf("%s", got)
+			t.Errorf("got %s", got)
 		}
 		WantLogged(t, logs, "request failed")
 	})

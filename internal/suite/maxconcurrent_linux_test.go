@@ -43,7 +43,7 @@ func TestMaxConcurrentOfRarelyBlockingRoute(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 			if time.Now().After(limit) {
-				t.Fatalf("%s, and nothing waits in line: %+v", what, app.Stats().Actions)
+				t.Fatalf("%s, and nothing waits in line: got %+v", what, app.Stats().Actions)
 			}
 		}
 	}

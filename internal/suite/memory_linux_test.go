@@ -69,7 +69,7 @@ func TestUnfinishedRequestsExceedBudget(t *testing.T) {
 		}
 		refused++
 		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !resp.Close || !strings.Contains(body, "memory budget of 1024 KiB") {
-			t.Errorf("%d %v %s; want 503, Retry-After, the limit, and the end", resp.StatusCode, resp.Header, body)
+			t.Errorf("got %d %v %s; want 503, Retry-After, the limit, and the end", resp.StatusCode, resp.Header, body)
 		}
 	}
 	if refused == 0 || refused == len(conns) {
@@ -164,7 +164,7 @@ func TestMemoryRefusalsRunPolicies(t *testing.T) {
 		for range 20 { // more than the number of loops
 			resp, err := http.ReadResponse(bufio.NewReader(AskConn(t, addr, Request("GET /probe"))), nil)
 			if err != nil || resp.StatusCode != 200 {
-				t.Fatalf("while an observer blocks: %v, %v", resp, err)
+				t.Fatalf("while an observer blocks: got %v, %v", resp, err)
 			}
 		}
 		release()

@@ -49,28 +49,28 @@ func TestMaxMemoryPerConnection(t *testing.T) {
 		conn := Dial(t, addr)
 		Send(t, conn, Request("POST /length", "", body))
 		if status, text := readWhole(t, conn); status != 200 || text != fmt.Sprint(len(body)) {
-			t.Errorf("a body within the bound: %d %s", status, text)
+			t.Errorf("a body within the bound: got %d %s", status, text)
 		}
 		conn = Dial(t, addr)
 		Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body))
 		if status, text := readWhole(t, conn); status != 200 || text != fmt.Sprint(len(body)) {
-			t.Errorf("a chunked body within the bound: %d %s", status, text)
+			t.Errorf("a chunked body within the bound: got %d %s", status, text)
 		}
 		conn = Dial(t, addr)
 		Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 300<<10))
 		if status, text := readWhole(t, conn); status != 413 || !strings.Contains(text, "larger than the 262144 bytes that one client may have held") {
-			t.Errorf("a body beyond it: %d %s", status, text)
+			t.Errorf("a body beyond it: got %d %s", status, text)
 		}
 		conn = Dial(t, addr)
 		Send(t, conn, "POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
 		go func() { _, _ = fmt.Fprintf(conn, "%x\r\n%s", 300<<10, strings.Repeat("x", 300<<10)) }() // the body is refused while it is sent
 		if status, _ := readWhole(t, conn); status != 413 {
-			t.Errorf("a chunked body beyond it: %d", status)
+			t.Errorf("a chunked body beyond it: got %d", status)
 		}
 		conn = Dial(t, addr)
 		Send(t, conn, Request("GET /large"))
 		if status, text := readWhole(t, conn); status != 200 || len(text) != slowAnswer {
-			t.Errorf("a large answer: %d, %d bytes", status, len(text))
+			t.Errorf("a large answer: got %d, %d bytes", status, len(text))
 		}
 		Soon(t, "nothing is held", func() bool { return app.Stats().Memory.Held == 0 })
 	})
@@ -95,14 +95,14 @@ func TestMaxMemoryPerAddress(t *testing.T) {
 		second := dialFrom(t, "127.0.0.1", addr)
 		Send(t, second, Request("POST /length", "", body))
 		if status, text := readWhole(t, second); status != 200 || text != fmt.Sprint(size) {
-			t.Errorf("the second of the address: %d %s", status, text)
+			t.Errorf("the second of the address: got %d %s", status, text)
 		}
 		if status, text := readWhole(t, first); status != 503 || !strings.Contains(text, "its address holds as much memory as one may") {
-			t.Errorf("the first: %d %s", status, text)
+			t.Errorf("the first: got %d %s", status, text)
 		}
 		Send(t, other, "x")
 		if status, text := readWhole(t, other); status != 200 || text != fmt.Sprint(size) {
-			t.Errorf("the other address: %d %s", status, text)
+			t.Errorf("the other address: got %d %s", status, text)
 		}
 		conn := dialFrom(t, "127.0.0.1", addr)
 		Send(t, conn, fmt.Sprintf("POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 2<<20))
@@ -110,7 +110,7 @@ func TestMaxMemoryPerAddress(t *testing.T) {
 			t.Errorf("more than an address may hold: %d %s", status, text)
 		}
 		if s := app.Stats(); s.Shed["memory-cap"] != 1 || s.Shed["largest-holder"]+s.Shed["no-memory"] != 0 {
-			t.Errorf("counted: %v", s.Shed)
+			t.Errorf("counted: got %v", s.Shed)
 		}
 		if text := logs.String(); strings.Contains(text, "ERROR") {
 			t.Errorf("logged as a failure of the service:\n%s", text)
@@ -191,7 +191,7 @@ func TestMaxMemoryPerAddressOfResponses(t *testing.T) {
 		conn := dialFrom(t, "127.0.0.1", addr)
 		Send(t, conn, Request("GET /large"))
 		if status, text := readWhole(t, conn); status != 200 || len(text) != slowAnswer {
-			t.Errorf("another address: %d, %d bytes", status, len(text))
+			t.Errorf("another address: got %d, %d bytes", status, len(text))
 		}
 		Soon(t, "it keeps to the bound", func() bool {
 			s := app.Stats()

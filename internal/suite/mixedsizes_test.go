@@ -71,7 +71,7 @@ func TestSmallResponsesDoNotWaitForLargeOnes(t *testing.T) {
 				conn = Dial(t, addr)
 				Send(t, conn, Request(fmt.Sprintf("HEAD %s?n=%d", path, slowAnswer)))
 				if resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "HEAD"}); err != nil || resp.StatusCode != 200 {
-					t.Errorf("HEAD: %v, %v", resp, err)
+					t.Errorf("HEAD: got %v, %v", resp, err)
 				}
 				// The peak includes holders that are being evicted: each loop closes its own, after the request that it serves.
 				// They hold at most the budget. One write of a mounted handler is in the program's memory before the server

@@ -58,7 +58,7 @@ func TestStdHeaders(t *testing.T) {
 					_, _ = io.WriteString(w, "text")
 				})
 				if !strings.HasPrefix(head, fmt.Sprintf("HTTP/1.1 %d ", c.status)) || !strings.Contains(body, "text") {
-					t.Errorf("%q %q", head, body)
+					t.Errorf("got %q %q", head, body)
 				}
 				WantContains(t, "the head", head, c.has...)
 				WantLacks(t, "the head", head, c.not...)
@@ -78,12 +78,12 @@ func TestStdWriter(t *testing.T) {
 			w.WriteHeader(0) // superfluous, so its value is not checked
 			n, err := w.(io.StringWriter).WriteString("a string")
 			if n != 8 || err != nil {
-				t.Errorf("WriteString: %d, %v", n, err)
+				t.Errorf("WriteString: got %d, %v", n, err)
 			}
 			_, _ = w.Write(sent)
 		})
 		if !strings.HasPrefix(head, "HTTP/1.1 202 ") || body != "a stringabc" {
-			t.Errorf("%q %q", head, body)
+			t.Errorf("got %q %q", head, body)
 		}
 	})
 }
@@ -135,7 +135,7 @@ func TestStdPastWriteDeadline(t *testing.T) {
 				}
 			})
 			if body != "3\r\none\r\n" {
-				t.Errorf("flush %v: %q", flush, body)
+				t.Errorf("flush %v: got %q", flush, body)
 			}
 		}
 	})
@@ -211,7 +211,7 @@ func TestStdReadDeadlinePutOff(t *testing.T) {
 					body := bufio.NewReader(r.Body)
 					line, err := body.ReadString('\n')
 					if line != "one\n" || err != nil {
-						t.Errorf("%q, %v", line, err)
+						t.Errorf("got %q, %v", line, err)
 					}
 					for range 2 {
 						if err := c.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
@@ -241,7 +241,7 @@ func TestStdReadDeadlinePutOff(t *testing.T) {
 			}
 			resp, err := http.ReadResponse(br, nil)
 			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatalf("%s: %v, %v", end, resp, err)
+				t.Fatalf("%s: got %v, %v", end, resp, err)
 			}
 			if resp.Close != (end == "return") {
 				t.Errorf("%s: close %v", end, resp.Close)
@@ -250,7 +250,7 @@ func TestStdReadDeadlinePutOff(t *testing.T) {
 				continue
 			}
 			if got, err := ReadAnswer(br, "GET"); err != nil || !strings.HasSuffix(got, "\n\nnext") {
-				t.Errorf("the next request: %q, %v", got, err)
+				t.Errorf("the next request: got %q, %v", got, err)
 			}
 		}
 	})
@@ -283,11 +283,11 @@ func TestStdReadDeadlineAndDuplex(t *testing.T) {
 		br := bufio.NewReader(conn)
 		got, err := ReadAnswer(br, "POST")
 		if err != nil || !strings.HasPrefix(got, "HTTP/1.1 200 ") || strings.Contains(got, "Connection:") {
-			t.Fatalf("%q, %v", got, err)
+			t.Fatalf("got %q, %v", got, err)
 		}
 		Send(t, conn, rest+Request("GET /"))
 		if got, err := ReadAnswer(br, "GET"); err != nil || !strings.HasSuffix(got, "\n\nnext") {
-			t.Errorf("the next request: %q, %v", got, err)
+			t.Errorf("the next request: got %q, %v", got, err)
 		}
 	})
 }
@@ -406,7 +406,7 @@ func TestMountConnect(t *testing.T) {
 		for _, head := range []string{Request("CONNECT h.example:443"), "CONNECT h.example:443 HTTP/1.1\r\n\r\n"} {
 			got, err := io.ReadAll(AskConn(t, addr, head))
 			if want := `CONNECT h.example:443 ""`; err != nil || string(got) != want {
-				t.Errorf("%q, %v, want %q", got, err, want)
+				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
 		}
 		addr, _ = Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
@@ -415,7 +415,7 @@ func TestMountConnect(t *testing.T) {
 			app.Mount("/a", tellTarget("a"))
 		})
 		if got := ask(t, addr, Request("CONNECT h.example:443")); !strings.HasPrefix(got, "HTTP/1.1 404 ") {
-			t.Errorf("without a handler for all paths: %s", got)
+			t.Errorf("without a handler for all paths: got %s", got)
 		}
 	})
 }
@@ -455,10 +455,10 @@ func TestMountUncleanPaths(t *testing.T) {
 	app.Mount("/m", tellTarget("m"))
 	route := app.Get("/a", Text("a"))
 	if w := Do(app, "GET", "http://h/m//x"); w.Code != 200 {
-		t.Errorf("by Config: %d", w.Code)
+		t.Errorf("by Config: got %d", w.Code)
 	}
 	if w := Do(app, "GET", "http://h//a"); w.Code != 308 {
-		t.Errorf("by Config, another route: %d", w.Code)
+		t.Errorf("by Config, another route: got %d", w.Code)
 	}
 	WantContains(t, "the panic", PanicText(func() { route.UncleanPaths(dunlin.UncleanPathsServe) }), "UncleanPathsServe", "/a")
 }

@@ -127,7 +127,7 @@ func TestObservedAnswers(t *testing.T) {
 							t.Errorf("%s: observers got %v, the client got %d", path, told, status)
 						}
 						if status >= 500 && status != 503 && !strings.HasSuffix(path, "panic") || status < 500 && strings.HasSuffix(path, "panic") {
-							t.Errorf("%s: %d", path, status)
+							t.Errorf("%s: got %d", path, status)
 						}
 					}
 				}

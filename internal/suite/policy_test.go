@@ -138,7 +138,7 @@ func TestAnswersAreObserved(t *testing.T) {
 			if err == nil {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				if got := resp.Header.Get("X-Policy"); got != c.policy || resp.Header.Get("X-Origin") != "o at h.example" {
-					t.Errorf("%s: the feature's headers: %q, %q; want %q", c.request, got, resp.Header.Get("X-Origin"), c.policy)
+					t.Errorf("%s: the feature's headers: got %q, %q; want %q", c.request, got, resp.Header.Get("X-Origin"), c.policy)
 				}
 			} else if c.policy != "" && !strings.HasSuffix(c.line, "dropped") {
 				t.Errorf("%s: %v", c.request, err)
@@ -168,7 +168,7 @@ func wantLine(t *testing.T, who, want string, got []string) {
 	t.Helper()
 	before, after, _ := strings.Cut(want, "*")
 	if len(got) != 1 || !strings.HasPrefix(got[0], before) || !strings.HasSuffix(got[0], after) {
-		t.Errorf("observed by %s: %q, want %q", who, got, want)
+		t.Errorf("observed by %s: got %q, want %q", who, got, want)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestFailingPoliciesAndObservers(t *testing.T) {
 				held.Await(t)
 			}
 			if resp, got := askStd(t, "GET", "http://"+addr+"/ok", ""); got != "fine" {
-				t.Errorf("meanwhile: %d %s", resp.StatusCode, got)
+				t.Errorf("meanwhile: got %d %s", resp.StatusCode, got)
 			}
 			for _, conn := range conns {
 				held.Open <- struct{}{}
@@ -296,14 +296,14 @@ func TestFailingPoliciesAndObservers(t *testing.T) {
 			}
 			for _, conn := range conns {
 				if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != map[string]int{"/block": 200}[path] && resp.StatusCode != 404 {
-					t.Errorf("%s: %v, %v", path, resp, err)
+					t.Errorf("%s: got %v, %v", path, resp, err)
 				}
 			}
 		}
 		for path, want := range map[string]int{"/panic": 200, "/other": 200, "/observer": 200, "/field": 200} {
 			resp, got := askStd(t, "GET", "http://"+addr+path, "")
 			if resp.StatusCode != want || want == 200 && got != "fine" {
-				t.Errorf("%s: %d %s, want %d", path, resp.StatusCode, got, want)
+				t.Errorf("%s: got %d %s, want %d", path, resp.StatusCode, got, want)
 			}
 		}
 		WantLogged(t, logs, "in the policy", "in the observer", "changed more than headers", "added an invalid header field")

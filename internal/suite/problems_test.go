@@ -80,11 +80,11 @@ func TestProblemFormats(t *testing.T) {
 				addr, logs := Start(t, dunlin.Config{Engine: engine, Problems: c.format}, func(app *dunlin.App) {})
 				resp, body := askStd(t, "GET", "http://"+addr+"/nowhere", "")
 				if got := resp.Header.Get("Content-Type") + " " + body; got != c.want || resp.StatusCode != 404 || resp.ContentLength != int64(len(body)) {
-					t.Errorf("%d %s, want 404 %s", resp.StatusCode, got, c.want)
+					t.Errorf("got %d %s, want 404 %s", resp.StatusCode, got, c.want)
 				}
 				head, body := askStd(t, "HEAD", "http://"+addr+"/nowhere", "")
 				if head.StatusCode != 404 || body != "" || head.ContentLength != resp.ContentLength && head.ContentLength >= 0 || head.Header.Get("Content-Type") != resp.Header.Get("Content-Type") {
-					t.Errorf("HEAD: %d %q, %d bytes of %q", head.StatusCode, body, head.ContentLength, head.Header.Get("Content-Type"))
+					t.Errorf("HEAD: got %d %q, %d bytes of %q", head.StatusCode, body, head.ContentLength, head.Header.Get("Content-Type"))
 				}
 				if strings.HasPrefix(c.name, "panic") || strings.HasPrefix(c.name, "invalid") {
 					WantLogged(t, logs, "format of problems")
@@ -192,7 +192,7 @@ func askForProblems(t *testing.T, engine dunlin.Engine, around []dunlin.Middlewa
 		body = decoded(t, resp.Header, body)
 		want := fmt.Sprintf(`{"error":{"code":%d,"message":"%s","status":"%s","details":[]}}`, c.status, c.message, c.source)
 		if resp.StatusCode != c.status || body != want || resp.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s: %d %s %s, want %s", c.request, resp.StatusCode, resp.Header.Get("Content-Type"), body, want)
+			t.Errorf("%s: got %d %s %s, want %s", c.request, resp.StatusCode, resp.Header.Get("Content-Type"), body, want)
 		}
 		if id := resp.Header.Values("X-Request-ID"); len(id) != 1 || c.source != "panic" && c.source != "timeout" && id[0] != "the-id" {
 			t.Errorf("%s: the feature's header is %q", c.request, id)
@@ -252,7 +252,7 @@ func TestProblemFormatOfRefusalsByMiddleware(t *testing.T) {
 	w = httptest.NewRecorder()
 	app.ServeHTTP(w, r)
 	if body := decoded(t, w.Header(), w.Body.String()); w.Code != 429 || !strings.HasPrefix(body, `{"error":{"code":429,`) || w.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %s", w.Code, body)
+		t.Errorf("got %d %s", w.Code, body)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestProblemFormatKeepsOtherBodies(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Body.String() != want || w.Code != 404 {
-			t.Errorf("%s: %d %q, want %q", path, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %q, want %q", path, w.Code, w.Body, want)
 		}
 	}
 }

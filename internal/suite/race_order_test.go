@@ -54,7 +54,7 @@ func TestMessagesOrder(t *testing.T) {
 						_, err = io.Copy(io.Discard, resp.Body)
 						_ = resp.Body.Close()
 						if err != nil || seen != 2*(i+1) {
-							t.Errorf("request %d: %d, %v", i, seen, err)
+							t.Errorf("request %d: got %d, %v", i, seen, err)
 						}
 					}
 				})

@@ -39,7 +39,7 @@ func TestRewrittenPathsInLog(t *testing.T) {
 		for path, status := range map[string]string{"/old/fine": "200", "/old/late": "503", "/old/panic": "500", "/old/nowhere": "404"} {
 			answer := Exchange(t, addr, true, Request("GET "+path, "Connection: close"))[0]
 			if !strings.Contains(answer, status) || !strings.Contains(answer, "X-New: 1") {
-				t.Errorf("%s: %s", path, answer)
+				t.Errorf("%s: got %s", path, answer)
 			}
 			route := strings.Replace(path, "/old", "/new", 1)
 			if status == "404" {
@@ -72,7 +72,7 @@ func TestRewrittenPathsAndTLS(t *testing.T) {
 	w := httptest.NewRecorder()
 	app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/old/x%2Fy?q", nil))
 	if to := w.Header().Get("Location"); to != "https://example.com/old/x%2Fy?q" {
-		t.Errorf("%d to %s", w.Code, to)
+		t.Errorf("got %d to %s", w.Code, to)
 	}
 	if how := app.Explain("GET", "/old/x"); !strings.HasPrefix(how, "/old/x is rewritten to /new/x\n") {
 		t.Error(how)

@@ -19,7 +19,7 @@ func TestRouteStatsLearnBlocking(t *testing.T) {
 			t.Errorf("answered %d", status)
 		}
 		if s := statsOf(t, app, "/learned"); !s.Blocking || s.Requests != n+1 || s.InFlight != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 	}
 }
@@ -32,6 +32,6 @@ func TestStatsCountUnreadableRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := app.Stats(); s.Connections.Refused != 1 || s.Unmatched.Requests != 1 || s.Unmatched.Status.ClientError != 1 {
-		t.Errorf("%v", s)
+		t.Errorf("got %v", s)
 	}
 }

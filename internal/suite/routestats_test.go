@@ -106,21 +106,21 @@ func TestRouteStatsCountOutcomes(t *testing.T) {
 			})
 			answered := c.want != stats.StatusCounts{}
 			if answered != (got.Requests == 3) || got.Panics != c.panics || got.Timeouts != 0 {
-				t.Errorf("%+v", got)
+				t.Errorf("got %+v", got)
 			}
 			if l := got.Latency; answered != (l.P50 > 0 && l.P50 <= l.P90 && l.P90 <= l.P99 && l.P99 <= l.P999 && l.P999 <= l.Max) {
-				t.Errorf("%s: %+v", c.pattern, l)
+				t.Errorf("%s: got %+v", c.pattern, l)
 			}
 		}
 		s := app.Stats()
 		if s.Unmatched.Requests != 6 || s.Unmatched.Status.ClientError != 6 || s.Unmatched.Pattern != "" {
-			t.Errorf("unmatched: %+v", s.Unmatched)
+			t.Errorf("unmatched: got %+v", s.Unmatched)
 		}
 		if r := s.Routes[0]; r.Methods != "GET" || r.Version != "v2" || r.Name != "fine" {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v", r)
 		}
 		if r := s.Routes[1]; r.Methods != "POST" || r.Host != "a.example" {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v", r)
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestRouteStatsOfBlockingActions(t *testing.T) {
 		}
 		s := statsOf(t, app, "/wait")
 		if s.Requests != 2 || s.Status.Success != 2 || s.InFlight != 0 || (engine == dunlin.EngineLoop) != (s.Takeovers == 2) {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 
 		go get("/late")
@@ -173,7 +173,7 @@ func TestRouteStatsOfBlockingActions(t *testing.T) {
 			return s.Requests == 1 && s.Status.ServerError == 1 && s.Timeouts == 1 && s.InFlight == 0 && s.Latency.Max >= time.Millisecond
 		}
 		if !want() {
-			t.Errorf("late: %+v", statsOf(t, app, "/late"))
+			t.Errorf("late: got %+v", statsOf(t, app, "/late"))
 		}
 		leave <- struct{}{}
 		if !want() {
@@ -230,17 +230,17 @@ func TestRouteStatsPolicy(t *testing.T) {
 				app.Get("/", Text("ok"))
 				Do(app, "GET", "/")
 				if n := statsOf(t, app, "/").Requests; n != c.bare {
-					t.Errorf("policy %d: %d requests before the app serves", c.policy, n)
+					t.Errorf("policy %d: got %d requests before the app serves", c.policy, n)
 				}
 			})
 			statusOf(t, "GET", "http://"+addr+"/")
 			if s := statsOf(t, app, "/"); s.Requests != c.served || s.InFlight != 0 {
-				t.Errorf("policy %d: %+v", c.policy, s)
+				t.Errorf("policy %d: got %+v", c.policy, s)
 			}
 		})
 	}
 	if text := PanicText(func() { dunlin.New(dunlin.Config{RouteStats: 3}) }); !strings.Contains(text, "Config.RouteStats") {
-		t.Errorf("New: %q", text)
+		t.Errorf("New: got %q", text)
 	}
 }
 
@@ -278,14 +278,14 @@ func TestStatsWhileServing(t *testing.T) {
 		}
 		for range 200 {
 			if s := app.Stats(); s.Connections.Open < 0 || s.Actions.InFlight < 0 {
-				t.Errorf("%v", s)
+				t.Errorf("got %v", s)
 			}
 		}
 		app.Get("/added/while/serving", Text("ok"))
 		wg.Wait()
 		s := app.Stats()
 		if s.Routes[0].Requests != 200 || s.Connections.Accepted != 200 || len(s.Routes) != 2 {
-			t.Errorf("%v", s)
+			t.Errorf("got %v", s)
 		}
 		Soon(t, "the connections are closed", func() bool { return app.Stats().Connections.Open == 0 })
 	})
@@ -328,10 +328,10 @@ func TestStatsAsJSON(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(app.Stats().String()), &tree); err != nil || len(tree.Routes) != 1 {
-		t.Fatalf("%v in %v", err, app.Stats())
+		t.Fatalf("got %v in %v", err, app.Stats())
 	}
 	if r := tree.Routes[0]; r.Status["2xx"] != 1 || r.Latency["p999Ns"] <= 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v", r)
 	}
 }
 

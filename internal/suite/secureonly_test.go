@@ -73,20 +73,20 @@ func TestSecureOnly(t *testing.T) {
 		c := unredirected(Client(t, trusted, HTTP1))
 		resp, _ := Get(t, c, "http://"+clear+"/a%20b/%C3%A9?x=1&y=%2F")
 		if got, want := resp.Header.Get("Location"), "https://"+secure+"/a%20b/%C3%A9?x=1&y=%2F"; resp.StatusCode != http.StatusPermanentRedirect || got != want {
-			t.Errorf("%s to %q, want 308 to %q", resp.Status, got, want)
+			t.Errorf("got %s to %q, want 308 to %q", resp.Status, got, want)
 		}
 		if resp.Header.Get("Strict-Transport-Security") != "" || resp.Header.Get("X-Policy") != "1" {
-			t.Errorf("in clear text: %v", resp.Header)
+			t.Errorf("in clear text: got %v", resp.Header)
 		}
 		for _, path := range []string{"/plain", "/missing"} {
 			resp, _ := Get(t, c, "https://"+secure+path)
 			if got := resp.Header.Get("Strict-Transport-Security"); got != "max-age=3600" || resp.Header.Get("X-Policy") != "1" {
-				t.Errorf("%s by TLS: %v", path, resp.Header)
+				t.Errorf("%s by TLS: got %v", path, resp.Header)
 			}
 		}
 		resp, _ = Get(t, Client(t, trusted, HTTP2), "https://"+secure+"/plain")
 		if got := resp.Header.Get("Strict-Transport-Security"); got != "max-age=3600" {
-			t.Errorf("by HTTP/2: %v", resp.Header)
+			t.Errorf("by HTTP/2: got %v", resp.Header)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestSecureOnlyRefusesClearText(t *testing.T) {
 			}
 			_ = resp.Body.Close()
 			if got := resp.Header.Get("Location"); !strings.HasPrefix(resp.Status, test.status) || got != test.location {
-				t.Errorf("%q: %s to %q, want %s to %q", test.request, resp.Status, got, test.status, test.location)
+				t.Errorf("%q: got %s to %q, want %s to %q", test.request, resp.Status, got, test.status, test.location)
 			}
 		}
 	})
@@ -136,7 +136,7 @@ func TestSecureOnlyBehindProxy(t *testing.T) {
 	}{{"https", 200, "max-age=60"}, {"http", 308, ""}, {"", 308, ""}} {
 		w := Do(app, "GET", "/", "X-Forwarded-Proto", test.scheme)
 		if got := w.Header().Get("Strict-Transport-Security"); w.Code != test.status || got != test.hsts {
-			t.Errorf("%q: %d with %q", test.scheme, w.Code, got)
+			t.Errorf("%q: got %d with %q", test.scheme, w.Code, got)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestTLSDevelopment(t *testing.T) {
 		for _, host := range []string{"127.0.0.1", "localhost", "app.localhost"} {
 			resp, body := Get(t, c, "https://"+net.JoinHostPort(host, port)+"/proto")
 			if body != "HTTP/2.0 TLS" || resp.Header.Get("Strict-Transport-Security") != "" {
-				t.Errorf("%s: %q, %v", host, body, resp.Header)
+				t.Errorf("%s: got %q, %v", host, body, resp.Header)
 			}
 		}
 	})
@@ -246,7 +246,7 @@ func TestTLSIssuer(t *testing.T) {
 		for path, want := range map[string]string{"token": "200 the answer", "mine": "200 mine"} {
 			resp, body := Get(t, c, "http://"+addrs[0]+"/.well-known/acme-challenge/"+path)
 			if got := strings.Fields(resp.Status)[0] + " " + body; got != want {
-				t.Errorf("%s: %q, want %q", path, got, want)
+				t.Errorf("%s: got %q, want %q", path, got, want)
 			}
 		}
 		for host, want := range map[string]int{"example.com": 308, addrs[0]: 400} { // a host with a certificate, and one without
@@ -261,11 +261,11 @@ func TestTLSIssuer(t *testing.T) {
 			}
 			resp.Body.Close()
 			if resp.StatusCode != want {
-				t.Errorf("another path at %s: %s, want %d", host, resp.Status, want)
+				t.Errorf("another path at %s: got %s, want %d", host, resp.Status, want)
 			}
 		}
 		if _, body := Get(t, c, "https://"+addrs[1]+"/proto"); body != "HTTP/1.1 TLS" {
-			t.Errorf("by TLS: %q", body)
+			t.Errorf("by TLS: got %q", body)
 		}
 		// A connection for the ACME challenge completes its handshake only.
 		conn, err := tls.Dial("tcp", addrs[1], &tls.Config{RootCAs: trusted, NextProtos: []string{"acme-tls/1"}})
@@ -312,7 +312,7 @@ func TestSecureOnlyOfDomains(t *testing.T) {
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, req)
 		if got := fmt.Sprint(w.Code, " ", w.Header().Get("Location")); got != want {
-			t.Errorf("Host %q: %s, want %s", host, got, want)
+			t.Errorf("Host %q: got %s, want %s", host, got, want)
 		}
 	}
 }

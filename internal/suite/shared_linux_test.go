@@ -36,7 +36,7 @@ func TestSlowReadersOfSharedBodiesDoNotBlockOthers(t *testing.T) {
 				for round := range 2 {
 					for range 12 {
 						if got := askInPieces(t, app, addr); !strings.HasSuffix(got, "\n\n50000") {
-							t.Errorf("round %d: %s", round, Clip(got))
+							t.Errorf("round %d: got %s", round, Clip(got))
 						}
 					}
 					for _, r := range readers {

@@ -63,7 +63,7 @@ func TestSSE(t *testing.T) {
 			t.Errorf("%q, want\n%q", got[0], want)
 		}
 		if got[1] != head+"\n" {
-			t.Errorf("HEAD: %q", got[1])
+			t.Errorf("HEAD: got %q", got[1])
 		}
 	})
 }
@@ -94,7 +94,7 @@ func TestSSEHeartbeat(t *testing.T) {
 		}
 		for range 3 {
 			if beat, err := br.ReadString('\n'); err != nil || beat != ":\n" {
-				t.Fatalf("%q, %v", beat, err)
+				t.Fatalf("got %q, %v", beat, err)
 			}
 			_, _ = br.ReadString('\n')
 		}
@@ -109,7 +109,7 @@ func TestSSEHeartbeat(t *testing.T) {
 					break
 				}
 				if line != ":\n" && line != "\n" {
-					t.Fatalf("%q", line)
+					t.Fatalf("got %q", line)
 				}
 			}
 		}
@@ -173,7 +173,7 @@ func TestSSEEnds(t *testing.T) {
 func TestSSEFailures(t *testing.T) {
 	w, logged := RespondWith(t, func() dunlin.Response { return dunlin.SSE(nil) })
 	if w.Code != 500 {
-		t.Errorf("a nil function: %d", w.Code)
+		t.Errorf("a nil function: got %d", w.Code)
 	}
 	WantContains(t, "log", logged, "nil function")
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {

@@ -132,10 +132,10 @@ func TestStdTrailers(t *testing.T) {
 			}
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || string(body) != "body" || resp.Trailer.Get("X-T") != "1" || resp.Header.Get("X-T") != "" {
-				t.Errorf("%s: %q, %v, header %v, trailer %v", path, body, err, resp.Header, resp.Trailer)
+				t.Errorf("%s: got %q, %v, header %v, trailer %v", path, body, err, resp.Header, resp.Trailer)
 			}
 			if got, err := ReadAnswer(br, "GET"); err != nil || got != Plain("probe") {
-				t.Errorf("after it: %q, %v", got, err)
+				t.Errorf("after it: got %q, %v", got, err)
 			}
 		}
 	})
@@ -150,10 +150,10 @@ func TestStdEarlyHints(t *testing.T) {
 		const hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
 		got := make([]byte, len(hints))
 		if _, err := io.ReadFull(br, got); err != nil || string(got) != hints {
-			t.Fatalf("%q, %v", got, err)
+			t.Fatalf("got %q, %v", got, err)
 		}
 		if got, err := ReadAnswer(br, "GET"); err != nil || got != Plain("hinted") {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestStdShort(t *testing.T) {
 		_, _ = io.WriteString(conn, Request("GET /too%20little"))
 		got, err := io.ReadAll(conn)
 		if err != nil || !bytes.HasSuffix(got, []byte("\r\n\r\nab")) {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 }
@@ -194,12 +194,12 @@ func TestStdContinue(t *testing.T) {
 			line, err := br.ReadString('\n')
 			blank, _ := br.ReadString('\n')
 			if line != want || blank != "\r\n" {
-				t.Fatalf("%q %q, %v, want %q", line, blank, err, want)
+				t.Fatalf("got %q %q, %v, want %q", line, blank, err, want)
 			}
 		}
 		_, _ = io.WriteString(conn, "body")
 		if got, err := ReadAnswer(br, "POST"); err != nil || got != Plain("body <nil>") {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestStdReadDeadline(t *testing.T) {
 		_, _ = io.WriteString(conn, Request("POST /impatient", "Content-Length: 100000"))
 		got, err := ReadAnswer(bufio.NewReader(conn), "POST")
 		if err != nil || !strings.HasSuffix(got, "\n\ntrue") {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 }
@@ -239,7 +239,7 @@ func TestStdHijack(t *testing.T) {
 					}
 					close(proceed)
 					if line, err := br.ReadString('\n'); err != nil || line != "HTTP/1.1 101 Switching Protocols\r\n" {
-						t.Fatalf("%q, %v", line, err)
+						t.Fatalf("got %q, %v", line, err)
 					}
 					_, _ = br.ReadString('\n')
 					sent := []string{"one\n", strings.Repeat("x", 200_000) + "\n"}
@@ -254,7 +254,7 @@ func TestStdHijack(t *testing.T) {
 					}
 					_, _ = io.WriteString(conn, "bye\n")
 					if rest, err := io.ReadAll(br); err != nil || len(rest) > 0 {
-						t.Errorf("at the end: %q, %v", rest, err)
+						t.Errorf("at the end: got %q, %v", rest, err)
 					}
 				})
 			}

@@ -27,7 +27,7 @@ func TestWriterFailsAfterHandlerReturns(t *testing.T) {
 			app.Get("/next", func(*dunlin.Request) dunlin.Response {
 				w := <-kept // while this request uses the connection
 				if n, err := io.WriteString(w, strings.Repeat("late", 100_000)); n != 0 || err == nil {
-					t.Errorf("a late write: %d, %v", n, err)
+					t.Errorf("a late write: got %d, %v", n, err)
 				}
 				c := http.NewResponseController(w)
 				if err := c.Flush(); err == nil {

@@ -187,7 +187,7 @@ func TestStreamsInFlight(t *testing.T) {
 				}
 				if kind == frameReset || flags&flagEnd != 0 {
 					if ended++; ended == streams && got != streams<<20 {
-						t.Errorf("%s: %d bytes, want %d", path, got, streams<<20)
+						t.Errorf("%s: got %d bytes, want %d", path, got, streams<<20)
 					}
 				}
 			}
@@ -280,7 +280,7 @@ func TestQuietStreams(t *testing.T) {
 		g.Open <- struct{}{}
 		for i, want := range []string{"first last<nil>", "body<nil>"} {
 			if got := Await(t, "the answer", answers[i]); got != want {
-				t.Errorf("answer %d: %q, want %q", i, got, want)
+				t.Errorf("answer %d: got %q, want %q", i, got, want)
 			}
 		}
 		slow.grant(1, 1<<20)
@@ -375,7 +375,7 @@ func TestStreamBodies(t *testing.T) {
 			_ = body.Close()
 			client.Wait()
 			if status != http.StatusOK || text != "<nil>" || err != nil {
-				t.Errorf("%d %q, %v; want the body to be read", status, text, err)
+				t.Errorf("got %d %q, %v; want the body to be read", status, text, err)
 			}
 		})
 	})
@@ -397,7 +397,7 @@ func TestRefusedStreamsDoNotEndConnection(t *testing.T) {
 		for range 3 {
 			resp, _ := Get(t, c, scheme+addr+"/late")
 			if resp.StatusCode != 503 || resp.ProtoMajor != 2 {
-				t.Errorf("late: %s %s", resp.Proto, resp.Status)
+				t.Errorf("late: got %s %s", resp.Proto, resp.Status)
 			}
 			resp, err := c.Post(scheme+addr+"/body", "", strings.NewReader(strings.Repeat("x", 5000)))
 			if err != nil {
@@ -406,7 +406,7 @@ func TestRefusedStreamsDoNotEndConnection(t *testing.T) {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
 			if resp.StatusCode != 413 {
-				t.Errorf("too large: %s", resp.Status)
+				t.Errorf("too large: got %s", resp.Status)
 			}
 		}
 		if n := app.Stats().Connections.Accepted; n != 1 {

@@ -170,7 +170,7 @@ func TestStreamsCut(t *testing.T) {
 			_, _ = io.WriteString(conn, Request("GET "+path))
 			got, err := io.ReadAll(conn)
 			if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 200 OK\r\n") || strings.Contains(string(got), "\r\n0\r\n") {
-				t.Errorf("%s: %v, %.300q: want the connection cut within the body", path, err, got)
+				t.Errorf("%s: got %v, %.300q: want the connection cut within the body", path, err, got)
 			}
 		}
 		Exchange(t, addr, false, Request("GET /short"))
@@ -372,7 +372,7 @@ func TestStreamsMemory(t *testing.T) {
 								}
 							}
 							if got, err := ReadAnswer(bufio.NewReader(conn), "POST"); err != nil || !strings.Contains(got, fmt.Sprint(size)) {
-								t.Errorf("%q, %v", got, err)
+								t.Errorf("got %q, %v", got, err)
 							}
 							return
 						}

@@ -70,17 +70,17 @@ func TestHeadersAroundStandardHandlers(t *testing.T) {
 		} {
 			resp, got := askStd(t, c.method, "http://"+addr+c.path, c.body)
 			if got != c.want || resp.StatusCode != c.status {
-				t.Errorf("%s %s: %d, %d bytes, want %d and %d", c.method, c.path, resp.StatusCode, len(got), c.status, len(c.want))
+				t.Errorf("%s %s: got %d, %d bytes, want %d and %d", c.method, c.path, resp.StatusCode, len(got), c.status, len(c.want))
 			}
 			h := resp.Header
 			if h.Get("X-Outer") != fmt.Sprint(c.status) || h.Get("Set-Cookie") != "c=1" || strings.Join(h["X-Replaced"], ", ") != "by middleware" {
-				t.Errorf("%s %s: headers %v", c.method, c.path, h)
+				t.Errorf("%s %s: got headers %v", c.method, c.path, h)
 			}
 			if c.path == "/trailer" && resp.Trailer.Get("X-After") != "1" {
-				t.Errorf("trailers: %v", resp.Trailer)
+				t.Errorf("trailers: got %v", resp.Trailer)
 			}
 			if c.path == "/length" && resp.ContentLength != int64(len(long)) {
-				t.Errorf("length %d", resp.ContentLength)
+				t.Errorf("got length %d", resp.ContentLength)
 			}
 		}
 	})
@@ -119,10 +119,10 @@ func TestReplacedHandlerStream(t *testing.T) {
 		})
 		for _, path := range []string{"/events", "/native"} {
 			if resp, got := askStd(t, "GET", "http://"+addr+path, ""); resp.StatusCode != 200 || got != "instead" {
-				t.Errorf("%s: %d %.40q", path, resp.StatusCode, got)
+				t.Errorf("%s: got %d %.40q", path, resp.StatusCode, got)
 			}
 			if err := Await(t, "the handler", ended); err == nil {
-				t.Errorf("%s: what the handler writes does not fail", path)
+				t.Errorf("%s: got no error from a write of the handler", path)
 			}
 		}
 	})
@@ -156,15 +156,15 @@ func TestFailingHandlersInsideMiddleware(t *testing.T) {
 			})
 		})
 		if resp, _ := askStd(t, "GET", "http://"+addr+"/panic", ""); resp.StatusCode != 500 || resp.Header.Get("X-Outer") != "500" {
-			t.Errorf("panic: %d %v", resp.StatusCode, resp.Header)
+			t.Errorf("panic: got %d %v", resp.StatusCode, resp.Header)
 		}
 		for range 3 {
 			if resp, _ := askStd(t, "GET", "http://"+addr+"/late", ""); resp.StatusCode != 503 {
-				t.Errorf("late: %d", resp.StatusCode)
+				t.Errorf("late: got %d", resp.StatusCode)
 			}
 		}
 		if _, got := askStd(t, "GET", "http://"+addr+"/hijack", ""); got != "hijacked" {
-			t.Errorf("hijack: %q", got)
+			t.Errorf("hijack: got %q", got)
 		}
 		for _, path := range []string{"/cut", "/abort"} {
 			resp, err := http.ReadResponse(bufio.NewReader(AskConn(t, addr, Request("GET "+path))), nil)
@@ -172,7 +172,7 @@ func TestFailingHandlersInsideMiddleware(t *testing.T) {
 				_, err = io.ReadAll(resp.Body)
 			}
 			if err == nil {
-				t.Errorf("%s: a whole answer, %d", path, resp.StatusCode)
+				t.Errorf("%s: got a complete answer with status %d", path, resp.StatusCode)
 			}
 		}
 		WantLogged(t, logs, "before", "panic after part of the answer was sent")
@@ -202,12 +202,12 @@ func TestErrorInsideUseStd(t *testing.T) {
 		for _, status := range []int{404, 409, 500} {
 			resp, _ := askStd(t, "GET", fmt.Sprintf("http://%s/%d", addr, status), "")
 			if err := Await(t, "the cause", seen); resp.StatusCode != status || !errors.Is(err, cause) {
-				t.Errorf("%d, middleware sees %v; want %d and the cause", resp.StatusCode, err, status)
+				t.Errorf("%d, got error %v in middleware; want %d and the cause", resp.StatusCode, err, status)
 			}
 		}
 		Soon(t, "the failures are logged", func() bool { return strings.Count(logs.String(), "request failed") >= 3 })
 		if n := strings.Count(logs.String(), "request failed"); n != 3 {
-			t.Errorf("%d failures logged, want 3:\n%s", n, logs)
+			t.Errorf("got %d logged failures, want 3:\n%s", n, logs)
 		}
 	})
 }

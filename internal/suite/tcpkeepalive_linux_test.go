@@ -33,7 +33,7 @@ func TestTCPKeepAlive(t *testing.T) {
 					})
 					got, err := io.ReadAll(AskConn(t, addr, Request("GET /")))
 					if err != nil || string(got) != want {
-						t.Errorf("%q, %v, want %q", got, err, want)
+						t.Errorf("got %q, %v, want %q", got, err, want)
 					}
 				})
 			}

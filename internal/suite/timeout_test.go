@@ -72,7 +72,7 @@ func TestTimeoutRespondsWhileActionRuns(t *testing.T) {
 			t.Errorf("answered %d %s (close: %v)", resp.StatusCode, body, resp.Close)
 		}
 		if resp, body = sendTo(t, "GET", "http://"+addr+"/quick", ""); resp.StatusCode != 200 || body != "quick" {
-			t.Errorf("another request meanwhile: %d %s", resp.StatusCode, body)
+			t.Errorf("another request meanwhile: got %d %s", resp.StatusCode, body)
 		}
 		close(release)
 		if err := <-ended; err == nil || strings.Contains(err.Error(), "reads") {
@@ -116,14 +116,14 @@ func TestTimeoutWhileReceivingBody(t *testing.T) {
 				_, _ = io.WriteString(conn, Request("POST "+path, fmt.Sprintf("Content-Length: %d", 100_000+100_000*(n%2)))+strings.Repeat("x", 5000*(n%3)))
 				got, err := ReadAnswer(bufio.NewReader(conn), "POST")
 				if err != nil || got[9:12] != "503" || !strings.Contains(got, problemLate) {
-					t.Errorf("%s, %d: %q, %v", path, n, got, err)
+					t.Errorf("%s, %d: got %q, %v", path, n, got, err)
 				}
 				_ = conn.Close()
 			}
 		}
 		for _, route := range app.Stats().Routes {
 			if route.Timeouts != times {
-				t.Errorf("%s: %d timeouts, want %d", route.Pattern, route.Timeouts, times)
+				t.Errorf("%s: got %d timeouts, want %d", route.Pattern, route.Timeouts, times)
 			}
 		}
 	})
@@ -262,7 +262,7 @@ func TestTimeoutDisablesWriter(t *testing.T) {
 			}))).Timeout(10 * time.Millisecond)
 		})
 		if resp, body := sendTo(t, "GET", "http://"+addr+"/std", ""); resp.StatusCode != 503 || body != problemLate {
-			t.Errorf("%d %.100q", resp.StatusCode, body)
+			t.Errorf("got %d %.100q", resp.StatusCode, body)
 		}
 		close(release)
 		if err := <-wrote; err == nil {

@@ -83,7 +83,7 @@ func TestTLSOtherProtocols(t *testing.T) {
 				_, _ = io.WriteString(conn, "GET /proto HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 				answer, err := io.ReadAll(conn)
 				if errors.Is(err, os.ErrDeadlineExceeded) || want == "" && len(answer) > 0 || !strings.HasSuffix(string(answer), want) {
-					t.Errorf("by %s: %q, %v; want %q", proto, answer, err, want)
+					t.Errorf("by %s: got %q, %v; want %q", proto, answer, err, want)
 				}
 			}
 		}
@@ -288,7 +288,7 @@ func TestTLSHandshakeErrorsAreQuiet(t *testing.T) {
 			count := func() int { return strings.Count(logs.String(), "TLS handshake") }
 			Soon(t, "the handshake is logged", func() bool { return count() >= c.lines })
 			if n := count(); n != c.lines {
-				t.Errorf("level %v: %d lines about the handshake, want %d:\n%s", c.level, n, c.lines, logs)
+				t.Errorf("level %v: got %d lines about the handshake, want %d:\n%s", c.level, n, c.lines, logs)
 			}
 		}
 	})

@@ -56,7 +56,7 @@ func TestCurl(t *testing.T) {
 		{"--http2", "https://" + secure, "HTTP/2.0 TLS"},
 	} {
 		if got := runTool(t, curl, "-sS", "--cacert", certFile, c.option, c.url+"/proto"); got != c.want {
-			t.Errorf("curl %s: %q, want %q", c.option, got, c.want)
+			t.Errorf("curl %s: got %q, want %q", c.option, got, c.want)
 		}
 	}
 }

@@ -57,12 +57,12 @@ func TestUnreadResponsesOfHandlers(t *testing.T) {
 					}
 					text, err := io.ReadAll(resp.Body)
 					if _ = resp.Body.Close(); err != nil || string(text) != "quick" {
-						t.Errorf("by HTTP/2: %d, %q, %v", resp.StatusCode, text, err)
+						t.Errorf("by HTTP/2: got %d, %q, %v", resp.StatusCode, text, err)
 					}
 					c := AskConn(t, addr, Request("GET /quick"))
 					got, err := ReadAnswer(bufio.NewReader(c), "GET")
 					if _ = c.Close(); err != nil || !strings.HasSuffix(got, "quick") {
-						t.Errorf("by HTTP/1.1: %q, %v", got, err)
+						t.Errorf("by HTTP/1.1: got %q, %v", got, err)
 					}
 				}
 				if loop {

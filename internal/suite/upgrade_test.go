@@ -46,12 +46,12 @@ func TestUpgradeHeadIsSentBeforeHijack(t *testing.T) {
 		}
 		for name, want := range map[string]string{"Connection": "Upgrade", "Upgrade": "echo", "X-Own": "1"} {
 			if got := resp.Header.Get(name); resp.StatusCode != http.StatusSwitchingProtocols || got != want {
-				t.Errorf("%d, %s: %q, want %q", resp.StatusCode, name, got, want)
+				t.Errorf("%d, %s: got %q, want %q", resp.StatusCode, name, got, want)
 			}
 		}
 		_, _ = io.WriteString(conn, "hello\n")
 		if got, err := io.ReadAll(br); err != nil || string(got) != "echo: hello\n" {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestDrainWaitsForHijacked(t *testing.T) {
 						}
 						_, _ = io.WriteString(conn, "leave\n")
 						if line, err := rw.ReadString('\n'); line != "left\n" {
-							t.Errorf("%q, %v", line, err)
+							t.Errorf("got %q, %v", line, err)
 						}
 						ended.Store(true)
 						if how == "panics" {
@@ -153,7 +153,7 @@ func TestDrainWaitsForHijackedInsideMiddleware(t *testing.T) {
 						<-app.Draining()
 						_, _ = io.WriteString(conn, "leave\n")
 						if line, err := rw.ReadString('\n'); line != "left\n" {
-							t.Errorf("%q, %v", line, err)
+							t.Errorf("got %q, %v", line, err)
 						}
 						ended.Store(true)
 					}))
@@ -287,10 +287,10 @@ func statusGoesOutBeforeHijack(t *testing.T, engine dunlin.Engine, method string
 		want = "5\r\nfirst\r\n" + want // the length was unknown
 	}
 	if err != nil || !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\n") || !strings.Contains(head, "X-Own: 1") || rest != want {
-		t.Errorf("%q, %v, want 200, and %q", all, err, want)
+		t.Errorf("got %q, %v, want 200, and %q", all, err, want)
 	}
 	if got := strings.Contains(head, "X-Middleware: 1"); got != middleware {
-		t.Errorf("header of the middleware: %v", got)
+		t.Errorf("header of the middleware: got %v", got)
 	}
 	if got := Await(t, "the observer", seen); got != http.StatusOK {
 		t.Errorf("observed %d", got)

@@ -111,7 +111,7 @@ func TestUseStdReachesTheAction(t *testing.T) {
 		}
 		for name, want := range map[string]string{"X-Auth": "checked", "X-Action": "ran", "X-User-Was": "ada", "Content-Type": "text/plain; charset=utf-8"} {
 			if resp.Header.Get(name) != want {
-				t.Errorf("%s: %q, want %q", name, resp.Header.Get(name), want)
+				t.Errorf("%s: got %q, want %q", name, resp.Header.Get(name), want)
 			}
 		}
 		if want := int64(202_000 + len(want)); seen.Load() != want {
@@ -120,7 +120,7 @@ func TestUseStdReachesTheAction(t *testing.T) {
 
 		resp, got = askStd(t, "POST", "http://"+addr+"/users/42/x", "content")
 		if resp.StatusCode != http.StatusUnauthorized || got != "who are you?\n" {
-			t.Errorf("without a user: %d %q", resp.StatusCode, got)
+			t.Errorf("without a user: got %d %q", resp.StatusCode, got)
 		}
 	})
 }
@@ -142,14 +142,14 @@ func TestUseStdWrapsTheWriter(t *testing.T) {
 		for path, want := range map[string]string{"/short": "short", "/long": long, "/stream": long} {
 			resp, got := askStd(t, "GET", "http://"+addr+path, "", "Accept-Encoding", "gzip")
 			if resp.Header.Get("Content-Encoding") != "gzip" || len(got) >= 10_000 {
-				t.Fatalf("%s: %v, %d bytes", path, resp.Header, len(got))
+				t.Fatalf("%s: got %v, %d bytes", path, resp.Header, len(got))
 			}
 			gz, err := gzip.NewReader(strings.NewReader(got))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if plain, err := io.ReadAll(gz); err != nil || string(plain) != want {
-				t.Errorf("%s: %d bytes, %v", path, len(plain), err)
+				t.Errorf("%s: got %d bytes, %v", path, len(plain), err)
 			}
 		}
 	})
@@ -199,7 +199,7 @@ func TestUseStdRegistration(t *testing.T) {
 			resp, got := askStd(t, "GET", "http://"+addr+c.path, "")
 			order := strings.Join(resp.Header["X-Order"], " ")
 			if got != c.body || order != c.order || resp.StatusCode != c.status {
-				t.Errorf("%s: %d %q %q, want %d %q %q", c.path, resp.StatusCode, got, order, c.status, c.body, c.order)
+				t.Errorf("%s: got %d %q %q, want %d %q %q", c.path, resp.StatusCode, got, order, c.status, c.body, c.order)
 			}
 		}
 		if made.Load() != 1 || calls.Load() != 3 {
@@ -294,19 +294,19 @@ func TestUseStdFailures(t *testing.T) {
 		})
 		resp, _ := askStd(t, "GET", "http://"+addr+"/panic", "", "Accept-Encoding", "gzip")
 		if resp.StatusCode != 500 || resp.Header.Get("Content-Encoding") != "gzip" {
-			t.Errorf("panic: %d %v", resp.StatusCode, resp.Header)
+			t.Errorf("panic: got %d %v", resp.StatusCode, resp.Header)
 		}
 		resp, _ = askStd(t, "GET", "http://"+addr+"/lost", "")
 		if resp.StatusCode != 500 {
-			t.Errorf("lost: %d", resp.StatusCode)
+			t.Errorf("lost: got %d", resp.StatusCode)
 		}
 		WantLogged(t, logs, "in the action", "does not derive")
 		resp, got := askStd(t, "POST", "http://"+addr+"/limited", "123456")
 		if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(got, "limit of 5 bytes") {
-			t.Errorf("over the limit: %d %s", resp.StatusCode, got)
+			t.Errorf("over the limit: got %d %s", resp.StatusCode, got)
 		}
 		if resp, got = askStd(t, "POST", "http://"+addr+"/limited", "12345"); got != "12345" {
-			t.Errorf("within the limit: %d %s", resp.StatusCode, got)
+			t.Errorf("within the limit: got %d %s", resp.StatusCode, got)
 		}
 	})
 }
@@ -327,10 +327,10 @@ func TestUseStdHostParameters(t *testing.T) {
 			app.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Host()) })
 		})
 		if _, got := askStd(t, "GET", "http://"+addr+"/", "", "Host", "acme.example.com"); got != "acme at acme.example.com" {
-			t.Errorf("with a parameter: %q", got)
+			t.Errorf("with a parameter: got %q", got)
 		}
 		if _, got := askStd(t, "GET", "http://"+addr+"/", "", "Host", "other.example.org"); got != "x" {
-			t.Errorf("without: %q", got)
+			t.Errorf("without: got %q", got)
 		}
 	})
 }
@@ -402,25 +402,25 @@ func TestUseStdFlush(t *testing.T) {
 			}
 			first := make([]byte, 5)
 			if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "first" {
-				t.Errorf("%s: %q, %v", path, first, err)
+				t.Errorf("%s: got %q, %v", path, first, err)
 			}
 			proceed <- struct{}{}
 			rest, err := io.ReadAll(resp.Body)
 			if err != nil || string(rest) != "second" || <-flushed != nil {
-				t.Errorf("%s: %q, %v", path, rest, err)
+				t.Errorf("%s: got %q, %v", path, rest, err)
 			}
 			_ = resp.Body.Close()
 
 			proceed <- struct{}{}
 			if _, got := askStd(t, "GET", "http://"+addr+"/hidden"+path, ""); got != "firstsecond" {
-				t.Errorf("hidden %s: %q", path, got)
+				t.Errorf("hidden %s: got %q", path, got)
 			}
 			if err := <-flushed; !errors.Is(err, http.ErrNotSupported) {
 				t.Errorf("hidden %s: Flush returned %v", path, err)
 			}
 		}
 		if _, got := askStd(t, "GET", "http://"+addr+"/open/events", ""); got != "data: x\n\n" {
-			t.Errorf("events: %q", got)
+			t.Errorf("events: got %q", got)
 		}
 		if resp, err := http.Get("http://" + addr + "/hidden/events"); err == nil {
 			if _, err := io.ReadAll(resp.Body); err == nil {

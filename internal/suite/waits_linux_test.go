@@ -63,7 +63,7 @@ func TestShortWaitsAreLearned(t *testing.T) {
 				}
 			}
 			if s := statsOf(t, app, test.path); s.Blocking != test.learns {
-				t.Errorf("%s: %+v", test.path, s)
+				t.Errorf("%s: got %+v", test.path, s)
 			}
 		}
 	})

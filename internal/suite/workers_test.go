@@ -38,7 +38,7 @@ func TestWorkersDrainWithTheApp(t *testing.T) {
 			return ctx.Err()
 		})
 		if w := worker(t, app, "queue"); w != (stats.Worker{Name: "queue"}) || len(begun) > 0 {
-			t.Errorf("before Run: %+v", w)
+			t.Errorf("before Run: got %+v", w)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -59,12 +59,12 @@ func TestWorkersDrainWithTheApp(t *testing.T) {
 			t.Error(err)
 		}
 		if w := worker(t, app, "queue"); w != (stats.Worker{Name: "queue", Ended: 2}) {
-			t.Errorf("at the end: %+v", w)
+			t.Errorf("at the end: got %+v", w)
 		}
 		WantLacks(t, "the log", logs.String(), "background worker failed")
 		app.Go("late", func(context.Context) error { begun <- true; return nil })
 		if w := app.Stats().Workers; len(w) != 1 || len(begun) > 0 {
-			t.Errorf("a worker began after the end: %+v", w)
+			t.Errorf("a worker began after the end: got %+v", w)
 		}
 	})
 }
@@ -89,7 +89,7 @@ func TestWorkersFail(t *testing.T) {
 	}
 	want := []stats.Worker{{Name: "panics", Ended: 2, Panics: 1}, {Name: "fails", Ended: 1, Errors: 1}}
 	if got := app.Stats().Workers; len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	WantLogged(t, logs, "panic in a background worker", "worker broke", "workers_test.go", "background worker failed", "unexpected EOF", "worker=fails")
 	for name, f := range map[string]func(context.Context) error{"": func(context.Context) error { return nil }, "name": nil} {
@@ -117,7 +117,7 @@ func TestWorkerWithErrorThatPanics(t *testing.T) {
 		t.Error(err)
 	}
 	if w := worker(t, app, "fails"); w != (stats.Worker{Name: "fails", Ended: 1, Errors: 1}) {
-		t.Errorf("%+v", w)
+		t.Errorf("got %+v", w)
 	}
 	WantLogged(t, logs, "background worker failed", "worker=fails", "broken text")
 }

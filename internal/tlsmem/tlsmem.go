@@ -18,7 +18,7 @@ import (
 // A Conn is a TLS connection in memory. Only one goroutine at a time may use it.
 type Conn struct {
 	// Out holds the bytes to send to the peer, in order: application data, replies of the protocol,
-	// alerts. After taking it, set it to nil or to memory to append to.
+	// alerts. After reading it, set it to nil or to memory to append to.
 	Out []byte
 
 	// More is called, if not nil, when crypto/tls needs a record and none is lent. It lends at
@@ -26,7 +26,7 @@ type Conn struct {
 	More func() error
 
 	tls     *tls.Conn
-	in      []byte // lent and not yet read
+	in      []byte // lent records that are not yet read
 	inPlace bool   // lent records are in the input buffer of crypto/tls, see LendInPlace
 	wire    net.Conn
 	addr    Addresses

@@ -11,7 +11,7 @@ import (
 // A Graph describes how to draw a tree.
 type Graph struct {
 	Title  string
-	Format func(value int64) string // a value with its unit
+	Format func(value int64) string // formats a value with its unit
 }
 
 const (
@@ -19,7 +19,7 @@ const (
 	rowHeight   = 17
 	margin      = 6
 	heading     = 24
-	letterWidth = 6.1 // of the 10 px monospace letters
+	letterWidth = 6.1 // width of a 10 px monospace letter
 	// leastShare is the minimum share of a frame that is drawn. A quarter of a hundredth is two and a half pixels, and less
 	// than one sample of a profile with some hundred samples.
 	leastShare = 0.0025
@@ -131,7 +131,7 @@ func kindOf(function string) Kind {
 		return system
 	case under("runtime.", "internal/runtime/", "runtime/", "gcWriteBarrier", "gogo"):
 		return goRuntime
-	case strings.Contains(first, ".") && strings.Contains(function, "/"): // a domain
+	case strings.Contains(first, ".") && strings.Contains(function, "/"): // the path begins with a domain
 		return library
 	}
 	return standard

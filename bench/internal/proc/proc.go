@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package proc runs the servers and load generators of a comparison. Each process runs on its assigned cores, in a process
-// group of its own, and none outlives this program.
+// Package proc runs the servers and load generators of a comparison. Each process runs on its assigned cores, in a
+// separate process group, which ends with this program.
 package proc
 
 import (
@@ -31,7 +31,7 @@ type Command struct {
 	Cores []int               // nil: any
 	Out   io.Writer           // nil: stored for Output
 	Env   []string            // in addition to the environment of this process
-	As    *syscall.Credential // the user of the process; nil: that of this process
+	As    *syscall.Credential // user of the process; nil: the current user
 	// Interrupt is the time after which the process receives SIGINT; 0: never.
 	Interrupt time.Duration
 }
@@ -137,7 +137,7 @@ func (p *Process) Wait() error {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Output returns the output of the process so far.
+// Output returns the output up to now.
 func (p *Process) Output() string { return p.out.String() }
 
 // Stop ends the process and its children, and returns after their end.

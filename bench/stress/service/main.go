@@ -41,11 +41,11 @@ func main() {
 	flag.StringVar(&config.TLS.Addr, "tls-addr", "", "`address` to serve over TLS in addition to -addr")
 	flag.StringVar(&config.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate")
 	flag.StringVar(&config.TLS.Key, "tls-key", "", "PEM `file` of its key")
-	h2c := flag.Bool("h2c", false, "take HTTP/2 in clear text")
+	h2c := flag.Bool("h2c", false, "accept HTTP/2 in clear text")
 	flag.TextVar(&config.Engine, "engine", dunlin.EngineAuto, "engine: auto, std or loop")
 	flag.TextVar(&config.Limits.Memory, "memory", dunlin.ByteSize(0), "memory the process may take, such as 32MiB; 0: the container's limit")
 	flag.DurationVar(&config.Process.DrainTimeout, "drain", 0, "how long running requests may take to end; 0: the default")
-	flag.DurationVar(&config.Limits.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: for ever")
+	flag.DurationVar(&config.Limits.QueueTarget, "queue-target", 0, "how long requests may wait in an overload; 0: the default, negative: forever")
 	flag.Parse()
 	if *h2c {
 		config.H2C = dunlin.H2CPriorKnowledge
@@ -92,7 +92,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/flood", flood)
 	app.Post("/keep", keep).MaxBody(8 << 20)
 	app.Get("/events", events)
-	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("asked for by a client") })
+	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("requested by a client") })
 	app.Get("/sometimes", sometimes)
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
 	app.Get("/goroutines", goroutines).Critical()
@@ -126,7 +126,7 @@ func problem(r *dunlin.Request) dunlin.Response {
 // shared is a body that all clients share.
 var shared = make([]byte, 1<<20)
 
-// writeShared writes a copy of shared at once, like a standard handler that has rendered a page.
+// writeShared writes a copy of shared immediately, like a standard handler that has rendered a page.
 func writeShared(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Clone(shared)) }
 
 // writePieces writes as many bytes as shared has, in pieces.
@@ -178,7 +178,7 @@ func events(*dunlin.Request) dunlin.Response {
 
 var asked atomic.Int64
 
-// sometimes answers at once, except for one request in ten, which waits.
+// sometimes answers immediately, except for one request in ten, which waits.
 func sometimes(*dunlin.Request) dunlin.Response {
 	if asked.Add(1)%10 == 0 {
 		time.Sleep(time.Second)
