@@ -9,24 +9,25 @@
 //     evicted at once, by rule 4. If none can be evicted, the bound is exceeded by up to an eighth. Beyond that the request is
 //     refused.
 //  2. A larger request is granted if it fits and no earlier request waits. All large holders together leave a quarter of the bound
-//     free, unless there is only one. A request that cannot wait, such as one for the values of a body that has arrived, is granted
-//     if it fits.
+//     free, unless there is only one, which may fill the bound. A request that cannot wait, such as one for the values of a body
+//     that has arrived, is granted if it fits.
 //  3. Otherwise the request waits in one queue, first in, first out. After 10 seconds it is refused. It asks again when memory is
-//     released. The first of the queue evicts slow large holders. If it is slow itself and the costliest of them, it is refused.
-//     If clients have mostly not read large answers lately, it also evicts holders whose answers are read, by rule 4. If it has
-//     waited for a second, and only holders that wait could release enough, those are evicted, the last of the queue first. A
-//     request that can never fit is refused at once.
+//     released. The first of the queue evicts slow large holders, and is granted their memory when they have released it, which
+//     may be at once. If it is slow itself and the costliest of them, it is refused. If clients have mostly not read large answers
+//     lately, it also evicts holders whose answers are read, by rule 4. If it has waited for a second, and all other large holders
+//     wait, too, it evicts the last of the queue, and more until it fits. A request for more than the bound is refused at once.
 //  4. When the memory held exceeds the bound, holders are evicted in this order: large ones before small ones; among these, slow
 //     ones, then those that send at a good rate, then those that read an answer at a good rate; among these, the costliest first.
-//     The cost is bytes × time until they are expected to be free, at most 10 seconds. The bound is exceeded by up to an eighth
-//     before a large holder is evicted that reads its answer at a good rate, or that sends at a good rate and holds less than the
-//     excess. A holder is not evicted while the server works for it. One answer may be larger than the bound.
+//     The cost is bytes × time until they are expected to be free, at most 10 seconds. An excess of up to an eighth of the bound
+//     is permitted in place of the eviction of a large holder that reads its answer at a good rate, or of one that sends at a good
+//     rate and holds less than the excess. A holder is not evicted while the server works for it. One
+//     answer may be larger than the bound.
 //  5. A cap of a connection or an address is a bound of the same kind over its own holders. An address at its cap waits and
 //     evicts only among its own holders, and delays no other address. A connection at its cap is refused.
 //
 // A holder is slow if its peer needs more than 4 seconds for the rest at its rate so far, or has been silent for more than a second.
 // The time in which the holder waits for memory, or the server works for it, does not count. In its first second a holder has a
-// good rate. Bytes of an answer that the peer has read are free only when their buffer is.
+// good rate. The memory of an answer is free when all of its buffer has been read.
 //
 // Large answers are mostly not read if, in the last 10 seconds, the bytes of those whose slow peers were evicted exceed the bytes of
 // those that were read by three eighths of the bound.

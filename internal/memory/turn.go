@@ -3,7 +3,7 @@ package memory
 import "time"
 
 // Requests for large answers wait while peers read such answers. unread tells whether they do: bytes counts the large answers whose
-// slow peers were evicted, minus those that were read since. It is between 0 and the part of the bound for holders of more than
+// slow peers were evicted, minus those read since. It is between 0 and the part of the bound for holders of more than
 // Small. It is 0 when there was no such eviction for forgetTime.
 type unread struct {
 	bytes int64
