@@ -227,7 +227,8 @@ func (s *Sessions[T]) state(r *dunlin.Request) (*sessionState[T], error) {
 }
 
 // Get returns the session's value. Only Update and Login may change it. ok is false if the client
-// has no session: no cookie, a forged one, or an expired session.
+// has no session: no cookie, a forged one, or an expired session. The session is read once for each
+// request: in a stream, Get does not see that another request has ended it.
 func (s *Sessions[T]) Get(r *dunlin.Request) (value T, ok bool, err error) {
 	state, err := s.state(r)
 	if err != nil || !state.there {

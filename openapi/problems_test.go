@@ -3,6 +3,7 @@ package openapi_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -156,5 +157,41 @@ func TestProblemFormats(t *testing.T) {
 				t.Errorf("the document does not describe the configured problem format: %s", doc)
 			}
 		})
+	}
+}
+
+// A format may contain the violations themselves: the document describes their members.
+func TestProblemFormatWithViolations(t *testing.T) {
+	type apiError struct {
+		Fields []typed.Violation `json:"fields,omitempty"`
+	}
+	app := dunlin.New(dunlin.Config{Problems: dunlin.FormatProblems("application/json", func(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) (e apiError) {
+		if invalid, ok := errors.AsType[*typed.Invalid](p); ok {
+			e.Fields = invalid.Violations
+		}
+		return e
+	})})
+	typed.Get(app, "/things/{id:int}", func(_ *dunlin.Request, _ struct {
+		ID int `path:"id" minimum:"1"`
+	}) (typed.None, error) {
+		return typed.None{}, nil
+	})
+	got, err := dunlintest.NewClient(app).Get("http://example.com/things/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	const want = `{"fields":[{"in":"path","parameter":"id","rule":"minimum","limit":"1","detail":"must be at least 1"}]}`
+	if b, err := io.ReadAll(got.Body); string(b) != want {
+		t.Errorf("got %s, %v, want %s", b, err, want)
+	}
+	doc, err := openapi.Document(app, openapi.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range []string{`"pointer"`, `"parameter"`, `"rule"`, `"detail"`} {
+		if !strings.Contains(string(doc), member) {
+			t.Errorf("the document does not contain %s: %s", member, doc)
+		}
 	}
 }

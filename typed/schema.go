@@ -44,6 +44,11 @@ type Violation struct {
 	Message string `json:"detail"`
 }
 
+// violationJSON is a Violation without its methods, which has the same JSON.
+type violationJSON Violation
+
+func init() { SchemaAs[Violation, violationJSON](``) }
+
 // Text returns Message, or if that is "" an English text that tells the client how to correct the
 // value.
 func (v *Violation) Text() string { return (*schema.Violation)(v).Text() }
