@@ -193,7 +193,7 @@ func (m *manager) renew(ctx context.Context, n *name) {
 // once.
 func (m *manager) got(n *name, cert *tls.Certificate) error {
 	n.cert.Store(cert)
-	m.log.Info("certificate got", "name", n.name, "until", cert.Leaf.NotAfter)
+	m.log.Info("certificate obtained", "name", n.name, "until", cert.Leaf.NotAfter)
 	if err := m.store.save(n.name, cert); err != nil {
 		m.log.Error("the certificate could not be stored: the next start will obtain a new one", "name", n.name, "error", err.Error())
 	}

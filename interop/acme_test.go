@@ -193,7 +193,7 @@ func TestACME(t *testing.T) {
 				httpPort, tlsPort, logged, end := runWithACME(t, engine, acme.New(config), domains...)
 				a.begin(t, httpPort, tlsPort, 3600)
 				for range domains {
-					awaitRecord(t, logged, "certificate got")
+					awaitRecord(t, logged, "certificate obtained")
 				}
 				one, two := certificateOf(t, tlsPort, "one.test"), certificateOf(t, tlsPort, "two.test")
 				if !strings.Contains(one.Issuer.CommonName, "Pebble") || one.Equal(two) {
@@ -229,11 +229,11 @@ func TestACMERenews(t *testing.T) {
 	issuer := acme.New(acme.Config{AcceptTerms: true, Folder: folder, Directory: a.directory(), Client: a.Client()})
 	httpPort, tlsPort, logged, end := runWithACME(t, dunlin.EngineAuto, issuer, "one.test")
 	a.begin(t, httpPort, tlsPort, 3)
-	awaitRecord(t, logged, "certificate got")
+	awaitRecord(t, logged, "certificate obtained")
 	first := certificateOf(t, tlsPort, "one.test")
 	second := first // may be the second certificate already
 	for second.Equal(first) {
-		awaitRecord(t, logged, "certificate got")
+		awaitRecord(t, logged, "certificate obtained")
 		second = certificateOf(t, tlsPort, "one.test")
 	}
 	if !second.NotAfter.After(first.NotAfter) {
@@ -263,10 +263,10 @@ func TestACMEFails(t *testing.T) {
 		select {
 		case line := <-logged:
 			switch {
-			case strings.HasPrefix(line, "no certificate was got"):
+			case strings.HasPrefix(line, "obtaining a certificate failed"):
 				failed = line
 				lines++
-			case strings.HasPrefix(line, "certificate got name=one.test"):
+			case strings.HasPrefix(line, "certificate obtained name=one.test"):
 				close(got)
 				lines++
 			}

@@ -148,7 +148,7 @@ func TestBrowserResumesTopics(t *testing.T) {
 		if !slices.Equal(got.Events, want) {
 			t.Errorf("by EventSource: got %q", got.Events)
 		}
-		if !slices.Equal(got.Refused, []string{"secret: not yours"}) || !slices.Equal(got.Own, []string{"hello"}) {
+		if !slices.Equal(got.Refused, []string{"secret: topic of another user"}) || !slices.Equal(got.Own, []string{"hello"}) {
 			t.Errorf("refused %q, own messages %q", got.Refused, got.Own)
 		}
 	})
