@@ -262,12 +262,13 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuseWith(problem, exchange.FromMemory)
 }
 
-// Abandoned answers for an action that ended its goroutine (runtime.Goexit) instead of returning. Panics of actions are handled
-// elsewhere.
+// Pended records that a part of the answer was left unsent at first.
 func (h *handler) Pended(d *engine.Driver, bytes int64) {
 	d.Scratch.(*wire).s.Route.Pended(bytes)
 }
 
+// Abandoned answers for an action that ended its goroutine (runtime.Goexit) instead of returning. Panics of actions are handled
+// elsewhere.
 func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*wire)
 	if x.inParts {

@@ -53,22 +53,29 @@ func TestReservedMemoryIsReleased(t *testing.T) {
 			})
 		})
 		output := func() int64 { return app.Stats().Memory.HeldFor["output"] }
-		unread := Dial(t, addr)
-		Send(t, unread, Request("GET /?how=large"))
-		if engine == dunlin.EngineLoop {
-			Soon(t, "the route shows that its answers are large", func() bool { return output() > 1<<20 })
+		// A client that leaves while its answer is being written does not show that it is large: another one follows.
+		for try := 1; ; try++ {
+			unread := Dial(t, addr)
+			Send(t, unread, Request("GET /?how=large"))
+			if engine == dunlin.EngineLoop {
+				Soon(t, "the route shows that its answers are large", func() bool { return output() > 1<<20 })
+			}
+			_ = unread.Close()
+			Soon(t, "nothing is held", func() bool { return output() == 0 })
+			conn := Dial(t, addr)
+			Send(t, conn, Request("GET /?how=hinted"))
+			Await(t, "hinted", begun)
+			held := output()
+			_ = conn.Close()
+			leave <- true
+			Soon(t, "nothing is held", func() bool { return output() == 0 })
+			if engine != dunlin.EngineLoop || held >= 256<<10 {
+				break
+			}
+			if try == 10 {
+				t.Fatalf("got %d bytes reserved for an answer that has not begun", held)
+			}
 		}
-		_ = unread.Close()
-		Soon(t, "nothing is held", func() bool { return output() == 0 })
-		conn := Dial(t, addr)
-		Send(t, conn, Request("GET /?how=hinted"))
-		Await(t, "hinted", begun)
-		if held := output(); engine == dunlin.EngineLoop && held < 256<<10 {
-			t.Errorf("an answer that has not begun has %d bytes reserved", held)
-		}
-		_ = conn.Close()
-		leave <- true
-		Soon(t, "nothing is held", func() bool { return output() == 0 })
 		for _, how := range []string{"flushed", "stream", "events", "hijacked"} {
 			conn := Dial(t, addr)
 			Send(t, conn, Request("GET /?how="+how))
