@@ -75,7 +75,7 @@ func TestLinksAreCreatedAndFollowed(t *testing.T) {
 		t.Errorf("follow: got %d %v", resp.StatusCode, resp.Header)
 	}
 	if resp, body := send(t, browser, "POST", "/api/links", `{"url":"javascript:alert(1)"}`); resp.StatusCode != 400 || !strings.Contains(body, `"#/url"`) {
-		t.Errorf("what is no link: got %d %s", resp.StatusCode, body)
+		t.Errorf("text that is not a link: got %d %s", resp.StatusCode, body)
 	}
 }
 

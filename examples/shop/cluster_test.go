@@ -187,7 +187,7 @@ func (c *cluster) baskets(t *testing.T) {
 	c.copies = c.basketsNow(t)
 	for i, copies := range c.copies {
 		if least := 1 + sure[i].Load(); copies < least || copies > least+unsure[i].Load() || sure[i].Load() != updates/visits {
-			t.Errorf("basket %d has %d copies: got %d were confirmed, of %d nobody knows", i, copies, least, unsure[i].Load())
+			t.Errorf("basket %d has %d copies: got %d were confirmed, %d are unknown", i, copies, least, unsure[i].Load())
 		}
 	}
 	t.Log(&got)

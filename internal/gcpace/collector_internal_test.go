@@ -152,7 +152,7 @@ func TestOthersGoOnAfterTheTightest(t *testing.T) {
 	before := easy.Percent()
 	tight := PaceCollector(roomOf(12<<20), false)
 	if tight.Percent() == before {
-		t.Fatalf("GOGC is %d with a limit and without: the test misses what it is for", before)
+		t.Fatalf("GOGC is %d with a limit and without: so the test has no effect", before)
 	}
 	tight.Stop()
 	if got := debug.SetGCPercent(easy.Percent()); got != easy.Percent() {
@@ -186,7 +186,7 @@ func TestEasyLimitIsNotForWhoChoosesGOGC(t *testing.T) {
 	c := PaceCollector(nil, true)
 	defer c.Stop()
 	if got := debug.SetMemoryLimit(-1); got == math.MaxInt64 {
-		t.Fatal("no limit; the test misses what it is for")
+		t.Fatal("no limit; so the test has no effect")
 	}
 	debug.SetGCPercent(800)
 	c.adjust()
@@ -266,7 +266,7 @@ func TestWhatIsSetMeanwhileStays(t *testing.T) {
 		percent := test.percent
 		c := PaceCollector(test.room, false)
 		if got := c.Percent(); got == 0 || got == 100 {
-			t.Fatalf("GOGC chosen: got %d; the test misses what it is for", got)
+			t.Fatalf("GOGC chosen: got %d; so the test has no effect", got)
 		}
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(1 << 40)

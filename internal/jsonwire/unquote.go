@@ -145,7 +145,7 @@ func unescape(b []byte) (r rune, size int) {
 	return utf8.RuneError, 6
 }
 
-// hexRune returns the number of the escape \uXXXX at the beginning of b.
+// hexRune returns the number of the escape \u and four digits at the beginning of b.
 func hexRune(b []byte) rune {
 	r, _ := Hex(b, 2)
 	return r

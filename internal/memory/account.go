@@ -14,7 +14,7 @@ const Small = 80 << 10
 
 // A Holder owns an account: it is a connection, a stream or a request.
 type Holder interface {
-	// End makes the holder release what it holds, in the clearest way that its state permits: by a refusal if no response has
+	// End makes the holder release its memory, in the clearest way that its state permits: by a refusal if no response has
 	// begun, otherwise by closing. It is called at most once for an account, on any goroutine, and must not block. The account
 	// is [Account.Evicted] until it is closed.
 	End(a *Account)

@@ -68,7 +68,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return version`
 	setScript = rueidis.NewLuaScript(setText)
 
-	// ARGV: what is added, and the time to live in milliseconds. Redis formats large numbers with an exponent, unlike %.0f.
+	// ARGV: the number to add, and the time to live in milliseconds. Lua formats large numbers with an exponent unless told %.0f.
 	addScript = rueidis.NewLuaScript(`local old = tonumber(redis.call('GET', KEYS[1]) or '0')
 local sum = string.format('%.0f', old + tonumber(ARGV[1]))
 if sum == '0' then redis.call('DEL', KEYS[1])

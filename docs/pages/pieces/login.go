@@ -18,7 +18,7 @@ func (s *service) logins() (required, optional dunlin.Middleware) {
 	return required, middleware.KeyAuth(config)
 }
 
-// groups returns the groups of routes for users and for all readers, with what the OpenAPI document says about them.
+// groups returns the groups of routes for users and for all readers, with their description in the OpenAPI document.
 func (s *service) groups(api *dunlin.Group) (users, readers *dunlin.Group) {
 	required, optional := s.logins()
 	token := typed.APIKey("token", "header", "Authorization")
@@ -26,7 +26,7 @@ func (s *service) groups(api *dunlin.Group) (users, readers *dunlin.Group) {
 	return users, api.Group("", typed.Declares(optional, typed.Unauthorized))
 }
 
-// article has the favourites of the user, who is "" without a login.
+// article returns an article with its mark for the user, which is "" without a login.
 func (s *service) article(r *dunlin.Request, in BySlug) (ArticleBody, error) {
 	a, err := s.find(middleware.User(r), in.Slug)
 	return ArticleBody{a}, err

@@ -47,7 +47,7 @@ func TestPiecesAreShort(t *testing.T) {
 	}
 }
 
-// All answers to errors have the envelope, and the login decides who creates and what readers see.
+// Every error has the envelope. Creation requires a login. Readers with a login see their favourites.
 func TestPieces(t *testing.T) {
 	keys := middleware.NewKeyRing([]byte("0123456789abcdef"))
 	send := dunlintest.NewTransport(pieces.New(dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, keys)).RoundTrip
@@ -66,7 +66,7 @@ func TestPieces(t *testing.T) {
 		{"read with a login", "GET", "/api/articles/the-sea", ada, "", 200, `"yours":true`},
 		{"read without a login", "GET", "/api/articles/the-sea", "", "", 200, `"yours":false`},
 		{"read with a forged login", "GET", "/api/articles/the-sea", "Token ada", "", 401, `{"errors":{"body":[`},
-		{"read what is not there", "GET", "/api/articles/none", "", "", 404, `{"errors":{"body":["there is no such article"]}}`},
+		{"read a missing article", "GET", "/api/articles/none", "", "", 404, `{"errors":{"body":["there is no such article"]}}`},
 		{"no route", "GET", "/none", "", "", 404, `{"errors":{"body":[`},
 	} {
 		req := httptest.NewRequest(c.method, "http://example.com"+c.path, strings.NewReader(c.body))
