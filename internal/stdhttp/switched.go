@@ -162,7 +162,8 @@ func (s *switched) guarded(f func()) {
 	returned = true
 }
 
-// awaitResumed waits while the protocol has paused the connection. The protocol gets the input again when it was woken.
+// awaitResumed waits while the protocol has paused the connection. The protocol gets the rest of its input again when it was
+// woken, also if that was before it could pause.
 func (s *switched) awaitResumed(kept []byte) []byte {
 	for {
 		waited := false
@@ -171,9 +172,10 @@ func (s *switched) awaitResumed(kept []byte) []byte {
 			s.resumed.Wait()
 			waited = true
 		}
-		paused, over := s.paused, s.last || s.closed
+		again := s.paused || waited || len(kept) > 0 && s.seen != s.wakes
+		over := s.last || s.closed
 		s.mu.Unlock()
-		if over || !paused && !waited {
+		if over || !again {
 			return kept
 		}
 		kept = s.data(kept)
