@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/topic"
 )
 
-// A client whose connection is cut at random places, and that resumes, gets each message once.
+// A client whose connection breaks at random positions, and that resumes, gets each message once.
 func TestCutsLoseAndDoubleNothing(t *testing.T) {
 	onEngines(t, topic.Settings{MaxMessages: 1 << 20, MaxBytes: 1 << 30}, func(t *testing.T, hub *topic.Hub, open func() *socket) {
 		const messages, clients = 3000, 4
@@ -43,7 +43,7 @@ func TestCutsLoseAndDoubleNothing(t *testing.T) {
 							continue
 						}
 						if left < 0 {
-							break // and this message is lost
+							break // the connection breaks, and this message is lost
 						}
 						if data != strconv.Itoa(next) {
 							t.Errorf("got %q, want message %d, after %d cuts", text, next, cuts)

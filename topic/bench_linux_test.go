@@ -20,7 +20,7 @@ import (
 // benchClients is the number of subscribers of the benchmarks.
 const benchClients = 2000
 
-// BenchmarkFanOut measures the processor time of the server for each delivery, without that of the clients.
+// BenchmarkFanOut measures the processor time of the server for each delivery, without the processor time of the clients.
 func BenchmarkFanOut(b *testing.B) {
 	for _, burst := range []int{1, 16} {
 		b.Run(fmt.Sprint(burst, " messages a turn"), func(b *testing.B) { fanOut(b, burst) })
@@ -59,7 +59,7 @@ func fanOut(b *testing.B, burst int) {
 			b.Fatal(err)
 		}
 		publishing += cpu(unix.RUSAGE_THREAD) - start
-		for !topic.CaughtUp(hub, "x") { // clients that read meanwhile would add wake-ups, which the write loop does not have
+		for !topic.CaughtUp(hub, "x") { // clients that read during the fan-out would cause wake-ups, which BenchmarkWriteLoop does not have
 			<-time.After(time.Millisecond)
 		}
 		receiveAll(b, clients, in, burst*(200+4))
@@ -68,7 +68,7 @@ func fanOut(b *testing.B, burst int) {
 	b.ReportMetric(float64(used.Nanoseconds())/float64(b.N*benchClients*burst), "cpu-ns/delivery")
 }
 
-// BenchmarkWriteLoop is the least that a fan-out can take: a loop of writes.
+// BenchmarkWriteLoop measures the lower bound of a fan-out: a loop of writes.
 func BenchmarkWriteLoop(b *testing.B) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

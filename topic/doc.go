@@ -3,20 +3,20 @@
 //	hub := topic.New(app, topic.Settings{})
 //	_ = hub.Topic("orders/42").Publish([]byte(`{"state":"paid"}`))
 //
-// A topic has a log: the latest messages, each encoded once for all subscribers, and charged to the app's memory budget. A
-// subscriber is a position in the log. It has no queue, no channel and, on the loop engine, no goroutine. A publish marks the
-// event loops that have subscribers. Each loop then wakes its connections, and a connection sends all that it lacks in one write.
-// A client that does not read stays where it is. When it reads again it gets what it has missed, or, if that has left the log,
-// what the [Policy] says.
+// A topic has a log of its latest messages. Each message is encoded once for all subscribers, and charged to the app's memory
+// budget. A subscriber is a position in the log. It has no queue, no channel and, on the loop engine, no goroutine. Publish
+// notifies the event loops that have subscribers. Each loop then wakes its connections, and a connection sends all messages after
+// its position in one write. The position of a client that does not read does not move. When the client reads again, it gets the
+// messages after its position. If some of them are no longer in the log, the [Policy] of the topic applies.
 //
-// Messages have IDs of an epoch, which is that of the hub, and an offset, which counts the messages of all its topics. A client
-// that comes back with the last ID it has seen continues there: on the same hub, as long as the log has the messages.
+// The ID of a message consists of the epoch of its hub and an offset, which counts the messages of all topics of the hub. A client
+// that reconnects with the last ID it received continues at that message, if it reaches the same hub and the log still has the
+// later messages.
 //
 // # Locks
 //
-// They are acquired in this order: websocket.Conn, feed, Hub, log, and then those of the event loop's inbox, or that of the IDs of
-// other processes. That of the sender of messages to other processes is held alone. Subscribers are woken
-// by the loop, which holds the lock of the log, and look at the log later.
+// Locks are acquired in this order: websocket.Conn, feed, Hub, log; last the lock of the event loop's inbox, or share.idMu.
+// share.mu is held alone. The loop wakes subscribers while it holds the lock of the log; they read the log later.
 //
 //	hub.go     topics by name, settings, IDs    log.go     messages and their encodings
 //	feed.go    the subscriptions of a client    group.go   waking the subscribers of a loop

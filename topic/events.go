@@ -14,36 +14,38 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// inside has the methods of package dunlin for this package.
+// inside gives this package the internal methods of package dunlin.
 var inside = dunlin.Internal(exchange.Module{})
 
 const (
-	// heartbeat is the time without events after which a comment is sent. It is shorter than the idle timeout of common proxies.
+	// heartbeat is the time without events after which a stream sends a comment. It is shorter than the idle timeout of common
+	// proxies.
 	heartbeat = 15 * time.Second
-	// pollTime is how long a long poll without messages lasts.
+	// pollTime is the duration of a long poll without messages.
 	pollTime = 25 * time.Second
 )
 
-// Events answers with an event stream of topics, which have one hub. An event has the ID and the topic of its message, as its type,
-// and its data. A browser that reconnects gets the missed events, since it sends the last ID (Last-Event-ID; the query parameter
-// last is its substitute for the first connection of a page). If they are not in the logs any more, the first event is one of the
-// type "resync", and the page must load its state anew. Check before whether the client may have the topics.
+// Events returns an event stream of topics of one hub. The ID of an event is the ID of its message, its type is the topic, and its
+// data is the message. A browser that reconnects sends the last ID in Last-Event-ID and gets the missed events. For the first
+// connection of a page, the query parameter last replaces that field. If the missed events are no longer in the logs, the first
+// event has the type "resync", and the page must reload its state. Events does not check whether the client may read the topics:
+// check this before the call.
 //
-// On the loop engine a stream by HTTP/1.1 has no goroutine, and its request ends when it opens. By HTTP/2, on net/http, and inside
-// middleware that encodes streams, it has one.
+// On the loop engine a stream over HTTP/1.1 has no goroutine, and its request ends when the stream opens. Over HTTP/2, on net/http,
+// and inside middleware that encodes streams, a stream has a goroutine.
 func Events(r *dunlin.Request, topics ...Topic) dunlin.Response {
 	return EventsUntil(r, time.Time{}, topics...)
 }
 
-// EventsUntil is Events for a client whose authorization ends at a time, such as that of its session: the stream ends then. The
-// browser sends its request again, and the answer to it decides; a 401 is an error event of EventSource, which does not try again.
-// The zero time is never.
+// EventsUntil is Events whose stream ends at a time, such as the expiry of the client's session. The browser then repeats its
+// request, and the app can answer 401: EventSource reports an error and does not retry. With the zero time the stream does not
+// expire.
 func EventsUntil(r *dunlin.Request, end time.Time, topics ...Topic) dunlin.Response {
 	return events(r, topics, &stream{expires: end})
 }
 
-// Poll is Events for clients that cannot read a stream: the response ends after the first messages, or empty after 25 seconds. The
-// first request is answered at once, with the ID to begin with. The next one sends the last ID.
+// Poll is Events for clients that cannot read a stream. The response ends after the first messages, or without messages after 25
+// seconds. The first request is answered at once, with the ID of the present position. Each later request sends the last ID.
 func Poll(r *dunlin.Request, topics ...Topic) dunlin.Response {
 	return events(r, topics, &stream{once: true})
 }
@@ -74,13 +76,13 @@ func events(r *dunlin.Request, topics []Topic, s *stream) dunlin.Response {
 type stream struct {
 	feed
 	peer    exchange.Peer
-	last    string   // the ID that the client has, until the stream is open
-	names   []string // likewise
-	once    bool     // it is a long poll
-	fresh   bool     // of a client without ID, which is told one at once
-	silent  bool     // a heartbeat is due
-	leaving bool     // the server drains; the end of the stream is due at the deadline
-	said    bool     // the end is due now
+	last    string   // last ID of the client; only until the stream opens
+	names   []string // of the topics; only until the stream opens
+	once    bool     // the stream is a long poll
+	fresh   bool     // a long poll without ID: the response is the present position
+	silent  bool     // a heartbeat must be sent
+	leaving bool     // the server drains; the stream ends at its deadline
+	said    bool     // the last event, with the retry time, must be sent
 	over    bool
 	expires time.Time   // zero for never
 	expiry  *time.Timer // nil for none
@@ -113,7 +115,7 @@ func (s *stream) close() {
 	s.Close()
 }
 
-// next appends what is to be sent.
+// next appends a due heartbeat and the next messages. more reports that further messages are ready.
 func (s *stream) next(out []byte) (_ []byte, more bool) {
 	if s.silent {
 		s.silent = false
@@ -127,7 +129,7 @@ func (s *stream) next(out []byte) (_ []byte, more bool) {
 	return out, more
 }
 
-// at reports whether events have more than a position.
+// at reports whether encoded events contain a message, not only a position.
 func (s *stream) at(events []byte) bool {
 	for i := 0; i+1 < len(events); i++ {
 		if events[i] == '\n' && events[i+1] == 'e' { // the field event
@@ -137,7 +139,7 @@ func (s *stream) at(events []byte) bool {
 	return false
 }
 
-// farewell appends how long the client should wait before it reconnects, so that clients do not all come at once.
+// farewell appends a random retry time, so that the clients do not reconnect all at once.
 func (s *stream) farewell(out []byte) []byte {
 	s.over = true
 	most := s.hub.settings[0].Reconnect.Milliseconds()
@@ -163,7 +165,7 @@ func (s *stream) Data(t exchange.Turn, in []byte) int {
 		s.leaving = true
 		s.peer.SetDeadline(1 + rand.Int64N(t.Spread()+1))
 	case s.once && s.last == "":
-		s.last = "-" // once: the time of a poll does not begin again
+		s.last = "-" // sets the deadline only once: further calls do not prolong a poll
 		s.peer.SetDeadline(int64(pollTime))
 	case !s.once:
 		s.peer.SetDeadline(int64(heartbeat))
@@ -234,7 +236,7 @@ func (w waiter) WakeHere()           {}
 func (w waiter) Wake() {
 	select {
 	case w <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending
 	}
 }
 
@@ -287,7 +289,7 @@ func (s *stream) Serve(ctx context.Context, draining <-chan struct{}, w exchange
 
 var errSlow = errors.New("topic: the client is too slow")
 
-// write sends the result of next.
+// write sends the output of next. more is the result of next.
 func (s *stream) write(w exchange.EventWriter, next func([]byte) ([]byte, bool)) (more bool, _ error) {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)

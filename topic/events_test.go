@@ -129,7 +129,7 @@ func TestEventStream(t *testing.T) {
 		byQuery := open("/events?last="+id, "")
 		byQuery.expect("", "")
 		byQuery.expect("y", "three")
-		publish(t, hub.Topic("x"), "4", "5", "6") // drops one and two
+		publish(t, hub.Topic("x"), "4", "5", "6") // the log drops one and two
 		for _, last := range []string{first, "00000000-1", "nonsense"} {
 			old := open("/events", last)
 			old.expect("resync", "")
@@ -139,7 +139,7 @@ func TestEventStream(t *testing.T) {
 	})
 }
 
-// A stream ends when the authorization of its client does.
+// A stream ends when the authorization of its client expires.
 func TestEventsUntil(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 		hub := topic.New(app, topic.Settings{})
@@ -174,14 +174,14 @@ func TestPoll(t *testing.T) {
 		id = s.expect("x", "two")
 		s.expectEnd()
 		s = open("/poll", id)
-		s.expect("", "") // and it waits
+		s.expect("", "") // the stream stays open
 		publish(t, x, "three")
 		s.expect("x", "three")
 		s.expectEnd()
 	})
 }
 
-// Streams that are cut at random places lose and double nothing.
+// Streams that break at random positions and resume neither lose nor repeat a message.
 func TestCutStreams(t *testing.T) {
 	onStreams(t, topic.Settings{MaxMessages: 1 << 20, MaxBytes: 1 << 30}, func(t *testing.T, _ *dunlin.App, hub *topic.Hub, open func(path, last string) *source) {
 		const messages, clients = 1000, 4
@@ -223,7 +223,7 @@ func TestCutStreams(t *testing.T) {
 	})
 }
 
-// A stream has no goroutine on the loop engine, ends with its client, and drops input.
+// On the loop engine a stream has no goroutine, ends when its client disconnects, and drops input.
 func TestStreamsWithoutGoroutines(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs the loop engine")
@@ -283,7 +283,7 @@ func readUntil(t *testing.T, conn net.Conn, end string) (all string) {
 	return all
 }
 
-// A drain ends streams with a time to wait, and WebSockets with 1001.
+// A drain ends streams with a retry time, and WebSockets with 1001.
 func TestDrain(t *testing.T) {
 	onStreams(t, topic.Settings{Reconnect: time.Second}, func(t *testing.T, app *dunlin.App, hub *topic.Hub, open func(path, last string) *source) {
 		s := open("/events", "")
@@ -342,7 +342,7 @@ func TestDrainOfManySockets(t *testing.T) {
 	})
 }
 
-// By HTTP/2 a stream has a goroutine, and is otherwise the same.
+// Over HTTP/2 a stream has a goroutine, and sends the same events.
 func TestEventStreamOverHTTP2(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 		hub := topic.New(app, topic.Settings{})

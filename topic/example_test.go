@@ -39,7 +39,7 @@ func ExampleEvents() {
 	// data: {"state":"paid"}
 }
 
-// A WebSocket whose client asks for topics, such as that of topic.Script.
+// A WebSocket whose client subscribes to topics by messages, such as the client topic.Script.
 func ExampleHub_Handle() {
 	app := dunlin.New(dunlin.Config{})
 	hub := topic.New(app, topic.Settings{})
@@ -57,7 +57,7 @@ func ExampleHub_Handle() {
 	app.Get("/socket", func(r *dunlin.Request) dunlin.Response { return sockets.Accept(r, "anna") })
 }
 
-// A keyed topic has the latest message of each key, with which new subscribers begin.
+// A keyed topic has the latest message of each key. New subscribers get these messages first.
 func ExampleTopic_Put() {
 	app := dunlin.New(dunlin.Config{})
 	hub := topic.New(app, topic.Settings{})

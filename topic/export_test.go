@@ -1,6 +1,6 @@
 package topic
 
-// CaughtUp reports whether all subscribers of a topic have been sent its newest message, or nearly.
+// CaughtUp reports whether the newest message of a topic was passed to the connections of all subscribers.
 func CaughtUp(h *Hub, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,21 +8,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/ws"
 )
 
-// A feed has the subscriptions of one connection. It implements exchange.Feed. A subscription is a position in a log: nothing is
-// queued for a subscriber. Messages of several topics are sent in the order of their offsets, so that the ID of the last message
+// A feed has the subscriptions of one connection. It implements exchange.Feed. A subscription is a position in a log; no message is
+// queued for a subscriber. A feed sends the messages of several topics in the order of their offsets. So the ID of the last message
 // is the position in all topics.
 type feed struct {
 	hub    *Hub
 	client client
 	as     encoding
-	held   atomic.Bool // the client accepts no more; what follows is sent when it does
+	held   atomic.Bool // the client accepts no output; the feed continues when it accepts output again
 	cut    atomic.Bool // the connection must be closed
 
 	mu     sync.Mutex // acquired before that of the hub
 	closed bool
-	say    announcement // due
-	from   int32        // the client has so many bytes of part
-	part   *entry       // pinned; nil for none
+	say    announcement // to be sent next
+	from   int32        // number of bytes of part that the client has
+	part   *entry       // message of which the client has a part; pinned; nil for none
 	subs   []*sub
 	holds  []hold
 	sent   *sending // the messages of the last Append, until Unsent
@@ -41,14 +41,14 @@ type sub struct {
 	log   *log
 	group *group
 	index int           // in group.subs
-	at    atomic.Uint64 // offset of the latest message that was sent. feed.mu is held for changes
-	since atomic.Uint64 // in a keyed topic: keys that were deleted up to this offset do not concern the subscriber. Likewise
+	at    atomic.Uint64 // offset of the latest message sent. feed.mu guards changes
+	since atomic.Uint64 // in a keyed topic: the subscriber does not need deletions up to this offset. feed.mu guards changes
 }
 
-// missed reports whether the subscriber lacks a message that is not in the log any more. log.mu is held.
+// missed reports whether the log has dropped a message that the subscriber lacks. log.mu is held.
 func (s *sub) missed() bool { return max(s.at.Load(), s.since.Load()) < s.log.floor }
 
-// restart moves the subscriber to the position of a new one. feed.mu and log.mu are held.
+// restart moves the subscriber to the position of a new subscriber. feed.mu and log.mu are held.
 func (s *sub) restart() {
 	at, since := s.log.begin(s.log.hub.visible.Load())
 	s.at.Store(at)
@@ -60,8 +60,8 @@ type announcement uint8
 
 const (
 	sayNothing  announcement = iota
-	sayPosition              // from which it can resume before the first message
-	sayResync                // it has missed messages
+	sayPosition              // the ID from which the client can resume before its first message
+	sayResync                // the client has missed messages
 )
 
 // sending has the messages of one call of Append.
@@ -72,15 +72,15 @@ type sending struct {
 type piece struct {
 	entry  *entry
 	sub    *sub   // nil for an announcement, and for the rest of a message
-	before uint64 // sub.at; or the announcement
-	since  uint64 // sub.since
-	from   int32  // in the encoded message
-	n      int32  // bytes
+	before uint64 // sub.at before the piece; the announcement if entry is one
+	since  uint64 // sub.since before the piece
+	from   int32  // index of the first byte in the encoded message
+	n      int32  // length in bytes
 }
 
 var sendings = sync.Pool{New: func() any { return new(sending) }}
 
-// mostAppended is the number of bytes after which a call of Append adds no further message.
+// mostAppended is the number of bytes after which Append adds no further message.
 const mostAppended = 16 << 10
 
 // Rest implements exchange.Feed.
@@ -132,7 +132,7 @@ func (f *feed) Append(out []byte) (_ []byte, more bool) {
 	}
 }
 
-// add appends a message from p.from on.
+// add appends the bytes of a message from p.from on, and records p.
 func (f *feed) add(out []byte, e *entry, p piece) []byte {
 	b := e.as[f.as][p.from:]
 	p.n = int32(len(b))
@@ -140,8 +140,8 @@ func (f *feed) add(out []byte, e *entry, p piece) []byte {
 	return append(out, b...)
 }
 
-// next returns the message that follows, nil if there is none. It applies the policy for a subscriber that has missed one.
-// If several have, the client is told once.
+// next returns the next message, nil if there is none. It applies the policy to each subscriber that has missed messages. The
+// client gets one announcement for all of them.
 func (f *feed) next(visible uint64) (first *sub, message *entry) {
 	missed := false
 	for _, s := range f.subs {
@@ -168,7 +168,8 @@ func (f *feed) next(visible uint64) (first *sub, message *entry) {
 	return first, message
 }
 
-// missed applies the policy for a subscriber that has missed messages. It reports whether it continues at once. s.log.mu is held.
+// missed applies the policy to a subscriber that has missed messages, and reports whether next may continue with the subscriber.
+// s.log.mu is held.
 func (f *feed) missed(s *sub) bool {
 	switch {
 	case s.log.set.Slow == Cut:
@@ -185,7 +186,7 @@ func (f *feed) missed(s *sub) bool {
 	return false
 }
 
-// begin returns the position of a new subscriber: before all messages of a keyed log, else now. l.mu is held.
+// begin returns the position of a new subscriber: before all messages in a keyed log, else now. l.mu is held.
 func (l *log) begin(now uint64) (at, since uint64) {
 	if !l.set.Keyed {
 		return now, 0
@@ -197,7 +198,7 @@ func (l *log) begin(now uint64) (at, since uint64) {
 	return at, now
 }
 
-// announce appends the announcement that is due, with the position after which all messages follow.
+// announce appends the announcement f.say, with the position from which the client has all messages.
 func (f *feed) announce(out []byte, visible uint64) []byte {
 	at := visible
 	for _, s := range f.subs {
@@ -224,7 +225,7 @@ func (f *feed) announce(out []byte, visible uint64) []byte {
 	return out
 }
 
-// resyncName is the name of the event for a client that has missed messages.
+// resyncName is the type of the event that tells a client that it has missed messages.
 const resyncName = "resync"
 
 // Unsent implements exchange.Feed.
@@ -258,7 +259,7 @@ func (f *feed) Unsent(n int) (takenBack int) {
 	return takenBack
 }
 
-// accept forgets the messages of the last Append. f.mu is held.
+// accept ends the last Append: its messages can no longer be taken back. f.mu is held.
 func (f *feed) accept() {
 	if f.sent == nil {
 		return
@@ -302,8 +303,8 @@ func (f *feed) Close() {
 	f.holds = nil
 }
 
-// subscribe adds subscriptions, from a position on: last is the ID of the last message that the client has, "" for a new client.
-// A client that has missed messages since begins anew, and is told so.
+// subscribe adds subscriptions. last is the ID of the last message that the client has, "" for a new client. A client that has
+// missed later messages is treated as a new client, and gets the announcement sayResync.
 func (f *feed) subscribe(last string, names []string) error {
 	if err := f.hub.checkNames(names); err != nil {
 		return err

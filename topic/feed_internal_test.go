@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/ws"
 )
 
-// A fakeClient is the connection of a feed. It is its own loop.
+// A fakeClient implements client and exchange.Loop for a feed.
 type fakeClient struct {
 	woken int
 	calls []func()
@@ -26,7 +26,7 @@ func (c *fakeClient) Wake()               { c.woken++ }
 func (c *fakeClient) WakeHere()           { c.woken++ }
 func (c *fakeClient) Call(f func()) bool  { c.calls = append(c.calls, f); return true }
 
-// turn calls the functions of Call, and returns the number of calls of Wake and WakeHere.
+// turn runs the functions passed to Call, and returns the number of calls of Wake and WakeHere.
 func (c *fakeClient) turn() (woken int) {
 	for _, f := range c.calls {
 		f()
@@ -54,7 +54,7 @@ func publishTo(t testing.TB, h *Hub, name string, messages ...string) {
 	}
 }
 
-// served returns an app that has served, so that it has a budget of memory.
+// served returns an app that has served a request, and so has a memory budget.
 func served(t *testing.T) *dunlin.App {
 	app := dunlin.New(dunlin.Config{})
 	resp, err := http.Get("http://" + dunlintest.Serve(t, app) + "/")
@@ -82,7 +82,8 @@ func texts(t testing.TB, b []byte) (list []string) {
 	return list
 }
 
-// A client that accepts any number of bytes at a time gets whole frames in order, each once, also if its connection has own output.
+// A client that accepts any number of bytes at a time gets whole frames in order, each once, also when its connection has other
+// output.
 func TestEveryByteOnce(t *testing.T) {
 	app := served(t)
 	for seed := range uint64(100) {
@@ -141,7 +142,7 @@ func TestEveryByteOnce(t *testing.T) {
 	}
 }
 
-// checkEmpty checks that nothing is charged when everything was dropped.
+// checkEmpty checks that no memory is charged after all messages were dropped.
 func checkEmpty(t testing.TB, app *dunlin.App, h *Hub) {
 	t.Helper()
 	h.mu.Lock()
@@ -154,7 +155,7 @@ func checkEmpty(t testing.TB, app *dunlin.App, h *Hub) {
 	}
 }
 
-// A message of which a client has a part stays until the client has the rest, and is charged as long.
+// A message of which a client has a part stays in memory, and charged, until the client has the rest.
 func TestPartOfDroppedMessage(t *testing.T) {
 	app := served(t)
 	h := New(app, Settings{MaxMessages: 2, Slow: Skip})
@@ -226,7 +227,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// The next message of a log is found wherever the subscriber is, also among stale entries.
+// after finds the next message for every position of a subscriber, also among stale entries.
 func TestAfter(t *testing.T) {
 	h := New(dunlin.New(dunlin.Config{}), Settings{Keyed: true})
 	random := rand.New(rand.NewPCG(1, 1))
@@ -255,7 +256,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// Events have the fields of the HTML standard, with an ID each.
+// Each event has the fields of the HTML standard and an ID.
 func TestEvents(t *testing.T) {
 	h := New(dunlin.New(dunlin.Config{}), Settings{})
 	f := newFeed(t, h, asEvent, "x")
@@ -268,7 +269,7 @@ func TestEvents(t *testing.T) {
 	f.Close()
 }
 
-// Many topics without subscribers do not use up the memory for those with subscribers.
+// Topics without subscribers do not exhaust the memory for topics with subscribers.
 func TestMemoryGoesToSubscribers(t *testing.T) {
 	app := dunlin.New(dunlin.Config{Limits: dunlin.Limits{Memory: 4 << 20}})
 	resp, err := http.Get("http://" + dunlintest.Serve(t, app) + "/")
@@ -295,7 +296,7 @@ func TestMemoryGoesToSubscribers(t *testing.T) {
 	checkEmpty(t, app, h)
 }
 
-// When clients need memory, the oldest messages go.
+// When clients need memory, the oldest messages are dropped.
 func TestShrink(t *testing.T) {
 	app := served(t)
 	h := New(app, Settings{})
@@ -311,7 +312,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// Many messages wake each client once in a turn. A client that accepts nothing is not woken.
+// Many messages wake each client once in a turn of its loop. A client that does not accept output is not woken.
 func TestPublishMarksLoops(t *testing.T) {
 	h := New(dunlin.New(dunlin.Config{}), Settings{MaxMessages: 20, Slow: Cut})
 	f := newFeed(t, h, asFrame, "x", "y")
@@ -325,7 +326,7 @@ func TestPublishMarksLoops(t *testing.T) {
 	}
 	publishTo(t, h, "x", "4")
 	out, _ := f.Append(nil)
-	f.Unsent(len(out)) // it accepts nothing
+	f.Unsent(len(out)) // the client accepts no output
 	loop.turn()
 	publishTo(t, h, "x", "5")
 	if woken := loop.turn(); woken != 0 {
@@ -344,7 +345,7 @@ func TestPublishMarksLoops(t *testing.T) {
 	}
 }
 
-// A delivery allocates nothing.
+// A delivery does not allocate memory.
 func TestDeliveryAllocatesNothing(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("test builds drop pooled memory")
@@ -369,11 +370,11 @@ func TestDeliveryAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range feeds {
-			f.client.(*fakeClient).calls = f.client.(*fakeClient).calls[:0] // they are delivered to in any case
+			f.client.(*fakeClient).calls = f.client.(*fakeClient).calls[:0] // the loop below delivers to all subscribers
 		}
 		deliver()
 	})
-	if allocs > 5 { // of the publish
+	if allocs > 5 { // the allocations of Publish
 		t.Errorf("%v allocations for 100 deliveries", allocs)
 	}
 	for _, f := range feeds {
@@ -416,7 +417,7 @@ func TestCompressedFrameIsSharedAndCharged(t *testing.T) {
 	}
 }
 
-// A client that has missed messages of several topics is told once.
+// A client that has missed messages of several topics gets one announcement.
 func TestOneResyncForAllTopics(t *testing.T) {
 	h := New(served(t), Settings{MaxMessages: 1})
 	f := newFeed(t, h, asFrame, "a", "b", "c")

@@ -7,18 +7,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A group has the subscribers of a topic whose connections one event loop serves, or those without a loop. A publish marks the
-// groups, and each loop wakes its own subscribers. Then each sends everything that it lacks, however many messages were
-// published since.
+// A group has the subscribers of a topic on one event loop, or all subscribers without a loop. Publish marks the groups, and each
+// loop wakes its subscribers. A subscriber then sends all messages after its position, so that many messages need one wake-up.
 type group struct {
 	log    *log
 	loop   exchange.Loop // nil for none
 	subs   []*sub
-	marked bool // it will be run
+	marked bool // a call of run is scheduled
 	job    func()
 }
 
-// mark has the group run soon. log.mu is held.
+// mark schedules a call of run, unless one is scheduled. log.mu is held.
 func (g *group) mark() {
 	if g.marked {
 		return
@@ -40,7 +39,7 @@ func (g *group) run() {
 	for _, s := range g.subs {
 		f := s.feed
 		if f.held.Load() {
-			// The client accepts nothing: the connection wakes by itself when it does.
+			// The client accepts no output. The connection continues without a wake-up when the client accepts output again.
 			if l.set.Slow != Cut || !s.missed() {
 				continue
 			}
@@ -54,7 +53,7 @@ func (g *group) run() {
 	}
 }
 
-// enter adds a subscriber at a position, or a new one. hub.mu is held.
+// enter adds a subscriber at the position from; fresh is for a new client. hub.mu is held.
 func (l *log) enter(f *feed, from uint64, fresh bool) *sub {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +81,7 @@ func (l *log) groupOf(loop exchange.Loop) *group {
 	return g
 }
 
-// leave removes the subscriber, and the log if nobody uses it any more. feed.mu is held.
+// leave removes the subscriber, and the log if it then has neither subscribers nor messages. feed.mu is held.
 func (s *sub) leave() {
 	h, l := s.log.hub, s.log
 	h.mu.Lock()
@@ -106,10 +105,10 @@ func (l *log) remove(s *sub) bool {
 		l.groups = slices.DeleteFunc(l.groups, func(other *group) bool { return other == g })
 	}
 	l.last.Store(time.Now().Unix())
-	return len(l.groups) == 0 && len(l.entries) == 0 // and no members, for they have entries
+	return len(l.groups) == 0 && len(l.entries) == 0 // and no members, since each has an entry
 }
 
-// subscribers returns their number.
+// subscribers returns the number of subscribers.
 func (l *log) subscribers() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -108,7 +108,7 @@ func (s *socket) shake(header string) {
 	}
 }
 
-// say sends a text of fewer than 126 bytes.
+// say sends a text message of fewer than 126 bytes.
 func (s *socket) say(format string, args ...any) {
 	s.t.Helper()
 	text := fmt.Sprintf(format, args...)

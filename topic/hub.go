@@ -17,43 +17,42 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// A Policy says what happens to a subscriber whose next message is no longer in the log of its topic.
+// A Policy decides about a subscriber whose next message is no longer in the log of the topic.
 type Policy uint8
 
 const (
-	// Resync tells the subscriber to load its state anew, and continues with the next message.
+	// Resync tells the subscriber to reload its state, and continues with the next message.
 	Resync Policy = iota
 	// Skip continues with the oldest message in the log.
 	Skip
-	// Cut closes the connection: that of a WebSocket with 1008.
+	// Cut closes the connection, a WebSocket with the code 1008.
 	Cut
 )
 
 // Settings are the settings of topics. The zero value has the defaults.
 type Settings struct {
-	// MaxMessages and MaxBytes limit the log of a topic. The oldest messages are dropped first. A message with its encodings counts
-	// about twice its length. Defaults: 256, and 256 KiB.
+	// MaxMessages and MaxBytes limit the log of a topic. The oldest messages are dropped first. A message counts about twice its
+	// length, because of its encodings. Defaults: 256, and 256 KiB.
 	MaxMessages int
 	MaxBytes    int
 
 	// Slow is the policy for slow subscribers. Default: Resync.
 	Slow Policy
 
-	// Keyed: the log has the latest message of each key, see Topic.Put. New subscribers begin with all of them.
+	// Keyed: the log has the latest message of each key, see Topic.Put. New subscribers first get the messages of all keys.
 	Keyed bool
 
-	// Reconnect is the time over which clients should come back when the server drains. It is told to event streams, and applies to
-	// all topics of a hub as given to New. Default: 5 s.
+	// Reconnect is the time within which clients should reconnect after a drain of the server. Event streams pass it to the clients.
+	// Only the value given to New counts, for all topics of the hub. Default: 5 s.
 	Reconnect time.Duration
 
-	// Bare: messages to WebSockets are the published data alone. By default they begin with a line: the ID, a space, and the name of
-	// the topic. A subscriber of bare topics cannot resume, and
-	// only the announcement of missed messages remains.
+	// Bare: messages to WebSockets are the published data alone. By default a message begins with a line of its ID, a space, and the
+	// name of the topic. A subscriber of bare topics cannot resume, and gets no announcement but that of missed messages.
 	Bare bool
 
-	// Wildcards: subscribers may have all topics whose names begin with a prefix, by its name and "*": "orders/*", or "*". The messages
-	// are kept in a log for each wildcard, too, with these settings, from the first subscription on. It has no keys: messages of
-	// keyed topics come as others. The function that allows subscriptions gets the name with its "*".
+	// Wildcards: clients may subscribe to all topics whose names begin with a prefix, such as "orders/*", or to all topics with "*".
+	// From its first subscription on, a wildcard has a log of its messages, with these settings. The log has no keys: messages of
+	// keyed topics are ordinary messages in it. The function that allows subscriptions gets the name with its "*".
 	Wildcards bool
 }
 
@@ -63,26 +62,27 @@ const (
 	maxName         = 255
 	// maxSubscriptions is the maximum number of topics of one subscriber.
 	maxSubscriptions = 64
-	// idleAfter is the time after the last message when the log of a topic without subscribers may be dropped.
+	// idleAfter is the time after the last message or subscription after which the log of a topic without subscribers may be
+	// dropped.
 	idleAfter = 5 * time.Minute
-	// looked is the number of other logs, for each new one, that are dropped if they are idle.
+	// looked is the number of logs that the opening of a new log checks, to drop the idle ones.
 	looked = 4
-	// inspected is the number of logs that are dropped at once, if they have no subscribers, when there is no memory.
+	// inspected is the number of logs that reserve checks when there is no memory, to drop those without subscribers.
 	inspected = 32
 )
 
 var (
-	// ErrMemory is the error for a message or a topic for which the app's budget has no memory.
+	// ErrMemory reports that the app's budget has no memory for a message or a topic.
 	ErrMemory = errors.New("topic: no memory")
 
-	// ErrName is the error for a name that no topic can have: it is empty, longer than 255 bytes, not UTF-8, has a space or a control
-	// character, or is "resync"; or it is a wildcard, where none is possible.
+	// ErrName reports an invalid name of a topic: it is empty, longer than 255 bytes, not UTF-8, has a space or a control character,
+	// or is "resync". It also reports a wildcard where none is allowed.
 	ErrName = errors.New("topic: invalid name")
 
-	// ErrTooMany is the error for a connection with more than 64 subscriptions, or 64 memberships.
+	// ErrTooMany reports more than 64 subscriptions, or more than 64 memberships, of one connection.
 	ErrTooMany = errors.New("topic: too many subscriptions")
 
-	// ErrFull is the error for a key of a topic whose log is full of members.
+	// ErrFull reports that the messages of members fill the log of a keyed topic.
 	ErrFull = errors.New("topic: the log is full of members")
 
 	errNone  = errors.New("topic: subscribe: no topic is named")
@@ -99,12 +99,12 @@ type Hub struct {
 	epoch    string // of the IDs
 	settings []named
 
-	visible atomic.Uint64 // offset of the newest message; all up to it are in their logs
+	visible atomic.Uint64 // offset of the newest message; all messages up to it are in their logs
 
 	// mu is acquired after the lock of a feed, and before that of a log.
 	mu   sync.Mutex
 	logs map[string]*log
-	gone uint64 // the newest offset in a log that was dropped
+	gone uint64 // highest offset in the logs that were dropped
 	wild int    // number of logs of wildcards
 
 	shared *share // nil for none
@@ -118,8 +118,8 @@ type named struct {
 	Settings
 }
 
-// New returns a hub with the default settings of its topics. Logs are charged to the memory budget of the app; when clients need
-// that memory, old messages are dropped.
+// New returns a hub. settings are the settings of its topics; Set can replace them for a prefix. Logs are charged to the memory
+// budget of the app. When clients need that memory, the hub drops old messages.
 func New(app *dunlin.App, settings Settings) *Hub {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // it never fails
@@ -129,8 +129,8 @@ func New(app *dunlin.App, settings Settings) *Hub {
 	return h
 }
 
-// Set replaces the settings of topics whose names begin with prefix, unless a longer prefix has others. Call it before the hub
-// is used. It panics if a limit is negative.
+// Set replaces the settings of topics whose names begin with prefix, unless Set has a longer prefix of the name. Call it before the
+// hub is used. It panics if a limit is negative.
 func (h *Hub) Set(prefix string, s Settings) {
 	if s.MaxMessages < 0 || s.MaxBytes < 0 || s.Slow > Cut {
 		panic("topic: Settings: negative limit or unknown policy")
@@ -163,9 +163,9 @@ type Stats struct {
 	Topics      int
 	Subscribers int   // of all topics
 	Messages    int64 // published
-	Dropped     int64 // from logs, since they were full or clients needed the memory
-	Skipped     int64 // cases of a slow subscriber that continued with the oldest message
-	Resyncs     int64 // cases of a subscriber that had to load its state anew
+	Dropped     int64 // messages dropped from logs, because a log was full or clients needed the memory
+	Skipped     int64 // times a slow subscriber continued with the oldest message
+	Resyncs     int64 // times a subscriber had to reload its state
 	Cuts        int64 // slow subscribers that were closed
 }
 
@@ -180,10 +180,10 @@ func (h *Hub) Stats() Stats {
 	return s
 }
 
-// Topic returns the topic with a name. Topics exist as long as they have subscribers or recent messages.
+// Topic returns the topic with the name. A topic exists while it has subscribers or recent messages.
 func (h *Hub) Topic(name string) Topic { return Topic{h, name} }
 
-// A Topic is a sequence of messages to its subscribers. It is a name: all values with the same one are the same topic.
+// A Topic is a sequence of messages to its subscribers. All values with the same name are the same topic.
 type Topic struct {
 	hub  *Hub
 	name string
@@ -192,26 +192,27 @@ type Topic struct {
 // Name returns the name of the topic.
 func (t Topic) Name() string { return t.name }
 
-// Publish adds messages, which are UTF-8 text and are copied, to the log of the topic. Subscribers that have taken all earlier
-// messages get them in one write. Publish does not wait for subscribers.
+// Publish adds copies of messages, which must be UTF-8 text, to the log of the topic. A subscriber that has all earlier messages
+// gets them in one write. Publish does not wait for subscribers.
 func (t Topic) Publish(messages ...[]byte) error { return t.hub.publish(t.name, change{}, messages) }
 
-// Put adds the latest message of a key to a keyed topic, and removes the earlier one. Subscribers that have not taken the earlier
-// one yet get only the latest. Beyond the limits of the log the keys that have not changed for the longest time are dropped.
+// Put sets the message of a key of a keyed topic. It replaces the earlier message: a subscriber that has not received that one gets
+// only the new one. Beyond the limits of the log the keys with the oldest messages are dropped.
 func (t Topic) Put(key string, message []byte) error {
 	return t.hub.put(t.name, change{key: key}, message)
 }
 
-// Delete removes a key of a keyed topic. Subscribers get the message, which should say so. New subscribers get nothing of the key.
+// Delete removes a key of a keyed topic. Subscribers get the message, which should tell them of the deletion. New subscribers do
+// not get it.
 func (t Topic) Delete(key string, message []byte) error {
 	return t.hub.put(t.name, change{key: key, gone: true}, message)
 }
 
-// A change is the meaning of a message in a keyed topic. The zero value is that of other messages.
+// A change is the effect of a message on a keyed topic. It is zero for a message of another topic.
 type change struct {
 	key    string
-	gone   bool // the key is deleted
-	member bool // a connection holds the key from now on
+	gone   bool // the message deletes the key
+	member bool // the message makes the key a member
 }
 
 func (h *Hub) put(name string, c change, message []byte) error {
@@ -240,7 +241,7 @@ func (h *Hub) publish(name string, c change, messages [][]byte) error {
 	return h.append(l, c, messages)
 }
 
-// append adds messages to a log, and to those of the wildcards that match its topic. h.mu is held.
+// append adds messages to a log, and to the logs of the wildcards that match its topic. h.mu is held.
 func (h *Hub) append(l *log, c change, messages [][]byte) error {
 	if err := l.append(l.name, c, messages); err != nil {
 		return err
@@ -265,7 +266,7 @@ func (h *Hub) append(l *log, c change, messages [][]byte) error {
 	return nil
 }
 
-// check returns the error of messages that cannot be published.
+// check returns an error if the messages cannot be published.
 func (h *Hub) check(name string, c change, messages [][]byte) error {
 	s := h.settingsOf(name)
 	if isWild(name) {
@@ -334,7 +335,7 @@ func (h *Hub) reserve(n int64, own *log) bool {
 	return true
 }
 
-// closeIdle drops a log that is not in use. h.mu is held.
+// closeIdle drops a log if it is idle. h.mu is held.
 func (h *Hub) closeIdle(l *log) {
 	if l.used() || time.Since(time.Unix(l.last.Load(), 0)) < idleAfter {
 		return
@@ -346,7 +347,7 @@ func (h *Hub) closeIdle(l *log) {
 func (h *Hub) drop(l *log) {
 	l.shrink(1 << 62)
 	if isWild(l.name) {
-		h.wild-- // a later log of the wildcard has none of the messages before, anyway
+		h.wild-- // a new log of the wildcard begins after all present messages
 	} else {
 		h.gone = max(h.gone, l.floor)
 	}
@@ -354,7 +355,7 @@ func (h *Hub) drop(l *log) {
 	delete(h.logs, l.name)
 }
 
-// shrink drops messages of n bytes, or all, since clients need the memory.
+// shrink drops messages of n bytes in all, or every message, for clients that need the memory.
 func (h *Hub) shrink(n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -378,7 +379,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// appendID appends the ID of a position: the epoch of the hub, "-", and the offset; or the sender of a shared message and its number.
+// appendID appends the ID of a position: the epoch of the hub, "-", and the offset; for a shared message its sender, "-", and its
+// number.
 func (h *Hub) appendID(b []byte, offset uint64) []byte {
 	if h.shared != nil {
 		if b, ok := h.shared.appendID(b, offset); ok {
@@ -406,7 +408,7 @@ func (p Policy) String() string {
 	return [...]string{"resync", "skip", "cut"}[min(p, Cut)]
 }
 
-// checkNames returns the error of subscriptions that cannot be.
+// checkNames returns an error if a client cannot subscribe to the names.
 func (h *Hub) checkNames(names []string) error {
 	switch {
 	case len(names) == 0:

@@ -15,8 +15,8 @@ import (
 //	floor    2            the newest offset that was dropped: a subscriber before it has missed a message
 //	newest   9            a subscriber there is up to date
 //
-// In a keyed log an entry whose key has a newer one is stale. It is skipped, and removed when half of the log is stale. The entry of a
-// deleted key tells present subscribers about it, and is the first to be dropped.
+// In a keyed log an entry is stale when its key has a newer entry. Readers skip it, and replace removes the stale entries when they
+// are half of the log. The entry of a deleted key tells the present subscribers of the deletion. Such entries are dropped first.
 type log struct {
 	hub    *Hub
 	name   string
@@ -27,7 +27,7 @@ type log struct {
 	mu      sync.Mutex // acquired last
 	entries []*entry
 	keys    map[string]*entry
-	members map[string]*member // the keys that connections hold; their entries are not dropped
+	members map[string]*member // by key; entries of members are not dropped
 	stale   int
 	deleted int   // number of entries, not stale, of deleted keys
 	bytes   int64 // cost of entries that are not stale
@@ -35,7 +35,7 @@ type log struct {
 	groups  []*group
 }
 
-// An entry is a message. Its encodings are made once each, when the first subscriber needs them.
+// An entry is a message. Each encoding is made once, when the first subscriber needs it.
 type entry struct {
 	offset uint64
 	cost   int64
@@ -44,10 +44,10 @@ type entry struct {
 	data   []byte
 	log    *log // nil for an announcement to one subscriber
 	as     [encodings][]byte
-	gone   bool  // its key is deleted
-	stale  bool  // it is not, or no more, in the log
-	free   bool  // it is not charged
-	pins   int32 // number of subscribers whose client has a part of it
+	gone   bool  // the message deletes its key
+	stale  bool  // the entry is superseded or dropped
+	free   bool  // the entry is not charged
+	pins   int32 // number of clients that have a part of the message
 }
 
 // An encoding is the form of messages for a kind of subscriber.
@@ -56,21 +56,21 @@ type encoding uint8
 const (
 	asFrame    encoding = iota // a text message of a WebSocket
 	asEvent                    // an event of an event stream
-	asDeflated                 // a compressed message of a WebSocket; asFrame where that is no longer
+	asDeflated                 // a compressed message of a WebSocket; asFrame if compression does not make it shorter
 	encodings
 )
 
 const (
-	// entryCost and logCost are the bytes charged for a message and a topic beside data and names.
+	// entryCost and logCost are the bytes charged for a message and a topic, in addition to data and names.
 	entryCost = 224
 	logCost   = 640
 )
 
-// cost returns the charge of a message: two of data, frame and event, for the data is dropped when both others exist. A compressed
-// frame is charged when it is made.
+// cost returns the charge of a message. An entry has at most two of data, frame and event at a time, since encoded drops the data
+// when both others exist. A compressed frame is charged when it is made.
 func cost(data []byte) int64 { return 2*int64(len(data)) + entryCost }
 
-// append adds messages of a topic, which are not visible yet. hub.mu is held.
+// append adds messages of a topic. They are visible when the caller has advanced Hub.visible. hub.mu is held.
 func (l *log) append(name string, c change, messages [][]byte) error {
 	h := l.hub
 	var total int64
@@ -106,13 +106,13 @@ func (l *log) append(name string, c change, messages [][]byte) error {
 	for (len(l.entries)-l.stale > l.set.MaxMessages || l.bytes > int64(l.set.MaxBytes)) && l.dropOldest() {
 	}
 	if name == l.name {
-		l.last.Store(time.Now().Unix()) // a wildcard without subscribers is not in use
+		l.last.Store(time.Now().Unix()) // not in the log of a wildcard, which is idle without subscribers
 	}
 	l.newest.Store(offset)
 	return nil
 }
 
-// lose notes that the message of a visible offset, and so perhaps others, is not in the log. hub.mu is held.
+// lose records that the log lacks the message of an offset: all subscribers have missed messages. hub.mu is held.
 func (l *log) lose(offset uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *log) lose(offset uint64) {
 	l.mark()
 }
 
-// wake has the subscribers look for new messages.
+// wake wakes the subscribers, which then read the new messages.
 func (l *log) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +160,7 @@ func (l *log) replace(key string, e *entry) {
 	l.entries, l.stale = kept, 0
 }
 
-// forget counts an entry as gone. l.mu is held.
+// forget marks an entry as stale and ends its charge. l.mu is held.
 func (l *log) forget(e *entry) {
 	l.bytes -= e.cost
 	l.stale++
@@ -171,7 +171,7 @@ func (l *log) forget(e *entry) {
 	e.uncharge()
 }
 
-// uncharge ends the charge of an entry that is needed no more. e.log.mu is held.
+// uncharge ends the charge of a stale entry that no client has a part of. e.log.mu is held.
 func (e *entry) uncharge() {
 	if e.stale && e.pins == 0 && !e.free {
 		e.free = true
@@ -179,7 +179,7 @@ func (e *entry) uncharge() {
 	}
 }
 
-// dropOldest drops a message, and reports whether there was one. l.mu is held.
+// dropOldest drops the entry that oldest returns, and reports whether there was one. l.mu is held.
 func (l *log) dropOldest() bool {
 	e := l.oldest()
 	if e == nil {
@@ -202,7 +202,8 @@ func (l *log) dropOldest() bool {
 	return true
 }
 
-// oldest returns the entry to be dropped next: of a deleted key, if there is one, and never of a member. l.mu is held.
+// oldest returns the entry to drop next, nil for none. Entries of deleted keys come first; entries of members are never dropped.
+// l.mu is held.
 func (l *log) oldest() *entry {
 	for _, e := range l.entries {
 		if !e.stale && (l.deleted == 0 || e.gone) && (e.gone || l.members[e.key] == nil) {
@@ -212,7 +213,7 @@ func (l *log) oldest() *entry {
 	return nil
 }
 
-// shrink drops messages of n bytes, or all, and returns how many bytes it has dropped.
+// shrink drops messages of n bytes in all, or every message, and returns the number of bytes dropped.
 func (l *log) shrink(n int64) (dropped int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,8 +223,7 @@ func (l *log) shrink(n int64) (dropped int64) {
 	return before - l.bytes
 }
 
-// after returns the first message after an offset, nil if there is none. It leaves out keys that were deleted up to known. l.mu is
-// held.
+// after returns the first message after an offset, nil if there is none. It skips deletions up to the offset known. l.mu is held.
 func (l *log) after(offset, known uint64) *entry {
 	low, high := 0, len(l.entries)
 	if high > 1 && l.entries[high-2].offset <= offset {
@@ -267,8 +267,9 @@ func (e *entry) encoded(as encoding) []byte {
 	return b
 }
 
-// deflated returns the message as a compressed frame, or as asFrame if that is not longer or there is no memory. It is made once for
-// all subscribers. An encoding never changes: it is read without a lock. e.log.mu is held.
+// deflated returns the message as a compressed frame. If that is not shorter, or there is no memory, deflated returns the frame of
+// asFrame. The compressed frame is made once for all subscribers. An encoding never changes, and is read without a lock. e.log.mu
+// is held.
 func (e *entry) deflated() []byte {
 	made := e.as[asFrame]
 	plain := made
@@ -302,7 +303,7 @@ func (e *entry) frame() []byte {
 	return append(append(b, head...), e.data...)
 }
 
-// pin keeps a message charged while a client has a part of it, even if it leaves the log.
+// pin keeps a message charged while a client has a part of it, even when the log drops the message.
 func (e *entry) pin() {
 	if e.log == nil {
 		return
@@ -310,7 +311,7 @@ func (e *entry) pin() {
 	e.log.mu.Lock()
 	defer e.log.mu.Unlock()
 	e.pins++
-	if e.free && e.log.hub.memory.Reserve(e.cost) { // it has just left
+	if e.free && e.log.hub.memory.Reserve(e.cost) { // the log has just dropped the entry
 		e.free = false
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/dunlinhttp/dunlin/websocket"
 )
 
-// A member is a key of a keyed topic while connections hold it.
+// A member is a key of a keyed topic that at least one connection holds.
 type member struct {
 	holders int
-	left    []byte // the message for its end
+	left    []byte // the message that deletes the key
 }
 
 // A hold is a key that a connection holds.
@@ -20,12 +20,12 @@ type hold struct {
 	member *member
 }
 
-// Join makes the connection hold a key of a keyed topic, such as the name of its user: it puts the message joined, as Put does. When
-// the last connection that holds the key leaves or is closed, for whatever reason, the key is deleted with the message left. So
-// subscribers of the topic get the present members first, and then each change. The connection need not subscribe.
+// Join makes the connection hold a key of a keyed topic, such as the name of its user, and puts the message joined, as Put does.
+// When the last connection that holds the key leaves or is closed for any reason, the key is deleted with the message left. So a
+// subscriber of the topic first gets the present members, and then each change. The connection need not be a subscriber.
 //
-// While a key is held its message is not dropped. If the messages of members fill the log, the error is ErrFull. A connection has at
-// most 64 memberships.
+// The message of a member is not dropped. If the messages of members fill the log, the error is ErrFull. A connection has at most
+// 64 memberships.
 func (t Topic) Join(c *websocket.Conn, key string, joined, left []byte) error {
 	f, err := t.hub.feedOf(c)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *feed) join(name, key string, joined, left []byte) error {
 	return nil
 }
 
-// leave implements Leave.
+// leave ends a membership of the connection, if there is one.
 func (f *feed) leave(name, key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +122,7 @@ func (h hold) leave() {
 	}
 }
 
-// release implements leave. It reports whether the key is held no more and was not deleted meanwhile. hub.mu is held.
+// release removes a hold. It reports whether this was the last hold of the key, and the key was not deleted before. hub.mu is held.
 func (l *log) release(h hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,7 @@ func (l *log) release(h hold) bool {
 	return true
 }
 
-// discard removes a key without a message, for which there is no memory.
+// discard removes a key without a message to the subscribers.
 func (l *log) discard(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +143,7 @@ func (l *log) discard(key string) {
 	}
 }
 
-// fits reports whether the log has room for a message of a cost beside those of its members. l.mu is held.
+// fits reports whether the log has room for a message of a cost in addition to the messages of its members. l.mu is held.
 func (l *log) fits(c change, cost int64) bool {
 	if c.gone || !c.member && len(l.members) == 0 {
 		return true
@@ -158,7 +158,7 @@ func (l *log) fits(c change, cost int64) bool {
 	return count <= l.set.MaxMessages && cost <= int64(l.set.MaxBytes)
 }
 
-// enroll makes the key of a change a member, or no member any more. l.mu is held.
+// enroll applies a change to the members: it adds or removes the key. l.mu is held.
 func (l *log) enroll(c change) {
 	switch {
 	case c.gone:

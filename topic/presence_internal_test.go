@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A reader is a client that has the state of a keyed topic, as far as it was told.
+// A reader is a client that builds the state of a keyed topic from its messages.
 type reader struct {
 	f     *feed
 	input []byte
@@ -43,8 +43,8 @@ func (r *reader) read(t *testing.T) {
 	}
 }
 
-// Clients of a keyed topic that accept any number of bytes at a time, and are cut at random, have the state of the topic in the end,
-// whatever was put, deleted, joined and left.
+// Clients of a keyed topic that accept any number of bytes at a time, and whose connections break at random, have the state of the
+// topic in the end, after any sequence of Put, Delete, Join and Leave.
 func TestKeyedState(t *testing.T) {
 	app := served(t)
 	for seed := range uint64(200) {
@@ -153,7 +153,7 @@ func TestMembersStay(t *testing.T) {
 	if err := f.join("x", "long", []byte(strings.Repeat("long", 400)), []byte("-")); err != ErrFull {
 		t.Errorf("a long member: %v", err)
 	}
-	for i := range 5 { // only the last one stays beside the members
+	for i := range 5 { // the log has room for the members and one more message
 		if err := x.Put(fmt.Sprint(i), []byte("v")); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestMembersStay(t *testing.T) {
 	h.shrink(1 << 40)
 	g := newFeed(t, h, asFrame, "x")
 	out, _ := g.Append(nil)
-	if list := texts(t, out); len(list) != 4 { // with the position
+	if list := texts(t, out); len(list) != 4 { // with the announcement of the position
 		t.Errorf("a new subscriber got %q", list)
 	}
 	g.Unsent(0)
@@ -184,7 +184,7 @@ func TestMembersStay(t *testing.T) {
 	}
 }
 
-// A member whose message of leaving finds no memory disappears all the same: subscribers begin anew.
+// A member is removed even if there is no memory for its message left. Subscribers then get a resync.
 func TestMemberLeavesWithoutMemory(t *testing.T) {
 	h := New(served(t), Settings{Keyed: true, MaxBytes: 1 << 30})
 	f, g := &feed{hub: h, client: new(fakeClient), as: asFrame}, newFeed(t, h, asFrame, "x")

@@ -35,7 +35,7 @@ func TestDelete(t *testing.T) {
 		again.position("!at")
 		again.expect("x", "a is gone")
 		put(t, x, "c", "c1")
-		put(t, x, "d", "d1") // the log is full: it forgets the deletion, and no key
+		put(t, x, "d", "d1") // the log is full: it drops the deletion, and no key
 		fresh.expect("x", "c1")
 		fresh.expect("x", "d1")
 		late := open()
@@ -52,7 +52,7 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// Members are those whose connections are open: a subscriber gets the present ones, and each change, also when clients disappear.
+// Members have an open connection. A subscriber gets the present members and each change, also when a client disappears.
 func TestPresence(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 		hub := topic.New(app, topic.Settings{Keyed: true})
@@ -89,7 +89,7 @@ func TestPresence(t *testing.T) {
 		watcher.expect("room", "bert is here")
 		phone := join("bert")
 		watcher.expect("room", "bert is here")
-		_ = bert.Close() // his phone is still there
+		_ = bert.Close() // the connection of his phone is still open
 		reset(anna)
 		watcher.expect("room", "anna is gone")
 		if got := room.Members(); !slices.Equal(got, []string{"bert"}) {
@@ -115,7 +115,7 @@ func TestPresence(t *testing.T) {
 	})
 }
 
-// reset closes the connection without notice of its end.
+// reset closes the connection without a close frame.
 func reset(s *socket) {
 	_ = s.Conn.(*net.TCPConn).SetLinger(0)
 	_ = s.Close()

@@ -16,23 +16,23 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A share connects a hub with those of other processes over a channel of a store. The channel has one order, in which all hubs add
-// the messages to their logs. Each process numbers its own messages, so that the others see when one is lost: then their subscribers
-// are as if the log had dropped messages.
+// A share connects a hub with the hubs of other processes over a channel of a store. All hubs add the messages to their logs in the
+// order of the channel. Each process numbers its own messages, so that the others detect a lost one. They then treat their
+// subscribers as if the log had dropped messages.
 //
 //	version 1 | sender 4 | number of the first message 8 | flags 1 | length of the name 1 | name | (length 4 | message)*
 //
-// A packet without messages is a beacon: it tells the number of the next message.
+// A packet without messages is a beacon: it announces the number of the next message.
 type share struct {
 	store   store.Store
 	channel string
 	sender  [4]byte       // random
-	beacon  chan struct{} // a beacon is due
+	beacon  chan struct{} // requests a beacon
 
 	mu   sync.Mutex // acquired first
 	next uint64     // number of the next message
 
-	heard map[[4]byte]uint64 // by sender: number of the next message. Only receive uses it
+	heard map[[4]byte]uint64 // number of the next message by sender; used by receive only
 
 	idMu sync.Mutex // acquired last
 	ids  [knownIDs]origin
@@ -48,15 +48,15 @@ type origin struct {
 const (
 	packetVersion = 1
 	packetHead    = 15 // without the name
-	flagHello     = 1  // the sender has just begun: others send beacons
+	flagHello     = 1  // the sender has just started: the others answer with beacons
 
-	// knownIDs is the number of the latest messages whose IDs of other processes are known, for clients that come from there.
+	// knownIDs is the number of the latest shared messages whose IDs a hub knows, for clients that come from other processes.
 	knownIDs = 4096
-	// maxSenders limits the memory for processes that have ended.
+	// maxSenders is the maximum number of entries of share.heard, which also has processes that have ended.
 	maxSenders = 4096
-	// beaconEvery is the time between beacons, and so the time after which a loss is noticed at the latest.
+	// beaconEvery is the time between beacons, and so the maximum time until a loss is detected.
 	beaconEvery = 10 * time.Second
-	// shareTimeout is the time for a call of the store.
+	// shareTimeout limits a call of the store.
 	shareTimeout = 5 * time.Second
 )
 
@@ -65,14 +65,14 @@ var (
 	errPacket = errors.New("topic: receive: invalid packet")
 )
 
-// Share connects the hub with the hubs of other processes that share the same channel of a store, until ctx ends: a message that one
-// of them publishes is in the topics of all. Call it before the hub is used. Keyed topics, and so members, remain those of a process.
+// Share connects the hub with the hubs of other processes over a channel of a store, until ctx ends. A message published in one
+// process is added to the topics of all. Call Share before the hub is used. Keyed topics, and so members, are not shared.
 //
-// All hubs have the shared messages in one order. Publish returns when the store has the message, so that it may take as long as the
-// store does; messages of one process are sent one call after the other, and those of one call are adjacent. A client that returns to
-// another process continues there, if that still knows its last message, one of the latest 4,096. The store delivers a message at
-// most once: when one is lost, or after an error of Publish, which may have been published all the same, the subscribers of the
-// processes that lack it are as slow ones, see Policy. They learn it with the next message of the same sender, or after 10 seconds.
+// All hubs have the shared messages in one order. Publish waits until the store has accepted the messages. A process publishes one
+// call at a time, and the messages of one call are adjacent. A client that reconnects to another process resumes there, if its last
+// message is one of the latest 4,096 of that process. The store delivers a message at most once. When a message is lost, the Policy
+// applies to the subscribers of the processes that lack it, as to slow ones. The same happens after an error of Publish, whose
+// messages may have been published. A process detects a loss with the next message of the same sender, or after 10 seconds.
 func (h *Hub) Share(ctx context.Context, s store.Store, channel string) error {
 	if h.shared != nil {
 		return errShared
@@ -89,12 +89,12 @@ func (h *Hub) Share(ctx context.Context, s store.Store, channel string) error {
 	return nil
 }
 
-// tell sends beacons.
+// tell sends beacons until ctx ends.
 func (s *share) tell(ctx context.Context) {
 	timer := time.NewTicker(beaconEvery)
 	defer timer.Stop()
 	for flags := byte(flagHello); ; flags = 0 {
-		_ = s.send(ctx, flags, "", nil) // without it the others notice a loss later
+		_ = s.send(ctx, flags, "", nil) // after an error the others detect a loss later
 		select {
 		case <-timer.C:
 		case <-s.beacon:
@@ -116,14 +116,14 @@ func (s *share) send(ctx context.Context, flags byte, name string, messages [][]
 	for _, m := range messages {
 		b = append(binary.BigEndian.AppendUint32(b, uint32(len(m))), m...)
 	}
-	s.next += uint64(len(messages)) // after an error, too: the others begin anew then
+	s.next += uint64(len(messages)) // also after an error: the others then detect a loss
 	if err := s.store.Publish(ctx, s.channel, b); err != nil {
 		return fmt.Errorf("topic: publish: %w", err)
 	}
 	return nil
 }
 
-// A packet is what one call of send has sent.
+// A packet has the data of one call of send.
 type packet struct {
 	sender   [4]byte
 	name     string
@@ -163,12 +163,12 @@ func (h *Hub) receive(m store.Message) {
 	if p.hello && p.sender != h.shared.sender {
 		select {
 		case h.shared.beacon <- struct{}{}:
-		default: // one is due
+		default: // a beacon is requested already
 		}
 	}
 }
 
-// follows reports whether nothing is missing between a packet and the one before of its sender.
+// follows reports whether no message is missing between a packet and the previous packet of its sender.
 func (s *share) follows(p packet) bool {
 	next, known := s.heard[p.sender]
 	if !known && len(s.heard) >= maxSenders {
@@ -178,7 +178,7 @@ func (s *share) follows(p packet) bool {
 	return known && next == p.first || !known && (p.first == 1 || p.sender == s.sender)
 }
 
-// receiveMessages adds messages. h.mu is held.
+// receiveMessages adds the messages of a packet to the log of its topic. h.mu is held.
 func (h *Hub) receiveMessages(p packet) error {
 	if err := h.check(p.name, change{}, p.messages); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (h *Hub) receiveMessages(p packet) error {
 	return err
 }
 
-// know notes the IDs of messages, which have the offsets from first on.
+// know records the IDs of the messages of a packet. first is the offset of its first message.
 func (s *share) know(first uint64, p packet) {
 	s.idMu.Lock()
 	defer s.idMu.Unlock()
@@ -205,7 +205,7 @@ func (s *share) know(first uint64, p packet) {
 	}
 }
 
-// forget removes the IDs of n messages.
+// forget removes the IDs of n messages from the offset first on.
 func (s *share) forget(first uint64, n int) {
 	s.idMu.Lock()
 	defer s.idMu.Unlock()
@@ -214,7 +214,7 @@ func (s *share) forget(first uint64, n int) {
 	}
 }
 
-// lose notes that shared messages are lost. h.mu is held.
+// lose records the loss of shared messages: all subscribers of unkeyed topics have missed messages. h.mu is held.
 func (h *Hub) lose() {
 	offset := h.visible.Load() + 1
 	h.gone = offset
@@ -226,7 +226,7 @@ func (h *Hub) lose() {
 	}
 }
 
-// appendID appends the ID of a message of another process. ok is false if it is not known.
+// appendID appends the ID of a shared message. ok is false if it is not known.
 func (s *share) appendID(b []byte, offset uint64) (_ []byte, ok bool) {
 	s.idMu.Lock()
 	defer s.idMu.Unlock()

@@ -68,7 +68,7 @@ func share(t *testing.T, s topic.Settings, f func(t *testing.T, a, b *process)) 
 	})
 }
 
-// The subscribers of all processes get the messages of all, and keyed topics are those of a process.
+// The subscribers of all processes get the messages of all processes. Keyed topics are not shared.
 func TestSharedTopics(t *testing.T) {
 	share(t, topic.Settings{}, func(t *testing.T, a, b *process) {
 		inA, inB := a.open(), b.open()
@@ -105,7 +105,8 @@ func TestSharedTopics(t *testing.T) {
 	})
 }
 
-// A process that has lost a message tells its subscribers, once, and so do all when a message may not have been published.
+// A process that has lost a message tells its subscribers once. All processes do so when it is unknown whether a message was
+// published.
 func TestLossBetweenProcesses(t *testing.T) {
 	share(t, topic.Settings{}, func(t *testing.T, a, b *process) {
 		inA, inB := a.open(), b.open()
@@ -126,7 +127,7 @@ func TestLossBetweenProcesses(t *testing.T) {
 		publish(t, a.Topic("x"), "2")
 		inA.expect("x", "2")
 		inB.position("!resync")
-		for _, last := range []string{id, lost} { // of before the loss, and of a message that only the other process has
+		for _, last := range []string{id, lost} { // IDs from before the loss, and of a message that only the other process has
 			late := b.open()
 			late.say("!subscribe %s x", last)
 			late.position("!resync")
@@ -138,7 +139,7 @@ func TestLossBetweenProcesses(t *testing.T) {
 		a.store.fails.Store(false)
 		publish(t, a.Topic("x"), "3")
 		for _, s := range []*socket{inA, inB} {
-			for !strings.HasPrefix(s.hear(), "!resync ") { // the message after the loss may come before
+			for !strings.HasPrefix(s.hear(), "!resync ") { // the message after the loss may arrive first
 			}
 		}
 		publish(t, a.Topic("x"), "4")
@@ -150,7 +151,7 @@ func TestLossBetweenProcesses(t *testing.T) {
 	})
 }
 
-// A client whose connection is cut at random, and that comes back to either process, gets each message once.
+// A client whose connection breaks at random, and that reconnects to either process, gets each message once.
 func TestCutsBetweenProcesses(t *testing.T) {
 	share(t, topic.Settings{MaxMessages: 1 << 20, MaxBytes: 1 << 30}, func(t *testing.T, a, b *process) {
 		const rounds, each, clients = 40, 8, 3
@@ -178,7 +179,7 @@ func TestCutsBetweenProcesses(t *testing.T) {
 							continue
 						case !isMessage:
 							continue
-						case left < 0 && next > 0: // cut, and this message is lost
+						case left < 0 && next > 0: // the connection breaks, and this message is lost
 						case data != fmt.Sprint(next):
 							t.Errorf("got %q, want message %d", text, next)
 							return
@@ -206,7 +207,7 @@ func TestCutsBetweenProcesses(t *testing.T) {
 					}
 					n++
 				}
-				// The next process publishes when all have these messages.
+				// The next process publishes after all subscribers have these messages.
 				within(t, "both processes have the messages", func() bool {
 					return a.Stats().Messages == int64(n) && b.Stats().Messages == int64(n)
 				})

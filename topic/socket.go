@@ -9,13 +9,13 @@ import (
 
 var errClosed = websocket.ErrClosed
 
-// Subscribe subscribes the connection to topics. last is the ID of the last message that the client has, from which the
-// subscription continues, or "" for a new client: it gets the next messages, and of a keyed topic all keys. If messages after last
-// are not in the log any more, the client is told to load its state anew, and is as a new one. Either all subscriptions are made,
-// or none.
+// Subscribe subscribes the connection to topics. last is the ID of the last message that the client has, and "" for a new client.
+// The subscription continues after last. A new client gets the next messages, and of a keyed topic first the messages of all keys.
+// If messages after last are no longer in the log, the client is told to reload its state, and continues as a new client. Subscribe
+// makes all subscriptions, or none.
 //
-// Each message is a text. Unless Settings.Bare is set, its first line is the ID, a space, and the topic; two more messages are
-// sent: "!at " and an ID, from which the client can resume if nothing else comes, and "!resync " and an ID after a loss.
+// Each message is a text message. Unless Settings.Bare is set, its first line is the ID, a space, and the topic. The client also
+// gets "!at " and an ID from which it can resume before its first message, and "!resync " and an ID after it has missed messages.
 func (h *Hub) Subscribe(c *websocket.Conn, last string, topics ...string) error {
 	f, err := h.feedOf(c)
 	if err != nil {
@@ -24,8 +24,8 @@ func (h *Hub) Subscribe(c *websocket.Conn, last string, topics ...string) error 
 	return f.subscribe(last, topics)
 }
 
-// Unsubscribe ends subscriptions of the connection. When it returns, no more messages of the topics are sent, except for one of
-// which the client has a part.
+// Unsubscribe ends subscriptions of the connection. After its return no message of the topics is sent, except the rest of a message
+// of which the client has a part.
 func (h *Hub) Unsubscribe(c *websocket.Conn, topics ...string) {
 	if f, err := h.feedOf(c); err == nil {
 		f.unsubscribe(topics)
@@ -51,14 +51,14 @@ func (h *Hub) feedOf(c *websocket.Conn) (*feed, error) {
 	return nil, errClosed
 }
 
-// Handle handles a message in which a client asks for topics, as the JavaScript client of the package does, and reports whether it
-// was one:
+// Handle handles the commands of clients, such as [Script], and reports whether a message was a command:
 //
 //	!subscribe <ID of the last message, or "-"> <topic> <topic>...
 //	!unsubscribe <topic> <topic>...
 //
-// allow decides whether the client may have a topic. For each topic that it may not have, or for all if the subscription is not
-// possible, the answer is the message "!refused ", the topic or topics, a line break, and the error. It subscribes to the others.
+// allow returns an error if the client must not read a topic. Handle subscribes the client to the allowed topics. For each other
+// topic it sends the message "!refused ", the topic, a line break, and the error. If the subscription fails, one such message names
+// all topics.
 func (h *Hub) Handle(c *websocket.Conn, m websocket.Message, allow func(c *websocket.Conn, topic string) error) bool {
 	if len(m.Data) == 0 || m.Data[0] != '!' || m.Kind != websocket.Text {
 		return false
@@ -75,7 +75,7 @@ func (h *Hub) Handle(c *websocket.Conn, m websocket.Message, allow func(c *webso
 	return true
 }
 
-// request subscribes a connection to the topics that it may have.
+// request subscribes a connection to the topics that allow permits.
 func (h *Hub) request(c *websocket.Conn, last string, names []string, allow func(c *websocket.Conn, topic string) error) {
 	if err := h.checkNames(names); err != nil {
 		refuse(c, names, err)
@@ -97,7 +97,8 @@ func (h *Hub) request(c *websocket.Conn, last string, names []string, allow func
 	}
 }
 
-// refuse tells a client that it does not get topics, unless it does not read or is gone.
+// refuse tells a client that a subscription failed. It ignores an error of Send: the client does not read, or its connection is
+// closed.
 func refuse(c *websocket.Conn, names []string, err error) {
 	_ = c.Send(websocket.Text, []byte("!refused "+strings.Join(names, " ")+"\n"+err.Error()))
 }

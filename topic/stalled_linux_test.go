@@ -22,7 +22,7 @@ func narrow(_, _ string, c syscall.RawConn) error {
 	})
 }
 
-// Clients that do not read cost a position in the log, and others are served meanwhile.
+// A client that does not read needs only memory for its position in the log. Other clients are served meanwhile.
 func TestClientsThatDoNotRead(t *testing.T) {
 	const log, few, messages = 100, 2, 1000
 	clients := 500

@@ -20,7 +20,7 @@ import (
 	"github.com/dunlinhttp/dunlin/topic"
 )
 
-// Streams work by every version of HTTP/1, with TLS, and inside middleware that encodes responses or adds headers.
+// Streams work over both versions of HTTP/1, with TLS, and inside middleware that encodes responses or adds headers.
 func TestKindsOfStreams(t *testing.T) {
 	for name, v := range map[string]struct {
 		version, header string
@@ -73,7 +73,7 @@ func TestKindsOfStreams(t *testing.T) {
 	}
 }
 
-// With TLS a client that does not read has up to 16 KB of output, which is charged.
+// With TLS up to 16 KB of output of a client that does not read is buffered and charged.
 func TestTLSClientsThatDoNotRead(t *testing.T) {
 	app := dunlin.New(dunlin.Config{})
 	hub := topic.New(app, topic.Settings{MaxMessages: 50})
@@ -107,7 +107,7 @@ func TestTLSClientsThatDoNotRead(t *testing.T) {
 	}
 }
 
-// A slow subscriber of a topic with the policy Cut is closed, and finds out when it reads.
+// The connection of a slow subscriber of a topic with the policy Cut is closed. The client detects this when it reads.
 func TestCutClients(t *testing.T) {
 	onEngines(t, topic.Settings{MaxMessages: 20, Slow: topic.Cut}, func(t *testing.T, hub *topic.Hub, open func() *socket) {
 		slow := open()

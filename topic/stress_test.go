@@ -34,7 +34,7 @@ func TestMessagesWhileFunctionBlocks(t *testing.T) {
 		app.Get("/socket", func(r *dunlin.Request) dunlin.Response { return handler.Accept(r, nil) })
 		s := dial(t, dunlintest.Serve(t, app))
 		s.position("!at")
-		for round := range 3 { // from the second one on the function may be known to block
+		for round := range 3 { // from the second round on the function may be known to block
 			s.say("hello")
 			for i := range 50 {
 				text := fmt.Sprint(round, " ", i)
@@ -49,8 +49,8 @@ func TestMessagesWhileFunctionBlocks(t *testing.T) {
 	})
 }
 
-// Everything at once: clients come, go, change their topics, read slowly and are closed, while messages are published and dropped
-// and the server drains. Each client gets the messages of a topic in order.
+// Clients connect, disconnect, change their topics, read slowly and are closed, while messages are published and dropped and the
+// server drains. Each client gets the messages of a topic in order.
 func TestEverythingAtOnce(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 		hub := topic.New(app, topic.Settings{MaxMessages: 30})
@@ -102,7 +102,7 @@ func TestEverythingAtOnce(t *testing.T) {
 						return
 					}
 					for range 20 {
-						runtime.Gosched() // leave time to the clients
+						runtime.Gosched() // give the clients time
 					}
 				}
 			})

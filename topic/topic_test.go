@@ -150,7 +150,7 @@ func TestKeyedTopics(t *testing.T) {
 		for i := range 20 {
 			put(t, x, "c", fmt.Sprint("c", i))
 		}
-		put(t, x, "d", "d1") // a has not changed for the longest time
+		put(t, x, "d", "d1") // a has the oldest message
 		late := open()
 		late.say("!subscribe - prices")
 		late.position("!at")

@@ -5,7 +5,7 @@ import "strings"
 // isWild reports whether a name is a wildcard.
 func isWild(name string) bool { return name == "*" || strings.HasSuffix(name, "/*") }
 
-// openWild makes a new log that of a wildcard. It has no keys, and lacks all messages before. h.mu is held.
+// openWild makes a new log the log of a wildcard: it has no keys, and no message published before. h.mu is held.
 func (h *Hub) openWild(l *log) {
 	set := *l.set
 	set.Keyed = false
@@ -13,7 +13,7 @@ func (h *Hub) openWild(l *log) {
 	h.wild++
 }
 
-// matching returns the logs of wildcards that match a topic. It drops those that are not in use. h.mu is held.
+// matching returns the logs of the wildcards that match a topic. It drops idle ones. h.mu is held.
 func (h *Hub) matching(name string) (logs []*log) {
 	if h.wild == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/topic"
 )
 
-// A wildcard has the messages of all topics below a prefix, with their own names, and resumes.
+// A wildcard has the messages of all topics below a prefix, with the names of their topics. Its subscribers resume.
 func TestWildcards(t *testing.T) {
 	onEngines(t, topic.Settings{}, func(t *testing.T, hub *topic.Hub, open func() *socket) {
 		hub.Set("orders/", topic.Settings{Wildcards: true, MaxMessages: 4})
@@ -52,7 +52,7 @@ func TestWildcards(t *testing.T) {
 	})
 }
 
-// A client that comes back with an ID from before its wildcard existed has missed messages.
+// A client that resumes with an ID from before the first subscription to its wildcard has missed messages.
 func TestNewWildcardLacksTheOldMessages(t *testing.T) {
 	onEngines(t, topic.Settings{Wildcards: true}, func(t *testing.T, hub *topic.Hub, open func() *socket) {
 		s := open()
@@ -69,7 +69,7 @@ func TestNewWildcardLacksTheOldMessages(t *testing.T) {
 	})
 }
 
-// The end of a wildcard loses no message of other topics.
+// Dropping the log of a wildcard does not affect other topics.
 func TestEndOfWildcard(t *testing.T) {
 	onEngines(t, topic.Settings{Wildcards: true}, func(t *testing.T, hub *topic.Hub, open func() *socket) {
 		s := open()
@@ -78,7 +78,7 @@ func TestEndOfWildcard(t *testing.T) {
 		publish(t, hub.Topic("b"), "1", "2")
 		s.say("!subscribe - c/*")
 		s.position("!at")
-		s.say("!unsubscribe a/1 c/*") // both are dropped, for they are empty
+		s.say("!unsubscribe a/1 c/*") // both are dropped, since they are empty
 		s.say("!subscribe %s a/1", id)
 		s.position("!at")
 	})

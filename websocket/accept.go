@@ -10,30 +10,31 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/ws"
 )
 
-// inside has the methods of package dunlin for this package.
+// inside gives this package the internal methods of package dunlin.
 var inside = dunlin.Internal(exchange.Module{})
 
 // A Handler opens WebSockets with the same Options. Its methods are safe for concurrent use.
 type Handler struct {
 	o    Options
-	stat exchange.BlockingStat // of the functions
+	stat exchange.BlockingStat // of the event functions
 }
 
-// New returns a Handler. It panics if the options contradict each other. The slices of the options must not change afterwards.
+// New returns a Handler. It panics if the options are invalid or contradict each other. The slices of the options must not change
+// afterwards.
 func New(o Options) *Handler {
 	o.validate()
 	return &Handler{o: o}
 }
 
-// Accept is [Handler.Accept] for a connection with options of its own, such as functions that refer to the user of the request.
-// Each connection then takes 200 bytes more. Connections with the same options share a Handler.
+// Accept is [Handler.Accept] with options for one connection only, such as functions that refer to the user of the request. They
+// take 200 bytes for each connection. Use a Handler for connections with the same options.
 func Accept(r *dunlin.Request, o Options) dunlin.Response { return New(o).Accept(r, nil) }
 
-// Accept returns the response that opens a WebSocket: 101, if the request asks for one (RFC 6455, section 4.2.1) and its origin is
-// allowed. Otherwise it is 426, 400 or 403. The response may be given more headers, and middleware may replace it: then no
-// connection is opened. value is the result of Conn.Value.
+// Accept returns the response that opens a WebSocket: 101, if the request is an opening handshake (RFC 6455, section 4.2.1) and its
+// origin is allowed. Otherwise the status is 426, 400 or 403. Callers may add headers to the response. If middleware replaces it,
+// no WebSocket is opened. Conn.Value returns value.
 //
-// The request ends when the connection opens: functions must not use it. The connection must use HTTP/1.1.
+// The request ends when the WebSocket opens: the functions of Options must not use it. The connection must use HTTP/1.1.
 func (h *Handler) Accept(r *dunlin.Request, value any) dunlin.Response {
 	o := &h.o
 	key := r.Header("Sec-WebSocket-Key")

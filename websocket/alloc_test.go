@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin/websocket"
 )
 
-// On the loop engine a message that arrives whole is passed and answered without an allocation.
+// On the loop engine a message that arrives in one read is handled and answered without an allocation.
 func TestNothingAllocates(t *testing.T) {
 	if invariants.Enabled || runtime.GOOS != "linux" {
 		t.Skip("needs the loop engine, without the checks of test builds")

@@ -30,8 +30,8 @@ const (
 
 // An End describes how a connection ended. As an error it wraps ErrClosed.
 type End struct {
-	Code   Code   // of the side that closed first, Abnormal without a close frame
-	Reason string // sent with it
+	Code   Code   // code of the side that closed first; Abnormal without a close frame
+	Reason string // reason in the close frame
 	Client bool   // the client closed first, or disappeared
 }
 
@@ -44,12 +44,12 @@ func (e End) Error() string {
 
 func (e End) Unwrap() error { return ErrClosed }
 
-// closeTimeout is the time for the client to answer a close frame.
+// closeTimeout limits the time of the client to answer a close frame.
 const closeTimeout = 5 * time.Second
 
-// Close sends a close frame, after all messages sent so far, and closes the connection when the client has answered, or after
-// five seconds. It does not wait. A code that cannot be sent is omitted; a reason is cut to 123 bytes. Close has no effect if
-// the connection is closed or closing.
+// Close sends a close frame after all messages sent so far. The connection is closed when the client has answered, or after five
+// seconds. Close does not wait for that. It omits a code that must not be sent, and cuts reason to 123 bytes. Close has no effect
+// if the connection is closed or closing.
 func (c *Conn) Close(code Code, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,8 +59,9 @@ func (c *Conn) Close(code Code, reason string) {
 	}
 }
 
-// ExpireAt closes the connection with Unauthorized at a time, such as the end of a session or the expiry of a token, so that the
-// client can log in again. A later call replaces the time, when the client has sent a new token for example; the zero time is never.
+// ExpireAt closes the connection with Unauthorized at the time t, such as the expiry of a session or a token, so that the client
+// can log in again. A later call replaces the time, for example when the client has sent a new token. With the zero time the
+// connection does not expire.
 func (c *Conn) ExpireAt(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +80,7 @@ func (c *Conn) ExpireAt(t time.Time) {
 	timer = time.AfterFunc(time.Until(t), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if r.expiry == timer && c.phase == open { // else a later call has replaced the time
+		if r.expiry == timer && c.phase == open { // otherwise a later call has replaced the time
 			c.shut(Unauthorized, "authorization has expired")
 			c.wakeToRead()
 		}
@@ -87,7 +88,7 @@ func (c *Conn) ExpireAt(t time.Time) {
 	r.expiry = timer
 }
 
-// shut sends a close frame on an open connection. c.mu is held.
+// shut sends a close frame on an open connection, and begins the phase closing. c.mu is held.
 func (c *Conn) shut(code Code, reason string) {
 	c.appendClose(code, reason)
 	c.phase = closing
@@ -102,7 +103,8 @@ func (c *Conn) appendClose(code Code, reason string) {
 	c.charge(len(out.b) - before)
 }
 
-// fail closes the connection because of an error, without an answer of the client. The owner of the connection calls it.
+// fail closes the connection because of an error, without waiting for an answer of the client. The owner of the connection calls
+// it.
 func (c *Conn) fail(err *ws.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +152,7 @@ func (c *Conn) closed(payload []byte) {
 	}
 }
 
-// End is called when the client will send no more.
+// End implements exchange.Protocol: the client sends no more input.
 func (p *protocol) End() {
 	c := (*Conn)(p)
 	c.mu.Lock()
@@ -158,7 +160,7 @@ func (p *protocol) End() {
 	c.lose()
 }
 
-// lose ends a connection that may no longer be used, without close frames. c.mu is held.
+// lose ends a failed connection without a close frame. c.mu is held.
 func (c *Conn) lose() {
 	if c.phase == open {
 		c.more().end = End{Code: Abnormal, Client: true}
@@ -168,7 +170,7 @@ func (c *Conn) lose() {
 	}
 }
 
-// leave closes the connection because of a drain, or sets the time for that. c.mu is held.
+// leave closes the connection because of a drain, at once or at a random later time. c.mu is held.
 func (c *Conn) leave(t exchange.Turn) {
 	c.leaving = true
 	if after := rand.Int64N(t.Spread() + 1); after > int64(leastDelay) {
@@ -178,12 +180,12 @@ func (c *Conn) leave(t exchange.Turn) {
 	c.shutDown()
 }
 
-// shutDown closes the connection because of a drain. The reason tells the client when to come back. c.mu is held.
+// shutDown closes the connection because of a drain. The reason tells the client when to reconnect. c.mu is held.
 func (c *Conn) shutDown() {
 	c.shut(GoingAway, fmt.Sprintf("server is shutting down: reconnect within %d ms", c.h.o.reconnect().Milliseconds()))
 }
 
-// leastDelay is the least delay of a close for which a timer is used.
+// leastDelay is the minimum delay of a close for which leave sets a timer.
 const leastDelay = 50 * time.Millisecond
 
 // Timeout sends a ping, or closes the connection if the client has not answered a ping or a close frame.
@@ -196,7 +198,7 @@ func (p *protocol) Timeout(exchange.Turn) {
 		c.shutDown()
 		c.peer.SetDeadline(int64(closeTimeout))
 	case c.phase == open && (c.paused || !c.pinged):
-		if !c.paused { // else the silence is ours
+		if !c.paused { // input is not read, so that an answer would not be seen
 			c.frame(ws.Ping, false, nil)
 			c.pinged = true
 		}
@@ -214,7 +216,7 @@ func (p *protocol) Evict() {
 	c.failWith(TryAgainLater, "no memory")
 }
 
-// Closed ends the connection.
+// Closed implements exchange.Protocol: it releases the memory of the connection and ends its functions.
 func (p *protocol) Closed() {
 	c := (*Conn)(p)
 	c.drop()
@@ -223,7 +225,7 @@ func (p *protocol) Closed() {
 	c.lose()
 	c.uncharge()
 	if r := c.rare; r.held > 0 {
-		c.peer.Release(r.held) // the message itself may still be read
+		c.peer.Release(r.held) // Read can still return the message, without a charge
 		r.held = 0
 	}
 	c.phase = gone
@@ -245,7 +247,7 @@ func (p *protocol) Closed() {
 	}
 }
 
-// tellEnd calls Options.Close on a goroutine of its own, unless it was called already. c.mu is held, and no function runs.
+// tellEnd calls Options.Close on a new goroutine, unless it was called already. c.mu is held, and no other function runs.
 func (c *Conn) tellEnd() {
 	if f := c.h.o.Close; f != nil && !c.told {
 		c.told = true

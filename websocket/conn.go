@@ -18,43 +18,43 @@ type Conn struct {
 	value any
 
 	subprotocol int8  // index in Options.Subprotocols, -1 for none
-	window      uint8 // messages are compressed with a window of 1<<window bytes; 0: no compression
+	window      uint8 // messages are compressed with a window of 1<<window bytes; 0 for no compression
 
-	// These belong to the goroutine that owns the connection, see exchange.Protocol.
+	// These fields belong to the goroutine that owns the connection, see exchange.Protocol.
 	stage    stage
 	paused   bool     // no input is read
 	leaving  bool     // the server drains: the connection is closed at its deadline
 	told     bool     // Options.Close was called, or is being called
 	partial  *partial // the incomplete message, nil for none
-	earliest int64    // time at which all frames so far were due, see rate
+	earliest int64    // time of the rate limit, see rate
 
 	mu       sync.Mutex
 	phase    phase
-	busy     bool    // a function runs; the input waits for its end
-	attended bool    // Output follows in any case
-	woken    bool    // Peer.Wake was called and Data not yet
-	refused  bool    // Send has failed with ErrFull since the last call of Drain
-	drained  bool    // Drain is due
-	stalled  bool    // the adapter has output that the client does not take
+	busy     bool    // a function runs; input waits for its return
+	attended bool    // a call of Output follows without Peer.Wake
+	woken    bool    // Peer.Wake was called, and the call of Data has not begun
+	refused  bool    // Send has failed with ErrFull since the last call of Options.Drain
+	drained  bool    // Options.Drain must be called
+	stalled  bool    // the adapter has output that the client does not accept
 	pinged   bool    // a ping was sent after the last input
 	out      *output // pending output, or nil
-	unsent   int64   // bytes that the client has not taken, in addition to out
-	charged  int64   // of out, charged while the client does not take earlier output
+	unsent   int64   // bytes of earlier output that the client has not accepted
+	charged  int64   // bytes of out that are charged, see charge
 	rare     *rare
 	feed     exchange.Feed // messages of topics, nil for none
 }
 
-// A phase is a part of the life of a connection:
+// A phase is the state of a connection:
 //
 //	open ──▶ closing ──▶ over ──▶ gone
 //	  └────────────────────▲
 //
-//	closing: a close frame was sent, and that of the client is expected. Messages are dropped
-//	over:    close frames were sent and received, or the connection has failed: it closes when its output is sent
-//	gone:    it is closed
+//	closing: a close frame was sent, the close frame of the client is awaited. Messages from the client are dropped
+//	over:    both close frames were exchanged, or the connection failed: it is closed when its output is sent
+//	gone:    the connection is closed
 type phase uint8
 
-// A stage is the progress of opening a connection: Options.Open and Serve are called once, in this order.
+// A stage is the progress of opening a connection: Options.Open and Options.Serve are called once, in this order.
 type stage uint8
 
 const (
@@ -70,13 +70,13 @@ const (
 	gone
 )
 
-// rare has the fields that most connections do not need.
+// rare has rarely used fields, allocated on demand.
 type rare struct {
 	reader chan Message  // a call of Read waits, nil for none
-	next   *Message      // the message that was read ahead, nil for none
+	next   *Message      // a message that waits for Read, nil for none
 	held   int64         // its charge
-	room   chan struct{} // closed when output was taken, or the connection is over; nil if no Write waits
-	end    End           // how the connection has ended
+	room   chan struct{} // closed when the client has accepted output, or the connection is over; nil if no Write waits
+	end    End           // the result of Read and the argument of Options.Close
 	stop   context.CancelFunc
 	job    *job        // a message that waits for a worker
 	expiry *time.Timer // of ExpireAt, nil for none
@@ -89,16 +89,16 @@ func (c *Conn) more() *rare {
 	return c.rare
 }
 
-// An output is a buffer for output, from a pool.
+// An output is a pooled buffer for output.
 type output struct{ b []byte }
 
-// keptOutput is the capacity, in bytes, of the largest buffer that is kept for later.
+// keptOutput is the maximum capacity of a pooled buffer, in bytes.
 const keptOutput = 64 << 10
 
 var outputs = sync.Pool{New: func() any { return new(output) }}
 
 var (
-	// ErrFull is the error of Send for a client that does not take its output.
+	// ErrFull is the error of Send for a client that does not read its output.
 	ErrFull = errors.New("websocket: send: the client has not taken earlier messages")
 
 	// ErrClosed is the error of Send, Write and Read on a connection that is closed or closing. The error of Read is an [End]
@@ -112,9 +112,9 @@ var (
 // Value returns the value given to Accept.
 func (c *Conn) Value() any { return c.value }
 
-// Feed returns the feed of the connection, which is made by attach if there is none, or nil if the connection is closed or
-// closing. deflate reports whether messages may be compressed with the largest window, which all such connections share. It is for
-// package topic: the types are internal.
+// Feed returns the feed of the connection, or nil if the connection is closed or closing. The first call makes the feed with
+// attach. deflate reports whether messages may be compressed with the largest window, so that connections can share them. Feed is
+// for package topic: its types are internal.
 func (c *Conn) Feed(attach func(_ exchange.Peer, deflate bool) exchange.Feed) exchange.Feed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,8 +135,8 @@ func (c *Conn) Subprotocol() string {
 	return c.h.o.Subprotocols[c.subprotocol]
 }
 
-// Send sends a message. It does not keep data. It never waits: if the client has not taken Options.MaxPending bytes of
-// earlier messages, the error is ErrFull, and nothing is sent. A text must be UTF-8.
+// Send sends a message. It does not keep data. It never waits: if the message would exceed Options.MaxPending bytes of output that
+// the client has not received, the error is ErrFull, and nothing is sent. A text must be UTF-8.
 func (c *Conn) Send(kind Kind, data []byte) error {
 	if kind != Text && kind != Binary {
 		return fmt.Errorf("websocket: send: invalid kind of message %d", kind)
@@ -168,7 +168,7 @@ func (c *Conn) Send(kind Kind, data []byte) error {
 	return nil
 }
 
-// Pending returns the number of bytes of output that the client has not taken yet, as far as known.
+// Pending returns the number of bytes of output that the operating system has not accepted for the client yet.
 func (c *Conn) Pending() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +184,7 @@ func (c *Conn) pending() int64 {
 	return n
 }
 
-// buffer returns the output, to be appended to. c.mu is held.
+// buffer returns the buffer for new output. c.mu is held.
 func (c *Conn) buffer() *output {
 	if c.out == nil {
 		c.out = outputs.Get().(*output)
@@ -193,7 +193,7 @@ func (c *Conn) buffer() *output {
 	return c.out
 }
 
-// frame appends an entire frame. c.mu is held.
+// frame appends a frame to the output. c.mu is held.
 func (c *Conn) frame(op ws.Opcode, compressed bool, payload []byte) {
 	out := c.buffer()
 	before := len(out.b)
@@ -201,7 +201,8 @@ func (c *Conn) frame(op ws.Opcode, compressed bool, payload []byte) {
 	c.charge(len(out.b) - before)
 }
 
-// charge charges n bytes of output that have to wait for the client. Other output is sent at once. c.mu is held.
+// charge charges n bytes of output while the client does not accept earlier output. Otherwise the output is sent at once, without a
+// charge. c.mu is held.
 func (c *Conn) charge(n int) {
 	if c.stalled && c.phase != gone {
 		c.peer.Charge(int64(n))
@@ -224,7 +225,7 @@ func (o *output) release() {
 	}
 }
 
-// wake schedules the sending of the output. c.mu is held.
+// wake schedules a call of Output. c.mu is held.
 func (c *Conn) wake() {
 	if !c.attended && !c.woken {
 		c.woken = true
@@ -232,7 +233,7 @@ func (c *Conn) wake() {
 	}
 }
 
-// Write is Send, but waits while the client has not taken earlier messages, until ctx ends.
+// Write is Send, but waits until there is room for the message, or ctx ends.
 func (c *Conn) Write(ctx context.Context, kind Kind, data []byte) error {
 	for {
 		err := c.Send(kind, data)
@@ -259,7 +260,8 @@ func (c *Conn) roomAfter(n int) <-chan struct{} {
 	if pending := c.pending(); c.phase != open || pending == 0 || pending+int64(n) <= int64(c.h.o.maxPending()) {
 		c.noteRoom()
 	}
-	// The function that calls Write on the event loop will not return before there is room.
+	// A function that calls Write on the event loop does not return before there is room. So the output after its return is too
+	// late.
 	if c.attended {
 		c.attended, c.woken = false, false
 	}
@@ -267,7 +269,7 @@ func (c *Conn) roomAfter(n int) <-chan struct{} {
 	return room
 }
 
-// noteRoom wakes calls of Write. c.mu is held.
+// noteRoom wakes the calls of Write that wait for room. c.mu is held.
 func (c *Conn) noteRoom() {
 	if c.rare != nil && c.rare.room != nil {
 		close(c.rare.room)
@@ -275,8 +277,9 @@ func (c *Conn) noteRoom() {
 	}
 }
 
-// Read returns the next message, whose memory belongs to the caller. It is for connections without Options.Message, and waits
-// until ctx ends; the next call returns the message that arrives then. After the last message the error is an [End].
+// Read returns the next message, whose memory belongs to the caller. It waits until a message arrives or ctx ends. A message that
+// arrives after the end of ctx is returned by the next call. After the last message the error is an [End]. Read is for connections
+// without Options.Message.
 func (c *Conn) Read(ctx context.Context) (Message, error) {
 	if c.h.o.Message != nil {
 		return Message{}, errEvents
@@ -325,7 +328,7 @@ func (c *Conn) Read(ctx context.Context) (Message, error) {
 	return c.received(m, ok)
 }
 
-// received returns a message for Read; ok is false at the end.
+// received returns the result of Read. ok is false at the end of the connection.
 func (c *Conn) received(m Message, ok bool) (Message, error) {
 	if ok {
 		return m, nil
@@ -335,7 +338,7 @@ func (c *Conn) received(m Message, ok bool) (Message, error) {
 	return Message{}, c.rare.end
 }
 
-// wakeToRead resumes reading input that was paused for Read. c.mu is held.
+// wakeToRead schedules a call of Data, which resumes reading input. c.mu is held.
 func (c *Conn) wakeToRead() {
 	if c.phase < over && !c.woken {
 		c.woken = true

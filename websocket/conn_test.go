@@ -191,7 +191,7 @@ func TestHalfOpenClient(t *testing.T) {
 	}
 	onServers(t, dunlin.Config{}, o, func(t *testing.T, _ *dunlin.App, open func(...string) *client) {
 		c := open()
-		c.expect(f1(ping, "")) // and then is silent
+		c.expect(f1(ping, "")) // and then sends nothing
 		if rest := c.rest(); len(rest) > 0 {
 			t.Errorf("more frames: %q", rest)
 		}
@@ -269,7 +269,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 						return
 					}
 					if n%8 == 7 {
-						runtime.Gosched() // the output has to be sent first
+						runtime.Gosched() // wait until the output is sent
 					}
 				}
 			}()
@@ -297,7 +297,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// Write waits for the client, also in an event function, while the loop serves others.
+// Write waits for the client, also in an event function. The loop meanwhile serves other connections.
 func TestWriteWaits(t *testing.T) {
 	const size, count = 256 << 10, 64
 	wrote := make(chan error, 1)
@@ -384,7 +384,7 @@ func TestWriteEnds(t *testing.T) {
 	})
 }
 
-// Functions may block: the loop serves others, and the messages of the connection stay in order.
+// While a function blocks, the loop serves other connections. The messages of the connection stay in order.
 func TestFunctionsBlock(t *testing.T) {
 	entered, proceed := make(chan struct{}, 1), make(chan struct{})
 	o := &websocket.Options{Message: func(c *websocket.Conn, m websocket.Message) {
@@ -428,7 +428,7 @@ func TestPanicAndGoexit(t *testing.T) {
 			c := open()
 			c.send(frame(text, how) + frame(text, "next"))
 			if how[0] == 'l' {
-				other := open() // it is answered when the loop has been taken over
+				other := open() // it gets its response after a takeover of the loop
 				other.send(frame(ping, "x"))
 				other.expect(f1(pong, "x"))
 				block <- struct{}{}
@@ -498,7 +498,7 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// One message is read ahead; then the client has to wait.
+// The connection reads one message ahead, and then no further input.
 func TestReadAheadIsBounded(t *testing.T) {
 	conns := make(chan *websocket.Conn, 1)
 	o := &websocket.Options{Open: func(c *websocket.Conn) { conns <- c }}
@@ -520,7 +520,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 	})
 }
 
-// A connection ends when its authorization does. A later call of ExpireAt replaces the time.
+// A connection is closed when its authorization expires. A later call of ExpireAt replaces the time.
 func TestExpireAt(t *testing.T) {
 	o := &websocket.Options{Message: func(c *websocket.Conn, m websocket.Message) {
 		c.ExpireAt(time.Now().Add(time.Hour))
@@ -595,7 +595,8 @@ func TestNoMemory(t *testing.T) {
 	})
 }
 
-// An action that has blocked its loop, or has a timeout, opens a WebSocket too. The client has sent its first message already.
+// An action that has blocked its loop, or that has a timeout, can open a WebSocket. The client has sent its first message before
+// the response.
 func TestAcceptAfterBlocking(t *testing.T) {
 	entered, proceed := make(chan struct{}), make(chan struct{})
 	o := websocket.Options{Message: echo}
@@ -608,7 +609,7 @@ func TestAcceptAfterBlocking(t *testing.T) {
 		app.Get("/blocks", action)
 		app.WithTimeout(time.Minute).Get("/timed", action)
 		dial := server(t, app, false)
-		for i := range 40 { // later ones begin on workers
+		for i := range 40 { // later calls begin on workers
 			conn := dial()
 			c := &client{t, conn, bufio.NewReader(conn)}
 			path := []string{"/blocks", "/timed"}[i%2]

@@ -8,19 +8,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/ws"
 )
 
-// protocol is a Conn for its adapter. It implements exchange.Protocol.
+// protocol has the methods of a Conn for its adapter. It implements exchange.Protocol.
 type protocol Conn
 
 func (p *protocol) Name() string { return "websocket" }
 
 func (p *protocol) Open(peer exchange.Peer) { p.peer = peer }
 
-// A partial is a message of which a part has arrived, or a frame whose payload is dropped. b has as much memory as bytes have
-// arrived, rounded up, and not what the client has announced.
+// A partial is an incomplete message, or a frame whose payload is dropped. The capacity of b grows with the bytes received. The
+// length that the client announces does not determine it.
 type partial struct {
 	b          []byte
 	charged    int64
-	left       int64 // rest of the payload of the current frame
+	left       int64 // bytes of the current frame's payload that have not arrived
 	mask       ws.Mask
 	text       ws.UTF8
 	fragments  int
@@ -53,13 +53,13 @@ const (
 	next     step = iota // continue with the input that is left
 	needMore             // a frame is incomplete
 	stop                 // the input must wait, or is ignored
-	lost                 // a function has blocked its event loop: another goroutine owns the connection
+	lost                 // a function blocked its event loop, and another goroutine took over the connection
 )
 
 const (
-	// lookEvery is the number of frames after which the time of a turn is checked.
+	// lookEvery is the number of frames between checks of the time of a turn.
 	lookEvery = 16
-	// maxTurnOutput is the number of bytes of output, per turn, after which they are sent first.
+	// maxTurnOutput is the number of bytes of output in a turn after which Data returns, so that they are sent.
 	maxTurnOutput = 64 << 10
 )
 
@@ -94,12 +94,12 @@ func (p *protocol) Data(t exchange.Turn, in []byte) (consumed int) {
 	return c.end(t, consumed, len(in))
 }
 
-// begin does the work before the input: it records progress of the client, calls Open and Drain, and begins to close during a
-// drain.
+// begin prepares a call of Data: it records that the client has accepted output, calls Options.Open, Serve and Drain, and closes
+// the connection during a drain.
 func (c *Conn) begin(t exchange.Turn, input int) step {
 	c.mu.Lock()
 	c.woken, c.attended = false, c.peer.Prompt()
-	if c.attended && c.unsent > 0 { // it was taken, for Data is called
+	if c.attended && c.unsent > 0 { // Data is called only after the adapter has sent its output
 		c.taken()
 	}
 	if input > 0 {
@@ -130,14 +130,14 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 	return next
 }
 
-// cutSlow closes a connection that takes the messages of topics too slowly. c.mu is held.
+// cutSlow closes a connection that reads the messages of topics too slowly. c.mu is held.
 func (c *Conn) cutSlow() {
 	if c.phase == open && c.feed != nil && c.feed.Cut() {
 		c.shut(PolicyViolation, "client is too slow")
 	}
 }
 
-// taken notes that the client has taken all earlier output. c.mu is held.
+// taken records that the client has accepted all earlier output. c.mu is held.
 func (c *Conn) taken() {
 	c.unsent, c.stalled = 0, false
 	c.drained = c.refused
@@ -151,7 +151,7 @@ func (c *Conn) reads() bool {
 	return !c.mustPause()
 }
 
-// mustPause reports whether input must wait: for a function, or for a call of Read. c.mu is held.
+// mustPause reports whether input must wait for the return of a function, or for a call of Read. c.mu is held.
 func (c *Conn) mustPause() bool {
 	return c.phase < over && (c.busy || c.rare != nil && c.rare.next != nil && c.phase == open)
 }
@@ -162,7 +162,7 @@ func (c *Conn) muchOutput() bool {
 	return c.out != nil && len(c.out.b) >= maxTurnOutput
 }
 
-// end does the work after the input: it calls Close, pauses or continues the connection, and sets its deadline.
+// end ends a call of Data: it calls Options.Close if the connection is over, pauses or resumes reading, and sets the deadline.
 func (c *Conn) end(t exchange.Turn, consumed, input int) int {
 	c.mu.Lock()
 	ends := c.phase == over && !c.busy && !c.told
@@ -193,7 +193,7 @@ func (c *Conn) end(t exchange.Turn, consumed, input int) int {
 	return consumed
 }
 
-// frameIn handles the frame at the beginning of in, or a part of one, which follows done bytes of the input.
+// frameIn handles a frame, or a part of a frame, at the beginning of in. done is the number of input bytes before in.
 func (c *Conn) frameIn(t exchange.Turn, done int, in []byte) (n int, _ step) {
 	if p := c.partial; p != nil && p.left > 0 {
 		n, failed := c.payload(p, in)
@@ -274,14 +274,14 @@ var (
 )
 
 const (
-	// controlCost is the time that a control frame or an empty fragment takes of a client's rate.
+	// controlCost is the cost of a control frame or an empty fragment in the rate limit: at most 50 a second.
 	controlCost = int64(time.Second / 50)
-	// rateBurst is the time whose rate may be used at once.
+	// rateBurst is the burst of the rate limit: the frames of so much time may come at once.
 	rateBurst = int64(10 * time.Second)
 )
 
-// rate counts a frame, by the generic cell rate algorithm: each frame moves the time earliest. A useful frame that ends a
-// message counts if Options.MaxRate is set.
+// rate counts a frame by the generic cell rate algorithm, in which each frame advances the time earliest. It reports whether the
+// client is within its limit. Useful frames count only when they end a message and Options.MaxRate is set.
 func (c *Conn) rate(t exchange.Turn, useless, ends bool) bool {
 	cost := controlCost
 	if !useless {
@@ -295,7 +295,7 @@ func (c *Conn) rate(t exchange.Turn, useless, ends bool) bool {
 	return c.earliest-now <= rateBurst
 }
 
-// payload moves payload from in to the message.
+// payload moves bytes of a frame's payload from in to the message, and returns their number.
 func (c *Conn) payload(p *partial, in []byte) (n int, _ *ws.Error) {
 	n = int(min(p.left, int64(len(in))))
 	p.left -= int64(n)
@@ -318,7 +318,7 @@ func (c *Conn) payload(p *partial, in []byte) (n int, _ *ws.Error) {
 	return n, nil
 }
 
-// grow makes room for n bytes more, which are charged first.
+// grow makes room for n more bytes, and charges them first. It returns false if there is no memory.
 func (c *Conn) grow(p *partial, n int) bool {
 	if cap(p.b)-len(p.b) >= n {
 		return true
@@ -335,7 +335,7 @@ func (c *Conn) grow(p *partial, n int) bool {
 	return true
 }
 
-// afterPayload continues after a part of a frame's payload.
+// afterPayload continues after a call of payload: it handles a complete message.
 func (c *Conn) afterPayload(t exchange.Turn, done int, err *ws.Error) step {
 	p := c.partial
 	switch {
@@ -359,7 +359,7 @@ func (c *Conn) afterPayload(t exchange.Turn, done int, err *ws.Error) step {
 	return c.whole(t, done, Message{p.kind, p.b}, p.compressed, p)
 }
 
-// whole handles a complete message. p holds its memory, or is nil for a message in the input.
+// whole handles a complete message. p has the memory of the message; it is nil for a message in the input.
 func (c *Conn) whole(t exchange.Turn, done int, m Message, compressed bool, p *partial) step {
 	var err *ws.Error
 	if compressed {
@@ -369,7 +369,7 @@ func (c *Conn) whole(t exchange.Turn, done int, m Message, compressed bool, p *p
 		}
 		p = larger
 	}
-	// The text of a message in pieces was checked as it arrived.
+	// payload has checked the text of an uncompressed message that arrived in parts.
 	if err == nil && m.Kind == Text && (compressed || p == nil) && !utf8.Valid(m.Data) {
 		err = errText
 	}
@@ -386,7 +386,7 @@ func (c *Conn) whole(t exchange.Turn, done int, m Message, compressed bool, p *p
 	return c.deliver(t, done, m, p)
 }
 
-// inflate decompresses a message. Its memory is charged to p before it exists.
+// inflate decompresses a message. It charges the memory of the result to p before it allocates it.
 func (c *Conn) inflate(message []byte, p *partial) ([]byte, *ws.Error) {
 	b, err := ws.Inflate(message, c.h.o.maxMessage(), func(b []byte, most int) []byte {
 		size := int64(ws.NextCapacity(cap(b), most))
@@ -436,14 +436,14 @@ func (p *protocol) Output(out []byte) (_ []byte, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attended, c.woken = false, false
-	c.cutSlow() // without a loop, Wake has only Output called
+	c.cutSlow() // without a loop, Wake leads to a call of Output only
 	if c.out != nil {
 		if c.feed != nil {
 			out = c.feed.Rest(out)
 		}
 		out = append(out, c.out.b...)
 		if c.peer.Prompt() && (c.refused || c.rare != nil && c.rare.room != nil) {
-			// The next call of Data reports that it was taken. Without pending output that is at once.
+			// The next call of Data follows when the client has accepted this output. It wakes Write, or leads to Drain.
 			c.unsent += int64(len(c.out.b))
 			c.woken = true
 			c.peer.Wake()
@@ -461,7 +461,7 @@ func (p *protocol) Output(out []byte) (_ []byte, last bool) {
 	return out, c.phase >= over
 }
 
-// Unsent gives back messages of topics.
+// Unsent implements exchange.Protocol. It returns messages of topics to the feed.
 func (p *protocol) Unsent(n int) (takenBack int) {
 	c := (*Conn)(p)
 	c.mu.Lock()
@@ -472,14 +472,14 @@ func (p *protocol) Unsent(n int) (takenBack int) {
 	return c.feed.Unsent(n)
 }
 
-// Pending notes how much output the client has not taken.
+// Pending implements exchange.Protocol. It records the number of bytes that the client has not accepted.
 func (p *protocol) Pending(bytes int64) bool {
 	c := (*Conn)(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if bytes > 0 {
 		c.unsent, c.stalled = bytes, true
-		if c.feed != nil && c.peer.Prompt() { // else Wake costs nothing, and is not followed by Data
+		if c.feed != nil && c.peer.Prompt() { // without a loop, a wake-up is cheap, and no call of Data ends the hold
 			c.feed.Hold()
 		}
 		return false

@@ -7,17 +7,18 @@
 //
 //	app.Get("/echo", func(r *dunlin.Request) dunlin.Response { return echo.Accept(r, nil) })
 //
-// There are two styles. Event functions (Options.Open, Message, Drain and Close) are called as things happen: on the loop engine
-// on the event loop, so that an idle connection has no goroutine and no buffer. They may block: then the loop continues without
-// them. With Options.Serve a connection has a goroutine, which calls [Conn.Read] and [Conn.Write].
+// There are two styles. Event functions (Options.Open, Message, Drain and Close) are called for the events of a connection. The
+// loop engine calls them on the event loop, so that an idle connection has neither a goroutine nor a buffer. They may block:
+// another goroutine then takes over the loop. With Options.Serve a connection has a goroutine, which calls [Conn.Read] and
+// [Conn.Write].
 //
-// [Conn.Send] never waits. What the client does not take waits in memory, up to Options.MaxPending; then Send fails with
-// [ErrFull], and Drain is called when the client has taken it. [Conn.Write] waits instead.
+// [Conn.Send] never waits. Output that the client has not received is kept in memory, up to Options.MaxPending bytes. Beyond that,
+// Send fails with [ErrFull], and Drain is called when the client has received the output. [Conn.Write] waits instead.
 //
-// The package answers pings, sends its own, closes connections whose client does not answer, and closes with the codes of the
-// RFC: 1002 for a violation of the protocol, 1007 for invalid UTF-8, 1008 for too many frames, 1009 for a message that is too
-// long, 1001 when the server drains, 1013 when it has no memory. Incomplete and decompressed messages are charged to the
-// server's memory budget before they exist.
+// The package answers pings, sends pings, and closes connections whose client does not answer. It uses the close codes of the RFC:
+// 1002 for a violation of the protocol, 1007 for invalid UTF-8, 1008 for too many frames, 1009 for a message that is too long, 1001
+// during a drain, 1013 when there is no memory. The memory for incomplete and decompressed messages is charged to the server's
+// memory budget before it is allocated.
 //
 //	options.go  settings          accept.go  the opening handshake
 //	conn.go     sending, reading  data.go    frames to messages

@@ -35,9 +35,9 @@ func (c *Conn) run(e event, m Message) {
 	}
 }
 
-// call calls a function on the goroutine that owns the connection, where it may block. It reports whether that goroutine still
-// owns the connection. done is the length of the input consumed so far. busy needs no lock here: others read it after a
-// takeover only.
+// call calls the function of an event on the goroutine that owns the connection. The function may block. call reports whether the
+// goroutine still owns the connection. done is the number of input bytes consumed so far. busy needs no lock here: other goroutines
+// read it only after a takeover.
 func (c *Conn) call(t exchange.Turn, done int, e event, m Message) bool {
 	stat := &c.h.stat
 	c.busy = true
@@ -56,7 +56,7 @@ func (c *Conn) call(t exchange.Turn, done int, e event, m Message) bool {
 	return true
 }
 
-// returned ends a call that has lost the connection, or a job, and continues with the input. p holds the memory of its message.
+// returned ends a job, or a call that has lost the connection, and continues with the input. p has the memory of the message.
 func (c *Conn) returned(p *partial) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +72,8 @@ func (c *Conn) returned(p *partial) {
 	c.peer.Wake()
 }
 
-// deliver passes a message to Options.Message: at once, or on a worker if the functions are known to block. p holds its memory,
-// nil for a message in the input.
+// deliver passes a message to Options.Message: at once, or on a worker if the functions are known to block. p has the memory of the
+// message; it is nil for a message in the input.
 func (c *Conn) deliver(t exchange.Turn, done int, m Message, p *partial) step {
 	if t.Inline() && c.h.stat.Suspect() && c.h.stat.ToWorker(t, false) {
 		return c.submit(t, m, p)
@@ -94,7 +94,7 @@ type job struct {
 	p *partial
 }
 
-// submit has a worker pass the message.
+// submit makes the message a job for a worker.
 func (c *Conn) submit(t exchange.Turn, m Message, p *partial) step {
 	m, p, ok := c.own(m, p)
 	if !ok {
@@ -109,7 +109,7 @@ func (c *Conn) submit(t exchange.Turn, m Message, p *partial) step {
 	return stop
 }
 
-// own copies a message in the input to memory of its own.
+// own copies a message out of the input, unless p has its memory already.
 func (c *Conn) own(m Message, p *partial) (Message, *partial, bool) {
 	if p != nil {
 		return m, p, true
@@ -131,7 +131,7 @@ func (c *Conn) takeJob() *job {
 	return j
 }
 
-// Run passes the message of a job.
+// Run implements exchange.Protocol. A worker calls it: it passes the message of the job to Options.Message.
 func (p *protocol) Run() {
 	c := (*Conn)(p)
 	j := c.takeJob()
@@ -146,7 +146,7 @@ func (p *protocol) Run() {
 	c.returned(j.p)
 }
 
-// Overdue closes a connection whose message has waited too long for a worker.
+// Overdue implements exchange.Protocol. It closes a connection whose job has waited too long for a worker.
 func (p *protocol) Overdue() {
 	c := (*Conn)(p)
 	j := c.takeJob()
@@ -156,10 +156,10 @@ func (p *protocol) Overdue() {
 	c.returned(j.p)
 }
 
-// Blocked notes that a function has blocked its event loop.
+// Blocked implements exchange.Protocol. It records that a function has blocked its event loop.
 func (p *protocol) Blocked(now int64) { p.h.stat.Waited(now) }
 
-// Abandoned closes a connection whose function has panicked or ended its goroutine.
+// Abandoned implements exchange.Protocol. It closes a connection whose function panicked or ended its goroutine.
 func (p *protocol) Abandoned() {
 	c := (*Conn)(p)
 	c.mu.Lock()
@@ -168,7 +168,7 @@ func (p *protocol) Abandoned() {
 	c.returned(nil)
 }
 
-// pass passes a message to Read. p holds its memory, nil for a message in the input.
+// pass passes a message to Read. p has the memory of the message; it is nil for a message in the input.
 func (c *Conn) pass(m Message, p *partial) step {
 	m, p, ok := c.own(m, p)
 	if !ok {
@@ -181,14 +181,14 @@ func (c *Conn) pass(m Message, p *partial) step {
 	if r.reader != nil {
 		r.reader <- m
 		r.reader = nil
-		c.release(p) // it is the application's now
+		c.release(p) // the memory now belongs to the application
 		return next
 	}
 	r.next, r.held = &m, p.charged
 	return stop
 }
 
-// serve calls Options.Serve.
+// serve calls Options.Serve, and closes the connection after its return.
 func (c *Conn) serve() {
 	ctx, stop := context.WithCancel(context.Background())
 	c.mu.Lock()
@@ -215,7 +215,7 @@ func (c *Conn) isOver() bool {
 	return c.phase >= over
 }
 
-// guard calls f and logs its panic.
+// guard calls f and logs a panic.
 func (c *Conn) guard(f func()) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -48,7 +48,7 @@ func ExampleConn_Read() {
 	// Output: HELLO
 }
 
-// say serves app, sends it a message as a client, and returns the answer.
+// say serves app, sends it a message as a client, and returns the reply.
 func say(app *dunlin.App, path, message string) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// FuzzInput checks that the pieces in which input arrives change nothing: the same messages, the same output, the same end, and no
-// memory that stays charged. cuts has the length of each piece but the last.
+// FuzzInput checks that the fragmentation of the input has no effect on messages, output and End, and that no memory remains
+// charged. cuts has the length of each fragment but the last.
 func FuzzInput(f *testing.F) {
 	masked := func(first byte, payload string) []byte {
 		return append([]byte{first, 0x80 | byte(len(payload)), 0, 0, 0, 0}, payload...)
@@ -30,7 +30,7 @@ func FuzzInput(f *testing.F) {
 	})
 }
 
-// transcript passes input to a connection and returns what happens.
+// transcript passes input to a connection and returns its messages, output and End.
 func transcript(t *testing.T, input, cuts []byte, compress bool) string {
 	var log bytes.Buffer
 	h := New(Options{
@@ -83,7 +83,7 @@ func transcript(t *testing.T, input, cuts []byte, compress bool) string {
 	return log.String()
 }
 
-// A fakePeer is the adapter and the turn of a connection, with time that stands still.
+// A fakePeer implements exchange.Peer and exchange.Turn, with a constant time.
 type fakePeer struct {
 	reserved, charged int64
 	again             bool

@@ -10,31 +10,32 @@ import (
 
 // Options are the settings of WebSockets.
 //
-// The functions of one connection are never called at the same time. A panic in one is logged and closes the connection with
+// The event functions of a connection are called one at a time. A panic in a function is logged and closes the connection with
 // 1011.
 type Options struct {
-	// Open is called when the connection is open.
+	// Open is called first, when the WebSocket is open.
 	Open func(*Conn)
 
-	// Message is called for each message. The connection reads no more while it runs. Without Message, messages are read with
-	// Conn.Read, and the connection reads at most one ahead.
+	// Message is called for each message. While it runs, no further input is read. Without Message, Conn.Read returns the messages;
+	// the connection then reads at most one message ahead.
 	Message func(*Conn, Message)
 
-	// Drain is called when the client has taken all output, after Send has failed with ErrFull.
+	// Drain is called after Send has failed with ErrFull, when the client has received all output.
 	Drain func(*Conn)
 
-	// Close is called once, last, when the connection is over. If the client disappears, it has a goroutine of its own.
+	// Close is called once, as the last function, at the end of the connection. If the client disappears, Close is called on a new
+	// goroutine.
 	Close func(*Conn, End)
 
-	// Serve is called on a goroutine of its own after Open. The connection closes when it returns: with 1000, or with 1011 after
-	// an error, which is logged. The context ends with the connection.
+	// Serve is called on a new goroutine after Open. Its return closes the connection: with 1000, or with 1011 after an error, which
+	// is logged. The context ends with the connection.
 	Serve func(context.Context, *Conn) error
 
 	// Subprotocols are the supported subprotocols. The client's first choice among them is used.
 	Subprotocols []string
 
-	// Origins are the origins whose pages may open a connection, in addition to that of the request's host: "https://app.example",
-	// or "*" for all. Requests without Origin, which browsers always send, are accepted.
+	// Origins are the origins whose pages may open a WebSocket, such as "https://app.example", or "*" for all. The origin of the
+	// request's host is always allowed. Requests without Origin are accepted: browsers always send it.
 	Origins []string
 
 	// MaxMessage is the maximum length of a message from the client, in bytes, also after decompression. Default: 1 MiB.
@@ -43,24 +44,25 @@ type Options struct {
 	// MaxFragments is the maximum number of frames of a message. Default: 1,024.
 	MaxFragments int
 
-	// MaxRate is the number of messages a second that a client may send in the long run; ten seconds' worth may come at once.
-	// Default: no limit. Pings, pongs and empty fragments are always limited, to 50 a second.
+	// MaxRate is the maximum average number of messages that a client may send in a second. The messages of ten seconds may come at
+	// once. Default: no limit. Pings, pongs and empty fragments are always limited, to 50 a second.
 	MaxRate int
 
-	// MaxPending is the number of bytes of output that may wait for the client. A longer message is accepted if nothing waits.
+	// MaxPending is the maximum number of bytes of output that wait for the client. A longer message is accepted if no output waits.
 	// Default: 256 KiB.
 	MaxPending int
 
-	// PingInterval is the time of silence after which the client is sent a ping, and then the time for any answer. Default: 30 s.
-	// Negative: none.
+	// PingInterval is the time without input after which the client is sent a ping. The connection is closed if the client then
+	// sends nothing for the same time. Default: 30 s. Negative: no pings.
 	PingInterval time.Duration
 
-	// Reconnect is the time over which clients should come back, at random, when the server drains. The reason of the close frame
-	// says it: "server is shutting down: reconnect within 5000 ms". Default: 5 s.
+	// Reconnect is the time within which clients should reconnect, at random, after a drain of the server. The reason of the close
+	// frame contains it: "server is shutting down: reconnect within 5000 ms". Default: 5 s.
 	Reconnect time.Duration
 
-	// Compress enables permessage-deflate for clients that offer it. Messages of at least 128 bytes are compressed, each alone:
-	// no memory is held between messages. Compression by all connections uses at most one processor's tables for each processor.
+	// Compress enables permessage-deflate for clients that offer it. Messages of at least 128 bytes are compressed, each
+	// independently, so that no memory is held between messages. All connections together use at most one compressor (800 KB) for
+	// each processor.
 	Compress bool
 }
 
@@ -113,6 +115,7 @@ const (
 type Message struct {
 	Kind Kind
 
-	// Data is borrowed until Options.Message returns, and may be changed. That of Conn.Read belongs to the caller.
+	// Data is borrowed until Options.Message returns, and may be changed. The data of a message from Conn.Read belongs to the
+	// caller.
 	Data []byte
 }

@@ -1,4 +1,4 @@
-// Command chat has rooms whose members see each other's messages, over WebSockets, and as events.
+// Command chat serves chat rooms over WebSockets, and their messages also as event streams.
 //
 //	go run ./examples/chat
 //
@@ -45,10 +45,10 @@ func newApp(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// A chat has a topic for each room, and one for its members.
+// A chat has two topics for each room: its messages and its members.
 type chat struct{ hub *topic.Hub }
 
-// A guest is the value of a connection.
+// A guest is the value of a connection, see websocket.Conn.Value.
 type guest struct{ room, name string }
 
 // join makes the guest a member of the room while the connection is open.
@@ -60,8 +60,8 @@ func (c *chat) join(conn *websocket.Conn) {
 	}
 }
 
-// say publishes a message in the room of its sender, unless it is a request for a topic. A member that does not read costs
-// nothing: it gets the messages later, or is told that it has missed some.
+// say publishes a message in the room of its sender, unless it is a command of the JavaScript client. A member that does not read
+// gets the messages later, or the notice that it has missed some.
 func (c *chat) say(from *websocket.Conn, m websocket.Message) {
 	if c.hub.Handle(from, m, allow) {
 		return
@@ -71,7 +71,7 @@ func (c *chat) say(from *websocket.Conn, m websocket.Message) {
 	}
 }
 
-// allow lets a connection have its own room only.
+// allow permits the topics of the connection's room only.
 func allow(c *websocket.Conn, name string) error {
 	if strings.TrimPrefix(name, "members/") != c.Value().(guest).room {
 		return errors.New("that is not your room")
