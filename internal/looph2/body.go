@@ -161,7 +161,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 		d.YieldPlace()
 	}
 	s.mu.Lock()
-	if !b.asked && !own.started && !own.late {
+	if !b.asked && !own.answer.started() && !own.late {
 		b.asked = true
 		own.flows().heads = append(own.heads, head{status: http.StatusContinue, length: -1})
 		s.notify(own)
@@ -210,7 +210,7 @@ func (own *stream) unreadable() error {
 		return own.cut
 	case own.reading.passed():
 		return server.BodyCut(os.ErrDeadlineExceeded)
-	case own.canceled || own.finalized || own.returned:
+	case own.answer.canceled() || own.finalized || own.returned:
 		return server.BodyCut(io.ErrUnexpectedEOF)
 	}
 	return nil

@@ -15,6 +15,7 @@
 //	unread.go   bytes between a stream's goroutine and the loop
 //	flow.go     state of streamed bodies and answers only
 //	upgrade.go  a connection that began with HTTP/1.1
+//	answer.go   the states of an answer
 //
 // # Ownership
 //
@@ -29,6 +30,25 @@
 //	background long-lived streams: a goroutine without a driver; by the inbox
 //
 // A stream occupies one of the http2.Limits.MaxStreams places until its action has returned, even if either side has reset it.
+//
+// # States of a stream
+//
+// Each table below is a machine: a row is a state, a column is an event, and the entry is the next state. A dot is an event that
+// cannot happen in the state. It panics in builds with the race detector.
+//
+// The streamed answer of an action is *begun* with its head, *finished* when its last piece waits to be sent, and *sent* with its
+// end. An *aborted* one is incomplete: the stream is reset after the pieces that there are. Nobody waits for an *unwanted* or *cut*
+// answer, of which nothing, or a part, was made: the client has cancelled the request, or the server ends the stream. A complete
+// answer is *none* here: it is in stream.complete until its head is sent, and the rest of it in stream.resting.
+//
+//	answer    begin   finish    send  abort     cancel
+//	none      begun   ·         ·     aborted   unwanted
+//	begun     ·       finished  ·     aborted   cut
+//	finished  ·       ·         sent  finished  cut
+//	sent      ·       ·         ·     sent      cut
+//	aborted   ·       ·         ·     aborted   cut
+//	unwanted  cut     ·         ·     unwanted  unwanted
+//	cut       ·       cut       ·     cut       cut
 //
 // # Bodies
 //

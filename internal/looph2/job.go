@@ -147,7 +147,7 @@ func (own *stream) dequeue() bool {
 	if !own.streamed {
 		own.working(true)
 	}
-	return !own.canceled
+	return !own.answer.canceled()
 }
 
 // skip ends a job that is not needed any more.

@@ -63,7 +63,7 @@ func (x *Wire) startTimeout() {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if own.started || own.limit != noLimit {
+	if own.answer.started() || own.limit != noLimit {
 		return
 	}
 	own.limit, own.wire = timed, x
@@ -78,7 +78,7 @@ func (x *Wire) liftTimeout() bool {
 	if own.late {
 		return false
 	}
-	own.started = true
+	own.answer.on(begin)
 	own.endLimit()
 	if own.timeout != nil {
 		own.timeout.Lift()
@@ -117,7 +117,7 @@ func (x *Wire) isLate() bool {
 func (own *stream) expire() {
 	s := own.s
 	s.mu.Lock()
-	if own.limit != timed || own.late || own.canceled || own.returned {
+	if own.limit != timed || own.late || own.answer.canceled() || own.returned {
 		s.mu.Unlock()
 		return
 	}

@@ -170,7 +170,9 @@ func (h *holder) End(a *memory.Account) {
 }
 
 // sends reports whether a streamed answer has begun and is not sent entirely. s.mu is held.
-func (own *stream) sends() bool { return own.unsent() > 0 || own.started && !own.finished }
+func (own *stream) sends() bool {
+	return own.unsent() > 0 || own.answer == begun || own.answer == aborted
+}
 
 // endedForRoom reports whether others need what the stream holds.
 func (own *stream) endedForRoom() bool {
@@ -200,7 +202,7 @@ func (s *session) makeRoom(own *stream) {
 	if inLine { // it does not begin any more: the client learns that it may retry
 		own.setCanceled()
 	}
-	sends := own.canceled || own.sends()
+	sends := own.answer.canceled() || own.sends()
 	s.mu.Unlock()
 	switch {
 	case inLine:

@@ -117,7 +117,7 @@ func (own *stream) lengthOf(status int, length int64) int64 {
 
 // sendHead sends a head that the stream's goroutine has made.
 func (s *session) sendHead(own *stream, h *head) {
-	if own.dropped || !s.h2.BeginHead(own.st, h.status) {
+	if !s.h2.BeginHead(own.st, h.status) {
 		return
 	}
 	for _, f := range h.fields {
@@ -134,7 +134,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	if own.headOnly || !exchange.BodyAllowed(a.Status()) {
 		body = nil
 	}
-	if own.dropped || !s.h2.BeginHead(st, a.Status()) {
+	if !s.h2.BeginHead(st, a.Status()) {
 		p.release()
 		return
 	}
@@ -168,7 +168,7 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	}
 	s.mu.Lock()
 	own.resting = restings.Get().(*resting)
-	own.rest, own.answer = body[n:], *a
+	own.rest, own.whole = body[n:], *a
 	own.untaken = int64(len(body))
 	s.untaken += own.untaken
 	own.kept.Store(true)
@@ -230,8 +230,8 @@ func (own *stream) freeRest() {
 func (own *stream) dropRest() {
 	if r := own.resting; r != &nothing {
 		r.body.Release()
-		r.answer.Release()
-		r.rest, r.body, r.answer = nil, engine.HeldBody{}, exchange.Answer{}
+		r.whole.Release()
+		r.rest, r.body, r.whole = nil, engine.HeldBody{}, exchange.Answer{}
 	}
 }
 
@@ -253,7 +253,7 @@ func (s *session) pump() {
 
 func (s *session) pumpRest(own *stream, n int) {
 	s.mu.Lock()
-	if own.canceled { // it is about to be cut
+	if own.answer.canceled() { // it is about to be cut
 		s.mu.Unlock()
 		s.h2.Enough(own.st)
 		return
@@ -278,7 +278,7 @@ func (s *session) pumpRest(own *stream, n int) {
 // pumpOut sends a piece of an answer that a stream's goroutine has left.
 func (s *session) pumpOut(own *stream, n int) {
 	s.mu.Lock()
-	if own.canceled { // it is about to be cut
+	if own.answer.canceled() { // it is about to be cut
 		s.mu.Unlock()
 		s.h2.Enough(own.st)
 		return
@@ -288,7 +288,7 @@ func (s *session) pumpOut(own *stream, n int) {
 		piece = own.lent
 	}
 	n = min(n, len(piece))
-	last := own.finished && n == own.unsent()
+	last := own.answer == finished && n == own.unsent()
 	if n > 0 {
 		s.h2.Data(own.st, piece[:n], last && len(own.trailers) == 0)
 		own.count(n, last)
@@ -300,16 +300,16 @@ func (s *session) pumpOut(own *stream, n int) {
 		own.progress(int64(n), int64(own.unsent()))
 		own.holdOutput()
 	}
-	empty, aborted := own.unsent() == 0, own.aborted
+	left, state := own.unsent(), own.answer
 	if len(own.lent) == 0 { // else the Write still waits
 		own.hasMoved()
 	}
 	s.mu.Unlock()
-	if empty {
+	if left == 0 {
 		s.h2.Enough(own.st)
 	}
 	switch {
-	case empty && aborted:
+	case left == 0 && state == aborted:
 		s.h2.Reset(own.st, http2.InternalError)
 		s.conclude(own)
 	case last:
@@ -320,15 +320,15 @@ func (s *session) pumpOut(own *stream, n int) {
 // endOut ends an answer of which all pieces are sent.
 func (s *session) endOut(own *stream) {
 	s.mu.Lock()
-	if own.outEnded {
+	if own.answer != finished {
 		s.mu.Unlock()
 		return
 	}
-	own.outEnded = true
+	own.answer.on(send)
 	trailers := own.trailers
 	s.mu.Unlock()
 	switch st := own.st; {
-	case own.dropped || st.Sent():
+	case st.Sent():
 	case len(trailers) > 0:
 		if s.h2.BeginTrailers(st) {
 			for _, t := range trailers {
@@ -354,16 +354,15 @@ func (s *session) handleNotified(own *stream) {
 	p, noRoom, closing := own.takeComplete(), own.noRoom, own.closing
 	own.ended = own.ended || own.returned
 	left, lent := own.unsent(), len(own.lent)
-	over := own.finished && left == 0 && !own.outEnded
-	aborted, lapsed, canceled, unclaimed := own.aborted, own.lapsed, own.canceled, own.in.unclaimed
+	state, lapsed, unclaimed := own.answer, own.lapsed, own.in.unclaimed
 	s.mu.Unlock()
 	if closing {
 		s.sayGoodbye()
 	}
-	if consumed > 0 && !own.dropped {
+	if consumed > 0 {
 		s.h2.Consumed(own.st, consumed)
 	}
-	if unclaimed && !own.dropped {
+	if unclaimed {
 		s.h2.Unclaimed(own.st)
 	}
 	for i := range heads {
@@ -373,15 +372,15 @@ func (s *session) handleNotified(own *stream) {
 	case p.is:
 		own.counts = p.counts
 		s.respond(own, &p, nil)
-	case own.dropped || canceled: // or it is about to be cut
-	case aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // the deadline has passed: the blocked rest is not sent
+	case state.canceled(): // it is dropped, or about to be cut
+	case state == aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // the deadline has passed: the blocked rest is not sent
 		s.h2.Reset(own.st, http2.InternalError)
 	case left > 0: // also of an aborted answer: its client receives the part that was made
 		if n := int64(lent - s.h2.Room(own.st)); n > 0 {
 			own.left(n)
 		}
 		s.h2.Want(own.st)
-	case over:
+	case state == finished:
 		s.endOut(own)
 		return
 	}

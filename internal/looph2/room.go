@@ -22,7 +22,7 @@ func (x *Wire) charge(lasts, inline bool) {
 		own.endAhead()
 		return
 	}
-	if own.ahead || own.headOnly || own.canceled || own.late {
+	if own.ahead || own.headOnly || own.answer.canceled() || own.late {
 		return
 	}
 	if a := own.accountOf(); a != nil {

@@ -191,7 +191,7 @@ func (x *Wire) giveUpOn() {
 	own.kept.Store(true)
 	late := !x.answers()
 	own.s.mu.Lock()
-	started := own.started
+	started := own.answer.started()
 	own.s.mu.Unlock()
 	defer func() { x.deliverAnswer(&a) }() // deferred, since a feature may end this goroutine
 	if started || late {
@@ -273,9 +273,7 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 		a.Release()
 	case exchange.Abort:
 		a.Release()
-		if !own.dropped {
-			s.h2.Reset(own.st, http2.InternalError)
-		}
+		s.h2.Reset(own.st, http2.InternalError)
 	default:
 		if x.std != nil && own.outOfTime() {
 			a.Release()
@@ -333,7 +331,7 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 	x.end()
 	s.mu.Lock()
 	if a.Kind() == exchange.Abort && !late {
-		own.aborted = true
+		own.answer.on(abort)
 	}
 	own.wire = nil
 	own.returned = !late || own.lateDone
@@ -346,7 +344,7 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 	own.working(false)
 	switch p.counts = counts; {
 	case !p.is:
-	case own.canceled: // the client does not want it any more
+	case own.answer.canceled(): // the client does not want it any more
 		p.release()
 	default:
 		own.setComplete(p)

@@ -236,7 +236,7 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 	case http2.BodyData, http2.BodyTrailers:
 		own, _ := ev.Stream.Owner.(*stream)
 		switch {
-		case own == nil || own.dropped:
+		case own == nil:
 			s.h2.Consumed(ev.Stream, len(ev.Data))
 		case own.gathering:
 			return s.gather(own, ev, consumed)

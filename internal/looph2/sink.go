@@ -36,7 +36,7 @@ func (own *stream) over() error {
 	switch {
 	case own.slow:
 		return fmt.Errorf("the client takes too little of the answer: %w", os.ErrDeadlineExceeded)
-	case own.canceled || own.finalized:
+	case own.answer.canceled() || own.finalized:
 		return errGone
 	case own.lapsed || own.writing.passed():
 		own.flows().lapsed = true
@@ -169,9 +169,9 @@ func (k *sink) Finish(trailers http.Header) {
 	own := k.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	_ = own.over()                               // records a deadline that has passed
-	if !k.silent && (k.left > 0 || own.lapsed) { // an incomplete body is cut off
-		own.aborted = true
+	_ = own.over()                                                        // records a deadline that has passed
+	if !own.answer.started() || !k.silent && (k.left > 0 || own.lapsed) { // there is none (a 101), or its body is incomplete
+		own.answer.on(abort)
 		own.s.notify(own)
 		return
 	}
@@ -183,8 +183,10 @@ func (k *sink) Finish(trailers http.Header) {
 			}
 		}
 	}
-	own.finished = true
-	own.outEnded = own.outEnded || k.silent
+	own.answer.on(finish)
+	if k.silent && own.answer == finished { // the head has ended it
+		own.answer.on(send)
+	}
 	own.s.notify(own)
 }
 

@@ -32,7 +32,7 @@ func (s *session) judge() {
 	blocked := false
 	for st := range s.h2.Streams {
 		own, _ := st.Owner.(*stream)
-		if own == nil || own.dropped {
+		if own == nil || st.Closed() {
 			continue
 		}
 		switch s.judgeStream(own, now, passed) {
@@ -132,7 +132,7 @@ func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	}
 	s.mu.Lock()
 	b := &own.in
-	if own.streamed && !b.ended && own.cut == nil && !(own.tunnel && own.started) { // a stream that is cut may not have noticed yet
+	if own.streamed && !b.ended && own.cut == nil && !(own.tunnel && own.answer.started()) { // a stream that is cut may not have noticed yet
 		if b.waits {
 			b.waited += now - b.since
 			b.since = now

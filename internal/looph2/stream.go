@@ -36,9 +36,6 @@ type stream struct {
 	ended     bool                  // the loop knows that the action has returned
 	putOff    bool                  // it waits for its client, see backlog.go
 	delayed   bool                  // it has waited for its client, or for room
-	dropped   bool                  // it ended before its answer was sent
-	done      bool                  // its place is free
-	concluded bool                  // no code refers to it any more
 	headOnly  bool                  // the answer to HEAD
 	streamed  bool                  // its action reads its body while it arrives
 	tunnel    bool                  // an extended CONNECT, whose body carries another protocol
@@ -53,22 +50,18 @@ type stream struct {
 	// Guarded by s.mu: the exchange between its goroutine and the loop.
 	notified  bool     // in the session's inbox
 	complete  *pending // nil for none
-	started   bool     // the answer has begun
-	finished  bool     // flow.out contains the end
-	outEnded  bool     // the end was sent
-	aborted   bool     // the answer is cut off
-	late      bool     // a late answer replaces that of the action
-	lateDone  bool     // the late answer is in complete
-	lateBack  bool     // the late action has returned
-	limit     limit    // state of the action's timeout
-	returned  bool     // the action has returned
-	canceled  bool     // the client has cancelled the request
-	closing   bool     // the connection ends after the answer
-	noRoom    bool     // others need its memory
-	slow      bool     // the client takes too little of the answer
-	ahead     bool     // it has reserved room for the answer
-	inLine    bool     // its job is queued for a worker
-	apart     bool     // its answer is made in the background
+	answer    answer
+	late      bool  // a late answer replaces that of the action
+	lateDone  bool  // the late answer is in complete
+	lateBack  bool  // the late action has returned
+	limit     limit // state of the action's timeout
+	returned  bool  // the action has returned
+	closing   bool  // the connection ends after the answer
+	noRoom    bool  // others need its memory
+	slow      bool  // the client takes too little of the answer
+	ahead     bool  // it has reserved room for the answer
+	inLine    bool  // its job is queued for a worker
+	apart     bool  // its answer is made in the background
 	finalized bool
 	cancel    context.CancelFunc
 	timeout   *exchange.TimeoutContext
@@ -84,11 +77,11 @@ type stream struct {
 // A resting is the unsent part of a complete answer. Like a flow, it is allocated on demand: other streams, such as those whose
 // actions block, share nothing, which is never written to.
 //
-// The loop of a stream changes the pointer to its resting under s.mu. s.mu also guards rest, answer and body, since an eviction
+// The loop of a stream changes the pointer to its resting under s.mu. s.mu also guards rest, whole and body, since an eviction
 // drops them while the loop does not look. The other fields belong to the loop.
 type resting struct {
 	rest     []byte
-	answer   exchange.Answer  // its memory contains rest
+	whole    exchange.Answer  // its memory contains rest
 	body     engine.HeldBody  // the charge for rest
 	untaken  int64            // bytes of body
 	inFlight request.InFlight // the shard that counts it as in flight
@@ -153,7 +146,7 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 // frees the memory of the job. In any case it frees the reservation for the answer, and the part that was made of it. s.mu is
 // held.
 func (own *stream) setCanceled() {
-	own.canceled = true
+	own.answer.on(cancel)
 	own.hasMoved()
 	own.keepAhead(0) // the action may run on for long
 	if own.out.size > 0 {
@@ -185,7 +178,6 @@ func (own *stream) cancelAll() {
 
 // drop ends the work for a stream that ended on the wire before its answer was sent.
 func (s *session) drop(own *stream) {
-	own.dropped = true
 	own.freeRest()
 	if own.gathering {
 		own.gathering = false
@@ -203,14 +195,18 @@ func (s *session) drop(own *stream) {
 
 // conclude frees the stream's place when its action has returned and its answer is sent.
 func (s *session) conclude(own *stream) {
-	if own.concluded || own.running && !own.ended {
+	if own.running && !own.ended {
 		return
 	}
 	st := own.st
-	if !own.dropped && !st.Closed() {
-		if own.rests() || own.pendingOut() {
-			return
-		}
+	s.mu.Lock()
+	if own.finalized || !st.Closed() && (own.rests() || own.pendingOut()) {
+		s.mu.Unlock()
+		return
+	}
+	own.finalize()
+	s.mu.Unlock()
+	if !st.Closed() {
 		switch {
 		case !st.Sent():
 			s.h2.Reset(st, http2.InternalError) // there is no answer, or an incomplete one
@@ -218,26 +214,23 @@ func (s *session) conclude(own *stream) {
 			s.h2.Part(st) // the rest of the body is not needed
 		}
 	}
-	if !own.done {
-		own.done = true
-		s.h2.Done(st)
-	}
-	own.concluded = true
+	s.h2.Done(st)
 	st.Owner = nil
-	s.mu.Lock()
-	own.finalize()
-	s.mu.Unlock()
 	if s.h2.Len() == 0 {
 		s.since = s.d.Now()
 	}
 	own.recycle()
 }
 
-// pendingOut reports whether pieces of the answer are still unsent.
+// pendingOut reports whether pieces of the answer, or its end, are still unsent. s.mu is held.
 func (own *stream) pendingOut() bool {
-	own.s.mu.Lock()
-	defer own.s.mu.Unlock()
-	return !own.canceled && own.started && !own.outEnded && (own.finished && !own.aborted || own.unsent() > 0)
+	switch own.answer {
+	case finished:
+		return true
+	case begun, aborted:
+		return own.unsent() > 0
+	}
+	return false
 }
 
 // finalize frees the memory that the stream holds. s.mu is held.

@@ -319,7 +319,7 @@ func (x *Wire) makeTimedContext(base context.Context) {
 	x.ctx, x.end2 = timed, func() { timed.End(context.Canceled) }
 	own.s.mu.Lock()
 	own.timeout = timed
-	if own.started {
+	if own.answer.started() {
 		timed.Lift()
 	}
 	late := own.late
@@ -337,7 +337,7 @@ func (x *Wire) noteContext() {
 	x.kept = true
 	own.s.mu.Lock()
 	own.cancel = x.end2
-	canceled := own.canceled
+	canceled := own.answer.canceled()
 	own.s.mu.Unlock()
 	if canceled {
 		x.end2()
@@ -390,7 +390,7 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	if len(own.heads) >= mostHeads {
 		x.awaitHeads(own)
 	}
-	if own.late || own.started || own.over() != nil {
+	if own.late || own.answer.started() || own.over() != nil {
 		return
 	}
 	if status == http.StatusContinue {
@@ -412,7 +412,7 @@ func (x *Wire) awaitHeads(own *stream) {
 	}
 	s.mu.Lock()
 	own.working(false)
-	for len(own.heads) >= mostHeads && !own.late && !own.started && own.over() == nil {
+	for len(own.heads) >= mostHeads && !own.late && !own.answer.started() && own.over() == nil {
 		own.moved.Wait()
 	}
 	own.working(true)
@@ -428,7 +428,7 @@ func (x *Wire) awaitHeads(own *stream) {
 func (x *Wire) CloseAfter() {
 	x.own.s.mu.Lock()
 	defer x.own.s.mu.Unlock()
-	x.closing = x.closing || !x.own.started
+	x.closing = x.closing || !x.own.answer.started()
 }
 
 func (x *Wire) OmitDate()  { x.undated = true }
