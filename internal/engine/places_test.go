@@ -111,7 +111,7 @@ func TestCallsWaitingForPeersDoNotCountAsWorkers(t *testing.T) {
 // A call that was taken over holds little memory, regardless of the earlier input of its loop, and the budget counts that
 // memory.
 func TestMemoryOfTakenOverCalls(t *testing.T) {
-	const calls, most = 300, 16 << 10
+	const calls, most = 100, 16 << 10
 	h := newLineHandler()
 	g := newGate(h)
 	budget := memory.New(0)
