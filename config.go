@@ -150,7 +150,7 @@ type Limits struct {
 
 	// MaxMemoryPerAddress bounds the part of the budget that all connections from one remote address may use together,
 	// including answers. Beyond it, other requests of that address make room, as described at Memory. If none
-	// can, the answer is 503, for a large body after ten seconds. One answer may be larger if the address holds
+	// can, the answer is 503, for a large body after Timeouts.Memory. One answer may be larger if the address holds
 	// nothing else. Addresses are counted as for MaxConnectionsPerAddress. At least 128 KiB. Default: the budget.
 	MaxMemoryPerAddress ByteSize
 
@@ -165,41 +165,37 @@ type Limits struct {
 	// are longer and arrive in parts counts as blocking. Use Limit to keep a hanging route from taking all places.
 	MaxConcurrent int
 
-	// Adaptive lets the loop engine choose, between 4 and MaxConcurrent, how many requests of
-	// routes known to block are served at once. It lowers the number if more concurrent requests
-	// take longer, because they wait for each other or for the same database. It suits routes with
-	// similar durations and without streams.
+	// Adaptive lets the loop engine choose, between 4 and MaxConcurrent, how many requests of routes known to block are
+	// served at once. It lowers the number if more concurrent requests take longer, because they wait for each other or
+	// for the same database. It suits routes with similar durations and without streams.
 	Adaptive bool `env:"ADAPTIVE_LIMIT"`
 
-	// QueueTarget is the maximum time that requests may wait for their turn on the loop engine in
-	// an overload. An overload begins when the oldest request has waited longer during ten times
-	// QueueTarget, and the queue grows by requests on connections that were idle, or clients give
-	// up. Then requests that have waited longer are answered with 503. Requests of a
-	// [Route.Critical] are never refused. Negative: no request is refused. Default: 10 ms.
+	// QueueTarget is the maximum time that requests may wait for their turn on the loop engine in an overload. An
+	// overload begins when the oldest request has waited longer during ten times QueueTarget, and the queue grows by
+	// requests on connections that were idle, or clients give up. Then requests that have waited longer are answered
+	// with 503. Requests of a [Route.Critical] are never refused. Negative: no request is refused. Default: 10 ms.
 	QueueTarget time.Duration
 
-	// MaxBody is the maximum length of a request body, in bytes, for Bytes, Body and Decode. A
-	// longer body is answered with 413. Groups and routes may set their own limit. Default: 4 MiB.
+	// MaxBody is the maximum length of a request body, in bytes, for Bytes, Body and Decode. A longer body is answered
+	// with 413. Groups and routes may set their own limit. Default: 4 MiB.
 	MaxBody ByteSize
 
-	// MaxFormFields is the maximum number of fields and files in a form. A larger form is answered
-	// with 413. The parts of a multipart form may have ten times as many headers in total.
-	// math.MaxInt32 leaves only the limit on the body. Default: 1,000.
+	// MaxFormFields is the maximum number of fields and files in a form. A larger form is answered with 413. The parts
+	// of a multipart form may have ten times as many headers in total. math.MaxInt32 leaves only the limit on the body.
+	// Default: 1,000.
 	MaxFormFields int
 
-	// MaxHead is the maximum length of a request head, in bytes, including the request line. A
-	// longer head is answered with 431, or with 414 if the request line alone exceeds it; net/http
-	// answers 431 to both, and allows 4 KiB more. The read buffers of the loop engine are as large,
-	// and at least 64 KiB. At most 1 GiB. Default: 64 KiB.
+	// MaxHead is the maximum length of a request head, in bytes, including the request line. A longer head is answered
+	// with 431, or with 414 if the request line alone exceeds it; net/http answers 431 to both, and allows 4 KiB more.
+	// The read buffers of the loop engine are as large, and at least 64 KiB. At most 1 GiB. Default: 64 KiB.
 	MaxHead ByteSize
 
 	// MaxHeaders is the maximum number of header lines in a request. More are answered with 431. On
 	// net/http it limits the number of distinct names. Default: 100.
 	MaxHeaders int
 
-	// MaxRequestsPerConnection is the maximum number of requests on a connection, up to 65,535. The
-	// answer to the last one has Connection: close; on HTTP/2 the client opens another connection.
-	// Default: no limit.
+	// MaxRequestsPerConnection is the maximum number of requests on a connection, up to 65,535. The answer to the last
+	// one has Connection: close; on HTTP/2 the client opens another connection. Default: no limit.
 	MaxRequestsPerConnection int
 
 	// MaxStreamsPerConnection is the maximum number of open streams on an HTTP/2 connection, up to 10,000. On the loop
@@ -260,8 +256,12 @@ type Timeouts struct {
 	// or for other streams of the client. Default: 30 s.
 	Write time.Duration `env:"WRITE_TIMEOUT"`
 
-	// Idle is the maximum time that a connection may stay open without a request. Default:
-	// 75 s.
+	// Memory is the maximum time that a request waits until there is room for its body or its large answer in the
+	// budget of Limits.Memory. Then it is answered with 503. Below a second, chunked bodies that are each larger than a
+	// quarter of the budget block each other until one is refused. Default: 10 s.
+	Memory time.Duration `env:"MEMORY_TIMEOUT"`
+
+	// Idle is the maximum time that a connection may stay open without a request. Default: 75 s.
 	Idle time.Duration `env:"IDLE_TIMEOUT"`
 
 	// TCPKeepAlive is the time of silence after which the system probes the peer of a connection, and the interval
@@ -411,11 +411,13 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Timeouts.Head, 10*time.Second)
 	setDefault(&c.Timeouts.Body, 30*time.Second)
 	setDefault(&c.Timeouts.Write, 30*time.Second)
+	setDefault(&c.Timeouts.Memory, 10*time.Second)
 	setDefault(&c.Timeouts.Idle, 75*time.Second)
 	setDefault(&c.Timeouts.TCPKeepAlive, defaultKeepAlive)
 	setDefault(&c.Process.DrainTimeout, 30*time.Second)
 	for _, d := range []*time.Duration{
-		&c.Limits.QueueTarget, &c.Timeouts.Action, &c.Timeouts.Head, &c.Timeouts.Body, &c.Timeouts.Write, &c.Timeouts.Idle, &c.Timeouts.TCPKeepAlive,
+		&c.Limits.QueueTarget, &c.Timeouts.Action, &c.Timeouts.Head, &c.Timeouts.Body, &c.Timeouts.Write, &c.Timeouts.Memory, &c.Timeouts.Idle,
+		&c.Timeouts.TCPKeepAlive,
 		&c.Process.DrainGrace, &c.Process.DrainTimeout,
 	} {
 		*d = min(*d, longest)
@@ -450,8 +452,8 @@ func (c Config) validate() error {
 		return err
 	}
 	switch t, p := c.Timeouts, c.Process; {
-	case min(t.Action, t.Head, t.Body, t.Write, t.Idle) < 0:
-		return fmt.Errorf("Config.Timeouts.Action, Head, Body, Write and Idle (%v, %v, %v, %v, %v) must not be negative", t.Action, t.Head, t.Body, t.Write, t.Idle)
+	case min(t.Action, t.Head, t.Body, t.Write, t.Memory, t.Idle) < 0:
+		return fmt.Errorf("Config.Timeouts.Action, Head, Body, Write, Memory and Idle (%v, %v, %v, %v, %v, %v) must not be negative", t.Action, t.Head, t.Body, t.Write, t.Memory, t.Idle)
 	case min(p.DrainGrace, p.DrainTimeout) < 0:
 		return fmt.Errorf("Config.Process.DrainGrace and DrainTimeout (%v, %v) must not be negative", p.DrainGrace, p.DrainTimeout)
 	case c.Engine > EngineStd:

@@ -47,6 +47,7 @@ func (a *App) tellAdapters() {
 	trust, _ := clientaddr.ParseTrust(c.Proxy.Trusted) // validate has tried
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.Proxy.ForwardedHeader))
 	s.Budget = &a.memory.Budget
+	s.Budget.MaxWait = c.Timeouts.Memory
 	s.Budget.SetCaps(int64(c.Limits.MaxMemoryPerConnection), 2*int64(leastCap+c.Limits.MaxHead), int64(c.Limits.MaxMemoryPerAddress))
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()

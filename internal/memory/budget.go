@@ -53,10 +53,13 @@ type Budget struct {
 	waiting atomic.Int64 // length of queue
 	ended   atomic.Uint64
 
+	// MaxWait is the maximum time that a request waits; 0 for ten seconds. It must not change after the first call of Open.
+	MaxWait time.Duration
+
 	// Now is a monotonic clock in ns; nil for Clock. It must not change after the first call of Open.
 	Now func() int64
 
-	maxBody, maxConnection, maxAddress int64 // see SetCaps
+	caps
 
 	mu        sync.Mutex
 	all       []*Account // open accounts
@@ -85,6 +88,8 @@ func (b *Budget) clock() int64 {
 	}
 	return Clock()
 }
+
+func (b *Budget) maxWait() time.Duration { return cmp.Or(b.MaxWait, 10*time.Second) }
 
 // SetBound changes the bound; 0 is no bound. Held memory stays held.
 func (b *Budget) SetBound(bound int64) { b.bound.Store(bound) }

@@ -91,6 +91,9 @@ func (b *Budget) closeAddress(at *address) {
 	}
 }
 
+// caps are the limits of SetCaps, in bytes; 0 is none.
+type caps struct{ maxBody, maxConnection, maxAddress int64 }
+
 // SetCaps limits the body of a request, in addition to which the connection may hold reading bytes, and the memory of an
 // address. 0 is no limit. It must not be called after the first call of Open.
 func (b *Budget) SetCaps(body, reading, address int64) {

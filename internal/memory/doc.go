@@ -11,11 +11,12 @@
 //  2. A larger request is granted if it fits and no earlier request waits. All large holders together leave a quarter of the bound
 //     free, unless there is only one, which may fill the bound. A request that cannot wait, such as one for the values of a body
 //     that has arrived, is granted if it fits.
-//  3. Otherwise the request waits in one queue, first in, first out. After 10 seconds it is refused. It asks again when memory is
-//     released. The first of the queue evicts slow large holders, and is granted their memory when they have released it, which
-//     may be at once. If it is slow itself and the costliest of them, it is refused. If clients have mostly not read large answers
-//     lately, it also evicts holders whose answers are read, by rule 4. If it has waited for a second, and all other large holders
-//     wait, too, it evicts the last of the queue, and more until it fits. A request for more than the bound is refused at once.
+//  3. Otherwise the request waits in one queue, first in, first out. It is refused after MaxWait, 10 seconds by default. It asks
+//     again when memory is released. The first of the queue evicts slow large holders, and is granted their memory when they
+//     have released it, which may be at once. If it is slow itself and the costliest of them, it is refused. If clients have
+//     mostly not read large answers lately, it also evicts holders whose answers are read, by rule 4. If it has waited for a
+//     second, and all other large holders wait, too, it evicts the last of the queue, and more until it fits. A request for more
+//     than the bound is refused at once.
 //  4. When the memory held exceeds the bound, holders are evicted in this order: large ones before small ones; among these, slow
 //     ones, then those that send at a good rate, then those that read an answer at a good rate; among these, the costliest first.
 //     The cost is bytes × time until they are expected to be free, at most 10 seconds. An excess of up to an eighth of the bound

@@ -16,10 +16,8 @@ const (
 )
 
 const (
-	// patience is the time, in ns, after which requests that wait are evicted for the first of the queue. mostWait is the
-	// maximum wait.
+	// patience is the time, in ns, after which requests that wait are evicted for the first of the queue.
 	patience = int64(time.Second)
-	mostWait = int64(10 * time.Second)
 
 	// askEvery is how often a goroutine asks again without notice. A request that has not asked again for staleAfter, in ns,
 	// does not delay others.
@@ -194,7 +192,7 @@ func (b *Budget) reserveLarge(a *Account, u Use, n int64, waits bool) Outcome {
 		return Granted
 	case costliest:
 		return NoRoom
-	case now-since >= mostWait:
+	case now-since >= int64(b.maxWait()):
 		if capped {
 			a.meets(AddressCap)
 		}
@@ -331,7 +329,7 @@ func (w *waiter) wake() {
 // Acquire is Reserve for callers that may block: it returns when the bytes are granted or refused, or with MustWait when over
 // reports that the result is no longer needed. over is called when done is closed, and periodically.
 func (a *Account) Acquire(u Use, n int64, done <-chan struct{}, over func() bool) Outcome {
-	look := time.NewTicker(askEvery) // slow holders are found without a release
+	look := time.NewTicker(min(askEvery, a.budget.maxWait())) // slow holders are found without a release
 	defer look.Stop()
 	for {
 		outcome := a.Reserve(u, n)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 )
@@ -109,15 +110,39 @@ func TestLargestHolderIsEvictedForBody(t *testing.T) {
 	})
 }
 
-// A body waits while actions hold all memory, and is refused after a limited time. The statistics report the wait and the
-// refusal. The refusal is not logged as a failure of the service.
+// A body waits while actions hold all memory. The statistics report the wait.
+func TestBodyWaitsForMemory(t *testing.T) {
+	testBodyWithoutMemory(t, 0, func(t *testing.T, app *dunlin.App, others *sync.WaitGroup, release func()) {
+		Soon(t, "the others wait", func() bool { return app.Stats().Memory.Waiting == 2 })
+		Soon(t, "the statistics have the time", func() bool { return app.Stats().Memory.WaitingFor > 0 })
+		release()
+		others.Wait()
+		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.WaitingFor != 0 || s.Memory.Refused != 0 || s.Shed["no-memory"] != 0 {
+			t.Errorf("got %+v, %v", s.Memory, s.Shed)
+		}
+	})
+}
+
+// After Timeouts.Memory it is refused. The statistics report the refusal, which is not logged as a failure of the service.
 func TestBodyWithoutMemoryIs503(t *testing.T) {
-	t.Parallel() // with other long tests
+	testBodyWithoutMemory(t, time.Millisecond, func(t *testing.T, app *dunlin.App, others *sync.WaitGroup, release func()) {
+		others.Wait()
+		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.WaitingFor != 0 || s.Memory.Refused != 2 || s.Shed["no-memory"] != 2 || s.Shed["largest-holder"] != 0 {
+			t.Errorf("got %+v, %v", s.Memory, s.Shed)
+		}
+		release()
+	})
+}
+
+// testBodyWithoutMemory calls then while an action holds most of the memory, and two other requests need as much for their bodies. The
+// others are refused after a time, 0 for the default.
+func testBodyWithoutMemory(t *testing.T, after time.Duration, then func(t *testing.T, app *dunlin.App, others *sync.WaitGroup, release func())) {
 	const size = 600 << 10
 	OnEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
-		entered, leave := make(chan struct{}, 1), make(chan struct{})
+		entered, leave := make(chan struct{}, 3), make(chan struct{})
 		var app *dunlin.App
-		addr, logs := Start(t, dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}}, func(a *dunlin.App) {
+		config := dunlin.Config{Engine: engine, Limits: dunlin.Limits{Memory: smallMemory}, Timeouts: dunlin.Timeouts{Memory: after}}
+		addr, logs := Start(t, config, func(a *dunlin.App) {
 			app = a
 			a.Post("/length", func(r *dunlin.Request) dunlin.Response {
 				body, err := r.Bytes()
@@ -144,18 +169,15 @@ func TestBodyWithoutMemoryIs503(t *testing.T) {
 		for range 2 {
 			others.Go(func() {
 				status, retry, text := upload(t, addr, strings.NewReader(strings.Repeat("x", size)))
-				if status != http.StatusServiceUnavailable || retry == "" || !strings.Contains(text, "memory budget of 1024 KiB") {
+				switch {
+				case after == 0 && status != http.StatusOK:
+					t.Errorf("%d: got %s", status, text)
+				case after > 0 && (status != http.StatusServiceUnavailable || retry == "" || !strings.Contains(text, "memory budget of 1024 KiB")):
 					t.Errorf("%d, Retry-After %q: got %s; want 503 and the limit", status, retry, text)
 				}
 			})
 		}
-		Soon(t, "the others wait", func() bool { return app.Stats().Memory.Waiting == 2 })
-		Soon(t, "the statistics have the time", func() bool { return app.Stats().Memory.WaitingFor > 0 })
-		others.Wait()
-		if s := app.Stats(); s.Memory.Waiting != 0 || s.Memory.WaitingFor != 0 || s.Memory.Refused != 2 || s.Shed["no-memory"] != 2 || s.Shed["largest-holder"] != 0 {
-			t.Errorf("got %+v, %v", s.Memory, s.Shed)
-		}
-		close(leave)
+		then(t, app, &others, func() { close(leave) })
 		if status := <-first; status != http.StatusOK {
 			t.Errorf("the first: got %d", status)
 		}

@@ -33,7 +33,7 @@ func TestFromEnv(t *testing.T) {
 		"DUNLIN_ADDR": "127.0.0.1:0", "DUNLIN_ENGINE": "std", "DUNLIN_TLS_ADDR": ":8443", "DUNLIN_H2C": "upgrade", "DUNLIN_MEMORY_LIMIT": "16MiB",
 		"DUNLIN_MAX_BODY": "1MiB", "DUNLIN_MAX_HEAD": "32KiB", "DUNLIN_QUEUE_TARGET": "-1s", "DUNLIN_TRUSTED_PROXIES": "loopback, 10.0.0.0/8",
 		"DUNLIN_UNCLEAN_PATHS": "refuse", "DUNLIN_ROUTE_STATS": "off", "DUNLIN_TIMEOUT": "",
-		"DUNLIN_TLS_CERT": "cert.pem", "DUNLIN_HSTS": "1h", "DUNLIN_HEAD_TIMEOUT": "2s", "DUNLIN_TCP_KEEP_ALIVE": "-1s", "DUNLIN_ADAPTIVE_LIMIT": "true",
+		"DUNLIN_TLS_CERT": "cert.pem", "DUNLIN_HSTS": "1h", "DUNLIN_HEAD_TIMEOUT": "2s", "DUNLIN_MEMORY_TIMEOUT": "3s", "DUNLIN_TCP_KEEP_ALIVE": "-1s", "DUNLIN_ADAPTIVE_LIMIT": "true",
 		"DUNLIN_PROXY_PROTOCOL": "true", "DUNLIN_DRAIN_GRACE": "5s",
 	})
 	config := dunlin.Config{Timeouts: dunlin.Timeouts{Action: time.Second}, Addr: ":80"}
@@ -49,7 +49,7 @@ func TestFromEnv(t *testing.T) {
 			QueueTarget: -time.Second, Adaptive: true,
 		},
 		Proxy: dunlin.ProxyConfig{Trusted: []string{"loopback", "10.0.0.0/8"}, Protocol: true}, UncleanPaths: dunlin.UncleanPathsRefuse, RouteStats: stats.Off,
-		Timeouts: dunlin.Timeouts{Action: time.Second, Head: 2 * time.Second, TCPKeepAlive: -time.Second}, Process: dunlin.ProcessConfig{DrainGrace: 5 * time.Second},
+		Timeouts: dunlin.Timeouts{Action: time.Second, Head: 2 * time.Second, Memory: 3 * time.Second, TCPKeepAlive: -time.Second}, Process: dunlin.ProcessConfig{DrainGrace: 5 * time.Second},
 	}
 	if !reflect.DeepEqual(config, want) {
 		t.Errorf("%+v\nwant %+v", config, want)
