@@ -71,12 +71,12 @@ func (r *Request) holdBody(capacity int, announced int64) error {
 	return r.app.server.NoRoomForBody(r.Route(), r.account.Met())
 }
 
-// hasTurn reserves memory for a response that is expected to be large, and may wait for it. It reports whether the
+// awaitMemory reserves memory for a response that is expected to be large, and may wait for it. It reports whether the
 // action may begin. Otherwise resp is the refusal.
-func (r *Request) hasTurn(resp *Response) bool {
+func (r *Request) awaitMemory(resp *Response) bool {
 	err := exchange.ErrLate
 	if r.opensAccount() {
-		if err = r.app.server.AwaitTurn(r.wire, &r.s, r.account, r.Context); err == nil {
+		if err = r.app.server.AwaitMemory(r.wire, &r.s, r.account, r.Context); err == nil {
 			return true
 		}
 	}

@@ -30,7 +30,7 @@ const JSONOmitWriteOnly JSONOption = 3
 // is logged.
 func JSON[T any](v T, options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)
-	body, err := jsonwire.Append(x.Buf[:0], &v, wireOptions(options))
+	body, err := jsonwire.Append(x.Buf[:0], &v, jsonOptions(options))
 	return encoded(x, body, err)
 }
 
@@ -44,7 +44,7 @@ func encoded(x *exchange.Own, body []byte, err error) Response {
 	return Response{x.Answer(http.StatusOK, view.String(body))}
 }
 
-func wireOptions(options []JSONOption) (o jsonwire.Options) {
+func jsonOptions(options []JSONOption) (o jsonwire.Options) {
 	for _, opt := range options {
 		switch opt {
 		case JSONNoEscapeHTML:

@@ -34,7 +34,7 @@ var seqBuffers = sync.Pool{New: func() any { return new([seqPiece + 2<<10]byte) 
 // collector stops seq.
 func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)
-	e, stop := jsonwire.NewSequence(x.Buf[:0], seq, wireOptions(options))
+	e, stop := jsonwire.NewSequence(x.Buf[:0], seq, jsonOptions(options))
 	outgrown := false
 	defer func() {
 		if !outgrown {

@@ -92,7 +92,7 @@ func (c *call) FindCarefully(host string) {
 func (c *call) Run() exchange.Answer {
 	r := c.request()
 	var resp Response
-	returned := (!r.s.Route.ExpectsPending() || r.hasTurn(&resp)) && r.app.run(r.act, r, &resp)
+	returned := (!r.s.Route.ExpectsPending() || r.awaitMemory(&resp)) && r.app.run(r.act, r, &resp)
 	dressed := r.app.amending && returned && r.dressed()
 	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || (r.app.amendsAll || r.app.amending && !dressed) || r.app.servers.IsDraining()) {
 		r.app.settle(r, &resp, dressed)

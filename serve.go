@@ -25,9 +25,9 @@ func (a *App) ListenAndServe(addr string) error {
 
 // Serve answers the connections of ln until Shutdown. It returns nil when Shutdown has finished, or the error of the
 // listener. It closes ln. Several listeners may be served at the same time.
-func (a *App) Serve(ln net.Listener) error { return a.serve(lifecycle.Place{Listener: ln}) }
+func (a *App) Serve(ln net.Listener) error { return a.serve(lifecycle.Endpoint{Listener: ln}) }
 
-func (a *App) serve(p lifecycle.Place) error {
+func (a *App) serve(p lifecycle.Endpoint) error {
 	defer a.logs.FlushLast(context.Background()) // the caller may end the program after this
 	serve, err := a.open(p)
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *App) serve(p lifecycle.Place) error {
 
 // open registers the server of a place with Shutdown. It returns the function that serves the place until Shutdown has
 // finished or the listener fails. If open fails, it closes the listener.
-func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
+func (a *App) open(p lifecycle.Endpoint) (serve func() error, err error) {
 	var srv lifecycle.Server
 	var engine Engine
 	drained, err := a.servers.Add(func() (lifecycle.Server, error) {
@@ -74,7 +74,7 @@ func (a *App) open(p lifecycle.Place) (serve func() error, err error) {
 }
 
 // newServer chooses the engine for a place.
-func (a *App) newServer(p lifecycle.Place) (lifecycle.Server, Engine, error) {
+func (a *App) newServer(p lifecycle.Endpoint) (lifecycle.Server, Engine, error) {
 	if budget := a.memory.Begin(gcpace.Settings{Limit: int64(a.config.Limits.Memory), NoPacing: a.config.Process.DisableGCPacing, Log: a.asyncLog}); budget > 0 {
 		a.memory.Budget.SetBound(budget)
 	}

@@ -29,12 +29,12 @@ func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 		return fmt.Errorf("dunlin: listen: %w", err)
 	}
 	defer done()
-	return a.serve(lifecycle.Place{Listener: ln, TLS: config})
+	return a.serve(lifecycle.Endpoint{Listener: ln, TLS: config})
 }
 
 // ServeTLS is Serve for TLS with the given settings, which must have a certificate and are not changed.
 func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
-	return a.serve(lifecycle.Place{Listener: ln, TLS: &lifecycle.TLS{Config: cmp.Or(config, new(tls.Config))}})
+	return a.serve(lifecycle.Endpoint{Listener: ln, TLS: &lifecycle.TLS{Config: cmp.Or(config, new(tls.Config))}})
 }
 
 // served reports whether the config has a certificate or a source of one.

@@ -146,7 +146,7 @@ func (m *manager) Renew(ctx context.Context) {
 // renewDue obtains the certificates that are due.
 func (m *manager) renewDue(ctx context.Context) {
 	var wg sync.WaitGroup
-	places := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, atOnce)
 	for _, n := range m.names {
 		m.read(n) // another process may have obtained the certificate
 		if due := renewal(n.cert.Load()); n.failures == 0 || time.Now().Before(due) {
@@ -155,9 +155,9 @@ func (m *manager) renewDue(ctx context.Context) {
 		if time.Now().Before(n.due) {
 			continue
 		}
-		places <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			m.renew(ctx, n)
 		})
 	}

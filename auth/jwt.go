@@ -333,7 +333,7 @@ func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	if len(token) > longestToken {
 		return nil, fmt.Errorf("auth: token is longer than %d bytes", longestToken)
 	}
-	claims := new(wireClaims)
+	claims := new(exactClaims)
 	_, err := t.parser.ParseWithClaims(token, claims, func(parsed *jwt.Token) (any, error) {
 		if _, critical := parsed.Header["crit"]; critical {
 			return nil, errors.New("auth: token has unknown critical extensions (RFC 7515 section 4.1.11)")
@@ -368,12 +368,12 @@ func (t *Tokens) accepts(header map[string]any) bool {
 	return slices.ContainsFunc(t.config.Types, func(accepted string) bool { return strings.EqualFold(accepted, typ) })
 }
 
-// wireClaims are claims that are matched by their exact names. Package encoding/json would store a
+// exactClaims are claims that are matched by their exact names. Package encoding/json would store a
 // claim "Sub", which an issuer may let its users choose, as sub.
-type wireClaims struct{ Claims }
+type exactClaims struct{ Claims }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (c *wireClaims) UnmarshalJSON(text []byte) error {
+func (c *exactClaims) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &c.members); err != nil {
 		return err
 	}

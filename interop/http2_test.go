@@ -199,7 +199,7 @@ func (o *plainOwner) event(ev http2.Event) {
 
 func (o *plainOwner) write() {
 	for len(o.conn.Out) < 256<<10 {
-		st, n := o.conn.Turn()
+		st, n := o.conn.NextSender()
 		if st == nil {
 			return
 		}

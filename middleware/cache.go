@@ -82,12 +82,12 @@ type CacheConfig struct {
 // A ResponseCache stores cacheable responses by the rules of RFC 9111 for a shared cache. It
 // answers cache hits without running the action. NewCache makes one. It is safe for concurrent use.
 type ResponseCache struct {
-	config CacheConfig
-	seed   maphash.Seed
-	began  time.Time
-	held   atomic.Int64
-	memory *ext.CacheMemory // nil without a budget
-	turn   atomic.Uint32    // the shard that evicts next
+	config    CacheConfig
+	seed      maphash.Seed
+	began     time.Time
+	held      atomic.Int64
+	memory    *ext.CacheMemory // nil without a budget
+	nextShard atomic.Uint32    // the shard that evicts next
 
 	gathers   cacheGathers // copies in progress
 	refreshes atomic.Int64 // the cache's own revalidation requests in progress

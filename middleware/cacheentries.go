@@ -293,7 +293,7 @@ func (k *ResponseCache) evict() bool {
 	}
 	var victim *cacheShard
 	var oldest time.Duration
-	begin, seen := k.turn.Add(sampledShards), 0
+	begin, seen := k.nextShard.Add(sampledShards), 0
 	for i := uint32(0); i < cacheShards && seen < sampledShards; i++ {
 		s := &k.shards[(begin+i)%cacheShards]
 		s.mu.Lock()

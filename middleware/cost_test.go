@@ -30,8 +30,8 @@ type headWire struct {
 	strings *exchange.Strings
 	peer    netip.AddrPort
 	peer4   uint32 // peer as a number, the form that connections store
-	turn    time.Time
-	nanos   int64 // turn in the form of exchange.Nanos
+	now     time.Time
+	nanos   int64 // now in the form of exchange.Nanos
 	server  *exchange.Server
 }
 
@@ -96,7 +96,7 @@ func (x *headWire) Received() ([]byte, bool)  { return nil, true }
 func (x *headWire) Remote() netip.AddrPort    { return x.peer }
 func (x *headWire) Secure() bool              { return false }
 func (x *headWire) TLS() *tls.ConnectionState { return nil }
-func (x *headWire) Now() time.Time            { return x.turn }
+func (x *headWire) Now() time.Time            { return x.now }
 func (x *headWire) Context() context.Context  { return context.Background() }
 
 // pipelined returns a function that runs a request of the case through an app's pipeline, from the parsed head to the encoded
@@ -112,14 +112,14 @@ func pipelined(tb testing.TB, app *dunlin.App, c *edgeCase) func() {
 
 // piped is like pipelined for any request. Its function returns the status and the header fields, which are valid until the
 // next call.
-func piped(tb testing.TB, app *dunlin.App, req *http.Request, turn time.Time) func() (status int, fields []byte) {
+func piped(tb testing.TB, app *dunlin.App, req *http.Request, now time.Time) func() (status int, fields []byte) {
 	tb.Helper()
 	var raw bytes.Buffer
 	if err := req.Write(&raw); err != nil {
 		tb.Fatal(err)
 	}
 	limits := http1.DefaultLimits()
-	x := &headWire{peer: netip.MustParseAddrPort("192.0.2.1:1234"), turn: turn, nanos: exchange.Nanos(turn)}
+	x := &headWire{peer: netip.MustParseAddrPort("192.0.2.1:1234"), now: now, nanos: exchange.Nanos(now)}
 	peer := x.peer.Addr().As4()
 	x.peer4 = binary.BigEndian.Uint32(peer[:])
 	if n, err := x.head.Parse(raw.Bytes(), &limits); n == 0 || err != nil {

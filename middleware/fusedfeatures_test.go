@@ -95,7 +95,7 @@ func TestFusedFeatures(t *testing.T) {
 	}
 	for _, chosen := range combinations {
 		synctest.Test(t, func(t *testing.T) { // with a fake clock
-			turn := time.Now()
+			now := time.Now()
 			register := func(install func(*dunlin.App, dunlin.Feature)) *dunlin.App {
 				config := quiet
 				config.Proxy.Trusted = []string{"192.0.2.0/24"}
@@ -127,7 +127,7 @@ func TestFusedFeatures(t *testing.T) {
 						return fmt.Sprint(status, "\n", text)
 					}
 					onWire := func(app *dunlin.App) string {
-						status, head := piped(t, app, req, turn)()
+						status, head := piped(t, app, req, now)()
 						return format(status, strings.Split(strings.TrimSuffix(string(head), "\r\n"), "\r\n"))
 					}
 					onStd := func(app *dunlin.App) string {

@@ -19,7 +19,7 @@ import (
 
 // Trace context is parsed according to W3C Trace Context, sections 3.2 and 3.3. Either the trace is continued with its state,
 // in the original order, or a new trace begins without state.
-func TestTraceContextOnTheWire(t *testing.T) {
+func TestTraceContextInHeaders(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{Logger: slog.New(slog.DiscardHandler)}, func(t *testing.T, app *dunlin.App) {
 		provider, _ := newProvider()
 		app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))

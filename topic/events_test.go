@@ -347,14 +347,14 @@ func TestEventStreamOverHTTP2(t *testing.T) {
 	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 		hub := topic.New(app, topic.Settings{})
 		app.Get("/events", func(r *dunlin.Request) dunlin.Response { return topic.Events(r, hub.Topic("x")) })
-		lender := httptest.NewTLSServer(nil) // it has a certificate
-		defer lender.Close()
+		certs := httptest.NewTLSServer(nil) // it has a certificate
+		defer certs.Close()
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		served := make(chan error, 1)
-		go func() { served <- app.ServeTLS(ln, &tls.Config{Certificates: lender.TLS.Certificates}) }()
+		go func() { served <- app.ServeTLS(ln, &tls.Config{Certificates: certs.TLS.Certificates}) }()
 		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()

@@ -79,7 +79,7 @@ func dial(t testing.TB, addr string, control ...func(_, _ string, c syscall.RawC
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	s := &socket{t: t, Conn: conn, r: bufio.NewReader(conn)}
-	s.shake("")
+	s.handshake("")
 	return s
 }
 
@@ -93,12 +93,12 @@ func dialDeflate(t testing.TB, addr string) *socket {
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	s := &socket{t: t, Conn: conn, r: bufio.NewReader(conn)}
-	s.shake("Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n")
+	s.handshake("Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n")
 	return s
 }
 
-// shake makes the opening handshake.
-func (s *socket) shake(header string) {
+// handshake makes the opening handshake.
+func (s *socket) handshake(header string) {
 	s.t.Helper()
 	_, _ = io.WriteString(s, "GET /socket HTTP/1.1\r\nHost: h.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"+header+"\r\n")

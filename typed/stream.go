@@ -48,8 +48,8 @@ func (Seq[T]) result() (*result, error) {
 // piece is the number of bytes of a sequence that are buffered before a write.
 const piece = 4 << 10
 
-// wireOptions are the options of answers, equal to those of dunlin.JSON in results.
-var wireOptions = jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers}
+// jsonOptions are the options of answers, equal to those of dunlin.JSON in results.
+var jsonOptions = jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers}
 
 func writeArray[T any](w io.Writer, seq iter.Seq2[T, error]) error {
 	buf := append(make([]byte, 0, piece+1<<10), '[')
@@ -61,7 +61,7 @@ func writeArray[T any](w io.Writer, seq iter.Seq2[T, error]) error {
 		if n > 0 {
 			buf = append(buf, ',')
 		}
-		if buf, err = jsonwire.Append(buf, &v, wireOptions); err != nil {
+		if buf, err = jsonwire.Append(buf, &v, jsonOptions); err != nil {
 			return fmt.Errorf("element %d: %w", n, err)
 		}
 		if n++; len(buf) >= piece {
@@ -177,7 +177,7 @@ func writeLines[T any](w io.Writer, seq iter.Seq2[T, error]) error {
 		if err != nil {
 			return err
 		}
-		if buf, err = jsonwire.Append(buf[:0], &v, wireOptions); err != nil {
+		if buf, err = jsonwire.Append(buf[:0], &v, jsonOptions); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 		n++
@@ -215,7 +215,7 @@ func (e *Emitter[T]) Emit(v T) error { return e.EmitAs(dunlin.Event{}, v) }
 
 // EmitAs sends a value as the data of the event ev.
 func (e *Emitter[T]) EmitAs(ev dunlin.Event, v T) error {
-	b, err := jsonwire.Append(nil, &v, wireOptions)
+	b, err := jsonwire.Append(nil, &v, jsonOptions)
 	if err != nil {
 		return fmt.Errorf("event: %w", err)
 	}

@@ -51,8 +51,8 @@ func server(t *testing.T, app *dunlin.App, secure bool) func() net.Conn {
 		addr := dunlintest.Serve(t, app)
 		return func() net.Conn { return dialed(t)(net.Dial("tcp", addr)) }
 	}
-	lender := httptest.NewTLSServer(nil) // it has a certificate
-	t.Cleanup(lender.Close)
+	certs := httptest.NewTLSServer(nil) // it has a certificate
+	t.Cleanup(certs.Close)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func server(t *testing.T, app *dunlin.App, secure bool) func() net.Conn {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = app.ServeTLS(ln, &tls.Config{Certificates: lender.TLS.Certificates}) // it ends with the test
+		_ = app.ServeTLS(ln, &tls.Config{Certificates: certs.TLS.Certificates}) // it ends with the test
 	}()
 	t.Cleanup(func() { shutdown(t, app); <-served })
 	return func() net.Conn {

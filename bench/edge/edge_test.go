@@ -112,9 +112,9 @@ func start(tb testing.TB, name string) *server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	place, _ := proc.Place()
+	cores, _ := proc.Assign()
 	out, in := io.Pipe()
-	process, err := proc.Start(tb.Context(), proc.Command{Path: self, Cores: place.Server, Out: in, Env: []string{serverVariable + "=" + name}})
+	process, err := proc.Start(tb.Context(), proc.Command{Path: self, Cores: cores.Server, Out: in, Env: []string{serverVariable + "=" + name}})
 	if err != nil {
 		tb.Fatal(err)
 	}

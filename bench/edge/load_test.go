@@ -109,13 +109,13 @@ func (l *load) run(tb testing.TB, d time.Duration) (answered int) {
 // onLoadCore moves the calling goroutine to the core of the load, if there are two cores, until end is called.
 func onLoadCore(tb testing.TB) (end func()) {
 	tb.Helper()
-	place, pinned := proc.Place()
+	cores, pinned := proc.Assign()
 	if !pinned {
 		return func() {}
 	}
 	runtime.LockOSThread()
 	var all, set unix.CPUSet
-	for _, core := range place.Load {
+	for _, core := range cores.Load {
 		set.Set(core)
 	}
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

@@ -69,9 +69,9 @@ func rounds(t *testing.T, name string, metric results.Metric, own, other string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, _ := proc.Place()
+	cores, _ := proc.Assign()
 	env := &scenario.Env{
-		Folders: f, Place: place, Duration: either(200*time.Millisecond, time.Second), Short: !*full, Self: build(t, comparePackage),
+		Folders: f, Cores: cores, Duration: either(200*time.Millisecond, time.Second), Short: !*full, Self: build(t, comparePackage),
 	}
 	built, values := make([]peer.Built, len(peers)), make([][]float64, len(peers))
 	for i, p := range peers {

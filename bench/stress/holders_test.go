@@ -37,7 +37,7 @@ func slowHolders(t *testing.T, p holderProtocol, limit string) {
 	plain, secured := unusedAddr(t), unusedAddr(t)
 	s := startService(t, nil, nil, "-memory", limit, "-addr", plain, "-tls-addr", secured, "-tls-cert", cert, "-tls-key", key)
 	if *full {
-		if err := ownPlace(t).serve(s.first.Process.Pid); err != nil {
+		if err := moveToLoadCore(t).serve(s.first.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
 	}

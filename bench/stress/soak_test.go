@@ -140,7 +140,7 @@ func soak(t *testing.T, c soakCase, d time.Duration) {
 type soaked struct {
 	*service
 	t             *testing.T
-	place         soakPlace
+	cores         soakCores
 	addr, tlsAddr string
 	pid           int
 	peak          atomic.Int64 // maximum memory of any of its processes
@@ -158,14 +158,14 @@ func startSoak(t *testing.T, c soakCase) *soaked {
 	cert, key := certificate(t)
 	s := &soaked{t: t, addr: unusedAddr(t), tlsAddr: unusedAddr(t), doneWatching: make(chan struct{})}
 	if c.judged {
-		s.place = ownPlace(t)
+		s.cores = moveToLoadCore(t)
 	}
 	if !soakAsked() { // other tests use the processors: delayed requests must not be refused
 		c.args = append(c.args, "-queue-target", "-1ms")
 	}
 	args := append([]string{"-addr", s.addr, "-tls-addr", s.tlsAddr, "-tls-cert", cert, "-tls-key", key, "-drain", c.drain.String()}, c.args...)
 	s.service = startProgram(t, program, nil, nil, args...)
-	if err := s.place.serve(s.first.Process.Pid); err != nil {
+	if err := s.cores.serve(s.first.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	s.pid = s.both()

@@ -233,8 +233,8 @@ type keptConn struct {
 	addr  string
 	byTLS bool
 	net.Conn
-	wire     *net.TCPConn   // the TCP connection of Conn
-	detector *closeDetector // between Conn and wire
+	tcp      *net.TCPConn   // the TCP connection of Conn
+	detector *closeDetector // between Conn and tcp
 	in       *bufio.Reader
 }
 
@@ -243,7 +243,7 @@ func (k *keptConn) closeWrite() error { return k.Conn.(interface{ CloseWrite() e
 
 // open opens a connection unless there is a usable one, like callers. It is closed when the clients end.
 func (k *keptConn) open() error {
-	if k.Conn != nil && closed(k.wire) {
+	if k.Conn != nil && closed(k.tcp) {
 		k.close()
 	}
 	if k.Conn != nil {
@@ -255,8 +255,8 @@ func (k *keptConn) open() error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	context.AfterFunc(k.ctx, func() { _ = conn.Close() })
-	k.wire = conn.(*net.TCPConn)
-	k.detector = &closeDetector{TCPConn: k.wire}
+	k.tcp = conn.(*net.TCPConn)
+	k.detector = &closeDetector{TCPConn: k.tcp}
 	conn = k.detector
 	if k.byTLS {
 		secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
@@ -450,7 +450,7 @@ func (c *soakLoad) uploadTo(k *keptConn, path string, size int64) error {
 		err = fmt.Errorf("status %d with %.100q, want %s", resp.StatusCode, said, want)
 	}
 	if err != nil { // the write ends if the connection is closed, or at the deadline
-		_ = k.wire.SetWriteDeadline(time.Now().Add(patience))
+		_ = k.tcp.SetWriteDeadline(time.Now().Add(patience))
 		<-sent
 		k.close()
 		return err
@@ -509,7 +509,7 @@ func (c *soakLoad) reset(k *keptConn) error {
 		return err
 	}
 	defer func() {
-		_ = k.wire.Close() // so that no close_notify is sent
+		_ = k.tcp.Close() // so that no close_notify is sent
 		k.close()
 	}()
 	for _, piece := range [][]string{
@@ -524,7 +524,7 @@ func (c *soakLoad) reset(k *keptConn) error {
 		_, _ = io.WriteString(k, piece)
 	}
 	time.Sleep(rand.N(50 * time.Millisecond))
-	_ = k.wire.SetLinger(0)
+	_ = k.tcp.SetLinger(0)
 	return nil
 }
 
@@ -537,7 +537,7 @@ func (c *soakLoad) readSlowly(k *keptConn) error {
 		return err
 	}
 	defer k.close()
-	_ = k.wire.SetReadBuffer(8 << 10)
+	_ = k.tcp.SetReadBuffer(8 << 10)
 	path := []string{"/zeros/1000000", "/stream/1/1000000"}[rand.N(2)]
 	if _, err := io.WriteString(k, "GET "+path+keptAlive); err != nil {
 		return errFree
@@ -573,7 +573,7 @@ func (c *soakLoad) sendSlowly(k *keptConn) error {
 		case <-c.ctx.Done():
 			return errFree
 		}
-		if closed(k.wire) {
+		if closed(k.tcp) {
 			return errFree
 		}
 		if _, err := k.Write(piece); err != nil {

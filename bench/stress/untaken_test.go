@@ -46,7 +46,7 @@ func untakenAnswers(t *testing.T, p holderProtocol, limit int64) {
 	s := startService(t, nil, nil, "-memory", fmt.Sprintf("%dMiB", limit), "-h2c", "-queue-target", "-1ms",
 		"-addr", plain, "-tls-addr", secured, "-tls-cert", cert, "-tls-key", key)
 	if *full {
-		if err := ownPlace(t).serve(s.first.Process.Pid); err != nil {
+		if err := moveToLoadCore(t).serve(s.first.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ func TestReadmeExampleCompiles(t *testing.T) {
 	}
 	want := "```go\npackage main\n" + body + "```\n"
 	if !strings.Contains(read(t, "README.md"), want) {
-		t.Errorf("README.md does not show examples/tasks/quickstart/main.go as it is: what newcomers copy must compile. It should hold:\n%s", want)
+		t.Errorf("README.md does not show examples/tasks/quickstart/main.go as it is: code that new users copy must compile. It should hold:\n%s", want)
 	}
 }
 

@@ -23,14 +23,14 @@ func TestTLSRequestAllocations(t *testing.T) {
 	for i := range records {
 		records[i] = raw.Record(tlstest.Application, []byte("question"), 0)
 	}
-	wire := raw.Wire()
+	socket := raw.Socket()
 	answer := make([]byte, 5+len("answer")+17)
 	ask := func(records [][]byte) {
 		for _, r := range records {
-			if _, err := wire.Write(r); err != nil {
+			if _, err := socket.Write(r); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.ReadFull(wire, answer); err != nil {
+			if _, err := io.ReadFull(socket, answer); err != nil {
 				t.Fatal(err)
 			}
 		}

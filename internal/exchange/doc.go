@@ -86,7 +86,7 @@
 //	upgrade.go  connections that switch to another protocol
 //	ended.go    writers and bodies after the end of their request
 //	late.go     answers without the action problem.go  errors of bodies
-//	slow.go     the minimum rate of request bodies  turn.go  requests for large answers that wait for memory
+//	slow.go     the minimum rate of request bodies  awaitmemory.go  requests for large answers that wait for memory
 //	blockingstat.go whether a route blocks
 //	outcome.go  the outcome under which it is counted
 //	answer.go   an answer as a value       own.go      its memory

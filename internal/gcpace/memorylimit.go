@@ -37,20 +37,20 @@ const unlimited = 1 << 60
 // cgroupLimit reads the limits of the process's control group and of all groups above it (cgroups(7)). A container
 // often sees its own group as the root, although /proc shows the path on the host: then only the root exists.
 func cgroupLimit(root fs.ReadFileFS) (limit MemoryLimit) {
-	groups, err := root.ReadFile("proc/self/cgroup")
+	lines, err := root.ReadFile("proc/self/cgroup")
 	if err != nil {
 		return MemoryLimit{}
 	}
-	for line := range strings.Lines(string(groups)) {
+	for line := range strings.Lines(string(lines)) {
 		// hierarchy-ID:controllers:path
 		id, rest, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
-		controllers, group, ok := strings.Cut(rest, ":")
+		controllers, cgroup, ok := strings.Cut(rest, ":")
 		switch {
 		case !ok:
 		case id == "0" && controllers == "":
-			limit = tighter(limit, walkUp(root, "sys/fs/cgroup", group, "memory.max"), "cgroup v2")
+			limit = tighter(limit, walkUp(root, "sys/fs/cgroup", cgroup, "memory.max"), "cgroup v2")
 		case strings.Contains(","+controllers+",", ",memory,"):
-			limit = tighter(limit, walkUp(root, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes"), "cgroup v1")
+			limit = tighter(limit, walkUp(root, "sys/fs/cgroup/memory", cgroup, "memory.limit_in_bytes"), "cgroup v1")
 		}
 	}
 	return limit
@@ -65,19 +65,19 @@ func tighter(l MemoryLimit, bytes int64, source string) MemoryLimit {
 
 // walkUp returns the minimum of the numbers in the files of the given name, from a group up to the root of its
 // hierarchy, or 0.
-func walkUp(root fs.ReadFileFS, mount, group, name string) (least int64) {
-	group = path.Clean("/" + group)
+func walkUp(root fs.ReadFileFS, mount, cgroup, name string) (least int64) {
+	cgroup = path.Clean("/" + cgroup)
 	for {
-		text, err := root.ReadFile(path.Join(mount, group, name))
+		text, err := root.ReadFile(path.Join(mount, cgroup, name))
 		if err == nil {
 			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is not a number
 			if err == nil && n > 0 && n < unlimited && (least == 0 || n < least) {
 				least = n
 			}
 		}
-		if group == "/" {
+		if cgroup == "/" {
 			return least
 		}
-		group = path.Dir(group)
+		cgroup = path.Dir(cgroup)
 	}
 }

@@ -73,7 +73,7 @@ func (p *Process) Begin(settings Settings) (budget int64) {
 		return easyBudget
 	}
 	program := ProgramBytes()
-	if !ofGroup(p.limit) {
+	if !ofCgroup(p.limit) {
 		program = program * usedAgain / 16
 	}
 	if p.room = p.beside(program); p.room <= leastRoom {
@@ -191,7 +191,7 @@ func (p *Process) beside(program int64) int64 {
 	if p.limit.Source == "GOMEMLIMIT" {
 		return bytes // it does not include the program
 	}
-	if ofGroup(p.limit) {
+	if ofCgroup(p.limit) {
 		bytes = leftToProcesses(p.limit)
 	}
 	return max(bytes-program, leastRoom)
@@ -201,16 +201,16 @@ func (p *Process) beside(program int64) int64 {
 func findLimit(configured int64, root fs.ReadFileFS) MemoryLimit {
 	limit := FindMemoryLimit(configured, root)
 	if configured > 0 {
-		if group := FindMemoryLimit(0, root); ofGroup(group) && leftToProcesses(group) < configured {
-			return group
+		if cgroup := FindMemoryLimit(0, root); ofCgroup(cgroup) && leftToProcesses(cgroup) < configured {
+			return cgroup
 		}
 	}
 	return limit
 }
 
 // leftToProcesses returns the part of a control group's limit that its processes can use.
-func leftToProcesses(group MemoryLimit) int64 {
-	return group.Bytes - min(group.Bytes/kernelShare, mostKernel)
+func leftToProcesses(cgroup MemoryLimit) int64 {
+	return cgroup.Bytes - min(cgroup.Bytes/kernelShare, mostKernel)
 }
 
-func ofGroup(limit MemoryLimit) bool { return strings.HasPrefix(limit.Source, "cgroup") }
+func ofCgroup(limit MemoryLimit) bool { return strings.HasPrefix(limit.Source, "cgroup") }

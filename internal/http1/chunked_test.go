@@ -224,13 +224,13 @@ func TestChunkWriters(t *testing.T) {
 		if put := room[http1.PutChunkHeader(room, n):]; !bytes.Equal(put, appended) {
 			t.Errorf("PutChunkHeader writes %q, AppendChunkHeader writes %q", put, appended)
 		}
-		wire := append(append(appended, data...), http1.CRLF+http1.EndOfChunks...)
-		got, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(wire)))
+		encoded := append(append(appended, data...), http1.CRLF+http1.EndOfChunks...)
+		got, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(encoded)))
 		if err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%d bytes: net/http read %d, error %v", n, len(got), err)
 		}
 		lim := http1.DefaultLimits()
-		if b := decode(wire, &lim, -1, 1<<17, nil); b.data != string(data) || !b.done {
+		if b := decode(encoded, &lim, -1, 1<<17, nil); b.data != string(data) || !b.done {
 			t.Errorf("%d bytes: Chunked read %d, done: got %v", n, len(b.data), b.done)
 		}
 	}

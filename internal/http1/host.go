@@ -84,7 +84,7 @@ func validLiteral(b []byte) bool {
 // validIPv6 reports whether b is an IPv6 address (RFC 3986 §3.2.2): eight groups of up to four hex digits, or fewer around
 // one "::". The last two groups may be an IPv4 address.
 func validIPv6(b []byte) bool {
-	groups, elided := 0, false
+	parts, elided := 0, false
 	i := 0
 	if len(b) >= 2 && b[0] == ':' && b[1] == ':' {
 		elided = true
@@ -96,13 +96,13 @@ func validIPv6(b []byte) bool {
 			i++
 		}
 		if i < len(b) && b[i] == '.' {
-			groups += 2
-			return validIPv4(b[start:]) && (groups == 8 || elided && groups < 8)
+			parts += 2
+			return validIPv4(b[start:]) && (parts == 8 || elided && parts < 8)
 		}
 		if i == start || i-start > 4 {
 			return false
 		}
-		groups++
+		parts++
 		if i == len(b) {
 			break
 		}
@@ -118,7 +118,7 @@ func validIPv6(b []byte) bool {
 			i++
 		}
 	}
-	return groups == 8 || elided && groups < 8
+	return parts == 8 || elided && parts < 8
 }
 
 // validIPv4 reports whether b is four numbers up to 255 without leading zeros.

@@ -97,16 +97,16 @@ func FuzzResponse(f *testing.F) {
 		}
 		chunked = chunked && http1.BodyAllowed(semantics.MethodGet, status)
 		var d http1.DateCache
-		wire := appendResponse(nil, &d, status, name, value, body, chunked)
+		encoded := appendResponse(nil, &d, status, name, value, body, chunked)
 		// net/http needs the entire trailer section in its buffer.
-		r := bufio.NewReaderSize(bytes.NewReader(wire), max(4096, len(wire)))
+		r := bufio.NewReaderSize(bytes.NewReader(encoded), max(4096, len(encoded)))
 		resp, err := http.ReadResponse(r, nil)
 		if err != nil {
-			t.Fatalf("%q: got error %v", wire, err)
+			t.Fatalf("%q: got error %v", encoded, err)
 		}
 		got, err := io.ReadAll(resp.Body)
 		if err != nil {
-			t.Fatalf("%q: got error %v", wire, err)
+			t.Fatalf("%q: got error %v", encoded, err)
 		}
 		if !http1.BodyAllowed(semantics.MethodGet, status) {
 			body = nil
@@ -117,13 +117,13 @@ func FuzzResponse(f *testing.F) {
 		}
 		want := strings.Trim(value, " \t")
 		if resp.StatusCode != status || !bytes.Equal(got, body) || len(values) != 1 || values[0] != want {
-			t.Errorf("%q: net/http read status %d, values %q, body %q", wire, resp.StatusCode, values, got)
+			t.Errorf("%q: net/http read status %d, values %q, body %q", encoded, resp.StatusCode, values, got)
 		}
 		if chunked && resp.Trailer.Get("X-Trailer") != want {
-			t.Errorf("%q: got trailer %q", wire, resp.Trailer)
+			t.Errorf("%q: got trailer %q", encoded, resp.Trailer)
 		}
 		if rest, _ := io.ReadAll(r); len(rest) > 0 {
-			t.Errorf("%q: got remaining bytes %q", wire, rest)
+			t.Errorf("%q: got remaining bytes %q", encoded, rest)
 		}
 	})
 }

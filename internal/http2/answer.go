@@ -94,7 +94,7 @@ func (c *Conn) endBlock(end bool) {
 }
 
 // Data sends a part of a body in as many frames as necessary. The windows must have room for it (see [Conn.Room] and
-// [Conn.Turn]).
+// [Conn.NextSender]).
 func (c *Conn) Data(st *Stream, piece []byte, end bool) {
 	for {
 		n := min(len(piece), maxFrame)

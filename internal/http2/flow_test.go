@@ -140,27 +140,27 @@ func TestSending(t *testing.T) {
 	}
 	cl.conn.Want(one)
 	cl.conn.Want(three)
-	if st, n := cl.conn.Turn(); st != three || n != 16<<10 {
-		t.Errorf("got turn of stream %v with %d bytes", st, n)
+	if st, n := cl.conn.NextSender(); st != three || n != 16<<10 {
+		t.Errorf("got stream %v with %d bytes", st, n)
 	}
 	cl.conn.Data(three, make([]byte, 16<<10), false)
-	if st, n := cl.conn.Turn(); st != three || n != 25_535-16<<10 {
-		t.Errorf("got turn of stream %v with %d bytes", st, n)
+	if st, n := cl.conn.NextSender(); st != three || n != 25_535-16<<10 {
+		t.Errorf("got stream %v with %d bytes", st, n)
 	}
 	cl.conn.Data(three, make([]byte, 25_535-16<<10), false)
-	if st, _ := cl.conn.Turn(); st != nil {
-		t.Error("got a turn with an empty window")
+	if st, _ := cl.conn.NextSender(); st != nil {
+		t.Error("got a sender with an empty window")
 	}
 	cl.send(frame(tWindow, 0, 0, u32(100_000)) + frame(tWindow, 0, 1, u32(10_005)))
 	cl.conn.Enough(three)
 	cl.receive()
-	if st, n := cl.conn.Turn(); st != one || n != 5 {
-		t.Errorf("got turn of stream %v with %d bytes", st, n)
+	if st, n := cl.conn.NextSender(); st != one || n != 5 {
+		t.Errorf("got stream %v with %d bytes", st, n)
 	}
 	cl.conn.Data(one, make([]byte, 5), true) // ends the stream
 	same(t, "last bytes", cl.receive(), `1 data "\x00\x00\x00\x00\x00" end`)
-	if st, _ := cl.conn.Turn(); st != nil {
-		t.Error("got a turn without a waiting stream")
+	if st, _ := cl.conn.NextSender(); st != nil {
+		t.Error("got a sender without a waiting stream")
 	}
 	cl.conn.Data(three, nil, true)
 	same(t, "empty DATA frame without a window", cl.receive(), `3 data "" end`)

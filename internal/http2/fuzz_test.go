@@ -194,7 +194,7 @@ func (r *rig) settings(first int64) {
 func (r *rig) owner() {
 	what, st := r.arg()%7, r.mine()
 	if what == 0 {
-		if st, n := r.conn.Turn(); st != nil {
+		if st, n := r.conn.NextSender(); st != nil {
 			r.conn.Data(st, r.body(st, n), false)
 		}
 		return

@@ -126,7 +126,7 @@ func (c *Conn) prioritize(st *Stream, p Priority) {
 	}
 }
 
-// Want reports that the stream has data that must wait for its turn. [Conn.Turn] returns it until [Conn.Enough] is
+// Want reports that the stream has data that must wait for its turn. [Conn.NextSender] returns it until [Conn.Enough] is
 // called.
 func (c *Conn) Want(st *Stream) {
 	st.wants = true
@@ -151,9 +151,9 @@ func (c *Conn) Enough(st *Stream) {
 	}
 }
 
-// Turn returns the stream that sends next and the number of bytes of its body: at most a frame, and at most its
+// NextSender returns the stream that sends next and the number of bytes of its body: at most a frame, and at most its
 // windows. It returns nil if no stream can send.
-func (c *Conn) Turn() (st *Stream, n int) {
+func (c *Conn) NextSender() (st *Stream, n int) {
 	st = c.ready.next()
 	if st == nil || c.sendWindow <= 0 {
 		return nil, 0

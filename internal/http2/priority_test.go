@@ -31,7 +31,7 @@ func order(cl *client, ids ...uint32) string {
 		left[st] = 2
 	}
 	cl.receive()
-	for st, _ := cl.conn.Turn(); st != nil; st, _ = cl.conn.Turn() {
+	for st, _ := cl.conn.NextSender(); st != nil; st, _ = cl.conn.NextSender() {
 		left[st]--
 		cl.conn.Data(st, []byte("x"), left[st] == 0)
 	}

@@ -13,7 +13,7 @@ import (
 func TestViolations(t *testing.T) {
 	const (
 		protocol, size, flow, closed, compression = http2.ProtocolError, http2.FrameSizeError, http2.FlowControlError, http2.StreamClosed, http2.CompressionError
-		calm                                      = http2.EnhanceYourCalm
+		enhanceYourCalm                           = http2.EnhanceYourCalm
 		conn                                      = 0
 	)
 	long := strings.Repeat("x", 16<<10+1)
@@ -105,9 +105,9 @@ func TestViolations(t *testing.T) {
 		{"8.1.1", "a body shorter than Content-Length", headers(9, 0, post("content-length: 2")) + frame(tData, endStream, 9, "a"), 9, protocol},
 		{"8.1.1", "Content-Length without a body", headers(9, endStream, post("content-length: 2")), 9, protocol},
 		{"8.1.1", "trailers before Content-Length is reached", headers(9, 0, post("content-length: 2")) + headers(9, endStream, block("a: b")), 9, protocol},
-		{"10.5.1", "an unlimited field block", frame(tHeaders, 0, 9, long[1:]) + strings.Repeat(frame(tContinuation, 0, 9, long[1:]), 4), conn, calm},
-		{"7.3 of RFC 7541", "a field block that expands", headers(9, 0, "\x40\x01a\x7f\x81\x1e"+long[:4000]+strings.Repeat("\xbe", 12000)), conn, calm},
-		{"10.5.1", "trailers too large", headers(1, endStream, strings.Repeat(block("a: b"), 200)), 1, calm},
+		{"10.5.1", "an unlimited field block", frame(tHeaders, 0, 9, long[1:]) + strings.Repeat(frame(tContinuation, 0, 9, long[1:]), 4), conn, enhanceYourCalm},
+		{"7.3 of RFC 7541", "a field block that expands", headers(9, 0, "\x40\x01a\x7f\x81\x1e"+long[:4000]+strings.Repeat("\xbe", 12000)), conn, enhanceYourCalm},
+		{"10.5.1", "trailers too large", headers(1, endStream, strings.Repeat(block("a: b"), 200)), 1, enhanceYourCalm},
 	} {
 		t.Run(c.section+" "+c.what, func(t *testing.T) {
 			cl := connect(t, nil)

@@ -40,7 +40,7 @@
 // SIGHUP starts the shutdown without the grace time, once a new process serves. The old process starts the program's file
 // with duplicates of the listeners, by the protocol of systemd (LISTEN_FDS), and a pipe. The new process writes
 // a byte to the pipe once it serves. An app in the new process gets only the listeners of its own addresses;
-// see places.go. Without that byte within a minute, the old process kills the new one and continues.
+// see endpoints.go. Without that byte within a minute, the old process kills the new one and continues.
 // During the handover both accept from the same sockets, so no connection
 // is refused.
 //
@@ -48,7 +48,7 @@
 //
 //	servers.go   running servers, shutdown          run.go      from the first listener to the last
 //	process.go   state shared by a process's apps   workers.go  background workers
-//	places.go    addresses and their listeners      inherit_*   listeners of systemd or of the previous process
+//	endpoints.go    addresses and their listeners      inherit_*   listeners of systemd or of the previous process
 //	restart_*    the next process                   notify.go   reports to the service manager
 //	ports.go     ports in clear text and with TLS   listen_*    net.Listen, faster on Linux
 package lifecycle

@@ -16,7 +16,7 @@ type Ports struct {
 }
 
 // Add adds the port of a listener.
-func (s *Ports) Add(p Place) {
+func (s *Ports) Add(p Endpoint) {
 	_, port, err := net.SplitHostPort(p.Addr().String())
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ func (*hangups) terminalGone() bool { return false }
 
 type successor struct{}
 
-func (*hangups) startSuccessor([]Place, []byte) (*successor, error) {
+func (*hangups) startSuccessor([]Endpoint, []byte) (*successor, error) {
 	return nil, errors.New("restarting needs a unix system")
 }
 

@@ -91,7 +91,7 @@ type successor struct {
 const successorTimeout = time.Minute
 
 // startSuccessor starts the program's file and passes on the listeners and secrets.
-func (h *hangups) startSuccessor(places []Place, secrets []byte) (*successor, error) {
+func (h *hangups) startSuccessor(endpoints []Endpoint, secrets []byte) (*successor, error) {
 	if os.Getpid() == 1 {
 		return nil, errors.New("this is process 1: its end would end the container")
 	}
@@ -106,7 +106,7 @@ func (h *hangups) startSuccessor(places []Place, secrets []byte) (*successor, er
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	var names []string
-	cmd.ExtraFiles, names, err = duplicates(places)
+	cmd.ExtraFiles, names, err = duplicates(endpoints)
 	cmd.ExtraFiles = append(cmd.ExtraFiles, told)
 	cmd.Env = successorEnv(names)
 	if err == nil {
@@ -167,8 +167,8 @@ func (s *successor) abandon() {
 
 // duplicates returns a descriptor of its own for each listener, and the names that identify them in the new process.
 // It omits a listener of ListenShared that was closed meanwhile.
-func duplicates(places []Place) (files []*os.File, names []string, err error) {
-	for _, p := range places {
+func duplicates(endpoints []Endpoint) (files []*os.File, names []string, err error) {
+	for _, p := range endpoints {
 		f, err := duplicate(p)
 		if err != nil {
 			return files, nil, err
@@ -176,7 +176,7 @@ func duplicates(places []Place) (files []*os.File, names []string, err error) {
 		files, names = append(files, f), append(names, p.name)
 	}
 	for _, ln := range process.shared() {
-		if f, err := duplicate(Place{Listener: ln}); err == nil {
+		if f, err := duplicate(Endpoint{Listener: ln}); err == nil {
 			files, names = append(files, f), append(names, "")
 		}
 	}
@@ -185,7 +185,7 @@ func duplicates(places []Place) (files []*os.File, names []string, err error) {
 
 // duplicate returns a descriptor of its own for a listener. It does not use the method File: os/exec would make that
 // descriptor blocking, and with it the socket of this process.
-func duplicate(p Place) (*os.File, error) {
+func duplicate(p Endpoint) (*os.File, error) {
 	sc, ok := p.Listener.(syscall.Conn)
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be passed on", p.Listener)

@@ -19,7 +19,7 @@ type Program struct {
 
 	// Open makes the server of a place, and returns the function that serves it until a shutdown has finished or the
 	// listener fails. If Open fails, it closes the listener. An inner address has an Open of its own.
-	Open func(Place) (serve func() error, err error)
+	Open func(Endpoint) (serve func() error, err error)
 	// Drain shuts the program down in order. Handover does so after another process has started to serve. Both close
 	// the remaining connections when the context ends, and return its error.
 	Drain, Handover func(context.Context) error
@@ -47,11 +47,11 @@ func Run(ctx context.Context, p *Program) error {
 			p.Log.Warn("inherited secrets: this process has its own", "error", err.Error())
 		}
 	}
-	places, err := p.listen()
+	endpoints, err := p.listen()
 	if err != nil {
 		return err
 	}
-	r := &runner{Program: p, places: places, hangups: newHangups(p.NoRestart), stop: make(chan os.Signal, 1)}
+	r := &runner{Program: p, endpoints: endpoints, hangups: newHangups(p.NoRestart), stop: make(chan os.Signal, 1)}
 	defer r.hangups.close()
 	signal.Notify(r.stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(r.stop)
@@ -66,24 +66,24 @@ func Run(ctx context.Context, p *Program) error {
 // A runner is one call of Run.
 type runner struct {
 	*Program
-	places  []Place
-	failed  chan error // errors of listeners; nil after a shutdown
-	stop    chan os.Signal
-	hangups *hangups
+	endpoints []Endpoint
+	failed    chan error // errors of listeners; nil after a shutdown
+	stop      chan os.Signal
+	hangups   *hangups
 }
 
-// start serves all places.
+// start serves all endpoints.
 func (r *runner) start() error {
-	r.failed = make(chan error, len(r.places))
+	r.failed = make(chan error, len(r.endpoints))
 	var all []func() error
-	for i, p := range r.places {
+	for i, p := range r.endpoints {
 		open := r.Open
 		if p.open != nil {
 			open = p.open
 		}
 		serve, err := open(p)
 		if err != nil {
-			for k, other := range r.places {
+			for k, other := range r.endpoints {
 				if k != i { // listener k is closed already
 					err = errors.Join(err, other.Close())
 				}
@@ -153,7 +153,7 @@ func (r *runner) end(next *successor, end func(context.Context) error) error {
 
 // restart starts a successor. It returns nil if that fails.
 func (r *runner) restart() *successor {
-	next, err := r.hangups.startSuccessor(r.places, r.Secrets())
+	next, err := r.hangups.startSuccessor(r.endpoints, r.Secrets())
 	if err != nil {
 		r.Log.Error("restart failed: this process continues", "error", err.Error())
 		return nil

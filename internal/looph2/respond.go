@@ -238,7 +238,7 @@ func (own *stream) dropRest() {
 // pump sends as much as windows allow, by priority.
 func (s *session) pump() {
 	for len(s.h2.Out) < maxTurnOutput {
-		st, n := s.h2.Turn()
+		st, n := s.h2.NextSender()
 		if st == nil {
 			return
 		}

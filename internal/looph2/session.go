@@ -160,7 +160,7 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	s.recordArrival(consumed, had-consumed)
 	s.part()
 	full := len(s.h2.Out) >= maxTurnOutput
-	st, _ := s.h2.Turn()
+	st, _ := s.h2.NextSender()
 	d.Out, s.h2.Out = s.h2.Out, nil
 	s.sc.count.Flush(d)
 	s.sc, s.d = nil, nil

@@ -54,7 +54,7 @@ func TestBusyClientsAreNotShed(t *testing.T) {
 }
 
 // Clients on one machine that do their handshakes one after the other are busy with them, and send more requests later.
-func TestBusyClientsThatShakeHandsAreNotShed(t *testing.T) {
+func TestBusyClientsWithHandshakesAreNotShed(t *testing.T) {
 	const clients = 1000
 	for _, spacing := range []time.Duration{300 * us, 700 * us, ms} {
 		for _, service := range []time.Duration{400 * us, ms} {

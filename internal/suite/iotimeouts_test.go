@@ -164,19 +164,19 @@ func TestBodyTimeoutEndsUnread(t *testing.T) {
 			})
 			began := time.Now()
 			conn := Dial(t, addr)
-			var wire bytes.Buffer
-			br := bufio.NewReader(io.TeeReader(conn, &wire))
+			var received bytes.Buffer
+			br := bufio.NewReader(io.TeeReader(conn, &received))
 			for i := range 2 {
-				wire.Reset()
+				received.Reset()
 				_, _ = io.WriteString(conn, Request("POST /", "", strings.Repeat("x", 30_000))) // errors show in the response
 				got, err := ReadAnswer(br, "POST")
 				// A client that is cut off for its slow body sees only the end of the connection, and not before the timeout.
 				due := max(pause/2, time.Duration(2*i)*pause) // a loop's clock may be a little behind; an answer takes twice the time
-				if Ended(err) && time.Since(began) >= due && (wire.Len() == 0 || strings.HasPrefix(wire.String(), "HTTP/1.1 200 OK\r\n")) && !strings.Contains(wire.String(), "done") {
-					return Late(fmt.Sprintf("cut off at %q: %v", wire.String(), err))
+				if Ended(err) && time.Since(began) >= due && (received.Len() == 0 || strings.HasPrefix(received.String(), "HTTP/1.1 200 OK\r\n")) && !strings.Contains(received.String(), "done") {
+					return Late(fmt.Sprintf("cut off at %q: %v", received.String(), err))
 				}
 				if err != nil || !strings.HasPrefix(got, "HTTP/1.1 200 ") || !strings.HasSuffix(got, "\n\ndone") {
-					return fmt.Errorf("%q, %v at %q", got, err, wire.String())
+					return fmt.Errorf("%q, %v at %q", got, err, received.String())
 				}
 			}
 			return nil

@@ -210,7 +210,7 @@ func TestAttachAfterReadInPlace(t *testing.T) {
 		rest := bytes.Clone(l.server.Lent())
 		l.server.Move(nil)
 		clear(records)
-		conn := l.server.Attach(l.wire, rest)
+		conn := l.server.Attach(l.socket, rest)
 		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 		write(t, client, "three")
 		b := make([]byte, len("netwothree"))

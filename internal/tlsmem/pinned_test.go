@@ -23,7 +23,7 @@ type link struct {
 	t      *testing.T
 	server *Conn
 	client net.Conn // client side of the connection
-	wire   net.Conn // server side of the connection
+	socket net.Conn // server side of the connection
 }
 
 // newLink returns a client and a server that have completed the handshake. sent returns the client's output, and reply sends
@@ -39,11 +39,11 @@ func newLink(t *testing.T, version uint16, dial func(net.Conn) (io.ReadWriteClos
 	if l.client, err = net.Dial("tcp", ln.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	if l.wire, err = ln.Accept(); err != nil {
+	if l.socket, err = ln.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.client.Close(); l.wire.Close() })
-	for _, c := range []net.Conn{l.client, l.wire} {
+	t.Cleanup(func() { l.client.Close(); l.socket.Close() })
+	for _, c := range []net.Conn{l.client, l.socket} {
 		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func (l *link) sent(records int) (all []byte) {
 		var b []byte
 		for Whole(b) == 0 {
 			part := make([]byte, Missing(b))
-			if _, err := io.ReadFull(l.wire, part); err != nil {
+			if _, err := io.ReadFull(l.socket, part); err != nil {
 				l.t.Fatal(err)
 			}
 			b = append(b, part...)
@@ -106,7 +106,7 @@ func (l *link) lendRecords(b []byte) error {
 
 // reply sends the output of the server.
 func (l *link) reply() {
-	if _, err := l.wire.Write(l.server.Out); err != nil {
+	if _, err := l.socket.Write(l.server.Out); err != nil {
 		l.t.Fatal(err)
 	}
 	l.server.Out = nil
@@ -290,7 +290,7 @@ func TestAttachContinuesConnection(t *testing.T) {
 		write(t, client, "one")
 		write(t, client, "two")
 		first, second := l.sent(1), l.sent(1)
-		conn := l.server.Attach(l.wire, append(first, second[:7]...))
+		conn := l.server.Attach(l.socket, append(first, second[:7]...))
 		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 		b := make([]byte, 3)
 		if _, err := io.ReadFull(conn, b); err != nil || string(b) != "one" {
@@ -299,7 +299,7 @@ func TestAttachContinuesConnection(t *testing.T) {
 		// The rest arrives on the connection.
 		r, w := net.Pipe()
 		defer r.Close()
-		l.server.wire = r
+		l.server.socket = r
 		go func() { _, _ = w.Write(second[7:]); w.Close() }()
 		if _, err := io.ReadFull(conn, b); err != nil || string(b) != "two" {
 			t.Fatalf("got %q, %v", b, err)

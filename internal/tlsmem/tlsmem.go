@@ -28,7 +28,7 @@ type Conn struct {
 	tls     *tls.Conn
 	in      []byte // lent records that are not yet read
 	inPlace bool   // lent records are in the input buffer of crypto/tls, see LendInPlace
-	wire    net.Conn
+	socket  net.Conn
 	addr    Addresses
 }
 
@@ -166,9 +166,9 @@ func (c *Conn) Forget() { c.addr = nil }
 // sent on the transport before. From then on only the returned tls.Conn may be used, by any number
 // of goroutines. Lent memory is released. rest is the data that the transport has received already;
 // the connection keeps it.
-func (c *Conn) Attach(wire net.Conn, rest []byte) *tls.Conn {
+func (c *Conn) Attach(socket net.Conn, rest []byte) *tls.Conn {
 	c.in, c.inPlace = rest, false
-	c.Out, c.More, c.wire = nil, nil, wire
+	c.Out, c.More, c.socket = nil, nil, socket
 	return c.tls
 }
 
@@ -180,8 +180,8 @@ type transport Conn
 
 func (t *transport) Read(p []byte) (int, error) {
 	for len(t.in) == 0 {
-		if t.wire != nil {
-			return t.wire.Read(p)
+		if t.socket != nil {
+			return t.socket.Read(p)
 		}
 		if t.More == nil {
 			return 0, errMore
@@ -197,23 +197,23 @@ func (t *transport) Read(p []byte) (int, error) {
 
 // Write never fails without a transport, since crypto/tls would not write again after an error.
 func (t *transport) Write(p []byte) (int, error) {
-	if t.wire != nil {
-		return t.wire.Write(p)
+	if t.socket != nil {
+		return t.socket.Write(p)
 	}
 	t.Out = append(t.Out, p...)
 	return len(p), nil
 }
 
 func (t *transport) Close() error {
-	if t.wire != nil {
-		return t.wire.Close()
+	if t.socket != nil {
+		return t.socket.Close()
 	}
 	return nil
 }
 
 func (t *transport) LocalAddr() net.Addr {
-	if t.wire != nil {
-		return t.wire.LocalAddr()
+	if t.socket != nil {
+		return t.socket.LocalAddr()
 	}
 	if t.addr == nil {
 		return new(net.TCPAddr)
@@ -222,8 +222,8 @@ func (t *transport) LocalAddr() net.Addr {
 }
 
 func (t *transport) RemoteAddr() net.Addr {
-	if t.wire != nil {
-		return t.wire.RemoteAddr()
+	if t.socket != nil {
+		return t.socket.RemoteAddr()
 	}
 	if t.addr == nil {
 		return new(net.TCPAddr)
@@ -232,26 +232,26 @@ func (t *transport) RemoteAddr() net.Addr {
 }
 
 func (t *transport) SetDeadline(at time.Time) error {
-	if t.wire != nil {
-		return t.wire.SetDeadline(at)
+	if t.socket != nil {
+		return t.socket.SetDeadline(at)
 	}
 	return errDetached
 }
 
 func (t *transport) SetReadDeadline(at time.Time) error {
-	if t.wire != nil {
-		return t.wire.SetReadDeadline(at)
+	if t.socket != nil {
+		return t.socket.SetReadDeadline(at)
 	}
 	return errDetached
 }
 
 func (t *transport) SetWriteDeadline(at time.Time) error {
-	if t.wire != nil {
-		return t.wire.SetWriteDeadline(at)
+	if t.socket != nil {
+		return t.socket.SetWriteDeadline(at)
 	}
 	return errDetached
 }
 
 // NetConn returns the attached transport, or nil if there is none. It is the connection below a
 // [tls.Conn] of this package.
-func (t *transport) NetConn() net.Conn { return t.wire }
+func (t *transport) NetConn() net.Conn { return t.socket }

@@ -213,7 +213,7 @@ func (a attack) judge(t *testing.T, p *peer) {
 	ended := p.goneBy != "" || len(p.away) > 0
 	for _, g := range p.away {
 		switch g.code {
-		case calm, protocol, closed, compression, noError:
+		case enhanceYourCalm, protocol, closed, compression, noError:
 		default:
 			t.Errorf("GOAWAY %v", p.away)
 		}

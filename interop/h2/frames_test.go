@@ -34,7 +34,7 @@ const (
 const (
 	setTable, setPush, setStreams, setWindow, setFrame, setList = 1, 2, 3, 4, 5, 6
 
-	noError, protocol, internal, flow, closed, size, refused, cancel, compression, calm = 0, 1, 2, 3, 5, 6, 7, 8, 9, 11
+	noError, protocol, internal, flow, closed, size, refused, cancel, compression, enhanceYourCalm = 0, 1, 2, 3, 5, 6, 7, 8, 9, 11
 )
 
 // frame returns a frame whose payload is made of parts.

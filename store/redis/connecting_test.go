@@ -125,7 +125,7 @@ func TestCallsDoNotWaitForConnections(t *testing.T) {
 	s := startServer(t)
 	r := startRoad(t, s)
 	st := connect(t, redis.Config{Addrs: []string{r.Addr().String()}, Guard: store.GuardConfig{Timeout: 20 * time.Millisecond, Failures: 1 << 20}})
-	eventually(t, "a subscription stands", func() bool { return st.Subscribe(t.Context(), "topic", func(store.Message) {}) == nil })
+	eventually(t, "a subscription is active", func() bool { return st.Subscribe(t.Context(), "topic", func(store.Message) {}) == nil })
 	const rounds, calls = 5, 8
 	for range rounds { // on a busy machine the subscription's time may pass by itself
 		r.slow.Store(-1)

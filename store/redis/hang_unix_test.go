@@ -72,7 +72,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 func TestSubscribeDuringOutage(t *testing.T) {
 	s := startServer(t)
 	st := connect(t, redis.Config{Addrs: []string{s.addr}, Guard: store.GuardConfig{Timeout: 200 * time.Millisecond, Cooldown: 50 * time.Millisecond}})
-	standing, later := make(chan string, 1000), make(chan string, 1000)
+	early, later := make(chan string, 1000), make(chan string, 1000)
 	subscribe := func(to chan string) error {
 		return st.Subscribe(t.Context(), "topic", func(m store.Message) { to <- string(m.Body) })
 	}
@@ -87,7 +87,7 @@ func TestSubscribeDuringOutage(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "a subscription stands", func() bool { return subscribe(standing) == nil })
+	eventually(t, "a subscription is active", func() bool { return subscribe(early) == nil })
 	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestSubscribeDuringOutage(t *testing.T) {
 	if err := s.process.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "messages arrive after Redis has hung", received(standing))
+	eventually(t, "messages arrive after Redis has hung", received(early))
 	s.kill()
 	if err := subscribe(later); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a Redis that is gone: %v", err)
@@ -105,7 +105,7 @@ func TestSubscribeDuringOutage(t *testing.T) {
 	if !s.start(t) {
 		t.Skip("another program has taken the port")
 	}
-	eventually(t, "messages arrive after Redis was gone", received(standing))
+	eventually(t, "messages arrive after Redis was gone", received(early))
 	if len(later) > 0 {
 		t.Error("a subscription that failed has received a message")
 	}

@@ -132,7 +132,7 @@ func TestRedisRestarts(t *testing.T) {
 	received := make(chan string, 1000)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	eventually(t, "a subscription stands", func() bool { // may take longer than a second on a slow machine
+	eventually(t, "a subscription is active", func() bool { // may take longer than a second on a slow machine
 		return st.Subscribe(ctx, "topic", func(m store.Message) { received <- string(m.Body) }) == nil
 	})
 	eventually(t, "scripts run", func() bool {

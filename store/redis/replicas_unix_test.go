@@ -226,11 +226,11 @@ func TestReplicasInCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: six servers take some seconds")
 	}
-	const calm = "60000" // ms: a process that gets no CPU for some seconds is not considered dead
-	cluster := startCluster(t, "--repl-diskless-sync-delay", "0", "--cluster-node-timeout", calm)
+	const lenient = "60000" // ms: a process that gets no CPU for some seconds is not considered dead
+	cluster := startCluster(t, "--repl-diskless-sync-delay", "0", "--cluster-node-timeout", lenient)
 	var replicas []*server
 	for _, master := range cluster {
-		s := startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", calm)
+		s := startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", lenient)
 		s.must(t, "CLUSTER", "MEET", "127.0.0.1", fmt.Sprint(master.port), master.bus)
 		replicas = append(replicas, s)
 	}

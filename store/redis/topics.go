@@ -36,7 +36,7 @@ type audience struct {
 	mu     sync.Mutex
 	log    *backlog.Log[[]byte]
 	ending bool          // it has no listeners any more, and accepts none
-	stands chan struct{} // closed while the subscription is active
+	active chan struct{} // closed while the subscription is active
 	stood  bool
 }
 
@@ -85,11 +85,11 @@ func (s *redisStore) join(ctx context.Context, topic string) (*audience, *listen
 			}
 		}
 		a.mu.Lock()
-		stands := a.stands
+		active := a.active
 		a.mu.Unlock()
 		var err error
 		select {
-		case <-stands:
+		case <-active:
 			if !first { // the subscription may be lost without notice
 				err = s.Probe(ctx, topic, false)
 			}
@@ -114,7 +114,7 @@ func (s *redisStore) audience(topic string) (a *audience, l *listener, first boo
 	a = s.audiences.by[topic]
 	if a == nil {
 		ctx, cancel := context.WithCancel(s.closing)
-		a = &audience{cancel: cancel, over: make(chan struct{}), log: new(backlog.Log[[]byte]), stands: make(chan struct{})}
+		a = &audience{cancel: cancel, over: make(chan struct{}), log: new(backlog.Log[[]byte]), active: make(chan struct{})}
 		if s.audiences.by == nil {
 			s.audiences.by = map[string]*audience{}
 		}
@@ -191,9 +191,9 @@ func (a *audience) begun() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	select {
-	case <-a.stands:
+	case <-a.active:
 	default:
-		close(a.stands)
+		close(a.active)
 	}
 	a.stood = true
 }
@@ -208,8 +208,8 @@ func (a *audience) lost(err error) bool {
 		return true
 	}
 	select {
-	case <-a.stands:
-		a.stands = make(chan struct{})
+	case <-a.active:
+		a.active = make(chan struct{})
 	default:
 	}
 	return false

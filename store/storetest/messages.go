@@ -172,12 +172,12 @@ func testUnsubscribe(t *testing.T, b *bench) {
 
 func testComingAndGoing(t *testing.T, b *bench) {
 	// Send fewer messages at once than the queue of a slow subscriber can hold.
-	const listeners, turns, times = 8, 5, 20
+	const listeners, rounds, times = 8, 5, 20
 	for i := range times {
 		var wg sync.WaitGroup
 		for n := range listeners {
 			wg.Go(func() {
-				for j := range turns {
+				for j := range rounds {
 					listenOnce(t, b, fmt.Sprint(n, " ", i, " ", j))
 				}
 			})

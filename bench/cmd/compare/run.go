@@ -99,11 +99,11 @@ func newEnv(f runFlags, watch *progress) (*scenario.Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, pinned := proc.Place()
+	cores, pinned := proc.Assign()
 	if !pinned {
 		watch.Note("one core only: server and load share it, and the figures say little")
 	}
-	return &scenario.Env{Folders: folders, Place: place, Duration: f.duration, Short: f.short, Self: self}, nil
+	return &scenario.Env{Folders: folders, Cores: cores, Duration: f.duration, Short: f.short, Self: self}, nil
 }
 
 func runCommand(ctx context.Context, args []string) error {

@@ -19,9 +19,9 @@ func profileOf(stacks map[string]int64) *profile.Profile {
 	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}}
 	for stack, value := range stacks {
 		sample := &profile.Sample{Value: []int64{value}}
-		for _, place := range strings.Split(stack, ";") {
+		for _, frame := range strings.Split(stack, ";") {
 			location := &profile.Location{}
-			for _, name := range strings.Split(place, "+") {
+			for _, name := range strings.Split(frame, "+") {
 				location.Line = append([]profile.Line{{Function: &profile.Function{Name: name}}}, location.Line...)
 			}
 			sample.Location = append([]*profile.Location{location}, sample.Location...)

@@ -24,9 +24,9 @@ func serve(t *testing.T, handler http.HandlerFunc) (addr string) {
 }
 
 func TestOpenLoopAccountsForEveryRequest(t *testing.T) {
-	var turn atomic.Int64
+	var requests atomic.Int64
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		switch turn.Add(1) % 4 {
+		switch requests.Add(1) % 4 {
 		case 0:
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 		case 1:
@@ -46,8 +46,8 @@ func TestOpenLoopAccountsForEveryRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if turn.Load() != 204 {
-		t.Errorf("got %d requests, want 204", turn.Load())
+	if requests.Load() != 204 {
+		t.Errorf("got %d requests, want 204", requests.Load())
 	}
 	if got.Due != 200 || got.Answered.Count != 100 || got.Rejected.Count != 50 || got.Other != 50 || got.Unanswered != 0 {
 		t.Errorf("got %+v, want 200 due: 100 answered, 50 rejected, 50 other", got)

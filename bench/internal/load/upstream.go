@@ -57,15 +57,15 @@ func (u Upstream) Run(ctx context.Context) error {
 	d := &delayer{polled: []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLIN}}}
 	defer d.close()
 	for ctx.Err() == nil {
-		if err := d.turn(); err != nil {
+		if err := d.serveNext(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// turn waits for a request or until an answer is due, and serves it.
-func (d *delayer) turn() error {
+// serveNext waits for a request or until an answer is due, and serves it.
+func (d *delayer) serveNext() error {
 	wait := upstreamPoll
 	if len(d.owed) > 0 {
 		first := slices.MinFunc(d.owed, func(a, b owed) int { return a.due.Compare(b.due) })

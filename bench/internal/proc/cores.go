@@ -15,9 +15,9 @@ type Placement struct {
 	Server, Load, Both []int
 }
 
-// Place assigns the server the first core that this process may use, and the load the second one. With only one core, nothing
+// Assign assigns the server the first core that this process may use, and the load the second one. With only one core, nothing
 // is pinned and pinned is false.
-func Place() (place Placement, pinned bool) {
+func Assign() (p Placement, pinned bool) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return Placement{}, false

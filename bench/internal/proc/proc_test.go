@@ -83,11 +83,11 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 }
 
 func TestCores(t *testing.T) {
-	place, pinned := proc.Place()
+	cores, pinned := proc.Assign()
 	if !pinned {
 		t.Skip("the test has only one core")
 	}
-	for _, cores := range [][]int{place.Server, place.Load} {
+	for _, cores := range [][]int{cores.Server, cores.Load} {
 		out, err := proc.Run(t.Context(), proc.Command{
 			Path: "/bin/sh", Args: []string{"-c", "grep Cpus_allowed_list /proc/self/status"}, Cores: cores,
 		})
@@ -98,7 +98,7 @@ func TestCores(t *testing.T) {
 			t.Errorf("got cores %s, want %s", got, want)
 		}
 	}
-	if again, _ := proc.Place(); len(again.Both) != 2 {
+	if again, _ := proc.Assign(); len(again.Both) != 2 {
 		t.Error("starting a pinned process pinned the test process")
 	}
 }

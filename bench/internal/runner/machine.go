@@ -34,7 +34,7 @@ func describe(ctx context.Context, env *scenario.Env, o Options) *results.Run {
 				"cargo":    firstWords(said(ctx, "", "cargo", "--version"), 2),
 				"postgres": env.DatabaseVersion(),
 			},
-			Pinned: len(env.Place.Server) > 0,
+			Pinned: len(env.Cores.Server) > 0,
 		},
 	}
 }

@@ -66,13 +66,13 @@ func buildAll(ctx context.Context, env *scenario.Env, peers []peer.Peer, watch W
 		building = limited
 	}
 	built, failures := make([]peer.Built, len(peers)), make([]error, len(peers))
-	turns := make(chan struct{}, runtime.NumCPU())
+	slots := make(chan struct{}, runtime.NumCPU())
 	var working sync.WaitGroup
 	for _, group := range bySource(peers) {
-		turns <- struct{}{}
+		slots <- struct{}{}
 		watch.Step(group[0], len(peers), "build "+peers[group[0]].Name)
 		working.Go(func() {
-			defer func() { <-turns }()
+			defer func() { <-slots }()
 			for _, i := range group {
 				built[i], failures[i] = peer.Build(building, env.Folders, peers[i])
 				if failures[i] != nil && errors.Is(building.Err(), context.DeadlineExceeded) {

@@ -31,7 +31,7 @@ func (e *Env) StartBackend(ctx context.Context, peers []peer.Peer) error {
 	}
 	out, in := io.Pipe()
 	process, err := proc.Start(ctx, proc.Command{
-		Path: e.Self, Args: []string{"load", "upstream", "-addr", "127.0.0.1:0"}, Cores: e.Place.Load, Out: in,
+		Path: e.Self, Args: []string{"load", "upstream", "-addr", "127.0.0.1:0"}, Cores: e.Cores.Load, Out: in,
 	})
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (e *Env) StartBackend(ctx context.Context, peers []peer.Peer) error {
 		return fmt.Errorf("start the upstream server: %w%s", err, quote(process.Output()))
 	}
 	e.backend.upstream, e.backend.addr = process, strings.TrimSpace(addr)
-	e.backend.database, err = database.Start(ctx, e.Place.Load)
+	e.backend.database, err = database.Start(ctx, e.Cores.Load)
 	return err
 }
 

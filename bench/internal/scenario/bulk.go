@@ -26,17 +26,17 @@ func moves(name, title, about string, up bool) Scenario {
 		Name: name, Title: title, About: about, Peers: peer.Bulk, Needs: []string{"health"}, MaxRounds: 4, WithoutWrk: true,
 		Metrics: []results.Metric{results.CPUPerGB, results.PeakRSS},
 		Commands: func(e *Env) []string {
-			return []string{proc.Command{Path: "compare", Args: bulkArgs(one(e, exampleAddr)), Cores: e.Place.Load}.String()}
+			return []string{proc.Command{Path: "compare", Args: bulkArgs(one(e, exampleAddr)), Cores: e.Cores.Load}.String()}
 		},
 		Round: func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-			s, err := e.start(ctx, p, e.Place.Server)
+			s, err := e.start(ctx, p, e.Cores.Server)
 			if err != nil {
 				return nil, err
 			}
 			defer s.Stop()
 			moved := one(e, s.addr)
 			cpu, err := s.spent(func() error {
-				_, err := proc.Run(ctx, proc.Command{Path: e.Self, Args: bulkArgs(moved), Cores: e.Place.Load})
+				_, err := proc.Run(ctx, proc.Command{Path: e.Self, Args: bulkArgs(moved), Cores: e.Cores.Load})
 				return err
 			})
 			if err != nil {

@@ -31,9 +31,9 @@ type closed struct {
 
 func (c closed) cores(e *Env) (server, client []int) {
 	if c.bothCores {
-		return e.Place.Both, e.Place.Both
+		return e.Cores.Both, e.Cores.Both
 	}
-	return e.Place.Server, e.Place.Load
+	return e.Cores.Server, e.Cores.Load
 }
 
 func (c closed) duration(e *Env) time.Duration {

@@ -27,7 +27,7 @@ import (
 // Env is the environment of every scenario.
 type Env struct {
 	Folders  layout.Folders
-	Place    proc.Placement
+	Cores    proc.Placement
 	Duration time.Duration // of one measurement, unless a scenario needs more time
 	Short    bool          // fewer clients and shorter waits, for a first look
 	Self     string        // this program, which is also a load generator
@@ -246,7 +246,7 @@ func (e *Env) hold(ctx context.Context, h load.Hold) (*holder, error) {
 
 func (e *Env) holdWith(ctx context.Context, args []string) (*holder, error) {
 	out, in := io.Pipe()
-	process, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: args, Cores: e.Place.Load, Out: in})
+	process, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: args, Cores: e.Cores.Load, Out: in})
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +299,7 @@ func openLoopArgs(o load.OpenLoop) []string {
 }
 
 func (e *Env) openLoop(ctx context.Context, o load.OpenLoop) (load.OpenLoopResult, error) {
-	out, err := proc.Run(ctx, proc.Command{Path: e.Self, Args: openLoopArgs(o), Cores: e.Place.Load})
+	out, err := proc.Run(ctx, proc.Command{Path: e.Self, Args: openLoopArgs(o), Cores: e.Cores.Load})
 	if err != nil {
 		return load.OpenLoopResult{}, err
 	}

@@ -21,15 +21,15 @@ var file = Scenario{
 	About:   "http.ServeFile, which leaves the copying to the system.",
 	Metrics: []results.Metric{results.CPUPerGB, results.PeakRSS, results.Errors},
 	Commands: func(e *Env) []string {
-		return []string{fileLoad.Command(e.Folders.Bench, exampleAddr, e.Place.Load, e.Duration).String()}
+		return []string{fileLoad.Command(e.Folders.Bench, exampleAddr, e.Cores.Load, e.Duration).String()}
 	},
 	Round: func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-		s, err := e.start(ctx, p, e.Place.Server)
+		s, err := e.start(ctx, p, e.Cores.Server)
 		if err != nil {
 			return nil, err
 		}
 		defer s.Stop()
-		counted, cpu, err := e.measure(ctx, fileLoad, s, e.Place.Load, e.Duration)
+		counted, cpu, err := e.measure(ctx, fileLoad, s, e.Cores.Load, e.Duration)
 		if err != nil {
 			return nil, err
 		}

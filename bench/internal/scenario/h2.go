@@ -34,7 +34,7 @@ func (c h2Closed) scenario() Scenario {
 			if err != nil {
 				return nil
 			}
-			return []string{c.of(of[0]).Command(exampleAddr, e.Place.Load, 10*c.load.Least()).String()}
+			return []string{c.of(of[0]).Command(exampleAddr, e.Cores.Load, 10*c.load.Least()).String()}
 		},
 		Round: c.round,
 	}
@@ -50,13 +50,13 @@ func (c h2Closed) of(p peer.Peer) load.H2Load {
 func (c h2Closed) duration(e *Env) time.Duration { return max(e.Duration, c.atLeast) }
 
 func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
 	h := c.of(p.Peer)
-	warm, err := h.Run(ctx, s.addr, e.Place.Load, h.Least())
+	warm, err := h.Run(ctx, s.addr, e.Cores.Load, h.Least())
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Samp
 // h2Measure runs this number of requests, and returns the CPU time that the server has used for them.
 func h2Measure(ctx context.Context, e *Env, s *server, h load.H2Load, requests int) (counted load.H2LoadResult, cpu time.Duration, err error) {
 	cpu, err = s.spent(func() (err error) {
-		counted, err = h.Run(ctx, s.addr, e.Place.Load, requests)
+		counted, err = h.Run(ctx, s.addr, e.Cores.Load, requests)
 		return err
 	})
 	return counted, cpu, err

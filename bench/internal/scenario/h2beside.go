@@ -29,8 +29,8 @@ var h2Blocked = Scenario{
 	MaxRounds: 3, WithoutWrk: true,
 	Commands: func(e *Env) []string {
 		return []string{
-			proc.Command{Path: "compare", Args: h2HoldArgs(h2Sleeping(exampleAddr)), Cores: e.Place.Load}.String(),
-			proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, h2Beside(e))), Cores: e.Place.Load}.String(),
+			proc.Command{Path: "compare", Args: h2HoldArgs(h2Sleeping(exampleAddr)), Cores: e.Cores.Load}.String(),
+			proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, h2Beside(e))), Cores: e.Cores.Load}.String(),
 		}
 	},
 	Round: h2BlockedRound,
@@ -52,7 +52,7 @@ func h2HoldArgs(h load.H2Hold) []string {
 
 // startQuiet starts the peer, and returns also the results of ordinary clients without any other load.
 func (e *Env) startQuiet(ctx context.Context, p peer.Built) (s *server, quiet load.OpenLoopResult, err error) {
-	if s, err = e.start(ctx, p, e.Place.Server); err != nil {
+	if s, err = e.start(ctx, p, e.Cores.Server); err != nil {
 		return nil, quiet, err
 	}
 	if quiet, err = e.openLoop(ctx, ordinary(s.addr, h2Beside(e))); err != nil {
@@ -142,11 +142,11 @@ var h2Attacks = Scenario{
 	MaxRounds: 2, WithoutWrk: true,
 	Commands: func(e *Env) []string {
 		commands := []string{
-			proc.Command{Path: "compare", Args: openLoopArgs(h2Look(e, exampleAddr)), Cores: e.Place.Load}.String(),
-			proc.Command{Path: "compare", Args: sinkArgs("127.0.0.1:3001"), Cores: e.Place.Server}.String(),
+			proc.Command{Path: "compare", Args: openLoopArgs(h2Look(e, exampleAddr)), Cores: e.Cores.Load}.String(),
+			proc.Command{Path: "compare", Args: sinkArgs("127.0.0.1:3001"), Cores: e.Cores.Server}.String(),
 		}
 		for _, kind := range load.H2AttackKinds {
-			commands = append(commands, proc.Command{Path: "compare", Args: h2AttackArgs(h2AttackBy(e, kind, exampleAddr)), Cores: e.Place.Load}.String())
+			commands = append(commands, proc.Command{Path: "compare", Args: h2AttackArgs(h2AttackBy(e, kind, exampleAddr)), Cores: e.Cores.Load}.String())
 		}
 		return commands
 	},
@@ -235,7 +235,7 @@ func (e *Env) startSink(ctx context.Context) (sink *proc.Process, addr string, e
 	if addr, err = freeAddr(); err != nil {
 		return nil, "", err
 	}
-	if sink, err = proc.Start(ctx, proc.Command{Path: e.Self, Args: sinkArgs(addr), Cores: e.Place.Server}); err != nil {
+	if sink, err = proc.Start(ctx, proc.Command{Path: e.Self, Args: sinkArgs(addr), Cores: e.Cores.Server}); err != nil {
 		return nil, "", err
 	}
 	for range startTimeout / (10 * time.Millisecond) {
@@ -290,7 +290,7 @@ func (e *Env) besideAttack(ctx context.Context, s *server, kind, sink string) (s
 
 // attacked calls do during an attack.
 func (e *Env) attacked(ctx context.Context, kind, addr string, do func() error) error {
-	attack, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: h2AttackArgs(h2AttackBy(e, kind, addr)), Cores: e.Place.Load})
+	attack, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: h2AttackArgs(h2AttackBy(e, kind, addr)), Cores: e.Cores.Load})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ var idleMemory = Scenario{
 	MaxRounds: 1,
 	InShort:   true,
 	Commands: func(e *Env) []string {
-		return []string{proc.Command{Path: "compare", Args: holdArgs(idleClients(e, exampleAddr)), Cores: e.Place.Load}.String()}
+		return []string{proc.Command{Path: "compare", Args: holdArgs(idleClients(e, exampleAddr)), Cores: e.Cores.Load}.String()}
 	},
 	Round: idleMemoryRound,
 }
@@ -64,12 +64,12 @@ func idleMemoryRound(ctx context.Context, e *Env, p peer.Built) (results.Sample,
 }
 
 func holdRound(ctx context.Context, e *Env, p peer.Built, clients func(*Env, string) load.Hold) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
-	if err := e.warm(ctx, warming, s, e.Place.Load); err != nil {
+	if err := e.warm(ctx, warming, s, e.Cores.Load); err != nil {
 		return nil, err
 	}
 	if err := pause(ctx, settle(e)); err != nil {
@@ -113,7 +113,7 @@ var idleCPU = Scenario{
 	MaxRounds:   1,
 	ServersOnly: true,
 	Commands: func(e *Env) []string {
-		return []string{proc.Command{Path: "compare", Args: holdArgs(resting(exampleAddr)), Cores: e.Place.Load}.String()}
+		return []string{proc.Command{Path: "compare", Args: holdArgs(resting(exampleAddr)), Cores: e.Cores.Load}.String()}
 	},
 	Round: idleCPURound,
 }
@@ -123,7 +123,7 @@ func resting(addr string) load.Hold {
 }
 
 func idleCPURound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func footprintRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, 
 	var took, rss []float64
 	for range startsPerRound {
 		start := time.Now()
-		s, err := e.start(ctx, p, e.Place.Server)
+		s, err := e.start(ctx, p, e.Cores.Server)
 		if err != nil {
 			return nil, err
 		}

@@ -31,10 +31,10 @@ var mixed = Scenario{
 		"process. The database and all clients share the load's core, whose queue is part of every figure.",
 	Metrics: mixedMetrics(), Needs: []string{"plaintext", "db", "slow", "compute"}, MaxRounds: 4, Database: true,
 	Commands: func(e *Env) []string {
-		commands := []string{proc.Command{Path: "compare", Args: openLoopArgs(bystander(e, exampleAddr)), Cores: e.Place.Load}.String()}
+		commands := []string{proc.Command{Path: "compare", Args: openLoopArgs(bystander(e, exampleAddr)), Cores: e.Cores.Load}.String()}
 		for _, beside := range besides {
 			if beside.load.Connections > 0 {
-				commands = append(commands, beside.load.Command(e.Folders.Bench, exampleAddr, e.Place.Load, time.Minute).String())
+				commands = append(commands, beside.load.Command(e.Folders.Bench, exampleAddr, e.Cores.Load, time.Minute).String())
 			}
 		}
 		return commands
@@ -74,13 +74,13 @@ func mixedRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, erro
 
 // plaintextBeside requests plain text from a fresh server while w runs.
 func plaintextBeside(ctx context.Context, e *Env, p peer.Built, w load.Wrk) (load.OpenLoopResult, error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {
 		return load.OpenLoopResult{}, err
 	}
 	defer s.Stop()
 	if w.Connections > 0 {
-		beside, err := proc.Start(ctx, w.Command(e.Folders.Bench, s.addr, e.Place.Load, time.Minute))
+		beside, err := proc.Start(ctx, w.Command(e.Folders.Bench, s.addr, e.Cores.Load, time.Minute))
 		if err != nil {
 			return load.OpenLoopResult{}, err
 		}

@@ -36,8 +36,8 @@ var overload = Scenario{
 			}
 		}
 		return []string{
-			capacity.Command(e.Folders.Bench, exampleAddr, e.Place.Load, capacityTime).String(),
-			proc.Command{Path: "compare", Args: args, Cores: e.Place.Load}.String(),
+			capacity.Command(e.Folders.Bench, exampleAddr, e.Cores.Load, capacityTime).String(),
+			proc.Command{Path: "compare", Args: args, Cores: e.Cores.Load}.String(),
 		}
 	},
 	Round: overloadRound,
@@ -61,12 +61,12 @@ func overloadAt(e *Env, addr string, rate float64) load.OpenLoop {
 }
 
 func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
-	can, cpu, err := e.measure(ctx, capacity, s, e.Place.Load, capacityTime)
+	can, cpu, err := e.measure(ctx, capacity, s, e.Cores.Load, capacityTime)
 	if err != nil {
 		return nil, err
 	}

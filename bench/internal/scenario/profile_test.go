@@ -34,8 +34,8 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, _ := proc.Place()
-	e := &Env{Folders: folders, Place: place, Duration: time.Second}
+	cores, _ := proc.Assign()
+	e := &Env{Folders: folders, Cores: cores, Duration: time.Second}
 	for _, name := range []string{peer.NetHTTP, peer.Dunlin} { // with profiles on a port of their own, and among the routes
 		peers, err := peer.Named([]string{name})
 		if err != nil {

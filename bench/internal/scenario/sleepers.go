@@ -27,8 +27,8 @@ var sleepers = Scenario{
 	MaxRounds: 4,
 	Commands: func(e *Env) []string {
 		return []string{
-			sleeping.Command(e.Folders.Bench, exampleAddr, e.Place.Both, besideSleepers(e)+sleeperMargin).String(),
-			bystanders.Command(e.Folders.Bench, exampleAddr, e.Place.Both, besideSleepers(e)).String(),
+			sleeping.Command(e.Folders.Bench, exampleAddr, e.Cores.Both, besideSleepers(e)+sleeperMargin).String(),
+			bystanders.Command(e.Folders.Bench, exampleAddr, e.Cores.Both, besideSleepers(e)).String(),
 		}
 	},
 	Round: sleepersRound,
@@ -41,20 +41,20 @@ const sleeperMargin = 500 * time.Millisecond
 func besideSleepers(e *Env) time.Duration { return max(e.Duration, time.Second) }
 
 func sleepersRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Both)
+	s, err := e.start(ctx, p, e.Cores.Both)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
-	asleep, err := proc.Start(ctx, sleeping.Command(e.Folders.Bench, s.addr, e.Place.Both, besideSleepers(e)+sleeperMargin))
+	asleep, err := proc.Start(ctx, sleeping.Command(e.Folders.Bench, s.addr, e.Cores.Both, besideSleepers(e)+sleeperMargin))
 	if err != nil {
 		return nil, err
 	}
 	defer asleep.Stop()
-	if err := e.warm(ctx, bystanders, s, e.Place.Both); err != nil {
+	if err := e.warm(ctx, bystanders, s, e.Cores.Both); err != nil {
 		return nil, err
 	}
-	beside, err := e.wrk(ctx, bystanders, s, e.Place.Both, besideSleepers(e))
+	beside, err := e.wrk(ctx, bystanders, s, e.Cores.Both, besideSleepers(e))
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,8 @@ var slowReaders = Scenario{
 	ServersOnly: true,
 	Commands: func(e *Env) []string {
 		return []string{
-			proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, slowTime)), Cores: e.Place.Load}.String(),
-			proc.Command{Path: "compare", Args: holdArgs(stalled(e, exampleAddr)), Cores: e.Place.Load}.String(),
+			proc.Command{Path: "compare", Args: openLoopArgs(ordinary(exampleAddr, slowTime)), Cores: e.Cores.Load}.String(),
+			proc.Command{Path: "compare", Args: holdArgs(stalled(e, exampleAddr)), Cores: e.Cores.Load}.String(),
 		}
 	},
 	Round: slowReadersRound,
@@ -62,7 +62,7 @@ func stalled(e *Env, addr string) load.Hold {
 }
 
 func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results.Sample, err error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 			s.Stop()
 		}
 	}()
-	if err := e.warm(ctx, bystanders, s, e.Place.Load); err != nil {
+	if err := e.warm(ctx, bystanders, s, e.Cores.Load); err != nil {
 		return nil, err
 	}
 	base, err := s.RSS()

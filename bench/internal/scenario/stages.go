@@ -27,11 +27,11 @@ var stages = Scenario{
 	},
 	Needs: []string{"users"}, Peers: peer.Stages, MaxRounds: 3,
 	Commands: func(e *Env) []string {
-		return []string{stagesLoad.Command(e.Folders.Bench, exampleAddr, e.Place.Both, stagesTime(e)).String()}
+		return []string{stagesLoad.Command(e.Folders.Bench, exampleAddr, e.Cores.Both, stagesTime(e)).String()}
 	},
 	Round: stagesRound,
 	load:  &stagesLoad,
-	cores: func(e *Env) (server, client []int) { return e.Place.Both, e.Place.Both },
+	cores: func(e *Env) (server, client []int) { return e.Cores.Both, e.Cores.Both },
 }
 
 func stagesTime(e *Env) time.Duration {
@@ -42,12 +42,12 @@ func stagesTime(e *Env) time.Duration {
 }
 
 func stagesRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Both)
+	s, err := e.start(ctx, p, e.Cores.Both)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
-	got, cpu, err := e.measure(ctx, stagesLoad, s, e.Place.Both, stagesTime(e))
+	got, cpu, err := e.measure(ctx, stagesLoad, s, e.Cores.Both, stagesTime(e))
 	if err != nil {
 		return nil, err
 	}

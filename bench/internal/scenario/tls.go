@@ -65,7 +65,7 @@ func held(name, title, about string, hold load.Hold) Scenario {
 		Peers:     peer.ByTLS[1:],
 		MaxRounds: 3,
 		Commands: func(e *Env) []string {
-			return []string{proc.Command{Path: "compare", Args: holdArgs(all(e, exampleAddr)), Cores: e.Place.Load}.String()}
+			return []string{proc.Command{Path: "compare", Args: holdArgs(all(e, exampleAddr)), Cores: e.Cores.Load}.String()}
 		},
 		Round: func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
 			return holdRound(ctx, e, p, all)

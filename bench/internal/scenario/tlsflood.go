@@ -28,8 +28,8 @@ var tlsFlood = Scenario{
 	MaxRounds: 3, WithoutWrk: true,
 	Commands: func(e *Env) []string {
 		return []string{
-			proc.Command{Path: "compare", Args: tlsReturningArgs(e, exampleAddr), Cores: e.Place.Load}.String(),
-			proc.Command{Path: "compare", Args: tlsFloodArgs(e, exampleAddr), Cores: e.Place.Load}.String(),
+			proc.Command{Path: "compare", Args: tlsReturningArgs(e, exampleAddr), Cores: e.Cores.Load}.String(),
+			proc.Command{Path: "compare", Args: tlsFloodArgs(e, exampleAddr), Cores: e.Cores.Load}.String(),
 		}
 	},
 	Round: tlsFloodRound,
@@ -59,7 +59,7 @@ func (h *holder) returning() (got load.TLSReturningResult, err error) {
 }
 
 func tlsFloodRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func tlsFloodRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 	if err != nil {
 		return nil, err
 	}
-	flood, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: tlsFloodArgs(e, s.addr), Cores: e.Place.Load})
+	flood, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: tlsFloodArgs(e, s.addr), Cores: e.Cores.Load})
 	if err != nil {
 		return nil, err
 	}

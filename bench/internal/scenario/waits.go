@@ -22,7 +22,7 @@ var waits = Scenario{
 		"notice that they wait, however briefly: otherwise requests wait for each other.",
 	Metrics: waitMetrics(), Needs: []string{"wait"}, MaxRounds: 4,
 	Commands: func(e *Env) []string {
-		return []string{waitLoad(50).Command(e.Folders.Bench, exampleAddr, e.Place.Load, e.Duration).String()}
+		return []string{waitLoad(50).Command(e.Folders.Bench, exampleAddr, e.Cores.Load, e.Duration).String()}
 	},
 	Round: waitsRound,
 }
@@ -50,12 +50,12 @@ func waitsRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, erro
 }
 
 func waitOf(ctx context.Context, e *Env, p peer.Built, us int, sample results.Sample) error {
-	s, err := e.start(ctx, p, e.Place.Server)
+	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	got, cpu, err := e.measure(ctx, waitLoad(us), s, e.Place.Load, e.Duration)
+	got, cpu, err := e.measure(ctx, waitLoad(us), s, e.Cores.Load, e.Duration)
 	if err != nil {
 		return err
 	}

@@ -58,10 +58,10 @@ func main() {
 	}
 	go serve(nil)
 	clear := <-served
-	lender := httptest.NewUnstartedServer(nil)
-	lender.StartTLS()
-	defer lender.Close()
-	go serve(&tls.Config{Certificates: lender.TLS.Certificates})
+	certs := httptest.NewUnstartedServer(nil)
+	certs.StartTLS()
+	defer certs.Close()
+	go serve(&tls.Config{Certificates: certs.TLS.Certificates})
 	fmt.Println(clear, <-served)
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {

@@ -81,19 +81,19 @@ const (
 type Raw struct {
 	*tls.Conn
 
-	wire   net.Conn
+	socket net.Conn
 	hash   func() hash.Hash
 	keyLen int
 	secret []byte
 	seq    uint64
 }
 
-// NewRaw performs the handshake on wire.
-func NewRaw(wire net.Conn) (*Raw, error) {
+// NewRaw performs the handshake on socket.
+func NewRaw(socket net.Conn) (*Raw, error) {
 	var keys bytes.Buffer
 	config := Client()
 	config.MinVersion, config.KeyLogWriter = tls.VersionTLS13, &keys
-	r := &Raw{Conn: tls.Client(wire, config), wire: wire}
+	r := &Raw{Conn: tls.Client(socket, config), socket: socket}
 	if err := r.Handshake(); err != nil {
 		return nil, err
 	}
@@ -162,9 +162,9 @@ func (r *Raw) KeyUpdate(request bool) []byte {
 
 // Send writes sealed records.
 func (r *Raw) Send(records ...[]byte) error {
-	_, err := r.wire.Write(bytes.Join(records, nil))
+	_, err := r.socket.Write(bytes.Join(records, nil))
 	return err
 }
 
 // Wire returns the connection that carries the records.
-func (r *Raw) Wire() net.Conn { return r.wire }
+func (r *Raw) Socket() net.Conn { return r.socket }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// A Place is a listener with its TLS configuration, which is nil for clear text.
-type Place struct {
+// An Endpoint is a listener with its TLS configuration, which is nil for clear text.
+type Endpoint struct {
 	net.Listener
 	TLS  *TLS
 	name string // identifies the listener in the next process; "" means its address
@@ -22,7 +22,7 @@ type TLS struct {
 }
 
 // open makes the server of a place, see Program.Open.
-type open = func(Place) (serve func() error, err error)
+type open = func(Endpoint) (serve func() error, err error)
 
 // An inheritedListener came from systemd or from the previous process.
 type inheritedListener struct {
@@ -52,7 +52,7 @@ type Addresses struct {
 // An Inner is an address in clear text with a server of its own.
 type Inner struct {
 	Addr string
-	Open func(Place) (serve func() error, err error)
+	Open func(Endpoint) (serve func() error, err error)
 }
 
 // CheckAddress returns an error if addr can never be listened on.
@@ -67,9 +67,9 @@ func CheckAddress(addr string) error {
 	return nil
 }
 
-// listen returns the places of all addresses, the inner addresses first. It uses the inherited listeners of an
+// listen returns the endpoints of all addresses, the inner addresses first. It uses the inherited listeners of an
 // address, and listens if there are none.
-func (a *Addresses) listen() (places []Place, err error) {
+func (a *Addresses) listen() (endpoints []Endpoint, err error) {
 	for _, in := range a.Inner {
 		for _, public := range []string{a.Addr, a.TLSAddr} {
 			if overlap(in.Addr, public) {
@@ -82,42 +82,42 @@ func (a *Addresses) listen() (places []Place, err error) {
 		if err != nil {
 			break
 		}
-		var inner []Place
+		var inner []Endpoint
 		inner, err = in.listen(i)
-		places = append(places, inner...)
+		endpoints = append(endpoints, inner...)
 	}
-	places = append(places, public...)
+	endpoints = append(endpoints, public...)
 	if err != nil {
-		for _, p := range places {
+		for _, p := range endpoints {
 			_ = p.Close()
 		}
 		return nil, err
 	}
-	return places, nil
+	return endpoints, nil
 }
 
-// listen returns the places of the inner address with this index.
-func (in *Inner) listen(index int) (places []Place, err error) {
+// listen returns the endpoints of the inner address with this index.
+func (in *Inner) listen(index int) (endpoints []Endpoint, err error) {
 	name := nameInner
 	if index > 0 {
 		name += "-" + strconv.Itoa(index+1)
 	}
 	anyPort := nameAnyPort + "-" + name
 	for _, from := range process.claim(in.Addr, name, anyPort) {
-		places = append(places, Place{from.Listener, nil, from.name, in.Open})
+		endpoints = append(endpoints, Endpoint{from.Listener, nil, from.name, in.Open})
 	}
-	if len(places) > 0 {
-		return places, nil
+	if len(endpoints) > 0 {
+		return endpoints, nil
 	}
 	ln, err := Listen(in.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("inner address %s: %w", in.Addr, err)
 	}
-	p := Place{ln, nil, "", in.Open}
+	p := Endpoint{ln, nil, "", in.Open}
 	if hasAnyPort(in.Addr) {
 		p.name = anyPort
 	}
-	return []Place{p}, nil
+	return []Endpoint{p}, nil
 }
 
 // overlap reports whether a client can reach both addresses at one host and port.
@@ -131,20 +131,20 @@ func overlap(a, b string) bool {
 	return every(x.IP) || every(y.IP) || x.IP.Equal(y.IP) && x.Zone == y.Zone
 }
 
-// listenPublic returns the places of Addr and TLSAddr.
-func (a *Addresses) listenPublic() (places []Place, err error) {
+// listenPublic returns the endpoints of Addr and TLSAddr.
+func (a *Addresses) listenPublic() (endpoints []Endpoint, err error) {
 	var main *TLS // the TLS configuration of Addr
 	if a.TLSAddr == "" {
 		main = a.Secure
 	}
 	for _, in := range process.claim(a.Addr, nameClear, nameAnyPort) {
-		places = append(places, Place{in.Listener, main, in.name, nil})
+		endpoints = append(endpoints, Endpoint{in.Listener, main, in.name, nil})
 	}
-	haveMain, haveTLS := len(places) > 0, false
+	haveMain, haveTLS := len(endpoints) > 0, false
 	for _, in := range process.claim(a.TLSAddr, nameTLS, nameAnyTLS) {
-		places = append(places, Place{in.Listener, a.Secure, in.name, nil})
+		endpoints = append(endpoints, Endpoint{in.Listener, a.Secure, in.name, nil})
 		if a.Secure == nil {
-			return places, fmt.Errorf("%s was inherited as %s, but there is no certificate", in.Addr(), nameTLS)
+			return endpoints, fmt.Errorf("%s was inherited as %s, but there is no certificate", in.Addr(), nameTLS)
 		}
 		haveTLS = true
 	}
@@ -158,11 +158,11 @@ func (a *Addresses) listenPublic() (places []Place, err error) {
 			err = fmt.Errorf("listen: %w", listenErr)
 			return
 		}
-		p := Place{ln, config, "", nil}
+		p := Endpoint{ln, config, "", nil}
 		if hasAnyPort(addr) {
 			p.name = anyPort
 		}
-		places = append(places, p)
+		endpoints = append(endpoints, p)
 	}
 	if !haveMain {
 		add(a.Addr, main, nameAnyPort)
@@ -170,7 +170,7 @@ func (a *Addresses) listenPublic() (places []Place, err error) {
 	if a.TLSAddr != "" && !haveTLS {
 		add(a.TLSAddr, a.Secure, nameAnyTLS)
 	}
-	return places, err
+	return endpoints, err
 }
 
 // hasAnyPort reports whether the system chooses the port of an address.

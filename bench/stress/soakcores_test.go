@@ -14,19 +14,19 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// A soakPlace separates the service from its clients: the service has one core, and the clients and measurements have the
+// A soakCores separates the service from its clients: the service has one core, and the clients and measurements have the
 // other, so computing clients do not slow the service down. All of them have priority over other processes, as far as
 // permitted: a client that does not run for a quarter of a second loses its request to the end of an idle connection.
-type soakPlace struct {
+type soakCores struct {
 	proc.Placement
 	pinned bool
 }
 
-// ownPlace moves this process to the core of the load until the test has ended.
-func ownPlace(t *testing.T) soakPlace {
+// moveToLoadCore moves this process to the core of the load until the test has ended.
+func moveToLoadCore(t *testing.T) soakCores {
 	t.Helper()
-	var p soakPlace
-	if p.Placement, p.pinned = proc.Place(); !p.pinned {
+	var p soakCores
+	if p.Placement, p.pinned = proc.Assign(); !p.pinned {
 		t.Log("one core: clients and service disturb each other")
 		return p
 	}
@@ -48,7 +48,7 @@ func ownPlace(t *testing.T) soakPlace {
 }
 
 // serve moves a new process to the cores of the service. Its children start there, too.
-func (p soakPlace) serve(pid int) error {
+func (p soakCores) serve(pid int) error {
 	if !p.pinned {
 		return nil
 	}

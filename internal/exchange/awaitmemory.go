@@ -8,9 +8,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// AwaitTurn reserves memory for an answer that is expected to be large and to be pending, as earlier ones of its route were. It
+// AwaitMemory reserves memory for an answer that is expected to be large and to be pending, as earlier ones of its route were. It
 // waits for it in the queue of the budget, for as long as the client is there. It returns a 503 problem if that takes too long.
-func (s *Server) AwaitTurn(w Wire, state *State, a *memory.Account, ctx func() context.Context) error {
+func (s *Server) AwaitMemory(w Wire, state *State, a *memory.Account, ctx func() context.Context) error {
 	route, left := state.Route, int64(0)
 	if state.Method == http.MethodHead {
 		return nil // no body is sent
