@@ -23,7 +23,7 @@ const (
 	PolicyViolation = Code(ws.PolicyViolation)
 	TooBig          = Code(ws.TooBig)
 	InternalError   = Code(ws.InternalError)
-	Restart         = Code(ws.Restart)
+	Restart         = Code(ws.Restart) // the server drains, and a new process serves in its place
 	TryAgainLater   = Code(ws.TryAgainLater)
 	Unauthorized    = Code(3000) // see Conn.ExpireAt
 )
@@ -182,7 +182,11 @@ func (c *Conn) leave(t exchange.Turn) {
 
 // shutDown closes the connection because of a drain. The reason tells the client when to reconnect. c.mu is held.
 func (c *Conn) shutDown() {
-	c.shut(GoingAway, fmt.Sprintf("server is shutting down: reconnect within %d ms", c.h.o.reconnect().Milliseconds()))
+	code, reason := GoingAway, "server is shutting down"
+	if c.peer.Restarting() {
+		code, reason = Restart, "server is restarting"
+	}
+	c.shut(code, fmt.Sprintf("%s: reconnect within %d ms", reason, c.h.o.reconnect().Milliseconds()))
 }
 
 // leastDelay is the minimum delay of a close for which leave sets a timer.

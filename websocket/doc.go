@@ -17,7 +17,7 @@
 //
 // The package answers pings, sends pings, and closes connections whose client does not answer. It uses the close codes of the RFC:
 // 1002 for a violation of the protocol, 1007 for invalid UTF-8, 1008 for too many frames, 1009 for a message that is too long, 1001
-// during a drain, 1013 when there is no memory. The memory for incomplete and decompressed messages is charged to the server's
+// during a drain, 1012 at a restart, 1013 when there is no memory. The memory for incomplete and decompressed messages is charged to the server's
 // memory budget before it is allocated.
 //
 //	options.go  settings          accept.go  the opening handshake

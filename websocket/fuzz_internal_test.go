@@ -97,6 +97,7 @@ func (p *fakePeer) SetDeadline(int64)    {}
 func (p *fakePeer) Pause(bool)           {}
 func (p *fakePeer) Submit(exchange.Turn) {}
 func (p *fakePeer) Log() *slog.Logger    { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func (p *fakePeer) Restarting() bool     { return false }
 func (p *fakePeer) Charge(n int64)       { p.charged += n }
 func (p *fakePeer) Release(n int64)      { p.reserved -= n }
 func (p *fakePeer) Reserve(n int64) bool {

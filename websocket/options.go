@@ -57,7 +57,8 @@ type Options struct {
 	PingInterval time.Duration
 
 	// Reconnect is the time within which clients should reconnect, at random, after a drain of the server. The reason of the close
-	// frame contains it: "server is shutting down: reconnect within 5000 ms". Default: 5 s.
+	// frame contains it: "server is shutting down: reconnect within 5000 ms", or "server is restarting:" at a
+	// restart. Default: 5 s.
 	Reconnect time.Duration
 
 	// Compress enables permessage-deflate for clients that offer it. Messages of at least 128 bytes are compressed, each

@@ -18,6 +18,9 @@ type Pipeline interface {
 	// IsDraining reports whether the server drains: every answer that begins closes its connection.
 	IsDraining() bool
 
+	// IsRestarting reports whether the server drains because a new process serves in its place.
+	IsRestarting() bool
+
 	// LeastBody returns the smallest body limit of all routes, in bytes. A body with an announced length up to it is acceptable
 	// without routing.
 	LeastBody() int64

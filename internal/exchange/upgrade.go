@@ -143,6 +143,9 @@ type Peer interface {
 	// Submit has Protocol.Run called on another goroutine. Only the owner calls it, during t.
 	Submit(t Turn)
 
+	// Restarting reports whether the server drains because a new process serves in its place. Any goroutine may call it.
+	Restarting() bool
+
 	// Log returns the server's logger. Any goroutine may call it.
 	Log() *slog.Logger
 }

@@ -44,6 +44,9 @@ func (s *Servers) Ready() bool { return !s.unready.Load() }
 // IsDraining reports whether Shutdown has stopped accepting, so that every answer closes its connection.
 func (s *Servers) IsDraining() bool { return s.draining.Load() }
 
+// Restarting reports whether the app drains because a new process serves in its place, or will, after the failure of a listener.
+func (s *Servers) Restarting() bool { return s.draining.Load() && s.Ready() }
+
 // Draining returns a channel that is closed when IsDraining becomes true.
 func (s *Servers) Draining() <-chan struct{} {
 	s.mu.Lock()

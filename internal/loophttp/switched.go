@@ -56,7 +56,7 @@ func (x *wire) switchTo(p exchange.Protocol) progress {
 	c := x.c
 	x.planned = nil
 	x.end()
-	s := &switched{p: p, c: c, log: x.handler.server.Log}
+	s := &switched{p: p, c: c, server: x.handler.server}
 	c.SetDeadline(0)
 	c.Switch(s)
 	p.Open(s)
@@ -66,9 +66,9 @@ func (x *wire) switchTo(p exchange.Protocol) progress {
 // A switched is a connection that has switched to another protocol. It is the protocol for the engine, and the connection for
 // the protocol.
 type switched struct {
-	p   exchange.Protocol
-	c   *engine.Conn
-	log *slog.Logger
+	p      exchange.Protocol
+	c      *engine.Conn
+	server *exchange.Server
 }
 
 func (s *switched) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
@@ -122,7 +122,8 @@ func (s *switched) Prompt() bool            { return true }
 func (s *switched) SetDeadline(after int64) { s.c.SetDeadline(time.Duration(after)) }
 func (s *switched) Charge(n int64)          { charge(s.c.Account(), n) }
 func (s *switched) Release(n int64)         { s.c.Account().Release(memory.Input, n) }
-func (s *switched) Log() *slog.Logger       { return s.log }
+func (s *switched) Log() *slog.Logger       { return s.server.Log }
+func (s *switched) Restarting() bool        { return s.server.Pipeline.IsRestarting() }
 func (s *switched) Submit(t exchange.Turn)  { t.(*engine.Driver).SubmitPart(s, false) }
 
 func (s *switched) Pause(on bool) {

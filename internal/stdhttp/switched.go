@@ -310,6 +310,7 @@ func (s *switched) WakeHere() {}
 
 // Prompt is false: Wake sends output at once.
 func (s *switched) Prompt() bool      { return false }
+func (s *switched) Restarting() bool  { return s.service.Pipeline.IsRestarting() }
 func (s *switched) Log() *slog.Logger { return s.service.Log }
 
 // SetDeadline sets the time of the protocol's Timeout.
