@@ -24,7 +24,7 @@ func (a *App) Drain(ctx context.Context) error {
 
 // Draining returns a channel that is closed when the app begins to shut down. Long-running work
 // such as a stream should then end. The context of other requests is cancelled at the deadline of
-// the shutdown; the context of an event stream ([SSE]) is cancelled at once.
+// the shutdown; the context of an event stream ([SSE]) is cancelled earlier, see there.
 func (a *App) Draining() <-chan struct{} { return a.servers.Draining() }
 
 // Go runs f in its own goroutine as a background worker of the app, from the first Serve or Run until f returns. It may be

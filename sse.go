@@ -38,7 +38,8 @@ var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Contro
 //		}
 //	})
 //
-// The head and each event are sent at once. An error or a panic cuts the connection.
+// The head and each event are sent at once. An error or a panic cuts the connection. In a drain streams end one after another, within
+// half of the time of [App.Shutdown], with a random delay before the client reconnects: up to the latest Event.Retry, or 5 seconds.
 func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
 		return Response{}.fail(errors.New("SSE was given a nil function"))
@@ -74,7 +75,7 @@ func (e *Events) run(stream func(*Events) error) error {
 	defer e.end()
 	drains := &e.r.app.drains
 	e.drain.Stream = (*draining)(e)
-	drains.Add(&e.drain, e.r.app.Draining())
+	drains.Add(&e.drain, e.r.app.Draining(), e.r.app.servers.Spread)
 	defer drains.Remove(&e.drain)
 	if err := e.w.Flush(); err != nil {
 		return err
@@ -82,11 +83,12 @@ func (e *Events) run(stream func(*Events) error) error {
 	e.Heartbeat(heartbeat)
 	err := stream(e)
 	switch {
+	case e.told.Load() && (err == nil || errors.Is(err, context.Canceled)): // stream has ended because the server is about to stop
+		_ = e.sender.SendRetry() // an error means that the client has gone
+		return nil
 	case err == nil || e.ctx.Err() == nil:
 	case !e.told.Load():
 		e.sender.While(func() { _, err = e.w.recordError(0, err) }) // the client has gone, regardless of err
-	case errors.Is(err, context.Canceled):
-		return nil // stream has ended because the server is about to stop
 	}
 	return err
 }
@@ -149,7 +151,9 @@ func eventStream(s exchange.EventStream) Response {
 			ctx, end := r.wire.Endable()
 			defer end()
 			_ = w.Flush() // the next write fails, too
-			err := s.Serve(ctx, r.app.Draining(), w)
+			ends, leave := r.app.drains.Watch(r.app.Draining(), r.app.servers.Spread)
+			defer leave()
+			err := s.Serve(ctx, ends, w)
 			if ctx.Err() != nil {
 				_, err = w.recordError(0, err) // the client has gone
 			}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/sse"
 )
 
 // inside gives this package the internal methods of package dunlin.
@@ -142,8 +142,7 @@ func (s *stream) at(events []byte) bool {
 // farewell appends a random retry time, so that the clients do not reconnect all at once.
 func (s *stream) farewell(out []byte) []byte {
 	s.over = true
-	most := s.hub.settings[0].Reconnect.Milliseconds()
-	return append(strconv.AppendInt(append(s.Rest(out), "retry: "...), most/10+rand.Int64N(most), 10), "\n\n"...)
+	return sse.AppendRetry(s.Rest(out), s.hub.settings[0].Reconnect)
 }
 
 // Name implements exchange.Protocol. An event stream has none.

@@ -28,7 +28,6 @@ import (
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/lifecycle"
 	"github.com/dunlinhttp/dunlin/internal/suite"
-	"github.com/dunlinhttp/dunlin/websocket"
 )
 
 // The tests of restarts run a service in a process of its own, which runs this test program. It and its successors report to
@@ -96,7 +95,6 @@ func TestService(t *testing.T) {
 	app.Get("/variables", func(*dunlin.Request) dunlin.Response {
 		return dunlin.Text(os.Getenv("LISTEN_FDS") + os.Getenv("LISTEN_PID") + os.Getenv("DUNLIN_RESTART"))
 	})
-	app.Get("/socket", func(r *dunlin.Request) dunlin.Response { return websocket.Accept(r, websocket.Options{Reconnect: time.Second}) })
 	shutdown := besides(t, config)
 	err := app.Run(context.Background())
 	shutdown()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Server serves one listener.
@@ -31,6 +32,7 @@ type Servers struct {
 	running []Server
 	opening sync.WaitGroup // calls of Add; none begins after stopped is set
 	stopped bool
+	until   time.Time     // deadline of the drain, zero for none
 	signal  chan struct{} // closed with draining; made on demand
 	drained chan struct{} // closed when Shutdown has ended
 }
@@ -58,6 +60,17 @@ func (s *Servers) Draining() <-chan struct{} {
 		}
 	}
 	return s.signal
+}
+
+// Spread returns the time over which n streams should end in a drain, so that their clients do not return at once: a millisecond for
+// each, and at most half of the remaining time. Without a deadline it is 0.
+func (s *Servers) Spread(n int) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until.IsZero() {
+		return 0
+	}
+	return max(min(time.Until(s.until)/2, time.Duration(n)*time.Millisecond), 0)
 }
 
 // ErrStopped is the error of Add after Shutdown.
@@ -110,7 +123,7 @@ func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 		wg.Go(func() { srv.StopAccepting(ctx) })
 	}
 	wg.Wait()
-	s.beginDrain()
+	s.beginDrain(ctx)
 	wg.Go(func() { errs[len(running)] = s.stop(ctx) })
 	for i, srv := range running {
 		wg.Go(func() { errs[i] = srv.Shutdown(ctx) })
@@ -124,9 +137,10 @@ func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 }
 
 // beginDrain makes every answer from now on the last of its connection and closes the channel of Draining.
-func (s *Servers) beginDrain() {
+func (s *Servers) beginDrain(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.until, _ = ctx.Deadline()
 	if s.draining.Swap(true) {
 		return
 	}

@@ -1,13 +1,17 @@
 package sse
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
-// A Drain notifies open streams that the server drains. It is a list, since a goroutine or context per stream would
-// cost more than the rest of its state.
+// A Drain notifies open streams that the server drains, one after another, so that their clients do not return all at once. It is a
+// list, since a goroutine or context per stream would cost more than the rest of its state.
 type Drain struct {
 	mu      sync.Mutex
 	first   *Listener
-	told    bool // the stream was notified of the drain
+	count   int
+	told    bool // the drain has begun
 	watched bool // a goroutine waits for the drain
 }
 
@@ -15,13 +19,15 @@ type Drain struct {
 type Listener struct {
 	Stream     Stream
 	prev, next *Listener
+	added      bool // it is in the list
 }
 
 // A Stream is notified once, when the drain begins. Draining must not call methods of the Drain.
 type Stream interface{ Draining() }
 
-// Add adds e to the list. Its stream is notified when begins is closed, at once if it is closed already.
-func (d *Drain) Add(e *Listener, begins <-chan struct{}) {
+// Add adds e to the list. Its stream is notified after begins is closed, at once if it is closed already. spread returns the time
+// over which a number of streams should end.
+func (d *Drain) Add(e *Listener, begins <-chan struct{}, spread func(streams int) time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.told {
@@ -32,7 +38,7 @@ func (d *Drain) Add(e *Listener, begins <-chan struct{}) {
 		d.watched = true
 		go func() {
 			<-begins
-			d.tell()
+			d.tell(spread)
 		}()
 	}
 	e.next = d.first
@@ -40,29 +46,65 @@ func (d *Drain) Add(e *Listener, begins <-chan struct{}) {
 		d.first.prev = e
 	}
 	d.first = e
+	e.added = true
+	d.count++
 }
 
 // Remove removes e from the list.
 func (d *Drain) Remove(e *Listener) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case e.prev != nil:
+	d.remove(e)
+}
+
+// remove implements Remove. d.mu is held.
+func (d *Drain) remove(e *Listener) {
+	if !e.added {
+		return
+	}
+	if e.prev != nil {
 		e.prev.next = e.next
-	case d.first == e:
+	} else {
 		d.first = e.next
 	}
 	if e.next != nil {
 		e.next.prev = e.prev
 	}
-	e.prev, e.next = nil, nil
+	e.prev, e.next, e.added = nil, nil, false
+	d.count--
 }
 
-func (d *Drain) tell() {
+// Watch is Add for a stream that waits on a channel. leave is Remove.
+func (d *Drain) Watch(begins <-chan struct{}, spread func(streams int) time.Duration) (ends <-chan struct{}, leave func()) {
+	end := make(channel)
+	e := &Listener{Stream: end}
+	d.Add(e, begins, spread)
+	return end, func() { d.Remove(e) }
+}
+
+// A channel is closed when its stream should end.
+type channel chan struct{}
+
+func (c channel) Draining() { close(c) }
+
+// tell notifies all streams.
+func (d *Drain) tell(spread func(streams int) time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.told = true
-	for e := d.first; e != nil; e = e.next {
+	most, begun := d.count, time.Now()
+	over := spread(most)
+	for told := 0; d.first != nil; told++ {
+		if due := over * time.Duration(min(told, most)) / time.Duration(most); time.Since(begun) < due {
+			d.mu.Unlock()
+			time.Sleep(time.Until(begun.Add(due)))
+			d.mu.Lock()
+			if d.first == nil {
+				return
+			}
+		}
+		e := d.first
+		d.remove(e)
 		e.Stream.Draining()
 	}
 }

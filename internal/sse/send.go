@@ -1,9 +1,12 @@
 package sse
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +31,7 @@ type Sender struct {
 	interval time.Duration // of heartbeats
 	timer    *time.Timer   // of the next heartbeat; nil before the first
 	sent     time.Time     // time of the last write
+	retry    time.Duration // the latest Event.Retry, 0 for none
 	over     bool
 }
 
@@ -43,8 +47,27 @@ func (s *Sender) Send(ev *Event) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ev.Retry > 0 {
+		s.retry = ev.Retry
+	}
 	s.buf = ev.Append(s.buf[:0])
 	return s.write()
+}
+
+// SendRetry sends a random delay before the client reconnects, see AppendRetry. The window is that of the latest Event.Retry, or
+// 5 s.
+func (s *Sender) SendRetry() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf = AppendRetry(s.buf[:0], cmp.Or(s.retry, 5*time.Second))
+	return s.write()
+}
+
+// AppendRetry appends a random delay before the client reconnects, so that clients of a server that drains do not return at once. It
+// is spread over a time of the length window, after a tenth of it.
+func AppendRetry(b []byte, window time.Duration) []byte {
+	most := max(window.Milliseconds(), 1)
+	return append(strconv.AppendInt(append(b, "retry: "...), most/10+rand.Int64N(most), 10), "\n\n"...)
 }
 
 // Comment sends lines that clients ignore.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -162,8 +163,9 @@ func TestSSEEnds(t *testing.T) {
 				t.Error(err)
 			}
 			got, err := ReadAnswer(bufio.NewReader(conn), "GET")
-			if err != nil || !strings.HasSuffix(got, "\n\n") {
-				t.Errorf("%q, %v: want a clean end", got, err)
+			_, last, _ := strings.Cut(got, "retry: ")
+			if ms, _ := strconv.Atoi(strings.TrimSuffix(last, "\n\n")); err != nil || ms < 500 || ms >= 5500 {
+				t.Errorf("%q, %v: want a clean end with a time to wait", got, err)
 			}
 			WantLacks(t, "log of errors", logs.String(), "stream")
 		})
