@@ -73,10 +73,9 @@ func (e *Events) run(stream func(*Events) error) error {
 	e.sender.To, e.sender.Lost = e.w, e.end
 	defer e.sender.Close() // later use of e fails
 	defer e.end()
-	drains := &e.r.app.drains
 	e.drain.Stream = (*draining)(e)
-	drains.Add(&e.drain, e.r.app.Draining(), e.r.app.servers.Spread)
-	defer drains.Remove(&e.drain)
+	e.r.app.drains.Add(&e.drain, e.r.app.Draining(), e.r.app.servers.Spread)
+	defer e.r.app.drains.Remove(&e.drain)
 	if err := e.w.Flush(); err != nil {
 		return err
 	}
