@@ -23,7 +23,7 @@ var heavy = map[string]int{
 	"internal/http2 Conn":        38,
 	"internal/looph2 Wire":       28,
 	"internal/looph2 session":    32,
-	"internal/looph2 stream":     47,
+	"internal/looph2 stream":     22,
 	"internal/loophttp wire":     48,
 	"internal/memory Budget":     23,
 	"internal/schema Rules":      21,

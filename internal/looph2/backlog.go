@@ -41,7 +41,7 @@ func (s *session) mustWaitInBacklog(own *stream, route *exchange.Route) bool {
 	if s.untaken == 0 || pends <= memory.Small || s.untaken+min(pends, muchPromised) <= mostUntaken {
 		return false
 	}
-	return !route.Critical && !own.headOnly && s.Group() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken
+	return !route.Critical && own.kind != headOnly && s.Group() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken
 }
 
 // besideLargest returns s.untaken without the largest answer.
@@ -57,10 +57,10 @@ func (s *session) besideLargest() int64 {
 
 // putOff adds a stream that is ready for a worker to the backlog.
 func (s *session) putOff(own *stream) {
+	s.awaitWorker(own, postpone)
 	if s.backlog == nil {
 		s.backlog = &backlog{since: s.d.Now()}
 	}
-	own.putOff = true
 	s.backlog.line = append(s.backlog.line, own)
 }
 
@@ -70,7 +70,9 @@ func (s *session) goOn() {
 	if b == nil {
 		return
 	}
-	b.begun = slices.DeleteFunc(b.begun, func(own *stream) bool { return own.ended })
+	s.mu.Lock()
+	b.begun = slices.DeleteFunc(b.begun, (*stream).settled)
+	s.mu.Unlock()
 	beside := s.besideLargest()
 	for len(b.line) > 0 {
 		own, now := b.line[0], s.d.Now()
@@ -82,8 +84,7 @@ func (s *session) goOn() {
 		b.line = slices.Delete(b.line, 0, 1)
 		b.begun = append(b.begun, own)
 		b.since = now
-		own.putOff = false
-		s.d.SubmitPart((*job)(own), false)
+		s.enqueue(own, false)
 	}
 	if len(b.begun) == 0 {
 		s.backlog = nil
@@ -100,9 +101,8 @@ func (s *session) goOnAt() int64 {
 
 // callOff removes a stream that is over from the backlog: its action does not begin.
 func (s *session) callOff(own *stream) {
-	own.putOff, own.ended = false, true
 	s.backlog.line = slices.DeleteFunc(s.backlog.line, func(other *stream) bool { return other == own })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own.inLine, own.returned = false, true
+	own.action.on(end)
 }

@@ -16,7 +16,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 	own.came += int64(len(ev.Data))
 	s.mu.Lock()
 	b := &own.flows().in
-	dropped := own.returned || own.late || own.finalized || own.noRoom || b.stopped
+	dropped := own.action >= late || own.intake == refused || own.noRoom || b.stopped
 	taken := len(ev.Data)
 	if !dropped {
 		taken = 0
@@ -55,7 +55,7 @@ func (s *session) arrive(own *stream, ev *http2.Event) {
 // discard discards the unread bytes of a streamed body, and those that are still to arrive. s.mu is held.
 func (own *stream) discard() {
 	b := &own.in
-	if !own.streamed || own.finalized || b.stopped {
+	if own.intake != streamed || own.action == freed || b.stopped {
 		return
 	}
 	b.stopped = true
@@ -69,7 +69,7 @@ func (own *stream) discard() {
 // setUnclaimed records whether the action waits for room for the body.
 func (x *Wire) setUnclaimed(unclaimed bool) {
 	own := x.own
-	if !own.streamed {
+	if own.intake != streamed {
 		return
 	}
 	own.s.mu.Lock()
@@ -123,12 +123,12 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	defer s.mu.Unlock()
 	if n := b.got; n > 0 {
 		b.got = 0
-		if own.late {
+		if own.action.isLate() {
 			return 0, exchange.ErrLate
 		}
 		return n, nil
 	}
-	if err := own.unreadable(); err != nil && (b.unread.len == 0 || own.late) {
+	if err := own.unreadable(); err != nil && (b.unread.len == 0 || own.action.isLate()) {
 		return 0, err
 	}
 	switch {
@@ -161,7 +161,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 		d.YieldPlace()
 	}
 	s.mu.Lock()
-	if !b.asked && !own.answer.started() && !own.late {
+	if !b.asked && !own.answer.started() && !own.action.isLate() {
 		b.asked = true
 		own.flows().heads = append(own.heads, head{status: http.StatusContinue, length: -1})
 		s.notify(own)
@@ -178,7 +178,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 		own.moved.Wait()
 	}
 	b.into = nil
-	if own.returned || own.lateBack {
+	if own.action >= lateReturned {
 		b.waits = false
 		own.holdInput()
 		return
@@ -200,7 +200,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 func (own *stream) unreadable() error {
 	server := own.s.h.server
 	switch {
-	case own.late:
+	case own.action.isLate():
 		return exchange.ErrLate
 	case own.in.stopped:
 		return http.ErrBodyReadAfterClose
@@ -210,7 +210,7 @@ func (own *stream) unreadable() error {
 		return own.cut
 	case own.reading.passed():
 		return server.BodyCut(os.ErrDeadlineExceeded)
-	case own.answer.canceled() || own.finalized || own.returned:
+	case own.answer.canceled() || own.action >= returned:
 		return server.BodyCut(io.ErrUnexpectedEOF)
 	}
 	return nil

@@ -15,7 +15,8 @@
 //	unread.go   bytes between a stream's goroutine and the loop
 //	flow.go     state of streamed bodies and answers only
 //	upgrade.go  a connection that began with HTTP/1.1
-//	answer.go   the states of an answer
+//	answer.go   the states of an answer         action.go   the states of an action
+//	intake.go   the states of a request
 //
 // # Ownership
 //
@@ -36,6 +37,16 @@
 // Each table below is a machine: a row is a state, a column is an event, and the entry is the next state. A dot is an event that
 // cannot happen in the state. It panics in builds with the race detector.
 //
+// A *bare* request has no body. Any other is *gathering* until its body is complete, or *streamed* to its action as it arrives. What
+// still arrives for a *refused* request is discarded.
+//
+//	request    gather     complete  streamBody  refuse
+//	bare       gathering  ·         streamed    refused
+//	gathering  ·          gathered  streamed    refused
+//	gathered   ·          ·         ·           ·
+//	streamed   ·          ·         ·           ·
+//	refused    ·          ·         ·           ·
+//
 // The streamed answer of an action is *begun* with its head, *finished* when its last piece waits to be sent, and *sent* with its
 // end. An *aborted* one is incomplete: the stream is reset after the pieces that there are. Nobody waits for an *unwanted* or *cut*
 // answer, of which nothing, or a part, was made: the client has cancelled the request, or the server ends the stream. A complete
@@ -49,6 +60,23 @@
 //	aborted   ·       ·         ·     aborted   cut
 //	unwanted  cut     ·         ·     unwanted  unwanted
 //	cut       ·       cut       ·     cut       cut
+//
+// The action of a stream is *idle* until its request has arrived. It may be *postponed* in the session's backlog, and *queued* for a
+// worker. When it has blocked, its timeout may *expire* until it decides to answer: then a *late* answer is made, and the action's
+// own is dropped. An action whose routing code has run on the loop may be queued after it. Refusals end an action that never
+// began. A stream is *freed* when its action has returned and its answer is sent, or the connection has ended.
+//
+//	action        postpone   enqueue  start    decide        expire  answerLate    end           free
+//	idle          postponed  queued   running  ·             ·       ·             returned      freed
+//	postponed     ·          queued   ·        ·             ·       ·             returned      freed
+//	queued        ·          ·        running  ·             ·       ·             returned      ·
+//	running       postponed  queued   ·        answering     late    ·             returned      ·
+//	answering     ·          ·        ·        answering     ·       ·             returned      ·
+//	late          ·          ·        ·        late          ·       lateAnswered  lateReturned  ·
+//	lateAnswered  ·          ·        ·        lateAnswered  ·       ·             returned      ·
+//	lateReturned  ·          ·        ·        ·             ·       returned      ·             ·
+//	returned      ·          ·        ·        ·             ·       ·             ·             freed
+//	freed         ·          ·        ·        ·             ·       ·             ·             ·
 //
 // # Bodies
 //

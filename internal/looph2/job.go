@@ -9,14 +9,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// submit runs an action on a worker; streamed means that the action reads the body while it arrives.
-func (s *session) submit(own *stream, streamed bool) {
+// submit runs an action on a worker. It reads the body while it arrives.
+func (s *session) submit(own *stream) {
 	x := s.h.wireOf(s.sc)
 	x.use(s.d, own, &own.req, nil)
 	urgent := false
 	if x.find() {
 		own.route, urgent = x.s.Route, x.s.Route.Critical
 		if s.d.Overdue() && !urgent {
+			own.intake.on(refuse)
 			s.shed(own, x)
 			return
 		}
@@ -24,7 +25,7 @@ func (s *session) submit(own *stream, streamed bool) {
 	wait := own.route != nil && s.mustWaitInBacklog(own, own.route)
 	x.call.End()
 	s.mu.Lock()
-	own.streamed = streamed
+	own.intake.on(streamBody)
 	b := &own.flows().in
 	b.unread.set(own.here)
 	own.here = nil
@@ -33,7 +34,6 @@ func (s *session) submit(own *stream, streamed bool) {
 	own.holdInput()
 	s.mu.Unlock()
 	if wait {
-		s.awaitWorker(own)
 		s.putOff(own)
 		return
 	}
@@ -42,16 +42,15 @@ func (s *session) submit(own *stream, streamed bool) {
 
 // enqueue queues a stream's job for a worker.
 func (s *session) enqueue(own *stream, urgent bool) {
-	s.awaitWorker(own)
+	s.awaitWorker(own, enqueue)
 	s.d.SubmitPart((*job)(own), urgent)
 }
 
-// awaitWorker marks a stream as queued for a worker.
-func (s *session) awaitWorker(own *stream) {
-	own.running = true
+// awaitWorker records that the action of a stream waits, in the backlog or for a worker.
+func (s *session) awaitWorker(own *stream, e actionEvent) {
 	own.kept.Store(true)
 	s.mu.Lock()
-	own.inLine = true
+	own.action.on(e)
 	own.holdInput()
 	s.mu.Unlock()
 }
@@ -102,11 +101,10 @@ func (j *job) begin(d *engine.Driver) *Wire {
 	own := (*stream)(j)
 	s := own.s
 	if !own.dequeue() {
-		j.skip()
 		return nil
 	}
 	whole := own.here
-	if own.streamed {
+	if own.intake == streamed {
 		whole = nil
 	}
 	x := s.h.wireOfWorker(d)
@@ -139,24 +137,20 @@ func (j *job) begin(d *engine.Driver) *Wire {
 	return x
 }
 
-// dequeue marks the job as no longer queued. It is false if the job is not needed any more.
+// dequeue begins the job. It is false if the job is not needed any more.
 func (own *stream) dequeue() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	own.inLine = false
-	if !own.streamed {
+	if own.answer.canceled() {
+		own.action.on(end)
+		own.s.notify(own)
+		return false
+	}
+	own.action.on(start)
+	if own.intake != streamed {
 		own.working(true)
 	}
-	return !own.answer.canceled()
-}
-
-// skip ends a job that is not needed any more.
-func (j *job) skip() {
-	own := (*stream)(j)
-	own.s.mu.Lock()
-	own.returned = true
-	own.s.notify(own)
-	own.s.mu.Unlock()
+	return true
 }
 
 // Overdue refuses the request, which was queued for too long.
@@ -165,7 +159,6 @@ func (j *job) Overdue() {
 		own := (*stream)(j)
 		s := own.s
 		if !own.dequeue() {
-			j.skip()
 			return
 		}
 		s.h.server.Shed.Add(admission.QueueTime)

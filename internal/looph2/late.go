@@ -14,16 +14,15 @@ import (
 // The timeout of an action (exchange/late.go) counts from the arrival of its request, including the time that the request waits
 // for a worker or for room. A timer is set when the action loses its loop, since it has not blocked before. session.mu guards
 // the decision between the answer of the action and the late answer, which is made before observers are called: either the
-// timer sets late, or the action ends the limit, by beginning its answer or by returning it.
+// timer expires the action, or the action decides to answer, by beginning its answer or by returning it.
 
-// A limit is the state of the timeout of an action.
-type limit uint8
-
-const (
-	noLimit limit = iota // no timer is set
-	timed                // a timer runs
-	decided              // the action answers, however long it takes
-)
+// A limit stops the work of an action, guarded by session.mu.
+type limit struct {
+	cancel  context.CancelFunc // ends the request's context, nil before there is one
+	timer   *time.Timer        // nil before the action has lost its loop
+	wire    *Wire              // while timer is set and the action runs
+	timeout *exchange.TimeoutContext
+}
 
 // detached is called, on any goroutine, when another driver takes the loop from the action of the wire, or the action gives it
 // up. The action is stopped between two of its own steps, or runs.
@@ -35,7 +34,7 @@ func (x *Wire) detached() (waits bool) {
 		return true
 	}
 	own.s.mu.Lock()
-	if own.bodied && own.accountOf() != nil { // its head, body and trailers are in the stream's memory
+	if own.intake != bare && own.accountOf() != nil { // its head, body and trailers are in the stream's memory
 		own.working(true)
 		own.holdInput()
 	}
@@ -63,10 +62,10 @@ func (x *Wire) startTimeout() {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if own.answer.started() || own.limit != noLimit {
+	if own.action != running || own.timer != nil {
 		return
 	}
-	own.limit, own.wire = timed, x
+	own.wire = x
 	own.timer = time.AfterFunc(max(timeout-x.took(), 1), own.expire)
 }
 
@@ -75,11 +74,11 @@ func (x *Wire) liftTimeout() bool {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if own.late {
+	if own.action.isLate() {
 		return false
 	}
 	own.answer.on(begin)
-	own.endLimit()
+	own.decide()
 	if own.timeout != nil {
 		own.timeout.Lift()
 	}
@@ -92,36 +91,34 @@ func (x *Wire) answers() bool {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if !own.late {
-		own.endLimit()
-	}
-	return !own.late
+	return own.decide()
 }
 
-// endLimit ends the limit, if there is one, and prevents a later one. s.mu is held.
-func (own *stream) endLimit() {
-	own.limit = decided
+// decide records that the action answers. It is false if the late answer was given already. s.mu is held.
+func (own *stream) decide() bool {
+	own.action.on(decide)
 	if own.timer != nil {
 		own.timer.Stop()
 	}
+	return !own.action.isLate()
 }
 
 func (x *Wire) isLate() bool {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	return own.late
+	return own.action.isLate()
 }
 
 // expire answers for an action that takes too long.
 func (own *stream) expire() {
 	s := own.s
 	s.mu.Lock()
-	if own.limit != timed || own.late || own.answer.canceled() || own.returned {
+	if own.action != running || own.answer.canceled() {
 		s.mu.Unlock()
 		return
 	}
-	own.late = true
+	own.action.on(expire)
 	x, y := own.wire, s.h.newWire()
 	y.use(nil, own, x.req, nil)
 	copied := new(http2.Request)
@@ -155,12 +152,7 @@ func (own *stream) answerLate(y *Wire, a *exchange.Answer) {
 	y.call.End()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if own.finalized {
-		p.answer.Release()
-		return
-	}
 	own.setComplete(p)
-	own.lateDone = true
-	own.returned = own.lateBack
+	own.action.on(answerLate)
 	s.notify(own)
 }

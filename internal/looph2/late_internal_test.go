@@ -17,7 +17,7 @@ func TestContextCreatedAtTimeout(t *testing.T) {
 	if x.isLate() {
 		t.Fatal("it is late")
 	}
-	own.late = true // here the timer fires, and finds no context
+	own.action = late // here the timer fires, and finds no context
 	x.makeTimedContext(context.Background())
 	if err := x.ctx.Err(); err != context.DeadlineExceeded {
 		t.Errorf("the context: %v", err)

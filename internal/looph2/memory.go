@@ -16,9 +16,17 @@ import (
 // Config.Limits.MaxMemoryPerConnection bounds the sum of the accounts of a connection. When others need the room, only the stream is
 // evicted: it is reset, with REFUSED_STREAM if its action has not begun, and the unread bytes of its body are dropped.
 
+// A holding is the memory that is charged for a stream, guarded by session.mu.
+type holding struct {
+	account    *memory.Account
+	held       [2]int64 // bytes charged to it: input, output
+	ahead      bool     // it has reserved room for the answer
+	background bool     // it has a goroutine of its own
+}
+
 // accountOf returns the stream's account. s.mu is held.
 func (own *stream) accountOf() *memory.Account {
-	if own.account == nil && !own.finalized {
+	if own.account == nil && own.action != freed {
 		own.kept.Store(true) // the account refers to it
 		own.account = own.s.h.server.Budget.Open((*holder)(own), own.s.source())
 		own.account.Join(own.s.Group())
@@ -57,7 +65,7 @@ func (own *stream) holdInput() {
 	if own.in.waits {
 		n += waitingCost
 	}
-	if own.apart {
+	if own.background {
 		n += exchange.BackgroundCost
 	}
 	own.hold(memory.Input, int64(n))
@@ -151,7 +159,7 @@ func (h *holder) End(a *memory.Account) {
 	go func() {
 		own.s.mu.Lock()
 		defer own.s.mu.Unlock()
-		if own.finalized || own.account != a {
+		if own.action == freed || own.account != a {
 			return
 		}
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
@@ -174,13 +182,6 @@ func (own *stream) sends() bool {
 	return own.unsent() > 0 || own.answer == begun || own.answer == aborted
 }
 
-// endedForRoom reports whether others need what the stream holds.
-func (own *stream) endedForRoom() bool {
-	own.s.mu.Lock()
-	defer own.s.mu.Unlock()
-	return own.noRoom
-}
-
 // noMemory returns the error of a body for which there is no room.
 func (own *stream) noMemory() error {
 	met := memory.NoCap
@@ -193,24 +194,23 @@ func (own *stream) noMemory() error {
 // makeRoom ends a stream whose memory others need.
 func (s *session) makeRoom(own *stream) {
 	s.mu.Lock()
-	own.noRoom = own.running && !own.ended
+	own.noRoom = own.action.underWay()
 	if own.noRoom { // reading fails
 		own.dropUnread()
 		own.holdInput()
 	}
-	inLine := own.inLine
-	if inLine { // it does not begin any more: the client learns that it may retry
+	waits := own.action.waits()
+	if waits { // it does not begin any more: the client learns that it may retry
 		own.setCanceled()
 	}
 	sends := own.answer.canceled() || own.sends()
 	s.mu.Unlock()
 	switch {
-	case inLine:
+	case waits:
 		s.h2.Reset(own.st, http2.RefusedStream) // its action has not begun
 		s.drop(own)
-	case own.gathering:
-		own.gathering = false
-		s.bodies--
+	case own.intake == gathering:
+		s.endGathering(own, refuse)
 		s.mu.Lock()
 		own.noRoom, own.here = true, nil // frees the memory at once, whether or not the client takes the answer
 		own.holdInput()

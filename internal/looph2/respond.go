@@ -109,7 +109,7 @@ func (s *session) endFields(status int, length int64, undated, end bool) {
 
 // lengthOf returns the length that an answer announces: none if it agrees to another protocol (RFC 9110 section 9.3.6).
 func (own *stream) lengthOf(status int, length int64) int64 {
-	if own.tunnel && status/100 == 2 {
+	if own.kind == tunnel && status/100 == 2 {
 		return -1
 	}
 	return length
@@ -131,7 +131,7 @@ func (s *session) sendHead(own *stream, h *head) {
 func (s *session) respond(own *stream, p *pending, x *Wire) {
 	st, a, body := own.st, &p.answer, p.body
 	p.length = own.lengthOf(a.Status(), p.length)
-	if own.headOnly || !exchange.BodyAllowed(a.Status()) {
+	if own.kind == headOnly || !exchange.BodyAllowed(a.Status()) {
 		body = nil
 	}
 	if !s.h2.BeginHead(st, a.Status()) {
@@ -179,8 +179,8 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	}
 	account.EndAhead()
 	s.mu.Unlock()
-	if own.counts != nil {
-		own.inFlight.Begin(s.h.server.Counting.Load(), own.counts)
+	if p.counts != nil {
+		own.inFlight.Begin(s.h.server.Counting.Load(), p.counts)
 	}
 	s.h2.Want(st)
 }
@@ -346,13 +346,12 @@ func (s *session) endOut(own *stream) {
 func (s *session) handleNotified(own *stream) {
 	s.mu.Lock()
 	own.notified = false
-	if own.finalized {
+	if own.action == freed {
 		s.mu.Unlock()
 		return
 	}
 	heads, consumed := own.takeLeft()
 	p, noRoom, closing := own.takeComplete(), own.noRoom, own.closing
-	own.ended = own.ended || own.returned
 	left, lent := own.unsent(), len(own.lent)
 	state, lapsed, unclaimed := own.answer, own.lapsed, own.in.unclaimed
 	s.mu.Unlock()
@@ -370,7 +369,6 @@ func (s *session) handleNotified(own *stream) {
 	}
 	switch {
 	case p.is:
-		own.counts = p.counts
 		s.respond(own, &p, nil)
 	case state.canceled(): // it is dropped, or about to be cut
 	case state == aborted && (left == 0 || lapsed && s.h2.Blocked(own.st)): // the deadline has passed: the blocked rest is not sent

@@ -22,7 +22,7 @@ func (x *Wire) charge(lasts, inline bool) {
 		own.endAhead()
 		return
 	}
-	if own.ahead || own.headOnly || own.answer.canceled() || own.late {
+	if own.ahead || own.kind == headOnly || own.answer.canceled() || own.action.isLate() {
 		return
 	}
 	if a := own.accountOf(); a != nil {

@@ -20,7 +20,9 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	d := s.d
 	x := s.h.wireOf(s.sc)
 	x.use(d, own, req, body)
-	own.running = true
+	s.mu.Lock()
+	own.action.on(start)
+	s.mu.Unlock()
 	found := x.find()
 	if !found && !x.findWatched(consumed) {
 		x.job = true // it has no loop
@@ -35,7 +37,6 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	case s.mustWaitInBacklog(own, route):
 		own.route = route
 		s.keepForWorker(own, x, req, body)
-		s.awaitWorker(own)
 		s.putOff(own)
 		return true
 	case x.tooSlowForLoop():
@@ -210,7 +211,7 @@ func (x *Wire) giveUpOn() {
 
 // mayMove reports whether the rest of the request does not need the memory in which it arrived.
 func (x *Wire) mayMove() bool {
-	return x.std == nil && !x.own.streamed && (len(x.whole.Bytes) == 0 || !x.s.Viewed)
+	return x.std == nil && x.own.intake != streamed && (len(x.whole.Bytes) == 0 || !x.s.Viewed)
 }
 
 // goToBackground carries out a long-lived response on a goroutine of its own, with an almost empty stack. The wire does not
@@ -221,9 +222,9 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 	x.d, x.job = nil, true
 	x.own.kept.Store(true)
 	x.own.s.mu.Lock()
-	x.own.apart = true
+	x.own.background = true
 	x.own.holdInput()
-	if !x.own.late { // else it was answered already, and is not in flight any more
+	if !x.own.action.isLate() { // else it was answered already, and is not in flight any more
 		x.countInFlight(&x.s.Route.Counts)
 	}
 	x.own.s.mu.Unlock()
@@ -261,7 +262,6 @@ func (x *Wire) keepRequest() {
 func (s *session) settle(x *Wire, a *exchange.Answer) {
 	own, route := x.own, x.s.Route
 	s.sc.count.Add(s.d, &route.Counts, x.outcome(a))
-	own.ended, own.counts = true, &route.Counts
 	if x.kept {
 		own.kept.Store(true)
 	}
@@ -279,16 +279,16 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 			a.Release()
 			break
 		}
-		p := pending{answer: *a, body: view.Bytes(a.Body), length: a.Announced(), undated: x.undated, is: true}
+		p := pending{answer: *a, body: view.Bytes(a.Body), length: a.Announced(), undated: x.undated, is: true, counts: &route.Counts}
 		s.respond(own, &p, x)
 	}
 	x.end()
-	if own.rests() { // the request's memory is a reservation now
-		s.mu.Lock()
-		own.keepAhead(0)
-		s.mu.Unlock()
+	s.mu.Lock()
+	if own.rests() {
+		own.keepAhead(0) // the request's memory is a reservation now
 	}
-	s.conclude(own)
+	own.action.on(end)
+	s.concludeLocked(own)
 }
 
 // settleDetached is deliverAnswer for an action that has lost its loop.
@@ -305,8 +305,7 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 	own := x.own
 	s := own.s
 	s.mu.Lock()
-	own.endLimit()
-	late, outOfTime := own.late, own.lapsed || own.writing.passed()
+	late, outOfTime := !own.decide(), own.lapsed || own.writing.passed()
 	s.mu.Unlock()
 	p := pending{}
 	switch kind := a.Kind(); {
@@ -320,7 +319,7 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 	default:
 		x.countElsewhere(&x.s.Route.Counts, x.outcome(a))
 		p = pending{answer: *a, length: a.Announced(), undated: x.undated, is: true}
-		if !own.headOnly {
+		if own.kind != headOnly {
 			p.body = x.keepBody(a, view.Bytes(a.Body))
 		}
 	}
@@ -334,8 +333,7 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 		own.answer.on(abort)
 	}
 	own.wire = nil
-	own.returned = !late || own.lateDone
-	own.lateBack = late
+	own.action.on(end)
 	if own.in.unread.size > 0 {
 		own.dropUnread() // it is not read any more
 		own.holdInput()
@@ -395,11 +393,14 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 	}
 	s.sc.count.Add(s.d, &x.s.Route.Counts, x.outcome(&r.answer))
 	a := x.call.Decorate(r.answer, r.source)
-	own.running, own.ended = true, true
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}
 	s.respond(own, &p, x)
 	x.end()
-	if own.rests() && own.endedForRoom() {
+	s.mu.Lock()
+	own.action.on(end)
+	evicted := own.rests() && own.noRoom
+	s.mu.Unlock()
+	if evicted {
 		s.cut(own)
 		return
 	}

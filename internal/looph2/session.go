@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math"
 	"net"
-	"net/http"
 	"runtime"
 	"sync"
 
@@ -209,8 +208,7 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 	switch ev.Kind {
 	case http2.RequestBegun:
 		own := newStream(s, ev.Stream)
-		own.headOnly = string(ev.Request.Method()) == http.MethodHead
-		own.tunnel = len(ev.Request.Protocol()) > 0
+		own.kind = kindOf(ev.Request.Method(), ev.Request.Protocol())
 		s.served++
 		s.d.Began(1)
 		s.rested = false
@@ -220,25 +218,25 @@ func (s *session) event(ev *http2.Event, consumed int) bool {
 		if ev.End {
 			return s.serve(own, ev.Request, nil, consumed)
 		}
-		own.bodied = true
 		ev.Request.CopyTo(&own.req)
 		own.begun = s.d.Arrived()
 		n := own.req.ContentLength
 		if own.req.Status != 0 {
+			own.intake.on(refuse)
 			return s.serve(own, &own.req, nil, consumed)
 		}
-		if own.tunnel || own.req.Expect100 || n > smallBody || n > s.h.server.Pipeline.LeastBody() {
-			s.submit(own, true)
+		if own.kind == tunnel || own.req.Expect100 || n > smallBody || n > s.h.server.Pipeline.LeastBody() {
+			s.submit(own)
 			return true
 		}
-		own.gathering = true
+		own.intake.on(gather)
 		s.bodies++
 	case http2.BodyData, http2.BodyTrailers:
 		own, _ := ev.Stream.Owner.(*stream)
 		switch {
 		case own == nil:
 			s.h2.Consumed(ev.Stream, len(ev.Data))
-		case own.gathering:
+		case own.intake == gathering:
 			return s.gather(own, ev, consumed)
 		default:
 			s.arrive(own, ev)
@@ -267,8 +265,7 @@ func (s *session) gather(own *stream, ev *http2.Event, consumed int) bool {
 	s.h2.Consumed(ev.Stream, len(ev.Data))
 	switch {
 	case ev.End:
-		own.gathering = false
-		s.bodies--
+		s.endGathering(own, complete)
 		return s.serve(own, &own.req, body, consumed)
 	case len(own.here) > smallBody:
 		s.beginEarly(own)
@@ -286,12 +283,12 @@ func (s *session) beginBodies() {
 	var early []*stream
 	for st := range s.h2.Streams {
 		own, _ := st.Owner.(*stream)
-		if own != nil && own.gathering && own.held[0] == 0 { // charges the head, also before any of the body has arrived
+		if own != nil && own.intake == gathering && own.held[0] == 0 { // charges the head, also before any of the body has arrived
 			s.mu.Lock()
 			own.holdInput()
 			s.mu.Unlock()
 		}
-		if own != nil && own.gathering && (own.req.ContentLength < 0 || s.d.Now()-own.begun >= gatherTime) {
+		if own != nil && own.intake == gathering && (own.req.ContentLength < 0 || s.d.Now()-own.begun >= gatherTime) {
 			early = append(early, own)
 		}
 	}
@@ -305,9 +302,14 @@ const gatherTime = int64(50e6)
 
 // beginEarly begins an action that reads the rest of its body while it arrives.
 func (s *session) beginEarly(own *stream) {
-	own.gathering = false
 	s.bodies--
-	s.submit(own, true)
+	s.submit(own)
+}
+
+// endGathering ends the gathering of a body by an event of its intake.
+func (s *session) endGathering(own *stream, e intakeEvent) {
+	own.intake.on(e)
+	s.bodies--
 }
 
 // notify adds the stream to the inbox and wakes the loop. s.mu is held.
@@ -316,7 +318,7 @@ func (s *session) notify(own *stream) {
 		return
 	}
 	if s.over {
-		if own.returned {
+		if own.action == returned {
 			own.finalize()
 		}
 		return
@@ -354,11 +356,10 @@ func (s *session) end() {
 			continue
 		}
 		own.freeRest()
-		running := own.running && !own.ended && !own.putOff
 		s.mu.Lock()
 		own.notified = false
 		own.setCanceled()
-		if !running || own.returned {
+		if a := own.action; a == idle || a == postponed || a == returned {
 			own.finalize()
 		}
 		s.mu.Unlock()

@@ -36,7 +36,7 @@ func (own *stream) over() error {
 	switch {
 	case own.slow:
 		return fmt.Errorf("the client takes too little of the answer: %w", os.ErrDeadlineExceeded)
-	case own.answer.canceled() || own.finalized:
+	case own.answer.canceled() || own.action == freed:
 		return errGone
 	case own.lapsed || own.writing.passed():
 		own.flows().lapsed = true
@@ -152,7 +152,7 @@ func (k *sink) flush() error {
 	if err := own.over(); err != nil {
 		return err
 	}
-	if own.late {
+	if own.action.isLate() {
 		return exchange.ErrLate
 	}
 	own.endAhead()
@@ -227,7 +227,7 @@ func (own *stream) outOfTime() bool {
 func (own *stream) setDeadline(of func(*flow) *deadline, t time.Time) error {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if own.finalized {
+	if own.action == freed {
 		return errGone
 	}
 	d := of(own.flows())

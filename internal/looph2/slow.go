@@ -62,8 +62,7 @@ func (s *session) judge() {
 		cut = append(cut, delayed...)
 	}
 	for _, own := range late {
-		own.gathering = false
-		s.bodies--
+		s.endGathering(own, refuse)
 		what := settings.SlowBody()
 		s.h.server.NoteSlow(admission.SlowBody, s.c.RemoteAddr(), what)
 		s.refuse(own, &own.req, s.h.server.Pipeline.Problem(http.StatusRequestTimeout, what, nil), exchange.FromProtocol)
@@ -88,6 +87,16 @@ const (
 	waits             // the answer waits for the connection's window, or its turn
 	unmade            // the answer is not made yet, since others wait
 )
+
+// A pace is how fast the client of a stream sends and takes. The loop's.
+type pace struct {
+	came     int64 // bytes of the body since the last check
+	bodyPace exchange.BodyPace
+	sent     int64 // bytes of the answer's body
+	free     int64 // the number of these that its initial window allows
+	taking   taking
+	delayed  bool // it has waited for its client, or for room
+}
 
 // A taking measures the time in which output waits for a client.
 type taking struct {
@@ -122,33 +131,33 @@ func (t *taking) judge(settings *exchange.Settings, waits, shut bool, sent, pass
 // judgeStream judges one stream's client over the time that has passed.
 func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 	settings := &s.h.server.Settings
-	if own.gathering {
+	if own.intake == gathering {
 		came := own.came
 		own.came = 0
-		if own.pace.TooSlow(settings, time.Duration(passed), came) {
+		if own.bodyPace.TooSlow(settings, time.Duration(passed), came) {
 			return slowBody
 		}
 		return fine
 	}
 	s.mu.Lock()
 	b := &own.in
-	if own.streamed && !b.ended && own.cut == nil && !(own.tunnel && own.answer.started()) { // a stream that is cut may not have noticed yet
+	if own.intake == streamed && !b.ended && own.cut == nil && !(own.kind == tunnel && own.answer.started()) { // a stream that is cut may not have noticed yet
 		if b.waits {
 			b.waited += now - b.since
 			b.since = now
 		}
 		waited := min(b.waited, passed)
 		b.waited = 0
-		if own.reading.zero() && waited > 0 && own.pace.TooSlow(settings, time.Duration(waited), own.came) {
+		if own.reading.zero() && waited > 0 && own.bodyPace.TooSlow(settings, time.Duration(waited), own.came) {
 			own.cut = s.h.server.CutBody(s.c.RemoteAddr())
 			own.moved.Broadcast()
 		}
 		own.came = 0
 	}
-	left := len(own.rest) > 0 || own.unsent() > 0
+	left, postponed := len(own.rest) > 0 || own.unsent() > 0, own.action == postponed
 	s.mu.Unlock()
 	switch closed := s.h2.Window(own.st) == 0; {
-	case own.putOff:
+	case postponed:
 		return unmade
 	case own.taking.judge(settings, left, closed, own.sent, passed):
 		return slowTaker

@@ -22,6 +22,16 @@ func TestStatesAreDocumented(t *testing.T) {
 			a.on(answerEvent(event))
 			return uint8(a)
 		}},
+		"request": {len(intakes), int(intakeEvents), func(state, event uint8) uint8 {
+			i := intake(state)
+			i.on(intakeEvent(event))
+			return uint8(i)
+		}},
+		"action": {len(actions), int(actionEvents), func(state, event uint8) uint8 {
+			a := action(state)
+			a.on(actionEvent(event))
+			return uint8(a)
+		}},
 	} {
 		table := documentedTable(t, name)
 		if len(table) != m.states+1 || len(table[0]) != m.events+1 {

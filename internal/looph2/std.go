@@ -30,7 +30,7 @@ func (x *Wire) StdRequest() *http.Request {
 	x.kept = true
 	req := exchange.NewStdRequest(x, x.s.Method, request.StdFields(x.req.Fields.Len(), x.Headers))
 	req.Proto, req.ProtoMajor, req.RequestURI = "HTTP/2.0", 2, string(x.req.Target())
-	if x.own.tunnel {
+	if x.own.kind == tunnel {
 		req.Header[protocolField] = []string{string(x.req.Protocol())}
 	}
 	if x.req.Expect100 {
@@ -43,9 +43,9 @@ func (x *Wire) StdRequest() *http.Request {
 	req.URL = request.TargetURL(connect, req.RequestURI)
 	exchange.AnnounceTrailers(req)
 	req = req.WithContext(x.call.Context(x.Context()))
-	if x.own.streamed || len(x.whole.Bytes) > 0 || x.hasTrailers() {
+	if x.own.intake == streamed || len(x.whole.Bytes) > 0 || x.hasTrailers() {
 		x.stdBody = &stdBody{s: x.own.s, own: x.own, req: req}
-		if x.own.streamed {
+		if x.own.intake == streamed {
 			x.stdBody.reader = &bodyReader{x: x, own: x.own, most: math.MaxInt64}
 		} else {
 			x.stdBody.reader = x.whole.Reader()
@@ -160,7 +160,7 @@ func (x *Wire) closeStdBody() {
 	b.closed = true
 	b.setting.Unlock()
 	x.own.s.mu.Lock()
-	if x.own.streamed {
+	if x.own.intake == streamed {
 		x.own.in.stopped = true
 		x.own.hasMoved()
 	}

@@ -3,11 +3,9 @@
 package looph2
 
 import (
-	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -23,55 +21,30 @@ type stream struct {
 	st *http2.Stream // the loop's; reused for another stream once done and over
 	*flow
 	*resting
+	pace
+	limit
+	holding
 
 	// Fields of the loop.
-	req       http2.Request // set if the request is not answered at once
-	here      []byte        // the received part of a gathered body
-	begun     int64         // arrival of the request
-	came      int64         // bytes of its body since the last check of slow clients
-	pace      exchange.BodyPace
-	bodied    bool                  // the request has a body
-	gathering bool                  // more of the body must arrive before the action begins
-	running   bool                  // the action has begun, or is queued for a worker
-	ended     bool                  // the loop knows that the action has returned
-	putOff    bool                  // it waits for its client, see backlog.go
-	delayed   bool                  // it has waited for its client, or for room
-	headOnly  bool                  // the answer to HEAD
-	streamed  bool                  // its action reads its body while it arrives
-	tunnel    bool                  // an extended CONNECT, whose body carries another protocol
-	counts    *exchange.RouteCounts // counts of its route, set when it has been answered
-	route     *exchange.Route       // set when its action begins
-	sent      int64                 // bytes of the answer's body
-	free      int64                 // the number of these that its initial window allows
-	taking    taking                // measured while its window is closed
+	req    http2.Request // set if the request is not answered at once
+	here   []byte        // the received part of a gathered body
+	begun  int64         // arrival of the request
+	kind   kind
+	intake intake
+	route  *exchange.Route // set when its action begins
 
 	kept atomic.Bool // code outside its loop has referred to it: it is not reused
 
 	// Guarded by s.mu: the exchange between its goroutine and the loop.
-	notified  bool     // in the session's inbox
-	complete  *pending // nil for none
-	answer    answer
-	late      bool  // a late answer replaces that of the action
-	lateDone  bool  // the late answer is in complete
-	lateBack  bool  // the late action has returned
-	limit     limit // state of the action's timeout
-	returned  bool  // the action has returned
-	closing   bool  // the connection ends after the answer
-	noRoom    bool  // others need its memory
-	slow      bool  // the client takes too little of the answer
-	ahead     bool  // it has reserved room for the answer
-	inLine    bool  // its job is queued for a worker
-	apart     bool  // its answer is made in the background
-	finalized bool
-	cancel    context.CancelFunc
-	timeout   *exchange.TimeoutContext
-	timer     *time.Timer // of the timeout
-	wire      *Wire       // set while the action runs
+	notified bool     // in the session's inbox
+	complete *pending // nil for none
+	answer   answer
+	action   action
+	closing  bool // the connection ends after the answer
+	noRoom   bool // others need its memory
+	slow     bool // the client takes too little of the answer
 
 	refusal *refusal // answer in place of its action's, sent by a worker
-
-	account *memory.Account
-	held    [2]int64 // bytes charged to it: input, output
 }
 
 // A resting is the unsent part of a complete answer. Like a flow, it is allocated on demand: other streams, such as those whose
@@ -156,7 +129,7 @@ func (own *stream) setCanceled() {
 	if own.headsCost > 0 {
 		own.dropHeads()
 	}
-	if own.inLine { // the job will not look at it
+	if own.action.waits() { // the job will not look at it
 		own.req, own.here = http2.Request{}, nil
 		own.dropUnread()
 		if own.in.trailers != nil {
@@ -179,14 +152,14 @@ func (own *stream) cancelAll() {
 // drop ends the work for a stream that ended on the wire before its answer was sent.
 func (s *session) drop(own *stream) {
 	own.freeRest()
-	if own.gathering {
-		own.gathering = false
-		s.bodies--
+	if own.intake == gathering {
+		s.endGathering(own, refuse)
 	}
 	s.mu.Lock()
 	own.setCanceled()
+	postponed := own.action == postponed
 	s.mu.Unlock()
-	if own.putOff {
+	if postponed {
 		s.callOff(own)
 	}
 	own.cancelAll()
@@ -195,12 +168,14 @@ func (s *session) drop(own *stream) {
 
 // conclude frees the stream's place when its action has returned and its answer is sent.
 func (s *session) conclude(own *stream) {
-	if own.running && !own.ended {
-		return
-	}
-	st := own.st
 	s.mu.Lock()
-	if own.finalized || !st.Closed() && (own.rests() || own.pendingOut()) {
+	s.concludeLocked(own)
+}
+
+// concludeLocked is conclude with s.mu held, which it unlocks.
+func (s *session) concludeLocked(own *stream) {
+	st := own.st
+	if !own.settled() || !st.Closed() && (own.rests() || own.pendingOut()) {
 		s.mu.Unlock()
 		return
 	}
@@ -222,6 +197,11 @@ func (s *session) conclude(own *stream) {
 	own.recycle()
 }
 
+// settled reports whether the action has returned, and the loop has its answer, or no action has begun. s.mu is held.
+func (own *stream) settled() bool {
+	return own.action == idle || own.action == returned && !own.notified
+}
+
 // pendingOut reports whether pieces of the answer, or its end, are still unsent. s.mu is held.
 func (own *stream) pendingOut() bool {
 	switch own.answer {
@@ -235,10 +215,7 @@ func (own *stream) pendingOut() bool {
 
 // finalize frees the memory that the stream holds. s.mu is held.
 func (own *stream) finalize() {
-	if own.finalized {
-		return
-	}
-	own.finalized = true
+	own.action.on(free)
 	own.stop()
 	own.dropComplete()
 	if own.timer != nil {

@@ -165,7 +165,7 @@ func isCookie(name string) bool {
 }
 
 func (x *Wire) Header(name string) (string, bool) {
-	if x.own.tunnel && name == protocolField {
+	if x.own.kind == tunnel && name == protocolField {
 		return x.s.Strings.Copy(x.req.Protocol()), true
 	}
 	i := x.index(name, 0)
@@ -230,7 +230,7 @@ func (x *Wire) ContentLength() int64 {
 	switch n := x.req.ContentLength; {
 	case n >= 0:
 		return n
-	case x.own.bodied:
+	case x.own.intake != bare:
 		return -1
 	}
 	return 0
@@ -238,12 +238,12 @@ func (x *Wire) ContentLength() int64 {
 
 // Received returns the body if it has arrived entirely, without the part that was read.
 func (x *Wire) Received() ([]byte, bool) {
-	return x.whole.Unread(), !x.own.streamed
+	return x.whole.Unread(), x.own.intake != streamed
 }
 
 func (x *Wire) Body(most int64) io.Reader {
-	if x.own.streamed {
-		if x.own.tunnel && x.s.Route.MaxBody <= 0 {
+	if x.own.intake == streamed {
+		if x.own.kind == tunnel && x.s.Route.MaxBody <= 0 {
 			most = math.MaxInt64 // it has no announced length
 		}
 		return &bodyReader{x: x, own: x.own, most: most}
@@ -322,7 +322,7 @@ func (x *Wire) makeTimedContext(base context.Context) {
 	if own.answer.started() {
 		timed.Lift()
 	}
-	late := own.late
+	late := own.action.isLate()
 	own.s.mu.Unlock()
 	if late { // late was set meanwhile, and expire found no context to end
 		timed.End(context.DeadlineExceeded)
@@ -355,7 +355,7 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	}
 	own := x.own
 	h := headOf(a, length, x.undated)
-	h.end = own.headOnly || !exchange.BodyAllowed(a.Status())
+	h.end = own.kind == headOnly || !exchange.BodyAllowed(a.Status())
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	own.flows().heads = append(own.heads, h)
@@ -390,7 +390,7 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	if len(own.heads) >= mostHeads {
 		x.awaitHeads(own)
 	}
-	if own.late || own.answer.started() || own.over() != nil {
+	if own.action.isLate() || own.answer.started() || own.over() != nil {
 		return
 	}
 	if status == http.StatusContinue {
@@ -412,7 +412,7 @@ func (x *Wire) awaitHeads(own *stream) {
 	}
 	s.mu.Lock()
 	own.working(false)
-	for len(own.heads) >= mostHeads && !own.late && !own.answer.started() && own.over() == nil {
+	for len(own.heads) >= mostHeads && !own.action.isLate() && !own.answer.started() && own.over() == nil {
 		own.moved.Wait()
 	}
 	own.working(true)
@@ -439,7 +439,7 @@ func (x *Wire) Account() *memory.Account {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if own.late || own.finalized {
+	if own.action >= late {
 		return nil
 	}
 	x.kept = true
