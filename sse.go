@@ -115,10 +115,9 @@ func (e *Events) Context() context.Context { return e.ctx }
 // connection.
 func (e *Events) LastEventID() string { return e.r.Header("Last-Event-ID") }
 
-// draining is Events as a listener for the drain of the server.
+// draining is Events as a listener for the drain of the server, which ends its context.
 type draining Events
 
-// Draining ends the context.
 func (e *draining) Draining() {
 	e.told.Store(true)
 	e.end()
@@ -150,9 +149,7 @@ func eventStream(s exchange.EventStream) Response {
 			ctx, end := r.wire.Endable()
 			defer end()
 			_ = w.Flush() // the next write fails, too
-			ends, leave := r.app.drains.Watch(r.app.Draining(), r.app.servers.Spread)
-			defer leave()
-			err := s.Serve(ctx, ends, w)
+			err := r.app.drains.During(r.app.Draining(), r.app.servers.Spread, func(ends <-chan struct{}) error { return s.Serve(ctx, ends, w) })
 			if ctx.Err() != nil {
 				_, err = w.recordError(0, err) // the client has gone
 			}

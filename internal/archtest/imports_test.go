@@ -72,7 +72,7 @@ var floors = [][]string{
 		"topic",
 		"typed",
 	},
-	{"openapi"},
+	{"internal/topictest", "openapi"},
 	{
 		"cmd",
 		"docs",

@@ -74,12 +74,13 @@ func (d *Drain) remove(e *Listener) {
 	d.count--
 }
 
-// Watch is Add for a stream that waits on a channel. leave is Remove.
-func (d *Drain) Watch(begins <-chan struct{}, spread func(streams int) time.Duration) (ends <-chan struct{}, leave func()) {
-	end := make(channel)
-	e := &Listener{Stream: end}
+// During calls serve for a stream that is in the list meanwhile. ends is closed when the stream should end.
+func (d *Drain) During(begins <-chan struct{}, spread func(streams int) time.Duration, serve func(ends <-chan struct{}) error) error {
+	ends := make(channel)
+	e := &Listener{Stream: ends}
 	d.Add(e, begins, spread)
-	return end, func() { d.Remove(e) }
+	defer d.Remove(e)
+	return serve(ends)
 }
 
 // A channel is closed when its stream should end.

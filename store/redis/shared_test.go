@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/internal/topictest"
+	"github.com/dunlinhttp/dunlin/store"
 	"github.com/dunlinhttp/dunlin/store/redis"
 	"github.com/dunlinhttp/dunlin/topic"
 )
@@ -138,4 +141,21 @@ func shareTopics(t *testing.T, servers []*server) {
 			}
 		}
 	}
+}
+
+// Clients of processes that share a Redis resume as those over a store in memory.
+func TestResumeBetweenProcesses(t *testing.T) {
+	s := startServer(t)
+	topictest.Resume(t, topictest.Backplane{
+		Store: func(t *testing.T) store.Store {
+			guard := store.GuardConfig{Timeout: 10 * time.Second, Failures: 1000}
+			return connect(t, redis.Config{Addrs: []string{s.addr}, Guard: guard})
+		},
+		Stop: func(*testing.T) { s.kill() },
+		Start: func(t *testing.T) {
+			if !s.start(t) {
+				t.Skip("another program has taken the port")
+			}
+		},
+	})
 }
