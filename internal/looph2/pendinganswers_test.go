@@ -72,7 +72,7 @@ func TestAnswersThatWaitForTheSocketAreCharged(t *testing.T) {
 			before := s.app.Stats().Memory.Pending
 			close(open)
 			soon(t, "all are charged", func() bool { return s.app.Stats().Memory.Pending >= before+c.lies })
-			soon(t, "all have returned", func() bool { return s.app.Stats().Actions.InFlight <= 1 })
+			soon(t, "all have returned", func() bool { return s.app.Stats().Actions.Working == 0 })
 			if more := s.app.Stats().Memory.Pending - before; more > c.lies*4/3 {
 				t.Errorf("%d bytes are charged for %d", more, c.lies)
 			}
