@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"unicode/utf8"
-
-	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
 // Limits on all JSON.
@@ -362,7 +360,10 @@ func (c *checker) object(n *Node) bool {
 				name = bytes.Clone(name) // because names keeps it
 			}
 		}
-		element := c.member(n, name, seen, &names)
+		if n.Kind == Map && !names.add(name, c.body, start+1, flags&escaped != 0) {
+			c.violate("duplicate", "")
+		}
+		element := c.member(n, name, seen)
 		if c.pos = skipSpace(c.body, c.pos); c.peek() != ':' {
 			return c.syntax()
 		}
@@ -394,7 +395,7 @@ func (c *checker) object(n *Node) bool {
 }
 
 // member returns the node of the named member of n, or nil if any value is permitted.
-func (c *checker) member(n *Node, name []byte, seen bits, names *nameSet) *Node {
+func (c *checker) member(n *Node, name []byte, seen bits) *Node {
 	switch n.Kind {
 	case Object:
 		i := n.Struct.find(name)
@@ -421,9 +422,6 @@ func (c *checker) member(n *Node, name []byte, seen bits, names *nameSet) *Node 
 		}
 		return nil
 	case Map:
-		if !names.add(name) {
-			c.violate("duplicate", "")
-		}
 		if n.Names != nil {
 			c.text(n.Names, name)
 		}
@@ -461,36 +459,6 @@ func (c *checker) absent(s *Struct, seen bits, depth, count int) {
 			c.write(c.pos, c.pos, comma, m.byAbsent)
 		}
 	}
-}
-
-// nameSet finds duplicate names.
-type nameSet struct {
-	few  [8][]byte
-	n    int
-	many map[string]struct{}
-}
-
-// add reports whether the name is new. Names must not change while the set is in use.
-func (s *nameSet) add(name []byte) bool {
-	if s.many == nil {
-		for _, other := range s.few[:s.n] {
-			if string(other) == string(name) {
-				return false
-			}
-		}
-		if s.n < len(s.few) {
-			s.few[s.n] = name
-			s.n++
-			return true
-		}
-		s.many = make(map[string]struct{}, 32)
-		for _, other := range s.few {
-			s.many[view.String(other)] = struct{}{}
-		}
-	}
-	had := len(s.many)
-	s.many[view.String(name)] = struct{}{}
-	return len(s.many) > had
 }
 
 func (c *checker) peek() byte {
