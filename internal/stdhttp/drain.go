@@ -19,6 +19,7 @@ import (
 //	between → waiting   Read          it is about to wait for a request: none is buffered
 //	waiting → begun     Read          a part of a request has arrived
 //	waiting → ending    the drain     nothing has arrived; the read is interrupted
+//	begun → ending      makeRoom      the rest does not arrive; the read is interrupted
 //	ending → begun      Read          a part of a request has arrived after all
 //	any → busy          ConnState     a request was read
 //
@@ -34,18 +35,22 @@ const (
 // setIdle records the state of a connection in net/http; c is nil for a foreign connection.
 func (c *timedConn) setIdle(state uint32) {
 	if c != nil {
-		c.idle.Store(state)
+		if c.idle.Swap(state) == ending { // the request was complete, and is answered
+			c.reads.mu.Lock()
+			_ = c.reads.put(c.Conn, c.reads.wanted)
+			c.reads.mu.Unlock()
+		}
 	}
 }
 
-// end interrupts the wait for a request, unless a part has arrived or is being read.
-func (c *timedConn) end() {
-	if c.idle.Load() != waiting || unreadOf(c.Conn) > 0 {
+// end interrupts the wait for a request or its rest, unless the state has changed or more has arrived.
+func (c *timedConn) end(from uint32) {
+	if c.idle.Load() != from || unreadOf(c.Conn) > 0 {
 		return
 	}
 	c.reads.mu.Lock()
 	defer c.reads.mu.Unlock()
-	if c.idle.CompareAndSwap(waiting, ending) {
+	if c.idle.CompareAndSwap(from, ending) {
 		_ = c.reads.put(c.Conn, time.Unix(1, 0)) // an error would appear in the read
 	}
 }
@@ -195,7 +200,7 @@ func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	}
 	o.mu.Unlock()
 	for _, c := range waits {
-		c.end()
+		c.end(waiting)
 	}
 	return r
 }

@@ -116,20 +116,47 @@ func TestEndIdle(t *testing.T) {
 	}
 }
 
+// A connection that is ended in the middle of a request head is closed, unless the rest has been read meanwhile: then its next
+// reads are not interrupted.
+func TestEndWithinAHead(t *testing.T) {
+	for _, complete := range []bool{false, true} {
+		client, served := pair(t)
+		c := &timedConn{Conn: served, server: patient}
+		c.setIdle(begun)
+		c.end(waiting)
+		wantIdle(t, c, begun)
+		c.end(begun)
+		wantIdle(t, c, ending)
+		if !complete {
+			if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+				t.Errorf("Read = %d, %v", n, err)
+			}
+			continue
+		}
+		c.setIdle(busy)
+		if _, err := client.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("Read = %d, %v", n, err)
+		}
+	}
+}
+
 // Received data is read, regardless of the moment of the drain's check.
 func TestEndIdleKeepsReceivedRequests(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, c *timedConn, below *waitingConn, send func(string)){
 		"it has come before": func(t *testing.T, c *timedConn, below *waitingConn, send func(string)) {
 			below.at = func() {
 				send("GET")
-				c.end()
+				c.end(waiting)
 				wantIdle(t, c, waiting)
 			}
 		},
 		"it comes while the read is interrupted": func(t *testing.T, c *timedConn, below *waitingConn, send func(string)) {
 			below.at = func() {
 				below.at = nil
-				c.end()
+				c.end(waiting)
 				wantIdle(t, c, ending)
 				send("GET")
 			}
@@ -138,7 +165,7 @@ func TestEndIdleKeepsReceivedRequests(t *testing.T) {
 			send("GET")
 			below.after = func() {
 				wantIdle(t, c, waiting)
-				c.end()
+				c.end(waiting)
 				wantIdle(t, c, ending)
 			}
 		},

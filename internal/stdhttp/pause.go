@@ -76,7 +76,7 @@ func (l *listener) awaitSlot() bool {
 	for retry := time.NewTicker(acceptPause); ; {
 		s.notePaused(errMaxConnections)
 		if hasBacklog(l.Listener) {
-			s.dropIdle()
+			s.makeRoom()
 		}
 		select {
 		case s.slots <- struct{}{}:
@@ -102,7 +102,7 @@ func (l *listener) acceptOne() (net.Conn, error) {
 	s.pauses.begin()
 	for {
 		s.notePaused(err)
-		s.dropIdle()
+		s.makeRoom()
 		closed := false
 		select {
 		case <-l.closed:
@@ -134,39 +134,81 @@ func (s *Service) notePaused(why error) {
 }
 
 const (
-	// One in idleShare of the idle connections, and at least leastIdle, is closed at a time to make room for new ones.
+	// One in idleShare of the connections, and at least leastIdle, is closed at a time to make room for new ones.
 	idleShare, leastIdle = 16, 16
 	// spareIdle is the minimum idle time of a closed connection, since a connection may be in use.
 	spareIdle = time.Second
 )
 
-// dropIdle closes the HTTP/1.1 connections that have been idle for longest.
-func (s *Service) dropIdle() {
-	type idle struct {
-		c      *timedConn
-		silent time.Duration
-	}
-	var all []idle
+// A silentConn is a connection, and the time since its last input.
+type silentConn struct {
+	*timedConn
+	silent time.Duration
+}
+
+// silentConns returns the connections in a state that have been silent for spareIdle, the longest silent first.
+func (s *Service) silentConns(state uint32) (all []silentConn) {
 	s.mu.Lock()
 	servers := s.servers
 	s.mu.Unlock()
 	for _, srv := range servers {
 		srv.open.mu.Lock()
 		for c := range srv.open.all {
-			if c.idle.Load() != waiting {
+			if c.idle.Load() != state {
 				continue
 			}
 			if silent := silentFor(c.Conn); silent >= spareIdle {
-				all = append(all, idle{c, silent})
+				all = append(all, silentConn{c, silent})
 			}
 		}
 		srv.open.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b idle) int { return cmp.Compare(b.silent, a.silent) })
-	for _, i := range all[:min(len(all), max(len(all)/idleShare, leastIdle))] {
+	slices.SortFunc(all, func(a, b silentConn) int { return cmp.Compare(b.silent, a.silent) })
+	return all
+}
+
+// makeRoom ends some of the HTTP/1.1 connections that have been idle for longest, or, if there are none, of those whose client
+// has stopped within a request head or a TLS handshake.
+func (s *Service) makeRoom() {
+	idle := s.silentConns(waiting)
+	for _, c := range few(idle) {
 		if n, due := s.Shed.Note(admission.IdleDropped); due {
-			s.Log.Warn("no room for more connections: idle ones are closed, the oldest first", "idle", len(all), "count", n)
+			s.Log.Warn("no room for more connections: idle ones are closed, the oldest first", "idle", len(idle), "count", n)
 		}
-		i.c.end()
+		c.end(waiting)
 	}
+	if len(idle) > 0 {
+		return
+	}
+	incomplete := s.silentConns(begun)
+	for _, c := range few(s.ofLargestAddress(incomplete)) {
+		if n, due := s.Shed.Note(admission.SlowHead); due {
+			s.Log.Warn("no room for more connections: those with an incomplete request are closed, of the address with most of them first",
+				"incomplete", len(incomplete), "count", n)
+		}
+		c.end(begun)
+	}
+}
+
+// few returns the first of these connections that are ended at a time.
+func few(all []silentConn) []silentConn {
+	return all[:min(len(all), max(len(all)/idleShare, leastIdle))]
+}
+
+// ofLargestAddress returns the connections of the address with most of them. A proxy is many clients, so each of its connections
+// counts as an address.
+func (s *Service) ofLargestAddress(all []silentConn) (own []silentConn) {
+	groups := map[admission.AddressKey][]silentConn{}
+	for i, c := range all {
+		group := all[i : i+1 : i+1]
+		if ip := addrPortOf(c).Addr(); ip.IsValid() && !s.TrustedProxies().Trusts(ip) {
+			key := admission.AddressKeyOf(ip)
+			group = append(groups[key], c)
+			groups[key] = group
+		}
+		if len(group) > len(own) {
+			own = group
+		}
+	}
+	return own
 }
