@@ -203,8 +203,8 @@ type Limits struct {
 	MaxStreamsPerConnection int
 
 	// MaxConnections bounds the open connections of each engine. At the bound, idle connections are closed to admit
-	// clients from the system's backlog. The loop engine also closes connections that wait for the rest of a request
-	// or a handshake, of the address with the most, but not while an action reads the body. Handlers must bound their
+	// clients from the system's backlog, and connections that wait for the rest of a head or a handshake, of the
+	// address with the most; the loop engine also those that wait for a body which no action reads. Handlers must bound their
 	// hijacked connections, here and in the two fields below: such a connection no longer counts on net/http, and on
 	// the loop engine it counts until the handler returns. Default: the limit on file descriptors (RLIMIT_NOFILE)
 	// less 5 %, which are left to the program.

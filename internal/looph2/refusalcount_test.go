@@ -65,6 +65,7 @@ func refusalsCountOnce(t *testing.T, engine dunlin.Engine, watched bool) {
 		for i := range clients {
 			time.Sleep(500 * time.Microsecond) // increases the number of clients; the pace does not matter
 			all.Go(func() {
+				clients[i].CloseIdleConnections()                                               // requests on new connections count as new load
 				for again := true; again && !over.Load(); again = engine == dunlin.EngineLoop { // the other engine has no queue of its own
 					switch status, body := clients[i].get("/compute"); status {
 					case http.StatusNoContent:
