@@ -202,23 +202,20 @@ type Limits struct {
 	// engine a stream counts until its action has returned, even if the client has reset it. Default: 128.
 	MaxStreamsPerConnection int
 
-	// MaxConnections bounds the open connections of each engine. At the bound, idle connections are closed to admit
-	// clients from the system's backlog, and connections that wait for the rest of a head or a handshake, of the
-	// address with the most; the loop engine also those that wait for a body which no action reads. Handlers must bound their
-	// hijacked connections, here and in the two fields below: such a connection no longer counts on net/http, and on
-	// the loop engine it counts until the handler returns. Default: the limit on file descriptors (RLIMIT_NOFILE)
-	// less 5 %, which are left to the program.
+	// MaxConnections bounds the open connections of each engine. At the bound, idle connections are closed to admit clients from
+	// the system's backlog, and connections that wait for the rest of a head or a handshake, of the address with the most; the
+	// loop engine also those that wait for a body which no action reads. Handlers must bound their hijacked connections, here
+	// and in the two fields below: such a connection no longer counts on net/http, and on the loop engine it counts until the
+	// handler returns. Default: the limit on file descriptors (RLIMIT_NOFILE) less 5 %, which are left to the program.
 	MaxConnections int
 
-	// MaxConnectionsPerLoop bounds the open connections of each event loop; there is one loop for each processor. If
-	// all loops are full, a new client is answered with 503 and disconnected without waiting. It has no effect on
-	// net/http. Default: no bound.
+	// MaxConnectionsPerLoop bounds the open connections of each event loop; there is one loop for each processor. If all loops
+	// are full, a new client is answered with 503 and disconnected at once. It has no effect on net/http. Default: no bound.
 	MaxConnectionsPerLoop int
 
 	// MaxConnectionsPerAddress bounds the open connections from one remote address, on both engines together. Further
-	// connections are closed at once, in clear text with a 503. The addresses of an IPv6 network of 64 bits count as
-	// one; unix sockets have none. Behind a proxy all clients have the proxy's address, see ProxyConfig.Trusted. Default:
-	// no bound.
+	// connections are closed at once, in clear text with a 503. The addresses of an IPv6 network of 64 bits count as one; unix
+	// sockets have none. Behind a proxy all clients have the proxy's address, see ProxyConfig.Trusted. Default: no bound.
 	MaxConnectionsPerAddress int
 
 	// MinBodyRate is the minimum rate of a request body, in bytes a second, on average over each Timeouts.Body. A slower
