@@ -258,7 +258,7 @@ func (l *loop) admit(d *Driver, c *Conn) {
 		d.refuseConn(c, e.cfg.AddressRefusal)
 		return
 	}
-	to := l.place()
+	to := l.leastLoaded()
 	if to == nil {
 		e.cfg.Addresses.Release(e.source(c.peer.addr()))
 		if n, due := e.cfg.Shed.Note(admission.LoopLimit); due {
@@ -287,9 +287,9 @@ func (e *Engine) noteAddressLimit(from netip.AddrPort) {
 	}
 }
 
-// place returns the loop for one more connection and increments its count. The loop is l, unless another loop has clearly fewer
-// connections, since moving a connection wakes the other loop. place returns nil if all loops are full.
-func (l *loop) place() *loop {
+// leastLoaded returns the loop for one more connection and increments its count. The loop is l, unless another loop has clearly
+// fewer connections, since moving a connection wakes the other loop. leastLoaded returns nil if all loops are full.
+func (l *loop) leastLoaded() *loop {
 	least := l
 	for _, other := range l.e.loops {
 		if other.count.Load() < least.count.Load() {

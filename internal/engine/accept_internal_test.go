@@ -16,7 +16,7 @@ func TestFullLoopDoesNotCountConnection(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range 500_000 {
-			if l := e.loops[0].place(); l != nil {
+			if l := e.loops[0].leastLoaded(); l != nil {
 				t.Error("a full loop took one more")
 				return
 			}

@@ -41,7 +41,7 @@ const (
 // parking is a driver's state for goroutines that wait for its connection. The loop wakes one goroutine, the one that parked
 // first, and that goroutine wakes the other.
 type parking struct {
-	turns      sync.Locker // nil if only one goroutine uses the connection
+	shared     sync.Locker // nil if only one goroutine uses the connection
 	parked     [2]*waiter  // indexed by toRead and toWrite
 	first      *waiter     // the element of parked that the loop wakes; set before state waiting
 	noRead     bool        // the waiting Read must fail
@@ -52,7 +52,7 @@ type parking struct {
 
 // Share sets the lock by which the goroutines that use the connections of d's calls take turns. They hold it when they call a
 // method of d or its Conn that may wait. The method releases it while it waits.
-func (d *Driver) Share(lock sync.Locker) { d.turns = lock }
+func (d *Driver) Share(lock sync.Locker) { d.shared = lock }
 
 // patience converts a timeout of a method to the time at which it ends, 0 for never.
 func (e *Engine) patience(timeout time.Duration) int64 {
@@ -79,10 +79,10 @@ func (c *Conn) block(wants int, until int64) error {
 		}
 	}
 	d.parked[wants] = w
-	yielded := d.engine.workers.yieldPlace(d)
+	yielded := d.engine.workers.yieldPermit(d)
 	why := d.park(w, until)
 	if yielded {
-		d.engine.workers.regainPlace(d)
+		d.engine.workers.regainPermit(d)
 	}
 	d.parked[wants] = nil
 	retimed := d.retime[wants]
@@ -124,9 +124,9 @@ const (
 // park waits on w, without the lock.
 func (d *Driver) park(w *waiter, until int64) (why int) {
 	defer d.conn.pauseTLS()()
-	if d.turns != nil {
-		d.turns.Unlock()
-		defer d.turns.Lock()
+	if d.shared != nil {
+		d.shared.Unlock()
+		defer d.shared.Lock()
 	}
 	var late <-chan time.Time
 	if until != 0 {
@@ -387,11 +387,11 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	if t.phase != tlsOpen {
 		return nil, net.ErrClosed
 	}
-	wire, secure, err := c.takeSecure(t)
+	socket, secure, err := c.takeSecure(t)
 	if err != nil {
 		return nil, err
 	}
-	return secure(wire), nil
+	return secure(socket), nil
 }
 
 // takeSocket takes the socket from the engine. The connection is closed when the current call returns.

@@ -34,7 +34,7 @@
 //	output.go    sending, back pressure             unread.go   peers that send requests and do not read
 //	buffers.go   memory for unfinished data         holder.go   accounts of that memory, eviction
 //	workers.go   the pool for handed-off requests   line.go     the queue for workers
-//	places.go    the number of calls that may wait  lost.go     peers lost during a call
+//	permits.go    the number of calls that may wait  lost.go     peers lost during a call
 //	queue.go     a saturated loop                   waits.go    how long requests waited
 //	timers.go    deadlines                          rate.go     peers that read too slowly
 //	accept.go    new connections                    address.go  peer addresses
@@ -42,7 +42,7 @@
 //	blocking.go  reads and writes that wait
 //	recall.go    bodies that are likely to be complete soon
 //	tls.go       connections with TLS               tlsline.go  handshakes, queued and running
-//	tlsturns.go  the queue, by addresses            evict.go    closing connections for new ones
+//	tlssources.go  the queue, by addresses            evict.go    closing connections for new ones
 //	tlshandshake.go one handshake                   tlsread.go tlswrite.go unsafetls.go
 //	tlscalls.go  handshakes in application code
 //	tlsend.go    a close_notify during a call
@@ -88,9 +88,9 @@
 // takes the connection along with the loop, and the output of the late code is left for the connection's next turn.
 // internal/looph2 does so.
 //
-// The number of waiting calls is bounded (internal/engine/places.go): an action that was taken over, or has given up its loop,
-// has one of Config.Limits.MaxConcurrent places, like an action on a worker. It yields its place while it waits for its client, for the
-// body for example, or for room. It has no place once its answer has begun. A driver that was taken over keeps its input and an
+// The number of waiting calls is bounded (internal/engine/permits.go): an action that was taken over, or has given up its loop,
+// has one of Config.Limits.MaxConcurrent permits, like an action on a worker. It yields its permit while it waits for its client, for the
+// body for example, or for room. It has no permit once its answer has begun. A driver that was taken over keeps its input and an
 // output buffer. An empty output buffer is at most 16 KB (a larger one stays with the loop); otherwise the buffer contains the
 // answers so far. The budget counts input and output.
 //
@@ -101,8 +101,8 @@
 //
 // A route is called blocking as soon as more than about one of eight calls is taken over or waits (internal/exchange/blockingstat.go);
 // the calls need not have returned. Its requests go to a bounded pool of workers at once, the most recently used goroutine
-// first. While all places are taken they wait in line. Critical requests go first and may have an eighth more places. While all
-// places are taken, requests of a route whose last calls were sometimes taken over wait in line too, unless they are Critical;
+// first. While all permits are taken they wait in line. Critical requests go first and may have an eighth more permits. While all
+// permits are taken, requests of a route whose last calls were sometimes taken over wait in line too, unless they are Critical;
 // those of quick routes run on the loop. From time to time one request of a blocking route is tried on the loop. Four trials in
 // a row without a wait bring the route back to the loop. After a failed trial the time to the next doubles, from 50 ms to at
 // most 10 s.
@@ -138,7 +138,7 @@
 // additional ones would only wait for each other.
 //
 // The number of requests of a route that may run at once (Limit, LimitBy) is counted by a guard around its action, outside all
-// middleware and on both engines (limit.go). The guard releases a place when the action has ended, also by a panic, and settle
+// middleware and on both engines (limit.go). The guard releases a permit when the action has ended, also by a panic, and settle
 // does so after a stream. A route without limits has no guard.
 //
 // # Slow and silent peers

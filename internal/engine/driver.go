@@ -31,7 +31,7 @@ type Driver struct {
 	evicting    bool   // the descriptor of its connection is needed, see evict.go
 	isWorker    bool
 	expired     bool          // the connection was taken away, see timed.go; only for the driver
-	place       place         // its place among those bounded by Config.MaxWorkers, see places.go; under workers.mu
+	permit      permit        // of the calls bounded by Config.MaxWorkers, see permits.go; under workers.mu
 	leftover    leftover      // the request of the handler in this call of Data
 	waited      time.Duration // the time that its request waited in the queue of a saturated loop
 	begun       int           // requests begun in this visit, for a connection of parts

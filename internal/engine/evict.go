@@ -18,7 +18,7 @@ import (
 //	1. idle ones, the longest idle first: those last used a second ago, and those that have
 //	   sent nothing for an eighth of a second (dropIdle);
 //	2. idle ones last used an eighth of a second ago, of an address with more than half of the
-//	   loop's connections (dropRecent), which could keep all places by a request a second on each;
+//	   loop's connections (dropRecent), which could keep all connections by a request a second on each;
 //	3. idle ones of many parts, as judged by their handler;
 //	4. those that wait for their peer in the middle of a head, a small body or a handshake, of the
 //	   address with most of them. If no address has several, some of those with the longest wait

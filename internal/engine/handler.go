@@ -117,7 +117,7 @@ type Config struct {
 	OpenTimeout time.Duration
 
 	// MaxWorkers bounds the calls of the handler that wait: on the goroutines that serve handed-off connections, and on drivers
-	// that have lost their loop in an action. Calls that wait for their peer do not count, see places.go. At the bound,
+	// that have lost their loop in an action. Calls that wait for their peer do not count, see permits.go. At the bound,
 	// handed-off connections wait in line; there may be an eighth more urgent ones. Default: 10,000.
 	MaxWorkers int
 

@@ -139,7 +139,7 @@ func (l *loop) handle(d *Driver, m message) bool {
 		return l.evict(d, m.conn)
 	case msgHandshake:
 		now := l.e.now()
-		l.e.handshakes.turn(now, now-l.now)
+		l.e.handshakes.loopServed(now, now-l.now)
 	case msgOverdue:
 		return l.serveOverdue(d, m.conn)
 	case msgDropIdle:

@@ -53,11 +53,11 @@ type TLS struct {
 
 // An Agreed is a connection passed to another server after its handshake.
 type Agreed struct {
-	// Wire is the socket, with all deadlines cleared.
-	Wire net.Conn
-	// Secure returns the TLS connection on top of wire, which is Wire or a wrapper of it. It must be called once.
-	Secure func(wire net.Conn) *tls.Conn
-	// Remote is the client's address. It differs from that of Wire if a proxy relays the connection.
+	// Socket is the socket, with all deadlines cleared.
+	Socket net.Conn
+	// Secure returns the TLS connection on top of socket, which is Socket or a wrapper of it. It must be called once.
+	Secure func(socket net.Conn) *tls.Conn
+	// Remote is the client's address. It differs from that of Socket if a proxy relays the connection.
 	Remote netip.AddrPort
 	// Closed must be called once, when the connection is closed; until then the connection counts as open.
 	Closed func()

@@ -38,8 +38,8 @@ func serveTLS(t testing.TB, cfg engine.Config, by *engine.TLS, h engine.Handler)
 	return serveBy(t, cfg, h, ln, func(e *engine.Engine) error { return e.ServeTLS(ln, by) })
 }
 
-// A wire is a client's end of a connection that records the received bytes.
-type wire struct {
+// A recorder is a client's end of a connection that records the received bytes.
+type recorder struct {
 	net.Conn
 	piece  int    // number of bytes in one write, 0: all
 	gather bool   // writes wait until release
@@ -49,7 +49,7 @@ type wire struct {
 	came []byte
 }
 
-func (w *wire) Write(p []byte) (sent int, err error) {
+func (w *recorder) Write(p []byte) (sent int, err error) {
 	if w.gather {
 		w.kept = append(w.kept, p...)
 		return len(p), nil
@@ -67,7 +67,7 @@ func (w *wire) Write(p []byte) (sent int, err error) {
 }
 
 // release writes the gathered bytes.
-func (w *wire) release() error {
+func (w *recorder) release() error {
 	w.gather = false
 	if err := w.SetWriteDeadline(time.Time{}); err != nil { // crypto/tls sets a deadline for close_notify
 		return err
@@ -77,7 +77,7 @@ func (w *wire) release() error {
 	return err
 }
 
-func (w *wire) Read(p []byte) (int, error) {
+func (w *recorder) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	w.mu.Lock()
 	w.came = append(w.came, p[:n]...)
@@ -86,7 +86,7 @@ func (w *wire) Read(p []byte) (int, error) {
 }
 
 // lastRecord returns the type of the last received record.
-func (w *wire) lastRecord() byte {
+func (w *recorder) lastRecord() byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := byte(0)
@@ -99,16 +99,16 @@ func (w *wire) lastRecord() byte {
 // dialTLS returns a client after its handshake.
 func (s *server) dialTLS(config *tls.Config) *client {
 	s.t.Helper()
-	c, _ := s.dialWire(config, 0)
+	c, _ := s.dialRecorder(config, 0)
 	return c
 }
 
-func (s *server) dialWire(config *tls.Config, piece int) (*client, *wire) {
+func (s *server) dialRecorder(config *tls.Config, piece int) (*client, *recorder) {
 	s.t.Helper()
 	if config == nil {
 		config = tlstest.Client()
 	}
-	w := &wire{Conn: s.dial().Conn, piece: piece}
+	w := &recorder{Conn: s.dial().Conn, piece: piece}
 	conn := tls.Client(w, config)
 	if err := conn.Handshake(); err != nil {
 		s.t.Fatal(err)
@@ -162,7 +162,7 @@ func TestTLSInputInPieces(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		s := serveTLS(t, engine.Config{Loops: 2}, &engine.TLS{}, newLineHandler())
 		for _, piece := range []int{1, 2, 4, 5, 6, 23, 1000} {
-			c, _ := s.dialWire(config, piece)
+			c, _ := s.dialRecorder(config, piece)
 			long := strings.Repeat("x", 5000)
 			c.send("echo a\necho b\necho " + long + "\nhand echo c\n")
 			c.want("a", "b", long, "c")
@@ -327,7 +327,7 @@ func TestTLSCloseNotifyIsHandledAfterEarlierRequests(t *testing.T) {
 	onTLSVersions(t, func(t *testing.T, config *tls.Config) {
 		h := newLineHandler()
 		s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
-		c, w := s.dialWire(config, 0)
+		c, w := s.dialRecorder(config, 0)
 		c.send("big 1000000\nhand echo last\nincomple")
 		if err := c.Conn.(*tls.Conn).CloseWrite(); err != nil {
 			t.Fatal(err)
@@ -347,7 +347,7 @@ func TestTLSCloseSendsCloseNotify(t *testing.T) {
 	h := newLineHandler()
 	s := serveTLS(t, engine.Config{Loops: 1, OpenTimeout: time.Hour}, &engine.TLS{Timeout: time.Hour}, h)
 	end := func(how string, end func(c *client)) {
-		c, w := s.dialWire(tlsVersion(tls.VersionTLS12), 0)
+		c, w := s.dialRecorder(tlsVersion(tls.VersionTLS12), 0)
 		c.send("echo served\n")
 		c.want("served")
 		end(c)
@@ -406,19 +406,19 @@ func TestTLSKeyUpdateDuringPendingWrite(t *testing.T) {
 	h := newLineHandler()
 	reading, done := make(chan struct{}), make(chan error, 1)
 	h.commands["duplex"] = func(d *engine.Driver, c *engine.Conn, args string) {
-		var turns sync.Mutex
+		var shared sync.Mutex
 		d.Detach()
-		d.Share(&turns)
+		d.Share(&shared)
 		defer d.Share(nil)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			turns.Lock()
-			defer turns.Unlock()
+			shared.Lock()
+			defer shared.Unlock()
 			_, err := c.Write([]byte(pattern("9000000")+"\n"), 20*time.Second)
 			done <- err
 		})
 		close(reading)
-		turns.Lock()
+		shared.Lock()
 		var got []byte
 		b := make([]byte, 100)
 		for len(got) < 10 {
@@ -428,7 +428,7 @@ func TestTLSKeyUpdateDuringPendingWrite(t *testing.T) {
 			}
 			got = append(got, b[:n]...)
 		}
-		turns.Unlock()
+		shared.Unlock()
 		wg.Wait()
 		answer(d, string(got))
 	}
@@ -565,7 +565,7 @@ func TestTLSOtherProtocolsArePassedOn(t *testing.T) {
 	other.NextProtos = []string{"other"}
 	c := s.dialTLS(other)
 	agreed := <-passed
-	conn := agreed.Secure(agreed.Wire)
+	conn := agreed.Secure(agreed.Socket)
 	if got := conn.ConnectionState().NegotiatedProtocol; got != "other" {
 		t.Errorf("the protocol is %q", got)
 	}

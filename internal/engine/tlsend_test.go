@@ -115,7 +115,7 @@ func TestTLSCloseNotifyAfterInputIsAHangup(t *testing.T) {
 						answer(d, "ended")
 					}
 					s := serveTLS(t, engine.Config{Loops: 1}, &engine.TLS{}, h)
-					c, w := s.dialWire(config, 0)
+					c, w := s.dialRecorder(config, 0)
 					c.send("load\n")
 					<-begun
 					w.gather = with

@@ -273,7 +273,7 @@ func TestTLSHandshakeMemoryIsCharged(t *testing.T) {
 	eventually(t, "an idle connection holds nothing", func() bool { return budget.Held() == 0 })
 }
 
-// Clients that stop during the handshake do not keep other clients out, even if they use all places.
+// Clients that stop during the handshake do not keep other clients out, even if they have as many handshakes as can run.
 func TestTLSStalledHandshakesMakeRoom(t *testing.T) {
 	hello := clientHello(t)
 	shed := new(admission.Shed)

@@ -29,7 +29,7 @@ type handshake struct {
 	source *handshakeSource
 	kind   handshakeKind
 	until  int64         // its deadline, 0 for none
-	turn   chan struct{} // receives when it gets a processor; capacity 1
+	begin  chan struct{} // receives when it gets a processor; capacity 1
 	since  int64         // when it began to compute or to wait for its client; under handshakes.mu
 	given  bool          // it was ended to make room for others; under handshakes.mu
 	fault  error         // the engine's reason to end it, nil if crypto/tls decided that
@@ -226,7 +226,7 @@ func (h *handshake) open() (other func()) {
 	}
 	if serve != nil {
 		from := c.peer.addr()
-		wire, secure, err := c.takeSecure(t)
+		socket, secure, err := c.takeSecure(t)
 		if err != nil {
 			if n, due := h.e.failures.Note(); due {
 				h.e.cfg.Logger.Error("engine: cannot pass a connection on", "err", err, "count", n)
@@ -235,7 +235,7 @@ func (h *handshake) open() (other func()) {
 			return nil
 		}
 		t.passed = true
-		agreed := &Agreed{Wire: wire, Secure: secure, Remote: c.RemoteAddr(), Closed: func() { h.e.cfg.Addresses.Release(h.e.source(from)); h.e.forget() }}
+		agreed := &Agreed{Socket: socket, Secure: secure, Remote: c.RemoteAddr(), Closed: func() { h.e.cfg.Addresses.Release(h.e.source(from)); h.e.forget() }}
 		return func() { serve(agreed) }
 	}
 	t.count(h.e)
@@ -249,8 +249,8 @@ func (h *handshake) open() (other func()) {
 
 // takeSecure removes the socket from the engine. It returns the socket, and a function that makes a *tls.Conn which includes
 // the input that crypto/tls has not read yet.
-func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tls.Conn, err error) {
-	wire, err = c.takeSocket()
+func (c *Conn) takeSecure(t *tlsState) (socket net.Conn, secure func(net.Conn) *tls.Conn, err error) {
+	socket, err = c.takeSocket()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -258,7 +258,7 @@ func (c *Conn) takeSecure(t *tlsState) (wire net.Conn, secure func(net.Conn) *tl
 	conn.Move(nil)
 	t.drop(c.loop.e)
 	t.phase = tlsReleased
-	return wire, func(wire net.Conn) *tls.Conn { return conn.Attach(wire, rest) }, nil
+	return socket, func(socket net.Conn) *tls.Conn { return conn.Attach(socket, rest) }, nil
 }
 
 // LocalNetAddr and RemoteNetAddr are for crypto/tls, which passes them to code that chooses certificates.

@@ -26,10 +26,10 @@ import (
 // handshakes, the lines alternate: a flood of full handshakes does not delay clients that resume, and a flood of made-up
 // sessions, which cost their sender nothing, takes half of the processor time at most.
 //
-// The memory for handshakes bounds how many may have begun; neither kind can have all of it. When no other handshake can begin,
-// a handshake that waits for its client is ended. It belongs to the address with most handshakes, and is the one of that
-// address that has waited longest. So clients that stop in the middle take places from others of their address, and from other
-// addresses only up to an equal share.
+// The memory for handshakes bounds how many may have begun; neither kind can have all of it. When no other handshake can begin, a
+// handshake that waits for its client is ended. It belongs to the address with most handshakes, and is the one of that address that
+// has waited longest. So clients that stop in the middle displace handshakes of their address, and from other addresses only up to
+// an equal share.
 type handshakes struct {
 	e    *Engine
 	most int  // processors for handshakes
@@ -136,7 +136,7 @@ func (s *handshakes) next() {
 			h := s.back[0]
 			s.back = slices.Delete(s.back, 0, 1)
 			s.run(h)
-			h.turn <- struct{}{}
+			h.begin <- struct{}{}
 			continue
 		}
 		kind, ok := s.nextKind()
@@ -174,7 +174,7 @@ func (s *handshakes) run(h *handshake) {
 func (s *handshakes) beginNext(kind handshakeKind) *handshake {
 	l := &s.lines[kind]
 	j := l.pop(s.newestFirst(l))
-	h := &handshake{e: s.e, c: j.c, source: j.source, kind: kind, turn: make(chan struct{}, 1)}
+	h := &handshake{e: s.e, c: j.c, source: j.source, kind: kind, begin: make(chan struct{}, 1)}
 	s.begun++
 	l.begun++
 	h.source.begun++
@@ -199,9 +199,9 @@ func (s *handshakes) stalled(l *handshakeLine) bool {
 // mostPassed bounds the number of sources for which makeRoom tries to make room, one after the other.
 const mostPassed = 16
 
-// makeRoom ends a handshake that waits for its client, if those of a kind cannot begin. If that kind has all the room it may
-// have, a handshake of the same kind is ended. It belongs to the address with most handshakes. It is ended without patience if
-// the address that gets the place then has fewer, too. s.mu is held.
+// makeRoom ends a handshake that waits for its client, if those of a kind cannot begin. If that kind has all the room it may have,
+// a handshake of the same kind is ended. It belongs to the address with most handshakes. It is ended at once if the address of the
+// next handshake then has fewer, too. s.mu is held.
 func (s *handshakes) makeRoom(kind handshakeKind) {
 	l := &s.lines[kind]
 	if l.all.Len() == 0 || s.mayBegin(kind) || s.given >= s.queued() {
@@ -209,7 +209,7 @@ func (s *handshakes) makeRoom(kind handshakeKind) {
 	}
 	most, _ := s.room()
 	h := s.mostWaiting(func(h *handshake) bool { return l.begun < most || h.kind == kind })
-	if h != nil && (s.e.now()-h.since >= patientHandshake || s.getsPlace(l, h.source)) {
+	if h != nil && (s.e.now()-h.since >= patientHandshake || s.displaces(l, h.source)) {
 		s.giveUp(h)
 	}
 }
@@ -234,11 +234,11 @@ func (s *handshakes) giveUp(h *handshake) {
 	h.c.loop.post(message{kind: msgLook, conn: h.c})
 }
 
-// getsPlace reports whether the next in line gets at once a place of from, the source with most handshakes. Sources with about
-// as many are passed over. s.mu is held.
-func (s *handshakes) getsPlace(l *handshakeLine, from *handshakeSource) bool {
+// displaces reports whether the next in line may at once displace a handshake of from, the source with most handshakes. It skips
+// sources with about as many. s.mu is held.
+func (s *handshakes) displaces(l *handshakeLine, from *handshakeSource) bool {
 	newest := s.newestFirst(l)
-	for range min(mostPassed, l.turns.Len()) {
+	for range min(mostPassed, l.sources.Len()) {
 		src := l.next(newest)
 		if src.begun+1 < from.begun {
 			return true
@@ -314,7 +314,7 @@ func (s *handshakes) goOn(h *handshake) bool {
 	s.back = append(s.back, h)
 	s.next()
 	s.mu.Unlock()
-	<-h.turn
+	<-h.begin
 	return true
 }
 
@@ -346,9 +346,9 @@ func (s *handshakes) leave(h *handshake) {
 	s.next()
 }
 
-// turn is called when a loop has served its ready connections, which took so many ns. Handshakes get the same time from now on,
+// loopServed is called when a loop has served its ready connections, which took so many ns. Handshakes get the same time from now on,
 // and at least one of them has a turn.
-func (s *handshakes) turn(now, took int64) {
+func (s *handshakes) loopServed(now, took int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until = now + took

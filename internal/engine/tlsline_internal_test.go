@@ -144,17 +144,17 @@ func TestHandshakeChosenForEviction(t *testing.T) {
 	}
 }
 
-// When stopped clients have all places but one, the newest client does not wait for all earlier ones.
+// When stopped clients have all handshakes but one, the newest client does not wait for all earlier ones.
 func TestNewestHandshakeIsNextAmongStalled(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		waited int64 // wait of the oldest in line
-		left   int   // free places
+		left   int   // handshakes that may begin
 		newest bool
 	}{
 		{"the oldest has waited long", patientHandshake, 1, true},
 		{"the oldest has waited for a moment", patientHandshake / 2, 1, false},
-		{"there are places", patientHandshake, 2, false},
+		{"more may begin", patientHandshake, 2, false},
 	} {
 		s := newHandshakes(1<<20, 0, 0)
 		s.e.start = time.Now().Add(-time.Minute)
@@ -210,7 +210,7 @@ func TestHandshakesOfAddressesAlternate(t *testing.T) {
 	}
 }
 
-// An address whose stopped handshakes have all places gives them to other addresses at once, and to itself after a while.
+// An address whose stopped handshakes fill the limit gives room to other addresses at once, and to itself after a while.
 // Connections of unknown addresses are not treated as one address.
 func TestStalledHandshakesOfAddressMakeRoom(t *testing.T) {
 	fill := func(c func() *Conn) *handshakes {
@@ -239,7 +239,7 @@ func TestStalledHandshakesOfAddressMakeRoom(t *testing.T) {
 	s.begun--
 	s.lines[handshakeWhole].begun--
 	if h := s.beginNext(handshakeWhole); h.c != other {
-		t.Error("the place goes to another connection than the one that it was made for")
+		t.Error("room was made for one connection and another one began")
 	}
 	s = fill(func() *Conn { return new(Conn) })
 	s.join(handshakeWhole, other, s.e.now())

@@ -23,7 +23,7 @@ type workers struct {
 	reaper *time.Timer
 	line   line
 	all    int // goroutines
-	taken  int // calls that wait elsewhere, minus those of workers that do not count, see places.go
+	taken  int // calls that wait elsewhere, minus those of workers that do not count, see permits.go
 	full   atomic.Bool
 	over   atomic.Bool
 	closed bool
@@ -84,12 +84,12 @@ func (w *workers) start(t task) {
 	if n == 0 {
 		w.all++
 		wk := w.newWorker(t)
-		wk.driver.place = placeTaken // working counts it already
+		wk.driver.permit = permitTaken // working counts it already
 		go wk.run()
 		return
 	}
 	next := w.idle[n-1]
-	next.driver.place = placeTaken
+	next.driver.permit = permitTaken
 	w.idle[n-1] = nil
 	w.idle = w.idle[:n-1]
 	w.least = min(w.least, n-1)
@@ -103,7 +103,7 @@ func (w *workers) next(wk *worker) task {
 		took = w.e.now() - wk.driver.now
 	}
 	w.mu.Lock()
-	w.place(&wk.driver, placeNone)
+	w.permit(&wk.driver, permitNone)
 	if w.adaptive != nil {
 		w.adaptive.Note(time.Duration(took), w.busy())
 	}
@@ -111,7 +111,7 @@ func (w *workers) next(wk *worker) task {
 	t := w.fromLine()
 	if !t.none() {
 		w.all++
-		wk.driver.place = placeTaken
+		wk.driver.permit = permitTaken
 		w.admit() // the bound may have grown
 		w.unlock()
 		return t
@@ -211,7 +211,7 @@ func (wk *worker) end() {
 			wk.driver.engine.cfg.Logger.Error("engine: panic in Abandoned", "panic", again)
 		}
 		wk.driver.aborted(cause)
-		wk.pool().move(&wk.driver, placeNone)
+		wk.pool().move(&wk.driver, permitNone)
 		wk.pool().replace()
 	}()
 	if part := wk.task.part; part != nil {

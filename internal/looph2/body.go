@@ -158,7 +158,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 	s.mu.Unlock()
 	yielded := d != nil
 	if yielded {
-		d.YieldPlace()
+		d.YieldPermit()
 	}
 	s.mu.Lock()
 	if !b.asked && !own.answer.started() && !own.action.isLate() {
@@ -191,7 +191,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 	own.working(true)
 	if yielded {
 		s.mu.Unlock()
-		d.RegainPlace()
+		d.RegainPermit()
 		s.mu.Lock()
 	}
 }

@@ -408,7 +408,7 @@ func (x *Wire) awaitHeads(own *stream) {
 	s, d := own.s, x.d
 	s.mu.Unlock()
 	if d != nil {
-		d.YieldPlace()
+		d.YieldPermit()
 	}
 	s.mu.Lock()
 	own.working(false)
@@ -418,7 +418,7 @@ func (x *Wire) awaitHeads(own *stream) {
 	own.working(true)
 	s.mu.Unlock()
 	if d != nil {
-		d.RegainPlace()
+		d.RegainPermit()
 	}
 	s.mu.Lock()
 }
@@ -455,7 +455,7 @@ func (x *Wire) MayWait() {
 	x.giveUp()
 	x.setUnclaimed(true)
 	if x.d != nil {
-		x.d.YieldPlace()
+		x.d.YieldPermit()
 	}
 }
 
@@ -463,6 +463,6 @@ func (x *Wire) MayWait() {
 func (x *Wire) Waited() {
 	x.setUnclaimed(false)
 	if x.d != nil {
-		x.d.RegainPlace()
+		x.d.RegainPermit()
 	}
 }

@@ -52,7 +52,7 @@ func closeUnlessHTTP(proto string) func(*engine.Agreed) {
 		return nil
 	}
 	return func(a *engine.Agreed) {
-		_ = a.Secure(a.Wire).Close() // sends close_notify
+		_ = a.Secure(a.Socket).Close() // sends close_notify
 		a.Closed()
 	}
 }

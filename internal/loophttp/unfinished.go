@@ -187,7 +187,7 @@ func (x *wire) MayWait() {
 		x.using.Unlock()
 		x.unclaim()
 	}
-	x.d.YieldPlace()
+	x.d.YieldPermit()
 }
 
 // Lost reports whether the client has gone. left is the number of unread bytes of the body.
@@ -203,7 +203,7 @@ func (x *wire) Lost(left int64) bool {
 }
 
 // Waited regains the place that MayWait has yielded.
-func (x *wire) Waited() { x.d.RegainPlace() }
+func (x *wire) Waited() { x.d.RegainPermit() }
 
 // keep empties a buffer for the pool, or drops a large one.
 func keep(b []byte) []byte {

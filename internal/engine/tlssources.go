@@ -16,7 +16,7 @@ import (
 type handshakeLine struct {
 	kind    handshakeKind
 	all     list.List // of *handshakeJob, the oldest first
-	turns   list.List // of *handshakeSource with jobs in this line
+	sources list.List // of *handshakeSource with jobs in this line
 	control overload.Queue
 	begun   int
 }
@@ -27,8 +27,8 @@ type handshakeSource struct {
 	known bool // it is in handshakes.sources
 	begun int  // without those that were given up
 	lines [handshakeKinds]struct {
-		jobs list.List     // of *handshakeJob, the oldest first
-		turn *list.Element // in handshakeLine.turns; nil if there are no jobs
+		jobs    list.List     // of *handshakeJob, the oldest first
+		element *list.Element // in handshakeLine.sources; nil if there are no jobs
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *handshakes) source(c *Conn) *handshakeSource {
 
 // forget removes a source without handshakes. s.mu is held.
 func (s *handshakes) forget(src *handshakeSource) {
-	if src.known && src.begun == 0 && src.lines[handshakeWhole].turn == nil && src.lines[handshakeResume].turn == nil {
+	if src.known && src.begun == 0 && src.lines[handshakeWhole].element == nil && src.lines[handshakeResume].element == nil {
 		delete(s.sources, src.key)
 	}
 }
@@ -70,26 +70,26 @@ func (l *handshakeLine) push(c *Conn, src *handshakeSource, since int64) {
 	j := &handshakeJob{c: c, since: since, source: src}
 	own := &src.lines[l.kind]
 	j.all, j.own = l.all.PushBack(j), own.jobs.PushBack(j)
-	if own.turn == nil {
-		own.turn = l.turns.PushBack(src)
+	if own.element == nil {
+		own.element = l.sources.PushBack(src)
 	}
 }
 
 // next returns the source whose turn it is: the source that has waited longest for its turn, or with newest the latest.
 func (l *handshakeLine) next(newest bool) *handshakeSource {
 	if newest {
-		return l.turns.Back().Value.(*handshakeSource)
+		return l.sources.Back().Value.(*handshakeSource)
 	}
-	return l.turns.Front().Value.(*handshakeSource)
+	return l.sources.Front().Value.(*handshakeSource)
 }
 
 // pass ends the turn of a source: all others come first.
 func (l *handshakeLine) pass(src *handshakeSource, newest bool) {
-	if turn := src.lines[l.kind].turn; turn == nil {
+	if element := src.lines[l.kind].element; element == nil {
 	} else if newest {
-		l.turns.MoveToFront(turn)
+		l.sources.MoveToFront(element)
 	} else {
-		l.turns.MoveToBack(turn)
+		l.sources.MoveToBack(element)
 	}
 }
 
@@ -110,8 +110,8 @@ func (l *handshakeLine) remove(j *handshakeJob) {
 	l.all.Remove(j.all)
 	own := &j.source.lines[l.kind]
 	if own.jobs.Remove(j.own); own.jobs.Len() == 0 {
-		l.turns.Remove(own.turn)
-		own.turn = nil
+		l.sources.Remove(own.element)
+		own.element = nil
 	}
 }
 

@@ -11,20 +11,20 @@ package engine
 //	holds, yields ──(Answering)──▶ over, until the next Enter
 //	any     ──(Leave; of a worker, the end of its job)──▶ none
 //
-// A slow peer does not delay the calls of other clients: a call that waits for its peer yields its place, and a call that has
+// A slow peer does not delay the calls of other clients: a call that waits for its peer yields its permit, and a call that has
 // begun to send its answer has none.
 
-// place is the state of a driver's place among the calls that Config.MaxWorkers bounds.
-type place uint8
+// permit is the state of a driver's permit among the calls that Config.MaxWorkers bounds.
+type permit uint8
 
 const (
-	placeNone    place = iota
-	placeTaken         // its call may wait
-	placeYielded       // its call waits for its peer
-	placeOver          // its call has begun its answer
+	permitNone    permit = iota
+	permitTaken          // its call may wait
+	permitYielded        // its call waits for its peer
+	permitOver           // its call has begun its answer
 )
 
-// urgentShare is the divisor of the bound that gives the number of additional places for urgent jobs. They run while all others
+// urgentShare is the divisor of the bound that gives the number of additional permits for urgent jobs. They run while all others
 // wait.
 const urgentShare = 8
 
@@ -35,7 +35,7 @@ func (d *Driver) Answering() {
 		d.loop.takeMu.Lock() // a takeover either is under way or sees the handler's notes
 		defer d.loop.takeMu.Unlock()
 	}
-	d.engine.workers.move(d, placeOver)
+	d.engine.workers.move(d, permitOver)
 }
 
 // AtCapacity reports whether as many calls wait as Config.MaxWorkers allows. Another call that could wait should then be handed
@@ -45,38 +45,38 @@ func (d *Driver) AtCapacity() bool { return d.engine.workers.full.Load() }
 // OverCapacity reports whether more calls wait than Config.MaxWorkers allows.
 func (d *Driver) OverCapacity() bool { return d.engine.workers.over.Load() }
 
-// move changes d's place and admits waiting jobs. It has no effect if another goroutine of the same call has made the change
+// move changes d's permit and admits waiting jobs. It has no effect if another goroutine of the same call has made the change
 // impossible.
-func (w *workers) move(d *Driver, to place) (moved bool) {
+func (w *workers) move(d *Driver, to permit) (moved bool) {
 	w.mu.Lock()
 	defer w.unlock()
-	if moved = w.place(d, to); moved {
+	if moved = w.permit(d, to); moved {
 		w.admit()
 	}
 	return moved
 }
 
-// place is move without admitting jobs. w.mu is held.
-func (w *workers) place(d *Driver, to place) (moved bool) {
-	from := d.place
+// permit is move without admitting jobs. w.mu is held.
+func (w *workers) permit(d *Driver, to permit) (moved bool) {
+	from := d.permit
 	switch {
 	case from == to,
-		from == placeNone && to != placeTaken,
-		from == placeOver && to == placeYielded:
+		from == permitNone && to != permitTaken,
+		from == permitOver && to == permitYielded:
 		return false
 	}
-	d.place = to
+	d.permit = to
 	w.taken += d.counts(to) - d.counts(from)
 	return true
 }
 
 // counts returns the number of waiting calls that d adds to those of the workers that have a job. It may be negative.
-func (d *Driver) counts(p place) int {
+func (d *Driver) counts(p permit) int {
 	n := 0
-	if p == placeTaken {
+	if p == permitTaken {
 		n = 1
 	}
-	if d.isWorker && p != placeNone {
+	if d.isWorker && p != permitNone {
 		n-- // workers.working counts it already
 	}
 	return n
@@ -91,37 +91,37 @@ func (w *workers) room(urgent bool) bool {
 	return w.busy() < most
 }
 
-// yieldPlace leaves the place of d to other calls while its call waits for its peer, until regainPlace. It reports whether d had a
-// place.
-func (w *workers) yieldPlace(d *Driver) bool { return w.move(d, placeYielded) }
+// yieldPermit leaves the permit of d to other calls while its call waits for its peer, until regainPermit. It reports whether d had a
+// permit.
+func (w *workers) yieldPermit(d *Driver) bool { return w.move(d, permitYielded) }
 
-// YieldPlace yields the place of the running call to others, until RegainPlace. The call waits for something that only the
+// YieldPermit yields the permit of the running call to others, until RegainPermit. The call waits for something that only the
 // others can release, such as memory.
-func (d *Driver) YieldPlace() { d.engine.workers.yieldPlace(d) }
+func (d *Driver) YieldPermit() { d.engine.workers.yieldPermit(d) }
 
-// RegainPlace ends YieldPlace. It does not wait for a free place.
-func (d *Driver) RegainPlace() { d.engine.workers.regainPlace(d) }
+// RegainPermit ends YieldPermit. It does not wait for a free permit.
+func (d *Driver) RegainPermit() { d.engine.workers.regainPermit(d) }
 
-func (w *workers) regainPlace(d *Driver) {
+func (w *workers) regainPermit(d *Driver) {
 	w.mu.Lock()
 	defer w.unlock()
-	if d.place == placeYielded { // else the call has begun its answer or has ended
-		d.place = placeTaken
+	if d.permit == permitYielded { // else the call has begun its answer or has ended
+		d.permit = permitTaken
 		w.taken++
 	}
 }
 
 // enter is Enter for a driver without a loop.
-func (d *Driver) enter() { d.engine.workers.move(d, placeTaken) }
+func (d *Driver) enter() { d.engine.workers.move(d, permitTaken) }
 
 // leave is Leave for a driver without a loop.
 func (d *Driver) leave() {
 	if !d.isWorker {
-		d.engine.workers.move(d, placeNone)
+		d.engine.workers.move(d, permitNone)
 	}
 }
 
-// admit starts waiting jobs while there are free places. w.mu is held.
+// admit starts waiting jobs while there are free permits. w.mu is held.
 func (w *workers) admit() {
 	for {
 		t := w.fromLine()
