@@ -383,7 +383,7 @@ func decodeInto[T any](r *dunlin.Request) dunlin.Response {
 	return dunlin.Text(fmt.Sprint(v))
 }
 
-// Any hostile body is answered, and the reported offset is within the body.
+// Any malformed body is answered, and the reported offset is within the body.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":1}`, `{"id":"x"}`, `{"to":{"zip":128}}`, `{"by~id/":{"x":true}}`, `{"items":[{"city":1}]}`, `{"name":"\u00`,

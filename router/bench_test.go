@@ -183,7 +183,7 @@ func BenchmarkRegister(b *testing.B) {
 	b.ReportMetric(bytes/float64(len(routes)), "B/route")
 }
 
-func BenchmarkHostile(b *testing.B) {
+func BenchmarkExpensivePaths(b *testing.B) {
 	r := build(b,
 		router.Route[int]{Methods: "GET", Pattern: "/{a:int}/{b:alpha}/{c}/x"},
 		router.Route[int]{Methods: "GET", Pattern: "/{a}/{b:slug}/{c:hex}/y"},

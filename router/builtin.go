@@ -142,9 +142,9 @@ func matchIPv4(s string) bool {
 
 // matchIPv6 accepts the text forms of RFC 4291 section 2.2, without zone.
 func matchIPv6(s string) bool {
-	const groups = 8
+	const hextets = 8
 	n, gap := 0, false // number of groups read; offset of "::"
-	complete := func() bool { return gap && n < groups || !gap && n == groups }
+	complete := func() bool { return gap && n < hextets || !gap && n == hextets }
 	if rest, ok := strings.CutPrefix(s, "::"); ok {
 		s, gap = rest, true
 		if s == "" {
@@ -169,7 +169,7 @@ func matchIPv6(s string) bool {
 		switch {
 		case s == "":
 			return complete()
-		case s[0] != ':' || n == groups:
+		case s[0] != ':' || n == hextets:
 			return false
 		}
 		s = s[1:]

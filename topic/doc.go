@@ -19,7 +19,7 @@
 // share.mu is held alone. The loop wakes subscribers while it holds the lock of the log; they read the log later.
 //
 //	hub.go     topics by name, settings, IDs    log.go     messages and their encodings
-//	feed.go    the subscriptions of a client    group.go   waking the subscribers of a loop
+//	feed.go    the subscriptions of a client    audience.go  waking the subscribers of a loop
 //	socket.go  WebSockets               events.go  event streams and long polls
 //	presence.go  members                wildcard.go  topics below a prefix
 //	shared.go  hubs of several processes

@@ -7,7 +7,7 @@ func CaughtUp(h *Hub, name string) bool {
 	l := h.logs[name]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, g := range l.groups {
+	for _, g := range l.audiences {
 		for _, s := range g.subs {
 			if s.at.Load() < l.newest.Load() {
 				return false

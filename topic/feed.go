@@ -37,12 +37,12 @@ type client interface {
 
 // A sub is a subscription.
 type sub struct {
-	feed  *feed
-	log   *log
-	group *group
-	index int           // in group.subs
-	at    atomic.Uint64 // offset of the latest message sent. feed.mu guards changes
-	since atomic.Uint64 // in a keyed topic: the subscriber does not need deletions up to this offset. feed.mu guards changes
+	feed     *feed
+	log      *log
+	audience *audience
+	index    int           // in audience.subs
+	at       atomic.Uint64 // offset of the latest message sent. feed.mu guards changes
+	since    atomic.Uint64 // in a keyed topic: the subscriber does not need deletions up to this offset. feed.mu guards changes
 }
 
 // missed reports whether the log has dropped a message that the subscriber lacks. log.mu is held.

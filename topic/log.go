@@ -24,15 +24,15 @@ type log struct {
 	newest atomic.Uint64
 	last   atomic.Int64 // time of the last message or subscription, Unix seconds
 
-	mu      sync.Mutex // acquired last
-	entries []*entry
-	keys    map[string]*entry
-	members map[string]*member // by key; entries of members are not dropped
-	stale   int
-	deleted int   // number of entries, not stale, of deleted keys
-	bytes   int64 // cost of entries that are not stale
-	floor   uint64
-	groups  []*group
+	mu        sync.Mutex // acquired last
+	entries   []*entry
+	keys      map[string]*entry
+	members   map[string]*member // by key; entries of members are not dropped
+	stale     int
+	deleted   int   // number of entries, not stale, of deleted keys
+	bytes     int64 // cost of entries that are not stale
+	floor     uint64
+	audiences []*audience
 }
 
 // An entry is a message. Each encoding is made once, when the first subscriber needs it.
@@ -130,7 +130,7 @@ func (l *log) wake() {
 
 // mark implements wake. l.mu is held.
 func (l *log) mark() {
-	for _, g := range l.groups {
+	for _, g := range l.audiences {
 		g.mark()
 	}
 }

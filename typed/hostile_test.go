@@ -75,8 +75,8 @@ func nest(levels int, open, inside, end string) string {
 	return strings.Repeat(open, levels) + inside + strings.Repeat(end, levels)
 }
 
-// hostile returns bodies of about n bytes that are expensive to decode. An object has at most 90,000 elements.
-func hostile(n int) map[string]string {
+// expensive returns bodies of about n bytes that are expensive to decode. An object has at most 90,000 elements.
+func expensive(n int) map[string]string {
 	half := `"\ud800"`
 	long := strings.Repeat(`\n`, n/2)
 	deepNames := func(inside string) string {
@@ -129,7 +129,7 @@ func allocatedBy(f func()) uint64 {
 }
 
 // A refused body costs no more than an accepted body, for every kind of error, and its answer is short.
-func TestHostileBodies(t *testing.T) {
+func TestExpensiveBodies(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("race builds allocate more")
 	}
@@ -170,7 +170,7 @@ func TestHostileBodies(t *testing.T) {
 			t.Errorf("got %d allocated bytes for a body of %d bytes, want at most %d", least, len(body), most)
 		}
 	}
-	for name, body := range hostile(size) {
+	for name, body := range expensive(size) {
 		t.Run(name, func(t *testing.T) { cost("/", body, http.StatusBadRequest) })
 	}
 	pair := "[{},{}" + strings.Repeat(" ", size) + "]"

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	hostileLimit = 64 << 20
-	hostileBar   = hostileLimit + hostileLimit*15/100 // bytes of resident memory
-	hostileCost  = 3                                  // CPU time, as a multiple of an ordinary body's
-	hostileLong  = 64 << 10                           // bytes of an answer
-	hostileConns = 24
+	expensiveLimit = 64 << 20
+	expensiveBar   = expensiveLimit + expensiveLimit*15/100 // bytes of resident memory
+	expensiveCost  = 3                                      // CPU time, as a multiple of an ordinary body's
+	expensiveLong  = 64 << 10                               // bytes of an answer
+	expensiveConns = 24
 )
 
-// A hostile describes a body that is designed to be expensive.
-type hostile struct{ path, head, unit, tail string }
+// An expensive describes a body that is designed to be expensive.
+type expensive struct{ path, head, unit, tail string }
 
 // text returns the body with about n bytes and at most the given number of units.
-func (h hostile) text(n, most int) string {
+func (h expensive) text(n, most int) string {
 	times := max(1, min(most, (n-len(h.head)-len(h.tail))/(len(h.unit)+1)))
 	body := h.head + strings.Repeat(h.unit+",", times)[:times*(len(h.unit)+1)-1] + h.tail
 	if h.path == "/form" {
@@ -40,14 +40,14 @@ func (h hostile) text(n, most int) string {
 
 // ordinary returns the reference for the other bodies of about n bytes. It has as many elements as an operation accepts. A
 // longer body has longer texts instead of more elements.
-func ordinary(n int) hostile {
+func ordinary(n int) expensive {
 	const most = 10_000 // records, of nine elements each
 	name := strings.Repeat("Ada Lovelace ", max(1, (n/most-80)/len("Ada Lovelace ")))
-	return hostile{"/typed/record", `{"records":[`, `{"name":"` + name + `","mail":"ada@example.org","age":36,"score":99.5,"tags":["a","b","c"]}`, "]}"}
+	return expensive{"/typed/record", `{"records":[`, `{"name":"` + name + `","mail":"ada@example.org","age":36,"score":99.5,"tags":["a","b","c"]}`, "]}"}
 }
 
-// hostiles returns generators of hostile bodies, by the name of their shape.
-func hostiles() map[string]hostile {
+// expensiveBodies returns generators of expensive bodies, by the name of their shape.
+func expensiveBodies() map[string]expensive {
 	long := func(unit string, n int) string { return strings.Repeat(unit, n) }
 	unknown := `"` + long(`\u0061`, 4) + `":1`
 	pairs := func(n int) string { // members of maps must differ
@@ -57,7 +57,7 @@ func hostiles() map[string]hostile {
 		}
 		return strings.TrimSuffix(b.String(), ",")
 	}
-	return map[string]hostile{
+	return map[string]expensive{
 		"any of objects":            {"/typed/any", "[", `{"a":1}`, "]"},
 		"any of empty objects":      {"/typed/any", "[", `{}`, "]"},
 		"any of lists":              {"/typed/any", "[", `[1]`, "]"},
@@ -104,29 +104,29 @@ func hostiles() map[string]hostile {
 
 // Bodies of at most 4 MiB that are designed to be expensive, 24 at once, need hardly more CPU time and memory than ordinary
 // ones, and their answers are short.
-func TestHostileJSON(t *testing.T) {
+func TestExpensiveJSON(t *testing.T) {
 	for _, engine := range []string{"loop", "std"} {
 		t.Run(engine, func(t *testing.T) {
 			for _, size := range []int{400 << 10, 4<<20 - 100}[:either(1, 2)] {
 				most := 99_000
-				base := hostileLoad(t, engine, ordinary(size), size, most)
+				base := expensiveLoad(t, engine, ordinary(size), size, most)
 				if base.status[http.StatusNoContent] == 0 {
 					t.Fatalf("ordinary bodies are refused: %v", base.status)
 				}
 				t.Logf("ordinary bodies of %d KB: CPU %.2f ms, RSS %.1f MB, %v", size>>10, base.cpu.Seconds()*1000, float64(base.resident)/mb, base.status)
-				for _, name := range slices.Sorted(maps.Keys(hostiles())) {
+				for _, name := range slices.Sorted(maps.Keys(expensiveBodies())) {
 					t.Run(fmt.Sprintf("%d KB/%s", size>>10, name), func(t *testing.T) {
-						got := hostileLoad(t, engine, hostiles()[name], size, most)
+						got := expensiveLoad(t, engine, expensiveBodies()[name], size, most)
 						ratio := got.cpu.Seconds() / base.cpu.Seconds()
 						t.Logf("CPU %.2f ms, %.2f times (bar: %d), RSS %.1f MB (bar: %.1f), answers of %d bytes, %v",
-							got.cpu.Seconds()*1000, ratio, hostileCost, float64(got.resident)/mb, float64(hostileBar)/mb, got.longest, got.status)
-						if got.longest > hostileLong {
+							got.cpu.Seconds()*1000, ratio, expensiveCost, float64(got.resident)/mb, float64(expensiveBar)/mb, got.longest, got.status)
+						if got.longest > expensiveLong {
 							t.Errorf("an answer of %d bytes", got.longest)
 						}
-						if got.resident > either[int64](hostileBar*3/2, hostileBar) {
+						if got.resident > either[int64](expensiveBar*3/2, expensiveBar) {
 							t.Errorf("%.1f MB are resident", float64(got.resident)/mb)
 						}
-						if *full && ratio > hostileCost {
+						if *full && ratio > expensiveCost {
 							t.Errorf("the CPU time of %.2f ordinary bodies", ratio)
 						}
 					})
@@ -136,16 +136,16 @@ func TestHostileJSON(t *testing.T) {
 	}
 }
 
-// hostileCosts are the costs of a kind of body for a service.
-type hostileCosts struct {
+// expensiveCosts are the costs of a kind of body for a service.
+type expensiveCosts struct {
 	cpu      time.Duration // for each body
 	resident int64         // maximum
 	longest  int           // length of the longest answer
 	status   map[int]int
 }
 
-// hostileLoad sends a body repeatedly, on all connections at once, to a new service.
-func hostileLoad(t *testing.T, engine string, h hostile, size, most int) hostileCosts {
+// expensiveLoad sends a body repeatedly, on all connections at once, to a new service.
+func expensiveLoad(t *testing.T, engine string, h expensive, size, most int) expensiveCosts {
 	t.Helper()
 	s := startService(t, nil, nil, "-engine", engine, "-memory", "64MiB")
 	pid, addr := s.serving()
@@ -156,12 +156,12 @@ func hostileLoad(t *testing.T, engine string, h hostile, size, most int) hostile
 	}
 	body := h.text(size, most)
 	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: holds\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", h.path, kind, len(body), body)
-	got := hostileCosts{status: map[int]int{}}
+	got := expensiveCosts{status: map[int]int{}}
 	var mu sync.Mutex
 	var sending sync.WaitGroup
 	rounds := either(2, 12)
 	before := cpuTime(t, pid)
-	for range hostileConns {
+	for range expensiveConns {
 		sending.Go(func() {
 			conn := connect(t, addr)
 			answers := bufio.NewReader(conn)
@@ -188,7 +188,7 @@ func hostileLoad(t *testing.T, engine string, h hostile, size, most int) hostile
 		})
 	}
 	sending.Wait()
-	got.cpu = (cpuTime(t, pid) - before) / time.Duration(hostileConns*rounds)
+	got.cpu = (cpuTime(t, pid) - before) / time.Duration(expensiveConns*rounds)
 	got.resident = resident(t, pid, "VmHWM")
 	return got
 }

@@ -136,8 +136,8 @@ func soak(t *testing.T, c soakCase, d time.Duration) {
 	}
 }
 
-// A soaked is the service under test in a soak.
-type soaked struct {
+// A soakService is the service under test in a soak.
+type soakService struct {
 	*service
 	t             *testing.T
 	cores         soakCores
@@ -148,7 +148,7 @@ type soaked struct {
 	doneWatching  chan struct{}
 }
 
-func startSoak(t *testing.T, c soakCase) *soaked {
+func startSoak(t *testing.T, c soakCase) *soakService {
 	t.Helper()
 	var flags []string
 	if c.race {
@@ -156,7 +156,7 @@ func startSoak(t *testing.T, c soakCase) *soaked {
 	}
 	program, _ := build(t, servicePackage, flags...), build(t, comparePackage) // uses all cores
 	cert, key := certificate(t)
-	s := &soaked{t: t, addr: unusedAddr(t), tlsAddr: unusedAddr(t), doneWatching: make(chan struct{})}
+	s := &soakService{t: t, addr: unusedAddr(t), tlsAddr: unusedAddr(t), doneWatching: make(chan struct{})}
 	if c.judged {
 		s.cores = moveToLoadCore(t)
 	}
@@ -185,7 +185,7 @@ func unusedAddr(t *testing.T) string {
 }
 
 // both waits for a process that serves both addresses.
-func (s *soaked) both() (pid int) {
+func (s *soakService) both() (pid int) {
 	s.t.Helper()
 	pid, _ = s.serving()
 	if again, _ := s.serving(); again != pid {
@@ -195,7 +195,7 @@ func (s *soaked) both() (pid int) {
 }
 
 // watch records the maximum memory of a process, until it ends.
-func (s *soaked) watch(pid int) {
+func (s *soakService) watch(pid int) {
 	status := fmt.Sprintf("/proc/%d/status", pid)
 	s.watching.Go(func() {
 		for every := time.NewTicker(100 * time.Millisecond); ; {
@@ -218,7 +218,7 @@ func (s *soaked) watch(pid int) {
 }
 
 // handover replaces the service by a successor, while the clients continue.
-func (s *soaked) handover() {
+func (s *soakService) handover() {
 	s.t.Helper()
 	old := s.pid
 	s.signal(old, syscall.SIGHUP)
@@ -231,7 +231,7 @@ func (s *soaked) handover() {
 }
 
 // stop stops the service, which has no clients any more.
-func (s *soaked) stop() {
+func (s *soakService) stop() {
 	s.t.Helper()
 	s.signal(s.pid, syscall.SIGTERM)
 	if code := s.exitCode(s.pid); code != 0 {
@@ -243,7 +243,7 @@ func (s *soaked) stop() {
 
 // measure starts ordinary clients in a separate process with a higher priority, and returns a function that waits for their
 // latencies.
-func (s *soaked) measure(d time.Duration) (wait func() load.OpenLoopResult) {
+func (s *soakService) measure(d time.Duration) (wait func() load.OpenLoopResult) {
 	s.t.Helper()
 	rate, gives := 200, 5*time.Second
 	if !soakAsked() { // latencies are not checked, and other tests use the processors
@@ -282,7 +282,7 @@ type leftovers struct {
 var waitingWorker = regexp.MustCompile(`engine\.\(\*workers\)\.next`)
 
 // left returns the resources of the process that serves.
-func (s *soaked) left() (l leftovers) {
+func (s *soakService) left() (l leftovers) {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -327,7 +327,7 @@ const (
 )
 
 // wantNothingLeft waits until a process without clients has no more resources than an unused process.
-func (s *soaked) wantNothingLeft(before leftovers) {
+func (s *soakService) wantNothingLeft(before leftovers) {
 	s.t.Helper()
 	var l leftovers
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {

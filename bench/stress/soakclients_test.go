@@ -40,7 +40,7 @@ var soakBehaviours = []behaviour{
 	{request: "GET /stats" + keptAlive, size: -1, think: time.Second},
 }
 
-func (s *soaked) callers() *callers {
+func (s *soakService) callers() *callers {
 	c := &callers{t: s.t, addr: s.addr, ends: handovers, closes: true}
 	c.start(4, soakBehaviours)
 	s.t.Cleanup(func() {
@@ -98,7 +98,7 @@ type soakLoad struct {
 }
 
 // load starts clients of all kinds. size scales their number; 1 is the promised load.
-func (s *soaked) load(size float64) *soakLoad {
+func (s *soakService) load(size float64) *soakLoad {
 	c := &soakLoad{t: s.t, addr: s.addr, tlsAddr: s.tlsAddr}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	s.t.Cleanup(c.end)

@@ -43,7 +43,9 @@ func readVocabulary(page string) vocabulary {
 				v.retired[word] = second
 			}
 		case kind == "word":
-			v.homes[first] = strings.Split(strings.ReplaceAll(strings.TrimSpace(cells[3]), "`", ""), ", ")
+			for word := range strings.SplitSeq(first, ", ") {
+				v.homes[word] = strings.Split(strings.ReplaceAll(strings.TrimSpace(cells[3]), "`", ""), ", ")
+			}
 		}
 	}
 	return v
@@ -65,7 +67,8 @@ func wordsOf(name string) (words []string) {
 var (
 	proseWord = regexp.MustCompile(`[a-z]+`)
 	// usual are names of a standard and idioms that contain words of the tables.
-	usual = strings.NewReplacer("EnhanceYourCalm", "", "enhanceYourCalm", "", "InPlace", "", "inPlace", "")
+	usual = strings.NewReplacer("EnhanceYourCalm", "", "enhanceYourCalm", "", "ENHANCE_YOUR_CALM", "", "InPlace", "", "inPlace", "",
+		"WithGroup", "", "PlaceOrder", "")
 )
 
 // misused returns the uses of words that the vocabulary does not allow in a file.
@@ -79,7 +82,8 @@ func (v vocabulary) misused(s source) (found []string) {
 				if hint, ok := v.retired[word]; ok {
 					report(name.Pos(), name.Name, word, "it is retired, use "+hint)
 				}
-				if homes, ok := v.homes[word]; ok && !slices.Contains(homes, "/"+s.folder) {
+				homes, ok := v.homes[word]
+				if ok && !s.test && !strings.HasPrefix(s.folder, "bench") && !slices.Contains(homes, "/"+s.folder) {
 					report(name.Pos(), name.Name, word, "its meaning in docs/GLOSSARY.md belongs to other packages, use another word")
 				}
 			}
@@ -112,7 +116,7 @@ func (v vocabulary) misused(s source) (found []string) {
 	})
 	for _, group := range s.syntax.Comments {
 		for _, comment := range group.List {
-			for _, word := range proseWord.FindAllString(strings.ToLower(comment.Text), -1) {
+			for _, word := range proseWord.FindAllString(strings.ToLower(usual.Replace(comment.Text)), -1) {
 				if hint, ok := v.retired[word]; ok {
 					report(comment.Pos(), comment.Text, word, "it is retired, use "+hint)
 				}

@@ -80,7 +80,7 @@ func Load(dir string) (*Cert, error) {
 			if text, err = create(time.Now()); err != nil {
 				return nil, fmt.Errorf("make a development certificate: %w", err)
 			}
-			err = place(name, text, claim)
+			err = writeAtomically(name, text, claim)
 			if errors.Is(err, fs.ErrExist) {
 				continue
 			}
@@ -100,7 +100,7 @@ func Load(dir string) (*Cert, error) {
 		}
 		c := &Cert{cert, filepath.Join(dir, authorityFile)}
 		if have, err := os.ReadFile(c.Authority); err != nil || !bytes.Equal(have, authority) {
-			if err := place(c.Authority, authority, os.Rename); err != nil {
+			if err := writeAtomically(c.Authority, authority, os.Rename); err != nil {
 				return nil, fmt.Errorf("development certificate: %w", err)
 			}
 		}
@@ -109,8 +109,8 @@ func Load(dir string) (*Cert, error) {
 	return nil, fmt.Errorf("development certificate %s: other processes keep changing it", name)
 }
 
-// place writes a file atomically: it writes a temporary file, and put gives it its name.
-func place(name string, text []byte, put func(from, to string) error) error {
+// writeAtomically writes a file atomically: it writes a temporary file, and put gives it its name.
+func writeAtomically(name string, text []byte, put func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err

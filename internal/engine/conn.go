@@ -16,7 +16,7 @@ import (
 type State interface {
 	// Group returns the group of the accounts of the connection's parts, or nil. The account of the connection and those of the
 	// parts share a bound.
-	Group() *memory.Group
+	AccountSet() *memory.AccountSet
 }
 
 // A Conn is one accepted connection. Unless a method says otherwise, only the connection's owner may use it: the goroutine in

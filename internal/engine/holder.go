@@ -32,7 +32,7 @@ func (c *Conn) Account() *memory.Account {
 	if a == nil {
 		a = c.loop.e.cfg.Budget.Open(c, c.loop.e.source(c.peer.addr()))
 		if c.Proto != nil {
-			if parts := c.Proto.Group(); parts != nil {
+			if parts := c.Proto.AccountSet(); parts != nil {
 				a.Join(parts)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 type unnamed struct{}
 
 // Group implements State.
-func (unnamed) Group() *memory.Group { return nil }
+func (unnamed) AccountSet() *memory.AccountSet { return nil }
 
 var awaitsHeader State = unnamed{}
 

@@ -45,7 +45,7 @@ func (s *source) Pended(int64)                         {}
 func (s *source) Blocked(int64)                        {}
 func (s *source) Abandoned(*engine.Driver)             {}
 func (s *source) Closed()                              { s.closed() }
-func (s *source) Group() *memory.Group                 { return nil }
+func (s *source) AccountSet() *memory.AccountSet       { return nil }
 
 // Output that a protocol takes back is not held by the engine, and is sent when the peer reads.
 func TestProtocolTakesBackOutput(t *testing.T) {

@@ -70,7 +70,7 @@ func (b *Block) meet(base, block *Block) *Block {
 
 // keepMet caches a result if there is room.
 func (b *Block) keepMet(base, block, result *Block) {
-	if place := &b.met[base.number%metKept]; place.Load() == nil && result.above == base && result.below == block {
-		place.CompareAndSwap(nil, result)
+	if slot := &b.met[base.number%metKept]; slot.Load() == nil && result.above == base && result.below == block {
+		slot.CompareAndSwap(nil, result)
 	}
 }

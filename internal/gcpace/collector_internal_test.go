@@ -31,7 +31,7 @@ func TestPercentFor(t *testing.T) {
 }
 
 // Without an event loop, the heap is never smaller than with Go's own setting, and hardly larger unless it is small.
-func TestModestPercent(t *testing.T) {
+func TestPercentForSmallHeaps(t *testing.T) {
 	for _, test := range []struct {
 		name         string
 		live, stacks int64
@@ -50,7 +50,7 @@ func TestModestPercent(t *testing.T) {
 	}
 }
 
-func TestModestPaceGivesWayToLoops(t *testing.T) {
+func TestSlowPaceGivesWayToLoops(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)

@@ -37,7 +37,7 @@ const (
 	sliceBox      = 24 // slice header in an interface
 	interfaceSize = 16
 	mapHead       = 48 // empty map
-	groupSlots    = 8  // number of members of the first group of a map
+	firstSlots    = 8  // number of members of the first group of a map
 	anySlot       = stringBox + interfaceSize + 1
 	mostInSlot    = 128 // maximum size of a key or value in a slot; a larger one has its own allocation
 	allocated     = 8   // average loss by rounding up a small allocation
@@ -83,8 +83,8 @@ func (d *decoder) takesRaw(p *decodePlan, raw []byte) bool {
 func (d *decoder) takesEntry(n, slot int) bool {
 	switch {
 	case n == 0:
-		slot *= groupSlots
-	case n < groupSlots:
+		slot *= firstSlots
+	case n < firstSlots:
 		return true
 	default:
 		slot *= takesOfMany

@@ -105,7 +105,7 @@ func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
 	return dst, odd
 }
 
-// holdsOdd reports whether the inside of a JSON string contains invalid UTF-8 or a lone surrogate, like
+// holdsOdd reports whether the inside of a JSON string contains invalid UTF-8 or an unpaired surrogate, like
 // appendUnquoted.
 func holdsOdd(raw []byte) bool {
 	for i := 0; i < len(raw); {

@@ -62,11 +62,11 @@ func (s *session) source() netip.Addr {
 	return from
 }
 
-// offenders holds the addresses of clients that sent too much lately. Of two addresses with the same place it holds the later
+// offenders holds the addresses of clients that sent too much lately. Of two addresses with the same slot it holds the later
 // one.
 type offenders struct {
-	seed   maphash.Seed
-	places [256]atomic.Uint64 // the upper half of an address's hash, and the second on the engine's clock at which its entry expires
+	seed  maphash.Seed
+	slots [256]atomic.Uint64 // the upper half of an address's hash, and the second on the engine's clock at which its entry expires
 }
 
 // hash returns the hash of an address; of an IPv6 address, that of the first 64 bits, which identify the network of a single
@@ -79,7 +79,7 @@ func (o *offenders) hash(from netip.Addr) uint64 {
 func (o *offenders) add(from netip.Addr, now int64) {
 	if from.IsValid() {
 		h := o.hash(from)
-		o.places[h%uint64(len(o.places))].Store(h>>32<<32 | uint64(uint32(now/int64(time.Second))+distrustTime))
+		o.slots[h%uint64(len(o.slots))].Store(h>>32<<32 | uint64(uint32(now/int64(time.Second))+distrustTime))
 	}
 }
 
@@ -88,6 +88,6 @@ func (o *offenders) has(from netip.Addr, now int64) bool {
 		return false
 	}
 	h := o.hash(from)
-	kept := o.places[h%uint64(len(o.places))].Load()
+	kept := o.slots[h%uint64(len(o.slots))].Load()
 	return kept != 0 && kept>>32 == h>>32 && uint32(now/int64(time.Second)) < uint32(kept)
 }

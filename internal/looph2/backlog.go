@@ -41,7 +41,7 @@ func (s *session) mustWaitInBacklog(own *stream, route *exchange.Route) bool {
 	if s.untaken == 0 || pends <= memory.Small || s.untaken+min(pends, muchPromised) <= mostUntaken {
 		return false
 	}
-	return !route.Critical && own.kind != headOnly && s.Group() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken
+	return !route.Critical && own.kind != headOnly && s.AccountSet() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken
 }
 
 // besideLargest returns s.untaken without the largest answer.

@@ -149,7 +149,7 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 }
 
 // awaitBody waits until there are bytes to read, or none can arrive any more. Bytes that arrive meanwhile are copied to p and
-// counted in got. s.mu is held, except while awaitBody yields the action's place. The action has no loop to lose, since its body
+// counted in got. s.mu is held, except while awaitBody yields the action's permit. The action has no loop to lose, since its body
 // is streamed. If this is another goroutine, the action may return meanwhile: then the wire belongs to another request.
 func (x *Wire) awaitBody(own *stream, p []byte) {
 	s := own.s

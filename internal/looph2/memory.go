@@ -29,7 +29,7 @@ func (own *stream) accountOf() *memory.Account {
 	if own.account == nil && own.action != freed {
 		own.kept.Store(true) // the account refers to it
 		own.account = own.s.h.server.Budget.Open((*holder)(own), own.s.source())
-		own.account.Join(own.s.Group())
+		own.account.Join(own.s.AccountSet())
 	}
 	return own.account
 }
@@ -125,13 +125,13 @@ func (s *session) charge(n int64) {
 	s.charged = n
 }
 
-// Group returns the group of the account: it bounds everything that a connection holds, except a connection that carries many
+// AccountSet returns the set of the account: it bounds everything that a connection holds, except a connection that carries many
 // clients, see engine.State.
-func (s *session) Group() *memory.Group {
+func (s *session) AccountSet() *memory.AccountSet {
 	if s.h.server.TrustedProxies().Trusts(s.c.RemoteAddr().Addr()) {
 		return nil
 	}
-	return &s.group
+	return &s.accounts
 }
 
 // working records whether the client has done its part for now. s.mu is held.

@@ -51,7 +51,7 @@ type session struct {
 	block     int64 // arrival of an incomplete field block, 0 for none
 	charged   int64 // bytes charged to the connection, see chargeTables
 	movedAt   int64 // the time of the last report to its account that the client is active
-	group     memory.Group
+	accounts  memory.AccountSet
 	judged    int64 // when slow clients were last judged
 	sent      int64 // bytes of answers' bodies
 	opened    int64 // of these, beyond the initial windows of their streams, or of answers that are sent in full

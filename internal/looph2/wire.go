@@ -403,7 +403,7 @@ func (x *Wire) Interim(status int, fields http.Header) {
 }
 
 // awaitHeads waits until the loop has taken the heads, or they are not needed any more. s.mu is held, except while awaitHeads
-// yields the action's place.
+// yields the action's permit.
 func (x *Wire) awaitHeads(own *stream) {
 	s, d := own.s, x.d
 	s.mu.Unlock()
@@ -450,7 +450,7 @@ func (x *Wire) Account() *memory.Account {
 
 func (x *Wire) ReleaseAccount(*memory.Account) {} // it belongs to the stream
 
-// MayWait gives up the loop, and yields the action's place to others. Until Waited the received part of the body is unclaimed.
+// MayWait gives up the loop, and yields the action's permit to others. Until Waited the received part of the body is unclaimed.
 func (x *Wire) MayWait() {
 	x.giveUp()
 	x.setUnclaimed(true)

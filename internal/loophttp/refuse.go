@@ -119,7 +119,7 @@ func (x *wire) parseWhole(in []byte) bool {
 	return true
 }
 
-// refuseApart sends the refusal that Refused has moved to a goroutine of its own. It occupies no place of MaxConcurrent, so
+// refuseApart sends the refusal that Refused has moved to a goroutine of its own. It needs no permit of MaxConcurrent, so
 // that clients over the memory budget delay no others.
 func (x *wire) refuseApart() {
 	server := x.handler.server

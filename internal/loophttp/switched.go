@@ -104,7 +104,7 @@ func (s *switched) Pended(bytes int64) { _ = s.p.Pending(bytes) }
 func (s *switched) Blocked(now int64)  { s.p.Blocked(now) }
 
 // Group implements [engine.State]: the connection has no parts with accounts.
-func (s *switched) Group() *memory.Group { return nil }
+func (s *switched) AccountSet() *memory.AccountSet { return nil }
 
 func (s *switched) Closed() { s.p.Closed() }
 

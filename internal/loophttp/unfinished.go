@@ -31,7 +31,7 @@ type unfinished struct {
 }
 
 // Group implements [engine.State]: a request has no parts with accounts.
-func (u *unfinished) Group() *memory.Group { return nil }
+func (u *unfinished) AccountSet() *memory.AccountSet { return nil }
 
 var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
 
@@ -175,7 +175,7 @@ func (x *wire) Account() *memory.Account {
 
 func (x *wire) ReleaseAccount(*memory.Account) {} // the account belongs to the connection
 
-// MayWait releases the loop and the read buffer, and yields the action's place among MaxConcurrent to other actions.
+// MayWait releases the loop and the read buffer, and yields the action's permit among MaxConcurrent to other actions.
 func (x *wire) MayWait() {
 	if x.claim() {
 		if x.stdBody == nil {
@@ -202,7 +202,7 @@ func (x *wire) Lost(left int64) bool {
 	return x.stream.lost(left)
 }
 
-// Waited regains the place that MayWait has yielded.
+// Waited regains the permit that MayWait has yielded.
 func (x *wire) Waited() { x.d.RegainPermit() }
 
 // keep empties a buffer for the pool, or drops a large one.

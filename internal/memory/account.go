@@ -27,10 +27,10 @@ type Holder interface {
 type Account struct {
 	budget  *Budget
 	holder  Holder
-	address *address // nil for none, or without a cap
-	group   *Group   // nil for an account outside of groups
-	slot    int      // index in budget.all, -1 after the removal; guarded by budget.mu
-	wait    *waiter  // nil if no request waits; changes under budget.mu and mu
+	address *address    // nil for none, or without a cap
+	set     *AccountSet // nil for an account outside of groups
+	slot    int         // index in budget.all, -1 after the removal; guarded by budget.mu
+	wait    *waiter     // nil if no request waits; changes under budget.mu and mu
 
 	held atomic.Int64 // changes under mu
 
@@ -104,7 +104,7 @@ func (a *Account) Force(u Use, n int64) {
 // charge charges n bytes that are held already.
 func (a *Account) charge(u Use, n int64) {
 	a.budget.force(u, n)
-	a.group.add(u, n)
+	a.set.add(u, n)
 	a.address.add(n)
 	a.add(n)
 }
@@ -116,13 +116,13 @@ func (a *Account) Release(u Use, n int64) {
 	}
 	b := a.budget // an account that holds nothing may be reused
 	b.force(u, -n)
-	a.group.add(u, -n)
+	a.set.add(u, -n)
 	a.address.add(-n)
 	a.add(-n)
 	b.signal()
 }
 
-// add records n more bytes, which the budget, the group and the address have counted already.
+// add records n more bytes, which the budget, the set and the address have counted already.
 func (a *Account) add(n int64) {
 	b := a.budget
 	a.mu.Lock()
@@ -252,7 +252,7 @@ func (a *Account) EndRequest() {
 		a.Release(Body, body)
 	default:
 		a.budget.change(Body, Output, body)
-		a.group.add(Body, -body)
+		a.set.add(Body, -body)
 	}
 }
 
@@ -267,7 +267,7 @@ func (a *Account) ReleaseBody(n int64) {
 // Move turns n bytes that the account holds for a use that is about to end into a reservation for output.
 func (a *Account) Move(u Use, n int64) {
 	a.budget.change(u, Output, n)
-	a.group.add(u, -n)
+	a.set.add(u, -n)
 	a.reserved(n)
 }
 

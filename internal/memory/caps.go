@@ -12,25 +12,25 @@ const (
 	NoCap         Cap = iota
 	ConnectionCap     // of the body of a request, or of a connection
 	AddressCap        // of an address
-	PartsCap          // of a connection, because of other accounts of the group
+	PartsCap          // of a connection, because of other accounts of the set
 	BudgetCap         // the request exceeds the budget
 )
 
 // Capped reports whether the reason is a configured cap.
 func (c Cap) Capped() bool { return c == ConnectionCap || c == PartsCap || c == AddressCap }
 
-// A Group is a set of accounts that the cap of a connection bounds together, without answers: those of an HTTP/2 connection and
+// An AccountSet is a set of accounts that the cap of a connection bounds together, without answers: those of an HTTP/2 connection and
 // its streams. The zero value is ready for use.
-type Group struct{ held atomic.Int64 }
+type AccountSet struct{ held atomic.Int64 }
 
-func (g *Group) add(u Use, n int64) {
+func (g *AccountSet) add(u Use, n int64) {
 	if g != nil && u != Output {
 		g.held.Add(n)
 	}
 }
 
-// reserve adds n bytes, and returns false if the group would exceed most, unless most is 0.
-func (g *Group) reserve(u Use, n, most int64) bool {
+// reserve adds n bytes, and returns false if the set would exceed most, unless most is 0.
+func (g *AccountSet) reserve(u Use, n, most int64) bool {
 	if g == nil || u == Output {
 		return true
 	}
@@ -50,8 +50,8 @@ func takeUpTo(sum *atomic.Int64, n, most int64) bool {
 	}
 }
 
-// Join adds the account, which must hold nothing yet, to a group; nil is no group.
-func (a *Account) Join(g *Group) { a.group = g }
+// Join adds the account, which must hold nothing yet, to a set; nil is no set.
+func (a *Account) Join(g *AccountSet) { a.set = g }
 
 // An address is the sum over the accounts of one address, if addresses have a cap.
 type address struct {
@@ -185,14 +185,14 @@ func (b *Budget) overEver(a *Account, u Use, n int64) Cap {
 	return NoCap
 }
 
-// overConnection returns the cap that n more bytes for a use would exceed, of the account or of its group. Answers are not
+// overConnection returns the cap that n more bytes for a use would exceed, of the account or of its set. Answers are not
 // capped, since the server makes them.
 func (b *Budget) overConnection(a *Account, u Use, n int64) Cap {
 	switch {
 	case b.maxConnection <= 0 || u == Output:
 	case a.Held()+n > b.maxConnection:
 		return ConnectionCap
-	case a.group != nil && a.group.held.Load()+n > b.maxConnection:
+	case a.set != nil && a.set.held.Load()+n > b.maxConnection:
 		return PartsCap
 	}
 	return NoCap

@@ -64,9 +64,9 @@ func TestConnectionCap(t *testing.T) {
 }
 
 // Accounts of one connection are bounded together, except for responses.
-func TestConnectionCapOfAGroup(t *testing.T) {
+func TestConnectionCapOfAccounts(t *testing.T) {
 	_, _, open := cappedBudget(1<<20, 0)
-	var g Group
+	var g AccountSet
 	one, two, other := open(here), open(here), open(here)
 	one.Join(&g)
 	two.Join(&g)
@@ -212,10 +212,10 @@ func TestAddressCapWithManyAtOnce(t *testing.T) {
 
 // Accounts of one connection that ask at the same time do not get more than the cap together; neither do accounts with
 // room for responses.
-func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
+func TestConnectionCapOfAccountsAtOnce(t *testing.T) {
 	_, _, open := cappedBudget(1<<20, 0)
 	for _, size := range []int64{Small / 2, 300 << 10} {
-		var g Group
+		var g AccountSet
 		var all sync.WaitGroup
 		for range 64 {
 			p := open(here)
@@ -232,7 +232,7 @@ func TestConnectionCapOfAGroupAtOnce(t *testing.T) {
 			t.Errorf("bodies of %d bytes hold %d", size, held)
 		}
 	}
-	var g Group
+	var g AccountSet
 	for range 3 {
 		p := open(here)
 		p.Join(&g)

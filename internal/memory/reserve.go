@@ -64,7 +64,7 @@ func (a *Account) request(u Use, n int64, waits bool) Outcome {
 	case outcome == Granted:
 		a.granted(u, n, ahead)
 	case ahead > 0:
-		a.group.add(Body, -ahead)
+		a.set.add(Body, -ahead)
 		a.reserved(ahead)
 	}
 	if outcome == NoRoom {
@@ -106,7 +106,7 @@ func (a *Account) takeAhead(u Use, n int64) (ahead int64, ok bool) {
 	if ahead = min(a.ahead, n); u != Body || ahead <= 0 {
 		return 0, true
 	}
-	if !a.group.reserve(Body, ahead, a.budget.maxConnection) {
+	if !a.set.reserve(Body, ahead, a.budget.maxConnection) {
 		a.met = PartsCap
 		return 0, false
 	}
@@ -214,7 +214,7 @@ func (b *Budget) grant(a *Account, u Use, n, beyond int64) bool {
 	}
 	switch {
 	case !b.reserve(u, n, beyond+b.spared()):
-	case !a.group.reserve(u, n, b.maxConnection): // others of the group were first
+	case !a.set.reserve(u, n, b.maxConnection): // others of the set were first
 		b.force(u, -n)
 		a.meets(PartsCap)
 	default:

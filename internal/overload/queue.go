@@ -6,8 +6,8 @@ import "time"
 // delay (K. Nichols and V. Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012) in its form for requests
 // (B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015), with another condition for the start of an overload.
 //
-//	calm ──(the queue stood for an interval, and there is a sign)──▶ overloaded
-//	calm ◀──(nothing refused for 20 intervals, or refusing does not help)── overloaded
+//	normal ──(the queue stood for an interval, and there is a sign)──▶ overloaded
+//	normal ◀──(nothing refused for 20 intervals, or refusing does not help)── overloaded
 //
 // Its owner must not call its methods concurrently.
 type Queue struct {
@@ -15,7 +15,7 @@ type Queue struct {
 	interval int64
 
 	since     int64 // when the queue began to stand, 0: it does not
-	refused   int64 // when a request was last refused or the overload began, 0: calm
+	refused   int64 // when a request was last refused or the overload began, 0: normal
 	futile    int   // windows during which refusing has not made the queue shorter
 	notBefore int64 // the earliest begin of the next overload
 

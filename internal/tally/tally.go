@@ -178,8 +178,8 @@ func (c *Counter) outcomes(list []Outcome) []Outcome {
 	for i := range c.shards {
 		s := c.shards[i].Load()
 		for at := range s.counts {
-			if place, known := slices.BinarySearch(list, at.outcome); !known {
-				list = slices.Insert(list, place, at.outcome)
+			if index, known := slices.BinarySearch(list, at.outcome); !known {
+				list = slices.Insert(list, index, at.outcome)
 			}
 		}
 	}

@@ -59,13 +59,13 @@ func (k *Keys) refresh() (due int64) {
 	return due
 }
 
-// derived returns the keys derived for one place.
-func (k *Keys) derived(place string) (keys [][32]byte) {
+// derived returns the keys derived for one listener.
+func (k *Keys) derived(listener string) (keys [][32]byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range k.keys {
 		mac := hmac.New(sha256.New, k.keys[i].secret[:])
-		mac.Write([]byte(place))
+		mac.Write([]byte(listener))
 		keys = append(keys, [32]byte(mac.Sum(nil)))
 	}
 	return keys
@@ -103,25 +103,25 @@ func (k *Keys) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Secure returns a config whose tickets are sealed with k for a listener, named by place. A ticket of one place is
+// Secure returns a config whose tickets are sealed with k for a listener, named by listener. A ticket of one listener is
 // invalid at another. Explicit ticket keys of the config have priority. A listener that asks for client certificates
 // keeps the automatic keys of crypto/tls, since the next process may have other requirements for certificates.
-func (k *Keys) Secure(config *tls.Config, place string) *tls.Config {
+func (k *Keys) Secure(config *tls.Config, listener string) *tls.Config {
 	if config.SessionTicketsDisabled || config.WrapSession != nil || config.UnwrapSession != nil ||
 		config.ClientAuth != tls.NoClientCert || config.GetConfigForClient != nil {
 		return config
 	}
-	s := &sealer{keys: k, place: place, own: config.Clone(), unused: config.Clone()}
+	s := &sealer{keys: k, listener: listener, own: config.Clone(), unused: config.Clone()}
 	config = config.Clone()
 	config.WrapSession, config.UnwrapSession = s.wrap, s.unwrap
 	return config
 }
 
-// A sealer seals and opens the tickets of one place.
+// A sealer seals and opens the tickets of one listener.
 type sealer struct {
-	keys  *Keys
-	place string
-	own   *tls.Config // the original config
+	keys     *Keys
+	listener string
+	own      *tls.Config // the original config
 
 	unused *tls.Config // the original config without keys of its own from crypto/tls
 
@@ -158,7 +158,7 @@ func (s *sealer) current() *tls.Config {
 	defer s.mu.Unlock()
 	if s.by == nil || s.due != due {
 		s.by, s.due = new(tls.Config), due
-		s.by.SetSessionTicketKeys(s.keys.derived(s.place))
+		s.by.SetSessionTicketKeys(s.keys.derived(s.listener))
 	}
 	return s.by
 }

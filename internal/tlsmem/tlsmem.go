@@ -142,7 +142,7 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 		}
 	}
 	if over {
-		c.in = nil // in is never read again, so the lender owns its memory
+		c.in = nil // in is never read again, so its owner may use the memory again
 	}
 	return n, err
 }

@@ -11,20 +11,20 @@ import (
 
 // The results of violations: the code of GOAWAY for the connection, the code of RST_STREAM for a stream, or an answer.
 const (
-	connProtocol = "connection PROTOCOL_ERROR"
-	connSize     = "connection FRAME_SIZE_ERROR"
-	connFlow     = "connection FLOW_CONTROL_ERROR"
-	connClosed   = "connection STREAM_CLOSED"
-	connCoding   = "connection COMPRESSION_ERROR"
-	connCalm     = "connection ENHANCE_YOUR_CALM"
-	connCut      = "connection closed" // without a word, which RFC 9113 section 5.4.1 allows
-	malformed    = "stream PROTOCOL_ERROR"
-	badRequest   = "stream 400"
-	tooLarge     = "stream 431"
-	streamFlow   = "stream FLOW_CONTROL_ERROR"
-	streamClosed = "stream STREAM_CLOSED"
-	streamSize   = "stream FRAME_SIZE_ERROR"
-	ignored      = "ignored"
+	connProtocol        = "connection PROTOCOL_ERROR"
+	connSize            = "connection FRAME_SIZE_ERROR"
+	connFlow            = "connection FLOW_CONTROL_ERROR"
+	connClosed          = "connection STREAM_CLOSED"
+	connCoding          = "connection COMPRESSION_ERROR"
+	connEnhanceYourCalm = "connection ENHANCE_YOUR_CALM"
+	connCut             = "connection closed" // without a word, which RFC 9113 section 5.4.1 allows
+	malformed           = "stream PROTOCOL_ERROR"
+	badRequest          = "stream 400"
+	tooLarge            = "stream 431"
+	streamFlow          = "stream FLOW_CONTROL_ERROR"
+	streamClosed        = "stream STREAM_CLOSED"
+	streamSize          = "stream FRAME_SIZE_ERROR"
+	ignored             = "ignored"
 )
 
 // A violation is something that a client must not do, or something unusual that it may do.

@@ -7,9 +7,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A group has the subscribers of a topic on one event loop, or all subscribers without a loop. Publish marks the groups, and each
+// An audience has the subscribers of a topic on one event loop, or all subscribers without a loop. Publish marks the audiences, and each
 // loop wakes its subscribers. A subscriber then sends all messages after its position, so that many messages need one wake-up.
-type group struct {
+type audience struct {
 	log    *log
 	loop   exchange.Loop // nil for none
 	subs   []*sub
@@ -18,7 +18,7 @@ type group struct {
 }
 
 // mark schedules a call of run, unless one is scheduled. log.mu is held.
-func (g *group) mark() {
+func (g *audience) mark() {
 	if g.marked {
 		return
 	}
@@ -31,7 +31,7 @@ func (g *group) mark() {
 }
 
 // run wakes the subscribers. The loop calls it, if there is one.
-func (g *group) run() {
+func (g *audience) run() {
 	l := g.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,27 +57,27 @@ func (g *group) run() {
 func (l *log) enter(f *feed, from uint64, fresh bool) *sub {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := &sub{feed: f, log: l, group: l.groupOf(f.client.Loop())}
+	s := &sub{feed: f, log: l, audience: l.audienceOf(f.client.Loop())}
 	s.at.Store(from)
 	if fresh {
 		s.restart()
 	}
-	s.index = len(s.group.subs)
-	s.group.subs = append(s.group.subs, s)
+	s.index = len(s.audience.subs)
+	s.audience.subs = append(s.audience.subs, s)
 	l.last.Store(time.Now().Unix())
 	return s
 }
 
-// groupOf returns the group of a loop. l.mu is held.
-func (l *log) groupOf(loop exchange.Loop) *group {
-	for _, g := range l.groups {
+// audienceOf returns the audience of a loop. l.mu is held.
+func (l *log) audienceOf(loop exchange.Loop) *audience {
+	for _, g := range l.audiences {
 		if g.loop == loop {
 			return g
 		}
 	}
-	g := &group{log: l, loop: loop}
+	g := &audience{log: l, loop: loop}
 	g.job = g.run
-	l.groups = append(l.groups, g)
+	l.audiences = append(l.audiences, g)
 	return g
 }
 
@@ -95,24 +95,24 @@ func (s *sub) leave() {
 func (l *log) remove(s *sub) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := s.group
+	g := s.audience
 	last := len(g.subs) - 1
 	moved := g.subs[last]
 	g.subs[s.index], moved.index = moved, s.index
 	g.subs[last] = nil
 	g.subs = g.subs[:last]
 	if last == 0 {
-		l.groups = slices.DeleteFunc(l.groups, func(other *group) bool { return other == g })
+		l.audiences = slices.DeleteFunc(l.audiences, func(other *audience) bool { return other == g })
 	}
 	l.last.Store(time.Now().Unix())
-	return len(l.groups) == 0 && len(l.entries) == 0 // and no members, since each has an entry
+	return len(l.audiences) == 0 && len(l.entries) == 0 // and no members, since each has an entry
 }
 
 // subscribers returns the number of subscribers.
 func (l *log) subscribers() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, g := range l.groups {
+	for _, g := range l.audiences {
 		n += len(g.subs)
 	}
 	return n
@@ -122,7 +122,7 @@ func (l *log) subscribers() (n int) {
 func (l *log) used() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.groups) > 0 || len(l.members) > 0
+	return len(l.audiences) > 0 || len(l.members) > 0
 }
 
 // missedSince reports whether a message after an offset was dropped.
