@@ -293,11 +293,11 @@ type ProxyConfig struct {
 // ProcessConfig has the effects of Run on the process: its end, its restart, and the pace of its garbage collector. A zero
 // field selects its documented default.
 type ProcessConfig struct {
-	// DrainGrace is how long Run continues to serve after a signal, while Readiness answers 503.
-	// Set it to the time that the load balancer takes to notice. Default: 0.
+	// DrainGrace is the time for which Run continues to serve after a signal, while Readiness answers 503. Set it to the time within
+	// which the load balancer detects this. Default: 0.
 	DrainGrace time.Duration
 
-	// DrainTimeout is how long Run waits for running requests after DrainGrace. Default: 30 s.
+	// DrainTimeout limits the time for which Run waits for running requests after DrainGrace. Default: 30 s.
 	DrainTimeout time.Duration
 
 	// DisableGCPacing leaves the garbage collector to the program: GOGC, the runtime's memory limit, and returning

@@ -45,8 +45,8 @@ type Check struct {
 	// Default: DefaultTimeout.
 	Timeout time.Duration
 
-	// Cache is how long a result is reused, which limits the cost of frequent probes. A negative value disables the
-	// cache. Default: DefaultCache.
+	// Cache is the time for which a result is reused, which limits the cost of frequent probes. A negative value disables the cache.
+	// Default: DefaultCache.
 	Cache time.Duration
 
 	// Live makes the check a part of liveness as well: a failure has the orchestrator restart the process. Use it for states that

@@ -40,11 +40,10 @@ type CacheConfig struct {
 	// MaxBytes.
 	MaxEntry int
 
-	// StaleWhileRevalidate is how long a stale response may be sent while it is revalidated.
-	// StaleIfError is how long it may be sent instead of a 500, 502, 503 or 504. They apply to
-	// responses whose own Cache-Control does not say. With App, the cache revalidates by a request
-	// of its own, a copy of the client's that passes all middleware. Without App, or with 64 such
-	// requests in progress, the client that found the response stale waits. Default: 0.
+	// StaleWhileRevalidate is the time for which a stale response may be sent while it is revalidated. StaleIfError is the time for
+	// which it may be sent instead of a 500, 502, 503 or 504. They apply to responses whose own Cache-Control does not say. With
+	// App, the cache revalidates by a request of its own, a copy of the client's that passes all middleware. Without App, or with 64
+	// such requests in progress, the client that found the response stale waits. Default: 0.
 	StaleWhileRevalidate, StaleIfError time.Duration
 
 	// Key returns a further part of the cache key, such as a tenant or the client's country, in

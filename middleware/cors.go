@@ -36,8 +36,8 @@ type CORSConfig struct {
 	// responses. It cannot be combined with "*" in Origins.
 	Credentials bool
 
-	// MaxAge is how long a browser may cache the response to a preflight, in whole seconds. A
-	// negative value disables caching. Default: the header is not sent, and browsers use 5 s.
+	// MaxAge is the time for which a browser may cache the response to a preflight, in whole seconds. A negative value disables
+	// caching. Default: the header is not sent, and browsers use 5 s.
 	MaxAge time.Duration
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// inside has the methods of package dunlin for this package.
+// inside gives this package the internal methods of package dunlin.
 var inside = dunlin.Internal(exchange.Module{})
 
 // Most services install RequestID, CORS, SecureHeaders and RateLimit by address, usually in a row. Adjacent ones are fused
@@ -60,7 +60,7 @@ type edgeParts struct {
 
 // An edge is an action wrapped by an edgeFeature.
 type edge struct {
-	// Copies of fields of the parts that most requests need, adjacent to each other.
+	// The following fields are copies of fields of the parts. Most requests need them, so they are adjacent.
 	next   dunlin.Action
 	joined atomic.Pointer[edgeHeaders] // set by the first request
 	name   string                      // of the header of RequestID
@@ -86,7 +86,7 @@ const (
 	partRate
 )
 
-// around wraps an action.
+// around returns the action of the edge around an action.
 func (f *edgeFeature) around(next dunlin.Action) dunlin.Action {
 	e := &edge{edgeParts: f.edgeParts, next: next, order: f.order, n: f.n}
 	if e.n == 1 {
@@ -203,7 +203,7 @@ func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 // in others.
 func (e *edge) several() dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
-		seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action, which may remove the evidence
+		seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action, which may change the request
 		if !e.usual {
 			return e.serveInOrder(r, &seen)
 		}
@@ -274,7 +274,7 @@ func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) d
 	return e.add(resp, r, seen, int(e.n))
 }
 
-// lookInOrder lets each part look at the request in its turn. A part may answer it.
+// lookInOrder calls the parts in their order with the request. A part may answer it.
 func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Response, answered bool) {
 	for i, part := range e.order[:e.n] {
 		switch part {

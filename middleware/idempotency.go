@@ -44,11 +44,11 @@ type IdempotencyConfig struct {
 	// 403.
 	Anonymous bool
 
-	// TTL is how long a response is stored. Default: 24 hours.
+	// TTL is the time for which a response is stored. Default: 24 hours.
 	TTL time.Duration
 
-	// Lease is how long a request counts as running after its process has died. After that a retry
-	// runs the action again, although the outcome of the first run is unknown. Default: TTL.
+	// Lease is the time for which a request counts as running after its process has died. After that a retry runs the action again,
+	// although the outcome of the first run is unknown. Default: TTL.
 	Lease time.Duration
 
 	// MaxBytes limits a stored response, in bytes. The response of a standard handler is buffered

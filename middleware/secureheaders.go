@@ -12,10 +12,9 @@ import (
 
 // SecureHeadersConfig has the headers that restrict browsers. A field "-" omits its header.
 type SecureHeadersConfig struct {
-	// HSTS is how long browsers use only TLS (Strict-Transport-Security, RFC 6797), in whole
-	// seconds. The header is sent only over TLS, see [dunlin.Request.Secure]. A browser cannot
-	// return to clear text before this time has passed: begin with a few minutes. A negative value
-	// sends 0, which ends it. Default: not sent.
+	// HSTS is the time for which browsers use only TLS (Strict-Transport-Security, RFC 6797), in whole seconds. The header is sent
+	// only over TLS, see [dunlin.Request.Secure]. A browser cannot return to clear text before this time has passed: begin with a
+	// few minutes. A negative value sends 0, which ends it. Default: not sent.
 	HSTS time.Duration
 
 	// HSTSSubdomains extends HSTS to all hosts below this one. HSTSPreload requests inclusion in

@@ -41,7 +41,7 @@ type StaticConfig struct {
 	// digits, such as app.4f3a09bc.js and index-BzR3x9Qw.css.
 	Immutable *regexp.Regexp
 
-	// MaxAge is how long clients may cache other files without revalidation. Default: 0.
+	// MaxAge is the time for which clients may cache other files without revalidation. Default: 0.
 	MaxAge time.Duration
 
 	// Hidden serves files and directories whose names begin with a dot. Default: they are not

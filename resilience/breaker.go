@@ -17,9 +17,8 @@ type BreakerConfig struct {
 	// failures to connect count here. Default: 5.
 	Failures int
 
-	// OpenFor is how long the breaker stays open before it admits one call as a trial. If the trial
-	// takes as long, another one is admitted. After a failed trial the breaker stays open twice as
-	// long, up to ten times OpenFor. Default: 1 s.
+	// OpenFor is the time for which the breaker stays open before it admits one call as a trial. If the trial takes as long, another
+	// one is admitted. After a failed trial the breaker stays open twice as long, up to ten times OpenFor. Default: 1 s.
 	OpenFor time.Duration
 
 	// IsFailure reports, for Transport, whether a response counts as a failure of the service. It

@@ -22,9 +22,9 @@ type GuardConfig struct {
 	// their deadline, as when a connection is lost, count as one failure. Default: 5.
 	Failures int
 
-	// Cooldown is how long the breaker stays open. Calls fail at once with ErrUnavailable meanwhile. Then a probe asks
-	// the store again: in the background while calls are frequent, otherwise with the next call. If the probe succeeds
-	// the breaker closes, if not it stays open for another Cooldown. Default: 1 s.
+	// Cooldown is the time for which the breaker stays open. Meanwhile calls fail at once with ErrUnavailable. Then a probe calls
+	// the store again: in the background while calls are frequent, otherwise with the next call. If the probe succeeds the breaker
+	// closes, if not it stays open for another Cooldown. Default: 1 s.
 	Cooldown time.Duration
 }
 

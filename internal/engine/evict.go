@@ -48,7 +48,7 @@ func (l *loop) makeConnRoom() {
 			slow = append(slow, c)
 		}
 	}
-	if n := len(parts); n > 0 { // they are asked in turn
+	if n := len(parts); n > 0 { // the parts are asked one after the other
 		at := rand.IntN(n)
 		for i := range min(n, max(n/idleShare, leastIdle)) {
 			l.post(message{kind: msgEvict, conn: parts[(at+i)%n]})

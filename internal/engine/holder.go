@@ -109,7 +109,7 @@ func (c *Conn) ended() bool {
 // endHolder ends c to make room. It reports whether d still drives the loop.
 func (l *loop) endHolder(d *Driver, c *Conn, a *memory.Account) bool {
 	if c.slot < 0 {
-		return true // it is closed
+		return true // the connection is closed
 	}
 	if !c.noteEvent(0) {
 		set := c.hangup.h.Load()
@@ -119,7 +119,7 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *memory.Account) bool {
 		return true
 	}
 	if c.acct.Load() != a || a.Spare() {
-		return true // it has released its memory itself
+		return true // the connection has released its memory before the eviction
 	}
 	c.noteEnded(a)
 	d.begin(c)

@@ -41,7 +41,7 @@ type outQueue struct {
 type outNode struct {
 	next     *outNode
 	rest     []byte // unsent part
-	clear    bool   // it is not yet encrypted
+	clear    bool   // the output is not encrypted yet
 	buf      *buffer
 	releaser Releaser
 	shared   *bodyUse // the charge of the memory, if buf is nil

@@ -56,7 +56,7 @@ func (h *handshake) perform() {
 		if cause := recover(); cause != nil {
 			e.cfg.Logger.Error("engine: panic in a TLS handshake", "panic", cause, "stack", string(debug.Stack()))
 		}
-		if h.t.phase == tlsShaking { // it has panicked or called Goexit
+		if h.t.phase == tlsShaking { // the goroutine of the handshake has panicked or called Goexit
 			c.flags |= flagCloseNow
 		}
 		account.Answered()

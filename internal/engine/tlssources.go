@@ -24,7 +24,7 @@ type handshakeLine struct {
 // A handshakeSource is an address with handshakes that have begun or are in line.
 type handshakeSource struct {
 	key   admission.AddressKey
-	known bool // it is in handshakes.sources
+	known bool // the source is in handshakes.sources
 	begun int  // without those that were given up
 	lines [handshakeKinds]struct {
 		jobs    list.List     // of *handshakeJob, the oldest first

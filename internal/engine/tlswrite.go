@@ -305,7 +305,7 @@ func (c *Conn) writeTLS(t *tlsState, p []byte, timeout time.Duration) (sent int,
 			c.flags |= flagCloseNow
 			return sent, err
 		}
-		sent += k // they are sent, or the connection ends
+		sent += k // the records are sent, or the connection ends
 		if err := c.flushPending(timeout); err != nil {
 			return sent, err
 		}

@@ -6,9 +6,8 @@ import (
 	"runtime/metrics"
 )
 
-// The runtime's settings, GOGC and the memory limit, belong to the process, and to the program first. A setting with
-// another value than the one last set here was set by the program: it stays, and is not changed here until the last
-// collector has stopped.
+// GOGC and the memory limit are settings of the process, and the program has precedence. A value that differs from the one last set
+// here was set by the program. This package does not change such a setting until the last collector has stopped.
 type settings struct {
 	percent, limit setting
 }
@@ -20,7 +19,7 @@ type setting struct {
 	apply  func(value int64) int64 // returns the previous value
 }
 
-// goPercent is the percentage of a program that has not chosen one.
+// goPercent is Go's default of GOGC.
 const goPercent = 100
 
 // begin records the program's settings. The percentage belongs to the program if it is in the environment or is not
@@ -33,7 +32,7 @@ func (s *settings) begin() {
 
 func setPercent(value int64) int64 { return int64(debug.SetGCPercent(int(value))) }
 
-// detectChanges compares the current settings with the last ones.
+// detectChanges compares the current settings with the values last set, and records those that the program has changed.
 func (s *settings) detectChanges(now runtimeState) {
 	s.percent.ours = s.percent.ours && now.percent == s.percent.last
 	s.limit.ours = s.limit.ours && now.limit == s.limit.last
@@ -44,7 +43,7 @@ func (s *setting) set(value int64) {
 	if !s.ours || value == s.last {
 		return
 	}
-	if was := s.apply(value); was != s.last { // changed since look
+	if was := s.apply(value); was != s.last { // changed by the program since detectChanges
 		s.apply(was)
 		s.ours = false
 		return
@@ -73,7 +72,7 @@ type runtimeState struct {
 	limit   int64
 	live    int64 // live bytes after the last collection
 	stacks  int64
-	beside  int64 // bytes counted by the limit, without heap objects and free heap memory
+	beside  int64 // bytes that count against the memory limit, without heap objects and free heap memory
 	cycles  int64 // number of collections
 }
 

@@ -19,8 +19,8 @@ const (
 	// patience is the time, in ns, after which requests that wait are evicted for the first of the queue.
 	patience = int64(time.Second)
 
-	// askEvery is how often a goroutine asks again without notice. A request that has not asked again for staleAfter, in ns,
-	// does not delay others.
+	// askEvery is the interval at which a goroutine asks again without notice. A request that has not asked again for staleAfter, in
+	// ns, does not delay others.
 	askEvery   = 250 * time.Millisecond
 	staleAfter = int64(4 * askEvery)
 

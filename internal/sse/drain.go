@@ -19,7 +19,7 @@ type Drain struct {
 type Listener struct {
 	Stream     Stream
 	prev, next *Listener
-	added      bool // it is in the list
+	added      bool // to the list
 }
 
 // A Stream is notified once, when the drain begins. Draining must not call methods of the Drain.

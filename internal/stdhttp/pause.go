@@ -13,8 +13,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// acceptPause is how long a listener without free descriptors waits before the next try, and the interval of log lines
-// during a long pause.
+// acceptPause is the time before a listener without free descriptors tries again, and the interval of log lines during a long
+// pause.
 const acceptPause = time.Second
 
 // errMaxConnections is the reason of a pause at Config.Limits.MaxConnections.

@@ -196,7 +196,7 @@ func (s *timedStream) checkRate() {
 		s.conn.sent.Add(-s.resetSize())
 		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may have ended
 	case waited >= all/2:
-		if !s.halfway { // it has had its turns by now
+		if !s.halfway { // the stream has had its turns by now
 			s.share = s.conn.each()
 		}
 		// The client has the other half of the time from now, even if this timer is late: a stopped process could not send.

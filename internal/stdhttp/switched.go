@@ -43,7 +43,7 @@ func (x *wire) Upgrade(a *exchange.Answer, p exchange.Protocol) error {
 		head += name + ": " + value + "\r\n"
 	}
 	s.out = append(s.out, head+"Connection: Upgrade\r\nUpgrade: "+p.Name()+"\r\n\r\n"...)
-	rest, _ := rw.Peek(rw.Reader.Buffered()) // it is in memory
+	rest, _ := rw.Peek(rw.Reader.Buffered()) // from the buffer; does not read
 	go s.run(append([]byte(nil), rest...))
 	return nil
 }

@@ -35,7 +35,7 @@ type audience struct {
 
 	mu     sync.Mutex
 	log    *backlog.Log[[]byte]
-	ending bool          // it has no listeners any more, and accepts none
+	ending bool          // the audience has no listeners, and accepts no new ones
 	active chan struct{} // closed while the subscription is active
 	stood  bool
 }
