@@ -40,6 +40,7 @@ func TestDrainSpreads(t *testing.T) {
 			t.Error("a stream that opens during the drain is not told at once")
 		}
 		<-time.After(time.Hour)
+		synctest.Wait()
 		ended := map[time.Duration]int{}
 		for i := range all {
 			if i%10 == 0 {
