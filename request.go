@@ -25,9 +25,8 @@ type Action func(*Request) Response
 // itself. It is called once for each registration of a route, not for each request.
 type Middleware func(Action) Action
 
-// A Feature extends all answers of an app or a group, see [Group.Install]. Those of package middleware
-// are RequestID, CORS, SecureHeaders, RateLimit and AccessLog. For another one use [Hooks], or a type
-// that embeds it.
+// A Feature extends all answers of an app or a group, see [Group.Install]. The features of package middleware are RequestID, CORS,
+// SecureHeaders, RateLimit and AccessLog. For another one use [Hooks], or a type that embeds it.
 type Feature interface {
 	// Middleware returns the feature as middleware for a group or a single route. It sees only the
 	// requests that reach it: an answer that bypasses middleware, such as a late 503, gets no headers

@@ -55,7 +55,7 @@ func (o *overlaps) path(a, b *route) (string, bool) {
 	}
 }
 
-// openSegments returns the segments of the path. Those of a prefix route end with a catch-all.
+// openSegments returns the segments of the path. The segments of a prefix route end with a catch-all.
 func (r *route) openSegments() []segment {
 	if !r.prefix {
 		return r.path.segments

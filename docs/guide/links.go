@@ -49,7 +49,7 @@ type LinkCode struct {
 	Code string `path:"code"`
 }
 
-// Target is where a link leads.
+// Target is the URL of a link.
 type Target struct {
 	Code string `json:"code"`
 	URL  string `json:"url" format:"uri"`

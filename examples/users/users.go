@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A User is an element of the list of a thousand users, which each request builds anew.
+// A User is an element of the list of a thousand users, which each request builds again.
 type User struct {
 	Id         int
 	Age        int

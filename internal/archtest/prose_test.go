@@ -13,7 +13,7 @@ import (
 )
 
 // mostMarkers is the maximum number of markers of odd English in 10,000 words. The comments of net/http have 4.
-const mostMarkers = 20
+const mostMarkers = 17
 
 // markers are constructions in place of a noun or an active verb.
 var markers = regexp.MustCompile(`(?i)` + strings.Join([]string{

@@ -51,7 +51,7 @@ func (f *Pair) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.cert.Load(), nil
 }
 
-// Check returns an error for settings without a certificate. That of net/http is less clear.
+// Check returns an error for settings without a certificate. The error of net/http is less clear.
 func Check(c *tls.Config) error {
 	if c.GetCertificate == nil && c.GetConfigForClient == nil && len(c.Certificates) == 0 {
 		return errors.New("the TLS settings have no certificate")

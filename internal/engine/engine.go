@@ -241,8 +241,8 @@ func (e *Engine) StopAccepting() {
 // way, or the first request of a new client, would be lost.
 const lastRequests = 250 * time.Millisecond
 
-// firstRequest is that time for a connection without any request: its client does not retry its first request. A lost packet
-// is sent again after a second (RFC 6298, section 2.1).
+// firstRequest is the same time for a connection without any request: its client does not retry its first request. A lost packet is
+// sent again after a second (RFC 6298, section 2.1).
 const firstRequest = 2 * time.Second
 
 // spreadPerConn is the time, in ns, by which a shutdown is longer for each connection that must be told, if there is time: clients of

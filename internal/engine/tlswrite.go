@@ -135,7 +135,7 @@ func (d *Driver) cutOutput(done, buffers int) {
 	d.Out = d.Out[:copy(d.Out, d.Out[done:])]
 }
 
-// flushSealed sends the encrypted bytes. Those that the socket does not accept become pending output.
+// flushSealed sends the encrypted bytes. Bytes that the socket does not accept become pending output.
 func (d *Driver) flushSealed(c *Conn, t *tlsState) {
 	d.sendRaw(c, t.conn.Out)
 	t.conn.Out = t.conn.Out[:0]

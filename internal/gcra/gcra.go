@@ -34,9 +34,9 @@ func (r Rate) Take(tat, now int64) (int64, Verdict) {
 	return tat, Verdict{false, used, used + r.Interval - r.Tolerance}
 }
 
-// TakeStored is Take for a TAT from a store. The store's clock may have been set back, or may be that of a promoted
-// replica, and the limit may have been lowered: TakeStored treats a TAT that is too far ahead as a quota that is used up.
-// The returned TAT, which is v.Used after now, is to be stored until then.
+// TakeStored is Take for a TAT from a store. The store's clock may have been set back, or may be that of a promoted replica, and
+// the limit may have been lowered: TakeStored treats a TAT that is too far ahead as a quota that is used up. Store the returned
+// TAT, which is v.Used after now, until that time.
 func (r Rate) TakeStored(tat, now int64) (int64, Verdict) {
 	return r.Take(min(tat, now+r.Tolerance), now)
 }

@@ -17,9 +17,9 @@ const (
 	AsteriskForm                    // *, only for OPTIONS
 )
 
-// A target consists of visible ASCII without '#'. That is more than RFC 3986 allows in a URI, since browsers send
-// characters such as '|', '^' and '"' raw. Bytes above ASCII are refused, as RFC 9112 §3.2 requires: a client that
-// sends raw UTF-8 has not encoded its target, and its encoding is unknown.
+// A target consists of visible ASCII without '#'. RFC 3986 allows fewer characters in a URI, but browsers send characters such as
+// '|', '^' and '"' raw. Bytes above ASCII are refused, as RFC 9112 §3.2 requires: a client that sends raw UTF-8 has not encoded its
+// target, and its encoding is unknown.
 
 // scanPath returns the index of the first byte at or after i that ends a path or is a percent sign, or len(w).
 func scanPath(w []byte, i int) int {

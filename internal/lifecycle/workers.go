@@ -64,7 +64,7 @@ func (w *Workers) run(counts *WorkerCounts, f func(context.Context) error, log *
 	defer func() {
 		v := recover()
 		panicked := !returned && v != nil // otherwise runtime.Goexit
-		// Most workers return the error of their context when it ends. That is not a failure.
+		// The error of an ended context, which most workers return, is not a failure.
 		failed := err != nil && w.ctx.Err() == nil
 		switch {
 		case panicked:

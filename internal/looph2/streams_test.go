@@ -422,7 +422,7 @@ func TestCanceledStreams(t *testing.T) {
 	})
 }
 
-// A shutdown refuses no request: those that have begun are answered, and a GOAWAY ends the connection.
+// A shutdown refuses no request: requests in progress are answered, and a GOAWAY ends the connection.
 func TestDrainOfStreams(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine dunlin.Engine) {
 		entered, open := make(chan bool, 10), make(chan bool)

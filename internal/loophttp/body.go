@@ -293,9 +293,9 @@ func (b *bodyStream) malformed(err error) error {
 // errNotHere reports that the next bytes of the body have not arrived.
 var errNotHere = errors.New("more of the body must come")
 
-// tooMuchLeft reports whether the connection must close if the action reads no further. That is so if the body is broken, if
-// the rest is or may be too large, or if the body was not read completely and the client had sent Expect: 100-continue. After a
-// final answer such a client may send the rest or omit it (RFC 9110, section 10.1.1).
+// tooMuchLeft reports whether the connection must close if the action reads no further. It must if the body is broken, if the rest
+// is or may be too large, or if the body was not read completely and the client had sent Expect: 100-continue. After a final answer
+// such a client may send the rest or omit it (RFC 9110, section 10.1.1).
 func (b *bodyStream) tooMuchLeft() bool {
 	if b.chunked && b.err == nil {
 		b.lookAhead()

@@ -153,7 +153,7 @@ func (q *Queue) advance(now int64) bool {
 	return true
 }
 
-// sum adds up the windows of the given ages. That of the present one is 0.
+// sum adds up the windows of the given ages. The age of the present window is 0.
 func (q *Queue) sum(from, to int) (all counts) {
 	for age := from; age < to; age++ {
 		all.add(&q.recent[(q.at+len(q.recent)-age)%len(q.recent)])

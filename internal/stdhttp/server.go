@@ -131,8 +131,8 @@ func (s *Server) Serve(ln net.Listener) error {
 // idle ones are closed: a request of a busy client must not cross the close.
 const lastRequests = 250 * time.Millisecond
 
-// firstRequest is that time for connections without any request: clients do not retry their first request, and net/http
-// closes connections without input once it shuts down.
+// firstRequest is the same time for connections without any request: clients do not retry their first request, and net/http closes
+// connections without input once it shuts down.
 const firstRequest = 2 * time.Second
 
 // Shutdown waits for running requests and for handlers with hijacked connections. When ctx ends, the remaining

@@ -46,7 +46,7 @@ type User struct {
 	Framework string
 }
 
-// Users builds 1,000 users anew, like a service that has just read them from its database.
+// Users builds 1,000 new users, like a service that has just read them from its database.
 func Users() []User {
 	users := make([]User, 1000)
 	for i := range users {
