@@ -198,16 +198,16 @@ func few(all []silentConn) []silentConn {
 // ofLargestAddress returns the connections of the address with most of them. A proxy is many clients, so each of its connections
 // counts as an address.
 func (s *Service) ofLargestAddress(all []silentConn) (own []silentConn) {
-	groups := map[admission.AddressKey][]silentConn{}
+	byAddress := map[admission.AddressKey][]silentConn{}
 	for i, c := range all {
-		group := all[i : i+1 : i+1]
+		same := all[i : i+1 : i+1]
 		if ip := addrPortOf(c).Addr(); ip.IsValid() && !s.TrustedProxies().Trusts(ip) {
 			key := admission.AddressKeyOf(ip)
-			group = append(groups[key], c)
-			groups[key] = group
+			same = append(byAddress[key], c)
+			byAddress[key] = same
 		}
-		if len(group) > len(own) {
-			own = group
+		if len(same) > len(own) {
+			own = same
 		}
 	}
 	return own
