@@ -66,9 +66,11 @@ func wordsOf(name string) (words []string) {
 
 var (
 	proseWord = regexp.MustCompile(`[a-z]+`)
+	// ownDomain matches folders whose names belong to another domain: that of an example, or of charts and processes.
+	ownDomain = regexp.MustCompile(`^(?:bench|examples|docs)(?:/|$)`)
 	// usual are names of a standard and idioms that contain words of the tables.
 	usual = strings.NewReplacer("EnhanceYourCalm", "", "enhanceYourCalm", "", "ENHANCE_YOUR_CALM", "", "InPlace", "", "inPlace", "",
-		"WithGroup", "", "PlaceOrder", "")
+		"WithGroup", "")
 )
 
 // misused returns the uses of words that the vocabulary does not allow in a file.
@@ -83,7 +85,7 @@ func (v vocabulary) misused(s source) (found []string) {
 					report(name.Pos(), name.Name, word, "it is retired, use "+hint)
 				}
 				homes, ok := v.homes[word]
-				if ok && !s.test && !strings.HasPrefix(s.folder, "bench") && !slices.Contains(homes, "/"+s.folder) {
+				if ok && !s.test && !ownDomain.MatchString(s.folder) && !slices.Contains(homes, "/"+s.folder) {
 					report(name.Pos(), name.Name, word, "its meaning in docs/GLOSSARY.md belongs to other packages, use another word")
 				}
 			}
