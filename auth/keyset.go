@@ -37,9 +37,8 @@ type keySet struct {
 	flight  chan struct{}                // closed at the end of the current fetch; nil if there is none
 }
 
-// A keyName identifies a key by the kid of a token and a method. A key for several methods is
-// stored under one keyName for each. Thus two keys with one kid, each for another kind of
-// signature, do not conflict (RFC 7517 section 4.5).
+// A keyName identifies a key by the kid of a token and a method. A key for several methods has a keyName for each method. Thus two
+// keys with one kid, each for another kind of signature, do not conflict (RFC 7517 section 4.5).
 type keyName struct{ kid, method string }
 
 // methodsOf returns the methods whose signatures a key can verify (RFC 7518 section 3.1, RFC 8037).

@@ -72,7 +72,7 @@ type loop struct {
 	acceptor  acceptor
 	inbox     inbox
 	evictions atomic.Bool // the inbox has msgEnd
-	waits     waits       // of connections for their turn in the loop
+	waits     waits       // waiting times of connections
 }
 
 func newLoop(e *Engine) (*loop, error) {
@@ -125,7 +125,7 @@ func (l *loop) ctl(op int, fd int32, events uint32, slot int32, gen uint32) erro
 	return unix.EpollCtl(int(l.epfd), op, int(fd), &unix.EpollEvent{Events: events, Fd: slot, Pad: int32(gen)})
 }
 
-// turn does all work there is, once, and waits for more. It reports whether d still drives the loop.
+// turn runs one turn of the loop: it serves all ready work once, then waits for more. It reports whether d still drives the loop.
 func (l *loop) turn(d *Driver) bool {
 	for l.next < l.n {
 		ev := &l.events[l.next]
@@ -179,7 +179,7 @@ func (l *loop) handleMessages(d *Driver) bool {
 	return true
 }
 
-// chores does the work that most turns do not have: messages, deadlines, sweeps.
+// chores does the work that most turns do not need: messages, deadlines, sweeps.
 func (l *loop) chores(d *Driver) bool {
 	if !l.handleMessages(d) {
 		return false
@@ -229,7 +229,7 @@ func (l *loop) wait() {
 		l.arm()
 		l.polls = 0
 		if err := l.park.Read(l.poll); err != nil {
-			l.armed = -1 // the deadline has passed and must be set anew
+			l.armed = -1 // the deadline has passed and must be set again
 		}
 	}
 	l.now = l.e.now()
@@ -274,7 +274,7 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 		if ev.Fd <= listenerSlot {
 			return l.accept(d, int(listenerSlot-ev.Fd))
 		}
-		return true // the waker: turn looks into the inbox in any case
+		return true // the waker: turn always reads the inbox
 	}
 	c := l.conns[ev.Fd]
 	if c == nil || c.gen != uint32(ev.Pad) || !c.noteEvent(ev.Events) {
@@ -299,7 +299,7 @@ func (l *loop) dispatch(d *Driver, ev *unix.EpollEvent) bool {
 	return d.visit(c)
 }
 
-// serveSoon has c visited in the next turn.
+// serveSoon schedules a visit of c in the next turn.
 func (l *loop) serveSoon(c *Conn) {
 	if c.queued {
 		return
@@ -329,7 +329,7 @@ func (l *loop) adopt(c *Conn) {
 		return
 	}
 	if l.e.draining.Load() {
-		c.flags |= flagReadable // one look, so that input that has already arrived is answered
+		c.flags |= flagReadable // read once, so that input that has already arrived is answered
 		l.serveSoon(c)
 		return
 	}
@@ -343,7 +343,7 @@ func (l *loop) adopt(c *Conn) {
 // close.
 const lingerTime = 2 * time.Second
 
-// finish closes c, or begins to linger. The output of c is sent or will be dropped.
+// finish closes c, or begins to linger. Unsent output of c is dropped.
 func (l *loop) finish(c *Conn) {
 	if c.flags&flagCloseNow != 0 || c.flags&flagLinger == 0 || c.flags&flagEOF != 0 || l.e.forced.Load() {
 		l.close(c)

@@ -17,8 +17,7 @@ func StdFields(n int, fields iter.Seq2[string, string]) http.Header {
 	return h
 }
 
-// TargetURL returns the URL of a request target, as net/http builds it. authority reports that the target is a host, as that of
-// CONNECT is.
+// TargetURL returns the URL of a request target, as net/http builds it. authority reports that the target is a host, as in CONNECT.
 func TargetURL(authority bool, target string) *url.URL {
 	if authority {
 		return &url.URL{Host: target}

@@ -20,7 +20,7 @@ import (
 //	waiting → begun     Read          a part of a request has arrived
 //	waiting → ending    the drain     nothing has arrived; the read is interrupted
 //	begun → ending      makeRoom      the rest does not arrive; the read is interrupted
-//	ending → begun      Read          a part of a request has arrived after all
+//	ending → begun      Read          a part of a request has arrived meanwhile
 //	any → busy          ConnState     a request was read
 //
 // An interrupted read that returns no data ends the connection.

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// A Note explains why others are ahead of Dunlin, and how Dunlin could improve. It is printed below those of its rows that
-// the run has, and omitted if the run has none of them.
+// A Note explains why other servers are ahead of Dunlin, and how Dunlin could improve. It is printed below its rows in the report,
+// and omitted if the run has none of them.
 type Note struct {
 	Title     string   `json:"title"`
 	Scenarios []string `json:"scenarios,omitempty"` // none: any
