@@ -160,7 +160,7 @@ func (r *Request) rest() *restOfChain {
 	return r.uncommon.rest
 }
 
-// within notes the features of an action that is not that of a route.
+// within records the features of an action that is not that of a route.
 func (r *Request) within(f *features) {
 	if f != nil || r.uncommon != nil {
 		r.more().features = f

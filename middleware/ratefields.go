@@ -23,7 +23,7 @@ type rateFields struct {
 	least    *renderedRate                  // these fields
 	inverse  uint64                         // of the interval, times 2^64, rounded down
 	admitted []atomic.Pointer[renderedRate] // its length is a power of two
-	refused  []atomic.Pointer[renderedRate] // likewise
+	refused  []atomic.Pointer[renderedRate] // fields of refused requests; its length is a power of two
 
 	name   string // quoted
 	policy string

@@ -49,7 +49,7 @@ func (c *Conn) EndAhead() {
 	}
 }
 
-// Moved notes that the peer has sent n bytes that the handler waits for, and how many are left (-1: unknown). The account is
+// Moved records that the peer has sent n bytes that the handler waits for, and how many are left (-1: unknown). The account is
 // judged by that.
 func (c *Conn) Moved(n, left int64) {
 	if a := c.acct.Load(); a != nil {
@@ -57,7 +57,7 @@ func (c *Conn) Moved(n, left int64) {
 	}
 }
 
-// Working notes whether the peer has done its part for now, for example when its body has arrived.
+// Working records whether the peer has done its part for now, for example when its body has arrived.
 func (c *Conn) Working(working bool) {
 	if a := c.acct.Load(); a != nil {
 		a.Working(working)

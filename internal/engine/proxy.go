@@ -44,7 +44,7 @@ func (e *Engine) source(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// expectHeader notes that the new connection must begin with a header.
+// expectHeader records that the new connection must begin with a header.
 func (e *Engine) expectHeader(c *Conn) {
 	if e.cfg.ProxyHeader > 0 && e.cfg.Proxies.Trusts(c.peer.addr()) {
 		c.Proto = awaitsHeader

@@ -119,7 +119,7 @@ func (l *loop) asked(c *Conn, n int) {
 	}
 }
 
-// served notes that c has been served at the given time. A connection is new until it has begun a request.
+// served records that c has been served at the given time. A connection is new until it has begun a request.
 func (c *Conn) served(now int64) {
 	c.mark = 0
 	if c.Notes&Begun != 0 {
@@ -198,7 +198,7 @@ func (l *loop) visitNext(d *Driver) bool {
 	return kept
 }
 
-// Began notes that this call of Data has begun n requests, for a connection of Parts.
+// Began records that this call of Data has begun n requests, for a connection of Parts.
 func (d *Driver) Began(n int) { d.begun += n }
 
 // turnOver reports whether a saturated loop should fetch events again.

@@ -258,7 +258,7 @@ func (d *Driver) greet(c *Conn, t *tlsState) {
 	}
 }
 
-// tookIn notes the result of a read from the socket, and reports whether it returned bytes.
+// tookIn records the result of a read from the socket, and reports whether it returned bytes.
 func (c *Conn) tookIn(n int, errno syscall.Errno, short bool) bool {
 	switch {
 	case n > 0:
