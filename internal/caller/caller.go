@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A Place is the place of a call. Recording one is cheap. Its file and line are looked up only by String, which is
-// expensive and rarely needed. It is safe for concurrent use.
+// A Place is the place of a call. Recording a place is cheap. String looks up its file and line, which is expensive and rarely
+// needed. A Place is safe for concurrent use.
 type Place struct {
 	pcs [16]uintptr // enough for the frames of packages that register for others
 	n   int

@@ -20,9 +20,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// TLS is between a socket and the handler, which sees the plaintext. Crypto/tls does the work, without a socket of its own
-// (internal/tlsmem): the engine lends it the records that have arrived, and sends the records that it has made. All that the
-// engine counts, bounds and judges by rate is ciphertext.
+// TLS is a layer between a socket and the handler, which gets the plaintext. Package crypto/tls implements it without a socket
+// (internal/tlsmem): the engine lends it the received records, and sends the records that it produces. The engine counts, bounds
+// and measures the rate of the ciphertext.
 //
 //	greeting ──(a ClientHello is here)──▶ hello ──▶ shaking ──▶ open ──▶ released
 //	   loop                               in line    goroutine    as any    hijacked, or handed over
@@ -83,13 +83,13 @@ type tlsState struct {
 	ended bool   // the peer has sent close_notify
 	bye   bool   // close_notify was sent to the peer
 
-	passed bool // it was taken over, see TLS.Other
-	held   bool // it counts in Engine.secured
+	passed bool // the connection was passed to another server, see TLS.Other
+	held   bool // the connection counts in Engine.secured
 
 	state atomic.Pointer[tls.ConnectionState] // made by the first call of Conn.TLS
 
 	mu    sync.Mutex  // held by the user of the TLS state while the connection is away, see tlsend.go
-	used  bool        // the owner has mu
+	used  bool        // the owner holds mu
 	noted atomic.Bool // the loop failed to lock mu; the holder then looks for the end
 	early []byte      // plaintext that was found in the search for the end
 
@@ -106,7 +106,7 @@ const (
 	tlsReleased // no output is encrypted any more
 )
 
-// mostIdleRecords bounds the bytes that a peer may send without plaintext. Crypto/tls keeps the beginning of a handshake
+// mostIdleRecords bounds the bytes that a peer may send without plaintext. Package crypto/tls keeps the beginning of a handshake
 // message; after the handshake such messages are a few bytes long.
 const mostIdleRecords = 64 << 10
 

@@ -46,7 +46,7 @@ func (c *Strings) Copy(b []byte) string {
 	return view.String(own)
 }
 
-// anchor returns an anchor for answers based on a block that use a text in the place for a Number.
+// anchor returns an anchor for answers based on a block that have a text instead of the block's Number.
 func (c *Strings) anchor(b *Block, text string) *anchor {
 	if c.anchors == nil {
 		c.anchors = new([]anchor)
