@@ -6,9 +6,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// ServeInner answers a request passed on by standard middleware. enter makes call the call for req, and owns req from then on. It
-// returns req with the matched host, which has its parameters. ok is false if the answer is no longer needed. exit is called after
-// the answer was sent.
+// ServeInner answers a request passed on by standard middleware. enter accepts the call for req, and returns the matched host for
+// its parameters. ok is false if the answer is no longer needed. exit is called after the answer was sent.
 func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter func(call exchange.Call) (host string, ok bool), exit func()) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req, x.inner = w, req, true
