@@ -8,6 +8,7 @@
 //	number.go    exact decimal numbers     format.go   formats of strings
 //	pattern.go   regular expressions that mean the same everywhere
 //	scan.go      scanning JSON             check.go    checking it against a node
+//	nameset.go   duplicate names of members
 //	scalar.go    checking scalars          unique.go   equal JSON values
 //	decoder.go   rules for one-pass decoders of package jsonwire
 //	violation.go violations                pointer.go  their positions
