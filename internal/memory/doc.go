@@ -10,7 +10,8 @@
 //     refused.
 //  2. A larger request is granted if it fits and no earlier request waits. All large holders together leave a quarter of the bound
 //     free, unless there is only one, which may fill the bound. A request that cannot wait, such as one for the values of a body
-//     that has arrived, is granted if it fits.
+//     that has arrived or for the next part of a message, is granted if it fits. It passes the queue until the first of it has been
+//     the first for a quarter of MaxWait.
 //  3. Otherwise the request waits in one queue, first in, first out. It is refused after MaxWait, 10 seconds by default. It asks
 //     again when memory is released. The first of the queue evicts slow large holders, and is granted their memory when they
 //     have released it, which may be at once. If it is slow itself and the costliest of them, it is refused. If clients have

@@ -93,7 +93,7 @@ func (p *peer) expected(now, held int64) float64 {
 
 // isSlow reports whether the peer is slow.
 func (p *peer) isSlow(now, held int64) bool {
-	if now-max(p.since, p.answers) < goodPause {
+	if p.at(now)-p.began < goodPause {
 		return false
 	}
 	return p.moved == 0 || p.at(now)-p.last > goodPause || p.expected(now, held) > float64(goodTime)

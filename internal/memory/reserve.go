@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -18,6 +19,9 @@ const (
 const (
 	// patience is the time, in ns, after which requests that wait are evicted for the first of the queue.
 	patience = int64(time.Second)
+
+	// passShare is the part of MaxWait, as a divisor, for which the first of the queue is passed by requests that cannot wait.
+	passShare = 4
 
 	// askEvery is the interval at which a goroutine asks again without notice. A request that has not asked again for staleAfter, in
 	// ns, does not delay others.
@@ -39,6 +43,7 @@ type waiter struct {
 	account *Account
 	want    int64         // bytes
 	since   int64         // start of the wait
+	leads   int64         // time since which it is the first of the queue, 0 if it is not
 	asked   int64         // time of its latest question
 	woken   chan struct{} // receives when it may ask again, of capacity 1; nil for a request without a goroutine
 }
@@ -76,8 +81,8 @@ func (a *Account) request(u Use, n int64, waits bool) Outcome {
 	return outcome
 }
 
-// TryReserve is Reserve without waiting. It passes the requests in the queue, since its caller mostly holds memory that is free
-// sooner with the rest.
+// TryReserve is Reserve without waiting. It passes the requests in the queue for a while, see rule 2, since its caller mostly holds
+// memory that is free sooner with the rest.
 func (a *Account) TryReserve(u Use, n int64) bool {
 	outcome := a.request(u, n, false)
 	if outcome == MustWait {
@@ -225,11 +230,13 @@ func (b *Budget) grant(a *Account, u Use, n, beyond int64) bool {
 	return false
 }
 
-// grantLarge is grant for a holder of more than Small. With waits set, it does not pass an earlier request.
+// grantLarge is grant for a holder of more than Small. It does not pass an earlier request, unless waits is false and that has not been
+// the first of the queue for long.
 func (b *Budget) grantLarge(a *Account, u Use, n int64, waits bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if first := b.first(b.clock()); waits && first != nil && first.account != a {
+	now := b.clock()
+	if first := b.first(now); first != nil && first.account != a && (waits || now-first.leads >= int64(b.maxWait())/passShare) {
 		return false
 	}
 	return b.overLarge(a, n) <= 0 && b.grant(a, u, n, 0)
@@ -257,6 +264,7 @@ func (b *Budget) enqueue(a *Account, n, now int64) (first bool, since int64) {
 func (b *Budget) first(now int64) *waiter {
 	for _, w := range b.queue {
 		if now-w.asked < staleAfter && b.overAddress(w.account, w.want) <= 0 && !w.account.Evicted() {
+			w.leads = cmp.Or(w.leads, now)
 			return w
 		}
 	}

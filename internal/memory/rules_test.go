@@ -250,3 +250,52 @@ func TestOneAnswerLargerThanTheBoundIsSpared(t *testing.T) {
 		t.Errorf("ended: %v, %v, %v, want all but the last", answers[0].ended, answers[1].ended, answers[2].ended)
 	}
 }
+
+// A body that has waited for memory is not slow because of the wait: it is not evicted for the next one as soon as it is granted.
+func TestWaitingIsNotSlowness(t *testing.T) {
+	h, now, open := cappedBudget(0, 0)
+	h.SetBound(8 << 20)
+	works, waits, next := open(there), open(there), open(here)
+	works.reserveTo(5 << 20)
+	works.Working(true)
+	waits.reserveTo(16 << 10)
+	waits.Moved(16<<10, 3<<20)
+	if got := waits.reserveTo(4 << 20); got != MustWait {
+		t.Fatalf("without room: got %v", got)
+	}
+	*now += int64(3 * time.Second)
+	works.EndRequest()
+	works.EndAhead()
+	if got := waits.reserveTo(4 << 20); got != Granted {
+		t.Fatalf("with room: got %v", got)
+	}
+	if got := next.reserveTo(4 << 20); got != MustWait || waits.ended {
+		t.Errorf("the next one: got %v; the one before was evicted: %v", got, waits.ended)
+	}
+	*now += int64(1100 * time.Millisecond)
+	if next.reserveTo(4 << 20); !waits.ended {
+		t.Error("it was not evicted after a second of silence")
+	}
+}
+
+// A request that cannot wait passes the queue, but not for as long as the first of it may wait.
+func TestTheFirstIsPassedForAWhile(t *testing.T) {
+	h, now, open := cappedBudget(0, 0)
+	h.SetBound(4 << 20)
+	works, first, passes := open(there), open(there), open(here)
+	works.reserveTo(2 << 20)
+	works.Working(true)
+	for i := range 10 {
+		if got := first.reserveTo(2 << 20); got != MustWait {
+			t.Fatalf("the first: got %v", got)
+		}
+		granted := passes.TryReserve(Input, 256<<10)
+		if want := i < 5; granted != want {
+			t.Errorf("after %d half seconds: granted %v, want %v", i, granted, want)
+		}
+		if granted {
+			passes.Release(Input, 256<<10)
+		}
+		*now += int64(time.Second / 2)
+	}
+}

@@ -64,6 +64,28 @@ func TestGrowingBodiesInSimulation(t *testing.T) {
 	}
 }
 
+// Connections send large messages at a good rate, one after the other, and pass the queue, since they cannot wait. Together they
+// always hold so much memory that large uploads hardly ever fit. Most uploads are served nevertheless, and few messages are
+// refused for them.
+func TestMessagesBesideUploadsInSimulation(t *testing.T) {
+	sum := simulate(t, 3, 1, 60*time.Second, func(seed uint64) *sim {
+		s := emptySim(t, seed, 16<<20)
+		for range 72 {
+			s.add("message", 0, func(c *simClient) { c.message(0, 256<<10, 10<<20) })
+		}
+		for range 4 {
+			s.add("beside", time.Second, func(c *simClient) { c.echo(6<<20, 10<<20, 20<<20) })
+		}
+		return s
+	})
+	if part := float64(sum.echoes-sum.echoesRefused) / float64(sum.echoes); part < 0.9 {
+		t.Errorf("%.3f of %d uploads were served", part, sum.echoes)
+	}
+	if part := float64(sum.messages-sum.messagesRefused) / float64(sum.messages); part < 0.85 {
+		t.Errorf("%.3f of %d messages were received", part, sum.messages)
+	}
+}
+
 // simulate runs the simulations that start makes, each for the given time, and returns the sum of their counts. Short tests and
 // those of race builds run fewer.
 func simulate(t *testing.T, runs, short int, each time.Duration, start func(seed uint64) *sim) (sum simCounts) {
@@ -94,6 +116,7 @@ type simCounts struct {
 	echoes, echoesRefused          int   // uploads that are echoed
 	echoesCut                      int   // in the middle of the answer
 	chunked, chunkedRefused        int   // bodies of unknown length
+	messages, messagesRefused      int   // that pass the queue
 	beyond                         int64 // the most memory held beyond the bound, by holders that are being ended
 }
 
@@ -111,6 +134,8 @@ func (c *simCounts) add(o *simCounts) {
 	c.echoesCut += o.echoesCut
 	c.chunked += o.chunked
 	c.chunkedRefused += o.chunkedRefused
+	c.messages += o.messages
+	c.messagesRefused += o.messagesRefused
 	c.beyond = max(c.beyond, o.beyond)
 }
 
@@ -172,10 +197,17 @@ func (s *sim) burst(many int, kind string, run func(c *simClient)) {
 
 func (s *sim) crowdFrom(many int, kind string, run func(c *simClient), from func(i int) netip.Addr) {
 	for range s.rand.IntN(many + 1) {
-		c := &simClient{s: s, kind: kind, from: from(len(s.clients) + 1)}
-		s.clients = append(s.clients, c)
-		s.after(time.Duration(s.rand.Int64N(int64(20*time.Second))), func() { run(c) })
+		c := s.add(kind, time.Duration(s.rand.Int64N(int64(20*time.Second))), run)
+		c.from = from(len(s.clients))
 	}
+}
+
+// add adds a client that begins after a time.
+func (s *sim) add(kind string, after time.Duration, run func(c *simClient)) *simClient {
+	c := &simClient{s: s, kind: kind}
+	s.clients = append(s.clients, c)
+	s.after(after, func() { run(c) })
+	return c
 }
 
 func newSim(t *testing.T, seed uint64, bound int64) *sim {
@@ -376,6 +408,12 @@ func (c *simClient) End(a *Account) {
 	case "chunked":
 		s.counts.chunkedRefused++
 		s.after(time.Second, func() { c.chunked(1<<20, 4<<20+1, 10<<20) })
+	case "message":
+		s.counts.messagesRefused++
+		s.after(time.Second, func() { c.message(0, 256<<10, 10<<20) })
+	case "beside":
+		s.counts.echoesRefused++
+		s.after(time.Second, func() { c.echo(6<<20, 10<<20, 20<<20) })
 	case "echo":
 		if c.begun {
 			s.counts.echoesCut++

@@ -158,6 +158,38 @@ func (c *simClient) neverReads(n int64) {
 	c.a.Moved(0, n)
 }
 
+// message sends messages one after the other, as WebSockets do: each is held until it is complete, and a connection that finds no room
+// is closed. The client connects again.
+func (c *simClient) message(have, size int64, rate float64) {
+	s := c.s
+	again := func() { c.message(0, size, rate) }
+	if have == 0 {
+		s.counts.messages++
+	}
+	if have == size {
+		c.a.Working(true)
+		c.after(time.Duration(s.rand.Int64N(int64(5*time.Millisecond))), func() {
+			c.a.Working(false)
+			c.free(Input, size)
+			c.after(c.pause(0, rate), again)
+		})
+		return
+	}
+	const piece = 64 << 10
+	s.asking = c
+	if !c.account().TryReserve(Input, piece) {
+		s.counts.messagesRefused++
+		c.over()
+		c.after(time.Second, again)
+		return
+	}
+	c.uses[Input] += piece
+	c.after(c.pause(piece, rate), func() {
+		c.a.Moved(piece, size-have-piece)
+		c.message(have+piece, size, rate)
+	})
+}
+
 // slowHead holds a little for a long time.
 func (c *simClient) slowHead(n int64) { c.force(Input, n) }
 
