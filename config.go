@@ -135,8 +135,8 @@ type Limits struct {
 	// is about 2.5 MiB, enough for 40 bodies of 60 KB that arrive slowly at the same time.
 	//
 	// The limit also sets the default of MaxConcurrent, on the loop engine, and the pace of the garbage collector from
-	// the first Serve to the end of Shutdown: GOGC and the runtime's memory limit, or GOGC alone if there is no limit
-	// and only net/http serves. Settings of the program take precedence: GOGC in the environment, debug.SetGCPercent
+	// the first Serve to the end of Shutdown: GOGC and the runtime's memory limit, unless there is no limit and only
+	// net/http serves. Settings of the program take precedence: GOGC in the environment, debug.SetGCPercent
 	// with a value other than 100, debug.SetMemoryLimit while the app serves, or with a lower limit before that.
 	// Memory that actions allocate is not bounded.
 	Memory ByteSize `env:"MEMORY_LIMIT"`

@@ -88,7 +88,7 @@ func (a *App) newServer(p lifecycle.Endpoint) (lifecycle.Server, Engine, error) 
 	if a.config.Engine != EngineStd {
 		srv, err := a.loop.NewServer(p.Listener, a.loopSettings(), p.TLS)
 		if err == nil {
-			a.memory.Serving(true)
+			a.memory.LoopServes()
 			return srv, EngineLoop, nil
 		}
 		if a.config.Engine == EngineLoop {
@@ -96,7 +96,6 @@ func (a *App) newServer(p lifecycle.Endpoint) (lifecycle.Server, Engine, error) 
 		}
 		a.log.Debug("the loop engine cannot serve this listener", "reason", err.Error())
 	}
-	a.memory.Serving(false)
 	var config *tls.Config
 	if p.TLS != nil {
 		config = p.TLS.Config

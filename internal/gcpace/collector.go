@@ -6,7 +6,6 @@ import (
 	"runtime/metrics"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -31,9 +30,7 @@ import (
 // percentage holds for one collection only, and the last one predicts it best. If the heap really grows at once, the
 // runtime's own limit applies meanwhile.
 //
-// Without event loops and without a limit, only a small heap may grow further than by default, see noLoopsGoal.
-//
-// With event loops and without a limit, the runtime's memory limit is set slightly above the goal: the heap exceeds its
+// Without a limit, the runtime's memory limit is set slightly above the goal: the heap exceeds its
 // goal by an amount that depends on how long a collection waits for a processor, and fragmented free memory stays resident.
 // A growing heap is held up for a few collections at most, as that limit is never below the size by Go's own percentage.
 //
@@ -64,11 +61,6 @@ const (
 	// easyGoal is the size to which a small heap grows without a memory limit. While less than 4 MB are live,
 	// mostPercent limits it to 16 MB. A larger heap doubles, as with Go's default.
 	easyGoal = 20 << 20
-
-	// noLoopsGoal is the same without event loops. A service on net/http should need hardly more memory than other
-	// net/http services, but bodies of 64 KB allocate Go's initial 4 MB 500 times a second. A larger heap grows as
-	// with Go's default.
-	noLoopsGoal = 7 << 20
 
 	// easyLimit is the runtime's memory limit while little is live and there is no configured limit. For a larger heap
 	// the limit is one part in easyShare above its need.
@@ -107,122 +99,111 @@ func percentFor(live, goal int64) int {
 	return int(max(percent, leastPercent))
 }
 
-// noLoopsPercent returns GOGC for a heap that stays about as small as with Go's default, which includes stacks.
-func noLoopsPercent(live, stacks int64) int {
-	percent := min(100*(noLoopsGoal-live)/max(live+stacks, 1<<16), 100*noLoopsGoal/minHeap)
-	return int(max(percent, goPercent))
-}
-
-// A Collector paces the garbage collector of the process. The settings apply to the process: of several servers the lowest
-// limit applies.
+// A Collector is the use of the pacing by one app. The garbage collector belongs to the process, so all apps share its settings.
 type Collector struct {
-	room    func() int64 // nil without a limit
-	goal    atomic.Int64
-	percent atomic.Int64 // GOGC as last set
-
-	// Guarded by collectors.Mutex.
-	lows     lows
-	recent   lastFew
-	spaced   spacing
-	stopped  bool
-	quiet    *time.Timer  // calls becameQuiet; set by each look
-	pause    *time.Timer  // calls watch; set by each look
+	room     func() int64 // nil without a limit
 	dropFree func() int64 // see OnQuiet, or nil
-	noLoops  bool         // no limit, and LoopServes was not called
 }
 
-// collectors holds the active collectors. The runtime's settings before the first one are restored after the last.
-var collectors struct {
+// pacer is the state of the pacing. The runtime's settings before the first Collector are restored after the last.
+var pacer struct {
 	sync.Mutex
 	all     []*Collector
 	runtime settings
+	goal    int64 // heap size at which the next collection starts
+	lows    lows
+	recent  lastFew
+	spaced  spacing
+	quiet   *time.Timer // calls becameQuiet; set by each look
+	pause   *time.Timer // calls watch; set by each look
 }
 
-// PaceCollector paces the collector until Stop, for a process in which Go may use room() bytes. room is called
-// repeatedly, by one goroutine at a time, since the rest of the process changes in size. A nil room means no limit:
-// then the heap may grow further if event loops serve, see LoopServes. The user's settings have priority: a percentage
-// from the environment, or other than Go's default, stays, and the runtime's memory limit is only lowered. A setting
-// that the program changes later belongs to the program from then on.
-func PaceCollector(room func() int64, loop bool) *Collector {
-	c := &Collector{room: room, noLoops: room == nil && !loop}
-	p := &collectors
+// PaceCollector paces the garbage collector until Stop, for a process in which Go may use room() bytes. room is called
+// repeatedly, by one goroutine at a time, since the rest of the process changes in size. A nil room means no limit; of several
+// rooms the smallest applies. The user's settings have priority: a percentage from the environment, or other than Go's default,
+// stays, and the runtime's memory limit is only lowered. A setting that the program changes later belongs to the program from
+// then on.
+func PaceCollector(room func() int64) *Collector {
+	c := &Collector{room: room}
+	p := &pacer
 	p.Lock()
 	defer p.Unlock()
 	if len(p.all) == 0 {
 		p.runtime.begin()
+		p.lows, p.recent, p.spaced = lows{}, lastFew{}, spacing{}
+		p.quiet = time.AfterFunc(quietAfter, becameQuiet)
+		p.pause = time.AfterFunc(lookPause, watch)
 	}
 	p.all = append(p.all, c)
-	c.quiet = time.AfterFunc(quietAfter, c.becameQuiet)
-	c.pause = time.AfterFunc(lookPause, c.watch)
-	c.adjust()
+	adjust()
 	return c
 }
 
 // Percent returns the GOGC last chosen, or 0 if it belongs to the user. A nil Collector has chosen none.
 func (c *Collector) Percent() int {
-	if c == nil {
+	pacer.Lock()
+	defer pacer.Unlock()
+	if c == nil || !pacer.runtime.percent.ours {
 		return 0
 	}
-	return int(c.percent.Load())
+	return int(pacer.runtime.percent.last)
 }
 
 // Goal returns the heap size at which the next collection starts, in bytes; 0 for a nil Collector.
 func (c *Collector) Goal() int64 {
+	pacer.Lock()
+	defer pacer.Unlock()
 	if c == nil {
 		return 0
 	}
-	return c.goal.Load()
+	return pacer.goal
 }
 
-// Stop ends the pacing. The settings of the other collectors apply then; after the last one the program's settings are
-// restored.
+// Stop ends the use. After the last one the program's settings are restored.
 func (c *Collector) Stop() {
-	p := &collectors
+	p := &pacer
 	p.Lock()
 	defer p.Unlock()
-	if c.stopped {
+	at := slices.Index(p.all, c)
+	if at < 0 {
 		return
 	}
-	c.stopped = true
-	c.quiet.Stop()
-	c.pause.Stop()
-	p.all = slices.DeleteFunc(p.all, func(other *Collector) bool { return other == c })
+	p.all = slices.Delete(p.all, at, at+1)
+	if len(p.all) > 0 {
+		adjust()
+		return
+	}
+	p.quiet.Stop()
+	p.pause.Stop()
 	p.runtime.end()
-	for _, other := range p.all {
-		other.adjust()
-	}
-}
-
-// LoopServes reports that event loops serve: without a limit a small heap may grow further.
-func (c *Collector) LoopServes() {
-	collectors.Lock()
-	defer collectors.Unlock()
-	if c.noLoops && !c.stopped {
-		c.noLoops = false
-		c.adjust()
-	}
 }
 
 // OnQuiet registers a function that is called when the process becomes quiet. It releases memory that is kept for
 // later use, and returns its size in bytes.
 func (c *Collector) OnQuiet(dropFree func() int64) {
-	collectors.Lock()
-	defer collectors.Unlock()
+	pacer.Lock()
+	defer pacer.Unlock()
 	c.dropFree = dropFree
 }
 
 // becameQuiet collects and returns memory to the system, if there is enough to return. Its own collections trigger it
 // once more, when there is not.
-func (c *Collector) becameQuiet() {
-	collectors.Lock()
-	dropFree, stopped := c.dropFree, c.stopped
-	collectors.Unlock()
+func becameQuiet() {
+	pacer.Lock()
+	stopped := len(pacer.all) == 0
+	var drops []func() int64
+	for _, c := range pacer.all {
+		if c.dropFree != nil {
+			drops = append(drops, c.dropFree)
+		}
+	}
+	pacer.Unlock()
 	if stopped {
 		return
 	}
 	gained := returnable()
-	if dropFree != nil {
-		gained += dropFree()
+	for _, drop := range drops {
+		gained += drop()
 	}
 	if gained < worthReturning {
 		return
@@ -251,94 +232,69 @@ func returnable() int64 {
 type sentinel struct{ _ [64]byte }
 
 // watch requests a look after the next collection, without a timer: an idle process is not woken.
-func (c *Collector) watch() {
-	runtime.AddCleanup(new(sentinel), (*Collector).afterCollection, c)
-}
+func watch() { runtime.AddCleanup(new(sentinel), afterCollection, struct{}{}) }
 
 // afterCollection runs after a collection.
-func (c *Collector) afterCollection() {
-	collectors.Lock()
-	defer collectors.Unlock()
-	if !c.stopped {
-		c.adjust()
-		c.quiet.Reset(quietAfter)
-		c.pause.Reset(c.pauseNow())
+func afterCollection(struct{}) {
+	p := &pacer
+	p.Lock()
+	defer p.Unlock()
+	if len(p.all) > 0 {
+		limited := adjust()
+		p.quiet.Reset(quietAfter)
+		p.pause.Reset(pauseNow(limited))
 	}
 }
 
-// pauseNow returns the time until the next look.
-func (c *Collector) pauseNow() time.Duration {
+// pauseNow returns the time until the next look. pacer is locked.
+func pauseNow(limited bool) time.Duration {
 	switch {
-	case !c.limited():
+	case !limited:
 		return lookPause
-	case c.spaced.apart > lookPause:
+	case pacer.spaced.apart > lookPause:
 		return rarePause
 	}
 	return limitedPause
 }
 
-func (c *Collector) limited() bool { return c.room != nil }
-
-// tighter reports whether c's settings have priority over those of other: a limit over none; without one, a process
-// with event loops over one without; then the smaller goal.
-func (c *Collector) tighter(other *Collector) bool {
-	if c.limited() != other.limited() {
-		return c.limited()
+// leastRoomOf returns the smallest room of those that have one. pacer is locked.
+func leastRoomOf(all []*Collector) (room int64, limited bool) {
+	for _, c := range all {
+		if c.room == nil {
+			continue
+		}
+		if n := c.room(); !limited || n < room {
+			room, limited = n, true
+		}
 	}
-	if c.noLoops != other.noLoops {
-		return other.noLoops
-	}
-	return c.Goal() < other.Goal()
+	return room, limited
 }
 
-// adjust sets GOGC and the runtime's limit for the live heap and the room. The caller holds collectors.
-func (c *Collector) adjust() {
-	p := &collectors
+// adjust sets GOGC and the runtime's limit for the live heap and the room, and reports whether there is a limit. pacer is locked.
+func adjust() (limited bool) {
+	p := &pacer
 	now := readRuntime()
 	p.runtime.detectChanges(now)
-	if !p.runtime.percent.ours {
-		c.percent.Store(0)
-	}
-	live := now.live
+	live, part := now.live, int64(easyPart)
 	at := time.Now()
-	least, mean := c.lows.add(live, at), c.recent.mean(live, remembered)
-	c.spaced.record(now.cycles, at)
-	few := slices.Min(c.recent.recent)
-	room := int64(0)
-	if c.limited() {
-		room = c.room()
-	}
-	c.goal.Store(goalFor(least, room))
-	if c.noLoops {
-		c.goal.Store(max(noLoopsGoal, 2*least+now.stacks))
-	}
-	for _, other := range p.all {
-		if other.tighter(c) {
-			return
-		}
-	}
-	if c.limited() {
-		p.runtime.limit.setAbout(min(room-beyond(room)+untouched, p.runtime.limit.before), 64)
-		if c.spaced.seen < remembered {
+	least, mean := p.lows.add(live, at), p.recent.mean(live, remembered)
+	p.spaced.record(now.cycles, at)
+	room, limited := leastRoomOf(p.all)
+	p.goal = goalFor(least, room)
+	limit := &p.runtime.limit
+	switch {
+	case limited:
+		limit.setAbout(min(room-beyond(room)+untouched, limit.before), 64)
+		if part = limitedPart; p.spaced.seen < remembered {
 			live = mean
 		}
-	} else if p.runtime.percent.ours && !c.noLoops {
-		p.runtime.limit.setAbout(min(easyLimitFor(few, now), p.runtime.limit.before), 16)
-	} else {
-		p.runtime.limit.set(p.runtime.limit.before)
+	case p.runtime.percent.ours:
+		limit.setAbout(min(easyLimitFor(slices.Min(p.recent.recent), now), limit.before), 16)
+	default:
+		limit.set(limit.before)
 	}
-	part := int64(easyPart)
-	if c.limited() {
-		part = limitedPart
-	}
-	percent := percentFor(live, c.Goal())
-	if c.noLoops {
-		percent = noLoopsPercent(live, now.stacks)
-	}
-	p.runtime.percent.setAbout(int64(percent), part)
-	if p.runtime.percent.ours {
-		c.percent.Store(p.runtime.percent.last)
-	}
+	p.runtime.percent.setAbout(int64(percentFor(live, p.goal)), part)
+	return limited
 }
 
 // spacing measures the distance between collections.
@@ -379,7 +335,7 @@ func beyond(room int64) int64 {
 
 // userLimit returns the runtime's memory limit as set by the user.
 func userLimit() int64 {
-	p := &collectors
+	p := &pacer
 	p.Lock()
 	defer p.Unlock()
 	if limit := &p.runtime.limit; len(p.all) > 0 && limit.ours {

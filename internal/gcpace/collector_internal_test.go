@@ -11,6 +11,12 @@ import (
 
 func roomOf(bytes int64) func() int64 { return func() int64 { return bytes } }
 
+func adjustNow() {
+	pacer.Lock()
+	defer pacer.Unlock()
+	adjust()
+}
+
 func TestPercentFor(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -27,55 +33,6 @@ func TestPercentFor(t *testing.T) {
 		if got := percentFor(test.live, test.goal); got != test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
 		}
-	}
-}
-
-// Without an event loop, the heap is never smaller than with Go's own setting, and hardly larger unless it is small.
-func TestPercentForSmallHeaps(t *testing.T) {
-	for _, test := range []struct {
-		name         string
-		live, stacks int64
-		want         int
-	}{
-		{"nothing live yet", 0, 0, 175},
-		{"a small heap", 1 << 20, 1 << 19, 175},
-		{"somewhat larger", 3 << 20, 1 << 18, 123},
-		{"small, but with many stacks", 1 << 20, 7 << 20, 100},
-		{"as large as the goal", 7 << 20, 0, 100},
-		{"a large one", 100 << 20, 1 << 20, 100},
-	} {
-		if got := noLoopsPercent(test.live, test.stacks); got != test.want {
-			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
-		}
-	}
-}
-
-func TestSlowPaceGivesWayToLoops(t *testing.T) {
-	t.Setenv("GOGC", "")
-	old := debug.SetGCPercent(100)
-	defer debug.SetGCPercent(old)
-	runtime.GC() // frees the memory of other tests
-	before := debug.SetMemoryLimit(-1)
-	noLoops := PaceCollector(nil, false)
-	defer noLoops.Stop()
-	if got := noLoops.Percent(); got < 100 || got > 175 || debug.SetMemoryLimit(-1) != before {
-		t.Errorf("GOGC is %d, the memory limit %d", got, debug.SetMemoryLimit(-1))
-	}
-	loops := PaceCollector(nil, true) // of another app
-	if got := loops.Percent(); got <= 175 {
-		t.Errorf("GOGC is %d beside event loops", got)
-	}
-	noLoops.adjust()
-	if got := debug.SetGCPercent(loops.Percent()); got != loops.Percent() {
-		t.Errorf("GOGC is %d, want the %d of the event loops", got, loops.Percent())
-	}
-	loops.Stop()
-	if got := noLoops.Percent(); got > 175 || debug.SetMemoryLimit(-1) != before {
-		t.Errorf("GOGC is %d without event loops, the memory limit %d", got, debug.SetMemoryLimit(-1))
-	}
-	noLoops.LoopServes()
-	if got := noLoops.Percent(); got <= 175 || debug.SetMemoryLimit(-1) == before {
-		t.Errorf("GOGC is %d once event loops serve, the memory limit %d", got, debug.SetMemoryLimit(-1))
 	}
 }
 
@@ -124,10 +81,7 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	t.Setenv("GOGC", "")
 	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
-	wide, tight := PaceCollector(roomOf(1<<30), false), PaceCollector(roomOf(64<<20), false)
-	if wide.tighter(tight) || !tight.tighter(wide) || new(Collector).tighter(wide) {
-		t.Error("a limit goes before none, a smaller room before a larger")
-	}
+	wide, tight := PaceCollector(roomOf(1<<30)), PaceCollector(roomOf(64<<20))
 	if got := debug.SetMemoryLimit(-1); got != 63<<20+untouched {
 		t.Errorf("the runtime's limit is %d, want the tighter room's", got)
 	}
@@ -147,10 +101,10 @@ func TestOthersGoOnAfterTheTightest(t *testing.T) {
 	t.Setenv("GOGC", "")
 	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
-	easy := PaceCollector(nil, true)
+	easy := PaceCollector(nil)
 	defer easy.Stop()
 	before := easy.Percent()
-	tight := PaceCollector(roomOf(12<<20), false)
+	tight := PaceCollector(roomOf(12<<20))
 	if tight.Percent() == before {
 		t.Fatalf("GOGC is %d with a limit and without: so the test has no effect", before)
 	}
@@ -183,13 +137,13 @@ func TestEasyLimitIsNotForWhoChoosesGOGC(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
-	c := PaceCollector(nil, true)
+	c := PaceCollector(nil)
 	defer c.Stop()
 	if got := debug.SetMemoryLimit(-1); got == math.MaxInt64 {
 		t.Fatal("no limit; so the test has no effect")
 	}
 	debug.SetGCPercent(800)
-	c.adjust()
+	adjustNow()
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("the memory limit is %d beside a GOGC of the program's own", got)
 	}
@@ -199,12 +153,12 @@ func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
-	c := PaceCollector(nil, true)
+	c := PaceCollector(nil)
 	defer c.Stop()
 	kept := make([]byte, 64<<20)
 	for range remembered {
 		runtime.GC()
-		c.afterCollection()
+		afterCollection(struct{}{})
 	}
 	if got := debug.SetMemoryLimit(-1); got < 128<<20 {
 		t.Errorf("the memory limit is %d with 64 MB live for some collections", got)
@@ -213,7 +167,7 @@ func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
 }
 
 func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {
-	c := PaceCollector(roomOf(64<<20), false)
+	c := PaceCollector(roomOf(64<<20))
 	defer c.Stop()
 	if got := FindMemoryLimit(0, fstest.MapFS{}); got.Source != "none" {
 		t.Errorf("beside a limit of our own the limit found is %+v, want none", got)
@@ -234,8 +188,8 @@ func TestUsersPercentStays(t *testing.T) {
 			t.Setenv("GOGC", test.env)
 			old := debug.SetGCPercent(50)
 			defer debug.SetGCPercent(old)
-			c := PaceCollector(test.room, false)
-			c.adjust()
+			c := PaceCollector(test.room)
+			adjustNow()
 			if got := debug.SetGCPercent(50); got != 50 || c.Percent() != 0 {
 				t.Errorf("GOGC is %d, chosen %d: want the user's 50", got, c.Percent())
 			}
@@ -264,14 +218,14 @@ func TestWhatIsSetMeanwhileStays(t *testing.T) {
 		{-1, nil},
 	} {
 		percent := test.percent
-		c := PaceCollector(test.room, false)
+		c := PaceCollector(test.room)
 		if got := c.Percent(); got == 0 || got == 100 {
 			t.Fatalf("GOGC chosen: got %d; so the test has no effect", got)
 		}
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(1 << 40)
-		other := PaceCollector(roomOf(32<<20), false)
-		c.adjust()
+		other := PaceCollector(roomOf(32<<20))
+		adjustNow()
 		if got := debug.SetGCPercent(percent); got != percent || c.Percent() != 0 {
 			t.Errorf("GOGC is %d, chosen %d: want the program's %d", got, c.Percent(), percent)
 		}
@@ -290,7 +244,7 @@ func TestWhatIsSetMeanwhileStays(t *testing.T) {
 }
 
 func TestQuietProcessReturnsMemory(t *testing.T) {
-	c := PaceCollector(nil, true)
+	c := PaceCollector(nil)
 	defer c.Stop()
 	const size = 64 << 20
 	garbage := make([]byte, size)
@@ -300,14 +254,14 @@ func TestQuietProcessReturnsMemory(t *testing.T) {
 	runtime.KeepAlive(garbage)
 	garbage = nil
 	runtime.GC()
-	c.becameQuiet()
+	becameQuiet()
 	if left := returnable(); left > size/2 {
 		t.Errorf("%d bytes could still be returned to the system, of garbage of %d", left, size)
 	}
 }
 
 func TestQuietProcessLetsGoOfWhatIsKeptForLater(t *testing.T) {
-	c := PaceCollector(nil, true)
+	c := PaceCollector(nil)
 	kept := new([2 * worthReturning]byte)
 	asked := 0
 	c.OnQuiet(func() int64 {
@@ -321,12 +275,12 @@ func TestQuietProcessLetsGoOfWhatIsKeptForLater(t *testing.T) {
 	runtime.GC()
 	debug.FreeOSMemory()
 	before := readRuntime().live
-	c.becameQuiet()
+	becameQuiet()
 	if gone := before - readRuntime().live; asked != 1 || gone < worthReturning {
 		t.Errorf("asked %d times, %d bytes of %d became free", asked, gone, 2*worthReturning)
 	}
 	c.Stop()
-	c.becameQuiet()
+	becameQuiet()
 	if asked != 1 {
 		t.Error("a process was asked whose servers have stopped")
 	}

@@ -17,13 +17,13 @@
 // After each collection, GOGC is set so that the heap grows as far as the room allows ([Collector]). The runtime's memory
 // limit is a backstop. Allocation exceeds it while a collection waits for a processor, so it is set 1 to 4 MB below the
 // room, plus 4 MB for memory that the runtime counts but rarely touches. Without a limit, the heap of a server with event
-// loops may grow to 16 MB or twice its live part; with net/http alone to 7 MB, where Go's default is 4. Ten seconds after the
-// last collection the process is quiet: buffers kept for later are released, and one more collection returns memory to the
-// system. Then no timer is set.
+// loops may grow to 16 MB or twice its live part; with net/http alone Go's settings stay. Ten seconds after the last collection
+// the process is quiet: buffers kept for later are released, and one more collection returns memory to the system. Then no
+// timer is set.
 //
 //	pace.go        the limit of a process, and its consequences
 //	memorylimit.go finding it
-//	kernelfiles_*.go program.go  the kernel's files
+//	program.go     the size of the program
 //	collector.go   choosing GOGC
 //	settings.go    the settings of the runtime, and their owner
 //	lows.go        the live part of the heap

@@ -3,9 +3,9 @@ package gcpace
 import (
 	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
-	"time"
 )
 
 const (
@@ -32,9 +32,6 @@ const (
 
 	// leastRoom is less than any server with traffic needs.
 	leastRoom = 4 << 20
-
-	// paceAfter is the delay between the start of serving and pacing in a process without a limit.
-	paceAfter = 10 * time.Millisecond
 )
 
 // Settings are the settings of a Process.
@@ -48,14 +45,11 @@ type Settings struct {
 type Process struct {
 	mu        sync.Mutex
 	begun     bool // Begin or End was called
-	told      bool // the limit was logged
-	loop      bool // event loops serve
 	settings  Settings
 	limit     MemoryLimit
 	room      int64        // limit less the program's size at Begin; 0 without a limit
 	dropFree  func() int64 // see OnQuiet
 	collector *Collector
-	soon      *time.Timer // starts pacing; nil before Serving
 	ended     bool
 }
 
@@ -68,7 +62,8 @@ func (p *Process) Begin(settings Settings) (budget int64) {
 		return 0
 	}
 	p.begun, p.settings = true, settings
-	p.limit = findLimit(settings.Limit, KernelFiles())
+	p.limit = findLimit(settings.Limit, os.DirFS("/").(fs.ReadFileFS))
+	settings.Log.Debug("memory", "limit", p.limit.Bytes, "source", p.limit.Source)
 	if p.limit.Bytes <= 0 {
 		return easyBudget
 	}
@@ -84,30 +79,8 @@ func (p *Process) Begin(settings Settings) (budget int64) {
 	return min(easyBudget, p.room/budgetShare)
 }
 
-// Serving paces the collector from the first listener on, with or without a limit. The first call also logs the limit.
-//
-// Without a limit, pacing begins a moment later, or when State is called: a program that starts has no heap to speak of,
-// and the first look at the runtime is the most expensive one.
-func (p *Process) Serving(loop bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ended {
-		return
-	}
-	if !p.told {
-		p.told = true
-		p.settings.Log.Debug("memory", "limit", p.limit.Bytes, "source", p.limit.Source, "heapGoal", p.collector.Goal())
-	}
-	p.loop = p.loop || loop
-	switch {
-	case p.collector == nil && p.soon == nil:
-		p.soon = time.AfterFunc(paceAfter, p.paceNow)
-	case p.collector != nil && loop:
-		p.collector.LoopServes()
-	}
-}
-
-func (p *Process) paceNow() {
+// LoopServes reports that event loops serve: they pace the collector also without a limit.
+func (p *Process) LoopServes() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pace()
@@ -122,7 +95,7 @@ func (p *Process) pace() {
 	if p.limit.Bytes > 0 {
 		room = p.roomNow
 	}
-	p.collector = PaceCollector(room, p.loop)
+	p.collector = PaceCollector(room)
 	if p.dropFree != nil {
 		p.collector.OnQuiet(p.dropFree)
 	}
@@ -135,9 +108,6 @@ func (p *Process) End() {
 	p.begun, p.ended = true, true
 	if p.collector != nil {
 		p.collector.Stop()
-	}
-	if p.soon != nil {
-		p.soon.Stop()
 	}
 }
 
@@ -175,9 +145,6 @@ func (p *Process) State() (limit MemoryLimit, heapGoal int64, percent int, begun
 	defer p.mu.Unlock()
 	if p.limit.Source == "" {
 		return MemoryLimit{}, 0, 0, false
-	}
-	if p.soon != nil {
-		p.pace()
 	}
 	return p.limit, p.collector.Goal(), p.collector.Percent(), true
 }

@@ -1,7 +1,6 @@
 package gcpace
 
 import (
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -10,7 +9,7 @@ import (
 // ProgramBytes returns the resident size of the files mapped into the process: the program and its libraries. It is 0
 // if unknown.
 func ProgramBytes() int64 {
-	text, err := fs.ReadFile(KernelFiles(), "proc/self/statm") // size resident shared ..., in pages
+	text, err := os.ReadFile("/proc/self/statm") // size resident shared ..., in pages
 	if err != nil {
 		return 0
 	}
