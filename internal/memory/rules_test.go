@@ -278,7 +278,7 @@ func TestWaitingIsNotSlowness(t *testing.T) {
 	}
 }
 
-// A request that cannot wait passes the queue, but not for as long as the first of it may wait.
+// A request that cannot wait passes the first of the queue for a quarter of the maximum wait.
 func TestTheFirstIsPassedForAWhile(t *testing.T) {
 	h, now, open := cappedBudget(0, 0)
 	h.SetBound(4 << 20)
