@@ -104,7 +104,7 @@ func TestOthersGoOnAfterTheTightest(t *testing.T) {
 	easy := PaceCollector(nil)
 	defer easy.Stop()
 	before := easy.Percent()
-	tight := PaceCollector(roomOf(12<<20))
+	tight := PaceCollector(roomOf(12 << 20))
 	if tight.Percent() == before {
 		t.Fatalf("GOGC is %d with a limit and without: so the test has no effect", before)
 	}
@@ -167,7 +167,7 @@ func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
 }
 
 func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {
-	c := PaceCollector(roomOf(64<<20))
+	c := PaceCollector(roomOf(64 << 20))
 	defer c.Stop()
 	if got := FindMemoryLimit(0, fstest.MapFS{}); got.Source != "none" {
 		t.Errorf("beside a limit of our own the limit found is %+v, want none", got)
@@ -224,7 +224,7 @@ func TestWhatIsSetMeanwhileStays(t *testing.T) {
 		}
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(1 << 40)
-		other := PaceCollector(roomOf(32<<20))
+		other := PaceCollector(roomOf(32 << 20))
 		adjustNow()
 		if got := debug.SetGCPercent(percent); got != percent || c.Percent() != 0 {
 			t.Errorf("GOGC is %d, chosen %d: want the program's %d", got, c.Percent(), percent)
