@@ -29,7 +29,7 @@ type limit struct {
 func (x *Wire) detached() (waits bool) {
 	own := x.own
 	own.kept.Store(true)
-	if x.routing {
+	if x.phase.Routing() {
 		x.countInFlight(&x.h.server.Unmatched.Counts) // its route is not known yet
 		return true
 	}
@@ -43,14 +43,14 @@ func (x *Wire) detached() (waits bool) {
 	x.countInFlight(&route.Counts)
 	switch {
 	case route.NoRoute:
-	case x.producing.Load():
+	case x.phase.Producing():
 		route.Streams.Waited(x.now())
 	default:
 		route.Counts.Takeovers.Add(1)
 		route.Blocking.Waited(x.now())
 	}
 	x.startTimeout()
-	return !x.answering.Load()
+	return !x.phase.Answering()
 }
 
 // startTimeout sets the timer of a route with a timeout.

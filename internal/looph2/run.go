@@ -90,11 +90,11 @@ func (s *session) keepForWorker(own *stream, x *Wire, req *http2.Request, body [
 func (x *Wire) findWatched(consumed int) bool {
 	s, d := x.own.s, x.d
 	d.Out, s.h2.Out = s.h2.Out, nil
-	x.routing = true
+	x.phase.Routes(true)
 	d.EnterPart(consumed)
 	x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
 	stayed := d.Leave()
-	x.routing = false
+	x.phase.Routes(false)
 	if !stayed {
 		x.inFlight.End()
 		x.countInFlight(&x.s.Route.Counts)
@@ -138,13 +138,13 @@ func (x *Wire) acted(a *exchange.Answer) {
 		if x.charge(a.Own().Lasts, inline); x.toBackground {
 			return
 		}
-		x.producing.Store(inline)
+		x.phase.Produces(inline)
 		if inline {
 			x.d.Watch(x.s.Route.Streams.Watched())
 		}
 		*a = x.call.Produce(*a)
 		x.streamed, x.streamWaited = inline, inline && x.d.Waited()
-		x.producing.Store(false)
+		x.phase.Produces(false)
 	}
 	x.observe(a)
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
@@ -49,13 +48,11 @@ type Wire struct {
 	kept         bool // user code may still refer to the stream
 	undated      bool
 	closing      bool
-	routing      bool
 	toBackground bool
 	waited       bool // on its loop
 	streamed     bool // its answer was made on the loop, after the action
 	streamWaited bool // it has waited meanwhile
-	producing    atomic.Bool
-	answering    atomic.Bool
+	phase        request.Phase
 }
 
 // newWire returns a wire.
@@ -75,7 +72,7 @@ func (x *Wire) use(d *engine.Driver, own *stream, req *http2.Request, whole []by
 	}
 	x.ctx, x.end2, x.std, x.stdBody = nil, nil, nil, nil
 	x.job, x.acting, x.kept, x.undated, x.closing, x.toBackground, x.streamed = false, false, false, false, false, false, false
-	x.answering.Store(false)
+	x.phase.End()
 }
 
 // now reads the engine's clock.
@@ -349,8 +346,7 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	if !x.liftTimeout() {
 		return exchange.LateSink{}
 	}
-	if x.d != nil && !x.answering.Load() {
-		x.answering.Store(true)
+	if x.d != nil && x.phase.Answers() {
 		x.d.Answering()
 	}
 	own := x.own

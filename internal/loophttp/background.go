@@ -21,7 +21,7 @@ type planned struct {
 
 // mayMoveToBackground reports whether the rest of the request needs no input.
 func (x *wire) mayMoveToBackground() bool {
-	return x.inPlace && !x.streaming && x.stdBody == nil && (len(x.whole.Bytes) == 0 || !x.s.Viewed)
+	return x.inPlace && x.body == received && x.stdBody == nil && (len(x.whole.Bytes) == 0 || !x.s.Viewed)
 }
 
 // moveToBackground ends the action's part of a long response, such as a stream of events. The rest runs on a goroutine of its

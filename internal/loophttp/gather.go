@@ -55,7 +55,10 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 		return n, needInput
 	}
 	u.head.CopyTo(&x.head, u.raw)
-	x.whole, x.streaming, x.after, x.inPlace = request.Whole{Bytes: u.body}, !done, in[n:], false
+	x.whole, x.body, x.after, x.inPlace = request.Whole{Bytes: u.body}, received, in[n:], false
+	if !done {
+		x.body = arriving
+	}
 	x.find()
 	if x.overdue() {
 		x.closing = x.closing || !done
@@ -74,12 +77,12 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	}
 	x.chunked, x.gathered = &u.chunked, u
 	x.c.Proto = nil
-	if x.streaming {
+	if x.body != received {
 		x.needStream()
 		x.stream.beginGathered(x, u, in[n:])
 	}
 	next = x.answer()
-	if x.streaming {
+	if x.body != received {
 		n += x.stream.taken
 	}
 	if x.gathered != nil {
@@ -131,13 +134,13 @@ func (x *wire) beginEarly() bool {
 		x.c.SetDeadline(x.handler.server.BodyTimeout) // the rate is checked then, and beginEarly is tried again
 		return false
 	}
-	x.early = true
+	x.body = startedEarly
 	return true
 }
 
 func (x *wire) endEarly() {
-	if x.early {
-		x.early = false
+	if x.body == startedEarly {
+		x.body = arriving
 		x.handler.early.Add(-1)
 	}
 }

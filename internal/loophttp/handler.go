@@ -216,22 +216,22 @@ func (x *wire) Detached() (waits bool) {
 	if x.inParts {
 		return x.handler.h2.Detached(x.h2)
 	}
-	if x.routing {
+	if x.phase.Routing() {
 		x.inFlight.Begin(x.count.On, &x.handler.server.Unmatched.Counts) // the request is not routed yet
 		return true
 	}
 	x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
-	route, streams := x.s.Route, x.produces.Load()
+	route, streams := x.s.Route, x.phase.Producing()
 	switch {
 	case route.NoRoute:
-	case x.early: // the action may be waiting for its client
+	case x.body == startedEarly: // the action may be waiting for its client
 	case streams:
 		route.Streams.Waited(x.d.Clock())
 	default:
 		route.Counts.Takeovers.Add(1)
 		route.Blocking.Waited(x.d.Clock())
 	}
-	return !x.answering.Load()
+	return !x.phase.Answering()
 }
 
 // Refused answers a client whose input exceeds the memory budget, whether the input is part of a request or waits for its turn.

@@ -31,7 +31,7 @@ func (x *wire) moveInput() {
 	if x.inPlace {
 		x.keepRequest()
 	}
-	if x.streaming {
+	if x.body != received {
 		x.stream.rest = x.d.MoveInput(x.given - len(x.stream.rest))
 	} else {
 		x.after = x.d.MoveInput(x.given - len(x.after))

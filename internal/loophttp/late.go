@@ -84,7 +84,6 @@ func (x *wire) dropLate(resp *exchange.Answer) progress {
 
 // drop ends a request that was answered without its action.
 func (x *wire) drop() progress {
-	x.expired = true
 	x.end()
 	return connectionOver
 }

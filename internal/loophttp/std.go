@@ -37,13 +37,13 @@ func (x *wire) StdRequest() *http.Request {
 	req.RequestURI, req.Close = string(h.Target()), x.closing
 	req.URL = request.TargetURL(h.Form == http1.AuthorityForm, req.RequestURI)
 	req = req.WithContext(x.call.Context(x.Context()))
-	if !x.streaming && x.cancel != nil && x.d.Claim() {
+	if x.body == received && x.cancel != nil && x.d.Claim() {
 		x.c.SetHangupAfterInput(x.cancel) // as in net/http, which watches the connection only until the next byte
 		x.d.Release()
 	}
 	if h.HasBody() {
 		x.stdBody = &stdBody{x: x}
-		if x.streaming {
+		if x.body != received {
 			x.stream.most = math.MaxInt64
 		} else {
 			x.stdBody.whole = x.whole.Reader()
@@ -66,7 +66,7 @@ func (x *wire) StdRequest() *http.Request {
 }
 
 func (x *wire) Body(most int64) io.Reader {
-	if x.streaming {
+	if x.body != received {
 		x.stream.most = most
 		return x.stream
 	}
@@ -74,7 +74,7 @@ func (x *wire) Body(most int64) io.Reader {
 }
 
 func (x *wire) RefuseBody() {
-	if x.streaming {
+	if x.body != received {
 		x.stream.err = errRefused
 	}
 }
@@ -89,7 +89,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	if !x.liftTimeout() {
 		return exchange.LateSink{}
 	}
-	if x.d.Draining() || x.streaming && (!x.duplex || x.head.Expect100) && x.stream.tooMuchLeft() {
+	if x.d.Draining() || x.body != received && (!x.duplex || x.head.Expect100) && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
 	x.beginAnswering()
@@ -124,7 +124,7 @@ func (x *wire) Interim(status int, h http.Header) {
 		return
 	}
 	defer x.unclaim()
-	if status == http.StatusContinue && x.streaming {
+	if status == http.StatusContinue && x.body != received {
 		x.stream.asked = true
 	}
 	out := http1.AppendStatusLine(x.d.Out, status)
@@ -194,7 +194,7 @@ func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	rest := bytes.Clone(x.after)
-	if x.streaming {
+	if x.body != received {
 		rest = bytes.Clone(x.stream.rest)
 	}
 	if x.local != nil {

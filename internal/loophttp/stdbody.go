@@ -70,7 +70,7 @@ func (x *wire) closeStdBody() {
 	x.using.Lock()
 	x.stdBody.closed = true
 	x.using.Unlock()
-	if x.streaming {
+	if x.body != received {
 		x.stream.stop()
 	}
 	x.stdBody = nil
@@ -79,7 +79,7 @@ func (x *wire) closeStdBody() {
 // addTrailers gives req the trailers of a chunked body that was read completely.
 func (x *wire) addTrailers(req *http.Request) {
 	body := x.chunked
-	if x.streaming {
+	if x.body != received {
 		body = &x.stream.decoder
 	}
 	if body == nil {

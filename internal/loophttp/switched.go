@@ -18,7 +18,7 @@ func (x *wire) Upgrade(a *exchange.Answer, p exchange.Protocol) error {
 	x.beginWrite()
 	defer x.endWrite()
 	switch {
-	case x.streaming || x.minor == 0:
+	case x.body != received || x.minor == 0:
 		return exchange.ErrCannotUpgrade
 	case !x.liftTimeout():
 		return exchange.ErrLate
@@ -36,7 +36,7 @@ func (x *wire) Upgrade(a *exchange.Answer, p exchange.Protocol) error {
 // OpenStream appends the head of a response whose body lasts until the end of the connection. The connection is passed to p when the
 // request has ended.
 func (x *wire) OpenStream(a *exchange.Answer, p exchange.Protocol, apply func()) error {
-	if x.streaming || x.minor == 0 || x.head.Method != semantics.MethodGet {
+	if x.body != received || x.minor == 0 || x.head.Method != semantics.MethodGet {
 		return exchange.ErrCannotUpgrade
 	}
 	apply()

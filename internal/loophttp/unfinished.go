@@ -164,7 +164,7 @@ func (x *wire) Account() *memory.Account {
 	x.using.Lock()
 	defer x.using.Unlock()
 	a := x.c.Account()
-	if x.gathered != nil && x.streaming {
+	if x.gathered != nil && x.body != received {
 		x.gathered.transfer(a)
 		if len(x.stream.early) == 0 {
 			x.letGathered() // the gathered part was read before
@@ -196,7 +196,7 @@ func (x *wire) Lost(left int64) bool {
 		return true
 	}
 	defer x.unclaim()
-	if !x.streaming {
+	if x.body == received {
 		return x.c.Lost(left)
 	}
 	return x.stream.lost(left)

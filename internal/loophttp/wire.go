@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
@@ -43,24 +42,20 @@ type wire struct {
 	reading, writing, using sync.Mutex
 
 	// The state of the current request.
-	stream    *bodyStream        // the request body, if the action reads it from the connection; allocated on demand
-	whole     request.Whole      // the request body, if it has arrived completely
-	chunked   *http1.Chunked     // decoded whole; nil if it was not chunked
-	gathered  *unfinished        // the memory of head and body, if they arrived in pieces and no response owns it
-	minor     uint8              // the client's minor version
-	streaming bool               // stream is in use
-	early     bool               // stream is a small body whose gathering ended early
-	duplex    bool               // the action reads and writes at the same time
-	undated   bool               // the answer has no Date
-	routing   bool               // between Enter and Leave of findWatched
-	closing   bool               // the connection closes after the answer
-	begun     bool               // the head of a streamed answer is in the output
-	inPlace   bool               // head and whole are stored in the input
-	moved     bool               // the input of the call was copied, see moveInput
-	hijacked  bool               // the connection was hijacked
-	expired   bool               // the connection was taken away, because the action was late
-	produces  atomic.Bool        // the loop is running a streamed response
-	answering atomic.Bool        // an answer is being sent in pieces
+	stream    *bodyStream    // the request body, if the action reads it from the connection; allocated on demand
+	whole     request.Whole  // the request body, if it has arrived completely
+	chunked   *http1.Chunked // decoded whole; nil if it was not chunked
+	gathered  *unfinished    // the memory of head and body, if they arrived in pieces and no response owns it
+	minor     uint8          // the client's minor version
+	body      bodySource
+	duplex    bool // the action reads and writes at the same time
+	undated   bool // the answer has no Date
+	closing   bool // the connection closes after the answer
+	begun     bool // the head of a streamed answer is in the output
+	inPlace   bool // head and whole are stored in the input
+	moved     bool // the input of the call was copied, see moveInput
+	hijacked  bool // the connection was hijacked
+	phase     request.Phase
 	begunAt   int                // offset of the streamed answer in the output, -1 if part of it was sent
 	planned   *planned           // the rest of the request: it runs in the background, or switches the protocol
 	kept      []byte             // copy of the input, made by moveInput
@@ -81,6 +76,15 @@ type wire struct {
 	wary    uint8           // number of visits to be watched closely, see visit.go
 	claims  int32           // calls of claim minus calls of unclaim
 }
+
+// A bodySource is where the action of a request reads its body.
+type bodySource uint8
+
+const (
+	received     bodySource = iota // wire.whole
+	arriving                       // wire.stream
+	startedEarly                   // wire.stream, of a small body whose gathering ended early
+)
 
 // serveNext performs the next step for the input in: it answers one request or stores an unfinished one. It returns the number
 // of bytes consumed.
@@ -155,7 +159,7 @@ func (x *wire) tooLong(length int64) bool {
 
 // serveWhole answers a complete request: its head and body are in[:n].
 func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
-	x.whole, x.streaming, x.after, x.inPlace = request.Whole{Bytes: body}, false, in[n:], true
+	x.whole, x.body, x.after, x.inPlace = request.Whole{Bytes: body}, received, in[n:], true
 	x.find()
 	if x.overdue() {
 		return n, x.shed()
@@ -169,7 +173,7 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 // serveStreamed answers a request whose body the action reads from the connection, because the body is large or the client
 // waits for 100 Continue.
 func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
-	x.whole, x.streaming, x.inPlace = request.Whole{}, true, true
+	x.whole, x.body, x.inPlace = request.Whole{}, arriving, true
 	x.find()
 	if x.overdue() {
 		x.closing = true // the client is already sending the body
@@ -211,14 +215,14 @@ func (x *wire) readHead() {
 
 // findWatched routes the request with code that may block, as an action may.
 func (x *wire) findWatched() {
-	x.routing = true
+	x.phase.Routes(true)
 	x.d.Enter()
 	x.call.FindCarefully(view.String(x.head.Host()))
 	inline := x.d.Inline()
 	if stayed := x.d.Leave(); inline && !stayed {
 		x.inFlight.End()
 	}
-	x.routing = false
+	x.phase.Routes(false)
 }
 
 // tooSlowForLoop reports whether a worker must run the request: its route is known to block, and the driver has a loop to run.
@@ -250,7 +254,7 @@ func (x *wire) answer() progress {
 	route := x.s.Route
 	x.d.Watch(route.Blocking.Watched())
 	resp := x.call.Run()
-	waited, streamWaited := x.d.Waited() && !x.early, false // an early action may have waited for its client
+	waited, streamWaited := x.d.Waited() && x.body != startedEarly, false // an early action may have waited for its client
 	if x.head.HasBody() {
 		x.learnBody()
 	}
@@ -263,12 +267,12 @@ func (x *wire) answer() progress {
 			x.moveInput()
 			x.d.Release()
 		}
-		x.produces.Store(inline)
+		x.phase.Produces(inline)
 		x.beginAnswering()
 		x.d.Watch(route.Streams.Watched())
 		resp = x.call.Produce(resp)
 		streamWaited = x.d.Waited()
-		x.produces.Store(false)
+		x.phase.Produces(false)
 	}
 	if x.stdBody != nil {
 		x.closeStdBody()
@@ -294,8 +298,7 @@ func (x *wire) answer() progress {
 // beginAnswering records that the action has finished the work it may wait for, and that its answer follows in pieces. The time
 // of sending does not count against Config.Limits.MaxConcurrent.
 func (x *wire) beginAnswering() {
-	if !x.answering.Load() {
-		x.answering.Store(true)
+	if x.phase.Answers() {
 		x.d.Answering()
 	}
 }
@@ -319,21 +322,21 @@ func (x *wire) conclude(resp *exchange.Answer) progress {
 		x.end()
 		return connectionOver
 	}
-	if x.streaming {
+	if x.body != received {
 		x.stream.skipHere()
 	}
 	if x.d.Draining() && !x.begun || // a begun answer has already promised to keep the connection
-		x.streaming && x.stream.tooMuchLeft() {
+		x.body != received && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
 	x.respond(resp)
-	if x.streaming && !x.closing && !x.stream.finish() {
+	if x.body != received && !x.closing && !x.stream.finish() {
 		x.closing = true
 	}
 	unasked := x.head.KeepAlive // the client may have sent more requests
 	x.end()
 	if x.closing {
-		if x.streaming || unasked {
+		if x.body != received || unasked {
 			x.c.CloseLingering()
 		} else {
 			x.c.CloseAfterFlush()
@@ -359,7 +362,7 @@ func (x *wire) cut() {
 // end releases the state of the request.
 func (x *wire) end() {
 	if x.cancel != nil {
-		if !x.expired {
+		if !x.d.Expired() { // else it belongs to another driver
 			x.c.SetHangup(nil)
 		}
 		x.cancel()
@@ -370,10 +373,8 @@ func (x *wire) end() {
 		exchange.RemoveForm(x.std)
 	}
 	x.endEarly()
-	x.expired, x.undated, x.duplex = false, false, false
-	if x.answering.Load() {
-		x.answering.Store(false)
-	}
+	x.undated, x.duplex = false, false
+	x.phase.End()
 	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
 	x.deadlines = nil
 	x.call.End()
@@ -491,7 +492,7 @@ func (x *wire) ContentLength() int64 {
 
 // Received returns the unread part of the body if the body has arrived completely.
 func (x *wire) Received() ([]byte, bool) {
-	if x.streaming {
+	if x.body != received {
 		return nil, false
 	}
 	return x.whole.Unread(), true

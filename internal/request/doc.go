@@ -2,6 +2,7 @@
 //
 //	body.go     a request body that has arrived completely
 //	count.go    statistics by route
-//	machine.go states and events
+//	machine.go  states and events
+//	phase.go    the present work of an action
 //	std.go      the request of net/http
 package request

@@ -59,3 +59,28 @@ func TestStdFieldsOmitHost(t *testing.T) {
 		t.Errorf("got %v", fields)
 	}
 }
+
+// An answer begins once; what the action does meanwhile does not end it, and the next request begins anew.
+func TestPhase(t *testing.T) {
+	var p request.Phase
+	p.Routes(true)
+	if !p.Routing() || p.Producing() || p.Answering() {
+		t.Error("the route is not being found")
+	}
+	p.Routes(false)
+	p.Produces(true)
+	if !p.Answers() || p.Answers() {
+		t.Error("an answer does not begin once")
+	}
+	if !p.Producing() || !p.Answering() {
+		t.Error("the answer is not being made and sent")
+	}
+	p.Produces(false)
+	if p.Routing() || p.Producing() || !p.Answering() {
+		t.Error("the end of the making is not the end of the sending")
+	}
+	p.End()
+	if p.Routing() || p.Producing() || p.Answering() {
+		t.Error("a request has ended, and its phase has not")
+	}
+}
