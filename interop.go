@@ -87,9 +87,10 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 	return sink, nil
 }
 
-// Hold charges n gathered bytes of an answer as pending output.
-func (w *stdWriter) Hold(n int64) bool {
-	return w.r.opensAccount() && w.r.account.TryReserve(memory.Output, n)
+// Account returns the account that the handler's memory is charged to, or nil after the request has been answered otherwise.
+func (w *stdWriter) Account() *memory.Account {
+	w.r.opensAccount()
+	return w.r.account
 }
 
 // Fail returns the answer for invalid headers.

@@ -24,7 +24,8 @@ func (None) result() (*result, error) {
 }
 
 // Created is the output of an action that answers 201 Created. Location is the URI of the created
-// resource; "" sends no Location header.
+// resource; "" sends no Location header. Bytes that a URI cannot contain are percent-encoded; a control
+// character makes the answer a 500. Parts that may contain a slash or a question mark must be escaped, see url.PathEscape.
 type Created[T any] struct {
 	Location string
 	Body     T
@@ -42,7 +43,7 @@ func (Created[T]) result() (*result, error) {
 }
 
 // Accepted is the output of an action that answers 202 Accepted. Location is the URI of a resource that describes the
-// progress; "" sends no Location header.
+// progress; "" sends no Location header. It is encoded as in Created.
 type Accepted[T any] struct {
 	Location string
 	Body     T
@@ -76,10 +77,14 @@ func located[T any](status int, get func(address) (string, *T), set func(address
 		respond: func(from address, f *negotiate.Format) dunlin.Response {
 			location, body := get(from)
 			resp := inner.respond(hidden(body), f).Status(status)
-			if location != "" {
-				resp = resp.Header("Location", location)
+			if location == "" {
+				return resp
 			}
-			return resp
+			location, err := locationOf(location)
+			if err != nil {
+				return dunlin.Error(err)
+			}
+			return resp.Header("Location", location)
 		},
 		receive: func(a *received, to address) error {
 			body := set(to, a.header.Get("Location"))

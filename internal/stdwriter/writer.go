@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/memory"
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
@@ -33,8 +34,8 @@ type Owner interface {
 	// answer has replaced this one.
 	Begin(head *exchange.Answer, length int64) (exchange.Sink, error)
 
-	// Hold charges n bytes of a buffered answer to the request, and reports whether there was room.
-	Hold(n int64) bool
+	// Account returns the account of the request, or nil if it has been answered without its action.
+	Account() *memory.Account
 
 	// Fail returns an answer that reports err.
 	Fail(err error) exchange.Answer
@@ -56,8 +57,9 @@ type Writer struct {
 	unsized  bool            // the handler disabled Content-Length
 	written  int64           // bytes of the body so far, including bytes not sent for HEAD
 	body     []byte
-	held     bool          // a body of the announced length, beyond maxGathered, is charged
-	sink     exchange.Sink // not nil once the head was sent
+	held     bool            // a body of the announced length, beyond maxGathered, is charged
+	charged  *memory.Account // charged for the goroutine of a handler whose answer has no known end, or nil
+	sink     exchange.Sink   // not nil once the head was sent
 	hijacked bool
 
 	discarded error // the reason why further output is discarded
@@ -104,6 +106,9 @@ func (w *Writer) End() {
 	w.setting.Lock()
 	defer w.setting.Unlock()
 	w.over = true
+	if w.charged != nil {
+		w.charged.Release(memory.Input, exchange.BackgroundCost)
+	}
 	if w.stopNotify != nil {
 		w.stopNotify()
 	}
@@ -311,7 +316,8 @@ func (w *Writer) holdsLength() bool {
 	if w.held {
 		return true
 	}
-	if w.held = w.owner.Hold(w.length); w.held {
+	a := w.owner.Account()
+	if w.held = a != nil && a.TryReserve(memory.Output, w.length); w.held {
 		w.body = slices.Grow(w.body, int(w.length)-len(w.body))
 	} else {
 		w.gathers = 0
@@ -384,6 +390,11 @@ func (w *Writer) commit(next []byte) error {
 		return err
 	}
 	w.sink = sink
+	if w.length < 0 { // it may be an event stream
+		if w.charged = w.owner.Account(); w.charged != nil {
+			w.charged.Force(memory.Input, exchange.BackgroundCost)
+		}
+	}
 	if len(w.body) == 0 {
 		return nil
 	}
