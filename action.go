@@ -42,7 +42,7 @@ func layersOf(f *features, middleware []layer) (all []layer) {
 	return all
 }
 
-// around returns the action that the layer makes of act. std reports that act is a standard action.
+// around returns act wrapped in the layer. std reports that act is a standard action.
 func (l *layer) around(act Action, std bool) Action {
 	if l.std != nil {
 		return stdMiddleware(l.std, act, std)
@@ -52,9 +52,9 @@ func (l *layer) around(act Action, std bool) Action {
 
 // chain wraps act in layers; the first one sees the request first. If the next action panics or returns
 // the zero Response, a layer sees a 500. chain panics with the position of the registration if a layer
-// returns a nil action. safe reports that act, like a fusible layer, turns its own panics into a 500.
-// A fusible layer does not read bodies, so problems are formatted only for other layers. std reports
-// that act is a standard action, which recovers its own panics and formats its problems.
+// returns a nil action. safe reports that act turns its own panics into a 500, as fusible layers do.
+// Problems are formatted (Config.Problems) only before a layer that may read the body. Fusible layers
+// do not. std reports that act is a standard action, which recovers its own panics and formats its problems.
 func (a *App) chain(act Action, layers []layer, at *caller.Place, safe, std bool) Action {
 	formatted := safe || a.config.Problems == nil
 	for _, l := range slices.Backward(layers) {
@@ -143,7 +143,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 func (a *App) recovered(r *Request, v any) (resp Response) {
 	r.s.Route.Counts.Panics.Add(1)
 	r.source = exchange.FromPanic
-	a.log.ErrorContext(r.lasting(), "panic in an action",
+	a.log.ErrorContext(r.logContext(), "panic in an action",
 		"panic", fmt.Sprint(v), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	resp = Problem(&ProblemDetails{Status: http.StatusInternalServerError})
 	if a.onPanic == nil {
@@ -154,9 +154,9 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 }
 
 // settle prepares a response for sending. It applies the features, claims the memory that the response
-// owns, logs a failure, and runs the producer of a response that is produced when it is sent. The
-// sender owns the response afterwards. For dressed see apply.
-func (a *App) settle(r *Request, resp *Response, dressed bool) {
+// owns, logs a failure, and runs the producer of a deferred response. featuresApplied reports that the
+// features have already wrapped the action. The sender owns the response afterwards.
+func (a *App) settle(r *Request, resp *Response, featuresApplied bool) {
 	if r.uncommon != nil {
 		defer r.discard()       // ends a suspended handler whose response was replaced
 		defer r.releaseLimits() // unless a stream releases them
@@ -169,9 +169,9 @@ func (a *App) settle(r *Request, resp *Response, dressed bool) {
 	}
 	if a.amending && resp.a.Kind() == exchange.Complete {
 		if resp.a.Stale() { // features must not read the memory of another response
-			*resp, dressed = Response{}.fail(exchange.ErrStale), false
+			*resp, featuresApplied = Response{}.fail(exchange.ErrStale), false
 		}
-		a.apply(r, resp, dressed)
+		a.apply(r, resp, featuresApplied)
 	}
 	if resp.a.Own() == nil {
 		return
@@ -186,12 +186,12 @@ func (a *App) settle(r *Request, resp *Response, dressed bool) {
 			resp.a.SetKind(exchange.Gone)
 		}
 		a.logFailure(r, resp)
-		a.tell(r, err)
+		a.callOnError(r, err)
 	}
 	if resp.a.Kind() == exchange.Later {
-		a.carryOut(r, resp)
+		a.produce(r, resp)
 	}
-	if x := resp.a.Own(); x != nil { // the memory budget does not include the errors, and the client may read slowly
+	if x := resp.a.Own(); x != nil { // drop the error and the problem now: the memory budget does not count them, and sending may take long
 		x.ForgetProblem()
 		if !r.s.Watched {
 			x.Err = nil
@@ -216,10 +216,10 @@ func (a *App) logFailure(r *Request, resp *Response) {
 		if !a.log.Enabled(context.Background(), level) {
 			return
 		}
-		a.log.DebugContext(r.lasting(), "client disconnected before the response", "error", logqueue.Error(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
+		a.log.DebugContext(r.logContext(), "client disconnected before the response", "error", logqueue.Error(resp.a.Own().Err), "method", r.Method(), "path", r.Path(), "route", r.Route(), "id", r.ID())
 		return
 	}
-	if resp.a.Status() >= http.StatusInternalServerError && !passing(resp.a.Own().Err) && !r.s.Route.TimedOut(r.context(), resp.a.Own().Err) {
+	if resp.a.Status() >= http.StatusInternalServerError && !isMemoryRefusal(resp.a.Own().Err) && !r.s.Route.TimedOut(r.context(), resp.a.Own().Err) {
 		due := true
 		if resp.a.Status() == http.StatusServiceUnavailable && resp.Get("Retry-After") != "" {
 			count, due = a.outages.Note()
@@ -235,5 +235,5 @@ func (a *App) logFailure(r *Request, resp *Response) {
 	if count > 0 {
 		args = append(args, "count", count)
 	}
-	a.log.Log(r.lasting(), level, "request failed", args...)
+	a.log.Log(r.logContext(), level, "request failed", args...)
 }

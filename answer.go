@@ -108,7 +108,7 @@ func (i *AnswerInfo) Secure() bool { return i.r.secure() }
 
 // Context returns the values given to [Request.SetContext], such as those of a trace. It is never
 // cancelled.
-func (i *AnswerInfo) Context() context.Context { return i.r.lasting() }
+func (i *AnswerInfo) Context() context.Context { return i.r.logContext() }
 
 // OnAnswer calls f once with the answer to this request, like the Observe function of a [Feature]. It informs middleware of a
 // timeout or a broken stream, which the returned Response does not show. After a timeout f may run on another goroutine while
@@ -210,8 +210,9 @@ func (r *Request) takeWatch(from *Request) {
 }
 
 // apply lets features add headers to an unclaimed answer, and formats a problem. Features come first, because they may set
-// the ID of the request. dressed is the result of Request.dressed for the answer of the action, and false for other answers.
-func (a *App) apply(r *Request, resp *Response, dressed bool) {
+// the ID of the request. featuresApplied is the result of Request.featuresApplied for the answer of the action, and false for
+// other answers.
+func (a *App) apply(r *Request, resp *Response, featuresApplied bool) {
 	if !a.amending {
 		return
 	}
@@ -220,8 +221,8 @@ func (a *App) apply(r *Request, resp *Response, dressed bool) {
 		details = resp.a.Problem()
 	}
 	if r.rest() == nil {
-		if !dressed || a.amendsAll {
-			a.addHeaders(r, resp, dressed)
+		if !featuresApplied || a.amendsAll {
+			a.addHeaders(r, resp, featuresApplied)
 		}
 		if a.secure != nil && a.secure.hsts != nil && r.secure() {
 			*resp = resp.defaultHeaders(a.secure.hsts)
@@ -232,18 +233,19 @@ func (a *App) apply(r *Request, resp *Response, dressed bool) {
 	}
 }
 
-// dressed reports whether all features wrap the action of the request, and that action has answered. The features of
-// package middleware have then added their headers.
-func (r *Request) dressed() bool {
+// featuresApplied reports whether all features wrap the action of the request. When that action has answered, the features of package
+// middleware have added their headers.
+func (r *Request) featuresApplied() bool {
 	return r.source != exchange.FromLimit && r.features().Count() == r.app.routes.features.Count()
 }
 
-// addHeaders lets features add headers to an unclaimed answer, the innermost first. dressed excludes features that have done so.
-func (a *App) addHeaders(r *Request, resp *Response, dressed bool) {
+// addHeaders lets features add headers to an unclaimed answer, the innermost first. featuresApplied excludes
+// fusible features, which have added theirs.
+func (a *App) addHeaders(r *Request, resp *Response, featuresApplied bool) {
 	var info *AnswerInfo
 	for _, some := range [][]installed{r.features().OfGroups(), a.routes.features.OfApp()} {
 		for _, f := range slices.Backward(some) {
-			if f.Headers == nil || dressed && f.fusible != nil {
+			if f.Headers == nil || featuresApplied && f.fusible != nil {
 				continue
 			}
 			if info == nil {

@@ -31,7 +31,7 @@ type App struct {
 	onPanic   func(*Request, any) Response
 	onError   func(*Request, error) Response
 	amending  bool // answers are changed before they are sent, see apply
-	amendsAll bool // even if they are dressed, see Request.dressed
+	amendsAll bool // also the answers for which Request.featuresApplied is true
 	observed  bool // a feature of the app has an Observe
 
 	mu         sync.Mutex               // guards registration

@@ -31,8 +31,8 @@ func (r *Request) contextOver(own context.Context) context.Context {
 	return w.context
 }
 
-// lasting returns the values given to SetContext. They remain valid after the request, for the log.
-func (r *Request) lasting() context.Context {
+// logContext returns a context with the values given to SetContext. It remains valid after the request, for the log.
+func (r *Request) logContext() context.Context {
 	r.shared.Lock()
 	defer r.shared.Unlock()
 	if r.revalued() {

@@ -32,7 +32,7 @@ type ProblemDetails struct {
 
 	Temporary bool // the client may try again soon: the answer has Retry-After, with one second
 
-	passing bool // the only cause is a temporary lack of memory
+	memoryRefusal bool // the only cause is a temporary lack of memory
 }
 
 // Error returns status, title, detail and cause, for the log.
@@ -150,9 +150,9 @@ func (a *App) failed(r *Request, err error) Response {
 	return Error(err)
 }
 
-// tell calls the function given to OnError for a failure that has been answered. It runs outside of
+// callOnError calls the function given to OnError for a failure that has been answered. It runs outside of
 // actions, so it recovers and logs a panic of the function.
-func (a *App) tell(r *Request, err error) {
+func (a *App) callOnError(r *Request, err error) {
 	if a.onError == nil || r.told {
 		return
 	}
@@ -166,13 +166,13 @@ func (a *App) tell(r *Request, err error) {
 
 // noMemory returns the problem for memory that the budget has no room for.
 func (a *App) noMemory(what string, met memory.Cap) *ProblemDetails {
-	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Budget.Why(met), Temporary: true, passing: true}
+	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Budget.Why(met), Temporary: true, memoryRefusal: true}
 }
 
-// passing reports whether err is or wraps a problem that only reports a temporary lack of memory.
-func passing(err error) bool {
+// isMemoryRefusal reports whether err is or wraps a problem that only reports a temporary lack of memory.
+func isMemoryRefusal(err error) bool {
 	p, ok := errors.AsType[*ProblemDetails](err)
-	return ok && p.passing
+	return ok && p.memoryRefusal
 }
 
 // NotFound answers 404 as a problem.

@@ -94,9 +94,9 @@ func (c *call) Run() exchange.Answer {
 	r := c.request()
 	var resp Response
 	returned := (!r.s.Route.ExpectsPending() || r.awaitMemory(&resp)) && r.app.run(r.act, r, &resp)
-	dressed := r.app.amending && returned && r.dressed()
-	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || (r.app.amendsAll || r.app.amending && !dressed) || r.app.servers.IsDraining()) {
-		r.app.settle(r, &resp, dressed)
+	featuresApplied := r.app.amending && returned && r.featuresApplied()
+	if k := resp.a.Kind(); k != exchange.Later && (k != exchange.Complete || resp.a.Own() != nil || r.uncommon != nil || (r.app.amendsAll || r.app.amending && !featuresApplied) || r.app.servers.IsDraining()) {
+		r.app.settle(r, &resp, featuresApplied)
 	}
 	return resp.a
 }

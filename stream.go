@@ -33,8 +33,8 @@ func (r Response) producing(produce producer) Response {
 	return r
 }
 
-// carryOut replaces a response that is made when it is sent by its result. Both responses are claimed.
-func (a *App) carryOut(r *Request, resp *Response) {
+// produce runs the producer of a deferred response and replaces the response by the producer's result. Both responses are claimed.
+func (a *App) produce(r *Request, resp *Response) {
 	planned := resp.a
 	var made Response
 	a.run(func(r *Request) Response { return Response{planned.Own().Make.Produce((*call)(r), &planned)} }, r, &made)
@@ -156,8 +156,8 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 	if w.err != nil || errors.Is(err, context.Canceled) && w.r.Context().Err() != nil {
 		level = slog.LevelDebug // the client has gone: not an error of the server
 	}
-	w.r.app.log.Log(w.r.lasting(), level, "stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
-	w.r.app.tell(w.r, err)
+	w.r.app.log.Log(w.r.logContext(), level, "stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
+	w.r.app.callOnError(w.r, err)
 	panic(http.ErrAbortHandler)
 }
 
@@ -189,7 +189,7 @@ func (r *Request) cutAfter(begun func() bool) {
 	if !begun() || v == http.ErrAbortHandler {
 		panic(v)
 	}
-	r.app.log.ErrorContext(r.lasting(), "panic after part of the answer was sent", "panic", fmt.Sprint(v),
+	r.app.log.ErrorContext(r.logContext(), "panic after part of the answer was sent", "panic", fmt.Sprint(v),
 		"route", r.Route(), "id", r.ID(), "stack", string(debug.Stack()))
 	panic(http.ErrAbortHandler)
 }

@@ -62,7 +62,7 @@ func (w *stdWriter) serve(h http.Handler, req *http.Request, rest *restOfChain) 
 		return resp
 	}
 	w.r.more().suspended = s
-	return Response{w.Head()}.because(rest).producing(s.carryOut)
+	return Response{w.Head()}.because(rest).producing(s.produce)
 }
 
 func (w *stdWriter) answer(h http.Handler, req *http.Request, rest *restOfChain) Response {
@@ -102,8 +102,8 @@ func (s *suspension) pause() (exchange.Sink, error) {
 	return sink, nil
 }
 
-// carryOut is the producer of the response of a suspended handler.
-func (s *suspension) carryOut(r *Request, planned *exchange.Answer) Response {
+// produce is the producer of the response of a suspended handler.
+func (s *suspension) produce(r *Request, planned *exchange.Answer) Response {
 	r.uncommon.suspended = nil
 	return s.Resume(planned)
 }

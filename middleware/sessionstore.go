@@ -76,7 +76,7 @@ func isSessionName(s string) bool {
 	return err == nil && n == nameSize
 }
 
-// storeKey returns the key of a session. A reader of the store learns no name.
+// storeKey returns the key of a session. It is a hash, so that read access to the store does not reveal session names.
 func (s *Sessions[T]) storeKey(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "session:" + s.config.Cookie + ":" + inBase64.EncodeToString(sum[:])
@@ -145,8 +145,8 @@ func (s *Sessions[T]) create(r *dunlin.Request, state *sessionState[T]) error {
 	return nil
 }
 
-// again reads the session again after another request has changed it.
-func (s *Sessions[T]) again(ctx context.Context, state *sessionState[T], attempt int) error {
+// reload reads the session after another request has changed it. attempt sets the delay before it.
+func (s *Sessions[T]) reload(ctx context.Context, state *sessionState[T], attempt int) error {
 	if err := store.Backoff(ctx, attempt); err != nil {
 		return unavailable(err)
 	}
@@ -159,8 +159,8 @@ func (s *Sessions[T]) again(ctx context.Context, state *sessionState[T], attempt
 	return nil
 }
 
-// changed returns the value after change, and its JSON. change gets a value decoded anew, since it
-// may keep parts of it; the state's value does not change.
+// changed returns the value after change, and its JSON. change is called with a freshly decoded
+// value, because it may retain parts of its argument. changed does not modify state.
 func (s *Sessions[T]) changed(state *sessionState[T], change func(*T) error) (data T, text []byte, err error) {
 	if err := json.Unmarshal(state.record.json, &data); err != nil {
 		return data, nil, fmt.Errorf("%w: %w", errUnreadable, err)
@@ -197,7 +197,7 @@ func (s *Sessions[T]) updateStored(r *dunlin.Request, state *sessionState[T], ch
 		if !errors.Is(err, store.ErrConflict) {
 			return unavailable(err)
 		}
-		if err := s.again(ctx, state, attempt); err != nil {
+		if err := s.reload(ctx, state, attempt); err != nil {
 			return err
 		}
 	}
@@ -208,9 +208,10 @@ func (s *Sessions[T]) updateStored(r *dunlin.Request, state *sessionState[T], ch
 // the login.
 const movedFor = 20 * time.Second
 
-// rename changes a session and gives it another name. The new name is unknown until the response is
-// sent, so it is stored first. It counts only after the old name has been removed in the version
-// that was copied, so concurrent changes are copied, too.
+// rename changes a session and gives it another name. It stores a copy under the new name, then
+// replaces the record of the old name with a tombstone. The second write fails if the old record
+// has changed since it was copied, and rename copies it again. The client learns the new name only
+// with the response.
 func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change func(*T) error) error {
 	if !state.open {
 		return ErrSessionTooLate
@@ -219,7 +220,7 @@ func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change f
 	for attempt := 0; ; attempt++ {
 		data, text, err := s.changed(state, change)
 		if err != nil {
-			return s.forget(ctx, name, attempt, err)
+			return s.forget(ctx, name, attempt > 0, err)
 		}
 		rec := sessionRecord{began: time.Now(), json: text}
 		version, err := s.config.Store.Set(ctx, s.storeKey(name), rec.bytes(), store.VersionAny, s.ttl(&rec))
@@ -232,18 +233,18 @@ func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change f
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
-			return s.forget(ctx, name, 1, unavailable(err))
+			return s.forget(ctx, name, true, unavailable(err))
 		}
-		if err := s.again(ctx, state, attempt); err != nil {
-			return s.forget(ctx, name, 1, err)
+		if err := s.reload(ctx, state, attempt); err != nil {
+			return s.forget(ctx, name, true, err)
 		}
 	}
 }
 
-// forget removes a name that was stored and never sent, and returns err. If the removal fails, the
-// name expires.
-func (s *Sessions[T]) forget(ctx context.Context, name string, written int, err error) error {
-	if written > 0 {
+// forget removes a name that was stored and never sent, and returns err. stored reports whether the
+// name was stored. If the removal fails, the name expires.
+func (s *Sessions[T]) forget(ctx context.Context, name string, stored bool, err error) error {
+	if stored {
 		_ = s.config.Store.Expire(ctx, s.storeKey(name), 0)
 	}
 	return err

@@ -22,7 +22,7 @@ func (c comparison) run() {
 	if c.wide == nil && c.narrow == nil {
 		return
 	}
-	key := [3]string{text(object_(c.wide), "$ref"), text(object_(c.narrow), "$ref"), fmt.Sprint(c.answered)}
+	key := [3]string{text(asObject(c.wide), "$ref"), text(asObject(c.narrow), "$ref"), fmt.Sprint(c.answered)}
 	if key[0] != "" && key[1] != "" {
 		breaks, seen := c.d.seen[key]
 		if breaks {
@@ -195,7 +195,7 @@ func (c comparison) members(s, t map[string]any) {
 		}
 	}
 	a, b := s["additionalProperties"], t["additionalProperties"]
-	if object_(a) != nil && object_(b) != nil {
+	if asObject(a) != nil && asObject(b) != nil {
 		c.inside("#/{}", a, b)
 	} else if b == false && a != false && !c.answered && theirs != nil {
 		c.say("additionalProperties false")

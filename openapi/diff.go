@@ -37,7 +37,7 @@ func Diff(old, new []byte) ([]Change, error) {
 			return nil, fmt.Errorf("openapi: the %s document: %w", doc.name, err)
 		}
 		if v, _ := (*doc.to)["openapi"].(string); !strings.HasPrefix(v, "3.") {
-			return nil, fmt.Errorf("openapi: the %s document is not one of OpenAPI 3", doc.name)
+			return nil, fmt.Errorf("openapi: the %s document is not an OpenAPI 3 document", doc.name)
 		}
 	}
 	d.paths()
@@ -49,7 +49,7 @@ type differ struct {
 	old, new map[string]any
 	where    string
 	changes  []Change
-	seen     map[[3]string]bool // pairs of references in the current schema: whether they break clients
+	seen     map[[3]string]bool // maps the pairs of references already compared to whether they have a breaking change
 }
 
 func (d *differ) report(breaking bool, format string, args ...any) {
@@ -75,7 +75,7 @@ var methods = []string{"get", "put", "post", "delete", "options", "head", "patch
 func (d *differ) paths() {
 	was, is := member(d.old, "paths"), member(d.new, "paths")
 	for _, path := range sortedKeys(was) {
-		before, after := object_(was[path]), object_(is[path])
+		before, after := asObject(was[path]), asObject(is[path])
 		for _, method := range methods {
 			old, had := before[method].(map[string]any)
 			new, has := after[method].(map[string]any)
@@ -93,7 +93,7 @@ func (d *differ) paths() {
 	}
 	for _, path := range sortedKeys(is) {
 		for _, method := range methods {
-			if _, known := was[path]; !known && object_(is[path])[method] != nil {
+			if _, known := was[path]; !known && asObject(is[path])[method] != nil {
 				d.within(strings.ToUpper(method)+" "+path, func() { d.report(false, "operation added") })
 			}
 		}
@@ -112,10 +112,10 @@ func (d *differ) operation(old, new map[string]any) {
 	}
 	for _, way := range list(old, "security") {
 		suffices := func(other any) bool {
-			return !slices.ContainsFunc(sortedKeys(object_(other)), func(name string) bool { return object_(way)[name] == nil })
+			return !slices.ContainsFunc(sortedKeys(asObject(other)), func(name string) bool { return asObject(way)[name] == nil })
 		}
 		if len(list(new, "security")) > 0 && !slices.ContainsFunc(list(new, "security"), suffices) {
-			d.report(true, "the credentials %s are no longer sufficient", strings.Join(sortedKeys(object_(way)), " and "))
+			d.report(true, "the credentials %s are no longer sufficient", strings.Join(sortedKeys(asObject(way)), " and "))
 		}
 	}
 	d.parameters(d.params(d.old, old), d.params(d.new, new))
@@ -181,7 +181,7 @@ func (d *differ) body(old, new map[string]any) {
 				d.report(true, "%s is no longer accepted", media)
 				continue
 			}
-			d.input(object_(before[media])["schema"], object_(after[media])["schema"])
+			d.input(asObject(before[media])["schema"], asObject(after[media])["schema"])
 		}
 	})
 }
@@ -202,7 +202,7 @@ func (d *differ) answers(old, new map[string]any) {
 					continue
 				}
 				for _, kind := range []string{"schema", "itemSchema"} {
-					d.output(object_(a[media])[kind], object_(b[media])[kind])
+					d.output(asObject(a[media])[kind], asObject(b[media])[kind])
 				}
 			}
 			for _, media := range sortedKeys(b) {
@@ -243,12 +243,12 @@ func (d *differ) output(old, new any) {
 	c.run()
 }
 
-func object_(v any) map[string]any {
+func asObject(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-func member(o map[string]any, name string) map[string]any { return object_(o[name]) }
+func member(o map[string]any, name string) map[string]any { return asObject(o[name]) }
 
 func text(o map[string]any, name string) string {
 	s, _ := o[name].(string)
@@ -262,18 +262,18 @@ func list(o map[string]any, name string) []any {
 
 // resolve follows a reference within a document.
 func resolve(doc map[string]any, v any) map[string]any {
-	o := object_(v)
-	for range 20 {
+	o := asObject(v)
+	for range 20 { // bounds chains of references, which may be cyclic
 		ref := text(o, "$ref")
 		if ref == "" {
 			break
 		}
 		at := any(doc)
 		for step := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-			at = object_(at)[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+			at = asObject(at)[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
 		}
 		found := map[string]any{}
-		for name, value := range object_(at) {
+		for name, value := range asObject(at) {
 			found[name] = value
 		}
 		for name, value := range o {

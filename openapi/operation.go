@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -107,9 +108,9 @@ func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 			o.put("style", "form").put("explode", !p.Comma)
 		}
 	}
-	inside := meta
-	inside.Description, inside.Deprecated, inside.Example = "", false, nil
-	s := g.schemaAs(p.Schema.Node(), input, inside, false)
+	schemaMeta := meta
+	schemaMeta.Description, schemaMeta.Deprecated, schemaMeta.Example = "", false, nil // these belong to the parameter object, not to its schema
+	s := g.schemaAs(p.Schema.Node(), input, schemaMeta, false)
 	if p.In == "path" {
 		constrain(s, p.Schema.Node(), in)
 	}
@@ -193,34 +194,34 @@ func (g *generator) form(m *object, fields []*typed.Param, media string) {
 	}
 }
 
-// security lists the ways to meet all requirements. Each way has one scheme for each requirement, except optional ones: an
-// object without schemes stands for a request without credentials.
+// security returns the combinations of schemes that meet all requirements, as OpenAPI security requirement objects. An optional
+// requirement may contribute no scheme; an empty object allows requests without credentials.
 func (g *generator) security(all []typed.Requirement) ([]*object, error) {
-	ways := []*object{new(object)}
+	combinations := []*object{new(object)}
 	for _, q := range all {
-		var longer []*object
-		for _, way := range ways {
-			for _, suffices := range q.Alternatives() {
-				if suffices.IsZero() {
-					longer = append(longer, way)
+		var next []*object
+		for _, combination := range combinations {
+			for _, alternative := range q.Alternatives() {
+				if alternative.IsZero() {
+					next = append(next, combination)
 					continue
 				}
-				if err := g.scheme(suffices.Scheme); err != nil {
+				if err := g.scheme(alternative.Scheme); err != nil {
 					return nil, err
 				}
-				both := &object{members: slices.Clone(way.members)}
-				if both.get(suffices.Scheme.Name) == nil {
-					both.put(suffices.Scheme.Name, append([]string{}, suffices.Scopes...))
+				extended := &object{members: slices.Clone(combination.members)}
+				if extended.get(alternative.Scheme.Name) == nil {
+					extended.put(alternative.Scheme.Name, append([]string{}, alternative.Scopes...))
 				}
-				longer = append(longer, both)
+				next = append(next, extended)
 			}
 		}
-		ways = longer
+		combinations = next
 	}
-	return ways, nil
+	return combinations, nil
 }
 
-// scheme records a security scheme. Schemes with one name must be equal.
+// scheme records a security scheme. Schemes with the same name must be identical.
 func (g *generator) scheme(s typed.SecurityScheme) error {
 	o := new(object).put("type", s.Type).set("description", s.Description)
 	switch s.Type {
@@ -240,8 +241,11 @@ func (g *generator) scheme(s typed.SecurityScheme) error {
 	default:
 		return fmt.Errorf("the security scheme %q is of type %q, which OpenAPI does not have", s.Name, s.Type)
 	}
+	if s.Name == "" {
+		return errors.New("a security scheme has no name")
+	}
 	text := string(appendJSON(nil, o, 0))
-	if have, ok := g.schemes[s.Name]; ok && have != text || s.Name == "" {
+	if have, ok := g.schemes[s.Name]; ok && have != text {
 		return fmt.Errorf("two security schemes are called %q", s.Name)
 	}
 	g.schemes[s.Name] = text

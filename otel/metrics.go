@@ -83,7 +83,7 @@ func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 		{Name: "http.server.request.duration", Unit: "s", Description: "Duration of HTTP server requests.",
 			Data: metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: duration}},
 		gauge("http.server.active_requests", "{request}", "Number of active HTTP server requests.", active),
-		count("dunlin.http.requests", "{request}", "Requests that have ended, by class of status; dropped: without an answer, or not to its end.", requests),
+		count("dunlin.http.requests", "{request}", "Requests that have ended, by status class. dropped: no response, or an incomplete one.", requests),
 		count("dunlin.http.panics", "{panic}", "Actions that panicked.", panics),
 		count("dunlin.http.timeouts", "{request}", "Requests that were answered with 503 while their actions went on.", timeouts),
 		count("dunlin.shed", "{event}", "Requests and connections refused, delayed or cut off, by reason.", shed),

@@ -26,8 +26,8 @@ import (
 
 // Config holds the settings of a Collector. The zero value of every field stands for its default.
 type Config struct {
-	// Buckets are the upper bounds of the classic latency buckets, in ascending order. Choose the
-	// bounds of your objectives. The app's own histogram has four buckets for each doubling. If a
+	// Buckets are the upper bounds of the classic latency buckets, in ascending order. Include the
+	// thresholds of your latency objectives (SLOs). The app's own histogram has four buckets for each doubling. If a
 	// bound is inside such a bucket, its requests are assumed to be spread evenly. Native
 	// histograms, which Prometheus scrapes by protobuf, do not depend on Buckets. Default: 100 µs,
 	// 1, 5, 10, 25, 50, 100, 250 and 500 ms, 1, 2.5, 5 and 10 s.
@@ -102,7 +102,7 @@ func describe(name, help string, labels ...string) *prom.Desc {
 }
 
 var (
-	requests = describe("dunlin_http_requests_total", "Requests that have ended, by class of status; dropped: without an answer, or not to its end.",
+	requests = describe("dunlin_http_requests_total", "Requests that have ended, by status class. dropped: no response, or an incomplete one.",
 		append(routeLabels, "status")...)
 	duration  = describe("http_server_request_duration_seconds", "Duration of requests, from when they had been read until their answers were ready.", routeLabels...)
 	inFlight  = describe("http_server_active_requests", "Requests that have begun and not ended.", routeLabels...)
@@ -110,14 +110,14 @@ var (
 	timeouts  = describe("dunlin_http_timeouts_total", "Requests that were answered with 503 while their actions went on.", routeLabels...)
 	takeovers = describe("dunlin_http_takeovers_total", "Actions that blocked on an event loop.", routeLabels...)
 
-	open     = describe("dunlin_connections_open", "Connections.")
+	open     = describe("dunlin_connections_open", "Open connections.")
 	accepted = describe("dunlin_connections_accepted_total", "Connections that were accepted.")
 	shed     = describe("dunlin_shed_total", "Requests and connections refused, delayed or cut off, by reason.", "reason")
 	queued   = describe("dunlin_actions_queued", "Requests that wait for a worker.")
 	limit    = describe("dunlin_memory_limit_bytes", "The memory limit; 0: none.")
 	budget   = describe("dunlin_memory_budget_bytes", "Limit of the memory held for clients.")
 	held     = describe("dunlin_memory_held_bytes", "Memory held for clients, by use.", "use")
-	dropped  = describe("dunlin_log_records_dropped_total", "Log records for which the logger was too slow.")
+	dropped  = describe("dunlin_log_records_dropped_total", "Log records dropped because the logger was too slow.")
 
 	workersRunning = describe("dunlin_workers_running", "Background workers that run.", "worker")
 	workerErrors   = describe("dunlin_worker_errors_total", "Background workers that ended with an error.", "worker")
@@ -187,8 +187,8 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 }
 
 // inUTF8 returns a label as valid UTF-8. Invalid bytes are percent-encoded, as in a URL, so that
-// routes that differ only in such bytes stay distinct. A registry refuses a scrape with an invalid
-// label completely.
+// routes that differ only in such bytes stay distinct. One invalid label makes the registry refuse
+// the whole scrape.
 func inUTF8(label string) string {
 	if utf8.ValidString(label) {
 		return label

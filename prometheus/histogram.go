@@ -14,8 +14,8 @@ import (
 
 // A histogram is the latency of a route in both formats of Prometheus, classic and native.
 //
-// The app has four buckets for each doubling of the duration. The count of a classic bucket is
-// their sum. If a bound divides a bucket of the app, the requests of that bucket are assumed to be
+// The app has four buckets for each doubling of the duration. The count of a classic bucket is the
+// sum of the app's buckets up to its bound. If a bound divides a bucket of the app, the requests of that bucket are assumed to be
 // spread evenly. The native histogram has schema 2, with different boundaries: each bucket's
 // requests are counted at its middle, which moves them by an eighth at most. The sum is computed
 // from the middles, too. No count of either format ever decreases, since Prometheus would treat

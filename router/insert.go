@@ -92,7 +92,7 @@ func (in *insertion) checkLeaf(l *leaf, prefix bool) {
 	}
 	r := in.route
 	for _, b := range l.bindings {
-		if !b.implied && b.prefix == prefix && b.route.methods&r.methods != 0 && b.route.version == r.version {
+		if !b.implied && b.atPrefix == prefix && b.route.methods&r.methods != 0 && b.route.version == r.version {
 			in.other = b.route
 			return
 		}

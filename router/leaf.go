@@ -2,8 +2,8 @@ package router
 
 import "slices"
 
-// A leaf has the routes of one node in the tree, which differ in methods or version. It is immutable. It has at most 128 bytes, so that
-// it begins with a cache line that contains first.
+// A leaf has the routes of one node in the tree, which differ in methods or version. It is immutable. It is allocated in the 128-byte
+// size class, which is aligned to cache lines, so that first is in one line.
 type leaf struct {
 	first     binding   // copy of bindings[0] if there are no versions; most leaves have no other binding
 	bindings  []binding // in order of precedence
@@ -15,12 +15,12 @@ type leaf struct {
 
 // A binding is a route with the methods that it answers in its leaf.
 type binding struct {
-	methods methodSet // all bits are set for "*"
-	value   any       // value of the route
-	route   *route
-	prefix  bool // prefix route at its own path, which exact routes precede
-	below   bool // prefix route, at its path or below it
-	implied bool // HEAD of a route for GET
+	methods  methodSet // all bits are set for "*"
+	value    any       // value of the route
+	route    *route
+	atPrefix bool // this leaf is the prefix route's own path, where exact routes take precedence
+	isPrefix bool // the route is a prefix route
+	implied  bool // HEAD of a route for GET
 }
 
 // level orders bindings: exact before prefix routes, and named methods before implied HEAD before any method.
@@ -32,19 +32,19 @@ func (b *binding) level() int {
 	case b.implied:
 		level = 1
 	}
-	if b.prefix {
+	if b.atPrefix {
 		level += 3
 	}
 	return level
 }
 
-// with returns a copy of the leaf, which may be nil, with an additional route.
+// with returns a copy of l with one more route. l may be nil.
 func (l *leaf) with(r *route, names *methodTable, prefix bool) *leaf {
 	next := new(leaf)
 	if l != nil {
 		*next = *l
 	}
-	b := binding{methods: r.methods, value: r.value, route: r, prefix: prefix, below: r.prefix}
+	b := binding{methods: r.methods, value: r.value, route: r, atPrefix: prefix, isPrefix: r.prefix}
 	if b.methods == anyMethod {
 		b.methods = ^methodSet(0)
 	}

@@ -66,7 +66,7 @@ func (n *node) is(text string, start, end int, first, hash uint64) bool {
 func (n *node) setEnd(l *leaf) {
 	n.endMethods.Store(0)
 	n.end.Store(l)
-	if !l.first.below {
+	if !l.first.isPrefix {
 		n.endMethods.Store(uint32(l.first.methods))
 	}
 }

@@ -69,7 +69,7 @@ func (w *walk) find(n *node, pos, k int) *binding {
 		return &l.first
 	}
 	b := w.bindingOf(l)
-	if b != nil && b.below {
+	if b != nil && b.isPrefix {
 		w.s.rest = uint32(pos)
 	}
 	return b
@@ -116,7 +116,7 @@ func (w *walk) matchRest(l *leaf, pos, k int) *binding {
 	b := w.bindingOf(l)
 	switch {
 	case b == nil:
-	case b.below:
+	case b.isPrefix:
 		w.s.rest = uint32(pos)
 	default:
 		w.s.setSpan(k, pos+1, len(w.path))

@@ -6,8 +6,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A Group gives defaults for documents to the operations that are registered on it. It is a
-// [Router] around an App, a dunlin.Group or another Group; the defaults of an outer Group apply
+// A Group sets defaults for the OpenAPI description of the operations registered on it. It is a
+// [Router] around an App, a dunlin.Group or another Group. The defaults of an outer Group apply
 // first:
 //
 //	articles := typed.NewGroup(app.Group("/articles", signedIn)).Tags("articles").Faults(NoArticle)

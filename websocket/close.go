@@ -253,8 +253,8 @@ func (p *protocol) Closed() {
 
 // tellEnd calls Options.Close on a new goroutine, unless it was called already. c.mu is held, and no other function runs.
 func (c *Conn) tellEnd() {
-	if f := c.h.o.Close; f != nil && !c.told {
-		c.told = true
+	if f := c.h.o.Close; f != nil && !c.closeCalled {
+		c.closeCalled = true
 		end := c.rare.end
 		go c.guard(func() { f(c, end) })
 	}

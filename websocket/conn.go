@@ -21,27 +21,27 @@ type Conn struct {
 	window      uint8 // messages are compressed with a window of 1<<window bytes; 0 for no compression
 
 	// These fields belong to the goroutine that owns the connection, see exchange.Protocol.
-	stage    stage
-	paused   bool     // no input is read
-	leaving  bool     // the server drains: the connection is closed at its deadline
-	told     bool     // Options.Close was called, or is being called
-	partial  *partial // the incomplete message, nil for none
-	earliest int64    // time of the rate limit, see rate
+	stage       stage
+	paused      bool     // no input is read
+	leaving     bool     // the server drains: the connection is closed at its deadline
+	closeCalled bool     // Options.Close was called, or is being called
+	partial     *partial // the incomplete message, nil for none
+	earliest    int64    // time of the rate limit, see rate
 
-	mu       sync.Mutex
-	phase    phase
-	busy     bool    // a function runs; input waits for its return
-	attended bool    // a call of Output follows without Peer.Wake
-	woken    bool    // Peer.Wake was called, and the call of Data has not begun
-	refused  bool    // Send has failed with ErrFull since the last call of Options.Drain
-	drained  bool    // Options.Drain must be called
-	stalled  bool    // the adapter has output that the client does not accept
-	pinged   bool    // a ping was sent after the last input
-	out      *output // pending output, or nil
-	unsent   int64   // bytes of earlier output that the client has not accepted
-	charged  int64   // bytes of out that are charged, see charge
-	rare     *rare
-	feed     exchange.Feed // messages of topics, nil for none
+	mu            sync.Mutex
+	phase         phase
+	busy          bool    // a function runs; input waits for its return
+	outputFollows bool    // a call of Output follows without Peer.Wake
+	wakePending   bool    // Peer.Wake was called, and the call of Data has not begun
+	sendRefused   bool    // Send has failed with ErrFull since the last call of Options.Drain
+	drainPending  bool    // Options.Drain must be called
+	stalled       bool    // the adapter has output that the client does not accept
+	pinged        bool    // a ping was sent after the last input
+	out           *output // pending output, or nil
+	unsent        int64   // bytes of earlier output that the client has not accepted
+	charged       int64   // bytes of out that are charged, see charge
+	rare          *rare
+	feed          exchange.Feed // messages of topics, nil for none
 }
 
 // A phase is the state of a connection:
@@ -156,7 +156,7 @@ func (c *Conn) Send(kind Kind, data []byte) error {
 		return ErrClosed
 	}
 	if pending := c.pending(); pending > 0 && pending+int64(len(data)) > int64(c.h.o.maxPending()) {
-		c.refused = true
+		c.sendRefused = true
 		return ErrFull
 	}
 	if packed != nil {
@@ -227,8 +227,8 @@ func (o *output) release() {
 
 // wake schedules a call of Output. c.mu is held.
 func (c *Conn) wake() {
-	if !c.attended && !c.woken {
-		c.woken = true
+	if !c.outputFollows && !c.wakePending {
+		c.wakePending = true
 		c.peer.Wake()
 	}
 }
@@ -262,8 +262,8 @@ func (c *Conn) roomAfter(n int) <-chan struct{} {
 	}
 	// A function that calls Write on the event loop does not return before there is room. So the output after its return is too
 	// late.
-	if c.attended {
-		c.attended, c.woken = false, false
+	if c.outputFollows {
+		c.outputFollows, c.wakePending = false, false
 	}
 	c.wake()
 	return room
@@ -340,8 +340,8 @@ func (c *Conn) received(m Message, ok bool) (Message, error) {
 
 // wakeToRead schedules a call of Data, which resumes reading input. c.mu is held.
 func (c *Conn) wakeToRead() {
-	if c.phase < over && !c.woken {
-		c.woken = true
+	if c.phase < over && !c.wakePending {
+		c.wakePending = true
 		c.peer.Wake()
 	}
 }

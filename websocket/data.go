@@ -52,7 +52,7 @@ type step uint8
 const (
 	next     step = iota // continue with the input that is left
 	needMore             // a frame is incomplete
-	stop                 // the input must wait, or is ignored
+	stop                 // stop handling input: it must wait, or the connection is ending
 	lost                 // a function blocked its event loop, and another goroutine took over the connection
 )
 
@@ -70,7 +70,7 @@ func (p *protocol) Data(t exchange.Turn, in []byte) (consumed int) {
 		return 0
 	}
 	for frames := 1; consumed < len(in); frames++ {
-		if !c.reads() {
+		if !c.mayRead() {
 			break
 		}
 		n, step := c.frameIn(t, consumed, in[consumed:])
@@ -98,9 +98,9 @@ func (p *protocol) Data(t exchange.Turn, in []byte) (consumed int) {
 // the connection during a drain.
 func (c *Conn) begin(t exchange.Turn, input int) step {
 	c.mu.Lock()
-	c.woken, c.attended = false, c.peer.Prompt()
-	if c.attended && c.unsent > 0 { // Data is called only after the adapter has sent its output
-		c.taken()
+	c.wakePending, c.outputFollows = false, c.peer.Prompt()
+	if c.outputFollows && c.unsent > 0 { // Data is called only after the adapter has sent its output
+		c.outputAccepted()
 	}
 	if input > 0 {
 		c.pinged = false
@@ -109,9 +109,9 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 		c.leave(t)
 	}
 	c.cutSlow()
-	drain := c.drained && !c.busy
+	drain := c.drainPending && !c.busy
 	if drain {
-		c.drained, c.refused = false, false
+		c.drainPending, c.sendRefused = false, false
 	}
 	c.mu.Unlock()
 	if c.stage == fresh {
@@ -120,7 +120,7 @@ func (c *Conn) begin(t exchange.Turn, input int) step {
 			return lost
 		}
 	}
-	if c.stage == opened && c.h.o.Serve != nil && c.reads() {
+	if c.stage == opened && c.h.o.Serve != nil && c.mayRead() {
 		c.stage = serving
 		go c.serve()
 	}
@@ -137,15 +137,15 @@ func (c *Conn) cutSlow() {
 	}
 }
 
-// taken records that the client has accepted all earlier output. c.mu is held.
-func (c *Conn) taken() {
+// outputAccepted records that the client has accepted all earlier output. c.mu is held.
+func (c *Conn) outputAccepted() {
 	c.unsent, c.stalled = 0, false
-	c.drained = c.refused
+	c.drainPending = c.sendRefused
 	c.noteRoom()
 }
 
-// reads reports whether the next frame may be handled.
-func (c *Conn) reads() bool {
+// mayRead reports whether the next frame may be handled.
+func (c *Conn) mayRead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.mustPause()
@@ -165,11 +165,11 @@ func (c *Conn) muchOutput() bool {
 // end ends a call of Data: it calls Options.Close if the connection is over, pauses or resumes reading, and sets the deadline.
 func (c *Conn) end(t exchange.Turn, consumed, input int) int {
 	c.mu.Lock()
-	ends := c.phase == over && !c.busy && !c.told
+	ends := c.phase == over && !c.busy && !c.closeCalled
 	c.mu.Unlock()
 	if ends {
 		c.drop()
-		c.told = true
+		c.closeCalled = true
 		if c.h.o.Close != nil && !c.call(t, consumed, eventClose, Message{}) {
 			return 0
 		}
@@ -220,7 +220,7 @@ func (c *Conn) frameIn(t exchange.Turn, done int, in []byte) (n int, _ step) {
 		payload := in[n : n+int(h.Length)]
 		h.Mask.Apply(payload)
 		n += int(h.Length)
-		return n, c.whole(t, done+n, Message{Kind(h.Opcode), payload}, h.Compressed, nil)
+		return n, c.completeMessage(t, done+n, Message{Kind(h.Opcode), payload}, h.Compressed, nil)
 	}
 	if p == nil {
 		p = &partial{kind: Kind(h.Opcode), compressed: h.Compressed}
@@ -239,7 +239,7 @@ func (c *Conn) isOpen() bool {
 	return c.phase == open
 }
 
-// check returns the error of a data frame that must not follow.
+// check returns an error if a data frame is out of order, too long, or exceeds the rate limit.
 func (c *Conn) check(t exchange.Turn, h ws.Header, p *partial) *ws.Error {
 	switch {
 	case h.Compressed && (c.window == 0 || h.Opcode == ws.Continuation):
@@ -276,7 +276,7 @@ var (
 const (
 	// controlCost is the cost of a control frame or an empty fragment in the rate limit: at most 50 a second.
 	controlCost = int64(time.Second / 50)
-	// rateBurst is the burst of the rate limit: the frames of so much time may come at once.
+	// rateBurst is the burst of the rate limit: a client may send the frames of 10 s at once.
 	rateBurst = int64(10 * time.Second)
 )
 
@@ -356,11 +356,11 @@ func (c *Conn) afterPayload(t exchange.Turn, done int, err *ws.Error) step {
 		c.fail(errText)
 		return stop
 	}
-	return c.whole(t, done, Message{p.kind, p.b}, p.compressed, p)
+	return c.completeMessage(t, done, Message{p.kind, p.b}, p.compressed, p)
 }
 
-// whole handles a complete message. p has the memory of the message; it is nil for a message in the input.
-func (c *Conn) whole(t exchange.Turn, done int, m Message, compressed bool, p *partial) step {
+// completeMessage handles a complete message. p has the memory of the message. p is nil for a message in the input.
+func (c *Conn) completeMessage(t exchange.Turn, done int, m Message, compressed bool, p *partial) step {
 	var err *ws.Error
 	if compressed {
 		larger := new(partial)
@@ -435,17 +435,18 @@ func (p *protocol) Output(out []byte) (_ []byte, last bool) {
 	c := (*Conn)(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attended, c.woken = false, false
+	c.outputFollows, c.wakePending = false, false
 	c.cutSlow() // without a loop, Wake leads to a call of Output only
 	if c.out != nil {
 		if c.feed != nil {
 			out = c.feed.Rest(out)
 		}
 		out = append(out, c.out.b...)
-		if c.peer.Prompt() && (c.refused || c.rare != nil && c.rare.room != nil) {
-			// The next call of Data follows when the client has accepted this output. It wakes Write, or leads to Drain.
+		if c.peer.Prompt() && (c.sendRefused || c.rare != nil && c.rare.room != nil) {
+			// The next call of Data follows when the client has accepted this output. That call wakes waiting Writes, or calls
+			// Options.Drain.
 			c.unsent += int64(len(c.out.b))
-			c.woken = true
+			c.wakePending = true
 			c.peer.Wake()
 		}
 		c.out.release()
@@ -472,18 +473,19 @@ func (p *protocol) Unsent(n int) (takenBack int) {
 	return c.feed.Unsent(n)
 }
 
-// Pending implements exchange.Protocol. It records the number of bytes that the client has not accepted.
+// Pending implements exchange.Protocol. It records the number of bytes that the client has not accepted. It reports whether Data
+// must be called for Options.Drain.
 func (p *protocol) Pending(bytes int64) bool {
 	c := (*Conn)(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if bytes > 0 {
 		c.unsent, c.stalled = bytes, true
-		if c.feed != nil && c.peer.Prompt() { // without a loop, a wake-up is cheap, and no call of Data ends the hold
+		if c.feed != nil && c.peer.Prompt() { // only on a loop: elsewhere no call of Data would release the hold
 			c.feed.Hold()
 		}
 		return false
 	}
-	c.taken()
-	return c.drained && c.h.o.Drain != nil
+	c.outputAccepted()
+	return c.drainPending && c.h.o.Drain != nil
 }

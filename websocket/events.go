@@ -68,7 +68,7 @@ func (c *Conn) returned(p *partial) {
 		c.tellEnd()
 		return
 	}
-	c.woken = true
+	c.wakePending = true
 	c.peer.Wake()
 }
 

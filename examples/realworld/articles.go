@@ -37,7 +37,7 @@ type ArticleBody struct {
 // ArticlesBody is a page of articles.
 type ArticlesBody struct {
 	Articles      []Article `json:"articles"`
-	ArticlesCount int64     `json:"articlesCount" description:"of all pages"`
+	ArticlesCount int64     `json:"articlesCount" description:"total number of matching articles, on all pages"`
 }
 
 // Page selects a part of a list.
@@ -51,7 +51,7 @@ type ListArticles struct {
 	Page
 	Tag       string `query:"tag" default:""`
 	Author    string `query:"author" default:""`
-	Favorited string `query:"favorited" default:"" description:"username of the reader with these favorites"`
+	Favorited string `query:"favorited" default:"" description:"username; lists only articles that this user has marked as favorite"`
 }
 
 // BySlug names an article.
@@ -71,7 +71,7 @@ type CreateArticle struct {
 	}
 }
 
-// UpdateArticle changes the members that it has.
+// UpdateArticle changes the fields that are set in the request.
 type UpdateArticle struct {
 	BySlug
 	Body struct {
@@ -204,7 +204,7 @@ func scanArticle(from row) (a Article, err error) {
 
 func findArticle(ctx context.Context, db querier, user int64, slug string) (Article, error) {
 	a, err := scanArticle(db.QueryRowContext(ctx, articleQuery+"a.slug = $2", user, slug))
-	return a, or(err, noArticle)
+	return a, notFoundAs(err, noArticle)
 }
 
 // ownArticle finds an article that the user may change.
@@ -228,7 +228,7 @@ func setTags(ctx context.Context, tx *sql.Tx, article int64, tags []string) erro
 	return nil
 }
 
-// slugOf makes a name for URLs of a title, which no other article has.
+// slugOf returns a slug for a title, with a random suffix that makes it unique.
 func slugOf(title string) string {
 	words := strings.FieldsFunc(strings.ToLower(title), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 	return strings.Join(append(words, strings.ToLower(rand.Text()[:8])), "-")

@@ -24,7 +24,7 @@ type CommentsBody struct {
 	Comments []Comment `json:"comments"`
 }
 
-// AddComment comments on an article.
+// AddComment is the request that adds a comment to an article.
 type AddComment struct {
 	BySlug
 	Body struct {
@@ -70,7 +70,7 @@ func (c *conduit) addComment(r *dunlin.Request, in AddComment) (created typed.Cr
 	err = c.db.QueryRowContext(r.Context(), `insert into comments (article, author, body, created, updated)
 		select id, $1, $2, $3, $3 from articles where slug = $4 returning id`, userOf(r), in.Body.Comment.Body, timestamp(), in.Slug).Scan(&id)
 	if err != nil {
-		return created, or(err, noArticle)
+		return created, notFoundAs(err, noArticle)
 	}
 	created.Body.Comment, err = scanComment(c.db.QueryRowContext(r.Context(), commentQuery+"c.id = $2", userOf(r), id))
 	return created, err
@@ -82,7 +82,7 @@ func (c *conduit) deleteComment(r *dunlin.Request, in ByComment) (typed.None, er
 		in.ID, in.Slug).Scan(&author)
 	switch {
 	case err != nil:
-		return typed.None{}, or(err, noComment)
+		return typed.None{}, notFoundAs(err, noComment)
 	case author != userOf(r):
 		return typed.None{}, notYours
 	}

@@ -155,8 +155,8 @@ func all[T any](ctx context.Context, db querier, scan func(row) (T, error), quer
 // row is one row of a query.
 type row interface{ Scan(into ...any) error }
 
-// or replaces the error of a row that does not exist.
-func or(err error, missing error) error {
+// notFoundAs returns missing instead of err if err is that of a row that does not exist.
+func notFoundAs(err error, missing error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return missing
 	}

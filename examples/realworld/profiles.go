@@ -26,7 +26,7 @@ func (c *conduit) profile(r *dunlin.Request, in ByUsername) (body ProfileBody, e
 	p := &body.Profile
 	err = c.db.QueryRowContext(r.Context(), `select username, bio, image, exists (select 1 from follows where follower = $1 and followed = users.id)
 		from users where username = $2`, userOf(r), in.Username).Scan(&p.Username, &p.Bio, &p.Image, &p.Following)
-	return body, or(err, noUser)
+	return body, notFoundAs(err, noUser)
 }
 
 func (c *conduit) follow(r *dunlin.Request, in ByUsername) (ProfileBody, error) {

@@ -69,7 +69,7 @@ func (c *conduit) register(r *dunlin.Request, in Register) (typed.Created[UserBo
 	err = c.db.QueryRowContext(r.Context(), "insert into users (username, email, password) values ($1, $2, $3) on conflict do nothing returning id",
 		u.Username, u.Email, password).Scan(&u.id)
 	if err != nil {
-		return typed.Created[UserBody]{}, or(err, taken)
+		return typed.Created[UserBody]{}, notFoundAs(err, taken)
 	}
 	body, err := c.withToken(u)
 	return typed.Created[UserBody]{Body: body}, err
@@ -140,5 +140,5 @@ func (c *conduit) withToken(u User) (UserBody, error) {
 func findUser(ctx context.Context, db querier, where string, arg any) (u User, err error) {
 	err = db.QueryRowContext(ctx, "select id, username, email, password, bio, image from users where "+where, arg).
 		Scan(&u.id, &u.Username, &u.Email, &u.password, &u.Bio, &u.Image)
-	return u, or(err, noUser)
+	return u, notFoundAs(err, noUser)
 }

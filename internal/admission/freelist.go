@@ -10,20 +10,20 @@ type FreeList[T any] struct {
 }
 
 // Take returns the most recently stored item, and false if there is none.
-func (l *FreeList[T]) Take() (thing T, ok bool) {
+func (l *FreeList[T]) Take() (item T, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := len(l.free) - 1
 	if last < 0 {
-		return thing, false
+		return item, false
 	}
-	thing = l.free[last]
+	item = l.free[last]
 	clear(l.free[last:])
 	l.free = l.free[:last]
-	return thing, true
+	return item, true
 }
 
-// TakeAll empties the list.
+// TakeAll empties the list and returns its items, the most recent last.
 func (l *FreeList[T]) TakeAll() []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,11 +32,11 @@ func (l *FreeList[T]) TakeAll() []T {
 	return all
 }
 
-// Keep stores an unused item, unless most are stored already.
-func (l *FreeList[T]) Keep(thing T, most int) {
+// Keep stores an unused item, unless the list already holds limit items.
+func (l *FreeList[T]) Keep(item T, limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.free) < most {
-		l.free = append(l.free, thing)
+	if len(l.free) < limit {
+		l.free = append(l.free, item)
 	}
 }

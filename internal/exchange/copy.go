@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// The parts of a Sink's ReadFrom.
+// Helpers for implementations of Sink.ReadFrom.
 
-// SendByFile is the minimum length, in bytes, of a file sent with sendfile.
-const SendByFile = 16 << 10
+// MinSendfile is the minimum length, in bytes, of a file sent with sendfile.
+const MinSendfile = 16 << 10
 
-// RegularFile returns the source of src if sendfile supports it: a large enough regular file in an io.LimitedReader. Otherwise
-// both results are nil.
+// RegularFile returns src and its file if src is an io.LimitedReader of at least MinSendfile bytes over a regular file, which
+// sendfile supports. Otherwise both results are nil.
 func RegularFile(src io.Reader) (*io.LimitedReader, *os.File) {
 	lim, limited := src.(*io.LimitedReader)
-	if !limited || lim.N < SendByFile {
+	if !limited || lim.N < MinSendfile {
 		return nil, nil
 	}
 	f, ok := lim.R.(*os.File)

@@ -3,34 +3,34 @@ package exchange
 import "github.com/dunlinhttp/dunlin/internal/view"
 
 // Strings copies borrowed bytes into safe strings. It appends them to a chunk of memory that is never reused, so that a string
-// stays valid and unchanged. The garbage collector frees the chunk after its last string. One allocation serves some hundred
-// requests. The zero value is ready; it belongs to one goroutine at a time.
+// stays valid and unchanged. The garbage collector frees the chunk after its last string. One allocation serves a few hundred
+// requests. The zero value is ready for use. A Strings belongs to one goroutine at a time.
 //
-// Invariant: memory before len(rest) is shared with returned strings and is never written again.
+// Invariant: the bytes of the chunk before rest belong to returned strings and are never written again.
 type Strings struct {
 	rest    []byte    // the unused part of the current chunk
 	values  *values   // allocated on demand
-	anchors *[]anchor // unused part of a chunk, as rest; allocated on demand
-	next    Number    // the next unused number
+	anchors *[]anchor // the unused part of a chunk, like rest; allocated on demand
+	next    Number    // the next unused number for the identifier of a request
 }
 
 // values allocates value slices for net/http's header map.
 type values struct {
-	list []string // unused part of a chunk, as rest
+	list []string // the unused part of a chunk, like rest
 	// recent caches some slices by the address of their string: a header with a constant value needs only one slice. An entry
 	// keeps its string alive, so that its address is not reused.
 	recent [recentValues][]string
 }
 
 const (
-	chunkSize = 4 << 10       // bytes per chunk
-	firstSize = 256           // bytes of the first chunk; small, because a waiting request may copy no more
-	chunkMost = chunkSize / 4 // longer strings get memory of their own
-	listSize  = 64            // strings per chunk of list
-	anchored  = 64            // anchors per chunk
+	chunkSize  = 4 << 10       // bytes per chunk
+	firstSize  = 256           // bytes of the first chunk; small, because a waiting request may copy no more
+	maxChunked = chunkSize / 4 // longer strings get an allocation of their own
+	listSize   = 64            // strings per chunk of list
+	anchored   = 64            // anchors per chunk
 
 	recentValues = 8  // number of cached slices
-	recentMost   = 64 // maximum length of a cached value, in bytes
+	maxRecent    = 64 // maximum length of a cached value, in bytes
 )
 
 // Copy returns a safe copy of b.
@@ -38,7 +38,7 @@ func (c *Strings) Copy(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}
-	if len(b) > chunkMost {
+	if len(b) > maxChunked {
 		return string(b)
 	}
 	own := c.alloc(len(b))
@@ -46,7 +46,7 @@ func (c *Strings) Copy(b []byte) string {
 	return view.String(own)
 }
 
-// anchor returns an anchor for answers based on a block that have a text instead of the block's Number.
+// anchor returns an anchor for an Answer with the headers of b, in which text replaces b's Number.
 func (c *Strings) anchor(b *Block, text string) *anchor {
 	if c.anchors == nil {
 		c.anchors = new([]anchor)
@@ -68,7 +68,7 @@ func (c *Strings) anchor(b *Block, text string) *anchor {
 	return a
 }
 
-// alloc returns n bytes, at most chunkMost, for a new string.
+// alloc returns n bytes for a new string. n is at most maxChunked.
 func (c *Strings) alloc(n int) []byte {
 	if n > len(c.rest) {
 		c.more(n)
@@ -92,7 +92,7 @@ func (c *Strings) Values(s string) []string {
 	if c.values == nil {
 		c.values = new(values)
 	}
-	if s == "" || len(s) > recentMost {
+	if s == "" || len(s) > maxRecent {
 		return c.values.slice(s)
 	}
 	e := &c.values.recent[view.AddressOf(s)/16%recentValues]

@@ -56,7 +56,7 @@ func TestStringsGrow(t *testing.T) {
 			t.Fatalf("a copy is %q", s)
 		}
 	}
-	for n := range chunkMost + 2 { // of any length, from any offset
+	for n := range maxChunked + 2 { // of any length, from any offset
 		var c Strings
 		want := strings.Repeat("x", n)
 		if got := c.Copy([]byte(want)); got != want {

@@ -80,9 +80,8 @@ func scanField(b []byte, i int) (f fieldSpan, next int, p problem) {
 	return f, stop + 2, noProblem
 }
 
-// nameProblem returns the reason why the field name [start, end) of b is refused. b[end] must be a byte that is not allowed in a token,
-// or the
-// name must be empty.
+// nameProblem returns the reason why the field name b[start:end] is refused. b[end] is the first byte after start that is not allowed
+// in a token. It is ':' only if the name is empty.
 func nameProblem(b []byte, start, end int) problem {
 	switch c := b[end]; {
 	case c == '\n':

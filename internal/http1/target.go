@@ -25,7 +25,8 @@ const (
 func scanPath(w []byte, i int) int {
 	for ; i+8 <= len(w); i += 8 {
 		x := binary.LittleEndian.Uint64(w[i:])
-		// The method is that of scanValue. The marked bytes are those up to ' ', and '#', '%', '?' and 0x7F; the last two differ in one bit.
+		// The method is that of scanValue. It marks bytes up to ' ', '#', '%', '?', 0x7F and bytes from 0x80 (by "| x"). One term finds
+		// both '?' and 0x7F, which differ in one bit.
 		mark := (((x-ones*0x21)|((x^ones*'#')-ones)|((x^ones*'%')-ones)|(((x|ones*0x40)^ones*0x7F)-ones))&^x | x) & highs
 		if mark != 0 {
 			return i + bits.TrailingZeros64(mark)/8
@@ -69,7 +70,8 @@ func (h *Head) scanTarget(w []byte, i int) (pathEnd, end int) {
 	return pathEnd, i
 }
 
-// setTarget finds the form of the target [start, end), whose path or authority ends at pathEnd, and sets its parts.
+// setTarget finds the form of the target w[start:end], whose path or authority ends at pathEnd, and sets its parts. p is the reason why
+// the target is refused, or noProblem. at is the position of the problem in w.
 func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) {
 	h.target = span{uint32(start), uint32(end)}
 	h.Form = OriginForm
@@ -82,7 +84,7 @@ func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) 
 		return h.authorityTarget(w, start, end)
 	case w[start] == '/':
 		if h.Method == semantics.MethodConnect {
-			h.Method = semantics.MethodOther // an extension method, because there is no host to connect to
+			h.Method = semantics.MethodOther // CONNECT with a path has no host to connect to: treat it as an unknown method
 		}
 		h.path = span{uint32(start), uint32(pathEnd)}
 	case w[start] == '*' && end == start+1:

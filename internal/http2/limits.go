@@ -2,8 +2,8 @@ package http2
 
 import "github.com/dunlinhttp/dunlin/internal/hpack"
 
-// Limits bounds the memory that a client can occupy. All fields except the switches must be positive; use
-// [DefaultLimits] as a start. A Limits is read only, so goroutines may share it.
+// Limits bounds the memory that a client can occupy. All numbers must be positive; use [DefaultLimits] as a start.
+// A Limits is read only, so goroutines may share it.
 type Limits struct {
 	// Fields limits the decoded fields of a block.
 	Fields hpack.Limits
@@ -34,8 +34,8 @@ type Limits struct {
 	// ConnectProtocol enables extended CONNECT (RFC 8441).
 	ConnectProtocol bool
 
-	// Tokens is the maximum number of tokens of a connection, and TokensPerSecond the number of tokens that return per second;
-	// see [Reason].
+	// Tokens is the size of a connection's token bucket, which abusive behavior drains (see [Reason]). TokensPerSecond
+	// refills it.
 	Tokens, TokensPerSecond int
 
 	// CallTokens is the number of spent tokens after which [Conn.Next] returns the event Costly.

@@ -6,14 +6,14 @@ package jsonwire
 // countedFrom is the number of elements from which the rest of an object or array is counted.
 const countedFrom = 8
 
-// mostAhead limits how many times a text may be read ahead, so that nested objects cost linear time.
-const mostAhead = 2
+// maxReadAhead limits how many times a text may be read ahead, so that nested objects cost linear time.
+const maxReadAhead = 2
 
 // ahead returns the number of elements between position i, in or after an element, and the end of its object or array.
 // each is the minimum number of bytes of an element and its comma. The result is a lower bound if the text has been read
 // ahead too often, and a guess if the text is not valid JSON. It does not exceed the number of elements that the limits allow.
 func (d *decoder) ahead(i, each int) int {
-	start, end := i, min(len(d.data), i+mostAhead*len(d.data)-d.readAhead)
+	start, end := i, min(len(d.data), i+maxReadAhead*len(d.data)-d.readAhead)
 	n, depth := 0, 0
 	for ; i < end; i++ {
 		switch d.data[i] {
@@ -50,33 +50,34 @@ type boxes struct {
 }
 
 const (
-	mostBoxes    = 16  // maximum number of values in a block
-	longestBoxed = 256 // maximum length of a string that shares a block, in bytes
+	maxBoxes    = 16  // maximum number of values in a block
+	maxBoxedLen = 256 // maximum length of a string that shares a block, in bytes
 )
 
-// block returns the number of values of the next block: a short text does not cost a whole one.
-func (b *boxes) block() int {
-	b.size = min(2*b.size+1, mostBoxes)
+// nextSize returns the size of the next block, in values. Sizes grow to maxBoxes, so that a short document does not allocate a full
+// block.
+func (b *boxes) nextSize() int {
+	b.size = min(2*b.size+1, maxBoxes)
 	return b.size
 }
 
 // number returns v as an interface.
 func (b *boxes) number(v float64) any {
 	if len(b.numbers) == 0 {
-		b.numbers = make([]float64, b.block())
+		b.numbers = make([]float64, b.nextSize())
 	}
 	box := &b.numbers[0]
 	*box, b.numbers = v, b.numbers[1:]
 	return boxed(boxedNumber, box)
 }
 
-// text returns s as an interface.
+// text returns s as an interface. Empty and long strings do not share a block.
 func (b *boxes) text(s string) any {
-	if uint(len(s)-1) >= longestBoxed {
+	if uint(len(s)-1) >= maxBoxedLen {
 		return s
 	}
 	if len(b.texts) == 0 {
-		b.texts = make([]string, b.block())
+		b.texts = make([]string, b.nextSize())
 	}
 	box := &b.texts[0]
 	*box, b.texts = s, b.texts[1:]

@@ -212,7 +212,7 @@ func (d *decoder) value(p *decodePlan, m memory, i int) int {
 	case opPointer:
 		if c != 'n' {
 			if m.isNil() {
-				if !d.takes(int(p.size)) {
+				if !d.charge(int(p.size)) {
 					return -1
 				}
 				store(m, reflect.New(p.elem.typ).UnsafePointer())

@@ -13,7 +13,7 @@ func (d *decoder) any(i int) (v any, next int) {
 		return d.anyArray(i)
 	case '"':
 		s, next := d.string(i + 1)
-		if next < 0 || !d.takes(stringBox) {
+		if next < 0 || !d.charge(stringBox) {
 			return nil, -1
 		}
 		return d.boxes.text(s), next
@@ -31,21 +31,21 @@ func (d *decoder) any(i int) (v any, next int) {
 		if !ok {
 			return nil, d.badNumber(anyNumber, i, next)
 		}
-		if !d.takes(numberBox) {
+		if !d.charge(numberBox) {
 			return nil, -1
 		}
 		return d.boxes.number(f), next
 	}
 }
 
-// anyNumber is the plan that errors name for a number that is too large.
+// anyNumber is the plan used in the error for a number that overflows float64.
 var anyNumber = &decodePlan{op: opFloat64, typ: float64Type}
 
 func (d *decoder) anyObject(start int) (v any, next int) {
 	if d.depth--; d.depth < 0 {
 		return nil, d.refuse(ProblemDepth, start)
 	}
-	if !d.takes(mapHead) {
+	if !d.charge(mapHead) {
 		return nil, -1
 	}
 	made, room := map[string]any{}, mapRoom{}
@@ -61,11 +61,11 @@ func (d *decoder) anyObject(start int) (v any, next int) {
 		if after < 0 {
 			return nil, -1
 		}
-		if !takesMember(d, &made, &room, after) {
+		if !chargeMember(d, &made, &room, after) {
 			return nil, -1
 		}
 		n := len(made)
-		if made[name] = value; d.twice(n, len(made)) {
+		if made[name] = value; d.isDuplicate(n, len(made)) {
 			return nil, d.refuse(ProblemDuplicate, nameAt)
 		}
 		if i, more = d.next(after, '}'); i < 0 {
@@ -81,7 +81,7 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	if d.depth--; d.depth < 0 {
 		return nil, d.refuse(ProblemDepth, start)
 	}
-	if !d.takes(sliceBox) {
+	if !d.charge(sliceBox) {
 		return nil, -1
 	}
 	made := []any{}
@@ -92,7 +92,7 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 			return nil, -1
 		}
 		if len(made) == cap(made) {
-			if made = d.moreOfAny(made, after); made == nil {
+			if made = d.growAny(made, after); made == nil {
 				return nil, -1
 			}
 		}
@@ -106,15 +106,15 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	return made, i
 }
 
-// moreOfAny returns made with room for one more element, which ends before data[i:]. It doubles a short slice. A longer slice gets room
-// for all its elements, which are counted in the text. The result is nil if there is no memory.
-func (d *decoder) moreOfAny(made []any, i int) []any {
+// growAny returns made with room for one more element, which ends before data[i:]. It doubles a short slice. For a longer slice it counts
+// the remaining elements in the input and allocates room for them. The result is nil if there is no memory.
+func (d *decoder) growAny(made []any, i int) []any {
 	n := len(made)
 	more := max(n, 1)
 	if n >= countedFrom {
 		more = max(n/4, 1+d.ahead(i, len("1,")))
 	}
-	if !d.takesMany(more, interfaceSize) {
+	if !d.chargeMany(more, interfaceSize) {
 		return nil
 	}
 	larger := make([]any, n, n+more)

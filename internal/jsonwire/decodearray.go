@@ -70,7 +70,7 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	want = min(want, n+(len(d.data)-i)/2+1, n+1+min(left, math.MaxInt-n-1)) // an element and its comma take two bytes
 	h := m.header()
 	more := want - h.cap
-	if !d.takesMany(more, p.size) {
+	if !d.chargeMany(more, p.size) {
 		return false
 	}
 	more += h.cap

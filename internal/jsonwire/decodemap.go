@@ -70,7 +70,7 @@ func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
 	}
 	fresh := m.isNil()
 	if fresh {
-		if !d.takes(mapHead) {
+		if !d.charge(mapHead) {
 			return -1
 		}
 		made := reflect.MakeMap(p.typ)
@@ -117,7 +117,7 @@ func (d *decoder) mapMembers(p *decodePlan, m memory, member *mapMember, start i
 		if after = d.value(p.elem, member.valueAt, i); after < 0 {
 			return -1
 		}
-		if !d.takesEntry(n, p.keys.slot) {
+		if !d.chargeEntry(n, p.keys.slot) {
 			return -1
 		}
 		n++
@@ -193,19 +193,19 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 			} else {
 				after = d.value(p.elem, memory{}, i) // only null is valid, and it stores nothing
 			}
-			if after < 0 || !takesMember(d, &texts, &room, i) {
+			if after < 0 || !chargeMember(d, &texts, &room, i) {
 				return -1
 			}
 			texts[name] = text
 		} else {
 			var v any
 			v, after = d.any(i)
-			if after < 0 || !takesMember(d, &values, &room, i) {
+			if after < 0 || !chargeMember(d, &values, &room, i) {
 				return -1
 			}
 			values[name] = v
 		}
-		if d.twice(had, len(texts)+len(values)) {
+		if d.isDuplicate(had, len(texts)+len(values)) {
 			return d.refuse(ProblemDuplicate, nameAt)
 		}
 		if i, more = d.next(after, '}'); i < 0 {
@@ -221,6 +221,6 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 	return i
 }
 
-// twice reports whether a text is refused because of a repeated member: the map has as many members as before.
-// This is faster than a lookup.
-func (d *decoder) twice(had, has int) bool { return had == has && d.limits.DuplicateMembers }
+// isDuplicate reports whether a text is refused because of a repeated member. had and has are the numbers of the map's members before
+// and after the member was stored. Comparing them is faster than a lookup.
+func (d *decoder) isDuplicate(had, has int) bool { return had == has && d.limits.DuplicateMembers }

@@ -22,7 +22,7 @@ func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 	if d.limits.InvalidUTF8 && !d.wellFormed(raw) {
 		return d.refuse(ProblemUTF8, i)
 	}
-	if !d.takesRaw(p, raw) {
+	if !d.chargeRaw(p, raw) {
 		return -1
 	}
 	var err error
@@ -79,7 +79,7 @@ func (d *decoder) unmarshalText(p *decodePlan, m memory, i int) int {
 	if next < 0 {
 		return next
 	}
-	if !d.takes(len(text)) {
+	if !d.charge(len(text)) {
 		return -1
 	}
 	if err := pointerTo(p.pointer, m).(encoding.TextUnmarshaler).UnmarshalText(d.given(text)); err != nil {

@@ -137,7 +137,7 @@ func (d *decoder) nameText(i, longest int) (name []byte, next int) {
 				return nil, next
 			}
 			name = viewedBytes(s)
-		} else if d.limits.InvalidUTF8 && holdsOdd(name) {
+		} else if d.limits.InvalidUTF8 && hasInvalid(name) {
 			return nil, d.refuse(ProblemUTF8, i)
 		}
 	}
@@ -165,7 +165,7 @@ func (d *decoder) indirect(f *member, m memory, i int) int {
 			if h.closed {
 				return d.mismatch(f.value, i)
 			}
-			if !d.takes(int(h.typ.Size())) {
+			if !d.charge(int(h.typ.Size())) {
 				return -1
 			}
 			store(m, reflect.New(h.typ).UnsafePointer())

@@ -35,15 +35,15 @@ func (d *decoder) oddString(i, at int) (s string, next int) {
 	if !escaped && utf8.Valid(raw) {
 		return d.strings.copy(raw, len(d.data)-i), next
 	}
-	longer := replacementBytes(raw)
-	if longer > 0 && d.limits.InvalidUTF8 {
+	extra := replacementBytes(raw)
+	if extra > 0 && d.limits.InvalidUTF8 {
 		return "", d.refuse(ProblemUTF8, i-1)
 	}
-	if longer > 0 && !d.takes(longer) {
+	if extra > 0 && !d.charge(extra) {
 		return "", -1
 	}
-	s, odd := d.strings.unquote(raw, longer, len(d.data)-i)
-	if odd && d.limits.InvalidUTF8 {
+	s, invalid := d.strings.unquote(raw, extra, len(d.data)-i)
+	if invalid && d.limits.InvalidUTF8 {
 		return "", d.refuse(ProblemUTF8, i-1)
 	}
 	return s, next
@@ -347,7 +347,7 @@ func (d *decoder) base64(p *decodePlan, m memory, i int) int {
 	if next < 0 {
 		return next
 	}
-	if !d.takes(base64.StdEncoding.DecodedLen(len(text))) {
+	if !d.charge(base64.StdEncoding.DecodedLen(len(text))) {
 		return -1
 	}
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(text)))

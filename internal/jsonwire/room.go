@@ -39,57 +39,57 @@ const (
 	mapHead       = 48 // empty map
 	firstSlots    = 8  // number of members of the first group of a map
 	anySlot       = stringBox + interfaceSize + 1
-	mostInSlot    = 128 // maximum size of a key or value in a slot; a larger one has its own allocation
+	maxInSlot     = 128 // maximum size of a key or value in a slot; a larger one has its own allocation
 	allocated     = 8   // average loss by rounding up a small allocation
 	zoneBytes     = 208 // time.Location of an offset
-	takesOfMany   = 2   // slots per member of a large map: half of them are free after it has grown
+	slotsOfMany   = 2   // slots per member of a large map: half of them are free after it has grown
 )
 
 // slotOf returns the size of a key or a value of type t in a map, with its own allocation.
 func slotOf(t reflect.Type) int {
 	size := int(t.Size())
-	if size > mostInSlot {
+	if size > maxInSlot {
 		return size + bits.UintSize/8
 	}
 	return size
 }
 
-// takes counts n bytes that will be allocated. It returns false if there is no room for them.
-func (d *decoder) takes(n int) bool {
+// charge counts n bytes that will be allocated. It returns false if there is no room for them.
+func (d *decoder) charge(n int) bool {
 	d.free -= n
 	return d.free >= 0 || d.reserve()
 }
 
-// takesMany is takes for n values of size bytes.
-func (d *decoder) takesMany(n int, size uintptr) bool {
+// chargeMany is charge for n values of size bytes.
+func (d *decoder) chargeMany(n int, size uintptr) bool {
 	if size > 0 && n > math.MaxInt/2/int(size) {
-		return d.takes(math.MaxInt / 2)
+		return d.charge(math.MaxInt / 2)
 	}
-	return d.takes(n * int(size))
+	return d.charge(n * int(size))
 }
 
-// takesRaw is takes for a JSON text that is copied, or decoded as a time.
-func (d *decoder) takesRaw(p *decodePlan, raw []byte) bool {
+// chargeRaw is charge for a JSON text that is copied, or decoded as a time.
+func (d *decoder) chargeRaw(p *decodePlan, raw []byte) bool {
 	switch {
 	case p.op != opTime:
-		return d.takes(len(raw) + allocated)
+		return d.charge(len(raw) + allocated)
 	case len(raw) > 2 && raw[len(raw)-2] != 'Z':
-		return d.takes(zoneBytes)
+		return d.charge(zoneBytes)
 	}
 	return true
 }
 
-// takesEntry counts one more entry of a map with n entries of slot bytes each.
-func (d *decoder) takesEntry(n, slot int) bool {
+// chargeEntry counts one more entry of a map with n entries of slot bytes each.
+func (d *decoder) chargeEntry(n, slot int) bool {
 	switch {
 	case n == 0:
 		slot *= firstSlots
 	case n < firstSlots:
 		return true
 	default:
-		slot *= takesOfMany
+		slot *= slotsOfMany
 	}
-	return d.takes(slot)
+	return d.charge(slot)
 }
 
 // A mapRoom counts the memory of a map.
@@ -98,18 +98,18 @@ type mapRoom struct {
 	fixed   bool // the map must not be replaced, because the caller refers to it
 }
 
-// takesMember counts one more member of a map, before data[i:]. From countedFrom members on the map has room for all
-// members of the object. takesMember returns false if there is no room for the memory.
-func takesMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
+// chargeMember counts one more member of a map, before data[i:]. From countedFrom members on the map has room for all
+// members of the object. chargeMember returns false if there is no room for the memory.
+func chargeMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
 	n := len(*made)
 	switch {
 	case n < r.members:
 		return true
 	case n < countedFrom || r.fixed:
-		return d.takesEntry(n, anySlot)
+		return d.chargeEntry(n, anySlot)
 	}
 	r.members = n + 1 + d.ahead(i, len(`"":1,`))
-	if !d.takesMany((r.members-n)*takesOfMany, anySlot) {
+	if !d.chargeMany((r.members-n)*slotsOfMany, anySlot) {
 		return false
 	}
 	if r.members > n+n/2 {

@@ -10,14 +10,14 @@ import (
 // is freed with its last string, so a retained string keeps at most pieceSize bytes of other strings alive. The zero Strings is ready
 // to use. It is not safe for concurrent use.
 //
-// Invariant: the part of its piece before rest is shared with returned strings and is never written again.
+// Invariant: the bytes of the piece before rest belong to returned strings and are never written again.
 type Strings struct {
 	rest []byte // the unused part of the current piece
 }
 
 const (
 	pieceSize = 4 << 10       // bytes
-	pieceMost = pieceSize / 4 // longer strings have their own allocation
+	maxShared = pieceSize / 4 // longer strings have their own allocation
 	copyBlock = 16            // short strings are copied by one move of this size
 )
 
@@ -39,7 +39,7 @@ func (s *Strings) copy(b []byte, expect int) string {
 // room makes room for n bytes. It returns false if they need their own allocation.
 func (s *Strings) room(n, expect int) bool {
 	if n > len(s.rest) {
-		if n > pieceMost {
+		if n > maxShared {
 			return false
 		}
 		s.rest = make([]byte, max(n, min(pieceSize, expect)))
@@ -47,16 +47,16 @@ func (s *Strings) room(n, expect int) bool {
 	return true
 }
 
-// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or both. longer is replacementBytes(raw). odd reports
-// whether the string contained invalid UTF-8 or an unpaired surrogate, which are replaced by U+FFFD.
-func (s *Strings) unquote(raw []byte, longer, expect int) (made string, odd bool) {
-	if longer == 0 && s.room(len(raw), expect) {
-		out, odd := appendUnquoted(s.rest[:0], raw)
+// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or both. extra is the result of replacementBytes(raw).
+// invalid reports whether the string contained invalid UTF-8 or an unpaired surrogate, which are replaced by U+FFFD.
+func (s *Strings) unquote(raw []byte, extra, expect int) (made string, invalid bool) {
+	if extra == 0 && s.room(len(raw), expect) {
+		out, invalid := appendUnquoted(s.rest[:0], raw)
 		s.rest = s.rest[len(out):]
-		return bytesString(out), odd
+		return bytesString(out), invalid
 	}
-	out, odd := appendUnquoted(make([]byte, 0, len(raw)+longer), raw)
-	return bytesString(out), odd
+	out, invalid := appendUnquoted(make([]byte, 0, len(raw)+extra), raw)
+	return bytesString(out), invalid
 }
 
 // replacementBytes returns the number of bytes by which U+FFFD lengthens the inside of a JSON string: two for each byte of invalid UTF-8.
@@ -76,7 +76,7 @@ func replacementBytes(raw []byte) (n int) {
 }
 
 // appendUnquoted appends the decoded inside of a JSON string, see unquote. raw was read by scanString.
-func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
+func appendUnquoted(dst, raw []byte) (out []byte, invalid bool) {
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' && raw[i] < utf8.RuneSelf {
 			end := scanPlain(raw, i)
@@ -97,17 +97,17 @@ func appendUnquoted(dst, raw []byte) (out []byte, odd bool) {
 			r, size = utf8.DecodeRune(raw[i:])
 		}
 		if r == utf8.RuneError {
-			odd = odd || size == 1 || raw[i] == '\\' && surrogate(raw[i:])
+			invalid = invalid || size == 1 || raw[i] == '\\' && surrogate(raw[i:])
 		}
 		dst = utf8.AppendRune(dst, r)
 		i += size
 	}
-	return dst, odd
+	return dst, invalid
 }
 
-// holdsOdd reports whether the inside of a JSON string contains invalid UTF-8 or an unpaired surrogate, like
+// hasInvalid reports whether the inside of a JSON string contains invalid UTF-8 or an unpaired surrogate, like
 // appendUnquoted.
-func holdsOdd(raw []byte) bool {
+func hasInvalid(raw []byte) bool {
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' {
 			next := bytes.IndexByte(raw[i:], '\\')

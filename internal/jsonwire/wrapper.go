@@ -18,7 +18,7 @@ type Wrapping struct {
 	Set string
 	// Null is a bool field that becomes true for null and false for a value. "" if there is none.
 	Null string
-	// AcceptNull zeroes Value and sets the flags for null. Without it, null is decoded into Value.
+	// AcceptNull makes null zero Value and set the flags. If it is false, null is decoded into Value.
 	AcceptNull bool
 }
 
@@ -28,7 +28,7 @@ type wrapLayout struct {
 	hasNull, acceptNull bool
 }
 
-// compileWrapper sets up a Wrapper.
+// compileWrapper compiles the plan for a Wrapper type.
 func (c *decodeCompiler) compileWrapper(p *decodePlan) {
 	layout, value := wrapLayoutOf(p.typ)
 	p.op, p.wrap = opWrapped, layout
@@ -41,7 +41,7 @@ func wrapLayoutOf(t reflect.Type) (*wrapLayout, reflect.Type) {
 	field := func(name string, flag bool) reflect.StructField {
 		f, ok := t.FieldByName(name)
 		if !ok || len(f.Index) != 1 || flag && f.Type.Kind() != reflect.Bool {
-			panic(fmt.Sprintf("jsonwire: %s names its field %q, which it does not have", t, name))
+			panic(fmt.Sprintf("jsonwire: %s: WrapsJSON names %q, which is not a direct field of the required type", t, name))
 		}
 		return f
 	}

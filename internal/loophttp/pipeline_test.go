@@ -23,7 +23,7 @@ func registerBlocking(app *dunlin.App, g *suite.Gate) {
 		g.Pass()
 		return dunlin.Text(r.Param("n"))
 	})
-	suite.LearnBlocking(app, "/worker")
+	suite.MarkBlocking(app, "/worker")
 	app.Get("/worker/{n}", func(r *dunlin.Request) dunlin.Response { return dunlin.Text(r.Param("n")) })
 	app.Post("/worker", func(r *dunlin.Request) dunlin.Response {
 		body, err := r.Bytes()

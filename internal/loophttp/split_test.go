@@ -42,7 +42,7 @@ func registerSplit(app *dunlin.App) {
 		}
 		return dunlin.Bytes("text/x", body)
 	})
-	suite.LearnBlocking(app, "/worker/")
+	suite.MarkBlocking(app, "/worker/")
 	app.Handle("*", "/worker/{rest...}", whole)
 	app.Handle("*", "/ignore", suite.Text("ignored"))
 	app.Handle("*", "/abort", func(r *dunlin.Request) dunlin.Response {

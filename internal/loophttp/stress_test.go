@@ -41,7 +41,7 @@ func blockFor(d time.Duration) {
 }
 
 func registerStress(app *dunlin.App) {
-	suite.LearnBlocking(app, "/worker/")
+	suite.MarkBlocking(app, "/worker/")
 	for _, kind := range []struct {
 		name string
 		act  func(r *dunlin.Request, size int) // runs before the answer

@@ -1,6 +1,6 @@
 // Package memhttp is the adapter without a network, for tests. It runs a net/http request through the pipeline of an
-// app. It is the smallest adapter and the one to read first. Each request has a wire and a goroutine, and its response
-// a pipe. There are no statistics, no limits and no hijacking.
+// app. It is the smallest adapter and the one to read first. Each request has a wire and a goroutine. The body of a streamed
+// response is a pipe. There are no statistics, no limits and no hijacking.
 package memhttp
 
 import (
@@ -35,7 +35,7 @@ func Serve(s *exchange.Server, req *http.Request) (*http.Response, error) {
 	select {
 	case resp := <-x.answer:
 		switch err := req.Context().Err(); {
-		case err != nil && resp != nil: // the client disconnected; the action's response may be about that
+		case err != nil && resp != nil: // the client disconnected; the action's response may only report that
 			_ = resp.Body.Close()
 			return nil, err
 		case err != nil:
@@ -68,20 +68,20 @@ func (x *wire) run(route *exchange.Route) {
 	if route.Timeout == 0 {
 		a = exchange.Finish(x.call)
 	} else {
-		instead := x.instead()
+		spare := x.timeoutWire()
 		x.race = exchange.NewRace(x.ctx, route.Timeout)
 		x.ctx = x.race.Context
 		var late bool
 		if a, late = x.race.Run(x.call, x.server.Pipeline); late {
-			instead.call.InheritFrom(x.call)
-			a = instead.call.Decorate(x.server.Pipeline.Late(route), exchange.FromTimeout)
-			x = instead
+			spare.call.InheritFrom(x.call)
+			a = spare.call.Decorate(x.server.Pipeline.Late(route), exchange.FromTimeout)
+			x = spare
 		}
 	}
 	if x.s.Watched {
 		x.call.Observe(a, time.Since(start))
 	}
-	whole := x.settled(&a)
+	whole := x.buffered(&a)
 	x.call.End()
 	exchange.RemoveForm(x.Req)
 	x.lent.End()
@@ -94,8 +94,8 @@ func (x *wire) run(route *exchange.Route) {
 	}
 }
 
-// instead returns a wire for a response given without the action, which the action can no longer change.
-func (x *wire) instead() *wire {
+// timeoutWire returns a second wire, for the timeout response. The late action has no access to it.
+func (x *wire) timeoutWire() *wire {
 	y := newWire(x.server, x.Req.Clone(x.ctx), x.answer)
 	y.s.Set(x.s.Method, x.s.Path, x.s.Query, false)
 	y.call.Begin(true)
@@ -103,8 +103,8 @@ func (x *wire) instead() *wire {
 	return y
 }
 
-// settled returns the response for a settled answer, or nil if it was sent or must not be sent.
-func (x *wire) settled(a *exchange.Answer) *http.Response {
+// buffered converts a complete answer to a response. It returns nil if the answer has been streamed or aborted.
+func (x *wire) buffered(a *exchange.Answer) *http.Response {
 	if a.Kind() == exchange.Sent || a.Kind() == exchange.Abort {
 		return nil // cut follows, unless the body is finished
 	}

@@ -64,8 +64,8 @@ var sortedRules = func() []string {
 // IsRule reports whether a tag is a rule.
 func IsRule(name string) bool { return ruleNames[name] != nil || name == unknownTag }
 
-// notes are the tags for annotations, which have no effect on checks.
-var notes = []string{"title", "description", "doc", "example", "deprecated", "readOnly", "writeOnly", "contentType"}
+// annotations are the tags that annotate, which have no effect on checks.
+var annotations = []string{"title", "description", "doc", "example", "deprecated", "readOnly", "writeOnly", "contentType"}
 
 // Tagged returns the node with the rules and annotations of a field's tags. It returns a copy if
 // there are any. Rules with the prefix "items.", "additionalProperties." or "propertyNames." apply

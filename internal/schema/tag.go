@@ -36,7 +36,7 @@ func ParseTags(tag reflect.StructTag) (Tags, error) {
 		if _, twice := tags[name]; twice {
 			return nil, fmt.Errorf("the tag has %q twice", name)
 		}
-		if err := spelledWell(name); err != nil {
+		if err := checkName(name); err != nil {
 			return nil, err
 		}
 		tags[name] = value
@@ -45,25 +45,26 @@ func ParseTags(tag reflect.StructTag) (Tags, error) {
 	return tags, nil
 }
 
-// other has the tags of package typed that are neither rules nor annotations.
-var other = []string{"default", "dependentRequired", unknownTag}
+// otherTags has the tags of package typed that are neither rules nor annotations.
+var otherTags = []string{"default", "dependentRequired", unknownTag}
 
 // unknownTag is the tag of a blank field that decides whether its struct accepts unknown members.
 const unknownTag = "additionalProperties"
 
-var everyName = slices.Concat(sortedRules, notes, other)
+var everyName = slices.Concat(sortedRules, annotations, otherTags)
 
-// spelledWell refuses names that differ from a known name in case only.
-func spelledWell(name string) error {
+// checkName refuses misspelled names: those that differ from a known name only in case, and unknown names after a prefix such as
+// "items.". It also refuses "required".
+func checkName(name string) error {
 	for _, prefix := range []string{"items.", "additionalProperties.", "propertyNames."} {
 		if after, ok := strings.CutPrefix(name, prefix); ok {
 			if !known(after) && !strings.Contains(after, ".") {
 				return fmt.Errorf("unknown rule %q", name)
 			}
-			return spelledWell(after)
+			return checkName(after)
 		}
 		if strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix)) {
-			return fmt.Errorf("rule %q: it begins with %q", name, prefix)
+			return fmt.Errorf("unknown rule %q: the prefix is spelled %q", name, prefix)
 		}
 	}
 	if name == "required" {
@@ -81,7 +82,7 @@ func spelledWell(name string) error {
 }
 
 func known(name string) bool {
-	return ruleNames[name] != nil || slices.Contains(notes, name) || slices.Contains(other, name)
+	return ruleNames[name] != nil || slices.Contains(annotations, name) || slices.Contains(otherTags, name)
 }
 
 func (t Tags) or(name, fallback string) string {

@@ -125,7 +125,7 @@ func TestConnForeignDeadline(t *testing.T) {
 
 // A file continues where it stopped, also if more was read ahead.
 func TestConnFile(t *testing.T) {
-	text := strings.Repeat("0123456789abcdefg", exchange.SendByFile/16)
+	text := strings.Repeat("0123456789abcdefg", exchange.MinSendfile/16)
 	path := t.TempDir() + "/file"
 	if err := os.WriteFile(path, []byte(text+"beyond"), 0o600); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 )
 
 // maxGathered is the maximum size of the body that is buffered, in bytes, so that the answer can still become a
-// Response. Some requests have a larger maximum, see exchange.State.
+// dunlin.Response, which middleware can change. Some requests have a larger maximum, see exchange.State.
 const maxGathered = 32 << 10
 
 // An Owner owns the response of a Writer.
@@ -46,7 +46,7 @@ type Owner interface {
 type Writer struct {
 	wire     exchange.Wire
 	method   string
-	gathers  int64 // see most
+	maxBody  int64 // maximum size of a buffered body of announced length, see bufferLimit
 	owner    Owner
 	header   http.Header
 	status   int             // 0 until WriteHeader
@@ -76,12 +76,12 @@ type Writer struct {
 
 // Init initializes the writer for the answer to the request of wire.
 func (w *Writer) Init(wire exchange.Wire, s *exchange.State, owner Owner) {
-	w.wire, w.method, w.gathers, w.owner, w.header = wire, s.Method, s.Gathers(), owner, make(http.Header)
+	w.wire, w.method, w.maxBody, w.owner, w.header = wire, s.Method, s.Gathers(), owner, make(http.Header)
 }
 
-// most returns the maximum size of the buffered body.
-func (w *Writer) most() int64 {
-	if w.length <= w.gathers { // also if unknown
+// bufferLimit returns the maximum size of the buffered body.
+func (w *Writer) bufferLimit() int64 {
+	if w.length <= w.maxBody { // also if unknown
 		return max(w.length, maxGathered)
 	}
 	return maxGathered
@@ -300,7 +300,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if w.sink == nil {
-		if n := int64(len(w.body) + len(p)); n <= w.most() && (n <= maxGathered || w.holdsLength()) {
+		if n := int64(len(w.body) + len(p)); n <= w.bufferLimit() && (n <= maxGathered || w.reserveLength()) {
 			w.body = append(w.body, p...)
 			return len(p), nil
 		}
@@ -311,8 +311,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.sink.Write(p)
 }
 
-// holdsLength charges a body of the announced length. If there is no room the answer is streamed.
-func (w *Writer) holdsLength() bool {
+// reserveLength charges a body of the announced length. If there is no room the answer is streamed.
+func (w *Writer) reserveLength() bool {
 	if w.held {
 		return true
 	}
@@ -320,7 +320,7 @@ func (w *Writer) holdsLength() bool {
 	if w.held = a != nil && a.TryReserve(memory.Output, w.length); w.held {
 		w.body = slices.Grow(w.body, int(w.length)-len(w.body))
 	} else {
-		w.gathers = 0
+		w.maxBody = 0
 	}
 	return w.held
 }
@@ -345,7 +345,7 @@ func (w *Writer) readWhole(src io.Reader) (n int64, whole bool, err error) {
 		return 0, false, err
 	}
 	left := w.length - w.written
-	if !w.typed || w.length < 0 || w.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= w.most() {
+	if !w.typed || w.length < 0 || w.method == http.MethodHead || w.sink == nil && int64(len(w.body))+left <= w.bufferLimit() {
 		return 0, false, nil
 	}
 	if err := w.commit(nil); err != nil {
@@ -521,7 +521,7 @@ func (w *Writer) Answer() exchange.Answer {
 		if w.commit(nil) != nil {
 			return sent
 		}
-		// A head that was sent cannot announce a length instead of trailers.
+		// Flush sends the head now, so that Finish does not replace the announced trailers by a Content-Length.
 		_ = w.sink.Flush()
 	}
 	if w.sink != nil {

@@ -8,33 +8,35 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// LearnBlocking marks the routes whose patterns contain part as blocking, permanently, when their first action begins. Call it
+// MarkBlocking marks the routes whose patterns contain part as blocking, permanently, when their first action begins. Call it
 // before the app serves.
-func LearnBlocking(app *dunlin.App, part string) {
+func MarkBlocking(app *dunlin.App, part string) {
 	server := ext.PerApp[*exchange.Server](app, exchange.ServerKey{}, nil)
-	server.Pipeline = learned{server.Pipeline, part}
+	server.Pipeline = blockingPipeline{server.Pipeline, part}
 }
 
-type learned struct {
+type blockingPipeline struct {
 	exchange.Pipeline
 	part string
 }
 
-func (p learned) NewCall(w exchange.Wire) exchange.Call {
-	return &learnedCall{p.Pipeline.NewCall(w), p.part}
+func (p blockingPipeline) NewCall(w exchange.Wire) exchange.Call {
+	return &blockingCall{p.Pipeline.NewCall(w), p.part}
 }
 
-type learnedCall struct {
+type blockingCall struct {
 	exchange.Call
 	part string
 }
 
-// Run learns when the action begins. The first action still runs on the loop that read its request.
-func (c *learnedCall) Run() exchange.Answer {
+// Run marks the route as blocking before its action begins. This first action still runs on the loop.
+func (c *blockingCall) Run() exchange.Answer {
 	if route := c.State().Route; strings.Contains(route.Pattern, c.part) {
 		route.Blocking.Learn()
 	}
 	return c.Call.Run()
 }
 
-func (c *learnedCall) InheritFrom(late exchange.Call) { c.Call.InheritFrom(late.(*learnedCall).Call) }
+func (c *blockingCall) InheritFrom(late exchange.Call) {
+	c.Call.InheritFrom(late.(*blockingCall).Call)
+}

@@ -12,7 +12,7 @@ import (
 func TestRouteStatsLearnBlocking(t *testing.T) {
 	app, addr := startCounted(t, dunlin.Config{}, func(app *dunlin.App) {
 		app.Get("/learned", Constant(dunlin.NoContent()))
-		LearnBlocking(app, "/learned")
+		MarkBlocking(app, "/learned")
 	})
 	for n := range uint64(3) { // on a loop, then on workers
 		if status := statusOf(t, "GET", "http://"+addr+"/learned"); status != 204 {

@@ -9,9 +9,9 @@
 //	checks.go      checks                     learned.go   routes that are known to block
 //	rewrites.go    rewritten paths
 //
-// The cases run on every adapter, like the tests (OnEngines): in clear text, over TLS, over HTTP/2 and in memory, with the
-// exceptions in exceptions.go. The tests are about the timing of input and output (in pieces, partial, slow, never), about
-// connections (their number, addresses, TLS, hijacking, drain), and about memory held for clients.
+// A case is a request and its expected response (cases.go). Run checks all cases on an adapter. Behavior that depends on timing,
+// connections or memory has a Go test of its own, which calls OnEngines. Cases and tests run on every adapter: in clear text, over
+// TLS, over HTTP/2 and in memory, with the exceptions in exceptions.go.
 //
 // Tests of one engine are in the package of its adapter (internal/loophttp, internal/stdhttp), tests of the start and end of
 // serving in internal/lifecycle, and tests without connections in the root package.
@@ -61,7 +61,7 @@ func Run(t *testing.T, a Adapter) {
 	})
 }
 
-// A list in several lines equals a list in one line (RFC 9110 section 5.3).
+// runVersions checks that the version is found in an Accept header of several lines, as in one line (RFC 9110 section 5.3).
 func runVersions(t *testing.T, engine dunlin.Engine) {
 	addr, _ := Start(t, dunlin.Config{Engine: engine}, func(app *dunlin.App) {
 		app.Get("/probe", Text("probe"))

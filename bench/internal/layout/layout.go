@@ -15,9 +15,9 @@ type Folders struct {
 	Bench   string // this module
 	Root    string // the core module above it
 	Build   string // binaries and files written by servers; not in git
-	Results string // one JSON file a run
+	Results string // one JSON file per run
 	Loads   string // wrk scripts
-	Docs    string // of the report
+	Docs    string // docs of the core module; the report is written there
 }
 
 // Find looks for the bench module in dir, in dir/bench and in the folders above dir.

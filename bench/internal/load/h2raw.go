@@ -39,8 +39,7 @@ func h2Setting(id uint16, value uint32) string {
 
 func h2Number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, n)) }
 
-// h2Literal returns a string of HPACK without Huffman coding. It has fewer than 127 bytes, or a length that fits into two more
-// bytes.
+// h2Literal encodes s as an HPACK string literal without Huffman coding. s must be shorter than 127+1<<14 bytes.
 func h2Literal(s string) string {
 	if n := len(s); n >= 127 {
 		return "\x7f" + string([]byte{byte(n-127)&0x7f | 0x80, byte((n - 127) >> 7)}) + s
@@ -48,13 +47,20 @@ func h2Literal(s string) string {
 	return string([]byte{byte(len(s))}) + s
 }
 
-// h2Block returns the field block of a request in clear text that adds no entry to the dynamic table.
+// h2Block returns the field block of an http request. It adds no entry to the dynamic table.
 func h2Block(method, path string) string {
-	first := "\x82"
+	const (
+		get       = "\x82" // :method GET
+		post      = "\x83" // :method POST
+		http      = "\x86" // :scheme http
+		pathName  = "\x04" // :path, before its literal
+		authority = "\x01" // :authority, before its literal
+	)
+	first := get
 	if method == "POST" {
-		first = "\x83"
+		first = post
 	}
-	return first + "\x86\x04" + h2Literal(path) + "\x01" + h2Literal("a")
+	return first + http + pathName + h2Literal(path) + authority + h2Literal("a")
 }
 
 // dialH2 opens a connection and sends its settings. It accepts the server's settings without reading them.

@@ -86,7 +86,7 @@ var nghttpdServer = kind{
 		}
 		return exec.LookPath("nghttpd")
 	},
-	version: saidVersion("--version", "nghttpd nghttp2/"),
+	version: versionFromOutput("--version", "nghttpd nghttp2/"),
 	args: func(f layout.Folders, p Peer, addr string) ([]string, error) {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {

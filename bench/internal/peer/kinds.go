@@ -74,7 +74,7 @@ var nginxServer = kind{
 	build: func(_ context.Context, _ layout.Folders, _ Peer) (string, error) {
 		return exec.LookPath("nginx")
 	},
-	version: saidVersion("-v", "nginx version: nginx/"),
+	version: versionFromOutput("-v", "nginx version: nginx/"),
 	args: func(f layout.Folders, p Peer, addr string) ([]string, error) {
 		dir := filepath.Join(f.Build, "nginx")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -101,10 +101,10 @@ var nginxServer = kind{
 	},
 }
 
-// Toolchain is the Go release that builds all peers in Go. The peer fib needs Go 1.27.3.
+// Toolchain is the Go release that builds all peers in Go. The peer fib needs Go 1.27.3 or later.
 const Toolchain = "go1.27.4"
 
-// moduleOf returns the folder of the module of a package's folder, and the package as a path relative to it.
+// moduleOf finds the module that contains folder. It returns the module's root and the package path relative to it.
 func moduleOf(folder string) (dir, pkg string, err error) {
 	for dir = folder; ; dir = filepath.Dir(dir) {
 		if _, err = os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -117,14 +117,14 @@ func moduleOf(folder string) (dir, pkg string, err error) {
 	}
 }
 
-// saidVersion returns a function that runs a program to print its version, and removes the text before the version.
-func saidVersion(option, before string) func(f layout.Folders, p Peer, binary string) string {
+// versionFromOutput returns a function that runs a program with an option that prints its version. It removes prefix from the output.
+func versionFromOutput(option, prefix string) func(f layout.Folders, p Peer, binary string) string {
 	return func(_ layout.Folders, _ Peer, binary string) string {
 		out, err := exec.Command(binary, option).CombinedOutput()
 		if err != nil {
 			return ""
 		}
-		return strings.TrimSpace(strings.TrimPrefix(string(out), before))
+		return strings.TrimSpace(strings.TrimPrefix(string(out), prefix))
 	}
 }
 

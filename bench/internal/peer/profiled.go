@@ -7,10 +7,11 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// profileTag builds peers/service with net/http/pprof, which examples/users always has.
+// profileTag is the build tag that adds net/http/pprof to peers/service. examples/users always includes it.
 const profileTag = "compareprofile"
 
-// Profiled returns the peer with the build for profiles. Only Go programs have comparable profiles.
+// Profiled returns a copy of p whose server is built with profiling. It returns an error for peers that are not Go programs,
+// because their profiles are not comparable.
 func (p Peer) Profiled() (Peer, error) {
 	if p.kind.tool != goProgram.tool {
 		return p, fmt.Errorf("%s is written in %s: only Go programs can be profiled", p.Name, p.Language)
@@ -19,8 +20,8 @@ func (p Peer) Profiled() (Peer, error) {
 	return p, nil
 }
 
-// ProfileCommand returns the command that starts a server, built for profiles, on addr. The server publishes its profiles on
-// another address, spare, and profiles is the address it uses.
+// ProfileCommand returns the command that starts a server, built with profiling, on addr. The server serves its profiles on spare,
+// which is also returned as profiles.
 func (b Built) ProfileCommand(addr, spare string, cores []int) (command proc.Command, profiles string, err error) {
 	if command, err = b.Command(addr, cores); err != nil {
 		return command, "", err

@@ -9,13 +9,13 @@ import (
 	"slices"
 )
 
-// A Note explains why other servers are ahead of Dunlin, and how Dunlin could improve. It is printed below its rows in the report,
-// and omitted if the run has none of them.
+// A Note explains why other servers are ahead of Dunlin, and how Dunlin could improve. The report prints it below the rows that it
+// applies to, and omits it if the run has no such row.
 type Note struct {
 	Title     string   `json:"title"`
-	Scenarios []string `json:"scenarios,omitempty"` // none: any
-	Metrics   []string `json:"metrics,omitempty"`   // keys; none: any
-	Peers     []string `json:"peers,omitempty"`     // none: any
+	Scenarios []string `json:"scenarios,omitempty"` // empty means all
+	Metrics   []string `json:"metrics,omitempty"`   // metric keys; empty means all
+	Peers     []string `json:"peers,omitempty"`     // empty means all
 	Text      string   `json:"text"`
 	Benchmark bool     `json:"benchmark,omitempty"` // Scenarios are Go benchmarks, Metrics their units
 }
@@ -47,7 +47,7 @@ type Explained struct {
 	Leads []Lead
 }
 
-// explain assigns each lead of each server to the first note that applies to it, and returns the leads without a note.
+// explain assigns each server that is ahead to the first note that explains it, and returns the rest in open.
 func explain(leads []Lead, notes []Note) (explained []Explained, open []Lead) {
 	byNote := make([][]Lead, len(notes))
 	for _, lead := range leads {

@@ -15,7 +15,7 @@ import (
 
 var slowReaders = Scenario{
 	Name: "slow-readers", Title: "1,000 clients that ask and never read",
-	About: "Ordinary clients ask for plain text 2,000 times a second, a fiftieth of the server\u0027s capacity. Then slow readers come: each " +
+	About: "Ordinary clients ask for plain text 2,000 times a second, a fiftieth of the server's capacity. Then slow readers come: each " +
 		"asks for 50 times 108 KB in one write and reads nothing. The ordinary clients' p99, from the moment each request was " +
 		"due and with those given up after two seconds, is that of the eight seconds that begin with them; beside it is " +
 		"the one they had before. Unserved is how many of their 20,000 requests were refused or given up, cut off how many of " +
@@ -45,8 +45,8 @@ const (
 	afterLeaving = 30 * time.Second
 )
 
-// ordinary returns clients with a rate of their own. A closed loop would send fewer requests to a server that stalls, and
-// measure less of the stall.
+// ordinary returns an open loop, which sends at a fixed rate. A closed loop would send fewer requests to a server that stalls, and
+// would measure less of the stall.
 func ordinary(addr string, d time.Duration) load.OpenLoop {
 	return load.OpenLoop{
 		Addr: addr, Path: "/plaintext", Rate: 2000, Duration: d, Connections: 32, Patience: 2 * time.Second, LeadIn: beforeSlow,
@@ -82,18 +82,18 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 	if err != nil {
 		return nil, err
 	}
-	beside, cut, err := besideSlow(ctx, e, s)
+	underLoad, cut, err := runWithSlowReaders(ctx, e, s)
 	if err != nil {
 		return nil, err
 	}
 	sample = results.Sample{
 		results.StartRSS.Key: megabytes(base),
 		results.QuietP99.Key: milliseconds(quiet.All.P99),
-		results.P50.Key:      milliseconds(beside.All.P50),
-		results.P99.Key:      milliseconds(beside.All.P99),
-		results.P99Ratio.Key: beside.All.P99.Seconds() / quiet.All.P99.Seconds(),
+		results.P50.Key:      milliseconds(underLoad.All.P50),
+		results.P99.Key:      milliseconds(underLoad.All.P99),
+		results.P99Ratio.Key: underLoad.All.P99.Seconds() / quiet.All.P99.Seconds(),
 		results.CutOff.Key:   float64(cut),
-		results.Unserved.Key: float64(quiet.Failed() + beside.Failed()),
+		results.Unserved.Key: float64(quiet.Failed() + underLoad.Failed()),
 	}
 	e.later(ctx, afterLeaving, func() error {
 		defer s.Stop()
@@ -101,7 +101,7 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 		if err != nil {
 			return fmt.Errorf("slow-readers, %s, after the slow readers: %w", p.Name, err)
 		}
-		peak, err := s.PeakRSS() // their requests were answered after they had left, too
+		peak, err := s.PeakRSS() // measured last: the server may still answer slow readers' requests after they disconnect
 		if err != nil {
 			return fmt.Errorf("slow-readers, %s, after the slow readers: %w", p.Name, err)
 		}
@@ -111,29 +111,29 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 	return sample, nil
 }
 
-// besideSlow runs the ordinary clients. The slow readers arrive during that time, and leave at its end.
-func besideSlow(ctx context.Context, e *Env, s *server) (beside load.OpenLoopResult, cut int, err error) {
+// runWithSlowReaders runs the ordinary clients. The slow readers connect during that time, and disconnect at its end.
+func runWithSlowReaders(ctx context.Context, e *Env, s *server) (underLoad load.OpenLoopResult, cut int, err error) {
 	type outcome struct {
 		load.OpenLoopResult
 		err error
 	}
-	asking := make(chan outcome, 1)
+	done := make(chan outcome, 1)
 	go func() {
 		result, err := e.openLoop(ctx, ordinary(s.addr, slowTime))
-		asking <- outcome{result, err}
+		done <- outcome{result, err}
 	}()
 	if err := pause(ctx, beforeSlow); err != nil {
-		return beside, 0, err
+		return underLoad, 0, err
 	}
 	slow, err := e.hold(ctx, stalled(e, s.addr))
-	asked := <-asking
+	run := <-done
 	if err != nil {
-		return beside, 0, err
+		return underLoad, 0, err
 	}
 	defer slow.Stop()
-	if asked.err != nil {
-		return beside, 0, asked.err
+	if run.err != nil {
+		return underLoad, 0, run.err
 	}
 	cut, err = slow.cutOff()
-	return asked.OpenLoopResult, cut, err
+	return run.OpenLoopResult, cut, err
 }

@@ -1,5 +1,5 @@
-// Package data is the data layer of the peers that work on a database: TechEmpower's tables in PostgreSQL by one
-// connection pool, and an upstream server that answers after a chosen time. The peers differ only in the framework.
+// Package data is the data layer of the peers that use a database: TechEmpower's tables in PostgreSQL, accessed through one
+// connection pool, and an upstream server that responds after a delay. The peers differ only in the framework.
 package data
 
 import (
@@ -30,20 +30,20 @@ type Source struct {
 	upstream upstream
 }
 
-// Listen reads the flags, listens as service.Listen does, and connects to the database and the upstream server as far
-// as the flags name them. It ends the program when that fails.
+// Listen reads the flags, listens as service.Listen does, and connects to those of the database and the upstream server
+// that have a flag set. It ends the program when that fails.
 func Listen(peer string) (net.Listener, *Source) {
 	connect := Flags(peer)
 	return service.Listen(peer), connect()
 }
 
 // Flags registers the flags of the database and the upstream server. connect, called after they are parsed, connects to
-// both as far as the flags name them. It ends the program when that fails.
+// those that have a flag set. It ends the program when that fails.
 func Flags(peer string) (connect func() *Source) {
 	database := flag.String("database", "", "`URL` of the PostgreSQL database")
-	waiter := flag.String("upstream", "", "`address` of the server that /wait asks")
+	upstream := flag.String("upstream", "", "`address` of the upstream server for /wait")
 	return func() *Source {
-		s := &Source{upstream: newUpstream(*waiter)}
+		s := &Source{upstream: newUpstream(*upstream)}
 		if *database != "" {
 			if err := s.connect(*database); err != nil {
 				service.Fail(peer, err)
