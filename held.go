@@ -112,7 +112,7 @@ func (r *Request) opensAccount() bool {
 // judged by its progress.
 func (r *Request) noteBody(n int, left int64) {
 	if r.account != nil && n > 0 {
-		r.account.Moved(int64(n), left)
+		r.account.Progress(int64(n), left)
 	}
 }
 
@@ -120,7 +120,7 @@ func (r *Request) noteBody(n int, left int64) {
 func (r *Request) bodyEnded(err error) error {
 	switch {
 	case r.account == nil:
-	case err == io.EOF && r.account.Working(true): // the request no longer waits for the client
+	case err == io.EOF && r.account.SetWorking(true): // the request no longer waits for the client
 	case r.account.Evicted():
 		r.wire.RefuseBody()
 		return r.app.noMemory("the request body", r.account.Met())

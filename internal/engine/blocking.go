@@ -196,7 +196,7 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	n, err := c.read(p, &w)
 	d.readWaited = 0
 	if w.since != 0 {
-		c.Working(true)
+		c.SetWorking(true)
 		d.readWaited = d.engine.now() - w.since
 	}
 	return n, err
@@ -217,7 +217,7 @@ type readWait struct {
 func (c *Conn) beginWait(w *readWait) {
 	if w.since == 0 {
 		w.since, w.until = c.driver.engine.now(), c.driver.engine.patience(w.timeout)
-		c.Working(false)
+		c.SetWorking(false)
 	}
 }
 
@@ -380,7 +380,7 @@ func (c *Conn) Hijack() (net.Conn, error) {
 	if err := c.flushPending(0); err != nil {
 		return nil, err
 	}
-	c.EndAhead()
+	c.ReleaseReservation()
 	if t == nil {
 		return c.takeSocket()
 	}

@@ -40,13 +40,13 @@
 //	accept.go    new connections                    address.go  peer addresses
 //	proxy.go     peer addresses in the PROXY protocol
 //	blocking.go  reads and writes that wait
-//	recall.go    bodies that are likely to be complete soon
+//	recall.go    a short wait for the rest of a message
 //	tls.go       connections with TLS               tlsline.go  handshakes, queued and running
-//	tlssources.go  the queue, by addresses            evict.go    closing connections for new ones
+//	tlssources.go  fair queueing of handshakes by address  evict.go  closing connections for new ones
 //	tlshandshake.go one handshake                   tlsread.go tlswrite.go unsafetls.go
 //	tlscalls.go  handshakes in application code
 //	tlsend.go    a close_notify during a call
-//	keepalive.go peers that vanish                  edges_race.go edges_off.go  the race detector
+//	keepalive.go peers that vanish                  edges_race.go edges_off.go  happens-before edges for the race detector
 //	syscalls.go  the system calls of the hot path, and all unsafe code except that of unsafetls.go
 //
 // # A loop and its driver
@@ -65,11 +65,12 @@
 //
 // Accepting. Every loop watches the same listening descriptor, exclusively, so that the kernel wakes one. The loop that accepts
 // keeps the connection, unless another loop has clearly fewer: then it passes the connection to the loop with the fewest.
-// Without free descriptors, and at MaxConnections, accepting pauses. A connection above the limit of its address
-// (internal/admission/addresses.go) or of every loop gets an answer that was rendered beforehand, as far as that can be sent
-// without waiting, and is closed. On net/http the listener (internal/stdhttp/listener.go) does both. A connection of a trusted
-// proxy counts for no address. With the PROXY protocol it begins with a header that contains the address of the client. The
-// loop engine peeks at the input until the header is complete (internal/engine/proxy.go), so that no memory is held for it. On
+// Without free descriptors, and at MaxConnections, accepting pauses. A connection beyond the limit for its address
+// (internal/admission/addresses.go), or beyond every loop's limit, is closed after a prerendered response, if that can be sent
+// without blocking. With net/http the listener (internal/stdhttp/listener.go) enforces both limits. Connections from trusted
+// proxies are exempt from the limit per address. With the PROXY protocol a connection begins with a header that contains the address
+// of the client. The loop engine peeks at the input until the header is complete (internal/engine/proxy.go), so that no memory is
+// held for the header. On
 // net/http the header is read when the connection's goroutine first asks for the peer (internal/stdhttp/proxy.go). The options
 // that make the system probe silent peers (keepalive.go) are set on the listener, from which connections inherit them.
 //
@@ -85,8 +86,8 @@
 // reason why no event is lost in between.
 //
 // A handler may say that a call is about one part of its connection (part.go), such as one of many streams. Then a takeover
-// takes the connection along with the loop, and the output of the late code is left for the connection's next turn.
-// internal/looph2 does so.
+// moves the connection with the loop to the new driver. Output of the blocked call is sent in the connection's next turn.
+// internal/looph2 uses this for streams.
 //
 // The number of waiting calls is bounded (internal/engine/permits.go): an action that was taken over, or has given up its loop,
 // has one of Config.Limits.MaxConcurrent permits, like an action on a worker. It yields its permit while it waits for its client, for the
@@ -95,19 +96,19 @@
 // answers so far. The budget counts input and output.
 //
 // A wait of less than a millisecond, such as that for one answer of a database, is over before the monitor looks twice.
-// Meanwhile the loop stands still and its thread sleeps. So the first calls of a route are watched, all calls while a route is
-// suspect, trials, and a sample of the others (watch.go). The clock and the voluntary switches of the thread, read before and
-// after a call, tell whether the call has waited. A call that computes for as long has not.
+// Meanwhile the loop stands still and its thread sleeps. So watch.go measures the first calls of each route, all calls of suspect
+// routes, all trials, and a sample of the rest. The clock and the voluntary switches of the thread, read before and
+// after a call, tell whether the call has waited. Computing does not count as waiting.
 //
-// A route is called blocking as soon as more than about one of eight calls is taken over or waits (internal/exchange/blockingstat.go);
+// A route is called blocking when more than about one call in eight is taken over or waits (internal/exchange/blockingstat.go);
 // the calls need not have returned. Its requests go to a bounded pool of workers at once, the most recently used goroutine
-// first. While all permits are taken they wait in line. Critical requests go first and may have an eighth more permits. While all
+// first. While all permits are taken they wait in line. Critical requests go first and may exceed the limit by one eighth. While all
 // permits are taken, requests of a route whose last calls were sometimes taken over wait in line too, unless they are Critical;
 // those of quick routes run on the loop. From time to time one request of a blocking route is tried on the loop. Four trials in
 // a row without a wait bring the route back to the loop. After a failed trial the time to the next doubles, from 50 ms to at
 // most 10 s.
 //
-// Routing is enclosed in the same way where it runs code of the application (ConstraintFunc). Log lines of the engine itself go
+// Routing that runs application code (ConstraintFunc) is monitored in the same way. Log lines of the engine itself go
 // through a bounded queue to a goroutine that may wait for the logger (internal/logqueue), since no monitor watches the loop
 // then.
 //
@@ -122,9 +123,8 @@
 // connection has waited. While saturated, it accepts fewer connections at once, and leaves a connection with many pipelined
 // requests after 0.1 ms.
 //
-// Connections that are ready after a long turn, such as the first, are assumed to have become ready in the middle of it. A
-// connection of parts counts for as many requests as it had when it was last served, since the number of this visit is known
-// only afterwards.
+// A connection found ready after a long turn is assumed to have become ready halfway through that turn. A multiplexed connection
+// counts as many requests as it had at its last visit, because the current number is not yet known.
 //
 // [overload.Queue] judges each queue by the age of its oldest request; the documentation of its package has the rules. In an
 // overload, requests that have waited longer than Config.Limits.QueueTarget are overdue. The handler still parses and routes an
@@ -166,16 +166,16 @@
 // as they carry. Otherwise the records are copied, so that their memory is not held until the rest is read.
 //
 // Output is encrypted last, 48 KB at a time and immediately before it goes to the socket. While the peer accepts nothing, the
-// rest of the output is pending in plaintext, so that an answer to many clients is in memory once. Apart from that, pending
-// output, its rates and its bounds are those of ciphertext.
+// rest of the output is pending in plaintext, so that a response shared by many clients is stored once. All other counts and limits
+// of pending output refer to ciphertext.
 //
 // The loop gathers a ClientHello (512 B in most cases). Then the handshake runs on a goroutine of its own (tlshandshake.go),
 // with 40 KB of the budget, for at most the time limit of a head. Handshakes have a line of their own (tlsline.go), judged like
 // the others, and use at most half of the processors. A handshake that waits for its client uses no processor. A handshake has
-// no processor either while code of the application that it calls does not return at once (tlscalls.go). At the bound of begun
-// handshakes, one that waits for its client is ended: the one with the longest wait, of the address with the most handshakes.
-// So clients that stop in the middle keep no others out. Addresses have turns in the line. Handshakes that resume a session
-// wait in a line of their own; the two lines have turns.
+// no processor either while code of the application that it calls does not return at once (tlscalls.go). When the limit of
+// concurrent handshakes is reached, the handshake that has waited longest for its client, of the address with the most handshakes,
+// is closed. So clients that stop in the middle keep no others out. The queue is served round-robin by address. Handshakes that
+// resume a session have a queue of their own. The two queues alternate.
 //
 // The package is for Linux; elsewhere it is empty.
 package engine

@@ -21,7 +21,7 @@ func TestDrainTimeForLastRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &loop{e: new(Engine), now: int64(time.Minute)}
-			l.e.lastMost.Store(int64(test.most))
+			l.e.lastRequestsLimit.Store(int64(test.most))
 			l.wheel.init(tickAt(l.now))
 			c := &Conn{loop: l, Notes: test.notes, deadline: deadlineTick(l.now, time.Minute)}
 			l.conns = []*Conn{c}
@@ -50,7 +50,7 @@ func TestDrainLingerTime(t *testing.T) {
 		if want := deadlineTick(l.now, lingerTime); c.deadline != want || c.filed != want {
 			t.Errorf("%s: before, it ends at tick %d and is looked at in tick %d, want %d", name, c.deadline, c.filed, want)
 		}
-		l.e.lastMost.Store(int64(test.most))
+		l.e.lastRequestsLimit.Store(int64(test.most))
 		want := deadlineTick(l.now, test.want)
 		l.linger(c)
 		if c.deadline != want || c.filed != want {

@@ -38,24 +38,25 @@ type Engine struct {
 	listeners map[*listener]net.Listener // listeners in use; none once deaf
 	deaf      bool                       // no connection is accepted any more; under listenMu
 
-	draining atomic.Bool   // Shutdown or Close has begun
-	forced   atomic.Bool   // connections that are not idle are closed too
-	spread   atomic.Int64  // see Driver.Spread
-	lastMost atomic.Int64  // limit of lastRequests and firstRequest, in ns; 0 for none
-	stopping chan struct{} // closed when deaf
-	done     chan struct{} // closed when all loops have ended
+	draining atomic.Bool  // Shutdown or Close has begun
+	forced   atomic.Bool  // connections that are not idle are closed too
+	spread   atomic.Int64 // see Driver.Spread
+	// lastRequestsLimit is the upper bound of lastRequests and firstRequest during this shutdown, in ns; 0 means none.
+	lastRequestsLimit atomic.Int64
+	stopping          chan struct{} // closed when deaf
+	done              chan struct{} // closed when all loops have ended
 
 	secured      atomic.Int64 // connections with TLS whose handshake is complete
 	idlePosted   atomic.Bool  // msgDropIdle was posted and not yet handled
 	conns        atomic.Int64 // open connections, and one for each loop that is about to accept
-	away         atomic.Int64
+	away         atomic.Int64 // connections owned by a detached driver or a worker
 	accepts      atomic.Uint64
 	acceptPauses atomic.Uint64
 	takeovers    atomic.Uint64
 	pausedLoops  atomic.Int32
 	pausedSince  atomic.Int64
 	warnedAt     atomic.Int64    // time of the last warning of overload
-	failures     admission.Lines // of system calls for one connection
+	failures     admission.Lines // limits log lines about failed system calls of a connection
 }
 
 // New starts an engine's loops. They use no processor time while they have no work.
@@ -75,7 +76,7 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	e.workers.e = e
 	e.workers.line.control = overload.NewQueue(e.cfg.QueueTarget)
 	if e.cfg.AdaptiveWorkers {
-		e.workers.adaptive = overload.NewConcurrency(leastWorkers, e.cfg.MaxWorkers)
+		e.workers.adaptive = overload.NewConcurrency(minWorkers, e.cfg.MaxWorkers)
 	}
 	e.handshakes.init(e)
 	e.buffers.init(e.cfg.Budget, e.cfg.ReadBuffer)
@@ -110,8 +111,8 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	return e, nil
 }
 
-// deepen grows the stack at once to the size that a turn of a loop needs, while the stack is almost empty. Growing it with the
-// first request would copy and adjust more, and read tables of the program that are not needed otherwise.
+// deepen grows the stack at once to the size that a turn of a loop needs, while the stack is almost empty. Growing it during the
+// first request would copy and adjust more frames, and would load stack maps that are not needed otherwise.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -119,8 +120,8 @@ func deepen(i int) byte {
 	return room[i]
 }
 
-// leastWorkers is the minimum number of busy workers with Config.AdaptiveWorkers.
-const leastWorkers = 4
+// minWorkers is the minimum number of busy workers with Config.AdaptiveWorkers.
+const minWorkers = 4
 
 // now returns the engine's clock: monotonic ns since Config.Start.
 func (e *Engine) now() int64 { return int64(time.Since(e.start)) + e.skew.Load() }
@@ -132,29 +133,29 @@ func (e *Engine) deadlineAt(ns int64) time.Time {
 
 // Serve accepts connections from ln, a TCP or unix listener, until Shutdown or Close, and then closes it. It may be called for
 // several listeners. It returns net.ErrClosed after Shutdown or Close. If other code closes ln, it returns an error that wraps
-// net.ErrClosed, and the connections of ln are served on.
+// net.ErrClosed, and continues to serve the connections accepted from ln.
 func (e *Engine) Serve(ln net.Listener) error { return e.ServeTLS(ln, nil) }
 
-// ServeTLS is Serve for connections with TLS, unless by is nil.
-func (e *Engine) ServeTLS(ln net.Listener, by *TLS) error {
+// ServeTLS is Serve for connections with TLS, unless conf is nil.
+func (e *Engine) ServeTLS(ln net.Listener, conf *TLS) error {
 	if err := Prepare(ln, e.cfg.KeepAlive); err != nil {
 		return err
 	}
-	return e.ServePrepared(ln, by)
+	return e.ServePrepared(ln, conf)
 }
 
 // ServePrepared is ServeTLS for a listener on which Prepare was called.
-func (e *Engine) ServePrepared(ln net.Listener, by *TLS) error {
+func (e *Engine) ServePrepared(ln net.Listener, conf *TLS) error {
 	l, err := newListener(ln)
 	if err != nil {
 		return err
 	}
-	if by != nil {
-		own := *by
-		own.Config = called(by.Config, by.Prompt)
-		by = &own
+	if conf != nil {
+		own := *conf
+		own.Config = withAppCalls(conf.Config, conf.Prompt)
+		conf = &own
 	}
-	l.tls = by
+	l.tls = conf
 	if !e.enlist(l, ln) {
 		closeFD(l.fd)
 		_ = ln.Close() // perhaps closed already in another way
@@ -191,7 +192,7 @@ func isClosed(ln net.Listener) bool {
 	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
-// delist undoes enlist; it reports false when closeListeners has already closed the listener of l.
+// delist undoes enlist. It reports false if closeListeners has already closed the listener of l.
 func (e *Engine) delist(l *listener) bool {
 	e.listenMu.Lock()
 	defer e.listenMu.Unlock()
@@ -199,7 +200,7 @@ func (e *Engine) delist(l *listener) bool {
 	return !e.deaf
 }
 
-// enlist has closeListeners close ln too; it reports false when it is too late for that.
+// enlist registers ln to be closed by closeListeners. It reports false if the listeners have already been closed.
 func (e *Engine) enlist(l *listener, ln net.Listener) bool {
 	e.listenMu.Lock()
 	defer e.listenMu.Unlock()
@@ -236,8 +237,8 @@ func (e *Engine) StopAccepting() {
 	e.postToAll(msgStopAccepting).Wait()
 }
 
-// lastRequests is the time during a shutdown in which a connection may send a request, which is answered as its last, if it
-// is idle, or becomes idle without an announcement. If the connection were closed at once, a request of a busy client on its
+// lastRequests is how long an idle connection may still send one last request during a shutdown. It also applies to a connection
+// that becomes idle without having been told to close. If the connection were closed at once, a request of a busy client on its
 // way, or the first request of a new client, would be lost.
 const lastRequests = 250 * time.Millisecond
 
@@ -245,15 +246,15 @@ const lastRequests = 250 * time.Millisecond
 // sent again after a second (RFC 6298, section 2.1).
 const firstRequest = 2 * time.Second
 
-// spreadPerConn is the time, in ns, by which a shutdown is longer for each connection that must be told, if there is time: clients of
-// 1,000 connections a second come back elsewhere.
+// spreadPerConn extends the time in which switched connections end during a shutdown, in ns for each open connection and as far as the
+// deadline allows, so that at most about 1,000 clients a second reconnect to other servers.
 const spreadPerConn = int64(time.Millisecond)
 
 // Shutdown stops accepting, closes idle connections after a moment for last requests, at most half of ctx's time, and waits for
 // the others to finish. When ctx ends first, it closes them as Close does and returns ctx's error.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok {
-		e.lastMost.Store(max(int64(time.Until(until)/2), 1))
+		e.lastRequestsLimit.Store(max(int64(time.Until(until)/2), 1))
 		e.spread.Store(min(int64(time.Until(until)/2), int64(e.conns.Load())*spreadPerConn))
 	}
 	e.drain()

@@ -41,26 +41,26 @@ func (c *Conn) Account() *memory.Account {
 	return a
 }
 
-// EndAhead releases the rest of the room reserved for output. The answer lasts long, and its output is charged when it is
+// ReleaseReservation releases the rest of the room reserved for output. The answer lasts long, and its output is charged when it is
 // produced. The driver owns the connection.
-func (c *Conn) EndAhead() {
+func (c *Conn) ReleaseReservation() {
 	if a := c.acct.Load(); a != nil {
-		a.EndAhead()
+		a.ReleaseReservation()
 	}
 }
 
-// Moved records that the peer has sent n bytes that the handler waits for, and how many are left (-1: unknown). The account is
+// Progress records that the peer has sent n bytes that the handler waits for, and how many are left (-1: unknown). The account is
 // judged by that.
-func (c *Conn) Moved(n, left int64) {
+func (c *Conn) Progress(n, left int64) {
 	if a := c.acct.Load(); a != nil {
-		a.Moved(n, left)
+		a.Progress(n, left)
 	}
 }
 
-// Working records whether the peer has done its part for now, for example when its body has arrived.
-func (c *Conn) Working(working bool) {
+// SetWorking records whether the peer has done its part for now, for example when its body has arrived.
+func (c *Conn) SetWorking(working bool) {
 	if a := c.acct.Load(); a != nil {
-		a.Working(working)
+		a.SetWorking(working)
 	}
 }
 

@@ -363,7 +363,7 @@ func (l *loop) finish(c *Conn) {
 // of the time: a client that does not close must not make the drain fail.
 func (l *loop) linger(c *Conn) {
 	after := lingerTime
-	if most := l.e.lastMost.Load(); most > 0 {
+	if most := l.e.lastRequestsLimit.Load(); most > 0 {
 		after = min(after, time.Duration(most)/2)
 	}
 	if end := deadlineTick(l.now, after); c.deadline == 0 || c.deadline > end {
@@ -426,7 +426,7 @@ func (l *loop) closeSoon(c *Conn) {
 	if c.Notes&Begun == 0 {
 		after = firstRequest
 	}
-	if most := l.e.lastMost.Load(); most > 0 {
+	if most := l.e.lastRequestsLimit.Load(); most > 0 {
 		after = min(after, time.Duration(most))
 	}
 	if end := deadlineTick(l.now, after); c.deadline == 0 || c.deadline > end {

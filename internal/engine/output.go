@@ -182,7 +182,7 @@ func (d *Driver) pend(c *Conn, sent int) {
 	e := d.engine
 	if c.out == nil {
 		c.out = d.newOutQueue(c)
-		c.Account().Answers(int64(d.Gathered() - sent)) // before it is charged
+		c.Account().BeginResponse(int64(d.Gathered() - sent)) // before it is charged
 	}
 	q := c.out
 	before := q.bytes
@@ -207,8 +207,8 @@ func (d *Driver) pend(c *Conn, sent int) {
 		c.sentAll(e)
 		return
 	}
-	c.Working(false)
-	c.Moved(0, q.bytes)
+	c.SetWorking(false)
+	c.Progress(0, q.bytes)
 	c.wantOut()
 }
 
@@ -248,7 +248,7 @@ func (d *Driver) drain(c *Conn) bool {
 	q, before := c.out, c.out.bytes
 	defer func() {
 		if taken := before - q.bytes; taken > 0 {
-			c.Moved(taken, q.bytes)
+			c.Progress(taken, q.bytes)
 		}
 	}()
 	for q.head != nil {
@@ -292,7 +292,7 @@ func (c *Conn) sentAll(e *Engine) {
 	c.out = nil
 	e.shared.n.Add(-1)
 	if a := c.acct.Load(); a != nil {
-		a.Answered()
+		a.EndResponse()
 	}
 }
 
@@ -305,7 +305,7 @@ func (c *Conn) dropPending(e *Engine) {
 		return
 	}
 	if a := c.acct.Load(); a != nil {
-		a.Unanswered()
+		a.AbandonResponse()
 	}
 	for c.out.head != nil {
 		c.out.pop(e)

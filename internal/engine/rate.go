@@ -60,8 +60,8 @@ func (c *Conn) awaitRoom(until int64) error {
 		return ErrNoRoom
 	}
 	c.wantOut()
-	c.Working(false)
-	defer c.Working(true)
+	c.SetWorking(false)
+	defer c.SetWorking(true)
 	if until != 0 {
 		return c.block(toWrite, until)
 	}

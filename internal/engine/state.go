@@ -55,7 +55,7 @@ const (
 // setAway makes the current goroutine, or a worker, the owner of the connection. The caller drives c.loop.
 func (c *Conn) setAway() {
 	c.mark = c.filed
-	c.Working(true)
+	c.SetWorking(true)
 	c.state.Store(away)
 	c.loop.e.away.Add(1)
 }
@@ -94,7 +94,7 @@ func (c *Conn) noteEvent(events uint32) bool {
 // read.
 func (c *Conn) giveBack(look bool) {
 	l := c.loop
-	c.Working(false)
+	c.SetWorking(false)
 	if look {
 		c.lookAgain()
 	}

@@ -99,7 +99,7 @@ func (d *Driver) acceptSwitched(c *Conn, p Protocol, sent int, errno syscall.Err
 	}
 	d.dropOutput()
 	c.out = d.newOutQueue(c) // empty: the protocol waits for the peer
-	c.Working(false)
+	c.SetWorking(false)
 	c.wantOut()
 	return 0, 0, true
 }

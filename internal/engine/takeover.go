@@ -40,7 +40,7 @@ func (d *Driver) Enter() {
 func (d *Driver) Leave() bool {
 	if d.detached {
 		d.leave()
-		d.unclaim()
+		d.endTimeout()
 		d.endPart()
 		return false
 	}
@@ -51,13 +51,13 @@ func (d *Driver) Leave() bool {
 			d.takeOut()
 		}
 		if d.hasTimeout() {
-			d.unclaim()
+			d.endTimeout()
 		}
 		return true
 	}
 	d.lost()
 	d.leave()
-	d.unclaim()
+	d.endTimeout()
 	d.endPart()
 	d.correctCharge()
 	return false

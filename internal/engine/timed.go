@@ -10,8 +10,8 @@ import (
 )
 
 // Handler code may have a timeout (EnterFor). If it has not reached Leave by then, another driver takes the connection and
-// answers. The code continues for as long as it needs, with memory of its own: the driver's buffers and scratch. The driver's
-// claim says which goroutine may use the connection:
+// answers. The code continues for as long as it needs. It keeps the old driver, with its input and scratch, so it shares no memory
+// with the new driver. The driver's claim says which goroutine may use the connection:
 //
 //	change             by           when
 //	untimed → running  the driver   EnterFor
@@ -61,14 +61,14 @@ func (t *timeout) move(from, to uint64) bool {
 	return t.claim.CompareAndSwap(t.call|from, t.call|to)
 }
 
-// EnterFor is Enter with a time limit. If the code takes longer than most, Handler.Expired is called for the connection, on
+// EnterFor is Enter with a time limit. If the code takes longer than limit, Handler.Expired is called for the connection, on
 // another goroutine and with another driver. The driver that called EnterFor has then lost the connection: see Expired.
-func (d *Driver) EnterFor(most time.Duration) {
+func (d *Driver) EnterFor(limit time.Duration) {
 	if d.timing == nil {
 		d.timing = new(timing)
 	}
 	d.call += claimStep
-	d.until.Store(d.Now() + int64(most))
+	d.until.Store(d.Now() + int64(limit))
 	d.claim.Store(d.call | running)
 	if d.detached {
 		d.setTimer()
@@ -105,15 +105,15 @@ func (d *Driver) LiftTimeout() bool {
 	return true
 }
 
-// TimeLeft returns the smaller of most and the remaining time of the timeout, which is at least a nanosecond. A most of 0 means
-// no bound.
-func (d *Driver) TimeLeft(most time.Duration) time.Duration {
+// TimeLeft returns the remaining time of the timeout, at least 1 ns and at most limit. A limit of 0 means none. Without a timeout
+// it returns limit.
+func (d *Driver) TimeLeft(limit time.Duration) time.Duration {
 	if !d.hasTimeout() {
-		return most
+		return limit
 	}
 	left := max(time.Duration(d.until.Load()-d.engine.now()), time.Nanosecond)
-	if most > 0 {
-		left = min(left, most)
+	if limit > 0 {
+		left = min(left, limit)
 	}
 	return left
 }
@@ -121,8 +121,8 @@ func (d *Driver) TimeLeft(most time.Duration) time.Duration {
 // TimedOut reports whether a timeout is in force and has passed.
 func (d *Driver) TimedOut() bool { return d.hasTimeout() && d.until.Load() <= d.engine.now() }
 
-// Expire takes the connection from the running code, as the timer would. The code has detected that its timeout has passed,
-// and holds no Claim; it need not race with the timer.
+// Expire takes the connection from the running code, as the timer would. The running code calls it when it finds that its timeout
+// has passed, instead of waiting for the timer. It must not hold a Claim.
 func (d *Driver) Expire() {
 	if d.hasTimeout() {
 		d.timeoutPassed()
@@ -150,8 +150,8 @@ func (t *timeout) stopTimer() {
 	}
 }
 
-// unclaim ends the timeout on Leave.
-func (d *Driver) unclaim() {
+// endTimeout ends the timeout on Leave.
+func (d *Driver) endTimeout() {
 	if !d.hasTimeout() {
 		return
 	}

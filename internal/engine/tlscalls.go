@@ -53,9 +53,9 @@ func (h *handshake) call(f func()) {
 	f()
 }
 
-// called returns a copy of config in which call calls the application's functions. If prompt is set, GetCertificate is
+// withAppCalls returns a copy of config in which call calls the application's functions. If prompt is set, GetCertificate is
 // unchanged: reading the clock costs some 3 % of a handshake.
-func called(config *tls.Config, prompt bool) *tls.Config {
+func withAppCalls(config *tls.Config, prompt bool) *tls.Config {
 	all := config.Clone()
 	callNamed(all)
 	if prompt {

@@ -47,10 +47,10 @@ func (h *handshake) perform() {
 	h.t.phase = tlsShaking
 	h.until = c.handshakeUntil()
 	account := c.Account()
-	account.Working(true)
+	account.SetWorking(true)
 	account.Force(memory.Input, handshakeMemory)
-	account.Answers(handshakeLeft) // little is still to arrive, so request bodies are evicted before it
-	account.Moved(int64(len(h.t.records())), handshakeLeft)
+	account.BeginResponse(handshakeLeft) // little is still to arrive, so request bodies are evicted before it
+	account.Progress(int64(len(h.t.records())), handshakeLeft)
 	var other func()
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -59,7 +59,7 @@ func (h *handshake) perform() {
 		if h.t.phase == tlsShaking { // the goroutine of the handshake has panicked or called Goexit
 			c.flags |= flagCloseNow
 		}
-		account.Answered()
+		account.EndResponse()
 		account.Release(memory.Input, handshakeMemory)
 		e.handshakes.end(h)
 		h.d.end(c)
@@ -125,7 +125,7 @@ func (h *handshake) more() error {
 		n, errno := h.t.fill(h.c, max(handshakeFillSize, len(rest)+tlsmem.Missing(rest)))
 		switch {
 		case n > 0:
-			h.c.Moved(int64(n), handshakeLeft)
+			h.c.Progress(int64(n), handshakeLeft)
 		case errno == 0:
 			return io.EOF
 		case errno != unix.EAGAIN:
@@ -147,11 +147,11 @@ func (h *handshake) wait(wants int) error {
 		h.fault = ErrNoRoom
 		return ErrNoRoom
 	}
-	c.Working(false)
+	c.SetWorking(false)
 	h.e.handshakes.pause(h)
 	err := c.block(wants, h.until)
 	goOn := h.e.handshakes.goOn(h)
-	c.Working(true)
+	c.SetWorking(true)
 	switch {
 	case !goOn:
 		h.fault = errGivenUp

@@ -159,13 +159,13 @@ func (d *Driver) sendRaw(c *Conn, b []byte) {
 			return
 		}
 		c.out = d.newOutQueue(c)
-		c.Account().Answers(int64(len(b) - n + d.Gathered())) // before it is charged
+		c.Account().BeginResponse(int64(len(b) - n + d.Gathered())) // before it is charged
 	}
 	q := c.out
 	q.pushSealed(c, b[n:])
 	if c.out.bytes > 0 {
-		c.Working(false)
-		c.Moved(0, q.bytes)
+		c.SetWorking(false)
+		c.Progress(0, q.bytes)
 		c.wantOut()
 	}
 	if errno == 0 {

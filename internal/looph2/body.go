@@ -166,7 +166,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 		own.flows().heads = append(own.heads, head{status: http.StatusContinue, length: -1})
 		s.notify(own)
 	}
-	own.working(false)
+	own.setWorking(false)
 	if b.unread.len == 0 {
 		b.into = p
 	}
@@ -188,7 +188,7 @@ func (x *Wire) awaitBody(own *stream, p []byte) {
 		b.waited += x.now() - b.since
 	}
 	own.holdInput()
-	own.working(true)
+	own.setWorking(true)
 	if yielded {
 		s.mu.Unlock()
 		d.RegainPermit()

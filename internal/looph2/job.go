@@ -148,7 +148,7 @@ func (own *stream) dequeue() bool {
 	}
 	own.action.on(start)
 	if own.intake != streamed {
-		own.working(true)
+		own.setWorking(true)
 	}
 	return true
 }

@@ -35,7 +35,7 @@ func (x *Wire) detached() (waits bool) {
 	}
 	own.s.mu.Lock()
 	if own.intake != bare && own.accountOf() != nil { // its head, body and trailers are in the stream's memory
-		own.working(true)
+		own.setWorking(true)
 		own.holdInput()
 	}
 	own.s.mu.Unlock()
@@ -130,7 +130,7 @@ func (own *stream) expire() {
 	y.call.InheritFrom(x.call)
 	x.inFlight.End()
 	timeout := own.timeout
-	own.keepAhead(0) // the answer of the action is dropped
+	own.trimReservation(0) // the answer of the action is dropped
 	own.hasMoved()
 	s.mu.Unlock()
 	if timeout != nil {

@@ -79,7 +79,7 @@ func (own *stream) transferInput(a *memory.Account) {
 	if n == 0 {
 		return
 	}
-	a.Move(memory.Input, int64(n))
+	a.ReserveForOutput(memory.Input, int64(n))
 	own.held[0] -= int64(n)
 	own.in.transferred += n
 }
@@ -111,7 +111,7 @@ func (s *session) chargeTables(consumed int) {
 	}
 	if s.charged > 0 && consumed > 0 && s.d.Now()-s.movedAt >= movedEvery {
 		s.movedAt = s.d.Now()
-		s.c.Moved(int64(consumed), -1)
+		s.c.Progress(int64(consumed), -1)
 	}
 }
 
@@ -134,17 +134,17 @@ func (s *session) AccountSet() *memory.AccountSet {
 	return &s.accounts
 }
 
-// working records whether the client has done its part for now. s.mu is held.
-func (own *stream) working(working bool) {
+// setWorking records whether the client has done its part for now. s.mu is held.
+func (own *stream) setWorking(working bool) {
 	if own.account != nil {
-		own.account.Working(working)
+		own.account.SetWorking(working)
 	}
 }
 
 // progress records that the client has sent or taken n bytes. s.mu is held.
 func (own *stream) progress(n, left int64) {
 	if own.account != nil {
-		own.account.Moved(n, left)
+		own.account.Progress(n, left)
 	}
 }
 
@@ -164,7 +164,7 @@ func (h *holder) End(a *memory.Account) {
 		}
 		own.s.h.server.NoteEnded(h.RemoteAddr(), a)
 		own.noRoom = true
-		own.keepAhead(0)
+		own.trimReservation(0)
 		// The stream is about to be cut. The pending part of its answer is freed at once, since the loop does not read the inbox
 		// while the socket is full, and no more is produced.
 		if own.sends() || own.headsCost > 0 || own.complete != nil || own.rests() {

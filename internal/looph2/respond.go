@@ -45,7 +45,7 @@ func (own *stream) setComplete(p pending) {
 		p.free = n
 	default:
 		if a := own.accountOf(); a != nil {
-			a.Answers(int64(len(p.body)))
+			a.BeginResponse(int64(len(p.body)))
 			p.held = s.c.HoldBody(a, p.body)
 		}
 	}
@@ -173,11 +173,11 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 	s.untaken += own.untaken
 	own.kept.Store(true)
 	account := own.accountOf()
-	account.Answers(int64(len(own.rest)))
+	account.BeginResponse(int64(len(own.rest)))
 	if own.body = p.held; own.body == (engine.HeldBody{}) {
 		own.body = s.c.HoldBody(account, body)
 	}
-	account.EndAhead()
+	account.ReleaseReservation()
 	s.mu.Unlock()
 	if p.counts != nil {
 		own.inFlight.Begin(s.h.server.Counting.Load(), p.counts)
@@ -265,7 +265,7 @@ func (s *session) pumpRest(own *stream, n int) {
 	own.rest = own.rest[n:]
 	own.progress(int64(n), int64(len(own.rest)))
 	if last && own.account != nil {
-		own.account.Answered()
+		own.account.EndResponse()
 	}
 	s.mu.Unlock()
 	if last {

@@ -19,32 +19,32 @@ func (x *Wire) charge(lasts, inline bool) {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
 	if lasts {
-		own.endAhead()
+		own.releaseReservation()
 		return
 	}
 	if own.ahead || own.kind == headOnly || own.answer.canceled() || own.action.isLate() {
 		return
 	}
 	if a := own.accountOf(); a != nil {
-		a.ForceAhead(streamRoom)
+		a.ForceReserve(streamRoom)
 		own.ahead = true
 	}
 }
 
-// endAhead ends the reservation for a streamed answer that begins: from now on the pending bytes are charged. s.mu is held.
-func (own *stream) endAhead() {
+// releaseReservation ends the reservation for a streamed answer that begins: from now on the pending bytes are charged. s.mu is held.
+func (own *stream) releaseReservation() {
 	own.ahead = false
-	own.keepAhead(0)
+	own.trimReservation(0)
 }
 
-// keepAhead reduces the reservation for the answer to the given number of bytes that will be held of it: the answer is made, or
+// trimReservation reduces the reservation to limit bytes, the most that will be held for the answer: the answer is made, or
 // there will be none. The reservation may include received bytes of the body, see transferInput. s.mu is held.
-func (own *stream) keepAhead(most int) {
+func (own *stream) trimReservation(limit int) {
 	if own.account == nil {
 		return
 	}
-	if most = max(most, own.in.transferred); most == 0 {
+	if limit = max(limit, own.in.transferred); limit == 0 {
 		own.ahead = false
 	}
-	own.account.KeepAhead(int64(most))
+	own.account.TrimReservation(int64(limit))
 }

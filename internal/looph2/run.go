@@ -55,7 +55,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	s.h2.Out, d.Out = d.Out, nil
 	if !route.NoRoute {
 		route.Blocking.Stayed(x.waited, d.Now())
-		if x.streamed {
+		if x.producedInline {
 			route.Streams.Stayed(x.streamWaited, d.Now())
 		}
 	}
@@ -143,7 +143,7 @@ func (x *Wire) acted(a *exchange.Answer) {
 			x.d.Watch(x.s.Route.Streams.Watched())
 		}
 		*a = x.call.Produce(*a)
-		x.streamed, x.streamWaited = inline, inline && x.d.Waited()
+		x.producedInline, x.streamWaited = inline, inline && x.d.Waited()
 		x.phase.Produces(false)
 	}
 	x.observe(a)
@@ -285,7 +285,7 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 	x.end()
 	s.mu.Lock()
 	if own.rests() {
-		own.keepAhead(0) // the request's memory is a reservation now
+		own.trimReservation(0) // the request's memory is a reservation now
 	}
 	own.action.on(end)
 	s.concludeLocked(own)
@@ -339,7 +339,7 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 		own.holdInput()
 	}
 	own.hasMoved() // wakes a goroutine of the action that still reads
-	own.working(false)
+	own.setWorking(false)
 	switch p.counts = counts; {
 	case !p.is:
 	case own.answer.canceled(): // the client does not want it any more
@@ -348,9 +348,9 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 		own.setComplete(p)
 	}
 	if own.complete == nil || own.complete.free == 0 {
-		own.keepAhead(0) // the request's memory is a reservation now, from which the charge of the answer was taken
+		own.trimReservation(0) // the request's memory is a reservation now, from which the charge of the answer was taken
 	} else {
-		own.keepAhead(own.complete.free)
+		own.trimReservation(own.complete.free)
 	}
 	own.closing = own.closing || closing
 	s.notify(own)

@@ -77,7 +77,7 @@ func (k *sink) write(p []byte) (written int, err error) {
 		}
 		for own.out.room() <= 0 && own.over() == nil {
 			s.notify(own)
-			own.working(false)
+			own.setWorking(false)
 			own.moved.Wait()
 		}
 		if err := own.over(); err != nil {
@@ -101,7 +101,7 @@ func (own *stream) sendLent(p []byte) (sent int) {
 	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // all of it is in memory until the last byte is sent
 	own.holdOutput()
 	own.s.notify(own)
-	own.working(false)
+	own.setWorking(false)
 	for len(own.lent) > 0 && own.over() == nil {
 		own.moved.Wait()
 	}
@@ -122,7 +122,7 @@ func (own *stream) unsent() int { return own.out.len + len(own.lent) }
 // holdOutput corrects the charge for the unsent bytes. s.mu is held.
 func (own *stream) holdOutput() {
 	own.chargeOutput()
-	own.endAhead()
+	own.releaseReservation()
 }
 
 // chargeOutput is holdOutput before the answer begins. s.mu is held.
@@ -155,7 +155,7 @@ func (k *sink) flush() error {
 	if own.action.isLate() {
 		return exchange.ErrLate
 	}
-	own.endAhead()
+	own.releaseReservation()
 	own.s.notify(own)
 	return nil
 }

@@ -121,7 +121,7 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 func (own *stream) setCanceled() {
 	own.answer.on(cancel)
 	own.hasMoved()
-	own.keepAhead(0) // the action may run on for long
+	own.trimReservation(0) // the action may run on for long
 	if own.out.size > 0 {
 		own.out.drop()
 		own.holdOutput()

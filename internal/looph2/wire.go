@@ -21,8 +21,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A Wire carries one stream's request and its answer, for one request after the other: the exchange.Wire of its call. A driver
-// has one; the wire stays with an action that has lost its loop.
+// A Wire implements exchange.Wire for one stream at a time. Each driver has a Wire and reuses it. When an action loses its loop, it
+// keeps the Wire.
 type Wire struct {
 	h     *Handler
 	call  exchange.Call
@@ -38,21 +38,21 @@ type Wire struct {
 	since int64
 
 	ctx      context.Context
-	end2     context.CancelFunc
+	cancel   context.CancelFunc // ends ctx
 	std      *http.Request
 	stdBody  *stdBody
 	inFlight request.InFlight
 
-	job          bool // it has no loop
-	acting       bool // the action of a job runs
-	kept         bool // user code may still refer to the stream
-	undated      bool
-	closing      bool
-	toBackground bool
-	waited       bool // on its loop
-	streamed     bool // its answer was made on the loop, after the action
-	streamWaited bool // it has waited meanwhile
-	phase        request.Phase
+	job            bool // the request runs on a worker or on a goroutine of the stream
+	acting         bool // the action of a job runs
+	kept           bool // user code may still refer to the stream
+	undated        bool // the response has no Date
+	closing        bool // the connection closes after the response
+	toBackground   bool // the response is produced on a goroutine of the stream
+	waited         bool // the action waited while it was on its loop
+	producedInline bool // the loop ran the producer of the response
+	streamWaited   bool // that producer waited
+	phase          request.Phase
 }
 
 // newWire returns a wire.
@@ -70,8 +70,8 @@ func (x *Wire) use(d *engine.Driver, own *stream, req *http2.Request, whole []by
 	if d != nil {
 		x.since = d.Arrived()
 	}
-	x.ctx, x.end2, x.std, x.stdBody = nil, nil, nil, nil
-	x.job, x.acting, x.kept, x.undated, x.closing, x.toBackground, x.streamed = false, false, false, false, false, false, false
+	x.ctx, x.cancel, x.std, x.stdBody = nil, nil, nil, nil
+	x.job, x.acting, x.kept, x.undated, x.closing, x.toBackground, x.producedInline = false, false, false, false, false, false, false
 	x.phase.End()
 }
 
@@ -85,13 +85,13 @@ func (x *Wire) now() int64 {
 
 // end drops the state of the request.
 func (x *Wire) end() {
-	if x.end2 != nil {
-		x.end2()
+	if x.cancel != nil {
+		x.cancel()
 	}
 	if x.std != nil {
 		exchange.RemoveForm(x.std)
 	}
-	x.ctx, x.end2, x.std = nil, nil, nil
+	x.ctx, x.cancel, x.std = nil, nil, nil
 	x.call.End()
 	if cap(x.canon) > 1<<10 {
 		x.canon = nil
@@ -248,12 +248,15 @@ func (x *Wire) Body(most int64) io.Reader {
 	return x.whole.AtMost(most, x.h.server)
 }
 
+// RefuseBody implements exchange.Wire.
 func (x *Wire) RefuseBody() {}
 
+// Glance implements exchange.Wire.
 func (x *Wire) Glance(name string, _ bool) (named bool, origin string, ip, now int64) {
 	return exchange.GlanceAt(x, name)
 }
 
+// Among implements exchange.Wire.
 func (x *Wire) Among(names *exchange.Names) (set uint64) {
 	for i := x.req.Begin(); i < x.req.Fields.Len(); i++ {
 		name, _ := x.req.Fields.Field(i)
@@ -273,6 +276,7 @@ func (x *Wire) Remote() netip.AddrPort { return x.own.s.c.RemoteAddr() }
 
 func (x *Wire) Version() string { return "2" }
 
+// Spelling implements exchange.Wire.
 func (x *Wire) Spelling() string {
 	path := x.req.Path()
 	if x.req.EmptyQuery() {
@@ -292,9 +296,10 @@ func (x *Wire) Context() context.Context {
 	return ctx
 }
 
+// Endable implements exchange.Wire.
 func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 	if x.ctx != nil {
-		return x.ctx, x.end2
+		return x.ctx, x.cancel
 	}
 	if x.isLate() {
 		return exchange.LateContext, func() {}
@@ -303,17 +308,17 @@ func (x *Wire) Endable() (context.Context, context.CancelFunc) {
 	if x.s.Route.Timeout > 0 {
 		x.makeTimedContext(base)
 	} else {
-		x.ctx, x.end2 = context.WithCancel(base) // with an almost empty stack, see engine/workers.go
+		x.ctx, x.cancel = context.WithCancel(base) // with an almost empty stack, see engine/workers.go
 	}
 	x.noteContext()
-	return x.ctx, x.end2
+	return x.ctx, x.cancel
 }
 
 //go:noinline
 func (x *Wire) makeTimedContext(base context.Context) {
 	own := x.own
 	timed := exchange.NewTimeoutContext(base, time.Now().Add(x.s.Route.Timeout-x.took()))
-	x.ctx, x.end2 = timed, func() { timed.End(context.Canceled) }
+	x.ctx, x.cancel = timed, func() { timed.End(context.Canceled) }
 	own.s.mu.Lock()
 	own.timeout = timed
 	if own.answer.started() {
@@ -333,11 +338,11 @@ func (x *Wire) noteContext() {
 	own := x.own
 	x.kept = true
 	own.s.mu.Lock()
-	own.cancel = x.end2
+	own.cancel = x.cancel
 	canceled := own.answer.canceled()
 	own.s.mu.Unlock()
 	if canceled {
-		x.end2()
+		x.cancel()
 	}
 }
 
@@ -362,9 +367,13 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 
 func (x *Wire) Sink() exchange.Sink { return &sink{x: x, own: x.own, silent: true} }
 
-// mostHeads is the number of heads of a stream that may wait for the loop when Interim adds one: the loop does not collect them
-// while the socket is full. fieldCost is the overhead of a field beyond its text, in bytes.
-const mostHeads, fieldCost = 4, 32
+const (
+	// maxHeads is the number of heads of a stream that may wait for the loop when Interim adds one. The loop does not collect
+	// heads while the socket is full.
+	maxHeads = 4
+	// fieldCost is the overhead of a field beyond its text, in bytes.
+	fieldCost = 32
+)
 
 func (x *Wire) Interim(status int, fields http.Header) {
 	if status == http.StatusSwitchingProtocols {
@@ -383,7 +392,7 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	own := x.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	if len(own.heads) >= mostHeads {
+	if len(own.heads) >= maxHeads {
 		x.awaitHeads(own)
 	}
 	if own.action.isLate() || own.answer.started() || own.over() != nil {
@@ -407,11 +416,11 @@ func (x *Wire) awaitHeads(own *stream) {
 		d.YieldPermit()
 	}
 	s.mu.Lock()
-	own.working(false)
-	for len(own.heads) >= mostHeads && !own.action.isLate() && !own.answer.started() && own.over() == nil {
+	own.setWorking(false)
+	for len(own.heads) >= maxHeads && !own.action.isLate() && !own.answer.started() && own.over() == nil {
 		own.moved.Wait()
 	}
-	own.working(true)
+	own.setWorking(true)
 	s.mu.Unlock()
 	if d != nil {
 		d.RegainPermit()
@@ -419,8 +428,8 @@ func (x *Wire) awaitHeads(own *stream) {
 	s.mu.Lock()
 }
 
-// CloseAfter requests the end of the connection. After the answer has begun, that means the end of a body which is shorter than
-// announced: a stream has an end of its own, see sink.Finish.
+// CloseAfter requests the end of the connection. After the response has begun, CloseAfter has no effect: HTTP/2 resets the stream
+// instead of closing the connection when the body is too short (sink.Finish).
 func (x *Wire) CloseAfter() {
 	x.own.s.mu.Lock()
 	defer x.own.s.mu.Unlock()

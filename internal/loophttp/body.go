@@ -71,10 +71,10 @@ func (b *bodyStream) beginGathered(x *wire, u *unfinished, rest []byte) {
 // Read reads the body, up to the limit MaxBody.
 func (b *bodyStream) Read(p []byte) (int, error) {
 	x := b.x
-	x.reading.Lock()
-	defer x.reading.Unlock()
-	x.using.Lock()
-	defer x.using.Unlock()
+	x.readMu.Lock()
+	defer x.readMu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	return b.readLocked(p)
 }
 
@@ -251,9 +251,9 @@ var errRefused = errors.New("the request body was refused")
 func (b *bodyStream) ask(timeout time.Duration) error {
 	x := b.x
 	b.asked = true
-	x.using.Unlock() // writing precedes using in the lock order
+	x.mu.Unlock() // writeMu precedes mu in the lock order
 	x.beginWrite()
-	defer x.writing.Unlock()
+	defer x.writeMu.Unlock()
 	switch {
 	case b.stopped:
 		return net.ErrClosed
@@ -270,15 +270,15 @@ func (b *bodyStream) ask(timeout time.Duration) error {
 // stop makes a Read under way fail, and waits until it has returned.
 func (b *bodyStream) stop() {
 	x := b.x
-	x.using.Lock()
+	x.mu.Lock()
 	if b.busy {
 		b.stopped = true
 		x.d.StopReading()
 	}
-	x.using.Unlock()
-	x.reading.Lock()
+	x.mu.Unlock()
+	x.readMu.Lock()
 	//lint:ignore SA2001 waits until the current holder has finished
-	x.reading.Unlock()
+	x.readMu.Unlock()
 }
 
 // malformed returns the problem for a body that package http1 refuses.

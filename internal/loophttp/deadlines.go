@@ -10,12 +10,12 @@ import (
 )
 
 // deadlines are the deadlines that a standard handler has set; zero for none. As on a net.Conn they apply at once, also to a
-// Read or a Write that waits on another goroutine. wire.using guards them.
+// Read or a Write that waits on another goroutine. wire.mu guards them.
 type deadlines struct{ readBy, writeBy time.Time }
 
 func (x *wire) setDeadline(writing bool, t time.Time) {
-	x.using.Lock()
-	defer x.using.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.deadlines == nil {
 		x.deadlines = new(deadlines)
 	}
@@ -41,7 +41,7 @@ func (x *wire) writeBy() time.Time {
 	return x.deadlines.writeBy
 }
 
-// timeLeft returns how long an operation may block: until the deadline of the handler, or without one for the configured time.
+// timeLeft returns how long an operation may block: the time to the deadline of the handler, or granted if there is no deadline.
 func timeLeft(deadline time.Time, granted time.Duration) time.Duration {
 	if deadline.IsZero() {
 		return granted
@@ -53,9 +53,9 @@ func timeLeft(deadline time.Time, granted time.Duration) time.Duration {
 // passed reports whether a deadline is set and has passed.
 func passed(deadline time.Time) bool { return !deadline.IsZero() && time.Until(deadline) <= 0 }
 
-// inTime calls write with the time that the client may accept no data: until the handler's deadline, or 0 if MinWriteRate
-// applies.
-func (x *wire) inTime(write func(patience time.Duration) error) error {
+// withDeadline calls write with the time to wait for a client that accepts no data: the time to the handler's deadline, or 0 without
+// a deadline, when MinWriteRate applies. It calls write again when the handler changes the deadline.
+func (x *wire) withDeadline(write func(patience time.Duration) error) error {
 	for {
 		if passed(x.writeBy()) {
 			return os.ErrDeadlineExceeded
@@ -66,5 +66,5 @@ func (x *wire) inTime(write func(patience time.Duration) error) error {
 	}
 }
 
-// flushInTime is flush within the handler's deadline.
-func (x *wire) flushInTime() error { return x.inTime(x.flush) }
+// flushWithDeadline is flush within the handler's deadline.
+func (x *wire) flushWithDeadline() error { return x.withDeadline(x.flush) }

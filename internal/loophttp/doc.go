@@ -33,7 +33,7 @@
 //
 // A wire and its call belong to a driver, as its Scratch. When a loop is taken over, or an answer continues in the background,
 // the wire stays with the old driver and the loop's new driver gets another wire. The connection, the output, and the state of
-// body and answer are shared. The holder of wire.using uses them; an operation that waits releases it.
+// body and answer are shared. The holder of wire.mu uses them; an operation that waits releases it.
 //
 // # The path of the bytes
 //

@@ -49,7 +49,7 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	u.pace.Came(int64(n))
 	waits := !done && len(u.body) <= smallBody // for the rest of the body
 	if waits {
-		x.c.Moved(int64(n), u.left())
+		x.c.Progress(int64(n), u.left())
 	}
 	if waits && x.d.Now()-u.since < int64(gatherTime) {
 		return n, needInput

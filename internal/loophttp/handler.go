@@ -113,7 +113,7 @@ func (x *wire) renewed(d *engine.Driver) *wire {
 		return x
 	}
 	y := x.handler.newWire()
-	y.given, y.moved, y.count, y.wary = x.given, x.moved, x.count, x.wary
+	y.given, y.moved, y.count, y.closeVisits = x.given, x.moved, x.count, x.closeVisits
 	if x.c != nil {
 		y.use(d, x.c)
 	}
@@ -124,7 +124,7 @@ func (x *wire) renewed(d *engine.Driver) *wire {
 // serve is the HTTP/1.1 part of Data.
 func (h *handler) serve(x *wire, in []byte) (consumed int) {
 	d, c := x.d, x.c
-	visit := beginVisit(&x.wary)
+	visit := beginVisit(&x.closeVisits)
 	for {
 		n, next := x.serveNext(in[consumed:])
 		consumed += n
@@ -134,7 +134,7 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 				c.SetDeadline(h.server.IdleTimeout)
 				return consumed
 			}
-			if x.moved || d.Gathered() >= maxTurnOutput || visit.due() && d.Inline() && visit.checkTime(d.Clock(), d.VisitTime(), &x.wary) {
+			if x.moved || d.Gathered() >= maxTurnOutput || visit.due() && d.Inline() && visit.checkTime(d.Clock(), d.VisitTime(), &x.closeVisits) {
 				d.Again()
 				return consumed
 			}

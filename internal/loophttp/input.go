@@ -9,15 +9,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// use begins a call of the engine with its driver and connection. It sets the driver's lock each time, even if x was d's
-// before: a call that continues in the background swaps wires, and their locks.
+// use prepares x for a call with driver d and connection c. It always sets d's lock, because d may have served another wire since
+// the last call: a call that moves to the background takes its wire with it.
 func (x *wire) use(d *engine.Driver, c *engine.Conn) {
 	x.d, x.c = d, c
-	d.Share(&x.using)
+	d.Share(&x.mu)
 }
 
-// smallAfter is the number of bytes of pipelined input that may be copied for a streamed answer that is not known to take
-// long: it may wait long before its first byte.
+// smallAfter limits, in bytes, the pipelined input that is copied to release the read buffer before a streamed response, which may
+// take long to produce its first byte. A larger input keeps the buffer.
 const smallAfter = 4 << 10
 
 // moveInput releases the read buffer of a request that will take long: its answer streams, or its body is awaited. It copies
@@ -63,23 +63,23 @@ func (x *wire) keepRequest() {
 	}
 }
 
-// flush sends the output. The caller holds writing and using.
+// flush sends the output. The caller holds writeMu and mu.
 func (x *wire) flush(timeout time.Duration) error {
 	x.begunAt = -1
 	err := x.d.Flush(timeout)
 	if x.begun {
-		x.c.EndAhead()
+		x.c.ReleaseReservation()
 	}
 	return err
 }
 
 // beginWrite acquires the locks for writing a part of the answer.
 func (x *wire) beginWrite() {
-	x.writing.Lock()
-	x.using.Lock()
+	x.writeMu.Lock()
+	x.mu.Lock()
 }
 
 func (x *wire) endWrite() {
-	x.using.Unlock()
-	x.writing.Unlock()
+	x.mu.Unlock()
+	x.writeMu.Unlock()
 }

@@ -21,12 +21,12 @@ import (
 func (x *wire) StdRequest() *http.Request {
 	if x.std != nil {
 		if ctx := x.call.Context(x.Context()); ctx != x.std.Context() {
-			x.using.Lock()
+			x.mu.Lock()
 			x.std = x.std.WithContext(ctx)
 			if x.stdBody != nil && x.stdBody.req != nil {
 				x.stdBody.req = x.std // the request that gets the trailers
 			}
-			x.using.Unlock()
+			x.mu.Unlock()
 		}
 		x.rewindStdBody()
 		return x.std
@@ -95,7 +95,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginAnswering()
 	x.moveInput()
 	if own := resp.Own(); own != nil && own.Lasts {
-		x.c.EndAhead() // usually empty
+		x.c.ReleaseReservation() // usually empty
 	}
 	x.begun, x.begunAt = true, len(x.d.Out)
 	x.d.Reserve(headRoom)
@@ -137,7 +137,7 @@ func (x *wire) Interim(status int, h http.Header) {
 		}
 	}
 	x.d.Out = append(out, http1.CRLF...)
-	if x.flushInTime() != nil { // as when sending a piece of an answer fails
+	if x.flushWithDeadline() != nil { // as when sending a piece of an answer fails
 		x.closing = true
 		x.c.Close()
 	}
@@ -224,8 +224,8 @@ func (s *sink) SetWriteDeadline(t time.Time) error {
 // EnableFullDuplex declares that the handler reads the body while it writes the answer. Handlers may do so without this call,
 // but only after it may the head of the answer promise to keep the connection before the body ends.
 func (s *sink) EnableFullDuplex() error {
-	s.x.using.Lock()
-	defer s.x.using.Unlock()
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
 	s.x.duplex = true
 	return nil
 }

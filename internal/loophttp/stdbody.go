@@ -16,17 +16,17 @@ type stdBody struct {
 	x      *wire
 	req    *http.Request    // gets the trailers
 	whole  *exchange.Reader // source of a complete body; nil if the source is x.stream
-	closed bool             // guarded by x.using
-	shut   bool             // closed by the handler; guarded by x.using
+	closed bool             // guarded by x.mu
+	shut   bool             // closed by the handler; guarded by x.mu
 }
 
 // Read reads the body.
 func (b *stdBody) Read(p []byte) (n int, err error) {
 	x := b.x
-	x.reading.Lock()
-	defer x.reading.Unlock()
-	x.using.Lock()
-	defer x.using.Unlock()
+	x.readMu.Lock()
+	defer x.readMu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	switch {
 	case b.closed || b.shut:
 		return 0, http.ErrBodyReadAfterClose
@@ -44,8 +44,8 @@ func (b *stdBody) Read(p []byte) (n int, err error) {
 
 // Close makes later Reads fail. The rest is discarded after the answer.
 func (b *stdBody) Close() error {
-	b.x.using.Lock()
-	defer b.x.using.Unlock()
+	b.x.mu.Lock()
+	defer b.x.mu.Unlock()
 	b.shut = true
 	return nil
 }
@@ -55,8 +55,8 @@ func (x *wire) rewindStdBody() {
 	if x.stdBody == nil || !x.s.Loaded {
 		return
 	}
-	x.using.Lock()
-	defer x.using.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.stdBody.shut = false
 	x.stdBody.whole = &exchange.Reader{Rest: x.s.Whole}
 	x.std.Body = x.stdBody // Bytes has already applied MaxBody
@@ -67,9 +67,9 @@ func (x *wire) closeStdBody() {
 	if x.stdBody == nil {
 		return
 	}
-	x.using.Lock()
+	x.mu.Lock()
 	x.stdBody.closed = true
-	x.using.Unlock()
+	x.mu.Unlock()
 	if x.body != received {
 		x.stream.stop()
 	}

@@ -93,7 +93,7 @@ func (s *stream) Flush() error {
 		return s.err
 	}
 	s.seal()
-	return s.recordError(s.x.flushInTime())
+	return s.recordError(s.x.flushWithDeadline())
 }
 
 // recordError records the first error, after which the connection is unusable.
@@ -134,7 +134,7 @@ func (s *stream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
 		return 0, err
 	}
 	var sent int64
-	err := s.x.inTime(func(patience time.Duration) error {
+	err := s.x.withDeadline(func(patience time.Duration) error {
 		n, err := s.x.c.SendFile(f, lim.N, patience)
 		lim.N -= n
 		sent += n

@@ -72,7 +72,7 @@ type switched struct {
 }
 
 func (s *switched) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
-	c.Moved(int64(len(in)), -1)
+	c.Progress(int64(len(in)), -1)
 	consumed = s.p.Data(d, in)
 	if !d.Expired() {
 		s.output(d)

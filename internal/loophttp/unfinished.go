@@ -111,7 +111,7 @@ func (u *unfinished) release() {
 // its own memory, so a body that arrives in pieces is not charged twice. See letBody.
 func (u *unfinished) transfer(a *memory.Account) {
 	if cap(u.body) == smallBody && !u.transferred {
-		a.Move(memory.Input, smallBody)
+		a.ReserveForOutput(memory.Input, smallBody)
 		u.held -= smallBody
 		u.transferred = true
 	}
@@ -161,8 +161,8 @@ func (x *wire) Account() *memory.Account {
 		return nil
 	}
 	defer x.unclaim()
-	x.using.Lock()
-	defer x.using.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	a := x.c.Account()
 	if x.gathered != nil && x.body != received {
 		x.gathered.transfer(a)
@@ -182,9 +182,9 @@ func (x *wire) MayWait() {
 			x.moveInput()
 		}
 		x.d.Detach()
-		x.using.Lock()
+		x.mu.Lock()
 		x.c.TrimInput()
-		x.using.Unlock()
+		x.mu.Unlock()
 		x.unclaim()
 	}
 	x.d.YieldPermit()

@@ -3,7 +3,7 @@
 package loophttp
 
 // A visit is one call of Data, which serves consecutive requests of a connection. If a visit takes long, other connections get
-// their turn. The engine handles single long actions; a visit limits many short ones. Until a visit takes long, the clock is
+// their turn. The engine handles single long actions; a visit limits many short actions. Until a visit takes long, the clock is
 // read seldom.
 type visit struct {
 	served int   // requests served
@@ -14,17 +14,18 @@ type visit struct {
 const (
 	// lookEach is the number of requests between two clock readings.
 	lookEach = 16
-	// waryVisits is the number of visits of a driver that are watched closely after a long one.
-	waryVisits = 64
+	// visitsAfterLong is the number of visits of a driver, after a long visit, in which the clock is read after each request.
+	visitsAfterLong = 64
 )
 
-// beginVisit returns a visit. wary is the number of visits of the driver that are still watched closely.
-func beginVisit(wary *uint8) visit {
-	if *wary == 0 {
+// beginVisit returns a visit. closeVisits is the number of remaining visits of the driver in which the clock is read after each
+// request.
+func beginVisit(closeVisits *uint8) visit {
+	if *closeVisits == 0 {
 		return visit{}
 	}
-	*wary--
-	return visit{close: *wary > 0}
+	*closeVisits--
+	return visit{close: *closeVisits > 0}
 }
 
 // due reports, after one more request, whether the clock must be read.
@@ -33,15 +34,15 @@ func (v *visit) due() bool {
 	return v.close || v.served%lookEach == 0
 }
 
-// checkTime records the time now, and reports whether the visit has taken more than most, in ns.
-func (v *visit) checkTime(now, most int64, wary *uint8) bool {
+// checkTime records the clock reading now, and reports whether the visit has taken longer than limit, in ns.
+func (v *visit) checkTime(now, limit int64, closeVisits *uint8) bool {
 	if v.from == 0 {
 		v.from = now
 		return false
 	}
-	if now-v.from <= most {
+	if now-v.from <= limit {
 		return false
 	}
-	*wary = waryVisits
+	*closeVisits = visitsAfterLong
 	return true
 }

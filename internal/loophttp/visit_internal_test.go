@@ -7,14 +7,14 @@ import "testing"
 // Fast requests are served consecutively with few clock readings. Slow ones end a visit, and the following visits end earlier.
 func TestVisitIsBounded(t *testing.T) {
 	const most = 1000
-	run := func(wary *uint8, requests int, each int64) (served, looks int) {
+	run := func(closeVisits *uint8, requests int, each int64) (served, looks int) {
 		now := int64(5)
-		for v := beginVisit(wary); served < requests; {
+		for v := beginVisit(closeVisits); served < requests; {
 			now += each
 			served++
 			if v.due() {
 				looks++
-				if v.checkTime(now, most, wary) {
+				if v.checkTime(now, most, closeVisits) {
 					break
 				}
 			}
@@ -31,20 +31,20 @@ func TestVisitIsBounded(t *testing.T) {
 		"very slow":  {100_000, 32, 2, 2, 2},
 		"just quick": {31, 64, 4, 34, 34},
 	} {
-		var wary uint8
-		if served, looks := run(&wary, 500, test.each); served != test.served || looks != test.looks {
+		var closeVisits uint8
+		if served, looks := run(&closeVisits, 500, test.each); served != test.served || looks != test.looks {
 			t.Errorf("%s: got %d requests with %d looks, want %d and %d", name, served, looks, test.served, test.looks)
 		}
-		if served, looks := run(&wary, 500, test.each); served != test.next || looks != test.after {
+		if served, looks := run(&closeVisits, 500, test.each); served != test.next || looks != test.after {
 			t.Errorf("%s, then: got %d requests with %d looks, want %d and %d", name, served, looks, test.next, test.after)
 		}
 	}
-	var wary uint8
-	run(&wary, 500, 300)
-	for range waryVisits - 1 {
-		run(&wary, 1, 1)
+	var closeVisits uint8
+	run(&closeVisits, 500, 300)
+	for range visitsAfterLong - 1 {
+		run(&closeVisits, 1, 1)
 	}
-	if _, looks := run(&wary, 500, 1); looks != 31 {
+	if _, looks := run(&closeVisits, 500, 1); looks != 31 {
 		t.Errorf("%d looks long after a slow visit, want 31", looks)
 	}
 }

@@ -36,10 +36,10 @@ type wire struct {
 	c     *engine.Conn
 	given int // bytes of input passed to the call
 
-	// using guards the connection, the driver's output and the state of body and answer. An operation that waits releases it
-	// meanwhile, so that reading and writing are independent: reading is held during the whole read of a body, writing during
-	// the whole write. The lock order is reading, writing, using.
-	reading, writing, using sync.Mutex
+	// mu guards the connection, the driver's output and the state of body and answer. An operation that waits releases mu
+	// meanwhile, so that reading and writing are independent: readMu is held during the whole read of a body, writeMu during
+	// the whole write. The lock order is readMu, writeMu, mu.
+	readMu, writeMu, mu sync.Mutex
 
 	// The state of the current request.
 	stream    *bodyStream    // the request body, if the action reads it from the connection; allocated on demand
@@ -70,11 +70,11 @@ type wire struct {
 	count    request.Counter
 	inFlight request.InFlight
 
-	h2      *looph2.Scratch // allocated on demand
-	inParts bool            // the current call serves streams of HTTP/2
-	named   bool            // names belongs to head
-	wary    uint8           // number of visits to be watched closely, see visit.go
-	claims  int32           // calls of claim minus calls of unclaim
+	h2          *looph2.Scratch // allocated on demand
+	inParts     bool            // the current call serves streams of HTTP/2
+	named       bool            // names belongs to head
+	closeVisits uint8           // remaining visits in which the clock is read after each request, see visit.go
+	claims      int32           // calls of claim minus calls of unclaim: while positive, the timeout cannot take the connection
 }
 
 // A bodySource is where the action of a request reads its body.
@@ -213,7 +213,7 @@ func (x *wire) readHead() {
 	x.s.Set(method, path, view.String(h.Query()), true)
 }
 
-// findWatched routes the request with code that may block, as an action may.
+// findWatched routes the request where routing runs code of the app, which may block like an action.
 func (x *wire) findWatched() {
 	x.phase.Routes(true)
 	x.d.Enter()
@@ -226,8 +226,8 @@ func (x *wire) findWatched() {
 }
 
 // tooSlowForLoop reports whether a worker must run the request: its route is known to block, and the driver has a loop to run.
-// While MaxConcurrent actions wait, requests for a route that has blocked recently are queued, because on the loop they would
-// exceed the bound. A route that blocks seldom is queued too if the bound is already exceeded.
+// When MaxConcurrent actions are blocked, a request for a route with a recent record of blocking also goes to a worker. Above
+// MaxConcurrent, one recent block is enough. Critical routes are exempt from these two rules.
 func (x *wire) tooSlowForLoop() bool {
 	route := x.s.Route
 	if route.NoRoute || !x.d.Inline() || !route.Blocking.Suspect() {
@@ -238,9 +238,9 @@ func (x *wire) tooSlowForLoop() bool {
 
 // answer runs the action and appends the response.
 func (x *wire) answer() progress {
-	if most := x.handler.server.MaxRequestsPerConnection; most > 0 {
+	if limit := x.handler.server.MaxRequestsPerConnection; limit > 0 {
 		x.c.Count++
-		x.closing = x.closing || int(x.c.Count) >= most
+		x.closing = x.closing || int(x.c.Count) >= limit
 	}
 	inline := x.d.Inline()
 	if !inline {
@@ -254,7 +254,7 @@ func (x *wire) answer() progress {
 	route := x.s.Route
 	x.d.Watch(route.Blocking.Watched())
 	resp := x.call.Run()
-	waited, streamWaited := x.d.Waited() && x.body != startedEarly, false // an early action may have waited for its client
+	waited, streamWaited := x.d.Waited() && x.body != startedEarly, false // do not count the wait of an action that was waiting for its own body
 	if x.head.HasBody() {
 		x.learnBody()
 	}
@@ -263,7 +263,7 @@ func (x *wire) answer() progress {
 		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
 			return x.moveToBackground(&resp, waited)
 		}
-		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // unclaimed, the answer for a late action could read the head
+		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // otherwise the timeout response could read the head while moveInput moves it
 			x.moveInput()
 			x.d.Release()
 		}
@@ -286,7 +286,7 @@ func (x *wire) answer() progress {
 		x.inFlight.End()
 		x.count.Flush(x.d)
 	}
-	if stayed && !route.NoRoute { // Detached counts the others; workers wait for each other
+	if stayed && !route.NoRoute { // Detached counts calls that lost their loop; a call on a worker may have waited for other workers
 		route.Blocking.Stayed(waited, x.d.Now())
 		if streams {
 			route.Streams.Stayed(streamWaited, x.d.Now())
@@ -295,8 +295,7 @@ func (x *wire) answer() progress {
 	return x.conclude(&resp)
 }
 
-// beginAnswering records that the action has finished the work it may wait for, and that its answer follows in pieces. The time
-// of sending does not count against Config.Limits.MaxConcurrent.
+// beginAnswering marks the response as being sent. From now on the request does not count against Config.Limits.MaxConcurrent.
 func (x *wire) beginAnswering() {
 	if x.phase.Answers() {
 		x.d.Answering()
@@ -333,10 +332,10 @@ func (x *wire) conclude(resp *exchange.Answer) progress {
 	if x.body != received && !x.closing && !x.stream.finish() {
 		x.closing = true
 	}
-	unasked := x.head.KeepAlive // the client may have sent more requests
+	pipelined := x.head.KeepAlive // the client may have sent more requests
 	x.end()
 	if x.closing {
-		if x.body != received || unasked {
+		if x.body != received || pipelined {
 			x.c.CloseLingering()
 		} else {
 			x.c.CloseAfterFlush()

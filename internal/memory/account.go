@@ -34,11 +34,11 @@ type Account struct {
 
 	held atomic.Int64 // changes under mu
 
-	mu     sync.Mutex
-	body   int64 // bytes reserved for the current request, see Reserve
-	ahead  int64 // bytes reserved for future output
-	peer   peer
-	status // what happens to the account
+	mu       sync.Mutex
+	body     int64 // bytes reserved for the current request, see Reserve
+	reserved int64 // bytes reserved for future output
+	peer     peer
+	status   // what happens to the account
 }
 
 // status is the state of an account besides its memory. The lock is the account's.
@@ -47,8 +47,8 @@ type status struct {
 	counted bool // ending has been counted, see CountEnd
 	closed  bool
 	lent    bool // other goroutines may still refer to it: it is not reused
-	working bool // the server works for it
-	making  bool // its answer is being made, with a reservation; the server works for it
+	working bool // the server is processing the request, or writing its response; not evicted
+	making  bool // the server is working on a response whose memory is reserved
 	met     Cap  // cap that refused it, see Met
 }
 
@@ -74,7 +74,7 @@ func (b *Budget) unlink(a *Account) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.slot < 0 {
-		return // a goroutine that asked during the close has held something for a moment
+		return // already removed: another goroutine charged and released memory during Close
 	}
 	last := len(b.all) - 1
 	b.all[a.slot] = b.all[last]
@@ -90,8 +90,8 @@ func (b *Budget) unlink(a *Account) {
 func (a *Account) Force(u Use, n int64) {
 	if u == Output {
 		a.mu.Lock()
-		reserved := min(n, a.ahead)
-		a.ahead -= reserved
+		reserved := min(n, a.reserved)
+		a.reserved -= reserved
 		a.mu.Unlock()
 		n -= reserved
 	}
@@ -114,7 +114,7 @@ func (a *Account) Release(u Use, n int64) {
 	if n == 0 {
 		return
 	}
-	b := a.budget // an account that holds nothing may be reused
+	b := a.budget // read before the release: afterwards the account may be reused
 	b.force(u, -n)
 	a.set.add(u, -n)
 	a.address.add(-n)
@@ -139,7 +139,7 @@ func (a *Account) add(n int64) {
 		if a.address != nil {
 			a.address.ending.Add(n)
 		}
-	} else if large := ifLarge(held) - ifLarge(was); large != 0 {
+	} else if large := largeBytes(held) - largeBytes(was); large != 0 {
 		b.large.Add(large)
 		b.noteGiant(a, held)
 	}
@@ -150,15 +150,15 @@ func (a *Account) add(n int64) {
 	}
 }
 
-// ifLarge returns held if it is more than Small, otherwise 0.
-func ifLarge(held int64) int64 {
+// largeBytes returns held if it is more than Small, otherwise 0.
+func largeBytes(held int64) int64 {
 	if held <= Small {
 		return 0
 	}
 	return held
 }
 
-// noteGiant records whether a is the one account that is larger than the bound. a.mu is held.
+// noteGiant sets or clears budget.giant, an account that alone exceeds the budget's bound. a.mu is held.
 func (b *Budget) noteGiant(a *Account, held int64) {
 	if bound := b.Bound(); bound > 0 && held > bound && !a.ending {
 		b.giant.CompareAndSwap(nil, a)
@@ -167,13 +167,13 @@ func (b *Budget) noteGiant(a *Account, held int64) {
 	}
 }
 
-// Answers records that the peer is to read an answer with left bytes, for which the server does not work any more. Its rate counts
-// from here on.
-func (a *Account) Answers(left int64) {
+// BeginResponse records that a complete response of left bytes waits for the peer to read it. The peer's read rate is measured from
+// now on.
+func (a *Account) BeginResponse(left int64) {
 	now := a.budget.clock()
 	a.mu.Lock()
 	a.peer.left, a.peer.unsent, a.peer.answers, a.making, a.working = left, left, now, false, false
-	a.runClock(now)
+	a.updateClock(now)
 	a.peer.measure(now)
 	a.mu.Unlock()
 	if a.budget.waiting.Load() > 0 {
@@ -181,15 +181,15 @@ func (a *Account) Answers(left int64) {
 	}
 }
 
-// Answered records that the peer has read all of the answer.
-func (a *Account) Answered() {
+// EndResponse records that the peer has read all of the response.
+func (a *Account) EndResponse() {
 	if n := a.endAnswer(); n > Small {
 		a.budget.noteRead(n)
 	}
 }
 
-// Unanswered records that there is no answer for the peer to read any more.
-func (a *Account) Unanswered() { a.endAnswer() }
+// AbandonResponse records that the peer will not read the rest of the response.
+func (a *Account) AbandonResponse() { a.endAnswer() }
 
 // endAnswer returns the size of the answer that ends, 0 if there is none.
 func (a *Account) endAnswer() int64 {
@@ -202,8 +202,8 @@ func (a *Account) endAnswer() int64 {
 	return a.peer.unsent
 }
 
-// Moved records that the peer has sent or read n bytes, and that left bytes remain (-1: unknown).
-func (a *Account) Moved(n, left int64) {
+// Progress records that the peer has sent or read n bytes, and that left bytes remain (-1: unknown).
+func (a *Account) Progress(n, left int64) {
 	now := a.budget.clock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,22 +213,22 @@ func (a *Account) Moved(n, left int64) {
 	}
 }
 
-// Working records whether the server works for the request. Meanwhile the peer's clock is stopped, and the holder is not
-// evicted. It returns false if the holder is being evicted already.
-func (a *Account) Working(working bool) bool {
+// SetWorking records whether the server is processing the request. While it is, the time does not count as the peer's, and the
+// holder is not evicted. SetWorking returns false if the holder is being evicted already.
+func (a *Account) SetWorking(working bool) bool {
 	now := a.budget.clock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.making = a.making && working
 	if a.working != working {
 		a.working = working
-		a.runClock(now)
+		a.updateClock(now)
 	}
 	return !a.ending
 }
 
-// runClock stops the peer's clock while the server works or the request waits. a.mu is held.
-func (a *Account) runClock(now int64) {
+// updateClock stops or starts the peer's clock: it runs only while the server waits for the peer. a.mu is held.
+func (a *Account) updateClock(now int64) {
 	if a.working || a.wait != nil {
 		a.peer.stop(now)
 	} else {
@@ -236,14 +236,14 @@ func (a *Account) runClock(now int64) {
 	}
 }
 
-// EndRequest turns the memory reserved for the request's body into a reservation for its answer, which may be unread. No other
-// account can get the memory in between.
+// EndRequest reserves for the response the memory that was reserved for the request body, so that no other account can take it in
+// between.
 func (a *Account) EndRequest() {
 	a.mu.Lock()
 	body, closed := a.body, a.closed
 	a.body = 0
 	if !closed {
-		a.ahead += body
+		a.reserved += body
 	}
 	a.mu.Unlock()
 	switch {
@@ -264,25 +264,25 @@ func (a *Account) ReleaseBody(n int64) {
 	a.Release(Body, n)
 }
 
-// Move turns n bytes that the account holds for a use that is about to end into a reservation for output.
-func (a *Account) Move(u Use, n int64) {
+// ReserveForOutput turns n bytes that the account holds for a use that is about to end into a reservation for output.
+func (a *Account) ReserveForOutput(u Use, n int64) {
 	a.budget.change(u, Output, n)
 	a.set.add(u, -n)
-	a.reserved(n)
+	a.addReserved(n)
 }
 
-// ForceAhead reserves n bytes for output that is about to be held and cannot be refused.
-func (a *Account) ForceAhead(n int64) {
+// ForceReserve reserves n bytes for output that is about to be held and cannot be refused.
+func (a *Account) ForceReserve(n int64) {
 	a.Force(Output, n)
-	a.reserved(n)
+	a.addReserved(n)
 }
 
-// reserved records that n bytes held for output are a reservation. For an account that was closed meanwhile they are released.
-func (a *Account) reserved(n int64) {
+// addReserved records that n bytes held for output are a reservation. If the account was closed meanwhile, they are released.
+func (a *Account) addReserved(n int64) {
 	a.mu.Lock()
 	closed := a.closed
 	if !closed {
-		a.ahead += n
+		a.reserved += n
 	}
 	a.mu.Unlock()
 	if closed {
@@ -290,18 +290,18 @@ func (a *Account) reserved(n int64) {
 	}
 }
 
-// KeepAhead releases the reservation for output beyond most bytes: the answer is complete and will hold no more.
-func (a *Account) KeepAhead(most int64) {
+// TrimReservation releases the reservation for output beyond limit bytes: the response is complete and will hold no more.
+func (a *Account) TrimReservation(limit int64) {
 	a.mu.Lock()
-	more := max(a.ahead-most, 0)
-	a.ahead -= more
-	a.making = a.making && most > 0
+	more := max(a.reserved-limit, 0)
+	a.reserved -= more
+	a.making = a.making && limit > 0
 	a.mu.Unlock()
 	a.Release(Output, more)
 }
 
-// EndAhead releases the reservation for output.
-func (a *Account) EndAhead() { a.KeepAhead(0) }
+// ReleaseReservation releases the reservation for output.
+func (a *Account) ReleaseReservation() { a.TrimReservation(0) }
 
 // Held returns the bytes that the account holds.
 func (a *Account) Held() int64 { return a.held.Load() }
@@ -313,8 +313,8 @@ func (a *Account) Evicted() bool {
 	return a.ending
 }
 
-// CountEnd reports true once, to the goroutine that carries the eviction out and counts it. A chosen holder may still release
-// its memory by itself.
+// CountEnd reports whether the caller is the first to carry out the eviction, and must count it. Evictions are counted here and not
+// when chosen, since a chosen holder may release its memory first (see Spare).
 func (a *Account) CountEnd() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -345,7 +345,7 @@ func (a *Account) Lend() *Account {
 // CloseIdle closes an account that holds nothing besides a reservation for output and is not being evicted, and reports whether
 // it did. The holder opens another one when needed.
 func (a *Account) CloseIdle() bool {
-	a.EndAhead()
+	a.ReleaseReservation()
 	a.mu.Lock()
 	idle := a.held.Load() == 0 && !a.ending && a.wait == nil
 	a.closed = a.closed || idle
@@ -371,5 +371,5 @@ func (a *Account) Close() {
 		a.budget.unlink(a)
 		return
 	}
-	a.EndAhead() // later output finds the account closed
+	a.ReleaseReservation() // later output finds the account closed
 }

@@ -41,7 +41,7 @@ func TestBudgetIsExactUnderConcurrency(t *testing.T) {
 					}
 					if a.TryReserve(u, Small/2+1) {
 						a.EndRequest()
-						a.EndAhead()
+						a.ReleaseReservation()
 						a.Release(u, a.Held())
 					}
 				}
@@ -68,9 +68,9 @@ func TestAccountsAllocateNothing(t *testing.T) {
 		a.Release(Input, 1000)
 		a.Reserve(Body, 100<<10)
 		a.EndRequest()
-		a.Answers(100 << 10)
+		a.BeginResponse(100 << 10)
 		a.Force(Output, 100<<10)
-		a.Answered()
+		a.EndResponse()
 		a.Release(Output, 100<<10)
 		if !a.CloseIdle() {
 			t.Fatal("it holds something")

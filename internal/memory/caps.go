@@ -29,19 +29,19 @@ func (g *AccountSet) add(u Use, n int64) {
 	}
 }
 
-// reserve adds n bytes, and returns false if the set would exceed most, unless most is 0.
-func (g *AccountSet) reserve(u Use, n, most int64) bool {
+// reserve adds n bytes, and returns false if the set would exceed limit. 0 is no limit.
+func (g *AccountSet) reserve(u Use, n, limit int64) bool {
 	if g == nil || u == Output {
 		return true
 	}
-	return takeUpTo(&g.held, n, most)
+	return takeUpTo(&g.held, n, limit)
 }
 
-// takeUpTo adds n to a sum, unless it would exceed most; 0 is no limit.
-func takeUpTo(sum *atomic.Int64, n, most int64) bool {
+// takeUpTo adds n to a sum, unless the sum would exceed limit. 0 is no limit.
+func takeUpTo(sum *atomic.Int64, n, limit int64) bool {
 	for {
 		held := sum.Load()
-		if most > 0 && held+n > most {
+		if limit > 0 && held+n > limit {
 			return false
 		}
 		if sum.CompareAndSwap(held, held+n) {

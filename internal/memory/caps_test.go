@@ -91,10 +91,10 @@ func TestConnectionCapOfAccounts(t *testing.T) {
 	if !two.ended || one.ended || two.Met() != ConnectionCap {
 		t.Errorf("ended: %v, %v, %v", one.ended, two.ended, two.Met())
 	}
-	one.EndAhead()
+	one.ReleaseReservation()
 	one.Release(Output, one.Held())
 	two.EndRequest()
-	two.EndAhead()
+	two.ReleaseReservation()
 	two.Release(Input, 600<<10)
 	if n := g.held.Load(); n != 0 {
 		t.Errorf("%d bytes are left", n)
@@ -106,7 +106,7 @@ func TestConnectionCapOfAccounts(t *testing.T) {
 func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 	h, now, open := cappedBudget(0, 4<<20)
 	other := open(there)
-	other.Answers(8 << 20)
+	other.BeginResponse(8 << 20)
 	other.Force(Output, 8<<20) // larger than the cap, and alone
 	if other.ended {
 		t.Fatal("an answer that is alone was cut off")
@@ -121,7 +121,7 @@ func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 		*now += int64(time.Millisecond)
 	}
 	*now += int64(time.Second)
-	large[0].Moved(900<<10, 100<<10) // makes good progress
+	large[0].Progress(900<<10, 100<<10) // makes good progress
 	for i := range 20 {
 		small := open(here)
 		if got := small.Reserve(Input, 16<<10); got != Granted {
@@ -152,7 +152,7 @@ func TestAddressCapIsWaitedFor(t *testing.T) {
 	if got := first.reserveTo(3 << 20); got != Granted {
 		t.Fatal(got)
 	}
-	first.Working(true)
+	first.SetWorking(true)
 	if got := second.reserveTo(2 << 20); got != MustWait || first.ended {
 		t.Fatalf("%v; the one that the server works for was ended: %v", got, first.ended)
 	}
@@ -174,14 +174,14 @@ func TestAddressCapOfAnswers(t *testing.T) {
 	_, now, open := cappedBudget(0, 4<<20)
 	answer := func(n int64) *cappedPeer {
 		p := open(here)
-		p.Answers(n)
+		p.BeginResponse(n)
 		p.Force(Output, n)
 		return p
 	}
 	taken, silent := answer(2<<20), answer(1<<20)
 	for range 2 {
 		*now += int64(500 * time.Millisecond)
-		taken.Moved(512<<10, 1<<20)
+		taken.Progress(512<<10, 1<<20)
 	}
 	fresh := answer(2 << 20)
 	if taken.ended || fresh.ended || !silent.ended {
@@ -196,7 +196,7 @@ func TestAddressCapWithManyAtOnce(t *testing.T) {
 	granted := make(chan bool)
 	for range 200 {
 		p := open(here)
-		p.Working(true) // cannot be ended
+		p.SetWorking(true) // cannot be ended
 		go func() { granted <- p.Reserve(Body, each) == Granted }()
 	}
 	n := 0

@@ -109,15 +109,15 @@ func TestTwelveCases(t *testing.T) {
 				case "body":
 					got = map[Outcome]string{Granted: "granted", MustWait: "waits", NoRoom: "refused"}[p.reserveTo(s.n)]
 				case "answer":
-					p.Answers(s.n)
+					p.BeginResponse(s.n)
 					p.Force(Output, s.n)
 				case "read", "send":
-					p.Moved(s.n, 1<<20)
+					p.Progress(s.n, 1<<20)
 				case "works":
-					p.Working(true)
+					p.SetWorking(true)
 				case "ends":
 					p.EndRequest()
-					p.EndAhead()
+					p.ReleaseReservation()
 				}
 				if got != s.want {
 					t.Fatalf("step %d, %s of %s: got %s, want %s", i+1, s.do, s.name, got, s.want)

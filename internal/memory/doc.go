@@ -2,8 +2,8 @@
 //
 // A [Budget] has a bound in bytes. A holder, which is a connection, a stream or a request, has an [Account] while the server
 // holds memory for it. It calls Reserve before it fills memory, Force for memory that exists already, Release when memory is
-// free again, and Evicted to learn that others need its memory. It reports the progress of its peer by Moved, Answers,
-// Answered and Working. Large holders hold more than [Small], which is 80 KiB; small ones hold at most that. The rules:
+// free again, and Evicted to learn that others need its memory. It reports the progress of its peer by Progress,
+// BeginResponse, EndResponse and SetWorking. Large holders hold more than [Small], which is 80 KiB; small ones hold at most that. The rules:
 //
 //  1. Small is safe. A holder that is small with the requested bytes never waits. If its memory does not fit, other holders are
 //     evicted at once, by rule 4. If none can be evicted, the bound is exceeded by up to an eighth. Beyond that the request is

@@ -38,7 +38,7 @@ func (a *Account) candidate(now int64) (c candidate, ok bool) {
 	if held <= 0 || a.ending || a.closed || (a.working || a.making) && a.wait == nil {
 		return c, false
 	}
-	c = candidate{account: a, rank: sending, cost: float64(held) * min(a.peer.expected(now, held), float64(mostTime)), since: a.peer.since}
+	c = candidate{account: a, rank: sending, cost: float64(held) * min(a.peer.expected(now, held), float64(maxTime)), since: a.peer.since}
 	answers := a.peer.answers != 0
 	if answers {
 		c.rank = answering
@@ -115,7 +115,7 @@ func (b *Budget) overLarge(a *Account, n int64) int64 {
 	a.mu.Lock()
 	held, others := a.held.Load(), b.large.Load()
 	if !a.ending {
-		others -= ifLarge(held)
+		others -= largeBytes(held)
 	}
 	a.mu.Unlock()
 	if giant := b.giant.Load(); giant != nil && giant != a {
@@ -288,7 +288,7 @@ func (b *Budget) markEnding(a *Account) bool {
 	a.ending, a.counted = true, false
 	b.ended.Add(1)
 	b.ending.Add(held)
-	b.large.Add(-ifLarge(held))
+	b.large.Add(-largeBytes(held))
 	b.noteGiant(a, held)
 	if a.address != nil {
 		a.address.ending.Add(held)

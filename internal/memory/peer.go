@@ -25,9 +25,9 @@ const (
 	goodTime  = int64(4 * time.Second)
 	goodPause = int64(time.Second)
 
-	// mostTime is the most, in ns, that counts as the time until memory is free. So many holders of next to nothing are not
-	// evicted for having held it for hours.
-	mostTime = int64(10 * time.Second)
+	// maxTime limits the time until memory is free, in ns, that counts in the cost of a holder. So many holders of next to nothing
+	// are not evicted for having held it for hours.
+	maxTime = int64(10 * time.Second)
 )
 
 // begin starts the clock of a holder that held nothing.

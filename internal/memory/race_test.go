@@ -67,7 +67,7 @@ func TestReservedWhileItCloses(t *testing.T) {
 	}
 	a.Close() // between the reservation and its note
 	a.granted(Output, 1000, 0)
-	a.ForceAhead(500)
+	a.ForceReserve(500)
 	if held := h.Held(); held != 0 || h.Count() != 0 {
 		t.Errorf("%d bytes are held, by %d", held, h.Count())
 	}
@@ -76,7 +76,7 @@ func TestReservedWhileItCloses(t *testing.T) {
 		var asks sync.WaitGroup
 		asks.Go(func() {
 			a.Reserve(Output, 300<<10)
-			a.ForceAhead(1000)
+			a.ForceReserve(1000)
 		})
 		a.Close()
 		asks.Wait()

@@ -51,13 +51,13 @@ type waiter struct {
 // Reserve requests n bytes for a body or for output before they are filled. A holder that must wait asks again, and calls
 // Unwait if it gives up. Bytes for a body belong to the request until EndRequest. They are taken from a reservation for output
 // first, since an answer is mostly made after the body is no longer needed; otherwise requests that hold the one would wait for
-// each other to get the other. Force takes output from its reservation until EndAhead.
+// each other to get the other. Force takes output from its reservation until ReleaseReservation.
 func (a *Account) Reserve(u Use, n int64) Outcome { return a.request(u, n, true) }
 
 // request is Reserve for a holder that can wait, or not.
 func (a *Account) request(u Use, n int64, waits bool) Outcome {
-	ahead, ok := a.takeAhead(u, n)
-	n -= ahead
+	reserved, ok := a.takeReserved(u, n)
+	n -= reserved
 	outcome := NoRoom
 	switch {
 	case ok && n <= 0:
@@ -67,10 +67,10 @@ func (a *Account) request(u Use, n int64, waits bool) Outcome {
 	}
 	switch {
 	case outcome == Granted:
-		a.granted(u, n, ahead)
-	case ahead > 0:
-		a.set.add(Body, -ahead)
-		a.reserved(ahead)
+		a.granted(u, n, reserved)
+	case reserved > 0:
+		a.set.add(Body, -reserved)
+		a.addReserved(reserved)
 	}
 	if outcome == NoRoom {
 		a.budget.refused.Add(1)
@@ -98,40 +98,40 @@ func (a *Account) ReserveBeside(n int64, done bool) bool {
 		return false
 	}
 	if done {
-		return a.Working(true)
+		return a.SetWorking(true)
 	}
 	return !a.Evicted()
 }
 
-// takeAhead takes up to n bytes for a body from the reservation for output, and returns their number. It reports false, and takes
+// takeReserved takes up to n bytes for a body from the reservation for output, and returns their number. It reports false, and takes
 // none, if the cap of the connection does not permit them.
-func (a *Account) takeAhead(u Use, n int64) (ahead int64, ok bool) {
+func (a *Account) takeReserved(u Use, n int64) (reserved int64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if ahead = min(a.ahead, n); u != Body || ahead <= 0 {
+	if reserved = min(a.reserved, n); u != Body || reserved <= 0 {
 		return 0, true
 	}
-	if !a.set.reserve(Body, ahead, a.budget.maxConnection) {
+	if !a.set.reserve(Body, reserved, a.budget.maxConnection) {
 		a.met = PartsCap
 		return 0, false
 	}
-	a.ahead -= ahead
-	return ahead, true
+	a.reserved -= reserved
+	return reserved, true
 }
 
 // granted records what n reserved bytes, and others from the reservation for output, are for.
-func (a *Account) granted(u Use, n, ahead int64) {
+func (a *Account) granted(u Use, n, reserved int64) {
 	switch u {
 	case Output:
-		a.reserved(n)
+		a.addReserved(n)
 		a.mu.Lock()
 		a.making = !a.closed && a.peer.answers == 0
 		a.mu.Unlock()
 	case Body:
 		a.mu.Lock()
-		a.body += max(n, 0) + ahead
+		a.body += max(n, 0) + reserved
 		a.mu.Unlock()
-		a.budget.change(Output, Body, ahead)
+		a.budget.change(Output, Body, reserved)
 	}
 }
 
@@ -249,7 +249,7 @@ func (b *Budget) enqueue(a *Account, n, now int64) (first bool, since int64) {
 	if a.wait == nil {
 		a.mu.Lock()
 		a.wait = &waiter{account: a, since: now}
-		a.runClock(now)
+		a.updateClock(now)
 		a.mu.Unlock()
 		b.queue = append(b.queue, a.wait)
 		b.waiting.Add(1)
@@ -285,7 +285,7 @@ func (a *Account) Unwait() {
 		b.waiting.Add(-1)
 		a.mu.Lock()
 		a.wait = nil
-		a.runClock(now)
+		a.updateClock(now)
 		a.mu.Unlock()
 	}
 	b.mu.Unlock()

@@ -53,7 +53,7 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 		if got := p.reserveTo(300 << 10); got != Granted {
 			t.Fatalf("the first: got %v", got)
 		}
-		p.Working(true)
+		p.SetWorking(true)
 		working = append(working, p)
 	}
 	waiting := []*cappedPeer{open(there), open(there), open(here)}
@@ -72,7 +72,7 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 			t.Fatalf("one that wants little: got %v", got)
 		}
 		small.EndRequest()
-		small.EndAhead()
+		small.ReleaseReservation()
 	}
 	for _, p := range waiting {
 		if p.ended {
@@ -80,7 +80,7 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 		}
 	}
 	working[0].EndRequest()
-	working[0].EndAhead()
+	working[0].ReleaseReservation()
 	if got := waiting[1].reserveTo(300 << 10); got != MustWait {
 		t.Errorf("the second, when there is room: got %v", got)
 	}
@@ -95,7 +95,7 @@ func TestForgottenWaitersDelayNobody(t *testing.T) {
 	h.SetBound(4 << 20)
 	holder := open(there)
 	holder.reserveTo(3 << 20)
-	holder.Working(true)
+	holder.SetWorking(true)
 	for _, p := range []*cappedPeer{open(there), open(here)} {
 		if got := p.Reserve(Output, 1<<20); got != MustWait {
 			t.Fatal(got)
@@ -103,7 +103,7 @@ func TestForgottenWaitersDelayNobody(t *testing.T) {
 		*now += staleAfter
 	}
 	holder.EndRequest()
-	holder.EndAhead()
+	holder.ReleaseReservation()
 	if got := open(here).Reserve(Output, 1<<20); got != Granted {
 		t.Error(got)
 	}
@@ -114,9 +114,9 @@ func TestForgottenWaitersDelayNobody(t *testing.T) {
 func TestAnswersThatAreMadeAreNotEnded(t *testing.T) {
 	for name, then := range map[string]func(*cappedPeer){
 		"":                              nil,
-		"the client takes nothing":      func(p *cappedPeer) { p.Force(Output, 3<<20); p.Answers(3 << 20) },
-		"the action waits for a client": func(p *cappedPeer) { p.Working(false) },
-		"nothing is made any more":      func(p *cappedPeer) { p.Force(Output, 3<<20); p.EndAhead() },
+		"the client takes nothing":      func(p *cappedPeer) { p.Force(Output, 3<<20); p.BeginResponse(3 << 20) },
+		"the action waits for a client": func(p *cappedPeer) { p.SetWorking(false) },
+		"nothing is made any more":      func(p *cappedPeer) { p.Force(Output, 3<<20); p.ReleaseReservation() },
 	} {
 		h, now, open := cappedBudget(0, 0)
 		h.SetBound(4 << 20)
@@ -153,7 +153,7 @@ func TestNewHoldersAreBelieved(t *testing.T) {
 		p.Force(Input, 16<<10)
 		*now += int64(silent)
 		for _, body := range bodies {
-			body.Moved(30<<10, 30<<10)
+			body.Progress(30<<10, 30<<10)
 		}
 		open(here).Force(Input, 64<<10)
 		if n := h.Ended(); n != 1 {
@@ -171,7 +171,7 @@ func TestMove(t *testing.T) {
 	h.SetBound(1 << 20)
 	p := open(there)
 	p.Force(Input, 64<<10)
-	p.Move(Input, 64<<10)
+	p.ReserveForOutput(Input, 64<<10)
 	if got := p.reserveTo(40 << 10); got != Granted || p.Held() != 64<<10 || h.HeldFor(Body) != 40<<10 {
 		t.Errorf("a part of it: got %v, %d bytes", got, p.Held())
 	}
@@ -191,7 +191,7 @@ func TestBodiesThatWaitTakeRoomOfAnswersOnce(t *testing.T) {
 	h.SetBound(1 << 20)
 	holder, p := open(there), open(here)
 	holder.Reserve(Body, 600<<10)
-	holder.Working(true)
+	holder.SetWorking(true)
 	p.Reserve(Output, 50<<10)
 	for range 3 {
 		if got := p.Reserve(Body, 200<<10); got != MustWait || p.Held() != 50<<10 {
@@ -199,7 +199,7 @@ func TestBodiesThatWaitTakeRoomOfAnswersOnce(t *testing.T) {
 		}
 	}
 	holder.EndRequest()
-	holder.EndAhead()
+	holder.ReleaseReservation()
 	if got := p.Reserve(Body, 200<<10); got != Granted || p.Held() != 200<<10 || h.HeldFor(Body) != 200<<10 {
 		t.Errorf("%v, %d bytes, %d of them of the body", got, p.Held(), h.HeldFor(Body))
 	}
@@ -237,7 +237,7 @@ func TestOneAnswerLargerThanTheBoundIsSpared(t *testing.T) {
 	var answers []*cappedPeer
 	for range 3 {
 		p := open(there)
-		p.Answers(3 << 20)
+		p.BeginResponse(3 << 20)
 		p.Force(Output, 3<<20)
 		answers = append(answers, p)
 		*now += int64(10 * time.Second)
@@ -257,15 +257,15 @@ func TestWaitingIsNotSlowness(t *testing.T) {
 	h.SetBound(8 << 20)
 	works, waits, next := open(there), open(there), open(here)
 	works.reserveTo(5 << 20)
-	works.Working(true)
+	works.SetWorking(true)
 	waits.reserveTo(16 << 10)
-	waits.Moved(16<<10, 3<<20)
+	waits.Progress(16<<10, 3<<20)
 	if got := waits.reserveTo(4 << 20); got != MustWait {
 		t.Fatalf("without room: got %v", got)
 	}
 	*now += int64(3 * time.Second)
 	works.EndRequest()
-	works.EndAhead()
+	works.ReleaseReservation()
 	if got := waits.reserveTo(4 << 20); got != Granted {
 		t.Fatalf("with room: got %v", got)
 	}
@@ -284,7 +284,7 @@ func TestTheFirstIsPassedForAWhile(t *testing.T) {
 	h.SetBound(4 << 20)
 	works, first, passes := open(there), open(there), open(here)
 	works.reserveTo(2 << 20)
-	works.Working(true)
+	works.SetWorking(true)
 	for i := range 10 {
 		if got := first.reserveTo(2 << 20); got != MustWait {
 			t.Fatalf("the first: got %v", got)

@@ -290,7 +290,7 @@ func (s *sim) check() {
 		if c.a.Evicted() {
 			ending += n
 		} else {
-			large += ifLarge(n)
+			large += largeBytes(n)
 		}
 	}
 	if held != b.Held() || ending != b.Ending() || large != b.large.Load() || count != b.Count() {
@@ -354,7 +354,7 @@ func (c *simClient) over() {
 	c.a.Unwait()
 	c.a.EndRequest()
 	c.uses[Body] = 0
-	c.a.EndAhead()
+	c.a.ReleaseReservation()
 	for u, n := range c.uses {
 		c.free(Use(u), n)
 		c.uses[u] = 0

@@ -33,7 +33,7 @@ func (c *simClient) small() {
 func (c *simClient) upload() {
 	c.s.counts.uploads++
 	c.grow(0, 4<<20, 10<<20, func() {
-		c.a.Working(true)
+		c.a.SetWorking(true)
 		c.after(time.Duration(c.s.rand.Int64N(int64(20*time.Millisecond))), func() {
 			c.over()
 			c.after(time.Duration(c.s.rand.Int64N(int64(10*time.Second))), c.upload)
@@ -72,7 +72,7 @@ func (c *simClient) grow(have, want int64, rate float64, then func()) {
 	}
 	n := min(c.uses[Body]-have, 64<<10)
 	c.after(time.Duration(float64(n)/rate*1e9), func() {
-		c.a.Moved(n, want-have-n)
+		c.a.Progress(n, want-have-n)
 		c.grow(have+n, want, rate, then)
 	})
 }
@@ -95,7 +95,7 @@ func (c *simClient) drip(have, total int64, rate float64) {
 				return
 			}
 		}
-		c.a.Moved(n, left)
+		c.a.Progress(n, left)
 		c.drip(have+n, total, rate)
 	})
 }
@@ -107,7 +107,7 @@ func (c *simClient) download(size int64, rate float64) {
 	if c.a == nil || c.a.Evicted() {
 		return
 	}
-	c.a.Moved(0, size)
+	c.a.Progress(0, size)
 	if rate > 0 {
 		c.receive(size, size, rate)
 	}
@@ -117,7 +117,7 @@ func (c *simClient) receive(size, left int64, rate float64) {
 	n := min(left, 128<<10)
 	c.after(time.Duration(float64(n)/rate*1e9), func() {
 		c.free(Output, n)
-		c.a.Moved(n, left-n)
+		c.a.Progress(n, left-n)
 		if left > n {
 			c.receive(size, left-n, rate)
 			return
@@ -141,7 +141,7 @@ func (c *simClient) burst(left int64) {
 	c.after(9*time.Second, func() {
 		n := min(left, 128<<10)
 		c.free(Output, n)
-		c.a.Moved(n, left-n)
+		c.a.Progress(n, left-n)
 		if left > n {
 			c.burst(left - n)
 			return
@@ -153,9 +153,9 @@ func (c *simClient) burst(left int64) {
 
 // neverReads leaves a response unread that was not expected to be large.
 func (c *simClient) neverReads(n int64) {
-	c.account().Answers(n)
+	c.account().BeginResponse(n)
 	c.force(Output, n)
-	c.a.Moved(0, n)
+	c.a.Progress(0, n)
 }
 
 // message sends messages one after the other, as WebSockets do: each is held until it is complete, and a connection that finds no room
@@ -167,9 +167,9 @@ func (c *simClient) message(have, size int64, rate float64) {
 		s.counts.messages++
 	}
 	if have == size {
-		c.a.Working(true)
+		c.a.SetWorking(true)
 		c.after(time.Duration(s.rand.Int64N(int64(5*time.Millisecond))), func() {
-			c.a.Working(false)
+			c.a.SetWorking(false)
 			c.free(Input, size)
 			c.after(c.pause(0, rate), again)
 		})
@@ -185,7 +185,7 @@ func (c *simClient) message(have, size int64, rate float64) {
 	}
 	c.uses[Input] += piece
 	c.after(c.pause(piece, rate), func() {
-		c.a.Moved(piece, size-have-piece)
+		c.a.Progress(piece, size-have-piece)
 		c.message(have+piece, size, rate)
 	})
 }
@@ -207,17 +207,17 @@ func (c *simClient) echo(size int64, least, most float64) {
 		again()
 	}
 	c.receiveWhole(0, size, rate, refused, func() {
-		if !c.a.Working(true) {
+		if !c.a.SetWorking(true) {
 			refused()
 			return
 		}
 		c.after(time.Duration(s.rand.Int64N(int64(5*time.Millisecond))), func() {
 			s.asking, c.begun = c, true
 			c.a.EndRequest()
-			c.a.Working(false)
-			c.a.Answers(size)
+			c.a.SetWorking(false)
+			c.a.BeginResponse(size)
 			c.force(Output, size)
-			c.a.EndAhead()
+			c.a.ReleaseReservation()
 			c.takeWhole(size, rate, again)
 		})
 	})
@@ -247,7 +247,7 @@ func (c *simClient) receiveWhole(have, size int64, rate float64, refused, then f
 	n := min(want, 64<<10)
 	n = min(n, size-have)
 	c.after(c.pause(n, rate), func() {
-		c.a.Moved(n, size-have-n)
+		c.a.Progress(n, size-have-n)
 		c.receiveWhole(have+n, size, rate, refused, then)
 	})
 }
@@ -284,7 +284,7 @@ func (c *simClient) growChunked(have, size, most int64, rate float64) {
 		c.uses[Body] = want
 	}
 	if have >= size {
-		if !c.a.Working(true) {
+		if !c.a.SetWorking(true) {
 			s.counts.chunkedRefused++
 			again()
 			return
@@ -294,7 +294,7 @@ func (c *simClient) growChunked(have, size, most int64, rate float64) {
 	}
 	n := min(c.uses[Body]-have, size-have, 64<<10)
 	c.after(c.pause(n, rate), func() {
-		c.a.Moved(n, -1)
+		c.a.Progress(n, -1)
 		c.growChunked(have+n, size, most, rate)
 	})
 }
@@ -303,12 +303,12 @@ func (c *simClient) growChunked(have, size, most int64, rate float64) {
 func (c *simClient) takeWhole(left int64, rate float64, then func()) {
 	n := min(left, 64<<10)
 	c.after(c.pause(n, rate), func() {
-		c.a.Moved(n, left-n)
+		c.a.Progress(n, left-n)
 		if left > n {
 			c.takeWhole(left-n, rate, then)
 			return
 		}
-		c.a.Answered()
+		c.a.EndResponse()
 		then()
 	})
 }

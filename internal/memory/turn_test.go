@@ -13,7 +13,7 @@ func TestTurnsForLargeAnswers(t *testing.T) {
 	h.SetBound(8 * mib)
 	answer := func() *cappedPeer { // it fills the part for large holders
 		p := open(there)
-		p.Answers(6 * mib)
+		p.BeginResponse(6 * mib)
 		p.Force(Output, 6*mib)
 		return p
 	}
@@ -42,8 +42,8 @@ func TestTurnsForLargeAnswers(t *testing.T) {
 		switch step.name {
 		case "a new answer, after one that was read":
 			read := open(there)
-			read.Answers(4 * mib)
-			read.Answered()
+			read.BeginResponse(4 * mib)
+			read.EndResponse()
 		case "a new answer, long after an unread one":
 			*now += forgetTime
 		}
