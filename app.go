@@ -40,7 +40,7 @@ type App struct {
 	extensions map[any]any              // see Extension
 	rewrites   rewrite.Rules            // see Rewrite
 	careful    atomic.Bool              // lookups need findCarefully
-	leastBody  atomic.Int64             // the smallest body limit of all routes, in bytes
+	minBody    atomic.Int64             // the smallest body limit of all routes, in bytes
 	areas      router.Router[*endpoint] // the prefixes of groups with a fallback
 
 	secure   *secureOnly // handling of requests in clear text; nil serves them
@@ -92,7 +92,7 @@ func (a *App) begin() *App {
 	a.std, a.secure = stdhttp.NewService(&a.server), newSecureOnly(&a.config)
 	a.amending = a.config.Problems != nil || a.secure != nil && a.secure.hsts != nil
 	a.amendsAll = a.amending
-	a.leastBody.Store(int64(a.config.Limits.MaxBody))
+	a.minBody.Store(int64(a.config.Limits.MaxBody))
 	a.routes.fallback = new(groupFallback)
 	a.routes.fallback.Store(fallbackSource{
 		notFound: func(*Request) Response { return NotFound() },

@@ -46,7 +46,7 @@ func (a *App) lowerMaxBody(what string, n ByteSize) int64 {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.leastBody.Store(min(int64(n), a.leastBody.Load()))
+	a.minBody.Store(min(int64(n), a.minBody.Load()))
 	return int64(n)
 }
 

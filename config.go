@@ -425,9 +425,9 @@ func (c Config) withDefaults() Config {
 // defaultKeepAlive is also the default of package net: connections of net/http have it without a call.
 const defaultKeepAlive = 15 * time.Second
 
-// mostHead is the maximum of Limits.MaxHead, in bytes: offsets in a head are 32-bit numbers. leastCap is
+// maxHead is the maximum of Limits.MaxHead, in bytes: offsets in a head are 32-bit numbers. minCap is
 // the minimum of MaxMemoryPerConnection and MaxMemoryPerAddress, in bytes.
-const mostHead, leastCap = 1 << 30, 128 << 10
+const maxHead, minCap = 1 << 30, 128 << 10
 
 // longest replaces all longer durations, such as math.MaxInt64, which would overflow the clock.
 const longest = 365 * 24 * time.Hour
@@ -439,9 +439,9 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// mostRequests is the maximum of Limits.MaxRequestsPerConnection: connections of the loop engine count in
-// 16 bits. mostStreams is the maximum of Limits.MaxStreamsPerConnection.
-const mostRequests, mostStreams = 1<<16 - 1, 10_000
+// maxRequests is the maximum of Limits.MaxRequestsPerConnection: connections of the loop engine count in
+// 16 bits. maxStreams is the maximum of Limits.MaxStreamsPerConnection.
+const maxRequests, maxStreams = 1<<16 - 1, 10_000
 
 // validate returns an error for the first invalid setting.
 func (c Config) validate() error {
@@ -469,9 +469,9 @@ func (l Limits) validate() error {
 	switch {
 	case l.Memory < 0:
 		return fmt.Errorf("Config.Limits.Memory is %d: it must not be negative", l.Memory)
-	case l.MaxMemoryPerConnection != 0 && l.MaxMemoryPerConnection < leastCap || l.MaxMemoryPerAddress != 0 && l.MaxMemoryPerAddress < leastCap:
+	case l.MaxMemoryPerConnection != 0 && l.MaxMemoryPerConnection < minCap || l.MaxMemoryPerAddress != 0 && l.MaxMemoryPerAddress < minCap:
 		return fmt.Errorf("Config.Limits.MaxMemoryPerConnection and MaxMemoryPerAddress (%d, %d) must be 0 or at least %d",
-			l.MaxMemoryPerConnection, l.MaxMemoryPerAddress, leastCap)
+			l.MaxMemoryPerConnection, l.MaxMemoryPerAddress, minCap)
 	case l.MaxConcurrent < 0:
 		return fmt.Errorf("Config.Limits.MaxConcurrent is %d: it must not be negative", l.MaxConcurrent)
 	case l.MaxBody < 0:
@@ -480,14 +480,14 @@ func (l Limits) validate() error {
 		return fmt.Errorf("Config.Limits.MaxFormFields is %d: it must be between 0 and %d", l.MaxFormFields, math.MaxInt32)
 	case l.MaxHead < 512:
 		return fmt.Errorf("Config.Limits.MaxHead is %d: fewer than 512 bytes would refuse ordinary requests", l.MaxHead)
-	case l.MaxHead > mostHead:
-		return fmt.Errorf("Config.Limits.MaxHead is %d: it must be at most %d (1 GiB)", l.MaxHead, mostHead)
+	case l.MaxHead > maxHead:
+		return fmt.Errorf("Config.Limits.MaxHead is %d: it must be at most %d (1 GiB)", l.MaxHead, maxHead)
 	case l.MaxHeaders < 1:
 		return fmt.Errorf("Config.Limits.MaxHeaders is %d: it must not be negative", l.MaxHeaders)
-	case l.MaxRequestsPerConnection < 0 || l.MaxRequestsPerConnection > mostRequests:
-		return fmt.Errorf("Config.Limits.MaxRequestsPerConnection is %d: it must be between 0 and %d", l.MaxRequestsPerConnection, mostRequests)
-	case l.MaxStreamsPerConnection < 1 || l.MaxStreamsPerConnection > mostStreams:
-		return fmt.Errorf("Config.Limits.MaxStreamsPerConnection is %d: it must be between 1 and %d", l.MaxStreamsPerConnection, mostStreams)
+	case l.MaxRequestsPerConnection < 0 || l.MaxRequestsPerConnection > maxRequests:
+		return fmt.Errorf("Config.Limits.MaxRequestsPerConnection is %d: it must be between 0 and %d", l.MaxRequestsPerConnection, maxRequests)
+	case l.MaxStreamsPerConnection < 1 || l.MaxStreamsPerConnection > maxStreams:
+		return fmt.Errorf("Config.Limits.MaxStreamsPerConnection is %d: it must be between 1 and %d", l.MaxStreamsPerConnection, maxStreams)
 	case min(l.MaxConnections, l.MaxConnectionsPerLoop, l.MaxConnectionsPerAddress) < 0:
 		return fmt.Errorf("Config.Limits.MaxConnections, MaxConnectionsPerLoop and MaxConnectionsPerAddress (%d, %d, %d) must not be negative",
 			l.MaxConnections, l.MaxConnectionsPerLoop, l.MaxConnectionsPerAddress)

@@ -48,7 +48,7 @@ func (a *App) tellAdapters() {
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.Proxy.ForwardedHeader))
 	s.Budget = &a.memory.Budget
 	s.Budget.MaxWait = c.Timeouts.Memory
-	s.Budget.SetCaps(int64(c.Limits.MaxMemoryPerConnection), 2*int64(leastCap+c.Limits.MaxHead), int64(c.Limits.MaxMemoryPerAddress))
+	s.Budget.SetCaps(int64(c.Limits.MaxMemoryPerConnection), 2*int64(minCap+c.Limits.MaxHead), int64(c.Limits.MaxMemoryPerAddress))
 	s.Unmatched.NoRoute = true
 	s.Unmatched.Counts.Init()
 	s.Counting.Store(c.RouteStats == stats.On)

@@ -26,7 +26,7 @@ func (p *pipeline) NewCall(w exchange.Wire) exchange.Call {
 
 func (p *pipeline) IsDraining() bool         { return p.servers.IsDraining() }
 func (p *pipeline) IsRestarting() bool       { return p.servers.Restarting() }
-func (p *pipeline) LeastBody() int64         { return p.leastBody.Load() }
+func (p *pipeline) LeastBody() int64         { return p.minBody.Load() }
 func (p *pipeline) Takes(method string) bool { return p.router.Takes(method) }
 
 func (p *pipeline) Problem(status int, detail string, cause error) error {

@@ -229,15 +229,15 @@ func (k *webKey) checks() bool {
 	return (k.Use == "" || k.Use == "sig") && (k.Operations == nil || slices.Contains(k.Operations, "verify"))
 }
 
-// leastRSA is the minimum length of an RSA key, in bits (RFC 7518 section 3.3).
-const leastRSA = 2048
+// minRSA is the minimum length of an RSA key, in bits (RFC 7518 section 3.3).
+const minRSA = 2048
 
 // checkPublic returns an error if a configured key cannot verify signatures, or is too weak.
 func checkPublic(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
-		if k == nil || k.N == nil || k.N.BitLen() < leastRSA {
-			return fmt.Errorf("an RSA key of less than %d bits", leastRSA)
+		if k == nil || k.N == nil || k.N.BitLen() < minRSA {
+			return fmt.Errorf("an RSA key of less than %d bits", minRSA)
 		}
 		if k.E < 3 {
 			return fmt.Errorf("an RSA key with the exponent %d", k.E)
@@ -268,7 +268,7 @@ func (k *webKey) public() crypto.PublicKey {
 	switch k.Kty {
 	case "RSA":
 		n, e := number(k.N), number(k.E)
-		if n == nil || e == nil || n.BitLen() < leastRSA || n.BitLen() > 8*leastRSA || e.BitLen() > 31 || e.Int64() < 3 {
+		if n == nil || e == nil || n.BitLen() < minRSA || n.BitLen() > 8*minRSA || e.BitLen() > 31 || e.Int64() < 3 {
 			return nil
 		}
 		return &rsa.PublicKey{N: n, E: int(e.Int64())}

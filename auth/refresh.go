@@ -89,7 +89,7 @@ func notNow(cause error) error {
 }
 
 const (
-	mostRefreshes = 1024
+	maxRefreshes = 1024
 	// refreshedFor is the time for which the result of a refresh is remembered.
 	refreshedFor = 30 * time.Second
 )
@@ -117,7 +117,7 @@ func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identit
 		f, remembered = nil, false // the refresh token is unchanged and can be used again
 	}
 	if f == nil {
-		if len(s.known) >= mostRefreshes && !s.dropOne() {
+		if len(s.known) >= maxRefreshes && !s.dropOne() {
 			s.mu.Unlock()
 			return nil, false, notNow(errors.New("auth: Refresh: too many concurrent calls"))
 		}

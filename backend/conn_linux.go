@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// mostAtOnce is the maximum number of bytes that one system call copies. The scheduler cannot take the processor from
+// maxAtOnce is the maximum number of bytes that one system call copies. The scheduler cannot take the processor from
 // a goroutine in such a call.
-const mostAtOnce = 64 << 10
+const maxAtOnce = 64 << 10
 
 // conn is a connection whose reads and writes bypass the scheduler. It has the other methods of the wrapped connection.
 type conn struct {
@@ -51,14 +51,14 @@ func wrap(c net.Conn) net.Conn {
 
 // recv reads once. It returns false to wait until the descriptor can be read.
 func (d *direction) recv(fd uintptr) bool {
-	d.n, d.errno = recv(fd, d.rest[:min(len(d.rest), mostAtOnce)])
+	d.n, d.errno = recv(fd, d.rest[:min(len(d.rest), maxAtOnce)])
 	return d.errno != syscall.EAGAIN
 }
 
 // send writes until all is sent. It returns false to wait until the descriptor can be written.
 func (d *direction) send(fd uintptr) bool {
 	for len(d.rest) > 0 {
-		d.n, d.errno = send(fd, d.rest[:min(len(d.rest), mostAtOnce)])
+		d.n, d.errno = send(fd, d.rest[:min(len(d.rest), maxAtOnce)])
 		if d.errno != 0 {
 			return d.errno != syscall.EAGAIN
 		}

@@ -18,9 +18,9 @@ const (
 	// streamWindow is the window size for streams, in bytes. It is smaller because many streams are
 	// open at once.
 	streamWindow = 128 << 10
-	// mostWindow is the maximum window size that a request body may use, in bytes. RFC 9659
+	// maxWindow is the maximum window size that a request body may use, in bytes. RFC 9659
 	// requires every decoder to support it.
-	mostWindow = 8 << 20
+	maxWindow = 8 << 20
 )
 
 // Zstd returns the coding zstd (RFC 8878, RFC 9659) with a level from 1 (fastest) to 22 (smallest).
@@ -49,7 +49,7 @@ func Zstd(level int) *middleware.Coding {
 		Append: func(dst, body []byte) []byte { return whole.EncodeAll(body, dst) },
 		Begin:  func(w io.Writer) middleware.StreamCoder { return &zstdStream{pool: streams, w: w} },
 		Open: func(src io.Reader) (io.Reader, error) {
-			d, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
+			d, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 			if err != nil {
 				return nil, err
 			}
@@ -91,8 +91,8 @@ const (
 	magic = 0xFD2FB528
 	// plainFrame is the descriptor of a frame with a size of four bytes and a single segment.
 	plainFrame = 2<<6 | 1<<5
-	// mostPlain is the maximum size of a raw frame, in bytes. A block has 128 KB at most.
-	mostPlain = 64 << 10
+	// maxPlain is the maximum size of a raw frame, in bytes. A block has 128 KB at most.
+	maxPlain = 64 << 10
 )
 
 // Plain writes p uncompressed, as frames of one raw block each.
@@ -102,7 +102,7 @@ func (s *zstdStream) Plain(p []byte) error {
 	}
 	for {
 		s.begun = true
-		n := min(len(p), mostPlain)
+		n := min(len(p), maxPlain)
 		var head [12]byte
 		binary.LittleEndian.PutUint32(head[:], magic)
 		head[4] = plainFrame

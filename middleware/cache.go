@@ -443,7 +443,7 @@ func (k *ResponseCache) serve(r *dunlin.Request, next dunlin.Action) dunlin.Resp
 				return notInCache()
 			}
 			return k.make(r, &key, req, e, f, next)
-		case waited == mostWaits:
+		case waited == maxWaits:
 			return k.make(r, &key, req, nil, nil, next)
 		}
 		k.counts.waited.Add(1)
@@ -458,9 +458,9 @@ func notInCache() dunlin.Response {
 	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the request allows only a cached response, and the cache has none"})
 }
 
-// mostWaits is the number of waits of a request for responses that it then cannot use: failures, or
+// maxWaits is the number of waits of a request for responses that it then cannot use: failures, or
 // other variants.
-const mostWaits = 3
+const maxWaits = 3
 
 // make runs the action and stores its response if it is cacheable. It ends the flight f, if the
 // request leads one. The action revalidates stale, if there is one; stale may also be sent instead

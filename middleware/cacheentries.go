@@ -34,8 +34,8 @@ type passMark struct {
 // passFor is the lifetime of a passMark.
 const passFor = time.Minute
 
-// mostVariants is the maximum number of variants of one URL.
-const mostVariants = 64
+// maxVariants is the maximum number of variants of one URL.
+const maxVariants = 64
 
 func (s *cacheShard) init() {
 	s.entries, s.flights = map[uint64][]*cacheEntry{}, map[uint64]*cacheFlight{}
@@ -229,7 +229,7 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 			k.drop(s, old) // replaced, or selected by other fields than Vary names now
 		}
 	}
-	for len(s.entries[key.hash]) >= mostVariants {
+	for len(s.entries[key.hash]) >= maxVariants {
 		oldest := s.entries[key.hash]
 		k.drop(s, oldest[len(oldest)-1])
 		k.counts.evicted.Add(1)

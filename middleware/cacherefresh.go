@@ -14,9 +14,9 @@ import (
 // its conditions, which runs through the whole app.
 
 const (
-	// mostRefreshes is the maximum number of refresh requests in progress. Beyond it, the client that finds a response stale waits for
+	// maxRefreshes is the maximum number of refresh requests in progress. Beyond it, the client that finds a response stale waits for
 	// the new one.
-	mostRefreshes = 64
+	maxRefreshes = 64
 	// longestRefresh is the time limit of a refresh request.
 	longestRefresh = time.Minute
 )
@@ -40,7 +40,7 @@ func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight
 	if k.config.App == nil {
 		return false
 	}
-	if k.refreshes.Add(1) > mostRefreshes {
+	if k.refreshes.Add(1) > maxRefreshes {
 		k.refreshes.Add(-1)
 		return false
 	}

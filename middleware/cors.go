@@ -101,9 +101,9 @@ var (
 	blockNothing    = dunlin.NewHeaderBlock()
 )
 
-// mostBlocks is the number of origins with headers of their own. Joined blocks are rendered in
+// maxBlocks is the number of origins with headers of their own. Joined blocks are rendered in
 // advance only for a few combinations.
-const mostBlocks = 4
+const maxBlocks = 4
 
 func newCORSRules(who string, c CORSConfig) *corsRules {
 	c.check(who)
@@ -118,7 +118,7 @@ func newCORSRules(who string, c CORSConfig) *corsRules {
 		switch o := parseOrigin(who, text); {
 		case o.suffix != "" || o.anyPort:
 			rules.like = append(rules.like, o)
-		case len(rules.first) < mostBlocks:
+		case len(rules.first) < maxBlocks:
 			rules.first = append(rules.first, corsOrigin{text, c.render(text)})
 		default:
 			rules.more[text] = true

@@ -100,13 +100,13 @@ func (d *digestSet) match(body []byte) bool {
 	return true
 }
 
-// mostDigests is the maximum length of the field, in bytes.
-const mostDigests = 1 << 10
+// maxDigests is the maximum length of the field, in bytes.
+const maxDigests = 1 << 10
 
 // parseDigests parses a dictionary of byte sequences (RFC 8941 section 3.2), such as
 // "sha-256=:base64:". The last value of a repeated key counts.
 func parseDigests(list string) (d digestSet, ok bool) {
-	if len(list) > mostDigests {
+	if len(list) > maxDigests {
 		return d, false
 	}
 	for item := range strings.SplitSeq(list, ",") {

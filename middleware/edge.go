@@ -331,7 +331,7 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 
 // edgeHeaders are the headers of all parts of an edge, rendered together, by the index of CORS
 // headers, and for clear text and TLS.
-type edgeHeaders [1 + mostBlocks][2]joinedHeaders
+type edgeHeaders [1 + maxBlocks][2]joinedHeaders
 
 // joinedHeaders are the headers of all parts, without the remaining quota of a rate limit.
 type joinedHeaders struct {

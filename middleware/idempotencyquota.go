@@ -31,7 +31,7 @@ type keyQuota struct {
 
 const (
 	defaultUserBytes = 64 << 20
-	mostHolders      = 1 << 16 // maximum number of remembered holders: 4 MiB
+	maxHolders       = 1 << 16 // maximum number of remembered holders: 4 MiB
 
 	// claimCost is the size of a key without a response, in bytes: key, record and overhead of the
 	// store.
@@ -41,7 +41,7 @@ const (
 func newKeyQuota(bytes int64, ttl time.Duration) *keyQuota {
 	q := &keyQuota{perByte: max(int64(ttl)/bytes, 1), began: time.Now(), seed: maphash.MakeSeed()}
 	q.most = q.perByte * bytes
-	q.table = gcra.NewTable(gcra.Rate{Interval: 1, Tolerance: q.most}, mostHolders)
+	q.table = gcra.NewTable(gcra.Rate{Interval: 1, Tolerance: q.most}, maxHolders)
 	return q
 }
 

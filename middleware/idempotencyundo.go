@@ -28,7 +28,7 @@ type claimsToUndo struct {
 }
 
 const (
-	mostToUndo   = 10_000          // maximum number of waiting claims
+	maxToUndo    = 10_000          // maximum number of waiting claims
 	undoInterval = time.Second     // between two rounds while the store does not respond
 	undoTimeout  = 2 * time.Second // of one attempt
 	freeFor      = 10 * time.Minute
@@ -44,11 +44,11 @@ func (u *claimsToUndo) add(k *claim) {
 	}
 }
 
-// put reports false if mostToUndo claims are waiting.
+// put reports false if maxToUndo claims are waiting.
 func (u *claimsToUndo) put(k *claim) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.waiting == mostToUndo {
+	if u.waiting == maxToUndo {
 		return false
 	}
 	u.claims = append(u.claims, k)

@@ -52,7 +52,7 @@ func TestPendingUndosAreBounded(t *testing.T) {
 		u := &claimsToUndo{config: c}
 		until := time.Now().Add(10 * time.Second)
 		for range 3 {
-			for range mostToUndo {
+			for range maxToUndo {
 				u.add(&claim{config: c, until: until})
 			}
 			<-time.After(undoInterval + undoInterval/2) // until all have been tried
@@ -61,11 +61,11 @@ func TestPendingUndosAreBounded(t *testing.T) {
 		st.asked.Store(0)
 		<-time.After(undoInterval)
 		synctest.Wait()
-		if n := st.asked.Load(); n != mostToUndo {
-			t.Errorf("got %d waiting claims, want %d", n, mostToUndo)
+		if n := st.asked.Load(); n != maxToUndo {
+			t.Errorf("got %d waiting claims, want %d", n, maxToUndo)
 		}
 		const line = "idempotency: releasing keys failed: repetitions get 409 until the leases end count="
-		if want := []string{line + "1", line + fmt.Sprint(mostToUndo)}; !slices.Equal(log.lines, want) {
+		if want := []string{line + "1", line + fmt.Sprint(maxToUndo)}; !slices.Equal(log.lines, want) {
 			t.Errorf("got log %q, want %q", log.lines, want)
 		}
 		<-time.After(time.Minute) // until their leases have ended

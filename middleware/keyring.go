@@ -25,8 +25,8 @@ type ringKey struct {
 	secret []byte
 }
 
-// leastKey is the minimum length of a secret, in bytes.
-const leastKey = 16
+// minKey is the minimum length of a secret, in bytes.
+const minKey = 16
 
 // NewKeyRing returns a ring of secrets. Each must have at least 16 random bytes; use 32. It panics
 // if there is none, or if one is empty, as from an environment variable that is not set, too short or
@@ -40,8 +40,8 @@ func NewKeyRing(secrets ...[]byte) *KeyRing {
 		if len(secret) == 0 {
 			panic(fmt.Sprintf("middleware: NewKeyRing: secret %d is empty: if an environment variable has it, set that to random text, such as that of openssl rand -hex 32", i))
 		}
-		if len(secret) < leastKey {
-			panic(fmt.Sprintf("middleware: NewKeyRing: secret %d has %d bytes: it must have at least %d", i, len(secret), leastKey))
+		if len(secret) < minKey {
+			panic(fmt.Sprintf("middleware: NewKeyRing: secret %d has %d bytes: it must have at least %d", i, len(secret), minKey))
 		}
 		sum := sha256.Sum256(append([]byte("dunlin key ring\x00"), secret...))
 		key := ringKey{[4]byte(sum[:4]), bytes.Clone(secret)}

@@ -43,9 +43,9 @@ const (
 	// significant bits, by less than 1 in 256.
 	exactTo = 512
 
-	// mostFields is the maximum number of cached blocks of each kind. Beyond it, blocks replace
+	// maxFields is the maximum number of cached blocks of each kind. Beyond it, blocks replace
 	// each other.
-	mostFields = 4096
+	maxFields = 4096
 )
 
 // shiftOf returns the number of low bits of n that rounding clears.
@@ -86,7 +86,7 @@ func newRateFields(rate *RateLimitConfig, inNanos gcra.Rate) *rateFields {
 	}
 	f.body = bytes.Clone(dunlin.Problem(f.problem).Body())
 	size := int64(1)
-	for whole := inNanos.Tolerance; size < mostFields && size < rank(roundDown(int64(rate.Burst)))+rank(roundUp(seconds(whole)))+2; {
+	for whole := inNanos.Tolerance; size < maxFields && size < rank(roundDown(int64(rate.Burst)))+rank(roundUp(seconds(whole)))+2; {
 		size *= 2
 	}
 	f.admitted, f.refused = make([]atomic.Pointer[renderedRate], size), make([]atomic.Pointer[renderedRate], size)

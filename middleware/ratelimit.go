@@ -360,13 +360,13 @@ func storedPrefix(name string) string {
 	return "rate:" + name + ":"
 }
 
-// mostStoredKey is the maximum length, in bytes, of a key that is stored unchanged.
-const mostStoredKey = 64
+// maxStoredKey is the maximum length, in bytes, of a key that is stored unchanged.
+const maxStoredKey = 64
 
 // storedKey returns a key, or the hash of a long one: clients choose the length, and the store's
 // room is limited.
 func storedKey(key string) string {
-	if len(key) <= mostStoredKey {
+	if len(key) <= maxStoredKey {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
@@ -385,12 +385,12 @@ func (l *rateLimiter) ask(ctx context.Context, key string) (v gcra.Verdict, err 
 	return gcra.Verdict{Admitted: v.Admitted, Used: v.Used * 1000, Wait: v.Wait * 1000}, err
 }
 
-// mostAttempts is the number of attempts of a compare-and-set. With their pauses they take some 10 ms.
-const mostAttempts = 10
+// maxAttempts is the number of attempts of a compare-and-set. With their pauses they take some 10 ms.
+const maxAttempts = 10
 
 // compareAndSet decides about a request with a store that has only values. The value is the TAT, in microseconds.
 func (l *rateLimiter) compareAndSet(ctx context.Context, key string) (gcra.Verdict, error) {
-	for attempt := range mostAttempts {
+	for attempt := range maxAttempts {
 		item, err := l.Store.Get(ctx, key)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return gcra.Verdict{}, err
@@ -413,7 +413,7 @@ func (l *rateLimiter) compareAndSet(ctx context.Context, key string) (gcra.Verdi
 			return gcra.Verdict{}, err
 		}
 	}
-	return gcra.Verdict{}, fmt.Errorf("%w: other requests have changed the quota during each of %d attempts", store.ErrUnavailable, mostAttempts)
+	return gcra.Verdict{}, fmt.Errorf("%w: other requests have changed the quota during each of %d attempts", store.ErrUnavailable, maxAttempts)
 }
 
 func (l *rateLimiter) warn(err error) {

@@ -8,14 +8,14 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// mostCookie is the length of a cookie's name and value that browsers accept, in bytes (RFC 6265
+// maxCookie is the length of a cookie's name and value that browsers accept, in bytes (RFC 6265
 // section 6.1).
-const mostCookie = 4096
+const maxCookie = 4096
 
 // loadCookie reads a session stored in the cookie. A forged or expired one counts as no session.
 func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) error {
 	sealed := r.Cookie(s.config.Cookie)
-	if sealed == "" || len(sealed) > mostCookie {
+	if sealed == "" || len(sealed) > maxCookie {
 		return nil
 	}
 	plain, err := s.config.Keys.Open(s.purpose, sealed)
@@ -48,8 +48,8 @@ func (s *Sessions[T]) seal(state *sessionState[T]) error {
 	}
 	rec := sessionRecord{began: state.record.began, seen: time.Now(), json: text}
 	sealed := s.config.Keys.Seal(s.purpose, rec.bytes())
-	if n := len(s.config.Cookie) + 1 + len(sealed); n > mostCookie {
-		return fmt.Errorf("%w: %d bytes as a cookie, limit %d", ErrSessionTooLarge, n, mostCookie)
+	if n := len(s.config.Cookie) + 1 + len(sealed); n > maxCookie {
+		return fmt.Errorf("%w: %d bytes as a cookie, limit %d", ErrSessionTooLarge, n, maxCookie)
 	}
 	state.record, state.cookie, state.clear = rec, sealed, false
 	return nil

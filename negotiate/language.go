@@ -47,19 +47,19 @@ func (l *Languages) Match(r *dunlin.Request) string {
 // Limits of the time to match a header, which grows with the product of the number of its ranges
 // and its length.
 const (
-	mostRanges = 64
-	mostText   = 2 << 10 // bytes
+	maxRanges = 64
+	maxText   = 2 << 10 // bytes
 )
 
 // match returns the index of the tag: that of the range with the greatest weight among the ranges that find a tag. The
 // first range wins between equal weights.
 func (l *Languages) match(accept string) (found int) {
-	if len(accept) > mostText {
-		accept = accept[:strings.LastIndexByte(accept[:mostText], ',')+1]
+	if len(accept) > maxText {
+		accept = accept[:strings.LastIndexByte(accept[:maxText], ',')+1]
 	}
 	greatest, n := 0, 0
 	for element, params := range elements(accept) {
-		if n++; n > mostRanges {
+		if n++; n > maxRanges {
 			break
 		}
 		if w := weight(params); w > greatest && basicRange(element) {
@@ -91,7 +91,7 @@ func (l *Languages) lookup(tag, accept string) int {
 func excluded(tag, accept string) bool {
 	length, out, ranges := 0, false, 0
 	for element, params := range elements(accept) {
-		if ranges++; ranges > mostRanges {
+		if ranges++; ranges > maxRanges {
 			break
 		}
 		n := len(element)

@@ -198,12 +198,12 @@ func (c *Config) known(method string) (string, bool) {
 	return other, false
 }
 
-// mostText is the maximum length of text from clients in an attribute, in bytes.
-const mostText = 256
+// maxText is the maximum length of text from clients in an attribute, in bytes.
+const maxText = 256
 
 func bounded(s string) string {
-	if len(s) > mostText {
-		s = s[:mostText]
+	if len(s) > maxText {
+		s = s[:maxText]
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }

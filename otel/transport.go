@@ -160,7 +160,7 @@ func redacted(query string) string {
 	for part := range strings.SplitSeq(query, "&") {
 		name, _, named := strings.Cut(part, "=")
 		switch {
-		case b.Len()+len(name) > mostText:
+		case b.Len()+len(name) > maxText:
 			return strings.ToValidUTF8(b.String(), "\uFFFD")
 		case part == "":
 			continue

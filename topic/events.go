@@ -239,7 +239,7 @@ func (w waiter) Wake() {
 	}
 }
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, mostAppended); return &b }}
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, maxAppended); return &b }}
 
 // Serve implements exchange.EventStream.
 func (s *stream) Serve(ctx context.Context, draining <-chan struct{}, w exchange.EventWriter) error {
@@ -297,7 +297,7 @@ func (s *stream) write(w exchange.EventWriter, next func([]byte) ([]byte, bool))
 	if len(out) == 0 {
 		return more, nil
 	}
-	if cap(out) <= 4*mostAppended {
+	if cap(out) <= 4*maxAppended {
 		*b = out
 	}
 	if _, err := w.Write(out); err != nil {

@@ -80,8 +80,8 @@ type piece struct {
 
 var sendings = sync.Pool{New: func() any { return new(sending) }}
 
-// mostAppended is the number of bytes after which Append adds no further message.
-const mostAppended = 16 << 10
+// maxAppended is the number of bytes after which Append adds no further message.
+const maxAppended = 16 << 10
 
 // Rest implements exchange.Feed.
 func (f *feed) Rest(out []byte) []byte {
@@ -106,7 +106,7 @@ func (f *feed) Append(out []byte) (_ []byte, more bool) {
 		return out, false
 	}
 	f.sent = sendings.Get().(*sending)
-	most := len(out) + mostAppended
+	most := len(out) + maxAppended
 	if p := f.part; p != nil {
 		out = f.add(out, p, piece{entry: p, from: f.from})
 		f.part = nil

@@ -61,7 +61,7 @@ type Client struct {
 	Most int64               // maximum size of a response, or of one element of a stream, in bytes; 0 is 64 MB
 }
 
-const mostAnswer = 64 << 20
+const maxAnswer = 64 << 20
 
 // Call sends an input and returns the decoded response. A problem response is returned as an error
 // of type *Problem, which errors.Is compares with faults. Sequences are read completely before Call
@@ -116,7 +116,7 @@ func (c *Client) receive(resp *http.Response) (*received, error) {
 
 func (c *Client) most() int64 {
 	if c.Most <= 0 {
-		return mostAnswer
+		return maxAnswer
 	}
 	return c.Most
 }

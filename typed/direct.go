@@ -14,13 +14,13 @@ type directPlan struct {
 	offset uintptr
 }
 
-// mostDirect is the maximum size of an input, in bytes, that is decoded on the stack. The input is
+// maxDirect is the maximum size of an input, in bytes, that is decoded on the stack. The input is
 // there twice.
-const mostDirect = 1 << 10
+const maxDirect = 1 << 10
 
 // direct returns the directPlan of the input, or nil if the input needs a binder.
 func (p *plan) direct() *directPlan {
-	if p.body == nil || p.body.raw || p.body.optional || len(p.params) > 0 || p.checks != nil || p.runsCode || p.typ.Size() > mostDirect {
+	if p.body == nil || p.body.raw || p.body.optional || len(p.params) > 0 || p.checks != nil || p.runsCode || p.typ.Size() > maxDirect {
 		return nil
 	}
 	one, ok := p.body.decoder.(onePassDecoder)

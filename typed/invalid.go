@@ -41,7 +41,7 @@ func (e *Invalid) Error() string {
 	var b strings.Builder
 	b.Write(e.appendDetail(nil, len(e.Violations)))
 	for i := range e.Violations {
-		if i == mostLogged {
+		if i == maxLogged {
 			b.WriteString("; …")
 			break
 		}
@@ -58,8 +58,8 @@ func (e *Invalid) Error() string {
 	return b.String()
 }
 
-// mostLogged is the maximum number of violations that Error lists.
-const mostLogged = 20
+// maxLogged is the maximum number of violations that Error lists.
+const maxLogged = 20
 
 // appendDetail appends a sentence with the number of violations; listed is the number of those in the answer.
 func (e *Invalid) appendDetail(b []byte, listed int) []byte {

@@ -115,7 +115,7 @@ type key struct {
 	private ed25519.PrivateKey
 }
 
-const leastSecret = 16 // bytes; the specification asks for 24 to 64
+const minSecret = 16 // bytes; the specification asks for 24 to 64
 
 // parseKey parses the text of a key by its prefix.
 func parseKey(text string) (k key, err error) {
@@ -128,10 +128,10 @@ func parseKey(text string) (k key, err error) {
 		return k, errors.New("it is not base64 after its prefix")
 	}
 	switch {
-	case kind == "whsec" && len(b) >= leastSecret:
+	case kind == "whsec" && len(b) >= minSecret:
 		k.shared = b
 	case kind == "whsec":
-		return k, fmt.Errorf("it has %d bytes, fewer than %d", len(b), leastSecret)
+		return k, fmt.Errorf("it has %d bytes, fewer than %d", len(b), minSecret)
 	case kind == "whpk" && len(b) == ed25519.PublicKeySize:
 		k.public = b
 	case kind == "whsk" && len(b) == ed25519.SeedSize:

@@ -173,7 +173,7 @@ func (c *Conn) lose() {
 // leave closes the connection because of a drain, at once or at a random later time. c.mu is held.
 func (c *Conn) leave(t exchange.Turn) {
 	c.leaving = true
-	if after := rand.Int64N(t.Spread() + 1); after > int64(leastDelay) {
+	if after := rand.Int64N(t.Spread() + 1); after > int64(minDelay) {
 		c.peer.SetDeadline(after)
 		return
 	}
@@ -189,8 +189,8 @@ func (c *Conn) shutDown() {
 	c.shut(code, fmt.Sprintf("%s: reconnect within %d ms", reason, c.h.o.reconnect().Milliseconds()))
 }
 
-// leastDelay is the minimum delay of a close for which leave sets a timer.
-const leastDelay = 50 * time.Millisecond
+// minDelay is the minimum delay of a close for which leave sets a timer.
+const minDelay = 50 * time.Millisecond
 
 // Timeout sends a ping, or closes the connection if the client has not answered a ping or a close frame.
 func (p *protocol) Timeout(exchange.Turn) {

@@ -47,8 +47,8 @@ type callers struct {
 	unaccepted atomic.Int64
 }
 
-// mostUnaccepted is the maximum of unaccepted for one stop.
-const mostUnaccepted = 2
+// maxUnaccepted is the maximum of unaccepted for one stop.
+const maxUnaccepted = 2
 
 // A behaviour describes the requests of a caller.
 type behaviour struct {
@@ -257,11 +257,11 @@ func (c *callers) wantAllAnswered() {
 		renewed, most = c.crossed.Load(), most+c.answered.Load()/100
 	}
 	c.t.Logf("%d requests answered over %d connections, %d of them instead of one that was closed while idle, %d when a request was on its way (bar for %d of these: %d); %d failed (bar: 0), %d reset unaccepted (bar: %d)",
-		c.answered.Load(), c.opened.Load(), c.renewed.Load(), c.crossed.Load(), renewed, most, c.failed(), c.unaccepted.Load(), mostUnaccepted)
+		c.answered.Load(), c.opened.Load(), c.renewed.Load(), c.crossed.Load(), renewed, most, c.failed(), c.unaccepted.Load(), maxUnaccepted)
 	if renewed > most {
 		c.t.Errorf("%d connections were closed although they were to be kept, of %d callers in %d ends of a process", renewed, c.count, c.ends)
 	}
-	if c.failed() > 0 || c.unaccepted.Load() > mostUnaccepted || c.answered.Load() == 0 {
+	if c.failed() > 0 || c.unaccepted.Load() > maxUnaccepted || c.answered.Load() == 0 {
 		c.t.Errorf("%d requests lost, %d answers broken, %d connections refused before the end, %d failed otherwise",
 			c.lost.Load(), c.broken.Load(), c.refused.Load(), c.other.Load())
 	}

@@ -49,8 +49,8 @@ func soakFor(t *testing.T) time.Duration {
 	return d
 }
 
-// leastSoak is the minimum duration of a soak, in which two handovers are possible.
-const leastSoak = 15 * time.Second
+// minSoak is the minimum duration of a soak, in which two handovers are possible.
+const minSoak = 15 * time.Second
 
 // soakEnd is about the time that a soak needs to begin and to end, in addition to its duration.
 const soakEnd = 15 * time.Second
@@ -82,7 +82,7 @@ func TestSoak(t *testing.T) {
 			if c.limit > 0 && !soakAsked() {
 				t.Skip("within a limit it is to be asked for: -run Soak")
 			}
-			soak(t, c, max(time.Duration(float64(all)*c.share), leastSoak))
+			soak(t, c, max(time.Duration(float64(all)*c.share), minSoak))
 		})
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// mostUpward is the maximum number of upward dependencies between files of the root, in the order of files with the fewest.
+// maxUpward is the maximum number of upward dependencies between files of the root, in the order of files with the fewest.
 // Two files that depend on each other must be read together.
-const mostUpward = 34
+const maxUpward = 34
 
 func TestRootFilesFormLayers(t *testing.T) {
 	names, uses := rootDependencies(t)
@@ -28,9 +28,9 @@ func TestRootFilesFormLayers(t *testing.T) {
 			}
 		}
 	}
-	if upward > mostUpward {
+	if upward > maxUpward {
 		t.Errorf("got %d upward dependencies between files of the root, want at most %d: %s. In the best order found, these point up:\n%s",
-			upward, mostUpward, "move the declaration to the file that uses it, or to a file below both", strings.Join(up, "\n"))
+			upward, maxUpward, "move the declaration to the file that uses it, or to a file below both", strings.Join(up, "\n"))
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// mostMarkers is the maximum number of markers of odd English in 10,000 words. The comments of net/http have 4.
-const mostMarkers = 17
+// maxMarkers is the maximum number of markers of odd English in 10,000 words. The comments of net/http have 4.
+const maxMarkers = 17
 
 // markers are constructions in place of a noun or an active verb.
 var markers = regexp.MustCompile(`(?i)` + strings.Join([]string{
@@ -92,7 +92,7 @@ func checkProse(t *testing.T, what, text string) {
 	t.Helper()
 	n := len(words.FindAllString(text, -1))
 	found := markers.FindAllStringIndex(text, -1)
-	allowed := max(n*mostMarkers/10_000, 2)
+	allowed := max(n*maxMarkers/10_000, 2)
 	if len(found) <= allowed {
 		return
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// mostFields bounds the fields of a struct. A function may touch every field of the struct that it is a method of, so a reader
+// maxFields bounds the fields of a struct. A function may touch every field of the struct that it is a method of, so a reader
 // must know all of them.
-const mostFields = 20
+const maxFields = 20
 
 // heavy lists the structs with more fields, and bounds them. A bound may only become smaller.
 var heavy = map[string]int{
@@ -40,10 +40,10 @@ func TestStructsAreSmall(t *testing.T) {
 		}
 		for name, fields := range structs(s.syntax) {
 			name = s.folder + " " + name
-			if fields <= mostFields {
+			if fields <= maxFields {
 				continue
 			}
-			if most := max(heavy[name], mostFields); fields > most {
+			if most := max(heavy[name], maxFields); fields > most {
 				t.Errorf("%s: %s has %d fields, more than %d: make the fields that change together a struct of their own, with the methods that change them", s.path, name, fields, most)
 			}
 		}
@@ -66,9 +66,9 @@ func structs(file *ast.File) map[string]int {
 	return all
 }
 
-// mostTwins bounds the names of functions that both adapters of the event loops have. It may only become smaller. About half of
+// maxTwins bounds the names of functions that both adapters of the event loops have. It may only become smaller. About half of
 // them are methods of the interfaces of internal/exchange.
-const mostTwins = 88
+const maxTwins = 88
 
 func TestAdaptersShareFunctions(t *testing.T) {
 	names := map[string][]string{}
@@ -88,7 +88,7 @@ func TestAdaptersShareFunctions(t *testing.T) {
 			twins++
 		}
 	}
-	if twins > mostTwins {
-		t.Errorf("internal/loophttp and internal/looph2 have %d functions of the same name, more than %d: what both need belongs in internal/request", twins, mostTwins)
+	if twins > maxTwins {
+		t.Errorf("internal/loophttp and internal/looph2 have %d functions of the same name, more than %d: what both need belongs in internal/request", twins, maxTwins)
 	}
 }

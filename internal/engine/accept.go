@@ -70,7 +70,7 @@ func setInherited(fd int, keepAlive time.Duration) error {
 	if err := probe(fd, keepAlive); err != nil {
 		return fmt.Errorf("engine: serve: set SO_KEEPALIVE: %w", err)
 	}
-	_ = boundUnsent(int32(fd), mostUnsent)
+	_ = boundUnsent(int32(fd), maxUnsent)
 	return nil
 }
 
@@ -393,8 +393,8 @@ func (l *loop) resumeAccept() {
 }
 
 const (
-	// idleShare is the divisor for the part of the idle connections that is closed at a time, and leastIdle the minimum number.
-	idleShare, leastIdle = 16, 16
+	// idleShare is the divisor for the part of the idle connections that is closed at a time, and minIdle the minimum number.
+	idleShare, minIdle = 16, 16
 	// silentTicks is the time, in ticks, for which a new connection is spared, since a client sends its first request at once.
 	// The same time applies to connections of an address with most of the connections.
 	silentTicks = secondTicks / 8
@@ -437,7 +437,7 @@ func (l *loop) idleTick(ticks uint32) uint32 {
 // closeIdle closes some of these idle connections, longest idle first, and returns their number.
 func (l *loop) closeIdle(idle []*Conn, why string) (closed int) {
 	slices.SortStableFunc(idle, func(a, b *Conn) int { return cmp.Compare(a.deadline, b.deadline) })
-	for _, c := range idle[:min(len(idle), max(len(idle)/idleShare, leastIdle))] {
+	for _, c := range idle[:min(len(idle), max(len(idle)/idleShare, minIdle))] {
 		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 {
 			continue // a request is waiting to be read
 		}

@@ -78,10 +78,10 @@ func newBuffer(class, size int) (buf *buffer) {
 	return buf
 }
 
-// mostPooled bounds the bytes that a class keeps for later, so that memory is released after a burst of slow clients. With a
+// maxPooled bounds the bytes that a class keeps for later, so that memory is released after a burst of slow clients. With a
 // bounded budget the bound is at most a pooledShare of it.
 const (
-	mostPooled  = 2 << 20
+	maxPooled   = 2 << 20
 	pooledShare = 16
 )
 
@@ -95,9 +95,9 @@ type bufferPool struct {
 }
 
 func (p *bufferPool) init(budget *memory.Budget, readSize int) {
-	p.most, p.readSize = mostPooled, readSize
+	p.most, p.readSize = maxPooled, readSize
 	if bound := budget.Bound(); bound > 0 {
-		p.most = int(min(bound/pooledShare, mostPooled))
+		p.most = int(min(bound/pooledShare, maxPooled))
 	}
 }
 

@@ -11,16 +11,16 @@ type driverPool struct {
 }
 
 // A kept driver holds its input buffer, and an output buffer of at most keptOut bytes. The maximum number of kept drivers is
-// about the limit of a class of the buffer pool divided by the size of a driver, and at most mostSpare, but at least
+// about the limit of a class of the buffer pool divided by the size of a driver, and at most maxSpare, but at least
 // sparePerLoop for each loop.
 const (
 	keptOut      = 8 << 10
 	sparePerLoop = 4
-	mostSpare    = 128
+	maxSpare     = 128
 )
 
 func (e *Engine) initDrivers() {
-	e.drivers.most = max(sparePerLoop*e.cfg.Loops, min(e.buffers.most/(ownInput+keptOut), mostSpare))
+	e.drivers.most = max(sparePerLoop*e.cfg.Loops, min(e.buffers.most/(ownInput+keptOut), maxSpare))
 }
 
 // newDriver returns a driver for l, whose epoch is now the given even number.

@@ -50,7 +50,7 @@ func (l *loop) makeConnRoom() {
 	}
 	if n := len(parts); n > 0 { // the parts are asked one after the other
 		at := rand.IntN(n)
-		for i := range min(n, max(n/idleShare, leastIdle)) {
+		for i := range min(n, max(n/idleShare, minIdle)) {
 			l.post(message{kind: msgEvict, conn: parts[(at+i)%n]})
 		}
 		if !lasts {
@@ -152,7 +152,7 @@ func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 	})
 	n := most / 2
 	if most == 1 {
-		n = min(len(slow), leastIdle)
+		n = min(len(slow), minIdle)
 	}
 	for _, c := range slow[:n] {
 		l.post(message{kind: msgEvict, conn: c})
@@ -192,7 +192,7 @@ func (d *Driver) Evicting() bool { return d.evicting }
 func (s *handshakes) evict(others int, lasts bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := s.mostWaiting(func(*handshake) bool { return true })
+	most := s.maxWaiting(func(*handshake) bool { return true })
 	if most == nil || most.source.begun < max(others, 2) && !(lasts && others == 0) {
 		return false
 	}

@@ -30,12 +30,12 @@ type callBuffers struct {
 
 const (
 	// ownInput is the size in bytes of the buffer that a driver keeps for its input, a class of the pool. Longer input is
-	// copied to a pooled buffer. Input longer than mostCopied keeps the buffer that it was read into.
-	ownInput   = 4 << 10
-	mostCopied = 16 << 10
+	// copied to a pooled buffer. Input longer than maxCopied keeps the buffer that it was read into.
+	ownInput  = 4 << 10
+	maxCopied = 16 << 10
 
-	// mostSpread is the maximum ratio between that buffer and its input.
-	mostSpread = 4
+	// maxSpread is the maximum ratio between that buffer and its input.
+	maxSpread = 4
 
 	// smallInput is the size in bytes up to which a buffer is not replaced by a smaller one.
 	smallInput = 4 << 10
@@ -70,7 +70,7 @@ func (d *Driver) takeInput(n int) []byte {
 		}
 		return append(d.own.b[:0], l.raw.b[:n]...)
 	}
-	if n > mostCopied && cap(l.raw.b) <= mostSpread*n {
+	if n > maxCopied && cap(l.raw.b) <= maxSpread*n {
 		d.inBuf, l.raw = l.raw, nil
 		d.inBuf.b = d.inBuf.b[:n]
 		return d.inBuf.b
@@ -80,8 +80,8 @@ func (d *Driver) takeInput(n int) []byte {
 	return d.inBuf.b
 }
 
-// mostOut is the capacity in bytes up to which a driver keeps an empty Out between Enter and Leave.
-const mostOut = 16 << 10
+// maxOut is the capacity in bytes up to which a driver keeps an empty Out between Enter and Leave.
+const maxOut = 16 << 10
 
 // returnOut is called by Enter when Out is large. It leaves Out to the loop if Out is empty.
 func (d *Driver) returnOut() {
@@ -96,7 +96,7 @@ func (d *Driver) takeOut() {
 	l := d.loop
 	small := d.Out
 	d.Out, l.out = append(l.out[:0], small...), nil
-	if d.second = small[:0]; cap(small) > mostOut {
+	if d.second = small[:0]; cap(small) > maxOut {
 		d.second = nil
 	}
 }
@@ -157,7 +157,7 @@ func (d *Driver) MoveInput(from int) []byte {
 	d.inBuf, d.in, d.moved = nil, nil, from
 	if len(rest) > 0 {
 		copyOf := d.engine.buffers.copyOf
-		if len(rest) > mostCopied {
+		if len(rest) > maxCopied {
 			copyOf = d.engine.buffers.exactCopyOf // the next class is four times as large
 		}
 		d.inBuf = copyOf(d.conn.Account(), memory.Input, rest)

@@ -31,11 +31,11 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	if err := c.flushPending(timeout); err != nil {
 		return 0, err
 	}
-	if n > mostUnsent {
+	if n > maxUnsent {
 		_ = boundUnsent(c.fd, c.driver.engine.fileUnsent())
 		defer func() {
 			c.flags &^= flagUnbounded
-			_ = boundUnsent(c.fd, mostUnsent)
+			_ = boundUnsent(c.fd, maxUnsent)
 		}()
 	}
 	if c.flags&flagCloseNow != 0 {

@@ -25,7 +25,7 @@ func (d *Driver) Enter() {
 		d.enter()
 		return
 	}
-	if cap(d.Out) > mostOut {
+	if cap(d.Out) > maxOut {
 		d.returnOut()
 	}
 	d.epoch++

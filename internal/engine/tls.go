@@ -106,9 +106,9 @@ const (
 	tlsReleased // no output is encrypted any more
 )
 
-// mostIdleRecords bounds the bytes that a peer may send without plaintext. Package crypto/tls keeps the beginning of a handshake
+// maxIdleRecords bounds the bytes that a peer may send without plaintext. Package crypto/tls keeps the beginning of a handshake
 // message; after the handshake such messages are a few bytes long.
-const mostIdleRecords = 64 << 10
+const maxIdleRecords = 64 << 10
 
 // newConn returns a connection of a listener.
 func newConn(ln *listener, fd int32) *Conn {

@@ -16,8 +16,8 @@ import (
 // lock in every method that uses TLS, except while that waits. The loop never waits for the lock: it leaves a note
 // (tlsState.noted).
 
-// mostAlert bounds the length of a sealed alert in bytes: two bytes and the overhead of any suite.
-const mostAlert = 64
+// maxAlert bounds the length of a sealed alert in bytes: two bytes and the overhead of any suite.
+const maxAlert = 64
 
 // sealedAlert13 is the length of a sealed alert in TLS 1.3, whose records do not show their type.
 const sealedAlert13 = 2 + 1 + 16
@@ -120,7 +120,7 @@ func (t *tlsState) endIsNext(c *Conn) bool {
 		t.lent += n
 		return t.readAhead()
 	}
-	var record [5 + mostAlert]byte
+	var record [5 + maxAlert]byte
 	n, errno := peek(c.fd, record[:])
 	t.unseen = errno == 0
 	length := alertLen(record[:max(n, 0)])
@@ -151,7 +151,7 @@ func (t *tlsState) isUnseen() bool {
 
 // readAhead reads some of the lent records, and reports whether the stream has ended.
 func (t *tlsState) readAhead() (over bool) {
-	var b [mostAlert]byte
+	var b [maxAlert]byte
 	n, err := t.conn.Read(b[:])
 	t.early = append(t.early, b[:n]...)
 	t.ended = err == io.EOF
@@ -190,7 +190,7 @@ func alertLen(b []byte) int {
 	}
 	length := int(b[3])<<8 + int(b[4])
 	const alert, data = 21, 23
-	if kind := b[0]; kind != alert && (kind != data || length != sealedAlert13) || length > mostAlert {
+	if kind := b[0]; kind != alert && (kind != data || length != sealedAlert13) || length > maxAlert {
 		return 0
 	}
 	return 5 + length

@@ -63,9 +63,9 @@ const (
 	handshakeMemory = 40 << 10
 	// handshakeLeft is the approximate number of bytes that a client still has to send after the server's flight.
 	handshakeLeft = 100
-	// Handshakes may use one part in handshakeShare of the budget, but at least leastHandshakes may always have begun.
-	handshakeShare  = 2
-	leastHandshakes = 64
+	// Handshakes may use one part in handshakeShare of the budget, but at least minHandshakes may always have begun.
+	handshakeShare = 2
+	minHandshakes  = 64
 	// One part in handshakeReserve of that is reserved for each kind.
 	handshakeReserve = 4
 
@@ -99,8 +99,8 @@ func (s *handshakes) room() (kind, all int) {
 		return 1<<31 - 1, 1<<31 - 1
 	}
 	all = int(bound / handshakeShare / handshakeMemory)
-	kind = max(all-all/handshakeReserve, leastHandshakes)
-	return kind, max(all, kind+leastHandshakes/handshakeReserve)
+	kind = max(all-all/handshakeReserve, minHandshakes)
+	return kind, max(all, kind+minHandshakes/handshakeReserve)
 }
 
 // queued returns the number of handshakes in line. s.mu is held.
@@ -196,8 +196,8 @@ func (s *handshakes) stalled(l *handshakeLine) bool {
 	return (l.begun+1 >= most || s.begun+1 >= all) && int64(l.oldest(s.e.now())) >= patientHandshake
 }
 
-// mostPassed bounds the number of sources for which makeRoom tries to make room, one after the other.
-const mostPassed = 16
+// maxPassed bounds the number of sources for which makeRoom tries to make room, one after the other.
+const maxPassed = 16
 
 // makeRoom ends a handshake that waits for its client, if those of a kind cannot begin. If that kind has all the room it may have,
 // a handshake of the same kind is ended. It belongs to the address with most handshakes. It is ended at once if the address of the
@@ -208,15 +208,15 @@ func (s *handshakes) makeRoom(kind handshakeKind) {
 		return
 	}
 	most, _ := s.room()
-	h := s.mostWaiting(func(h *handshake) bool { return l.begun < most || h.kind == kind })
+	h := s.maxWaiting(func(h *handshake) bool { return l.begun < most || h.kind == kind })
 	if h != nil && (s.e.now()-h.since >= patientHandshake || s.displaces(l, h.source)) {
 		s.giveUp(h)
 	}
 }
 
-// mostWaiting returns a handshake that waits for its client: the longest-waiting handshake of the source with most handshakes.
+// maxWaiting returns a handshake that waits for its client: the longest-waiting handshake of the source with most handshakes.
 // It returns nil if there is none. s.mu is held.
-func (s *handshakes) mostWaiting(may func(*handshake) bool) (most *handshake) {
+func (s *handshakes) maxWaiting(may func(*handshake) bool) (most *handshake) {
 	for _, h := range s.waiting {
 		if may(h) && (most == nil || h.source.begun > most.source.begun) {
 			most = h
@@ -238,7 +238,7 @@ func (s *handshakes) giveUp(h *handshake) {
 // sources with about as many. s.mu is held.
 func (s *handshakes) displaces(l *handshakeLine, from *handshakeSource) bool {
 	newest := s.newestFirst(l)
-	for range min(mostPassed, l.sources.Len()) {
+	for range min(maxPassed, l.sources.Len()) {
 		src := l.next(newest)
 		if src.begun+1 < from.begun {
 			return true

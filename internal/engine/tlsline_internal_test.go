@@ -92,13 +92,13 @@ func TestLaterHandshakesOfOtherKindAlternate(t *testing.T) {
 
 func TestHandshakeKindLeavesRoomForOther(t *testing.T) {
 	for _, bound := range []int64{1 << 20, 5 << 20, 24 << 20, 1 << 30} {
-		all := max(int(bound/handshakeShare/handshakeMemory), leastHandshakes+leastHandshakes/handshakeReserve)
+		all := max(int(bound/handshakeShare/handshakeMemory), minHandshakes+minHandshakes/handshakeReserve)
 		for many := range handshakeKinds {
 			counts := [handshakeKinds]int{}
 			counts[many] = all + 1
 			s := newHandshakes(bound, counts[handshakeWhole], counts[handshakeResume])
 			began := len(beginAll(s))
-			if began < leastHandshakes || began > all-leastHandshakes/handshakeReserve {
+			if began < minHandshakes || began > all-minHandshakes/handshakeReserve {
 				t.Errorf("%d bytes: got %d of kind %d have begun, of %d that may in all", bound, began, many, all)
 			}
 			other := handshakeKinds - 1 - many
@@ -120,7 +120,7 @@ func TestHandshakeKindLeavesRoomForOther(t *testing.T) {
 // If one kind has all the room it may have, one of its own handshakes makes room. Otherwise it is the handshake that has kept
 // others waiting for longest.
 func TestHandshakeChosenForEviction(t *testing.T) {
-	s := newHandshakes(1<<20, leastHandshakes+1, leastHandshakes)
+	s := newHandshakes(1<<20, minHandshakes+1, minHandshakes)
 	resumed := stall(s, handshakeResume, patientHandshake)
 	first := stall(s, handshakeWhole, patientHandshake)
 	for s.mayBegin(handshakeWhole) {
@@ -215,7 +215,7 @@ func TestHandshakesOfAddressesAlternate(t *testing.T) {
 func TestStalledHandshakesOfAddressMakeRoom(t *testing.T) {
 	fill := func(c func() *Conn) *handshakes {
 		s := newHandshakes(1<<20, 0, 0)
-		for range 2 * leastHandshakes {
+		for range 2 * minHandshakes {
 			s.join(handshakeWhole, c(), s.e.now())
 		}
 		for s.mayBegin(handshakeWhole) {

@@ -110,13 +110,13 @@ func (t *tlsState) yielded(records, plain int) error {
 		t.idle = 0
 		return nil
 	}
-	if t.idle += records; t.idle > mostIdleRecords {
+	if t.idle += records; t.idle > maxIdleRecords {
 		return errIdleRecords
 	}
 	return nil
 }
 
-var errIdleRecords = fmt.Errorf("more than %d bytes of TLS records carried nothing", mostIdleRecords)
+var errIdleRecords = fmt.Errorf("more than %d bytes of TLS records carried nothing", maxIdleRecords)
 
 // failTLS ends a connection whose peer has violated the protocol, or has reported that the server did. Crypto/tls does not
 // encrypt afterwards, so requests that arrived with the violation are not answered.

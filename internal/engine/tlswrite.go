@@ -254,17 +254,17 @@ func (d *Driver) sendReplies(c *Conn, t *tlsState) {
 	if c.out == nil || c.flags&flagCloseNow != 0 {
 		return
 	}
-	if _, bytes := c.out.lastSealed(); bytes > mostReplies {
+	if _, bytes := c.out.lastSealed(); bytes > maxReplies {
 		c.flags |= flagCloseNow
 		d.engine.noteTLS(admission.TLSError, c, "TLS connections have failed", errReplies)
 	}
 }
 
-// mostReplies bounds the sealed pending output, in bytes, when crypto/tls replies to input: one piece of an answer, and the
+// maxReplies bounds the sealed pending output, in bytes, when crypto/tls replies to input: one piece of an answer, and the
 // replies to thousands of KeyUpdates.
-const mostReplies = sealPiece + 64<<10
+const maxReplies = sealPiece + 64<<10
 
-var errReplies = fmt.Errorf("the peer has not taken %d bytes, of replies to its KeyUpdates for the most part", mostReplies)
+var errReplies = fmt.Errorf("the peer has not taken %d bytes, of replies to its KeyUpdates for the most part", maxReplies)
 
 // farewell sends close_notify to a peer after all other output.
 func (d *Driver) farewell(c *Conn, t *tlsState) {

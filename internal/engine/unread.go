@@ -10,15 +10,15 @@ import "golang.org/x/sys/unix"
 // requests are present, and bytes in transit on the network do not count.
 
 const (
-	// mostUnsent bounds the answers that the kernel holds for a connection, in bytes, beyond those that may be in transit on
+	// maxUnsent bounds the answers that the kernel holds for a connection, in bytes, beyond those that may be in transit on
 	// the network. The kernel's own bound is some megabytes: a thousand clients that ask and do not read would make it hold
 	// gigabytes, which a control group counts as memory of the process. It must not be less than common answers, which are sent
 	// in one call.
-	mostUnsent = 256 << 10
+	maxUnsent = 256 << 10
 
 	// The bound for files is between these, see fileUnsent.
-	leastFileUnsent = 1 << 20
-	mostFileUnsent  = 4 << 20
+	minFileUnsent   = 1 << 20
+	maxFileUnsent   = 4 << 20
 	fileUnsentShare = 64
 
 	// unreadBytes is the number of unsent bytes from which a peer counts as not reading its answers.
@@ -31,11 +31,11 @@ func boundUnsent(fd int32, bytes int) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
 }
 
-// fileUnsent is mostUnsent for files. Their unsent bytes are in the system's cache, where they would be anyway, and each wait
+// fileUnsent is maxUnsent for files. Their unsent bytes are in the system's cache, where they would be anyway, and each wait
 // for room costs. But a control group is charged for them as for other output. So the bound is one part in fileUnsentShare of
 // the budget, which is large if memory is.
 func (e *Engine) fileUnsent() int {
-	return int(min(max(e.cfg.Budget.Bound()/fileUnsentShare, leastFileUnsent), mostFileUnsent))
+	return int(min(max(e.cfg.Budget.Bound()/fileUnsentShare, minFileUnsent), maxFileUnsent))
 }
 
 // muchOutput is the length of an answer, in bytes, from which a connection's bound is worth a system call. To set it for each
@@ -47,7 +47,7 @@ const muchOutput = 32 << 10
 func (c *Conn) willSend(n int) {
 	if c.flags&flagUnbounded != 0 && n >= muchOutput {
 		c.flags &^= flagUnbounded
-		_ = boundUnsent(c.fd, mostUnsent)
+		_ = boundUnsent(c.fd, maxUnsent)
 		_ = unix.SetsockoptInt(int(c.fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	}
 }
@@ -85,7 +85,7 @@ func (c *Conn) takenUp() bool {
 	if c.flags&flagCloseAfter == 0 && c.notSent() >= unreadBytes {
 		return false
 	}
-	_ = boundUnsent(c.fd, mostUnsent)
+	_ = boundUnsent(c.fd, maxUnsent)
 	return true
 }
 

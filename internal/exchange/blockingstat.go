@@ -22,7 +22,7 @@ import (
 // A route has a second BlockingStat for producing its streamed responses. There, leaving the loop, by a takeover or
 // voluntarily, counts as blocking.
 type BlockingStat struct {
-	score atomic.Int32 // positive after takeovers, negative after many calls without them; at least leastScore
+	score atomic.Int32 // positive after takeovers, negative after many calls without them; at least minScore
 	wait  atomic.Int64 // time between trials, in nanoseconds
 	trial atomic.Int64 // time of the next trial, on the engine's clock
 	taken atomic.Bool  // a call was taken over since the last call below capacity
@@ -33,13 +33,13 @@ const (
 	// happens in bursts and seldom on average.
 	waitPenalty   = 8
 	blockingScore = 16 * waitPenalty
-	mostScore     = 19 * waitPenalty // four successive trials must succeed
+	maxScore      = 19 * waitPenalty // four successive trials must succeed
 	// A fast route has this score. It allows a burst of takeovers on a busy machine before the route is queued at capacity.
 	// Above capacity, one takeover is sufficient.
-	leastScore = -4 * waitPenalty
+	minScore = -4 * waitPenalty
 
 	firstWait = int64(50 * time.Millisecond)
-	mostWait  = int64(10 * time.Second)
+	maxWait   = int64(10 * time.Second)
 )
 
 // Blocking reports whether a worker should run the route's action: it is known to block, and no trial is due at now.
@@ -48,7 +48,7 @@ func (p *BlockingStat) Blocking(now int64) bool {
 		return false
 	}
 	due := p.trial.Load()
-	wait := min(2*p.wait.Load(), mostWait)
+	wait := min(2*p.wait.Load(), maxWait)
 	// The goroutine that advances the time runs the trial. Until it returns, the trial counts as failed.
 	if now < due || !p.trial.CompareAndSwap(due, now+wait) {
 		return true
@@ -96,7 +96,7 @@ func (p *BlockingStat) Waited(now int64) {
 	if s < blockingScore {
 		return
 	}
-	p.score.Store(mostScore)
+	p.score.Store(maxScore)
 	if s < blockingScore+waitPenalty { // the route was inline before
 		wait := max(p.wait.Load(), firstWait)
 		p.wait.Store(wait)
@@ -105,7 +105,7 @@ func (p *BlockingStat) Waited(now int64) {
 }
 
 // Watched reports whether all calls must be watched, not only samples.
-func (p *BlockingStat) Watched() bool { return p.score.Load() > leastScore }
+func (p *BlockingStat) Watched() bool { return p.score.Load() > minScore }
 
 // Stayed counts a call that has kept its loop and ended at now.
 func (p *BlockingStat) Stayed(waited bool, now int64) {
@@ -120,7 +120,7 @@ func (p *BlockingStat) Stayed(waited bool, now int64) {
 func (p *BlockingStat) Returned(now int64) {
 	s := p.score.Load()
 	switch {
-	case s <= leastScore:
+	case s <= minScore:
 	case s < blockingScore:
 		p.score.CompareAndSwap(s, s-1)
 	default: // a successful trial; the next one is due at once
@@ -137,5 +137,5 @@ func (p *BlockingStat) Returned(now int64) {
 // Learn marks the route permanently as blocking.
 func (p *BlockingStat) Learn() {
 	p.trial.Store(math.MaxInt64)
-	p.score.Store(mostScore)
+	p.score.Store(maxScore)
 }

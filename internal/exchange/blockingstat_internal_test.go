@@ -76,7 +76,7 @@ func TestBlockingStatLearnsBriefWaits(t *testing.T) {
 			t.Errorf("%s: learned is %v", test.name, p.Learned())
 		}
 		for call := range 100 {
-			if now := int64(call) * mostWait; !p.Blocking(now) {
+			if now := int64(call) * maxWait; !p.Blocking(now) {
 				p.Stayed(test.waits(100+call), now)
 			}
 		}

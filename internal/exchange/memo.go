@@ -2,13 +2,13 @@ package exchange
 
 import "sync"
 
-// A Memo caches the values of up to mostMemos keys. The values of further keys are computed at each call.
+// A Memo caches the values of up to maxMemos keys. The values of further keys are computed at each call.
 type Memo[K comparable, V any] struct {
 	mu sync.RWMutex
 	by map[K]V
 }
 
-const mostMemos = 64
+const maxMemos = 64
 
 // Get returns the value for key. If it is not cached, make computes it.
 func (m *Memo[K, V]) Get(key K, make func() V) V {
@@ -24,7 +24,7 @@ func (m *Memo[K, V]) Get(key K, make func() V) V {
 	if m.by == nil {
 		m.by = map[K]V{}
 	}
-	if len(m.by) < mostMemos {
+	if len(m.by) < maxMemos {
 		m.by[key] = v
 	}
 	return v

@@ -18,9 +18,9 @@ import (
 //
 //	live 1 MB, goal 16 MB:  4 MB · percent/100 ≤ 16 MB      → 400
 //	live 8 MB, goal 16 MB:  (16-8)/8                        → 100
-//	live 30 MB, goal 16 MB: there is no room                → leastPercent
+//	live 30 MB, goal 16 MB: there is no room                → minPercent
 //
-// It never falls below leastPercent: a heap that is too large for its limit is then collected about three times as often
+// It never falls below minPercent: a heap that is too large for its limit is then collected about three times as often
 // as by default. That costs some CPU time, but not all of it. The budget, which refuses new work, makes the heap smaller.
 //
 // Allocations during marking count as live. In a server short of CPU time they exceed all the rest. So the goal is derived
@@ -40,9 +40,9 @@ import (
 // When a process becomes quiet, no further collection frees the memory of the last clients. So some time after the last
 // collection there is another one, and memory is returned to the system.
 const (
-	leastPercent = 30
-	mostPercent  = 400
-	minHeap      = 4 << 20 // of the runtime, at GOGC=100
+	minPercent = 30
+	maxPercent = 400
+	minHeap    = 4 << 20 // of the runtime, at GOGC=100
 
 	// untouched is memory that the runtime maps for its own tables and counts against its memory limit, but rarely
 	// touches, so that it is not resident.
@@ -55,11 +55,11 @@ const (
 	beyondShare   = 4
 	withoutBeyond = 7 << 20
 	withBeyond    = 32 << 20
-	mostBeyond    = 4 << 20
-	leastBeyond   = 1 << 20
+	maxBeyond     = 4 << 20
+	minBeyond     = 1 << 20
 
 	// easyGoal is the size to which a small heap grows without a memory limit. While less than 4 MB are live,
-	// mostPercent limits it to 16 MB. A larger heap doubles, as with Go's default.
+	// maxPercent limits it to 16 MB. A larger heap doubles, as with Go's default.
 	easyGoal = 20 << 20
 
 	// easyLimit is the runtime's memory limit while little is live and there is no configured limit. For a larger heap
@@ -95,8 +95,8 @@ const (
 
 // percentFor returns GOGC for a heap with live bytes after the last collection.
 func percentFor(live, goal int64) int {
-	percent := min(100*(goal-live)/max(live, 1<<16), 100*goal/minHeap, mostPercent)
-	return int(max(percent, leastPercent))
+	percent := min(100*(goal-live)/max(live, 1<<16), 100*goal/minHeap, maxPercent)
+	return int(max(percent, minPercent))
 }
 
 // A Collector is the use of the pacing by one app. The garbage collector belongs to the process, so all apps share its settings.
@@ -257,8 +257,8 @@ func pauseNow(limited bool) time.Duration {
 	return limitedPause
 }
 
-// leastRoomOf returns the smallest room of those that have one. pacer is locked.
-func leastRoomOf(all []*Collector) (room int64, limited bool) {
+// minRoomOf returns the smallest room of those that have one. pacer is locked.
+func minRoomOf(all []*Collector) (room int64, limited bool) {
 	for _, c := range all {
 		if c.room == nil {
 			continue
@@ -279,7 +279,7 @@ func adjust() (limited bool) {
 	at := time.Now()
 	least, mean := p.lows.add(live, at), p.recent.mean(live, remembered)
 	p.spaced.record(now.cycles, at)
-	room, limited := leastRoomOf(p.all)
+	room, limited := minRoomOf(p.all)
 	p.goal = goalFor(least, room)
 	limit := &p.runtime.limit
 	switch {
@@ -329,7 +329,7 @@ func easyLimitFor(few int64, now runtimeState) int64 {
 
 // beyond returns the part of a room reserved for allocation beyond the runtime's limit.
 func beyond(room int64) int64 {
-	most := max(mostBeyond-max(room-withBeyond, 0)/beyondShare, leastBeyond)
+	most := max(maxBeyond-max(room-withBeyond, 0)/beyondShare, minBeyond)
 	return min(max(room-withoutBeyond, 0)/beyondShare, most)
 }
 

@@ -26,7 +26,7 @@ func TestPercentFor(t *testing.T) {
 		{"small heap, much room", 1 << 20, 16 << 20, 400},
 		{"small heap, little room", 1 << 20, 6 << 20, 150},
 		{"half of the goal", 8 << 20, 16 << 20, 100},
-		{"no room", 30 << 20, 16 << 20, leastPercent},
+		{"no room", 30 << 20, 16 << 20, minPercent},
 		{"nothing live yet", 0, 12 << 20, 300},
 		{"a large limit", 100 << 20, 900 << 20, 400},
 	} {

@@ -17,21 +17,21 @@ const (
 	// actionShare is the expected memory of one waiting action, in bytes: its goroutine, its values and the encoded
 	// answer.
 	actionShare   = 256 << 10
-	mostActions   = 10_000
+	maxActions    = 10_000
 	fewestActions = 16
 
-	// The kernel keeps one part in kernelShare of a control group's limit, at most mostKernel, for sockets (2.5 KB
+	// The kernel keeps one part in kernelShare of a control group's limit, at most maxKernel, for sockets (2.5 KB
 	// each), page tables and cached files, which count against the limit. Without it a small group full of connections
 	// loses the pages of its program again and again, until the kernel kills the process.
 	kernelShare = 3
-	mostKernel  = 64 << 20
+	maxKernel   = 64 << 20
 
 	// usedAgain is the share, in sixteenths, of the program's pages touched during start-up that are used again. The
 	// system reclaims the others first, or the program drops them.
 	usedAgain = 10
 
-	// leastRoom is less than any server with traffic needs.
-	leastRoom = 4 << 20
+	// minRoom is less than any server with traffic needs.
+	minRoom = 4 << 20
 )
 
 // Settings are the settings of a Process.
@@ -71,7 +71,7 @@ func (p *Process) Begin(settings Settings) (budget int64) {
 	if !ofCgroup(p.limit) {
 		program = program * usedAgain / 16
 	}
-	if p.room = p.beside(program); p.room <= leastRoom {
+	if p.room = p.beside(program); p.room <= minRoom {
 		settings.Log.Warn("the memory limit leaves hardly any memory after the program itself",
 			"limit", p.limit.Bytes, "source", p.limit.Source, "program", program)
 	}
@@ -129,9 +129,9 @@ func (p *Process) OnQuiet(dropFree func() int64) {
 // MaxConcurrent returns the number of actions that may wait at once, derived from the room.
 func (p *Process) MaxConcurrent() int {
 	if p.room == 0 {
-		return mostActions
+		return maxActions
 	}
-	return int(min(max(p.room/actionShare, fewestActions), mostActions))
+	return int(min(max(p.room/actionShare, fewestActions), maxActions))
 }
 
 // SecureMemory returns the memory for open TLS connections in bytes, in addition to the budget. It is 0 without a
@@ -161,7 +161,7 @@ func (p *Process) beside(program int64) int64 {
 	if ofCgroup(p.limit) {
 		bytes = leftToProcesses(p.limit)
 	}
-	return max(bytes-program, leastRoom)
+	return max(bytes-program, minRoom)
 }
 
 // findLimit returns the effective limit: the configured one, unless the control group leaves less.
@@ -177,7 +177,7 @@ func findLimit(configured int64, root fs.ReadFileFS) MemoryLimit {
 
 // leftToProcesses returns the part of a control group's limit that its processes can use.
 func leftToProcesses(cgroup MemoryLimit) int64 {
-	return cgroup.Bytes - min(cgroup.Bytes/kernelShare, mostKernel)
+	return cgroup.Bytes - min(cgroup.Bytes/kernelShare, maxKernel)
 }
 
 func ofCgroup(limit MemoryLimit) bool { return strings.HasPrefix(limit.Source, "cgroup") }

@@ -9,8 +9,8 @@ import (
 // plainVersion is the length of the request line after the target.
 const plainVersion = len(" ") + versionLength + len(CRLF)
 
-// leastPlain is the shortest request line of a plain head.
-const leastPlain = len("GET / HTTP/1.1\r\n")
+// minPlain is the shortest request line of a plain head.
+const minPlain = len("GET / HTTP/1.1\r\n")
 
 // Little-endian words: "host: ", and the line ends.
 const (
@@ -25,7 +25,7 @@ const (
 // machine parses it from the start.
 func (h *Head) plain(buf []byte, lim *Limits) (n int) {
 	w := buf[:min(len(buf), lim.MaxHead)]
-	if len(w) < leastPlain {
+	if len(w) < minPlain {
 		return 0
 	}
 	method, space := semantics.MethodGet, len("GET")

@@ -95,14 +95,14 @@ func inherit(successor bool) (in inheritance, err error) {
 	return in, nil
 }
 
-// mostSecrets is the maximum size of the secrets, in bytes: a pipe takes as much before it is read.
-const mostSecrets = 4096
+// maxSecrets is the maximum size of the secrets, in bytes: a pipe takes as much before it is read.
+const maxSecrets = 4096
 
 // readSecrets reads a pipe whose write end is closed. It returns nil if the pipe cannot be read.
 func readSecrets(fd int) []byte {
 	f := os.NewFile(uintptr(fd), "secrets")
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, mostSecrets))
+	b, err := io.ReadAll(io.LimitReader(f, maxSecrets))
 	if err != nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func readSecrets(fd int) []byte {
 
 // writeSecrets returns the read end of a pipe with the content b.
 func writeSecrets(b []byte) (*os.File, error) {
-	if len(b) > mostSecrets {
+	if len(b) > maxSecrets {
 		return nil, fmt.Errorf("secrets of %d bytes are too large to pass on", len(b))
 	}
 	r, w, err := os.Pipe()

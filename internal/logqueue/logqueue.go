@@ -27,9 +27,9 @@ import (
 // bound is the maximum number of waiting records. As many more may be with the goroutine.
 const bound = 1024
 
-// mostBytes is the maximum size of the text of waiting records, in bytes. As much more may be with
+// maxBytes is the maximum size of the text of waiting records, in bytes. As much more may be with
 // the goroutine.
-const mostBytes = 1 << 20
+const maxBytes = 1 << 20
 
 // patience is the time that the logger of Patient waits.
 const patience = 50 * time.Millisecond
@@ -145,7 +145,7 @@ func (q *Queue) FlushLast(ctx context.Context) {
 func (q *Queue) add(e entry) (added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) >= bound || q.bytes > 0 && q.bytes+e.size > mostBytes {
+	if len(q.waiting) >= bound || q.bytes > 0 && q.bytes+e.size > maxBytes {
 		q.dropped++
 		return false
 	}
@@ -289,16 +289,16 @@ func (h queued) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// mostText is the maximum length of text that clients choose, in bytes.
-const mostText = 512
+// maxText is the maximum length of text that clients choose, in bytes.
+const maxText = 512
 
 // Short returns s, or its beginning and an ellipsis if it is longer than 512 bytes.
 func Short(s string) string {
-	if len(s) <= mostText {
+	if len(s) <= maxText {
 		return s
 	}
-	end := mostText
-	for end > mostText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+	end := maxText
+	for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
 		end--
 	}
 	return s[:end] + "…"
@@ -316,7 +316,7 @@ func Error(err error) any {
 
 // isLong reports whether an attribute must be truncated.
 func isLong(a slog.Attr) bool {
-	return a.Value.Kind() == slog.KindString && a.Key != "stack" && len(a.Value.String()) > mostText
+	return a.Value.Kind() == slog.KindString && a.Key != "stack" && len(a.Value.String()) > maxText
 }
 
 // shorten returns a copy of a record with truncated string attributes, and the size of its text in

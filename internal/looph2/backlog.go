@@ -11,7 +11,7 @@ import (
 )
 
 // While a client keeps its windows closed, complete answers wait in memory, one for each of its streams. A connection may have
-// mostUntaken bytes of them, not counting the largest. Beyond that, requests of routes whose answers have been large
+// maxUntaken bytes of them, not counting the largest. Beyond that, requests of routes whose answers have been large
 // (Route.Pends) wait in the session's backlog until the client has taken some of the pending output. The largest answer does
 // not count, so that everything else continues while the client downloads it slowly. An estimate counts for at most
 // muchPromised, since the answers of the same route to other clients may have been far larger.
@@ -23,8 +23,8 @@ import (
 // client takes nothing. A client that takes nothing at all is cut before many have begun (slow.go).
 
 const (
-	mostUntaken     = 2 << 20
-	muchPromised    = mostUntaken / 8
+	maxUntaken      = 2 << 20
+	muchPromised    = maxUntaken / 8
 	backlogPatience = int64(time.Second)
 )
 
@@ -38,10 +38,10 @@ type backlog struct {
 // mustWaitInBacklog reports whether a request of the route must wait in the backlog.
 func (s *session) mustWaitInBacklog(own *stream, route *exchange.Route) bool {
 	pends := route.Pends.Load()
-	if s.untaken == 0 || pends <= memory.Small || s.untaken+min(pends, muchPromised) <= mostUntaken {
+	if s.untaken == 0 || pends <= memory.Small || s.untaken+min(pends, muchPromised) <= maxUntaken {
 		return false
 	}
-	return !route.Critical && own.kind != headOnly && s.AccountSet() != nil && s.besideLargest()+min(pends, muchPromised) > mostUntaken
+	return !route.Critical && own.kind != headOnly && s.AccountSet() != nil && s.besideLargest()+min(pends, muchPromised) > maxUntaken
 }
 
 // besideLargest returns s.untaken without the largest answer.
@@ -78,7 +78,7 @@ func (s *session) goOn() {
 		own, now := b.line[0], s.d.Now()
 		pends := own.route.Pends.Load()
 		promised := int64(len(b.begun)+1) * pends
-		if beside+promised > mostUntaken && s.untaken+promised > pends && now-b.since < backlogPatience {
+		if beside+promised > maxUntaken && s.untaken+promised > pends && now-b.since < backlogPatience {
 			return
 		}
 		b.line = slices.Delete(b.line, 0, 1)

@@ -13,7 +13,7 @@ import (
 
 const (
 	largeAnswer = 100 << 10
-	mostUntaken = 2 << 20
+	maxUntaken  = 2 << 20
 
 	backlogPatience = time.Second
 )
@@ -74,8 +74,8 @@ func TestLargeAnswersWaitForTheirClient(t *testing.T) {
 		c.wantHead(2*all + 1)
 		if method == "GET" { // actions on workers may begin concurrently
 			n, held := int(begun.Load()), s.app.Stats().Memory.Held
-			late := int(time.Since(asked) / backlogPatience)       // one more begins after each backlogPatience
-			most := mostUntaken + mostUntaken/4 + late*largeAnswer // on a slow machine a few go to workers, too
+			late := int(time.Since(asked) / backlogPatience)     // one more begins after each backlogPatience
+			most := maxUntaken + maxUntaken/4 + late*largeAnswer // on a slow machine a few go to workers, too
 			if n > most/largeAnswer+1 || held > int64(most) {
 				t.Errorf("got %d answers and %d bytes in memory", n, held)
 			}
@@ -153,7 +153,7 @@ func TestWaitingRequestsBeginAfterDelay(t *testing.T) {
 	for i := range uint32(60) {
 		c.request(2*i+1, true, "GET", "/large")
 	}
-	soon(t, "the permitted number of actions has begun", func() bool { return begun.Load() >= mostUntaken/largeAnswer-1 })
+	soon(t, "the permitted number of actions has begun", func() bool { return begun.Load() >= maxUntaken/largeAnswer-1 })
 	was := begun.Load()
 	soon(t, "two more have begun", func() bool { return begun.Load() >= was+2 })
 }
@@ -163,7 +163,7 @@ func TestWaitingRequestsBeginAfterDelay(t *testing.T) {
 func TestEnormousAnswerDoesNotDelayOthers(t *testing.T) {
 	onLoop(t)
 	var begun atomic.Int32
-	enormous := strings.Repeat("x", 4*mostUntaken)
+	enormous := strings.Repeat("x", 4*maxUntaken)
 	s := startH2(t, dunlin.Config{Engine: dunlin.EngineLoop}, func(app *dunlin.App) {
 		app.Get("/{size}", func(r *dunlin.Request) dunlin.Response {
 			begun.Add(1)

@@ -129,7 +129,7 @@ func (x *wire) waitsOn(u *unfinished) bool {
 // endEarly releases the place.
 func (x *wire) beginEarly() bool {
 	h := x.handler
-	if h.early.Add(1) > h.mostEarly {
+	if h.early.Add(1) > h.maxEarly {
 		h.early.Add(-1)
 		x.c.SetDeadline(x.handler.server.BodyTimeout) // the rate is checked then, and beginEarly is tried again
 		return false

@@ -34,8 +34,8 @@ type handler struct {
 
 	upgrades bool // accept upgrades from HTTP/1.1, see upgrade.go
 
-	early     atomic.Int32 // number of actions that began before a small body was complete
-	mostEarly int32
+	early    atomic.Int32 // number of actions that began before a small body was complete
+	maxEarly int32
 
 	bodies     admission.FreeList[[]byte] // free buffers of smallBody bytes, see unfinished
 	keptBodies int                        // maximum length of bodies
@@ -48,8 +48,8 @@ func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	h.limits.MaxHead = s.MaxHead
 	h.limits.MaxFields = s.MaxHeaders
 	h.limits.MaxTarget = s.MaxHead
-	h.mostEarly = int32(max(maxConcurrent/earlyShare, 1))
-	h.keptBodies = int(min(s.Budget.Bound()/bodyShare/smallBody, mostBodies))
+	h.maxEarly = int32(max(maxConcurrent/earlyShare, 1))
+	h.keptBodies = int(min(s.Budget.Bound()/bodyShare/smallBody, maxBodies))
 	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: s.Handler})
 	h.h2c, h.upgrades = s.H2C, s.H2CUpgrade

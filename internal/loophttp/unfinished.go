@@ -43,10 +43,10 @@ const (
 	// fields.
 	bareUnfinished = 1 << 10
 
-	// mostBodies is the maximum number of free buffers of smallBody bytes, for bodies that exceed keptUnfinished. Together they
+	// maxBodies is the maximum number of free buffers of smallBody bytes, for bodies that exceed keptUnfinished. Together they
 	// may have 1/bodyShare of the budget.
-	mostBodies = 64
-	bodyShare  = 16
+	maxBodies = 64
+	bodyShare = 16
 )
 
 // newUnfinished returns an unfinished from the pool for a request that has begun. Its bytes have already been received, so the

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// listLife is the lifetime of a list of the next holders to evict, in ns, and mostListed its length. Both bound the cost of
+// listLife is the lifetime of a list of the next holders to evict, in ns, and maxListed its length. Both bound the cost of
 // choosing, however many holders there are.
 const (
-	listLife   = int64(20 * time.Millisecond)
-	mostListed = 32
+	listLife  = int64(20 * time.Millisecond)
+	maxListed = 32
 )
 
 // Ranks of accounts for eviction, in the order of eviction. Holders of at most Small follow in the same order.
@@ -72,8 +72,8 @@ func (b *Budget) list(at *address, now int64) {
 		c, ok := a.candidate(now)
 		switch {
 		case !ok:
-		case len(b.next) < mostListed:
-			if b.next = append(b.next, c); len(b.next) == mostListed {
+		case len(b.next) < maxListed:
+			if b.next = append(b.next, c); len(b.next) == maxListed {
 				slices.SortFunc(b.next, compareCandidates)
 			}
 		case compareCandidates(c, b.next[0]) > 0:

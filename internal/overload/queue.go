@@ -56,8 +56,8 @@ const (
 	windows = 4
 	// manyIntervals is the number of intervals for which the queue's length is recorded.
 	manyIntervals = 20
-	// leastQueue is the length below which a queue is never an overload.
-	leastQueue = 64
+	// minQueue is the length below which a queue is never an overload.
+	minQueue = 64
 	// idleTargets is the time without an answer after which a connection is idle, in targets.
 	idleTargets = 5 * intervalTargets
 )
@@ -126,7 +126,7 @@ func (q *Queue) Look(now int64, oldest time.Duration, waiting, connected int) (b
 	case !next:
 	case q.Overloaded():
 		q.judgeOverload(now, waiting, connected)
-	case q.since != 0 && now-q.since >= q.interval && now >= q.notBefore && waiting >= leastQueue:
+	case q.since != 0 && now-q.since >= q.interval && now >= q.notBefore && waiting >= minQueue:
 		if began = q.hasSign(now-q.since, int32(waiting)); began {
 			q.refused, q.futile = now, 0
 		}

@@ -71,8 +71,8 @@ func (v Violation) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil
 
 // Limits of a full report.
 const (
-	mostViolations = 100
-	mostText       = 32 << 10 // text of all violations, in bytes
+	maxViolations = 100
+	maxText       = 32 << 10 // text of all violations, in bytes
 )
 
 // A Report collects violations. Checks stop when it is Full, so that the rest of a request has no cost.
@@ -111,7 +111,7 @@ func (r *Report) HasEnded() bool {
 
 // Full reports whether Add would ignore a violation. Callers check it before they create the parts
 // of a violation.
-func (r *Report) Full() bool { return len(r.List) >= mostViolations || r.text >= mostText }
+func (r *Report) Full() bool { return len(r.List) >= maxViolations || r.text >= maxText }
 
 // Add adds a violation unless the report is full; then it sets More.
 func (r *Report) Add(v Violation) {

@@ -134,8 +134,8 @@ func (s *Service) notePaused(why error) {
 }
 
 const (
-	// One in idleShare of the connections, and at least leastIdle, is closed at a time to make room for new ones.
-	idleShare, leastIdle = 16, 16
+	// One in idleShare of the connections, and at least minIdle, is closed at a time to make room for new ones.
+	idleShare, minIdle = 16, 16
 	// spareIdle is the minimum idle time of a closed connection, since a connection may be in use.
 	spareIdle = time.Second
 )
@@ -192,7 +192,7 @@ func (s *Service) makeRoom() {
 
 // few returns the first of these connections that are ended at a time.
 func few(all []silentConn) []silentConn {
-	return all[:min(len(all), max(len(all)/idleShare, leastIdle))]
+	return all[:min(len(all), max(len(all)/idleShare, minIdle))]
 }
 
 // ofLargestAddress returns the connections of the address with most of them. A proxy is many clients, so each of its connections

@@ -58,7 +58,7 @@ type Deflate struct {
 }
 
 const (
-	leastWindow = 8
+	minWindow = 8
 	// MostWindow is the largest window, in bits, which has 32 KB.
 	MostWindow = 15
 )
@@ -116,7 +116,7 @@ func parseOffer(params []string) (d Deflate, ok bool) {
 
 func windowBits(value string) (uint8, bool) {
 	n, err := strconv.ParseUint(value, 10, 8)
-	return uint8(n), err == nil && leastWindow <= n && n <= MostWindow && value[0] != '0'
+	return uint8(n), err == nil && minWindow <= n && n <= MostWindow && value[0] != '0'
 }
 
 // Field returns the value of the server's Sec-WebSocket-Extensions, "" without compression.

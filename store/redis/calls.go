@@ -42,7 +42,7 @@ type redisStore struct {
 }
 
 func newStore(client rueidis.Client, prefix string, division *division, gate *gate) *redisStore {
-	s := &redisStore{prefix: prefix, atOnce: make(chan struct{}, mostAtOnce), division: division, gate: gate, began: time.Now()}
+	s := &redisStore{prefix: prefix, atOnce: make(chan struct{}, maxAtOnce), division: division, gate: gate, began: time.Now()}
 	s.link.Store(newLink(client))
 	s.closing, s.close = context.WithCancel(context.Background())
 	gate.mu.Lock()

@@ -163,9 +163,9 @@ const (
 	replyTimeout = 5 * time.Second // a connection without a reply for so long is closed, whatever the deadlines of calls
 	ringScale    = 11              // 2^11 commands in flight on a connection. A further one waits, whatever its deadline
 
-	// mostAtOnce is the maximum number of calls that wait for a response. Abandoned calls keep their place in the connection's
+	// maxAtOnce is the maximum number of calls that wait for a response. Abandoned calls keep their place in the connection's
 	// queue, which must not become full.
-	mostAtOnce = 1024
+	maxAtOnce = 1024
 )
 
 func open(option rueidis.ClientOption, c Config) (*store.Guarded, error) {

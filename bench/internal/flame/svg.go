@@ -20,9 +20,9 @@ const (
 	margin      = 6
 	heading     = 24
 	letterWidth = 6.1 // width of a 10 px monospace letter
-	// leastShare is the minimum share of a frame that is drawn. A quarter of a hundredth is two and a half pixels, and less
+	// minShare is the minimum share of a frame that is drawn. A quarter of a hundredth is two and a half pixels, and less
 	// than one sample of a profile with some hundred samples.
-	leastShare = 0.0025
+	minShare = 0.0025
 )
 
 //go:embed zoom.js
@@ -30,7 +30,7 @@ var zoom string
 
 // SVG draws the tree with its root at the bottom. It is a complete file.
 func (g Graph) SVG(root *Frame) []byte {
-	rows := depth(root, max(1, int64(leastShare*float64(root.Total))))
+	rows := depth(root, max(1, int64(minShare*float64(root.Total))))
 	d := drawing{Graph: g, root: root, height: heading + rows*rowHeight + margin}
 	fmt.Fprintf(&d.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="ui-monospace,Menlo,Consolas,monospace" font-size="10">`+"\n",
 		width, d.height)
@@ -74,7 +74,7 @@ func (d *drawing) frame(f *Frame, level int, x, w float64) {
 	fmt.Fprintf(&d.out, `<text x="%.2f" y="%d" data-n="%s">%s</text></g>`+"\n", x+2, y+11, html.EscapeString(name), html.EscapeString(fitting(name, w)))
 	for _, callee := range f.Callees {
 		of := w * float64(callee.Total) / float64(f.Total)
-		if of >= leastShare*width {
+		if of >= minShare*width {
 			d.frame(callee, level+1, x, of)
 		}
 		x += of

@@ -27,8 +27,8 @@ type TLSFloodResult struct {
 	Answered int64 `json:"answered"` // connections with a response of the server
 }
 
-// mostFlooding is the maximum number of concurrent connections of a TLSFlood.
-const mostFlooding = 3000
+// maxFlooding is the maximum number of concurrent connections of a TLSFlood.
+const maxFlooding = 3000
 
 // Run returns after Duration.
 func (f TLSFlood) Run(ctx context.Context) (r TLSFloodResult, err error) {
@@ -40,7 +40,7 @@ func (f TLSFlood) Run(ctx context.Context) (r TLSFloodResult, err error) {
 	defer cancel()
 	var answered atomic.Int64
 	var all sync.WaitGroup
-	room := make(chan struct{}, mostFlooding)
+	room := make(chan struct{}, maxFlooding)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for began, asked := time.Now(), 0; ctx.Err() == nil; <-tick.C {

@@ -74,7 +74,7 @@ func benchmarkLeads(all []results.Benchmark) []Lead {
 			for _, b := range all {
 				other, same := strings.CutPrefix(b.Name, group)
 				median := stats.Summarise(b.Values[unit]).Median
-				if same && mine-median > leastLead*mine && stats.Compare(own.Values[unit], b.Values[unit]).Significant {
+				if same && mine-median > minLead*mine && stats.Compare(own.Values[unit], b.Values[unit]).Significant {
 					lead.Servers = append(lead.Servers, Ahead{other, median})
 				}
 			}
@@ -87,8 +87,8 @@ func benchmarkLeads(all []results.Benchmark) []Lead {
 	return leads
 }
 
-// leastLead is the minimum difference that matters to a reader. With only one round it is the only criterion.
-const leastLead = 0.02
+// minLead is the minimum difference that matters to a reader. With only one round it is the only criterion.
+const minLead = 0.02
 
 func leadIn(s results.Scenario, metric results.Metric, row *results.Row) Lead {
 	own := row.Values(metric.Key)
@@ -101,7 +101,7 @@ func leadIn(s results.Scenario, metric results.Metric, row *results.Row) Lead {
 		if metric.Higher {
 			gap = -gap
 		}
-		if gap > leastLead*lead.Own && stats.Compare(own, s.Row(b.name).Values(metric.Key)).Significant {
+		if gap > minLead*lead.Own && stats.Compare(own, s.Row(b.name).Values(metric.Key)).Significant {
 			lead.Servers = append(lead.Servers, Ahead{b.name, b.Median})
 		}
 	}

@@ -214,9 +214,9 @@ func classOf(ratio float64) string {
 	switch {
 	case ratio < 0.8:
 		return classFar
-	case ratio < 1-leastLead:
+	case ratio < 1-minLead:
 		return classBehind
-	case ratio <= 1+leastLead:
+	case ratio <= 1+minLead:
 		return classEven
 	case ratio < 1.5:
 		return classAhead

@@ -44,11 +44,11 @@ var idleMemory = Scenario{
 const spareFiles = 500
 
 func idleClients(e *Env, addr string) load.Hold {
-	return load.Hold{Addr: addr, Path: "/plaintext", Connections: mostHeld(e, 15_000)}
+	return load.Hold{Addr: addr, Path: "/plaintext", Connections: maxHeld(e, 15_000)}
 }
 
-// mostHeld limits a number of held connections, by the open files of the process and in a short run.
-func mostHeld(e *Env, n int) int {
+// maxHeld limits a number of held connections, by the open files of the process and in a short run.
+func maxHeld(e *Env, n int) int {
 	if e.Short {
 		n = min(n, 2_000)
 	}

@@ -55,7 +55,7 @@ var byTLS = []Scenario{
 func held(name, title, about string, hold load.Hold) Scenario {
 	all := func(e *Env, addr string) load.Hold {
 		hold := hold
-		hold.Addr, hold.Connections = addr, mostHeld(e, hold.Connections)
+		hold.Addr, hold.Connections = addr, maxHeld(e, hold.Connections)
 		return hold
 	}
 	return Scenario{
