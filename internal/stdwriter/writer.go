@@ -70,8 +70,28 @@ type Writer struct {
 	setting sync.Mutex // guards the fields used by deadlines, which may end a Write that holds mu
 	over    bool       // guarded by both locks
 
-	closed     chan bool   // the result of CloseNotify
-	stopNotify func() bool // ends the goroutine of CloseNotify
+	hangup hangup
+}
+
+// A hangup is the state of CloseNotify. The lock is the Writer's.
+type hangup struct {
+	closed chan bool   // the result of CloseNotify, nil before the first call
+	stop   func() bool // ends the wait for the end of the context
+}
+
+// notify returns a channel that receives a value when ctx ends.
+func (h *hangup) notify(ctx context.Context) <-chan bool {
+	if h.closed == nil {
+		h.closed = make(chan bool, 1)
+		h.stop = context.AfterFunc(ctx, func() { h.closed <- true })
+	}
+	return h.closed
+}
+
+func (h *hangup) end() {
+	if h.stop != nil {
+		h.stop()
+	}
 }
 
 // Init initializes the writer for the answer to the request of wire.
@@ -109,9 +129,7 @@ func (w *Writer) End() {
 	if w.charged != nil {
 		w.charged.Release(memory.Input, exchange.BackgroundCost)
 	}
-	if w.stopNotify != nil {
-		w.stopNotify()
-	}
+	w.hangup.end()
 }
 
 // errOver is the error of a write after the handler has returned.
@@ -460,11 +478,7 @@ func (w *Writer) CloseNotify() <-chan bool {
 	if w.hijacked {
 		panic("net/http: CloseNotify called after Hijack")
 	}
-	if w.closed == nil {
-		w.closed = make(chan bool, 1)
-		w.stopNotify = context.AfterFunc(w.wire.Context(), func() { w.closed <- true })
-	}
-	return w.closed
+	return w.hangup.notify(w.wire.Context())
 }
 
 // Methods used by http.ResponseController.
