@@ -69,12 +69,12 @@ func (r *Request) Body() io.Reader {
 }
 
 // announced refuses a body whose announced length exceeds MaxBody, and returns the problem.
-func (r *Request) announced(most int64) error {
-	if r.wire.ContentLength() <= most {
+func (r *Request) announced(limit int64) error {
+	if r.wire.ContentLength() <= limit {
 		return nil
 	}
 	r.wire.RefuseBody()
-	return r.app.server.BodyTooLarge(most)
+	return r.app.server.BodyTooLarge(limit)
 }
 
 // Bytes returns the whole request body. The slice is borrowed: it is valid until the response has
@@ -86,25 +86,25 @@ func (r *Request) Bytes() ([]byte, error) {
 	return r.bytes(r.maxBody())
 }
 
-func (r *Request) bytes(most int64) ([]byte, error) {
+func (r *Request) bytes(limit int64) ([]byte, error) {
 	if r.s.Loaded {
-		if int64(len(r.s.Whole)) > most {
-			return nil, r.app.server.BodyTooLarge(most)
+		if int64(len(r.s.Whole)) > limit {
+			return nil, r.app.server.BodyTooLarge(limit)
 		}
 		return r.s.Whole, nil
 	}
 	if r.bodyErr != nil {
 		return nil, r.bodyErr // a partly read body cannot be returned completely
 	}
-	if err := r.announced(most); err != nil {
+	if err := r.announced(limit); err != nil {
 		return nil, err
 	}
 	if b, whole := r.wire.Received(); whole {
 		r.s.Whole, r.s.Loaded = b, true
-		return r.bytes(most)
+		return r.bytes(limit)
 	}
 	r.bodyErr = errBodyPartly // cleared once the body has been read to its end
-	b, err := r.readAll(exchange.Gathered(r.wire.Body(most), most), r.wire.ContentLength())
+	b, err := r.readAll(exchange.Gathered(r.wire.Body(limit), limit), r.wire.ContentLength())
 	if err != nil {
 		r.bodyErr = r.app.server.BodyUnreadable(err)
 		return nil, r.bodyErr

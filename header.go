@@ -127,7 +127,7 @@ func (*inside) Credentials(r *Request, more exchange.Credentials, fields bool) e
 func (*inside) Overlaid(r *Request) []string { return r.overlaid() }
 
 // Gather lets the answer of a standard handler be gathered if it announces a length of at most the given number of bytes.
-func (*inside) Gather(r *Request, most int64) { r.s.Gather(most) }
+func (*inside) Gather(r *Request, limit int64) { r.s.Gather(limit) }
 
 // SendID sets the header h to the ID of r, adds the other fields of h that resp lacks, and sets those of block unless
 // it is nil.
@@ -172,10 +172,10 @@ func (*inside) NameAnswer(i *AnswerInfo, id string) {
 	}
 }
 
-// TakeID makes Request.ID return the first value of the named request header, if it is visible ASCII of at most most
+// TakeID makes Request.ID return the first value of the named request header, if it is visible ASCII of at most limit
 // bytes.
-func (*inside) TakeID(h *exchange.IDHeader, r *Request, most int) {
-	if id, ok := exchange.NamedVisibly(r.Header(h.Name()), most); ok {
+func (*inside) TakeID(h *exchange.IDHeader, r *Request, limit int) {
+	if id, ok := exchange.NamedVisibly(r.Header(h.Name()), limit); ok {
 		r.setID(id)
 	}
 }

@@ -442,9 +442,9 @@ func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Mess
 }
 
 // Bound calls [Memory.Bound] of the inner store. For a store without that method it returns 0 and has no effect.
-func (g *Guarded) Bound(prefix string, most int64) int64 {
+func (g *Guarded) Bound(prefix string, limit int64) int64 {
 	if b, ok := g.inner.(interface{ Bound(string, int64) int64 }); ok {
-		return b.Bound(prefix, most)
+		return b.Bound(prefix, limit)
 	}
 	return 0
 }

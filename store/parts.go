@@ -50,12 +50,12 @@ func (ps *parts) of(key string) *part {
 	return nil
 }
 
-// Bound bounds the total size of the values whose keys begin with prefix to most bytes, or to a quarter of MaxBytes if
-// most is 0, and returns the bound. When it is reached, Set fails with ErrFull. Call it before the first of these
+// Bound bounds the total size of the values whose keys begin with prefix to limit bytes, or to a quarter of MaxBytes if
+// limit is 0, and returns the bound. When it is reached, Set fails with ErrFull. Call it before the first of these
 // values is set. The first call for a prefix wins.
-func (m *Memory) Bound(prefix string, most int64) int64 {
-	if most == 0 {
-		most = m.max / 4
+func (m *Memory) Bound(prefix string, limit int64) int64 {
+	if limit == 0 {
+		limit = m.max / 4
 	}
 	ps := &m.parts
 	ps.mu.Lock()
@@ -69,9 +69,9 @@ func (m *Memory) Bound(prefix string, most int64) int64 {
 			return p.max
 		}
 	}
-	all = append(all[:len(all):len(all)], &part{prefix: prefix, max: most})
+	all = append(all[:len(all):len(all)], &part{prefix: prefix, max: limit})
 	ps.all.Store(&all)
-	return most
+	return limit
 }
 
 // warn logs, at most once a minute, that the store is nearly full.

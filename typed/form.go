@@ -254,8 +254,8 @@ func (b *binder) wrongSize(p *Param, pointer, rule, must string, limit int) {
 }
 
 // multipart assigns the parts of a body to the fields of the form.
-func (v *formValues) multipart(f *formPlan, body []byte, boundary string, most int) error {
-	for part, err := range parts(body, boundary, most) {
+func (v *formValues) multipart(f *formPlan, body []byte, boundary string, limit int) error {
+	for part, err := range parts(body, boundary, limit) {
 		if err != nil {
 			return err
 		}

@@ -27,8 +27,8 @@ var (
 )
 
 // parts yields the parts of a complete body without copying it (RFC 2046 section 5.1, RFC 7578). An
-// error ends the sequence. The error is errManyParts if there are more than most parts.
-func parts(body []byte, boundary string, most int) iter.Seq2[formPart, error] {
+// error ends the sequence. The error is errManyParts if there are more than limit parts.
+func parts(body []byte, boundary string, limit int) iter.Seq2[formPart, error] {
 	return func(yield func(formPart, error) bool) {
 		if boundary == "" {
 			yield(formPart{}, errNoBoundary)
@@ -38,7 +38,7 @@ func parts(body []byte, boundary string, most int) iter.Seq2[formPart, error] {
 		rest, last, err := nextPart(append([]byte("\r\n"), body[:min(len(body), len(delimiter))]...), body, delimiter)
 		for n := 0; err == nil && !last; n++ {
 			var part formPart
-			if part, rest, last, err = readPart(rest, delimiter); err == nil && n >= most {
+			if part, rest, last, err = readPart(rest, delimiter); err == nil && n >= limit {
 				err = errManyParts
 			}
 			if err == nil && !yield(part, nil) {

@@ -29,8 +29,8 @@ const (
 type expensive struct{ path, head, unit, tail string }
 
 // text returns the body with about n bytes and at most the given number of units.
-func (h expensive) text(n, most int) string {
-	times := max(1, min(most, (n-len(h.head)-len(h.tail))/(len(h.unit)+1)))
+func (h expensive) text(n, limit int) string {
+	times := max(1, min(limit, (n-len(h.head)-len(h.tail))/(len(h.unit)+1)))
 	body := h.head + strings.Repeat(h.unit+",", times)[:times*(len(h.unit)+1)-1] + h.tail
 	if h.path == "/form" {
 		return strings.ReplaceAll(body, ",", "&")
@@ -145,7 +145,7 @@ type expensiveCosts struct {
 }
 
 // expensiveLoad sends a body repeatedly, on all connections at once, to a new service.
-func expensiveLoad(t *testing.T, engine string, h expensive, size, most int) expensiveCosts {
+func expensiveLoad(t *testing.T, engine string, h expensive, size, limit int) expensiveCosts {
 	t.Helper()
 	s := startService(t, nil, nil, "-engine", engine, "-memory", "64MiB")
 	pid, addr := s.serving()
@@ -154,7 +154,7 @@ func expensiveLoad(t *testing.T, engine string, h expensive, size, most int) exp
 	if h.path == "/form" {
 		kind = "application/x-www-form-urlencoded"
 	}
-	body := h.text(size, most)
+	body := h.text(size, limit)
 	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: holds\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", h.path, kind, len(body), body)
 	got := expensiveCosts{status: map[int]int{}}
 	var mu sync.Mutex

@@ -8,9 +8,9 @@ import (
 // Addresses counts the open connections of each remote address, up to a limit. All methods are safe for concurrent use; a nil
 // Addresses has no limit. Its size is bounded by the number of connections.
 type Addresses struct {
-	most int
-	mu   sync.Mutex
-	open keyCount[addressKey]
+	limit int
+	mu    sync.Mutex
+	open  keyCount[addressKey]
 }
 
 // addressKey is the network that counts as one address, see Network. IPv4 addresses are stored as IPv6.
@@ -47,11 +47,11 @@ func Network(ip netip.Addr, bits int) netip.Addr {
 }
 
 // NewAddresses returns a counter with the given limit for each address. It returns nil for 0.
-func NewAddresses(most int) *Addresses {
-	if most == 0 {
+func NewAddresses(limit int) *Addresses {
+	if limit == 0 {
 		return nil
 	}
-	return &Addresses{most: most}
+	return &Addresses{limit: limit}
 }
 
 // Take counts one more for ip, and returns false if ip has reached the limit. The zero Addr, for peers without an address, has
@@ -62,7 +62,7 @@ func (a *Addresses) Take(ip netip.Addr) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.open.add(keyOf(ip), a.most)
+	return a.open.add(keyOf(ip), a.limit)
 }
 
 // Release undoes a successful Take.

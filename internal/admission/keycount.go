@@ -11,10 +11,10 @@ type keyCount[K comparable] struct {
 // keptEntries is the maximum peak of a map that is kept: maps do not shrink.
 const keptEntries = 256
 
-// add counts one more for key, and returns false if key has reached most.
-func (h *keyCount[K]) add(key K, most int) bool {
+// add counts one more for key, and returns false if key has reached limit.
+func (h *keyCount[K]) add(key K, limit int) bool {
 	n := h.counts[key]
-	if n >= most {
+	if n >= limit {
 		return false
 	}
 	if h.counts == nil {

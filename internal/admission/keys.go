@@ -7,7 +7,7 @@ import (
 
 // Keys counts requests in flight for each key, up to a limit for each. All methods are safe for concurrent use.
 type Keys struct {
-	most   int
+	limit  int
 	seed   maphash.Seed
 	shards [keyShards]keyShard
 }
@@ -21,9 +21,9 @@ type keyShard struct {
 	_       [40]byte // pads the shard to a cache line
 }
 
-// NewKeys returns a counter with the limit most for each key.
-func NewKeys(most int) *Keys {
-	return &Keys{most: most, seed: maphash.MakeSeed()}
+// NewKeys returns a counter with a limit for each key.
+func NewKeys(limit int) *Keys {
+	return &Keys{limit: limit, seed: maphash.MakeSeed()}
 }
 
 func (k *Keys) shard(key string) *keyShard {
@@ -35,7 +35,7 @@ func (k *Keys) Take(key string) bool {
 	s := k.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.running.add(key, k.most)
+	return s.running.add(key, k.limit)
 }
 
 // Release undoes a successful Take.

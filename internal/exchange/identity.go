@@ -48,9 +48,9 @@ const isVisible Number = 1 << 63
 func Named(text string) Identity { return Identity{text: text} }
 
 // NamedVisibly returns the identity with a text of visible ASCII characters. ok is false for other texts, for "", and for texts
-// of more than most bytes.
-func NamedVisibly(text string, most int) (id Identity, ok bool) {
-	return Identity{text, isVisible}, text != "" && len(text) <= most && Visible(text)
+// of more than limit bytes.
+func NamedVisibly(text string, limit int) (id Identity, ok bool) {
+	return Identity{text, isVisible}, text != "" && len(text) <= limit && Visible(text)
 }
 
 // IsZero reports whether the identity has neither a text nor a number yet.

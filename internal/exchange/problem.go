@@ -131,33 +131,33 @@ func (b *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bounded returns a reader of src that fails with a 413 problem after most bytes, and with a 400 problem if src fails.
-func (s *Server) Bounded(src io.Reader, most int64) io.Reader {
-	return &boundedBody{src, s, most, most}
+// Bounded returns a reader of src that fails with a 413 problem after limit bytes, and with a 400 problem if src fails.
+func (s *Server) Bounded(src io.Reader, limit int64) io.Reader {
+	return &boundedBody{src, s, limit, limit}
 }
 
 type boundedBody struct {
-	src        io.Reader
-	server     *Server
-	left, most int64
+	src         io.Reader
+	server      *Server
+	left, limit int64
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
 	switch b.left -= int64(n); {
 	case b.left < 0:
-		return 0, b.server.BodyTooLarge(b.most)
+		return 0, b.server.BodyTooLarge(b.limit)
 	case err != nil && err != io.EOF:
 		err = b.server.BodyUnreadable(err)
 	}
 	return n, err
 }
 
-// Gathered returns the reader of a body for code that stores all of it. It is limited to most bytes, also if the body itself
+// Gathered returns the reader of a body for code that stores all of it. It is limited to limit bytes, also if the body itself
 // has no limit, as with a stream of another protocol.
-func Gathered(body io.Reader, most int64) io.Reader {
-	if b, ok := body.(interface{ Bound(most int64) }); ok {
-		b.Bound(most)
+func Gathered(body io.Reader, limit int64) io.Reader {
+	if b, ok := body.(interface{ Bound(limit int64) }); ok {
+		b.Bound(limit)
 	}
 	return body
 }

@@ -14,13 +14,13 @@ func (r *Room) Append(buf, p []byte) []byte {
 	return append(buf, p...)
 }
 
-// Used records the final length n of a buffer, up to most bytes. Small differences are not stored, since all processors read
+// Used records the final length n of a buffer, up to limit bytes. Small differences are not stored, since all processors read
 // the memory around the value.
-func (r *Room) Used(n, most int) {
+func (r *Room) Used(n, limit int) {
 	if r == nil {
 		return
 	}
 	if had := int(r.bytes.Load()); n > had || n < had/2 {
-		r.bytes.Store(uint32(min(n+n/8, most)))
+		r.bytes.Store(uint32(min(n+n/8, limit)))
 	}
 }

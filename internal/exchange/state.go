@@ -43,11 +43,11 @@ func (s *State) Set(method, path, query string, lent bool) {
 	s.Credentials, s.gathers = 0, 0
 }
 
-// Gather requests that the answer of a standard handler is gathered if its announced length is at most most bytes. The limit is
+// Gather requests that the answer of a standard handler is gathered if its announced length is at most limit bytes. The limit is
 // rounded to KiB and is at most 64 MiB.
-func (s *State) Gather(most int64) {
-	most = min(max(most, 0), (1<<16-1)<<10)
-	s.gathers = max(s.gathers, uint16((most+1<<10-1)>>10))
+func (s *State) Gather(limit int64) {
+	limit = min(max(limit, 0), (1<<16-1)<<10)
+	s.gathers = max(s.gathers, uint16((limit+1<<10-1)>>10))
 }
 
 // Gathers returns the maximum length of a gathered answer, in bytes.

@@ -40,10 +40,10 @@ type lastFew struct {
 	recent []int64
 }
 
-// mean adds n and returns the mean of the last values, at most most.
-func (l *lastFew) mean(n int64, most int) (mean int64) {
+// mean adds n and returns the mean of the last values, at most limit.
+func (l *lastFew) mean(n int64, limit int) (mean int64) {
 	l.recent = append(l.recent, n)
-	if len(l.recent) > most {
+	if len(l.recent) > limit {
 		l.recent = slices.Delete(l.recent, 0, 1)
 	}
 	for _, n := range l.recent {

@@ -68,9 +68,9 @@ func (t *table) setMax(n uint32) {
 	}
 }
 
-// evict removes the oldest entries until at most most bytes remain.
-func (t *table) evict(most uint32) {
-	for t.size > most {
+// evict removes the oldest entries until at most limit bytes remain.
+func (t *table) evict(limit uint32) {
+	for t.size > limit {
 		t.size -= t.entries[t.first&uint32(len(t.entries)-1)].size()
 		t.first++
 		t.count--

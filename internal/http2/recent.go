@@ -35,11 +35,11 @@ func (r *recent) addClosed(id uint32) {
 	r.next = (r.next + 1) % uint8(len(r.closed))
 }
 
-// addCut adds a stream that we have reset; most is the maximum number of entries. It returns the number of the entry
+// addCut adds a stream that we have reset. limit is the maximum number of entries. It returns the number of the entry
 // removed for it, if the client does not know yet that that stream has ended, else 0.
-func (r *recent) addCut(id uint32, underWay int32, most int) (untold uint32) {
+func (r *recent) addCut(id uint32, underWay int32, limit int) (untold uint32) {
 	s := cutStream{id: id, underWay: underWay}
-	if len(r.cut) < most {
+	if len(r.cut) < limit {
 		r.cut = append(r.cut, s)
 		return 0
 	}

@@ -48,19 +48,19 @@ func (s *Sequence[T]) pieces(seq iter.Seq[T]) iter.Seq[struct{}] {
 	}
 }
 
-// Encode appends elements until Buf has more than most bytes or there are no more elements. Then it closes the array.
-func (s *Sequence[T]) Encode(most int) (more bool, err error) {
-	s.most = most
+// Encode appends elements until Buf has more than limit bytes or there are no more elements. Then it closes the array.
+func (s *Sequence[T]) Encode(limit int) (more bool, err error) {
+	s.most = limit
 	_, more = s.next()
 	return more, s.err
 }
 
 // WriteRest encodes the rest of the sequence into buf, piece by piece, and writes it.
-func (s *Sequence[T]) WriteRest(w io.Writer, buf []byte, most int) error {
+func (s *Sequence[T]) WriteRest(w io.Writer, buf []byte, limit int) error {
 	for more := true; more; {
 		s.Buf = buf[:0]
 		var err error
-		if more, err = s.Encode(most); err != nil {
+		if more, err = s.Encode(limit); err != nil {
 			return fmt.Errorf("JSON response: %w", err)
 		}
 		if _, err = w.Write(s.Buf); err != nil {

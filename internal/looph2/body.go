@@ -84,23 +84,23 @@ const yieldFrom = 8 * pieceSize
 
 // A bodyReader reads a body while it arrives.
 type bodyReader struct {
-	x    *Wire
-	own  *stream
-	most int64
-	read int64
-	err  error
+	x     *Wire
+	own   *stream
+	limit int64
+	read  int64
+	err   error
 }
 
 // Bound limits the bytes that are read, see [exchange.Gathered].
-func (r *bodyReader) Bound(most int64) { r.most = min(r.most, most) }
+func (r *bodyReader) Bound(limit int64) { r.limit = min(r.limit, limit) }
 
 func (r *bodyReader) Read(p []byte) (int, error) {
 	if r.err != nil || len(p) == 0 {
 		return 0, r.err
 	}
 	n, err := r.x.readBody(r.own, p)
-	if r.read += int64(n); r.read > r.most {
-		n, err = 0, r.x.h.server.BodyTooLarge(r.most)
+	if r.read += int64(n); r.read > r.limit {
+		n, err = 0, r.x.h.server.BodyTooLarge(r.limit)
 	}
 	r.err = err
 	if n > 0 {

@@ -238,14 +238,14 @@ func (x *Wire) Received() ([]byte, bool) {
 	return x.whole.Unread(), x.own.intake != streamed
 }
 
-func (x *Wire) Body(most int64) io.Reader {
+func (x *Wire) Body(limit int64) io.Reader {
 	if x.own.intake == streamed {
 		if x.own.kind == tunnel && x.s.Route.MaxBody <= 0 {
-			most = math.MaxInt64 // it has no announced length
+			limit = math.MaxInt64 // it has no announced length
 		}
-		return &bodyReader{x: x, own: x.own, most: most}
+		return &bodyReader{x: x, own: x.own, limit: limit}
 	}
-	return x.whole.AtMost(most, x.h.server)
+	return x.whole.AtMost(limit, x.h.server)
 }
 
 // RefuseBody implements exchange.Wire.

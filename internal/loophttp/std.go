@@ -65,12 +65,12 @@ func (x *wire) StdRequest() *http.Request {
 	return x.std
 }
 
-func (x *wire) Body(most int64) io.Reader {
+func (x *wire) Body(limit int64) io.Reader {
 	if x.body != received {
-		x.stream.most = most
+		x.stream.most = limit
 		return x.stream
 	}
-	return x.whole.AtMost(most, x.handler.server)
+	return x.whole.AtMost(limit, x.handler.server)
 }
 
 func (x *wire) RefuseBody() {

@@ -36,9 +36,9 @@ type wire struct {
 }
 
 // Received returns false: bodies are read on demand.
-func (x *wire) Received() ([]byte, bool)  { return nil, false }
-func (x *wire) Body(most int64) io.Reader { return x.server.Bounded(x.Req.Body, most) }
-func (x *wire) RefuseBody()               {}
+func (x *wire) Received() ([]byte, bool)   { return nil, false }
+func (x *wire) Body(limit int64) io.Reader { return x.server.Bounded(x.Req.Body, limit) }
+func (x *wire) RefuseBody()                {}
 
 func (x *wire) Context() context.Context { return x.ctx }
 

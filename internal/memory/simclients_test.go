@@ -254,27 +254,27 @@ func (c *simClient) receiveWhole(have, size int64, rate float64, refused, then f
 
 // chunked sends bodies of unknown length one after the other, at a rate of its own. Each is read into memory that doubles. Its
 // kind is "chunked" for all rates.
-func (c *simClient) chunked(size, most int64, rate float64) {
+func (c *simClient) chunked(size, limit int64, rate float64) {
 	c.s.counts.chunked++
-	c.growChunked(0, size, most, rate)
+	c.growChunked(0, size, limit, rate)
 }
 
-func (c *simClient) growChunked(have, size, most int64, rate float64) {
+func (c *simClient) growChunked(have, size, limit int64, rate float64) {
 	s := c.s
 	again := func() {
 		c.over()
-		c.after(time.Duration(s.rand.Int64N(int64(time.Second))), func() { c.chunked(size, most, rate) })
+		c.after(time.Duration(s.rand.Int64N(int64(time.Second))), func() { c.chunked(size, limit, rate) })
 	}
 	if room := c.uses[Body]; have == room {
 		s.asking = c
-		want := min(max(64<<10, 2*room), most)
+		want := min(max(64<<10, 2*room), limit)
 		switch c.account().Reserve(Body, want-room) {
 		case MustWait:
 			if c.a.Held()+want-room <= Small {
 				s.t.Errorf("a body waits that would hold %d", c.a.Held()+want-room)
 			}
 			c.waits()
-			c.after(50*time.Millisecond, func() { c.growChunked(have, size, most, rate) })
+			c.after(50*time.Millisecond, func() { c.growChunked(have, size, limit, rate) })
 			return
 		case NoRoom:
 			s.counts.chunkedRefused++
@@ -295,7 +295,7 @@ func (c *simClient) growChunked(have, size, most int64, rate float64) {
 	n := min(c.uses[Body]-have, size-have, 64<<10)
 	c.after(c.pause(n, rate), func() {
 		c.a.Progress(n, -1)
-		c.growChunked(have+n, size, most, rate)
+		c.growChunked(have+n, size, limit, rate)
 	})
 }
 

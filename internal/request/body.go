@@ -22,9 +22,9 @@ func (b *Whole) Reader() *exchange.Reader {
 }
 
 // AtMost returns the reader of a body of at most so many bytes, or one that fails for a larger body.
-func (b *Whole) AtMost(most int64, server *exchange.Server) io.Reader {
-	if int64(len(b.Bytes)) > most {
-		return exchange.FailedReader{Err: server.BodyTooLarge(most)}
+func (b *Whole) AtMost(limit int64, server *exchange.Server) io.Reader {
+	if int64(len(b.Bytes)) > limit {
+		return exchange.FailedReader{Err: server.BodyTooLarge(limit)}
 	}
 	return b.Reader()
 }

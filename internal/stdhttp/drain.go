@@ -207,9 +207,9 @@ func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 
 // wait waits until a count is 0, at most for the given time. It checks less often if there are many connections. It
 // returns false if ctx has ended.
-func (o *openConns) wait(ctx context.Context, most time.Duration) bool {
+func (o *openConns) wait(ctx context.Context, limit time.Duration) bool {
 	pause := 5*time.Millisecond + time.Duration(o.count.Load())*5*time.Microsecond
-	timer := time.NewTimer(max(min(pause, most), 0))
+	timer := time.NewTimer(max(min(pause, limit), 0))
 	defer timer.Stop()
 	select {
 	case <-o.none:

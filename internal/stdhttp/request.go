@@ -16,15 +16,15 @@ func (x *wire) hasBody() bool { return x.Req.Body != nil && x.Req.Body != http.N
 // Received returns false: net/http reads bodies on demand.
 func (x *wire) Received() ([]byte, bool) { return nil, false }
 
-func (x *wire) Body(most int64) io.Reader {
+func (x *wire) Body(limit int64) io.Reader {
 	if !x.hasBody() {
 		return &exchange.Reader{}
 	}
-	if n := x.Req.ContentLength; x.direct && 0 < n && n <= most {
+	if n := x.Req.ContentLength; x.direct && 0 < n && n <= limit {
 		return problemBody{x.timed(), x.service.Server} // net/http returns at most the announced length
 	}
 	// MaxBytesReader also makes the server close a connection whose body was not read to its end.
-	return problemBody{http.MaxBytesReader(x.w, x.timed(), most), x.service.Server}
+	return problemBody{http.MaxBytesReader(x.w, x.timed(), limit), x.service.Server}
 }
 
 // RefuseBody closes an HTTP/1 connection after the answer; otherwise the server would read up to 256 KB of the body

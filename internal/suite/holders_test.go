@@ -370,10 +370,10 @@ func TestLargeBodiesInUseLeaveRoomForSmallRequests(t *testing.T) {
 // littleHeld is the memory that each client may hold, in bytes: the head and a body of 64 KiB that arrives in pieces.
 const littleHeld = 80 << 10
 
-// heldBeyond returns the number of clients that hold more than most bytes.
-func heldBeyond(app *dunlin.App, most int64) (n int) {
+// heldBeyond returns the number of clients that hold more than limit bytes.
+func heldBeyond(app *dunlin.App, limit int64) (n int) {
 	for _, h := range app.Stats().Memory.Largest {
-		if h.Held > most {
+		if h.Held > limit {
 			n++
 		}
 	}

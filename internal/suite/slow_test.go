@@ -34,7 +34,7 @@ func TestMinBodyRate(t *testing.T) {
 }
 
 // tooSlow sends a body in pieces until the server cuts the client off.
-func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) error {
+func tooSlow(t *testing.T, config dunlin.Config, head, piece string, limit int) error {
 	config.Limits.MinBodyRate, config.Limits.MaxBody = math.MaxInt32, 1<<40
 	var app *dunlin.App
 	addr, _ := Start(t, config, func(a *dunlin.App) {
@@ -49,7 +49,7 @@ func tooSlow(t *testing.T, config dunlin.Config, head, piece string, most int) e
 	conn := Dial(t, addr)
 	Send(t, conn, head)
 	go func() { // until the server cuts it off
-		for range most {
+		for range limit {
 			if _, err := io.WriteString(conn, piece); err != nil {
 				return
 			}

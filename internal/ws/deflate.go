@@ -58,10 +58,10 @@ var inflaters = sync.Pool{New: func() any {
 // firstInflated is the capacity with which an inflated message begins, in bytes.
 const firstInflated = 512
 
-// Inflate decompresses a message. most is the maximum length of the result, in bytes: a longer message is a TooBig error. grow
-// returns b with room for at least one byte more, up to a capacity of most; the result of nil ends the call with the error
+// Inflate decompresses a message. limit is the maximum length of the result, in bytes: a longer message is a TooBig error. grow
+// returns b with room for at least one byte more, up to a capacity of limit. A result of nil ends the call with the error
 // ErrStopped, so that memory can be refused before it exists. On an error, Inflate returns the memory that it got last.
-func Inflate(message []byte, most int, grow func(b []byte, most int) []byte) ([]byte, error) {
+func Inflate(message []byte, limit int, grow func(b []byte, limit int) []byte) ([]byte, error) {
 	f := inflaters.Get().(*inflater)
 	defer func() {
 		f.from.rest = nil
@@ -72,30 +72,30 @@ func Inflate(message []byte, most int, grow func(b []byte, most int) []byte) ([]
 	var b []byte
 	for {
 		if len(b) == cap(b) {
-			if len(b) >= most {
-				return b, inflateEnds(f, most)
+			if len(b) >= limit {
+				return b, inflateEnds(f, limit)
 			}
-			larger := grow(b, most)
+			larger := grow(b, limit)
 			if larger == nil {
 				return b, ErrStopped
 			}
 			b = larger
 		}
-		n, err := f.r.Read(b[len(b):min(cap(b), most)])
+		n, err := f.r.Read(b[len(b):min(cap(b), limit)])
 		b = b[:len(b)+n]
 		switch {
 		case err == io.EOF && len(f.from.rest) == 0 && f.from.ending:
 			return b, nil
 		case err != nil:
 			return b, errDeflate // also for a truncated message
-		case len(b) >= most:
-			return b, inflateEnds(f, most)
+		case len(b) >= limit:
+			return b, inflateEnds(f, limit)
 		}
 	}
 }
 
 // inflateEnds checks that a message of the maximum length ends.
-func inflateEnds(f *inflater, most int) error {
+func inflateEnds(f *inflater, limit int) error {
 	var one [1]byte
 	for {
 		n, err := f.r.Read(one[:])
@@ -161,12 +161,12 @@ func AppendDeflated(b, message []byte, window uint8) []byte {
 	return b
 }
 
-// Grown returns b with a larger capacity of at most most: at first 512 bytes, then twice as much each time.
-func Grown(b []byte, most int) []byte {
-	larger := make([]byte, len(b), NextCapacity(cap(b), most))
+// Grown returns b with a larger capacity of at most limit bytes: at first 512 bytes, then twice as much each time.
+func Grown(b []byte, limit int) []byte {
+	larger := make([]byte, len(b), NextCapacity(cap(b), limit))
 	copy(larger, b)
 	return larger
 }
 
 // NextCapacity returns the capacity of the result of Grown.
-func NextCapacity(capacity, most int) int { return min(max(2*capacity, firstInflated), most) }
+func NextCapacity(capacity, limit int) int { return min(max(2*capacity, firstInflated), limit) }

@@ -254,7 +254,7 @@ func TestNegotiationOfDeflate(t *testing.T) {
 	}
 }
 
-func inflate(b []byte, most int) ([]byte, error) { return ws.Inflate(b, most, ws.Grown) }
+func inflate(b []byte, limit int) ([]byte, error) { return ws.Inflate(b, limit, ws.Grown) }
 
 func TestDeflateBothWays(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
