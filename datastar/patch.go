@@ -119,7 +119,7 @@ func (p Signals) Event(context.Context) (dunlin.Event, error) {
 // A Script runs JavaScript on the page.
 type Script struct {
 	Code       string
-	Attributes []string // attributes of the script element, complete: `type="module"`; they are not escaped
+	Attributes []string // attributes of the script element, complete: `type="module"`. Attributes are not escaped
 	Keep       bool     // leave the script element on the page
 
 	ID    string        // ID of the event

@@ -74,7 +74,7 @@ type CacheConfig struct {
 	Targets []string
 
 	// ObeyClients obeys the Cache-Control of requests: no-cache, no-store, max-age, max-stale,
-	// min-fresh, only-if-cached. It lets any client force actions to run. Default: it is ignored.
+	// min-fresh, only-if-cached. It lets any client force actions to run. Default: the field is ignored.
 	ObeyClients bool
 }
 
@@ -102,7 +102,7 @@ type CacheStats struct {
 	Waited  uint64 `json:"waited"`  // requests that waited for another's response, with any outcome
 	Passed  uint64 `json:"passed"`  // requests that bypassed the cache
 	Stored  uint64 `json:"stored"`  // responses stored
-	Renewed uint64 `json:"renewed"` // responses renewed by a 304 of the action; they count in Stored, too
+	Renewed uint64 `json:"renewed"` // responses renewed by a 304 of the action; renewed responses count in Stored, too
 	Evicted uint64 `json:"evicted"` // responses evicted to make room
 	Entries int    `json:"entries"`
 	Bytes   int64  `json:"bytes"` // includes copies in progress

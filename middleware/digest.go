@@ -14,7 +14,7 @@ import (
 // ContentDigestConfig has the settings of [ContentDigest].
 type ContentDigestConfig struct {
 	// Require refuses a request that has a body without a supported digest, with 400 and
-	// Want-Content-Digest. Default: it passes.
+	// Want-Content-Digest. Default: such a request passes.
 	Require bool
 
 	// Respond adds a digest to responses with a complete body. Default: none is added.

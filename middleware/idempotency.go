@@ -26,7 +26,7 @@ type IdempotencyConfig struct {
 	// Store stores the responses. Wrap a store on another machine in a [store.Guard].
 	Store store.Store
 
-	// Required answers 400 to requests without a key. Default: they run as without the middleware.
+	// Required answers 400 to requests without a key. Default: such requests run as without the middleware.
 	Required bool
 
 	// Methods are the methods of requests whose keys count. Default: POST and PATCH.
@@ -303,7 +303,7 @@ func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			if !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrClosed) {
-				k.undo.add(k) // the store may have executed the claim, or may still do so
+				k.undo.add(k) // the store may have executed the claim, or may still execute it
 			}
 			return notKept(err), false
 		}

@@ -40,7 +40,7 @@ type ProxyConfig struct {
 
 	// AmbiguousPaths forwards paths that servers read in different ways, see [Proxy]. The upstream
 	// may take such a path for one that another route guards, or for one outside of Target's path.
-	// Default: they get 400.
+	// Default: such requests get 400.
 	AmbiguousPaths bool
 
 	// Rewrite changes the request as the last step before it is sent. It must be safe for

@@ -165,7 +165,7 @@ func hasDotSegment(location string) bool {
 
 // MethodOverride returns an action for POST that runs other methods' actions. It is for clients
 // that cannot send these methods, such as an HTML form, or behind a proxy that passes only GET and
-// POST. X-HTTP-Method-Override names one of actions. Without the field post runs; it may be nil.
+// POST. X-HTTP-Method-Override names one of actions. Without the field, post runs. post may be nil.
 //
 //	app.Post("/users/{id}", middleware.MethodOverride(nil, map[string]dunlin.Action{"PUT": replace, "DELETE": remove}))
 //

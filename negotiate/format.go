@@ -262,5 +262,5 @@ func (f *Format) Response(v any) dunlin.Response {
 	return dunlin.Bytes(f.MediaType, b)
 }
 
-// Vary returns the response with Vary: Accept. Answer does so itself.
+// Vary returns the response with Vary: Accept. Answer adds Vary itself.
 func Vary(resp dunlin.Response) dunlin.Response { return varyOn(resp, "Accept", varyAccept) }

@@ -18,7 +18,7 @@ type hosts struct {
 	patterns atomic.Pointer[[]hostPattern]
 }
 
-// A hostPattern is a host with parameters and the tree of its paths. Patterns are tried one after the other: they are few, and most do
+// A hostPattern is a host with parameters and the tree of its paths. Patterns are tried one after the other: patterns are few, and most do
 // not match by their last label.
 type hostPattern struct {
 	pattern *pattern

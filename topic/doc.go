@@ -16,7 +16,7 @@
 // # Locks
 //
 // Locks are acquired in this order: websocket.Conn, feed, Hub, log; last the lock of the event loop's inbox, or share.idMu.
-// share.mu is held alone. The loop wakes subscribers while it holds the lock of the log; they read the log later.
+// share.mu is held alone. The loop wakes subscribers while it holds the lock of the log. The subscribers read the log later.
 //
 //	hub.go     topics by name, settings, IDs    log.go     messages and their encodings
 //	feed.go    the subscriptions of a client    audience.go  waking the subscribers of a loop

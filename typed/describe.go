@@ -210,7 +210,7 @@ func SchemaAs[T, As any](tag reflect.StructTag) {
 
 // Format registers a format for the rule format of types that are registered later. Messages call a
 // value of the format by the noun phrase in the second argument ("an IBAN"). check reports whether
-// a text has the format; it must be safe for concurrent use. Format panics if the name is taken.
+// a text has the format. check must be safe for concurrent use. Format panics if the name is taken.
 func Format(name, what string, check func(string) bool) {
 	if name == "" || what == "" || check == nil || !schema.AddFormat(name, what, check) {
 		panic(fmt.Sprintf("typed: Format(%q): it needs an unused name, a description and a function", name))

@@ -73,7 +73,7 @@ func (c *Conn) returned(p *partial) {
 }
 
 // deliver passes a message to Options.Message: at once, or on a worker if the functions are known to block. p has the memory of the
-// message; it is nil for a message in the input.
+// message. p is nil for a message in the input.
 func (c *Conn) deliver(t exchange.Turn, done int, m Message, p *partial) step {
 	if t.Inline() && c.h.stat.Suspect() && c.h.stat.ToWorker(t, false) {
 		return c.submit(t, m, p)
@@ -168,7 +168,7 @@ func (p *protocol) Abandoned() {
 	c.returned(nil)
 }
 
-// pass passes a message to Read. p has the memory of the message; it is nil for a message in the input.
+// pass passes a message to Read. p has the memory of the message. p is nil for a message in the input.
 func (c *Conn) pass(m Message, p *partial) step {
 	m, p, ok := c.own(m, p)
 	if !ok {

@@ -43,7 +43,7 @@ type listener struct {
 }
 
 // Prepare sets on ln, a TCP or unix listener, the options that its connections inherit from an engine with the given
-// Config.KeepAlive. Serve does so, too. A caller that tells clients of ln before Serve, or makes an engine for ln alone, calls
+// Config.KeepAlive. Serve prepares its listener, too. A caller that tells clients of ln before Serve, or makes an engine for ln alone, calls
 // Prepare first, and then ServePrepared.
 func Prepare(ln net.Listener, keepAlive time.Duration) error {
 	sc, ok := ln.(syscall.Conn)

@@ -163,7 +163,7 @@ func (d *Driver) StopReading() {
 // accepts at once may still be sent.
 var ErrNoRoom = errors.New("engine: the connection is ended: it holds memory that others need")
 
-// ErrRetimed is the error of a waiting method after [Driver.Retime]. The caller may call the method again; it continues where
+// ErrRetimed is the error of a waiting method after [Driver.Retime]. The caller may call the method again. The method continues where
 // it was.
 var ErrRetimed = errors.New("engine: the time to wait for was changed")
 

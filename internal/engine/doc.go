@@ -139,7 +139,7 @@
 //
 // The number of requests of a route that may run at once (Limit, LimitBy) is counted by a guard around its action, outside all
 // middleware and on both engines (limit.go). The guard releases a permit when the action has ended, also by a panic, and settle
-// does so after a stream. A route without limits has no guard.
+// releases the permit after a stream. A route without limits has no guard.
 //
 // # Slow and silent peers
 //

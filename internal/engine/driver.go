@@ -26,7 +26,7 @@ type Driver struct {
 	loop        *loop  // the loop that it drives, or drove until it was detached
 	conn        *Conn  // the connection that it serves
 	epoch       uint64 // the value of loop.epoch while it drives; odd between Enter and Leave
-	detached    bool   // the driver has no loop: it was taken over or given up, or the driver is a worker
+	detached    bool   // the driver has no loop: the loop was taken over or given up, or the driver is a worker
 	overdue     bool   // its request has waited too long, see queue.go
 	evicting    bool   // the descriptor of its connection is needed, see evict.go
 	isWorker    bool

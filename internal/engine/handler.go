@@ -106,7 +106,7 @@ type Config struct {
 	Proxies *clientaddr.Trust
 
 	// ProxyHeader is the time within which a connection of one of Proxies must send a header of the PROXY protocol with its
-	// client. Default: they send none.
+	// client. Default: proxies send no header.
 	ProxyHeader time.Duration
 
 	// LoopRefusal and AddressRefusal are sent to a refused connection, as far as that is possible without waiting. Default:
@@ -151,7 +151,7 @@ type Config struct {
 	// driver. Default: 500 µs.
 	TakeoverAfter time.Duration
 
-	// Shed counts the requests and connections that the engine refuses, delays and cuts off. Default: they are not counted.
+	// Shed counts the requests and connections that the engine refuses, delays and cuts off. Default: refusals are not counted.
 	Shed *admission.Shed
 
 	// Logger receives the few events that no other code can report, such as running out of file descriptors. Default:

@@ -26,7 +26,7 @@ import (
 // hold no memory after their turn, have no account.
 
 // Account returns the account of the connection, to which the handler charges the memory that it holds for the connection. The
-// handler must release it before Handler.Closed returns; code that was late must do so when it ends.
+// handler must release it before Handler.Closed returns. Code that was late must release it when the code ends.
 func (c *Conn) Account() *memory.Account {
 	a := c.acct.Load()
 	if a == nil {

@@ -7,7 +7,7 @@ import "golang.org/x/sys/unix"
 // tlsRecord is the approximate maximum, in bytes, of input that TLS has read and not passed on.
 const tlsRecord = 32 << 10
 
-// Lost reports whether the peer cannot send the given number of bytes, which are still expected (-1: unknown): it is lost, or
+// Lost reports whether the peer cannot send the given number of bytes, which are still expected (-1: unknown): the peer is lost, or
 // finished sending before. It costs one or two system calls.
 func (c *Conn) Lost(left int64) bool {
 	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}

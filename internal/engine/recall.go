@@ -16,7 +16,7 @@ type recall struct {
 }
 
 // recalls is a loop's queue of recalls, ordered by due time. An entry is not removed when its connection receives more input,
-// as most do; it is skipped when it is due.
+// as most do. Such an entry is skipped when it is due.
 type recalls struct {
 	queue []recall
 	next  int // queue[next:] are still pending

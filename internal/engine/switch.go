@@ -11,7 +11,7 @@ import (
 // A Protocol serves one connection in place of the engine's Handler after Conn.Switch. Its calls are those of the Handler's
 // methods of the same name, with these differences. Data is called only by drivers of loops, so that application code in it
 // must be between EnterPart and Leave. It is called again when the peer has read pending output, and when the engine begins
-// to drain; the Protocol then ends the connection itself. The connection counts as busy: it is never closed for its
+// to drain; the Protocol then ends the connection itself. The connection counts as busy. It is never closed for its
 // descriptor.
 type Protocol interface {
 	State

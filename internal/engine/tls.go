@@ -123,7 +123,7 @@ func newConn(ln *listener, fd int32) *Conn {
 }
 
 // secureMemory is the memory of an open connection with TLS in bytes, including that of crypto/tls. It is not charged to the
-// budget: it is the same for every client, so it is no reason to evict one.
+// budget. This memory is the same for every client, so it is no reason to evict one.
 const secureMemory = 6 << 10
 
 // count counts a connection after its handshake, and closes idle connections if there are too many.

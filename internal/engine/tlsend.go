@@ -139,7 +139,7 @@ func (t *tlsState) endIsNext(c *Conn) bool {
 	return t.readAhead()
 }
 
-// isUnseen reports whether the peer's end may be next without an event for it: it arrived with input that the owner has
+// isUnseen reports whether the peer's end may be next without an event for it: the end arrived with input that the owner has
 // read since, or before the owner had read that input.
 func (t *tlsState) isUnseen() bool {
 	if !t.unseen || t.phase != tlsOpen || t.ended || len(t.early) > 0 || len(t.conn.Lent()) > 0 {
@@ -216,7 +216,7 @@ func beforeAlert(b []byte) int {
 	return n
 }
 
-// Unread returns the bytes that were read ahead: they follow the input of this call and the results of Read. There are only a few,
+// Unread returns the bytes that were read ahead. These bytes follow the input of this call and the results of Read. There are only a few,
 // and usually none.
 func (c *Conn) Unread() []byte {
 	t := c.useTLS()

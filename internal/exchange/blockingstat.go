@@ -42,7 +42,7 @@ const (
 	maxWait   = int64(10 * time.Second)
 )
 
-// Blocking reports whether a worker should run the route's action: it is known to block, and no trial is due at now.
+// Blocking reports whether a worker should run the route's action: the action is known to block, and no trial is due at now.
 func (p *BlockingStat) Blocking(now int64) bool {
 	if !p.Learned() {
 		return false

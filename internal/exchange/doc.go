@@ -4,7 +4,7 @@
 //
 // Read this page before writing an adapter. The existing adapters are internal/memhttp (no network, for tests: read it first),
 // internal/loophttp and internal/looph2 (HTTP/1.1 and HTTP/2 on event loops) and internal/stdhttp (all protocols of net/http).
-// Add a new one to the table of internal/suite: it must pass the tests there.
+// Add a new adapter to the table of internal/suite: the adapter must pass the tests there.
 //
 // # The parts of an adapter
 //
@@ -44,7 +44,7 @@
 //
 // # Ownership of memory
 //
-//   - State.Path and Query may view memory of the adapter if Lent is set; it must stay unchanged
+//   - State.Path and Query may view memory of the adapter if Lent is set. The memory must stay unchanged
 //     until Call.End. Actions may keep strings that a Wire returns for ever, so a Wire copies
 //     views, by State.Strings. List, Received and Body return memory borrowed until Call.End.
 //   - After Run, an Answer belongs to the adapter. Its body is stored in the memory of its Own, in

@@ -56,7 +56,7 @@ type Settings struct {
 	MaxConnectionsPerAddress int // 0: unlimited
 	MaxConnectionsPerLoop    int // 0: unlimited
 
-	ProxyHeader time.Duration // time limit for the PROXY protocol header of trusted proxies; 0: they send none
+	ProxyHeader time.Duration // time limit for the PROXY protocol header of trusted proxies; 0: proxies send no header
 
 	H2C           bool // accept HTTP/2 in clear text
 	H2CUpgrade    bool // accept upgrades to it from HTTP/1.1

@@ -182,7 +182,7 @@ type Feed interface {
 // A Streamer is a Wire whose connection can be passed on after the head of its last response.
 type Streamer interface {
 	// OpenStream sends the head of a, which apply completes. The body follows from p, until it closes the connection. It keeps nothing of
-	// a. Before apply is called, the error may be ErrCannotUpgrade; it is ErrLate if the request was answered without its action.
+	// a. Before apply is called, the error may be ErrCannotUpgrade. The error is ErrLate if the request was answered without its action.
 	OpenStream(a *Answer, p Protocol, apply func()) error
 }
 

@@ -79,7 +79,7 @@ func (p *Process) Begin(settings Settings) (budget int64) {
 	return min(easyBudget, p.room/budgetShare)
 }
 
-// LoopServes reports that event loops serve: they pace the collector also without a limit.
+// LoopServes reports that event loops serve. Event loops pace the collector also without a limit.
 func (p *Process) LoopServes() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,7 +37,7 @@ func (h *Head) interpret(w []byte, f fieldSpan) problem {
 // conclude derives the properties that depend on several field lines.
 func (h *Head) conclude() {
 	if h.Minor == 0 {
-		// HTTP/1.0 has neither 100 (Continue) nor Upgrade: they are ignored (RFC 9110 §10.1.1 and §7.8).
+		// HTTP/1.0 has neither 100 (Continue) nor Upgrade, so these fields are ignored (RFC 9110 §10.1.1 and §7.8).
 		h.KeepAlive = h.connection&(optionKeepAlive|optionClose) == optionKeepAlive
 		return
 	}

@@ -46,14 +46,14 @@ func (t *trailer) endLine(lim *Limits) (end bool, at int, p problem) {
 // TrailerLen returns the number of trailer fields of a complete body.
 func (c *Chunked) TrailerLen() int { return len(c.trailer.fields) }
 
-// Trailer returns trailer field i, in the order of the body. Both views are borrowed: they are valid until the next Reset and must not
+// Trailer returns trailer field i, in the order of the body. Both views are borrowed. The views are valid until the next Reset and must not
 // be changed.
 func (c *Chunked) Trailer(i int) (name, value []byte) {
 	f, b := c.trailer.fields[i], c.trailer.buf
 	return b[f.name.start:f.name.end:f.name.end], b[f.value.start:f.value.end:f.value.end]
 }
 
-// forbiddenTrailers are fields that must be known before the body: they frame the message, route it, change how the
+// forbiddenTrailers are fields that must be known before the body: such fields frame the message, route it, change how the
 // request is handled, authenticate, or describe the coding of the content (RFC 9110 §6.5.1). A late field would bypass
 // checks of the head.
 var forbiddenTrailers = []string{

@@ -20,7 +20,7 @@ type Program struct {
 	// Open makes the server of a place, and returns the function that serves it until a shutdown has finished or the
 	// listener fails. If Open fails, it closes the listener. An inner address has an Open of its own.
 	Open func(Endpoint) (serve func() error, err error)
-	// Drain shuts the program down in order. Handover does so after another process has started to serve. Both close
+	// Drain shuts the program down in order. Handover shuts it down after another process has started to serve. Both close
 	// the remaining connections when the context ends, and return its error.
 	Drain, Handover func(context.Context) error
 	// Grace is the time that Drain waits before it stops accepting. Timeout is the time for running requests after

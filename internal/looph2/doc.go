@@ -50,7 +50,7 @@
 // The streamed answer of an action is *begun* with its head, *finished* when its last piece waits to be sent, and *sent* with its
 // end. An *aborted* one is incomplete: the stream is reset after the pieces that there are. Nobody waits for an *unwanted* or *cut*
 // answer, of which nothing, or a part, was made: the client has cancelled the request, or the server ends the stream. A complete
-// answer is *none* here: it is in stream.complete until its head is sent, and the rest of it in stream.resting.
+// answer is *none* here: a complete answer is in stream.complete until its head is sent, and its rest in stream.resting.
 //
 //	answer    begin   finish    send  abort     cancel
 //	none      begun   ·         ·     aborted   unwanted

@@ -125,7 +125,7 @@ func (s *session) charge(n int64) {
 	s.charged = n
 }
 
-// AccountSet returns the set of the account: it bounds everything that a connection holds, except a connection that carries many
+// AccountSet returns the set of the account. The set bounds everything that a connection holds, except a connection that carries many
 // clients, see engine.State.
 func (s *session) AccountSet() *memory.AccountSet {
 	if s.h.server.TrustedProxies().Trusts(s.c.RemoteAddr().Addr()) {

@@ -182,7 +182,7 @@ func (x *Wire) guarded(f func()) {
 	returned = true
 }
 
-// giveUpOn delivers an answer for an action that ended its goroutine: it is not known which driver has the loop now.
+// giveUpOn delivers an answer for an action that ended its goroutine. Which driver has the loop now is not known.
 func (x *Wire) giveUpOn() {
 	server := x.h.server
 	server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
@@ -364,7 +364,7 @@ type refusal struct {
 	route  *exchange.Route // nil if the request was not routed
 }
 
-// refuse answers a request with a problem. If features may block, it does so elsewhere.
+// refuse answers a request with a problem. If features may block, the answer is made elsewhere.
 func (s *session) refuse(own *stream, req *http2.Request, problem error, source exchange.Source) {
 	s.h.server.Refused.Add(1)
 	x := s.h.wireOf(s.sc)

@@ -46,7 +46,7 @@ func (x *Wire) StdRequest() *http.Request {
 	if x.own.intake == streamed || len(x.whole.Bytes) > 0 || x.hasTrailers() {
 		x.stdBody = &stdBody{s: x.own.s, own: x.own, req: req}
 		if x.own.intake == streamed {
-			x.stdBody.reader = &bodyReader{x: x, own: x.own, most: math.MaxInt64}
+			x.stdBody.reader = &bodyReader{x: x, own: x.own, limit: math.MaxInt64}
 		} else {
 			x.stdBody.reader = x.whole.Reader()
 		}

@@ -221,7 +221,7 @@ func (s *sink) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// EnableFullDuplex declares that the handler reads the body while it writes the answer. Handlers may do so without this call,
+// EnableFullDuplex declares that the handler reads the body while it writes the answer. Handlers may read it without this call,
 // but only after it may the head of the answer promise to keep the connection before the body ends.
 func (s *sink) EnableFullDuplex() error {
 	s.x.mu.Lock()

@@ -30,7 +30,8 @@ type candidate struct {
 	unread  int64   // size of the answer that its slow peer has not read, 0 for none
 }
 
-// candidate returns the account as a candidate; it is none if it holds nothing or the server works for it. b.mu is held.
+// candidate returns the account as a candidate. An account that holds nothing, or for which the server works, is no candidate.
+// b.mu is held.
 func (a *Account) candidate(now int64) (c candidate, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

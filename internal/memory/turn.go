@@ -41,7 +41,7 @@ func (b *Budget) mostlyUnread(now int64) bool {
 }
 
 // mayForce reports whether the first of the queue, which wants n bytes for an answer, need not wait for other answers to be read,
-// since they mostly are not: it may evict all of those. It waits only for memory that cannot be evicted, or is being freed.
+// since they mostly are not. The request may evict all of those. It waits only for memory that cannot be evicted, or is being freed.
 func (b *Budget) mayForce(a *Account, n, now int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -140,7 +140,7 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 }
 
 // describedBy is like tagged, for a type with its own JSON methods. n must be a copy. The rules apply to
-// the type's description. Without a description only the rule format is permitted; it describes the
+// the type's description. Without a description only the rule format is permitted. The format describes the
 // type as a string.
 func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
 	for _, name := range sortedRules {

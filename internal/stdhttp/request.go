@@ -59,7 +59,7 @@ func (x *wire) timed() io.ReadCloser {
 	return x.timedBody
 }
 
-// skipBody reads the rest of the body before the answer. net/http would do so without a time limit. As on the loop
+// skipBody reads the rest of the body before the answer. net/http would read it without a time limit. As on the loop
 // engine, the connection closes if the rest is too long. Most requests have no body: for them this is an inlined
 // comparison.
 func (x *wire) skipBody() {

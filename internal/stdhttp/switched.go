@@ -221,7 +221,7 @@ func (s *switched) send() {
 				return
 			}
 			if s.p.Pending(0) {
-				go s.callWithoutInput() // not here: it may have to wait for the application, which may wait for the next output
+				go s.callWithoutInput() // not here: the call may have to wait for the application, which may wait for the next output
 			}
 			if cap(out) <= switchedWrite {
 				s.out = out[:0]

@@ -248,7 +248,7 @@ func (x *wire) send(resp *exchange.Answer) {
 	}
 }
 
-// isCounted reports whether net/http sets the length of an answer itself, which is cheaper. It does so if the body
+// isCounted reports whether net/http sets the length of an answer itself, which is cheaper. net/http sets it if the body
 // fits its buffer, unless there are trailers. If Content-Type is the only field in h, there are none.
 func (x *wire) isCounted(h http.Header, resp *exchange.Answer) bool {
 	return x.direct && len(h) == 1 && resp.Body != "" && len(resp.Body) < serverBuffer && x.Req.Method != http.MethodHead

@@ -74,7 +74,7 @@ func (k *Keys) derived(listener string) (keys [][32]byte) {
 // keySize is the size of a marshaled key.
 const keySize = 8 + sha256.Size
 
-// Marshal returns the keys for Unmarshal. They are secret: they decrypt the resumed sessions.
+// Marshal returns the keys for Unmarshal. The keys are secret, because they decrypt the resumed sessions.
 func (k *Keys) Marshal() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -78,7 +78,7 @@ func (s *redisStore) isDue(every time.Duration, at *atomic.Int64) bool {
 	return now.Nanoseconds() >= last && at.CompareAndSwap(last, (now+every).Nanoseconds())
 }
 
-// check tests from time to time whether Redis accepts writes, for processes that only read or publish. A replica does both
+// check tests from time to time whether Redis accepts writes, for processes that only read or publish. A replica accepts both
 // without an error, but its messages do not reach the subscribers at the master.
 func (s *redisStore) check() {
 	if s.dial == nil || !s.isDue(checkEvery, &s.checkAt) {
