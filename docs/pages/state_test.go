@@ -327,8 +327,8 @@ var (
 	wrongType = typed.NewFault(415, "wrong-type", "the file is not a PNG or JPEG image")
 )
 
-// savePart copies a part to w. It refuses a part of more than limit bytes, and one whose content has none of the media types.
-func savePart(w io.Writer, part io.Reader, limit int64, types ...string) error {
+// savePart copies a part to w. It refuses a part of more than most bytes, and one whose content has none of the media types.
+func savePart(w io.Writer, part io.Reader, most int64, types ...string) error {
 	head := make([]byte, 512) // decides the type
 	n, err := io.ReadFull(part, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF { // these two: a short file
@@ -337,8 +337,8 @@ func savePart(w io.Writer, part io.Reader, limit int64, types ...string) error {
 	if !slices.Contains(types, http.DetectContentType(head[:n])) {
 		return wrongType
 	}
-	size, err := io.Copy(w, io.LimitReader(io.MultiReader(bytes.NewReader(head[:n]), part), limit+1))
-	if err == nil && size > limit {
+	size, err := io.Copy(w, io.LimitReader(io.MultiReader(bytes.NewReader(head[:n]), part), most+1))
+	if err == nil && size > most {
 		return tooLarge
 	}
 	return err
