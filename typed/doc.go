@@ -84,6 +84,7 @@
 //	optional.go  values that may be absent  checks.go    Validate
 //	invalid.go   violations of a request    fault.go     errors that are declared
 //	result.go    Out into responses         results.go   its kinds
+//	location.go  encoding of Location
 //	stream.go    sequences, lines, events   answers.go   every status, derived
 //	declare.go   declarations by middleware undeclared.go faults without a declaration
 //	security.go  requirements of callers    describe.go  contents of documents

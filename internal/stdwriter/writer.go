@@ -57,9 +57,8 @@ type Writer struct {
 	unsized  bool            // the handler disabled Content-Length
 	written  int64           // bytes of the body so far, including bytes not sent for HEAD
 	body     []byte
-	held     bool            // a body of the announced length, beyond maxGathered, is charged
-	charged  *memory.Account // charged for the goroutine of a handler whose answer has no known end, or nil
-	sink     exchange.Sink   // not nil once the head was sent
+	charges  charges
+	sink     exchange.Sink // not nil once the head was sent
 	hijacked bool
 
 	discarded error // the reason why further output is discarded
@@ -113,6 +112,12 @@ func (w *Writer) Status() int { return w.status }
 // Length returns the body length announced by the handler, or -1.
 func (w *Writer) Length() int64 { return w.length }
 
+// charges has what the request is charged in addition to the gathered part of the body.
+type charges struct {
+	body   bool            // a body of the announced length, beyond maxGathered
+	stream *memory.Account // charged until End for the goroutine of a handler whose answer has no announced length, or nil
+}
+
 // Head returns the status and headers as written.
 func (w *Writer) Head() exchange.Answer { return w.head }
 
@@ -126,8 +131,8 @@ func (w *Writer) End() {
 	w.setting.Lock()
 	defer w.setting.Unlock()
 	w.over = true
-	if w.charged != nil {
-		w.charged.Release(memory.Input, exchange.BackgroundCost)
+	if a := w.charges.stream; a != nil {
+		a.Release(memory.Input, exchange.BackgroundCost)
 	}
 	w.hangup.end()
 }
@@ -331,16 +336,16 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // reserveLength charges a body of the announced length. If there is no room the answer is streamed.
 func (w *Writer) reserveLength() bool {
-	if w.held {
+	if w.charges.body {
 		return true
 	}
 	a := w.owner.Account()
-	if w.held = a != nil && a.TryReserve(memory.Output, w.length); w.held {
+	if w.charges.body = a != nil && a.TryReserve(memory.Output, w.length); w.charges.body {
 		w.body = slices.Grow(w.body, int(w.length)-len(w.body))
 	} else {
 		w.maxBody = 0
 	}
-	return w.held
+	return w.charges.body
 }
 
 // ReadFrom copies src to the body. A large file of known length is sent from the page cache without a copy to the
@@ -408,9 +413,10 @@ func (w *Writer) commit(next []byte) error {
 		return err
 	}
 	w.sink = sink
-	if w.length < 0 { // it may be an event stream
-		if w.charged = w.owner.Account(); w.charged != nil {
-			w.charged.Force(memory.Input, exchange.BackgroundCost)
+	if w.length < 0 && !w.over { // it may be an event stream
+		if a := w.owner.Account(); a != nil {
+			a.Force(memory.Input, exchange.BackgroundCost)
+			w.charges.stream = a
 		}
 	}
 	if len(w.body) == 0 {
