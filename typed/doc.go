@@ -94,5 +94,5 @@
 //	decode.go    the way to the JSON decoder  direct.go inputs that are a body alone, on the stack
 //	util.go      values as text             unsafe.go    every use of unsafe
 //	schema.go    schemas and violations  formats.go  answers in other formats than JSON
-//	page.go      lists in pages, and their cursors  location.go  Location as a URI reference
+//	page.go      lists in pages, and their cursors
 package typed
