@@ -69,6 +69,9 @@ func registerSplit(app *dunlin.App) {
 	app.Mount("/std", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil { // the same answer as the engine's if it detects the error first
+			if err == io.ErrUnexpectedEOF { // the error of net/http, without a status
+				err = &dunlin.ProblemDetails{Status: 400, Detail: "the connection was closed during the request body"}
+			}
 			problem := dunlin.Error(err)
 			w.Header().Set("Content-Type", problem.Get("Content-Type"))
 			w.WriteHeader(problem.StatusCode())
