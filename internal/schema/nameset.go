@@ -33,7 +33,7 @@ func (s *nameSet) add(name, text []byte, at int, escaped bool) bool {
 	if _, had := s.others[view.String(name)]; had {
 		return false
 	}
-	if !escaped && at <= math.MaxUint32 {
+	if !escaped && uint64(at) <= math.MaxUint32 {
 		return s.slots.add(name, text, uint32(at))
 	}
 	if bytes.IndexByte(name, '"') < 0 && s.slots.has(name, text) {
