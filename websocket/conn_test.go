@@ -322,7 +322,7 @@ func TestWriteWaits(t *testing.T) {
 	}
 	onServers(t, dunlin.Config{}, o, func(t *testing.T, _ *dunlin.App, open func(...string) *client) {
 		var slow []*client
-		for range 4 {
+		for range 2 {
 			c := open()
 			c.send(frame(text, "much"))
 			slow = append(slow, c)
