@@ -160,6 +160,9 @@ type Config struct {
 
 	// CountSwitches returns how often the calling thread has gone to sleep. Default: the count of the system. For tests.
 	CountSwitches func() int64
+
+	// CountCollections returns the number of garbage collections that have ended. Default: the count of the runtime. For tests.
+	CountCollections func() int64
 }
 
 // withDefaults returns c with its zero fields filled in.
@@ -196,6 +199,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.CountSwitches == nil {
 		c.CountSwitches = voluntarySwitches
+	}
+	if c.CountCollections == nil {
+		c.CountCollections = collections
 	}
 	return c
 }

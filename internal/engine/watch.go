@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"runtime/metrics"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -22,11 +24,15 @@ import (
 //     of them parks. The witness is the next to run on the thread that started it, so it runs there
 //     only if the driver has parked. Another thread may steal it, but such a thread is otherwise
 //     idle, and steals the other goroutines, too.
+//
+// A call during which a garbage collection has ended does not count. The collector makes calls that allocate wait for it, and preempts
+// their goroutines. With a small memory limit, one of eight calls that only compute would count.
 type watch struct {
-	began    int64 // on the engine's clock; 0: the call is not watched
-	switches int64 // of the thread
-	unseen   uint8 // calls since the last sample
-	*witness       // made by the first call that is watched closely
+	began       int64 // on the engine's clock; 0: the call is not watched
+	switches    int64 // of the thread
+	collections int64 // of the process
+	unseen      uint8 // calls since the last sample
+	*witness          // made by the first call that is watched closely
 }
 
 const (
@@ -63,6 +69,7 @@ func (d *Driver) watchNow(closely bool) {
 	if closely {
 		d.callWitness()
 	}
+	d.collections = d.engine.cfg.CountCollections()
 	d.began, d.switches = d.engine.now(), d.engine.cfg.CountSwitches()
 }
 
@@ -71,7 +78,7 @@ func (d *Driver) watchNow(closely bool) {
 func (d *Driver) Waited() bool { return d.began != 0 && d.hasWaited() }
 
 func (d *Driver) hasWaited() bool {
-	waited := d.watch.waited(d.engine.now(), d.engine.cfg.CountSwitches())
+	waited := d.watch.waited(d.engine.now(), d.engine.cfg.CountSwitches()) && d.collections == d.engine.cfg.CountCollections()
 	return waited && d.loop.epoch.Load() == d.epoch // the application's code may give up the loop on another goroutine
 }
 
@@ -102,4 +109,15 @@ func (d *Driver) callWitness() {
 func (w *witness) run() {
 	w.started.Store(false)
 	w.thread.CompareAndSwap(threadID(), witnessed)
+}
+
+// collectionSamples has samples to read the number of collections into.
+var collectionSamples = sync.Pool{New: func() any { return &[1]metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}} }}
+
+// collections returns the number of garbage collections of the process that have ended.
+func collections() int64 {
+	sample := collectionSamples.Get().(*[1]metrics.Sample)
+	defer collectionSamples.Put(sample)
+	metrics.Read(sample[:])
+	return int64(sample[0].Value.Uint64())
 }

@@ -12,12 +12,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
+// noCollections replaces the count of garbage collections, of which the runtime makes some at any time.
+func noCollections() int64 { return 0 }
+
 // watchCommand makes a server whose command "watch" runs watched code and answers whether it has waited. The test sets clock
 // and switches.
 func watchCommand(t *testing.T, run func(s *server, switches *atomic.Int64, args string)) *server {
 	t.Helper()
 	h, switches := newLineHandler(), new(atomic.Int64)
-	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour, CountSwitches: switches.Load}, h)
+	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour, CountSwitches: switches.Load, CountCollections: noCollections}, h)
 	h.commands["watch"] = func(d *engine.Driver, _ *engine.Conn, args string) {
 		d.Watch(true)
 		run(s, switches, args)
@@ -47,6 +50,24 @@ func TestWatchSeesWaitsOnBusyThread(t *testing.T) {
 		c.send("watch computes\nwatch gives way\n")
 		c.want("false", "true")
 	}
+}
+
+// A call that has slept does not count if a garbage collection has ended meanwhile, for which it may have waited.
+func TestWatchIgnoresCallsThatWaitForTheCollector(t *testing.T) {
+	h, switches, collections := newLineHandler(), new(atomic.Int64), new(atomic.Int64)
+	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour, CountSwitches: switches.Load, CountCollections: collections.Load}, h)
+	h.commands["watch"] = func(d *engine.Driver, _ *engine.Conn, args string) {
+		d.Watch(true)
+		if args == "collected" {
+			collections.Add(1)
+		}
+		switches.Add(1)
+		s.AdvanceClock(time.Millisecond)
+		answer(d, fmt.Sprint(d.Waited()))
+	}
+	c := s.dial()
+	c.send("watch\nwatch collected\nwatch\n")
+	c.want("true", "false", "true")
 }
 
 // A call of an unsuspected route is watched now and then, but only for the sleep of its thread.
