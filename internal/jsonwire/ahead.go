@@ -1,17 +1,20 @@
 package jsonwire
 
-// A map or slice that grows step by step is copied at each step, and its smaller copies are garbage. Therefore, from countedFrom
-// elements on, the remaining elements of a container of type any are counted in the text before it grows.
+// A map or slice that grows step by step is copied at each step, and the smaller copies become garbage. Therefore a container of
+// type
+// any that has reached countedFrom elements counts the remaining elements in the text, and then grows once.
 
-// countedFrom is the number of elements from which the rest of an object or array is counted.
+// countedFrom is the number of elements after which the rest of an object or array is counted.
 const countedFrom = 8
 
-// maxReadAhead limits how many times a text may be read ahead, so that nested objects cost linear time.
+// maxReadAhead limits the bytes that are read ahead to this multiple of the length of the text, so that nested objects cost linear
+// time.
 const maxReadAhead = 2
 
-// ahead returns the number of elements between position i, in or after an element, and the end of its object or array.
-// each is the minimum number of bytes of an element and its comma. The result is a lower bound if the text has been read
-// ahead too often, and a guess if the text is not valid JSON. It does not exceed the number of elements that the limits allow.
+// ahead returns the number of elements from position i to the end of the object or array that contains i. Position i is in or after
+// an element. each is the minimum number of bytes of an element and its comma. The result is a lower bound if the limit
+// maxReadAhead was reached, and a guess if the text is not valid JSON. The result does not exceed the number of elements that the
+// limits allow.
 func (d *decoder) ahead(i, each int) int {
 	start, end := i, min(len(d.data), i+maxReadAhead*len(d.data)-d.readAhead)
 	n, depth := 0, 0
@@ -39,14 +42,17 @@ func (d *decoder) ahead(i, each int) int {
 	return min(n, (i-start)/each, max(d.elements, 0))
 }
 
-// boxes allocates the values of interfaces that hold numbers and short strings, in blocks. A retained interface keeps
-// its block and the pieces of its strings alive.
+// boxes allocates the numbers and short strings that are stored in interfaces, in blocks of several values. An interface that is
+// retained
+// keeps its block and the pieces of memory that hold its strings alive.
 //
-// Invariant: the values before the rest of a block belong to interfaces, and are never written again.
+// Invariant: the values that were taken from a block belong to interfaces and are never written again. numbers and texts are the
+// unused
+// rest of their blocks.
 type boxes struct {
 	numbers []float64
 	texts   []string
-	size    int // number of values of the last block
+	size    int // number of values of the block that was allocated last
 }
 
 const (
@@ -54,8 +60,8 @@ const (
 	maxBoxedLen = 256 // maximum length of a string that shares a block, in bytes
 )
 
-// nextSize returns the size of the next block, in values. Sizes grow to maxBoxes, so that a short document does not allocate a full
-// block.
+// nextSize returns the size of the next block, in values. The sizes increase up to maxBoxes, so that a short document does not
+// allocate a full block.
 func (b *boxes) nextSize() int {
 	b.size = min(2*b.size+1, maxBoxes)
 	return b.size

@@ -7,22 +7,21 @@ import (
 	"sync"
 )
 
-// A Decoder reads JSON texts into values of one type. It is immutable: any number
-// of goroutines may use it.
+// A Decoder reads JSON texts into values of one type. It is immutable and safe for concurrent use.
 type Decoder struct {
 	plan *decodePlan
 	typ  reflect.Type
 }
 
-// Strictness selects refusals beyond those of encoding/json that are compiled into the decoder. The zero value behaves like
-// encoding/json.
+// Strictness selects refusals that encoding/json does not have and that are compiled into the decoder. With the zero value the
+// decoder behaves like encoding/json.
 type Strictness struct {
-	// RefuseNull refuses null unless the type is a pointer, interface, Wrapper or json.RawMessage, or has a method
-	// UnmarshalJSON. encoding/json leaves the value unchanged.
+	// RefuseNull refuses null, except for a pointer, an interface, a Wrapper, json.RawMessage, or a type with a method UnmarshalJSON.
+	// encoding/json accepts null for every type and leaves most values unchanged.
 	RefuseNull bool
 }
 
-// Limits bounds the contents of a text, and selects refusals beyond those of encoding/json. The zero value
+// Limits bounds the contents of a text, and selects refusals that encoding/json does not have. With the zero value the decoder
 // behaves like encoding/json.
 type Limits struct {
 	UnknownMembers    bool // refuse members that the struct does not have
@@ -40,14 +39,14 @@ type Limits struct {
 // maxDepth is the maximum nesting of objects and arrays in encoding/json.
 const maxDepth = 10_000
 
-// decoders holds the plans of all types that were decoded without rules. Guarded
-// by compiling, as is the compiler.
+// decoders holds the decoders without rules, by type. The mutex compiling guards writes to decoders, and plainCompiler.
 var (
 	decoders      sync.Map // reflect.Type to *Decoder
 	plainCompiler = decodeCompiler{compiled: map[decodeKey]*decodePlan{}}
 )
 
-// DecoderFor returns the decoder of type t that accepts the same texts as encoding/json. It is compiled on first use.
+// DecoderFor returns the decoder of type t that accepts the same texts as encoding/json. The first call for a type compiles the
+// decoder.
 func DecoderFor(t reflect.Type) *Decoder {
 	if d, ok := decoders.Load(t); ok {
 		return d.(*Decoder)
@@ -60,8 +59,8 @@ func DecoderFor(t reflect.Type) *Decoder {
 	return actual.(*Decoder)
 }
 
-// Compile returns a decoder of type t that also checks the ruler's rules, and the given rules, which may be nil, on
-// the whole value. The error names the field with invalid rules.
+// Compile returns a decoder of type t. The decoder checks the rules that ruler returns for the fields, and rules, which apply to the
+// whole value and may be nil. The error names the field with invalid rules.
 func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder, error) {
 	c := decodeCompiler{compiled: map[decodeKey]*decodePlan{}, ruler: ruler, strict: s.RefuseNull}
 	d := &Decoder{plan: c.compile(t, true), typ: t}
@@ -76,9 +75,9 @@ func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder,
 	return d, nil
 }
 
-// Decode decodes the JSON text data into *v, where v is a pointer to the decoder's type. Like encoding/json it decodes
-// into existing values. It does not retain data: the user's methods get copies. The error is a
-// *Refusal; then *v is partly decoded.
+// Decode decodes the JSON text data into *v, where v is a pointer to the decoder's type. Like encoding/json it decodes into existing
+// values. It does not retain data: methods of the user's types get copies. The error is a *Refusal; after an error, *v is partly
+// decoded.
 func (d *Decoder) Decode(data []byte, v any, l Limits) error {
 	if r := d.Read(data, v, l, nil); r != nil {
 		return r
@@ -86,7 +85,7 @@ func (d *Decoder) Decode(data []byte, v any, l Limits) error {
 	return nil
 }
 
-// Read is Decode with a reservation of the value's memory in room, see Room.
+// Read is Decode with a Room that reserves the memory of the value. room may be nil. The result is nil if the text was accepted.
 func (d *Decoder) Read(data []byte, v any, l Limits, room Room) *Refusal {
 	d.check(v)
 	refused, _ := d.decode(data, heldPointer(v), l, room, true)
@@ -122,7 +121,7 @@ func (d *Decoder) decode(data []byte, m memory, l Limits, room Room, explain boo
 	return refused, false
 }
 
-// Filled returns l with its defaults.
+// Filled returns l with the defaults in place of zero values.
 func (l Limits) Filled() Limits {
 	if l.MaxDepth <= 0 || l.MaxDepth > maxDepth {
 		l.MaxDepth = maxDepth
@@ -136,20 +135,20 @@ func (l Limits) Filled() Limits {
 	return l
 }
 
-// noLimits are filled Limits of the zero value.
+// noLimits is the result of Filled for the zero value.
 var noLimits = Limits{}.Filled()
 
-// decoder is the state of one call, on that call's stack.
+// decoder is the state of one call, on the stack of that call.
 //
-// Its methods read one part of the text from position i, and return the position after it, or -1 if the text is refused. Then problem
-// has the reason, unless room had no memory.
+// Its methods read one part of the text from position i, and return the position after that part, or -1 if the text is refused. Then
+// problem has the reason, unless the text is refused because room had no memory.
 type decoder struct {
 	data      []byte
 	strings   Strings
 	boxes     boxes
 	limits    Limits
-	depth     int // remaining nesting of objects and arrays
-	elements  int // remaining number of members and elements
+	depth     int // number of levels by which objects and arrays may still be nested
+	elements  int // number of members and elements that the text may still have
 	readAhead int // number of bytes that were read ahead, see ahead
 	count     int // number of elements of the last array, or members of the last map
 	free      int // bytes that may be allocated before the next reservation in room
@@ -170,7 +169,7 @@ func (d *decoder) text(p *decodePlan, m memory) int {
 	return next
 }
 
-// value reads a value into the memory at m, which is of the type that p was compiled from.
+// value reads a value into the memory at m. The type of that memory is the type from which p was compiled.
 func (d *decoder) value(p *decodePlan, m memory, i int) int {
 	if i >= len(d.data) {
 		return d.syntax(i)
@@ -233,7 +232,7 @@ func (d *decoder) value(p *decodePlan, m memory, i int) int {
 	return d.otherValue(p, m, i)
 }
 
-// rareValue reads the values of the rarer plans, see value.
+// rareValue is value for the less frequent operations.
 func (d *decoder) rareValue(p *decodePlan, m memory, i int) int {
 	c := d.data[i]
 	switch p.op {
@@ -279,7 +278,7 @@ func (d *decoder) ignored(i int) int {
 	return next
 }
 
-// otherValue reads a value of a type that does not fit p: it accepts null, and refuses other values.
+// otherValue reads a value that does not fit the type of p. It accepts null unless p refuses null, and refuses all other values.
 func (d *decoder) otherValue(p *decodePlan, m memory, i int) int {
 	if d.data[i] == 'n' && !(p.strict && p.op != opPointer && p.op != opInterface && p.op != opInterfaceMethods) {
 		next := d.word(i, "null")
@@ -291,7 +290,7 @@ func (d *decoder) otherValue(p *decodePlan, m memory, i int) int {
 	return d.mismatch(p, i)
 }
 
-// setNull applies null to the value at m: nil if its type has nil, otherwise no change.
+// setNull applies null to the value at m: the value becomes nil if its type has nil, and otherwise stays unchanged.
 func (p *decodePlan) setNull(m memory) {
 	switch p.op {
 	case opBool, opString, opNumber, opStruct, opTime:

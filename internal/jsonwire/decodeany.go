@@ -38,7 +38,7 @@ func (d *decoder) any(i int) (v any, next int) {
 	}
 }
 
-// anyNumber is the plan used in the error for a number that overflows float64.
+// anyNumber is the plan that an error names if a number overflows float64.
 var anyNumber = &decodePlan{op: opFloat64, typ: float64Type}
 
 func (d *decoder) anyObject(start int) (v any, next int) {
@@ -106,8 +106,8 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	return made, i
 }
 
-// growAny returns made with room for one more element, which ends before data[i:]. It doubles a short slice. For a longer slice it counts
-// the remaining elements in the input and allocates room for them. The result is nil if there is no memory.
+// growAny returns made with room for one more element, which ends before data[i:]. It doubles the capacity of a short slice. For a longer
+// slice it counts the remaining elements in the input and allocates room for all of them. The result is nil if room has no memory.
 func (d *decoder) growAny(made []any, i int) []any {
 	n := len(made)
 	more := max(n, 1)
@@ -122,7 +122,7 @@ func (d *decoder) growAny(made []any, i int) []any {
 	return larger
 }
 
-// nameString reads the name of a member, as a safe copy, and the following colon.
+// nameString reads the name of a member and the colon after the name. It returns a copy of the name.
 func (d *decoder) nameString(i int) (name string, next int) {
 	if i >= len(d.data) || d.data[i] != '"' {
 		return "", d.syntax(i)

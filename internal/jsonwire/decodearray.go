@@ -2,8 +2,8 @@ package jsonwire
 
 import "math"
 
-// slice reads an array into a slice. Like encoding/json it reuses the existing elements, also those up to the capacity, and
-// then grows the slice.
+// slice reads an array into a slice. Like encoding/json it reuses the existing elements, including the elements between length
+// and capacity, and then grows the slice.
 func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
 		return d.refuse(ProblemDepth, start)
@@ -17,7 +17,8 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 				return -1
 			}
 		}
-		// The address is computed for each element: the code that decodes an element may access the slice through an interface.
+		// The address is computed for each element, because the code that decodes an element may change the slice through an
+		// interface.
 		at, after := h.first().at(uintptr(n)*p.size), 0
 		if p.elem.op == opStruct && i < len(d.data) && d.data[i] == '{' { // faster than a call of value
 			after = d.object(p.elem, at, i)
@@ -46,15 +47,16 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 const (
 	firstBytes    = 256 // initial capacity of a slice in bytes, for at most firstElements elements
 	firstElements = 8
-	steadyLength  = 64       // from this length, a slice grows by the remaining length of the text
+	steadyLength  = 64       // a slice of at least this length grows according to the remaining length of the text
 	guessedBytes  = 64 << 10 // maximum size in bytes of a slice whose length is estimated
 )
 
-// grow makes room for more than the n elements of the slice at m, which are data[start:i]. It doubles a short slice. A
-// longer one, and one that is the whole text, grows to the number of elements that the rest of the text would hold if
-// it were all of this array and of the same kind. As that is a guess, a slice grows at most to four times its
-// elements, eight times if it is the whole text, or to guessedBytes, and never beyond the number of elements that the
-// limits allow. grow returns false if there is no room for the memory.
+// grow makes room for more elements in the slice at m. The slice has n elements, which were read from data[start:i]. grow
+// doubles the capacity of a short slice. For a slice of at least steadyLength elements, and for a slice that is the whole text,
+// grow estimates the final number of elements: it assumes that the rest of the text consists of elements of the same size.
+// Because this is a guess, the new length is at most four times n. If the slice is the whole text, the bound is eight times n
+// or guessedBytes, whichever is larger. The new length is never more than the number of elements that the limits allow. grow
+// returns false if room has no memory.
 func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	size := max(int(p.size), 1)
 	want := max(2*n, min(firstElements, max(1, firstBytes/size)))
@@ -66,7 +68,7 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 		}
 		want = max(n+n/4+1, min(likely, most))
 	}
-	left := max(d.elements, 0)                                              // after the current one
+	left := max(d.elements, 0)                                              // number of elements that may follow the current element
 	want = min(want, n+(len(d.data)-i)/2+1, n+1+min(left, math.MaxInt-n-1)) // an element and its comma take two bytes
 	h := m.header()
 	more := want - h.cap
@@ -75,11 +77,11 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	}
 	more += h.cap
 	growSlice(p.typ, p.elem.op, m, want-n)
-	d.free -= (h.cap - more) * int(p.size) // reflect rounds up
+	d.free -= (h.cap - more) * int(p.size) // reflect rounds the capacity up
 	return true
 }
 
-// wholeStart is the maximum offset of an array that counts as the whole text: white space may precede it.
+// wholeStart is the maximum offset at which an array counts as the whole text, since white space may precede the array.
 const wholeStart = 64
 
 // array reads an array into a Go array. Extra elements are dropped, and missing ones become zero.

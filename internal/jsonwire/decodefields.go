@@ -11,23 +11,22 @@ import (
 
 // objectPlan is the part of a struct's plan that finds members by name.
 //
-// Members mostly come in the order of the fields, so a name is first compared with the
-// next expected one. If it differs, its hash leads to the only possible member, provided
-// that a seed without collisions exists for the names, which is nearly always the case.
-// Otherwise a map is used.
+// Most texts have their members in the order of the fields, so a name is first compared with the name of the next field. If the names
+// differ, the hash of the name selects the only member that can have this name. This requires a seed for which the hashes of all names
+// differ. index finds one for almost every type; for the others it uses maps.
 type objectPlan struct {
 	members []member
 	names   []memberNames
-	table   []int16 // index of a member by hash, or noMember; its length is a power of two
+	table   []int16 // index of a member by hash, or noMember; the length is a power of two
 	seed    uint64
 	shift   uint8
 	exact   map[string]int16 // used if there is no table
 	folded  map[string]int16 // first member by folded name
 	longest int              // maximum length of the name of a member in a text, in bytes
 
-	// watched reports whether the end of the object must check which members were present.
+	// watched reports whether the decoder must check at the end of an object which members were present.
 	watched  bool
-	all      memberSet // required members and members with defaults: if all are present, only requires is checked
+	all      memberSet // required members and members with defaults: if all of them are present, only requires is checked
 	required []int16
 	requires []dependency
 	defaults []int16
@@ -35,41 +34,41 @@ type objectPlan struct {
 
 const noMember = -1
 
-// A dependency requires the members needs if the member has is present.
+// A dependency requires the member needs if the member has is present.
 type dependency struct {
 	has, needs int16
 }
 
-// A member is a member of an object: the offset of its value and the way to read it. Its name is compared in the form of the text, with
-// quotes and colon, 16 bytes at once. A member fills one cache line.
+// A member is a member of an object: the offset of its value and the way to read the value. The name is compared together with its
+// quotes and colon, as it appears in the text, 16 bytes at once. A member fills one cache line.
 type member struct {
 	key    [2]uint64
 	mask   [2]uint64 // bytes of the words that are compared
 	value  *decodePlan
 	offset uintptr
-	extra  *memberExtra // nil if the name fits into key and the field is in the struct itself
+	extra  *memberExtra // nil if the name fits into key and the field is not reached through a pointer
 	keyLen int32
-	op     op // copy of value.op, in the cache line that the loop reads
+	op     op // copy of value.op, which keeps the loop in this cache line
 }
 
 // memberExtra holds rarely used fields of a member.
 type memberExtra struct {
-	long   string // rest of the name with quotes and colon, after 16 bytes
+	long   string // the part of the name with quotes and colon that does not fit into key
 	hops   []hop  // pointers to embedded structs
-	closed bool   // a pointer to an embedded struct that cannot be set
+	closed bool   // the field is an embedded pointer of an unexported type, which cannot be set
 }
 
-// A hop is a pointer to an embedded struct on the path to a field.
+// A hop is a pointer to an embedded struct that is followed to reach a field.
 type hop struct {
 	offset uintptr
-	typ    reflect.Type // of the struct
+	typ    reflect.Type // type of the embedded struct
 	closed bool         // the type is unexported: encoding/json cannot set the pointer
 }
 
-// memberNames are the parts of members that lookups and errors need.
+// memberNames holds the parts of a member that only lookups and errors need.
 type memberNames struct {
 	name     string
-	byAbsent []byte // the default
+	byAbsent []byte // JSON of the default, or nil
 }
 
 // compileObject fills p.object for the struct type p.typ.
@@ -111,13 +110,14 @@ func (c *decodeCompiler) compileObject(p *decodePlan) {
 		if _, taken := o.folded[string(appendFolded(nil, []byte(f.name)))]; !taken {
 			o.folded[string(appendFolded(nil, []byte(f.name)))] = int16(i)
 		}
-		o.longest = max(o.longest, 6*len(f.name)) // each byte can be written as \u0000
+		o.longest = max(o.longest, 6*len(f.name)) // each byte of a name may be written as \u0000, which takes six bytes
 	}
 	o.index()
 	c.watch(p, all)
 }
 
-// reachField sets the path to the field with the given index path in t, and returns the field with the type of its struct.
+// reachField stores in m how to reach the field with the given index path in the struct type t. It returns the field and the struct
+// type that contains it.
 func (c *decodeCompiler) reachField(m *member, t reflect.Type, path []int) (field reflect.StructField, owner reflect.Type) {
 	for n, index := range path {
 		if n > 0 && t.Kind() == reflect.Pointer {
@@ -137,7 +137,7 @@ func (c *decodeCompiler) reachField(m *member, t reflect.Type, path []int) (fiel
 // compileMember returns the plan of a field, without rules.
 func (c *decodeCompiler) compileMember(field reflect.StructField, quoted bool) *decodePlan {
 	if !field.IsExported() && field.Type.Kind() == reflect.Struct {
-		// No method can be called on an embedded struct of an unexported type that has a name in its tag.
+		// A struct of an unexported type that is embedded under a name of its tag has no methods that can be called.
 		p := c.newPlan(field.Type)
 		c.compileKind(p)
 		return p
@@ -168,7 +168,7 @@ func (m *member) setValue(p *decodePlan) {
 	}
 }
 
-// indirect reports whether the path to the field contains pointers.
+// indirect reports whether a pointer must be followed to reach the field.
 func (x *memberExtra) indirect() bool { return len(x.hops) > 0 || x.closed }
 
 func (m *member) setKey(key string) {
@@ -185,7 +185,7 @@ func (m *member) setKey(key string) {
 	}
 }
 
-// matches reports whether data contains the quoted name of the member and a colon at i. data must have at least 16 bytes from i.
+// matches reports whether data contains the quoted name of the member and a colon at i. At least 16 bytes must follow from i on.
 func (m *member) matches(data []byte, i int) bool {
 	if (load64(data, i)^m.key[0])&m.mask[0]|(load64(data, i+8)^m.key[1])&m.mask[1] != 0 {
 		return false
@@ -193,14 +193,14 @@ func (m *member) matches(data []byte, i int) bool {
 	return m.extra == nil || strings.HasPrefix(bytesString(data[i+keyBlock:]), m.extra.long)
 }
 
-// matchesEnd is matches for the last bytes of a text; no key has a zero byte.
+// matchesEnd is matches for the last bytes of a text, which it pads with zeros; no key contains a zero byte.
 func (m *member) matchesEnd(rest []byte) bool {
 	var block [keyBlock]byte
 	copy(block[:], rest)
 	return m.matches(block[:], 0)
 }
 
-// watch prepares the checks at the end of the object.
+// watch prepares the checks that are made at the end of an object.
 func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 	o := p.object
 	path := func(i int) string { return fmt.Sprintf("%s, member %q", p.typ, o.names[i].name) }
@@ -213,7 +213,7 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 		if rules.Default != nil {
 			o.defaults = append(o.defaults, int16(i))
 			if rules.Ignored {
-				o.requires = append([]dependency{}, o.requires...) // not nil, so that the end of the object is checked
+				o.requires = append([]dependency{}, o.requires...) // not nil, so that ended runs even if all is satisfied
 			} else {
 				o.all.add(i, len(all))
 			}
@@ -232,9 +232,9 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 	o.watched = o.required != nil || o.requires != nil || o.defaults != nil
 }
 
-// tryDefault decodes a default once to detect an invalid one at compilation.
+// tryDefault decodes a default once, so that Compile returns an error for an invalid default.
 func (c *decodeCompiler) tryDefault(p *decodePlan, i int, path string) {
-	// This step is pending so that it runs after all rules are applied.
+	// This step is pending because all rules must have been applied before it runs.
 	c.pending = append(c.pending, func() {
 		if c.err != nil {
 			return
@@ -287,7 +287,7 @@ func (o *objectPlan) fillTable() bool {
 	return true
 }
 
-// hash returns the slot of a name in the table. It depends on the length and the first and last eight bytes.
+// hash returns the slot of a name in the table. It depends on the length and on the first and last eight bytes of the name.
 func (o *objectPlan) hash(name []byte) uint64 {
 	var first, last uint64
 	switch n := len(name); {
@@ -303,7 +303,7 @@ func (o *objectPlan) hash(name []byte) uint64 {
 	return h >> o.shift
 }
 
-// find returns the index of the member with exactly this name, or noMember.
+// find returns the index of the member with exactly this name, or noMember if no member has it.
 func (o *objectPlan) find(name []byte) int {
 	if o.exact != nil {
 		if i, ok := o.exact[string(name)]; ok {
@@ -327,8 +327,8 @@ func (o *objectPlan) findFolded(name []byte) int {
 	return noMember
 }
 
-// appendFolded appends the form of a name that is equal for all names that differ only in case, as in encoding/json:
-// each character becomes the smallest of the characters that it folds to.
+// appendFolded appends the folded form of name to dst. Names that differ only in case have the same folded form. As in encoding/json,
+// each character is replaced by the smallest character that is equal to it except for case.
 func appendFolded(dst, name []byte) []byte {
 	for len(name) > 0 {
 		if c := name[0]; c < utf8.RuneSelf {
@@ -344,7 +344,7 @@ func appendFolded(dst, name []byte) []byte {
 	return dst
 }
 
-// foldRune returns the smallest of the characters that r folds to.
+// foldRune returns the smallest character that is equal to r except for case.
 func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// A keyPlan describes how to read the keys of a map, and has the working memory for its members.
+// A keyPlan describes how to read the keys of a map. It also holds a pool of working memory for the map's members.
 type keyPlan struct {
 	form   keyForm
 	key    *decodePlan // plan for keys with UnmarshalText or UnmarshalJSON
 	mapped mapped
-	slot   int       // size of a member in bytes, including separate allocations
+	slot   int       // memory of a member in bytes, including a separate allocation of its key or value
 	pool   sync.Pool // of *mapMember
 }
 
-// mapped has the map types that are written without reflect.
+// mapped identifies the map types that the decoder fills without reflect.
 type mapped uint8
 
 const (
@@ -95,7 +95,7 @@ func (d *decoder) mapping(p *decodePlan, m memory, start int) int {
 	return next
 }
 
-// mapMembers reads the members of an object into a map of any type.
+// mapMembers reads the members of an object into a map of any type. member is the working memory.
 func (d *decoder) mapMembers(p *decodePlan, m memory, member *mapMember, start int) int {
 	target, n := valueAt(p.typ, m), 0
 	i, more := d.open(start, '}')
@@ -130,7 +130,7 @@ func (d *decoder) mapMembers(p *decodePlan, m memory, member *mapMember, start i
 	return i
 }
 
-// mapKey reads the name of a member into member.key.
+// mapKey reads the name of a member, converts it to the key type, and stores the key in member.key.
 func (d *decoder) mapKey(p *decodePlan, member *mapMember, i int) int {
 	if i >= len(d.data) || d.data[i] != '"' {
 		return d.syntax(i)
@@ -166,8 +166,8 @@ func (d *decoder) mapKey(p *decodePlan, member *mapMember, i int) int {
 	return next
 }
 
-// commonMembers is mapMembers for the map types that are written without reflect. A new map, which only the
-// decoder refers to, may be replaced by a larger one.
+// commonMembers is mapMembers for the map types that are filled without reflect. fresh reports whether only the decoder refers to the
+// map; such a map may be replaced by a larger map.
 func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) int {
 	var texts map[string]string
 	var values map[string]any
@@ -191,7 +191,7 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 			if i < len(d.data) && d.data[i] == '"' {
 				text, after = d.string(i + 1)
 			} else {
-				after = d.value(p.elem, memory{}, i) // only null is valid, and it stores nothing
+				after = d.value(p.elem, memory{}, i) // only null is valid here, and null stores nothing
 			}
 			if after < 0 || !chargeMember(d, &texts, &room, i) {
 				return -1
@@ -221,6 +221,6 @@ func (d *decoder) commonMembers(p *decodePlan, m memory, start int, fresh bool) 
 	return i
 }
 
-// isDuplicate reports whether a text is refused because of a repeated member. had and has are the numbers of the map's members before
-// and after the member was stored. Comparing them is faster than a lookup.
+// isDuplicate reports whether the text is refused because the member that was stored last repeats a name. had and has are the map's
+// lengths before and after the member was stored. Comparing the lengths is faster than a lookup.
 func (d *decoder) isDuplicate(had, has int) bool { return had == has && d.limits.DuplicateMembers }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// unmarshal reads a value that a method of its type decodes, from its JSON text.
+// unmarshal reads a value whose type has its own method to decode JSON.
 func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 	if p.op == opTime && p.strict && d.data[i] == 'n' {
 		return d.mismatch(p, i)
@@ -42,8 +42,8 @@ func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// given returns a copy of b for a user's method. encoding/json forbids such a method to retain b, but it might, and must not see later
-// uses of that memory.
+// given returns a copy of b for a user's method. encoding/json forbids the method to retain b. A method that breaks this rule must not
+// see the memory of b when the decoder reuses it.
 func (d *decoder) given(b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{}
@@ -51,7 +51,7 @@ func (d *decoder) given(b []byte) []byte {
 	return viewedBytes(d.strings.copy(b, len(b)))
 }
 
-// wellFormed reports whether JSON text has neither invalid UTF-8 nor an unpaired surrogate.
+// wellFormed reports whether the JSON text raw has neither invalid UTF-8 nor an unpaired surrogate.
 func (d *decoder) wellFormed(raw []byte) bool {
 	if !utf8.Valid(raw) {
 		return false
@@ -88,7 +88,7 @@ func (d *decoder) unmarshalText(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// intoInterface reads a value into an interface. If the interface holds a pointer, the value is stored in the pointer's target.
+// intoInterface reads a value into an interface. If the interface holds a pointer, the value is stored where that pointer points.
 func (d *decoder) intoInterface(p *decodePlan, m memory, i int) int {
 	null := d.data[i] == 'n'
 	if !m.isNil() {
@@ -108,7 +108,7 @@ func (d *decoder) intoInterface(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// quoted reads a scalar under the "string" option: from inside a JSON string.
+// quoted reads a scalar whose field has the option "string": the scalar is written inside a JSON string.
 func (d *decoder) quoted(p *decodePlan, m memory, i int) int {
 	if d.data[i] == 'n' {
 		return d.value(p.elem, m, i)
@@ -123,8 +123,8 @@ func (d *decoder) quoted(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// quotedText stores the value written in a string. encoding/json is less strict there than elsewhere: numbers are
-// parsed by strconv.
+// quotedText stores the scalar that is written in the string text. encoding/json parses such scalars less strictly than others: it
+// parses numbers with strconv.
 func (d *decoder) quotedText(p *decodePlan, m memory, text string) bool {
 	if text == "" {
 		return false
@@ -181,7 +181,7 @@ func (d *decoder) quotedText(p *decodePlan, m memory, text string) bool {
 	return err == nil
 }
 
-// quotedString is quotedText for strings, which have a second pair of quotes.
+// quotedString is quotedText for fields of type string and json.Number. A string has a second pair of quotes inside the first.
 func (d *decoder) quotedString(p *decodePlan, m memory, text string) bool {
 	if p.op == opNumber && (text[0] == '-' || text[0]-'0' <= 9) {
 		store(m, text)

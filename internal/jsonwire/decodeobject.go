@@ -70,8 +70,8 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 	return i
 }
 
-// open reads the opening bracket of an object or array. It returns the position of the first part, or, if there is none, the
-// position after the closing bracket.
+// open reads the opening bracket of an object or array. It returns the position of the first member or element. For an empty object
+// or array, more is false and next is the position after the closing bracket.
 func (d *decoder) open(i int, end byte) (next int, more bool) {
 	i = skipSpace(d.data, i+1)
 	if i < len(d.data) && d.data[i] == end {
@@ -83,7 +83,8 @@ func (d *decoder) open(i int, end byte) (next int, more bool) {
 	return i, true
 }
 
-// next reads the comma after a part of an object or array and returns the position of the next part, or reads the end.
+// next reads the comma after a member or element, and returns the position of the next member or element. At the closing bracket,
+// more is false and next is the position after the bracket.
 func (d *decoder) next(i int, end byte) (next int, more bool) {
 	data := d.data
 	if i < len(data) && data[i] <= ' ' {
@@ -103,7 +104,7 @@ func (d *decoder) next(i int, end byte) (next int, more bool) {
 	return skipSpace(data, i+1), true
 }
 
-// name reads the name of a member and the following colon, and finds the member of a struct, or noMember.
+// name reads the name of a member and the colon after the name. It returns the index of the member in the struct, or noMember.
 func (d *decoder) name(o *objectPlan, i int) (index, next int) {
 	name, next := d.nameText(i, o.longest)
 	if next < 0 || len(name) > o.longest {
@@ -116,8 +117,8 @@ func (d *decoder) name(o *objectPlan, i int) (index, next int) {
 	return index, next
 }
 
-// nameText reads the name of a member and the following colon. The name is valid until the next call. Escapes in a name longer than
-// longest bytes are not decoded.
+// nameText reads the name of a member and the colon after the name. The result is valid until the next call. If the name has more
+// than longest bytes, its escapes are not decoded, because no member can have this name.
 func (d *decoder) nameText(i, longest int) (name []byte, next int) {
 	data := d.data
 	if i >= len(data) || data[i] != '"' {
@@ -149,7 +150,7 @@ func (d *decoder) nameText(i, longest int) (name []byte, next int) {
 	return name, next + 1
 }
 
-// unknown reads the value of a member that the struct does not have.
+// unknown reads the value of a member for which the struct has no field.
 func (d *decoder) unknown(nameAt, i int) int {
 	if d.limits.UnknownMembers {
 		return d.refuse(ProblemUnknown, nameAt)
@@ -157,7 +158,8 @@ func (d *decoder) unknown(nameAt, i int) int {
 	return d.ignored(i)
 }
 
-// indirect reads a member of an embedded struct that is reached through pointers.
+// indirect reads a member whose field is reached through pointers to embedded structs. It allocates embedded structs for nil
+// pointers.
 func (d *decoder) indirect(f *member, m memory, i int) int {
 	for _, h := range f.extra.hops {
 		m = m.at(h.offset)
@@ -184,7 +186,8 @@ type memberSet struct {
 	many []uint64 // replaces few for structs with more members
 }
 
-// add adds the member with an index, out of n members, and reports whether it is new.
+// add adds the member with the given index to the set, and reports whether the set did not yet contain it. n is the number of
+// members of the struct.
 func (s *memberSet) add(index, n int) bool {
 	if n > 64 {
 		return s.addOfMany(index, n)
@@ -195,7 +198,7 @@ func (s *memberSet) add(index, n int) bool {
 	return isNew
 }
 
-// addOfMany is add for structs whose members do not fit into one word. It is not inlined, so that add can be.
+// addOfMany is add for structs with more than 64 members. It is not inlined, so that add can be.
 //
 //go:noinline
 func (s *memberSet) addOfMany(index, n int) bool {
@@ -219,12 +222,12 @@ func (s *memberSet) has(index int16) bool {
 	return int(index) < 64*len(s.few) && s.few[index/64]>>(index%64)&1 != 0
 }
 
-// in reports whether seen has all members of s. It returns false if s uses many.
+// in reports whether the set seen has all members of s. It returns false if s uses the field many.
 func (s *memberSet) in(seen *memberSet) bool {
 	return s.many == nil && seen.few[0]&s.few[0] == s.few[0] && seen.few[1]&s.few[1] == s.few[1]
 }
 
-// ended checks that the object that begins at start has all required members, and sets defaults.
+// ended checks that the object that begins at start has all required members. It sets the defaults of missing members.
 func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) bool {
 	o := p.object
 	for _, i := range o.required {
@@ -249,7 +252,7 @@ func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) boo
 	return true
 }
 
-// setDefault sets the default of a member, which is valid. It returns false if there is no room for its memory.
+// setDefault decodes the default text of a member, which has been checked by Compile. It returns false if room has no memory.
 func (d *decoder) setDefault(f *member, m memory, text []byte) bool {
 	run := decoder{data: text, limits: noLimits, depth: maxDepth, elements: noLimits.MaxElements, strings: d.strings, room: d.room, free: d.free - len(text)}
 	i := skipSpace(text, 0)

@@ -7,16 +7,16 @@ import (
 	"reflect"
 )
 
-// A decodePlan describes how to read values of a type. It is complete and immutable once a Decoder refers to it.
+// A decodePlan describes how to read values of one type. It is complete and immutable once a Decoder refers to it.
 type decodePlan struct {
 	op     op
 	strict bool         // null is refused, see Strictness.RefuseNull
 	typ    reflect.Type // for errors, and to reach the value through reflect
-	elem   *decodePlan  // plan of the element: for pointers, slices, arrays, maps, and quoted, checked and wrapped values
+	elem   *decodePlan  // plan of what the value contains: the target of a pointer, the element of a slice, array or map, or the value of a quoted, checked or wrapped plan
 	size   uintptr      // size of an element of an array or slice, or of a pointer's target
 	length int          // length of an array
 
-	// pointer is *typ, through which user methods are called.
+	// pointer identifies the type *typ. User methods are called through this type.
 	pointer typeID
 
 	object *objectPlan // for structs
@@ -25,20 +25,21 @@ type decodePlan struct {
 	wrap   *wrapLayout // for opWrapped
 }
 
-// decodeKey identifies a plan. Methods that an unnamed type has from an embedded field are called only if the value is
-// reached through a pointer.
+// decodeKey identifies a plan. byPointer is part of the key for unnamed types only: such a type may have methods of an embedded
+// field, and these methods are called only if the value is reached through a pointer.
 type decodeKey struct {
 	typ       reflect.Type
 	byPointer bool
 }
 
-// decodeCompiler compiles the plans of one Decoder, or all plans without rules.
+// decodeCompiler compiles the plans of one Decoder. plainCompiler compiles the plans of all decoders without rules.
 type decodeCompiler struct {
 	compiled map[decodeKey]*decodePlan
 	ruler    Ruler // nil for no rules
 	strict   bool  // RefuseNull
 	err      error // first error
-	// pending has the steps that run after all types are compiled, such as rules, which copy plans.
+	// pending holds the steps that run after all types are compiled. An example is the application of rules, which copies
+	// complete plans.
 	pending []func()
 }
 
@@ -75,8 +76,8 @@ func (c *decodeCompiler) newPlan(t reflect.Type) *decodePlan {
 	return &decodePlan{typ: t, strict: c.strict, pointer: typeOf(reflect.Zero(reflect.PointerTo(t)).Interface())}
 }
 
-// compileMethods sets up p for a type that decodes itself, and reports whether it does. UnmarshalJSON takes
-// precedence over UnmarshalText.
+// compileMethods sets up p if its type has a method to decode JSON, and reports whether it has. UnmarshalJSON takes precedence
+// over UnmarshalText.
 func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	t := p.typ
 	pointer := reflect.PointerTo(t)
@@ -88,7 +89,7 @@ func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	case t == numberType:
 		p.op = opNumber
 	case t.Name() == "" && !byPointer || t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface:
-		return false // methods of pointers and interfaces are checked when the pointer is followed
+		return false // methods of a pointer's target are checked when the pointer is followed
 	case t.Implements(wrapperType):
 		c.compileWrapper(p)
 	case unmarshalerFromType != nil && pointer.Implements(unmarshalerFromType):
@@ -103,7 +104,8 @@ func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	return true
 }
 
-// compileKind sets up a type without methods. It sets op before it compiles inner types, since they read it if t is recursive.
+// compileKind sets up p for a type without methods. It sets op before it compiles inner types, because a recursive inner type
+// reads op.
 func (c *decodeCompiler) compileKind(p *decodePlan) {
 	t := p.typ
 	switch t.Kind() {
@@ -146,7 +148,7 @@ func (p *decodePlan) taken() *decodePlan {
 	return p
 }
 
-// endlessPointer reports whether t is a pointer type that only points to other pointers.
+// endlessPointer reports whether following pointers from type t leads to pointers only, as for type T *T.
 func endlessPointer(t reflect.Type) bool {
 	seen := map[reflect.Type]bool{}
 	for t.Kind() == reflect.Pointer {
@@ -176,7 +178,7 @@ func (c *decodeCompiler) withRules(p *decodePlan, rules *Rules, path string) *de
 	return outer
 }
 
-// withElemRules is withRules for the elements of the values.
+// withElemRules returns a copy of p whose elements are checked by rules.
 func (c *decodeCompiler) withElemRules(p *decodePlan, rules *Rules, path string) *decodePlan {
 	made := *p
 	switch p.op {
@@ -190,7 +192,7 @@ func (c *decodeCompiler) withElemRules(p *decodePlan, rules *Rules, path string)
 	return &made
 }
 
-// check fails when one of p's checks is for another kind of value.
+// check records an error if one of p's checks is for another kind of value.
 func (c *decodeCompiler) check(p *decodePlan, path string) {
 	inner := p.elem.innermost()
 	for i := range p.checks.list {
@@ -213,8 +215,8 @@ func (c *decodeCompiler) finish() error {
 	return c.err
 }
 
-// Contained reports whether decoding passes the address of the value only to code of this package. Then no method and no call of
-// encoding/json gets the address, and the value may be on a stack.
+// Contained reports whether only code of this package gets the address of the value while it is decoded. In that case neither a
+// user's method nor encoding/json gets the address, and the value may be on a stack.
 func (d *Decoder) Contained() bool { return d.plan.contained(map[*decodePlan]bool{}) }
 
 func (p *decodePlan) contained(seen map[*decodePlan]bool) bool {

@@ -25,7 +25,8 @@ func (d *decoder) string(i int) (s string, next int) {
 	return d.oddString(i, end)
 }
 
-// oddString reads a string that is not plain ASCII from i on. The part before i is.
+// oddString reads a string that has an escape or a byte that is not ASCII. i is the position after the opening quote. The bytes
+// from i to at are plain ASCII.
 func (d *decoder) oddString(i, at int) (s string, next int) {
 	next, escaped, ok := scanString(d.data, at)
 	if !ok {
@@ -67,10 +68,10 @@ func (d *decoder) bool(m memory, i int) int {
 	return d.word(i, "false")
 }
 
-// maxDigits is the maximum length of integers that cannot overflow 64 bits.
+// maxDigits is a number of digits with which an integer cannot overflow 64 bits.
 const maxDigits = 19
 
-// digits64 reads zero or more digits. n is valid only for at most maxDigits digits.
+// digits64 reads zero or more digits and returns their value n. n is invalid if there are more than maxDigits digits.
 func digits64(data []byte, i int) (n uint64, next int) {
 	for i < len(data) && data[i]-'0' <= 9 {
 		n = n*10 + uint64(data[i]-'0')
@@ -79,12 +80,12 @@ func digits64(data []byte, i int) (n uint64, next int) {
 	return n, i
 }
 
-// continues reports whether the number whose digits end before i has more parts, such as a fraction.
+// continues reports whether a number continues at i with a fraction or an exponent.
 func continues(data []byte, i int) bool {
 	return i < len(data) && (data[i] == '.' || data[i]|0x20 == 'e')
 }
 
-// int reads a number into a signed integer.
+// int reads a number into a signed integer of any size.
 func (d *decoder) int(p *decodePlan, m memory, i int) int {
 	data, first := d.data, i
 	negative := data[i] == '-'
@@ -129,7 +130,7 @@ func (d *decoder) int(p *decodePlan, m memory, i int) int {
 	return d.badNumber(p, i, next)
 }
 
-// uint is int for unsigned integers.
+// uint reads a number into an unsigned integer of any size.
 func (d *decoder) uint(p *decodePlan, m memory, i int) int {
 	data := d.data
 	n, next := digits64(data, i)
@@ -162,8 +163,8 @@ func (d *decoder) uint(p *decodePlan, m memory, i int) int {
 	return d.badNumber(p, i, next)
 }
 
-// longInt reads a number that is perhaps not an integer, or is too large for one, and returns its kind without its sign. next is
-// -1 if it is not a number.
+// longInt reads a number that has many digits, a fraction or an exponent. It returns its absolute value n. ok is false if n is
+// not an integer or overflows 64 bits; next is -1 if the text is not a number.
 func (d *decoder) longInt(i int) (n uint64, next int, ok bool) {
 	next = d.numberEnd(i)
 	if next < 0 {
@@ -189,7 +190,8 @@ func (d *decoder) longInt(i int) (n uint64, next int, ok bool) {
 	return n, next, true
 }
 
-// wholeNumber returns the value of an unsigned number with a fraction or an exponent, if it is an integer of 64 bits.
+// wholeNumber returns the value of a number without a sign that has a fraction or an exponent. ok is false if the value is not
+// an integer of 64 bits.
 func wholeNumber(text []byte) (n uint64, ok bool) {
 	_, point := digits64(text, 0)
 	digits, exponent, end := text[:point:point], 0, point
@@ -234,7 +236,8 @@ func (d *decoder) numberEnd(i int) int {
 	return next
 }
 
-// badNumber refuses the number data[i:next]; next is negative if it is not a number.
+// badNumber refuses the number data[i:next], which does not fit the type of p. If next is negative, the text is not a number and
+// already refused.
 func (d *decoder) badNumber(p *decodePlan, i, next int) int {
 	if next < 0 {
 		return next
@@ -270,8 +273,8 @@ func (d *decoder) float(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// float64 reads a number; next is negative if there is none. A number with up to 15 digits is the quotient of two
-// exactly represented numbers, so the result is rounded once.
+// float64 reads a number. next is negative if the text is not a number. A number with up to 15 digits is an integer divided by a
+// power of ten. float64 represents both exactly, so the result is rounded only once.
 func (d *decoder) float64(i int) (v float64, next int, ok bool) {
 	data, first := d.data, i
 	if data[i] == '-' {
@@ -303,7 +306,7 @@ func (d *decoder) float64(i int) (v float64, next int, ok bool) {
 	return v, next, true
 }
 
-// underflows reports whether the number data[i:next], which was rounded to zero, is refused because of Limits.Underflow.
+// underflows reports whether the number data[i:next] is refused by Limits.Underflow. The number was rounded to zero.
 func (d *decoder) underflows(i, next int) bool {
 	return d.limits.Underflow && !IsZero(d.data[i:next])
 }
@@ -321,7 +324,7 @@ func IsZero(number []byte) bool {
 	return true
 }
 
-// number reads a json.Number: a number, or a string that holds one.
+// number reads a json.Number: a number, or a string that contains a number.
 func (d *decoder) number(p *decodePlan, m memory, i int) int {
 	if d.data[i] != '"' {
 		next := d.numberEnd(i)
@@ -341,7 +344,7 @@ func (d *decoder) number(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// base64 reads a string in base64 into a slice of bytes.
+// base64 reads a string that contains base64 into a slice of bytes.
 func (d *decoder) base64(p *decodePlan, m memory, i int) int {
 	text, next := d.lentText(i)
 	if next < 0 {
@@ -359,7 +362,7 @@ func (d *decoder) base64(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// lentText reads a string and returns its bytes, which are valid until the next call.
+// lentText reads a string and returns its decoded bytes, which are valid until the next call.
 func (d *decoder) lentText(i int) (text []byte, next int) {
 	end := scanPlain(d.data, i+1)
 	if end < len(d.data) && d.data[end] == '"' {
@@ -369,7 +372,8 @@ func (d *decoder) lentText(i int) (text []byte, next int) {
 	return viewedBytes(s), next
 }
 
-// viewText returns the string in data[i:next], which has been read before, as a view.
+// viewText returns the string data[i:next] decoded and without its quotes, as a view that is valid as long as data. The string
+// has already been read once.
 func (d *decoder) viewText(i, next int) string {
 	raw := d.data[i+1 : next-1]
 	if scanPlain(raw, 0) == len(raw) {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// A mode selects one of the two forms of keys and strings, and a View.
+// A mode is a View combined with one of two ways to escape strings.
 type mode uint8
 
 const (
@@ -30,23 +30,23 @@ func (m mode) view() View { return View(m / escapings) }
 
 func (m mode) escapes() *escapeSet { return &escapeSets[m%escapings] }
 
-// encoder is the state of one call. It lives on that call's stack.
+// encoder is the state of one call, on the stack of that call.
 type encoder struct {
 	mode  mode
 	empty bool // write nil slices and maps as empty ones
 	esc   *escapeSet
 
-	// depth is the number of pointers, slices and maps around the current value. Beyond maxDepthUnchecked, seen has them, to detect
-	// cycles.
+	// depth is the number of pointers, slices and maps that contain the current value. If depth exceeds maxDepthUnchecked, they are
+	// recorded in seen, to detect cycles.
 	depth int
 	seen  map[visit]struct{}
 }
 
-// maxDepthUnchecked is the depth up to which cycles are not detected: recording every pointer is slow, and real data is less deep.
-// encoding/json uses the same value.
+// maxDepthUnchecked is the depth up to which cycles are not detected, because recording every pointer is slow and real data is less
+// deep. encoding/json uses the same value.
 const maxDepthUnchecked = 1000
 
-// A visit identifies a pointer, slice or map on the path from the root. plan distinguishes a struct from its first field,
+// A visit identifies a pointer, slice or map that contains the current value. The plan distinguishes a struct from its first field,
 // and the length distinguishes a slice from its prefix.
 type visit struct {
 	plan   *plan
@@ -54,7 +54,7 @@ type visit struct {
 	length int
 }
 
-// enter records that the encoder enters v. Each successful call needs a call of leave.
+// enter records that the encoder enters v, and returns an error for a cycle. After each successful call the caller must call leave.
 func (e *encoder) enter(v visit) *Error {
 	if e.depth++; e.depth <= maxDepthUnchecked {
 		return nil
@@ -64,7 +64,7 @@ func (e *encoder) enter(v visit) *Error {
 
 func (e *encoder) enterDeep(v visit) *Error {
 	if _, cycle := e.seen[v]; cycle {
-		// Value remains unset, since it would be a copy of the cycle.
+		// Value remains unset, because a copy of the value would contain the cycle.
 		return &Error{Err: &json.UnsupportedValueError{
 			Str: "encountered a cycle via " + v.plan.typ.String(),
 		}}
@@ -83,7 +83,7 @@ func (e *encoder) leave(v visit) {
 	e.depth--
 }
 
-// value appends the JSON of the value at m, which is of the type that p was compiled from.
+// value appends the JSON of the value at m. p is the plan of the value's type.
 func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	switch p.op {
 	case opBool:
@@ -146,8 +146,8 @@ func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	return e.method(dst, p, m)
 }
 
-// object appends a struct. It writes numbers and strings, the most common members, directly, with one reservation for both key and
-// value.
+// object appends a struct. It writes numbers and strings, the most common members, without a call of value. It makes room for the
+// key and the value of such a member in one step.
 func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	start := len(dst)
 	fields := p.fields[e.mode]
@@ -174,7 +174,7 @@ func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 		n += f.keyLen
 		switch f.op {
 		case opString:
-			// Most strings are short and fit into the reserved room.
+			// Most strings are short and fit into the room that was made.
 			text := load[string](at)
 			if size := len(text); uint(size-8) <= 8 {
 				low, high := word64(text, 0), word64(text, size-8)
@@ -227,7 +227,7 @@ func (e *encoder) none(dst []byte, empty string) []byte {
 	return append(dst, "null"...)
 }
 
-// elements appends the array of the n consecutive values at m.
+// elements appends an array of the n consecutive values that begin at m.
 func (e *encoder) elements(dst []byte, p *plan, m memory, n int) ([]byte, *Error) {
 	dst = append(dst, '[')
 	var err *Error
@@ -264,7 +264,7 @@ func (e *encoder) pointer(dst []byte, p *plan, m memory) ([]byte, *Error) {
 
 // dynamic appends the value that an interface holds.
 func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
-	// Types that json.Unmarshal stores in an any need no plan.
+	// Types that json.Unmarshal stores in an interface need no plan.
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...), nil
@@ -277,10 +277,10 @@ func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
 	return e.value(dst, p, held(&v, p.direct))
 }
 
-// quoted appends a scalar under the "string" option: inside a JSON string.
+// quoted appends a scalar whose field has the option "string": the scalar is written inside a JSON string.
 func (e *encoder) quoted(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if p.op == opString {
-		// Encode twice: after dst, then again after that copy, and move the result.
+		// Append the string's JSON, then append the JSON of that JSON, and move the result to the place of the first.
 		start := len(dst)
 		dst = appendString(dst, load[string](m), e.esc)
 		once := len(dst)

@@ -6,18 +6,20 @@ import (
 	"strings"
 )
 
-// Error is the error of all encoding functions: the position in the value where encoding stopped, and the reason. The reason is, with
-// errors.As, one of the types of encoding/json: *json.UnsupportedTypeError, *json.UnsupportedValueError (NaN, infinities, cycles), or
-// *json.MarshalerError (a user's method failed or returned invalid JSON). For an invalid json.Number it has no such type, as in
-// encoding/json.
+// Error is the error of all encoding functions: the position in the value where encoding stopped, and the reason.
+//
+// errors.As finds the reason as one of these types of encoding/json: *json.UnsupportedTypeError; *json.UnsupportedValueError for NaN,
+// an
+// infinity or a cycle; *json.MarshalerError if a user's method failed or returned invalid JSON. As in encoding/json, the reason for
+// an
+// invalid json.Number has none of these types.
 type Error struct {
 	Err error // the reason, never nil
 
 	tokens []string // path to the value, innermost step first
 }
 
-// maxPointerTokens limits the printed pointer to the value: in a cycle the path is as long as the depth at which cycles are
-// detected.
+// maxPointerTokens limits the number of steps in a printed JSON pointer, because in a cycle the path is as long as maxDepthUnchecked.
 const maxPointerTokens = 32
 
 // Pointer returns the JSON pointer (RFC 6901) of the value that could not be encoded. It is empty for the whole value. A pointer of
@@ -47,13 +49,14 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// within adds one step, a key or an index, to the path to the value.
+// within adds one step at the front of the path to the value. token is the key or the index of the step.
 func (e *Error) within(token string) *Error {
 	e.tokens = append(e.tokens, token)
 	return e
 }
 
-// textError is a *json.MarshalerError that names MarshalText as the failed method, which only encoding/json can set.
+// textError wraps a *json.MarshalerError to name MarshalText as the method that failed. Only encoding/json can set that name in a
+// MarshalerError.
 type textError struct{ err *json.MarshalerError }
 
 func (e *textError) Error() string {

@@ -11,18 +11,18 @@ import (
 	"unicode"
 )
 
-// keyBlock is the size of the copy that writes a key without a call. The rest of a longer key is copied separately.
+// keyBlock is the number of bytes of a key that are copied without a call. The rest of a longer key is copied separately.
 const keyBlock = 16
 
-// A field is a member of an object: the offset of its value, the operation that writes it, and its prepared key.
+// A field is a member of an object: the offset of its value, the operation that writes the value, and the prepared key.
 //
-// All keys begin with a comma. The loop over the struct replaces the first comma by the opening brace. If the value is a
-// string, the key ends with its opening quote.
+// All keys begin with a comma. After the members are written, the first comma is replaced by the opening brace. If the value is a
+// string, the key ends with the opening quote of the value.
 //
-// A field fills one cache line, so data for errors is stored elsewhere.
+// A field fills one cache line. Therefore data for errors is stored elsewhere.
 type field struct {
-	op     op             // copy of value.op, in the cache line that the loop reads
-	keyLen int            // length of key and long together
+	op     op             // copy of value.op, which keeps the loop in this cache line
+	keyLen int            // number of bytes of key and long
 	key    [keyBlock]byte // first bytes of the key
 	offset uintptr
 	omit   *omission // nil if the field is always written and not reached through a pointer
@@ -30,7 +30,7 @@ type field struct {
 	long   string // rest of the key after keyBlock bytes
 }
 
-// maxScalar is the length of the longest number or boolean, -9223372036854775808.
+// maxScalar is the length of the longest integer or boolean, -9223372036854775808, in bytes.
 const maxScalar = 20
 
 // compileFields fills p.fields for the struct type p.typ.
@@ -100,8 +100,8 @@ func (f *field) setKey(name string) {
 	}
 }
 
-// compileValue compiles the plan of a field, under the "string" option if quoted is set. The option applies through one pointer and has
-// no effect on a type with methods.
+// compileValue compiles the plan of a field. quoted reports whether the field has the option "string". The option also applies to the
+// target of a pointer, and has no effect on a type with methods.
 func compileValue(t reflect.Type, addressable, quoted bool) *plan {
 	p := compile(t, addressable)
 	switch {
@@ -128,8 +128,9 @@ type candidate struct {
 	writeOnly bool
 }
 
-// dominantFields returns the fields of struct type t that become members, in the order in which they are written. Of several fields
-// with the same name, the shallowest wins, then the one with a tag. A tie omits all of them, without an error, as encoding/json does.
+// dominantFields returns the fields of struct type t that become members, in the order in which they are written. If several fields
+// have the same name, the field that is nested least deeply is used. If several of these are at that depth, the one with a name in its
+// tag is used. If this does not decide, all of them are omitted without an error, as in encoding/json.
 func dominantFields(t reflect.Type) []candidate {
 	var order []string
 	byName := map[string][]candidate{}
@@ -164,7 +165,8 @@ func dominantFields(t reflect.Type) []candidate {
 	return winners
 }
 
-// candidates returns the fields of t and of embedded structs, depth by depth. Each type is visited at its shallowest depth only.
+// candidates returns the fields of t and of its embedded structs, in the order of depth. Each struct type is visited at its least depth
+// only.
 func candidates(t reflect.Type) []candidate {
 	type level struct {
 		typ   reflect.Type
@@ -201,7 +203,8 @@ func candidates(t reflect.Type) []candidate {
 	return found
 }
 
-// parseField parses sf's tag. It returns the type of an embedded struct without a name, and false if sf is not encoded.
+// parseField parses the tag of sf. For an embedded struct without a name it returns the struct's type in embedded. ok is false if sf is
+// not encoded.
 func parseField(sf reflect.StructField) (c candidate, embedded reflect.Type, ok bool) {
 	t := sf.Type
 	if t.Kind() == reflect.Pointer && (sf.Anonymous || t.Name() == "") {
@@ -238,7 +241,7 @@ func parseField(sf reflect.StructField) (c candidate, embedded reflect.Type, ok 
 	return c, nil, true
 }
 
-// isName reports whether a name in a tag is valid: letters, digits and punctuation other than quotes, backslash and comma.
+// isName reports whether s is a valid name in a tag: letters, digits and punctuation other than quotes, backslash and comma.
 func isName(s string) bool {
 	for _, c := range s {
 		if !unicode.IsLetter(c) && !unicode.IsDigit(c) &&

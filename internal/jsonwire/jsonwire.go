@@ -1,8 +1,8 @@
-// Package jsonwire writes Go values as JSON and reads them, with encoding/json's
-// results (the v1 semantics of Go 1.26), without allocating for plain data.
+// Package jsonwire writes Go values as JSON and reads JSON into Go values. The results are those of encoding/json (its v1 semantics in Go
+// 1.26), without allocations for plain data.
 //
-// On first use a type is compiled into a plan: the offset of each part, and how it is
-// written or read. Later calls walk over the plan's operations and the value's memory.
+// On first use, a type is compiled into a plan: the offset of each part, and the operation that writes or reads the part. Later calls
+// follow the plan through the memory of the value.
 //
 //	jsonwire.go  the three functions that encode
 //	plan.go      types into plans       table.go    plans by type
@@ -25,57 +25,45 @@
 //
 // # Encoding
 //
-// The output of Append equals that of json.Marshal byte for byte. There are three more
-// guarantees. An error has the JSON pointer of its position (see Error). A panic in a user's
-// method passes through without side effects. dst is never shortened or changed before
-// its length.
+// The output of Append equals that of json.Marshal byte for byte. There are three more guarantees. An error has the JSON pointer of its
+// position (see Error). A panic in a user's method passes to the caller, and later calls are not affected. The bytes of dst up to its
+// length never change.
 //
-// Under Go 1.27 encoding/json itself also honours the methods and the tag
-// grammar of encoding/json/v2; the encoder keeps to v1 there.
+// In Go 1.27, encoding/json also calls the methods and reads the tag options of encoding/json/v2. The encoder does not, and follows v1.
 //
 // # Decoding
 //
-// A Decoder accepts and refuses the same texts as json.Unmarshal, with the same
-// results, including slices that have elements already. Limits refuse more. Decoded
-// values do not refer to the text: strings are copies, many in one piece of memory (see
+// A Decoder accepts and refuses the same texts as json.Unmarshal, with the same results, also for slices that already have elements. Limits
+// can make it refuse more texts. Decoded values do not refer to the text: strings are copies, many of which share one piece of memory (see
 // Strings), and user methods get copies.
 //
-// The walk stops at the first problem. A refused text is read once more, without making a value,
-// for invalid JSON after the problem and for its JSON pointer: see Refusal. The encoding/json of Go
-// 1.27 differs in odd cases; the decoder keeps to v1 there, except for values whose
-// type has an UnmarshalJSONFrom method, which encoding/json decodes.
+// Decoding stops at the first problem. A refused text is then read a second time, without making a value, to find invalid JSON after the
+// problem and the JSON pointer of the problem (see Refusal). encoding/json of Go 1.27 differs from v1 in a few unusual cases. The decoder
+// follows v1 in these cases, except for values whose type has an UnmarshalJSONFrom method: those are decoded by encoding/json.
 //
 // # Rules
 //
-// An importing package can add rules to types. It implements Ruler, which turns the
-// tags and methods of a field or a type into Checks, and calls Compile once for each type.
-// An error of Compile names the field with invalid rules. Then
+// An importing package can add rules to types. It implements Ruler, which converts the tags and methods of a field or a type to Checks, and
+// calls Compile once for each type. An error of Compile names the field with invalid rules. Then
 //
 //	var in T
 //	err := decoder.Decode(body, &in, limits)
 //
-// checks each rule when its value arrives, without allocating, and stops at the first
-// violation. The error is a *Refusal with its JSON pointer and offset, never the value. Required
-// members are counted in a bit set. Package schema lists all violations of a refused text. Defaults are JSON that is decoded for a missing member.
+// checks each rule as soon as its value is decoded, without allocating, and stops at the first violation. The error is a *Refusal. It has
+// the JSON pointer and the offset of the value, but not the value. A bit set records which required members were present. Package schema
+// lists all violations of a refused text. A default is JSON text that is decoded if its member is missing.
 //
-// A struct type that implements Wrapper stands for the value in one of its fields
-// and records whether the value was present, or null. With Strictness.RefuseNull and
-// Limits.CaseSensitive, DuplicateMembers and FractionlessFloat a decoder accepts
-// the same texts as a JSON Schema of the same types.
+// A struct type that implements Wrapper represents the value in one of its fields, and records whether the value was present or null. A
+// decoder with Strictness.RefuseNull and the Limits CaseSensitive, DuplicateMembers and FractionlessFloat accepts the same texts as a JSON
+// Schema of the same types.
 //
 // # Tests
 //
-// The plan of a type is a list of steps that append to a byte slice. A table and a fuzz target
-// compare the output with that of encoding/json.Marshal.
-//
-// Decoders are plans, too: one pass over the text writes values by offset and checks rules. It
-// expects the members of an object in the order of the fields, and otherwise finds them by a
-// perfect hash. Strings are safe copies that share pieces of 4 KB, and numbers and short strings in
-// interfaces share allocations. A corpus of odd cases and a
-// fuzz target compare values and refusals with those of encoding/json.Unmarshal.
+// A table and a fuzz target compare the encoder's output with that of encoding/json.Marshal. A corpus of unusual texts and a fuzz target
+// compare decoded values and refusals with those of encoding/json.Unmarshal.
 package jsonwire
 
-// Options select a variant of the output; the zero value is json.Marshal's.
+// Options select a variant of the output. The output with the zero value is that of json.Marshal.
 type Options struct {
 	// NoEscapeHTML leaves <, > and & unescaped, like json.Encoder.SetEscapeHTML(false). U+2028 and U+2029 are still
 	// escaped, except in the result of a MarshalJSON method.
@@ -100,37 +88,35 @@ const (
 	views
 )
 
-// Append appends the JSON of *v to dst, which is the result of json.Marshal(*v). As in json.Marshal, *v is not addressable: methods
-// with a pointer receiver are not called on it or on the fields and array elements inside it, but they are called behind pointers and
-// in slices. A nil v is null.
+// Append appends the JSON of *v to dst. The JSON is the result of json.Marshal(*v). As in json.Marshal, *v is not addressable: methods with
+// a pointer receiver are not called on *v or on the fields and array elements inside it. They are called on values that are reached through
+// pointers and in slices. A nil v is written as null.
 //
-// On error Append returns dst at its original length, perhaps moved to a larger
-// array, and an *Error.
+// If encoding fails, Append returns an *Error, and dst at its original length, perhaps moved to a larger array.
 //
-// v does not escape. User methods on *v or its parts have value receivers and
-// get copies (an IsZero method with a pointer receiver gets a pointer to a copy).
-// What *v points to does escape, as with json.Marshal.
+// v does not escape to the heap. User methods on *v or its parts have value receivers and get copies. An IsZero method with a pointer
+// receiver gets a pointer to a copy. Values to which *v points do escape, as with json.Marshal.
 func Append[T any](dst []byte, v *T, o Options) ([]byte, error) {
 	if v == nil {
 		return append(dst, "null"...), nil
 	}
 	p := plansByPointer.get(typeOf((*T)(nil)))
 	if p == nil {
-		// The conversion to an interface also tells the compiler that code may retain the memory that *v points to, as hidden requires.
+		// The conversion to an interface also tells the compiler that other code may retain the memory to which *v points. The function
+		// hidden requires this.
 		return appendFirst(dst, (*T)(nil), *v, o)
 	}
 	return appendPlanned(dst, p, hidden(v), o)
 }
 
-// appendFirst is Append for an interface, or for a type without a plan. In the latter case it stores the plan for
-// the next call.
+// appendFirst is Append for an interface type, and for a type without a plan. It stores the plan of such a type for the next call.
 func appendFirst(dst []byte, pointer, v any, o Options) ([]byte, error) {
 	registerPointer(pointer)
 	return AppendValue(dst, v, o)
 }
 
-// AppendValue appends the JSON of the value that v holds, which is the result of json.Marshal(v). On error it returns dst at its
-// original length, perhaps moved to a larger array, and an *Error.
+// AppendValue appends the JSON of the value in v, which is the result of json.Marshal(v). If encoding fails, it returns an *Error, and dst
+// at its original length, perhaps moved to a larger array.
 func AppendValue(dst []byte, v any, o Options) ([]byte, error) {
 	if v == nil {
 		return append(dst, "null"...), nil

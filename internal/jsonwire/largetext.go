@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// The number of large texts that are decoded at the same time is limited to the number of processors. More would not be faster, and the
-// part of their values that is not reserved (see free) would add up.
+// At most as many large texts are decoded at the same time as there are processors. Decoding more texts would not be faster. Each text
+// may also use some memory without a reservation (see free), and the total of that memory must be limited.
 const (
 	largeText = 64 << 10 // bytes
 
-	// longestWait is the maximum time that a text waits for a slot. Methods of users' types may block while they have one.
+	// longestWait is the maximum time for which a text waits for a slot. A slot can be occupied for long, because methods of users'
+	// types may block.
 	longestWait = time.Second
 )
 
-// largeTexts has an element for each large text that is being decoded.
+// largeTexts contains an element for each large text that is being decoded.
 var largeTexts = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// acquireSlot waits for a slot for a large text. It returns false if it has waited too long.
+// acquireSlot waits for a slot for a large text. It returns false after longestWait. The text is then decoded without a slot.
 func acquireSlot() bool {
 	select {
 	case largeTexts <- struct{}{}:
@@ -34,7 +35,7 @@ func acquireSlot() bool {
 	}
 }
 
-// releaseSlot returns the slot of a text that has one.
+// releaseSlot releases the slot if had, the result of acquireSlot, is true.
 func releaseSlot(had bool) {
 	if had {
 		<-largeTexts

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// A keyForm is the way in which a map key becomes an object key.
+// A keyForm is a way to convert a map key to the name of a member.
 type keyForm uint8
 
 const (
@@ -23,7 +23,8 @@ const (
 	keyUint
 )
 
-// keyFormOf checks the forms in the order of encoding/json: MarshalText is never called for strings, but is called for integers.
+// keyFormOf returns the form of keys of type t. As in encoding/json, MarshalText is not called for strings, but is called for
+// integers.
 func keyFormOf(t reflect.Type) keyForm {
 	switch {
 	case t.Kind() == reflect.String:
@@ -40,26 +41,27 @@ func keyFormOf(t reflect.Type) keyForm {
 	return keyUnsupported
 }
 
-// mapKeys is the part of a map's plan that sorts its keys.
+// mapKeys is the part of a map's plan that is used to sort the map's keys.
 type mapKeys struct {
 	typ  reflect.Type // type of the map
 	form keyForm
 	pool sync.Pool // pool of *mapScratch
 }
 
-// maxPooledEntries is the maximum number of entries in a pooled mapScratch, so that one large map does not retain its memory forever.
+// maxPooledEntries is the maximum number of entries in a pooled mapScratch, so that the pool does not retain the memory of a large
+// map.
 const maxPooledEntries = 1024
 
-// maxPooledBytes is the limit for maps of large values, in bytes.
+// maxPooledBytes is the maximum size of the values in a pooled mapScratch, in bytes.
 const maxPooledBytes = 64 << 10
 
-// A mapScratch is the working memory for one map: copies of its entries, which are sorted. All of it is on the heap, because reflect
+// A mapScratch is the working memory for one map: sorted copies of the map's entries. All of it is on the heap, because reflect
 // retains pointers.
 type mapScratch struct {
-	word    memory        // the map itself
+	word    memory        // address of the map
 	source  reflect.Value // the map in word
 	iter    reflect.MapIter
-	key     reflect.Value // last key that was read
+	key     reflect.Value // key that was read last
 	keyAt   memory
 	entries []mapEntry
 	values  reflect.Value // slice of the map's element type, indexed by mapEntry.index
@@ -82,7 +84,7 @@ func (k *mapKeys) scratch() *mapScratch {
 	}
 }
 
-// release returns s to the pool, without references to the map.
+// release returns s to the pool, after it has removed all references to the map.
 func (k *mapKeys) release(s *mapScratch) {
 	n := s.values.Len()
 	if n > maxPooledEntries || n*int(k.typ.Elem().Size()) > maxPooledBytes {
@@ -96,7 +98,7 @@ func (k *mapKeys) release(s *mapScratch) {
 	k.pool.Put(s)
 }
 
-// mapping appends a map, its entries sorted by object key.
+// mapping appends a map. Its entries are sorted by name.
 func (e *encoder) mapping(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if m.isNil() {
 		return e.none(dst, "{}"), nil
@@ -133,7 +135,7 @@ func (e *encoder) members(dst []byte, p *plan, s *mapScratch, m memory) ([]byte,
 	return append(dst, '}'), nil
 }
 
-// valueAt returns the address of the copy of an entry's value.
+// valueAt returns the address of the copy of the value with the given index.
 func (s *mapScratch) valueAt(index int, p *plan) memory {
 	return memoryOf(s.values).at(uintptr(index) * p.typ.Elem().Size())
 }
@@ -147,7 +149,8 @@ func (s *mapScratch) collect(form keyForm) error {
 	s.values.SetLen(n)
 	s.entries = slices.Grow(s.entries[:0], n)
 	s.iter.Reset(s.source)
-	// The length is checked in case another goroutine changes the map: this is a data race, but must not corrupt memory.
+	// The number of entries is checked in case another goroutine changes the map. Such a change is a data race, but it must not
+	// corrupt memory.
 	for i := 0; i < n && s.iter.Next(); i++ {
 		s.key.SetIterKey(&s.iter)
 		key, err := s.keyText(form)
@@ -161,7 +164,7 @@ func (s *mapScratch) collect(form keyForm) error {
 	return nil
 }
 
-// keyText returns the object key for s.key.
+// keyText returns the name of the member for the key s.key.
 func (s *mapScratch) keyText(form keyForm) (string, error) {
 	switch form {
 	case keyString:

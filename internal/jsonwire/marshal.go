@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// method appends a value whose type encodes itself.
+// method appends a value whose type has a method that encodes it.
 func (e *encoder) method(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	var v any
 	switch p.op {
@@ -48,7 +48,7 @@ func (e *encoder) text(dst []byte, p *plan, m encoding.TextMarshaler) ([]byte, *
 	return appendString(dst, bytesString(b), e.esc), nil
 }
 
-// raw appends a json.RawMessage; nil is null, and an empty one is an error.
+// raw appends a json.RawMessage. A nil RawMessage is written as null, and an empty one is an error.
 func (e *encoder) raw(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if m.isNil() {
 		return append(dst, "null"...), nil
@@ -56,7 +56,7 @@ func (e *encoder) raw(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	return e.compact(dst, p, load[[]byte](m))
 }
 
-// compact appends JSON from a user's method: validated, without white space, and HTML-escaped if the mode requires it.
+// compact checks JSON from a user's method and appends it without white space. It escapes <, > and & if the mode requires it.
 func (e *encoder) compact(dst []byte, p *plan, src []byte) ([]byte, *Error) {
 	n := len(dst)
 	buf := bytes.NewBuffer(dst)
@@ -72,7 +72,8 @@ func (e *encoder) compact(dst []byte, p *plan, src []byte) ([]byte, *Error) {
 	return dst, nil
 }
 
-// mayNeedHTMLEscape reports whether b contains <, > or &, or the first byte of U+2028 and U+2029, which other characters share.
+// mayNeedHTMLEscape reports whether b contains <, > or &, or the first byte of U+2028 and U+2029. Other characters have the
+// same first byte, so the result may be true without need.
 func mayNeedHTMLEscape(b []byte) bool {
 	for _, c := range b {
 		if c == '<' || c == '>' || c == '&' || c == 0xE2 {
@@ -82,12 +83,12 @@ func mayNeedHTMLEscape(b []byte) bool {
 	return false
 }
 
-// appendTime appends the time.Time at m like its MarshalJSON, without an allocation.
+// appendTime appends the time.Time at m. The output is that of MarshalJSON, without an allocation.
 func appendTime(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	t := load[time.Time](m)
 	out, err := t.AppendText(append(dst, '"'))
 	if err != nil {
-		// RFC 3339 cannot express the year or zone. Call the method, since it returns the error.
+		// RFC 3339 cannot express the year or the zone. MarshalJSON returns the error for this.
 		if _, err = t.MarshalJSON(); err != nil {
 			return dst, marshalerError(p, err)
 		}

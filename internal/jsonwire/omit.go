@@ -4,21 +4,21 @@ import (
 	"reflect"
 )
 
-// An omission decides whether a field is omitted.
+// An omission is the condition under which a field is omitted.
 type omission struct {
-	// hops are the offsets of the embedded pointers on the path to the field, each in the target of the previous one. If one is nil,
-	// the field does not exist.
+	// hops are the offsets of the embedded pointers that lead to the field. Each offset is relative to the target of the previous
+	// pointer. If a pointer is nil, the field is omitted.
 	hops  []uintptr
 	empty emptyTest
 	zero  zeroTest
 }
 
-// emptyTest is the rule of omitempty for one type.
+// emptyTest is the test for omitempty that belongs to a type.
 type emptyTest uint8
 
 const (
 	emptyNever  emptyTest = iota // without omitempty, or for a type that is never empty
-	emptyAlways                  // arrays of length 0
+	emptyAlways                  // array of length 0
 	emptyZero8                   // a byte that is zero
 	emptyZero16
 	emptyZero32
@@ -96,7 +96,7 @@ func (test emptyTest) holds(t reflect.Type, m memory) bool {
 	return false
 }
 
-// An isZeroer is a type with its own rule for omitzero.
+// An isZeroer is a type with its own test for omitzero.
 type isZeroer interface{ IsZero() bool }
 
 var isZeroerType = reflect.TypeFor[isZeroer]()
@@ -105,15 +105,15 @@ type zeroKind uint8
 
 const (
 	zeroNever     zeroKind = iota // without omitzero
-	zeroSimple                    // same as the rule of omitempty
+	zeroSimple                    // the same test as for omitempty
 	zeroReflect                   // compare with the zero value
 	zeroMethod                    // IsZero, through the address of the value
 	zeroCopied                    // IsZero, through the address of a copy
 	zeroPointer                   // nil pointer, or IsZero of the pointer
-	zeroInterface                 // nil interface, interface with a nil pointer, or IsZero
+	zeroInterface                 // nil interface, nil pointer in an interface, or IsZero
 )
 
-// zeroTest is the rule of omitzero for one type.
+// zeroTest is the test for omitzero that belongs to a type.
 type zeroTest struct {
 	kind    zeroKind
 	simple  emptyTest
@@ -139,7 +139,7 @@ func zeroTestOf(t reflect.Type, addressable bool) zeroTest {
 	}
 	switch simple := emptyTestOf(t); simple {
 	case emptyNever, emptyAlways, emptySlice, emptyMap:
-		// A slice can be empty without being nil.
+		// A slice can be empty without being nil, so the test for omitempty differs.
 		return zeroTest{kind: zeroReflect}
 	default:
 		return zeroTest{kind: zeroSimple, simple: simple}
@@ -170,7 +170,7 @@ func (test *zeroTest) holds(t reflect.Type, m memory) bool {
 	return false
 }
 
-// leftOut reports whether the field is omitted from the object of the struct at m, and otherwise returns the address of its value.
+// leftOut reports whether a field of the struct at m is omitted. If it is not omitted, value is the address of its value.
 func (f *field) leftOut(m memory) (value memory, out bool) {
 	for _, hop := range f.omit.hops {
 		m = m.at(hop)

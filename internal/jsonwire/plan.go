@@ -25,7 +25,7 @@ const (
 	opFloat64
 	opString
 	opNumber // json.Number
-	opQuoted // scalar elem with the "string" option
+	opQuoted // scalar inside a JSON string, because the field has the option "string"
 	opBytes  // base64
 	opTime   // time.Time
 	opRaw    // json.RawMessage
@@ -35,36 +35,37 @@ const (
 	opPointer
 	opMap
 	opInterface        // interface type without methods
-	opInterfaceMethods // interface type with methods other than those of a marshaler
+	opInterfaceMethods // interface type with methods, but without MarshalJSON and MarshalText
 	opMarshal          // MarshalJSON through the address of the value
 	opMarshalPointer   // MarshalJSON of a pointer; nil is null
-	opMarshalInterface // MarshalJSON of the value in an interface; nil is null
-	opText             // MarshalText, in the same three variants
+	opMarshalInterface // MarshalJSON of the value in an interface; a nil interface is null
+	opText             // MarshalText; the next two operations are for pointers and interfaces, as for MarshalJSON
 	opTextPointer
 	opTextInterface
 
-	// Only for decoders.
+	// The operations from here on are only for decoders.
 	opUnmarshal     // UnmarshalJSON
 	opUnmarshalText // UnmarshalText
 	opStandard      // encoding/json decodes the value
-	opRefused       // every value is refused; elem reads a default
-	opIgnored       // every value is skipped; elem reads a default
+	opRefused       // every value is refused; elem decodes the default
+	opIgnored       // every value is skipped; elem decodes the default
 	opWrapped       // Wrapper
-	opChecked       // elem with rules
+	opChecked       // elem with checks
 	opIndirect      // member that is reached through pointers to embedded structs
-	opQuickText     // member with an opChecked whose quickCheck is quickText
+	opQuickText     // opChecked for a member whose quickCheck is a quickText
 )
 
 // A plan describes how to write values of one type. It is complete and immutable once it is in a planTable.
 type plan struct {
 	op     op
-	direct bool         // the data word of an interface is the value itself
+	direct bool         // an interface stores the value itself as its data word, not the address of the value
 	typ    reflect.Type // for errors, and to reach the value through reflect
-	elem   *plan        // plan of the element of pointers, slices, arrays, maps and quoted scalars
+	elem   *plan        // plan of the element of a slice or array, of the target of a pointer, or of a quoted scalar
 	size   uintptr      // size of an element of an array or slice
 	length int          // length of an array
 
-	// pointer is the type through which user methods are called: *typ for opMarshal and opText, typ itself for the pointer variants.
+	// pointer identifies the type on which user methods are called: *typ for opMarshal and opText, and typ itself for the pointer
+	// variants.
 	pointer typeID
 
 	fields [modes][]field  // fields of a struct, with the keys of each mode
@@ -73,13 +74,14 @@ type plan struct {
 	wrap   *wrapLayout     // for opWrapped
 }
 
-// A planKey identifies a plan. Methods with a pointer receiver are called only on an addressable value and on the values inside it.
+// A planKey identifies a plan. addressable is part of the key, because methods with a pointer receiver are called only on
+// addressable values.
 type planKey struct {
 	typ         reflect.Type
 	addressable bool
 }
 
-// compiled has all plans, including those of inner types, which are in no table. Guarded by compiling.
+// compiled holds all plans, including plans of inner types, which no planTable contains. The mutex compiling guards it.
 var compiled = map[planKey]*plan{}
 
 var (
@@ -91,7 +93,7 @@ var (
 	float64Type       = reflect.TypeFor[float64]()
 )
 
-// compile returns the plan for values of type t. The caller must hold compiling.
+// compile returns the plan for values of type t. The caller must hold the mutex compiling.
 func compile(t reflect.Type, addressable bool) *plan {
 	key := planKey{t, addressable}
 	if p := compiled[key]; p != nil {
@@ -107,7 +109,7 @@ func compile(t reflect.Type, addressable bool) *plan {
 	case numberType:
 		p.op = opNumber
 	case reflect.PointerTo(timeType):
-		// Errors of a time name the pointer type, as in encoding/json.
+		// An error of a time names the pointer type, as in encoding/json.
 		p.op, p.elem = opPointer, &plan{op: opTime, typ: t}
 	default:
 		switch {
@@ -122,8 +124,8 @@ func compile(t reflect.Type, addressable bool) *plan {
 	return p
 }
 
-// compileMethods sets up p for a type that encodes itself, and reports whether it does. MarshalJSON takes precedence
-// over MarshalText.
+// compileMethods sets up p if its type has a method that encodes it, and reports whether it has. MarshalJSON takes precedence over
+// MarshalText.
 func (p *plan) compileMethods(addressable bool) bool {
 	t := p.typ
 	has := func(method reflect.Type) bool {
@@ -150,8 +152,8 @@ func (p *plan) compileMethods(addressable bool) bool {
 	return true
 }
 
-// compileKind sets up a type without marshaling methods. It sets op before it compiles inner types, since they read it if t is
-// recursive.
+// compileKind sets up p for a type without marshaling methods. It sets op before it compiles inner types, because a recursive inner
+// type reads op.
 func (p *plan) compileKind(addressable bool) {
 	t := p.typ
 	switch t.Kind() {
@@ -189,7 +191,8 @@ func (p *plan) compileKind(addressable bool) {
 	}
 }
 
-// scalarOp returns the operation for a basic kind. int, uint and uintptr have the operation of their width.
+// scalarOp returns the operation for a basic kind. The operation for int, uint and uintptr is that of the integer type of the same
+// size.
 func scalarOp(t reflect.Type) op {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -208,16 +211,17 @@ func scalarOp(t reflect.Type) op {
 	return opUnsupported
 }
 
-// isBytes reports whether slices of type t are written as base64: their elements are bytes without marshaling methods.
+// isBytes reports whether slices of type t are written as base64. This requires elements that are bytes and have no marshaling
+// methods.
 func isBytes(t reflect.Type) bool {
 	elem := reflect.PointerTo(t.Elem())
 	return t.Elem().Kind() == reflect.Uint8 &&
 		!elem.Implements(marshalerType) && !elem.Implements(textMarshalerType)
 }
 
-// isDirect reports whether an interface holds a t directly instead of by its address. The rule for single-pointer types
-// differs between Go versions, so isDirect tests it: it stores a known address as a t and checks the resulting
-// interface.
+// isDirect reports whether an interface that holds a t stores it as its data word instead of storing its address. The rule for types
+// that consist of a single pointer differs between Go versions. Therefore isDirect tests it: it stores a known pointer as a t in an
+// interface and looks at the data word.
 func isDirect(t reflect.Type) bool {
 	if t.Size() != reflect.TypeFor[*byte]().Size() {
 		return false

@@ -2,17 +2,17 @@ package jsonwire
 
 import "math"
 
-// Most checks are one range, of characters, elements or numbers, and perhaps a format. A quick check tests such a range where the value
-// is read, without a call for each check. It accepts only valid values. Other values are tested by the checks of the type.
+// Most checks consist of a range of lengths, counts or numbers, and perhaps a format. A quick check tests such a range where the value
+// is read, without a call for each check. If the quick check fails, the value may still be valid: then the checks of the type decide.
 
-// A quickCheck is a range of values that satisfy all checks. Other values may satisfy them, too.
+// A quickCheck is a range of values that satisfy all checks of a type. Values outside of the range may satisfy the checks, too.
 type quickCheck struct {
 	kind   quickKind
 	low    uint64 // minimum of an integer, a length or a count
 	span   uint64 // size of the range that begins at low
 	above  float64
 	below  float64
-	text   func(string) bool // additional check of a string, or nil
+	text   func(string) bool // also required of a string, or nil
 	signed op                // operation of the integer
 }
 
@@ -26,7 +26,7 @@ const (
 	quickCount
 )
 
-// quickOf returns the quick check for values of p.
+// quickOf returns the quick check for values of p. The result is the zero quickCheck if the checks cannot be tested in this way.
 func (c *checks) quickOf(p *decodePlan) (q quickCheck) {
 	if !c.plain || len(c.list) == 0 || len(c.list) > 2 {
 		return q
@@ -46,7 +46,8 @@ func (c *checks) quickOf(p *decodePlan) (q quickCheck) {
 	return q
 }
 
-// quickTextOf returns the quick check for strings. A string of n bytes has at most n characters, and at least n/4.
+// quickTextOf returns the quick check for strings. It uses the number of bytes: a string of n bytes has at least n/4 and at most n
+// characters.
 func (c *checks) quickTextOf() quickCheck {
 	q := quickCheck{kind: quickText, span: math.MaxInt64}
 	for i := range c.list {
@@ -71,7 +72,7 @@ func (c *checks) quickTextOf() quickCheck {
 	return q
 }
 
-// holdsText reports whether the quick check accepts a string; q is of the kind quickText.
+// holdsText reports whether the quick check accepts the string s. q must be of the kind quickText.
 func (q *quickCheck) holdsText(s string) bool {
 	return uint64(len(s))-q.low <= q.span && (q.text == nil || q.text(s))
 }
@@ -118,7 +119,7 @@ func (d *decoder) checked(p *decodePlan, m memory, i int) int {
 	return d.judge(p, m, i, next)
 }
 
-// judge runs the plain checks of the value at m, which is data[i:next].
+// judge runs the checks of the value at m, which was read from data[i:next]. The checks must be plain.
 func (d *decoder) judge(p *decodePlan, m memory, i, next int) int {
 	inner, text := p.elem, ""
 	if inner.op == opString {

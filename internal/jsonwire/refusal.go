@@ -9,16 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// A Refusal is the error of a text that a Decoder refuses: its first problem. Invalid JSON and exceeded limits take
-// precedence over other problems. It does not contain the value.
+// A Refusal is the error of a text that a Decoder refuses. It describes the first problem, but invalid JSON and exceeded limits
+// take precedence over other problems. It does not contain the value.
 type Refusal struct {
 	Kind    ProblemKind
-	Pointer string // RFC 6901; "" for the whole text, and for invalid JSON
-	// Offset and End delimit the value, in bytes from 0. For unknown and repeated members they delimit the name, and for a missing
-	// member the object. For invalid JSON, Offset is the first invalid byte, or len(data) if the text ends too early.
+	Pointer string // RFC 6901; empty for the whole text and for invalid JSON
+	// Offset and End delimit the value, in bytes from the start of the text. For unknown and repeated members they delimit the
+	// name. For a missing member they delimit the object. For invalid JSON, Offset is the position of the first invalid byte, or
+	// len(data) if the text ends too early.
 	Offset, End int
-	Want        reflect.Type // for ProblemType and ProblemName: the type that does not accept the value
-	Quoted      bool         // for ProblemType: the field has the option «string»
+	Want        reflect.Type // for ProblemType and ProblemName: the type that does not accept the value or name
+	Quoted      bool         // for ProblemType: the field has the option "string"
 	Err         error        // for ProblemType: the error of the user's method, or nil
 }
 
@@ -58,7 +59,7 @@ func (r *Refusal) Error() string {
 		b.WriteString(" for " + r.Want.String())
 	}
 	if r.Err != nil {
-		text := r.Err.Error() // which may contain the value
+		text := r.Err.Error() // this text may contain the value
 		if len(text) > longestReason {
 			text = strings.ToValidUTF8(text[:longestReason], "") + "…"
 		}
@@ -77,13 +78,13 @@ func (r *Refusal) Unwrap() error { return r.Err }
 type problem struct {
 	kind   ProblemKind
 	at     int
-	plan   *decodePlan  // plan of the value, or of the map for an invalid key
-	member *memberNames // missing member
+	plan   *decodePlan  // plan of the value; for an invalid key, plan of the map
+	member *memberNames // the missing member
 	err    error        // error of the user's method, or nil
 }
 
-// refuse records a problem at i, and returns the position that means a refused text. It is not inlined, to keep small the code
-// that reads texts without problems.
+// refuse records a problem at i and returns -1, the position for a refused text. It is not inlined, so that the code for texts
+// without problems remains small.
 //
 //go:noinline
 func (d *decoder) refuse(kind ProblemKind, i int) int {
@@ -91,7 +92,7 @@ func (d *decoder) refuse(kind ProblemKind, i int) int {
 	return -1
 }
 
-// unfit refuses the value at i, which does not fit the type of p, or the name at i, which does not fit the type of p's keys.
+// unfit refuses the value at i if it does not fit the type of p, or the name at i if it does not fit the type of p's keys.
 //
 //go:noinline
 func (d *decoder) unfit(kind ProblemKind, p *decodePlan, i int, err error) int {
@@ -99,7 +100,7 @@ func (d *decoder) unfit(kind ProblemKind, p *decodePlan, i int, err error) int {
 	return -1
 }
 
-// missing refuses the object at i, which has no such member.
+// missing refuses the object at i, which does not have the member m.
 func (d *decoder) missing(i int, m *memberNames) {
 	d.problem = problem{kind: ProblemMissing, at: i, member: m}
 }
@@ -110,7 +111,7 @@ func (d *decoder) mismatch(p *decodePlan, i int) int { return d.unfit(ProblemTyp
 // syntax refuses a text that is invalid from position i.
 func (d *decoder) syntax(i int) int { return d.refuse(ProblemSyntax, i) }
 
-// skip reads a value and checks only the grammar.
+// skip reads a value and checks only the grammar and the limits.
 func (d *decoder) skip(i int) int {
 	if i < len(d.data) {
 		switch c := d.data[i]; c {
@@ -176,7 +177,7 @@ func (d *decoder) check() bool {
 	return true
 }
 
-// refusal describes the problem at which the decoder has stopped. It reads the text a second time, without making a value:
+// refusal describes the problem at which the decoder has stopped. It reads the text a second time without making a value, because
 // invalid JSON is reported even if it follows another problem.
 func (d *decoder) refusal() *Refusal {
 	f := &d.problem
@@ -204,7 +205,7 @@ func (d *decoder) refusal() *Refusal {
 	return r
 }
 
-// A pointerStep is one level of a JSON pointer: the name of a member, or an index.
+// A pointerStep is one step of a JSON pointer: the name of a member, or an index.
 type pointerStep struct {
 	object bool
 	name   []byte // name in the text without quotes; nil before the first member
@@ -214,8 +215,8 @@ type pointerStep struct {
 // maxPointer is the maximum length of a JSON pointer, in bytes.
 const maxPointer = 1 << 10
 
-// pathTo returns the JSON pointer (RFC 6901) of the value or the name at an offset in a well-formed text, extended by a
-// member if member is not empty. A pointer that is too long is truncated and ends in "…".
+// pathTo returns the JSON pointer (RFC 6901) of the value or name at an offset in a well-formed text. If member is not empty,
+// pathTo appends the member to the pointer. A pointer that exceeds maxPointer is truncated and ends in "…".
 func pathTo(data []byte, offset int, member string) string {
 	var room [8]pointerStep
 	steps := room[:0]
@@ -271,7 +272,8 @@ func pathTo(data []byte, offset int, member string) string {
 	return string(b)
 }
 
-// beginning returns a name, or the beginning of a long name: up to its first escape, and longer than a pointer may be.
+// beginning returns a copy of a name that is longer than maxPointer, cut before its first escape and to little more than
+// maxPointer. A shorter name is returned unchanged.
 func beginning(name []byte) []byte {
 	if len(name) <= maxPointer {
 		return name
@@ -283,7 +285,7 @@ func beginning(name []byte) []byte {
 	return append(bytes.Clone(whole), "…"...)
 }
 
-// escapeToken escapes the token of a pointer that begins at start.
+// escapeToken escapes the last token of the pointer b. The token begins at start.
 func escapeToken(b []byte, start int) []byte {
 	if !bytes.ContainsAny(b[start:], "~/") {
 		return b

@@ -7,18 +7,18 @@ import (
 	"reflect"
 )
 
-// A few bytes of JSON can become hundreds of bytes in memory: an empty object becomes a struct, a map or an interface. A decoder counts
-// the bytes that it allocates and reserves them.
+// A few bytes of JSON can need hundreds of bytes of memory: an empty object becomes a struct, a map or an interface. A decoder
+// therefore counts the bytes that it allocates and reserves them.
 
-// A Room reserves memory for decoded values. Without a Room only the Limits apply.
+// A Room reserves memory for decoded values. If a decoder has no Room, only the Limits apply.
 type Room interface {
-	// ReserveMemory reserves n more bytes. It returns an error if there is no room for them, and the text is then refused.
+	// ReserveMemory reserves n more bytes. It returns an error if they are not available; the decoder then refuses the text.
 	ReserveMemory(n int64) error
 }
 
-// A decoded value may use freeBytes plus freeTimes the length of its text, but at most freeMost, without a reservation.
-// Strings are not counted. Ordinary texts are decoded one after the other, and their values soon become garbage. roomStep is
-// the minimum reservation, in bytes.
+// A decoded value may use freeBytes plus freeTimes the length of its text, but at most freeMost, without a reservation. Strings are not
+// counted. These bytes need no reservation, because ordinary texts are decoded one after the other and their values soon become
+// garbage. roomStep is the minimum size of a reservation. Sizes are in bytes.
 const (
 	freeBytes = 16 << 10
 	freeTimes = 4
@@ -29,8 +29,8 @@ const (
 // free returns the number of bytes that the value of a text of n bytes may use without a reservation.
 func free(n int) int { return min(freeBytes+freeTimes*n, freeMost) }
 
-// The memory of parts of decoded values, in bytes, as rounded by the allocator of 64-bit systems. Strings are not counted:
-// they need at most the length of the text.
+// The following constants are the sizes of parts of decoded values, in bytes, as the allocator rounds them on 64-bit systems. Strings
+// are not counted, because they need at most the length of the text.
 const (
 	numberBox     = 8  // number in an interface
 	stringBox     = 16 // string header in an interface
@@ -40,12 +40,13 @@ const (
 	firstSlots    = 8  // number of members of the first group of a map
 	anySlot       = stringBox + interfaceSize + 1
 	maxInSlot     = 128 // maximum size of a key or value in a slot; a larger one has its own allocation
-	allocated     = 8   // average loss by rounding up a small allocation
-	zoneBytes     = 208 // time.Location of an offset
-	slotsOfMany   = 2   // slots per member of a large map: half of them are free after it has grown
+	allocated     = 8   // average number of bytes by which the allocator rounds up a small allocation
+	zoneBytes     = 208 // size of the time.Location for an offset
+	slotsOfMany   = 2   // slots per member of a large map: half of them are free after the map has grown
 )
 
-// slotOf returns the size of a key or a value of type t in a map, with its own allocation.
+// slotOf returns the memory of a key or value of type t in a map, in bytes. It includes the separate allocation of a large key or
+// value.
 func slotOf(t reflect.Type) int {
 	size := int(t.Size())
 	if size > maxInSlot {
@@ -54,13 +55,13 @@ func slotOf(t reflect.Type) int {
 	return size
 }
 
-// charge counts n bytes that will be allocated. It returns false if there is no room for them.
+// charge counts n bytes that will be allocated. It returns false if room has no memory for them.
 func (d *decoder) charge(n int) bool {
 	d.free -= n
 	return d.free >= 0 || d.reserve()
 }
 
-// chargeMany is charge for n values of size bytes.
+// chargeMany is charge for n values of size bytes each.
 func (d *decoder) chargeMany(n int, size uintptr) bool {
 	if size > 0 && n > math.MaxInt/2/int(size) {
 		return d.charge(math.MaxInt / 2)
@@ -68,7 +69,7 @@ func (d *decoder) chargeMany(n int, size uintptr) bool {
 	return d.charge(n * int(size))
 }
 
-// chargeRaw is charge for a JSON text that is copied, or decoded as a time.
+// chargeRaw is charge for a value that is made from the JSON text raw: a copy of the text, or a time.
 func (d *decoder) chargeRaw(p *decodePlan, raw []byte) bool {
 	switch {
 	case p.op != opTime:
@@ -79,7 +80,7 @@ func (d *decoder) chargeRaw(p *decodePlan, raw []byte) bool {
 	return true
 }
 
-// chargeEntry counts one more entry of a map with n entries of slot bytes each.
+// chargeEntry is charge for one more entry of a map that has n entries. slot is the memory of an entry in bytes.
 func (d *decoder) chargeEntry(n, slot int) bool {
 	switch {
 	case n == 0:
@@ -92,14 +93,14 @@ func (d *decoder) chargeEntry(n, slot int) bool {
 	return d.charge(slot)
 }
 
-// A mapRoom counts the memory of a map.
+// A mapRoom records how much memory of a map has been counted.
 type mapRoom struct {
-	members int  // number of members that the map has room for; 0 if it grows by itself
+	members int  // number of members for which memory has been counted; 0 if each member is counted separately
 	fixed   bool // the map must not be replaced, because the caller refers to it
 }
 
-// chargeMember counts one more member of a map, before data[i:]. From countedFrom members on the map has room for all
-// members of the object. chargeMember returns false if there is no room for the memory.
+// chargeMember is charge for one more member of a map. The member ends before data[i:]. At countedFrom members, chargeMember counts the
+// remaining members in the text and charges all of them together. It then makes a map that has room for all of them.
 func chargeMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
 	n := len(*made)
 	switch {
@@ -120,7 +121,7 @@ func chargeMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool
 	return true
 }
 
-// reserve reserves the bytes that exceed free, and some more.
+// reserve makes free positive again: it reserves the missing bytes and at least roomStep in advance.
 func (d *decoder) reserve() bool {
 	if d.room == nil {
 		d.free = math.MaxInt

@@ -7,16 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// A Ruler returns the rules for values in addition to their Go types. It is called once for each type, when a decoder is compiled, see
-// Compile.
+// A Ruler returns the rules that apply to values in addition to their Go types. Its method is called when Compile compiles a struct
+// type.
 type Ruler interface {
-	// Member returns the rules for a member with a name in the JSON object of the struct type object. f is its field,
-	// perhaps of an embedded struct.
+	// Member returns the rules for the member name of the JSON object that represents the struct type object. f is the field of the
+	// member; it may belong to an embedded struct.
 	Member(object reflect.Type, name string, f reflect.StructField) (MemberRules, error)
 }
 
-// Rules apply to a value and its parts. They apply to the value that a pointer or wrapper (see Wrapper) holds, and not to
-// null.
+// Rules apply to a value and its parts. For a pointer or a Wrapper they apply to the value inside. They do not apply to null.
 type Rules struct {
 	Checks []Check
 	Elem   *Rules // rules for each element of a slice or array, and each value of a map
@@ -25,17 +24,17 @@ type Rules struct {
 // MemberRules are the rules for a member of an object.
 type MemberRules struct {
 	Rules
-	// Required makes it an error that the member is absent.
+	// Required makes the absence of the member an error.
 	Required bool
 	// Default is JSON that is decoded if the member is absent; nil for no default.
 	Default []byte
-	// Requires lists the JSON names of members that must be present if this one is.
+	// Requires lists the JSON names of other members that must be present if this member is present.
 	Requires []string
-	// Refused refuses the member with any value. Ignored reads the member as if it were absent. Then Rules has no effect.
+	// Refused refuses every value of the member. Ignored reads the member as if it were absent. If either is set, Rules has no effect.
 	Refused, Ignored bool
 }
 
-// A Check is a rule that is checked when a value has been read. It does not allocate unless its function does.
+// A Check is a rule that is checked after a value has been read. A check allocates only if its function allocates.
 type Check struct {
 	kind     checkKind
 	min, max uint64 // bits of an int64, uint64, float64 or int
@@ -58,7 +57,7 @@ const (
 	checkRaw
 )
 
-// IntRange requires min ≤ value ≤ max of a signed integer.
+// IntRange requires minimum ≤ value ≤ maximum of a signed integer.
 func IntRange(minimum, maximum int64) Check {
 	return Check{kind: checkIntRange, min: uint64(minimum), max: uint64(maximum)}
 }
@@ -68,35 +67,35 @@ func UintRange(minimum, maximum uint64) Check {
 	return Check{kind: checkUintRange, min: minimum, max: maximum}
 }
 
-// FloatRange is IntRange for floating-point numbers. The value must not equal an exclusive bound. Infinite bounds are ignored.
+// FloatRange is IntRange for floating-point numbers. If a bound is exclusive, the value must not equal it. Infinite bounds are ignored.
 func FloatRange(minimum, maximum float64, exclusiveMinimum, exclusiveMaximum bool) Check {
 	return Check{kind: checkFloatRange, min: math.Float64bits(minimum), max: math.Float64bits(maximum),
 		open: [2]bool{exclusiveMinimum, exclusiveMaximum}}
 }
 
-// Int requires that ok returns true for a signed integer.
+// Int requires that ok returns true for the value of a signed integer.
 func Int(ok func(int64) bool) Check { return Check{kind: checkInt, integer: ok} }
 
-// Length bounds the characters (code points) of a string.
+// Length requires minimum ≤ n ≤ maximum for the number n of characters (code points) of a string.
 func Length(minimum, maximum int) Check {
 	return Check{kind: checkLength, min: uint64(minimum), max: uint64(maximum)}
 }
 
-// Text requires that ok returns true for a string. It applies to strings, json.Number, and types that decode themselves, for which ok
-// gets the string in the JSON text, if it is a string. ok must not retain its argument.
+// Text requires that ok returns true for a string. It applies to strings, to json.Number, and to types that decode themselves. For such
+// a type, ok gets the string in the JSON text, and is not called if the JSON value is not a string. ok must not retain its argument.
 func Text(ok func(string) bool) Check { return Check{kind: checkText, text: ok} }
 
-// Count bounds the number of elements of a slice or array, or of members of a map. For an array all elements in the
-// text count, including extra ones.
+// Count requires minimum ≤ n ≤ maximum for the number n of elements of a slice or array, or of members of a map. For an array, all
+// elements in the text count, including those that the array has no room for.
 func Count(minimum, maximum int) Check {
 	return Check{kind: checkCount, min: uint64(minimum), max: uint64(maximum)}
 }
 
-// Raw requires that ok returns true for the JSON text of a value of any type. ok must not retain its argument or write to it.
+// Raw requires that ok returns true for the JSON text of a value. It applies to all types. ok must not retain or change its argument.
 func Raw(ok func([]byte) bool) Check { return Check{kind: checkRaw, raw: ok} }
 
-// OrRaw is c, but if c is not satisfied, ok decides by the JSON text. So a check can be both fast, and exact for numbers that have been
-// rounded.
+// OrRaw returns a check that is satisfied if c is satisfied or if ok returns true for the JSON text of the value. ok is called only if
+// c is not satisfied. Such a check is fast for most values, and still exact for numbers that were rounded.
 func (c Check) OrRaw(ok func(text []byte) bool) Check {
 	c.raw = ok
 	return c
@@ -119,7 +118,8 @@ func (c *Check) fits(p *decodePlan) bool {
 	return true
 }
 
-// holds checks the value at m. text is the string in the JSON text, for textual plans, and count the number of elements decoded last.
+// holds checks the value at m. text is the string in the JSON text if p is textual. count is the number of elements of the array or
+// members of the map that was read last.
 func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
 	switch c.kind {
 	case checkIntRange:
@@ -141,7 +141,7 @@ func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
 	return int(c.min) <= count && count <= int(c.max)
 }
 
-// lengthHolds counts characters only if the number of bytes does not decide.
+// lengthHolds checks the number of characters. It counts them only if the number of bytes does not decide.
 func (c *Check) lengthHolds(text string) bool {
 	n := len(text)
 	if n < int(c.min) || n > int(c.max) && n/utf8.UTFMax > int(c.max) {
@@ -185,14 +185,14 @@ func loadFloat(o op, m memory) float64 {
 	return load[float64](m)
 }
 
-// checks are the checks of an opChecked plan in addition to its type.
+// checks are the checks of an opChecked plan.
 type checks struct {
 	list  []Check
-	plain bool // the check needs the string, number or slice itself, not only its text
+	plain bool // the value is a string, a number or a slice, and no check needs its JSON text
 	quick quickCheck
 }
 
-// settle records whether checks of p are plain, when p is complete.
+// settle sets plain and quick for the checks of values of p. p must be complete.
 func (c *checks) settle(p *decodePlan) {
 	c.plain = true
 	for i := range c.list {
@@ -206,12 +206,13 @@ func (c *checks) settle(p *decodePlan) {
 	c.quick = c.quickOf(p)
 }
 
-// textual reports whether a type with a method decodes the value, so that only the JSON text is known.
+// textual reports whether a method of the type decodes the value. In that case checks can use only the JSON text.
 func (p *decodePlan) textual() bool {
 	return p.op == opUnmarshal || p.op == opUnmarshalText || p.op == opTime || p.op == opStandard
 }
 
-// reach follows pointers and wrappers from the value at m to the value to which the rules apply. It returns false if there is none.
+// reach follows pointers and wrappers from the value at m to the value to which the rules apply. It returns false if that value is null
+// or not set.
 func (p *decodePlan) reach(m memory) (*decodePlan, memory, bool) {
 	for {
 		switch p.op {
@@ -233,7 +234,7 @@ func (p *decodePlan) reach(m memory) (*decodePlan, memory, bool) {
 	}
 }
 
-// innermost returns the plan of the value that reach returns.
+// innermost returns the plan of the value to which reach leads.
 func (p *decodePlan) innermost() *decodePlan {
 	for p.op == opPointer || p.op == opWrapped || p.op == opChecked || p.op == opQuoted {
 		p = p.elem
@@ -241,7 +242,7 @@ func (p *decodePlan) innermost() *decodePlan {
 	return p
 }
 
-// checkedDeep is checked for rules that apply through pointers or to the text.
+// checkedDeep is checked for checks that are not plain.
 func (d *decoder) checkedDeep(p *decodePlan, m memory, i int) int {
 	next := d.value(p.elem, m, i)
 	if next < 0 || d.data[i] == 'n' {
@@ -277,7 +278,7 @@ func (d *decoder) checkedDeep(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// A ruleError is an error of compilation with the member that caused it.
+// ruleError returns an error of Compile that names the struct type and the field with invalid rules.
 func ruleError(t reflect.Type, field string, err error) error {
 	return fmt.Errorf("%s.%s: %w", t, field, err)
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// pairs holds "00" to "99".
+// pairs contains the two-digit numbers from 00 to 99.
 const pairs = "00010203040506070809" +
 	"10111213141516171819" +
 	"20212223242526272829" +
@@ -22,13 +22,13 @@ const pairs = "00010203040506070809" +
 	"80818283848586878889" +
 	"90919293949596979899"
 
-// powersOf10[d] is the smallest number of d+1 digits.
+// powersOf10[d] is the smallest number of d+1 digits. powersOf10[0] is 0, because 0 also has one digit.
 var powersOf10 = [...]uint64{
 	0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 	1e16, 1e17, 1e18, 1e19,
 }
 
-// digits returns the length of u in decimal.
+// digits returns the number of decimal digits of u.
 func digits(u uint64) int {
 	// log10(2) is about 1233/4096. The comparison corrects the estimate.
 	d := bits.Len64(u|1) * 1233 >> 12
@@ -38,7 +38,7 @@ func digits(u uint64) int {
 	return max(d, 1)
 }
 
-// putUint writes u into b at n, where maxScalar bytes must be reserved, and returns the position after it.
+// putUint writes u into b at n and returns the position after the digits. At least maxScalar bytes must be available there.
 func putUint(b []byte, n int, u uint64) int {
 	if u >= 1e4 {
 		return putLong(b, n, u)
@@ -61,7 +61,7 @@ func putUint(b []byte, n int, u uint64) int {
 	}
 }
 
-// putLong is putUint for u of at least two digits. It writes pairs of digits, the last pair first.
+// putLong is putUint for numbers of at least two digits. It writes pairs of digits, and begins with the last pair.
 func putLong(b []byte, n int, u uint64) int {
 	end := n + digits(u)
 	i := end
@@ -104,11 +104,12 @@ func appendUint(dst []byte, u uint64) []byte {
 	return dst[:putUint(dst[:cap(dst)], n, u)]
 }
 
-// appendFloat appends f in the format of ECMAScript: the shortest digits that parse as f, with an exponent below 1e-6 and from 1e21 on.
+// appendFloat appends f in the format of ECMAScript: the shortest digits that are parsed as f, with an exponent if the absolute value
+// is below 1e-6 or at least 1e21.
 func appendFloat(dst []byte, f float64, width int, p *plan) ([]byte, *Error) {
 	abs := math.Abs(f)
 	if whole := int64(f); float64(whole) == f && abs < 1<<24 && !(f == 0 && math.Signbit(f)) {
-		// The value is exact in both widths, so the shortest digits are all digits.
+		// Both float32 and float64 represent this value exactly, so its shortest digits are all of its digits.
 		return appendInt(dst, whole), nil
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -126,7 +127,8 @@ func appendFloat(dst []byte, f float64, width int, p *plan) ([]byte, *Error) {
 		return strconv.AppendFloat(dst, f, 'f', -1, width), nil
 	}
 	dst = strconv.AppendFloat(dst, f, 'e', -1, width)
-	// strconv pads exponents to two digits, and ECMAScript does not: e-09 becomes e-9. Large exponents have two digits anyway.
+	// strconv writes at least two digits in an exponent, and ECMAScript writes no leading zero: e-09 becomes e-9. Positive exponents
+	// are at least 21.
 	if n := len(dst); dst[n-4] == 'e' && dst[n-3] == '-' && dst[n-2] == '0' {
 		dst[n-2] = dst[n-1]
 		dst = dst[:n-1]
@@ -134,7 +136,7 @@ func appendFloat(dst []byte, f float64, width int, p *plan) ([]byte, *Error) {
 	return dst, nil
 }
 
-// appendNumber appends a json.Number; the empty one is 0.
+// appendNumber appends a json.Number. The empty json.Number is written as 0.
 func appendNumber(dst []byte, s string) ([]byte, *Error) {
 	if s == "" {
 		s = "0"

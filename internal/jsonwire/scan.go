@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// This file parses the grammar of JSON (RFC 8259) with stateless functions on a slice of bytes. Each takes the start position
-// of its part and returns the position after it. On failure it returns the position of the first invalid byte, or len(data)
-// if the text ends too early, and false.
+// This file checks the grammar of JSON (RFC 8259) with stateless functions on a slice of bytes. Each function takes the start
+// position of its part of the text and returns the position after the part. If the part is invalid, the function returns
+// false, and the position of the first invalid byte or, if the text ends too early, len(data).
 
 // spaces has a bit for each byte that is white space.
 const spaces uint64 = 1<<' ' | 1<<'\t' | 1<<'\r' | 1<<'\n'
@@ -35,19 +35,19 @@ func skipSpace(data []byte, i int) int {
 // load64 returns the eight bytes of data at i, little endian.
 func load64(data []byte, i int) uint64 { return binary.LittleEndian.Uint64(data[i:]) }
 
-// stops returns a word with the high bit set in the first byte of w (the lowest) that ends a plain part of a string: a quote,
-// a backslash, a control character, or a byte that is not ASCII. Later bytes may be set too. It returns 0 if there is none.
-// text.go explains the method.
+// stops finds the first byte of w that ends a plain part of a string: a quote, a backslash, a control character, or a byte
+// that is not ASCII. The result has the high bit set in that byte, and possibly in later bytes. The first byte is the lowest.
+// The result is 0 if no byte of w ends a plain part. text.go explains the method.
 func stops(w uint64) uint64 {
 	return (w | (w - 0x20*ones) | (w ^ '"'*ones - ones) | (w ^ '\\'*ones - ones)) & highs
 }
 
-// stopsBeyondASCII is stops for text that may contain more than ASCII.
+// stopsBeyondASCII is stops for text in which bytes that are not ASCII do not end a plain part.
 func stopsBeyondASCII(w uint64) uint64 {
 	return ((w - 0x20*ones) | (w ^ '"'*ones - ones) | (w ^ '\\'*ones - ones)) &^ w & highs
 }
 
-// scanPlain returns the position of the first byte from i on that ends a plain part of a string, see stops.
+// scanPlain returns the position of the first byte from i on that ends a plain part of a string (see stops).
 func scanPlain(data []byte, i int) int {
 	for ; len(data)-i >= 8; i += 8 {
 		if found := stops(load64(data, i)); found != 0 {
@@ -60,10 +60,10 @@ func scanPlain(data []byte, i int) int {
 	return i
 }
 
-// Plain is scanPlain for other readers of JSON.
+// Plain is scanPlain for other packages that read JSON.
 func Plain(data []byte, i int) int { return scanPlain(data, i) }
 
-// scanStretch is scanPlain for text that may contain more than ASCII.
+// scanStretch is scanPlain for text in which bytes that are not ASCII do not end a plain part.
 func scanStretch(data []byte, i int) int {
 	for ; len(data)-i >= 8; i += 8 {
 		if found := stopsBeyondASCII(load64(data, i)); found != 0 {
@@ -76,8 +76,8 @@ func scanStretch(data []byte, i int) int {
 	return i
 }
 
-// scanString reads a string from the position after its opening quote to the position after its closing quote, and reports
-// whether it has escapes. Like encoding/json it accepts invalid UTF-8 and unpaired surrogates.
+// scanString reads a string. i is the position after the opening quote, and next is the position after the closing quote.
+// escaped reports whether the string has escapes. Like encoding/json it accepts invalid UTF-8 and unpaired surrogates.
 func scanString(data []byte, i int) (next int, escaped, ok bool) {
 	for {
 		i = scanStretch(data, i)
@@ -100,13 +100,13 @@ func scanString(data []byte, i int) (next int, escaped, ok bool) {
 	}
 }
 
-// unescaped maps the second byte of a two-byte escape to its value; 0 for other bytes.
+// unescaped maps the byte after the backslash of a two-byte escape to the value of the escape, and all other bytes to 0.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// ShortEscape reports whether an escape of two bytes has c as its second byte.
+// ShortEscape reports whether a backslash and c form an escape of two bytes.
 func ShortEscape(c byte) bool { return unescaped[c] != 0 }
 
-// scanEscape reads an escape from the position after its backslash.
+// scanEscape reads an escape. i is the position after the backslash.
 func scanEscape(data []byte, i int) (next int, ok bool) {
 	if i >= len(data) {
 		return i, false
@@ -125,7 +125,7 @@ func scanEscape(data []byte, i int) (next int, ok bool) {
 	return i, false
 }
 
-// hexValues has the values of hexadecimal digits, -1 for other bytes.
+// hexValues maps hexadecimal digits to their values, and all other bytes to -1.
 var hexValues = func() (values [256]int16) {
 	for c := range values {
 		values[c] = -1
@@ -136,7 +136,7 @@ var hexValues = func() (values [256]int16) {
 	return values
 }()
 
-// Hex returns the number of the four hexadecimal digits at i.
+// Hex returns the number that four hexadecimal digits at i form.
 func Hex(data []byte, i int) (r rune, ok bool) {
 	if len(data)-i < 4 {
 		return 0, false
@@ -179,7 +179,7 @@ func scanDigits(data []byte, i int) (next int, ok bool) {
 	return i, i > start
 }
 
-// scanWord reads one of the words null, true and false, whose first byte has been checked.
+// scanWord reads one of the words null, true and false. The caller has checked the first byte.
 func scanWord(data []byte, i int, word string) (next int, ok bool) {
 	if len(data)-i >= len(word) && string(data[i:i+len(word)]) == word {
 		return i + len(word), true
@@ -193,7 +193,7 @@ func scanWord(data []byte, i int, word string) (next int, ok bool) {
 	return i, false
 }
 
-// scanScalar reads a value that is neither an object nor an array.
+// scanScalar reads a string, a number, or one of the words null, true and false.
 func scanScalar(data []byte, i int) (next int, ok bool) {
 	if i >= len(data) {
 		return i, false

@@ -6,29 +6,28 @@ import (
 	"iter"
 )
 
-// A Sequence encodes a sequence as an array, piece by piece. The sequence runs in a
-// coroutine, which the caller's goroutine enters once for each piece and not for
-// each element.
+// A Sequence encodes an iterator's elements as an array, piece by piece. The iterator runs in a coroutine. The caller's goroutine
+// switches to the coroutine once for each piece, not for each element. A Sequence is not safe for concurrent use.
 type Sequence[T any] struct {
-	// Buf is the output of Encode: the array up to now, or the part that the caller has not yet removed.
+	// Buf is the output of Encode that the caller has not yet removed.
 	Buf []byte
 
-	next    func() (struct{}, bool) // runs the coroutine, which fills Buf
+	next    func() (struct{}, bool) // continues the coroutine, which appends to Buf
 	options Options
-	most    int // number of bytes in Buf after which the coroutine pauses
+	most    int // the coroutine pauses when Buf has more than most bytes
 	n       int // number of encoded elements
 	err     error
 }
 
-// NewSequence begins the array in buf. The caller must call stop unless it encodes the array to its end. stop panics if the sequence
-// continues although yield has returned false.
+// NewSequence appends the beginning of the array to buf. The caller must call stop, unless it encodes the array to its end. stop
+// panics if seq continues after yield has returned false.
 func NewSequence[T any](buf []byte, seq iter.Seq[T], options Options) (s *Sequence[T], stop func()) {
 	s = &Sequence[T]{options: options, Buf: append(buf, '[')}
 	s.next, stop = iter.Pull(s.pieces(seq))
 	return s, stop
 }
 
-// pieces is the coroutine. It ends with the array, or with err.
+// pieces returns the coroutine. The coroutine ends after it has closed the array or has set err.
 func (s *Sequence[T]) pieces(seq iter.Seq[T]) iter.Seq[struct{}] {
 	return func(pause func(struct{}) bool) {
 		for v := range seq {
@@ -48,14 +47,16 @@ func (s *Sequence[T]) pieces(seq iter.Seq[T]) iter.Seq[struct{}] {
 	}
 }
 
-// Encode appends elements until Buf has more than limit bytes or there are no more elements. Then it closes the array.
+// Encode appends elements until Buf has more than limit bytes or seq has no more elements. After the last element it closes the
+// array, and more is false.
 func (s *Sequence[T]) Encode(limit int) (more bool, err error) {
 	s.most = limit
 	_, more = s.next()
 	return more, s.err
 }
 
-// WriteRest encodes the rest of the sequence into buf, piece by piece, and writes it.
+// WriteRest encodes the rest of the sequence into buf, piece by piece, and writes each piece to w. A piece ends when it has more
+// than limit bytes.
 func (s *Sequence[T]) WriteRest(w io.Writer, buf []byte, limit int) error {
 	for more := true; more; {
 		s.Buf = buf[:0]

@@ -7,5 +7,6 @@ import (
 	"reflect"
 )
 
-// encoding/json is built on encoding/json/v2 and also calls this method.
+// encoding/json of Go 1.27 is built on encoding/json/v2 and also calls the method
+// UnmarshalJSONFrom.
 func init() { unmarshalerFromType = reflect.TypeFor[jsonv2.UnmarshalerFrom]() }

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// A planTable maps types to plans by open addressing with linear probing. It is at most half full, so a lookup usually takes one hash
-// and one comparison. Readers do not lock. A writer, which holds compiling, replaces the whole table. The number of types of a program
-// is finite, so entries are never removed.
+// A planTable maps types to plans by open addressing with linear probing. It is at most half full, so that most lookups need one hash
+// and one comparison. Readers do not lock. A writer holds the mutex compiling and replaces the whole table. Entries are never removed,
+// because a program has a finite number of types.
 type planTable struct {
 	slots atomic.Pointer[[]planSlot] // length: a power of two
 }
@@ -22,11 +22,11 @@ var (
 	plansByType    planTable // plan of T by the typeID of T
 	plansByPointer planTable // plan of T by the typeID of *T, without interface types
 
-	// compiling serializes the compiler and the writers of both tables.
+	// compiling serializes compilation and the writes to both tables.
 	compiling sync.Mutex
 )
 
-// get returns the plan for key, or nil if there is none yet.
+// get returns the plan for key, or nil if the table has no such plan.
 func (t *planTable) get(key typeID) *plan {
 	slots := t.slots.Load()
 	if slots == nil {
@@ -44,7 +44,7 @@ func (t *planTable) get(key typeID) *plan {
 	}
 }
 
-// put publishes a complete plan. The caller must hold compiling.
+// put publishes a complete plan. The caller must hold the mutex compiling.
 func (t *planTable) put(key typeID, p *plan) {
 	if t.get(key) != nil {
 		return
@@ -80,7 +80,7 @@ func (t *planTable) put(key typeID, p *plan) {
 	t.slots.Store(&s)
 }
 
-// planOf returns the plan for v's dynamic type. v must not be nil.
+// planOf returns the plan for the dynamic type of v. v must not be nil.
 func planOf(v any) *plan {
 	if p := plansByType.get(typeOf(v)); p != nil {
 		return p
@@ -92,8 +92,8 @@ func planOf(v any) *plan {
 	return p
 }
 
-// registerPointer publishes the plan of T for Append[T]; pointer is (*T)(nil). Interfaces have no plan: like json.Marshal,
-// Append uses the dynamic type.
+// registerPointer publishes the plan of type T for Append[T]. pointer is (*T)(nil). An interface type has no plan, because Append,
+// like json.Marshal, uses the dynamic type of its value.
 func registerPointer(pointer any) {
 	t := reflect.TypeOf(pointer).Elem()
 	if t.Kind() == reflect.Interface {

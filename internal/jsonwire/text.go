@@ -7,17 +7,18 @@ import (
 )
 
 // Strings are checked and copied eight bytes at a time. For a word w of eight ASCII bytes and a byte q, the expression (w ^
-// q*ones) - ones sets a byte's high bit if that byte is q, and possibly in bytes after it, which is harmless. One test finds
-// two bytes that differ in one bit if that bit is set in w first: " and & (0x22, 0x26), and < and > (0x3C, 0x3E). The word's
-// own high bits mark bytes that are not ASCII.
+// q*ones) - ones sets the high bit of the first byte that is q. It may also set high bits of later bytes, which is harmless,
+// because only the first is used. Two bytes that differ in one bit are found with one test if that bit is first set in all
+// bytes of w: " and & (0x22, 0x26), and < and > (0x3C, 0x3E). A byte that is not ASCII has its own high bit set in w.
 
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
 
-// escapeSet is the set of ASCII bytes that a mode escapes, as the constants of the test above: the first pair for the quote,
-// the second for < and >. Modes without HTML escapes search for the quote twice.
+// escapeSet is the set of ASCII bytes that a mode escapes, as constants for the test described above. The first pair of
+// constants finds the quote (and &), the second pair < and >. In a mode without HTML escapes, the second pair finds the
+// quote again.
 type escapeSet struct {
 	or1, xor1 uint64
 	or2, xor2 uint64
@@ -37,7 +38,7 @@ var escapeSets = [escapings]escapeSet{
 	},
 }
 
-// escapedBytes returns the table of the control characters and the bytes of special.
+// escapedBytes returns the table of the bytes to escape: the control characters and the bytes of special.
 func escapedBytes(special string) (table [utf8.RuneSelf]bool) {
 	for c := range 0x20 {
 		table[c] = true
@@ -48,8 +49,8 @@ func escapedBytes(special string) (table [utf8.RuneSelf]bool) {
 	return table
 }
 
-// find returns a word with the high bit set in the first byte of w (the lowest) that must be escaped, and possibly in later
-// ones; 0 if there is none.
+// find returns a word with the high bit set in the first byte of w that must be escaped, and possibly in later bytes. The
+// first byte is the lowest. The result is 0 if no byte must be escaped.
 func (esc *escapeSet) find(w uint64) uint64 {
 	return (w | (w - 0x20*ones) |
 		((w | esc.or1) ^ esc.xor1 - ones) |
@@ -77,7 +78,7 @@ func appendStringTail(dst []byte, s string, esc *escapeSet) []byte {
 	i := 0 // s[:i] is copied and needs no escape
 	var w uint64
 	switch {
-	case size >= 8: // words; the last one overlaps the previous one
+	case size >= 8: // whole words; the last word overlaps the previous word
 		for ; i < size-8; i += 8 {
 			w = word64(s, i)
 			putWord64(b, i, w)
@@ -93,7 +94,7 @@ func appendStringTail(dst []byte, s string, esc *escapeSet) []byte {
 		putWord32(b, 0, low)
 		putWord32(b, size-4, high)
 		w = uint64(low) | uint64(high)<<32
-	case size > 0: // first, middle and last of at most three bytes, padded with 'a'
+	case size > 0: // the first, the middle and the last of at most three bytes, padded with 'a'
 		first, middle, last := s[0], s[size/2], s[size-1]
 		b[0], b[size/2], b[size-1] = first, middle, last
 		w = uint64(first) | uint64(middle)<<8 | uint64(last)<<16 | 'a'*(ones&^0xFFFFFF)
@@ -109,7 +110,7 @@ func appendStringTail(dst []byte, s string, esc *escapeSet) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendEscaped appends s and a closing quote, character by character.
+// appendEscaped appends s and a closing quote. It examines each character.
 func appendEscaped(dst []byte, s string, esc *escapeSet) []byte {
 	start := 0 // s[start:i] is copied unchanged
 	for i := 0; i < len(s); {

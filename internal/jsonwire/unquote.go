@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Strings copies borrowed bytes into strings that remain valid. It copies them into pieces of memory that are only appended to. A piece
-// is freed with its last string, so a retained string keeps at most pieceSize bytes of other strings alive. The zero Strings is ready
-// to use. It is not safe for concurrent use.
+// Strings copies borrowed bytes into strings that remain valid. It copies short strings one after the other into a piece of memory of
+// pieceSize bytes. A piece is freed together with its last string, so a string that is retained keeps at most pieceSize bytes of other
+// strings alive. The zero Strings is ready to use. It is not safe for concurrent use.
 //
 // Invariant: the bytes of the piece before rest belong to returned strings and are never written again.
 type Strings struct {
@@ -21,8 +21,8 @@ const (
 	copyBlock = 16            // short strings are copied by one move of this size
 )
 
-// copy returns a safe copy of b. expect is the number of bytes that this and other strings may still need, so that a short
-// text does not allocate a complete piece.
+// copy returns a string with a copy of b. expect is the number of bytes that this string and the following strings may need, so that a
+// short text does not allocate a complete piece.
 func (s *Strings) copy(b []byte, expect int) string {
 	if len(b) == 0 {
 		return ""
@@ -36,7 +36,7 @@ func (s *Strings) copy(b []byte, expect int) string {
 	return made
 }
 
-// room makes room for n bytes. It returns false if they need their own allocation.
+// room makes room for n bytes in the current piece or in a new piece. It returns false if a string of n bytes needs its own allocation.
 func (s *Strings) room(n, expect int) bool {
 	if n > len(s.rest) {
 		if n > maxShared {
@@ -47,8 +47,9 @@ func (s *Strings) room(n, expect int) bool {
 	return true
 }
 
-// unquote is copy for the inside of a JSON string with escapes, invalid UTF-8, or both. extra is the result of replacementBytes(raw).
-// invalid reports whether the string contained invalid UTF-8 or an unpaired surrogate, which are replaced by U+FFFD.
+// unquote is copy for the inside of a JSON string that has escapes or invalid UTF-8. It decodes them. extra is the result of
+// replacementBytes(raw). invalid reports whether the string contained invalid UTF-8 or an unpaired surrogate; both are replaced by
+// U+FFFD.
 func (s *Strings) unquote(raw []byte, extra, expect int) (made string, invalid bool) {
 	if extra == 0 && s.room(len(raw), expect) {
 		out, invalid := appendUnquoted(s.rest[:0], raw)
@@ -59,8 +60,8 @@ func (s *Strings) unquote(raw []byte, extra, expect int) (made string, invalid b
 	return bytesString(out), invalid
 }
 
-// replacementBytes returns the number of bytes by which U+FFFD lengthens the inside of a JSON string: two for each byte of invalid UTF-8.
-// Escapes are never longer than their source.
+// replacementBytes returns the number of bytes by which decoding can lengthen the inside of a JSON string. Each byte of invalid UTF-8 is
+// replaced by the three bytes of U+FFFD, which adds two bytes. The value of an escape is never longer than the escape.
 func replacementBytes(raw []byte) (n int) {
 	if utf8.Valid(raw) {
 		return 0
@@ -75,7 +76,7 @@ func replacementBytes(raw []byte) (n int) {
 	return n
 }
 
-// appendUnquoted appends the decoded inside of a JSON string, see unquote. raw was read by scanString.
+// appendUnquoted appends the decoded inside of a JSON string (see unquote). scanString must have accepted the string.
 func appendUnquoted(dst, raw []byte) (out []byte, invalid bool) {
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' && raw[i] < utf8.RuneSelf {
@@ -105,7 +106,7 @@ func appendUnquoted(dst, raw []byte) (out []byte, invalid bool) {
 	return dst, invalid
 }
 
-// hasInvalid reports whether the inside of a JSON string contains invalid UTF-8 or an unpaired surrogate, like
+// hasInvalid reports whether the inside of a JSON string contains invalid UTF-8 or an unpaired surrogate. The result is that of
 // appendUnquoted.
 func hasInvalid(raw []byte) bool {
 	for i := 0; i < len(raw); {
@@ -128,7 +129,8 @@ func hasInvalid(raw []byte) bool {
 	return !utf8.Valid(raw)
 }
 
-// unescape decodes the escape at the beginning of b, or two that form a surrogate pair. An unpaired surrogate becomes U+FFFD.
+// unescape decodes the escape at the beginning of b, or two escapes that form a surrogate pair. size is their length. An unpaired
+// surrogate becomes U+FFFD.
 func unescape(b []byte) (r rune, size int) {
 	if c := unescaped[b[1]]; c != 0 {
 		return rune(c), 2
@@ -145,11 +147,11 @@ func unescape(b []byte) (r rune, size int) {
 	return utf8.RuneError, 6
 }
 
-// hexRune returns the number of the escape \u and four digits at the beginning of b.
+// hexRune returns the number in the escape at the beginning of b, which must be \u and four hexadecimal digits.
 func hexRune(b []byte) rune {
 	r, _ := Hex(b, 2)
 	return r
 }
 
-// surrogate reports whether the escape at the beginning of b is that of a surrogate.
+// surrogate reports whether the escape at the beginning of b denotes a surrogate.
 func surrogate(b []byte) bool { return b[1] == 'u' && utf16.IsSurrogate(hexRune(b)) }

@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// Given describes a well-formed value. It quotes only numbers.
+// Given describes a well-formed JSON value in words for an error message. It quotes the value only if it
+// is a number.
 func Given(value []byte) string {
 	switch value[0] {
 	case '{':
@@ -27,7 +28,7 @@ func Given(value []byte) string {
 	return "the number " + string(value)
 }
 
-// Wanted describes a Go type in the words of JSON.
+// Wanted describes the JSON value that a Go type accepts, in words for an error message.
 func Wanted(t reflect.Type) string {
 	if t.PkgPath() == "time" && t.Name() == "Time" {
 		return "a time such as \"2026-01-31T15:04:05Z\""
@@ -60,7 +61,8 @@ func Wanted(t reflect.Type) string {
 	return "a different value"
 }
 
-// Indirect returns the type that pointers of type t finally point to, or t itself if it is not a pointer.
+// Indirect returns the type at the end of the chain of pointers that t begins, or t itself if t is not a
+// pointer.
 func Indirect(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -73,7 +75,7 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// decodesItself reports whether t has a method that does the decoding.
+// decodesItself reports whether t has a method to decode JSON.
 func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)

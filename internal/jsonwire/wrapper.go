@@ -5,20 +5,22 @@ import (
 	"reflect"
 )
 
-// A Wrapper is a struct type around one value that records whether a member was present, and whether it was null. A decoder
-// reads the value as if there were no wrapper, and sets the flags. An encoder writes the value, or null where Set is false.
-// The method is called once for each type, on its zero value.
+// A Wrapper is a struct type around one value that records whether a member was present, and whether it was null. A decoder reads
+// the value as if there were no wrapper, and sets the fields that Wrapping names. An encoder writes the value, or null if the
+// field Set is false. WrapsJSON is called once for each type, on the zero value of the type.
 type Wrapper interface{ WrapsJSON() Wrapping }
 
 // Wrapping names the fields of a Wrapper.
 type Wrapping struct {
-	// Value is the field of the value.
+	// Value is the name of the field for the value.
 	Value string
-	// Set is a bool field that becomes true for a value and false for null.
+	// Set is the name of a bool field that becomes true for a value and false for null.
 	Set string
-	// Null is a bool field that becomes true for null and false for a value. "" if there is none.
+	// Null is the name of a bool field that becomes true for null and false for a value. Null is empty if the struct has no such
+	// field.
 	Null string
-	// AcceptNull makes null zero Value and set the flags. If it is false, null is decoded into Value.
+	// AcceptNull selects how null is decoded. If it is true, null sets Value to its zero value and sets the bool fields. If it is
+	// false, null is decoded into Value.
 	AcceptNull bool
 }
 
@@ -35,7 +37,8 @@ func (c *decodeCompiler) compileWrapper(p *decodePlan) {
 	p.elem = c.compile(value, false)
 }
 
-// wrapLayoutOf returns the layout of a Wrapper and the type of its value. It panics if the type does not have the declared layout.
+// wrapLayoutOf returns the layout of a Wrapper and the type of its value. It panics if the type does not have the fields that
+// WrapsJSON names.
 func wrapLayoutOf(t reflect.Type) (*wrapLayout, reflect.Type) {
 	w := reflect.Zero(t).Interface().(Wrapper).WrapsJSON()
 	field := func(name string, flag bool) reflect.StructField {
@@ -53,7 +56,7 @@ func wrapLayoutOf(t reflect.Type) (*wrapLayout, reflect.Type) {
 	return layout, value.Type
 }
 
-// wrapped reads the value of a wrapper and sets its flags.
+// wrapped reads the value of a wrapper and sets the bool fields of the wrapper.
 func (d *decoder) wrapped(p *decodePlan, m memory, i int) int {
 	w := p.wrap
 	null := d.data[i] == 'n' && w.acceptNull
