@@ -2,7 +2,8 @@ package http1
 
 import "bytes"
 
-// Chunked decodes a chunked body (RFC 9112 §7.1) incrementally. Call Reset before each body. The states of a body are:
+// Chunked decodes a chunked body (RFC 9112 §7.1) incrementally. Call Reset before each body. A Chunked is not safe for concurrent use.
+// Its states during a body are:
 //
 //	5;ext=1\r\nhello\r\n0\r\nDigest: x\r\n\r\n
 //	│└ext    │└data │   │ └trailer lines, then done
@@ -12,10 +13,10 @@ type Chunked struct {
 	maxBody int64
 
 	state      chunkState
-	digits     uint8 // number of digits of the size up to now
-	chunk      int64 // size up to now, then the remaining data of the chunk
+	digits     uint8 // number of digits of the size that were read
+	chunk      int64 // the part of the size that was read, then the number of data bytes that are missing from the chunk
 	decoded    int64 // bytes of data that were returned
-	consumed   int64 // bytes of src consumed
+	consumed   int64 // bytes of src that were consumed
 	extensions int   // bytes of chunk extensions
 	chunks     int64 // number of chunks with data
 
@@ -37,12 +38,12 @@ const (
 	chunkBodyFailed                   // refused
 )
 
-// maxChunkDigits is the maximum number of hex digits of a chunk size, including leading zeros. Sixteen digits can represent any 63-bit
-// size.
+// maxChunkDigits is the maximum number of hex digits of a chunk size, including leading zeros. Sixteen digits can represent every
+// 63-bit size.
 const maxChunkDigits = 16
 
-// Reset prepares for a new body. A body of more than maxBody bytes of data is refused with 413 as soon as a chunk size
-// exceeds the limit. A negative maxBody means no limit. The limits are not copied and must not change.
+// Reset prepares for a new body. If the data of the body exceeds maxBody bytes, the body is refused with status 413 as soon as a chunk
+// size exceeds the limit. A negative maxBody means no limit. The Chunked keeps lim, which must not change.
 func (c *Chunked) Reset(lim *Limits, maxBody int64) {
 	if maxBody < 0 {
 		maxBody = 1<<63 - 1
@@ -52,7 +53,7 @@ func (c *Chunked) Reset(lim *Limits, maxBody int64) {
 	*c = Chunked{lim: lim, maxBody: maxBody, trailer: trailer}
 }
 
-// Twin returns a decoder that continues from the state of c, to look ahead. It does not contain the trailers.
+// Twin returns a copy of the decoder with which a caller can look ahead. The copy does not contain the trailers.
 func (c *Chunked) Twin() Chunked {
 	twin := *c
 	twin.trailer = trailer{}
@@ -65,7 +66,7 @@ func (c *Chunked) Done() bool { return c.state == chunkBodyDone }
 // Decoded returns the number of bytes of data that were returned.
 func (c *Chunked) Decoded() int64 { return c.decoded }
 
-// Remaining returns the number of missing bytes of the current chunk. A caller may use it to size a buffer.
+// Remaining returns the number of bytes of data that are missing from the current chunk. A caller may use it to size a buffer.
 func (c *Chunked) Remaining() int64 {
 	if c.state == chunkData {
 		return c.chunk
@@ -73,17 +74,17 @@ func (c *Chunked) Remaining() int64 {
 	return 0
 }
 
-// Next consumes the first n bytes of src and returns the data among them as a view into src. It returns at the first data, at the end
-// of src, or at the end of the body. If data is empty and [Chunked.Done] is false, more input is needed. Bytes after the end of the
-// body are not consumed. err is an [Error]; n is then the position of the error, and the connection must close.
-// an [Error]; n is then where reading stopped, and the connection must close.
+// Next consumes the first n bytes of src. It returns the first data among them as a view into src. It stops after the first data, at
+// the end of src, or at the end of the body. If data is empty and [Chunked.Done] is false, more input is needed. Bytes after the end
+// of the body are not consumed. err is an [Error]. After an error, n is the position of the error, and the caller must close the
+// connection.
 func (c *Chunked) Next(src []byte) (data []byte, n int, err error) {
 	return c.next(src, len(src))
 }
 
-// Decode consumes the first nSrc bytes of src and copies their data to dst. It stops when dst is full, at the end of src, or
-// at the end of the body. dst and src may share memory if dst starts no later than src, so a buffer can be decoded in place.
-// err is an [Error]; Decode may return it together with the data before it.
+// Decode consumes the first nSrc bytes of src and copies their data to dst. It stops when dst is full, at the end of src, or at the
+// end of the body. dst and src may share memory if dst does not start after src, so a buffer can be decoded in place. err is an
+// [Error]. With an error, Decode also returns the data before the error.
 func (c *Chunked) Decode(dst, src []byte) (nDst, nSrc int, err error) {
 	for {
 		data, n, err := c.next(src[nSrc:], len(dst)-nDst)
@@ -95,7 +96,7 @@ func (c *Chunked) Decode(dst, src []byte) (nDst, nSrc int, err error) {
 	}
 }
 
-// next is Next with a limit of room bytes of data.
+// next is Next, but returns at most room bytes of data.
 func (c *Chunked) next(src []byte, room int) (data []byte, n int, err error) {
 	for n < len(src) {
 		switch c.state {
@@ -134,7 +135,7 @@ func (c *Chunked) refuse(p problem, offset int64, char byte) error {
 	return e
 }
 
-// advance records that k bytes of data were returned.
+// advance records that the next k bytes of data were returned.
 func (c *Chunked) advance(k int) {
 	c.chunk -= int64(k)
 	c.decoded += int64(k)
@@ -143,7 +144,7 @@ func (c *Chunked) advance(k int) {
 	}
 }
 
-// frame reads one byte that is not data.
+// frame reads one byte of the framing, that is, a byte that is neither data nor part of the trailer section.
 func (c *Chunked) frame(b byte) problem {
 	switch c.state {
 	case chunkSize:
@@ -189,7 +190,7 @@ func (c *Chunked) frame(b byte) problem {
 	return noProblem
 }
 
-// sizeByte reads a byte of a chunk size, or the first byte after it. White space is allowed only before ';' (RFC 9112
+// sizeByte reads a digit of a chunk size, or the first byte after the digits. White space is allowed there only before ';' (RFC 9112
 // §7.1.1).
 func (c *Chunked) sizeByte(b byte) problem {
 	if d := hexValue(b); d >= 0 {
@@ -235,7 +236,7 @@ func (c *Chunked) sizeLineEnd() problem {
 	return noProblem
 }
 
-// extensionByte counts a byte of an extension, which is ignored.
+// extensionByte counts a byte of a chunk extension. Extensions are otherwise ignored.
 func (c *Chunked) extensionByte() problem {
 	if c.extensions == c.lim.MaxExtension {
 		return extensionTooLong
@@ -255,7 +256,7 @@ func hexValue(b byte) int {
 	return -1
 }
 
-// trailerBytes reads trailer lines from src until the empty line or the end of src. It returns the number of bytes that were read.
+// trailerBytes reads trailer lines from src up to the empty line or the end of src. It returns the number of bytes that it read.
 func (c *Chunked) trailerBytes(src []byte) (k int, err error) {
 	t := &c.trailer
 	start := c.consumed - int64(len(t.buf)) // start of the trailer section

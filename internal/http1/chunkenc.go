@@ -2,12 +2,13 @@ package http1
 
 import "math/bits"
 
-// A chunk consists of its header, n bytes of data, and CRLF. The last chunk of data is followed by [LastChunk], any trailer
-// fields, and CRLF. A header must not be written for n = 0, because that chunk ends the body.
+// A chunk consists of a header, n bytes of data, and CRLF. The last chunk with data is followed by [LastChunk], the trailer
+// fields if any, and CRLF. No header may be written for n = 0, because a chunk without data ends the body.
 
 const hexDigits = "0123456789abcdef"
 
-// MaxChunkHeader is the maximum length of a chunk header, in bytes. Reserve this room before data that is sent as a chunk.
+// MaxChunkHeader is the maximum length of a chunk header, in bytes. A caller reserves this number of bytes in front of the
+// data of a chunk.
 const MaxChunkHeader = 16 + len("\r\n")
 
 // AppendChunkHeader appends the header of a chunk of n > 0 bytes of data.
@@ -18,8 +19,9 @@ func AppendChunkHeader(dst []byte, n int) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// PutChunkHeader writes the header of a chunk of n > 0 bytes at the end of room, so that the data may follow room in memory,
-// and returns its start in room. It panics if room is too short; [MaxChunkHeader] is always sufficient.
+// PutChunkHeader writes the header of a chunk of n > 0 bytes at the end of room, so that the data can follow directly after
+// room in memory. start is the index in room at which the header starts. PutChunkHeader panics if room is too short. A room
+// of [MaxChunkHeader] bytes is always sufficient.
 func PutChunkHeader(room []byte, n int) (start int) {
 	i := len(room) - 2
 	room[i], room[i+1] = '\r', '\n'

@@ -11,15 +11,15 @@ const (
 	dateValueLength = len(dateFormat)
 )
 
-// DateCache formats the Date field once per second. The zero value is ready for use. It has no clock and no lock: one goroutine owns
-// it and passes the time to it.
+// DateCache formats the Date field once per second. The zero value is ready for use. It has neither a clock nor a lock: only one
+// goroutine may use it, and passes the time to it.
 type DateCache struct {
 	filled bool
 	second int64
 	line   [dateLineLength]byte
 }
 
-// Append appends the date without the field name, 29 bytes, for a time in seconds since 1970.
+// Append appends the date without the field name, which is 29 bytes long. unixSeconds is the time in seconds since 1970.
 func (d *DateCache) Append(dst []byte, unixSeconds int64) []byte {
 	if !d.filled || d.second != unixSeconds {
 		d.render(unixSeconds)
@@ -27,7 +27,7 @@ func (d *DateCache) Append(dst []byte, unixSeconds int64) []byte {
 	return append(dst, d.line[dateStart:dateStart+dateValueLength]...)
 }
 
-// AppendField appends the field line, "Date: " to CRLF.
+// AppendField appends the whole field line, from "Date: " to CRLF.
 func (d *DateCache) AppendField(dst []byte, unixSeconds int64) []byte {
 	if !d.filled || d.second != unixSeconds {
 		d.render(unixSeconds)
@@ -35,7 +35,8 @@ func (d *DateCache) AppendField(dst []byte, unixSeconds int64) []byte {
 	return append(dst, d.line[:]...)
 }
 
-// render formats the line. IMF-fixdate ends with the year 9999; its last second replaces later times, and 1970 earlier ones.
+// render formats the field line. IMF-fixdate ends with the year 9999. Later times are replaced by the last second of that year, and
+// times before 1970 by 1970.
 func (d *DateCache) render(unixSeconds int64) {
 	const last = 253402300799 // 9999-12-31T23:59:59Z
 	at := time.Unix(min(max(unixSeconds, 0), last), 0).UTC()
@@ -46,8 +47,8 @@ func (d *DateCache) render(unixSeconds int64) {
 	d.second = unixSeconds
 }
 
-// An Opening renders the beginning of answers, which consists of the status line and Date, for one status and second at a time. Most
-// consecutive answers have the same. The zero value is ready for use. It is used by one goroutine, like its DateCache.
+// An Opening formats the beginning of an answer: the status line and the Date field. It keeps the result, because most consecutive
+// answers have the same status and second. The zero value is ready for use. Only one goroutine may use it.
 type Opening struct {
 	Date   DateCache
 	status int

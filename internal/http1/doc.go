@@ -16,8 +16,8 @@
 //
 // Two rules hold for all input:
 //
-//   - Framing is never guessed. If implementations could split a head in different places, it is an [Error], and the
-//     connection must close.
-//   - The outcome depends only on the bytes, not on how they arrived. Every split of an input gives the same messages and the
-//     same error, and the work is linear in the input even if it arrives byte by byte.
+//   - Framing is never guessed. If implementations could split a head in different places, the head is refused with an [Error], and
+//     the connection must be closed.
+//   - The outcome depends only on the bytes, not on how they arrived. However the input is divided, the messages and the errors are
+//     the same, and the work is linear in the size of the input, even if it arrives byte by byte.
 package http1

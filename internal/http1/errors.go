@@ -3,13 +3,13 @@ package http1
 import "fmt"
 
 // Error is the reason why a message was refused. It is a small comparable value: errors with the same reason and position are equal.
-// After an Error the position of the next message is unknown, so the connection must be closed after the answer.
+// After an Error the position of the next message is unknown. Therefore the caller must close the connection after the answer.
 type Error struct {
 	problem problem
 	part    part
 	char    byte
 	offset  int64
-	limit   int64 // exceeded limit, or 0 for other problems
+	limit   int64 // the limit that was exceeded, or 0 if the problem is not a limit
 }
 
 // Status returns the HTTP status code of the answer.
@@ -18,8 +18,8 @@ func (e Error) Status() int { return int(problems[e.problem].status) }
 // Offset returns the position of the problem, in bytes from the start of the request head or of the chunked body.
 func (e Error) Offset() int64 { return e.offset }
 
-// Error describes a problem and its position. It quotes at most one byte of the input, in hex, so it is safe to send
-// back and to log.
+// Error describes the problem and its position. The text quotes at most one byte of the input, in hex, so that it is safe to send
+// and to log.
 func (e Error) Error() string {
 	p := problems[e.problem]
 	if e.limit > 0 {
@@ -46,20 +46,20 @@ func (p part) String() string {
 	return "request head"
 }
 
-// A problem is a reason to refuse a message. Zero is no problem.
+// A problem is a reason to refuse a message. 0 means no problem.
 type problem uint8
 
 const (
 	noProblem problem = iota
 
-	// Lines.
+	// Problems of lines.
 	bareCR
 	bareLF
 	emptyLine
 	headTooLarge
 	tooManyFields
 
-	// Request line.
+	// Problems of the request line.
 	badMethod
 	methodTooLong
 	badTarget
@@ -75,7 +75,7 @@ const (
 	badVersion
 	unsupportedVersion
 
-	// Field lines.
+	// Problems of field lines.
 	emptyFieldName
 	badFieldName
 	spaceBeforeColon
@@ -83,7 +83,7 @@ const (
 	foldedField
 	controlInValue
 
-	// Fields with a meaning for framing or routing.
+	// Problems of fields that affect framing or routing.
 	missingHost
 	repeatedHost
 	badHost
@@ -97,7 +97,7 @@ const (
 	unknownCoding
 	unknownExpectation
 
-	// Chunked bodies.
+	// Problems of chunked bodies.
 	badChunkSize
 	chunkTooLarge
 	controlInExtension
@@ -109,8 +109,7 @@ const (
 	forbiddenTrailer
 )
 
-// problems maps each problem to its status and text. withByte marks the problems whose text contains the offending
-// byte.
+// problems maps each problem to its status and its text. withByte marks a problem whose text contains the byte at which it occurred.
 var problems = [...]struct {
 	status   uint16
 	withByte bool

@@ -1,7 +1,7 @@
 package http1
 
-// interpret evaluates a complete field line if its field governs framing, routing or the connection. For other lines it only
-// checks the length and the first byte of the name.
+// interpret evaluates a complete field line if the field affects framing, routing or the connection. For other fields it
+// only compares the length and the first byte of the name.
 func (h *Head) interpret(w []byte, f fieldSpan) problem {
 	name := w[f.name.start:f.name.end]
 	first := name[0] | 0x20
@@ -34,7 +34,7 @@ func (h *Head) interpret(w []byte, f fieldSpan) problem {
 	return noProblem
 }
 
-// conclude derives the properties that depend on several field lines.
+// conclude sets the properties of the head that depend on several field lines.
 func (h *Head) conclude() {
 	if h.Minor == 0 {
 		// HTTP/1.0 has neither 100 (Continue) nor Upgrade, so these fields are ignored (RFC 9110 §10.1.1 and §7.8).
@@ -47,8 +47,8 @@ func (h *Head) conclude() {
 }
 
 // contentLengthField parses Content-Length. RFC 9110 §8.6 allows a recipient to accept a repeated field or a list if all
-// members are equal. This parser refuses them: no ordinary client sends them, and attackers use them to find out
-// which member each hop uses.
+// values are equal. This parser refuses both: ordinary clients do not send them, and attackers use them to find out which
+// value each server on the path uses.
 func (h *Head) contentLengthField(value []byte) problem {
 	if h.Chunked {
 		return lengthAndChunked
@@ -77,8 +77,8 @@ func (h *Head) contentLengthField(value []byte) problem {
 	return noProblem
 }
 
-// transferEncodingField parses Transfer-Encoding (RFC 9112 §6.1 and §6.3). Only "chunked" is accepted. Other codings, except
-// after chunked, which must be the last, are not implemented: 501. Everything else is malformed: 400.
+// transferEncodingField parses Transfer-Encoding (RFC 9112 §6.1 and §6.3). Only "chunked" is accepted. Another coding, alone
+// or before chunked, is refused with 501. A coding after chunked, or a malformed value, is refused with 400.
 func (h *Head) transferEncodingField(value []byte) problem {
 	switch {
 	case h.Minor == 0:
@@ -113,8 +113,8 @@ func (h *Head) transferEncodingField(value []byte) problem {
 	return chunkedNotFinal
 }
 
-// isCoding reports whether b is the name of a transfer coding, with or without parameters. chunked has no parameters (RFC
-// 9112 §7).
+// isCoding reports whether b is the name of a transfer coding, with or without parameters. The coding chunked must not have
+// parameters (RFC 9112 §7).
 func isCoding(b []byte) bool {
 	end := scanToken(b, 0)
 	name := b[:end]
@@ -124,7 +124,7 @@ func isCoding(b []byte) bool {
 	return len(name) > 0 && (end == len(b) || b[end] == ';' && !isWord(name, "chunked"))
 }
 
-// connectionField parses the options of Connection that affect a server (RFC 9110 §7.6.1) and ignores the others.
+// connectionField parses the options of Connection that affect a server (RFC 9110 §7.6.1) and ignores other options.
 func (h *Head) connectionField(value []byte) {
 	if isWord(value, "keep-alive") { // the most common value
 		h.connection |= optionKeepAlive

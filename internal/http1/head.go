@@ -2,13 +2,13 @@ package http1
 
 import "github.com/dunlinhttp/dunlin/internal/semantics"
 
-// Head is a request head and the state of parsing it. The zero value is ready for use. A Head is reused for many requests and
-// allocates only when its list of fields grows.
+// Head is a request head and the state of the parser. The zero value is ready for use. A Head can be reused for any number of
+// requests, and allocates only when its list of fields grows. It is not safe for concurrent use.
 //
-// Until [Head.Parse] has returned n > 0, the Head belongs to the incomplete request of a connection and holds only offsets,
-// so the buffer may move between calls. Afterwards, the exported fields and the methods are valid, and every []byte that they
-// return is a borrowed view into the buffer given to that call: it is valid until the buffer changes, and must not be
-// written.
+// Until [Head.Parse] has returned n > 0, the Head belongs to the incomplete request of a connection and contains only offsets, so the
+// buffer may move between calls. After that, the exported fields and the methods are valid. Every []byte that a method returns is a
+// borrowed view into the buffer that was passed to the last call of Parse. It is valid until the buffer changes, and must not be
+// changed.
 //
 // Invariant: 0 ≤ line ≤ scanned ≤ len(buffer), and no byte in [line, scanned) is LF.
 type Head struct {
@@ -19,26 +19,25 @@ type Head struct {
 	Method semantics.Method // the method, if it is one of package semantics
 	Form   TargetForm       // form of the target
 
-	// Minor is the minor version of this request: 0 for HTTP/1.0, and 1 for HTTP/1.1 and later versions of HTTP/1 (RFC 9110
-	// §2.5).
+	// Minor is the minor version of the request: 0 for HTTP/1.0, and 1 for HTTP/1.1 and later versions of HTTP/1 (RFC 9110 §2.5).
 	Minor uint8
 
 	Chunked     bool // the body is chunked
-	KeepAlive   bool // the client wants the connection to stay open
+	KeepAlive   bool // the client asks to keep the connection open
 	Expect100   bool // the client waits for 100 (Continue) before it sends the body
 	Upgrade     bool // Upgrade is present and Connection names it (HTTP/1.1)
 	PathEscaped bool // Path has well-formed percent escapes
 
 	// State derived from the parsed field lines.
-	hasHost        bool
-	hasUpgrade     bool
-	expectContinue bool
-	alone          bool // the request line is the entire head, see Parse
-	connection     connectionOptions
+	hasHost         bool
+	hasUpgrade      bool
+	expectContinue  bool
+	requestLineOnly bool // the head consists of the request line only, see Parse
+	connection      connectionOptions
 
 	state   headState
 	line    int // start of the first incomplete line
-	scanned int // end of the bytes that were searched for the LF of that line
+	scanned int // end of the bytes that were searched for the LF of the line at line
 
 	method, target, path, query, host span
 
@@ -56,7 +55,7 @@ const (
 	optionOther
 )
 
-// NamesFields reports whether Connection has options other than close, keep-alive and upgrade.
+// NamesFields reports whether Connection has options other than close, keep-alive and upgrade. Such options are names of fields.
 func (h *Head) NamesFields() bool { return h.connection&optionOther != 0 }
 
 // A span is the bytes [start, end) of the head.
@@ -65,17 +64,17 @@ type span struct{ start, end uint32 }
 // A fieldSpan is one field line: its name, and its value without surrounding white space.
 type fieldSpan struct{ name, value span }
 
-// Reset clears the state of the last request, whether it is complete or not, and the reference to its buffer.
+// Reset clears the state of the last request, even if that request is incomplete, and removes the reference to its buffer.
 func (h *Head) Reset() {
 	*h = Head{ContentLength: -1, fields: h.fields[:0]}
 }
 
-// Rebase records that the bytes of a complete head have moved to buf, which must start with the same bytes. All later views
-// are into buf.
+// Rebase records that the bytes of a complete head have moved to buf, which must start with these bytes. Later views are views into
+// buf.
 func (h *Head) Rebase(buf []byte) { h.buf = buf[:len(h.buf)] }
 
-// CopyTo copies the complete head h to dst, with views into buf, which must start with the bytes of the head (see
-// [Head.Bytes]). The copy shares no memory with h.
+// CopyTo copies the complete head h to dst. buf must start with the bytes of the head (see [Head.Bytes]), and the views of dst are
+// views into buf. dst shares no memory with h except buf, if h also uses it.
 func (h *Head) CopyTo(dst *Head, buf []byte) {
 	fields := append(dst.fields[:0], h.fields...)
 	*dst = *h
@@ -94,19 +93,19 @@ func (h *Head) MethodBytes() []byte { return h.view(h.method) }
 // Target returns the request target as it was sent.
 func (h *Head) Target() []byte { return h.view(h.target) }
 
-// Path returns the target's path, still percent-encoded. It is "/" for an absolute URI without a path, "*" for the asterisk form, and
-// empty for CONNECT.
+// Path returns the path of the target without percent decoding. It is "/" for an absolute URI without a path, "*" for the asterisk
+// form, and empty for CONNECT.
 func (h *Head) Path() []byte { return h.view(h.path) }
 
-// Query returns the part of the target after the first '?', undecoded.
+// Query returns the part of the target after the first '?', without decoding.
 func (h *Head) Query() []byte { return h.view(h.query) }
 
 // EmptyQuery reports whether the target ends with its first '?'.
 func (h *Head) EmptyQuery() bool { return h.query.end > 0 && h.query.start == h.query.end }
 
-// Host returns the authority of the request: that of an absolute or CONNECT target, which takes precedence over the Host field (RFC
-// 9112 §3.2.2), else the value of Host. It is empty for an HTTP/1.0 request without Host, and for an empty Host field, which RFC 9112
-// §3.2 permits.
+// Host returns the authority of the request. The authority of an absolute target or a CONNECT target takes precedence over the value
+// of Host (RFC 9112 §3.2.2). Host returns an empty slice for an HTTP/1.0 request without a Host field, and for an empty Host field,
+// which RFC 9112 §3.2 permits.
 func (h *Head) Host() []byte { return h.view(h.host) }
 
 // HasBody reports whether bytes of a body follow the head.
@@ -130,8 +129,8 @@ func (h *Head) Get(name string) (value []byte, ok bool) {
 	return h.view(h.fields[i].value), true
 }
 
-// Index returns the index of the first field line with the given name at or after from, or -1 if there is none. Case is
-// ignored.
+// Index returns the index of the first field line at or after the index from that has the given name, or -1 if there is no such line.
+// Case is ignored.
 func (h *Head) Index(name string, from int) int {
 	for i := from; i < len(h.fields); i++ {
 		n := h.fields[i].name
@@ -142,7 +141,7 @@ func (h *Head) Index(name string, from int) int {
 	return -1
 }
 
-// Lines returns the indexes of the first two field lines with a name, compared without case, or -1.
+// Lines returns the indexes of the first two field lines with the given name, or -1 for a line that does not exist. Case is ignored.
 func (h *Head) Lines(name string) (first, second int) {
 	first = -1
 	for i := range h.fields {
@@ -157,8 +156,9 @@ func (h *Head) Lines(name string) (first, second int) {
 	return first, -1
 }
 
-// Three finds the field lines with three names in one pass. Case is ignored, and "" is no name. It reports whether the first
-// one has a value, returns the values of the others, nil if absent, and reports whether one of the names occurs twice.
+// Three finds the field lines with the names one, two and three in one pass. Case is ignored. An empty name matches no line. said
+// reports whether the field one has a value. second and third are the values of the fields two and three, or nil. twice reports
+// whether one of the fields occurs twice.
 func (h *Head) Three(one, two, three string) (said bool, second, third []byte, twice bool) {
 	first, other, last := -1, -1, -1
 	for i := range h.fields {
@@ -187,8 +187,8 @@ func (h *Head) Three(one, two, three string) (said bool, second, third []byte, t
 	return said, second, third, twice
 }
 
-// isNamed reports whether n is the given name. Case is ignored. Usually it needs no loop. It is not inlined, so that its code
-// stays small in the processor's cache.
+// isNamed reports whether the name n equals name. Case is ignored. For most names it needs no loop. It is not inlined, so that the
+// code stays small in the processor's cache.
 //
 //go:noinline
 func (h *Head) isNamed(n span, name string) bool {
@@ -218,8 +218,8 @@ func word[S string | []byte](s S) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// Names is an approximate set of field names, with one bit for each name, regardless of case. It may report names that are not in
-// the set.
+// Names is an approximate set of field names, as a bit set of their hashes. Case is ignored. The set may seem to contain names that
+// it does not contain.
 type Names uint64
 
 // Names returns the set of the names of the field lines.
@@ -230,10 +230,10 @@ func (h *Head) Names() (all Names) {
 	return all
 }
 
-// Lacks reports whether no field has the given name.
+// Lacks reports whether the set certainly does not contain the given name.
 func (all Names) Lacks(name string) bool { return name != "" && all&nameOf(name) == 0 }
 
-// nameOf returns the set with one name, which must not be empty. Setting bit 5 folds the case of letters.
+// nameOf returns the set that contains only name, which must not be empty. Setting bit 5 of a letter ignores its case.
 func nameOf[S string | []byte](name S) Names {
 	n := len(name)
 	h := uint32(n) | uint32(name[0]|0x20)<<8 | uint32(name[n/2]|0x20)<<16 | uint32(name[n-1]|0x20)<<24

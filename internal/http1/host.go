@@ -25,7 +25,7 @@ func scanHost(b []byte) int {
 	return len(b) - len(rest)
 }
 
-// scanEscapedHost returns the end of a registered name with percent escapes, or 0 if an escape is malformed.
+// scanEscapedHost returns the length of the registered name with percent escapes at the start of b, or 0 if an escape is malformed.
 func scanEscapedHost(b []byte) int {
 	i := 0
 	for i < len(b) {
@@ -71,8 +71,8 @@ func portStart(authority []byte) int {
 	return -1
 }
 
-// validLiteral reports whether b is an IPv6 address in brackets, with an optional port. IPvFuture and zone identifiers are
-// refused: clients do not send the first, and a zone is meaningless to another host (RFC 6874 §4).
+// validLiteral reports whether b is an IPv6 address in brackets, with an optional port. IPvFuture addresses are refused because clients
+// do not send them. Zone identifiers are refused because they have no meaning on another host (RFC 6874 §4).
 func validLiteral(b []byte) bool {
 	end := 1
 	for end < len(b) && b[end] != ']' {
@@ -81,8 +81,8 @@ func validLiteral(b []byte) bool {
 	return end < len(b) && validIPv6(b[1:end]) && validPort(b[end+1:])
 }
 
-// validIPv6 reports whether b is an IPv6 address (RFC 3986 §3.2.2): eight groups of up to four hex digits, or fewer around
-// one "::". The last two groups may be an IPv4 address.
+// validIPv6 reports whether b is an IPv6 address (RFC 3986 §3.2.2): eight groups of up to four hex digits, or fewer groups and one
+// "::". An IPv4 address may replace the last two groups.
 func validIPv6(b []byte) bool {
 	parts, elided := 0, false
 	i := 0

@@ -1,11 +1,12 @@
 package http1
 
-// Least returns a number of bytes that certainly belong to the rest of the body. It is at least 1 until the body is
-// complete. A caller that never reads more does not read bytes after the body.
+// Least returns a lower bound on the number of bytes that are missing until the end of the body. It is at least 1
+// until the body is complete. A caller that never reads more than Least bytes does not read bytes after the body.
 func (c *Chunked) Least() int64 {
 	const end = int64(len(LastChunk) + len(CRLF))
 	const crlf = int64(len(CRLF))
-	// Bytes after the end of the size line, by the parsed digits of the size. More digits can only increase the size.
+	// The minimum number of bytes after the size line, according to the digits that were read. More digits can only
+	// increase it.
 	afterLine := crlf
 	if c.chunk > 0 {
 		afterLine = c.chunk
@@ -32,11 +33,11 @@ func (c *Chunked) Least() int64 {
 	case chunkBodyDone, chunkBodyFailed:
 		return 0
 	}
-	return 1 // in the trailer section, whose empty line may be partly read
+	return 1 // in the trailer section, of whose empty line only LF may be missing
 }
 
-// Coming returns the next bytes if they certainly include data: the number of framing bytes, and the minimum number of
-// data bytes after them. Otherwise both are 0.
+// Coming describes the next bytes of the body if they certainly include data. framing is the number of framing bytes
+// before the data, and data is the minimum number of bytes of data. Otherwise both are 0.
 func (c *Chunked) Coming() (framing, data int64) {
 	switch c.state {
 	case chunkData:

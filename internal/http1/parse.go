@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
-// headState is the type of the next incomplete line of a head.
+// A headState says which line of a head is the next to parse.
 type headState uint8
 
 const (
@@ -22,19 +22,20 @@ const http11 = 'H' | 'T'<<8 | 'T'<<16 | 'P'<<24 | '/'<<32 | '1'<<40 | '.'<<48 | 
 
 // Parse reads a request head from the start of buf. There are three outcomes:
 //
-//   - n > 0: the head is complete and has n bytes. The body or the next request follows.
-//   - n == 0 and err == nil: the head is incomplete. Call Parse again with the same bytes and more input. Complete lines are not
-//     parsed again, and the incomplete line is only searched for its end.
+//   - n > 0: the head is complete and has n bytes. The next byte belongs to the body or to the next request.
+//   - n == 0 and err == nil: the head is incomplete. Call Parse again with the same bytes followed by more input. Complete lines
+//     are not parsed again, and in the incomplete line only the new bytes are searched for its end.
 //   - err is an [Error]: answer with its status and close the connection.
 //
-// After n > 0 or an error the next call starts a new head. One empty line before the request line is skipped and counted in n
-// (RFC 9112 §2.2).
+// After n > 0 or an error, the next call starts a new head. Parse skips one empty line before the request line and counts it in n (RFC
+// 9112 §2.2).
 //
-// A line is parsed after its LF has arrived, so that the outcome does not depend on the division of the input. Only a first byte
-// that cannot begin a method is refused immediately, so that a TLS client gets an early error from a cleartext port.
+// A line is parsed only after its LF has arrived, so that the outcome does not depend on the division of the input. The exception is a
+// first byte that cannot begin a method. It is refused immediately, so that a TLS client that connects to a cleartext port gets an
+// early error.
 //
-// Lines end in CRLF. Only one kind of head may end in LF: CONNECT with a path, HTTP/1.0 and no field, which net/rpc's clients
-// send (rpc.DialHTTP). It is unambiguous, because no data follows.
+// Lines end in CRLF. A line may end in LF only in one kind of head: a CONNECT request of HTTP/1.0 with a path and without fields. The
+// clients of net/rpc send such heads (rpc.DialHTTP). The end of such a head is unambiguous, because no data follows it.
 func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
 	if h.state == headNew || h.state == headDone {
 		if n = h.plain(buf, lim); n > 0 {
@@ -75,8 +76,8 @@ func (h *Head) Parse(buf []byte, lim *Limits) (n int, err error) {
 	return next, nil
 }
 
-// start skips one empty line and checks the first byte of the request line. It leaves the state headNew if that byte has arrived and
-// can begin a method.
+// start skips one empty line and checks the first byte of the request line. If this byte has arrived and can begin a method, start
+// changes the state to headRequestLine.
 func (h *Head) start(buf []byte) (at int, p problem) {
 	if len(buf) > 0 && buf[0] == '\r' {
 		if len(buf) == 1 {
@@ -104,12 +105,12 @@ func (h *Head) start(buf []byte) (at int, p problem) {
 	return at, badMethod
 }
 
-// unfinished reports whether the current line was seen before and still has no end in w.
+// unfinished reports whether an earlier call has searched the current line and w still does not contain the end of the line.
 func (h *Head) unfinished(w []byte) bool {
 	return h.scanned > h.line && bytes.IndexByte(w[h.scanned:], '\n') < 0
 }
 
-// stop returns the result for a line of w that is malformed or incomplete.
+// stop returns the error for a malformed line of w. If the line is incomplete, stop records this as more does.
 func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 	if p != noProblem && bytes.IndexByte(w[h.line:], '\n') >= 0 {
 		return h.refuse(w, lim, at, p)
@@ -117,11 +118,11 @@ func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 	return h.more(w, lim)
 }
 
-// more records that w has no end of the current line, and refuses the head if its limits leave no room for one.
+// more records that w does not contain the end of the current line. It refuses the head if the limits do not allow more bytes.
 func (h *Head) more(w []byte, lim *Limits) error {
 	h.scanned = len(w)
 	if h.state == headRequestLine && h.scanned > h.line && w[h.scanned-1] == '\n' {
-		h.scanned-- // checked when the next byte has arrived
+		h.scanned-- // the LF is examined when the next byte has arrived
 	}
 	full := len(w) >= lim.MaxHead
 	switch {
@@ -134,7 +135,7 @@ func (h *Head) more(w []byte, lim *Limits) error {
 		if !ended {
 			return h.refuse(w, lim, h.line, methodTooLong)
 		}
-		h.Method = semantics.MethodOf(method) // the answer to HEAD has no body
+		h.Method = semantics.MethodOf(method) // the caller needs the method, because an answer to HEAD has no body
 		return h.refuse(w, lim, len(w), targetTooLong)
 	}
 	return nil
@@ -149,8 +150,8 @@ func (h *Head) refuse(buf []byte, lim *Limits, at int, p problem) error {
 	return e
 }
 
-// requestLine parses the request line (RFC 9112 §3). It returns the start of the first field line, or 0 if w ends before the line does,
-// or a problem and its position.
+// requestLine parses the request line (RFC 9112 §3). next is the start of the first field line, or 0 if the line is incomplete in w. If
+// p is a problem, next is its position.
 func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	start := h.line
 	space := scanToken(w, start)
@@ -180,7 +181,7 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	if end-target > lim.MaxTarget {
 		return target + lim.MaxTarget, targetTooLong
 	}
-	// The version is checked first, because the target of another protocol has no meaning.
+	// The version is checked before the target, because the target of another protocol has no meaning.
 	v := end + 1
 	if v+versionLength+2 <= len(w) && binary.LittleEndian.Uint64(w[v:]) == http11 &&
 		w[v+versionLength] == '\r' && w[v+versionLength+1] == '\n' {
@@ -195,7 +196,7 @@ func (h *Head) requestLine(w []byte, lim *Limits) (next int, p problem) {
 	return next, noProblem
 }
 
-// otherVersion parses the end of a request line, from the version on, if the version is not exactly HTTP/1.1. Its results are those
+// otherVersion parses the end of a request line from the version at v on, if the version is not exactly HTTP/1.1. The results are those
 // of requestLine.
 func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 	lf := bytes.IndexByte(w[v:], '\n')
@@ -211,7 +212,7 @@ func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 		if next == len(w) {
 			return 0, noProblem
 		}
-		h.alone = true
+		h.requestLineOnly = true
 		return next, noProblem
 	}
 	line = line[:len(line)-1]
@@ -238,7 +239,7 @@ func (h *Head) otherVersion(w []byte, v int) (next int, p problem) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// wrongByte returns the reason why w[at] cannot follow the method or the target: bad, unless the line ends there.
+// wrongByte returns the reason why w[at] cannot follow the method or the target. The reason is bad, unless the line ends at this byte.
 func wrongByte(w []byte, at int, bad problem) problem {
 	switch {
 	case w[at] == '\n':
@@ -251,10 +252,10 @@ func wrongByte(w []byte, at int, bad problem) problem {
 	return bad
 }
 
-// fieldLines parses the complete field lines and the end of the head. It returns the length of the head, or 0 if w ends before the head
-// does, or a problem and its position.
+// fieldLines parses the field lines that are complete in w, and the end of the head. next is the length of the head, or 0 if the head
+// is incomplete in w. If p is a problem, next is its position.
 func (h *Head) fieldLines(w []byte, lim *Limits) (next int, p problem) {
-	if h.alone {
+	if h.requestLineOnly {
 		h.conclude()
 		return h.line + 1, noProblem
 	}

@@ -9,10 +9,10 @@ import (
 // plainVersion is the length of the request line after the target.
 const plainVersion = len(" ") + versionLength + len(CRLF)
 
-// minPlain is the shortest request line of a plain head.
+// minPlain is the length of the shortest request line of a plain head, see plain.
 const minPlain = len("GET / HTTP/1.1\r\n")
 
-// Little-endian words: "host: ", and the line ends.
+// Parts of a head as little-endian words: "host: " and the ends of lines.
 const (
 	hostIs     = 'h' | 'o'<<8 | 's'<<16 | 't'<<24 | ':'<<32 | ' '<<40
 	hostIsMask = 1<<48 - 1
@@ -20,9 +20,9 @@ const (
 	crlf       = '\r' | '\n'<<8
 )
 
-// plain is a fast path of Parse for the most common heads: HTTP/1.1, origin form without escapes, and complete at the
-// first call. It parses such a head in one pass and keeps no state. For any other head it returns 0, and the state
-// machine parses it from the start.
+// plain is a fast path of Parse for the most common heads. Such a plain head is complete at the first call and has
+// HTTP/1.1 and a target in origin form without escapes. plain parses the head in one pass and keeps no state. For any
+// other head it returns 0; the state machine then parses the head from its start.
 func (h *Head) plain(buf []byte, lim *Limits) (n int) {
 	w := buf[:min(len(buf), lim.MaxHead)]
 	if len(w) < minPlain {
@@ -97,8 +97,8 @@ func (h *Head) plain(buf []byte, lim *Limits) (n int) {
 	return 0
 }
 
-// plainHost returns the length of the line's value at the start of b. It is 0 unless the value is an ordinary name or
-// IPv4 address, perhaps with a port, followed by CRLF.
+// plainHost returns the length of the value of a Host line. b begins with the value. The result is 0 unless the value
+// is an ordinary name or an IPv4 address, with an optional port, and CRLF follows it.
 func plainHost(b []byte) (length int) {
 	length = scanHost(b)
 	if b = b[length:]; length == 0 || len(b) < len(CRLF) {

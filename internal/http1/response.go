@@ -2,11 +2,12 @@ package http1
 
 import "github.com/dunlinhttp/dunlin/internal/semantics"
 
-// Functions that write a response head: a status line, field lines, CRLF. Each appends to dst and returns it, without
-// allocation if dst has room. They do not check their arguments, see [CheckField].
+// The following functions write the parts of a response head: the status line, the field lines, and CRLF. Each function appends to
+// dst and returns the extended slice, without allocation if dst has room. The functions do not check their arguments, see
+// [CheckField].
 
-// AppendStatusLine appends the status line of HTTP/1.1 for a code from 100 to 999. It panics for other codes, which are not valid in
-// HTTP/1.1.
+// AppendStatusLine appends the status line of HTTP/1.1 for a code from 100 to 999. It panics for other codes, because HTTP/1.1 does
+// not allow them.
 func AppendStatusLine(dst []byte, code int) []byte {
 	if i := uint(code - firstStatus); i < uint(len(statusLines)) && statusLines[i] != "" {
 		return append(dst, statusLines[i]...)
@@ -14,7 +15,7 @@ func AppendStatusLine(dst []byte, code int) []byte {
 	return appendOtherStatusLine(dst, code)
 }
 
-// AppendStatusLine10 is AppendStatusLine for a client that speaks HTTP/1.0.
+// AppendStatusLine10 is AppendStatusLine for a client that uses HTTP/1.0.
 func AppendStatusLine10(dst []byte, code int) []byte {
 	start := len(dst)
 	dst = AppendStatusLine(dst, code)
@@ -37,25 +38,25 @@ func AppendContentLength(dst []byte, n int64) []byte {
 	return append(dst, CRLF...)
 }
 
-// AppendLastLength appends the end of a head whose last field is Content-Length, for n ≥ 0 bytes.
+// AppendLastLength appends Content-Length as the last field of a head, for n ≥ 0 bytes, and the end of the head.
 func AppendLastLength(dst []byte, n int) []byte {
 	dst = append(dst, "Content-Length: "...)
 	dst = appendDecimal(dst, uint64(n))
 	return append(dst, CRLF+CRLF...)
 }
 
-// Field lines that a server adds itself.
+// These are field lines and a response that servers write themselves.
 const (
-	// ConnectionClose announces that the connection closes after this response.
+	// ConnectionClose tells the client that the server closes the connection after this response.
 	ConnectionClose = "Connection: close\r\n"
 
-	// ConnectionKeepAlive tells an HTTP/1.0 client that the connection stays open.
+	// ConnectionKeepAlive tells an HTTP/1.0 client that the connection remains open.
 	ConnectionKeepAlive = "Connection: keep-alive\r\n"
 
-	// TransferEncodingChunked announces a chunked body. Only for HTTP/1.1.
+	// TransferEncodingChunked announces a chunked body. It must be sent only to HTTP/1.1 clients.
 	TransferEncodingChunked = "Transfer-Encoding: chunked\r\n"
 
-	// Continue is the interim response that asks the client for the body.
+	// Continue is the interim response that asks the client to send the body.
 	Continue = "HTTP/1.1 100 Continue\r\n\r\n"
 )
 
@@ -77,15 +78,16 @@ func appendDecimal(dst []byte, n uint64) []byte {
 	return append(dst, digits[i:]...)
 }
 
-// BodyAllowed reports whether a response with this status to a request with this method has a body (RFC 9112 §6.3). Responses
-// to HEAD, and 1xx, 204 and 304, end with the head regardless of Content-Length, and so does a 2xx to CONNECT, which opens a
-// tunnel.
+// BodyAllowed reports whether a response with the given status to a request with the given method has a body (RFC 9112 §6.3). A
+// response to HEAD and a response with status 1xx, 204 or 304 ends with its head, whatever its Content-Length. A 2xx response to
+// CONNECT also ends with its head, because it opens a tunnel.
 func BodyAllowed(method semantics.Method, status int) bool {
 	return method != semantics.MethodHead && status != 304 && LengthAllowed(method, status)
 }
 
-// LengthAllowed reports whether such a response may have Content-Length or Transfer-Encoding: not with 1xx, 204, or a 2xx to
-// CONNECT (RFC 9110 §8.6, RFC 9112 §6.1). Responses to HEAD and 304 may, to describe the omitted body.
+// LengthAllowed reports whether a response with the given status to a request with the given method may have Content-Length or
+// Transfer-Encoding. Responses with status 1xx or 204 and 2xx responses to CONNECT must not have them (RFC 9110 §8.6, RFC 9112
+// §6.1). Responses to HEAD and responses with status 304 may have them, to describe the omitted body.
 func LengthAllowed(method semantics.Method, status int) bool {
 	if status < 200 || status == 204 {
 		return false

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// One byte repeated in a word, to examine 8 bytes at a time.
+// Words of eight equal bytes, to examine eight bytes at a time.
 const (
 	ones  = 0x0101010101010101
 	highs = ones * 0x80
@@ -19,13 +19,13 @@ func scanToken(b []byte, i int) int {
 	return i
 }
 
-// scanValue returns the index of the first byte at or after i that is not allowed in a field value, or len(b). Line ends are
-// not allowed, so one pass both checks a value and finds its end.
+// scanValue returns the index of the first byte at or after i that is not allowed in a field value, or len(b). CR and LF are not
+// allowed in a value, so one pass both checks a value and finds its end.
 func scanValue(b []byte, i int) int {
 	for i+8 <= len(b) {
 		x := binary.LittleEndian.Uint64(b[i:])
-		// mark has the high bit of each byte that is below 0x20 or equal to 0x7F. A
-		// borrow may mark bytes above such a byte, never below the first.
+		// mark has the high bit of each byte that is below 0x20 or equal to 0x7F. A subtraction may also mark higher bytes than the
+		// first such byte, because of the borrow, but no lower bytes.
 		mark := ((x - ones*0x20) | ((x ^ ones*0x7F) - ones)) & ^x & highs
 		if mark == 0 {
 			i += 8
@@ -43,9 +43,9 @@ func scanValue(b []byte, i int) int {
 	return i
 }
 
-// scanField scans the field line that starts at i (RFC 9112 §5). It returns the line and the start of the next one, or next == 0 if b
-// ends before the line does, or a problem with its position in next. No scan passes an LF, so an incomplete line is reported only if
-// its LF is not in b.
+// scanField scans the field line that starts at i (RFC 9112 §5). next is the start of the next line, or 0 if the line is incomplete
+// in b. If p is a problem, next is its position. No scan passes an LF, so a line counts as incomplete only if b does not contain its
+// LF.
 func scanField(b []byte, i int) (f fieldSpan, next int, p problem) {
 	colon := scanToken(b, i)
 	if colon == len(b) {
@@ -101,7 +101,7 @@ func nameProblem(b []byte, start, end int) problem {
 	return badFieldName
 }
 
-// valueProblem returns the reason why c, which is not CR, cannot follow a field value.
+// valueProblem returns the reason why the byte c, which is not CR, cannot follow a field value.
 func valueProblem(c byte) problem {
 	if c == '\n' {
 		return bareLF

@@ -1,14 +1,14 @@
 package http1
 
-// Checks shared with HTTP/2: the bytes allowed in a path, an authority, a method and a value, and the fields allowed
-// in trailers.
+// The checks of this file are shared with HTTP/2: the bytes that are allowed in a path, an authority, a method and a value,
+// and the fields that are allowed in trailers.
 
 // MaxMethod is the maximum length of a method, in bytes.
 const MaxMethod = maxMethod
 
-// ScanTarget reads a request target in origin or asterisk form that is not part of a request line. It returns the end of the
-// path, before the query's '?', and whether the path has percent escapes. ok is false if a byte is not allowed in a target,
-// or an escape is malformed.
+// ScanTarget reads a request target in origin or asterisk form that is not part of a request line. pathEnd is the end of the
+// path, before the '?' of the query. escaped reports whether the path has percent escapes. ok is false if a byte is not
+// allowed in a target or an escape is malformed.
 func ScanTarget(target []byte) (pathEnd int, escaped, ok bool) {
 	var h Head
 	pathEnd, end := h.scanTarget(target, 0)
@@ -23,17 +23,17 @@ func ScanTarget(target []byte) (pathEnd int, escaped, ok bool) {
 	return pathEnd, false, true
 }
 
-// ValidAuthority reports whether b is a host that is not empty, and perhaps a port (RFC
-// 9110 §7.2).
+// ValidAuthority reports whether b is a non-empty host with an optional port (RFC 9110 §7.2).
 func ValidAuthority(b []byte) bool { return len(b) > 0 && validAuthority(b) }
 
-// HasPort reports whether a valid authority has a port that is not empty.
+// HasPort reports whether a valid authority has a non-empty port.
 func HasPort(authority []byte) bool {
 	return len(authority) > 0 && isDigit(authority[len(authority)-1]) && portStart(authority) > 0
 }
 
-// ReadExpect parses a value of Expect. It is a list that may be empty and may repeat an expectation, since proxies
-// join repeated lines. RFC 9110 §10.1.1 defines the expectation 100-continue, and the status 417 for unknown ones.
+// ReadExpect parses a value of Expect. The value is a list that may be empty or repeat an expectation, because proxies join
+// repeated lines. continues reports whether the list contains 100-continue. known is false if the list contains another
+// expectation, for which RFC 9110 §10.1.1 permits the status 417.
 func ReadExpect(value []byte) (continues, known bool) {
 	for len(value) > 0 {
 		var member []byte

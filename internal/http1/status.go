@@ -5,8 +5,8 @@ import "strings"
 // firstStatus is the code of the first entry of statusLines.
 const firstStatus = 100
 
-// reasons has the reason phrases of the registered status codes. They are those of net/http, so that both engines send the same bytes.
-// Clients ignore them (RFC 9112 §4).
+// reasons has the reason phrases of the registered status codes. The phrases are those of net/http, so that both engines send the same
+// bytes. Clients ignore reason phrases (RFC 9112 §4).
 var reasons = [512]string{
 	100: "Continue",
 	101: "Switching Protocols",
@@ -76,13 +76,14 @@ var reasons = [512]string{
 	511: "Network Authentication Required",
 }
 
-// statusLines has the status line of each registered code, indexed by code - firstStatus, and "" for other codes.
+// statusLines has the status lines of the registered codes. Its index is code - firstStatus. The line of an unregistered code is
+// empty.
 var statusLines [len(reasons) - firstStatus]string
 
-// The tables are package variables that init fills: as results of a function they would need 32 KB of stack, for which the
-// stack of the first goroutine would be copied.
+// init fills these package variables. As results of a function they would need 32 KB of stack, for which the runtime would have to
+// copy the stack of the first goroutine.
 func init() {
-	var text strings.Builder // one string for all, because this runs at every program start
+	var text strings.Builder // one string for all lines, because init runs at every program start
 	text.Grow(2 << 10)
 	for code, reason := range &reasons {
 		if reason == "" {

@@ -2,7 +2,7 @@ package http1
 
 import "github.com/dunlinhttp/dunlin/internal/semantics"
 
-// Classes of bytes, one bit each. A byte may be in several classes.
+// Classes of bytes. Each class has a bit, so that a byte may be in several classes.
 const (
 	isToken  = 1 << iota // RFC 9110 §5.6.2: methods and field names
 	isTarget             // visible ASCII except '#', see target.go
@@ -12,10 +12,10 @@ const (
 	isValue // RFC 9110 §5.5: visible ASCII, obs-text, SP and HTAB
 )
 
-// class has the classes of each byte.
+// class maps each byte to its classes.
 var class = buildClasses()
 
-// lower maps each byte to lower case, for ASCII letters only.
+// lower maps ASCII letters to lower case, and other bytes to themselves.
 var lower = buildLower()
 
 func buildClasses() (t [256]uint8) {
@@ -57,12 +57,12 @@ func buildLower() (t [256]byte) {
 	return t
 }
 
-// equalFold reports whether a and b, of equal length, are equal, ignoring the case of ASCII letters.
+// equalFold reports whether a and b are equal without regard to the case of ASCII letters.
 func equalFold(a []byte, b string) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	if string(a) == b { // the usual spelling
+	if string(a) == b { // most clients use this spelling
 		return true
 	}
 	for i, c := range a {
@@ -73,8 +73,8 @@ func equalFold(a []byte, b string) bool {
 	return true
 }
 
-// isWord reports whether b is the lower-case word, ignoring case. Setting bit 5 is a correct conversion here: b has no control
-// characters, and words consist of letters, digits and '-'.
+// isWord reports whether b equals word without regard to case. word must be in lower case. Setting bit 5 is a correct
+// conversion to lower case here, because b has no control characters, and word consists of letters, digits and '-'.
 func isWord(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false

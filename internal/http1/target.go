@@ -17,16 +17,16 @@ const (
 	AsteriskForm                    // *, only for OPTIONS
 )
 
-// A target consists of visible ASCII without '#'. RFC 3986 allows fewer characters in a URI, but browsers send characters such as
-// '|', '^' and '"' raw. Bytes above ASCII are refused, as RFC 9112 §3.2 requires: a client that sends raw UTF-8 has not encoded its
-// target, and its encoding is unknown.
+// A target consists of visible ASCII characters except '#'. RFC 3986 allows fewer characters in a URI, but browsers send characters
+// such as '|', '^' and '"' without encoding. Bytes above ASCII are refused, as RFC 9112 §3.2 requires: a client that sends such bytes
+// has not encoded its target, and the character set of the target is unknown.
 
 // scanPath returns the index of the first byte at or after i that ends a path or is a percent sign, or len(w).
 func scanPath(w []byte, i int) int {
 	for ; i+8 <= len(w); i += 8 {
 		x := binary.LittleEndian.Uint64(w[i:])
-		// The method is that of scanValue. It marks bytes up to ' ', '#', '%', '?', 0x7F and bytes from 0x80 (by "| x"). One term finds
-		// both '?' and 0x7F, which differ in one bit.
+		// The method is that of scanValue. It marks bytes up to ' ', the bytes '#', '%', '?' and 0x7F, and, by "| x", bytes from 0x80
+		// on. One term finds both '?' and 0x7F, because they differ in one bit.
 		mark := (((x-ones*0x21)|((x^ones*'#')-ones)|((x^ones*'%')-ones)|(((x|ones*0x40)^ones*0x7F)-ones))&^x | x) & highs
 		if mark != 0 {
 			return i + bits.TrailingZeros64(mark)/8
@@ -70,8 +70,8 @@ func (h *Head) scanTarget(w []byte, i int) (pathEnd, end int) {
 	return pathEnd, i
 }
 
-// setTarget finds the form of the target w[start:end], whose path or authority ends at pathEnd, and sets its parts. p is the reason why
-// the target is refused, or noProblem. at is the position of the problem in w.
+// setTarget finds the form of the target w[start:end] and sets its parts. pathEnd is the end of the path, or of the authority if there
+// is no path. p is the reason why the target is refused, or noProblem. at is the position of the problem in w.
 func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) {
 	h.target = span{uint32(start), uint32(end)}
 	h.Form = OriginForm
@@ -84,7 +84,7 @@ func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) 
 		return h.authorityTarget(w, start, end)
 	case w[start] == '/':
 		if h.Method == semantics.MethodConnect {
-			h.Method = semantics.MethodOther // CONNECT with a path has no host to connect to: treat it as an unknown method
+			h.Method = semantics.MethodOther // CONNECT with a path names no host to connect to, so it is treated as an unknown method
 		}
 		h.path = span{uint32(start), uint32(pathEnd)}
 	case w[start] == '*' && end == start+1:
@@ -104,7 +104,7 @@ func (h *Head) setTarget(w []byte, start, pathEnd, end int) (at int, p problem) 
 	return 0, noProblem
 }
 
-// authorityTarget parses the target of CONNECT, which must have a host and a port (RFC 9110 §9.3.6).
+// authorityTarget parses the target of CONNECT. The target must have a host and a port (RFC 9110 §9.3.6).
 func (h *Head) authorityTarget(w []byte, start, end int) (at int, p problem) {
 	authority := w[start:end]
 	if !validAuthority(authority) || !isDigit(authority[len(authority)-1]) || portStart(authority) <= 0 {
@@ -118,8 +118,8 @@ func (h *Head) authorityTarget(w []byte, start, end int) (at int, p problem) {
 	return 0, noProblem
 }
 
-// absoluteTarget parses an http or https URI. Its path, or its authority if it has no path, ends at pathEnd. User information is
-// refused (RFC 9110 §4.2.4), since '@' is not valid in an authority.
+// absoluteTarget parses an http or https URI. pathEnd is the end of its path, or of its authority if it has no path. User information
+// is refused (RFC 9110 §4.2.4), because '@' is not valid in an authority.
 func (h *Head) absoluteTarget(w []byte, start, pathEnd int) (at int, p problem) {
 	uri := w[start:pathEnd]
 	scheme := 0
@@ -142,7 +142,7 @@ func (h *Head) absoluteTarget(w []byte, start, pathEnd int) (at int, p problem) 
 	h.host = span{uint32(authority), uint32(slash)}
 	h.path = span{uint32(slash), uint32(pathEnd)}
 	if slash == pathEnd {
-		// An empty path means "/" (RFC 9110 §4.2.3): use the slash before the authority.
+		// An empty path means "/" (RFC 9110 §4.2.3). The slash before the authority is used as the path.
 		h.path = span{uint32(authority - 1), uint32(authority)}
 	}
 	return 0, noProblem
@@ -165,7 +165,7 @@ func (h *Head) checkEscapes(w []byte) (at int, p problem) {
 	return 0, noProblem
 }
 
-// targetProblem returns the reason why w[at] cannot follow a target.
+// targetProblem returns the reason why the byte w[at] cannot follow a target.
 func targetProblem(w []byte, at int) problem {
 	if w[at] == '#' {
 		return fragmentInTarget

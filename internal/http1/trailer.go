@@ -1,6 +1,6 @@
 package http1
 
-// trailer is the trailer section of a chunked body (RFC 9112 §7.1.2). It has its own copy of the bytes, which is allocated only for a
+// trailer is the trailer section of a chunked body (RFC 9112 §7.1.2). It contains a copy of the bytes. The copy is allocated only for a
 // non-empty section.
 //
 // Invariant: 0 ≤ line ≤ len(buf); buf[:line] is complete field lines.
@@ -10,7 +10,7 @@ type trailer struct {
 	fields []fieldSpan
 }
 
-// maxKeptTrailer is the maximum length of a trailer buffer that a decoder reuses, in bytes. Longer trailers are
+// maxKeptTrailer is the maximum length of a buffer that a decoder keeps for the next trailer section, in bytes. Longer trailer sections are
 // rare.
 const maxKeptTrailer = 512
 
@@ -21,7 +21,7 @@ func (t *trailer) reset() {
 	*t = trailer{buf: t.buf[:0], fields: t.fields[:0]}
 }
 
-// endLine checks the line [line, len(buf)), which ends with LF. It reports whether that was the empty line. On a problem, at is its
+// endLine checks the line [line, len(buf)), which ends with LF. end reports whether this is the empty line. If p is a problem, at is its
 // position in buf.
 func (t *trailer) endLine(lim *Limits) (end bool, at int, p problem) {
 	if len(t.buf)-t.line == 2 && t.buf[t.line] == '\r' {
@@ -46,16 +46,16 @@ func (t *trailer) endLine(lim *Limits) (end bool, at int, p problem) {
 // TrailerLen returns the number of trailer fields of a complete body.
 func (c *Chunked) TrailerLen() int { return len(c.trailer.fields) }
 
-// Trailer returns trailer field i, in the order of the body. Both views are borrowed. The views are valid until the next Reset and must not
+// Trailer returns trailer field i, in the order of the body. name and value are borrowed: they are valid until the next Reset and must not
 // be changed.
 func (c *Chunked) Trailer(i int) (name, value []byte) {
 	f, b := c.trailer.fields[i], c.trailer.buf
 	return b[f.name.start:f.name.end:f.name.end], b[f.value.start:f.value.end:f.value.end]
 }
 
-// forbiddenTrailers are fields that must be known before the body: such fields frame the message, route it, change how the
-// request is handled, authenticate, or describe the coding of the content (RFC 9110 §6.5.1). A late field would bypass
-// checks of the head.
+// forbiddenTrailers lists fields that a server must know before it reads the body. Such fields frame the message, route it, change how the
+// request is handled, authenticate the client, or describe the coding of the content (RFC 9110 §6.5.1). A field in trailers would bypass
+// the checks of the head.
 var forbiddenTrailers = []string{
 	// Framing and the connection.
 	"transfer-encoding", "content-length", "trailer", "connection", "keep-alive",
@@ -74,7 +74,7 @@ var forbiddenTrailers = []string{
 	"content-encoding", "content-type", "content-range",
 }
 
-// forbiddenInTrailer reports whether a field is forbidden in trailers.
+// forbiddenInTrailer reports whether the field with the given name is forbidden in trailers.
 func forbiddenInTrailer(name []byte) bool {
 	for _, word := range forbiddenTrailers {
 		if isWord(name, word) {

@@ -1,38 +1,38 @@
 package http2
 
-// A Reason is a kind of client behavior that causes work without serving a request. A connection has a bucket of tokens,
-// and each such behavior costs tokens. Tokens return with time, with answered requests and with accepted DATA, since
-// ordinary clients do all of this in proportion to those. A connection without tokens ends with ENHANCE_YOUR_CALM.
+// A Reason is a kind of client behavior that causes work for the server but serves no request. A connection has a bucket of tokens, and
+// each occurrence of such behavior costs tokens. The connection regains tokens over time, with each answered request and with each DATA
+// frame, because ordinary clients cause this work in proportion to their requests and data. A connection without tokens ends with
+// ENHANCE_YOUR_CALM.
 type Reason uint8
 
 const (
-	// Resets are streams that the client resets right after opening them, before they are answered ("rapid reset",
-	// CVE-2023-44487).
+	// Resets counts streams that the client resets soon after opening them, before they are answered ("rapid reset", CVE-2023-44487).
 	Resets Reason = iota + 1
-	// Faults are streams that the server must reset because of a violation by the client ("MadeYouReset", CVE-2025-8671).
+	// Faults counts streams that the server must reset because the client violated the protocol ("MadeYouReset", CVE-2025-8671).
 	Faults
-	// Refusals are streams beyond the limit.
+	// Refusals counts streams that exceed the limit on concurrent streams, or that the client opens after a final GOAWAY.
 	Refusals
-	// Continuations are CONTINUATION frames (CVE-2024-27316).
+	// Continuations counts CONTINUATION frames (CVE-2024-27316).
 	Continuations
-	// Pings are PING frames, SettingsFrames SETTINGS and GOAWAY (CVE-2019-9512 and -9515).
+	// Pings counts PING frames (CVE-2019-9512). SettingsFrames counts SETTINGS frames (CVE-2019-9515) and GOAWAY frames.
 	Pings
 	SettingsFrames
-	// EmptyData are empty DATA frames (CVE-2019-9518).
+	// EmptyData counts empty DATA frames (CVE-2019-9518).
 	EmptyData
-	// WindowUpdates are WINDOW_UPDATE frames.
+	// WindowUpdates counts WINDOW_UPDATE frames.
 	WindowUpdates
-	// Priorities are PRIORITY and PRIORITY_UPDATE frames (CVE-2019-9513).
+	// Priorities counts PRIORITY and PRIORITY_UPDATE frames (CVE-2019-9513).
 	Priorities
-	// Unknown are frames of unknown types.
+	// Unknown counts frames of unknown types.
 	Unknown
-	// LateFrames are frames on ended streams, except DATA that was in flight when the server reset the stream.
+	// LateFrames counts frames on streams that have ended, except DATA that was in flight when the server reset the stream.
 	LateFrames
-	// Blocks counts field blocks that are too large or have too large a decoded size ("HPACK bomb"). One of them ends the
-	// connection, because the dynamic table is out of sync.
+	// Blocks counts field blocks whose encoded or decoded size is too large ("HPACK bomb"). One such block ends the connection, because
+	// the block was not decoded and the dynamic table is out of sync.
 	Blocks
 
-	Reasons // the number of reasons plus 1
+	Reasons // number of reasons plus 1
 )
 
 var reasons = [Reasons]struct {
@@ -56,16 +56,16 @@ var reasons = [Reasons]struct {
 // String returns a name for counters and logs.
 func (r Reason) String() string { return reasons[r].name }
 
-// freeResetAge is the age of a stream, in nanoseconds, from which its client may reset it without a cost in tokens, as gRPC clients do at
-// their deadlines. A stream counts until its action has returned, so at most Limits.MaxStreams streams
-// can begin in that time. A client gains nothing over waiting for its answers.
+// freeResetAge is an age of a stream in nanoseconds. From this age on, the client may reset the stream without a cost in tokens, as gRPC
+// clients do at their deadlines. A stream counts toward Limits.MaxStreams until its action has returned, so a client can begin at most
+// MaxStreams streams in that time. This is no more than a client can do that waits for its answers.
 const freeResetAge = 5_000_000
 
-// Credits: the number of tokens that an event returns.
+// The numbers of tokens that a connection regains by an event.
 const (
 	creditAnswered = 4 // an answered request
-	creditPartly   = 4 // a request that the client resets during its answer, which costs one token
-	creditData     = 4 // a DATA frame sent: the client may answer with a PING and two WINDOW_UPDATE frames
+	creditPartly   = 4 // a request that the client resets while the server sends the answer; the reset itself costs tokens
+	creditData     = 4 // a DATA frame that the server sends: the client may respond with a PING and two WINDOW_UPDATE frames
 	creditBytes    = 1 << 10
 )
 
@@ -82,10 +82,10 @@ func (b *bucket) init(lim *Limits, now int64) {
 	*b = bucket{tokens: int32(lim.Tokens), full: int32(lim.Tokens), rate: int32(lim.TokensPerSecond), last: now}
 }
 
-// credit returns n tokens.
+// credit adds n tokens, up to a full bucket.
 func (b *bucket) credit(n int32) { b.tokens = min(b.tokens+n, b.full) }
 
-// spend spends the tokens of one event at time now and reports whether there were enough.
+// spend removes the tokens for one event at time now, in nanoseconds, and reports whether there were enough.
 func (b *bucket) spend(r Reason, now int64) bool {
 	b.tokens -= reasons[r].cost
 	b.spent += uint32(reasons[r].cost)
@@ -99,7 +99,7 @@ func (b *bucket) spend(r Reason, now int64) bool {
 	return b.tokens >= 0
 }
 
-// spend spends the tokens of one event that the client has caused.
+// spend removes the tokens for one event that the client has caused. It returns tooMuch if there were not enough.
 func (c *Conn) spend(r Reason) problem {
 	if c.bucket.spend(r, c.Now) {
 		return noProblem

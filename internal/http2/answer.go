@@ -2,17 +2,17 @@ package http2
 
 import "github.com/dunlinhttp/dunlin/internal/hpack"
 
-// An answer is written in the order in which it is sent:
+// The parts of an answer are written in the order in which they are sent:
 //
 //	if c.BeginHead(st, status) { c.Field(…) …; c.EndHead(end) }
 //	c.Data(st, piece, end) …
 //	if c.BeginTrailers(st) { c.Field(…) …; c.EndTrailers() }
 //
-// Between Begin and End, the caller must not call other methods or append to Out.
-// Names may be in upper or lower case.
+// Between a Begin method and the End method, the caller must call only Field and ContentLength, and must not append
+// to Out. Names may be in upper or lower case.
 
-// BeginHead begins the head of an answer; a status below 200 is interim. It has no effect and returns false if the
-// stream has ended or its answer is complete.
+// BeginHead begins the head of an answer. The head of an interim response has a status below 200. If the stream has
+// ended or its answer is complete, BeginHead has no effect and returns false.
 func (c *Conn) BeginHead(st *Stream, status int) bool {
 	if !c.beginBlock(st) {
 		return false
@@ -22,7 +22,7 @@ func (c *Conn) BeginHead(st *Stream, status int) bool {
 	return true
 }
 
-// BeginTrailers begins the trailers of an answer, like BeginHead.
+// BeginTrailers begins the trailers of an answer. It returns false under the same conditions as BeginHead.
 func (c *Conn) BeginTrailers(st *Stream) bool { return c.beginBlock(st) }
 
 func (c *Conn) beginBlock(st *Stream) bool {
@@ -35,7 +35,7 @@ func (c *Conn) beginBlock(st *Stream) bool {
 	return true
 }
 
-// Field adds a field. It is not checked: see [semantics.CheckField].
+// Field adds a field. It does not check the field; see [semantics.CheckField].
 func (c *Conn) Field(name, value string) {
 	switch known := hpack.NameOf(name); known {
 	case 0:
@@ -47,10 +47,11 @@ func (c *Conn) Field(name, value string) {
 	}
 }
 
-// ContentLength adds Content-Length.
+// ContentLength adds the field Content-Length with the value n.
 func (c *Conn) ContentLength(n int64) { c.Out = c.encoder.AppendContentLength(c.Out, n) }
 
-// EndHead ends the head. If end is true, there is no body; an interim head must not set it.
+// EndHead ends the head. end reports that the answer has no body and no trailers; it must be false for an interim
+// response.
 func (c *Conn) EndHead(end bool) {
 	st := c.writing
 	c.endBlock(end)
@@ -70,7 +71,7 @@ func (c *Conn) EndTrailers() {
 	c.endSend(st)
 }
 
-// endBlock sets the header of the frame and splits a long block.
+// endBlock completes the frame header of the block, and splits a long block into several frames.
 func (c *Conn) endBlock(end bool) {
 	h := frameHeader{kind: frameHeaders, stream: c.writing.ID}
 	if end {
@@ -93,8 +94,8 @@ func (c *Conn) endBlock(end bool) {
 	c.writing = nil
 }
 
-// Data sends a part of a body in as many frames as necessary. The windows must have room for it (see [Conn.Room] and
-// [Conn.NextSender]).
+// Data sends piece, a part of a body, in as many DATA frames as necessary. end reports that piece is the last part.
+// The send windows must have room for piece (see [Conn.Room] and [Conn.NextSender]).
 func (c *Conn) Data(st *Stream, piece []byte, end bool) {
 	for {
 		n := min(len(piece), maxFrame)
@@ -110,8 +111,9 @@ func (c *Conn) Data(st *Stream, piece []byte, end bool) {
 	}
 }
 
-// DataHeader appends the header of a DATA frame with n bytes, at most 16 KB and at most the windows. The caller
-// appends or sends the payload next. It returns false and appends nothing if the stream has ended.
+// DataHeader appends the header of a DATA frame with n bytes of payload. n must be at most 16 KiB and at most the
+// send windows. The caller must append or send the payload next. If the stream has ended, DataHeader appends nothing
+// and returns false.
 func (c *Conn) DataHeader(st *Stream, n int, end bool) bool {
 	if st.sendEnded {
 		return false

@@ -5,7 +5,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// The low byte of a field's class is its kind. The bits above describe problems of the field itself.
+// The low byte of a field's class is the kind of the field. The bits above it describe problems of
+// the name or the value.
 const (
 	fieldOrdinary hpack.Class = iota
 	fieldMethod
@@ -28,7 +29,7 @@ const (
 	fieldBlank   hpack.Class = 1 << 10 // white space around the value
 )
 
-// classes are the classes of request fields.
+// classes holds the classes of request fields.
 var classes = hpack.NewClasses(classify)
 
 func classify(name, value []byte) hpack.Class {

@@ -6,19 +6,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// A Conn is the server's side of a connection. It is used by one goroutine at a time.
+// A Conn is the server's side of a connection. Only one goroutine may use it at a time. The owner of a Conn is the code that
+// reads and writes the connection.
 type Conn struct {
 	// Out is the buffer for frames to the client. The owner provides it, sends its contents, and may append payloads
 	// after [Conn.DataHeader].
 	Out []byte
 
-	// Now is the time in nanoseconds of a monotonic clock. The owner sets it from time to time. It refills the tokens.
+	// Now is the time of a monotonic clock in nanoseconds. The owner updates it before it calls methods. The refill of tokens and
+	// the deadlines depend on Now.
 	Now int64
 
 	// Tight stops the growth of windows while memory is short.
 	Tight bool
 
-	// MostWindow limits the growth of windows below Limits.MaxStreamWindow; 0 sets no limit.
+	// MostWindow limits the growth of stream windows below Limits.MaxStreamWindow. 0 sets no limit.
 	MostWindow int
 
 	lim     *Limits
@@ -28,39 +30,39 @@ type Conn struct {
 	bucket  bucket
 	phase   phase
 	reason  Reason // reason of the problem tooMuch
-	failed  Error  // error that ended the connection, in phaseFailed
+	failed  Error  // the error that ended the connection, in phaseFailed
 
-	streams []*Stream // streams that are open or whose action runs, sorted by number
-	removed *Stream   // removed streams, linked by next
-	ready   *schedule // nil if no stream waits
+	streams []*Stream // streams that are open or whose action has not returned, sorted by ID
+	removed *Stream   // streams whose memory can be reused, linked by next
+	ready   *schedule // may be nil if no stream waits to send
 	over    recent
-	lastID  uint32 // largest stream number that was received
-	refused uint32 // last stream of a final GOAWAY: streams with larger numbers are ignored
+	lastID  uint32 // largest stream ID that was received
+	refused uint32 // the last stream ID in a final GOAWAY: streams with larger IDs are ignored
 
 	peerWindow   int32 // the client's SETTINGS_INITIAL_WINDOW_SIZE
-	acknowledged bool  // the client has acknowledged our SETTINGS
+	acknowledged bool  // the client has acknowledged the server's SETTINGS
 	priorities   uint8 // the client's SETTINGS_NO_RFC7540_PRIORITIES plus 1
 	goingAway    bool  // the client has sent GOAWAY
 	sendWindow   int64
-	withheld     int64 // part of sendWindow until the client's SETTINGS arrive, see Upgrade
+	withheld     int64 // part of the send window that is withheld until the client's SETTINGS arrive, see Upgrade
 	recvWindow   int64
-	unread       int64 // received and unread bytes of all bodies
+	unread       int64 // bytes of all bodies that were received and not yet read
 
 	block       []byte // received part of an incomplete field block
 	blockStream uint32 // stream of the field block, 0 for none
 	blockEnd    bool   // the field block has END_STREAM
 	blockSelf   bool   // the stream of the field block depends on itself
 
-	dataStream *Stream // stream of the current DATA frame, nil if it is dropped
-	dataLeft   int32   // remaining data bytes of the frame
-	padLeft    int32   // remaining padding bytes
-	dataEnd    bool    // the frame has END_STREAM
+	dataStream *Stream // stream of the current DATA frame, nil if the data is dropped
+	dataLeft   int32   // bytes of data that are missing from the current frame
+	padLeft    int32   // bytes of padding that are missing from the current frame
+	dataEnd    bool    // the current frame has END_STREAM
 
 	later []namedPriority // priorities of streams that are not open yet
 
 	writing *Stream // stream whose field block is being written, see answer.go
-	begin   int     // start of the block's frame in Out
-	interim bool    // the block belongs to an interim answer
+	begin   int     // start of the block's first frame in Out
+	interim bool    // the block is the head of an interim response
 }
 
 // A phase is the state of a connection.
@@ -80,33 +82,33 @@ type EventKind uint8
 const (
 	// NeedMore means that more input is needed for the next event.
 	NeedMore EventKind = iota
-	// RequestBegun is a new stream, with its Request.
+	// RequestBegun reports a new stream with its Request.
 	RequestBegun
-	// BodyData is a part of a body, or its end.
+	// BodyData reports a part of a body. The event's End reports whether this is the last part.
 	BodyData
-	// BodyTrailers is the end of a body, with Trailers.
+	// BodyTrailers reports the end of a body that has Trailers.
 	BodyTrailers
-	// StreamOver means that the stream was reset, by the client or because of its error, see Err. Its action may still run,
-	// but cannot send.
+	// StreamOver reports that the client has reset the stream, or that the server has reset it because of the error Err. The
+	// action of the stream may still run, but cannot send.
 	StreamOver
-	// Costly means that the client has spent Limits.CallTokens since the call of Next. The caller may serve other
-	// connections before it calls Next again; more events may follow.
+	// Costly reports that the client has spent Limits.CallTokens tokens since the call of Next. The owner may serve other
+	// connections before it calls Next again. The input may contain more events.
 	Costly
 )
 
-// An Event informs the owner of a connection.
+// An Event reports a change of a connection to its owner.
 type Event struct {
 	Kind     EventKind
-	End      bool // the body is complete; with RequestBegun: there is no body
+	End      bool // the body is complete; for RequestBegun: the request has no body
 	Stream   *Stream
-	Request  *Request    // for RequestBegun; borrowed until the next call of Next with the pool
+	Request  *Request    // for RequestBegun; borrowed until the next call of Next on a connection with the same pool
 	Data     []byte      // for BodyData; a view of the input of Next
 	Trailers *hpack.List // for BodyTrailers; borrowed like Request
 	Err      Error       // for StreamOver
 }
 
-// Init initializes the connection and appends its preface to out, the owner's buffer. Connections that share a pool
-// use it one at a time; see [Pool].
+// Init initializes the connection and appends the server's preface to out, the owner's buffer, which becomes Out. now is the
+// initial value of Now. Connections that share a pool must not be used at the same time; see [Pool].
 func (c *Conn) Init(lim *Limits, pool *Pool, out []byte, now int64) {
 	*c = Conn{
 		Out: out, Now: now, lim: lim, pool: pool,
@@ -119,12 +121,13 @@ func (c *Conn) Init(lim *Limits, pool *Pool, out []byte, now int64) {
 	c.greet()
 }
 
-// Adopt gives the connection to another loop's pool.
+// Adopt replaces the connection's pool, after another loop has taken the connection.
 func (c *Conn) Adopt(pool *Pool) { c.pool = pool }
 
-// Next reads the client's input, from its preface on, up to the next event. n is the number of bytes consumed. After
-// NeedMore the caller passes the rest again with more input appended; the rest is less than a frame, at most 16 KB and
-// its header. After an error, an Error, the caller sends Out and closes the connection.
+// Next reads the client's input up to the next event. The input of a connection begins with the client's preface. n is the number
+// of bytes that Next consumed. After the event NeedMore, the caller must pass the remaining bytes again, followed by more input.
+// These bytes are less than one frame: at most 16 KiB and the frame header. err is an [Error]. After an error the caller must
+// send Out and close the connection.
 func (c *Conn) Next(in []byte) (n int, ev Event, err error) {
 	c.recycle()
 	for spent := c.bucket.spent; ; {
@@ -141,10 +144,11 @@ func (c *Conn) Next(in []byte) (n int, ev Event, err error) {
 	}
 }
 
-// Prohibit marks a new connection as insufficiently secured (RFC 9113 §9.2): the first call of Next fails.
+// Prohibit makes the next call of Next fail, because TLS does not meet the requirements of RFC 9113 §9.2. Call it before the
+// first call of Next.
 func (c *Conn) Prohibit() { c.phase = phaseInsecure }
 
-// fail ends the connection (RFC 9113 §5.4.1).
+// fail ends the connection with an error (RFC 9113 §5.4.1).
 func (c *Conn) fail(p problem) error {
 	if c.phase != phaseFailed {
 		c.phase = phaseFailed
@@ -160,7 +164,7 @@ func (c *Conn) fail(p problem) error {
 	return c.failed
 }
 
-// step reads a frame, or the available part of a DATA frame.
+// step reads one frame, or the part of a DATA frame that is available.
 func (c *Conn) step(in []byte, ev *Event) (used int, p problem) {
 	switch c.phase {
 	case phaseFailed:
@@ -228,7 +232,7 @@ func (c *Conn) frame(h frameHeader, payload []byte, ev *Event) problem {
 	return c.spend(Unknown) // ignored, RFC 9113 §5.5
 }
 
-// failStream resets a stream because of a violation by its client.
+// failStream resets a stream because the client violated the protocol.
 func (c *Conn) failStream(st *Stream, p problem, ev *Event) problem {
 	c.Out = appendReset(c.Out, st.ID, problems[p].code)
 	*ev = Event{Kind: StreamOver, Stream: st, Err: Error{problem: p}}
@@ -237,18 +241,19 @@ func (c *Conn) failStream(st *Stream, p problem, ev *Event) problem {
 	return c.spend(Faults)
 }
 
-// refuse resets a stream that was never opened. underWay is the number of DATA bytes that may be in flight.
+// refuse resets a stream that is not opened because of a problem. underWay is the maximum number of bytes of DATA that may be in
+// flight for the stream.
 func (c *Conn) refuse(id uint32, underWay int32, p problem, r Reason) problem {
 	c.Out = appendReset(c.Out, id, problems[p].code)
 	c.recordCut(id, underWay)
 	return c.spend(r)
 }
 
-// Len returns the number of streams that are open or whose action runs.
+// Len returns the number of streams that are open or whose action has not returned.
 func (c *Conn) Len() int { return len(c.streams) }
 
-// Streams calls yield for each stream that is open or whose action runs, in the order of their numbers. The caller must not end a
-// stream during the call.
+// Streams calls yield for each stream that is open or whose action has not returned, in the order of stream IDs. The caller must
+// not end a stream during the call.
 func (c *Conn) Streams(yield func(*Stream) bool) {
 	for _, st := range c.streams {
 		if !yield(st) {
@@ -257,12 +262,12 @@ func (c *Conn) Streams(yield func(*Stream) bool) {
 	}
 }
 
-// Idle reports whether there are no streams and no partial frame or field block.
+// Idle reports whether the connection has no stream, no partial frame and no partial field block.
 func (c *Conn) Idle() bool {
 	return len(c.streams) == 0 && c.blockStream == 0 && c.dataLeft|c.padLeft == 0
 }
 
-// BlockSize returns the memory of a partial field block, in bytes.
+// BlockSize returns the memory that a partial field block occupies, in bytes.
 func (c *Conn) BlockSize() int {
 	if c.blockStream == 0 {
 		return 0
@@ -270,25 +275,24 @@ func (c *Conn) BlockSize() int {
 	return cap(c.block)
 }
 
-// Spent returns the tokens spent so far (see [Reason]), modulo 2^32.
+// Spent returns the number of tokens that the client has spent (see [Reason]), modulo 2^32.
 func (c *Conn) Spent() uint32 { return c.bucket.spent }
 
-// Distrust starts the client with a quarter of its tokens, because similar clients spent too many. It earns more with
-// its first useful requests.
+// Distrust reduces the tokens of a new connection to a quarter, because similar clients spent too many. The client regains tokens
+// with its first answered requests.
 func (c *Conn) Distrust() { c.bucket.tokens = c.bucket.full / 4 }
 
-// DropBlock releases the memory of a partial field block. The connection must not read any more.
+// DropBlock releases the memory of a partial field block. The caller must not call Next afterwards.
 func (c *Conn) DropBlock() { c.block = nil }
 
-// InBlock reports whether there is a partial field block.
+// InBlock reports whether a part of a field block was received and the rest is missing.
 func (c *Conn) InBlock() bool { return c.blockStream != 0 }
 
 // GoingAway reports whether the client has sent GOAWAY.
 func (c *Conn) GoingAway() bool { return c.goingAway }
 
-// GoAway tells the client to begin no more streams. The first call of a drain is not final: streams that the client
-// opens before it receives the frame are still served (RFC 9113 §6.8). After the second call, some time later, new
-// streams are ignored.
+// GoAway tells the client to open no more streams. The first call in a drain has final = false: streams that the client opens
+// before it receives the frame are still served (RFC 9113 §6.8). The second call has final = true: later streams are ignored.
 func (c *Conn) GoAway(final bool) {
 	last := uint32(maxStreamID)
 	if final {
@@ -298,7 +302,7 @@ func (c *Conn) GoAway(final bool) {
 	c.Out = appendGoAway(c.Out, last, NoError, "")
 }
 
-// Footprint returns the memory that the connection holds for its client, in bytes, without its own struct and its
+// Footprint returns the memory in bytes that the connection occupies for its client. It does not include the Conn and its
 // streams.
 func (c *Conn) Footprint() int {
 	return cap(c.block) + c.decoder.Footprint() + c.encoder.Footprint() + cap(c.streams)*8 + cap(c.later)*8 +

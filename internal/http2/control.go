@@ -19,7 +19,7 @@ func (c *Conn) priorityFrame(h frameHeader, payload []byte, ev *Event) problem {
 	if st := c.find(h.stream); st != nil && !st.closed {
 		return c.failStream(st, p, ev)
 	}
-	return p // there is no stream to reset
+	return p // the error must not reset a stream that does not exist
 }
 
 // resetFrame reads a RST_STREAM frame (RFC 9113 §6.4).
@@ -35,7 +35,7 @@ func (c *Conn) resetFrame(h frameHeader, payload []byte, ev *Event) problem {
 	st := c.find(h.stream)
 	if st == nil || st.closed {
 		if c.over.resetByClient(h.stream) {
-			return noProblem // the client stops a body whose rest is not needed, see Part
+			return noProblem // the client stops a body of which the rest is not needed, see Part
 		}
 		return c.spend(LateFrames)
 	}
@@ -43,7 +43,7 @@ func (c *Conn) resetFrame(h frameHeader, payload []byte, ev *Event) problem {
 	r, patient := Resets, c.Now-st.begun >= freeResetAge
 	switch {
 	case st.answered && !st.running:
-		r = LateFrames // the answer is complete
+		r = LateFrames // the answer was complete
 	case st.answered:
 		c.bucket.credit(creditPartly)
 	}
@@ -115,13 +115,13 @@ func (c *Conn) windowUpdate(h frameHeader, payload []byte, ev *Event) problem {
 	return c.spend(WindowUpdates)
 }
 
-// A namedPriority is the priority of a stream that is not open yet.
+// A namedPriority is the priority of a stream that is not yet open.
 type namedPriority struct {
 	id       uint32
 	priority Priority
 }
 
-// maxLater is the maximum number of priorities of streams that are not open yet.
+// maxLater is the maximum number of priorities that are stored for streams that are not yet open.
 const maxLater = 16
 
 // priorityUpdate reads a PRIORITY_UPDATE frame (RFC 9218 §7.1).
@@ -147,7 +147,7 @@ func (c *Conn) priorityUpdate(h frameHeader, payload []byte) problem {
 	return c.spend(Priorities)
 }
 
-// prioritizeLater stores the latest priority of a future stream.
+// prioritizeLater stores the latest priority of a stream that is not yet open.
 func (c *Conn) prioritizeLater(id uint32, p Priority) {
 	for i := range c.later {
 		if c.later[i].id == id {
@@ -160,8 +160,8 @@ func (c *Conn) prioritizeLater(id uint32, p Priority) {
 	}
 }
 
-// priorityOf returns the priority of a new stream. A PRIORITY_UPDATE received before the stream takes precedence over the stream's own
-// priority, since the client has sent it later.
+// priorityOf returns the priority of a new stream. own is the priority in the stream's fields. A PRIORITY_UPDATE frame that was
+// received before the stream takes precedence over own.
 func (c *Conn) priorityOf(id uint32, own Priority) Priority {
 	kept := c.later[:0]
 	for _, l := range c.later {

@@ -1,6 +1,6 @@
 package http2
 
-// data reads the header of a DATA frame (RFC 9113 §6.1). payload handles its contents as they arrive.
+// data reads the header of a DATA frame (RFC 9113 §6.1). payload then reads the contents as they arrive.
 func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 	if h.stream == 0 {
 		return 0, streamZero
@@ -57,7 +57,7 @@ func (c *Conn) data(h frameHeader, in []byte, ev *Event) (used int, p problem) {
 	return used, p
 }
 
-// dataProblem returns the problem of DATA on an open stream.
+// dataProblem returns the problem of a DATA frame on an open stream.
 func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 	switch {
 	case st.recvEnded:
@@ -70,12 +70,12 @@ func (c *Conn) dataProblem(st *Stream, payload, length int) problem {
 	return noProblem
 }
 
-// lateData handles length bytes of DATA on an ended stream. DATA that was in flight when we reset the stream costs no tokens,
-// like DATA on an open stream, in any number of frames. Otherwise a refused body could end the connection with all its
-// streams. The rest of the stream's window limits it.
+// lateData handles length bytes of DATA on a stream that has ended. DATA that was in flight when the server reset the stream
+// costs no tokens, whatever its number of frames. If it cost tokens, the body of a refused request could end the connection
+// and all its streams. The amount of such DATA is limited by the rest of the stream's window.
 func (c *Conn) lateData(h frameHeader, length int) problem {
 	if c.dataEnd {
-		c.over.told(h.stream) // both sides have ended the stream
+		c.over.markInformed(h.stream) // both sides have ended the stream
 	}
 	if length > 0 && c.over.wasUnderWay(h.stream, h.length) {
 		return noProblem
@@ -86,7 +86,7 @@ func (c *Conn) lateData(h frameHeader, length int) problem {
 	return c.refuse(h.stream, 0, closedStream, Faults)
 }
 
-// payload handles the available part of a DATA frame's payload.
+// payload reads the part of a DATA frame's payload that is available.
 func (c *Conn) payload(in []byte, ev *Event) (used int) {
 	st := c.dataStream
 	if n := min(int(c.dataLeft), len(in)); n > 0 {
@@ -107,15 +107,15 @@ func (c *Conn) payload(in []byte, ev *Event) (used int) {
 	return used
 }
 
-// endData reports the end of a body with its last part.
+// endData makes the event for the last part of a body.
 func (c *Conn) endData(st *Stream, data []byte, ev *Event) {
 	*ev = Event{Kind: BodyData, Stream: st, Data: data, End: true}
 	c.dataStream = nil
 	c.endRecv(st)
 }
 
-// Consumed reports that n bytes of the stream's body, from BodyData, were read and freed. The client may send n
-// more bytes.
+// Consumed records that the owner has read n bytes of the stream's body and freed their memory. The bytes came from BodyData
+// events. The windows may open by n bytes.
 func (c *Conn) Consumed(st *Stream, n int) {
 	if st.closed {
 		return
@@ -128,8 +128,8 @@ func (c *Conn) Consumed(st *Stream, n int) {
 	c.refill()
 }
 
-// Unclaimed reports that the received part of the stream's body will not be read soon. The stream's window stays
-// closed, but the connection's window, which other streams share, opens again.
+// Unclaimed records that the received part of the stream's body will not be read soon. The stream's window stays closed. The
+// connection's window opens again, because other streams share it.
 func (c *Conn) Unclaimed(st *Stream) {
 	if st.closed {
 		return
@@ -139,8 +139,8 @@ func (c *Conn) Unclaimed(st *Stream) {
 	c.refill()
 }
 
-// refillStream opens the stream's window again when half of it is used and read. The window doubles if the body was
-// read as fast as it arrived.
+// refillStream sends a WINDOW_UPDATE for the stream when the owner has read half of the window. It doubles the window if the
+// owner has read all data that has arrived.
 func (c *Conn) refillStream(st *Stream) {
 	free := st.window - st.recvWindow - st.unread
 	if st.recvEnded || free < st.window/2 {
@@ -159,7 +159,7 @@ func (c *Conn) refillStream(st *Stream) {
 	c.Out = appendWindowUpdate(c.Out, st.ID, uint32(free))
 }
 
-// refill opens the connection's window again when half of it is used and read.
+// refill sends a WINDOW_UPDATE for the connection when half of its window was read.
 func (c *Conn) refill() {
 	window := int64(max(c.lim.ConnWindow, initialWindow))
 	free := window - c.recvWindow - c.unread

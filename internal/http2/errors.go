@@ -25,7 +25,7 @@ var codeNames = [...]string{
 	"REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
 }
 
-// String returns the code's name in the RFC.
+// String returns the name of the code in RFC 9113.
 func (c Code) String() string {
 	if int64(c) < int64(len(codeNames)) {
 		return codeNames[c]
@@ -33,20 +33,21 @@ func (c Code) String() string {
 	return "an unknown code"
 }
 
-// Error is a violation by a client. It is a small comparable value. An Error returned by [Conn.Next] ends the connection;
-// an Error in an event has ended a stream.
+// An Error is a violation of the protocol by a client. It is a small comparable value. An Error that [Conn.Next] returns has
+// ended the connection. An Error in an Event has ended a stream.
 type Error struct {
 	problem problem
-	reason  Reason // exceeded limit that has ended the connection
+	reason  Reason // the limit that the client exceeded, if this ended the connection
 }
 
 // Code returns the code that is sent to the client.
 func (e Error) Code() Code { return problems[e.problem].code }
 
-// Reason returns the exceeded limit, or 0 for other errors.
+// Reason returns the limit that the client exceeded, or 0 if the error has another cause.
 func (e Error) Reason() Reason { return e.reason }
 
-// Error describes the problem and names a section, of RFC 9113 unless it names another document. It does not quote the input.
+// Error describes the problem and names the section of the specification. The section belongs to RFC 9113 unless the text
+// names another document. The text does not quote the input.
 func (e Error) Error() string {
 	p := &problems[e.problem]
 	if e.problem == tooMuch {
@@ -55,13 +56,13 @@ func (e Error) Error() string {
 	return p.text + " (" + p.section + ")"
 }
 
-// problem is a reason to end a connection or a stream, or 0.
+// A problem is a reason to end a connection or a stream. 0 means no problem.
 type problem uint8
 
 const (
 	noProblem problem = iota
 
-	// Problems of connections.
+	// Problems that end the connection.
 	badPreface
 	settingsMissing
 	frameTooLarge
@@ -90,7 +91,7 @@ const (
 	tooMuch
 	inadequateSecurity
 
-	// Problems of streams.
+	// Problems that end a stream.
 	closedStream
 	resetStream
 	tooManyStreams

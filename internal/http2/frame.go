@@ -5,7 +5,8 @@ import "encoding/binary"
 // Preface is the start of a client's connection (RFC 9113 §3.4).
 const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// HasPreface reports whether in begins with Preface. maybe is true if in is a prefix of Preface.
+// HasPreface reports whether in begins with Preface. If in is too short to decide, yes is false, and maybe reports
+// whether in is the beginning of Preface.
 func HasPreface(in []byte) (yes, maybe bool) {
 	n := min(len(in), len(Preface))
 	if string(in[:n]) != Preface[:n] {
@@ -44,13 +45,14 @@ const (
 	// headerLength is the length of a frame's header, in bytes.
 	headerLength = 9
 
-	// maxFrame is the maximum frame payload that we accept and that every client must accept (RFC 9113 §4.2), in bytes.
+	// maxFrame is the maximum frame payload in bytes. The server accepts no larger frame, and every client must accept
+	// frames of this size (RFC 9113 §4.2).
 	maxFrame = 16 << 10
 
 	maxStreamID = 1<<31 - 1
 	maxWindow   = 1<<31 - 1
 
-	// initialWindow is the initial size of all windows (RFC 9113 §6.9.2).
+	// initialWindow is the initial size of all windows, in bytes (RFC 9113 §6.9.2).
 	initialWindow = 65535
 )
 
@@ -64,7 +66,7 @@ type frameHeader struct {
 
 func (h *frameHeader) has(flag uint8) bool { return h.flags&flag != 0 }
 
-// readHeader reads the header at the start of b, which has headerLength bytes.
+// readHeader reads the frame header at the start of b. b must have at least headerLength bytes.
 func readHeader(b []byte) frameHeader {
 	_ = b[headerLength-1]
 	return frameHeader{
@@ -80,7 +82,7 @@ func appendHeader(dst []byte, h frameHeader) []byte {
 		byte(h.stream>>24), byte(h.stream>>16), byte(h.stream>>8), byte(h.stream))
 }
 
-// putHeader overwrites the start of b with the header.
+// putHeader overwrites the start of b with the frame header h.
 func putHeader(b []byte, h frameHeader) { appendHeader(b[:0:headerLength], h) }
 
 func appendReset(dst []byte, stream uint32, code Code) []byte {

@@ -61,13 +61,14 @@ func (c *Conn) continuation(h frameHeader, payload []byte, ev *Event) problem {
 	return p
 }
 
-// fields decodes a complete field block: a request, trailers, or a block that is dropped.
+// fields decodes a complete field block. The block belongs to a request or to trailers, or is
+// dropped.
 func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) problem {
 	r := &c.pool.request
 	if r.Fields.Footprint() > keptList {
 		*r = Request{}
 	}
-	// The block must always be decoded, since it may change the table.
+	// Every block must be decoded, because it may change the dynamic table.
 	if err := c.decoder.Decode(block, &r.Fields, &c.lim.Fields); err != nil {
 		return blockProblem(err)
 	}
@@ -79,14 +80,14 @@ func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) proble
 		return c.trailers(st, r, end, ev)
 	}
 	if end {
-		c.over.told(id) // both sides have ended the stream
+		c.over.markInformed(id) // both sides have ended the stream
 	}
 	known, byUs := c.over.find(id)
 	switch {
 	case known && byUs, id > c.refused:
 		return c.spend(LateFrames)
 	case known || st != nil:
-		return closedStream // ends the connection
+		return closedStream // this problem ends the connection
 	}
 	return oldStream
 }
@@ -100,7 +101,7 @@ func (c *Conn) request(id uint32, r *Request, end, self bool, ev *Event) problem
 	}
 	switch {
 	case id > c.refused:
-		return c.spend(Refusals) // the client has been informed, or will be
+		return c.spend(Refusals) // the final GOAWAY informs the client
 	case self:
 		return c.refuse(id, underWay, dependsOnItself, Faults)
 	case len(c.streams) >= c.lim.MaxStreams:
@@ -119,7 +120,7 @@ func (c *Conn) request(id uint32, r *Request, end, self bool, ev *Event) problem
 	return noProblem
 }
 
-// trailers reads the fields after a body.
+// trailers reads the fields that follow a body.
 func (c *Conn) trailers(st *Stream, r *Request, end bool, ev *Event) problem {
 	p := noProblem
 	switch {
@@ -140,7 +141,7 @@ func (c *Conn) trailers(st *Stream, r *Request, end bool, ev *Event) problem {
 	return noProblem
 }
 
-// endRecv records that the client has ended its side of the stream.
+// endRecv records that the client has sent END_STREAM.
 func (c *Conn) endRecv(st *Stream) {
 	st.recvEnded = true
 	if st.sendEnded {

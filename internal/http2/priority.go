@@ -12,8 +12,8 @@ const urgencies = 8
 
 var defaultPriority = Priority{Urgency: 3}
 
-// ParsePriority parses the value of a Priority field (RFC 9218 §4): a dictionary of structured fields with the members
-// u and i. Missing or malformed members keep the values of p.
+// ParsePriority parses the value of a Priority field (RFC 9218 §4): a dictionary of structured fields with the members u
+// and i. If a member is missing or malformed, the value in p is used.
 func ParsePriority(value []byte, p Priority) Priority {
 	for len(value) > 0 {
 		var member []byte
@@ -30,8 +30,8 @@ func ParsePriority(value []byte, p Priority) Priority {
 	return p
 }
 
-// nextMember cuts off the first member of a list, without surrounding white space and parameters. A comma in a string
-// may end a member too early, but members with strings are not used.
+// nextMember removes the first member from a list. The member is returned without parameters and surrounding white
+// space. A comma inside a string may end a member too early, but no member with a string is used.
 func nextMember(list []byte) (member, rest []byte) {
 	end := 0
 	for end < len(list) && list[end] != ',' {
@@ -56,9 +56,9 @@ func nextMember(list []byte) (member, rest []byte) {
 	return member, rest
 }
 
-// A schedule holds the streams that have data to send and room in their windows: a list for each urgency. The first
-// stream of the most urgent list is next. An incremental stream moves to the end of its list after a frame. Other
-// streams are sent completely, in the order of their numbers (RFC 9218 §10).
+// A schedule contains the streams that have data to send and room in their windows, in a list for each urgency. The
+// first stream of the most urgent list sends next. After a frame, an incremental stream moves to the end of its list.
+// Other streams are sent to their end, in the order of their IDs (RFC 9218 §10).
 type schedule struct {
 	lists [urgencies]struct{ first, last *Stream }
 	used  uint8 // a bit for each list that is not empty
@@ -74,7 +74,7 @@ func (s *schedule) next() *Stream {
 
 func (s *schedule) add(st *Stream) {
 	l := &s.lists[st.priority.Urgency]
-	at := l.last // the stream moves to the end
+	at := l.last // the incremental stream moves to the end of its list
 	if !st.priority.Incremental {
 		for at != nil && !at.priority.Incremental && at.ID > st.ID {
 			at = at.prev
@@ -126,8 +126,8 @@ func (c *Conn) prioritize(st *Stream, p Priority) {
 	}
 }
 
-// Want reports that the stream has data that must wait for its turn. [Conn.NextSender] returns it until [Conn.Enough] is
-// called.
+// Want records that the stream has data to send and waits for its turn. From then on [Conn.NextSender] may return the
+// stream, until [Conn.Enough] is called for it.
 func (c *Conn) Want(st *Stream) {
 	st.wants = true
 	if !st.queued && st.sendWindow > 0 && !st.sendEnded {
@@ -135,7 +135,7 @@ func (c *Conn) Want(st *Stream) {
 	}
 }
 
-// enqueue puts a stream in the schedule.
+// enqueue adds a stream to the schedule.
 func (c *Conn) enqueue(st *Stream) {
 	if c.ready == nil {
 		c.ready = new(schedule)
@@ -143,7 +143,7 @@ func (c *Conn) enqueue(st *Stream) {
 	c.ready.add(st)
 }
 
-// Enough reports that the stream has no more data at present.
+// Enough records that the stream has no more data to send at present.
 func (c *Conn) Enough(st *Stream) {
 	st.wants = false
 	if st.queued {
@@ -151,8 +151,8 @@ func (c *Conn) Enough(st *Stream) {
 	}
 }
 
-// NextSender returns the stream that sends next and the number of bytes of its body: at most a frame, and at most its
-// windows. It returns nil if no stream can send.
+// NextSender returns the stream that sends next, and the number of bytes of its body that it may send: at most one
+// frame, and at most the send windows. It returns nil if no stream can send.
 func (c *Conn) NextSender() (st *Stream, n int) {
 	st = c.ready.next()
 	if st == nil || c.sendWindow <= 0 {
@@ -161,17 +161,17 @@ func (c *Conn) NextSender() (st *Stream, n int) {
 	return st, int(min(st.sendWindow, c.sendWindow, maxFrame))
 }
 
-// Blocked reports whether the window of the stream or of the connection is closed.
+// Blocked reports whether the send window of the stream or of the connection is exhausted.
 func (c *Conn) Blocked(st *Stream) bool { return st.sendWindow <= 0 || c.sendWindow <= 0 }
 
-// Shut reports whether the connection's window is closed.
+// Shut reports whether the send window of the connection is exhausted.
 func (c *Conn) Shut() bool { return c.sendWindow <= 0 }
 
-// Window returns the size of the stream's own send window.
+// Window returns the size of the stream's send window, in bytes. The window of the connection may be smaller.
 func (c *Conn) Window(st *Stream) int64 { return int64(max(st.sendWindow, 0)) }
 
-// Room returns the number of bytes of a body that the stream may send at once, without waiting for its turn. It is 0
-// while a stream of the same urgency waits.
+// Room returns the number of bytes of a body that the stream may send immediately, without [Conn.Want]. It is 0 while a
+// stream with the same or a higher urgency waits.
 func (c *Conn) Room(st *Stream) int {
 	if c.ready != nil && c.ready.used&(1<<(st.priority.Urgency+1)-1) != 0 {
 		return 0

@@ -3,41 +3,42 @@ package http2
 import "slices"
 
 // recent holds streams that have ended, to handle late frames on them (RFC 9113 §5.1). Frames that were in flight when
-// we reset a stream are ignored. A frame on a stream that the client itself has closed is an error.
+// the server reset a stream are ignored. A frame on a stream that the client has closed is an error.
 //
-// At most Limits.MaxStreams of the streams that the client believes open can have been reset by us, except those that
-// it began before it knew our settings. recent holds twice as many. For older streams it assumes that a frame was in
-// flight, and charges tokens for it.
+// At most Limits.MaxStreams streams can be open for the client and reset by the server, apart from streams that the
+// client began before it received the server's settings. recent holds twice as many. For a stream that it no longer
+// holds, it assumes that the frame was in flight, and the frame costs tokens.
 type recent struct {
-	closed  [8]uint32 // last streams that the client has closed
+	closed  [8]uint32 // the streams that the client closed last
 	next    uint8     // index of the next entry
-	overdue uint8     // number of late PINGs that may still be acknowledged; saturates
+	overdue uint8     // number of PINGs whose time limit has passed and that may still be acknowledged; at most 255
 	oldest  uint16    // index of the oldest entry of cut, if cut is full
-	forgot  uint32    // largest number removed from cut
+	forgot  uint32    // largest ID that was removed from cut
 	cut     []cutStream
 	askBy   int64 // deadline for the acknowledgment of the PING in flight, or 0, see Part
 }
 
-// A cutStream is a stream that we have reset.
+// A cutStream is a stream that the server has reset.
 type cutStream struct {
 	id       uint32
-	underWay int32 // maximum number of DATA bytes in flight: the rest of the window
+	underWay int32 // maximum number of bytes of DATA in flight: the rest of the window
 	parting  parting
-	reset    bool // the client has reset it, too, and must not send more
+	reset    bool // the client has also reset the stream, and must not send more
 }
 
 // cutStreamSize is the size of a cutStream in bytes.
 const cutStreamSize = 12
 
-// addClosed adds a stream that its client has closed.
+// addClosed adds a stream that the client has closed.
 func (r *recent) addClosed(id uint32) {
 	r.closed[r.next] = id
 	r.next = (r.next + 1) % uint8(len(r.closed))
 }
 
-// addCut adds a stream that we have reset. limit is the maximum number of entries. It returns the number of the entry
-// removed for it, if the client does not know yet that that stream has ended, else 0.
-func (r *recent) addCut(id uint32, underWay int32, limit int) (untold uint32) {
+// addCut adds a stream that the server has reset. limit is the maximum number of entries; when it is reached, the
+// oldest entry is removed. If the client has not yet been informed of the end of the removed stream, addCut returns
+// the ID of that stream, otherwise 0.
+func (r *recent) addCut(id uint32, underWay int32, limit int) (uninformed uint32) {
 	s := cutStream{id: id, underWay: underWay}
 	if len(r.cut) < limit {
 		r.cut = append(r.cut, s)
@@ -45,26 +46,26 @@ func (r *recent) addCut(id uint32, underWay int32, limit int) (untold uint32) {
 	}
 	old := &r.cut[r.oldest]
 	r.forgot = max(r.forgot, old.id)
-	if old.parting != told {
-		untold = old.id
+	if old.parting != informed {
+		uninformed = old.id
 	}
 	*old = s
 	r.oldest = uint16((int(r.oldest) + 1) % len(r.cut))
-	return untold
+	return uninformed
 }
 
-// resetByClient records that the client has reset a stream that we have reset. It reports whether a RST_STREAM was
-// pending.
+// resetByClient records that the client has reset a stream that the server has also reset. It reports whether a
+// RST_STREAM was pending.
 func (r *recent) resetByClient(id uint32) bool {
 	for i := range r.cut {
 		if s := &r.cut[i]; s.id == id {
 			s.reset = true
 		}
 	}
-	return r.told(id)
+	return r.markInformed(id)
 }
 
-// find reports whether a stream is known, and whether we have reset it, or may have.
+// find reports whether a stream is known to have ended, and whether the server has reset it or may have reset it.
 func (r *recent) find(id uint32) (known, byUs bool) {
 	for _, s := range r.cut {
 		if s.id == id {
@@ -79,8 +80,8 @@ func (r *recent) find(id uint32) (known, byUs bool) {
 	return id <= r.forgot, true
 }
 
-// wasUnderWay reports whether n bytes of DATA may have been in flight when we reset the stream, and subtracts them
-// from the maximum.
+// wasUnderWay reports whether n bytes of DATA on a stream may have been in flight when the server reset the stream. It
+// then subtracts n from the maximum number of such bytes.
 func (r *recent) wasUnderWay(id uint32, n int) bool {
 	for i := range r.cut {
 		if s := &r.cut[i]; s.id == id && n <= int(s.underWay) {
@@ -91,10 +92,9 @@ func (r *recent) wasUnderWay(id uint32, n int) bool {
 	return false
 }
 
-// rest releases the memory of a connection without recent input, unless the client must still be informed that a
-// stream has ended.
+// rest releases the memory of the entries for an idle connection, unless a RST_STREAM is pending.
 func (r *recent) rest() {
-	if slices.ContainsFunc(r.cut, func(s cutStream) bool { return s.parting != told }) {
+	if slices.ContainsFunc(r.cut, func(s cutStream) bool { return s.parting != informed }) {
 		return
 	}
 	for _, s := range r.cut {

@@ -5,16 +5,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 )
 
-// A Request is the head of a request. Its methods return borrowed memory. It is valid until the next call of
-// [Conn.Next] with the same pool, unless [Request.CopyTo] has copied the request.
+// A Request is the head of a request. Its methods return borrowed memory, which is valid until the next call of
+// [Conn.Next] on a connection with the same pool. After [Request.CopyTo], the memory of the copy belongs to the
+// copy.
 type Request struct {
-	// Fields has all fields, the pseudo-header fields first.
+	// Fields has all fields. The pseudo-header fields are first.
 	Fields hpack.List
 
-	// ContentLength is the value of Content-Length, or -1 without one.
+	// ContentLength is the value of Content-Length, or -1 if the field is absent.
 	ContentLength int64
 
-	// Status is the status for a request that is well-formed but must be refused, otherwise 0. Why is the reason.
+	// Status is the status of the answer to a request that is well-formed but must be refused, otherwise 0. Why
+	// is the reason.
 	Status int
 	Why    string
 
@@ -22,7 +24,7 @@ type Request struct {
 	Escaped   bool // Path has well-formed percent escapes
 	Priority  Priority
 
-	method, scheme, authority, path, protocol, host int32 // indexes of fields, -1 for none
+	method, scheme, authority, path, protocol, host int32 // indexes of fields, -1 if absent
 	pathEnd                                         uint32
 }
 
@@ -32,7 +34,7 @@ func (r *Request) Method() []byte { return r.value(r.method) }
 // Scheme returns "http" or "https". It is empty for an ordinary CONNECT.
 func (r *Request) Scheme() []byte { return r.value(r.scheme) }
 
-// Authority returns :authority or, without one, Host.
+// Authority returns :authority, or the value of Host if :authority is absent.
 func (r *Request) Authority() []byte {
 	if r.authority >= 0 {
 		return r.value(r.authority)
@@ -40,18 +42,17 @@ func (r *Request) Authority() []byte {
 	return r.value(r.host)
 }
 
-// Protocol returns the :protocol of an extended CONNECT (RFC 8441 §4), empty for any
-// other request.
+// Protocol returns the :protocol of an extended CONNECT (RFC 8441 §4). It is empty for any other request.
 func (r *Request) Protocol() []byte { return r.value(r.protocol) }
 
-// Target returns :path as sent. It is empty for an ordinary CONNECT.
+// Target returns :path as it was sent. It is empty for an ordinary CONNECT.
 func (r *Request) Target() []byte { return r.value(r.path) }
 
-// Path returns the path, still percent-encoded; "*" for the asterisk form, empty for an ordinary
+// Path returns the path without percent decoding. It is "*" for the asterisk form and empty for an ordinary
 // CONNECT.
 func (r *Request) Path() []byte { return r.value(r.path)[:r.pathEnd] }
 
-// Query returns the part of :path after the first '?', undecoded.
+// Query returns the part of :path after the first '?', without decoding.
 func (r *Request) Query() []byte {
 	if target := r.value(r.path); int(r.pathEnd) < len(target) {
 		return target[r.pathEnd+1:]
@@ -62,7 +63,7 @@ func (r *Request) Query() []byte {
 // EmptyQuery reports whether the first '?' of :path is its last byte.
 func (r *Request) EmptyQuery() bool { return int(r.pathEnd)+1 == len(r.value(r.path)) }
 
-// Begin returns the index of the first regular field.
+// Begin returns the index of the first field that is not a pseudo-header field.
 func (r *Request) Begin() int {
 	n := 0
 	for _, i := range [...]int32{r.method, r.scheme, r.authority, r.path, r.protocol} {
@@ -73,7 +74,7 @@ func (r *Request) Begin() int {
 	return n
 }
 
-// CopyTo copies the request to dst. The two share no memory.
+// CopyTo copies the request to dst. The copy shares no memory with r.
 func (r *Request) CopyTo(dst *Request) {
 	r.Fields.CopyTo(&dst.Fields)
 	fields := dst.Fields
@@ -88,7 +89,8 @@ func (r *Request) value(i int32) []byte {
 	return r.Fields.Value(int(i))
 }
 
-// interpret sets the properties of the request from the decoded fields.
+// interpret sets the properties of the request from the decoded fields. It returns a problem if the request is
+// malformed.
 func (r *Request) interpret(lim *Limits) problem {
 	r.ContentLength, r.Status, r.Why, r.Expect100, r.Escaped = -1, 0, "", false, false
 	r.Priority = defaultPriority
@@ -115,7 +117,7 @@ func (r *Request) interpret(lim *Limits) problem {
 	return r.conclude(lim)
 }
 
-// field evaluates a regular field of a special kind.
+// field evaluates a field of a special kind that is not a pseudo-header field.
 func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	kind := class & fieldKind
 	if kind != fieldOrdinary && kind <= fieldOtherPseudo {
@@ -127,7 +129,7 @@ func (r *Request) field(i int, class hpack.Class, regular bool) problem {
 	case class&fieldBad != 0:
 		return badFieldValue
 	case class&fieldBlank != 0:
-		r.Fields.TrimValue(i) // grpc-go sends such values, contrary to RFC 9113 §8.2.1
+		r.Fields.TrimValue(i) // grpc-go sends values with surrounding white space, contrary to RFC 9113 §8.2.1
 	}
 	value := r.Fields.Value(i)
 	switch kind {
@@ -196,7 +198,7 @@ func (r *Request) refuse(status int, why string) {
 	}
 }
 
-// conclude checks the combination of all fields.
+// conclude checks whether the fields are valid together.
 func (r *Request) conclude(lim *Limits) problem {
 	method := r.Method()
 	if !http1.IsToken(method) {
@@ -212,7 +214,7 @@ func (r *Request) conclude(lim *Limits) problem {
 		return hostDiffers
 	}
 	if authority := r.Authority(); len(authority) > 0 && !http1.ValidAuthority(authority) {
-		r.refuse(400, "invalid :authority or Host") // a proxy would retry a reset request indefinitely
+		r.refuse(400, "invalid :authority or Host") // this is not a stream error, because a proxy would repeat a reset request indefinitely
 	}
 	connect := string(method) == "CONNECT"
 	if r.protocol >= 0 && (!connect || !lim.ConnectProtocol || len(r.value(r.protocol)) == 0) {
@@ -264,7 +266,7 @@ func (r *Request) concludeTarget(options bool, lim *Limits) problem {
 	return noProblem
 }
 
-// checkTrailers returns the problem of trailers (RFC 9113 §8.1, RFC 9110 §6.5.1).
+// checkTrailers returns the problem of invalid trailers (RFC 9113 §8.1, RFC 9110 §6.5.1).
 func checkTrailers(l *hpack.List) problem {
 	for i := range l.Len() {
 		class := l.Class(i)

@@ -6,7 +6,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/hpack"
 )
 
-// Settings (RFC 9113 §6.5.2, RFC 8441 §3, RFC 9218 §2.1).
+// The identifiers of settings (RFC 9113 §6.5.2, RFC 8441 §3, RFC 9218 §2.1).
 const (
 	settingHeaderTableSize      = 0x1
 	settingEnablePush           = 0x2
@@ -20,8 +20,8 @@ const (
 	settingLength = 6 // bytes
 )
 
-// greet appends the server's preface: its settings, and a WINDOW_UPDATE that enlarges the connection's window to its
-// limit. Default values are omitted.
+// greet appends the server's preface: SETTINGS, and a WINDOW_UPDATE that opens the connection's window to
+// Limits.ConnWindow. Settings with default values are omitted.
 func (c *Conn) greet() {
 	begin := len(c.Out)
 	c.Out = appendHeader(c.Out, frameHeader{kind: frameSettings})
@@ -43,7 +43,7 @@ func (c *Conn) greet() {
 	c.refill()
 }
 
-// settingsFrame reads the client's settings, or its acknowledgment of ours.
+// settingsFrame reads a SETTINGS frame: the client's settings, or the acknowledgment of the server's settings.
 func (c *Conn) settingsFrame(h frameHeader, payload []byte) problem {
 	switch {
 	case h.stream != 0:
@@ -71,11 +71,11 @@ func (c *Conn) settingsFrame(h frameHeader, payload []byte) problem {
 	return noProblem
 }
 
-// settingsShare is the number of settings that cost as much as one frame, since some settings cost work for each
-// stream.
+// settingsShare is the number of settings that cost as many tokens as one SETTINGS frame. Settings cost tokens
+// because some of them cause work for each stream.
 const settingsShare = 16
 
-// settings applies the settings of a payload, in order.
+// settings applies the settings of a payload in their order.
 func (c *Conn) settings(payload []byte) problem {
 	for ; len(payload) > 0; payload = payload[settingLength:] {
 		if p := c.setting(binary.BigEndian.Uint16(payload), binary.BigEndian.Uint32(payload[2:])); p != noProblem {
@@ -85,7 +85,8 @@ func (c *Conn) settings(payload []byte) problem {
 	return noProblem
 }
 
-// settingsAck records that the client has acknowledged our settings, which apply to its frames from now on.
+// settingsAck records that the client has acknowledged the server's settings. They apply to all later frames of the
+// client.
 func (c *Conn) settingsAck() problem {
 	if c.acknowledged {
 		return c.spend(SettingsFrames)
@@ -131,7 +132,7 @@ func (c *Conn) setting(id uint16, value uint32) problem {
 	return noProblem // unknown settings are ignored
 }
 
-// moveWindows changes the send window of every stream (RFC 9113 §6.9.2).
+// moveWindows changes the send window of every stream to a new initial size (RFC 9113 §6.9.2).
 func (c *Conn) moveWindows(initial int64) problem {
 	by := initial - int64(c.peerWindow)
 	c.peerWindow = int32(initial)
@@ -147,7 +148,8 @@ func (c *Conn) moveWindows(initial int64) problem {
 	return noProblem
 }
 
-// moveWindow changes the send window of a stream, which may add it to the schedule or remove it.
+// moveWindow changes the send window of a stream by a number of bytes, and adds the stream to the schedule or
+// removes it accordingly.
 func (c *Conn) moveWindow(st *Stream, by int64) {
 	st.sendWindow += by
 	switch {

@@ -1,34 +1,34 @@
 package http2
 
-// A Stream is a request and its answer. Its owner may use it from the event RequestBegun until it calls [Conn.Done].
-// After Done, a stream that is not closed appears in further events until it is closed. Its memory is reused from the
-// call of [Conn.Next] or [Conn.Rest] that follows both Done and the end of the stream.
+// A Stream is a request and its answer. The owner of the connection may use it from the event RequestBegun until it calls
+// [Conn.Done]. Events may still refer to the stream after Done, until the stream is closed. After Done and the end of the stream,
+// the next call of [Conn.Next] or [Conn.Rest] reuses its memory.
 type Stream struct {
 	ID    uint32
-	Owner any  // for the owner
+	Owner any  // value of the owner; this package does not use it
 	Roomy bool // the owner has memory for the whole body: the window grows even if Conn.Tight is set
 
 	recvEnded bool // END_STREAM was received
 	sendEnded bool // END_STREAM was sent
-	closed    bool // ended on both sides, or reset by either
+	closed    bool // ended on both sides, or reset by one side
 	running   bool // Done has not been called
 	answered  bool // a final head was sent
 	wants     bool // see Conn.Want
-	queued    bool // in a list of the schedule
+	queued    bool // the stream is in a list of the schedule
 	priority  Priority
 
 	begun      int64 // time of opening, comparable with Conn.Now
 	sendWindow int64 // bytes that may be sent; may be negative after a SETTINGS frame reduced the window
-	recvWindow int32 // bytes that may be received; may be negative after our SETTINGS reduced the window
+	recvWindow int32 // bytes that may be received; may be negative after the server's SETTINGS reduced the window
 	window     int32 // advertised size of the receive window
-	unread     int32 // received and unread bytes
+	unread     int32 // bytes that were received and not yet read
 	set        int32 // part of unread that was returned to the connection's window, see Conn.Unclaimed
-	declared   int64 // remaining bytes by Content-Length, -1 without one
+	declared   int64 // bytes of the body that are missing according to Content-Length, -1 without Content-Length
 
 	next, prev *Stream
 }
 
-// Closed reports whether both directions are closed.
+// Closed reports whether the stream has ended in both directions.
 func (st *Stream) Closed() bool { return st.closed }
 
 // Ended reports whether the request is complete.
@@ -40,22 +40,22 @@ func (st *Stream) Sent() bool { return st.sendEnded }
 // Answered reports whether the head of a final answer was sent.
 func (st *Stream) Answered() bool { return st.answered }
 
-// Unread returns the number of received bytes for which [Conn.Consumed] was not called.
+// Unread returns the number of received bytes that the owner has not yet passed to [Conn.Consumed].
 func (st *Stream) Unread() int { return int(st.unread) }
 
 // Priority returns the stream's priority.
 func (st *Stream) Priority() Priority { return st.priority }
 
-// A Pool holds reusable memory for the connections of one event loop. It is used by one goroutine at a time.
+// A Pool holds memory that the connections of one event loop reuse. Only one goroutine may use it at a time.
 type Pool struct {
 	streams []*Stream
 	request Request
 }
 
-// keptStreams is the maximum number of unused streams in a pool.
+// keptStreams is the maximum number of unused streams that a pool keeps.
 const keptStreams = 1024
 
-// keptList is the maximum size of a list of fields in a pool, in bytes.
+// keptList is the maximum size in bytes of a list of fields that a pool keeps.
 const keptList = 64 << 10
 
 func (p *Pool) get() *Stream {
@@ -74,7 +74,7 @@ func (p *Pool) put(st *Stream) {
 	}
 }
 
-// find returns the stream with the given ID, or nil. A closed stream is found until its action returns.
+// find returns the stream with the given ID, or nil. It also finds a closed stream until its action has returned.
 func (c *Conn) find(id uint32) *Stream {
 	low, high := 0, len(c.streams)
 	for low < high {
@@ -90,7 +90,7 @@ func (c *Conn) find(id uint32) *Stream {
 	return nil
 }
 
-// open creates a stream. Its number is the largest so far.
+// open creates a stream. Its ID must be larger than that of all other streams.
 func (c *Conn) open(id uint32) *Stream {
 	st := c.pool.get()
 	st.ID, st.running, st.declared, st.begun = id, true, -1, c.Now
@@ -109,7 +109,8 @@ func (c *Conn) firstWindow() int32 {
 	return int32(c.lim.StreamWindow)
 }
 
-// close marks the stream as ended in both directions. It is removed when it has no owner.
+// close marks the stream as ended in both directions. byUs reports that the server ended it. If Done was called, close removes the
+// stream.
 func (c *Conn) close(st *Stream, byUs bool) {
 	if st.closed {
 		return
@@ -135,16 +136,16 @@ func (c *Conn) close(st *Stream, byUs bool) {
 	}
 }
 
-// recordCut records a stream that we have reset. The list is bounded; if it evicts a stream whose RST_STREAM is still
-// pending (see Part), recordCut sends it now.
+// recordCut records a stream that the server has reset. The number of records is limited. If the oldest record is removed while its
+// RST_STREAM is still pending (see Part), recordCut sends that RST_STREAM now.
 func (c *Conn) recordCut(id uint32, underWay int32) {
 	if forgotten := c.over.addCut(id, underWay, 2*c.lim.MaxStreams); forgotten > 0 {
 		c.Out = appendReset(c.Out, forgotten, NoError)
 	}
 }
 
-// Done reports that the owner no longer uses the stream: its action has returned. Pending data is still sent in its
-// turn.
+// Done records that the owner no longer uses the stream, because its action has returned. If the stream is not yet closed, the rest
+// of its answer is still sent.
 func (c *Conn) Done(st *Stream) {
 	st.running = false
 	if st.closed {
@@ -153,8 +154,8 @@ func (c *Conn) Done(st *Stream) {
 	}
 }
 
-// remove removes the stream from the limit of streams. Its memory is reused from the next call of Next on, since an event may still
-// refer to it.
+// remove removes the stream from the streams of the connection. Its memory is reused only from the next call of Next on, because an
+// event may still refer to the stream.
 func (c *Conn) remove(st *Stream) {
 	low := 0
 	for c.streams[low] != st {
@@ -176,7 +177,7 @@ func (c *Conn) recycle() {
 	}
 }
 
-// Reset resets the stream with a code, unless it has ended.
+// Reset resets the stream with an error code, unless the stream has ended.
 func (c *Conn) Reset(st *Stream, code Code) {
 	if !st.closed {
 		c.Out = appendReset(c.Out, st.ID, code)

@@ -5,7 +5,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ValidSettings reports whether a payload of SETTINGS from an HTTP2-Settings field is valid.
+// ValidSettings reports whether payload, the decoded value of an HTTP2-Settings field, is valid as the payload of a
+// SETTINGS frame.
 func ValidSettings(payload []byte) bool {
 	if len(payload)%settingLength != 0 || len(payload) > maxFrame {
 		return false
@@ -15,13 +16,13 @@ func ValidSettings(payload []byte) bool {
 	return c.settings(payload) == noProblem
 }
 
-// A Block is the field block of a cleartext request received over HTTP/1.1. It uses no table.
+// A Block is the field block of a request that was received over HTTP/1.1. It uses no dynamic table.
 type Block struct {
 	Bytes []byte
-	Size  int // size as in hpack.Limits.MaxList
+	Size  int // decoded size, as in hpack.Limits.MaxList
 }
 
-// SetTarget begins a block with the pseudo-header fields.
+// SetTarget begins the block with the pseudo-header fields.
 func (b *Block) SetTarget(method, authority, path []byte) {
 	b.Add(":method", view.String(method))
 	b.Add(":scheme", "http")
@@ -29,7 +30,7 @@ func (b *Block) SetTarget(method, authority, path []byte) {
 	b.Add(":path", view.String(path))
 }
 
-// Add adds a field; name is in lower case.
+// Add adds a field. name must be in lower case.
 func (b *Block) Add(name, value string) {
 	var e hpack.Encoder
 	e.Init(0)
@@ -37,18 +38,20 @@ func (b *Block) Add(name, value string) {
 	b.Size += len(name) + len(value) + fieldOverhead
 }
 
-// fieldOverhead is the additional size of a field in MaxList (RFC 9113 §6.5.2), in bytes.
+// fieldOverhead is the number of bytes that a field counts for in MaxList in addition to its name and value (RFC 9113
+// §6.5.2).
 const fieldOverhead = 32
 
-// upgradeWindow is the number of body bytes sent before the client has sent its preface.
+// upgradeWindow is the number of bytes of the answer's body that may be sent before the client has sent its preface.
 const upgradeWindow = 8 << 10
 
-// Upgrade begins a connection with a request received over HTTP/1.1 (RFC 7540 §3.2). settings must be valid by
-// ValidSettings, block comes from a Block. The request is stream 1, without further input. Call Upgrade once, between
-// Init and the first Next. Its results are those of Next, whose input still begins with the client's preface.
+// Upgrade begins a connection with a request that was received over HTTP/1.1 (RFC 7540 §3.2). [ValidSettings] must have
+// accepted settings, and block must come from a [Block]. The request becomes stream 1, whose input is complete. Call
+// Upgrade once, between Init and the first Next. The results are those of Next. The input of Next still begins with the
+// client's preface.
 //
-// Until the preface arrives, the answer is limited to a size that certainly fits into a client's buffer for an HTTP/1.1
-// response: curl accepts at most 32 KB after a 101.
+// Until the preface arrives, Upgrade limits the body of the answer, so that the answer fits into the client's buffer
+// for an HTTP/1.1 response. curl, for example, accepts at most 32 KB after status 101.
 func (c *Conn) Upgrade(settings, block []byte) (ev Event, err error) {
 	c.withheld = c.sendWindow - upgradeWindow
 	c.sendWindow = upgradeWindow

@@ -1,8 +1,7 @@
 package jsonwire
 
 // A map or slice that grows step by step is copied at each step, and the smaller copies become garbage. Therefore a container of
-// type
-// any that has reached countedFrom elements counts the remaining elements in the text, and then grows once.
+// type any that has reached countedFrom elements counts the remaining elements in the text, and then grows once.
 
 // countedFrom is the number of elements after which the rest of an object or array is counted.
 const countedFrom = 8
@@ -43,12 +42,10 @@ func (d *decoder) ahead(i, each int) int {
 }
 
 // boxes allocates the numbers and short strings that are stored in interfaces, in blocks of several values. An interface that is
-// retained
-// keeps its block and the pieces of memory that hold its strings alive.
+// retained keeps its block and the pieces of memory that hold its strings alive.
 //
 // Invariant: the values that were taken from a block belong to interfaces and are never written again. numbers and texts are the
-// unused
-// rest of their blocks.
+// unused rest of their blocks.
 type boxes struct {
 	numbers []float64
 	texts   []string

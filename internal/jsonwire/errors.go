@@ -9,10 +9,8 @@ import (
 // Error is the error of all encoding functions: the position in the value where encoding stopped, and the reason.
 //
 // errors.As finds the reason as one of these types of encoding/json: *json.UnsupportedTypeError; *json.UnsupportedValueError for NaN,
-// an
-// infinity or a cycle; *json.MarshalerError if a user's method failed or returned invalid JSON. As in encoding/json, the reason for
-// an
-// invalid json.Number has none of these types.
+// an infinity or a cycle; *json.MarshalerError if a user's method failed or returned invalid JSON. As in encoding/json, the reason
+// for an invalid json.Number has none of these types.
 type Error struct {
 	Err error // the reason, never nil
 

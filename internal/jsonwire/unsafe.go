@@ -42,8 +42,7 @@ func addressOf[T any](v *T) memory { return memory{unsafe.Pointer(v)} }
 
 // hidden returns the address of *v without telling the compiler that v may escape, so that v can stay on the stack of its caller. It is
 // sound for these reasons. The encoder keeps no memory beyond the call (see the top of the file). User code receives only copies of
-// parts
-// of *v. Between the two conversions no call happens, and only a call could move the stack.
+// parts of *v. Between the two conversions no call happens, and only a call could move the stack.
 //
 // Memory to which *v points must be on the heap; Append ensures this. The race detector's check of pointers would be a call between the
 // conversions, so the check is disabled here.
