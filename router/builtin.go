@@ -2,8 +2,8 @@ package router
 
 import "strings"
 
-// builtins has the constraints of every router. Each has an expression that matches at least the values that its function
-// accepts. Conflict detection compares expressions, because it cannot compare functions.
+// builtins has the constraints that every router has. Each has an expression that matches all values that its function
+// accepts, and perhaps more. The detection of conflicts compares expressions, because it cannot compare functions.
 var builtins = map[string]*constraint{
 	"int":   builtin("int", intValue, `-?[0-9]+`),
 	"uint":  builtin("uint", uintValue, `[0-9]+`),
@@ -22,11 +22,11 @@ func builtin(name string, kind valueKind, superset string) *constraint {
 	return &constraint{text: name, kind: kind, superset: superset}
 }
 
-// A valueKind identifies the check of a value. It is smaller than a function, so it fits into a node.
+// A valueKind identifies the function that checks a value. Unlike a function value it is small enough for a node.
 type valueKind uint8
 
 const (
-	anyValue valueKind = iota // parameter without constraint
+	anyValue valueKind = iota // parameter without a constraint
 	intValue
 	uintValue
 	uuidValue
@@ -38,10 +38,10 @@ const (
 	slugValue
 	dateValue
 	boolValue
-	otherValue // any other segment with parameters
+	otherValue // every other segment with parameters
 )
 
-// valueChecks has a function for each kind except otherValue. None of them accepts an empty or a dot segment.
+// valueChecks has the function of each kind except otherValue. No function accepts an empty segment, "." or "..".
 var valueChecks = [16]func(string) bool{
 	anyValue:   matchAny,
 	intValue:   matchInt,
@@ -57,10 +57,10 @@ var valueChecks = [16]func(string) bool{
 	boolValue:  matchBool,
 }
 
-// matches reports whether a value is of the kind, which must not be otherValue.
+// matches reports whether the function of kind k accepts the value. k must not be otherValue.
 func (k valueKind) matches(value string) bool { return valueChecks[k&15](value) }
 
-// matchAny accepts all values except empty and dot segments.
+// matchAny accepts all values except "", "." and "..".
 func matchAny(s string) bool { return s != "" && (s[0] != '.' || !isDotSegment(s)) }
 
 // matchInt accepts decimal integers, with an optional minus sign, that fit an int64.
@@ -71,10 +71,10 @@ func matchInt(s string) bool {
 	return fitsDecimal(s, "9223372036854775807")
 }
 
-// matchUint accepts decimal integers without sign that fit a uint64.
+// matchUint accepts decimal integers without a sign that fit a uint64.
 func matchUint(s string) bool { return fitsDecimal(s, "18446744073709551615") }
 
-// fitsDecimal reports whether s consists of digits and is at most limit, which must not have leading zeros.
+// fitsDecimal reports whether s consists of digits and its number is at most limit. limit must not have leading zeros.
 func fitsDecimal(s, limit string) bool {
 	for i := 0; i < len(s); i++ {
 		if !isDigit(s[i]) {
@@ -88,8 +88,8 @@ func fitsDecimal(s, limit string) bool {
 	return len(s) < len(limit) || len(s) == len(limit) && s <= limit
 }
 
-// matchUUID accepts the 8-4-4-4-12 form in either case, with any version and variant. It checks 8 bytes at a time, after
-// replacing the hyphens among them by digits.
+// matchUUID accepts the 8-4-4-4-12 form in upper or lower case, with any version and variant. It checks eight bytes at a
+// time, and replaces the hyphens among them by digits before.
 func matchUUID(s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
@@ -104,14 +104,15 @@ func matchUUID(s string) bool {
 // hexWord reports whether all 8 bytes of a word are hexadecimal digits.
 func hexWord(word uint64) bool {
 	const each, top = 0x0101010101010101, 0x8080808080808080
-	// Adding 0x80-x to a byte below 0x80 sets its top bit if the byte is at least x, and does not carry.
+	// Adding 0x80-x to a byte below 0x80 sets the top bit of the byte if the byte is at least x. The addition does not
+	// carry into the next byte.
 	digits := (word + (0x80-'0')*each) &^ (word + (0x80-'9'-1)*each)
 	letters := word | 0x20*each
 	letters = (letters + (0x80-'a')*each) &^ (letters + (0x80-'f'-1)*each)
 	return (digits|letters)&top&^word == top
 }
 
-// matchIPv4 accepts four decimal octets without leading zeros.
+// matchIPv4 accepts four decimal numbers up to 255 without leading zeros.
 func matchIPv4(s string) bool {
 	if len(s) < len("0.0.0.0") || len(s) > len("255.255.255.255") {
 		return false
@@ -126,7 +127,7 @@ func matchIPv4(s string) bool {
 		for i++; i < len(s) && isDigit(s[i]); i++ {
 			value = 10*value + uint(s[i]-'0')
 		}
-		// The address has at most 15 digits, so value cannot overflow.
+		// An address has at most 15 digits, so value cannot overflow.
 		if value > 255 || s[first] == '0' && i > first+1 {
 			return false
 		}
@@ -140,7 +141,7 @@ func matchIPv4(s string) bool {
 	}
 }
 
-// matchIPv6 accepts the text forms of RFC 4291 section 2.2, without zone.
+// matchIPv6 accepts the text forms of RFC 4291 section 2.2, without a zone.
 func matchIPv6(s string) bool {
 	const hextets = 8
 	n, gap := 0, false // number of groups read; offset of "::"

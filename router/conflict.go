@@ -2,15 +2,16 @@ package router
 
 import "fmt"
 
-// This file detects conflicts. The first segments in which two patterns differ decide which is more specific, by their rank. Only constrained
-// segments with different constraints can have the same rank; two such routes are refused if one request could match both.
-// Two routes whose patterns differ only in the names of parameters are refused if they have a method and a version in common.
+// This file detects conflicts. The more specific of two patterns is determined by the ranks of the first segments in which the patterns
+// differ. Only constrained segments can differ and have the same rank. Two such routes are refused if a request exists that both match. Two
+// routes whose patterns differ only in the names of parameters are refused if they have a method and a version in common.
 
-// A ConflictError reports that a route would be ambiguous together with an earlier one.
+// A ConflictError reports that a route was refused because some requests would match both this route and an earlier one with equal
+// precedence.
 type ConflictError struct {
 	Route, Other           string // "GET /users/{id:int}"
 	RoutePlace, OtherPlace string
-	Example                string // path, or host and path, that both match with equal precedence
+	Example                string // a path, or host and path, that both routes match with equal precedence
 }
 
 func (e *ConflictError) Error() string {
@@ -31,7 +32,7 @@ func (o *overlaps) example(a, b *route) string {
 
 var restSegment = segment{rank: catchAll}
 
-// path returns a path that both routes' path patterns match.
+// path returns a path that the path patterns of both routes match. ok is false if no such path is known.
 func (o *overlaps) path(a, b *route) (string, bool) {
 	x, y := a.openSegments(), b.openSegments()
 	path := ""
@@ -66,10 +67,10 @@ func (r *route) openSegments() []segment {
 	return append(r.path.segments[:len(r.path.segments):len(r.path.segments)], restSegment)
 }
 
-// isBelow reports whether the segment is the part of a prefix route below its prefix.
+// isBelow reports whether the segment represents all paths below the prefix of a prefix route.
 func (seg *segment) isBelow() bool { return seg.rank == catchAll && len(seg.parts) == 0 }
 
-// tail returns the text of segments, each after a slash. An empty rest stands for a catch-all.
+// tail returns an example of the text of segments, with a slash before each segment. The example for a catch-all is empty.
 func (o *overlaps) tail(segments []segment) string {
 	text := ""
 	for i := range segments {
@@ -78,7 +79,7 @@ func (o *overlaps) tail(segments []segment) string {
 	return text
 }
 
-// sample returns a text that the segment matches, or the best guess if none is known.
+// sample returns a text that the segment matches. If no such text is known, it returns a guess.
 func (o *overlaps) sample(seg *segment) string {
 	switch seg.rank {
 	case static:
@@ -93,7 +94,7 @@ func (o *overlaps) sample(seg *segment) string {
 	return ""
 }
 
-// segment returns a text that both segments match; neither is a catch-all.
+// segment returns a text that both segments match. Neither segment may be a catch-all.
 func (o *overlaps) segment(a, b *segment) (string, bool) {
 	if a.rank > b.rank {
 		a, b = b, a

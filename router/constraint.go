@@ -11,23 +11,23 @@ import (
 type constraint struct {
 	text string    // as written in the pattern
 	kind valueKind // kind of a built-in constraint
-	// automaton and regexp are two ways to match the same expression. regexp is the fallback for an expression whose automaton would
-	// have too many states.
+	// automaton and regexp are two ways to match the same expression. regexp is used if the automaton of the expression would have too
+	// many states.
 	automaton *automaton
 	regexp    *regexp.Regexp
 	custom    func(string) bool
-	// superset is an expression for all accepted values, and perhaps others, for the detection of conflicts. It is empty if none is
-	// known.
+	// superset is an expression that matches all accepted values, and perhaps other values. The detection of conflicts uses it. It is
+	// empty if no such expression is known.
 	superset string
 }
 
-// match reports whether the canonical text of a value satisfies the constraint, which applies to the unescaped value. scratch is reused
-// for values that must be unescaped.
+// match reports whether a value satisfies the constraint. value is canonical text, and the constraint applies to the unescaped value.
+// The memory of s is used for values that must be unescaped.
 func (c *constraint) match(value string, s *state) bool {
 	switch {
 	case c.kind != anyValue:
-		// No built-in constraint accepts a slash or a percent sign, which an escape represents, nor the percent sign of the escape
-		// itself. So the value need not be unescaped.
+		// value need not be unescaped: no built-in constraint accepts a slash or a percent sign, which escapes represent, and none
+		// accepts the percent sign that begins an escape.
 		return c.kind.matches(value)
 	case c.automaton != nil:
 		return c.automaton.match(value)
@@ -43,14 +43,14 @@ func (c *constraint) match(value string, s *state) bool {
 	return c.custom(value)
 }
 
-// constraints resolves the text after the colon of a parameter.
+// constraints finds the constraint for the text after the colon of a parameter.
 type constraints struct {
 	named map[string]*constraint
 	cache map[string]*constraint // compiled inline regular expressions
 }
 
-// resolve finds a named constraint or compiles a regular expression. Text that looks like a name is a name, so that a misspelled name
-// is an error and not an expression that matches only itself.
+// resolve finds a named constraint or compiles a regular expression. Text in the form of a name is always a name. Otherwise a
+// misspelled name would be an expression that matches only itself.
 func (cs *constraints) resolve(text string) (*constraint, error) {
 	if c := cs.named[text]; c != nil {
 		return c, nil
@@ -95,7 +95,7 @@ func (cs *constraints) define(name string, c *constraint) error {
 	return nil
 }
 
-// compileConstraint compiles an expression that must match a whole value.
+// compileConstraint compiles an expression. The expression must match the whole value.
 func compileConstraint(text, expr string) (*constraint, error) {
 	if _, err := syntax.Parse(expr, syntax.Perl); err != nil {
 		return nil, err

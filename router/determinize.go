@@ -5,34 +5,35 @@ import (
 	"unicode/utf8"
 )
 
-// This file builds automata. Package regexp/syntax compiles an expression to a program over runes; the automaton is a table over
-// bytes. So a state of the table is a pair: the set of program instructions that may be next, and the part of a UTF-8
-// sequence that has been read since the last complete rune:
+// This file builds automata. Package regexp/syntax compiles an expression to a program that reads runes. The automaton is a table for
+// bytes. Therefore a state of the automaton is a pair: the set of program instructions that may be next, and the part of a UTF-8
+// sequence that was read since the last complete rune:
 //
 //	bytes     61      E2      82      AC      'a' and '€'
 //	state  S0    S1   (S1,E2) (S1,E2 82)  S2
 //
-// If the expression does not distinguish the runes of a sequence, only its class and length are stored, which keeps the
-// number of states small. Each byte of an invalid sequence counts as U+FFFD, like in package regexp. This is known only one
-// byte later, so that byte is then read again.
+// If the expression does not distinguish the runes that begin with the bytes of a partly read sequence, only the class of these runes
+// and the length of the sequence are part of the state. This keeps the number of states small. As in package regexp, each byte of an
+// invalid sequence counts as U+FFFD. That a sequence is invalid is known only at the next byte, so the next byte is then read again.
 
 const (
-	// maxStates is the maximum number of states during construction. maxTable is the maximum number of entries of the table, 2 bytes
-	// each. Typical constraints of path segments fit. Large Unicode classes do not; package regexp matches them.
+	// maxStates is the maximum number of states during construction. maxTable is the maximum number of entries of the table, of two
+	// bytes each. Typical constraints of path segments do not reach these limits. Large Unicode classes reach them, and are matched
+	// by package regexp.
 	maxStates = 2048
 	maxTable  = 1 << 15
 )
 
-// A sequence is a partly read UTF-8 sequence. The zero value is an empty one.
+// A sequence is a partly read UTF-8 sequence. The zero value represents no bytes.
 type sequence struct {
-	have, need int  // numbers of bytes read and missing
+	have, need int  // numbers of bytes that were read and that are missing
 	lo, hi     byte // bounds of the next byte
 	class      int  // class of all runes that begin with these bytes, or -1
-	bits       rune // bits that were read, only if class is -1
+	bits       rune // value of the bytes that were read, only if class is -1
 }
 
 type builderState struct {
-	set int // set of the rune machine
+	set int // number of a pcSet of the rune machine
 	seq sequence
 }
 
@@ -45,7 +46,8 @@ type builder struct {
 	tooBig  bool
 }
 
-// compileAutomaton returns the automaton that matches whole values against expr, or nil if it would be too large. expr must be valid.
+// compileAutomaton returns the automaton that matches whole values against expr, or nil if the automaton would be too large. expr
+// must be valid.
 func compileAutomaton(expr string) *automaton {
 	re, err := syntax.Parse(wholeValue(expr), syntax.Perl)
 	if err != nil {
@@ -70,7 +72,7 @@ func compileAutomaton(expr string) *automaton {
 	return b.minimize(start)
 }
 
-// number returns the number of a state, adding it if it is new.
+// number returns the number of a state. It adds a state that is new.
 func (b *builder) number(s builderState) uint16 {
 	if s.set == 0 || b.hopeless(s) {
 		s = builderState{}
@@ -90,13 +92,13 @@ func (b *builder) number(s builderState) uint16 {
 	return n
 }
 
-// hopeless reports whether nothing can match after s, regardless of the rest of its sequence.
+// hopeless reports whether no value can match from state s on, whatever the rest of the partly read sequence is.
 func (b *builder) hopeless(s builderState) bool {
 	return s.seq.have > 0 && s.seq.class >= 0 &&
 		b.machine.step(s.set, s.seq.class) == 0 && b.broken(s).set == 0
 }
 
-// broken returns the state after the bytes of an incomplete sequence were read as invalid.
+// broken returns the state that results if the bytes of the partly read sequence are invalid.
 func (b *builder) broken(s builderState) builderState {
 	for range s.seq.have {
 		s.set = b.machine.step(s.set, b.machine.invalid)
@@ -104,13 +106,13 @@ func (b *builder) broken(s builderState) builderState {
 	return builderState{set: s.set}
 }
 
-// fill computes the row of state n.
+// fill computes the row of the state with number n.
 func (b *builder) fill(n int) {
 	s := b.states[n]
 	if s.set == 0 {
 		return
 	}
-	// Adjacent bytes mostly lead to the same state.
+	// Adjacent bytes often lead to the same state, so the last result is reused.
 	var last builderState
 	var number uint16
 	for c := range 256 {
@@ -121,7 +123,7 @@ func (b *builder) fill(n int) {
 	}
 }
 
-// next returns the state after one more byte.
+// next returns the state that follows s when the byte c is read.
 func (b *builder) next(s builderState, c byte) builderState {
 	if s.seq.have > 0 {
 		if c < s.seq.lo || c > s.seq.hi {
@@ -137,7 +139,7 @@ func (b *builder) next(s builderState, c byte) builderState {
 		}
 		return builderState{set: b.machine.step(s.set, class)}
 	}
-	// RFC 3629 section 4: the well-formed sequences by their first byte.
+	// These are the well-formed sequences of RFC 3629 section 4, by their first byte.
 	switch {
 	case c < utf8.RuneSelf:
 		return builderState{set: b.machine.step(s.set, b.machine.classOf(rune(c)))}
@@ -163,7 +165,7 @@ func (b *builder) next(s builderState, c byte) builderState {
 	return builderState{set: b.machine.step(s.set, b.machine.invalid)}
 }
 
-// sequence returns a partly read sequence. It is identified by its class if all of its runes have the same class.
+// sequence returns a partly read sequence. If all runes of the sequence have the same class, their bits are not stored.
 func (b *builder) sequence(have, need int, lo, hi byte, bits rune, class int) sequence {
 	if class < 0 {
 		shift := 6 * (need - 1)

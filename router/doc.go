@@ -1,53 +1,56 @@
-// Package router finds the route for a method, a host and a path. It stores values of any type, and can be used without an
-// HTTP server. Lookups take no lock and do not allocate. Routes may be added during lookups.
+// Package router finds the route for a method, a host and a path. It stores values of any type, and does not depend on an
+// HTTP server. Lookups take no lock and do not allocate. Routes may be added while lookups run.
 //
 // # Patterns
 //
 //	/users                       static
-//	/users/{id}                  a parameter takes one segment, which is not empty, "." or ".."
+//	/users/{id}                  a parameter matches one segment that is not empty, "." or ".."
 //	/users/{id:int}              with a constraint
 //	/posts/{slug:[a-z]+(-\d+)?}  with a regular expression, which must match the whole value
 //	/v{major:int}.{minor:int}    several parameters and text in a segment
-//	/files/{path...}             a catch-all takes the rest, which may be empty
+//	/files/{path...}             a catch-all matches the rest of the path, which may be empty
 //	/legacy, as a prefix route   the path itself and everything below it
 //
-// Text is written unescaped: /café, not /caf%C3%A9. %2F and %25 stand for an escaped slash and an escaped percent sign. A
-// segment must not begin with : or *, which other routers use for parameters: %3A and %2A stand for these characters. In a
-// segment with several parameters, each text is searched from right to left at its last occurrence: {file}.{ext} parses
-// archive.tar.gz as "archive.tar" and "gz". Constraints are applied to unescaped values. A word after the colon names a
-// constraint; anything else is a regular expression.
+// Text in patterns is not percent-encoded: /café, not /caf%C3%A9. There are four exceptions. %2F and %25 represent an escaped
+// slash and an escaped percent sign. %3A and %2A represent : and * at the beginning of a segment, where these characters are
+// not allowed because other routers use them for parameters.
 //
-// The constraints int and uint (of 64 bits), uuid, ipv4, ipv6, hex, alpha, alnum, slug (a-z and 0-9, in words joined by
-// hyphens), date (YYYY-MM-DD) and bool (true, false) are built in. Router.Constraint and Router.ConstraintFunc define others.
-// Expressions are compiled to automata that need one table lookup for each byte. If the table would be too large, package
-// regexp matches the expression, and the listing says so.
+// A segment with several parameters is parsed from right to left, and each text is found at its last occurrence: {file}.{ext}
+// parses archive.tar.gz as "archive.tar" and "gz". Constraints apply to unescaped values. A word after the colon is the name
+// of a constraint. Anything else after the colon is a regular expression.
+//
+// The built-in constraints are int and uint (of 64 bits), uuid, ipv4, ipv6, hex, alpha, alnum, slug (words of a-z and 0-9,
+// joined by hyphens), date (YYYY-MM-DD) and bool (true, false). Router.Constraint and Router.ConstraintFunc define other
+// constraints. Expressions are compiled to automata that need one table lookup for each byte. If the table of an automaton
+// would be too large, package regexp matches the expression, and Info.Constraints marks it.
 //
 // # Precedence
 //
-// In each segment, static takes precedence over constrained, constrained over named, and named over catch-all, regardless of
-// the order of registration. If the rest of the path or the method does not match after the more specific segment, the next
-// one is tried. Two routes that match the same request with equal precedence cannot both be added: the error names both
-// positions and a path.
+// In each segment, static text takes precedence over a constrained parameter, a constrained parameter over a parameter
+// without constraint, and that over a catch-all. The order of registration has no effect. If the rest of the path or the
+// method does not match after the more specific segment, the lookup tries the less specific segment. Two routes that match
+// the same request with equal precedence cannot both be added. The error names the positions of both registrations and a path
+// that both match.
 //
-// Hosts take precedence over paths: first routes for the exact host, then those for host patterns, then those for any host.
-// If the routes of a matching host do not match the request, the next are tried. Port, case and a final dot of the host are
-// ignored.
+// Hosts take precedence over paths: routes for the exact host are tried first, then routes for host patterns, then routes for
+// any host. If no route of a matching host matches the request, the next matching host is tried. The port, the case and a
+// final dot of the host are ignored.
 //
 // # Methods
 //
-// A route has a set of methods, or "*" for all. GET includes HEAD unless a route for HEAD has the same pattern. If patterns
-// match, but none of them for the method, the outcome is MethodNotAllowed, with the methods of all matching patterns. OPTIONS
-// is always among them; the caller must answer it.
+// A route has a set of methods, or "*" for all methods. A route for GET also answers HEAD, unless a route for HEAD has the
+// same pattern. If patterns match the path, but none of their routes has the method, the outcome is MethodNotAllowed, with
+// the methods of all matching patterns. These always include OPTIONS, which the caller must answer.
 //
 // # Versions
 //
-// A route with version v2 is chosen by a vendor media type in Accept, such as application/vnd.acme.v2+json. A request without
-// a version, or one that also accepts other media types, gets the route without version, or, if there is none, the newest. If
-// the request names only versions that do not exist, the outcome is NotAcceptable.
+// A route with version v2 is selected by a vendor media type in Accept, such as application/vnd.acme.v2+json. A request that
+// names no version, or that also accepts other media types, gets the route without a version. If no such route exists, it
+// gets the newest version. If a request accepts only versions that do not exist, the outcome is NotAcceptable.
 //
 // # Paths
 //
-// Lookups need canonical paths (see Canonical), in which an escaped slash never splits a segment. Paths with empty, "." or
-// ".." segments match nothing; Clean returns the clean path. The trailing slash is significant; OtherSlash reports whether
-// the path would match with or without it.
+// Lookups need canonical paths (see Canonical). In a canonical path an escaped slash does not split a segment. A path with an
+// empty segment, "." or ".." matches nothing; Clean returns the path without such segments. A trailing slash is significant.
+// OtherSlash reports whether the path would match with a trailing slash added or removed.
 package router

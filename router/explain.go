@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Explain describes how a request is matched, step by step: each try, its result, and the reason for the next one. It
-// makes the steps of LookupAccept in the same order. It is for people, not for the request path.
+// Explain describes step by step how a request is matched: which edges are tried, and with what result. The steps are
+// those of LookupAccept, in the same order. Explain is meant for people who examine an application, and is much
+// slower than a lookup.
 func (r *Router[T]) Explain(method, host, path, accept string) string {
 	var m Match[T]
 	outcome := r.LookupAccept(method, host, path, accept, &m)
@@ -63,7 +64,7 @@ func (e *explainer) line(depth int, format string, args ...any) {
 	e.out.WriteByte('\n')
 }
 
-// table repeats table.find.
+// table repeats the steps of table.find.
 func (e *explainer) table(t *table, host string) bool {
 	if h := t.hosts.Load(); h != nil {
 		host = e.walk.s.foldHost(host)
@@ -90,7 +91,7 @@ func (e *explainer) table(t *table, host string) bool {
 	return e.node(&t.anyHost, 0, 0, 1)
 }
 
-// node repeats walk.find.
+// node repeats the steps of walk.find.
 func (e *explainer) node(n *node, pos, k, depth int) bool {
 	path := e.walk.path
 	if pos == len(path) {
@@ -130,7 +131,7 @@ func (e *explainer) node(n *node, pos, k, depth int) bool {
 	return e.rest(rest, pos, depth)
 }
 
-// rest repeats walk.matchRest.
+// rest repeats the steps of walk.matchRest.
 func (e *explainer) rest(l *leaf, pos, depth int) bool {
 	switch {
 	case l == nil:
@@ -143,7 +144,7 @@ func (e *explainer) rest(l *leaf, pos, depth int) bool {
 	}
 }
 
-// leaf repeats walk.bindingOf.
+// leaf repeats the steps of walk.bindingOf.
 func (e *explainer) leaf(l *leaf, how string, depth int) bool {
 	if l == nil {
 		e.line(depth, "%s, but no pattern does", how)

@@ -8,28 +8,27 @@ import (
 	"sync/atomic"
 )
 
-// The host is the most significant part of a route: routes for the exact host are tried first, then those of
-// matching host patterns, then those for any host. If a request matches no route of a host, the
-// next host is tried. Labels are compared from the right, since the right ones are more significant. Letter case, the port and a
-// final dot are ignored.
+// Routes for the exact host are tried first, then routes for matching host patterns, then routes for any host. If no route of a host
+// matches the request, the next matching host is tried. Labels are compared from right to left, because the rightmost label is the most
+// significant. Letter case, the port and a final dot are ignored.
 
 type hosts struct {
-	exact    node // its static edges are host names, each leads to the tree of that host's paths
+	exact    node // each of its static edges is a host name, and leads to the tree of that host's paths
 	patterns atomic.Pointer[[]hostPattern]
 }
 
-// A hostPattern is a host with parameters and the tree of its paths. Patterns are tried one after the other: patterns are few, and most do
-// not match by their last label.
+// A hostPattern is a host pattern with parameters, and the tree of its paths. Patterns are tried one after the other, because a router has
+// few of them, and most of them differ from the host in the last label.
 type hostPattern struct {
 	pattern *pattern
 	params  int
 	site    *node
 }
 
-// maxHost is the maximum length of a host name (RFC 1035) with a final dot. Longer names match no route's host.
+// maxHost is the maximum length in bytes of a host name with a final dot (RFC 1035). Longer names match only routes for any host.
 const maxHost = 256
 
-// insert adds the route to the routes of its host.
+// insert adds a route to the tree of its host.
 func (h *hosts) insert(in *insertion) error {
 	host := in.route.host
 	if len(host.names) == 0 {
@@ -57,7 +56,7 @@ func (h *hosts) insert(in *insertion) error {
 	return nil
 }
 
-// shape joins the shapes of the labels.
+// shape returns the shapes of all labels.
 func (p *pattern) shape() string {
 	labels := make([]string, len(p.segments))
 	for i, seg := range p.segments {
@@ -66,8 +65,8 @@ func (p *pattern) shape() string {
 	return strings.Join(labels, ".")
 }
 
-// compareHosts orders host patterns by precedence: by rank and shape of the first label from the right in which they differ, then by
-// length, the longer pattern first.
+// compareHosts orders host patterns by precedence. It compares ranks and shapes of labels from right to left. If all of them are equal,
+// the longer pattern takes precedence.
 func compareHosts(a, b *pattern) int {
 	for i, j := len(a.segments)-1, len(b.segments)-1; i >= 0 && j >= 0; i, j = i-1, j-1 {
 		x, y := &a.segments[i], &b.segments[j]
@@ -81,7 +80,7 @@ func compareHosts(a, b *pattern) int {
 	return len(b.segments) - len(a.segments)
 }
 
-// hosts returns a host that both patterns match, if neither pattern takes precedence.
+// hosts returns a host that both patterns match, if neither pattern takes precedence over the other.
 func (o *overlaps) hosts(a, b *pattern) (string, bool) {
 	if len(a.segments) != len(b.segments) {
 		return "", false
@@ -105,7 +104,7 @@ func (o *overlaps) hosts(a, b *pattern) (string, bool) {
 	return strings.Join(labels, "."), decided
 }
 
-// find searches the trees of the matching hosts.
+// find searches the trees of the matching hosts in order of precedence.
 func (h *hosts) find(host string, w *walk) *binding {
 	host = w.s.foldHost(host)
 	if host == "" {
@@ -131,9 +130,9 @@ func (h *hosts) find(host string, w *walk) *binding {
 	return nil
 }
 
-// matchHost matches a folded host and records the values of its parameters.
+// matchHost matches a host in the form of foldHost and records the values of the parameters.
 func (p *pattern) matchHost(host string, s *state) bool {
-	// From the right, where most patterns differ.
+	// Match from right to left, because most patterns differ in the last label.
 	k, end := len(p.names), len(host)
 	for i := len(p.segments) - 1; i >= 0; i-- {
 		start := strings.LastIndexByte(host[:max(end, 0)], '.') + 1
@@ -156,7 +155,7 @@ func (p *pattern) matchHost(host string, s *state) bool {
 	return true
 }
 
-// foldHost removes the port and a final dot and folds the case in place. It returns "" for a host that is too long.
+// foldHost removes the port and a final dot and converts letters to lower case, in memory of s. It returns "" for a host that is too long.
 func (s *state) foldHost(host string) string {
 	host = hostName(host)
 	if len(host) > maxHost {
@@ -183,7 +182,7 @@ func hostName(host string) string {
 	return strings.TrimSuffix(host, ".")
 }
 
-// checkHostPattern refuses a host pattern with a port, since routes do not depend on the port.
+// checkHostPattern refuses a host pattern with a port, because lookups ignore the port.
 func checkHostPattern(text string) error {
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.ContainsAny(text[i:], "]}") {
 		return errors.New("a host pattern cannot have a port; ports are ignored")

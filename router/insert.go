@@ -1,14 +1,14 @@
 package router
 
-// An insertion adds one route. It first checks all steps for conflicts and then changes the tree, so a refused route has no effect.
+// An insertion adds one route. It checks for all conflicts before it changes the tree, so a refused route has no effect.
 type insertion struct {
 	route    *route
 	methods  *methodTable
 	overlaps *overlaps
-	other    *route // first conflicting route
+	other    *route // the first conflicting route that was found
 }
 
-// add adds the route below root. If it conflicts with another route, add sets in.other.
+// add adds the route to the tree with the given root. If the route conflicts with another route, add only sets in.other.
 func (in *insertion) add(root *node) {
 	segments := in.route.path.segments
 	if in.route.prefix && in.route.path.text == "/" {
@@ -40,7 +40,7 @@ func (in *insertion) addRest(n *node) {
 	n.edges.Store(e)
 }
 
-// kind returns the check of a segment with parameters.
+// kind returns the valueKind of a segment with parameters.
 func (seg *segment) kind() valueKind {
 	switch {
 	case seg.rank == named:
@@ -51,7 +51,7 @@ func (seg *segment) kind() valueKind {
 	return otherValue
 }
 
-// params counts the parameters of a segment.
+// params returns the number of parameters of a segment.
 func (seg *segment) params() int {
 	n := 0
 	for _, p := range seg.parts {
@@ -62,7 +62,7 @@ func (seg *segment) params() int {
 	return n
 }
 
-// check searches for a conflict on the path of the route through the tree.
+// check searches for a conflict along the nodes of the route's pattern.
 func (in *insertion) check(n *node, segments []segment) {
 	for i := range segments {
 		seg := &segments[i]
@@ -85,7 +85,8 @@ func (in *insertion) check(n *node, segments []segment) {
 	in.checkLeaf(n.end.Load(), in.route.prefix)
 }
 
-// checkLeaf searches for a route of the leaf that answers the same method and version.
+// checkLeaf searches a leaf for a route with a method and the version of the new route. prefix reports whether the leaf is the
+// prefix route's own path.
 func (in *insertion) checkLeaf(l *leaf, prefix bool) {
 	if l == nil || in.other != nil {
 		return
@@ -99,7 +100,7 @@ func (in *insertion) checkLeaf(l *leaf, prefix bool) {
 	}
 }
 
-// checkSiblings searches for conflicts with routes below the other constrained edges of a node.
+// checkSiblings searches for conflicts with routes below other constrained edges of the node n.
 func (in *insertion) checkSiblings(n *node, seg *segment) {
 	for _, sibling := range n.allParams() {
 		if sibling.segment.rank != constrained || sibling.segment.shape == seg.shape {
@@ -123,7 +124,7 @@ func (in *insertion) checkSiblings(n *node, seg *segment) {
 	}
 }
 
-// answers returns the methods that the route answers, including HEAD for GET.
+// answers returns the methods that the route answers. They include HEAD if they include GET.
 func (in *insertion) answers() methodSet {
 	switch m := in.route.methods; {
 	case m == anyMethod:

@@ -2,28 +2,29 @@ package router
 
 import "slices"
 
-// A leaf has the routes of one node in the tree, which differ in methods or version. It is immutable. It is allocated in the 128-byte
-// size class, which is aligned to cache lines, so that first is in one line.
+// A leaf has the routes that end at one node of the tree. They differ in methods or version. A leaf is immutable. It is allocated in
+// the size class of 128 bytes, which is aligned to cache lines, so that first is in one cache line.
 type leaf struct {
-	first     binding   // copy of bindings[0] if there are no versions; most leaves have no other binding
+	first     binding   // copy of bindings[0] if no route has a version; most leaves have no other binding
 	bindings  []binding // in order of precedence
-	versioned bool      // whether any of the routes has a version
-	methods   methodSet // methods of all routes
+	versioned bool      // whether one of the routes has a version
+	methods   methodSet // methods of all routes of the leaf
 	allow     string    // value of Allow for methods
 	versions  []string  // versions of all routes, in order
 }
 
-// A binding is a route with the methods that it answers in its leaf.
+// A binding is a route and the methods that the route answers at this leaf.
 type binding struct {
 	methods  methodSet // all bits are set for "*"
 	value    any       // value of the route
 	route    *route
-	atPrefix bool // this leaf is the prefix route's own path, where exact routes take precedence
+	atPrefix bool // this leaf is the path of the prefix route itself; here, routes that are not prefix routes take precedence
 	isPrefix bool // the route is a prefix route
-	implied  bool // HEAD of a route for GET
+	implied  bool // the binding is for HEAD, and the route is for GET
 }
 
-// level orders bindings: exact before prefix routes, and named methods before implied HEAD before any method.
+// level returns the precedence of a binding; the smallest level is first. Routes for the exact path precede prefix routes. Among
+// these, routes that name the method precede routes for GET that answer HEAD, and those precede routes for any method.
 func (b *binding) level() int {
 	level := 0
 	switch {
@@ -38,7 +39,7 @@ func (b *binding) level() int {
 	return level
 }
 
-// with returns a copy of l with one more route. l may be nil.
+// with returns a copy of l with one more route. l may be nil. prefix reports whether the leaf is the path of a prefix route itself.
 func (l *leaf) with(r *route, names *methodTable, prefix bool) *leaf {
 	next := new(leaf)
 	if l != nil {

@@ -6,19 +6,19 @@ import "slices"
 type Info struct {
 	Methods, Host, Version, Pattern, Name, Place string
 	Prefix                                       bool
-	// Constraints are the constraints of the parameters that have one, in order: "id: int". A constraint that does not
-	// compile to an automaton is marked: "id: [^x]+ (regexp fallback)".
+	// Constraints lists the parameters that have a constraint, in order, in the form "id: int". A constraint that was
+	// not compiled to an automaton is marked: "id: [^x]+ (regexp fallback)".
 	Constraints []string
-	// Params are all parameters, those of the host first, in order.
+	// Params lists all parameters in order. The parameters of the host come first.
 	Params []Param
 }
 
 // Param describes a parameter of a route.
 type Param struct {
 	Name       string
-	Constraint string // as registered, "" for none
+	Constraint string // as registered; empty if the parameter has no constraint
 	InHost     bool
-	Rest       bool // whether it is a catch-all: it matches the rest of the path, which may be empty
+	Rest       bool // the parameter is a catch-all: it matches the rest of the path, which may be empty
 }
 
 // Routes lists the routes in the order of their registration.
@@ -32,7 +32,7 @@ func (r *Router[T]) Routes() []Info {
 	return list
 }
 
-// Takes reports whether a route names the method, ignoring routes for any method.
+// Takes reports whether a route names the method. Routes for any method do not count.
 func (r *Router[T]) Takes(method string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -40,7 +40,7 @@ func (r *Router[T]) Takes(method string) bool {
 	return bit != anyMethod && slices.ContainsFunc(r.entries, func(e *entry[T]) bool { return e.route.methods&bit != 0 })
 }
 
-// Info describes the i-th route in the order of registration. It panics if i is out of range.
+// Info describes the route with index i in the order of registration. It panics if i is out of range.
 func (r *Router[T]) Info(i int) Info {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -63,7 +63,7 @@ func (e *entry[T]) info() Info {
 	return info
 }
 
-// eachParam calls f with each parameter of host and path, its pattern, and the rank of its segment.
+// eachParam calls f for each parameter of host and path, with the parameter's pattern and the rank of its segment.
 func (r *route) eachParam(f func(p part, in *pattern, rank rank)) {
 	for _, p := range []*pattern{r.host, r.path} {
 		if p == nil {
@@ -79,7 +79,8 @@ func (r *route) eachParam(f func(p part, in *pattern, rank rank)) {
 	}
 }
 
-// String returns the constraint, with a note if it is not matched in the usual way.
+// String returns the text of the constraint. A note follows if the constraint is a function or is matched by package
+// regexp.
 func (c *constraint) String() string {
 	switch {
 	case c.regexp != nil:

@@ -1,12 +1,11 @@
 package router
 
-// inlineSpans is the number of parameters that a Match stores without an additional slice. No route of the large public APIs has more
-// than 8 parameters.
+// inlineSpans is the number of parameters that a Match stores without an additional slice. No route of the large public APIs that
+// were examined has more than eight parameters.
 const inlineSpans = 8
 
-// Match is the result of a lookup. It is meant to be embedded by value in a reused request: it holds
-// offsets into the strings that were looked up, never the strings. The zero value is ready for use. It
-// is not safe for concurrent use.
+// Match is the result of a lookup. A caller embeds it by value in a request that it reuses. A Match contains offsets into the strings
+// that were looked up, and not the strings. The zero value is ready for use. A Match is not safe for concurrent use.
 type Match[T any] struct {
 	found *binding
 	state state
@@ -15,21 +14,22 @@ type Match[T any] struct {
 // state is the part of a match that does not depend on the stored type.
 type state struct {
 	spans [inlineSpans]Span
-	more  []Span // spans beyond inlineSpans; reused by later lookups
+	more  []Span // spans of the parameters after the first inlineSpans; later lookups reuse the memory
 	rest  uint32
 	kept  *memory // allocated on demand
 
-	// The methods and versions that the matching leaves accept. The other two fields are valid only if this is not 0.
-	missed  uint8 // number of leaves missed by method or version, at most 2
-	varies  bool  // a visited leaf has versions
-	miss    *leaf // first of these leaves
+	// These fields describe the leaves that matched the path but not the method or version. miss, allowed and versions are valid only
+	// if missed is not 0.
+	missed  uint8 // number of such leaves; 2 stands for two or more
+	varies  bool  // a leaf with versions was visited
+	miss    *leaf // the first such leaf
 	allowed methodSet
-	// The versions that exist, if some leaf was missed by version.
+	// The existing versions, if a leaf matched the method but had no acceptable version.
 	versions []string
 	methods  *methodTable
 }
 
-// Route returns the matched route, or nil. It must not be changed.
+// Route returns the matched route, or nil. The caller must not change it.
 func (m *Match[T]) Route() *Route[T] {
 	if m.found == nil {
 		return nil
@@ -46,7 +46,7 @@ func (m *Match[T]) Value() T {
 	return v
 }
 
-// Len returns the number of parameters of the matched route, including those of its host, which come first.
+// Len returns the number of parameters of the matched route. The parameters of the host come first.
 func (m *Match[T]) Len() int {
 	if m.found == nil {
 		return 0
@@ -54,14 +54,14 @@ func (m *Match[T]) Len() int {
 	return len(m.found.route.names)
 }
 
-// Name returns the name of the i-th parameter.
+// Name returns the name of parameter i.
 func (m *Match[T]) Name(i int) string { return m.found.route.names[i] }
 
-// Span returns the position of the i-th parameter's value, in the host if InHost(i), else in the path. In
-// the path the value is canonical: see AppendValue.
+// Span returns the position of the value of parameter i. The position is in the host if InHost(i) is true, and otherwise in the path.
+// A value in the path is canonical: see AppendValue.
 func (m *Match[T]) Span(i int) Span { return m.state.span(i) }
 
-// InHost reports whether the i-th parameter's value is in the host.
+// InHost reports whether the value of parameter i is in the host.
 func (m *Match[T]) InHost(i int) bool { return i < m.found.route.hostParams }
 
 // Index returns the index of the parameter with the given name, or -1.
@@ -76,15 +76,15 @@ func (m *Match[T]) Index(name string) int {
 	return -1
 }
 
-// Rest returns the offset in the path at which the part below a prefix route begins: at a slash, or at
-// the end of the path. It is 0 for other routes.
+// Rest returns the offset in the path of the part below the prefix of a prefix route. A slash, or the end of the path, is at this
+// offset. Rest returns 0 for other routes.
 func (m *Match[T]) Rest() int { return int(m.state.rest) }
 
-// HeadFromGet reports whether the request is a HEAD that a route for GET answers.
+// HeadFromGet reports whether the request has the method HEAD and is answered by a route for GET.
 func (m *Match[T]) HeadFromGet() bool { return m.found != nil && m.found.implied }
 
-// Allow returns the value of the Allow header after MethodNotAllowed, OPTIONS included. It allocates
-// only when several patterns match the path.
+// Allow returns the value of the Allow header after MethodNotAllowed. The value includes OPTIONS. Allow allocates only if several
+// patterns match the path.
 func (m *Match[T]) Allow() string {
 	switch s := &m.state; {
 	case s.missed == 0:
@@ -96,7 +96,7 @@ func (m *Match[T]) Allow() string {
 	}
 }
 
-// Versions returns the versions that exist, in order, after NotAcceptable. It must not be changed.
+// Versions returns the existing versions in order, after NotAcceptable. The caller must not change the slice.
 func (m *Match[T]) Versions() []string {
 	if m.state.missed == 0 {
 		return nil
@@ -104,11 +104,11 @@ func (m *Match[T]) Versions() []string {
 	return m.state.versions
 }
 
-// Varies reports whether the outcome of LookupAccept depended on the Accept header, because there are versions for the path
-// and method. Caches need this information.
+// Varies reports whether the outcome of LookupAccept depended on the Accept header, because routes with versions exist for the path
+// and method. An HTTP cache needs this information.
 func (m *Match[T]) Varies() bool { return m.state.varies }
 
-// Reset clears the match, so that m keeps no router alive. It need not be called before a lookup.
+// Reset clears the match, so that it does not keep a router in memory. A lookup does not need a call of Reset before it.
 func (m *Match[T]) Reset() {
 	m.found = nil
 	s := &m.state
@@ -124,14 +124,14 @@ func (m *Match[T]) CopyTo(dst *Match[T]) {
 	own.kept = kept
 }
 
-// TakeParams takes the route and the parameters from another match of the same host and path. Allow and Versions
-// stay those of m.
+// TakeParams copies the route and the parameters from another match of the same host and path. The results of Allow and Versions do
+// not change.
 func (m *Match[T]) TakeParams(from *Match[T]) {
 	m.found, m.state.spans, m.state.rest = from.found, from.state.spans, from.state.rest
 	m.state.more = append(m.state.more[:0], from.state.more...)
 }
 
-// memory is for strings that a lookup must change. It is reused by later lookups.
+// memory is used for strings that a lookup must change. Later lookups reuse it.
 type memory struct {
 	value []byte // unescaped values for constraints
 	host  []byte // host in lower case
@@ -150,7 +150,7 @@ func (s *state) begin() {
 	s.rest, s.missed, s.varies = 0, 0, false
 }
 
-// missMethod records a leaf that has no route for the method.
+// missMethod records a leaf that matches the path and has no route for the method.
 func (s *state) missMethod(l *leaf) {
 	if s.missed == 0 {
 		s.miss, s.allowed, s.versions = l, 0, nil
@@ -159,7 +159,7 @@ func (s *state) missMethod(l *leaf) {
 	s.allowed |= l.methods
 }
 
-// missVersion records a leaf that has routes for the method, but not in a requested version.
+// missVersion records a leaf that has routes for the method, but no requested version.
 func (s *state) missVersion(l *leaf) {
 	s.missMethod(l)
 	if s.versions == nil {
@@ -169,7 +169,7 @@ func (s *state) missVersion(l *leaf) {
 	}
 }
 
-// outcome returns the outcome of a lookup from the leaves that matched the path but not the request.
+// outcome returns the outcome of a lookup that found no route.
 func (s *state) outcome() Outcome {
 	if s.versions != nil {
 		return OutcomeNotAcceptable
@@ -184,7 +184,7 @@ func (s *state) span(i int) Span {
 	return s.more[i-inlineSpans]
 }
 
-// setSpan records the i-th value.
+// setSpan records the position of the value of parameter i.
 func (s *state) setSpan(i, start, end int) {
 	span := Span{uint32(start), uint32(end)}
 	if i < inlineSpans {

@@ -11,8 +11,8 @@ import (
 // A methodSet has a bit for every method that a router knows.
 type methodSet uint64
 
-// The bits of the methods that every router knows; registered methods get the next bits. anyMethod is the bit of a
-// route for "*". An unregistered method matches only this bit.
+// Every router knows the following methods. The methods of routes get the next bits. anyMethod is the bit of
+// routes for "*". A method that no route names has only this bit.
 const (
 	methodGet methodSet = 1 << iota
 	methodHead
@@ -31,10 +31,10 @@ const (
 	maxMethods = 63
 )
 
-// standardNames has the names in the order of the bits.
+// standardNames has the names of the standard methods in the order of their bits.
 var standardNames = [standardMethods]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 
-// methodTable has the names of the non-standard methods of routes, in the order of their bits.
+// methodTable has the names of the other methods of routes, in the order of their bits.
 type methodTable struct{ custom []string }
 
 // standardBit returns the bit of a standard method, or 0.
@@ -62,7 +62,7 @@ func standardBit(method string) methodSet {
 	return 0
 }
 
-// bit returns the bit of a method, or anyMethod if no route names the method. t may be nil.
+// bit returns the bit of a method, or anyMethod if the method is not standard and no route names it. t may be nil.
 func (t *methodTable) bit(method string) methodSet {
 	if bit := standardBit(method); bit != 0 {
 		return bit
@@ -75,7 +75,7 @@ func (t *methodTable) bit(method string) methodSet {
 	return anyMethod
 }
 
-// parse parses a set of methods, and returns the table extended by the new methods of the set. t may be nil.
+// parse parses a set of methods. It returns the set, and the table with the new methods of the set. t may be nil.
 func (t *methodTable) parse(text string) (methodSet, *methodTable, error) {
 	if strings.TrimSpace(text) == "*" {
 		return anyMethod, t, nil
@@ -109,8 +109,8 @@ func (t *methodTable) parse(text string) (methodSet, *methodTable, error) {
 	return set, t, nil
 }
 
-// allow lists a set as the value of an Allow header (RFC 9110 section 10.2.1), in the order of the bits,
-// with the HEAD and OPTIONS that are answered without a route.
+// allow returns a set as the value of an Allow header (RFC 9110 section 10.2.1), in the order of the bits. It adds
+// OPTIONS, and adds HEAD if the set has GET.
 func (t *methodTable) allow(set methodSet) string {
 	set |= methodOptions
 	if set&methodGet != 0 {

@@ -2,8 +2,9 @@ package router
 
 import "encoding/binary"
 
-// minimize merges the states that accept the same remaining texts (Moore's algorithm: begin with the accepting and the other states,
-// and split while two states of a block lead to different blocks) and creates the table. It returns nil if the table is too large.
+// minimize merges states that accept the same remaining texts, and creates the table. It uses Moore's algorithm: it begins with two
+// blocks, of the accepting and of the other states, and splits a block as long as two of its states lead to different blocks. The
+// result is nil if the table is too large.
 func (b *builder) minimize(start uint16) *automaton {
 	a := new(automaton)
 	columns := b.byteClasses(&a.class)
@@ -15,7 +16,7 @@ func (b *builder) minimize(start uint16) *automaton {
 	}
 	blocks := 0
 	for {
-		// The dead state is first, so its block has number 0.
+		// The dead state comes first, so its block has the number 0.
 		numbers := make(map[string]int)
 		split := make([]int, len(block))
 		key := make([]byte, 0, 4*(len(columns)+1))
@@ -56,8 +57,8 @@ func (b *builder) minimize(start uint16) *automaton {
 	return a
 }
 
-// byteClasses numbers the bytes from 1, so that bytes with the same number lead to the same state from every state, and returns a byte
-// of each number. There are at most 255 numbers, since two bytes never occur in UTF-8 and share a number.
+// byteClasses numbers classes of bytes from 1. Bytes of one class lead to the same state from every state. It returns one byte of each
+// class. At most 255 classes exist: of the bytes that do not occur in UTF-8, two belong to the same class.
 func (b *builder) byteClasses(class *[256]uint8) (samples []byte) {
 	numbers := make(map[string]uint8)
 	key := make([]byte, 0, 2*len(b.rows))

@@ -4,14 +4,15 @@ package router
 type Outcome uint8
 
 const (
-	// OutcomeNotFound means that no pattern matches host and path.
+	// OutcomeNotFound means that no pattern matches the host and the path.
 	OutcomeNotFound Outcome = iota
-	// OutcomeFound means that Match.Route is the route to run.
+	// OutcomeFound means that a route matches; Match.Route returns it.
 	OutcomeFound
-	// OutcomeMethodNotAllowed means that patterns match, but none of them for this method. Match.Allow has the header value.
+	// OutcomeMethodNotAllowed means that patterns match, but none of their routes has the method. Match.Allow returns the value of
+	// the Allow header.
 	OutcomeMethodNotAllowed
-	// OutcomeNotAcceptable means that pattern and method match, but no requested version exists. Match.Versions lists the existing
-	// ones.
+	// OutcomeNotAcceptable means that routes match the path and the method, but none of them has a requested version.
+	// Match.Versions returns the existing versions.
 	OutcomeNotAcceptable
 )
 
@@ -28,8 +29,8 @@ func (o Outcome) String() string {
 	}
 }
 
-// A Span is the half-open byte range [Start, End) of a parameter's value in the path or host of the lookup.
+// A Span is the byte range [Start, End) of the value of a parameter in the path or host that was looked up.
 type Span struct{ Start, End uint32 }
 
-// Of returns the part of s that the span covers. It shares the memory of s.
+// Of returns the part of text that the span denotes. The result shares the memory of text.
 func (s Span) Of(text string) string { return text[s.Start:s.End] }

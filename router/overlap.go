@@ -6,26 +6,27 @@ import (
 	"strings"
 )
 
-// overlaps finds values that two constrained segments both match. Results are cached by the shapes of the
-// segments, which are far fewer than routes.
+// overlaps finds values that two constrained segments both match. It caches results by the shapes of the segments, which are far fewer
+// than the routes.
 //
-// The search runs the automata of both segments in parallel and tests the values that both accept against the segments themselves,
-// shortest first. If no pair of states accepts, there is no common value. A constraint that is a function, or too large for an
-// automaton, accepts any value in the search. Then only the tested values decide, so an overlap may remain undetected. In this case the
-// order of the shapes decides between the routes, not the order of registration.
+// The search runs the automata of both segments in parallel, and tests the values that both automata accept against the segments, in
+// the order of length. If no pair of states accepts a value, no common value exists. A constraint that is a function, or that is too
+// large for an automaton, counts as accepting any value during the search. Then only the tested values decide, and an overlap may
+// remain undetected. Which of the two routes a lookup then tries first depends on the order of their shapes, not on the order of
+// registration.
 type overlaps struct {
 	automata map[string]*automaton
-	examples map[[2]string]string // "" for none
+	examples map[[2]string]string // a common value of two shapes, "" if none was found
 }
 
 const (
-	maxTries  = 2000  // maximum number of values tested for one pair of shapes
-	maxPairs  = 20000 // maximum number of steps of the search; after that there is assumed to be no overlap
-	perPair   = 8     // maximum number of values stored for one pair of states
-	perLetter = 2     // number of bytes tested for each class of bytes that both automata treat alike
+	maxTries  = 2000  // maximum number of values that are tested for two shapes
+	maxPairs  = 20000 // maximum number of steps of the search; after these, the segments count as having no common value
+	perPair   = 8     // maximum number of values that are kept for one pair of states
+	perLetter = 2     // number of bytes that are tested for each class of bytes that both automata treat alike
 )
 
-// find returns a value, in canonical form, that both segments match.
+// find returns a value, in canonical form, that both segments match. ok is false if none was found.
 func (o *overlaps) find(a, b *segment) (example string, ok bool) {
 	key := [2]string{a.shape, b.shape}
 	example, ok = o.examples[key]
@@ -39,7 +40,7 @@ func (o *overlaps) find(a, b *segment) (example string, ok bool) {
 	return example, example != ""
 }
 
-// probes are values that are tested if a constraint has no automaton.
+// probes are values that are tested in addition if a constraint has no automaton.
 var probes = []string{
 	"a", "1", "x1", "A", "abc", "123", "a-b", "a.b", "true", "2024-01-31", "127.0.0.1", "::1", "en",
 	"123e4567-e89b-12d3-a456-426614174000", "é", "a b", "user@example.com", "v1", "0", "-1", "abc_def",
@@ -70,7 +71,7 @@ func (o *overlaps) search(a, b *segment) string {
 	return canonical
 }
 
-// opaque reports whether the segment has a constraint without an expression, such as a function.
+// opaque reports whether the segment has a constraint without an expression, that is, a function.
 func (seg *segment) opaque() bool {
 	for _, p := range seg.parts {
 		if p.constraint != nil && (p.constraint.custom != nil || p.constraint.regexp != nil) {
@@ -80,7 +81,7 @@ func (seg *segment) opaque() bool {
 	return false
 }
 
-// automaton returns an automaton that accepts every value of the segment, and perhaps others.
+// automaton returns an automaton that accepts every value of the segment, and perhaps other values.
 func (o *overlaps) automaton(seg *segment) *automaton {
 	if a := o.automata[seg.shape]; a != nil {
 		return a
@@ -112,8 +113,8 @@ func (o *overlaps) automaton(seg *segment) *automaton {
 	return a
 }
 
-// supersetOf returns an expression, for use within a larger one, that matches at least the strings of expr: expr
-// itself, unless it has assertions, whose result depends on the surrounding text.
+// supersetOf returns an expression that can be a part of a larger expression and matches at least the strings of expr. It is expr
+// itself, unless expr has assertions, because their result depends on the surrounding text.
 func supersetOf(expr string) string {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil || hasAssertion(re) {
@@ -135,14 +136,14 @@ func hasAssertion(re *syntax.Regexp) bool {
 	return false
 }
 
-// A pair is a state of each automaton.
+// A pair is a state of each of two automata, and a value that leads to these states.
 type pair struct {
 	a, b  uint16
 	value string
 }
 
-// walkProduct visits values that both automata accept, shorter ones first, until visit returns false. It visits several values for a
-// pair of states, since the segments may refuse some of them, but not all existing values.
+// walkProduct calls visit for values that both automata accept, in the order of length, until visit returns false. It visits several
+// values for each pair of states, because the segments may refuse some of them, but it does not visit all values.
 func walkProduct(a, b *automaton, visit func(value string) bool) {
 	visits := map[[2]uint16]int{{a.start, b.start}: 1}
 	queue := []pair{{a: a.start, b: b.start}}
@@ -168,7 +169,7 @@ func walkProduct(a, b *automaton, visit func(value string) bool) {
 	}
 }
 
-// letters returns, for each class of bytes that a and b distinguish, one or two of the most readable bytes.
+// letters returns one or two bytes for each class of bytes that a and b distinguish. It prefers readable bytes.
 func (a *automaton) letters(b *automaton) []byte {
 	const readable = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~"
 	seen := make(map[[2]uint8]int)

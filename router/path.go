@@ -8,22 +8,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
-// Canonical paths: a request's path is percent-encoded and can spell one resource in many ways. Routing works
-// on the one canonical spelling: every escape is replaced by its byte, except that an escaped slash is
-// written %2F and an escaped percent sign %25. So /caf%C3%A9 is /café, while a slash that was escaped
-// neither splits a segment nor joins two, and every '%' in a canonical path begins an escape.
+// The path of a request is percent-encoded, so that one resource has many spellings. Routing uses one of them, the canonical path:
+// every escape is replaced by its byte, except that an escaped slash is written %2F and an escaped percent sign %25. So the
+// canonical form of /caf%C3%A9 is /café. A slash that was escaped does not split a segment, and every '%' in a canonical path begins
+// an escape.
 
 // An EscapeError reports a percent sign that is not followed by two hexadecimal digits.
 type EscapeError struct {
-	Offset int // in bytes, into the escaped path
+	Offset int // offset in bytes in the escaped path
 }
 
 func (e EscapeError) Error() string {
 	return fmt.Sprintf("bad percent escape at offset %d of the path", e.Offset)
 }
 
-// Canonical appends the canonical form of an escaped path to dst. A path without '%' is canonical already. On error it
-// returns dst with the part appended so far.
+// Canonical appends the canonical form of an escaped path to dst. A path without '%' is already canonical. If it returns an
+// *EscapeError, it also returns dst with the part that was appended before the error.
 func Canonical(dst []byte, escaped string) ([]byte, error) {
 	dst, bad := semantics.AppendCanonical(dst, escaped)
 	if bad >= 0 {
@@ -32,7 +32,7 @@ func Canonical(dst []byte, escaped string) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendValue appends the value of a part of a canonical path: it replaces the two escapes by a slash and a percent sign.
+// AppendValue appends the value of a part of a canonical path: it replaces %2F by a slash and %25 by a percent sign.
 func AppendValue(dst []byte, canonical string) []byte {
 	for {
 		i := strings.IndexByte(canonical, '%')
@@ -49,7 +49,8 @@ func AppendValue(dst []byte, canonical string) []byte {
 	}
 }
 
-// Unescape returns the value of a part of a canonical path: canonical itself if it has no escape, or a new string.
+// Unescape returns the value of a part of a canonical path. If canonical has no escape, the result is canonical itself, and
+// otherwise a new string.
 func Unescape(canonical string) string {
 	if strings.IndexByte(canonical, '%') < 0 {
 		return canonical
@@ -57,8 +58,8 @@ func Unescape(canonical string) string {
 	return string(AppendValue(make([]byte, 0, len(canonical)), canonical))
 }
 
-// AppendEscaped appends a canonical path in the form of a Location header or a link: bytes that RFC 3986 does not allow in a
-// path are escaped. Slashes and the canonical escapes are unchanged.
+// AppendEscaped appends a canonical path in the form for a Location header or a link. It escapes the bytes that RFC 3986 does not
+// allow in a path. Slashes and the escapes of the canonical path are unchanged.
 func AppendEscaped(dst []byte, canonical string) []byte {
 	for i := 0; i < len(canonical); i++ {
 		if c := canonical[i]; c == '/' || c == '%' || isPathByte(c) {
@@ -72,14 +73,14 @@ func AppendEscaped(dst []byte, canonical string) []byte {
 
 const upperHex = "0123456789ABCDEF"
 
-// isPathByte reports whether c need not be escaped within a path segment (RFC 3986 section 3.3, pchar).
+// isPathByte reports whether c may be written without an escape in a path segment (RFC 3986 section 3.3, pchar).
 func isPathByte(c byte) bool {
 	return isAlpha(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:@", c) >= 0
 }
 
-// Clean resolves "." and ".." segments and double slashes of a canonical path. dirty reports whether there were any;
-// otherwise Clean returns path without allocating. No route matches a dirty path, so Clean needs to be called only for paths
-// that were not found.
+// Clean removes "." and ".." segments and double slashes from a canonical path. dirty reports whether the path had any of them. If
+// not, Clean returns path without allocating. No route matches a dirty path, so a caller needs Clean only for paths that were not
+// found.
 func Clean(path string) (cleaned string, dirty bool) {
 	if !strings.HasPrefix(path, "/") || !isDirty(path[1:]) {
 		return path, false
@@ -93,7 +94,7 @@ func Clean(path string) (cleaned string, dirty bool) {
 			out = out[:max(0, bytes.LastIndexByte(out, '/'))]
 			fallthrough
 		case seg == "" || seg == ".":
-			// A path that ends with "." or ".." names a directory.
+			// A path that ends with "." or ".." denotes a directory.
 			if !more {
 				out = append(out, '/')
 			}
@@ -104,8 +105,8 @@ func Clean(path string) (cleaned string, dirty bool) {
 	return string(out), true
 }
 
-// isDirty reports whether rest, which follows a slash, has an empty, "." or ".." segment. An empty last segment, which is a trailing
-// slash, is allowed.
+// isDirty reports whether a path has an empty segment, "." or "..". rest is the path after a slash. An empty last segment is
+// allowed, because it represents a trailing slash.
 func isDirty(rest string) bool {
 	for {
 		if rest == "" {

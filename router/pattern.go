@@ -13,11 +13,10 @@ import (
 //	                          └ "files"    static
 //	                                └ catch-all
 //
-// The pattern of the root, "/", is one empty static segment; a trailing slash is an empty last segment.
-// A segment with text around its parameters ranks as constrained, because the
-// text constrains it.
+// The pattern "/" is one empty static segment. A trailing slash is an empty last segment. A segment that combines text and
+// parameters has the rank constrained, because the text constrains its values.
 
-// A rank is a kind of segment. A smaller rank is tried first.
+// A rank is a kind of segment. A lookup tries segments with a smaller rank first.
 type rank uint8
 
 const (
@@ -31,16 +30,16 @@ func (r rank) String() string {
 	return [...]string{"static", "constrained", "named", "catch-all"}[r]
 }
 
-// maxParams is the maximum number of parameters of a route, host and path together.
+// maxParams is the maximum number of parameters of a route in its host and path together.
 const maxParams = 255
 
-// maxPattern is the maximum length of a pattern in bytes. It limits the depth of the tree.
+// maxPattern is the maximum length of a pattern in bytes. It limits the depth of the tree of nodes.
 const maxPattern = 4096
 
 // maxSegmentParams is the maximum number of parameters of a segment.
 const maxSegmentParams = 16
 
-// A part is a piece of a segment: literal text, or a parameter if name is set.
+// A part is a piece of a segment: a parameter if name is set, and otherwise literal text.
 type part struct {
 	literal    string // in canonical form
 	name       string
@@ -50,7 +49,8 @@ type part struct {
 type segment struct {
 	rank  rank
 	parts []part // nil for static segments
-	// shape is the canonical text without names. Segments of equal shape match the same values.
+	// shape is the canonical text of the segment without names of parameters. Segments with the same shape match the same
+	// values.
 	shape string
 }
 
@@ -64,7 +64,7 @@ type pattern struct {
 // A PatternError gives the reason why a pattern was refused.
 type PatternError struct {
 	Pattern string
-	Offset  int // in bytes, into Pattern
+	Offset  int // offset in bytes in Pattern
 	Reason  string
 }
 
@@ -85,7 +85,7 @@ func (p *patternParser) fail(offset int, format string, args ...any) error {
 	return &PatternError{Pattern: p.text, Offset: offset, Reason: fmt.Sprintf(format, args...)}
 }
 
-// parsePath parses a path pattern. constraint resolves the text after a parameter's colon.
+// parsePath parses a path pattern. constraint returns the constraint for the text after the colon of a parameter.
 func parsePath(text string, constraint func(string) (*constraint, error)) (*pattern, error) {
 	p := &patternParser{text: text, separator: '/', constraint: constraint}
 	if text == "" || text[0] != '/' {
@@ -95,7 +95,7 @@ func parsePath(text string, constraint func(string) (*constraint, error)) (*patt
 	return p.parse()
 }
 
-// parseHost parses a host pattern without a port. Hosts have no catch-all.
+// parseHost parses a host pattern without a port. A host pattern cannot have a catch-all.
 func parseHost(text string, constraint func(string) (*constraint, error)) (*pattern, error) {
 	p := &patternParser{text: text, separator: '.', constraint: constraint}
 	return p.parse()
@@ -125,7 +125,7 @@ func (p *patternParser) parse() (*pattern, error) {
 	}
 }
 
-// checkSegment refuses segments that no clean path could match.
+// checkSegment refuses a segment that no clean path could match.
 func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
 	switch {
 	case seg.rank == catchAll && p.separator != '/':
@@ -148,7 +148,8 @@ func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
 	return nil
 }
 
-// nameIn returns the name at the beginning of a segment in the syntax of another router.
+// nameIn returns the name of a parameter at the beginning of a segment that is written in the syntax of another router. Without
+// such a name it returns otherwise.
 func nameIn(s, otherwise string) string {
 	if name := strings.TrimRight(s, "?*+"); name != "" && !strings.ContainsAny(name, "(){}<>:*") {
 		return name
@@ -156,7 +157,7 @@ func nameIn(s, otherwise string) string {
 	return otherwise
 }
 
-// segment parses up to the next separator outside braces.
+// segment parses up to the next separator that is not in braces.
 func (p *patternParser) segment() (segment, error) {
 	var seg segment
 	start := p.pos
@@ -210,7 +211,8 @@ func rankOf(parts []part) rank {
 	}
 }
 
-// shape returns the parameter without its name. NUL cannot occur in literal text, so shapes are unambiguous.
+// shape returns the text of a parameter without its name. NUL cannot occur in literal text, so different parts have different
+// shapes.
 func (p part) shape() string {
 	if p.constraint == nil {
 		return "{\x00}"
@@ -218,7 +220,7 @@ func (p part) shape() string {
 	return "{\x00" + p.constraint.text + "\x00}"
 }
 
-// literal reads plain text up to a brace or separator and returns it in canonical form.
+// literal reads text up to the next brace or separator and returns the canonical form of the text.
 func (p *patternParser) literal() (string, error) {
 	start, plain := p.pos, true
 	var out []byte
@@ -255,8 +257,8 @@ func (p *patternParser) literal() (string, error) {
 	return string(out), nil
 }
 
-// percent parses a '%'. %2F and %25 are kept, as in canonical paths. %3A and %2A represent the colon and the asterisk. Any other
-// '%' is the character itself.
+// percent parses a '%' in a pattern. %2F and %25 are unchanged, as in canonical paths. %3A and %2A represent the colon and the
+// asterisk. Any other '%' represents itself.
 func (p *patternParser) percent() (string, error) {
 	rest := p.text[p.pos:]
 	if len(rest) < 3 || !isHex(rest[1]) || !isHex(rest[2]) {
@@ -270,7 +272,7 @@ func (p *patternParser) percent() (string, error) {
 		text = "%2F"
 	case '%':
 		text = "%25"
-	case ':', '*': // must be escaped at the beginning of a segment, see checkSegment
+	case ':', '*': // a pattern must escape these characters at the beginning of a segment, see checkSegment
 		text = string(rune(b))
 	default:
 		return "", p.fail(p.pos, "write the character itself instead of %s", rest[:3])
@@ -311,8 +313,8 @@ func (p *patternParser) parameter() (param part, all bool, err error) {
 	return param, all, nil
 }
 
-// closingBrace finds the brace that closes the one at open. Between them, braces nest, a backslash escapes the next byte, and a
-// character class escapes all of its braces, as in regular expressions.
+// closingBrace returns the position of the brace that closes the brace at open. As in regular expressions, braces between them
+// nest, a backslash escapes the next byte, and braces in a character class do not count.
 func closingBrace(s string, open int) int {
 	depth, class := 0, -1
 	for i := open; i < len(s); i++ {
@@ -320,7 +322,7 @@ func closingBrace(s string, open int) int {
 		case c == '\\':
 			i++
 		case class >= 0:
-			// A ']' at the start of a class, or after '^' there, is a member of it.
+			// A ']' at the start of a class, or after '^' at the start, is a member of the class.
 			if c == ']' && i > class+1 && !(i == class+2 && s[class+1] == '^') {
 				class = -1
 			} else if c == '[' && i+1 < len(s) && s[i+1] == ':' {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// URL builds the escaped path of the named route from values for its parameters, in their order, those of its host first.
-// Values are formatted like by fmt.Sprint. For a route with a host the result begins with "//" and the host. It is an error
-// if a value does not match the route, or would be parsed differently. Therefore a lookup of the result finds this route's pattern
-// with these values.
+// URL builds the escaped path of the route with the given name. args are the values of the route's parameters in order, the
+// parameters of the host first. They are formatted like by fmt.Sprint. For a route with a host the result begins with "//" and the
+// host. URL returns an error if a value does not match its parameter or would be parsed differently. Therefore a lookup of the
+// result finds this route's pattern with the same values.
 func (r *Router[T]) URL(name string, args ...any) (string, error) {
 	r.mu.RLock()
 	e := r.names[name]
@@ -60,7 +60,7 @@ func (r *route) url(args []any) (string, error) {
 	return string(out), nil
 }
 
-// fill writes the segment with the first values and returns the others.
+// fill returns the text of the segment for the first values, and the values that remain.
 func (seg *segment) fill(values []string, encode func(string) (string, error)) (string, []string, error) {
 	if seg.rank == static {
 		return seg.shape, values, nil
@@ -100,12 +100,13 @@ func (p *part) accepts(canonical string) bool {
 	return p.constraint == nil || p.constraint.match(canonical, new(state))
 }
 
-// canonicalValue returns a value in the form of a canonical path.
+// canonicalValue returns a value in the form that it has in a canonical path.
 func canonicalValue(value string) (string, error) {
 	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(value), nil
 }
 
-// canonicalRest returns the value of a catch-all, whose slashes separate segments, in the form of a canonical path.
+// canonicalRest returns the value of a catch-all in the form that it has in a canonical path. The slashes of the value separate
+// segments.
 func canonicalRest(value string) (string, error) {
 	if isDirty(value) {
 		return "", fmt.Errorf("%q has empty or dot segments", value)
@@ -113,7 +114,7 @@ func canonicalRest(value string) (string, error) {
 	return strings.ReplaceAll(value, "%", "%25"), nil
 }
 
-// hostValue checks that a value can be part of a host label.
+// hostValue returns an error if a value cannot be part of a host label.
 func hostValue(value string) (string, error) {
 	for i := 0; i < len(value); i++ {
 		if !isHostByte(value[i]) {

@@ -7,51 +7,52 @@ import (
 	"sync"
 )
 
-// A Route is a registration: the criteria of a match, and the value to return.
+// A Route is a registration: the conditions under which it matches, and the value to return.
 type Route[T any] struct {
-	// Methods is a comma-separated set ("GET,HEAD", which may contain custom methods), or "*" for any method.
-	// A route for GET also answers HEAD, unless a route for HEAD has the same pattern.
+	// Methods is a comma-separated list such as "GET,HEAD", or "*" for any method. It may contain methods that are not
+	// standard. A route for GET also answers HEAD, unless a route for HEAD has the same pattern.
 	Methods string
-	// Host is empty for any host, or is a host or a host pattern: "api.example.com", "{tenant}.example.com".
+	// Host is empty for any host. Otherwise it is a host or a host pattern: "api.example.com", "{tenant}.example.com".
 	Host string
-	// Version is empty, or the version that a vendor media type in Accept must name: "v2" for
+	// Version is empty, or is the version that a vendor media type in Accept must name: "v2" for
 	// application/vnd.acme.v2+json.
 	Version string
 	// Pattern is the path pattern, see the package documentation.
 	Pattern string
 	// Prefix makes the route match Pattern itself and everything below it.
 	Prefix bool
-	// Name is the name for URL, unique in the router, or empty.
+	// Name is the name of the route for URL, or empty. No other route of the router may have the same name.
 	Name string
 	// Place is the source position of the registration ("main.go:12"), for error messages and listings.
 	Place string
-	// Where returns the source position of the registration. It is called on demand if Place is empty.
+	// Where returns the source position of the registration. It is called only if Place is empty and the position is
+	// needed.
 	Where fmt.Stringer
 	// Value is stored with the route.
 	Value T
 }
 
-// Router finds the route for a request. The zero value is ready for use. Lookups and registrations may
-// run at the same time, in any number of goroutines: a lookup takes no lock and sees every route whose
-// Add returned before it began. A Router must not be copied.
+// Router finds the route for a request. The zero value is ready for use. Lookups and registrations may run at the same time
+// in any number of goroutines. A lookup takes no lock, and uses every route whose Add returned before the lookup began. A
+// Router must not be copied.
 type Router[T any] struct {
 	table table
 
-	mu          sync.RWMutex // locked by registrations, and read-locked by calls outside the request path
+	mu          sync.RWMutex // locked by registrations, and read-locked by methods that requests do not call
 	constraints constraints
 	overlaps    overlaps
-	entries     []*entry[T] // entries in order of registration
+	entries     []*entry[T] // in the order of registration
 	names       map[string]*entry[T]
 }
 
-// An entry is a registered route with values derived from it.
+// An entry is a registered route and values that are derived from it.
 type entry[T any] struct {
 	Route[T]
 	route route
 }
 
-// Constraint defines a named constraint from a regular expression, which must match the whole value.
-// Patterns added afterwards can use it: {id:name}.
+// Constraint defines a constraint with a name from a regular expression, which must match the whole value. Patterns that
+// are added later can use it: {id:name}.
 func (r *Router[T]) Constraint(name, expr string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,8 +66,8 @@ func (r *Router[T]) Constraint(name, expr string) error {
 	return nil
 }
 
-// ConstraintFunc defines a named constraint from a function of the unescaped value. The string is
-// borrowed: it is valid only during the call. The function must be safe for concurrent use.
+// ConstraintFunc defines a constraint with a name from a function. accept gets the unescaped value. The string is borrowed:
+// it is valid only during the call. accept must be safe for concurrent use.
 func (r *Router[T]) ConstraintFunc(name string, accept func(value string) bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,8 +81,9 @@ func (r *Router[T]) ConstraintFunc(name string, accept func(value string) bool) 
 	return nil
 }
 
-// Add registers a route. It returns a *PatternError (wrapped) for an invalid pattern, and a *ConflictError for a route that
-// would be ambiguous together with an earlier one. On error the router is unchanged.
+// Add registers a route. For an invalid pattern it returns an error that wraps a *PatternError. If some requests would
+// match both this route and an earlier one with equal precedence, it returns a *ConflictError. After an error the router is
+// unchanged.
 func (r *Router[T]) Add(reg Route[T]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +103,7 @@ func (r *Router[T]) add(reg Route[T]) error {
 	if err != nil {
 		return err
 	}
-	// Store the methods before a lookup can find the route.
+	// The methods must be stored before a lookup can find the route.
 	before := r.table.methods.Swap(methods)
 	conflict, err := r.table.insert(&e.route, &r.overlaps)
 	if conflict != nil {
@@ -129,7 +131,7 @@ func (r *Router[T]) add(reg Route[T]) error {
 	return nil
 }
 
-// compile parses a registration into c and returns all methods, including the new ones.
+// compile parses a registration into c. It returns the table of all methods, including the new methods.
 func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 	c.version, c.prefix = reg.Version, reg.Prefix
 	var methods *methodTable
@@ -161,21 +163,22 @@ func (r *Router[T]) compile(reg *Route[T], c *route) (*methodTable, error) {
 	return methods, c.collectNames()
 }
 
-// Versioned reports whether any route has a version. Only then does a lookup need the Accept header.
+// Versioned reports whether a route has a version. If none has, lookups do not need the Accept header.
 func (r *Router[T]) Versioned() bool { return r.table.versioned.Load() }
 
-// Lookup finds the route for a request and describes it in m, whose old content is overwritten. path is canonical (see
-// Canonical); the port of host is ignored. The strings may be borrowed: neither the router nor m keeps them. A route with a
-// version is found as if the request had no Accept header.
+// Lookup finds the route for a request and stores the result in m. It overwrites the content of m. path must be canonical
+// (see Canonical). The port of host is ignored. The strings may be borrowed: neither the router nor m keeps them. Lookup
+// finds a route with a version as if the request had no Accept header.
 //
-// Lookup does not allocate once m has grown to the largest number of parameters. Its time is bounded by the length of the
-// path times the number of segments of competing patterns. It backtracks at most once over a segment of a pattern.
+// Lookup allocates only if a route has more parameters than m has stored before. Its time is at most proportional to the
+// length of the path times the number of segments of the patterns that compete for it. It tries each segment of a pattern
+// at most once.
 func (r *Router[T]) Lookup(method, host, path string, m *Match[T]) Outcome {
 	return r.LookupAccept(method, host, path, "", m)
 }
 
-// LookupAccept is Lookup for a request with an Accept header, which chooses among the versions of a route.
-// Values of several Accept fields must be joined with commas. The header may be borrowed, too.
+// LookupAccept is Lookup for a request with an Accept header, which selects among the versions of a route. The values of
+// several Accept fields must be joined with commas. accept may be borrowed.
 func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T]) Outcome {
 	m.state.begin()
 	var outcome Outcome
@@ -183,7 +186,7 @@ func (r *Router[T]) LookupAccept(method, host, path, accept string, m *Match[T])
 	return outcome
 }
 
-// String returns the route in the form of messages: "GET,HEAD example.com/users/{id} (v2)".
+// String returns the route in the form that is used in messages: "GET,HEAD example.com/users/{id} (v2)".
 func (r *Route[T]) String() string {
 	text := r.Methods + " " + r.Host + r.Pattern
 	if r.Version != "" {

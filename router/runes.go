@@ -7,31 +7,31 @@ import (
 	"unicode/utf8"
 )
 
-// A runeMachine runs a compiled expression on runes, on sets of instructions at once.
+// A runeMachine runs a compiled expression. Its input is runes, and its state is a set of instructions.
 //
-// Runes are grouped in classes: no instruction or assertion of the expression distinguishes the runes of
-// a class, so one of them represents all. A set of instructions is the state right after a rune, before
-// empty-width instructions are followed, because \b and $ depend on the next rune. For the same reason a
-// set includes the previous rune.
+// Runes are grouped in classes. No instruction and no assertion of the expression distinguishes the runes of a class, so one
+// rune represents all. A set of instructions is the state immediately after a rune. Empty-width instructions are not yet
+// followed, because \b and $ depend on the next rune. For the same reason a set includes the previous rune.
 type runeMachine struct {
 	prog    *syntax.Prog
 	starts  []rune  // first runes of the intervals, ascending from 0
-	classes []int   // class of each interval
+	classes []int   // class of each interval between two values in starts
 	samples []rune  // one rune of each class
 	invalid int     // class of an invalid byte, which counts as U+FFFD, as in package regexp
-	sets    []pcSet // sets by number; 0 is the empty set
+	sets    []pcSet // sets by number; number 0 is the empty set
 	numbers map[string]int
-	steps   map[[2]int]int // next set by set and class
+	steps   map[[2]int]int // number of the next set, by the number of the set and the class
 	words   bool           // the expression has \b or \B
 	lines   bool           // the expression has multi-line ^ or $
 }
 
 type pcSet struct {
 	pcs    []uint32
-	before rune // previous rune, or a similar one; -1 at the beginning
+	before rune // the previous rune or a rune like it, see like; -1 at the beginning
 }
 
-// maxClassWork is the maximum of instructions × intervals, the cost of finding the classes.
+// maxClassWork is the maximum product of the numbers of instructions and intervals. The product is the cost of finding the
+// classes.
 const maxClassWork = 1 << 18
 
 // newRuneMachine returns the machine of an expression, or nil if the expression is too large.
@@ -58,7 +58,7 @@ func newRuneMachine(prog *syntax.Prog) *runeMachine {
 	return m
 }
 
-// addBounds adds the bounds of the rune ranges that an instruction distinguishes.
+// addBounds adds the bounds of the ranges of runes that an instruction distinguishes.
 func (m *runeMachine) addBounds(inst *syntax.Inst) {
 	switch inst.Op {
 	case syntax.InstEmptyWidth:
@@ -74,7 +74,7 @@ func (m *runeMachine) addBounds(inst *syntax.Inst) {
 			}
 			return
 		}
-		// A single rune, perhaps with all of its case variants.
+		// Add a single rune, and its case variants if the instruction ignores case.
 		for r, first := inst.Rune[0], inst.Rune[0]; ; {
 			m.starts = append(m.starts, r, r+1)
 			if r = unicode.SimpleFold(r); r == first {
@@ -84,7 +84,7 @@ func (m *runeMachine) addBounds(inst *syntax.Inst) {
 	}
 }
 
-// findClasses assigns the same class to two intervals if every instruction and assertion treats them alike.
+// findClasses assigns the same class to intervals that every instruction and assertion treats alike.
 func (m *runeMachine) findClasses() {
 	numbers := make(map[string]int)
 	var signature []byte
@@ -118,7 +118,7 @@ func isRuneInst(inst *syntax.Inst) bool {
 	return false
 }
 
-// like returns a rune that the assertions of this expression do not distinguish from r.
+// like returns a rune that represents r: the assertions of this expression do not distinguish the two runes.
 func (m *runeMachine) like(r rune) rune {
 	switch {
 	case m.words && syntax.IsWordChar(r):
@@ -137,7 +137,7 @@ func (m *runeMachine) classOf(r rune) int {
 	return m.classes[i]
 }
 
-// uniform returns the class of all runes from lo to hi, or -1 if they have different classes.
+// uniform returns the class of the runes from lo to hi, or -1 if they have different classes.
 func (m *runeMachine) uniform(lo, hi rune) int {
 	i, found := slices.BinarySearch(m.starts, lo)
 	if !found {
@@ -152,12 +152,12 @@ func (m *runeMachine) uniform(lo, hi rune) int {
 	return class
 }
 
-// first returns the set before the first rune.
+// first returns the number of the set before the first rune.
 func (m *runeMachine) first() int {
 	return m.number(pcSet{pcs: []uint32{uint32(m.prog.Start)}, before: -1})
 }
 
-// number returns the number of a set, whose instructions are sorted.
+// number returns the number of a set. The instructions of the set must be sorted.
 func (m *runeMachine) number(s pcSet) int {
 	if len(s.pcs) == 0 {
 		s.before = 0
@@ -179,7 +179,7 @@ func (m *runeMachine) number(s pcSet) int {
 	return n
 }
 
-// step returns the set after a rune of the class.
+// step returns the number of the set after a rune of the class.
 func (m *runeMachine) step(set, class int) int {
 	key := [2]int{set, class}
 	if next, ok := m.steps[key]; ok {
@@ -198,7 +198,7 @@ func (m *runeMachine) step(set, class int) int {
 	return next
 }
 
-// accepts reports whether the value may end after the set.
+// accepts reports whether a value may end after the set.
 func (m *runeMachine) accepts(set int) bool {
 	found := false
 	m.follow(set, -1, func(inst *syntax.Inst) {
@@ -207,7 +207,8 @@ func (m *runeMachine) accepts(set int) bool {
 	return found
 }
 
-// follow visits the instructions that are reachable from a set without consuming a rune, given the next rune (-1 at the end).
+// follow calls visit for the instructions that are reachable from a set without consuming a rune. next is the next rune, or
+// -1 at the end.
 func (m *runeMachine) follow(set int, next rune, visit func(*syntax.Inst)) {
 	holds := syntax.EmptyOpContext(m.sets[set].before, next)
 	seen := make([]bool, len(m.prog.Inst))

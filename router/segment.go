@@ -3,11 +3,11 @@ package router
 import "strings"
 
 // This file matches one segment. A segment with several parameters is parsed from right to left. Each text is found at its last
-// occurrence, so the leftmost parameter is as long as possible: {file}.{ext} parses "archive.tar.gz" as
-// "archive.tar" and "gz". There is exactly one way to parse a segment, without backtracking, so the time is linear in
-// its length. Then the constraints accept or refuse the values.
+// occurrence, so the leftmost parameter is as long as possible: {file}.{ext} parses "archive.tar.gz" as "archive.tar" and "gz".
+// A segment is parsed in exactly one way, without backtracking, so the time is linear in its length. Afterwards the constraints
+// accept or refuse the values.
 
-// match matches path[start:end], a whole segment, and records its values from the k-th on.
+// match matches the segment path[start:end] and records the values of its parameters. The first parameter has the index k.
 func (seg *segment) match(path string, start, end, k int, s *state) bool {
 	if end == start || path[start] == '.' && isDotSegment(path[start:end]) {
 		return false
@@ -23,7 +23,7 @@ func (seg *segment) match(path string, start, end, k int, s *state) bool {
 	return seg.matchParts(path, start, end, k, s)
 }
 
-// matchParts matches a segment of parameters and text, which alternate.
+// matchParts matches a segment in which parameters and text alternate.
 func (seg *segment) matchParts(path string, start, end, k int, s *state) bool {
 	parts := seg.parts
 	if first := parts[0].literal; first != "" {
@@ -40,7 +40,7 @@ func (seg *segment) matchParts(path string, start, end, k int, s *state) bool {
 		end -= len(last)
 		parts = parts[:len(parts)-1]
 	}
-	// Parse from right to left, then record from left to right.
+	// Find the ends of the values from right to left. Then record the values from left to right.
 	var ends [maxSegmentParams]int
 	n := (len(parts) + 1) / 2
 	for i := n - 1; i > 0; i-- {
@@ -69,7 +69,7 @@ func (seg *segment) matchParts(path string, start, end, k int, s *state) bool {
 	return true
 }
 
-// lastIndex is strings.LastIndex for canonical text, in which the two digits of an escape do not count as text.
+// lastIndex is strings.LastIndex for canonical text. The two digits of an escape do not match text.
 func lastIndex(s, text string) int {
 	for end := len(s); ; {
 		at := strings.LastIndex(s[:end], text)
@@ -80,7 +80,7 @@ func lastIndex(s, text string) int {
 	}
 }
 
-// insideEscape reports whether offset i of s is within an escape, after its percent sign.
+// insideEscape reports whether offset i of s is inside an escape, after the percent sign.
 func insideEscape(s string, i int) bool {
 	return i > 0 && s[i-1] == '%' || i > 1 && s[i-2] == '%'
 }

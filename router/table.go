@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// A route is the part of a registration that the tree uses.
+// A route is the part of a registration that the tree of nodes uses.
 type route struct {
-	entry      any       // data of the router for the route: an *entry[T]
+	entry      any       // *entry[T] of the router
 	value      any       // Route.Value
-	methods    methodSet // only anyMethod for "*"
+	methods    methodSet // anyMethod for "*"
 	version    string
 	prefix     bool
-	host, path *pattern // host is nil for any host
-	names      []string // names of the parameters, those of the host first
+	host, path *pattern // host is nil for routes for any host
+	names      []string // names of the parameters; the parameters of the host come first
 	hostParams int
 }
 
-// collectNames joins the names of host and path.
+// collectNames sets names to the names of the parameters of host and path.
 func (r *route) collectNames() error {
 	r.names = r.path.names
 	if r.host == nil {
@@ -38,7 +38,7 @@ func (r *route) collectNames() error {
 	return nil
 }
 
-// A table has all routes: a tree for each host. The zero value is empty.
+// A table has all routes of a router in trees, one for each host. The zero value is empty.
 type table struct {
 	methods   atomic.Pointer[methodTable]
 	versioned atomic.Bool
@@ -46,7 +46,7 @@ type table struct {
 	hosts     atomic.Pointer[hosts] // nil if no route has a host
 }
 
-// insert adds a route. It returns a conflicting route, or an error if the route cannot be added.
+// insert adds a route. It returns the route with which r conflicts, or an error if r cannot be added.
 func (t *table) insert(r *route, o *overlaps) (conflict *route, err error) {
 	in := &insertion{route: r, methods: t.methods.Load(), overlaps: o}
 	if r.host == nil {
@@ -64,7 +64,7 @@ func (t *table) insert(r *route, o *overlaps) (conflict *route, err error) {
 	return in.other, err
 }
 
-// find returns the binding for a request, or nil and the reason.
+// find returns the binding for a request, or nil and the reason why none was found.
 func (t *table) find(method, host, path, accept string, s *state) (*binding, Outcome) {
 	if path == "" || path[0] != '/' || uint64(len(path)) > math.MaxUint32 {
 		return nil, OutcomeNotFound
@@ -73,8 +73,8 @@ func (t *table) find(method, host, path, accept string, s *state) (*binding, Out
 	if bit == 0 {
 		bit = t.methods.Load().bit(method)
 	}
-	// Set each field: a literal would be built elsewhere and copied in wider words, which the processor cannot forward. That takes a
-	// quarter of the time of a short lookup.
+	// The fields are set one by one. The compiler would build a literal elsewhere and copy it in wider words, which delays the
+	// processor because it cannot forward such a store to the load. The delay is a quarter of the time of a short lookup.
 	var w walk
 	w.path, w.accept, w.method, w.s = path, accept, bit, s
 	if h := t.hosts.Load(); h != nil {

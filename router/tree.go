@@ -2,8 +2,8 @@ package router
 
 import "sync/atomic"
 
-// This file has the tree. A node represents the first segments of a pattern. Patterns with a common prefix share nodes. The edges are
-// the next segments, after one slash each:
+// This file has the tree of nodes. A node represents the first segments of patterns, and patterns with a common prefix share nodes.
+// Each edge represents the next segment, after one slash:
 //
 //	/users, /users/{id:int}, /users/{name}/posts, /uploads/{path...}
 //
@@ -11,38 +11,38 @@ import "sync/atomic"
 //	     │               └ {name} ── "posts" (end)
 //	     └ "uploads" ── catch-all
 //
-// A lookup tries the edges of a node in the order of precedence: static, constrained, named, catch-all. If the rest of the
-// path does not match below one edge, it returns and tries the next.
+// A lookup tries the edges of a node in the order of precedence: static, constrained, named (a parameter without a constraint),
+// catch-all. If the rest of the path does not match below an edge, the lookup returns to the node and tries the next edge.
 //
-// Backtracking is bounded. A node is reached by exactly one sequence of edges, each edge consumes exactly one segment of the
-// path, and a segment is parsed in only one way. So a lookup enters each node at most once, always at the same position in
-// the path. It reads a segment of the path at most once for each node at its depth, and the rest at most once for each
-// catch-all. The time is therefore linear in the length of the path, with a factor that depends only on the patterns, and the
-// depth of the recursion is at most the number of segments of the longest pattern.
+// Backtracking is bounded. Each node is reached by exactly one sequence of edges, each edge consumes exactly one segment of the path,
+// and a segment is parsed in only one way. Therefore a lookup enters each node at most once, always at the same position in the path.
+// It reads a segment of the path at most once for each node at the segment's depth, and the rest of the path at most once for each
+// catch-all. The time is linear in the length of the path, with a factor that depends only on the patterns. The depth of the recursion
+// is at most the number of segments of the longest pattern.
 //
-// Nodes may change during lookups: a lookup sees a leaf from before or after a registration, and no intermediate state. Only
-// registration writes, under the router's lock.
+// Nodes may change while lookups run. A lookup reads a leaf as it was before or after a registration, and never an intermediate state.
+// Only registrations write, and they hold the router's lock.
 //
-// In a large router, lookups mostly wait for memory. Therefore a node has one cache line with the information that most lookups
-// need: how to match the edge to it, its only child of each kind, and the methods of its leaf.
+// In a large router, lookups mostly wait for memory. Therefore a node is one cache line, with the information that most lookups need:
+// how to match the edge to the node, the only child of each kind, and the methods of its leaf.
 type node struct {
-	// For a static segment: the results of scanSegment and the length.
+	// For a static segment: the results of scanSegment for the segment, and the length of the segment.
 	first, hash uint64
 	size        uint16
-	// For a segment with parameters: how to check its value, and the number of parameters.
+	// For a segment with parameters: how to check its value, and the number of its parameters.
 	kind   valueKind
 	params uint8
 
-	endMethods atomic.Uint32 // methods that end.first answers, out of the first 32; see setEnd
+	endMethods atomic.Uint32 // methods that end.first answers, among the methods with the lowest 32 bits; see setEnd
 	segment    *segment      // segment of the edge to this node, nil for a root
 
 	static atomic.Pointer[node]  // child of the static edge
 	param  atomic.Pointer[node]  // child of the edge with parameters
-	edges  atomic.Pointer[edges] // all edges; used instead of the two fields above if there are more edges
+	edges  atomic.Pointer[edges] // all edges; used instead of static and param if the node has more edges
 	end    atomic.Pointer[leaf]  // routes of the patterns that end here, and prefix routes for this path
 }
 
-// newNode returns a node for the edge of a segment, which must not be a catch-all.
+// newNode returns a node for the edge of a segment. The segment must not be a catch-all.
 func newNode(seg *segment) *node {
 	n := &node{segment: seg}
 	if seg.rank == static {
@@ -54,15 +54,15 @@ func newNode(seg *segment) *node {
 	return n
 }
 
-// is reports whether the edge to n is the static segment text[start:end], for which scanSegment returned first and hash. These two
-// determine the first 16 bytes, so the text of most segments is not compared.
+// is reports whether the edge to n is the static segment text[start:end]. first and hash are the results of scanSegment for this
+// segment. They identify the first 16 bytes, so that the text of most segments need not be compared.
 func (n *node) is(text string, start, end int, first, hash uint64) bool {
 	return n.hash == hash && n.first == first && int(n.size) == end-start &&
 		(end-start <= scanExact || n.segment.shape[scanExact:] == text[start+scanExact:end])
 }
 
-// setEnd sets the leaf of the patterns that end at n. Leaf and methods cannot be stored in one step, so there are no methods while the
-// leaf changes.
+// setEnd sets the leaf of the patterns that end at n. The leaf and endMethods cannot be stored in one step, so endMethods is 0 while
+// the leaf changes.
 func (n *node) setEnd(l *leaf) {
 	n.endMethods.Store(0)
 	n.end.Store(l)
@@ -71,13 +71,13 @@ func (n *node) setEnd(l *leaf) {
 	}
 }
 
-// endAnswers reports whether l, which was loaded from n.end, answers the method by its first binding, without reading the
-// memory of l. If n.end is still l after the methods were read, they are the methods of l.
+// endAnswers reports whether the first binding of l answers the method. It does not read the memory of l. The caller has loaded l from
+// n.end. If n.end is still l after endMethods was read, endMethods belongs to l.
 func (n *node) endAnswers(l *leaf, method methodSet) bool {
 	return n.endMethods.Load()&uint32(method) != 0 && n.end.Load() == l
 }
 
-// next returns the child node for a segment, and adds it if it does not exist.
+// next returns the child node for a segment. It adds a node if none exists.
 func (n *node) next(seg *segment) *node {
 	if c := n.existing(seg); c != nil {
 		return c
@@ -99,7 +99,7 @@ func (n *node) next(seg *segment) *node {
 	return c
 }
 
-// editEdges returns a copy of the edges, to be changed and stored.
+// editEdges returns a copy of the edges that the caller may change and store.
 func (n *node) editEdges() *edges {
 	e := new(edges)
 	if old := n.edges.Load(); old != nil {
@@ -128,7 +128,7 @@ func (n *node) existing(seg *segment) *node {
 	return nil
 }
 
-// existingStatic returns the child node for the static segment text, or nil.
+// existingStatic returns the child node for a static segment with the given text, or nil.
 func (n *node) existingStatic(text string) *node {
 	end, first, hash := scanSegment(text, 0)
 	if end != len(text) {
@@ -146,7 +146,7 @@ func (n *node) existingStatic(text string) *node {
 	return nil
 }
 
-// allParams returns the child nodes of the edges with parameters, in order of precedence.
+// allParams returns the child nodes of the edges with parameters in order of precedence.
 func (n *node) allParams() []*node {
 	if e := n.edges.Load(); e != nil {
 		return e.params
@@ -157,7 +157,7 @@ func (n *node) allParams() []*node {
 	return nil
 }
 
-// rest returns the leaf of the catch-alls and prefix routes, or nil.
+// rest returns the leaf of the catch-alls and prefix routes of n, or nil.
 func (n *node) rest() *leaf {
 	if e := n.edges.Load(); e != nil {
 		return e.rest
@@ -165,7 +165,7 @@ func (n *node) rest() *leaf {
 	return nil
 }
 
-// eachStatic calls visit with the child nodes of the static edges, until it returns false.
+// eachStatic calls visit for the child node of each static edge, until visit returns false.
 func (n *node) eachStatic(visit func(*node) bool) bool {
 	if e := n.edges.Load(); e != nil {
 		return e.eachStatic(visit)
@@ -174,7 +174,7 @@ func (n *node) eachStatic(visit func(*node) bool) bool {
 	return c == nil || visit(c)
 }
 
-// walkLeaves visits the leaves at and below n until visit returns false.
+// walkLeaves calls visit for the leaves at n and below n, until visit returns false.
 func (n *node) walkLeaves(visit func(*leaf) bool) bool {
 	if l := n.end.Load(); l != nil && !visit(l) {
 		return false

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// This file selects versions by media type. A route with version v2 is for requests whose Accept header names v2 in a
-// vendor media type, as in application/vnd.acme.v2+json: a part of the subtype, between dots, that
-// begins with v and a digit. The name of the vendor is ignored. A header may name several versions; the
-// existing version with the highest quality wins, the newest among equals.
+// This file selects versions by media type. A route with version v2 is for requests whose Accept header names v2 in a vendor
+// media type such as application/vnd.acme.v2+json. The version is a part of the subtype, between dots, that begins with v and
+// a digit. The name of the vendor is ignored. A header may name several versions. Among those that exist, the version with the
+// highest quality is selected, and among equal qualities the newest.
 //
-// A request that names no version, or also accepts another media type (*/*, application/json), gets the
-// route without version or, if there is none, the newest version. A route that exists only without
-// version ignores Accept.
+// A request that names no version, or that also accepts another media type (*/*, application/json), gets the route without a
+// version. If no such route exists, it gets the newest version. If all routes of a leaf have no version, Accept is ignored.
 
-// isVersion reports whether s is a version: v, a digit, then letters, digits, _ or -.
+// isVersion reports whether s is a version: v and a digit, then any number of letters, digits, _ or -.
 func isVersion(s string) bool {
 	if len(s) < 2 || s[0]|0x20 != 'v' || !isDigit(s[1]) {
 		return false
@@ -28,7 +27,7 @@ func isVersion(s string) bool {
 	return true
 }
 
-// compareVersions orders versions by their number, then by their suffix: v2 < v10 < v10beta.
+// compareVersions orders versions by number, then by suffix: v2 < v10 < v10beta.
 func compareVersions(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(a), len(b))
@@ -41,7 +40,7 @@ func compareVersions(a, b string) int {
 	)
 }
 
-// versionDigits returns the number in a version without leading zeros.
+// versionDigits returns the digits of a version without leading zeros.
 func versionDigits(v string) string {
 	end := 1
 	for end < len(v) && isDigit(v[end]) {
@@ -53,10 +52,11 @@ func versionDigits(v string) string {
 // An acceptance is the set of versions that an Accept header accepts.
 type acceptance struct {
 	named bool // the header names a version, perhaps with quality 0
-	open  bool // the header has a range without a version and with a quality above 0
+	open  bool // the header has a media range that names no version and has a quality above 0
 }
 
-// scanAccept parses an Accept header and returns the quality of a version in thousandths, 0 if none.
+// scanAccept parses an Accept header and returns the quality of a version in thousandths, or 0 if the header does not name the
+// version.
 func scanAccept(accept, version string) (quality int, a acceptance) {
 	for len(accept) > 0 {
 		var element string
@@ -79,7 +79,7 @@ func scanAccept(accept, version string) (quality int, a acceptance) {
 	return quality, a
 }
 
-// versionIn reports whether a media type names a version, and whether that is the given one.
+// versionIn reports whether a media type names a version, and whether it names the given version.
 func versionIn(mediaType, version string) (named, match bool) {
 	_, subtype, _ := strings.Cut(mediaType, "/")
 	const vendor = "vnd."
@@ -97,7 +97,7 @@ func versionIn(mediaType, version string) (named, match bool) {
 	return false, false
 }
 
-// qualityOf returns the q parameter in thousandths (RFC 9110 section 12.4.2): 1000 if there is none, and 0 if it is malformed.
+// qualityOf returns the parameter q in thousandths (RFC 9110 section 12.4.2): 1000 if q is absent, and 0 if q is malformed.
 func qualityOf(params string) int {
 	for len(params) > 0 {
 		var param string
@@ -123,7 +123,7 @@ func qualityOf(params string) int {
 	return 1000
 }
 
-// versionBinding is bindingOf for a leaf with versions. The bindings are sorted, the newest version first.
+// versionBinding is bindingOf for a leaf with versions. The bindings are sorted with the newest version first.
 func (w *walk) versionBinding(l *leaf) *binding {
 	var best, plain, newest *binding
 	bestQuality := 0

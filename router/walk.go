@@ -1,14 +1,15 @@
 package router
 
-// A walk is one lookup in the tree. It is on the stack.
+// A walk is the state of one lookup, on the stack.
 type walk struct {
 	path   string
 	accept string
-	method methodSet // a single bit
+	method methodSet // one bit
 	s      *state
 }
 
-// find returns the binding for path[pos:], which is empty or begins with a slash, below n, or nil. k parameters have been recorded.
+// find returns the binding for path[pos:] in the tree below n, or nil. path[pos:] is empty or begins with a slash. k is the number
+// of parameters that were recorded before.
 func (w *walk) find(n *node, pos, k int) *binding {
 	path := w.path
 	for pos < len(path) {
@@ -46,7 +47,7 @@ func (w *walk) find(n *node, pos, k int) *binding {
 		}
 		switch {
 		case param.kind == anyValue:
-			// This is matchAny without a call, since most parameters are of this kind.
+			// This is matchAny without a call, because most parameters have no constraint.
 			if start == end || path[start] == '.' && isDotSegment(path[start:end]) {
 				return nil
 			}
@@ -75,7 +76,7 @@ func (w *walk) find(n *node, pos, k int) *binding {
 	return b
 }
 
-// findAmong is find for a node at which several edges may match.
+// findAmong is find for a node with several edges that may match.
 func (w *walk) findAmong(e *edges, pos, k int) *binding {
 	path, start := w.path, pos+1
 	var end int
@@ -108,7 +109,7 @@ func (w *walk) findAmong(e *edges, pos, k int) *binding {
 	return w.matchRest(e.rest, pos, k)
 }
 
-// matchRest matches the rest of the path after the slash at pos. l may be nil.
+// matchRest matches the rest of the path after the slash at pos against the catch-alls and prefix routes of l. l may be nil.
 func (w *walk) matchRest(l *leaf, pos, k int) *binding {
 	if l == nil || isDirty(w.path[pos+1:]) {
 		return nil
@@ -124,8 +125,8 @@ func (w *walk) matchRest(l *leaf, pos, k int) *binding {
 	return b
 }
 
-// bindingOf returns the leaf's binding for the method and version. If there is none, it records the methods and versions of the leaf
-// and returns nil.
+// bindingOf returns the binding of the leaf for the method and the version. If the leaf has none, bindingOf returns nil and records
+// the methods and versions of the leaf.
 func (w *walk) bindingOf(l *leaf) *binding {
 	if l.first.methods&w.method != 0 {
 		return &l.first
