@@ -10,15 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on all JSON.
+// Limits that apply to every JSON text.
 const (
-	MaxDepth  = 1000 // nesting of arrays and objects
+	MaxDepth  = 1000 // maximum nesting of arrays and objects
 	MaxNumber = 1000 // maximum length of a number, in bytes
 )
 
-// A checker parses one JSON text by recursive descent and checks it against a node. Unlike
-// encoding/json it continues after a violation and reports all of them; only malformed JSON stops
-// it. Invariant: body[:pos] is well-formed.
+// A checker parses one JSON text by recursive descent and checks it against a node. Unlike encoding/json it continues after
+// a violation and reports all violations. Only malformed JSON ends the check.
+//
+// Invariant: body[:pos] is well-formed.
 type checker struct {
 	body    []byte
 	pos     int
@@ -26,42 +27,42 @@ type checker struct {
 	report  *Report
 	in      string
 	scratch []byte
-	bare    bool // violations are not recorded, since only their existence matters
-	alone   Report
-	output  bool // the text is output, which has its own required members
+	bare    bool // violations are not recorded, because the caller only needs to know whether there are any
+	discard Report
+	output  bool // the text is the JSON of an answer, for which other members are required
 	left    int  // number of members and elements that are still permitted; negative for no limit
-	read    int  // number of members and elements
+	read    int  // number of members and elements that were read
 	broken  bool // there was a violation
 	sums    hasher
 	inside  bool // the current value is part of a value whose type has a description and decodes itself
 
-	// Decoders do not accept everything that a schema accepts. Such parts are rewritten in a second pass, after the text has
-	// met all rules.
-	unplain bool   // there is a part to rewrite
+	// A decoder does not accept every text that a schema accepts. The parts that it does not accept are rewritten in a
+	// second pass, after the first pass has found no violation.
+	unplain bool   // a part must be rewritten
 	writing bool   // this is the second pass
-	plain   []byte // body[:from], rewritten for decoders
+	plain   []byte // body[:from], rewritten for a decoder
 	from    int
 
 	steps [32]step // initial memory of path
 }
 
-// step is one level of a JSON pointer: a member name, or an index.
+// A step is one step of a JSON pointer: the name of a member, or an index.
 type step struct {
-	name  []byte // as in the body, escaped
+	name  []byte // name as in the body, with its escapes
 	index int
 	array bool
 }
 
 var checkers = sync.Pool{New: func() any { return new(checker) }}
 
-// Check checks body against the node and adds violations to report. in is the source of the body.
-// If there are no violations, it returns the JSON to decode: body itself, or a copy that contains
-// the defaults of absent members and has integers without fraction and exponent.
+// Check checks body against the node and adds violations to report. in is the source of the body. If Check finds no
+// violations, it returns the JSON to decode: either body itself or a copy that contains the defaults of absent members and
+// has integers without fraction and exponent.
 func (n *Node) Check(body []byte, in string, report *Report) []byte {
 	return n.check(body, in, report, false)
 }
 
-// CheckOutput checks JSON of an answer, in which members that are always written are required.
+// CheckOutput checks the JSON of an answer. In an answer, the members that are always written are required.
 func (n *Node) CheckOutput(body []byte, report *Report) { n.check(body, "body", report, true) }
 
 func (n *Node) check(body []byte, in string, report *Report, output bool) []byte {
@@ -79,7 +80,7 @@ func (n *Node) check(body []byte, in string, report *Report, output bool) []byte
 	return append(c.plain, body[c.from:]...)
 }
 
-// whole checks a complete text.
+// whole checks the complete text body.
 func (c *checker) whole(n *Node, body []byte) {
 	c.body, c.pos, c.path, c.read, c.left = body, 0, c.steps[:0], 0, -1
 	if c.report.MaxElements > 0 {
@@ -95,25 +96,26 @@ func (c *checker) whole(n *Node, body []byte) {
 // longestScratch is the maximum size of the buffer of a pooled checker, in bytes.
 const longestScratch = 16 << 10
 
-// release returns the checker to the pool, without references to the text.
+// release returns the checker to the pool, after it has removed all references to the text.
 func (c *checker) release() {
 	scratch := c.scratch
 	if cap(scratch) > longestScratch {
 		scratch = nil
 	}
-	alone := c.alone
-	*c = checker{scratch: scratch, alone: alone}
+	discard := c.discard
+	*c = checker{scratch: scratch, discard: discard}
 	checkers.Put(c)
 }
 
-// rewrites records that decoders do not accept the text unchanged. It reports whether the caller
-// must call write with the replacement.
+// rewrites records that a decoder does not accept the text unchanged. It returns true in the second pass; the caller must
+// then call write with the replacement.
 func (c *checker) rewrites() bool {
 	c.unplain = true
 	return c.writing
 }
 
-// copies makes room in plain for body[from:until] and added more bytes. If there is none, it ends the check.
+// copies makes room in plain for body[from:until] and for added more bytes. If the Room has no memory, copies ends the check
+// and returns false.
 func (c *checker) copies(until, added int) bool {
 	need := len(c.plain) + until - c.from + added
 	if need <= cap(c.plain) || c.report.Ended {
@@ -128,10 +130,10 @@ func (c *checker) copies(until, added int) bool {
 	return true
 }
 
-// smallCopy is the maximum size of a rewritten text, in bytes, for which no memory is reserved.
+// smallCopy is the maximum size in bytes of a rewritten text for which no memory is reserved.
 const smallCopy = 64 << 10
 
-// write replaces body[at:until] by text for decoders.
+// write replaces body[at:until] by text in the copy for decoders.
 func (c *checker) write(at, until int, text ...string) {
 	added := 0
 	for _, piece := range text {
@@ -147,7 +149,7 @@ func (c *checker) write(at, until int, text ...string) {
 	c.from = until
 }
 
-// value checks one value. It returns false if checking cannot continue.
+// value checks one value. It returns false if the check must end.
 func (c *checker) value(n *Node) bool {
 	c.pos = skipSpace(c.body, c.pos)
 	if c.pos >= len(c.body) {
@@ -201,7 +203,7 @@ func (c *checker) value(n *Node) bool {
 	return true
 }
 
-// word checks null, true or false.
+// word checks one of the words null, true and false.
 func (c *checker) word(n *Node, word string) {
 	if n == nil {
 		return
@@ -260,8 +262,7 @@ func (c *checker) container(n *Node, ch byte) bool {
 	return ok
 }
 
-// Nodes for values without a schema. A value that becomes a Go interface must have numbers that fit
-// a float64.
+// The following nodes are for values without a schema. A number that is stored in a Go interface must fit a float64.
 var (
 	anyMap     = &Node{Kind: Any}
 	anyArray   = &Node{Kind: Array}
@@ -270,8 +271,8 @@ var (
 	looseArray = &Node{Kind: Array, Elem: loose}
 )
 
-// another counts a member or an element. It returns false if the check must end because there are too many,
-// the report is full, or the request has ended.
+// another counts a member or an element. It returns false if the check must end, because the text has too many members and
+// elements, the report is full, or the request has ended.
 func (c *checker) another() bool {
 	if c.left == 0 {
 		c.violate("elements", strconv.Itoa(c.report.MaxElements))
@@ -285,7 +286,7 @@ func (c *checker) another() bool {
 	return !c.report.More && !c.report.Ended
 }
 
-// elementsBetweenChecks is the number of elements between two checks of the request's context.
+// elementsBetweenChecks is the number of members and elements after which the context of the request is checked.
 const elementsBetweenChecks = 1 << 10
 
 func (c *checker) array(n *Node) bool {
@@ -326,7 +327,7 @@ func (c *checker) array(n *Node) bool {
 	return true
 }
 
-// object checks an object: the members of a struct, a map, or any members.
+// object checks an object: a struct, a map, or an object without a schema.
 func (c *checker) object(n *Node) bool {
 	var room [4]uint64
 	seen := bits(room[:])
@@ -354,10 +355,10 @@ func (c *checker) object(n *Node) bool {
 		if flags&(notUTF8|surrogate) != 0 {
 			c.violate("utf8", "")
 		}
-		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // otherwise the name is unknown
+		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // a longer name is unknown
 			c.scratch = appendUnescaped(c.scratch[:0], name)
 			if name = c.scratch; n.Kind == Map {
-				name = bytes.Clone(name) // because names keeps it
+				name = bytes.Clone(name) // because names keeps the name
 			}
 		}
 		if n.Kind == Map && !names.add(name, c.body, start+1, flags&escaped != 0) {
@@ -394,7 +395,7 @@ func (c *checker) object(n *Node) bool {
 	return true
 }
 
-// member returns the node of the named member of n, or nil if any value is permitted.
+// member returns the node of the member of n with the given name. It returns nil if the member may have any value.
 func (c *checker) member(n *Node, name []byte, seen bits) *Node {
 	switch n.Kind {
 	case Object:
@@ -429,8 +430,8 @@ func (c *checker) member(n *Node, name []byte, seen bits) *Node {
 	return n.Elem
 }
 
-// absent reports missing required members, and adds the defaults of absent optional members. c.pos
-// is at the end of the object.
+// absent reports required members that are missing, and adds the defaults of optional members that are missing. c.pos must
+// be at the end of the object.
 func (c *checker) absent(s *Struct, seen bits, depth, count int) {
 	for i := range s.Members {
 		m := &s.Members[i]
@@ -468,7 +469,7 @@ func (c *checker) peek() byte {
 	return 0
 }
 
-// violate reports a violation at the position of path.
+// violate reports a violation by the value at path.
 func (c *checker) violate(rule, limit string) {
 	c.broken = true
 	if c.bare || c.report.Full() {
@@ -478,7 +479,7 @@ func (c *checker) violate(rule, limit string) {
 	c.report.Add(Violation{In: c.in, Pointer: c.pointer(), Rule: rule, Limit: limit})
 }
 
-// syntax reports malformed JSON at pos, which ends the check.
+// syntax reports that the JSON is malformed at pos, and ends the check.
 func (c *checker) syntax() bool {
 	if c.broken = true; c.bare || c.report.Full() {
 		c.report.More = true
@@ -489,7 +490,7 @@ func (c *checker) syntax() bool {
 		what = "unexpected byte " + byteName(c.body[c.pos])
 	}
 	at := strconv.Itoa(c.pos)
-	if before := c.body[:c.pos]; bytes.IndexByte(before, '\n') >= 0 { // on the first line the column follows from the offset
+	if before := c.body[:c.pos]; bytes.IndexByte(before, '\n') >= 0 { // on the first line the offset determines the column
 		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 		at += " (line " + strconv.Itoa(bytes.Count(before, []byte{'\n'})+1) + ", column " + strconv.Itoa(column) + ")"
 	}
@@ -497,9 +498,9 @@ func (c *checker) syntax() bool {
 	return false
 }
 
-// syntaxIn is like syntax, for an error between the members of an object or the elements of an
-// array at a depth. It reports the position of the container. If the error continues the previous
-// value, as in 01, it reports the position of that value.
+// syntaxIn is syntax for an error after a member or an element of a container. It reports the pointer of the container. If
+// the invalid byte seems to belong to the previous value, as in 01, syntaxIn reports the pointer of that value. depth is the
+// depth of the members or elements.
 func (c *checker) syntaxIn(depth int) bool {
 	if c.pos >= len(c.body) || !inWord(c.body[c.pos]) || !inWord(c.body[c.pos-1]) {
 		c.path = c.path[:depth-1]
@@ -507,7 +508,7 @@ func (c *checker) syntaxIn(depth int) bool {
 	return c.syntax()
 }
 
-// inWord reports whether a byte can be part of a number, of a word, or of a misspelled one.
+// inWord reports whether a byte can be part of a number or of a word such as true, even if the word is misspelled.
 func inWord(b byte) bool {
 	return isDigit(b) || 'a' <= b|0x20 && b|0x20 <= 'z' || b == '.' || b == '_' || b == '-' || b == '+'
 }

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Wrapped describes a wrapper type, which adds absence or null to another type.
+// Wrapped describes a wrapper: a type that adds absence or null to another type.
 type Wrapped struct {
 	Elem     reflect.Type
-	Nullable bool // it may hold null
-	Optional bool // it may be absent
+	Nullable bool // the wrapper may contain null
+	Optional bool // the wrapper may be absent
 }
 
 // A Wrapper is a wrapper type.
@@ -47,7 +47,8 @@ var compiled = struct {
 	nodes map[reflect.Type]*Node
 }{nodes: map[reflect.Type]*Node{}}
 
-// Of compiles a type. The error names the field that cannot be compiled.
+// Of returns the node of a type, which it compiles on the first call. The error names the field
+// that cannot be compiled.
 func Of(t reflect.Type) (*Node, error) {
 	compiled.Lock()
 	defer compiled.Unlock()
@@ -62,10 +63,10 @@ func Of(t reflect.Type) (*Node, error) {
 	return n, nil
 }
 
-// compiler compiles a type and the types in it.
+// compiler compiles a type and all types that it contains.
 type compiler struct {
 	nodes map[reflect.Type]*Node
-	busy  map[reflect.Type]bool // types in compilation, up to the innermost struct
+	busy  map[reflect.Type]bool // types whose compilation has begun, up to the innermost struct
 }
 
 func (c *compiler) node(t reflect.Type) (*Node, error) {
@@ -76,7 +77,7 @@ func (c *compiler) node(t reflect.Type) (*Node, error) {
 		return nil, fmt.Errorf("type %s contains itself without a struct in between", t)
 	}
 	if n := c.nodes[t]; n != nil {
-		return n, nil // may be incomplete: t is recursive, and its compilation has begun
+		return n, nil // may be incomplete if t is recursive, because the compilation of t has begun but not ended
 	}
 	c.busy[t] = true
 	defer delete(c.busy, t)
@@ -104,7 +105,7 @@ func (c *compiler) node(t reflect.Type) (*Node, error) {
 	return n, nil
 }
 
-// fill compiles a type that is not a plain struct.
+// fill compiles a type that is not a struct without methods.
 func (c *compiler) fill(n *Node, t reflect.Type) error {
 	if t.Kind() == reflect.Pointer {
 		elem, err := c.node(t.Elem())
@@ -153,7 +154,7 @@ func (c *compiler) fill(n *Node, t reflect.Type) error {
 	return c.plain(n, t)
 }
 
-// plain compiles a type without its own methods for JSON.
+// plain compiles a type that has no methods for JSON.
 func (c *compiler) plain(n *Node, t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -226,7 +227,7 @@ func (c *compiler) elem(n *Node, t reflect.Type) error {
 	return nil
 }
 
-// ownEnum sets the values that the type's method Enum returns.
+// ownEnum sets the permitted values to the result of the type's method Enum.
 func (n *Node) ownEnum() error {
 	t := n.Type
 	if t == nil || t.Kind() == reflect.Interface {
@@ -251,18 +252,18 @@ func (n *Node) ownEnum() error {
 	return nil
 }
 
-// implements reports whether t or *t implements an interface.
+// implements reports whether t or *t implements the interface methods.
 func implements(t, methods reflect.Type) bool {
 	return t.Implements(methods) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(methods)
 }
 
-// codesItself reports whether t has methods that encode or decode it.
+// codesItself reports whether t has methods that encode or decode its JSON.
 func codesItself(t reflect.Type) bool {
 	return implements(t, unmarshalerType) || implements(t, marshalerType) ||
 		implements(t, textUnmarshalerType) || implements(t, textMarshalerType)
 }
 
-// TypeText returns the name of a type for messages. It truncates a long unnamed type.
+// TypeText returns the name of a type for messages. The name of a long unnamed type is truncated.
 func TypeText(t reflect.Type) string {
 	text := t.String()
 	if t.Name() == "" && len(text) > 80 {

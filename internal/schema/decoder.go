@@ -9,10 +9,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// Decoder compiles a decoder for values of type t, whose schema is n. The decoder checks the rules
-// while it decodes. It never accepts a value that Check refuses, but may refuse a few values that
-// Check accepts. It refuses or ignores read-only members. The error reports that a rule of the type
-// cannot be checked in this way.
+// Decoder compiles a decoder for values of type t. n must be the node of t. The decoder checks the rules while it
+// decodes. It refuses every text that Check refuses, and also a few texts that Check accepts. It ignores read-only
+// members if ignoreReadOnly is true, and otherwise refuses them. Decoder returns an error if the type has a rule
+// that a decoder cannot check.
 func (n *Node) Decoder(t reflect.Type, ignoreReadOnly bool) (*jsonwire.Decoder, error) {
 	r := ruler{structs: map[reflect.Type]*Struct{}, ignoreReadOnly: ignoreReadOnly}
 	if !r.gather(n) {
@@ -21,9 +21,9 @@ func (n *Node) Decoder(t reflect.Type, ignoreReadOnly bool) (*jsonwire.Decoder, 
 	return jsonwire.Compile(t, rulesOf(n), r, jsonwire.Strictness{RefuseNull: true})
 }
 
-// IgnoringDecoder compiles a decoder for text that Check has accepted with ignored members. It
-// ignores unknown members, including those whose names differ from known names in case only, and
-// read-only members if readOnly is true. Use it with IgnoringLimits.
+// IgnoringDecoder compiles a decoder for text that Check has accepted although it has members to ignore. The
+// decoder ignores unknown members, including members whose names differ from known names only in case. If readOnly
+// is true, it also ignores read-only members. Use IgnoringLimits with this decoder.
 func IgnoringDecoder(t reflect.Type, readOnly bool) (*jsonwire.Decoder, error) {
 	if !readOnly {
 		return jsonwire.Compile(t, nil, nil, jsonwire.Strictness{})
@@ -31,10 +31,10 @@ func IgnoringDecoder(t reflect.Type, readOnly bool) (*jsonwire.Decoder, error) {
 	return jsonwire.Compile(t, nil, readOnlyRuler{}, jsonwire.Strictness{})
 }
 
-// IgnoringLimits are the limits for an IgnoringDecoder.
+// IgnoringLimits are the limits for the decoders of IgnoringDecoder.
 var IgnoringLimits = jsonwire.Limits{CaseSensitive: true}
 
-// readOnlyRuler provides only the read-only members to a decoder's compiler.
+// readOnlyRuler is a jsonwire.Ruler that provides the rules for read-only members and no other rules.
 type readOnlyRuler struct{}
 
 // Member implements jsonwire.Ruler.
@@ -49,8 +49,9 @@ func (readOnlyRuler) Member(object reflect.Type, name string, _ reflect.StructFi
 	return rules, nil
 }
 
-// DecoderLimits returns limits that refuse only texts that Check refuses too. maxElements is that of the report. If
-// ignoreUnknown is true, the limits are for types whose structs all accept unknown members.
+// DecoderLimits returns limits for the decoders of Node.Decoder. They refuse only texts that Check refuses.
+// maxElements is Report.MaxElements. ignoreUnknown must be true only if all structs of the type accept unknown
+// members.
 func DecoderLimits(maxElements int, ignoreUnknown bool) jsonwire.Limits {
 	return jsonwire.Limits{
 		UnknownMembers: !ignoreUnknown, DuplicateMembers: true, InvalidUTF8: true, CaseSensitive: true, FractionlessFloat: true, Underflow: true,
@@ -58,19 +59,19 @@ func DecoderLimits(maxElements int, ignoreUnknown bool) jsonwire.Limits {
 	}.Filled()
 }
 
-// ruler provides the rules of the structs in a node to a decoder's compiler.
+// ruler is a jsonwire.Ruler that provides the rules of the structs in a node.
 type ruler struct {
 	structs        map[reflect.Type]*Struct
 	ignoreReadOnly bool
 }
 
-// gather collects the structs. It returns false if a decoder cannot check some rule.
+// gather collects the structs. It returns false if a node has a rule that a decoder cannot check.
 func (r ruler) gather(n *Node) bool {
 	if n == nil {
 		return true
 	}
 	if n.Names != nil || n.nests() || n.As != nil {
-		return false // a decoder cannot check rules for names, or JSON that is checked twice
+		return false // a decoder cannot check rules for names, values that nests reports, or descriptions
 	}
 	if n.Kind == Array && n.Type != nil && n.Type.Kind() == reflect.Slice && n.Type.Elem().Kind() == reflect.Uint8 {
 		return false // encoding/json also accepts base64 for this type
@@ -116,7 +117,7 @@ func (r ruler) Member(object reflect.Type, name string, _ reflect.StructField) (
 	return rules, nil
 }
 
-// rulesOf returns the rules of a node and its elements, or nil for none.
+// rulesOf returns the rules of a node and of its elements, or nil if there are none.
 func rulesOf(n *Node) *jsonwire.Rules {
 	if n == nil || n.Kind == Object {
 		return nil
@@ -128,7 +129,7 @@ func rulesOf(n *Node) *jsonwire.Rules {
 	return rules
 }
 
-// checks returns the rules of a node without those of its elements.
+// checks returns the rules of a node. It does not return the rules of its elements.
 func (n *Node) checks() (list []jsonwire.Check) {
 	r := &n.Rules
 	switch n.Kind {
@@ -168,19 +169,19 @@ func (n *Node) checks() (list []jsonwire.Check) {
 			return nil
 		}
 	}
-	// In a schema, json.Number, base64 and the option «string» are stricter than in encoding/json.
-	alone := *n
+	// A schema is stricter than encoding/json for json.Number, for base64, and for the option "string".
+	standalone := *n
 	if n.Kind != Quoted {
-		alone.decodes = nil // the decoder itself calls the type's methods
+		standalone.decodes = nil // the decoder calls the type's methods
 	}
 	if n.Kind == Float && r.enum == nil && !r.MultipleOf.set && r.check == nil {
 		low, high := r.roundedBounds(n.Bits)
-		return append(list, jsonwire.FloatRange(low, high, true, true).OrRaw(alone.takes))
+		return append(list, jsonwire.FloatRange(low, high, true, true).OrRaw(standalone.takes))
 	}
-	return append(list, jsonwire.Raw(alone.takes))
+	return append(list, jsonwire.Raw(standalone.takes))
 }
 
-// textChecks returns the rules of a string.
+// textChecks returns the checks of a string.
 func (r *Rules) textChecks() (list []jsonwire.Check) {
 	if least, most := r.MinLength, r.MaxLength; least.Set || most.Set {
 		if !most.Set {
@@ -203,8 +204,8 @@ func (r *Rules) textChecks() (list []jsonwire.Check) {
 	return list
 }
 
-// integerChecks returns the rules of an integer without enum. A multipleOf rule must be an integer
-// that fits an int64, and the type must be signed.
+// integerChecks returns the checks of an integer without enum. If the rules have a MultipleOf, it must be an
+// integer that fits an int64, and the type must be signed.
 func (n *Node) integerChecks() (list []jsonwire.Check) {
 	r := &n.Rules
 	if !r.numeric {
@@ -222,13 +223,13 @@ func (n *Node) integerChecks() (list []jsonwire.Check) {
 	return list
 }
 
-// roundedBounds returns the bounds of a number, rounded to floats of the given size in bits. A
-// number that is rounded in the same way and lies strictly between them meets the bounds.
+// roundedBounds returns the bounds of a number, rounded to floats with the given number of bits. A number that is
+// strictly between the rounded bounds after it was rounded satisfies the bounds.
 func (r *Rules) roundedBounds(bits int) (low, high float64) {
 	low, high = math.Inf(-1), math.Inf(1)
 	for _, b := range []*Bound{&r.Minimum, &r.ExclusiveMinimum} {
 		if b.set {
-			f, _ := strconv.ParseFloat(b.Text, bits) // infinite if it is too large
+			f, _ := strconv.ParseFloat(b.Text, bits) // infinite for a number that is too large
 			low = max(low, f)
 		}
 	}
@@ -241,14 +242,14 @@ func (r *Rules) roundedBounds(bits int) (low, high float64) {
 	return low, high
 }
 
-// takes reports whether a well-formed text satisfies the rules.
+// takes reports whether a well-formed text satisfies the rules of the node.
 func (n *Node) takes(text []byte) bool {
 	c := checkers.Get().(*checker)
-	c.body, c.pos, c.bare, c.report, c.path = text, 0, true, &c.alone, c.steps[:0]
+	c.body, c.pos, c.bare, c.report, c.path = text, 0, true, &c.discard, c.steps[:0]
 	c.left = -1
 	c.value(n)
 	ok := !c.broken
-	c.alone.Reset()
+	c.discard.Reset()
 	c.release()
 	return ok
 }

@@ -8,18 +8,18 @@ import (
 	"reflect"
 )
 
-// A description defines the JSON of a type with its own JSON methods: the JSON of another type,
-// with rules and annotations of tags.
+// A description defines the JSON of a type that has JSON methods: it is the JSON of another type,
+// with the rules and annotations of tags.
 type description struct {
 	as   reflect.Type
 	tags Tags
 }
 
-// described has the descriptions of types. It is guarded by compiled.
+// described has the descriptions by type. The mutex of compiled guards it.
 var described = map[reflect.Type]description{}
 
-// Describe sets the description of t, a type with its own JSON methods, to another type with tags.
-// It returns an error if that is not possible.
+// Describe sets the description of t, a type with JSON methods, to the type as with the rules and
+// annotations of tag. It returns an error if t cannot have this description.
 func Describe(t, as reflect.Type, tag reflect.StructTag) error {
 	compiled.Lock()
 	defer compiled.Unlock()
@@ -49,13 +49,13 @@ func Describe(t, as reflect.Type, tag reflect.StructTag) error {
 	return nil
 }
 
-// describe sets the description of a node if its type has one.
+// describe sets the description of a node, if the type of the node has one.
 func (c *compiler) describe(n *Node) error {
 	d, ok := described[n.Type]
 	if !ok {
 		return nil
 	}
-	if n.Kind == Custom { // the description may refer to the type itself
+	if n.Kind == Custom { // the description may refer to the described type
 		n.As = new(Node)
 		c.nodes[n.Type] = n
 	}
@@ -69,7 +69,7 @@ func (c *compiler) describe(n *Node) error {
 	switch {
 	case n.Kind == Custom:
 		*n.As = *as
-		n.As.Type = n.Type // name in documents
+		n.As.Type = n.Type // the name of the type in documents
 		n.Nullable, n.Meta = as.Nullable, as.Meta
 	case as.Kind == String || as.Kind == Text && as.decodes == nil:
 		n.Rules, n.Meta = as.Rules, as.Meta
@@ -79,9 +79,10 @@ func (c *compiler) describe(n *Node) error {
 	return nil
 }
 
-// described checks a value against the description of its type, then by the type's own methods. It
-// does not call the methods of types inside the value, because the outer type calls them. Otherwise
-// the innermost part of a deeply nested value would be decoded once for each level.
+// described checks a value against the description of its type, and then by the type's methods. It
+// does not call the methods of types inside the value, because the methods of the outer type call
+// them. If it called them, the innermost part of a nested value would be decoded once for each
+// level.
 func (c *checker) described(n *Node) bool {
 	c.pos = skipSpace(c.body, c.pos)
 	start, before, inside := c.pos, c.broken, c.inside
@@ -101,8 +102,8 @@ func (c *checker) described(n *Node) bool {
 	return true
 }
 
-// asText returns a string node that describes a type whose tags have a rule for strings. It fails
-// if the type encodes to another kind of value.
+// asText returns a node that describes a type as a string, for a type whose tags have a format. It
+// returns an error if the type is encoded as another kind of value.
 func (n *Node) asText() (*Node, error) {
 	if zero, err := json.Marshal(reflect.New(n.Type).Interface()); err == nil && zero[0] != '"' && !bytes.Equal(zero, []byte("null")) {
 		return nil, fmt.Errorf("the rule applies to strings, but %s is written as %.40s: describe its JSON with typed.SchemaAs", TypeText(n.Type), zero)

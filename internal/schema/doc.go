@@ -1,6 +1,6 @@
-// Package schema compiles Go types into schemas: the JSON that a type accepts and produces, in the
+// Package schema compiles Go types to schemas: the JSON that a type accepts and produces, in the
 // terms of JSON Schema 2020-12. Requests are checked against a compiled [Node], and documents are
-// written from the same Node, so that they always agree.
+// written from the same Node, so that documents and checks always agree.
 //
 //	node.go      the result of compiling a type
 //	compile.go   types into nodes          members.go  the members of a struct
@@ -15,5 +15,5 @@
 //	template.go  patterns as path templates
 //	describe.go  types with their own JSON methods
 //
-// Package typed uses it to bind requests, and package openapi to write documents.
+// Package typed uses this package to read requests, and package openapi uses it to write documents.
 package schema

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// format is a format of JSON Schema or of OpenAPI's registry: its check, and its name in messages.
+// format is a format of JSON Schema or of OpenAPI's registry.
 type format struct {
-	check func(string) bool // nil for an annotation without a check
+	check func(string) bool // the check; nil for a format that only annotates
 	name  string
 }
 
@@ -46,8 +46,8 @@ var (
 	ownFormatsMu sync.RWMutex
 )
 
-// AddFormat registers a format for types that are compiled later. It returns false if the format
-// exists already.
+// AddFormat registers a format for types that are compiled later. what is the name of the format in
+// messages. AddFormat returns false if the format already exists.
 func AddFormat(name, what string, check func(string) bool) bool {
 	if _, known := formats[name]; known {
 		return false
@@ -78,8 +78,9 @@ func formatName(name string) string {
 	return "in the format " + name
 }
 
-// isDateTime reports whether s is a date-time of RFC 3339. time.Parse accepts slightly more.
-// Letters may be in lower case. Leap seconds are refused, since Go has none.
+// isDateTime reports whether s is a date-time of RFC 3339. time.Parse accepts slightly more. The
+// letters T and Z may be in lower case. Leap seconds are refused, because package time does not
+// support them.
 func isDateTime(s string) bool {
 	if len(s) > longestTime {
 		return false
@@ -92,11 +93,12 @@ func isDateTime(s string) bool {
 	return err == nil
 }
 
-// longestTime is the maximum length of a time, in bytes. It bounds the errors of package time,
-// which repeat the text.
+// longestTime is the maximum length of a time, in bytes. It limits the errors of package time, which
+// contain the text.
 const longestTime = 100
 
-// upperTime returns a time in Go's spelling. RFC 3339 permits T and Z in lower case.
+// upperTime returns a time with T and Z in upper case, as package time requires. RFC 3339 also
+// permits lower case.
 func upperTime(s string) string {
 	if n := len(s); n > 10 && (s[10] == 't' || s[n-1] == 'z') {
 		return strings.ToUpper(s)
@@ -104,12 +106,12 @@ func upperTime(s string) string {
 	return s
 }
 
-// strictClock refuses commas and one-digit hours, which time.Parse accepts.
+// strictClock returns false for commas and for hours of one digit, which time.Parse accepts.
 func strictClock(s string) bool {
 	return len(s) > 8 && s[2] == ':' && s[5] == ':' && strings.IndexByte(s, ',') < 0 && offsetOK(s)
 }
 
-// offsetOK reports whether the offset has hours up to 23 and minutes up to 59.
+// offsetOK reports whether the offset from UTC has at most 23 hours and at most 59 minutes.
 func offsetOK(s string) bool {
 	if s[len(s)-1] == 'Z' {
 		return true
@@ -145,8 +147,8 @@ func isGoDuration(s string) bool {
 	return err == nil
 }
 
-// isEmail reports whether s is an address as HTML's input of type email accepts it, of a
-// deliverable length: local parts have no quotes and comments.
+// isEmail reports whether s is an email address that HTML's input of type email accepts and that is
+// short enough for delivery. The local part must not have quotes or comments.
 func isEmail(s string) bool {
 	at := 0
 	for at < len(s) && classes[s[at]]&inLocalPart != 0 {
@@ -158,13 +160,13 @@ func isEmail(s string) bool {
 	return 1 <= at && at <= 64 && at < len(s) && s[at] == '@' && s[at-1] != '.' && isHostname(s[at+1:])
 }
 
-// Contexts in which a byte is permitted.
+// The contexts in which a byte may be permitted.
 const (
 	inLabel     = 1 << iota // a label of a host name
 	inLocalPart             // the local part of an email address, without quotes
 )
 
-// classes has the permitted contexts of each byte.
+// classes has the contexts in which each byte is permitted.
 var classes = func() (table [256]uint8) {
 	for c := range table {
 		if isAlnum(byte(c)) || c == '-' {
@@ -185,7 +187,7 @@ func isHostname(s string) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
 	}
-	start, last := 0, byte('-') // start of the label; last is initially a hyphen, since a label must not begin with one
+	start, last := 0, byte('-') // last is initially a hyphen, because a label must not begin with a hyphen
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -223,7 +225,8 @@ func isURIReference(s string) bool {
 	return err == nil && uriText(s)
 }
 
-// uriText refuses characters that are not permitted in a URI, some of which package net/url accepts.
+// uriText returns false for characters that are not permitted in a URI. Package net/url accepts some
+// of them.
 func uriText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0 {

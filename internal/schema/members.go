@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// field is a struct field that is visible to JSON, with its index path.
+// field is a struct field that encoding/json encodes, with its index path.
 type field struct {
 	reflect.StructField
 	name     string
 	options  []string
 	named    bool // the tag sets the name
 	index    []int
-	optional bool // reached through an embedded pointer, which may be nil
+	optional bool // the field is reached through an embedded pointer, which may be nil
 }
 
-// object compiles a struct type. The visible fields and their names are determined as in encoding/json, but two fields with
-// the same name are an error.
+// object compiles a struct type. Its fields and their names are those of encoding/json, except that two fields with the same
+// name are an error.
 func (c *compiler) object(n *Node) error {
 	n.Kind = Object
 	n.Struct = &Struct{Type: n.Type, index: map[string]int{}}
@@ -55,7 +55,7 @@ func (c *compiler) object(n *Node) error {
 	return n.ofBlank()
 }
 
-// ofBlank sets the rules and annotations in the tag of a struct's blank field:
+// ofBlank sets the rules and annotations in the tag of a struct's blank field, as in
 //
 //	_ struct{} `description:"A range of days"`
 func (n *Node) ofBlank() error {
@@ -79,7 +79,7 @@ func (n *Node) ofBlank() error {
 	return nil
 }
 
-// setUnknown sets Unknown from its tag, and removes the tag.
+// setUnknown sets Unknown to the value of its tag, and removes the tag.
 func (s *Struct) setUnknown(tags Tags) error {
 	switch text, ok := tags[unknownTag]; {
 	case !ok:
@@ -141,7 +141,7 @@ func (c *compiler) member(f *field) (Member, error) {
 	return m, nil
 }
 
-// quote precomputes the JSON of the member's name and default.
+// quote sets the JSON of the member's name and default.
 func (m *Member) quote() {
 	name := quoteJSON(m.Name)
 	m.quoted = []byte(name[1 : len(name)-1])
@@ -150,7 +150,7 @@ func (m *Member) quote() {
 	}
 }
 
-// canBeEmpty reports whether omitempty can omit a value of type t.
+// canBeEmpty reports whether the option omitempty can omit a value of type t.
 func canBeEmpty(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -167,7 +167,7 @@ var (
 	boolText    = regexp.MustCompile(`^(true|false)$`)
 )
 
-// quoted returns the node of a field with the option «string».
+// quoted returns the node of a field that has the option "string".
 func (n *Node) quoted(t reflect.Type) (*Node, error) {
 	q := &Node{Kind: Quoted, Type: n.Type, Bits: n.Bits, Nullable: n.Nullable}
 	switch n.Kind {
@@ -186,14 +186,14 @@ func (n *Node) quoted(t reflect.Type) (*Node, error) {
 	}
 	q.decodes = func(text []byte) error {
 		if !q.Rules.Pattern.Match(text) {
-			return nil // the pattern reports the violation
+			return nil // the violation of the pattern is reported instead
 		}
 		return json.Unmarshal(text, reflect.New(t).Interface())
 	}
 	return q, nil
 }
 
-// visible returns the fields of a struct that encoding/json encodes and decodes, in its order.
+// visible returns the fields of a struct that encoding/json encodes and decodes, in the order of encoding/json.
 func visible(t reflect.Type) ([]field, error) {
 	var all []field
 	if err := collect(t, nil, false, map[reflect.Type]bool{}, &all); err != nil {
@@ -217,7 +217,7 @@ func visible(t reflect.Type) ([]field, error) {
 	return list, nil
 }
 
-// collect adds the fields of t and of structs embedded in it.
+// collect adds the fields of t and of the structs that are embedded in t.
 func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]bool, all *[]field) error {
 	if above[t] {
 		return nil
@@ -267,8 +267,9 @@ func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]
 	return nil
 }
 
-// dominant returns the field that takes precedence among fields with the same name: the least nested one, and of these the one
-// whose tag sets the name. clash is another field with the same precedence, or -1.
+// dominant returns the field that takes precedence among fields with the same name. This is the field that is nested least
+// deeply. If several fields are, it is the one whose tag sets the name. clash is another field with the same precedence, or
+// -1.
 func dominant(all []field, candidates []int) (winner, clash int) {
 	winner, clash = candidates[0], -1
 	for _, i := range candidates[1:] {

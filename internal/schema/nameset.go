@@ -8,17 +8,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A nameSet finds duplicate names among the members of an object. An object may have many members, so most names are offsets
-// in the text: a map of strings takes twice the time, and seven times the memory.
+// A nameSet finds duplicate names among the members of an object. Because an object may have many members, most names are
+// stored as offsets in the text. A map of strings would need twice the time and seven times the memory.
 type nameSet struct {
 	few    [8][]byte // the first names
 	n      int       // number of names in few
-	slots  nameSlots // further names that are in the text without escapes
+	slots  nameSlots // more names, whose text in the object has no escapes
 	others map[string]struct{}
 }
 
-// add reports whether a name is new. name is the name without escapes, and at is its offset in the text. Names must not change
-// while the set is in use.
+// add reports whether a name is new. name is the name without escapes, and at is the offset of the name in the text. The
+// caller must not change name and text while the set is in use.
 func (s *nameSet) add(name, text []byte, at int, escaped bool) bool {
 	for _, other := range s.few[:s.n] {
 		if string(other) == string(name) {
@@ -54,7 +54,7 @@ type nameSlots struct {
 	used  int
 }
 
-// A nameSlot is a name at an offset in the text. The zero value is free: no name is at offset 0.
+// A nameSlot is a name at an offset in the text. The zero value is a free slot, because no name is at offset 0.
 type nameSlot struct{ hash, at uint32 }
 
 func hashOf(name []byte) uint32 { return uint32(maphash.Bytes(seeds[0], name)) }
@@ -74,12 +74,12 @@ func (s *nameSlots) add(name, text []byte, at uint32) bool {
 	return true
 }
 
-// has reports whether a name without quotation marks is in the table.
+// has reports whether the table contains a name. The name must not contain quotation marks.
 func (s *nameSlots) has(name, text []byte) bool {
 	return s.used > 0 && s.find(name, text, hashOf(name)).at != 0
 }
 
-// find returns the slot of a name, or the free slot for it. A name in the text ends with a quotation mark.
+// find returns the slot of a name, or the free slot for the name. In the text, a quotation mark follows each name.
 func (s *nameSlots) find(name, text []byte, hash uint32) *nameSlot {
 	for i := int(hash); ; i++ {
 		slot := &s.table[i&(len(s.table)-1)]

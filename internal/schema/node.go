@@ -16,33 +16,33 @@ const (
 	Number             // json.Number
 	String             // a string
 	Bytes              // a string in base64
-	Text               // a string that the type itself encodes (encoding.TextMarshaler)
-	Quoted             // a number or a boolean in a string: the option «string»
+	Text               // a string that the type encodes with its own method (encoding.TextMarshaler)
+	Quoted             // a number or a boolean in a string, because the field has the option "string"
 	Array              // an array of Elem
 	Map                // an object with values of Elem
 	Object             // an object with the members of a struct
-	Custom             // JSON that the type itself encodes (json.Marshaler)
+	Custom             // JSON that the type encodes with its own method (json.Marshaler)
 )
 
-// A Node is the schema of a Go type, or of a field with its rules. It is immutable after
+// A Node is the schema of a Go type, or of a field with its rules. It is immutable after its
 // compilation and safe for concurrent use.
 type Node struct {
 	Kind     Kind
 	Type     reflect.Type // type of the values, never a pointer
 	Bits     int          // for Int, Uint and Float
-	Nullable bool         // null is accepted, too
+	Nullable bool         // null is also accepted
 	Rules    Rules
 	Elem     *Node   // for Array and Map
-	Names    *Node   // for Map: schema of the member names, nil for any
+	Names    *Node   // for Map: schema of the member names, nil if any name is accepted
 	Struct   *Struct // for Object
-	As       *Node   // for Custom: the type's description (Describe), nil for none
+	As       *Node   // for Custom: the type's description (Describe), or nil
 	Meta     Meta
 
-	decodes func([]byte) error // for Text, Quoted and Custom: calls the type's own decoder; nil for no call
+	decodes func([]byte) error // for Text, Quoted and Custom: the type's method that decodes; nil if no method must be called
 }
 
-// A Struct has the members of a struct type. There is one Struct for each type, which makes
-// recursion possible.
+// A Struct has the members of a struct type. Nodes of the same type share one Struct, so that types
+// can be recursive.
 type Struct struct {
 	Type    reflect.Type
 	Members []Member
@@ -50,16 +50,16 @@ type Struct struct {
 	Unknown Unknown // treatment of unknown members
 
 	index    map[string]int
-	longest  int  // length of the longest name in bytes if all its characters are escaped
+	longest  int  // length in bytes of the longest name, if all its characters are escaped
 	required bits // required members, by index in Members
-	defaults bool // a member has a default
+	defaults bool // at least one member has a default
 }
 
-// Unknown is the treatment of request members that a struct does not have.
+// Unknown is the treatment of members of a request for which a struct has no field.
 type Unknown uint8
 
 const (
-	UnknownByReport Unknown = iota // decided by the report
+	UnknownByReport Unknown = iota // decided by Report.IgnoreUnknown
 	UnknownRefused
 	UnknownIgnored
 )
@@ -69,25 +69,25 @@ type Member struct {
 	Name      string
 	Index     []int // index of the field for reflect.Value.FieldByIndex
 	Node      *Node
-	Required  bool // required in input
-	Always    bool // always present in output
+	Required  bool // required in a request
+	Always    bool // always present in an answer
 	Default   []byte
-	Dependent []string // members that are required if this one is present
+	Dependent []string // names of members that are required if this member is present
 
 	quoted   []byte // name as the content of a JSON string
-	byAbsent string // member with its default as JSON; "" for none
+	byAbsent string // name and default as a JSON member; empty without a default
 }
 
-// Meta has the annotations of a node, for readers of documents.
+// Meta has the annotations of a node. They appear in documents and have no effect on checks.
 type Meta struct {
 	Title, Description    string
-	Example               []byte // example as JSON, nil for none
+	Example               []byte // an example as JSON, or nil
 	Deprecated            bool
 	ReadOnly, WriteOnly   bool
 	ContentType, Encoding string // for strings with encoded content
 }
 
-// Member returns the member with the given name, or nil if there is none.
+// Member returns the member with the given name, or nil.
 func (s *Struct) Member(name string) *Member {
 	if i, ok := s.index[name]; ok {
 		return &s.Members[i]
@@ -95,7 +95,7 @@ func (s *Struct) Member(name string) *Member {
 	return nil
 }
 
-// find returns the index of the named member, or -1 for none.
+// find returns the index of the member with the given name, or -1.
 func (s *Struct) find(name []byte) int {
 	if len(s.Members) <= 8 {
 		for i := range s.Members {
@@ -119,14 +119,14 @@ func newBits(n int) bits { return make(bits, (n+63)/64) }
 func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }
 func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 
-// Ignores reports whether the struct accepts unknown members. byDefault applies to structs without
-// a setting of their own.
+// Ignores reports whether the struct accepts unknown members. byDefault is the result for a struct
+// whose Unknown is UnknownByReport.
 func (s *Struct) Ignores(byDefault bool) bool {
 	return s.Unknown == UnknownIgnored || byDefault && s.Unknown == UnknownByReport
 }
 
 // IgnoresUnknown reports whether some of the structs in the node accept unknown members, and
-// whether all do.
+// whether all of them do. byDefault has the same meaning as for Ignores.
 func (n *Node) IgnoresUnknown(byDefault bool) (some, all bool) {
 	all = true
 	n.structs(map[*Struct]bool{}, func(s *Struct) {
@@ -136,7 +136,7 @@ func (n *Node) IgnoresUnknown(byDefault bool) (some, all bool) {
 	return some, all && some
 }
 
-// structs calls f for each struct in the node.
+// structs calls f once for each struct in the node. seen has the structs for which f was called.
 func (n *Node) structs(seen map[*Struct]bool, f func(*Struct)) {
 	if n == nil {
 		return
@@ -152,7 +152,7 @@ func (n *Node) structs(seen map[*Struct]bool, f func(*Struct)) {
 	}
 }
 
-// wanted returns the name of the node's kind for messages.
+// wanted returns the name of the JSON that the node accepts, for messages.
 func (n *Node) wanted() string {
 	switch n.Kind {
 	case Bool:
@@ -180,7 +180,7 @@ func (n *Node) IsText() bool {
 	return false
 }
 
-// HasRules reports whether a value of the right type can be refused.
+// HasRules reports whether a rule or a method can refuse a value that has the right type.
 func (n *Node) HasRules() bool { return n.Rules.any || n.decodes != nil || n.As != nil }
 
 // RunsCode reports whether decoding a value calls methods of the user's types.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// A decimal is the exact value of a number text: 0.digits × 10^exp, without zeros at either end of
-// the digits. Zero has no digits.
+// A decimal is the exact value of the text of a number: 0.digits × 10^exp. The digits neither begin nor
+// end with a zero. Zero has no digits.
 type decimal struct {
 	negative bool
 	whole    []byte // the significant digits are whole followed by fraction
@@ -15,7 +15,8 @@ type decimal struct {
 	exp      int64
 }
 
-// maxExponent is the maximum exponent in computations. A larger number counts as infinite.
+// maxExponent is the maximum exponent in computations. A number with a larger exponent counts as
+// infinite.
 const maxExponent = 1 << 30
 
 // parseDecimal parses a number that is well-formed according to RFC 8259.
@@ -83,7 +84,7 @@ func (d *decimal) isZero() bool { return len(d.whole) == 0 && len(d.fraction) ==
 
 func (d *decimal) digits() int { return len(d.whole) + len(d.fraction) }
 
-// digit returns the i-th significant digit, or '0' after the last one.
+// digit returns the significant digit i, or '0' if i is after the last digit.
 func (d *decimal) digit(i int) byte {
 	if i < len(d.whole) {
 		return d.whole[i]
@@ -94,10 +95,10 @@ func (d *decimal) digit(i int) byte {
 	return '0'
 }
 
-// isInteger reports whether the value is an integer, in any notation.
+// isInteger reports whether the value is an integer. Its text may have a fraction or an exponent.
 func (d *decimal) isInteger() bool { return int64(d.digits()) <= d.exp || d.isZero() }
 
-// compare returns -1, 0 or +1.
+// compare returns -1 if d is less than e, 0 if they are equal, and +1 if d is greater.
 func (d *decimal) compare(e *decimal) int {
 	switch {
 	case d.isZero() && e.isZero():
@@ -153,7 +154,7 @@ func (d *decimal) appendInteger(b []byte) ([]byte, bool) {
 	return b, true
 }
 
-// appendCanonical appends a canonical form: equal numbers have equal bytes.
+// appendCanonical appends a form of the number that is the same for all texts of equal numbers.
 func (d *decimal) appendCanonical(b []byte) []byte {
 	if d.isZero() {
 		return append(b, '0')
@@ -162,21 +163,21 @@ func (d *decimal) appendCanonical(b []byte) []byte {
 		b = append(b, '-')
 	}
 	b = append(append(b, d.whole...), d.fraction...)
-	// Zeros between digits are retained. Zeros at the end of whole are digits only if a fraction follows;
-	// parseDecimal ensures that.
+	// Zeros between other digits are part of the number. Zeros at the end of whole are part of it only if
+	// fraction has digits, which parseDecimal ensures.
 	return strconv.AppendInt(append(b, 'e'), d.exp, 10)
 }
 
-// A Bound is a number in a rule.
+// A Bound is a number that a rule sets.
 type Bound struct {
-	Text    string // text in JSON
+	Text    string // text of the number in JSON
 	decimal decimal
-	integer int64 // value if small is true
-	small   bool  // the bound is an integer that fits an int64
+	integer int64 // the number, if small is true
+	small   bool  // the number is an integer that fits an int64
 	set     bool
 }
 
-// IsSet reports whether there is a bound.
+// IsSet reports whether the rule is set.
 func (b *Bound) IsSet() bool { return b.set }
 
 func newBound(text string) (Bound, bool) {
@@ -189,7 +190,7 @@ func newBound(text string) (Bound, bool) {
 	return b, true
 }
 
-// compareInt compares n with the bound and returns -1, 0 or +1.
+// compareInt returns -1 if n is less than the bound, 0 if they are equal, and +1 if n is greater.
 func (b *Bound) compareInt(n int64) int {
 	if b.small {
 		switch {
@@ -205,15 +206,15 @@ func (b *Bound) compareInt(n int64) int {
 	return d.compare(&b.decimal)
 }
 
-// compareUint is like compareInt, for unsigned integers.
+// compareUint is compareInt for unsigned integers.
 func (b *Bound) compareUint(n uint64) int {
 	var text [24]byte
 	d := parseDecimal(strconv.AppendUint(text[:0], n, 10))
 	return d.compare(&b.decimal)
 }
 
-// between returns the smallest and the largest integer from low to high that satisfies the bounds. If
-// there is none, it returns false and least > most. compare compares a number with a bound.
+// between returns the smallest and the largest integer from low to high that satisfies the bounds. If no
+// integer does, ok is false and least > most. compare compares an integer with a bound.
 func (r *Rules) between(low, high uint64, compare func(*Bound, uint64) int) (least, most uint64, ok bool) {
 	least, ok = firstOf(low, high, func(v uint64) bool {
 		return (!r.Minimum.set || compare(&r.Minimum, v) >= 0) && (!r.ExclusiveMinimum.set || compare(&r.ExclusiveMinimum, v) > 0)
@@ -230,9 +231,9 @@ func (r *Rules) between(low, high uint64, compare func(*Bound, uint64) int) (lea
 	return least, most, true
 }
 
-// betweenSigned is like between, for signed integers.
+// betweenSigned is between for signed integers.
 func (r *Rules) betweenSigned(low, high int64) (least, most int64, ok bool) {
-	const flip = 1 << 63 // maps the order of signed integers to that of unsigned ones
+	const flip = 1 << 63 // maps the order of signed integers to the order of unsigned integers
 	from, to, ok := r.between(uint64(low)^flip, uint64(high)^flip, func(b *Bound, v uint64) int { return b.compareInt(int64(v ^ flip)) })
 	if !ok {
 		return 1, 0, false
@@ -240,8 +241,9 @@ func (r *Rules) betweenSigned(low, high int64) (least, most int64, ok bool) {
 	return int64(from ^ flip), int64(to ^ flip), true
 }
 
-// firstOf returns the first number from low to high for which so is true, or false if there is none. so
-// must be true for all numbers after the first one.
+// firstOf returns the first number from low to high for which so returns true. It returns false if so
+// returns true for none of them. If so returns true for a number, it must return true for all larger
+// numbers.
 func firstOf(low, high uint64, so func(uint64) bool) (uint64, bool) {
 	for low < high {
 		if middle := low + (high-low)/2; so(middle) {
@@ -253,12 +255,13 @@ func firstOf(low, high uint64, so func(uint64) bool) (uint64, bool) {
 	return low, so(low)
 }
 
-// multiple reports whether the number is a multiple of the bound, which must be positive.
+// multiple reports whether the number d, whose text is text, is a multiple of the bound. The bound must
+// be positive.
 func (b *Bound) multiple(d *decimal, text []byte) bool {
 	if d.isZero() {
 		return true
 	}
-	// Both numbers are integers, D and S, times powers of ten. D does not end in a zero.
+	// Each of the two numbers is an integer, D or S, times a power of ten. D does not end in a zero.
 	step := &b.decimal
 	power := (d.exp - int64(d.digits())) - (step.exp - int64(step.digits()))
 	if power < 0 {
@@ -272,15 +275,15 @@ func (b *Bound) multiple(d *decimal, text []byte) bool {
 		return d.modulo(s, power) == 0
 	}
 	if power > 1000 {
-		return false // refused, because a few bytes of a client must not cause long computations
+		return false // refused, because a few bytes from a client must not cause a long computation
 	}
 	n, ok := new(big.Rat).SetString(string(text))
 	by, okBy := new(big.Rat).SetString(b.Text)
 	return ok && okBy && n.Quo(n, by).IsInt()
 }
 
-// modulo returns the remainder of the significant digits, as an integer, times 10^power, divided by
-// s. s must be less than 10^18.
+// modulo returns the remainder of D × 10^power divided by s, where D is the integer of the significant
+// digits. s must be less than 10^18.
 func (d *decimal) modulo(s uint64, power int64) uint64 {
 	times := func(a, b uint64) uint64 {
 		high, low := bits64.Mul64(a, b)

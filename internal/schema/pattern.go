@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// compilePattern compiles a regular expression that has the same meaning in package regexp and in ECMA-262, which JSON Schema
-// refers to. It refuses syntax that only one of them supports or that they interpret differently, because clients would then
-// apply a different rule than the server.
+// compilePattern compiles a regular expression that has the same meaning in package regexp and in ECMA-262, to which JSON
+// Schema refers. It refuses syntax that only one of them supports or that they interpret differently. With such syntax,
+// clients that check the rule would check another rule than the server.
 func compilePattern(text string) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -54,7 +54,7 @@ func sameInECMA(text string) error {
 	return nil
 }
 
-// SamePattern reports whether a text is a regular expression with the same meaning in JSON Schema.
+// SamePattern reports whether text is a regular expression that has the same meaning in package regexp and in JSON Schema.
 func SamePattern(text string) bool {
 	_, err := compilePattern(text)
 	return text != "" && err == nil

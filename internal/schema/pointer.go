@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on client text that is sent back to the client, in bytes.
+// Limits on text from a client that is sent back to the client, in bytes.
 const (
 	longestName    = 100        // maximum length of a name
-	longestPointer = 1<<10 - 16 // maximum length of a pointer without cutMark
+	longestPointer = 1<<10 - 16 // maximum length of a pointer before cutMark is appended
 )
 
-// cutMark replaces the truncated part of a text.
+// cutMark replaces the part of a text that is cut off.
 const cutMark = "…"
 
 // pointer formats path according to RFC 6901 section 6, as RFC 9457 requires.
@@ -41,7 +41,7 @@ func (c *checker) pointer() string {
 
 var escapedMark = EscapePointer(cutMark)
 
-// appendStep appends a name in its form in the body. Most names need no escape.
+// appendStep appends a name. name is in the form of the body. Most names have no escape.
 func appendStep(b, name []byte) []byte {
 	if len(name) <= longestName {
 		plain := true
@@ -55,8 +55,8 @@ func appendStep(b, name []byte) []byte {
 	return append(b, EscapePointer(strings.ToValidUTF8(shortName(name), "\uFFFD"))...)
 }
 
-// shortName returns a name without escapes, truncated if it is long. It truncates before it decodes, so that it reads no more than it
-// returns.
+// shortName returns a name without escapes. It truncates a long name before it decodes the escapes, so that it reads little more than
+// it returns.
 func shortName(name []byte) string {
 	var room [2 * longestName]byte
 	text := room[:0]
@@ -78,7 +78,7 @@ func shortName(name []byte) string {
 	return string(text)
 }
 
-// EscapePointer escapes one step of a JSON pointer in a URI fragment.
+// EscapePointer escapes one step of a JSON pointer for a URI fragment.
 func EscapePointer(name string) string {
 	if strings.ContainsAny(name, "~/") {
 		name = strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
@@ -86,8 +86,8 @@ func EscapePointer(name string) string {
 	return (&url.URL{Fragment: name}).EscapedFragment()
 }
 
-// AppendStep appends a step to a pointer. The step is a name from a client; a long one is
-// truncated. AppendStep returns false if the pointer would be too long and has been terminated.
+// AppendStep appends a step to a pointer. The step is a name from a client, and is truncated if it is long. If the pointer would be
+// too long, AppendStep ends it with "…" and returns false.
 func AppendStep(pointer []byte, name string) ([]byte, bool) {
 	if len(name) > longestName {
 		name = strings.ToValidUTF8(name[:longestName], "") + cutMark
@@ -95,7 +95,7 @@ func AppendStep(pointer []byte, name string) ([]byte, bool) {
 	return AppendEscaped(pointer, "/"+EscapePointer(name))
 }
 
-// AppendEscaped is like AppendStep, for a step that begins with a slash and is already escaped.
+// AppendEscaped is AppendStep for a step that begins with a slash and is already escaped.
 func AppendEscaped(pointer []byte, step string) ([]byte, bool) {
 	before := len(pointer)
 	pointer = append(pointer, step...)

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Rules are the constraints of a node in the terms of JSON Schema. The zero Rules have no
-// constraints.
+// Rules are the constraints of a node in the terms of JSON Schema. The zero Rules has no constraints.
 type Rules struct {
 	Minimum, Maximum, ExclusiveMinimum, ExclusiveMaximum, MultipleOf Bound
 	MinLength, MaxLength, MinItems, MaxItems                         Count
@@ -23,14 +22,14 @@ type Rules struct {
 	Enum                                                             []json.RawMessage
 
 	check    func(string) bool // check of Format
-	enum     map[string]bool   // permitted strings; empty for other kinds, nil without enum
-	values   map[sum]bool      // permitted values of other kinds
+	enum     map[string]bool   // permitted strings; nil without enum, and empty if the values are not strings
+	values   map[sum]bool      // permitted values that are not strings
 	enumText string            // permitted values for messages
-	numeric  bool              // there is a rule for numbers, or enum
-	any      bool              // there is a rule
+	numeric  bool              // a rule for numbers or enum is set
+	any      bool              // at least one rule is set
 }
 
-// A Count is a limit on a length or a number of elements.
+// A Count is a limit on a length or on a number of elements.
 type Count struct {
 	N   int
 	Set bool
@@ -39,7 +38,7 @@ type Count struct {
 func (r *Rules) hasText(text []byte) bool  { return r.enum[string(text)] }
 func (r *Rules) hasValue(json []byte) bool { return r.values[sumOfValue(json)] }
 
-// ruleNames maps the rules that tags may have to the kinds that they apply to.
+// ruleNames maps the name of each rule that a tag may set to the kinds to which the rule applies.
 var ruleNames = map[string][]Kind{
 	"minimum": {Int, Uint, Float, Number}, "maximum": {Int, Uint, Float, Number},
 	"exclusiveMinimum": {Int, Uint, Float, Number}, "exclusiveMaximum": {Int, Uint, Float, Number},
@@ -51,7 +50,7 @@ var ruleNames = map[string][]Kind{
 	"minProperties": {Map, Object}, "maxProperties": {Map, Object},
 }
 
-// sortedRules are the rule names in order, so that errors do not vary between runs.
+// sortedRules has the names of the rules in order, so that the first error does not vary between runs.
 var sortedRules = func() []string {
 	names := make([]string, 0, len(ruleNames))
 	for name := range ruleNames {
@@ -61,15 +60,15 @@ var sortedRules = func() []string {
 	return names
 }()
 
-// IsRule reports whether a tag is a rule.
+// IsRule reports whether name is the name of a rule that a tag may set.
 func IsRule(name string) bool { return ruleNames[name] != nil || name == unknownTag }
 
-// annotations are the tags that annotate, which have no effect on checks.
+// annotations has the tags that have no effect on checks.
 var annotations = []string{"title", "description", "doc", "example", "deprecated", "readOnly", "writeOnly", "contentType"}
 
-// Tagged returns the node with the rules and annotations of a field's tags. It returns a copy if
-// there are any. Rules with the prefix "items.", "additionalProperties." or "propertyNames." apply
-// to elements, values and names.
+// Tagged returns the node with the rules and annotations of a field's tags. If the tags have any, the
+// result is a copy. Rules with the prefix "items." apply to elements, rules with "additionalProperties." to
+// the values of a map, and rules with "propertyNames." to the names.
 func (n *Node) Tagged(tags Tags) (*Node, error) {
 	if err := tags.noDirection(""); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func (n *Node) Tagged(tags Tags) (*Node, error) {
 	return n.tagged(tags, "")
 }
 
-// noDirection refuses readOnly and writeOnly where they have no effect.
+// noDirection returns an error for the tags readOnly and writeOnly, where they would have no effect.
 func (t Tags) noDirection(prefix string) error {
 	for _, name := range []string{"readOnly", "writeOnly"} {
 		if _, ok := t[prefix+name]; ok {
@@ -139,9 +138,9 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 	return &with, nil
 }
 
-// describedBy is like tagged, for a type with its own JSON methods. n must be a copy. The rules apply to
-// the type's description. Without a description only the rule format is permitted. The format describes the
-// type as a string.
+// describedBy is tagged for a type with JSON methods. n must be a copy. The rules apply to the type's
+// description. If the type has no description, only the rule format is permitted, and describes the type as
+// a string.
 func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
 	for _, name := range sortedRules {
 		if _, ok := tags[prefix+name]; !ok || n.As != nil {
@@ -231,7 +230,7 @@ func (r *Rules) setCount(name, text string) error {
 	return nil
 }
 
-// setEnumText sets the permitted values from a tag: "small,medium,large".
+// setEnumText sets the permitted values from the text of a tag, such as "small,medium,large".
 func (r *Rules) setEnumText(text string, n *Node) error {
 	var values []json.RawMessage
 	for word := range strings.SplitSeq(text, ",") {
@@ -244,7 +243,7 @@ func (r *Rules) setEnumText(text string, n *Node) error {
 	return r.setEnum(values, n)
 }
 
-// setEnum sets the permitted values. Each must be a valid value of the node.
+// setEnum sets the permitted values. It returns an error for a value that the node does not accept.
 func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 	if len(values) == 0 {
 		return errors.New("it has no values")
@@ -278,7 +277,7 @@ func (r *Rules) setEnum(values []json.RawMessage, n *Node) error {
 	return nil
 }
 
-// consistent refuses rules that no value can satisfy.
+// consistent returns an error for rules that no value can satisfy.
 func (n *Node) consistent() error {
 	r := &n.Rules
 	for _, pair := range []struct {
@@ -317,7 +316,7 @@ func (n *Node) consistent() error {
 	return nil
 }
 
-// setAnnotations sets the annotations.
+// setAnnotations sets the annotations from the tags with the prefix.
 func (n *Node) setAnnotations(tags Tags, prefix string) error {
 	m := &n.Meta
 	if prefix != "" {
@@ -347,8 +346,8 @@ func (n *Node) setAnnotations(tags Tags, prefix string) error {
 	return nil
 }
 
-// Value returns the JSON of a value in a tag, such as a default or an example. The value must meet
-// the node's rules. The text of a string needs no quotation marks.
+// Value returns the JSON of a value that is written in a tag, such as a default or an example. The value
+// must satisfy the node's rules. A string is written without quotation marks.
 func (n *Node) Value(text string) ([]byte, error) {
 	value := []byte(text)
 	if n.IsText() && !(n.Nullable && text == "null") {
@@ -361,7 +360,7 @@ func (n *Node) Value(text string) ([]byte, error) {
 			return nil, err
 		}
 	case n.Kind == Custom && (!json.Valid(value) || n.decodes != nil && n.decodes(value) != nil):
-		value = []byte(quoteJSON(text)) // probably a type that encodes itself as a string
+		value = []byte(quoteJSON(text)) // the type probably encodes itself as a string
 	}
 	if n.Kind == Array && (text == "" || text[0] != '[') && n.Elem != nil {
 		list := []json.RawMessage{}

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// string parses and checks a string. It returns false if the string is malformed.
+// string reads and checks a string. It returns false if the string is malformed.
 func (c *checker) string(n *Node) bool {
 	start := c.pos
 	end, flags, ok := scanString(c.body, start)
@@ -49,7 +49,7 @@ func (c *checker) text(n *Node, content []byte) {
 	r := &n.Rules
 	if r.MinLength.Set || r.MaxLength.Set {
 		length := len(content)
-		if !r.fitsBytes(length) { // otherwise the length is valid for all sizes of characters
+		if !r.fitsBytes(length) { // otherwise the length satisfies the limits whatever the characters are
 			length = utf8.RuneCount(content)
 		}
 		if r.MinLength.Set && length < r.MinLength.N {
@@ -75,7 +75,7 @@ func (c *checker) text(n *Node, content []byte) {
 	}
 }
 
-// typeName returns the name for the text of a type that parses it itself.
+// typeName returns the name, for messages, of the text of a type that decodes itself.
 func (n *Node) typeName() string {
 	if n.Type != nil && n.Type.Name() != "" {
 		return n.Type.Name()
@@ -83,12 +83,13 @@ func (n *Node) typeName() string {
 	return n.wanted()
 }
 
-// fitsBytes reports whether every string of n bytes satisfies the limits on characters.
+// fitsBytes reports whether every string of n bytes satisfies MinLength and MaxLength, which count
+// characters.
 func (r *Rules) fitsBytes(n int) bool {
 	return (!r.MaxLength.Set || n <= r.MaxLength.N) && (!r.MinLength.Set || (n+3)/4 >= r.MinLength.N)
 }
 
-// number checks a well-formed number.
+// number checks a number, whose text is well-formed.
 func (c *checker) number(n *Node, text []byte) {
 	if n == nil {
 		return
@@ -123,13 +124,13 @@ func fitsFloat(text []byte, bits int) bool {
 	return err == nil && !math.IsInf(f, 0) && (f != 0 || jsonwire.IsZero(text))
 }
 
-// FitsFloat reports whether a text is a JSON number, and f is a valid value of it: f must not be
-// infinite, and it may be zero only if the number is zero.
+// FitsFloat reports whether text is a JSON number and f is an acceptable value of it: f must not be
+// infinite, and f may be zero only if the number is zero.
 func FitsFloat(text string, f float64) bool {
 	return IsNumber(text) && !math.IsInf(f, 0) && (f != 0 || jsonwire.IsZero([]byte(text)))
 }
 
-// IsNumber reports whether a text is a JSON number.
+// IsNumber reports whether text is a JSON number.
 func IsNumber(text string) bool {
 	end, ok := scanNumber([]byte(text), 0)
 	return ok && end == len(text)
@@ -142,7 +143,7 @@ func FloatFormat(bits int) string {
 	return "double"
 }
 
-// integer checks a number that must be an integer. 1.0 and 1e2 are integers in JSON Schema, and are
+// integer checks a number that must be an integer. In JSON Schema 1.0 and 1e2 are integers. They are
 // rewritten without fraction and exponent.
 func (c *checker) integer(n *Node, text []byte) {
 	plain := text
@@ -170,7 +171,7 @@ func (c *checker) integer(n *Node, text []byte) {
 	} else {
 		var u uint64
 		if len(plain) > 1 && plain[0] == '-' && isZeros(plain[1:]) {
-			plain = plain[1:] // -0 is 0, but strconv refuses it for an unsigned integer
+			plain = plain[1:] // -0 is 0, but strconv refuses -0 for an unsigned integer
 			if c.rewrites() {
 				c.write(c.pos-len(text), c.pos, "0")
 			}
@@ -229,7 +230,7 @@ func IntegerFormat(k Kind, bits int) string {
 	return name
 }
 
-// bounds checks the numeric rules of any number, without rounding.
+// bounds checks the numeric rules for a number of any type, without rounding.
 func (c *checker) bounds(n *Node, text []byte) {
 	r := &n.Rules
 	if !r.numeric {
@@ -254,15 +255,15 @@ func (c *checker) bounds(n *Node, text []byte) {
 	c.enum(n, text)
 }
 
-// enum checks that a value is one of the permitted values.
+// enum reports a violation if the value is not one of the permitted values.
 func (c *checker) enum(n *Node, text []byte) {
 	if r := &n.Rules; r.enum != nil && !r.hasValue(text) {
 		c.violate("enum", r.enumText)
 	}
 }
 
-// Holds reports whether the text of a parameter, which has been parsed already, satisfies the rules. It
-// does not allocate for the rules of strings and integers.
+// Holds reports whether the text of a parameter satisfies the rules. The text must already have been
+// parsed as the parameter's type. Holds does not allocate for the rules of strings and integers.
 func (n *Node) Holds(text string) bool {
 	r := &n.Rules
 	if !r.any {
@@ -287,15 +288,15 @@ func (n *Node) Holds(text string) bool {
 	return found.OK()
 }
 
-// holdsInt reports whether an integer meets the numeric rules.
+// holdsInt reports whether an integer satisfies the numeric rules.
 func (r *Rules) holdsInt(v int64) bool {
 	return (!r.Minimum.set || r.Minimum.compareInt(v) >= 0) && (!r.Maximum.set || r.Maximum.compareInt(v) <= 0) &&
 		(!r.ExclusiveMinimum.set || r.ExclusiveMinimum.compareInt(v) > 0) && (!r.ExclusiveMaximum.set || r.ExclusiveMaximum.compareInt(v) < 0) &&
 		(!r.MultipleOf.set || v%r.MultipleOf.integer == 0)
 }
 
-// Scalar checks the text of a parameter: the content of a string, or a number or a boolean as in
-// JSON. It reports violations under the given source, name and pointer.
+// Scalar checks the text of a parameter: the content of a string, or a number or a boolean as in JSON.
+// It adds violations with the given source, name and pointer to report.
 func (n *Node) Scalar(text []byte, in, name, pointer string, report *Report) {
 	if !n.Rules.any && n.decodes == nil {
 		return
@@ -320,8 +321,8 @@ func (n *Node) Scalar(text []byte, in, name, pointer string, report *Report) {
 	}
 }
 
-// Items checks the number of elements of a parameter with several values, and their uniqueness.
-// texts holds the elements as sent.
+// Items checks the number of elements of a parameter with several values, and whether the elements are
+// unique. texts has the elements as they were sent.
 func (n *Node) Items(texts []string, in, name string, report *Report) {
 	n.Count(len(texts), in, name, report)
 	if !n.Rules.UniqueItems {

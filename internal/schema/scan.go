@@ -7,8 +7,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// This file scans JSON (RFC 8259). Each function takes the whole text and an offset. It returns the
-// offset after the scanned part, or the offset of the first invalid byte and false.
+// This file scans JSON (RFC 8259). Each function takes a text and the offset of the part to scan.
+// It returns the offset after the part. If the part is invalid, it returns the offset of the first
+// invalid byte, and false.
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
@@ -67,17 +68,18 @@ func skipDigits(b []byte, i int) int {
 	return i
 }
 
-// stringFlags describe the content of a string beyond plain ASCII.
+// stringFlags report what a string contains in addition to plain ASCII.
 type stringFlags uint8
 
 const (
-	escaped   stringFlags = 1 << iota // backslashes
+	escaped   stringFlags = 1 << iota // backslash escapes
 	beyond                            // bytes beyond ASCII
 	notUTF8                           // invalid UTF-8
-	surrogate                         // an unpaired escaped surrogate
+	surrogate                         // an escaped surrogate that is not part of a pair
 )
 
-// scanString scans the string whose opening quotation mark is at i. Its content is b[i+1:end-1].
+// scanString scans the string whose opening quotation mark is at i. The content of the string is
+// b[i+1:end-1].
 func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
 	start := i + 1
 	for i = jsonwire.Plain(b, start); i < len(b); {
@@ -114,7 +116,8 @@ func scanString(b []byte, i int) (end int, flags stringFlags, ok bool) {
 	return i, flags, false
 }
 
-// scanEscape scans an escape, or two escapes that form a surrogate pair.
+// scanEscape scans an escape, or two escapes that form a surrogate pair. half reports an escaped
+// surrogate that is not part of a pair.
 func scanEscape(b []byte, i int) (end int, half, ok bool) {
 	if i++; i >= len(b) {
 		return i, false, false
@@ -151,7 +154,8 @@ func scanHex(b []byte, i int) (r rune, end int, ok bool) {
 	return 0, end, false
 }
 
-// appendUnescaped appends the unescaped content of a string that scanString has accepted.
+// appendUnescaped appends the content of a string with its escapes decoded. scanString must have
+// accepted the string.
 func appendUnescaped(dst, content []byte) []byte {
 	for i := 0; i < len(content); {
 		c := content[i]

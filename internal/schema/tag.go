@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Tags are the key-value pairs of a struct tag.
+// Tags has the values of a struct tag by key.
 type Tags map[string]string
 
-// ParseTags parses a struct tag. Unlike package reflect it refuses malformed tags and misspelled
-// rules, since a misspelled rule would have no effect.
+// ParseTags parses a struct tag. Unlike package reflect it returns an error for a malformed tag and for a misspelled rule,
+// because a misspelled rule would have no effect.
 func ParseTags(tag reflect.StructTag) (Tags, error) {
 	if tag == "" {
 		return nil, nil
@@ -45,7 +45,7 @@ func ParseTags(tag reflect.StructTag) (Tags, error) {
 	return tags, nil
 }
 
-// otherTags has the tags of package typed that are neither rules nor annotations.
+// otherTags has the tags that are neither rules nor annotations.
 var otherTags = []string{"default", "dependentRequired", unknownTag}
 
 // unknownTag is the tag of a blank field that decides whether its struct accepts unknown members.
@@ -53,8 +53,8 @@ const unknownTag = "additionalProperties"
 
 var everyName = slices.Concat(sortedRules, annotations, otherTags)
 
-// checkName refuses misspelled names: those that differ from a known name only in case, and unknown names after a prefix such as
-// "items.". It also refuses "required".
+// checkName returns an error for a name that differs from a known name only in case, for an unknown name after a prefix such as
+// "items.", and for "required".
 func checkName(name string) error {
 	for _, prefix := range []string{"items.", "additionalProperties.", "propertyNames."} {
 		if after, ok := strings.CutPrefix(name, prefix); ok {
@@ -92,7 +92,7 @@ func (t Tags) or(name, fallback string) string {
 	return fallback
 }
 
-// hasAny reports whether there is a rule or an annotation with a prefix.
+// hasAny reports whether the tags have a rule or an annotation with the prefix.
 func (t Tags) hasAny(prefix string) bool {
 	for name := range t {
 		if after, ok := strings.CutPrefix(name, prefix); ok && (prefix != "" || known(after) || strings.Contains(after, ".")) {

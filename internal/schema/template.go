@@ -2,8 +2,8 @@ package schema
 
 import "strings"
 
-// Template converts a router pattern to a path template: it removes constraints, and the dots of a
-// catch-all. A constraint may contain braces.
+// Template converts a pattern of package router to a path template: it removes constraints and the
+// dots of a catch-all. A constraint may contain braces, as in
 //
 //	/users/{id:int}/files/{path...}  →  /users/{id}/files/{path}
 func Template(pattern string) string {
@@ -22,7 +22,7 @@ func Template(pattern string) string {
 	return b.String()
 }
 
-// closing returns the offset of the brace that closes the one at i.
+// closing returns the offset of the brace that closes the brace at i.
 func closing(pattern string, i int) int {
 	depth, class := 0, false
 	for ; i < len(pattern); i++ {

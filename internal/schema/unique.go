@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A sum identifies a value of JSON Schema's data model: equal values have equal sums, and different
-// values have different sums except with a probability of about 2^-128. The seeds are secret, so
+// A sum identifies a value in JSON Schema's data model: equal values have equal sums. Different
+// values have different sums, except with a probability of about 2^-128. The seeds are secret, so
 // that clients cannot search for collisions.
 type sum [2]uint64
 
@@ -16,7 +16,7 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func sumOf(b []byte) sum { return sum{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)} }
 
-// and returns the sum of a sequence after another value has been appended.
+// and returns the sum of a sequence after the value with the sum next was appended to it.
 func (s sum) and(next sum) sum {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], s[0])
@@ -26,16 +26,15 @@ func (s sum) and(next sum) sum {
 	return sumOf(b[:])
 }
 
-// Initial sums of sequences. No other sum begins with their bytes, see hasher.
+// The sums of empty sequences. No other value is hashed from these bytes, see hasher.value.
 var arraySum, objectSum = sumOf([]byte("[")), sumOf([]byte("{"))
 
-// A hasher computes the sums of values in a well-formed text, each in one pass. It stores the
-// sums of arrays that it has searched for repeated elements, so that nested arrays are scanned only
-// once.
+// A hasher computes the sums of values in a well-formed text, each in one pass. It stores the sums
+// of arrays that it has searched for repeated elements, so that nested arrays are read only once.
 type hasher struct {
 	body    []byte
 	scratch []byte
-	members []memberSum // members of the objects being read
+	members []memberSum // members of the objects that are being read
 	known   map[int]knownSum
 }
 
@@ -48,9 +47,9 @@ type knownSum struct {
 	end int
 }
 
-// value returns the sum of the value at offset i, and the offset after it. The bytes that are
-// hashed begin with a quotation mark for a string. For a number or a word they are the text itself,
-// with numbers in canonical form.
+// value returns the sum of the value at offset i, and the offset after the value. The sum of a
+// string is computed from bytes that begin with a quotation mark. The sum of a number is computed
+// from its canonical form, and the sum of a word from its text.
 func (h *hasher) value(i int) (sum, int) {
 	b := h.body
 	i = skipSpace(b, i)
@@ -77,7 +76,7 @@ func (h *hasher) value(i int) (sum, int) {
 	return sumOf(b[i:end]), end
 }
 
-// text returns the sum of the string at offset i, and the offset after it.
+// text returns the sum of the string at offset i, and the offset after the string.
 func (h *hasher) text(i int) (sum, int) {
 	end, flags, _ := scanString(h.body, i)
 	if flags&escaped == 0 {
@@ -87,8 +86,8 @@ func (h *hasher) text(i int) (sum, int) {
 	return sumOf(h.scratch), end
 }
 
-// array returns the sum of the array at offset i, and the offset after it. It calls each, if not
-// nil, with the sums of the elements.
+// array returns the sum of the array at offset i, and the offset after the array. If each is not
+// nil, array calls it with the sum of each element.
 func (h *hasher) array(i int, each func(sum)) (sum, int) {
 	b, all := h.body, arraySum
 	for i = skipSpace(b, i+1); b[i] != ']'; {
@@ -104,8 +103,8 @@ func (h *hasher) array(i int, each func(sum)) (sum, int) {
 	return all, i + 1
 }
 
-// object returns the sum of the object at offset i, and the offset after it. The order of members
-// does not matter. Of two members with the same name the last one counts.
+// object returns the sum of the object at offset i, and the offset after the object. The sum does
+// not depend on the order of members. If several members have the same name, the last one counts.
 func (h *hasher) object(i int) (sum, int) {
 	b, all, start := h.body, objectSum, len(h.members)
 	for i = skipSpace(b, i+1); b[i] != '}'; {
@@ -131,8 +130,8 @@ func (h *hasher) object(i int) (sum, int) {
 	return all, i + 1
 }
 
-// firstRepeated returns the index of the first element of the array at offset i that equals an
-// earlier element.
+// firstRepeated returns the index of the first element that equals an earlier element, in the array
+// at offset i.
 func (h *hasher) firstRepeated(i int) (index int, found bool) {
 	seen := map[sum]struct{}{}
 	n := 0
@@ -147,7 +146,7 @@ func (h *hasher) firstRepeated(i int) (index int, found bool) {
 	return index, found
 }
 
-// remember stores the sum of the value at offset i.
+// remember stores the sum of the value at offset i. end is the offset after the value.
 func (h *hasher) remember(i int, all sum, end int) {
 	if h.known == nil {
 		h.known = map[int]knownSum{}
@@ -155,7 +154,7 @@ func (h *hasher) remember(i int, all sum, end int) {
 	h.known[i] = knownSum{all, end}
 }
 
-// repeats reports whether a well-formed array has two equal elements.
+// repeats reports whether a well-formed array contains two equal elements.
 func repeats(array []byte) bool {
 	h := hasher{body: array}
 	_, found := h.firstRepeated(0)
@@ -169,8 +168,8 @@ func sumOfValue(text []byte) sum {
 	return all
 }
 
-// nests reports whether the node is recursive and each of its values is checked separately. A
-// decoder stores no sums, so it would scan the innermost values once for each level.
+// nests reports whether the node is recursive and has a rule for which each value is read as a
+// whole. A decoder stores no sums, so it would read the innermost values once for each level.
 func (n *Node) nests() bool {
 	whole := n.Rules.UniqueItems && !n.Elem.isScalar() || n.Rules.enum != nil
 	return whole && (n.Kind == Array || n.Kind == Map) && n.Elem.leadsTo(n, map[*Struct]bool{})

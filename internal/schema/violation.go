@@ -7,27 +7,27 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// A Violation is a violation of a rule by a request. It never contains the value: violations are logged
-// and sent, and the value may be a password.
+// A Violation says that a value in a request does not satisfy a rule. It never contains the value, because
+// violations are logged and sent, and the value may be a password.
 type Violation struct {
 	// In is the source of the value: "body", "path", "query", "header", "cookie" or "form".
 	In string `json:"in"`
-	// Name is the name of the parameter, "" for the body.
+	// Name is the name of the parameter. It is empty for the body.
 	Name string `json:"parameter,omitempty"`
-	// Pointer identifies the value in the body, or in a parameter with several values, as a
-	// fragment (RFC 6901 section 6): "#/items/0/name". "#" is the whole body.
+	// Pointer identifies the value in the body, or in a parameter with several values. It is a JSON pointer as
+	// a URI fragment (RFC 6901 section 6): "#/items/0/name". "#" denotes the whole body.
 	Pointer string `json:"pointer,omitempty"`
-	// Rule is the broken rule in the terms of JSON Schema: "minLength", "required", "type". Text
-	// that is not JSON breaks "syntax".
+	// Rule is the name of the rule in JSON Schema, such as "minLength", "required" or "type". For a text that
+	// is not JSON it is "syntax".
 	Rule string `json:"rule"`
-	// Limit is the limit that the rule sets, as text: "3" for minLength 3.
+	// Limit is the limit that the rule sets, as text: "3" for a minLength of 3.
 	Limit string `json:"limit,omitempty"`
-	// Message tells the client how to correct the value. "" stands for the result of Text.
+	// Message tells the client how to correct the value. If it is empty, Text generates a message.
 	Message string `json:"detail"`
 }
 
-// Text returns Message, or if that is "" an English text that tells the client how to correct the
-// value.
+// Text returns Message. If Message is empty, Text returns an English text that tells the client how to correct
+// the value.
 func (v *Violation) Text() string {
 	if v.Message != "" {
 		return v.Message
@@ -62,58 +62,58 @@ func (v *Violation) AppendJSON(b []byte) []byte {
 	b = append(append(b, `,"detail":"`...), before...)
 	at := len(b)
 	b = jsonwire.AppendString(b, limit, jsonwire.Options{})
-	b = append(b[:at], b[at+1:len(b)-1]...) // without quotation marks
+	b = append(b[:at], b[at+1:len(b)-1]...) // remove the quotation marks
 	return append(append(b, after...), `"}`...)
 }
 
-// MarshalJSON encodes the violation like AppendJSON.
+// MarshalJSON returns the output of AppendJSON.
 func (v Violation) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
-// Limits of a full report.
+// A report with this many violations, or this much text, is full.
 const (
 	maxViolations = 100
-	maxText       = 32 << 10 // text of all violations, in bytes
+	maxText       = 32 << 10 // total text of the violations, in bytes
 )
 
-// A Report collects violations. Checks stop when it is Full, so that the rest of a request has no cost.
+// A Report collects violations. A check ends when the report is Full, so that a client cannot cause unlimited
+// work. A Report is not safe for concurrent use.
 type Report struct {
 	List []Violation
-	More bool // at least one more violation was found and not listed
+	More bool // at least one violation was found that is not in List
 
-	// MaxElements is the maximum total number of members and elements in a text; 0 means no limit.
+	// MaxElements is the maximum total number of members and elements in a text. 0 means no limit.
 	MaxElements int
 
-	// IgnoreReadOnly accepts read-only members of a request, for decoders that ignore them and set
-	// their defaults.
+	// IgnoreReadOnly accepts read-only members in a request. The decoder must then ignore these members and
+	// set their defaults.
 	IgnoreReadOnly bool
 
-	// IgnoreUnknown accepts unknown members of a request, unless the struct has a setting of its
-	// own.
+	// IgnoreUnknown accepts unknown members in a request, except for a struct whose Unknown is set.
 	IgnoreUnknown bool
 
-	// Request is the request whose context ends the check, nil for none. Ended is set when the context
-	// has ended the check.
+	// Request is the request whose context ends the check. It may be nil. Ended is set if the check was ended
+	// by the context or by Room.
 	Request interface{ Context() context.Context }
 	Ended   bool
 
-	// Room reserves memory for a text that Check returns in place of a large body, nil for no limit. If it has
-	// none, the check ends as if the request had ended.
+	// Room reserves memory for the text that Check returns in place of a large body. If Room is nil, no memory
+	// is reserved. If Room has no memory, the check ends and sets Ended.
 	Room jsonwire.Room
 
 	text int // bytes of text in List
 }
 
-// HasEnded reports whether the request of the report has ended.
+// HasEnded reports whether the context of the request, or Room, has ended the check.
 func (r *Report) HasEnded() bool {
 	r.Ended = r.Ended || r.Request != nil && r.Request.Context().Err() != nil
 	return r.Ended
 }
 
-// Full reports whether Add would ignore a violation. Callers check it before they create the parts
+// Full reports whether Add would not list another violation. Callers check this before they create the parts
 // of a violation.
 func (r *Report) Full() bool { return len(r.List) >= maxViolations || r.text >= maxText }
 
-// Add adds a violation unless the report is full; then it sets More.
+// Add adds a violation. If the report is full, it sets More instead.
 func (r *Report) Add(v Violation) {
 	if r.Full() {
 		r.More = true
@@ -132,8 +132,8 @@ func (r *Report) Reset() {
 // OK reports whether there are no violations.
 func (r *Report) OK() bool { return len(r.List) == 0 }
 
-// pieces returns the parts of a rule's message: the text before the limit, the limit, and the text
-// after it.
+// pieces returns the parts of the message for a rule: the text before the limit, the limit, and the text after
+// the limit.
 func (v *Violation) pieces() (before, limit, after string) {
 	n := v.Limit
 	switch v.Rule {
@@ -210,7 +210,7 @@ func plural(n, one, many string) string {
 	return many
 }
 
-// article returns the indefinite article for a noun.
+// article returns "a" or "an" for a noun.
 func article(what string) string {
 	switch {
 	case what == "" || what == "another value":
