@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Answers derives every status that the operation can answer with, in ascending order: those of its
-// output type, of its declared faults, of its middleware and of Dunlin itself. It leaves out
-// refusals that happen before a route is found: malformed or overlong request heads, and methods
-// without a route.
+// Answers returns the answers of the operation in ascending order of their statuses. They are the
+// answers of the output type, of declared faults, of middleware, and of Dunlin itself. Refusals
+// before a route is found are not included: those of malformed or too long request heads, and of
+// methods without a route.
 func (o *Operation) Answers() []Answer {
 	c := contract{byStatus: map[int]*Answer{}}
 	for _, a := range o.result.answers {
@@ -31,7 +31,7 @@ func (o *Operation) Answers() []Answer {
 	return c.sorted()
 }
 
-// answerStatuses returns the set of the statuses of Answers.
+// answerStatuses returns the set of the statuses in Answers.
 func (o *Operation) answerStatuses() map[int]bool {
 	set := map[int]bool{}
 	for _, a := range o.Answers() {
@@ -59,7 +59,7 @@ func (c *contract) add(a Answer) {
 	}
 }
 
-// fault adds a fault to the answer with its status.
+// fault adds a fault to the answer that has the fault's status.
 func (c *contract) fault(f *Fault) {
 	have := c.byStatus[f.Status()]
 	if have == nil {
@@ -71,12 +71,12 @@ func (c *contract) fault(f *Fault) {
 	}
 }
 
-// problem adds an answer that Dunlin itself gives.
+// problem adds a problem that Dunlin answers with itself.
 func (c *contract) problem(status int, description string) {
 	c.add(Answer{Status: status, Description: description, Problem: true, Other: true})
 }
 
-// invalidFile adds the answer to a file that breaks a rule of its size or its type.
+// invalidFile adds the answer to a file that violates a rule for its size or its type.
 func (c *contract) invalidFile(status int, description string) {
 	c.add(Answer{Status: status, Description: description, Problem: true, Other: true, Invalid: true})
 }
@@ -91,7 +91,8 @@ func (c *contract) sorted() []Answer {
 	return list
 }
 
-// derive adds the answers that follow from the input, the route and the route's settings.
+// derive adds the answers that follow from the input type, the route, and the settings of the
+// route.
 func (o *Operation) derive(c *contract) {
 	info := o.route.Info()
 	p := o.plan

@@ -8,23 +8,23 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A binder reads one request into one input. It is pooled together with the input.
+// A binder reads one request into one input. It is pooled together with that input.
 type binder struct {
 	r      *dunlin.Request
 	report schema.Report
 	state  *appState
-	err    error // from reading the body; takes precedence over the report
+	err    error // error of reading the body; it takes precedence over the report
 
-	fileStatus int // 413 for a file that is too large, else 415 for one of a wrong type, else 0
+	fileStatus int // 413 if a file is too large, otherwise 415 if a file has a wrong type, otherwise 0
 }
 
-// wrong reports that a parameter violates a rule.
+// wrong adds the violation of a rule by a parameter to the report.
 func (b *binder) wrong(p *Param, pointer, rule, limit string) {
 	b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: rule, Limit: limit})
 }
 
 // bind fills the input at in from the request. The error is a problem, the error of the request's
-// context, or *Invalid with all violations.
+// context, or an *Invalid with all violations.
 func (b *binder) bind(p *plan, in address) error {
 	for _, q := range p.path {
 		q.setOne(b, in, b.r.Param(q.Name))
@@ -57,7 +57,7 @@ func (b *binder) bind(p *plan, in address) error {
 	return nil
 }
 
-// bindOther reads a header or a cookie.
+// bindOther reads a header or a cookie into its field.
 func (b *binder) bindOther(q *Param, in address) {
 	text := ""
 	switch {
@@ -76,7 +76,7 @@ func (b *binder) bindOther(q *Param, in address) {
 	q.setOne(b, in, text)
 }
 
-// bindHeaderList reads a list from all header fields with one name.
+// bindHeaderList reads a list from all header fields with the same name.
 func (b *binder) bindHeaderList(q *Param, in address) {
 	var texts []string
 	name := http.CanonicalHeaderKey(q.Name)

@@ -13,19 +13,18 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// Raw is a request body that is not decoded. The tag contentType (`contentType:"image/png"`,
-// `contentType:"image/*"`) names its media type; a body of another type is refused. Without the tag
-// any type is accepted. The bytes are a copy and belong to the action. To read a body without a
-// copy, leave the field out and call [dunlin.Request.Bytes].
+// Raw is a request body that is not decoded. The tag contentType (`contentType:"image/png"`, `contentType:"image/*"`) names
+// its media type, and a body of another type is refused. Without the tag, any type is accepted. The bytes are a copy and
+// belong to the action. To read a body without a copy, omit this field and call [dunlin.Request.Bytes].
 type Raw []byte
 
-// A bodyPlan describes how to read the field Body.
+// A bodyPlan describes how to read the request body into the field Body.
 type bodyPlan struct {
 	node     *schema.Node
 	optional bool // the body may be absent
 	raw      bool
-	parts    bool   // the action reads the form itself (Parts)
-	media    string // the accepted type of a raw body; "" accepts any
+	parts    bool   // the action reads the form itself, because the type of Body is Parts
+	media    string // the accepted media type of a raw body; empty accepts any
 
 	index   []int
 	offset  uintptr
@@ -74,7 +73,7 @@ func newBodyPlan(f reflect.StructField, tags schema.Tags, i ignores) (*bodyPlan,
 	return b, err
 }
 
-// mediaTypes lists the media types that the body may have, for documents and for 415 answers.
+// mediaTypes lists the media types that the body may have, for documents and for answers with status 415.
 func (b *bodyPlan) mediaTypes(c *Config) []string {
 	if b.raw {
 		if b.media == "" {
@@ -90,8 +89,8 @@ func (b *bodyPlan) mediaTypes(c *Config) []string {
 	return list
 }
 
-// bindBody reads the body into its field. It adds violations to the report, and stores an error of
-// reading in b.err.
+// bindBody reads the request body into the field Body. It adds violations to the report. If the body cannot be read, it
+// stores the error in b.err.
 func (b *binder) bindBody(p *bodyPlan, in address) {
 	to := in.at(p.offset)
 	if p.optional && b.r.ContentLength() == 0 {
@@ -115,7 +114,7 @@ func (b *binder) bindBody(p *bodyPlan, in address) {
 		if !b.copies(len(body)) {
 			return
 		}
-		body = bytes.Clone(body) // Bytes returns borrowed memory
+		body = bytes.Clone(body) // the result of Bytes is borrowed
 		if w, ok := schema.WrappedBy(p.typ); ok && w.Optional {
 			store(to, Optional[Raw]{Value: body, Set: true})
 		} else if p.typ.Kind() == reflect.Pointer {
@@ -153,9 +152,9 @@ func isBlank(text []byte) bool {
 	return true
 }
 
-// wants checks the media type of the body. It returns the transcoder of the type, or nil if there is none. If the operation
-// does not accept the type, wants returns false and sets b.err. If there is no body, it returns false and reports a
-// violation.
+// wants checks the media type kind of the body. ok reports whether the operation accepts it. transcode is the function that
+// converts this media type to JSON, or nil. If the operation does not accept the type, wants sets b.err. If the request has
+// no body, wants adds a violation instead and ok is false.
 func (b *binder) wants(p *bodyPlan, kind string) (transcode func(dst, body []byte) ([]byte, error), ok bool) {
 	if p.raw {
 		ok = p.media == "" || covers(p.media, mediaType(kind))
@@ -172,7 +171,7 @@ func (b *binder) wants(p *bodyPlan, kind string) (transcode func(dst, body []byt
 	return transcode, ok
 }
 
-// unsupported returns the problem for a body of another media type.
+// unsupported returns the problem for a body whose media type is not accepted. wanted lists the accepted types.
 func unsupported(wanted []string) error {
 	return &dunlin.ProblemDetails{
 		Status: http.StatusUnsupportedMediaType,
@@ -180,7 +179,7 @@ func unsupported(wanted []string) error {
 	}
 }
 
-// mediaType returns the media type of a header without its parameters, "" if it is not a valid
+// mediaType returns the media type in a header value, without its parameters. It returns "" if the value is not a valid
 // media type.
 func mediaType(header string) string {
 	name, _, err := mime.ParseMediaType(header)
@@ -190,7 +189,7 @@ func mediaType(header string) string {
 	return name
 }
 
-// isJSON reports whether a Content-Type is JSON in UTF-8.
+// isJSON reports whether the Content-Type header denotes JSON in UTF-8.
 func isJSON(header string) bool {
 	name, params, err := mime.ParseMediaType(header)
 	charset := params["charset"]

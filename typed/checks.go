@@ -10,30 +10,30 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// Checks collects the violations that a Validate method finds. A type has such a method for rules
-// that need code:
+// Checks collects the violations that a Validate method finds. A type has a Validate method if it
+// has rules that need code:
 //
 //	func (o *Order) Validate(c *typed.Checks) {
 //		c.Check(o.From.Before(o.Until), "#/until", "order", "must be after from")
 //	}
 //
-// Validate is called for each value of the type in an input, after all other rules have passed. The
-// input struct itself may have the method, too.
+// Validate is called for each value of the type in an input, after all other rules were satisfied.
+// The input struct may also have a Validate method.
 type Checks struct {
 	report *schema.Report
 	in     string
-	steps  []checkStep // from the input to the value
+	steps  []checkStep // path from the input to the value
 }
 
-// A checkStep is one step from an input to a value in it.
+// A checkStep is one step of the path from an input to a value in it.
 type checkStep struct {
-	step  string // "/name" for a member; "" for elements and map values
-	key   string // map key as the client sent it
-	index int    // index of an element, else -1
+	step  string // "/name" for a member; empty for an element or a map value
+	key   string // map key, as the client sent it
+	index int    // index of an element, otherwise -1
 }
 
-// Check reports a violation unless ok. The pointer is relative to the value: "#/until" is its
-// member until, "#" the value itself. rule names the broken rule, for programs.
+// Check reports a violation if ok is false. pointer is relative to the value: "#/until" denotes the
+// member until of the value, and "#" the value itself. rule is a name of the rule for programs.
 func (c *Checks) Check(ok bool, pointer, rule, message string) {
 	switch {
 	case ok:
@@ -44,16 +44,16 @@ func (c *Checks) Check(ok bool, pointer, rule, message string) {
 	}
 }
 
-// Parameter reports a violation of a parameter unless ok. in is the source of the parameter, such
-// as "query".
+// Parameter reports a violation by a parameter if ok is false. in is the source of the parameter,
+// such as "query". name is the name of the parameter.
 func (c *Checks) Parameter(ok bool, in, name, rule, message string) {
 	if !ok {
 		c.report.Add(schema.Violation{In: in, Name: name, Rule: rule, Message: message})
 	}
 }
 
-// at returns the pointer from the body to the target of a pointer from the value. It is rendered
-// for violations only, since map keys can be long.
+// at returns a pointer relative to the body for a pointer relative to the value. Only violations
+// need it, and it can be long, because map keys can be long.
 func (c *Checks) at(pointer string) string {
 	if len(pointer) > 0 && pointer[0] == '#' {
 		pointer = pointer[1:]
@@ -75,12 +75,12 @@ func (c *Checks) at(pointer string) string {
 	return string(b) + pointer
 }
 
-// A Validator has rules that need code.
+// A Validator is a type with rules that need code.
 type Validator interface{ Validate(*Checks) }
 
 var validatorType = reflect.TypeFor[Validator]()
 
-// A checkPlan has the positions of the values of a type that have a method Validate.
+// A checkPlan says where values with a method Validate are in a value of a type.
 type checkPlan struct {
 	self   bool // the value has the method
 	fields []checkField
@@ -89,11 +89,12 @@ type checkPlan struct {
 
 type checkField struct {
 	index []int
-	step  string // step of the pointer, "" for embedded structs
+	step  string // step of the pointer, empty for an embedded struct
 	plan  *checkPlan
 }
 
-// unchecked caches the body types without Validate, since many operations share a body type.
+// unchecked caches the types of bodies in which no value has Validate, because many operations
+// share a type of body.
 var unchecked sync.Map
 
 // newCheckPlan returns the plan for an input type, or nil if no value in it has Validate.
@@ -144,7 +145,7 @@ func compileChecks(t reflect.Type, plans map[reflect.Type]*checkPlan, found *boo
 	return p
 }
 
-// inputFields adds the field Body of an input, and those of its embedded structs.
+// inputFields adds the field Body of an input to the plan, and the field Body of embedded structs.
 func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPlan, found *bool, index []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -166,14 +167,14 @@ func (p *checkPlan) inputFields(t reflect.Type, plans map[reflect.Type]*checkPla
 	}
 }
 
-// foreign lists the tags of other validation libraries. This package ignores their rules.
+// foreign lists tags of other validation libraries. This package does not check their rules.
 var foreign = [...]string{"validate", "binding", "min", "max"}
 
-// checkedTypes caches the body types without foreign tags.
+// checkedTypes caches the types of bodies that have no foreign tags.
 var checkedTypes sync.Map
 
-// foreignRules refuses tags whose rules would have no effect. A type with Validate may have them,
-// since its own code may read them.
+// foreignRules returns an error for a tag whose rule would have no effect. A type with Validate may
+// have such tags, because its Validate may read them.
 func foreignRules(t reflect.Type, input bool, seen map[reflect.Type]bool) error {
 	if t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(validatorType) || seen[t] {
 		return nil
@@ -206,7 +207,8 @@ func foreignRules(t reflect.Type, input bool, seen map[reflect.Type]bool) error 
 	return nil
 }
 
-// foreignInInput checks the parameters, the field Body and embedded structs for such tags.
+// foreignInInput checks the parameters, the field Body and the embedded structs of an input for
+// foreign tags.
 func foreignInInput(t reflect.Type, seen map[reflect.Type]bool) error {
 	for f := range t.Fields() {
 		embedded := f.Anonymous && f.Type.Kind() == reflect.Struct
@@ -243,21 +245,21 @@ func foreignIn(t reflect.Type, f reflect.StructField) error {
 	return nil
 }
 
-// run calls Validate of all values in v, innermost values first, until the report is full or its
-// request has ended.
+// run calls the Validate methods of all values in v, the innermost values first. It ends early if
+// the report is full or the request has ended.
 func (p *checkPlan) run(report *schema.Report, v reflect.Value) {
 	w := &checkWalk{report: report}
 	w.value(p, v)
 }
 
-// A checkWalk holds the state of one walk through an input.
+// A checkWalk is the state of one walk through an input.
 type checkWalk struct {
 	report *schema.Report
 	steps  []checkStep
 	calls  int // calls of Validate so far
 }
 
-// into walks a value that is one step away.
+// into continues the walk at v, which is one step away from the current value.
 func (w *checkWalk) into(p *checkPlan, v reflect.Value, s checkStep) {
 	w.steps = append(w.steps, s)
 	w.value(p, v)
@@ -309,11 +311,12 @@ func (w *checkWalk) value(p *checkPlan, v reflect.Value) {
 	}
 }
 
-// callsBetweenChecks is the number of Validate calls between two checks of the request's context.
+// callsBetweenChecks is the number of Validate calls after which the context of the request is
+// checked.
 const callsBetweenChecks = 1 << 8
 
-// over reports whether the walk must stop.
+// over reports whether the walk must end.
 func (w *checkWalk) over() bool { return w.report.More || w.report.Ended }
 
-// empty reports whether there is no Validate to call. A recursive plan is not empty.
+// empty reports whether the plan has no Validate to call. A recursive plan counts as not empty.
 func (p *checkPlan) empty() bool { return !p.self && p.elem == nil && len(p.fields) == 0 }

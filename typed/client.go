@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// An Endpoint is an operation as clients call it: a method, a pattern, and the types that it shares
-// with the [Op] of the server. It is safe for concurrent use.
+// An Endpoint is an operation as clients call it: a method, a pattern, and the types of the server's [Op]. It is
+// safe for concurrent use.
 //
 //	var createUser = typed.NewEndpoint[CreateUser, typed.Created[User]]("POST", "/orgs/{org}/users")
 //
@@ -27,8 +27,8 @@ type Endpoint[In, Out any] struct {
 	result                *result
 }
 
-// NewEndpoint returns an endpoint for an operation of any server. Like registration it panics if
-// the types do not fit the pattern.
+// NewEndpoint returns an endpoint for an operation of any server. Like registration it panics if the types do not
+// match the pattern.
 func NewEndpoint[In, Out any](method, pattern string) *Endpoint[In, Out] {
 	app := dunlin.New(dunlin.Config{})
 	route := app.Handle(method, pattern, func(*dunlin.Request) dunlin.Response { return dunlin.NotFound() })
@@ -46,27 +46,29 @@ func NewEndpoint[In, Out any](method, pattern string) *Endpoint[In, Out] {
 	return e
 }
 
-// Endpoint returns the client's view of the operation, for the first of its methods.
+// Endpoint returns an endpoint for the operation. If the operation has several methods, the endpoint uses the
+// first.
 func (op *Op[In, Out]) Endpoint() *Endpoint[In, Out] {
 	info := op.route.Info()
 	method, _, _ := strings.Cut(info.Methods, ",")
 	return &Endpoint[In, Out]{method: strings.TrimSpace(method), pattern: info.Pattern, host: info.Host, params: info.Params, plan: op.plan, result: op.result}
 }
 
-// A Client has the address of a server and the way to reach it.
+// A Client has the address of a server and the settings for calls. Any number of goroutines may use it if nothing
+// changes it.
 type Client struct {
 	Base string              // base URL: "https://example.com/api"
-	HTTP *http.Client        // nil: http.DefaultClient
-	Edit func(*http.Request) // edits each request before it is sent, such as to add credentials; nil for none
-	Most int64               // maximum size of a response, or of one element of a stream, in bytes; 0 is 64 MB
+	HTTP *http.Client        // nil uses http.DefaultClient
+	Edit func(*http.Request) // changes each request before it is sent, for example to add credentials; may be nil
+	Most int64               // maximum size of a response, or of one element of a stream, in bytes; 0 is 64 MiB
 }
 
 const maxAnswer = 64 << 20
 
-// Call sends an input and returns the decoded response. A problem response is returned as an error
-// of type *Problem, which errors.Is compares with faults. Sequences are read completely before Call
-// returns; [Follow] reads them element by element. Event streams and raw responses cannot be
-// called.
+// Call sends an input and returns the decoded response. If the response is a problem, Call returns a *Problem as
+// the error; errors.Is compares it with faults. If the output is a sequence, Call reads it completely; [Follow]
+// reads the elements one by one. Call returns an error for operations that answer with an event stream or a raw
+// response.
 func (e *Endpoint[In, Out]) Call(ctx context.Context, c *Client, in In) (Out, error) {
 	var out Out
 	resp, err := e.send(ctx, c, in)
@@ -81,7 +83,7 @@ func (e *Endpoint[In, Out]) Call(ctx context.Context, c *Client, in In) (Out, er
 	return out, e.result.read(a, addressOf(&out))
 }
 
-// send sends an input and returns the response. The caller closes its body.
+// send sends an input and returns the response. The caller must close its body.
 func (e *Endpoint[In, Out]) send(ctx context.Context, c *Client, in In) (*http.Response, error) {
 	m, err := e.plan.encode(reflect.ValueOf(in), e.host, e.pattern, e.params)
 	if err != nil {
@@ -102,7 +104,7 @@ func (e *Endpoint[In, Out]) send(ctx context.Context, c *Client, in In) (*http.R
 	return client.Do(r.WithContext(ctx))
 }
 
-// receive reads a response completely.
+// receive reads the whole response.
 func (c *Client) receive(resp *http.Response) (*received, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.most()+1))
 	switch {
@@ -121,7 +123,8 @@ func (c *Client) most() int64 {
 	return c.Most
 }
 
-// read decodes a response into the output, or returns it as a *Problem.
+// read decodes a response into the output at an address. If the response is a problem, read returns it as a
+// *Problem.
 func (r *result) read(a *received, to address) error {
 	if a.status >= 400 || mediaType(a.header.Get("Content-Type")) == "application/problem+json" {
 		return newProblem(a)
@@ -137,7 +140,7 @@ func (r *result) read(a *received, to address) error {
 	return fmt.Errorf("typed: response has status %d, which the operation does not declare", a.status)
 }
 
-// A Problem is an error response of a server, as its clients see it (RFC 9457).
+// A Problem is an error response that a client has received (RFC 9457).
 type Problem struct {
 	Status  int                        `json:"status"`
 	Type    string                     `json:"type"`
@@ -150,7 +153,7 @@ type Problem struct {
 
 func newProblem(a *received) *Problem {
 	p := &Problem{Header: a.header}
-	_ = json.Unmarshal(a.body, p) // a body that is not a problem leaves the status only
+	_ = json.Unmarshal(a.body, p) // if the body is not a problem, only the status is set
 	_ = json.Unmarshal(a.body, &p.Members)
 	p.Status = a.status
 	if id := linkedType(a.header); id != "" && mediaType(a.header.Get("Content-Type")) != "application/problem+json" {
@@ -163,7 +166,7 @@ func newProblem(a *received) *Problem {
 }
 
 // linkedType returns the target of the Link with rel="type", which a server with dunlin.Config.Problems sends. It
-// returns "" for none. A proxy may have joined several fields by commas.
+// returns "" if there is no such Link. A proxy may have joined several fields with commas.
 func linkedType(h http.Header) string {
 	rest := strings.Join(h.Values("Link"), ", ")
 	for {
@@ -194,7 +197,7 @@ func (p *Problem) Error() string {
 // StatusCode returns the status of the response.
 func (p *Problem) StatusCode() int { return p.Status }
 
-// Is reports whether target is a fault with the status and the type of the problem.
+// Is reports whether target is a fault with the same status and type as the problem.
 func (p *Problem) Is(target error) bool {
 	f, ok := errors.AsType[*Fault](target)
 	return ok && p != nil && f.Status() == p.Status && f.ID() == p.Type

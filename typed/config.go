@@ -15,53 +15,54 @@ import (
 	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
-// Config holds the settings that the typed actions of an app share. Every zero field has a default.
+// Config has the settings that all typed actions of an app share. Each zero field selects a default.
 type Config struct {
-	// InvalidStatus is the status of the answer to a request that breaks a rule of its operation,
-	// in a parameter or in the body: 400 or 422. Default: 400, which is also the answer to
-	// malformed HTTP. A [File] that is too large, or of a wrong type, is answered with 413 or 415.
+	// InvalidStatus is the status of the answer to a request that violates a rule of its operation, in a parameter or in the
+	// body. It must be 400 or 422. The default is 400, which is also the status for malformed HTTP. A [File] that is too
+	// large is answered with 413, and a File of a wrong type with 415.
 	InvalidStatus int
 
-	// Message returns the text that tells the client how to correct a violation, for example in the
-	// client's language. "" keeps the English text. Message must be safe for concurrent use.
+	// Message returns a text that tells the client how to correct a violation, for example in the client's language. If the
+	// result is empty, the English text is used. Message must be safe for concurrent use.
 	Message func(r *dunlin.Request, v Violation) string
 
-	// Transcode converts request bodies of other media types to JSON. The keys are media types
-	// without parameters, such as "application/cbor". The rules then apply to the JSON. A function
-	// appends to dst and must not retain either argument. Its error is reported as a syntax
-	// violation of the body.
+	// Transcode has functions that convert request bodies of other media types to JSON. The keys are media types without
+	// parameters, such as "application/cbor". The rules are then checked in the JSON. A function appends to dst, and must
+	// retain neither argument. If it returns an error, the body has a violation of the rule "syntax". The functions must be
+	// safe for concurrent use.
 	Transcode map[string]func(dst, body []byte) ([]byte, error)
 
-	// Formats are formats of answers in addition to JSON, such as negotiate.XML. The client chooses by Accept; without a
-	// preference it gets JSON. An operation offers the formats that can encode its output. Only JSON is offered for streams,
-	// outputs with write-only members, and types that only encode JSON (Optional, Nullable, interfaces, types with
-	// MarshalJSON but without MarshalText). The names of members follow the rules of the format. A client that accepts none
-	// of them gets 406 before the action runs. Problems are always JSON.
+	// Formats are the formats of answers in addition to JSON, such as negotiate.XML. The client chooses a format by Accept.
+	// Without a preference it gets JSON. A client that accepts none of the formats gets 406 before the action runs. Problems
+	// are always JSON.
+	//
+	// An operation offers the formats that can encode its output. Only JSON is offered for streams, for outputs with
+	// write-only members, and for types that only JSON encodes as intended: Optional, Nullable, interfaces, and types with
+	// MarshalJSON but without MarshalText. The names of members follow the rules of the format.
 	Formats []*negotiate.Format
 
-	// MaxElements is the maximum total number of members and elements in the JSON of a body. It
-	// bounds memory, since a few bytes of JSON can become a large struct. Default: 100,000.
+	// MaxElements is the maximum total number of members and elements in the JSON of a body. It limits memory, because a few
+	// bytes of JSON can become a large struct. The default is 100,000.
 	MaxElements int
 
-	// IgnoreReadOnly treats members of a body whose fields have the tag readOnly:"true" as absent,
-	// so that clients may send an answer back. By default such members are refused.
+	// IgnoreReadOnly treats members of a body whose fields have the tag readOnly:"true" as absent, so that a client can send
+	// an answer back. By default, a request with such members is refused.
 	IgnoreReadOnly bool
 
-	// UnknownMembers decides whether members of a JSON body that the struct does not have are refused or ignored. The tag of
-	// a blank field overrides it for one struct: _ struct{} `additionalProperties:"true"`.
+	// UnknownMembers selects whether members of a JSON body for which the struct has no field are refused or ignored. The
+	// tag of a blank field overrides it for one struct: _ struct{} `additionalProperties:"true"`.
 	UnknownMembers UnknownMembers
 
-	// Logger receives the faults that operations return without declaring them. Default: the app's
-	// logger.
+	// Logger logs the faults that operations return without a declaration. The default is the logger of the app.
 	Logger *slog.Logger
 }
 
-// UnknownMembers selects the treatment of body members that a struct does not have.
+// UnknownMembers selects the treatment of members of a body for which a struct has no field.
 type UnknownMembers uint8
 
 const (
 	UnknownMembersReject UnknownMembers = iota // the request is refused
-	UnknownMembersIgnore                       // they are skipped, within the limits of all JSON
+	UnknownMembersIgnore                       // the members are ignored, but count toward the limits on JSON
 )
 
 // appState is the state of this package for one app.
@@ -69,16 +70,16 @@ type appState struct {
 	config Config
 	log    *slog.Logger    // writes to config.Logger, which may block
 	limits jsonwire.Limits // for bodies
-	loose  jsonwire.Limits // for bodies that may have unknown members everywhere
+	loose  jsonwire.Limits // for bodies in which all structs may have unknown members
 
 	formFields int // dunlin.Config.Limits.MaxFormFields
 
 	mu         sync.Mutex
-	used       bool // true once an operation is registered
+	used       bool // an operation is registered
 	undeclared map[undeclaredKey]*Undeclared
 }
 
-const maxElements = 100_000 // Config.MaxElements of apps that are not configured
+const maxElements = 100_000 // default of Config.MaxElements
 
 type stateKey struct{}
 
@@ -92,8 +93,8 @@ func stateOf(app *dunlin.App) *appState {
 	})
 }
 
-// Configure sets the settings of an app. Call it before the first typed action is registered. It
-// panics if a setting is not valid, or if it is called too late.
+// Configure sets the settings of an app. Call it before the first typed action is registered. It panics if a setting is not
+// valid, or if a typed action is already registered.
 func Configure(app *dunlin.App, c Config) {
 	switch c.InvalidStatus {
 	case 0:

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// detectable lists the media types that http.DetectContentType recognizes in every well-formed file
-// of that type.
+// detectable lists media types for which http.DetectContentType recognizes every well-formed file.
 var detectable = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "application/pdf"}
 
-// contentTypes parses the tag contentType: a list of media types and ranges, such as "image/*, application/pdf".
+// contentTypes parses the tag contentType. The tag is a list of media types and ranges, such as "image/*, application/pdf".
 func contentTypes(tag string) ([]string, error) {
 	list := splitComma(tag)
 	for i, name := range list {
@@ -23,15 +22,15 @@ func contentTypes(tag string) ([]string, error) {
 	return list, nil
 }
 
-// anyCovers reports whether one of the allowed types equals a media type or is a range that
-// contains it.
+// anyCovers reports whether one of the allowed types equals the media type kind, or is a range that contains kind.
 func anyCovers(allowed []string, kind string) bool {
 	return slices.ContainsFunc(allowed, func(a string) bool { return covers(a, kind) })
 }
 
-// acceptsContent reports whether content may have its declared type, which the caller has found in the list. The detected type must be
-// in the list, too. If a type is listed by its name and cannot be detected, such as text/csv, the declared type counts, unless the
-// content is detected as a type that browsers render.
+// acceptsContent reports whether a file with this content may have the media type that the client declared. The caller has checked
+// that allowed covers the declared type. In general, allowed must also cover the type that is detected in the content. A type that
+// cannot be detected, such as text/csv, is accepted if allowed contains its name and the content is not detected as a type that
+// browsers render.
 func acceptsContent(allowed []string, declared string, content []byte) bool {
 	detected := mediaType(http.DetectContentType(content))
 	if anyCovers(allowed, detected) {

@@ -9,14 +9,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A Declaration is a part of the contract that middleware adds to the operations that it wraps: a
-// *Fault, a Requirement or a Status.
+// A Declaration is a part of the contract of an operation that middleware adds: a *Fault, a Requirement or a Status.
 type Declaration interface{ declare(*Operation) }
 
 func (f *Fault) declare(o *Operation)      { o.declared = append(o.declared, f.kind()) }
 func (q Requirement) declare(o *Operation) { o.security = append(o.security, q) }
 
-// A Status is an answer that middleware itself gives, such as 304.
+// A Status declares an answer that middleware gives itself, such as 304.
 type Status struct {
 	Code        int
 	Description string
@@ -26,12 +25,12 @@ func (s Status) declare(o *Operation) {
 	o.extra = append(o.extra, Answer{Status: s.Code, Description: s.Description, Problem: s.Code >= 400, Other: true})
 }
 
-// Declares returns the middleware with declarations of its own answers. They become part of the
-// contract of every typed operation that the middleware is applied to:
+// Declares returns the middleware m with declarations of the answers that m gives. They become part of the contract of every
+// typed operation to which the middleware is applied:
 //
 //	api := app.Group("/api", typed.Declares(authenticate, typed.Requires(bearer), typed.Unauthorized))
 //
-// Op.Test fails if middleware gives an answer that the operation does not declare.
+// Op.Test fails if middleware gives an answer that is not declared.
 func Declares(m dunlin.Middleware, what ...Declaration) dunlin.Middleware {
 	if m == nil {
 		panic("typed: Declares: the middleware is nil")
@@ -51,17 +50,17 @@ func Declares(m dunlin.Middleware, what ...Declaration) dunlin.Middleware {
 	}
 }
 
-// registrations tells middleware the operation to which it is being applied. Middleware is a function of an action and has no
-// other argument. It is applied on the goroutine that registers. Therefore only one goroutine at a time registers operations,
-// and code that finds the registration on its own stack belongs to it.
+// registrations tells middleware to which operation it is being applied. This needs a trick, because a middleware has no
+// argument but the action. Middleware is applied on the goroutine that registers the operation. Only one goroutine at a time
+// registers operations, so code that finds the method while on its own stack belongs to the current registration.
 type registrations struct {
 	sync.Mutex
-	stack []*Operation // more than one if middleware registers operations itself
+	stack []*Operation // has several operations if middleware registers operations itself
 }
 
 var registering registrations
 
-// while runs f, which registers o, and makes calls from other goroutines wait.
+// while calls f, which registers o. Calls from other goroutines wait.
 func (s *registrations) while(o *Operation, f func()) {
 	if !s.inside() {
 		s.Lock()
@@ -72,7 +71,7 @@ func (s *registrations) while(o *Operation, f func()) {
 	f()
 }
 
-// current returns the operation that the calling goroutine registers, or nil for none.
+// current returns the operation that the calling goroutine is registering, or nil.
 func (s *registrations) current() *Operation {
 	if !s.inside() {
 		return nil
@@ -80,10 +79,11 @@ func (s *registrations) current() *Operation {
 	return s.stack[len(s.stack)-1]
 }
 
-// inside reports whether the calling goroutine is within a call of while, not counting the caller of inside.
+// inside reports whether the method while is on the stack of the calling goroutine. The direct caller of inside does not
+// count.
 func (s *registrations) inside() bool {
 	var pcs [64]uintptr
-	for skip := 3; ; skip += len(pcs) { // without Callers, inside and its caller
+	for skip := 3; ; skip += len(pcs) { // skips runtime.Callers, inside and the caller of inside
 		n := runtime.Callers(skip, pcs[:])
 		frames := runtime.CallersFrames(pcs[:n])
 		for n > 0 {

@@ -9,13 +9,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A bodyDecoder decodes JSON into the field Body and reports violations.
+// A bodyDecoder decodes JSON into the field Body, and adds violations to the report of the binder.
 type bodyDecoder interface {
 	decode(b *binder, p *bodyPlan, body []byte, to address)
 }
 
-// newBodyDecoder returns a decoder for a body type: one that reads the body once and checks the
-// rules on the way if the type permits it, else a plainDecoder.
+// newBodyDecoder returns a decoder for a type of body. The decoder reads the body once and checks the
+// rules while it decodes, if the type permits this. Otherwise the result is a plainDecoder.
 func newBodyDecoder(n *schema.Node, t reflect.Type, i ignores) (bodyDecoder, error) {
 	if own, err := schema.Of(t); err != nil || own != n {
 		return compileDecoder(n, t, i)
@@ -32,8 +32,8 @@ func newBodyDecoder(n *schema.Node, t reflect.Type, i ignores) (bodyDecoder, err
 	return d.(bodyDecoder), nil
 }
 
-// bodyDecoders caches decoders by bodyDecoderKey, since many operations share a body type. Fields
-// with rules of their own have decoders of their own.
+// bodyDecoders caches decoders by bodyDecoderKey, because many operations share a type of body. A field
+// Body with rules in its own tag has a decoder of its own.
 var bodyDecoders sync.Map
 
 type bodyDecoderKey struct {
@@ -57,12 +57,12 @@ func compileDecoder(n *schema.Node, t reflect.Type, i ignores) (bodyDecoder, err
 	return onePassDecoder{d, plain, all}, nil
 }
 
-// onePassDecoder decodes valid bodies in one pass. It passes a body that it refuses to
-// plainDecoder, which reports the reason.
+// onePassDecoder decodes valid bodies in one pass. If it refuses a body, plainDecoder reads the body again
+// and reports the reason.
 type onePassDecoder struct {
 	decoder *jsonwire.Decoder
 	plain   plainDecoder
-	loose   bool // every struct accepts unknown members; if only some do, the decoder refuses unknown members everywhere
+	loose   bool // every struct accepts unknown members; if only some do, the decoder refuses all unknown members
 }
 
 func (o *onePassDecoder) limits(s *appState) *jsonwire.Limits {
@@ -73,7 +73,7 @@ func (o *onePassDecoder) limits(s *appState) *jsonwire.Limits {
 }
 
 func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to address) {
-	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // a pointer would accept it
+	null := p.optional && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) // a pointer would accept null
 	if null || !to.decode(o.decoder, body, o.limits(b.state), b.r) {
 		to.value(p.typ).SetZero()
 		if b.reserves(0) {
@@ -82,22 +82,22 @@ func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to address) 
 	}
 }
 
-// copies reserves n bytes for a copy of the body, unless it is small.
+// copies reserves n bytes for a copy of the body. It reserves nothing for a small copy.
 func (b *binder) copies(n int) bool { return n <= smallCopy || b.reserves(n) }
 
-// smallCopy is the maximum size of a copy of the body, in bytes, that is not reserved.
+// smallCopy is the maximum size in bytes of a copy of the body for which no memory is reserved.
 const smallCopy = 64 << 10
 
-// reserves reserves n bytes for values of the body. If there is no room, or was none before, it stores the
-// error in b.err.
+// reserves reserves n bytes for values of the body. If there is no memory, or if an earlier reservation
+// failed, it stores the error in b.err and returns false.
 func (b *binder) reserves(n int) bool {
 	b.err = b.r.ReserveMemory(int64(n))
 	return b.err == nil
 }
 
-// plainDecoder checks the text against the schema. Then it decodes it as encoding/json does, or
-// ignores members. With ignored members names are matched exactly: encoding/json matches them regardless of
-// case, and would store an unknown member into a known field without a check of that field's rules.
+// plainDecoder first checks the text against the schema, and then decodes it as encoding/json does. If
+// members are ignored, it uses another decoder that matches names exactly. encoding/json ignores case, so
+// it would store an unknown member in a known field without a check of the field's rules.
 type plainDecoder struct {
 	ignores  ignores
 	ignoring *jsonwire.Decoder // nil if no member is ignored

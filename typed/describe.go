@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// Name sets the name of the operation. It is the operationId in the document, the name in generated
-// clients, and the route's name for App.URL. It panics if the name is not valid.
+// Name sets the name of the operation. The name is the operationId in the document, the name in generated
+// clients, and the route's name for App.URL. Name panics if the name is not valid.
 func (op *Op[In, Out]) Name(name string) *Op[In, Out] {
 	if !operationName.MatchString(name) {
 		panic(fmt.Sprintf("typed: Name(%q): a name has letters, digits, '_', '-' and '.', so that clients can be generated", name))
@@ -23,8 +23,8 @@ func (op *Op[In, Out]) Name(name string) *Op[In, Out] {
 
 var operationName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// Summary sets a short description of the operation. Without it the document derives one from the
-// name: "List books" from listBooks.
+// Summary sets a short description of the operation. By default the document has a summary that is derived
+// from the name: "List books" for listBooks.
 func (op *Op[In, Out]) Summary(text string) *Op[In, Out] {
 	op.summary = text
 	return op
@@ -36,7 +36,7 @@ func (op *Op[In, Out]) Description(text string) *Op[In, Out] {
 	return op
 }
 
-// Tags adds tags that group operations in the document.
+// Tags adds tags to the operation. A document groups operations by tags.
 func (op *Op[In, Out]) Tags(tags ...string) *Op[In, Out] {
 	op.tags = append(op.tags, tags...)
 	return op
@@ -48,13 +48,13 @@ func (op *Op[In, Out]) Deprecated() *Op[In, Out] {
 	return op
 }
 
-// Hidden leaves the operation out of documents.
+// Hidden omits the operation from documents.
 func (op *Op[In, Out]) Hidden() *Op[In, Out] {
 	op.hidden = true
 	return op
 }
 
-// Faults declares the errors that the action returns, in addition to those for invalid input.
+// Faults declares errors that the action returns. The errors for invalid input need no declaration.
 func (op *Op[In, Out]) Faults(faults ...*Fault) *Op[In, Out] {
 	for i, f := range faults {
 		if f == nil {
@@ -65,14 +65,15 @@ func (op *Op[In, Out]) Faults(faults ...*Fault) *Op[In, Out] {
 	return op
 }
 
-// Security declares requirements, all of which the caller must meet. Middleware must check them, see Declares.
+// Security declares requirements. The caller must satisfy all of them. This package does not check them:
+// middleware must do so, see Declares.
 func (op *Op[In, Out]) Security(required ...Requirement) *Op[In, Out] {
 	op.security = append(op.security, required...)
 	return op
 }
 
-// Returns declares an answer that the action gives as a dunlin.Response, or that its middleware
-// gives. body is a value of the type of the JSON body, nil for no body.
+// Returns declares an answer that the action gives as a dunlin.Response, or that the middleware of the
+// operation gives. body is a value of the type of the JSON body, or nil for an answer without a body.
 func (op *Op[In, Out]) Returns(status int, body any) *Op[In, Out] {
 	a, err := answerOf(status, body)
 	if err != nil {
@@ -82,8 +83,8 @@ func (op *Op[In, Out]) Returns(status int, body any) *Op[In, Out] {
 	return op
 }
 
-// answerOf returns the answer with a status and the JSON body type of the value body, nil for no
-// body.
+// answerOf returns an answer with a status. The type of its JSON body is the type of the value body, or there
+// is no body if body is nil.
 func answerOf(status int, body any) (Answer, error) {
 	a := Answer{Status: status}
 	if status < 200 || status > 599 {
@@ -100,15 +101,14 @@ func answerOf(status int, body any) (Answer, error) {
 	return a, nil
 }
 
-// ReturnsBytes declares an answer with another media type than JSON: a type such as "image/png", or
-// a range such as "image/*" or "*/*" for files of any type.
+// ReturnsBytes declares an answer whose media type is not JSON. mediaType is a type such as "image/png", or a
+// range such as "image/*" or "*/*" for files of any type.
 func (op *Op[In, Out]) ReturnsBytes(status int, mediaType string) *Op[In, Out] {
 	op.returns = append(op.returns, Answer{Status: status, MediaType: mediaType})
 	return op
 }
 
-// Example adds an example request body to the document. It panics if the operation has no JSON
-// body.
+// Example adds an example of a request body to the document. It panics if the operation has no JSON body.
 func (op *Op[In, Out]) Example(name string, body any) *Op[In, Out] {
 	if op.plan.body == nil || op.plan.body.raw {
 		panic(fmt.Sprintf("typed: Example(%q): %s takes no JSON", name, op.label()))
@@ -117,7 +117,7 @@ func (op *Op[In, Out]) Example(name string, body any) *Op[In, Out] {
 	return op
 }
 
-// Route returns the route, for its own settings: Timeout, MaxBody, Limit.
+// Route returns the route of the operation, on which Timeout, MaxBody and Limit can be set.
 func (op *Op[In, Out]) Route() *dunlin.Route { return op.route }
 
 // label returns the name of the operation for messages.
@@ -129,19 +129,19 @@ func (o *Operation) label() string {
 	return info.Methods + " " + info.Pattern
 }
 
-// A Description is the content of an operation's entry in a document.
+// A Description is the content of the entry of an operation in a document.
 type Description struct {
 	Route              dunlin.RouteInfo
 	Summary, Text      string
 	Tags               []string
 	Deprecated, Hidden bool
 	Params             []*Param
-	Body               *Body // nil for none
+	Body               *Body // nil if the operation has no body
 	Answers            []Answer
 	Security           []Requirement
 	Examples           []Example
 	InvalidStatus      int
-	IgnoresReadOnly    bool // Config.IgnoreReadOnly
+	IgnoresReadOnly    bool // value of Config.IgnoreReadOnly
 	IgnoresUnknown     bool // Config.UnknownMembers is Ignore
 }
 
@@ -149,7 +149,7 @@ type Description struct {
 type Body struct {
 	Required   bool
 	MediaTypes []string
-	Schema     Schema   // schema of a JSON body; zero for any
+	Schema     Schema   // schema of a JSON body; zero if the body can be any JSON
 	Fields     []*Param // fields of a form
 }
 
@@ -184,9 +184,9 @@ func Operations(app *dunlin.App) []*Operation {
 	return list
 }
 
-// SchemaAs describes the JSON of T by the type As and a tag. It is for types with methods of their
-// own such as MarshalJSON or MarshalText. Requests are checked by the rules of As and of the tag
-// before T decodes them, and documents show those rules. T may be a type of another package:
+// SchemaAs describes the JSON of T by the type As and a tag. T must have a method such as MarshalJSON or
+// MarshalText. Requests are checked by the rules of As and of the tag before T decodes them, and documents
+// show these rules. T may be a type of another package:
 //
 //	func init() {
 //		typed.SchemaAs[uuid.UUID, string](`format:"uuid"`)
@@ -198,9 +198,9 @@ func Operations(app *dunlin.App) []*Operation {
 //		}](``)
 //	}
 //
-// A type with MarshalText is a string in JSON, and its As must be a string, too. Fields of type T
-// accept the rule tags of As, and the tag example. Call SchemaAs in init functions: it panics if an
-// operation with T is registered already, if T has a description, or if T has no such methods.
+// If T has MarshalText, its JSON is a string, and the JSON of As must also be a string. Fields of type T may
+// have the tags for rules that As may have, and the tag example. Call SchemaAs in init functions. It panics if
+// an operation with T is already registered, if T already has a description, or if T has no such method.
 func SchemaAs[T, As any](tag reflect.StructTag) {
 	t, as := reflect.TypeFor[T](), reflect.TypeFor[As]()
 	if err := schema.Describe(t, as, tag); err != nil {
@@ -208,9 +208,9 @@ func SchemaAs[T, As any](tag reflect.StructTag) {
 	}
 }
 
-// Format registers a format for the rule format of types that are registered later. Messages call a
-// value of the format by the noun phrase in the second argument ("an IBAN"). check reports whether
-// a text has the format. check must be safe for concurrent use. Format panics if the name is taken.
+// Format registers a format that the rule format of later registered types can name. what is a noun phrase for
+// a value of the format in messages, such as "an IBAN". check reports whether a text has the format, and must
+// be safe for concurrent use. Format panics if the name is already registered, or if an argument is missing.
 func Format(name, what string, check func(string) bool) {
 	if name == "" || what == "" || check == nil || !schema.AddFormat(name, what, check) {
 		panic(fmt.Sprintf("typed: Format(%q): it needs an unused name, a description and a function", name))

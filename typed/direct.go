@@ -4,9 +4,9 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// An input that consists of a JSON body only needs no binder, and no memory that outlives the call:
-// it is decoded into the argument of the action. A body that this decoder refuses, and a body with
-// an unusual spelling of its media type, is read again by the binder, which reports the reason.
+// An input that consists of only a JSON body needs no binder and no memory that remains after the
+// call: the body is decoded into the argument of the action. If the decoder refuses the body, or if
+// the media type has an unusual spelling, a binder reads the request again and reports the reason.
 
 // directPlan decodes such an input.
 type directPlan struct {
@@ -14,11 +14,11 @@ type directPlan struct {
 	offset uintptr
 }
 
-// maxDirect is the maximum size of an input, in bytes, that is decoded on the stack. The input is
-// there twice.
+// maxDirect is the maximum size in bytes of an input that is decoded on the stack. The stack
+// contains the input twice.
 const maxDirect = 1 << 10
 
-// direct returns the directPlan of the input, or nil if the input needs a binder.
+// direct returns the directPlan of the input type, or nil if the input needs a binder.
 func (p *plan) direct() *directPlan {
 	if p.body == nil || p.body.raw || p.body.optional || len(p.params) > 0 || p.checks != nil || p.runsCode || p.typ.Size() > maxDirect {
 		return nil
@@ -31,7 +31,7 @@ func (p *plan) direct() *directPlan {
 }
 
 // bind decodes the body into the input at the address, which may be on a stack. If it returns false
-// and no error, the binder must read the request.
+// without an error, a binder must read the request.
 func (d *directPlan) bind(r *dunlin.Request, s *appState, in address) (bound bool, err error) {
 	if r.Header("Content-Type") != mediaJSON {
 		return false, nil
@@ -43,5 +43,5 @@ func (d *directPlan) bind(r *dunlin.Request, s *appState, in address) (bound boo
 	if in.at(d.offset).decode(d.decoder, body, d.limits(s), r) {
 		return true, nil
 	}
-	return false, r.ReserveMemory(0) // there may have been no room
+	return false, r.ReserveMemory(0) // an error if the decoder refused the body because there was no memory
 }

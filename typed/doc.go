@@ -1,6 +1,6 @@
-// Package typed registers actions that take a struct and return a value. The types declare the source of each field, its
-// rules, and the possible answers of the action. Requests are bound and checked accordingly, and package openapi writes the
-// document from the types.
+// Package typed registers actions that take a struct and return a value. The types declare the source of each field, the
+// rules for its value, and the possible answers of the action. This package fills the struct from a request and checks the
+// rules, and package openapi writes the document from the types.
 //
 //	type CreateUser struct {
 //		Org  string                 `path:"org"`
@@ -18,61 +18,56 @@
 //
 //	typed.Post(app, "/orgs/{org}/users", createUser).Name("createUser").Faults(EmailTaken)
 //
-// A typed action is registered as an ordinary action of package dunlin: groups, middleware,
-// timeouts, limits, hosts and versions apply as usual.
+// A typed action is registered as an ordinary action of package dunlin: groups, middleware, timeouts, limits, hosts and
+// versions apply to it as usual.
 //
 // # Sources of fields
 //
-// A field of the action's struct names its source by a tag: path, query, header, cookie or form.
-// The field Body is the request body. Registration refuses an exported field without a source,
-// unless it has the tag dunlin:"-"; requests do not set such a field. Fields of embedded structs
-// count as fields of the struct itself. Parameters are strings, booleans (true, false), numbers,
-// time.Time (RFC 3339), time.Duration (1m30s), types with UnmarshalText, and slices of these. A
-// query parameter of a slice type is repeated, or is a comma-separated list with the option comma
-// (query:"tags,comma"). A header of a slice type is always a comma-separated list.
+// A field of the action's struct names its source with a tag: path, query, header, cookie or form. The field Body is the
+// request body. Registration refuses an exported field without a source, except a field with the tag dunlin:"-", which
+// requests do not set. Fields of embedded structs count as fields of the struct.
 //
-// A body is JSON, unless its field is of type [Raw] or [Parts]. Config.Transcode converts other
-// media types to JSON. Fields with the tag form make the body a form; fields of type [File] and
-// []File are its files.
+// Parameters are strings, booleans (true, false), numbers, time.Time (RFC 3339), time.Duration (1m30s), types with
+// UnmarshalText, and slices of these. The values of a query parameter of a slice type are repeated pairs, or, with the
+// option comma (query:"tags,comma"), one comma-separated list. A header of a slice type is always a comma-separated list.
+//
+// A body is JSON, unless the field Body has the type [Raw] or [Parts]. Config.Transcode converts other media types to JSON.
+// If the struct has fields with the tag form, the body is a form; fields of type [File] and []File are its files.
 //
 // # Presence
 //
-// A parameter, or a member of a body, is required, unless it has a default, is an [Optional], or
-// has the option omitempty or omitzero in its json tag. Parameters of pointer and slice types are
-// not required either. Only [Nullable], pointers and interfaces accept null.
+// A parameter, or a member of a body, is required, unless it has a default, is an [Optional], or has the option omitempty
+// or omitzero in its json tag. Parameters of pointer and slice types are not required either. Null is accepted only by
+// [Nullable], pointers and interfaces.
 //
 // # Rules
 //
-// Rules are tags with the names of JSON Schema: minimum, maximum, exclusiveMinimum,
-// exclusiveMaximum, multipleOf, minLength, maxLength (in characters), pattern, format, enum,
-// minItems, maxItems, uniqueItems, minProperties, maxProperties and dependentRequired. With the
-// prefix "items.", "additionalProperties." or "propertyNames." they apply to elements, values and
-// names. A type may have a method Enum() []T that returns its values, and a method
-// Validate(*typed.Checks) for rules that need code. The tags title, description, example and
-// deprecated are for readers of the document. For a whole struct these tags stand on a blank field,
-// _ struct{}.
+// Rules are tags with the names of JSON Schema: minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf,
+// minLength, maxLength (in characters), pattern, format, enum, minItems, maxItems, uniqueItems, minProperties,
+// maxProperties and dependentRequired. Rules with the prefix "items." apply to elements, rules with "additionalProperties."
+// to the values of a map, and rules with "propertyNames." to its names. A type may have a method Enum() []T that returns
+// its permitted values, and a method Validate(*typed.Checks) for rules that need code. The tags title, description, example
+// and deprecated are for readers of the document. For a whole struct, write these tags on a blank field, _ struct{}.
 //
 // [SchemaAs] describes the JSON of a type with methods such as MarshalJSON.
 //
-// Members that a struct does not have are refused, unless Config.UnknownMembers is Ignore or the
-// struct has a blank field with the tag additionalProperties:"true"; then they are ignored.
+// A request that has a member for which the struct has no field is refused. If Config.UnknownMembers is Ignore, or if the
+// struct has a blank field with the tag additionalProperties:"true", such members are ignored.
 //
-// One type may serve both requests and answers. A member with the tag readOnly:"true" is set by the
-// server only: a request that has it is refused, or with Config.IgnoreReadOnly the member is
-// ignored. A member with writeOnly:"true" is left out of answers, including streams and events.
-// Clients of this package leave out read-only members. These rules do not apply where code writes
-// JSON itself: in MarshalJSON methods, in a dunlin.Response that the action returns (see
-// [dunlin.JSONOmitWriteOnly]), and in the members of faults.
+// One type can be used for both requests and answers. A member with the tag readOnly:"true" is set only by the server: a
+// request that has the member is refused, or, with Config.IgnoreReadOnly, the member is ignored. A member with
+// writeOnly:"true" is omitted from answers, including streams and events. Clients of this package omit read-only members.
+// These rules do not apply where code writes JSON itself: in MarshalJSON methods, in a dunlin.Response that the action
+// returns (see [dunlin.JSONOmitWriteOnly]), and in the members of faults.
 //
-// Registration panics on an inconsistency and names the field: a tag that is not valid, a rule of
-// another library (validate, binding, min, max) in a struct without Validate, a path parameter that
-// the pattern does not have or that no field takes.
+// Registration panics on an inconsistency and names the field. Examples are a tag that is not valid, a rule of another
+// library (validate, binding, min, max) in a struct without Validate, a path parameter that is not in the pattern, and a
+// parameter of the pattern without a field.
 //
 // # Refusals
 //
-// A request that breaks rules is answered with a problem (RFC 9457). Its member errors lists every
-// violation with its pointer or parameter and its rule, never the value. All of them have the
-// status [Config].InvalidStatus.
+// A request that violates rules is answered with a problem (RFC 9457). The member errors of the problem lists every
+// violation with the pointer or the parameter and the rule, but without the value. The status is [Config].InvalidStatus.
 //
 // # Files
 //

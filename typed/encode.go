@@ -18,17 +18,18 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A message is a request that a plan has encoded from an input. Clients and tests use it; bind is
-// the inverse.
+// A message is a request that a plan has encoded from an input, for clients and tests. A binder
+// does the inverse.
 type message struct {
 	host, path string
 	query      url.Values
-	comma      []string // escaped name=value pairs of comma-separated lists
+	comma      []string // pairs name=value of comma-separated lists, with escapes
 	header     http.Header
 	body       []byte
 }
 
-// encode encodes an input for a pattern of a host. params describes the parameters of the pattern.
+// encode encodes an input as a request for the pattern of a host. params describes the parameters
+// of the pattern.
 func (p *plan) encode(v reflect.Value, host, pattern string, params []router.Param) (*message, error) {
 	m := &message{host: schema.Template(host), path: schema.Template(pattern), query: url.Values{}, header: http.Header{}}
 	for _, q := range p.params {
@@ -46,7 +47,7 @@ func (p *plan) encode(v reflect.Value, host, pattern string, params []router.Par
 	return m, err
 }
 
-// param writes one parameter.
+// param adds one parameter to the message.
 func (m *message) param(q *Param, v reflect.Value, params []router.Param) error {
 	texts, err := q.texts(v)
 	if err != nil {
@@ -82,7 +83,7 @@ func (m *message) param(q *Param, v reflect.Value, params []router.Param) error 
 	return nil
 }
 
-// pathParam replaces the parameter's name in the template by a value.
+// pathParam replaces the name of a parameter in the path or host by a value.
 func (m *message) pathParam(name, text string, p router.Param) {
 	at := "{" + name + "}"
 	if p.InHost {
@@ -99,7 +100,7 @@ func (m *message) pathParam(name, text string, p router.Param) {
 	m.path = strings.Replace(m.path, at, strings.Join(segments, "/"), 1)
 }
 
-// texts returns the values of a field as text, or none if it is absent.
+// texts returns the values of a field as text. The result is empty if the field is absent.
 func (p *Param) texts(v reflect.Value) ([]string, error) {
 	if w, ok := schema.WrappedBy(v.Type()); ok && w.Optional {
 		if !v.FieldByName("Set").Bool() {
@@ -127,7 +128,7 @@ func (p *Param) texts(v reflect.Value) ([]string, error) {
 	return list, nil
 }
 
-// json writes the field Body as the request body.
+// json sets the body to the JSON of the field Body.
 func (m *message) json(p *bodyPlan, v reflect.Value) error {
 	if w, ok := schema.WrappedBy(p.typ); ok && w.Optional {
 		if !v.FieldByName("Set").Bool() {
@@ -160,7 +161,8 @@ func (m *message) json(p *bodyPlan, v reflect.Value) error {
 	return nil
 }
 
-// form writes the form as multipart/form-data if it has files, else urlencoded.
+// form sets the body to the form: multipart/form-data if the form has files, and otherwise
+// urlencoded.
 func (m *message) form(f *formPlan, v reflect.Value) error {
 	values := url.Values{}
 	var buf bytes.Buffer
@@ -199,7 +201,8 @@ func (m *message) form(f *formPlan, v reflect.Value) error {
 	return nil
 }
 
-// filesOf returns the files of a field. A required file is returned even if it is empty.
+// filesOf returns the files in a field. It returns the file of a required field even if the file is
+// empty.
 func filesOf(v reflect.Value) []File {
 	switch f := v.Interface().(type) {
 	case File:
@@ -250,7 +253,7 @@ func (m *message) target() string {
 	return m.path + "?" + query
 }
 
-// request returns the request for a server at base, such as "https://example.com".
+// request returns the request for a server. base is its URL, such as "https://example.com".
 func (m *message) request(method, base string) (*http.Request, error) {
 	var body io.Reader
 	if m.body != nil {

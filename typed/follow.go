@@ -12,15 +12,15 @@ import (
 	"net/http"
 )
 
-// A Streamed output is a stream of elements of type T.
+// A Streamed type is the output of an operation that answers with a stream of elements of type T.
 type Streamed[T any] interface {
 	Seq[T] | Lines[T] | EventsOf[T]
 }
 
-// Follow calls an operation whose output is a stream, and yields the elements as they arrive; of an
-// event stream it yields the data of the events. The sequence ends when the stream ends or ctx is
-// done. An error is yielded last: a *Problem, or an error of the stream, such as a truncated one.
-// Follow does not reconnect.
+// Follow calls an operation whose output is a stream, and yields the elements as they arrive. The
+// elements of an event stream are the data of its events. The sequence ends when the stream ends or
+// ctx is done. If an error occurs, it is yielded last: a *Problem, or an error of the stream, for
+// example because the stream is incomplete. Follow does not reconnect.
 //
 //	for notice, err := range typed.Follow[Notice](ctx, client, watchStock, struct{}{}) {
 func Follow[T, In any, Out Streamed[T]](ctx context.Context, c *Client, e *Endpoint[In, Out], in In) iter.Seq2[T, error] {
@@ -63,7 +63,7 @@ func Follow[T, In any, Out Streamed[T]](ctx context.Context, c *Client, e *Endpo
 	}
 }
 
-// expectStream returns an error if a response is not the stream of the operation.
+// expectStream returns an error if the response is not the stream that the operation declares.
 func expectStream(c *Client, r *result, resp *http.Response) error {
 	kind := mediaType(resp.Header.Get("Content-Type"))
 	if want := r.answers[0]; resp.StatusCode == want.Status && kind == want.MediaType {
@@ -79,7 +79,7 @@ func expectStream(c *Client, r *result, resp *http.Response) error {
 	return newProblem(a)
 }
 
-// elements holds the readers of a stream. Each format uses one of them.
+// elements has the readers of a stream. Each format uses one of the readers.
 type elements struct {
 	decoder *json.Decoder
 	lines   *bufio.Reader
@@ -87,7 +87,7 @@ type elements struct {
 
 var errLargeElement = errors.New("element is longer than Client.Most")
 
-// An elementReader limits the bytes that are read for one element.
+// An elementReader limits the number of bytes that are read for one element.
 type elementReader struct {
 	from       io.Reader
 	left, most int64
@@ -102,10 +102,11 @@ func (r *elementReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// nextLine reads the next JSON text of JSON Lines. It returns io.EOF after the last one.
+// nextLine reads the next JSON text of JSON Lines. It returns io.EOF after the last text.
 func nextLine(from *elements, v any, _ int) error { return from.decoder.Decode(v) }
 
-// nextOfArray reads the array element at index n. It returns io.EOF at the end of the array.
+// nextOfArray reads the element with index n of an array. It returns io.EOF at the end of the
+// array.
 func nextOfArray(from *elements, v any, n int) error {
 	d := from.decoder
 	if n == 0 {
@@ -122,7 +123,7 @@ func nextOfArray(from *elements, v any, n int) error {
 	return io.EOF
 }
 
-// notEnd replaces io.EOF by io.ErrUnexpectedEOF.
+// notEnd returns err, or io.ErrUnexpectedEOF if err is io.EOF.
 func notEnd(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -131,7 +132,7 @@ func notEnd(err error) error {
 }
 
 // eventReader returns a function that reads the data of the next event that has data (HTML, section
-// 9.2.6). It returns io.EOF after the last event.
+// 9.2.6). The function returns io.EOF after the last event.
 func eventReader() func(from *elements, v any, n int) error {
 	var data []byte
 	return func(from *elements, v any, _ int) error {
@@ -139,7 +140,7 @@ func eventReader() func(from *elements, v any, n int) error {
 		for has := false; ; {
 			line, err := from.lines.ReadBytes('\n')
 			if err != nil {
-				return err // an incomplete event is discarded
+				return err // an incomplete event is ignored
 			}
 			line = bytes.TrimRight(line, "\r\n")
 			if len(line) == 0 && has {

@@ -17,25 +17,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A File is a file of a form. Data is a copy of bytes of the request body; [Parts] reads large
-// files without a copy. The rules minLength and maxLength limit its size in bytes; a file that is
-// too large is answered with 413, and one of a type that is not accepted with 415. The tag
-// contentType lists the accepted types: `contentType:"image/png, image/jpeg"`, or
-// `contentType:"image/*"`. Both the type that the client declares and the type that
-// [http.DetectContentType] finds in Data must be accepted. A type that DetectContentType does not
-// know, such as text/csv or image/svg+xml, must be listed by its name. Then the declared type
-// counts, unless Data is HTML, a PDF or an image of a known type.
+// A File is a file of a form. Data is a copy of bytes of the request body; [Parts] reads large files
+// without a copy. The rules minLength and maxLength limit the size in bytes. A file that is too large is
+// answered with 413, and a file whose type is not accepted with 415. The tag contentType lists the
+// accepted types: `contentType:"image/png, image/jpeg"`, or `contentType:"image/*"`. Both the type that
+// the client declares and the type that [http.DetectContentType] finds in Data must be accepted. If
+// DetectContentType cannot detect a type, such as text/csv or image/svg+xml, the tag must list the type
+// by its name. For such a type the declaration of the client is sufficient, unless Data is HTML, a PDF
+// or an image of a known type.
 type File struct {
-	Name        string // name given by the client, without folders and control characters
-	ContentType string // type declared by the client, "" for none
+	Name        string // name that the client gave, without folders and control characters
+	ContentType string // type that the client declared, or empty
 	Data        []byte
 }
 
-// Parts is the type of a field Body for a form that is read as it arrives. It handles files of any
-// size with the memory of one buffer. The names and the content of the parts are not checked.
+// Parts is the type of a field Body for a form that the action reads while it arrives. It handles files
+// of any size with the memory of one buffer. The names and the contents of the parts are not checked.
 type Parts struct{ r *dunlin.Request }
 
-// All yields the fields and files of the form, see [dunlin.Request.Parts].
+// All yields the fields and files of the form. See [dunlin.Request.Parts] for errors and for how long
+// the parts are valid.
 func (p Parts) All() iter.Seq2[*dunlin.Part, error] { return p.r.Parts() }
 
 const (
@@ -45,7 +46,8 @@ const (
 
 var fileType, partsType = reflect.TypeFor[File](), reflect.TypeFor[Parts]()
 
-// fileOf reports whether t is a file or a list of files, and sets the fields of p accordingly.
+// fileOf reports whether t is the type of a file or of a list of files, and sets the fields of p
+// accordingly.
 func fileOf(p *Param, t reflect.Type) bool {
 	switch {
 	case t == fileType:
@@ -66,10 +68,10 @@ func fileNode(list bool) *schema.Node {
 	return n
 }
 
-// A formPlan describes how to read a form.
+// A formPlan describes how to read a form into the fields of an input.
 type formPlan struct {
 	fields []*Param
-	files  bool // it has files and must be multipart
+	files  bool // the form has files, so it must be multipart
 }
 
 func (f *formPlan) add(p *Param) {
@@ -90,19 +92,19 @@ func (f *formPlan) required() bool {
 	return slices.ContainsFunc(f.fields, func(p *Param) bool { return p.Required })
 }
 
-// formValues holds the texts and files of a form by the index of their field in the plan.
+// formValues has the texts and files of a form. The index is that of the field in the plan.
 type formValues struct {
 	texts [][]string
 	files [][]File
 }
 
-// bindForm reads the form into its fields.
+// bindForm reads the form into the fields of the input.
 func (b *binder) bindForm(f *formPlan, in address) {
 	values := formValues{texts: make([][]string, len(f.fields)), files: make([][]File, len(f.fields))}
 	header := b.r.Header("Content-Type")
 	kind, params, _ := mime.ParseMediaType(header)
 	switch {
-	case header == "" && b.r.ContentLength() == 0: // no form: its fields are absent
+	case header == "" && b.r.ContentLength() == 0: // the request has no form, so all fields are absent
 	case kind == mediaURLEncoded && !f.files:
 		body, err := b.r.Bytes()
 		if err != nil {
@@ -113,7 +115,7 @@ func (b *binder) bindForm(f *formPlan, in address) {
 			b.err = tooManyFields(b.state.formFields)
 			return
 		}
-		if !b.copies(2 * len(body)) { // the text, and fields with escapes
+		if !b.copies(2 * len(body)) { // memory for the text, and for fields with escapes
 			return
 		}
 		form, err := url.ParseQuery(string(body))
@@ -152,7 +154,8 @@ func (b *binder) bindForm(f *formPlan, in address) {
 	}
 }
 
-// tooManyFields returns the problem for a form with more fields than dunlin.Config.Limits.MaxFormFields.
+// tooManyFields returns the problem for a form that has more fields than
+// dunlin.Config.Limits.MaxFormFields.
 func tooManyFields(most int) error {
 	return &dunlin.ProblemDetails{
 		Status: http.StatusRequestEntityTooLarge,
@@ -179,7 +182,7 @@ func (b *binder) bindFormField(p *Param, in address, texts []string, files []Fil
 	}
 }
 
-// bindFiles checks and stores the files of a field.
+// bindFiles checks the files of a field and stores them.
 func (b *binder) bindFiles(p *Param, in address, files []File) {
 	if !p.List && len(files) > 1 {
 		b.wrong(p, "", "single", "")
@@ -244,7 +247,7 @@ func (b *binder) checkType(p *Param, pointer string, f *File) {
 	b.fileStatus = cmp.Or(b.fileStatus, http.StatusUnsupportedMediaType)
 }
 
-// wrongSize reports a violation of a size limit, in bytes.
+// wrongSize reports a violation of a limit on the size of a file, in bytes.
 func (b *binder) wrongSize(p *Param, pointer, rule, must string, limit int) {
 	n, unit := strconv.Itoa(limit), " bytes"
 	if limit == 1 {
@@ -253,7 +256,7 @@ func (b *binder) wrongSize(p *Param, pointer, rule, must string, limit int) {
 	b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: rule, Limit: n, Message: must + n + unit})
 }
 
-// multipart assigns the parts of a body to the fields of the form.
+// multipart assigns the parts of a body to the fields of the form. limit is the maximum number of parts.
 func (v *formValues) multipart(f *formPlan, body []byte, boundary string, limit int) error {
 	for part, err := range parts(body, boundary, limit) {
 		if err != nil {
@@ -261,7 +264,7 @@ func (v *formValues) multipart(f *formPlan, body []byte, boundary string, limit 
 		}
 		i := slices.IndexFunc(f.fields, func(p *Param) bool { return p.Name == part.name })
 		switch {
-		case i < 0: // unknown fields are ignored, like unknown parameters
+		case i < 0: // a field without a parameter is ignored, like an unknown query parameter
 		case part.file:
 			v.files[i] = append(v.files[i], File{Name: baseName(part.fileName), ContentType: part.contentType, Data: part.data})
 		default:
@@ -271,7 +274,7 @@ func (v *formValues) multipart(f *formPlan, body []byte, boundary string, limit 
 	return nil
 }
 
-// baseName returns the last element of a path from a client. Both / and \ are separators.
+// baseName returns the last element of a path that a client sent. Both / and \ are separators.
 func baseName(path string) string {
 	if i := strings.LastIndexAny(path, `/\`); i >= 0 {
 		path = path[i+1:]

@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
-// negotiator returns the choice of JSON and the given formats that can encode the result. It
-// returns nil if the result is sent as JSON only.
+// negotiator returns a negotiator for JSON and those of the given formats that can encode the
+// result. It returns nil if the result can only be sent as JSON.
 func (r *result) negotiator(formats []*negotiate.Format) *negotiate.Negotiator {
 	all := []*negotiate.Format{negotiate.JSON}
 	for _, f := range formats {
@@ -28,7 +28,7 @@ func (r *result) negotiator(formats []*negotiate.Format) *negotiate.Negotiator {
 	return negotiate.New(all...)
 }
 
-// encodes reports whether a format can encode a type, with the same members as in JSON.
+// encodes reports whether a format can encode values of type t with the same members as JSON.
 func encodes(f *negotiate.Format, t reflect.Type) bool {
 	return (f.Encodes == nil || f.Encodes(t)) && !onlyJSON(t, map[reflect.Type]bool{})
 }
@@ -38,8 +38,8 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// onlyJSON reports whether a type has parts that only JSON encodes as intended. seen has the types
-// that are being checked already.
+// onlyJSON reports whether a part of type t is encoded as intended only in JSON. seen has the types
+// whose check has begun.
 func onlyJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false
@@ -56,7 +56,7 @@ func onlyJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
 	}
 	switch t.Kind() {
 	case reflect.Interface:
-		return true // its value may have write-only members
+		return true // the value may have write-only members
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return onlyJSON(t.Elem(), seen)
 	case reflect.Struct:
@@ -70,7 +70,7 @@ func onlyJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// isPlain reports whether answers depend only on the output.
+// isPlain reports whether an answer depends only on the output, and not on the request.
 func (o *Operation) isPlain() bool { return o.formats == nil && o.result.next == nil }
 
 // acceptable returns the error for a request that accepts none of the operation's formats.
@@ -88,8 +88,8 @@ func (e *notAcceptable) Error() string             { return "the request accepts
 func (e *notAcceptable) StatusCode() int           { return 406 }
 func (e *notAcceptable) Response() dunlin.Response { return e.formats.NotAcceptable() }
 
-// respond returns the response for the output at an address in the format that the request prefers,
-// with a link to the next page if the output is a page.
+// respond returns the response for the output at an address, in the format that the request
+// prefers. If the output is a Page, the response has a link to the next page.
 func (o *Operation) respond(r *dunlin.Request, from address) dunlin.Response {
 	cursor := ""
 	if o.result.next != nil {
@@ -111,7 +111,7 @@ func (o *Operation) respond(r *dunlin.Request, from address) dunlin.Response {
 	return resp
 }
 
-// nextPage returns the reference to the next page, relative to the request: its query with another
+// nextPage returns the reference to the next page, relative to the request: the query with another
 // cursor.
 func nextPage(query, cursor string) string {
 	values, _ := url.ParseQuery(query) // a malformed pair has had no effect on this page
@@ -119,7 +119,7 @@ func nextPage(query, cursor string) string {
 	return "?" + values.Encode()
 }
 
-// formatNames returns the media types other than JSON.
+// formatNames returns the media types of the operation's formats, without JSON.
 func (o *Operation) formatNames() []string {
 	if o.formats == nil {
 		return nil

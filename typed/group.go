@@ -6,22 +6,22 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A Group sets defaults for the OpenAPI description of the operations registered on it. It is a
-// [Router] around an App, a dunlin.Group or another Group. The defaults of an outer Group apply
-// first:
+// A Group sets defaults for the entries in the OpenAPI document of the operations that are
+// registered on it. A Group is a [Router]. It wraps an App, a dunlin.Group or another Group. The
+// defaults of an outer Group apply first:
 //
 //	articles := typed.NewGroup(app.Group("/articles", signedIn)).Tags("articles").Faults(NoArticle)
 //	typed.Get(articles, "/{slug}", show).Name("showArticle")
 //	typed.Delete(articles, "/{slug}", remove).Name("deleteArticle").Faults(NotTheAuthor)
 //
-// A default applies to operations that are registered after it. The declarations of the operation
-// itself are added to the defaults.
+// A default applies to operations that are registered after the default was set. Declarations of
+// the operation itself are added to the defaults.
 type Group struct {
 	router   Router
 	defaults []func(*Operation)
 }
 
-// NewGroup returns a group without defaults.
+// NewGroup returns a group without defaults that registers on g.
 func NewGroup(g Router) *Group {
 	if g == nil {
 		panic("typed: NewGroup: the router is nil")
@@ -29,8 +29,8 @@ func NewGroup(g Router) *Group {
 	return &Group{router: g}
 }
 
-// Handle registers an action on the router that the group wraps. The defaults apply to typed
-// operations only.
+// Handle registers an action on the router that the group wraps. The defaults do not apply to it,
+// because it is not typed.
 func (g *Group) Handle(methods, pattern string, act dunlin.Action, middleware ...dunlin.Middleware) *dunlin.Route {
 	return g.router.Handle(methods, pattern, act, middleware...)
 }
@@ -38,7 +38,7 @@ func (g *Group) Handle(methods, pattern string, act dunlin.Action, middleware ..
 // App returns the app that the group belongs to.
 func (g *Group) App() *dunlin.App { return g.router.App() }
 
-// Tags adds tags to the operations in the document, see [Op.Tags].
+// Tags adds tags to the operations, see [Op.Tags].
 func (g *Group) Tags(tags ...string) *Group {
 	return g.with(func(o *Operation) { o.tags = append(o.tags, tags...) })
 }
@@ -71,7 +71,7 @@ func (g *Group) Returns(status int, body any) *Group {
 	return g.with(func(o *Operation) { o.returns = append(o.returns, a) })
 }
 
-// ReturnsBytes declares an answer with another media type than JSON, see [Op.ReturnsBytes].
+// ReturnsBytes declares an answer whose media type is not JSON, see [Op.ReturnsBytes].
 func (g *Group) ReturnsBytes(status int, mediaType string) *Group {
 	return g.with(func(o *Operation) { o.returns = append(o.returns, Answer{Status: status, MediaType: mediaType}) })
 }
@@ -79,7 +79,7 @@ func (g *Group) ReturnsBytes(status int, mediaType string) *Group {
 // Deprecated marks the operations as deprecated.
 func (g *Group) Deprecated() *Group { return g.with(func(o *Operation) { o.deprecated = true }) }
 
-// Hidden leaves the operations out of documents.
+// Hidden omits the operations from documents.
 func (g *Group) Hidden() *Group { return g.with(func(o *Operation) { o.hidden = true }) }
 
 func (g *Group) with(f func(*Operation)) *Group {
@@ -87,7 +87,7 @@ func (g *Group) with(f func(*Operation)) *Group {
 	return g
 }
 
-// setDefaults applies the defaults of a router to an operation.
+// setDefaults applies the defaults of r and of the groups that r wraps to an operation.
 func setDefaults(r Router, o *Operation) {
 	g, ok := r.(*Group)
 	if !ok {
@@ -99,10 +99,10 @@ func setDefaults(r Router, o *Operation) {
 	}
 }
 
-// Find returns the operation of an app with a name, or with methods and a pattern: "createArticle",
-// "POST /articles". Use it to test operations that other code has registered, together with their
-// middleware, see [Op.Test]. Find panics if there is no such operation, or if its types are not In
-// and Out.
+// Find returns the operation of an app with a given name, such as "createArticle", or with given
+// methods and a pattern, such as "POST /articles". Use it to test operations that other code has
+// registered, together with their middleware, see [Op.Test]. Find panics if the app has no such
+// operation, or if the types of the operation are not In and Out.
 func Find[In, Out any](app *dunlin.App, name string) *Op[In, Out] {
 	var found *Operation
 	for _, o := range Operations(app) {

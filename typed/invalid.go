@@ -9,17 +9,17 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Invalid is the error of a request that breaks rules. Its answer is a problem whose member errors
-// lists the violations.
+// Invalid is the error of a request that violates rules. Its answer is a problem, and the member errors of the
+// problem lists the violations.
 type Invalid struct {
 	Status     int
 	Violations []Violation
-	More       bool // there are violations that are not listed
+	More       bool // more violations were found than are listed
 
 	room [4]Violation
 }
 
-// invalid returns the violations of the report as an error.
+// invalid returns an *Invalid with the violations of the report.
 func (b *binder) invalid() error {
 	e := &Invalid{Status: cmp.Or(b.fileStatus, b.state.config.InvalidStatus), More: b.report.More}
 	e.Violations = e.room[:0]
@@ -36,7 +36,7 @@ func (b *binder) invalid() error {
 	return e
 }
 
-// Error lists the first violations for a log. It contains no values of the request.
+// Error lists the first violations for a log. The text contains no values of the request.
 func (e *Invalid) Error() string {
 	var b strings.Builder
 	b.Write(e.appendDetail(nil, len(e.Violations)))
@@ -61,7 +61,7 @@ func (e *Invalid) Error() string {
 // maxLogged is the maximum number of violations that Error lists.
 const maxLogged = 20
 
-// appendDetail appends a sentence with the number of violations; listed is the number of those in the answer.
+// appendDetail appends a sentence with the number of violations. listed is the number of violations in the answer.
 func (e *Invalid) appendDetail(b []byte, listed int) []byte {
 	b = append(b, "the request is invalid in "...)
 	if e.More || listed < len(e.Violations) {
@@ -77,7 +77,8 @@ func (e *Invalid) appendDetail(b []byte, listed int) []byte {
 // StatusCode returns the status of the answer.
 func (e *Invalid) StatusCode() int { return e.Status }
 
-// ProblemDetails returns the problem of the answer, for [dunlin.Config].Problems. Its extension errors is Violations.
+// ProblemDetails returns the problem of the answer, for [dunlin.Config].Problems. Its extension member errors has the
+// violations.
 func (e *Invalid) ProblemDetails() *dunlin.ProblemDetails {
 	return &dunlin.ProblemDetails{
 		Status: e.Status, Detail: string(e.appendDetail(nil, len(e.Violations))),
@@ -85,12 +86,11 @@ func (e *Invalid) ProblemDetails() *dunlin.ProblemDetails {
 	}
 }
 
-// longestInvalid limits the list of violations in an answer, in bytes. Only a single violation with
-// a long text of the application can exceed it.
+// longestInvalid is the maximum size of the list of violations in an answer, in bytes. The list can exceed it only if
+// a single violation has a long text from the application.
 const longestInvalid = 63 << 10
 
-// Response returns the answer: a problem with the member errors. The problem is about 64 KB at
-// most.
+// Response returns the answer: a problem with the member errors. The problem has a size of at most about 64 KiB.
 func (e *Invalid) Response() dunlin.Response {
 	list := make([]byte, 0, 128*len(e.Violations))
 	listed := 0

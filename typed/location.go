@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// locationOf returns text as a URI reference (RFC 3986): bytes that none can contain are percent-encoded, also a percent sign
-// that no two hexadecimal digits follow. It fails for control characters.
+// locationOf returns text as a URI reference (RFC 3986). It percent-encodes the bytes that a URI cannot contain, and each
+// percent sign that is not followed by two hexadecimal digits. It returns an error if text contains a control character.
 func locationOf(text string) (string, error) {
 	var b strings.Builder
 	from := 0

@@ -11,7 +11,7 @@ import (
 // formPart is one part of a multipart/form-data body. data is borrowed from the body.
 type formPart struct {
 	name        string
-	named       bool // true even for an empty name
+	named       bool // the part has a name, which may be empty
 	file        bool
 	fileName    string
 	contentType string
@@ -26,8 +26,8 @@ var (
 	errManyParts  = errors.New("the form has too many parts")
 )
 
-// parts yields the parts of a complete body without copying it (RFC 2046 section 5.1, RFC 7578). An
-// error ends the sequence. The error is errManyParts if there are more than limit parts.
+// parts yields the parts of a complete body (RFC 2046 section 5.1, RFC 7578) without copying it. After an error the sequence
+// ends. The error is errManyParts if the body has more than limit parts.
 func parts(body []byte, boundary string, limit int) iter.Seq2[formPart, error] {
 	return func(yield func(formPart, error) bool) {
 		if boundary == "" {
@@ -51,8 +51,7 @@ func parts(body []byte, boundary string, limit int) iter.Seq2[formPart, error] {
 	}
 }
 
-// nextPart skips the text before the first part. start is the beginning of the body, preceded by a
-// line break.
+// nextPart skips the text before the first part. start is the beginning of the body with a line break before it.
 func nextPart(start, body, delimiter []byte) (rest []byte, last bool, err error) {
 	if bytes.HasPrefix(start, delimiter) {
 		return afterDelimiter(body[len(delimiter)-2:])
@@ -64,7 +63,7 @@ func nextPart(start, body, delimiter []byte) (rest []byte, last bool, err error)
 	return afterDelimiter(body[i+len(delimiter):])
 }
 
-// afterDelimiter reads the rest of the line of a delimiter.
+// afterDelimiter reads the rest of the line after a delimiter.
 func afterDelimiter(b []byte) (rest []byte, last bool, err error) {
 	if bytes.HasPrefix(b, []byte("--")) {
 		return nil, true, nil
@@ -105,7 +104,7 @@ func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err erro
 	if !p.named {
 		return p, nil, false, errors.New("a part has no name")
 	}
-	// The line break before a delimiter belongs to the delimiter. In an empty part, this may be the line break at the end of
+	// The line break before a delimiter belongs to the delimiter. In an empty part this line break may be the one that ends
 	// the head.
 	from := head[:len(head)-len(b)]
 	whole := head[len(from)-2:]
@@ -120,7 +119,7 @@ func readPart(b, delimiter []byte) (p formPart, rest []byte, last bool, err erro
 	return p, rest, last, err
 }
 
-// header reads one header field of a part.
+// header evaluates one header field of the part.
 func (p *formPart) header(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Content-Disposition"):
@@ -143,9 +142,9 @@ func (p *formPart) header(name, value string) error {
 	return nil
 }
 
-// looseParams parses a Content-Disposition with quoted values that only RFC 7578 permits: any bytes
-// except the quotation mark. A backslash may escape a quotation mark or a backslash. A backslash
-// before a quotation mark that ends the value is literal, since browsers do not escape backslashes.
+// looseParams parses a Content-Disposition whose quoted values only RFC 7578 permits: they may contain all bytes except the
+// quotation mark. A backslash may escape a quotation mark or a backslash. A backslash before the quotation mark that ends
+// the value is literal, because browsers do not escape backslashes.
 func looseParams(value string) (kind string, params map[string]string) {
 	kind, rest, _ := strings.Cut(value, ";")
 	params = map[string]string{}
@@ -175,7 +174,7 @@ func looseParams(value string) (kind string, params map[string]string) {
 	return strings.TrimSpace(kind), params
 }
 
-// endsValue reports whether a quotation mark followed by rest is the end of a value.
+// endsValue reports whether a quotation mark ends a value. rest is the text after the quotation mark.
 func endsValue(rest string) bool {
 	rest = strings.TrimLeft(rest, " \t")
 	return rest == "" || rest[0] == ';'

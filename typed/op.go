@@ -18,27 +18,26 @@ type Router interface {
 	App() *dunlin.App
 }
 
-// An Action answers an input with an output or an error. In is a struct, see the package
-// documentation. The input belongs to the action, and everything in it stays valid without limit.
-// An error is answered in the same way as by [dunlin.Try].
+// An Action answers an input with an output or an error. In is a struct, see the package documentation. The input belongs to the action,
+// and everything in it stays valid without limit. An error is answered in the same way as by [dunlin.Try].
 type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
 
-// An Op is an operation on the server with its input and output types, as registration returns it. Methods that change it must be called before its first request.
+// An Op is an operation on the server, with its input type and its output type. Registration returns it. Methods that change an Op must be
+// called before the first request to the operation.
 type Op[In, Out any] struct {
 	*Operation
 	inputs sync.Pool // pool of *input[In]
 }
 
-// An Operation is an operation on the server without its types, as documents and middleware see it: the part of an [Op]
-// that does not depend on In and Out.
+// An Operation is the part of an [Op] that does not depend on In and Out. Documents and middleware use it.
 type Operation struct {
 	route   *dunlin.Route
 	state   *appState
 	plan    *plan
 	result  *result
-	formats *negotiate.Negotiator // nil if the output is sent as JSON only
+	formats *negotiate.Negotiator // nil if the output is sent only as JSON
 	methods string
-	op      any // the *Op that contains it
+	op      any // the *Op that contains this Operation
 
 	summary, description string
 	tags                 []string
@@ -47,12 +46,12 @@ type Operation struct {
 	returns              []Answer
 	examples             []Example
 
-	// Declarations of middleware.
+	// Declarations of middleware, see Declares.
 	declared []*Fault
 	security []Requirement
 	extra    []Answer
 
-	statuses func() map[int]bool // statuses of the answers, computed for the first error
+	statuses func() map[int]bool // returns the set of statuses of Answers, which is computed for the first error
 }
 
 // An Example is a named example of a request body.
@@ -61,7 +60,7 @@ type Example struct {
 	Value any
 }
 
-// Get registers an action for GET requests, and for HEAD.
+// Get registers an action for GET requests. The route also answers HEAD requests.
 func Get[In, Out any](g Router, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
 	return Handle(g, http.MethodGet, pattern, act, middleware...)
 }
@@ -86,8 +85,8 @@ func Delete[In, Out any](g Router, pattern string, act Action[In, Out], middlewa
 	return Handle(g, http.MethodDelete, pattern, act, middleware...)
 }
 
-// Handle registers an action for a comma-separated list of methods. Like all registration it panics
-// on a programming error, such as an invalid tag or a path parameter without a field.
+// Handle registers an action for a comma-separated list of methods. Like every registration it panics if the program has an error, such as
+// an invalid tag or a path parameter for which In has no field.
 func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out], middleware ...dunlin.Middleware) *Op[In, Out] {
 	if act == nil {
 		panic(fmt.Sprintf("typed: %s %s: nil action", methods, pattern))
@@ -124,13 +123,13 @@ func Handle[In, Out any](g Router, methods, pattern string, act Action[In, Out],
 	return op
 }
 
-// input holds an input and its binder.
+// input is an input and the binder that fills it.
 type input[In any] struct {
 	in     In
 	binder binder
 }
 
-// action returns the operation as an ordinary action.
+// action returns the operation as an action of package dunlin.
 func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 	o, bound := op.Operation, op.bound(act)
 	direct := op.plan.direct()
@@ -153,7 +152,7 @@ func (op *Op[In, Out]) action(act Action[In, Out]) dunlin.Action {
 	})
 }
 
-// bound returns the action with a binder before it.
+// bound returns a function that binds the input and calls the action.
 func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.Response, error) {
 	o := op.Operation
 	return func(r *dunlin.Request) (dunlin.Response, error) {
@@ -182,7 +181,7 @@ func (op *Op[In, Out]) bound(act Action[In, Out]) func(*dunlin.Request) (dunlin.
 	}
 }
 
-// recycle returns an input to the pool, unless code outside this package may still refer to it.
+// recycle returns an input to the pool, unless other code may still refer to it.
 func (op *Op[In, Out]) recycle(x *input[In]) {
 	if op.plan.runsCode {
 		return

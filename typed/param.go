@@ -27,31 +27,31 @@ var sourceNames = [...]string{"path", "query", "header", "cookie", "form", "body
 
 func (s source) String() string { return sourceNames[s] }
 
-// A Param is one parameter of an operation, or one field of its form.
+// A Param is a parameter of an operation, or a field of its form.
 type Param struct {
 	In       string // "path", "query", "header", "cookie" or "form"
 	Name     string
 	Schema   Schema
 	Required bool
-	Default  []byte // JSON, nil for none
-	List     bool   // it has several values
-	Comma    bool   // commas separate the values in one text
-	File     bool   // it is a file of a form
+	Default  []byte // JSON of the default, or nil
+	List     bool   // the parameter has several values
+	Comma    bool   // commas separate the values, which are sent as one text
+	File     bool   // the parameter is a file of a form
 
 	from   source
 	index  []int // index path of the field
 	offset uintptr
 	typ    reflect.Type // type of the field
 	elem   reflect.Type // type of one value
-	set    setter       // stores one value into the field, or into an element of a list
+	set    setter       // stores one value in the field, or in an element of the list
 	text   string       // text of the default
-	lists  bool         // the default of a list is set
-	rules  bool         // single values have rules
+	lists  bool         // the parameter is a list with a default
+	rules  bool         // rules apply to single values
 	field  string       // name of the field, for errors
 	types  []string     // media types that a file may have, nil for any
 }
 
-// newParam compiles a field with a source tag.
+// newParam compiles a field that has a source tag.
 func newParam(from source, name string, options []string, f reflect.StructField, tags schema.Tags) (*Param, error) {
 	p := &Param{In: from.String(), Name: name, from: from, typ: f.Type, Required: true}
 	if name == "" {
@@ -121,7 +121,7 @@ func withFormat(tags schema.Tags, format string) schema.Tags {
 	return with
 }
 
-// describe compiles the schema of the parameter, its rules and its default.
+// describe sets the schema of the parameter, with its rules and its default.
 func (p *Param) describe(tags schema.Tags) error {
 	t := p.typ
 	if w, ok := schema.WrappedBy(t); ok {
@@ -129,7 +129,7 @@ func (p *Param) describe(tags schema.Tags) error {
 	} else if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if p.elem == durationType { // a parameter's text is a duration such as 1m30s, not a number
+	if p.elem == durationType { // the text of a parameter is a duration such as 1m30s, not a number
 		t = reflect.TypeFor[string]()
 		if p.List {
 			t = reflect.TypeFor[[]string]()
@@ -172,8 +172,8 @@ func (p *Param) describe(tags schema.Tags) error {
 	return nil
 }
 
-// asParam returns the schema of a parameter whose type parses its own text. For a type that has its
-// own JSON, too, and is described by SchemaAs, it is the schema of that description.
+// asParam returns the schema of a parameter whose type parses its text itself. If SchemaAs
+// describes the type, the result is the schema of that description.
 func asParam(n *schema.Node) *schema.Node {
 	switch {
 	case n.As != nil:
@@ -188,7 +188,7 @@ func asParam(n *schema.Node) *schema.Node {
 	return n
 }
 
-// withItems moves the format of a list to its elements.
+// withItems returns the tags of a list, with the format moved to its elements.
 func withItems(tags schema.Tags) schema.Tags {
 	moved := schema.Tags{}
 	for name, text := range tags {
@@ -200,7 +200,7 @@ func withItems(tags schema.Tags) schema.Tags {
 	return moved
 }
 
-// one returns the schema of a single value.
+// one returns the schema of a single value of the parameter.
 func (p *Param) one() *schema.Node {
 	if p.List {
 		return p.Schema.node.Elem
@@ -208,7 +208,7 @@ func (p *Param) one() *schema.Node {
 	return p.Schema.node
 }
 
-// setOne parses one text into the field.
+// setOne parses text and stores the value in the field.
 func (p *Param) setOne(b *binder, in address, text string) {
 	if !p.set(in.at(p.offset), text) {
 		rule, limit := wantedText(p.Schema.node, text)
@@ -220,7 +220,7 @@ func (p *Param) setOne(b *binder, in address, text string) {
 	}
 }
 
-// setList parses texts into the field, which becomes a new slice.
+// setList parses texts and stores the values in the field, as a new slice.
 func (p *Param) setList(b *binder, in address, texts []string) {
 	list := reflect.MakeSlice(p.typ, len(texts), len(texts))
 	one, parsed := p.one(), true
@@ -249,7 +249,8 @@ func (p *Param) setList(b *binder, in address, texts []string) {
 // elementPointer returns the pointer to an element of a parameter with several values.
 func elementPointer(i int) string { return "#/" + strconv.Itoa(i) }
 
-// absent sets the field to its default, or reports that a required parameter is missing.
+// absent sets the field to its default. If the parameter is required, it reports that the parameter
+// is missing.
 func (p *Param) absent(b *binder, in address) {
 	switch {
 	case p.lists && p.List:

@@ -12,29 +12,29 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A plan is a compiled input type: the source and the rules of each field. It is compiled once, at
-// registration.
+// A plan is a compiled input type: the source and the rules of each field. An operation compiles it
+// once, when it is registered.
 type plan struct {
 	typ    reflect.Type
-	params []*Param // all parameters except form fields
+	params []*Param // all parameters except the fields of a form
 	path   []*Param
 	query  []*Param
-	other  []*Param // headers and cookies
+	other  []*Param // parameters from headers and cookies
 	body   *bodyPlan
 	form   *formPlan
-	checks *checkPlan // calls of Validate; nil if there are none
+	checks *checkPlan // where to call Validate; nil if no value has the method
 
 	ignores ignores
 
-	runsCode bool // code outside this package sees pointers into In: In must not be reused
+	runsCode bool // code outside this package may keep pointers into In, so the memory of In must not be reused
 }
 
-// tagOf has the tags that name a source, in the order of type source.
+// tagOf has the tags that name a source, indexed by source.
 var tagOf = [...]string{"path", "query", "header", "cookie", "form"}
 
-// ignores decides which members of bodies are ignored instead of refused.
+// ignores selects which members of bodies are ignored instead of refused.
 type ignores struct {
-	readOnly bool // Config.IgnoreReadOnly
+	readOnly bool // value of Config.IgnoreReadOnly
 	unknown  bool // Config.UnknownMembers is Ignore
 }
 
@@ -76,7 +76,7 @@ func newPlan(t reflect.Type, methods string, i ignores) (*plan, error) {
 	return p, nil
 }
 
-// fields compiles the fields of t, which is offset bytes into the input.
+// fields compiles the fields of the struct t. t is at the given offset in the input, in bytes.
 func (p *plan) fields(t reflect.Type, index []int, offset uintptr) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -167,7 +167,7 @@ func (p *plan) add(param *Param) {
 	}
 }
 
-// matchPath compares the path fields with the parameters of the pattern.
+// matchPath returns an error if the path fields are not the parameters of the pattern.
 func (p *plan) matchPath(params []router.Param) error {
 	for _, have := range p.path {
 		i := slices.IndexFunc(params, func(q router.Param) bool { return q.Name == have.Name })
@@ -186,7 +186,8 @@ func (p *plan) matchPath(params []router.Param) error {
 	return nil
 }
 
-// constrained returns an error for a constraint of the pattern whose values never fit the field.
+// constrained returns an error if the pattern has a constraint for the parameter whose values never
+// fit the type of the field.
 func (p *Param) constrained(constraint string) error {
 	numeric := p.Schema.node.Kind == schema.Int || p.Schema.node.Kind == schema.Uint || p.Schema.node.Kind == schema.Float
 	switch constraint {
@@ -202,7 +203,7 @@ func (p *Param) constrained(constraint string) error {
 	return nil
 }
 
-// distinct returns an error if two fields have the same parameter.
+// distinct returns an error if two fields name the same parameter.
 func (p *plan) distinct() error {
 	all := p.params
 	if p.form != nil {
@@ -222,7 +223,7 @@ func (p *plan) distinct() error {
 	return nil
 }
 
-// hasInput reports whether a request can be invalid.
+// hasInput reports whether the operation reads input, so that a request can be invalid.
 func (p *plan) hasInput() bool {
 	return len(p.params) > 0 || p.body != nil || p.form != nil || p.checks != nil
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// bindQuery reads the query once, from left to right. A pair with a semicolon is skipped, as in
-// package net/url. A pair with a malformed escape is reported.
+// bindQuery reads the query once, from left to right. As in package net/url, it skips a pair with a
+// semicolon. It reports a pair with a malformed escape.
 func (b *binder) bindQuery(p *plan, in address) {
-	rest := b.r.RawQuery() // a safe string, and so are its substrings
+	rest := b.r.RawQuery() // a string that stays valid, as do its substrings
 	var room [16]int8
 	seen := room[:]
 	if len(p.query) > len(room) {
@@ -54,7 +54,7 @@ func (b *binder) bindQuery(p *plan, in address) {
 	}
 }
 
-// findQuery returns the index of the parameter that a key, still escaped, names, or -1 for none.
+// findQuery returns the index of the parameter with the name key, or -1. key is still escaped.
 func findQuery(params []*Param, key string) int {
 	for i, q := range params {
 		if q.Name == key {
@@ -76,7 +76,7 @@ func findQuery(params []*Param, key string) int {
 	return -1
 }
 
-// unescape decodes the percent and plus escapes of a value.
+// unescape decodes percent escapes and plus signs.
 func unescape(text string) (string, bool) {
 	if strings.IndexByte(text, '%') < 0 && strings.IndexByte(text, '+') < 0 {
 		return text, true
@@ -99,7 +99,7 @@ func (b *binder) bindQueryList(q *Param, in address) {
 		times++
 		words := []string{text}
 		if q.Comma {
-			words = strings.Split(text, ",") // still escaped: an escaped comma is not a separator
+			words = strings.Split(text, ",") // text is still escaped, because an escaped comma is not a separator
 		}
 		for _, word := range words {
 			plain, ok := unescape(word)

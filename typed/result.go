@@ -13,38 +13,39 @@ import (
 	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
-// A result is a compiled output type: it converts a value to a response, decodes a response for
+// A result is a compiled output type. It converts an output to a response, decodes a response for
 // clients, and lists the answers for the document.
 type result struct {
 	answers []Answer
-	// bodies are the types of values that can also be sent in other formats than JSON. There are
-	// none if the output is a stream, or a dunlin.Response.
+	// bodies are the types of the values that can be sent in other formats than JSON. bodies is empty
+	// if the output is a stream or a dunlin.Response.
 	bodies []reflect.Type
-	// respond returns the response for the value at an address, in a format, nil for JSON. It does not
-	// retain the address.
+	// respond returns the response for the output at an address. f is the format, or nil for JSON.
+	// respond does not retain the address.
 	respond func(from address, f *negotiate.Format) dunlin.Response
-	// faults are errors that actions with this output may return without declaring them.
+	// faults are errors that every action with this output type may return. The operation need not
+	// declare them.
 	faults []*Fault
-	// next returns the cursor of the next page; nil if the output is not a Page.
+	// next returns the cursor of the next page. It is nil if the output is not a Page.
 	next func(from address) string
-	// receive decodes an answer with one of the statuses into the value at an address. It is nil if
-	// clients read the answer themselves.
+	// receive decodes an answer that has one of the statuses into the output at an address. It is nil
+	// if clients must read the answer themselves.
 	receive func(a *received, to address) error
 }
 
-// An Answer describes the answer of an operation with one status.
+// An Answer describes the answer of an operation for one status.
 type Answer struct {
 	Status      int
 	Description string
-	MediaType   string   // "" for no body
-	Schema      Schema   // schema of the body, of a sequence the whole array; zero for any
-	Formats     []string // other media types that the body is sent in, by Config.Formats
-	Item        Schema   // schema of one element of a sequence
+	MediaType   string   // empty if the answer has no body
+	Schema      Schema   // schema of the body; for a sequence, schema of the whole array; zero for any body
+	Formats     []string // other media types in which the body can be sent, because of Config.Formats
+	Item        Schema   // for a sequence: schema of one element
 	Headers     []AnswerHeader
 	Faults      []*Fault // faults with this status
 	Problem     bool     // the body is a problem
 	Invalid     bool     // the answer to an invalid request
-	Other       bool     // a problem with this status need not be one of Faults
+	Other       bool     // problems that are not in Faults may also have this status
 }
 
 // An AnswerHeader describes a header of an answer.
@@ -54,15 +55,15 @@ type AnswerHeader struct {
 	Always bool
 }
 
-// received is a response that a client has read completely.
+// received is a response whose body a client has read completely.
 type received struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// A resulter is an output type of this package. A method of its own compiles it, since only the
-// method knows the type arguments.
+// A resulter is an output type of this package. It has a method that compiles it, because only a
+// method of the generic type knows the type arguments.
 type resulter interface{ result() (*result, error) }
 
 // resultFor compiles an output type.
@@ -104,7 +105,7 @@ const mediaJSON = "application/json"
 // outputNode returns the schema of an output type.
 func outputNode(t reflect.Type) (*schema.Node, error) { return schema.Of(t) }
 
-// hasHeaders reports whether t is a struct with header fields.
+// hasHeaders reports whether t is a struct with fields that are sent as headers.
 func hasHeaders(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false
@@ -121,10 +122,11 @@ func hasHeaders(t reflect.Type) bool {
 type headerField struct {
 	name  string
 	index int
-	omit  bool // omitted if zero
+	omit  bool // the header is omitted if the field is zero
 }
 
-// headerResult compiles a struct with header fields. Its field Body is the body of the answer:
+// headerResult compiles a struct with fields that are sent as headers. The field Body is the body of
+// the answer:
 //
 //	type Page struct {
 //		Total int    `header:"X-Total-Count"`
@@ -132,7 +134,7 @@ type headerField struct {
 //		Body  []User
 //	}
 //
-// Without a field Body the answer is 204.
+// If the struct has no field Body, the answer is 204.
 func headerResult(t reflect.Type) (*result, error) {
 	var fields []headerField
 	body := -1
@@ -201,7 +203,7 @@ func headerResult(t reflect.Type) (*result, error) {
 	}, nil
 }
 
-// outputHeader returns the header for a field with the given tag.
+// outputHeader returns the description of the header for a field with the given tag.
 func outputHeader(f reflect.StructField, tag string) (AnswerHeader, error) {
 	name, option, _ := strings.Cut(tag, ",")
 	if name == "" || !f.IsExported() || option != "" && option != "omitzero" {
@@ -217,22 +219,22 @@ func outputHeader(f reflect.StructField, tag string) (AnswerHeader, error) {
 	return AnswerHeader{Name: name, Schema: Schema{node}, Always: option == ""}, nil
 }
 
-// headerKind reports whether a header can have the type t.
+// headerKind reports whether a value of type t can be sent as a header.
 func headerKind(t reflect.Type) bool {
 	_, err := shapeOf(t)
 	return err == nil
 }
 
-// headerText returns the value of a header as text.
+// headerText returns the text of a header's value.
 func headerText(v reflect.Value) string {
 	text, err := textOf(v)
 	if err != nil {
-		return "\n" // an invalid header value: the response becomes a 500 with its reason
+		return "\n" // this is not a valid header value, so the response becomes a 500 with the reason
 	}
 	return text
 }
 
-// withStatus returns the answers of r with another status, for results that wrap others.
+// withStatus returns the answer of r with another status, for results that wrap other results.
 func (r *result) withStatus(status int) ([]Answer, error) {
 	if len(r.answers) != 1 {
 		return nil, errors.New("it must hold a plain value")

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
-// None is the output of an action that answers 204 No Content.
+// None is the output of an action that answers 204 (No Content).
 type None struct{}
 
 func (None) result() (*result, error) {
@@ -23,9 +23,9 @@ func (None) result() (*result, error) {
 	}, nil
 }
 
-// Created is the output of an action that answers 201 Created. Location is the URI of the created
-// resource; "" sends no Location header. Bytes that a URI cannot contain are percent-encoded; a control
-// character makes the answer a 500. Parts that may contain a slash or a question mark must be escaped, see url.PathEscape.
+// Created is the output of an action that answers 201 (Created). Location is the URI of the created resource; if it is
+// empty, the answer has no Location header. Bytes that a URI cannot contain are percent-encoded. A control character makes
+// the answer a 500. A part of the URI that may contain a slash or a question mark must be escaped, see url.PathEscape.
 type Created[T any] struct {
 	Location string
 	Body     T
@@ -42,8 +42,8 @@ func (Created[T]) result() (*result, error) {
 	})
 }
 
-// Accepted is the output of an action that answers 202 Accepted. Location is the URI of a resource that describes the
-// progress; "" sends no Location header. It is encoded as in Created.
+// Accepted is the output of an action that answers 202 (Accepted). Location is the URI of a resource that describes the
+// progress; if it is empty, the answer has no Location header. Location is encoded as in Created.
 type Accepted[T any] struct {
 	Location string
 	Body     T
@@ -60,7 +60,8 @@ func (Accepted[T]) result() (*result, error) {
 	})
 }
 
-// located returns the result of a value with a status and a Location.
+// located returns the result for a value with a status and a Location. get returns the Location and the value of an
+// output. set stores a Location in an output and returns the address of its value.
 func located[T any](status int, get func(address) (string, *T), set func(address, string) *T) (*result, error) {
 	inner, err := resultFor[T]()
 	if err != nil {
@@ -106,18 +107,18 @@ func stringNode(format string) *schema.Node {
 
 var errUnreadable = errors.New("the response cannot be decoded into a value")
 
-// Either is the output of an action that answers in one of two ways, such as 200 or 201. A and B
-// may be Either types themselves. Their statuses must differ.
+// Either is the output of an action that answers in one of two ways, such as with 200 or 201. A and B may also be Either
+// types. Their statuses must differ.
 type Either[A, B any] struct {
 	first  *A
 	second *B
 }
 
-// First returns an Either with the first alternative, Second one with the second.
+// First returns an Either with the first alternative, and Second returns one with the second alternative.
 func First[A, B any](v A) Either[A, B]  { return Either[A, B]{first: &v} }
 func Second[A, B any](v B) Either[A, B] { return Either[A, B]{second: &v} }
 
-// Get returns both alternatives. The one that is not set is nil.
+// Get returns both alternatives. The alternative that is not set is nil.
 func (e Either[A, B]) Get() (*A, *B) { return e.first, e.second }
 
 func (Either[A, B]) result() (*result, error) {

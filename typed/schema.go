@@ -6,15 +6,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A Schema describes a value: its type and its rules, as documents show them. The zero Schema means
-// that there is none.
+// A Schema describes a value as documents show it: by its type and its rules. The zero Schema
+// describes no value.
 type Schema struct{ node *schema.Node }
 
-// IsZero reports whether there is no schema.
+// IsZero reports whether s is the zero Schema.
 func (s Schema) IsZero() bool { return s.node == nil }
 
-// Type returns the Go type of the values, without pointers to it. It returns nil if the values can
-// be of any type.
+// Type returns the Go type of the values. The type is not a pointer. Type returns nil if the values
+// can be of any type.
 func (s Schema) Type() reflect.Type {
 	if s.node == nil {
 		return nil
@@ -22,38 +22,39 @@ func (s Schema) Type() reflect.Type {
 	return s.node.Type
 }
 
-// Node returns the internal representation of the schema. It is for this module only.
+// Node returns the internal representation of the schema. Only this module can use it.
 func (s Schema) Node() *schema.Node { return s.node }
 
-// A Violation is the violation of a rule by a request, with its location. It never contains the value.
+// A Violation says that a value in a request does not satisfy a rule. It has the location of the
+// value, and never contains the value.
 type Violation struct {
 	// In is the source of the value: "body", "path", "query", "header", "cookie" or "form".
 	In string `json:"in"`
-	// Name is the name of the parameter, "" for the body.
+	// Name is the name of the parameter. It is empty for the body.
 	Name string `json:"parameter,omitempty"`
 	// Pointer identifies the value in the body, or in a parameter with several values, as a
 	// fragment (RFC 6901 section 6): "#/items/0/name". "#" is the whole body. Long names, and
 	// pointers of more than 1 KB, are truncated and end in "…", escaped.
 	Pointer string `json:"pointer,omitempty"`
-	// Rule is the broken rule in the terms of JSON Schema: "minLength", "required", "type". Text
-	// that is not JSON breaks "syntax".
+	// Rule is the name of the rule in JSON Schema, such as "minLength", "required" or "type". For a
+	// text that is not JSON it is "syntax".
 	Rule string `json:"rule"`
-	// Limit is the limit that the rule sets, as text: "3" for minLength 3.
+	// Limit is the limit that the rule sets, as text: "3" for a minLength of 3.
 	Limit string `json:"limit,omitempty"`
-	// Message tells the client how to correct the value. "" stands for the result of Text.
+	// Message tells the client how to correct the value. If it is empty, Text generates a message.
 	Message string `json:"detail"`
 }
 
-// violationJSON is a Violation without its methods, which has the same JSON.
+// violationJSON is Violation without its methods. Its JSON is the same.
 type violationJSON Violation
 
 func init() { SchemaAs[Violation, violationJSON](``) }
 
-// Text returns Message, or if that is "" an English text that tells the client how to correct the
-// value.
+// Text returns Message. If Message is empty, Text returns an English text that tells the client how to
+// correct the value.
 func (v *Violation) Text() string { return (*schema.Violation)(v).Text() }
 
-// MarshalJSON encodes the violation as in answers.
+// MarshalJSON returns the JSON that answers contain for the violation.
 func (v Violation) MarshalJSON() ([]byte, error) { return v.appendJSON(nil), nil }
 
 func (v *Violation) appendJSON(b []byte) []byte { return (*schema.Violation)(v).AppendJSON(b) }

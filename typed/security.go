@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A SecurityScheme describes how a caller authenticates. Middleware must check it. Declaring one adds the scheme to the
-// document, with the answer 401, and with 403 if scopes are required.
+// A SecurityScheme describes how a caller authenticates. Middleware must check the credentials. A declared scheme adds to
+// the document the scheme, the answer 401, and, if scopes are required, the answer 403.
 type SecurityScheme struct {
 	Name        string // name in the document
 	Type        string // "http", "apiKey", "oauth2", "openIdConnect" or "mutualTLS"
@@ -20,18 +20,18 @@ type SecurityScheme struct {
 	Description string
 }
 
-// BearerAuth returns the scheme of a token in the Authorization header.
+// BearerAuth returns the scheme for a bearer token in the Authorization header. format is a hint such as "JWT".
 func BearerAuth(name, format string) SecurityScheme {
 	return SecurityScheme{Name: name, Type: "http", Scheme: "bearer", Format: format}
 }
 
-// BasicAuth returns the scheme of a name and a password in the Authorization header.
+// BasicAuth returns the scheme for a user name and a password in the Authorization header.
 func BasicAuth(name string) SecurityScheme {
 	return SecurityScheme{Name: name, Type: "http", Scheme: "basic"}
 }
 
-// APIKey returns the scheme of a key in a header, a query parameter or a cookie. It panics if in is
-// none of these or parameter is empty.
+// APIKey returns the scheme for a key in a header, a query parameter or a cookie. in is "header", "query" or "cookie".
+// APIKey panics if in has another value or parameter is empty.
 func APIKey(name, in, parameter string) SecurityScheme {
 	if in != "header" && in != "query" && in != "cookie" || parameter == "" {
 		panic(fmt.Sprintf("typed: APIKey(%q, %q, %q): a key is in a header, query or cookie, and has a name there", name, in, parameter))
@@ -39,31 +39,31 @@ func APIKey(name, in, parameter string) SecurityScheme {
 	return SecurityScheme{Name: name, Type: "apiKey", In: in, Parameter: parameter}
 }
 
-// A Requirement is a scheme with the required scopes, or a choice of several schemes. If an operation has several
-// requirements, the caller must meet all of them.
+// A Requirement is a scheme with the required scopes, or several such alternatives. If an operation has several
+// requirements, the caller must satisfy all of them.
 type Requirement struct {
 	Scheme SecurityScheme
 	Scopes []string
-	others []Requirement // alternatives, see Or
+	others []Requirement // further alternatives, see Or
 }
 
-// Requires returns a requirement to declare with middleware or operations.
+// Requires returns a requirement that operations or middleware can declare.
 func Requires(scheme SecurityScheme, scopes ...string) Requirement {
 	return Requirement{Scheme: scheme, Scopes: scopes}
 }
 
-// Or returns a requirement that q or other satisfies, such as the token of a program or the session
-// of a person:
+// Or returns a requirement that the caller satisfies by q or by other, for example by the token of a program or by the
+// session of a person:
 //
 //	typed.Requires(typed.BearerAuth("token", "JWT")).Or(typed.Requires(typed.APIKey("session", "cookie", "__Host-session")))
 //
-// The zero Requirement as other makes the credentials optional.
+// If other is the zero Requirement, credentials are optional.
 func (q Requirement) Or(other Requirement) Requirement {
 	q.others = slices.Concat(q.others, other.Alternatives())
 	return q
 }
 
-// Alternatives returns the alternatives. Each has one scheme and satisfies the requirement.
+// Alternatives returns the alternatives. Each of them has one scheme, and the caller must satisfy one of them.
 func (q Requirement) Alternatives() []Requirement {
 	alternatives := []Requirement{{Scheme: q.Scheme, Scopes: q.Scopes}}
 	for _, other := range q.others {
@@ -72,12 +72,12 @@ func (q Requirement) Alternatives() []Requirement {
 	return alternatives
 }
 
-// IsZero reports whether the requirement needs no credentials.
+// IsZero reports whether the requirement requires no credentials.
 func (q Requirement) IsZero() bool {
 	return q.Scheme.Name == "" && q.Scheme.Type == "" && len(q.others) == 0
 }
 
-// scoped reports whether the requirement has scopes.
+// scoped reports whether an alternative has scopes.
 func (q Requirement) scoped() bool {
 	return slices.ContainsFunc(q.Alternatives(), func(alternative Requirement) bool { return len(alternative.Scopes) > 0 })
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A setter parses the text of a parameter into the value at an address. It returns false if the text
-// is not a valid value. The text is a safe string.
+// A setter parses the text of a parameter and stores the value at an address. It returns false if
+// the text is not a valid value. The text stays valid after the call.
 type setter func(to address, text string) bool
 
-// A shape describes how to parse the values of a parameter's type from text.
+// A shape describes how to parse a value of a parameter's type from text.
 type shape struct {
 	set    setter
-	format string // format in the document if the text differs from the JSON; "" is the node's
+	format string // format in the document, if the text of the parameter differs from the JSON of the type; empty if it does not
 }
 
 var (
@@ -33,7 +33,7 @@ func shapeOf(t reflect.Type) (shape, error) {
 	switch {
 	case t == timeType:
 		return shape{set: func(to address, text string) bool {
-			v, err := time.Parse(time.RFC3339, strings.ToUpper(text)) // T and Z may be lower case
+			v, err := time.Parse(time.RFC3339, strings.ToUpper(text)) // T and Z may be in lower case
 			store(to, v)
 			return err == nil
 		}}, nil
@@ -55,7 +55,8 @@ func shapeOf(t reflect.Type) (shape, error) {
 	return shape{set: set}, nil
 }
 
-// plainSetter returns the setter for a type without methods, by its kind, or nil for none.
+// plainSetter returns the setter for a type without methods, or nil if the kind of the type cannot
+// be a parameter.
 func plainSetter(t reflect.Type) setter {
 	switch t.Kind() {
 	case reflect.String:
@@ -111,20 +112,20 @@ func setUint[T uint | uint8 | uint16 | uint32 | uint64](to address, text string,
 	return err == nil
 }
 
-// hasLeadingZero reports whether a number has a leading zero that JSON forbids.
+// hasLeadingZero reports whether the text of a number has a leading zero that JSON forbids.
 func hasLeadingZero(text string) bool {
 	return len(text) > 1 && text[0] == '0' || len(text) > 2 && text[0] == '-' && text[1] == '0'
 }
 
-// setFloat accepts numbers in the syntax of JSON. It refuses a number that becomes infinite in the
-// type, or a nonzero number that becomes zero.
+// setFloat accepts numbers in the syntax of JSON. It returns false if the number becomes infinite in
+// type T, or if it is nonzero and becomes zero.
 func setFloat[T float32 | float64](to address, text string, bits int) bool {
 	v, err := strconv.ParseFloat(text, bits)
 	store(to, T(v))
 	return err == nil && schema.FitsFloat(text, v)
 }
 
-// optionalSetter returns a setter for an Optional[T]. set parses the T.
+// optionalSetter returns a setter for the type t, an Optional[T]. set is the setter for T.
 func optionalSetter(t reflect.Type, set setter) setter {
 	value, _ := t.FieldByName("Value")
 	flag, _ := t.FieldByName("Set")
@@ -134,12 +135,13 @@ func optionalSetter(t reflect.Type, set setter) setter {
 	}
 }
 
-// pointerSetter returns a setter that allocates a t and parses into it.
+// pointerSetter returns a setter that allocates a value of type t and stores a pointer to the value.
+// set is the setter for t.
 func pointerSetter(t reflect.Type, set setter) setter {
 	return func(to address, text string) bool { return set(to.alloc(t), text) }
 }
 
-// wantedText returns the rule and the limit to report after a setter has refused the text.
+// wantedText returns the rule and the limit to report for a text that a setter has refused.
 func wantedText(n *schema.Node, text string) (rule, limit string) {
 	switch {
 	case !utf8.ValidString(text):

@@ -14,10 +14,12 @@ import (
 )
 
 // Seq is the output of an action that answers 200 with a JSON array. The elements are produced one
-// by one while the response is sent. An error before the first 8 KB have been written is answered
-// as if the action had returned it. A later error closes the connection, so that the client sees an
-// incomplete response. An action may also return an iter.Seq2[T, error] itself; that is slower,
-// because its type is known only at run time.
+// by one while the response is sent. If an error occurs before the first 8 KiB were written, it is
+// answered as if the action had returned it. A later error closes the connection, so that the
+// client receives an incomplete response.
+//
+// An action may also return an iter.Seq2[T, error]. It is slower, because its type is known only at
+// run time.
 type Seq[T any] iter.Seq2[T, error]
 
 func (Seq[T]) result() (*result, error) {
@@ -45,10 +47,10 @@ func (Seq[T]) result() (*result, error) {
 	}, nil
 }
 
-// piece is the number of bytes of a sequence that are buffered before a write.
+// piece is the number of bytes of a sequence that are collected before they are written.
 const piece = 4 << 10
 
-// jsonOptions are the options of answers, equal to those of dunlin.JSON in results.
+// jsonOptions are the options for the JSON of answers. They equal those of dunlin.JSON.
 var jsonOptions = jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers}
 
 func writeArray[T any](w io.Writer, seq iter.Seq2[T, error]) error {
@@ -87,7 +89,7 @@ func sliceSeq[T any](list []T) iter.Seq2[T, error] {
 
 var errorType = reflect.TypeFor[error]()
 
-// isSeq2 reports whether t is an iter.Seq2[T, error].
+// isSeq2 reports whether t is an iter.Seq2[T, error] for any type T.
 func isSeq2(t reflect.Type) bool {
 	if t.Kind() != reflect.Func || t.NumIn() != 1 || t.NumOut() != 0 || t.In(0).Kind() != reflect.Func {
 		return false
@@ -96,7 +98,7 @@ func isSeq2(t reflect.Type) bool {
 	return yield.NumIn() == 2 && yield.NumOut() == 1 && yield.In(1) == errorType && yield.Out(0).Kind() == reflect.Bool
 }
 
-// reflectedSeq returns the result of an iter.Seq2[T, error].
+// reflectedSeq returns the result for an output of type iter.Seq2[T, error].
 func reflectedSeq(t reflect.Type) (*result, error) {
 	element := t.In(0).In(0)
 	node, err := outputNode(reflect.SliceOf(element))
@@ -110,7 +112,7 @@ func reflectedSeq(t reflect.Type) (*result, error) {
 			if seq.IsNil() {
 				return dunlin.Bytes(mediaJSON, []byte("[]"))
 			}
-			moved := reflect.New(t).Elem() // the address is not valid any more when the response is sent
+			moved := reflect.New(t).Elem() // the address is no longer valid when the response is sent
 			moved.Set(seq)
 			return dunlin.Stream(mediaJSON, func(w io.Writer) error {
 				return writeArray(w, func(yield func(any, error) bool) {
@@ -141,9 +143,9 @@ func reflectedSeq(t reflect.Type) (*result, error) {
 	}, nil
 }
 
-// Lines is the output of an action that answers 200 with JSON Lines: one JSON text a line. Each
-// line is sent when it is produced. The response begins with the first line: an error before it is
-// answered normally, a later error closes the connection.
+// Lines is the output of an action that answers 200 with JSON Lines: one JSON text on each line.
+// Each line is sent when it is produced. The response begins with the first line: an error before
+// the first line is answered as if the action had returned it. A later error closes the connection.
 type Lines[T any] iter.Seq2[T, error]
 
 const mediaLines = "application/jsonl"
@@ -203,17 +205,17 @@ func readLines[T any](body []byte) (list []T, err error) {
 	return list, nil
 }
 
-// EventsOf is the output of an action that answers 200 with an event stream whose data is JSON of
-// type T. The stream ends when the function returns, see [dunlin.SSE].
+// EventsOf is the output of an action that answers 200 with an event stream. The data of the events
+// is the JSON of values of type T. The stream ends when the function returns, see [dunlin.SSE].
 type EventsOf[T any] func(*Emitter[T]) error
 
 // An Emitter sends the events of an EventsOf.
 type Emitter[T any] struct{ *dunlin.Events }
 
-// Emit sends a value as the data of an event without type and ID.
+// Emit sends the JSON of v as the data of an event that has neither a type nor an ID.
 func (e *Emitter[T]) Emit(v T) error { return e.EmitAs(dunlin.Event{}, v) }
 
-// EmitAs sends a value as the data of the event ev.
+// EmitAs sends the event ev with the JSON of v as its data.
 func (e *Emitter[T]) EmitAs(ev dunlin.Event, v T) error {
 	b, err := jsonwire.Append(nil, &v, jsonOptions)
 	if err != nil {

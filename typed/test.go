@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// TestingT is the part of *testing.T that Op.Test uses.
+// TestingT has the methods of *testing.T that Op.Test uses.
 type TestingT interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -25,14 +25,14 @@ type Exchange[Out any] struct {
 	Status  int
 	Header  http.Header
 	Body    []byte
-	Out     Out      // the decoded JSON, unless Problem is set or middleware has answered with a Status such as 304
+	Out     Out      // the decoded JSON; zero if Problem is set, or if middleware has answered with a Status such as 304
 	Problem *Problem // nil if the answer is not a problem
 }
 
-// Test sends an input through the app, without a network, and returns the answer. It checks the
+// Test sends an input through the app without a network, and returns the answer. It checks the
 // answer against the operation's contract: t fails if the answer has a status, a fault, a media
-// type, a header or a body that the document does not have. edit changes the request before it is
-// sent, for example to add credentials.
+// type, a header or a body that is not in the document. edit changes the request before it is sent,
+// for example to add credentials.
 func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*http.Request)) Exchange[Out] {
 	t.Helper()
 	e := op.Endpoint()
@@ -72,7 +72,7 @@ func (op *Op[In, Out]) Test(t TestingT, app *dunlin.App, in In, edit ...func(*ht
 		got.Problem = err
 	default:
 		own := slices.ContainsFunc(op.result.answers, func(have Answer) bool { return have.Status == a.status })
-		if op.result.receive != nil && own { // else middleware answered, and check has reported any difference
+		if op.result.receive != nil && own { // otherwise middleware has answered, and check has reported any difference
 			t.Errorf("typed: decode answer of %s: %v\n%d %s", op.label(), err, a.status, a.body)
 		}
 	}
@@ -86,7 +86,7 @@ func hostOr(host, other string) string {
 	return other
 }
 
-// undeclaredCount returns how often the operation has given an undeclared answer.
+// undeclaredCount returns the number of undeclared answers that the operation has given.
 func (o *Operation) undeclaredCount() (n int) {
 	s := o.state
 	s.mu.Lock()
@@ -99,7 +99,7 @@ func (o *Operation) undeclaredCount() (n int) {
 	return n
 }
 
-// check lists the differences between an answer and the document.
+// check lists the differences between an answer and the operation's document.
 func (o *Operation) check(a *received, method string, format *dunlin.ProblemFormat) (wrong []string) {
 	answers := o.Answers()
 	i := slices.IndexFunc(answers, func(have Answer) bool { return have.Status == a.status })
@@ -123,12 +123,12 @@ func (o *Operation) check(a *received, method string, format *dunlin.ProblemForm
 	switch {
 	case wanted == "" && len(a.body) > 0:
 		wrong = append(wrong, fmt.Sprintf("the answer %d has a body of type %s, but the document has none", a.status, kind))
-	case slices.Contains(want.Formats, kind): // only JSON has a schema to check
+	case slices.Contains(want.Formats, kind): // only JSON has a schema that can be checked
 	case wanted != "" && !covers(wanted, kind) && method != http.MethodHead:
 		wrong = append(wrong, fmt.Sprintf("the answer %d is of type %q, but in the document of type %q", a.status, kind, wanted))
 	case want.Problem && format != nil:
 		_, envelope := ext.ProblemFormat(format)
-		if node, err := schema.Of(envelope); err == nil && method != http.MethodHead { // package openapi reports the error
+		if node, err := schema.Of(envelope); err == nil && method != http.MethodHead { // package openapi reports the error of schema.Of
 			wrong = append(wrong, checkJSON(node, a.body)...)
 		}
 	case want.Problem:
@@ -143,15 +143,15 @@ func (o *Operation) check(a *received, method string, format *dunlin.ProblemForm
 	return wrong
 }
 
-// covers reports whether a media type of the document includes the media type of an answer. The
-// first may be a range such as "image/*", and may have parameters.
+// covers reports whether the media type wanted includes the media type kind of an answer. wanted
+// may be a range such as "image/*" and may have parameters.
 func covers(wanted, kind string) bool {
 	wanted = mediaType(wanted)
 	whole, isRange := strings.CutSuffix(wanted, "/*")
 	return wanted == kind || isRange && kind != "" && (whole == "*" || strings.HasPrefix(kind, whole+"/"))
 }
 
-// checkProblem reports a problem that the document does not have.
+// checkProblem returns a message if a problem is not in the document.
 func (a *Answer) checkProblem(p *Problem) []string {
 	if a.Other || slices.ContainsFunc(a.Faults, func(f *Fault) bool { return f.ID() == p.Type }) {
 		return nil
@@ -159,7 +159,7 @@ func (a *Answer) checkProblem(p *Problem) []string {
 	return []string{fmt.Sprintf("the document does not have the fault %q with the status %d", p.Type, p.Status)}
 }
 
-// checkJSON checks a body against its schema.
+// checkJSON lists the differences between a body and its schema.
 func checkJSON(n *schema.Node, body []byte) (wrong []string) {
 	var report schema.Report
 	n.CheckOutput(bytes.TrimSpace(body), &report)

@@ -9,11 +9,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Undeclared counts the answers of an operation that its document does not have: errors that the
-// action returned and the operation does not declare.
+// Undeclared counts answers of an operation that are not in its document: errors that the action returned and that the
+// operation does not declare.
 type Undeclared struct {
 	Operation string // name, or methods and pattern
-	Fault     string // ID of the fault, "" for a plain problem
+	Fault     string // ID of the fault; empty if the error is not a fault
 	Status    int
 	Count     int
 }
@@ -25,7 +25,7 @@ type undeclaredKey struct {
 }
 
 // UndeclaredFaults lists the undeclared answers of the app, sorted by operation. The list should be empty. Op.Test fails for
-// each of them. In production, each is logged at its first occurrence and when its count doubles.
+// each of them. In production, each is logged when it first occurs and each time its count has doubled.
 func UndeclaredFaults(app *dunlin.App) []Undeclared {
 	s := stateOf(app)
 	s.mu.Lock()
@@ -40,8 +40,8 @@ func UndeclaredFaults(app *dunlin.App) []Undeclared {
 	return list
 }
 
-// declares reports whether the document has the error. An error without a status is a 500, which
-// every operation may answer.
+// declares reports whether the document of the operation contains the error. An error without a status counts as a 500,
+// which every operation may answer.
 func (o *Operation) declares(err error) (fault string, status int, ok bool) {
 	if f := faultOf(err); f != nil {
 		return f.ID(), f.Status(), slices.Contains(o.allFaults(), f.kind())
@@ -57,7 +57,7 @@ func (o *Operation) declares(err error) (fault string, status int, ok bool) {
 	return "", status, o.statuses()[status]
 }
 
-// recordError counts and logs an error of the action if it is not declared.
+// recordError counts and logs an error of the action that is not declared.
 func (o *Operation) recordError(r *dunlin.Request, err error) {
 	fault, status, ok := o.declares(err)
 	if ok {

@@ -14,7 +14,7 @@ import (
 
 func sortStrings(list []string) { slices.Sort(list) }
 
-// A mapKey is a key of a map with its text.
+// A mapKey is a key of a map, and its text.
 type mapKey struct {
 	text string
 	key  reflect.Value
@@ -32,7 +32,7 @@ func sortedMapKeys(v reflect.Value) []mapKey {
 
 func bytesReader(b []byte) io.Reader { return bytes.NewReader(b) }
 
-// textOf formats a value as a parameter. It is the inverse of a setter.
+// textOf formats a value as a parameter. A setter parses such text.
 func textOf(v reflect.Value) (string, error) {
 	switch t := v.Type(); {
 	case t == timeType:

@@ -214,8 +214,7 @@ func (c *compiler) mapping(n *Node, t reflect.Type) error {
 	return c.elem(n, t)
 }
 
-// elem compiles the elements of t. It stores the node of t, without the element node,
-// before it compiles the elements, since these may refer to t.
+// elem compiles the elements of t. It stores the node of t before it compiles the elements, because the elements may refer to t.
 func (c *compiler) elem(n *Node, t reflect.Type) error {
 	n.Elem = new(Node)
 	c.nodes[t] = n
