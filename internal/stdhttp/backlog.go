@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// A lastListener accepts the rest of its backlog before it closes. Closing resets the connections in the backlog,
-// whose clients may have sent requests already.
+// A lastListener accepts the rest of its backlog before it closes. If it closed at once, the system would reset the
+// connections in the backlog, although their clients may already have sent requests.
 type lastListener struct {
 	net.Listener
 	stopping atomic.Bool
-	taken    int // number of connections accepted since
+	taken    int // number of connections that were accepted since stop
 }
 
-// lastAccepts limits the number of connections accepted before a listener closes, in case another process accepts from
-// it and connections never stop.
+// lastAccepts is the maximum number of connections that are accepted after stop. Another process may use the same
+// backlog, so that connections would never end.
 const lastAccepts = 1 << 14
 
-// Accept returns net.ErrClosed after the last connection before stop.
+// Accept returns net.ErrClosed after it has returned the connections that were in the backlog at the time of stop.
 func (l *lastListener) Accept() (net.Conn, error) {
 	if !l.stopping.Load() {
 		if conn, err := l.Listener.Accept(); err == nil || !l.stopping.Load() {
@@ -30,14 +30,14 @@ func (l *lastListener) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 	}
-	_ = l.Close() // may be closed already
+	_ = l.Close() // the listener may already be closed
 	return nil, net.ErrClosed
 }
 
-// stop makes Accept return net.ErrClosed.
+// stop makes Accept return net.ErrClosed when the backlog is empty.
 func (l *lastListener) stop() {
 	l.stopping.Store(true)
 	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Unix(1, 0)) != nil {
-		_ = l.Close() // may be closed already
+		_ = l.Close() // the listener may already be closed
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acceptNow returns a connection from the backlog of a listener and fails if there is none. A passed deadline of the
-// listener has no effect.
+// acceptNow returns a connection from the backlog of a listener, or an error if the backlog is empty. A deadline of
+// the listener that has expired has no effect.
 func acceptNow(ln net.Listener) (net.Conn, error) {
 	sc, ok := ln.(syscall.Conn)
 	if !ok {
@@ -33,5 +33,5 @@ func acceptNow(ln net.Listener) (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "connection")
 	defer f.Close()
-	return net.FileConn(f) // of a duplicate descriptor
+	return net.FileConn(f) // FileConn duplicates the descriptor
 }

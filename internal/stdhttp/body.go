@@ -10,26 +10,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A TimedBody is a request body that limits the pauses of its client and its minimum rate. It sets a deadline only if
-// it reads from the connection, since most bodies arrive with their head.
+// A TimedBody is a request body that limits the time in which the client sends nothing, and requires a minimum rate.
+// It sets a deadline only when it reads from the connection, because most bodies arrive together with their head.
 type TimedBody struct {
 	io.ReadCloser
 	conn    *timedConn
-	reading sync.Mutex // held by Read and skip, which may run concurrently
-	skipped bool       // a part was discarded, guarded by reading: the action must not read the rest
+	reading sync.Mutex // held by Read and by skip, which may run concurrently
+	skipped bool       // a part of the body was discarded, so the action must not read the rest; guarded by reading
 
 	mu   sync.Mutex
 	pace exchange.BodyPace
-	set  bool // we have set a deadline
-	over bool // the body or its request has ended
+	set  bool // the TimedBody has set a deadline
+	over bool // the body or the request has ended
 
-	received atomic.Int64 // bytes of the body read
+	received atomic.Int64 // bytes of the body that were read
 
-	cut atomic.Pointer[error] // the client was too slow: the body is incomplete
+	cut atomic.Pointer[error] // set if the client was too slow, so that the body is incomplete
 }
 
-// NewTimedBody returns the body of a request with time limits, or nil if the connection does not belong to a Server or
-// uses HTTP/2, where many streams share a connection.
+// NewTimedBody returns the body of a request with time limits. It returns nil if the connection does not belong to a
+// Server, or if it uses HTTP/2, where many streams share a connection.
 func NewTimedBody(req *http.Request) *TimedBody {
 	c, _ := req.Context().Value(connKey{}).(*timedConn)
 	if c == nil || req.ProtoMajor != 1 {
@@ -38,7 +38,7 @@ func NewTimedBody(req *http.Request) *TimedBody {
 	return &TimedBody{ReadCloser: req.Body, conn: c}
 }
 
-// Read reads the body.
+// Read reads the body, with the time limits.
 func (b *TimedBody) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
@@ -48,8 +48,8 @@ func (b *TimedBody) Read(p []byte) (int, error) {
 	return b.read(p)
 }
 
-// skip discards up to n bytes of the body and reports whether it has ended. A concurrent reader, as in a reverse
-// proxy, must not mistake the part that it has read for the whole body.
+// skip discards up to n bytes of the body and reports whether the body has ended. A concurrent reader, as in a reverse
+// proxy, then gets an error, so that it does not mistake the part that it has read for the whole body.
 func (b *TimedBody) skip(n int64) (all bool) {
 	_, err := io.CopyN(io.Discard, (*skippedBody)(b), n+1)
 	return err != nil
@@ -79,16 +79,16 @@ func (b *TimedBody) read(p []byte) (int, error) {
 	case io.EOF:
 		b.end()
 	default:
-		b.Stop() // net/http must not wait for the rest, either
+		b.Stop() // otherwise net/http would wait for the rest
 		if cut := b.cut.Load(); cut != nil {
-			err = *cut // net/http has other errors for trailers
+			err = *cut // net/http returns other errors for trailers
 		}
 	}
 	return n, err
 }
 
-// receive reads from the connection. net/http may read from the connection itself once the last byte of the body was
-// read; end makes that possible.
+// receive reads from the connection. When the last byte of the body was read, net/http may read from the connection
+// itself; end removes the deadline for this.
 func (b *TimedBody) receive(p []byte) (int, error) {
 	b.renew(false)
 	start := time.Now()
@@ -104,7 +104,7 @@ func (b *TimedBody) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// tooSlow reports whether the client is too slow, after a read that waited.
+// tooSlow reports whether the client was too slow in a read that waited and returned n and err.
 func (b *TimedBody) tooSlow(waited time.Duration, n int, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,8 @@ func (b *TimedBody) tooSlow(waited time.Duration, n int, err error) bool {
 	return b.pace.TooSlow(&b.conn.server.Settings, waited, int64(n)) || timedOutIO(err)
 }
 
-// renew sets the deadline, again if again is true, and reports whether it has.
+// renew sets the deadline and reports whether it did. If again is false, it sets the first deadline; if again is true,
+// it sets a later one.
 func (b *TimedBody) renew(again bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,38 +130,39 @@ func (b *TimedBody) renew(again bool) bool {
 	return b.conn.setRead(t) == nil
 }
 
-// end removes the deadline.
+// end removes the deadline at the end of the body.
 func (b *TimedBody) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
 	if b.set && !b.conn.foreign.Load() {
 		b.set = false
-		_ = b.conn.setRead(time.Time{}) // may be closed already
+		_ = b.conn.setRead(time.Time{}) // the connection may already be closed
 	}
 }
 
-// Stop ends the use of the connection at the end of the request. A deadline stays until net/http sets the next one.
+// Stop ends the use of the connection at the end of the request. A deadline remains until net/http sets the next one.
 func (b *TimedBody) Stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
 }
 
-// Ended reports whether the body will not be read any more.
+// Ended reports whether the body will not be read again.
 func (b *TimedBody) Ended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.over
 }
 
-// StopUnread is Stop for a body that was not read to its end. net/http reads the rest after the answer.
+// StopUnread is Stop for a body that was not read to its end. net/http reads the rest after the answer, and has
+// BodyTimeout for it.
 func (b *TimedBody) StopUnread() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
 	if !b.conn.foreign.Load() {
 		b.conn.rest.Store(true)
-		_ = b.conn.setRead(time.Now().Add(b.conn.server.BodyTimeout)) // may be closed already
+		_ = b.conn.setRead(time.Now().Add(b.conn.server.BodyTimeout)) // the connection may already be closed
 	}
 }

@@ -17,57 +17,57 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
-// A timedConn is a connection of a Server. It implements Config.Timeouts.Write and Config.Timeouts.Body at low cost: a
-// deadline is set once and allowed to expire. If it expires while an operation waits, it is set again. A peer that
-// makes no progress before the second deadline is disconnected. So the time limit is between one and two times the
-// timeout.
+// A timedConn is a connection of a Server. It implements Config.Timeouts.Write and Config.Timeouts.Body at low cost. It
+// sets a deadline once and lets it expire. If the deadline expires while an operation waits, it sets a second deadline. A
+// peer that makes no progress before the second deadline is disconnected. Therefore the time limit is between one and two
+// times the timeout.
 type timedConn struct {
 	net.Conn
 	server   *exchange.Server
 	requests atomic.Int64    // number of requests, if they are counted
-	handlers *sync.WaitGroup // handlers of the same server that have hijacked a connection and still run
+	handlers *sync.WaitGroup // handlers of the same server that have hijacked a connection and have not returned
 
 	idle      atomic.Uint32
-	unasked   atomic.Pointer[openConns] // counts it as a connection without a request; nil after the first request
-	http2     atomic.Bool               // it uses HTTP/2, as far as known; set before unasked is cleared
-	wasIdle   bool                      // it was idle before; used by ConnState only
-	secure    bool                      // it carries TLS
-	wasBusy   bool                      // the drain has seen it busy; used by the drain only
-	idleSince time.Time                 // when the drain first saw it idle after it was busy, or zero; used by the drain only
+	unasked   atomic.Pointer[openConns] // counts the connection as one without a request; nil after the first request
+	http2     atomic.Bool               // the connection is known to use HTTP/2; set before unasked becomes nil
+	wasIdle   bool                      // the connection was idle before; only ConnState uses this
+	secure    bool                      // the connection carries TLS
+	wasBusy   bool                      // the connection was busy during the drain; only the drain uses this
+	idleSince time.Time                 // time when the drain first saw the connection idle after it was busy, or zero; only the drain uses this
 
 	foreign atomic.Bool               // net/http or a handler has set a read deadline
 	body    atomic.Pointer[TimedBody] // the body that is being read
-	rest    atomic.Bool               // net/http reads the rest of a body, after the answer
+	rest    atomic.Bool               // net/http reads the rest of a body after the answer
 	reads   readDeadline
 
-	counted netip.Addr   // client address in the per-address connection count, or the zero Addr
+	counted netip.Addr   // address for which the connection is counted, or the zero Addr
 	proxy   *proxyHeader // header of a trusted proxy, or nil
 
-	streams connStreams // of HTTP/2
+	streams connStreams // only for HTTP/2
 
 	write   atomic.Uint32
 	writing sync.Mutex // held while the write deadline changes
 }
 
-// The owner of a connection's write deadline.
+// Whose deadline the write deadline of a connection is.
 const (
 	noDeadline uint32 = iota
 	ourDeadline
-	foreignDeadline // a handler, also after hijacking
+	foreignDeadline // set by a handler, also after hijacking
 )
 
 // connKey is the context key of the *timedConn of a connection.
 type connKey struct{}
 
-// withConn is the ConnContext of the server.
+// withConn is the ConnContext of the net/http server.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
-// connOf returns the timedConn below c, or nil.
+// connOf returns the timedConn that c is or wraps, or nil.
 func connOf(c net.Conn) *timedConn {
 	if own, ok := c.(*timedConn); ok {
-		return own // the common case, several times per request
+		return own // the common case, several times for each request
 	}
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
@@ -95,8 +95,8 @@ func speaksHTTP2(c net.Conn) bool {
 	return ok && over.ConnectionState().NegotiatedProtocol == "h2"
 }
 
-// hijacked returns the connection to hand to a hijacking handler. Handlers expect a *net.TCPConn. If a proxy has
-// forwarded the connection, the result has the client's address.
+// hijacked returns the connection for a handler that hijacks c. Handlers expect a *net.TCPConn. If a proxy has forwarded
+// the connection, the result has the address of the client.
 func hijacked(c net.Conn) net.Conn {
 	own, ok := c.(*timedConn)
 	switch {
@@ -108,7 +108,7 @@ func hijacked(c net.Conn) net.Conn {
 	return own.Conn
 }
 
-// addrPortOf returns the address of the peer, or the zero AddrPort.
+// addrPortOf returns the address of the peer, or the zero AddrPort if the peer has no IP address.
 func addrPortOf(c net.Conn) netip.AddrPort {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort()
@@ -122,7 +122,7 @@ func addrPortOf(c net.Conn) netip.AddrPort {
 
 func timedOutIO(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// Write writes p while the client accepts data in time.
+// Write writes p. It fails if the client accepts no data for the time of the write timeout.
 func (c *timedConn) Write(p []byte) (sent int, err error) {
 	if c.write.Load() == noDeadline {
 		c.renewWrite()
@@ -143,7 +143,7 @@ func (c *timedConn) Write(p []byte) (sent int, err error) {
 	}
 }
 
-// ReadFrom copies src. The kernel sends a regular file if possible.
+// ReadFrom copies src to the connection. If src is a regular file, the kernel sends it if possible.
 func (c *timedConn) ReadFrom(src io.Reader) (sent int64, err error) {
 	to, ok := c.Conn.(io.ReaderFrom)
 	lim, f := exchange.RegularFile(src)
@@ -162,7 +162,7 @@ func (c *timedConn) ReadFrom(src io.Reader) (sent int64, err error) {
 			c.noteSlow()
 			return sent, err
 		}
-		// Without sendfile, more was read than written.
+		// If the kernel does not send the file, more bytes were read from it than were written.
 		if _, err := f.Seek(n-(left-lim.N), io.SeekCurrent); err != nil {
 			return sent, err
 		}
@@ -170,14 +170,14 @@ func (c *timedConn) ReadFrom(src io.Reader) (sent int64, err error) {
 	}
 }
 
-// noteSlow counts a client that accepted no data, unless a handler set a shorter deadline.
+// noteSlow counts a client that accepted no data. It does not if a handler has set the deadline.
 func (c *timedConn) noteSlow() {
 	if c.write.Load() == ourDeadline {
 		c.server.NoteSlowReader(addrPortOf(c))
 	}
 }
 
-// renewWrite sets our deadline. It returns false if another one is in force.
+// renewWrite sets the deadline of the timedConn. It returns false if a handler has set another deadline.
 func (c *timedConn) renewWrite() bool {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -188,10 +188,11 @@ func (c *timedConn) renewWrite() bool {
 	return c.Conn.SetWriteDeadline(time.Now().Add(c.server.WriteTimeout)) == nil
 }
 
-// SetWriteDeadline replaces our deadline; the zero time restores it. net/http removes deadlines after each request,
-// even if there is none. Our deadline then stays, so that requests do not pay for setting it again.
+// SetWriteDeadline replaces the deadline of the timedConn by t. If t is zero, it ends the use of t. net/http calls it
+// with the zero time after each request, even if no deadline was set. The deadline of the timedConn remains then, so that
+// requests do not need to set it again.
 func (c *timedConn) SetWriteDeadline(t time.Time) error {
-	if t.After(never) { // set by net/http for each request
+	if t.After(never) { // net/http sets this time for each request
 		t = time.Time{}
 	}
 	if t.IsZero() && c.write.Load() != foreignDeadline {
@@ -206,40 +207,41 @@ func (c *timedConn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// release removes our deadlines from a hijacked connection.
+// release removes the deadlines of the timedConn from a hijacked connection.
 func (c *timedConn) release() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.write.Swap(foreignDeadline) == ourDeadline {
-		_ = c.Conn.SetWriteDeadline(time.Time{}) // may be closed already
+		_ = c.Conn.SetWriteDeadline(time.Time{}) // the connection may already be closed
 	}
 	c.foreign.Store(true)
 	c.reads.release(c.Conn)
 }
 
-// SetReadDeadline sets the read deadline. The zero time does not remove the deadline of a body that net/http still reads
-// after the action. net/http calls SetReadDeadline several times per request, so it writes shared state only on a change.
+// SetReadDeadline sets the read deadline. If net/http still reads a body after the action, the zero time does not remove
+// its deadline. net/http calls SetReadDeadline several times for each request. Therefore it writes to shared memory only
+// if a value changes.
 func (c *timedConn) SetReadDeadline(t time.Time) error {
 	if foreign := !t.IsZero(); c.foreign.Load() != foreign {
 		c.foreign.Store(foreign)
 	}
 	if c.rest.Load() {
 		switch now := time.Now(); {
-		case t.IsZero(): // net/http interrupted a body read that continues after the action; bound it with BodyTimeout
+		case t.IsZero(): // net/http has interrupted a read of the body that continues after the action: limit it by BodyTimeout
 			t = now.Add(c.server.BodyTimeout)
-		case t.After(now): // it waits for the next request
+		case t.After(now): // net/http waits for the next request
 			c.rest.Store(false)
 		}
 	}
 	return c.setRead(t)
 }
 
-// SetDeadline sets both deadlines.
+// SetDeadline sets the read deadline and the write deadline.
 func (c *timedConn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// CloseWrite shuts down the write side.
+// CloseWrite closes the connection for writing.
 func (c *timedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -247,7 +249,7 @@ func (c *timedConn) CloseWrite() error {
 	return nil
 }
 
-// Read reads from the connection. A read for a body is limited in time.
+// Read reads from the connection. If it reads a body, the time limits of the body apply.
 func (c *timedConn) Read(p []byte) (int, error) {
 	if c.proxy != nil {
 		if n, err := c.readFirst(p); n > 0 || err != nil {
@@ -266,7 +268,7 @@ func (c *timedConn) Read(p []byte) (int, error) {
 		n, err = c.readRequest(p)
 	}
 	if err != nil && c.rest.Load() {
-		// In full duplex, net/http would take later bytes for the next request.
+		// In full duplex, net/http would interpret the following bytes as the next request.
 		_ = c.Conn.Close()
 	}
 	return n, err

@@ -7,19 +7,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// A counter counts one net/http request, from the call of its action until its answer is ready. The zero value does not
+// A counter counts a net/http request from the start of its action until its answer is ready. The zero counter does not
 // count.
 type counter struct {
 	shard  *tally.Shard
-	since  time.Duration // relative to clock
+	since  time.Duration // time of the start, relative to clock
 	secure bool          // the client uses TLS
 }
 
-// clock is the time origin. time.Since needs one clock reading, time.Now two.
+// clock is the origin of times. time.Since reads the clock once, and time.Now twice.
 var clock = time.Now()
 
-// startCount starts counting a routed request. The request is in flight until its answer is written and endCount is
-// called with the result: a client that does not read still occupies a goroutine.
+// startCount starts to count a request that has a route. The request is in flight until its answer is written. Then the
+// caller must call endCount with the result, because a client that does not read the answer still occupies a goroutine.
 func (x *wire) startCount() *tally.Shard {
 	x.count.shard = x.s.Route.Counts.Shard(x.number)
 	x.count.shard.InFlight.Add(1)
@@ -28,10 +28,10 @@ func (x *wire) startCount() *tally.Shard {
 	return x.count.shard
 }
 
-// endCount ends the count begun by startCount.
+// endCount ends the counting that startCount has begun.
 func endCount(s *tally.Shard) { s.InFlight.Add(-1) }
 
-// end counts the request of a state with its answer.
+// end counts the request of a state and its answer.
 func (c *counter) end(s *exchange.State, a *exchange.Answer) {
 	if c.shard == nil {
 		return

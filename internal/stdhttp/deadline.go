@@ -8,23 +8,25 @@ import (
 	"time"
 )
 
-// A readDeadline is the read deadline of a connection. net/http sets it about six times per request, nearly always to
-// a later time. The deadline in force is left to expire: a read that it ends early sets the rest and continues. Once
-// per request net/http interrupts the read that detects a disconnect. That read has rarely begun. It then ends before
-// it begins, and no deadline is set.
+// A readDeadline is the read deadline of a connection. net/http changes it about six times for each request, nearly
+// always to a later time. To avoid the cost, the deadline of the socket stays as it is. When it ends a read too
+// early, it is set to the deadline that net/http wanted, and the read continues.
+//
+// Once for each request net/http interrupts the read that detects a disconnect. This read has usually not begun. In
+// that case begin ends the read, and no deadline is set.
 type readDeadline struct {
 	mu      sync.Mutex
-	wanted  time.Time // zero for none
-	set     time.Time // in force on the socket: at most wanted, unless it interrupts a read; zero for none
-	readers int       // reads that a deadline would end
+	wanted  time.Time // deadline that net/http has set last, zero for none
+	set     time.Time // deadline of the socket: not after wanted, unless it interrupts a read; zero for none
+	readers int       // number of reads that a deadline would end
 	direct  bool      // the socket always has the wanted deadline
 }
 
-// errInterrupted is the error of a read interrupted before it began.
+// errInterrupted is the error of a read that was interrupted before it began.
 var errInterrupted error = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 
-// want sets the deadline of c to t; zero means none. Instead of none, a deadline after about the given time is set,
-// close to the next wanted one.
+// want sets the deadline of c to t. Zero means no deadline. If about is positive, want then sets a deadline after
+// that time, because a later deadline is likely to follow soon.
 func (d *readDeadline) want(c net.Conn, t time.Time, about time.Duration) error {
 	d.mu.Lock() // six times per request: no defer
 	d.wanted = t
@@ -40,20 +42,20 @@ func (d *readDeadline) want(c net.Conn, t time.Time, about time.Duration) error 
 	return err
 }
 
-// leaves reports whether the deadline in force suffices if t is wanted.
+// leaves reports whether the deadline of the socket can stay if t is wanted.
 func (d *readDeadline) leaves(t time.Time) bool {
 	switch {
 	case d.direct:
 		return false
 	case d.readers == 0 && interrupts(t):
-		return true // begin handles it
+		return true // begin ends the read
 	case t.IsZero() && d.set.IsZero():
 		return true
 	}
 	return !d.set.IsZero() && !interrupts(d.set) && (t.IsZero() || !t.Before(d.set))
 }
 
-// renew is want after the deadline in force has expired.
+// renew is want after the deadline of the socket has expired.
 func (d *readDeadline) renew(c net.Conn, t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,10 +63,11 @@ func (d *readDeadline) renew(c net.Conn, t time.Time) error {
 	return d.put(c, t)
 }
 
-// interrupts reports whether a deadline ends a read at once. net/http uses times soon after the Unix epoch for that.
+// interrupts reports whether a deadline ends a read immediately. net/http interrupts reads with times shortly after
+// the Unix epoch.
 func interrupts(t time.Time) bool { return !t.IsZero() && t.Unix() < 1<<20 }
 
-// begin is called before a read. It returns false if the read is interrupted already.
+// begin must be called before a read. It returns false if the read was already interrupted.
 func (d *readDeadline) begin() bool {
 	d.mu.Lock()
 	begins := !interrupts(d.wanted) || d.direct || interrupts(d.set)
@@ -75,7 +78,7 @@ func (d *readDeadline) begin() bool {
 	return begins
 }
 
-// end is called after a read.
+// end must be called after a read for which begin returned true.
 func (d *readDeadline) end() {
 	d.mu.Lock()
 	d.readers--
@@ -87,8 +90,8 @@ func (d *readDeadline) put(c net.Conn, t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// early reports whether a read of c ended before its deadline, and sets the rest. A read interrupted by the drain
-// stays interrupted.
+// early reports whether a read of c ended before the wanted deadline, and sets the wanted deadline. A read that the
+// drain has interrupted stays interrupted.
 func (d *readDeadline) early(c *timedConn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,17 +104,17 @@ func (d *readDeadline) early(c *timedConn) bool {
 	return d.put(c.Conn, d.wanted) == nil
 }
 
-// release sets the wanted deadline for users of the bare socket.
+// release sets the wanted deadline on the socket, for code that uses the socket directly.
 func (d *readDeadline) release(c net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.direct && !d.set.Equal(d.wanted) {
-		_ = d.put(c, d.wanted) // may be closed already
+		_ = d.put(c, d.wanted) // the connection may already be closed
 	}
 	d.direct = true
 }
 
-// read reads from the connection until its deadline.
+// read reads from the connection until the wanted deadline.
 func (c *timedConn) read(p []byte) (int, error) {
 	for {
 		if !c.reads.begin() {

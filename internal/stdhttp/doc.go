@@ -1,10 +1,10 @@
-// Package stdhttp is the adapter between net/http and the pipeline (exchange.Wire), and a net/http server with additions:
-// limits on connections and slow clients, and a shutdown that resets no connection. It does not know the types App, Request
-// and Response.
+// Package stdhttp has two parts: the adapter between net/http and the pipeline (exchange.Wire), and a net/http server with
+// additions. The additions are limits on connections and slow clients, and a shutdown that resets no connection. The
+// package does not use the types App, Request and Response.
 //
-// The adapter serves requests of any net/http server. A request runs on the goroutine of
-// net/http; an action with a time limit has a goroutine of its own. Wires are pooled, except
-// those of late actions, which are left to the collector.
+// The adapter can serve the requests of any net/http server. A request runs on the goroutine of net/http. An action with a
+// time limit runs on a goroutine of its own. Wires are pooled. The wire of an action that exceeds its time limit is not
+// reused.
 //
 //	wire.go     a request and its answer           request.go the body, and the request for handlers
 //	late.go     timeouts of routes                 sink.go    streamed answers
@@ -23,16 +23,16 @@
 //
 // # Cost and limits of a request
 //
-// App.ServeHTTP (internal/stdhttp/wire.go) takes a pooled wire, which contains a Request. Headers
-// go into the server's map as value slices that all responses share, or that are cut from a larger
-// allocation. net/http sets the length of a small body, which is cheaper than a field in the map.
-// The body is written with one call. net/http owns the connection, the framing, Date and all steps
-// before the first. Dunlin starts the server of this package; others work too. Its connections
-// (conn.go, body.go) limit the pauses of a client in a body and in reading an answer: a deadline is
-// set once and renewed only after it has expired, so ordinary requests set none. While an action
-// runs, net/http reads to detect a disconnect, and interrupts that read when the action has ended,
-// mostly before the read has begun, in which case no deadline is set either (deadline.go). An HTTP/2
-// connection carries many streams, each of which its client can block. A timer watches the waiting
-// operations of each stream (stream.go). The rest of a body is read before the answer, as by
-// net/http, but at most 64 KB and with the same minimum rate (skipBody).
+// App.ServeHTTP (wire.go) takes a wire from a pool. The wire contains the Request. The values of the answer's headers are
+// slices that all answers share, or parts of a larger allocation. net/http sets the length of a small body, because this
+// costs less than a field in the map of headers. The body is written with one call. net/http reads the connection and the
+// head, and writes the framing and Date.
+//
+// Dunlin starts the server of this package; other net/http servers also work. The connections of this server (conn.go,
+// body.go) limit the time in which a client sends nothing of a body or reads nothing of an answer. A deadline is set once
+// and renewed only after it has expired, so that ordinary requests set none. While an action runs, net/http reads to detect
+// a disconnect, and interrupts this read when the action ends. Usually the read has not begun at that time, and then no
+// deadline is set (deadline.go). An HTTP/2 connection carries many streams, and the client can block each of them. A timer
+// watches the operations of each stream that wait (stream.go). The rest of a body is read before the answer, as in
+// net/http, but at most 64 KiB and with the same minimum rate (skipBody).
 package stdhttp

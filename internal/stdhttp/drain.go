@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// At shutdown net/http closes the connections that it considers idle, including those with a request that has arrived
-// but was not read: on a busy machine their goroutines wait for a processor. And it drops every request that it reads
-// from then on, without an answer. So idle HTTP/1.1 connections are closed before, by the goroutines that read from
-// them: only they know that nothing was read.
+// At shutdown, net/http closes the connections that it considers idle. Among them are connections on which a request
+// has arrived but was not yet read, because their goroutines wait for a processor. net/http also drops every request
+// that it reads after the shutdown has begun, without an answer. Therefore idle HTTP/1.1 connections are closed
+// before. The goroutine that reads from a connection closes it, because only this goroutine knows that nothing was
+// read.
 
-// The state of a connection in net/http:
+// The state of a connection in net/http changes as follows:
 //
 //	change              by            when
 //	busy → between      ConnState     an answer is sent; the first state of a new connection
@@ -23,7 +24,7 @@ import (
 //	ending → begun      Read          a part of a request has arrived meanwhile
 //	any → busy          ConnState     a request was read
 //
-// An interrupted read that returns no data ends the connection.
+// If an interrupted read returns no data, the connection ends.
 const (
 	busy uint32 = iota
 	between
@@ -32,10 +33,10 @@ const (
 	ending
 )
 
-// setIdle records the state of a connection in net/http; c is nil for a foreign connection.
+// setIdle records the state of a connection in net/http. c is nil for a connection that does not belong to a Server.
 func (c *timedConn) setIdle(state uint32) {
 	if c != nil {
-		if c.idle.Swap(state) == ending { // the request was complete, and is answered
+		if c.idle.Swap(state) == ending { // the request was complete and is answered
 			c.reads.mu.Lock()
 			_ = c.reads.put(c.Conn, c.reads.wanted)
 			c.reads.mu.Unlock()
@@ -43,7 +44,8 @@ func (c *timedConn) setIdle(state uint32) {
 	}
 }
 
-// end interrupts the wait for a request or its rest, unless the state has changed or more has arrived.
+// end interrupts the wait for a request or for the rest of a request. It has no effect if the state has changed or
+// more input has arrived.
 func (c *timedConn) end(from uint32) {
 	if c.idle.Load() != from || unreadOf(c.Conn) > 0 {
 		return
@@ -51,11 +53,11 @@ func (c *timedConn) end(from uint32) {
 	c.reads.mu.Lock()
 	defer c.reads.mu.Unlock()
 	if c.idle.CompareAndSwap(from, ending) {
-		_ = c.reads.put(c.Conn, time.Unix(1, 0)) // an error would appear in the read
+		_ = c.reads.put(c.Conn, time.Unix(1, 0)) // if this fails, the read returns the error
 	}
 }
 
-// keep reverts end.
+// keep continues a read that end has interrupted.
 func (c *timedConn) keep() {
 	c.reads.mu.Lock()
 	defer c.reads.mu.Unlock()
@@ -64,20 +66,20 @@ func (c *timedConn) keep() {
 	}
 }
 
-// ended reports whether an interrupted read that returned no data ends the connection. A client that sends a request
-// later learns from a reset that it was not read.
+// ended reports whether an interrupted read that returned no data ends the connection. If a client sends a request
+// later, the connection is reset. So the client knows that the request was not read.
 func (c *timedConn) ended() bool {
 	if unreadOf(c.Conn) > 0 {
 		c.keep()
 		return false
 	}
-	if !c.secure { // otherwise net/http informs the client
+	if !c.secure { // with TLS, net/http informs the client
 		_ = c.Conn.Close()
 	}
 	return true
 }
 
-// readRequest reads from the connection while no request is being answered.
+// readRequest reads from the connection while no request is running.
 func (c *timedConn) readRequest(p []byte) (int, error) {
 	c.idle.CompareAndSwap(between, waiting)
 	n, err := c.read(p)
@@ -94,21 +96,21 @@ func (c *timedConn) noteBegun() {
 	}
 }
 
-// openConns holds the connections of a server.
+// openConns has the connections of a server.
 type openConns struct {
 	count   atomic.Int64
-	unasked atomic.Int64  // of these, connections without a request so far
-	none    chan struct{} // receives a value after count or unasked became 0
+	unasked atomic.Int64  // number of connections that have not received a request
+	none    chan struct{} // receives a value when count or unasked has become 0
 
 	mu  sync.Mutex
-	all map[*timedConn]struct{} // without foreign connections
+	all map[*timedConn]struct{} // connections that belong to the Server
 }
 
 func newOpenConns() openConns {
 	return openConns{none: make(chan struct{}, 1), all: map[*timedConn]struct{}{}}
 }
 
-// add counts a new connection; c is nil for a foreign one.
+// add counts a new connection. c is nil for a connection that does not belong to the Server.
 func (o *openConns) add(c *timedConn) {
 	o.count.Add(1)
 	if c == nil {
@@ -122,7 +124,7 @@ func (o *openConns) add(c *timedConn) {
 	o.all[c] = struct{}{}
 }
 
-// remove removes a closed or hijacked connection.
+// remove removes a connection that was closed or hijacked.
 func (o *openConns) remove(c *timedConn) {
 	if c != nil {
 		c.asked()
@@ -133,7 +135,7 @@ func (o *openConns) remove(c *timedConn) {
 	o.less(&o.count)
 }
 
-// less decrements a count.
+// less subtracts 1 from a count.
 func (o *openConns) less(count *atomic.Int64) {
 	if count.Add(-1) > 0 {
 		return
@@ -144,7 +146,7 @@ func (o *openConns) less(count *atomic.Int64) {
 	}
 }
 
-// asked records that c has received a request, or that it never will.
+// asked records that c has received a request, or that it will not receive one.
 func (c *timedConn) asked() {
 	if c.unasked.Load() == nil {
 		return
@@ -154,10 +156,10 @@ func (c *timedConn) asked() {
 	}
 }
 
-// A rest counts the HTTP/1.1 connections that are still open.
+// A rest has numbers of HTTP/1.1 connections that are still open.
 type rest struct {
-	idle  int // kept alive; soon closed or busy
-	begun int // a part of a request has arrived
+	idle  int // connections that wait for a request
+	begun int // connections on which a part of a request has arrived
 }
 
 // noteBusy records which connections are busy at the start of the drain.
@@ -169,8 +171,9 @@ func (o *openConns) noteBusy() {
 	}
 }
 
-// endIdle closes keep-alive connections that wait for a request: connections that were busy at the start of the drain
-// after the time last, and with all also new connections without any input.
+// endIdle closes keep-alive connections that wait for a request. A connection that was busy during the drain is
+// closed only after it has been idle for the time last. If all is true, endIdle also closes new connections that have
+// not sent anything.
 func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	var waits []*timedConn
 	now := time.Now()
@@ -205,8 +208,8 @@ func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	return r
 }
 
-// wait waits until a count is 0, at most for the given time. It checks less often if there are many connections. It
-// returns false if ctx has ended.
+// wait waits until a count is 0, but at most for the time limit. It checks less often if there are many connections.
+// It returns false if ctx has ended.
 func (o *openConns) wait(ctx context.Context, limit time.Duration) bool {
 	pause := 5*time.Millisecond + time.Duration(o.count.Load())*5*time.Microsecond
 	timer := time.NewTimer(max(min(pause, limit), 0))
@@ -220,7 +223,7 @@ func (o *openConns) wait(ctx context.Context, limit time.Duration) bool {
 	return true
 }
 
-// atMostHalf returns d, or half of ctx's remaining time if that is less.
+// atMostHalf returns d, or half of the time until the deadline of ctx if that is shorter.
 func atMostHalf(ctx context.Context, d time.Duration) time.Duration {
 	if until, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(until)/2)

@@ -10,20 +10,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// A holder is a request that holds memory. It has its own account, since an HTTP/2 connection carries many requests. It belongs
-// to its wire.
+// A holder is a request for which memory is charged. It has its own account, because an HTTP/2 connection carries many
+// requests. It belongs to the wire of the request.
 type holder struct {
 	server *exchange.Server
 
 	mu      sync.Mutex
 	w       http.ResponseWriter
-	account *memory.Account // nil once the request no longer reads its body
+	account *memory.Account // nil after ReleaseAccount
 
 	client remote
 }
 
-// A remote is an address with its own lock, which is the innermost one: RemoteAddr is called under an account's lock, and the
-// end of a request closes its account under the holder's.
+// A remote is an address with a lock. No other lock may be acquired while this lock is held: RemoteAddr is called while the
+// lock of an account is held, and the end of a request closes its account while the lock of the holder is held.
 type remote struct {
 	mu   sync.Mutex
 	addr netip.AddrPort
@@ -50,11 +50,11 @@ func (x *wire) Account() *memory.Account {
 	return a
 }
 
-// MayWait does nothing: the request has a goroutine of its own.
+// MayWait and Waited do nothing, because the request has a goroutine of its own.
 func (x *wire) MayWait() {}
 func (x *wire) Waited()  {}
 
-// ReleaseAccount closes an account.
+// ReleaseAccount closes the account a.
 func (x *wire) ReleaseAccount(a *memory.Account) {
 	h := x.holder
 	h.mu.Lock()
@@ -72,12 +72,12 @@ func (h *holder) RemoteAddr() netip.AddrPort {
 	return h.client.addr
 }
 
-// End makes reading the body fail. On a foreign server that may be impossible: then the body is read completely.
+// End makes reads of the body fail. This may be impossible if the server is not a Server. The body is then read completely.
 func (h *holder) End(a *memory.Account) {
 	go func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.account == a { // otherwise it is the account of the next request
+		if h.account == a { // otherwise the account belongs to the next request
 			h.server.NoteEnded(h.RemoteAddr(), a)
 			_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
 		}

@@ -6,8 +6,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// ServeInner answers a request passed on by standard middleware. enter accepts the call for req, and returns the matched host for
-// its parameters. ok is false if the answer is no longer needed. exit is called after the answer was sent.
+// ServeInner answers a request that standard middleware has passed on. It calls enter with the call for req. enter returns the
+// matched host for the parameters of the host; ok is false if the answer is no longer needed. ServeInner calls exit after the
+// answer was sent.
 func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter func(call exchange.Call) (host string, ok bool), exit func()) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req, x.inner = w, req, true
@@ -17,7 +18,7 @@ func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter fun
 			x.Req = req.WithContext(req.Context())
 			x.Req.Host = host
 		}
-		resp := exchange.Finish(x.call) // the timeout of the route covers the whole chain
+		resp := exchange.Finish(x.call) // the timeout of the route applies to the whole chain of middleware and action
 		x.sendSettled(&resp)
 		exit()
 	}

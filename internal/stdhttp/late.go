@@ -6,14 +6,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// answerWithin is answer for a route with a timeout. The action runs on its own goroutine, so that this one can answer
-// without it. It returns false in that case: the wire then belongs to the action.
+// answerWithin is answer for a route with a timeout. The action runs on its own goroutine, so that the goroutine of
+// the request can answer before the action returns. In that case answerWithin returns false, and the wire belongs to
+// the action.
 func (x *wire) answerWithin(route *exchange.Route) bool {
 	race := exchange.NewRace(x.Req.Context(), route.Timeout)
 	defer race.Context.End(context.Canceled)
 	x.Req, x.race = x.Req.WithContext(race.Context), race
 	late, alone := x.inCaseOfLate(), x.Req.ProtoMajor < 2
-	count := x.count // the action may use x longer
+	count := x.count // the action may continue to use x
 	x.count.shard = nil
 	resp, isLate := race.Run(x.call, x.service.Pipeline)
 	if !isLate {
@@ -24,7 +25,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	}
 	resp = x.service.Pipeline.Late(route)
 	count.end(late.s, &resp)
-	if alone { // with HTTP/2 the connection has other streams
+	if alone { // an HTTP/2 connection has other streams
 		late.w.Header().Set("Connection", "close")
 	}
 	late.call.InheritFrom(x.call)
@@ -33,7 +34,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	return false
 }
 
-// inCaseOfLate returns a wire for the answer given without the action, which the action cannot change.
+// inCaseOfLate returns a wire for an answer without the action. The action cannot change this wire.
 func (x *wire) inCaseOfLate() *wire {
 	late := &wire{service: x.service, w: x.w, StdHead: x.StdHead}
 	if x.call.Hooked() {

@@ -9,23 +9,24 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// netKeepAlive is the value that package net sets on connections by default.
+// netKeepAlive is the time that package net uses for TCP keep-alive by default.
 const netKeepAlive = 15 * time.Second
 
-// A listener limits the connections of a net/http server. An accepted connection is counted until Server.count sees it closed.
+// A listener limits the number of connections of a net/http server. A connection is counted from Accept until Server.count
+// sees that it is closed.
 type listener struct {
 	lastListener
 	service *Service
 	tls     bool // its connections carry TLS
 	once    sync.Once
-	closed  chan struct{} // closed when the listener closes: Accept stops waiting for a slot
+	closed  chan struct{} // closed when the listener closes, so that Accept stops waiting for a slot
 }
 
 func newListener(s *Service, ln net.Listener, tls bool) *listener {
 	return &listener{lastListener: lastListener{Listener: ln}, service: s, tls: tls, closed: make(chan struct{})}
 }
 
-// Accept waits until one more connection is allowed, and then for a connection.
+// Accept waits until the limit permits one more connection, and then for a connection.
 func (l *listener) Accept() (net.Conn, error) {
 	if !l.awaitSlot() {
 		return nil, net.ErrClosed
@@ -37,12 +38,12 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if tcp, ok := c.(*net.TCPConn); ok && l.service.TCPKeepAlive != netKeepAlive {
-			after := l.service.TCPKeepAlive // an error would show in the first read
+			after := l.service.TCPKeepAlive // the first read would return an error
 			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: after > 0, Idle: after, Interval: after})
 		}
 		own := &timedConn{Conn: c, server: l.service.Server}
 		if l.service.Addresses == nil && l.service.ProxyHeader == 0 {
-			return own, nil // a connection may be slow to tell its address, which is not needed here
+			return own, nil // reading the PROXY header may take time, and the address is not needed here
 		}
 		from := addrPortOf(c)
 		if !own.countAddress(from.Addr()) {
@@ -56,14 +57,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// refuseConn closes a connection above the maximum.
+// refuseConn closes a connection that exceeds the limit for its address.
 func (s *Service) refuseConn(c net.Conn, from string, tls bool) {
 	if n, due := s.Shed.Note(admission.AddressLimit); due {
 		s.Log.Warn("connections refused: their address has as many as it may",
 			"latest", from, "limit", s.MaxConnectionsPerAddress, "count", n)
 	}
 	if !tls {
-		_, _ = c.Write(exchange.AddressRefusal) // the buffer of a new connection has room for it
+		_, _ = c.Write(exchange.AddressRefusal) // this does not block, because the buffer of a new connection has room for it
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.CloseWrite()
 		}
@@ -71,7 +72,7 @@ func (s *Service) refuseConn(c net.Conn, from string, tls bool) {
 	_ = c.Close()
 }
 
-// Close stops accepting.
+// Close stops accepting at once.
 func (l *listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.lastListener.Close()

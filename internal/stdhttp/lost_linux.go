@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf returns the number of unread bytes of a connection, whether its peer has shut down its side, and whether the
+// peerOf returns the number of unread bytes of a connection, whether the peer has closed its side, and whether the
 // connection is lost.
 func peerOf(c net.Conn) (unread int, done, lost bool) {
 	control(c, func(fd int) {
@@ -37,7 +37,7 @@ func unreadOf(c net.Conn) (unread int) {
 	return unread
 }
 
-// silentFor returns the time since the last input of a connection, or 0 if unknown.
+// silentFor returns the time since the last input of a connection, or 0 if it is unknown.
 func silentFor(c net.Conn) (d time.Duration) {
 	control(c, func(fd int) {
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
@@ -47,7 +47,7 @@ func silentFor(c net.Conn) (d time.Duration) {
 	return d
 }
 
-// hasBacklog reports whether a connection waits to be accepted.
+// hasBacklog reports whether a connection waits in the backlog of a listener.
 func hasBacklog(ln net.Listener) (has bool) {
 	sc, ok := ln.(syscall.Conn)
 	if !ok {

@@ -9,8 +9,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// malformed returns the fault of an HTTP/2 request that net/http accepts, but its HTTP/1.1 server and the loop engine
-// would refuse, or "" (RFC 9113, section 8.1.1). Two servers in line could interpret such a request differently.
+// malformed returns the reason why an HTTP/2 request is malformed, or "" (RFC 9113, section 8.1.1). net/http accepts such
+// requests, but its HTTP/1.1 server and the loop engine do not. A proxy and a server could interpret such a request
+// differently.
 func malformed(req *http.Request) string {
 	if !http1.IsToken(view.Bytes(req.Method)) {
 		return "invalid method"
@@ -27,12 +28,12 @@ func malformed(req *http.Request) string {
 	return ""
 }
 
-// trimFields removes white space around field values. grpc-go sends such values over HTTP/2, against RFC 9113, section 8.2.1.
-// net/http trims only those of HTTP/1.1.
+// trimFields removes white space around field values. grpc-go sends such values over HTTP/2, contrary to RFC 9113, section
+// 8.2.1. net/http removes the white space only in HTTP/1.1.
 func trimFields(h http.Header) {
 	for name, values := range h {
 		if name == ":protocol" {
-			continue // a pseudo-header field
+			continue // pseudo-header field
 		}
 		for i, v := range values {
 			values[i] = exchange.TrimBlanks(v)
@@ -40,8 +41,8 @@ func trimFields(h http.Header) {
 	}
 }
 
-// expectsOther reports whether an HTTP/2 request has an expectation other than 100-continue, which net/http has
-// removed. Such an expectation cannot be met (RFC 9110, section 10.1.1).
+// expectsOther reports whether an HTTP/2 request has an expectation other than 100-continue, which the server does not
+// support (RFC 9110, section 10.1.1). net/http has removed 100-continue.
 func expectsOther(req *http.Request) bool {
 	for _, v := range req.Header["Expect"] {
 		if v != "" {
@@ -51,11 +52,11 @@ func expectsOther(req *http.Request) bool {
 	return false
 }
 
-// malformedTarget checks :path. It is a path, or an asterisk with OPTIONS.
+// malformedTarget checks :path, which must be a path, or an asterisk with the method OPTIONS.
 func malformedTarget(req *http.Request) string {
 	target := req.RequestURI
 	switch {
-	case req.Method == http.MethodConnect && req.Header[":protocol"] == nil: // net/http has checked it
+	case req.Method == http.MethodConnect && req.Header[":protocol"] == nil: // checked by net/http
 	case target == "*" && req.Method == http.MethodOptions:
 	case target == "" || target[0] != '/':
 		return "path that does not begin with a slash"
@@ -67,7 +68,7 @@ func malformedTarget(req *http.Request) string {
 	return ""
 }
 
-// malformedHost checks :authority and Host. If both are present they are equal.
+// malformedHost checks :authority and Host. If both are present, they must be equal.
 func malformedHost(req *http.Request) string {
 	if req.Host == "" {
 		return "missing :authority and Host"
@@ -84,8 +85,8 @@ func malformedHost(req *http.Request) string {
 	return ""
 }
 
-// malformedLength checks Content-Length. It is one number and equals the length of the body. net/http counts the bytes
-// of the body itself.
+// malformedLength checks Content-Length. It must be one number and equal the length of the body. net/http counts the bytes of
+// the body.
 func malformedLength(req *http.Request) string {
 	length := req.Header["Content-Length"]
 	if len(length) == 0 {
@@ -103,16 +104,15 @@ func malformedLength(req *http.Request) string {
 	return ""
 }
 
-// tooManyHeaders refuses a request with more headers than MaxHeaders. It does not count their lines again, since
-// net/http has limited their bytes.
+// tooManyHeaders refuses a request with more fields than MaxHeaders. net/http has already limited the bytes of the fields.
 func (s *Service) tooManyHeaders(w http.ResponseWriter, req *http.Request) {
-	if req.ProtoMajor < 2 { // with HTTP/2 the connection has other streams
+	if req.ProtoMajor < 2 { // an HTTP/2 connection has other streams
 		w.Header().Set("Connection", "close")
 	}
 	s.refuse(w, req, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("too many fields (the limit is %d)", s.MaxHeaders))
 }
 
-// refuse answers a request that is not routed.
+// refuse answers a request without finding a route.
 func (s *Service) refuse(w http.ResponseWriter, req *http.Request, status int, why string) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req = w, req

@@ -13,29 +13,29 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// acceptPause is the time before a listener without free descriptors tries again, and the interval of log lines during a long
-// pause.
+// acceptPause is the time after which a listener that had no free descriptors tries again. It is also the interval of log lines
+// during a long pause.
 const acceptPause = time.Second
 
-// errMaxConnections is the reason of a pause at Config.Limits.MaxConnections.
+// errMaxConnections is the reason for a pause because of Config.Limits.MaxConnections.
 var errMaxConnections = errors.New("as many connections are open as may be")
 
-// pauses are the times without accepts, over all listeners.
+// pauses records the times in which listeners did not accept connections.
 type pauses struct {
 	count atomic.Uint64
 
 	mu    sync.Mutex
-	now   int       // number of listeners that pause
-	since time.Time // start of the first current pause
+	now   int       // number of listeners that pause at present
+	since time.Time // start of the current pause that began first
 }
 
-// begin counts a listener that stops accepting.
+// begin records that a listener stops accepting.
 func (p *pauses) begin() {
 	p.count.Add(1)
 	p.resume(time.Now())
 }
 
-// resume reverts the end of a pause that began at since.
+// resume continues a pause that began at since, after end was called for it.
 func (p *pauses) resume(since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *pauses) lasting() time.Duration {
 	return max(time.Since(p.since), 1)
 }
 
-// awaitSlot waits until one more connection is allowed. It returns false if the listener closes before.
+// awaitSlot waits until the limit permits one more connection. It returns false if the listener is closed before.
 func (l *listener) awaitSlot() bool {
 	s := l.service
 	if s.slots == nil {
@@ -90,7 +90,7 @@ func (l *listener) awaitSlot() bool {
 	}
 }
 
-// acceptOne accepts a connection, also after a time without free descriptors.
+// acceptOne accepts a connection. If no descriptors are free, it waits.
 func (l *listener) acceptOne() (net.Conn, error) {
 	c, err := l.lastListener.Accept()
 	if !scarce(err) {
@@ -107,10 +107,10 @@ func (l *listener) acceptOne() (net.Conn, error) {
 		select {
 		case <-l.closed:
 			closed = true
-		case <-s.freed: // descriptors become free without a signal
+		case <-s.freed: // descriptors of other files may become free without a signal
 		case <-retry.C:
 		}
-		s.pauses.end() // with free descriptors, Accept waits for clients
+		s.pauses.end() // Accept now waits for clients, not for descriptors
 		if closed {
 			return nil, net.ErrClosed
 		}
@@ -121,12 +121,12 @@ func (l *listener) acceptOne() (net.Conn, error) {
 	}
 }
 
-// scarce reports whether a connection could not be accepted because there are no free descriptors.
+// scarce reports whether accepting a connection failed because no descriptors are free.
 func scarce(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// notePaused logs that no connections are accepted, and repeats it during a long pause.
+// notePaused logs that no connections are accepted. It repeats this during a long pause.
 func (s *Service) notePaused(why error) {
 	if n, due := s.Shed.Note(admission.AcceptPaused); due {
 		s.Log.Warn("accepting pauses", "err", why, "open", s.open.Load(), "count", n)
@@ -134,19 +134,20 @@ func (s *Service) notePaused(why error) {
 }
 
 const (
-	// One in idleShare of the connections, and at least minIdle, is closed at a time to make room for new ones.
+	// To make room for new connections, one in idleShare of the idle connections is closed at a time, and at least minIdle.
 	idleShare, minIdle = 16, 16
-	// spareIdle is the minimum idle time of a closed connection, since a connection may be in use.
+	// Only connections that were idle for at least spareIdle are closed, because others may be in use.
 	spareIdle = time.Second
 )
 
-// A silentConn is a connection, and the time since its last input.
+// A silentConn is a connection and the time since its last input.
 type silentConn struct {
 	*timedConn
 	silent time.Duration
 }
 
-// silentConns returns the connections in a state that have been silent for spareIdle, the longest silent first.
+// silentConns returns the connections that have the given state and have been silent for at least spareIdle. The connection that
+// has been silent for longest comes first.
 func (s *Service) silentConns(state uint32) (all []silentConn) {
 	s.mu.Lock()
 	servers := s.servers
@@ -167,8 +168,8 @@ func (s *Service) silentConns(state uint32) (all []silentConn) {
 	return all
 }
 
-// makeRoom ends some of the HTTP/1.1 connections that have been idle for longest, or, if there are none, of those whose client
-// has stopped within a request head or a TLS handshake.
+// makeRoom ends some of the HTTP/1.1 connections that have been idle for longest. If no connection is idle, it ends connections
+// whose client has stopped sending within a request head or a TLS handshake.
 func (s *Service) makeRoom() {
 	idle := s.silentConns(waiting)
 	for _, c := range few(idle) {
@@ -190,13 +191,13 @@ func (s *Service) makeRoom() {
 	}
 }
 
-// few returns the first of these connections that are ended at a time.
+// few returns the first connections of all, as many as are ended at a time.
 func few(all []silentConn) []silentConn {
 	return all[:min(len(all), max(len(all)/idleShare, minIdle))]
 }
 
-// ofLargestAddress returns the connections of the address with most of them. A proxy is many clients, so each of its connections
-// counts as an address.
+// ofLargestAddress returns the connections of the address that has most of them. A trusted proxy represents many clients, so
+// each of its connections counts as an address.
 func (s *Service) ofLargestAddress(all []silentConn) (own []silentConn) {
 	byAddress := map[admission.AddressKey][]silentConn{}
 	for i, c := range all {

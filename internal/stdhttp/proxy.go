@@ -12,16 +12,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
-// A proxyHeader is the state of a connection from a trusted proxy, which begins with a header of the PROXY protocol
-// that names the client. The header is read on first use, which net/http makes on the connection's goroutine before
-// any other.
+// A proxyHeader is the state of a connection from a trusted proxy. Such a connection begins with a header of the PROXY
+// protocol, which names the client. The header is read when it is first needed. net/http needs it first on the goroutine of
+// the connection.
 type proxyHeader struct {
 	service *Service
 	tls     bool // TLS follows the header
 
 	once sync.Once
-	rest []byte   // bytes read after it
-	from net.Addr // address of the client, nil for the proxy's own connection
+	rest []byte   // bytes that were read after the header
+	from net.Addr // address of the client, nil for a connection of the proxy itself
 	err  error    // error of every Read after an invalid header
 }
 
@@ -30,20 +30,20 @@ var (
 	errHeaderCut  = errors.New("the connection ended within the PROXY protocol header")
 )
 
-// named reads the header, once.
+// named returns the state of the header. The first call reads the header.
 func (c *timedConn) named() *proxyHeader {
 	p := c.proxy
 	p.once.Do(func() {
 		if p.err = c.readHeader(); p.err != nil {
 			_ = c.Conn.Close()
-			p.err = io.EOF // net/http would answer other errors
+			p.err = io.EOF // net/http would send an answer for other errors
 		}
 	})
 	return p
 }
 
-// readHeader waits for the header within its time limit. For a drain the connection counts as waiting for a request
-// and is closed like others.
+// readHeader waits for the header within the time limit. During a drain, the connection counts as waiting for a request and
+// is closed like others.
 func (c *timedConn) readHeader() error {
 	server := c.proxy.service
 	if err := c.reads.renew(c.Conn, time.Now().Add(server.ProxyHeader)); err != nil {
@@ -84,12 +84,12 @@ func (c *timedConn) readHeader() error {
 		case err == io.EOF && len(buf) > 0:
 			return server.noteHeader(c.Conn, errHeaderCut)
 		case err != nil:
-			return err // a probe of the port, or the server is closing
+			return err // the client only probed the port, or the server is closing
 		}
 	}
 }
 
-// noteHeader counts and logs the end of a connection without a valid header, and returns the error.
+// noteHeader counts and logs the end of a connection without a valid header. It returns err.
 func (s *Service) noteHeader(c net.Conn, err error) error {
 	if n, due := s.Shed.Note(admission.ProxyHeader); due {
 		s.Log.Warn("connections of proxies closed for their PROXY protocol header", "err", err, "latest", c.RemoteAddr().String(), "count", n)
@@ -99,7 +99,8 @@ func (s *Service) noteHeader(c net.Conn, err error) error {
 
 var errAddressLimit = errors.New("the address has as many connections as it may")
 
-// rename sets the peer of the connection to client, unless that has its maximum of connections.
+// rename changes the peer of the connection to client. It returns an error if client already has its maximum number of
+// connections.
 func (c *timedConn) rename(client netip.AddrPort) error {
 	if !c.countAddress(client.Addr()) {
 		c.proxy.service.refuseConn(c.Conn, client.String(), c.proxy.tls)
@@ -109,8 +110,8 @@ func (c *timedConn) rename(client netip.AddrPort) error {
 	return nil
 }
 
-// countAddress counts the connection for its address. A proxy's address is not counted, since it stands for many clients. It
-// returns false if the address has its maximum of connections.
+// countAddress counts the connection for the address from. The address of a trusted proxy is not counted, because it
+// represents many clients. countAddress returns false if the address already has its maximum number of connections.
 func (c *timedConn) countAddress(from netip.Addr) bool {
 	if c.server.TrustedProxies().Trusts(from) {
 		return true
@@ -122,7 +123,7 @@ func (c *timedConn) countAddress(from netip.Addr) bool {
 	return true
 }
 
-// RemoteAddr returns the address of the client, if it is known.
+// RemoteAddr returns the address of the client if it is known, and otherwise that of the proxy.
 func (c *timedConn) RemoteAddr() net.Addr {
 	if c.proxy != nil {
 		if from := c.named().from; from != nil {
@@ -132,7 +133,7 @@ func (c *timedConn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// readFirst reads the rest of the bytes received with the header.
+// readFirst returns the bytes that were received together with the header.
 func (c *timedConn) readFirst(p []byte) (int, error) {
 	h := c.named()
 	n := copy(p, h.rest)

@@ -13,7 +13,7 @@ import (
 
 func (x *wire) hasBody() bool { return x.Req.Body != nil && x.Req.Body != http.NoBody }
 
-// Received returns false: net/http reads bodies on demand.
+// Received returns false, because net/http reads a body only when it is needed.
 func (x *wire) Received() ([]byte, bool) { return nil, false }
 
 func (x *wire) Body(limit int64) io.Reader {
@@ -23,25 +23,25 @@ func (x *wire) Body(limit int64) io.Reader {
 	if n := x.Req.ContentLength; x.direct && 0 < n && n <= limit {
 		return problemBody{x.timed(), x.service.Server} // net/http returns at most the announced length
 	}
-	// MaxBytesReader also makes the server close a connection whose body was not read to its end.
+	// If the body is not read to its end, MaxBytesReader also makes net/http close the connection.
 	return problemBody{http.MaxBytesReader(x.w, x.timed(), limit), x.service.Server}
 }
 
-// RefuseBody closes an HTTP/1 connection after the answer; otherwise the server would read up to 256 KB of the body
-// before it answers. With HTTP/2 it ends the stream.
+// RefuseBody closes an HTTP/1 connection after the answer. Otherwise net/http would read up to 256 KiB of the body
+// before it answers. With HTTP/2, RefuseBody ends the stream.
 func (x *wire) RefuseBody() {
 	if x.Req.ProtoMajor < 2 {
 		x.CloseAfter()
 	}
 }
 
-// remaining returns the body if a part may be unread and its time limit is ours, otherwise nil.
+// remaining returns the body if a part of it may be unread and it is a TimedBody, and otherwise nil.
 func (x *wire) remaining() *TimedBody {
 	if !x.hasBody() {
 		return nil
 	}
 	if x.inner {
-		return nil // the wire of the outer request handles it
+		return nil // the wire of the outer request reads the rest
 	}
 	if b, ours := x.timed().(*TimedBody); ours && !b.Ended() {
 		return b
@@ -49,7 +49,7 @@ func (x *wire) remaining() *TimedBody {
 	return nil
 }
 
-// timed returns the request body, with time limits if the connection belongs to a Server.
+// timed returns the request body. It has time limits if the connection belongs to a Server.
 func (x *wire) timed() io.ReadCloser {
 	if x.timedBody == nil {
 		if x.timedBody = NewTimedBody(x.Req); x.timedBody == nil {
@@ -59,9 +59,9 @@ func (x *wire) timed() io.ReadCloser {
 	return x.timedBody
 }
 
-// skipBody reads the rest of the body before the answer. net/http would read it without a time limit. As on the loop
-// engine, the connection closes if the rest is too long. Most requests have no body: for them this is an inlined
-// comparison.
+// skipBody reads the rest of the body before the answer, because net/http would read it without a time limit. If the
+// rest is too long, the connection closes, as on the loop engine. Most requests have no body. For these, skipBody is
+// one comparison that is inlined.
 func (x *wire) skipBody() {
 	if x.Req.ContentLength != 0 {
 		x.skipRest()
@@ -71,16 +71,16 @@ func (x *wire) skipBody() {
 func (x *wire) skipRest() {
 	b := x.remaining()
 	if b == nil || x.duplex || x.Req.Close || x.Req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
-		return // the answer precedes the body
+		return // in these cases the answer is sent before the rest of the body is read
 	}
-	// A body with more data left is not touched: the action may read while it answers, as on net/http.
+	// If more data is left, the body is not read: as with net/http, the action may read it while it answers.
 	if x.Req.ContentLength-b.received.Load() > exchange.MaxDiscard || !b.skip(exchange.MaxDiscard) {
 		x.CloseAfter()
 	}
 }
 
 // stopBody limits the time in which net/http reads the rest of the body after the request, even if the connection
-// closes then.
+// then closes.
 func (x *wire) stopBody() {
 	if x.Req.ContentLength != 0 {
 		x.stopRest()
@@ -93,7 +93,7 @@ func (x *wire) stopRest() {
 	}
 }
 
-// problemBody turns the errors of net/http into problems caused by the client.
+// problemBody converts the errors of net/http to problems that name the client as the cause.
 type problemBody struct {
 	src    io.Reader
 	server *exchange.Server
@@ -110,10 +110,10 @@ func (b problemBody) Read(p []byte) (int, error) {
 // problem returns the problem for a body that net/http could not read.
 func (b problemBody) problem(err error) error {
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return b.server.BodyTooLarge(over.Limit) // the limit may come from http.MaxBytesHandler
+		return b.server.BodyTooLarge(over.Limit) // the limit may be that of an http.MaxBytesHandler
 	}
 	if b.server.Pipeline.Status(err) != http.StatusInternalServerError {
-		return err // an error of a TimedBody
+		return err // err comes from a TimedBody
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || err == io.ErrUnexpectedEOF {
 		return b.server.BodyCut(err)
@@ -121,7 +121,8 @@ func (b problemBody) problem(err error) error {
 	return b.server.BodyUnreadable(err)
 }
 
-// StdRequest returns the original request. It has its own body if the body is limited or was read by the pipeline.
+// StdRequest returns the request for a standard handler. If the body is limited, or if the pipeline has read it, the
+// result is a copy with another body.
 func (x *wire) StdRequest() *http.Request {
 	most := x.s.Route.MaxBody
 	if ctx := x.call.Context(x.Context()); ctx != x.Context() && ctx != x.Req.Context() {
@@ -147,7 +148,7 @@ func (x *wire) StdRequest() *http.Request {
 	return x.Req
 }
 
-// ownRequest copies the request, once. A handler must not change the request that it was given.
+// ownRequest replaces the request by a copy, once. A handler must not change the original request.
 func (x *wire) ownRequest() *http.Request {
 	if !x.copied {
 		own := *x.Req
@@ -156,14 +157,15 @@ func (x *wire) ownRequest() *http.Request {
 	return x.Req
 }
 
-// removeForm removes the files of a form parsed from our copy of the request, which net/http does not know.
+// removeForm removes the files of a form that was parsed from a copy of the request. net/http does not remove them,
+// because it does not know the copy.
 func (x *wire) removeForm() {
 	if x.copied {
 		exchange.RemoveForm(x.Req)
 	}
 }
 
-// replayed returns the body read by the pipeline, from its start.
+// replayed returns the body that the pipeline has read, from the start.
 func (x *wire) replayed() *exchange.LentBody {
 	if x.replay == nil {
 		x.replay = new(exchange.LentBody)

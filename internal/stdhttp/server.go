@@ -16,22 +16,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// A Server serves one listener.
+// A Server is the net/http server of one listener.
 type Server struct {
 	http.Server
 	service *Service
-	secure  bool // it serves TLS; TLSConfig is set without it, too
+	secure  bool // the server uses TLS; TLSConfig may be set without TLS
 	open    openConns
-	// handlers counts running handlers with hijacked connections, which net/http no longer tracks.
+	// handlers counts the handlers that have hijacked a connection and have not returned. net/http does not wait for them.
 	handlers sync.WaitGroup
 
 	mu       sync.Mutex
-	ln       *listener // set while serving
+	ln       *listener // set by Serve
 	stopped  bool
-	accepted chan struct{} // closed when accepting has stopped
+	accepted chan struct{} // closed when Serve no longer accepts connections
 }
 
-// NewServer returns the server of one listener. It serves TLS if config is not nil.
+// NewServer returns a server for one listener. It uses TLS if config is not nil.
 func (s *Service) NewServer(config *tls.Config) *Server {
 	srv := &Server{service: s, secure: config != nil, open: newOpenConns(), accepted: make(chan struct{})}
 	srv.Handler = http.HandlerFunc(s.serve)
@@ -55,7 +55,7 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	return srv
 }
 
-// count updates open and the counters of the service.
+// count updates open and the counters of the service for a change of a connection's state.
 func (s *Server) count(c net.Conn, state http.ConnState) {
 	own := connOf(c)
 	switch state {
@@ -83,7 +83,7 @@ func (s *Server) count(c net.Conn, state http.ConnState) {
 	}
 }
 
-// noteIdle records that a connection is idle. An HTTP/2 connection is idle also before its first request.
+// noteIdle records that a connection is idle. net/http also reports an HTTP/2 connection as idle before its first request.
 func (s *Server) noteIdle(own *timedConn, c net.Conn) {
 	if own.unasked.Load() != nil {
 		switch {
@@ -93,17 +93,17 @@ func (s *Server) noteIdle(own *timedConn, c net.Conn) {
 				own.asked()
 			}
 			own.wasIdle = true
-		case !s.secure && s.service.H2C: // noteRequest handles it
+		case !s.secure && s.service.H2C: // noteRequest finds out whether the connection uses HTTP/2
 		default:
 			own.asked()
 		}
 	}
-	if own.unasked.Load() == nil && !own.http2.Load() { // otherwise it uses HTTP/2
+	if own.unasked.Load() == nil && !own.http2.Load() { // otherwise the connection uses HTTP/2
 		own.setIdle(between)
 	}
 }
 
-// Serve accepts connections of ln and serves them until accepting stops.
+// Serve accepts connections from ln and serves them until accepting stops.
 func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
 	if s.stopped {
@@ -127,16 +127,17 @@ func (s *Server) Serve(ln net.Listener) error {
 	return err
 }
 
-// lastRequests is the time in which keep-alive connections may send one more request, which is answered as their last, before
-// idle ones are closed: a request of a busy client must not cross the close.
+// lastRequests is the time for which the drain keeps idle keep-alive connections open. In this time a busy client may send one
+// more request, which is answered as the last request of its connection. Without this time, the request could be sent while the
+// server closes the connection.
 const lastRequests = 250 * time.Millisecond
 
-// firstRequest is the same time for connections without any request: clients do not retry their first request, and net/http closes
-// connections without input once it shuts down.
+// firstRequest is the time for which the drain keeps connections open that have not received a request. Clients do not repeat
+// their first request, and net/http closes such connections when it shuts down.
 const firstRequest = 2 * time.Second
 
-// Shutdown waits for running requests and for handlers with hijacked connections. When ctx ends, the remaining
-// connections are closed, except hijacked ones.
+// Shutdown waits for running requests, and for handlers that have hijacked a connection. When ctx ends, it closes all remaining
+// connections except hijacked ones.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.service.drainSwitched(ctx)
 	s.endIdle(ctx)
@@ -156,9 +157,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// endIdle closes idle HTTP/1.1 connections: keep-alive connections after lastRequests, even if they become idle later,
-// and new ones after firstRequest. It returns when all are closed. If the server has HTTP/2, whose idle connections
-// net/http closes with GOAWAY, it returns when the connections that were idle are closed.
+// endIdle closes idle HTTP/1.1 connections: keep-alive connections after lastRequests, even if they become idle later, and new
+// connections after firstRequest. It returns when all connections are closed. If the server uses HTTP/2, it returns when the
+// HTTP/1.1 connections that were idle are closed, because net/http closes idle HTTP/2 connections with GOAWAY.
 func (s *Server) endIdle(ctx context.Context) {
 	last, first := atMostHalf(ctx, lastRequests), atMostHalf(ctx, firstRequest)
 	http2 := s.secure || s.Protocols.UnencryptedHTTP2()
@@ -172,7 +173,7 @@ func (s *Server) endIdle(ctx context.Context) {
 			rest := s.open.endIdle(isLate, last)
 			switch {
 			case isLate && rest.begun > 0 && since > first+s.service.HeadTimeout:
-				return // net/http does not count a partial head as a request
+				return // net/http does not count a partial head as a request, and closes the connection
 			case !http2:
 			case (isLate || s.open.unasked.Load() == 0) && rest.idle == 0 && (rest.begun == 0 || since >= first+last/2):
 				return
@@ -187,7 +188,7 @@ func (s *Server) endIdle(ctx context.Context) {
 	}
 }
 
-// StopAccepting empties the backlog and closes the listener. When it returns before ctx ends, open has every
+// StopAccepting accepts the connections in the backlog and closes the listener. If it returns before ctx ends, open has every
 // connection.
 func (s *Server) StopAccepting(ctx context.Context) {
 	s.mu.Lock()
@@ -204,14 +205,14 @@ func (s *Server) StopAccepting(ctx context.Context) {
 	}
 }
 
-// errorLog forwards net/http's log output.
+// errorLog passes the log output of net/http to a logger.
 type errorLog struct {
 	to    *slog.Logger
 	lines *admission.Lines // at level Warn
 }
 
-// Write logs one line. A failed TLS handshake, which any port scanner causes, is logged at level Debug. Others are
-// logged at level Warn, at most once a second, since clients may cause them.
+// Write logs one line. A failed TLS handshake is logged at level Debug, because every port scanner causes one. Other lines are
+// logged at level Warn, at most once a second, because clients may cause them.
 func (l errorLog) Write(line []byte) (int, error) {
 	text := logqueue.Short(string(bytes.TrimSuffix(line, []byte("\n"))))
 	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A sink is a wire as the receiver of a response.
+// A sink is a wire in the role of an exchange.Sink.
 type sink wire
 
 func (x *sink) Write(p []byte) (int, error) { return x.w.Write(p) }
@@ -33,11 +33,11 @@ func (x *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, exchange.ErrLate
 	}
 	c, _ := x.Req.Context().Value(connKey{}).(*timedConn)
-	if !x.direct || c == nil || c.handlers == nil { // a foreign writer or server
+	if !x.direct || c == nil || c.handlers == nil { // not net/http's own writer, or not a Server
 		conn, rw, err := x.control().Hijack()
 		return hijacked(conn), rw, err
 	}
-	c.handlers.Add(1) // while the server still tracks the connection
+	c.handlers.Add(1) // while net/http still waits for the handler
 	conn, rw, err := x.control().Hijack()
 	if err != nil {
 		c.handlers.Done()
@@ -57,7 +57,7 @@ func (x *sink) EnableFullDuplex() error {
 	return x.set((*http.ResponseController).EnableFullDuplex)
 }
 
-// set changes a setting of the connection while it belongs to the action.
+// set changes a setting of the connection, unless the connection no longer belongs to the action.
 func (x *sink) set(change func(*http.ResponseController) error) (err error) {
 	if !x.race.WhileMine(func() { err = change(x.control()) }) {
 		return exchange.ErrLate
@@ -65,10 +65,10 @@ func (x *sink) set(change func(*http.ResponseController) error) (err error) {
 	return err
 }
 
-// errCannotFlush is caused by standard middleware.
+// errCannotFlush is returned if standard middleware has replaced the ResponseWriter.
 var errCannotFlush = fmt.Errorf("flush: the ResponseWriter of a middleware has neither Flush nor Unwrap: %w", http.ErrNotSupported)
 
-// ReadFrom copies with net/http's writer, which supports files.
+// ReadFrom copies src with net/http's writer, which can send files efficiently.
 func (x *sink) ReadFrom(src io.Reader) (int64, error) { return io.Copy(x.w, src) }
 
 func (x *sink) Finish(trailers http.Header) { maps.Copy(x.w.Header(), trailers) }

@@ -12,56 +12,57 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// noTimeout is a write timeout for net/http that never expires. With it, each HTTP/2 stream has a deadline from the
-// start, whose timer is stopped when the stream closes. net/http sets a later deadline in the background, when the
-// stream may be closed already, and ignores it only if it finds a stopped timer. Without one it would reset a stream
-// that has ended.
+// noTimeout is a write timeout for net/http that never expires. It avoids a reset of streams that have ended. With it, each
+// HTTP/2 stream has a deadline from its start, and the timer of the deadline is stopped when the stream closes. net/http sets
+// a later deadline in the background, perhaps after the stream has closed. It ignores the deadline only if it finds a stopped
+// timer. If it finds no timer, it resets the stream.
 const noTimeout = 200 * 365 * 24 * time.Hour
 
-// never is before all deadlines that result from noTimeout, even if the clock is changed.
+// never is a time before all deadlines that result from noTimeout, even if the clock is changed.
 var never = time.Now().Add(noTimeout / 2)
 
 // A timedStream is the ResponseWriter of an HTTP/2 stream. It implements Config.Timeouts.Write and Config.Timeouts.Body, as a
-// timedConn does for HTTP/1.1. A client opens and closes the window of each stream separately, so the connection's progress
-// does not show that of one stream.
+// timedConn does for HTTP/1.1. A client opens and closes the window of each stream separately. Therefore the progress of the
+// connection does not show the progress of a stream.
 //
-// A net/http deadline that has expired ends the stream and cannot be moved. So a deadline is set only to end the stream. A
-// separate timer watches waiting operations.
+// When a deadline of net/http has expired, the stream is ended and the deadline cannot be moved. Therefore a deadline is set
+// only to end the stream. A timer watches the operations that wait.
 type timedStream struct {
 	http.ResponseWriter
 	server *exchange.Server
-	conn   *connStreams // the streams of its connection
+	conn   *connStreams // state of the connection that its streams share
 	remote string
 	secure bool
-	body   *streamBody // or nil
+	body   *streamBody // nil if the request has no body
 
 	mu          sync.Mutex
 	foreign     bool // a handler has set a write deadline
-	foreignRead bool // ... a read deadline
-	wrote       bool // part of a body
-	switched    bool // the handler has switched protocols, which HTTP/2 does not support: there is no answer
+	foreignRead bool // a handler has set a read deadline
+	wrote       bool // a part of a body was written
+	switched    bool // the handler has tried to switch protocols, which HTTP/2 does not support, so no answer is sent
 	writing     bool
-	since       time.Time // when it began to write the current piece
-	share       float64   // bytes that each stream had sent then
-	marked      int64     // conn.sent at half of the time for the piece
-	halfway     bool      // half of that time has passed
+	since       time.Time // time when the writing of the current piece began
+	share       float64   // result of conn.each at the start of the second half of the time
+	marked      int64     // conn.sent at the start of the second half of the time for the piece
+	halfway     bool      // the second half of the time has begun
 	timer       *time.Timer
 	watched     bool // the timer is set
 	over        bool // the handler has returned
 }
 
-// connStreams are the writing streams of an HTTP/2 connection. They share its window. net/http gives them turns of 16
-// KiB and does not report when a stream waits for its turn, which takes long at a low rate with many streams.
+// connStreams are the streams of an HTTP/2 connection that write at the same time. They share the window of the connection.
+// net/http sends the data of streams in turns, 16 KiB of one stream at a time, and does not report when a stream waits for
+// its turn. At a low rate with many streams, this wait is long.
 type connStreams struct {
-	sent atomic.Int64 // bytes accepted by the socket, without the frames that reset streams
+	sent atomic.Int64 // bytes that the socket has accepted, without the frames that reset streams
 
 	mu      sync.Mutex
 	writing int     // number of writing streams
-	most    int     // the maximum of writing since the last time it was 0
-	share   float64 // bytes sent per stream, if all sent the same, according to the pieces
+	most    int     // maximum of writing since it was last 0
+	share   float64 // number of bytes that each stream would have sent if all had sent the same number
 }
 
-// begin counts a writing stream.
+// begin counts a stream that begins to write a piece.
 func (c *connStreams) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +73,7 @@ func (c *connStreams) begin() {
 	c.most = max(c.most, c.writing)
 }
 
-// each returns the bytes sent per stream.
+// each returns the number of bytes that each stream would have sent, see share.
 func (c *connStreams) each() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,18 +88,19 @@ func (c *connStreams) wrote(n int) {
 	c.share += float64(n) / float64(c.most)
 }
 
-// shares reports whether a writing stream may still wait for its turn. since is the value of each at its start. Once
-// the other streams have sent two pieces each, net/http would have sent one of this stream.
+// shares reports whether a stream that writes may still wait for its turn. since is the result of each when its wait began.
+// If the other streams have sent two pieces each since then, net/http would have sent a piece of this stream if the client
+// accepted it.
 func (c *connStreams) shares(since float64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.share-since < 2*streamPiece
 }
 
-// streamPiece is the size of one write to a stream, in bytes. It is also the size of a frame.
+// streamPiece is the size of one write to a stream, in bytes. net/http sends it as one frame.
 const streamPiece = 16 << 10
 
-// serveStream answers a request of HTTP/2.
+// serveStream answers an HTTP/2 request.
 func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
 	stream := &timedStream{ResponseWriter: w, server: s.Server, remote: req.RemoteAddr, secure: req.TLS != nil}
 	if c, ok := req.Context().Value(connKey{}).(*timedConn); ok && c != nil {
@@ -113,12 +115,12 @@ func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
 	defer stream.end()
 	s.ServeHTTP(stream, req)
 	if stream.switched {
-		panic(http.ErrAbortHandler) // otherwise net/http would answer with 200
+		panic(http.ErrAbortHandler) // otherwise net/http would answer with status 200
 	}
 }
 
-// WriteHeader sends the head without connection-specific fields. net/http omits Connection except in interim answers,
-// and closes the connection if it says so.
+// WriteHeader sends the head without the fields that RFC 9113 forbids. net/http removes Connection, except from interim
+// responses, and closes the connection if its value is "close".
 func (s *timedStream) WriteHeader(status int) {
 	if status == http.StatusSwitchingProtocols {
 		s.switched = true
@@ -134,7 +136,7 @@ func (s *timedStream) WriteHeader(status int) {
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes p while the client accepts data in time.
+// Write writes p. It fails if the client accepts no data for the time of the write timeout, or accepts data too slowly.
 func (s *timedStream) Write(p []byte) (sent int, err error) {
 	for {
 		piece := p[sent:min(len(p), sent+streamPiece)]
@@ -158,7 +160,7 @@ func (s *timedStream) begin() {
 	}
 }
 
-// watch calls look after a time, unless it is scheduled.
+// watch calls checkRate after a time, unless a call is already scheduled.
 func (s *timedStream) watch(after time.Duration) {
 	if s.watched {
 		return
@@ -179,8 +181,8 @@ func (s *timedStream) moved(n int) {
 	s.conn.wrote(n)
 }
 
-// checkRate resets the stream if its client accepts too little of all data on the connection, or nothing of this stream
-// while it accepts others. Frame headers are included in the count.
+// checkRate resets the stream in two cases: if its client accepts too little of all data on the connection, and if it accepts
+// data of other streams, but none of this stream. Frame headers count as data.
 func (s *timedStream) checkRate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,12 +196,13 @@ func (s *timedStream) checkRate() {
 	case waited >= all && s.halfway && (float64(sent-s.marked) < least || !s.conn.shares(s.share)):
 		s.server.NoteSlowReader(s.addr())
 		s.conn.sent.Add(-s.resetSize())
-		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // it may have ended
+		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // the stream may have ended
 	case waited >= all/2:
-		if !s.halfway { // the stream has had its turns by now
+		if !s.halfway { // the stream's wait for its turn counts from now on
 			s.share = s.conn.each()
 		}
-		// The client has the other half of the time from now, even if this timer is late: a stopped process could not send.
+		// The second half of the time begins now, even if the timer was late, because a process that was stopped could not
+		// send.
 		s.halfway, s.marked, s.since = true, sent, time.Now().Add(-all/2)
 		s.watch(all - all/2)
 	default:
@@ -207,7 +210,7 @@ func (s *timedStream) checkRate() {
 	}
 }
 
-// resetSize returns the number of bytes that reset the stream: a frame, in a TLS 1.3 record.
+// resetSize returns the number of bytes that a reset of the stream sends: a frame, which TLS 1.3 puts in a record.
 func (s *timedStream) resetSize() int64 {
 	if s.secure {
 		return 13 + 22
@@ -215,7 +218,7 @@ func (s *timedStream) resetSize() int64 {
 	return 13
 }
 
-// end leaves the stream to net/http, which writes the rest of the answer. From now on only a deadline can end it.
+// end leaves the stream to net/http, which writes the rest of the answer. After this only a deadline can end the stream.
 func (s *timedStream) end() {
 	if s.body != nil {
 		s.body.stop()
@@ -231,12 +234,12 @@ func (s *timedStream) end() {
 	}
 }
 
-// endReading makes the waiting read of the body and all later reads fail.
+// endReading makes a read of the body that waits, and all later reads, fail.
 func (s *timedStream) endReading() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
-		_ = http.NewResponseController(s.ResponseWriter).SetReadDeadline(time.Unix(1, 0)) // it may have ended
+		_ = http.NewResponseController(s.ResponseWriter).SetReadDeadline(time.Unix(1, 0)) // the stream may have ended
 	}
 }
 
@@ -248,14 +251,14 @@ func (s *timedStream) readsForeign() bool {
 }
 
 func (s *timedStream) addr() netip.AddrPort {
-	addr, _ := netip.ParseAddrPort(s.remote) // else none
+	addr, _ := netip.ParseAddrPort(s.remote) // the zero AddrPort if there is no address
 	return addr
 }
 
-// Unwrap gives http.ResponseController access to other methods.
+// Unwrap gives http.ResponseController access to the methods of the underlying writer.
 func (s *timedStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// FlushError sends buffered data.
+// FlushError sends the data that is buffered.
 func (s *timedStream) FlushError() error {
 	if s.switched {
 		return nil
@@ -265,7 +268,7 @@ func (s *timedStream) FlushError() error {
 	return http.NewResponseController(s.ResponseWriter).Flush()
 }
 
-// SetWriteDeadline replaces our deadline; the zero time restores it.
+// SetWriteDeadline replaces the write timeout by the deadline t. The zero time restores the write timeout.
 func (s *timedStream) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.foreign = !t.IsZero()
@@ -276,7 +279,7 @@ func (s *timedStream) SetWriteDeadline(t time.Time) error {
 	return http.NewResponseController(s.ResponseWriter).SetWriteDeadline(t)
 }
 
-// SetReadDeadline replaces our read deadline; the zero time restores it.
+// SetReadDeadline replaces the body timeout by the deadline t. The zero time restores the body timeout.
 func (s *timedStream) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.foreignRead = !t.IsZero()
@@ -284,7 +287,7 @@ func (s *timedStream) SetReadDeadline(t time.Time) error {
 	return http.NewResponseController(s.ResponseWriter).SetReadDeadline(t)
 }
 
-// A streamBody is the request body of an HTTP/2 request with a minimum rate.
+// A streamBody is the request body of an HTTP/2 stream. It requires a minimum rate.
 type streamBody struct {
 	io.ReadCloser
 	stream *timedStream
@@ -292,14 +295,14 @@ type streamBody struct {
 	mu      sync.Mutex
 	pace    exchange.BodyPace
 	reading bool
-	since   time.Time // when that began
+	since   time.Time // time when the read that waits began
 	timer   *time.Timer
 	watched bool
 	cut     bool
-	refused error // the error of reads once the client was too slow
+	refused error // the error of all reads after the client was too slow
 }
 
-// Read reads the body.
+// Read reads the body, with the time limits.
 func (b *streamBody) Read(p []byte) (int, error) {
 	if err := b.begin(); err != nil {
 		return 0, err
@@ -315,7 +318,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begin starts to watch a read, unless the body has ended.
+// begin starts to watch a read. It returns an error if the client was too slow before.
 func (b *streamBody) begin() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -335,14 +338,14 @@ func (b *streamBody) begin() error {
 	return nil
 }
 
-// end checks the client after a read and reports whether it was too slow.
+// end ends the watch of a read that returned n and err. It reports whether the client was too slow.
 func (b *streamBody) end(n int, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reading = false
 	if err != nil {
 		b.timer.Stop()
-		b.watched = true // for good: the body has ended
+		b.watched = true // prevents that a later read starts the timer, because the body has ended
 		return b.cut && timedOutIO(err)
 	}
 	if !b.stream.readsForeign() && b.pace.TooSlow(&b.stream.server.Settings, time.Since(b.since), int64(n)) {
@@ -352,7 +355,7 @@ func (b *streamBody) end(n int, err error) bool {
 	return false
 }
 
-// checkRate checks a client while a read waits.
+// checkRate checks the rate of the client while a read waits.
 func (b *streamBody) checkRate() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -369,14 +372,14 @@ func (b *streamBody) checkRate() {
 	b.timer.Reset(b.pace.Left(&b.stream.server.Settings))
 }
 
-// cutOff makes this read and all later ones fail.
+// cutOff makes the current read and all later reads fail.
 func (b *streamBody) cutOff() {
 	b.cut = true
 	b.watched = true
 	b.stream.endReading()
 }
 
-// stop ends the watch when the handler has returned.
+// stop ends the watch after the handler has returned.
 func (b *streamBody) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

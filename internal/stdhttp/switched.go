@@ -16,7 +16,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// Upgrade takes the connection from net/http, sends a 101 with the fields of a, and serves p on a goroutine.
+// Upgrade takes the connection from net/http, sends status 101 with the fields of a, and serves the protocol p on a
+// goroutine.
 func (x *wire) Upgrade(a *exchange.Answer, p exchange.Protocol) error {
 	if x.Req.ProtoMajor != 1 || x.Req.ProtoMinor == 0 || x.Req.ContentLength != 0 {
 		return exchange.ErrCannotUpgrade
@@ -27,7 +28,7 @@ func (x *wire) Upgrade(a *exchange.Answer, p exchange.Protocol) error {
 	c, _ := x.Req.Context().Value(connKey{}).(*timedConn)
 	done := func() {}
 	if x.direct && c != nil && c.handlers != nil {
-		c.handlers.Add(1) // while the server still tracks the connection
+		c.handlers.Add(1) // while net/http still waits for the handler
 		done = c.handlers.Done
 	}
 	client := x.service.Client(x)
@@ -43,49 +44,50 @@ func (x *wire) Upgrade(a *exchange.Answer, p exchange.Protocol) error {
 		head += name + ": " + value + "\r\n"
 	}
 	s.out = append(s.out, head+"Connection: Upgrade\r\nUpgrade: "+p.Name()+"\r\n\r\n"...)
-	rest, _ := rw.Peek(rw.Reader.Buffered()) // from the buffer; does not read
+	rest, _ := rw.Peek(rw.Reader.Buffered()) // Peek returns buffered bytes and does not read
 	go s.run(append([]byte(nil), rest...))
 	return nil
 }
 
-// A switched is a connection that has switched to another protocol. One goroutine reads and calls the protocol. Another one,
-// which runs only while there is output, sends it, so that code of the application that the first one runs may wait for that.
+// A switched is a connection that has switched to another protocol. The reading goroutine reads input and calls the protocol.
+// A second goroutine sends output and runs only while there is output. Two goroutines are needed because application code
+// that runs in a call of the protocol may wait until output is sent.
 type switched struct {
 	service *Service
 	p       exchange.Protocol
 	conn    net.Conn
 	client  netip.AddrPort
-	done    func() // the server need not wait for the connection any more
+	done    func() // tells the server that it need not wait for the connection
 	start   time.Time
 
-	owner sync.Mutex // held during calls of the protocol, except Output and Pending
+	owner sync.Mutex // held during calls of the protocol's methods, except Output and Pending
 
 	mu       sync.Mutex
-	resumed  sync.Cond // signalled when a paused connection may have to continue
+	resumed  sync.Cond // signalled when a paused connection may continue
 	paused   bool
 	wakes    int  // number of calls of Wake
-	seen     int  // the number when the reading goroutine called the protocol last
+	seen     int  // value of wakes when the reading goroutine last called the protocol
 	sending  bool // a goroutine sends output
-	more     bool // there may be output that it has not fetched
-	last     bool // the last output is sent, or being sent
+	more     bool // the protocol may have output that was not yet fetched
+	last     bool // the last output is being sent or was sent
 	closed   bool
-	out      []byte          // belongs to the sending goroutine
+	out      []byte          // belongs to the goroutine that sends
 	account  *memory.Account // nil until memory is charged
 	timer    *time.Timer
 	deadline time.Time
 }
 
 const (
-	// switchedRead is the size of the read buffer of a switched connection, in bytes. A protocol consumes all input but the
-	// beginning of a frame header or control frame, unless it pauses.
+	// switchedRead is the size of the buffer for input, in bytes. A protocol consumes all input, except the beginning of a
+	// frame header or of a control frame, unless it pauses.
 	switchedRead = 4 << 10
-	// switchedWrite is the maximum length of one write, in bytes, to which WriteTimeout applies.
+	// switchedWrite is the maximum size of one write, in bytes. WriteTimeout applies to each write.
 	switchedWrite = 64 << 10
-	// switchedLinger is the time for the peer to read the last output and to close.
+	// switchedLinger is the time that the peer has to read the last output and to close the connection.
 	switchedLinger = 2 * time.Second
 )
 
-// run serves the connection until it is closed. rest is the input that net/http has read.
+// run serves the connection until it is closed. rest is the input that net/http has already read.
 func (s *switched) run(rest []byte) {
 	s.service.addSwitched(s)
 	s.owner.Lock()
@@ -94,8 +96,8 @@ func (s *switched) run(rest []byte) {
 	s.read(rest)
 }
 
-// read reads and passes input, first the given part, until the connection ends. If a function of the application ends this
-// goroutine, the rest is read by another one.
+// read reads input and passes it to the protocol until the connection ends. rest is input that was already read. If
+// application code ends this goroutine, another goroutine continues.
 func (s *switched) read(rest []byte) {
 	returned := false
 	defer func() {
@@ -114,7 +116,7 @@ func (s *switched) readAll(rest []byte) {
 	buf := make([]byte, switchedRead)
 	for {
 		kept = s.awaitResumed(kept)
-		if len(kept) >= len(buf) { // the rest of net/http's buffer
+		if len(kept) >= len(buf) { // input that net/http had buffered may be longer than buf
 			buf = make([]byte, 2*len(kept))
 		}
 		n := copy(buf, kept)
@@ -133,7 +135,7 @@ func (s *switched) readAll(rest []byte) {
 	}
 }
 
-// data passes input to the protocol and sends the output. It returns the input that was not consumed.
+// data passes the input in to the protocol and starts sending output. It returns the input that the protocol did not consume.
 func (s *switched) data(in []byte) []byte {
 	s.mu.Lock()
 	s.seen = s.wakes
@@ -145,7 +147,7 @@ func (s *switched) data(in []byte) []byte {
 	return in
 }
 
-// guarded calls f, which runs code of the application, as the owner of the connection.
+// guarded calls f, which runs application code, while it holds owner.
 func (s *switched) guarded(f func()) {
 	s.owner.Lock()
 	returned := false
@@ -162,8 +164,8 @@ func (s *switched) guarded(f func()) {
 	returned = true
 }
 
-// awaitResumed waits while the protocol has paused the connection. The protocol gets the rest of its input again when it was
-// woken, also if that was before it could pause.
+// awaitResumed waits while the protocol has paused the connection. If Wake was called, it passes the input kept to the
+// protocol again, even if the call of Wake came before the pause. It returns the input that the protocol did not consume.
 func (s *switched) awaitResumed(kept []byte) []byte {
 	for {
 		waited := false
@@ -182,7 +184,7 @@ func (s *switched) awaitResumed(kept []byte) []byte {
 	}
 }
 
-// Wake sends output, and has a paused connection looked at.
+// Wake starts sending output, and continues a paused connection if the protocol permits it.
 func (s *switched) Wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +193,7 @@ func (s *switched) Wake() {
 	s.flush()
 }
 
-// flush has output sent by a goroutine. s.mu is held.
+// flush starts a goroutine that sends output, unless one is running. The caller must hold s.mu.
 func (s *switched) flush() {
 	s.more = true
 	if !s.sending && !s.last && !s.closed {
@@ -200,7 +202,7 @@ func (s *switched) flush() {
 	}
 }
 
-// send sends output until there is none.
+// send sends output until the protocol has no more output.
 func (s *switched) send() {
 	for {
 		s.mu.Lock()
@@ -213,15 +215,15 @@ func (s *switched) send() {
 		s.mu.Unlock()
 		out, last := s.p.Output(s.out)
 		s.out = nil
-		s.p.Unsent(0) // all of it is written, or the connection closed
+		s.p.Unsent(0) // all output is written, or the connection is closed
 		if len(out) > 0 {
 			s.p.Pending(int64(len(out)))
 			if s.write(out) != nil {
-				_ = s.conn.Close() // the reading goroutine notices it
+				_ = s.conn.Close() // the read of the reading goroutine then fails
 				return
 			}
 			if s.p.Pending(0) {
-				go s.callWithoutInput() // not here: the call may have to wait for the application, which may wait for the next output
+				go s.callWithoutInput() // on another goroutine, because the call may wait for application code, which may wait until the next output is sent
 			}
 			if cap(out) <= switchedWrite {
 				s.out = out[:0]
@@ -234,7 +236,7 @@ func (s *switched) send() {
 	}
 }
 
-// write sends b, a piece at a time, each within WriteTimeout.
+// write sends b in pieces. Each piece must be sent within WriteTimeout.
 func (s *switched) write(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), switchedWrite)
@@ -250,7 +252,8 @@ func (s *switched) write(b []byte) error {
 	return nil
 }
 
-// end closes our side, and the whole connection when the peer has closed or after switchedLinger.
+// end closes the server's side of the connection. The reading goroutine closes the connection when the peer has closed its
+// side, or after switchedLinger.
 func (s *switched) end() {
 	s.mu.Lock()
 	s.last = true
@@ -262,7 +265,7 @@ func (s *switched) end() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(switchedLinger))
 }
 
-// callWithoutInput calls the protocol, so that it can react to room for output or to a drain.
+// callWithoutInput calls the protocol so that it can react to sent output or to a drain.
 func (s *switched) callWithoutInput() {
 	s.guarded(func() {
 		if !s.isClosed() {
@@ -280,7 +283,7 @@ func (s *switched) isClosed() bool {
 	return s.closed
 }
 
-// close ends the connection. The reading goroutine calls it last.
+// close ends the connection. It is the last call of the reading goroutine.
 func (s *switched) close() {
 	_ = s.conn.Close()
 	s.owner.Lock()
@@ -302,18 +305,18 @@ func (s *switched) close() {
 	s.done()
 }
 
-// Loop returns nil: there is no loop.
+// Loop returns nil, because the connection does not belong to a loop.
 func (s *switched) Loop() exchange.Loop { return nil }
 
-// WakeHere is never called without a loop.
+// WakeHere does nothing. It is never called, because the connection does not belong to a loop.
 func (s *switched) WakeHere() {}
 
-// Prompt is false: Wake sends output at once.
+// Prompt returns false. Wake starts sending output at once.
 func (s *switched) Prompt() bool      { return false }
 func (s *switched) Restarting() bool  { return s.service.Pipeline.IsRestarting() }
 func (s *switched) Log() *slog.Logger { return s.service.Log }
 
-// SetDeadline sets the time of the protocol's Timeout.
+// SetDeadline sets the time after which the protocol's method Timeout is called.
 func (s *switched) SetDeadline(after int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -369,7 +372,7 @@ func (s *switched) Pause(on bool) {
 	}
 }
 
-// Reserve charges n bytes if there is room.
+// Reserve charges n bytes if memory is available, and reports whether it did.
 func (s *switched) Reserve(n int64) bool {
 	a := s.opened()
 	if a == nil {
@@ -378,7 +381,7 @@ func (s *switched) Reserve(n int64) bool {
 	return a.TryReserve(memory.Input, n)
 }
 
-// Charge charges n bytes of output that waits, or with a negative n ends their charge.
+// Charge charges n bytes of output that waits to be sent. A negative n releases -n bytes.
 func (s *switched) Charge(n int64) {
 	switch a := s.opened(); {
 	case n < 0:
@@ -388,7 +391,7 @@ func (s *switched) Charge(n int64) {
 	}
 }
 
-// Release releases n bytes of Reserve.
+// Release releases n bytes that Reserve has charged.
 func (s *switched) Release(n int64) { s.release(memory.Input, n) }
 
 func (s *switched) release(use memory.Use, n int64) {
@@ -400,7 +403,7 @@ func (s *switched) release(use memory.Use, n int64) {
 	}
 }
 
-// opened returns the account of the connection, nil if it is closed.
+// opened returns the account of the connection, which it opens on the first call. It returns nil if the connection is closed.
 func (s *switched) opened() *memory.Account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -413,13 +416,13 @@ func (s *switched) opened() *memory.Account {
 	return s.account
 }
 
-// Submit is never called: the connection has goroutines of its own.
+// Submit is never called, because the connection has goroutines of its own.
 func (s *switched) Submit(exchange.Turn) {}
 
 // RemoteAddr returns the address of the client.
 func (s *switched) RemoteAddr() netip.AddrPort { return s.client }
 
-// End evicts the connection, whose memory others need.
+// End evicts the connection, because other connections need its memory.
 func (s *switched) End(a *memory.Account) {
 	s.service.NoteEnded(s.client, a)
 	go func() {
@@ -429,12 +432,12 @@ func (s *switched) End(a *memory.Account) {
 		}
 		s.owner.Unlock()
 		s.Wake()
-		_ = s.conn.SetReadDeadline(time.Now().Add(switchedLinger)) // an error means that it is closed
+		_ = s.conn.SetReadDeadline(time.Now().Add(switchedLinger)) // an error means that the connection is closed
 		_ = s.conn.SetWriteDeadline(time.Now().Add(switchedLinger))
 	}()
 }
 
-// A turn is a call of the protocol.
+// A turn is a call of the protocol, as the protocol sees it.
 type turn struct{ *switched }
 
 func (t turn) Now() int64       { return int64(time.Since(t.start)) }
@@ -450,11 +453,11 @@ func (t turn) Waited() bool     { return false }
 func (t turn) Again()           {}
 func (t turn) Later()           {}
 
-// AtCapacity and OverCapacity are false: there is no loop to protect.
+// AtCapacity and OverCapacity return false, because the connection does not belong to a loop that must be protected.
 func (t turn) AtCapacity() bool   { return false }
 func (t turn) OverCapacity() bool { return false }
 
-// addSwitched and removeSwitched maintain the connections that a drain must end.
+// addSwitched and removeSwitched maintain the set of connections that a drain must end.
 func (s *Service) addSwitched(c *switched) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -470,8 +473,8 @@ func (s *Service) removeSwitched(c *switched) {
 	delete(s.switched, c)
 }
 
-// drainSwitched tells the protocols of all switched connections that the server drains until ctx ends. They have half of that
-// time to end, and at most a millisecond for each connection.
+// drainSwitched tells the protocols of all switched connections that the server drains until ctx ends. The connections have
+// half of this time to end, but at most a millisecond for each connection.
 func (s *Service) drainSwitched(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,24 +14,24 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ServeHTTP answers a request of any net/http server. The limits of a Server do not apply.
+// ServeHTTP answers a request of any net/http server. The limits of a Server do not apply to it.
 func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) { s.answer(w, req, false) }
 
-// answer is ServeHTTP. direct means that w is net/http's own writer for HTTP/1.
+// answer is ServeHTTP. direct reports whether w is net/http's own writer for HTTP/1.
 func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req, x.direct = w, req, direct
 	path := req.URL.Path
 	if path == "" && req.Method != http.MethodConnect {
-		path = "/" // RFC 9110 section 4.2.3; also the result of http.StripPrefix
+		path = "/" // see RFC 9110 section 4.2.3; http.StripPrefix also makes the path empty
 	}
-	// A path that shares the start of the target was not unescaped.
+	// If path shares memory with the start of the target, it was not unescaped.
 	if !view.SharesStart(path, req.RequestURI) && (req.URL.RawPath != "" || strings.IndexByte(path, '%') >= 0) {
 		var bad int
 		if x.canon, bad = semantics.AppendCanonical(x.canon[:0], req.URL.EscapedPath()); bad < 0 {
 			path = x.s.Strings.Copy(x.canon)
 		}
-		// net/http has refused bad escapes. A URL set by a handler is not checked again.
+		// net/http has already refused bad escapes. A URL that a handler has set is not checked again.
 	}
 	x.s.Set(req.Method, path, req.URL.RawQuery, false)
 	if !x.call.Find(req.Host) {
@@ -39,7 +39,7 @@ func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) 
 	}
 	route := x.s.Route
 	if !route.NoRoute {
-		req.Pattern = route.Pattern // as http.ServeMux does, for later readers
+		req.Pattern = route.Pattern // as http.ServeMux does; later code may read it
 	}
 	if x.s.Watched {
 		x.call.Clock()
@@ -49,7 +49,7 @@ func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) 
 	}
 	if route.Timeout > 0 {
 		if !x.answerWithin(route) {
-			return // the action is late and still owns the wire
+			return // the action has exceeded its time limit and still owns the wire
 		}
 	} else {
 		x.answer()
@@ -57,24 +57,24 @@ func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) 
 	x.release()
 }
 
-// wire is a net/http request and its answer. It is pooled.
+// wire is a net/http request and its answer. Wires are pooled.
 type wire struct {
 	exchange.StdHead
 	service *Service
 	call    exchange.Call
-	s       *exchange.State // the state of call
+	s       *exchange.State // the state in call
 	w       http.ResponseWriter
-	ctx     context.Context // from Endable
-	own     context.Context // the original context, once req has another one with values of middleware
-	race    *exchange.Race  // between the action and its timeout
+	ctx     context.Context // result of Endable
+	own     context.Context // the original context, if Req has another context with values of middleware
+	race    *exchange.Race  // decides whether the action or its timeout comes first
 	count   counter
-	number  int    // of all wires of the service: distributes them over shards
-	canon   []byte // the canonical path, while it is computed
-	copied  bool   // req is our own copy
-	bodied  bool   // ... with a body of its own, if necessary
-	matched bool   // ... with the matched pattern
-	duplex  bool   // the action reads and writes concurrently
-	inner   bool   // the request of an action inside standard middleware
+	number  int    // number of the wire in the service, to distribute wires over shards
+	canon   []byte // buffer for the canonical path
+	copied  bool   // Req is a copy that belongs to the wire
+	bodied  bool   // the copy has another body
+	matched bool   // the copy has the matched pattern
+	duplex  bool   // the action reads the body and writes the answer at the same time
+	inner   bool   // the request is that of an action inside standard middleware
 	direct  bool   // w is net/http's own writer for HTTP/1
 	begun   bool   // the head of a streamed answer was sent
 
@@ -83,7 +83,7 @@ type wire struct {
 	replay    *exchange.LentBody // for standard handlers, if the pipeline has read the body
 }
 
-// newWire returns an unused wire.
+// newWire returns a new wire of the service.
 func (s *Service) newWire() *wire {
 	x := &wire{service: s, number: int(s.made.Add(1))}
 	x.call = s.Pipeline.NewCall(x)
@@ -100,34 +100,34 @@ func (x *wire) answer() {
 	x.observe(resp)
 	if resp.IsBare() && !exchange.BodyAllowed(resp.Status()) && resp.Kind() == exchange.Complete {
 		x.skipBody()
-		x.w.WriteHeader(resp.Status()) // NoContent needs no more
+		x.w.WriteHeader(resp.Status()) // NoContent has no fields and no body
 		return
 	}
 	x.sendSettled(&resp)
 }
 
-// observe informs the observers before the answer is sent.
+// observe calls the observers before the answer is sent.
 func (x *wire) observe(resp exchange.Answer) {
 	if x.s.Watched {
 		x.call.Observe(resp, -1)
 	}
 }
 
-// answerAlone sends an answer without an action.
+// answerAlone sends an answer for which no action runs.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	resp = x.call.Decorate(resp, source)
 	x.observe(resp)
 	x.sendSettled(&resp)
 }
 
-// sendSettled sends a settled answer.
+// sendSettled sends an answer that has passed all features.
 func (x *wire) sendSettled(resp *exchange.Answer) {
 	x.send(resp)
 	resp.Release()
 }
 
-// release returns the wire to the pool. After an abort by panic the wire is left to the collector, since the action
-// may still use it.
+// release returns the wire to the pool. If a panic has ended the answer, the wire is not reused, because the action may still use
+// it.
 func (x *wire) release() {
 	x.call.End()
 	if x.replay != nil {
@@ -142,7 +142,7 @@ func (x *wire) release() {
 		x.timedBody.Stop()
 		x.timedBody = nil
 	}
-	if !invariants.Enabled { // in race builds each request has its own, which knows when it has ended
+	if !invariants.Enabled { // in race builds each request has its own state, which records that the request has ended
 		x.service.wires.Put(x)
 	}
 }
@@ -167,7 +167,7 @@ func (x *wire) Endable() (ctx context.Context, end context.CancelFunc) {
 	return x.ctx, end
 }
 
-// Begin sends a head. net/http chooses the framing.
+// Begin sends the head of an answer. net/http chooses the framing.
 func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	if !x.race.Begin() {
 		return exchange.LateSink{}
@@ -180,7 +180,7 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
 	}
 	if _, typed := h["Content-Type"]; !typed {
-		h["Content-Type"] = nil // otherwise net/http would sniff one
+		h["Content-Type"] = nil // prevents net/http from detecting the type in the body
 	}
 	x.w.WriteHeader(status)
 	return (*sink)(x)
@@ -188,14 +188,15 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 
 func (x *wire) Sink() exchange.Sink { return (*sink)(x) }
 
-// Interim sends a response with a status below 200. It has its own headers.
+// Interim sends a response with a status below 200. The fields in h belong to this response only.
 func (x *wire) Interim(status int, h http.Header) {
 	x.race.WhileMine(func() {
 		all := x.w.Header()
 		outer := maps.Clone(all)
 		maps.Copy(all, h)
-		// With this field, which it leaves out, net/http copies the map. Else its HTTP/2 may still read the map when WriteHeader has
-		// returned because the stream is over, and the process ends by a concurrent map write.
+		// Because of this field, which net/http does not send, net/http copies the map. Without the copy, its HTTP/2 code may still
+		// read the map after WriteHeader has returned because the stream has ended. The concurrent write to the map would end the
+		// process.
 		all["Content-Length"] = nil
 		x.w.WriteHeader(status)
 		clear(all)
@@ -220,13 +221,13 @@ func (x *wire) Abandoned() {
 	x.stopBody()
 }
 
-// send writes the response. A failed write means that the client has disconnected.
+// send writes the answer. If a write fails, the client has disconnected.
 func (x *wire) send(resp *exchange.Answer) {
 	switch kind := resp.Kind(); {
 	case kind == exchange.Sent:
 		return
-	case kind == exchange.Abort, x.begun: // no error answer can follow a partial answer
-		x.call.Abandon() // release will not
+	case kind == exchange.Abort, x.begun: // no error response can follow a part of an answer
+		x.call.Abandon() // release does not call it in this case
 		x.stopBody()
 		panic(http.ErrAbortHandler)
 	}
@@ -236,7 +237,7 @@ func (x *wire) send(resp *exchange.Answer) {
 	resp.SetIn(h, &x.s.Strings)
 	if exchange.BodyAllowed(status) {
 		if base := resp.Base(); resp.Body != "" && (base == nil || !base.Typed) && !resp.Has("Content-Type") {
-			h["Content-Type"] = nil // otherwise net/http would sniff one
+			h["Content-Type"] = nil // prevents net/http from detecting the type in the body
 		}
 		if n := resp.Announced(); n != exchange.NoLength && !x.isCounted(h, resp) {
 			h["Content-Length"] = lengthValues(n, &x.s.Strings)
@@ -254,13 +255,13 @@ func (x *wire) isCounted(h http.Header, resp *exchange.Answer) bool {
 	return x.direct && len(h) == 1 && resp.Body != "" && len(resp.Body) < serverBuffer && x.Req.Method != http.MethodHead
 }
 
-// serverBuffer is the size of net/http's buffer for the start of an answer, in bytes.
+// serverBuffer is the size in bytes of the buffer in which net/http collects the start of an answer.
 const serverBuffer = 2048
 
-// lengths caches the Content-Length values of small bodies.
+// lengths caches the values of Content-Length for small bodies.
 var lengths [1024]atomic.Pointer[[1]string]
 
-// lengthValues returns n in the form of a header map value.
+// lengthValues returns n as the values of a field in a header map.
 func lengthValues(n int64, c *exchange.Strings) []string {
 	if n < int64(len(lengths)) {
 		known := lengths[n].Load()

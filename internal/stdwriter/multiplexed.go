@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For returns the ResponseWriter for a request of the given major version of HTTP.
+// For returns the ResponseWriter to use for a request of the given major version of HTTP.
 func (w *Writer) For(major int) http.ResponseWriter {
 	if major >= 2 {
 		return (*multiplexed)(w)
@@ -14,8 +14,8 @@ func (w *Writer) For(major int) http.ResponseWriter {
 	return w
 }
 
-// A multiplexed is the Writer of a stream. Its connection has other streams, so it is not an http.Hijacker, as in net/http.
-// Libraries use this to detect whether a WebSocket is possible.
+// A multiplexed is the Writer of an HTTP/2 stream. It is not an http.Hijacker, because its connection has other streams.
+// Libraries check this to detect whether a WebSocket is possible, as with net/http.
 type multiplexed Writer
 
 func (m *multiplexed) Header() http.Header                   { return (*Writer)(m).Header() }

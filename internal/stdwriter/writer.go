@@ -1,6 +1,6 @@
-// Package stdwriter implements http.ResponseWriter for standard handlers. Their output becomes an answer, complete or
-// streamed, with the headers and trailers that net/http would send. writer.go contains the Writer; multiplexed.go the
-// form used for HTTP/2.
+// Package stdwriter implements http.ResponseWriter for standard handlers. The output of a handler becomes an answer,
+// complete or streamed, with the fields and trailers that net/http would send. writer.go contains the Writer, and
+// multiplexed.go its form for HTTP/2.
 package stdwriter
 
 import (
@@ -24,55 +24,56 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// maxGathered is the maximum size of the body that is buffered, in bytes, so that the answer can still become a
+// maxGathered is the maximum size of a body that is buffered, in bytes. A buffered answer can still become a
 // dunlin.Response, which middleware can change. Some requests have a larger maximum, see exchange.State.
 const maxGathered = 32 << 10
 
-// An Owner owns the response of a Writer.
+// An Owner is the owner of the request that a Writer answers.
 type Owner interface {
-	// Begin sends the head of a streamed answer. length is the body's length, or -1 if unknown. It fails if another
-	// answer has replaced this one.
+	// Begin sends the head of a streamed answer. length is the length of the body, or -1 if it is unknown. Begin
+	// returns an error if another answer has replaced this one.
 	Begin(head *exchange.Answer, length int64) (exchange.Sink, error)
 
-	// Account returns the account of the request, or nil if it has been answered without its action.
+	// Account returns the account of the request. It returns nil if the request was answered without its action.
 	Account() *memory.Account
 
 	// Fail returns an answer that reports err.
 	Fail(err error) exchange.Answer
 }
 
-// A Writer is the ResponseWriter of a standard handler. It buffers the answer, and sends it when it becomes too long
-// or the handler flushes it.
+// A Writer is the ResponseWriter of a standard handler. It buffers the answer. When the answer becomes too long, or
+// when the handler flushes it, the Writer sends it.
 type Writer struct {
 	wire     exchange.Wire
 	method   string
-	maxBody  int64 // maximum size of a buffered body of announced length, see bufferLimit
+	maxBody  int64 // maximum size of a buffered body whose length was announced, see bufferLimit
 	owner    Owner
 	header   http.Header
 	status   int             // 0 until WriteHeader
-	head     exchange.Answer // status and headers at the time of WriteHeader
-	typed    bool            // the handler set the content type, or disabled sniffing
-	declared []string        // announced trailer names
-	length   int64           // announced by the handler, or -1
-	unsized  bool            // the handler disabled Content-Length
-	written  int64           // bytes of the body so far, including bytes not sent for HEAD
+	head     exchange.Answer // status and fields at the call of WriteHeader
+	typed    bool // the handler has set Content-Type, or has disabled its detection
+	declared []string // names of the trailers that the handler announced
+	length   int64 // length that the handler announced, or -1
+	unsized  bool // the handler has disabled Content-Length
+	written  int64 // number of bytes of the body that were written, including bytes that are not sent because the method is HEAD
 	body     []byte
 	charges  charges
-	sink     exchange.Sink // not nil once the head was sent
+	sink     exchange.Sink // nil until the head was sent
 	hijacked bool
 
-	discarded error // the reason why further output is discarded
+	discarded error // the reason why further output is ignored
 
-	// A handler may leave a goroutine that still writes. Every method of the interface holds the lock, so that none
-	// runs or begins after the handler's time is over: then the connection belongs to another request.
+	// A goroutine of the handler may still write after the handler has returned. Therefore every method of
+	// http.ResponseWriter holds mu. After End no such method runs or begins, because the connection may belong to
+	// another request.
 	mu      sync.Mutex
-	setting sync.Mutex // guards the fields used by deadlines, which may end a Write that holds mu
+	setting sync.Mutex // guards the fields that the deadline methods use, because a deadline may have to end a Write that holds mu
 	over    bool       // guarded by both locks
 
 	hangup hangup
 }
 
-// A hangup is the state of CloseNotify. The lock is the Writer's.
+// A hangup is the state of CloseNotify. The Writer's mu guards it.
 type hangup struct {
 	closed chan bool   // the result of CloseNotify, nil before the first call
 	stop   func() bool // ends the wait for the end of the context
@@ -93,38 +94,38 @@ func (h *hangup) end() {
 	}
 }
 
-// Init initializes the writer for the answer to the request of wire.
+// Init prepares the writer for the answer to the request of wire.
 func (w *Writer) Init(wire exchange.Wire, s *exchange.State, owner Owner) {
 	w.wire, w.method, w.maxBody, w.owner, w.header = wire, s.Method, s.Gathers(), owner, make(http.Header)
 }
 
-// bufferLimit returns the maximum size of the buffered body.
+// bufferLimit returns the maximum size of the buffered body, in bytes.
 func (w *Writer) bufferLimit() int64 {
-	if w.length <= w.maxBody { // also if unknown
+	if w.length <= w.maxBody { // also if the length is unknown
 		return max(w.length, maxGathered)
 	}
 	return maxGathered
 }
 
-// Status returns the written status, or 0.
+// Status returns the status that the handler has written, or 0.
 func (w *Writer) Status() int { return w.status }
 
-// Length returns the body length announced by the handler, or -1.
+// Length returns the length of the body that the handler has announced, or -1.
 func (w *Writer) Length() int64 { return w.length }
 
-// charges has what the request is charged in addition to the gathered part of the body.
+// charges records what was charged for the answer in addition to the buffered part of the body.
 type charges struct {
-	body   bool            // a body of the announced length, beyond maxGathered
-	stream *memory.Account // charged until End for the goroutine of a handler whose answer has no announced length, or nil
+	body   bool // a body whose announced length exceeds maxGathered
+	stream *memory.Account // account that is charged for the goroutine of a handler whose answer has no announced length, until End; or nil
 }
 
-// Head returns the status and headers as written.
+// Head returns the status and the fields as the handler has written them.
 func (w *Writer) Head() exchange.Answer { return w.head }
 
-// Begun reports whether the head has been sent.
+// Begun reports whether the head was sent.
 func (w *Writer) Begun() bool { return w.sink != nil }
 
-// End ends the handler's use of the writer.
+// End ends the use of the writer by the handler.
 func (w *Writer) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,10 +138,10 @@ func (w *Writer) End() {
 	w.hangup.end()
 }
 
-// errOver is the error of a write after the handler has returned.
+// errOver is the error of a write after End.
 var errOver = errors.New("dunlin: the handler has returned: its ResponseWriter is no longer valid")
 
-// use locks the writer for a call by the handler. The caller unlocks it.
+// use locks the writer for a call by the handler. If it returns nil, the caller must unlock the writer.
 func (w *Writer) use() error {
 	w.mu.Lock()
 	if w.over {
@@ -152,8 +153,8 @@ func (w *Writer) use() error {
 
 func (w *Writer) Header() http.Header { return w.header }
 
-// WriteHeader sets the status and takes the current headers. A status below 200 is sent at once as an interim
-// response.
+// WriteHeader sets the status and the fields of the answer. If the status is below 200, it sends an interim response
+// at once.
 func (w *Writer) WriteHeader(status int) {
 	if w.use() == nil {
 		defer w.mu.Unlock()
@@ -169,7 +170,7 @@ func (w *Writer) writeHeader(status int) {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	case status < 200:
 		w.wire.Interim(status, w.header)
-		if status == http.StatusSwitchingProtocols { // final: Hijack follows
+		if status == http.StatusSwitchingProtocols { // this status is final, and Hijack follows
 			w.status, w.sink = status, w.wire.Sink()
 		}
 		return
@@ -190,8 +191,8 @@ func (w *Writer) writeHeader(status int) {
 	}
 }
 
-// setField adds a field of the handler to the head. Like net/http it omits invalid fields and fields that frame the
-// message.
+// setField adds a field that the handler has set to the head. Like net/http it omits invalid fields and fields that
+// frame the message.
 func (w *Writer) setField(name string, values []string) {
 	switch {
 	case name == "Trailer":
@@ -200,7 +201,7 @@ func (w *Writer) setField(name string, values []string) {
 		w.wire.OmitDate()
 	case name == "Date" && exchange.CheckField(name, values[0]) == nil:
 		w.push(exchange.Field{Name: name, Value: exchange.TrimBlanks(values[0])})
-	case name == "Date": // the engine's Date is more exact
+	case name == "Date": // the engine writes a more accurate Date
 	case name == "Connection":
 		w.setConnection(values)
 	case name == "Upgrade":
@@ -218,7 +219,7 @@ func (w *Writer) setField(name string, values []string) {
 	}
 }
 
-// setConnection adds the handler's connection options to the head, except those about persistence, which the engine
+// setConnection adds the handler's options of Connection to the head. It omits close and keep-alive, which the engine
 // writes.
 func (w *Writer) setConnection(values []string) {
 	if len(values) > 0 && values[0] == "close" {
@@ -230,7 +231,7 @@ func (w *Writer) setConnection(values []string) {
 		for option := range strings.SplitSeq(list, ",") {
 			option = exchange.TrimBlanks(option)
 			switch {
-			case option == "" || semantics.CheckField(option, "") != nil: // an option is a token, like a field name
+			case option == "" || semantics.CheckField(option, "") != nil: // an option must be a token, like the name of a field
 			case strings.EqualFold(option, "close"):
 				w.wire.CloseAfter()
 			case !strings.EqualFold(option, "keep-alive"):
@@ -252,7 +253,7 @@ func (w *Writer) push(f exchange.Field) {
 	w.head = head
 }
 
-// declare records and announces the names of trailers.
+// declare stores the names of trailers and adds the field Trailer to the head.
 func (w *Writer) declare(values []string) {
 	for _, list := range values {
 		for name := range strings.SplitSeq(list, ",") {
@@ -265,7 +266,7 @@ func (w *Writer) declare(values []string) {
 	}
 }
 
-// trailers returns the trailers set by the handler, or nil.
+// trailers returns the trailers that the handler has set, or nil.
 func (w *Writer) trailers() http.Header {
 	var t http.Header
 	add := func(name string, values []string) {
@@ -287,7 +288,7 @@ func (w *Writer) trailers() http.Header {
 	return t
 }
 
-// admit counts n bytes of the body and returns an error if they must not be written.
+// admit counts n bytes of the body. It returns an error if they must not be written.
 func (w *Writer) admit(n int64) error {
 	switch {
 	case w.hijacked:
@@ -307,7 +308,7 @@ func (w *Writer) admit(n int64) error {
 	return nil
 }
 
-// WriteString is Write for a string, used by [io.WriteString].
+// WriteString is Write for a string. [io.WriteString] calls it.
 func (w *Writer) WriteString(s string) (int, error) { return w.Write(view.Bytes(s)) }
 
 func (w *Writer) Write(p []byte) (int, error) {
@@ -334,7 +335,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.sink.Write(p)
 }
 
-// reserveLength charges a body of the announced length. If there is no room the answer is streamed.
+// reserveLength charges the announced length of the body. If no memory is available, it returns false and the answer
+// is streamed.
 func (w *Writer) reserveLength() bool {
 	if w.charges.body {
 		return true
@@ -348,8 +350,8 @@ func (w *Writer) reserveLength() bool {
 	return w.charges.body
 }
 
-// ReadFrom copies src to the body. A large file of known length is sent from the page cache without a copy to the
-// process.
+// ReadFrom copies src to the body. A large file whose length is known is sent from the page cache, without a copy
+// into the process.
 func (w *Writer) ReadFrom(src io.Reader) (int64, error) {
 	n, whole, err := w.readWhole(src)
 	if whole || err != nil {
@@ -358,7 +360,8 @@ func (w *Writer) ReadFrom(src io.Reader) (int64, error) {
 	return exchange.CopyPieces(w, src)
 }
 
-// readWhole is ReadFrom for a source that the connection can send directly. whole is false for others.
+// readWhole is ReadFrom for a source that the connection can send directly. For other sources it reads nothing, and
+// whole is false.
 func (w *Writer) readWhole(src io.Reader) (n int64, whole bool, err error) {
 	if err := w.use(); err != nil {
 		return 0, false, err
@@ -375,14 +378,14 @@ func (w *Writer) readWhole(src io.Reader) (n int64, whole bool, err error) {
 		return 0, false, err
 	}
 	if r, ok := src.(*io.LimitedReader); !ok || r.N > left {
-		return 0, false, nil // it may be longer than announced
+		return 0, false, nil // src may be longer than the announced length
 	}
 	n, err = w.sink.ReadFrom(src)
 	w.written += n
 	return n, true, err
 }
 
-// sniff sets the Content-Type from the first bytes of the body unless the handler set one, as net/http does.
+// sniff sets Content-Type from the first bytes of the body, as net/http does, unless the handler has set it.
 func (w *Writer) sniff(body []byte) {
 	if w.typed || len(body) == 0 {
 		return
@@ -391,7 +394,7 @@ func (w *Writer) sniff(body []byte) {
 	w.push(exchange.Field{Name: "Content-Type", Value: http.DetectContentType(body)})
 }
 
-// commit sends the head and the buffered body. next is the following output.
+// commit sends the head and the buffered part of the body. next is the output that follows.
 func (w *Writer) commit(next []byte) error {
 	if w.sink != nil {
 		return nil
@@ -413,7 +416,7 @@ func (w *Writer) commit(next []byte) error {
 		return err
 	}
 	w.sink = sink
-	if w.length < 0 && !w.over { // it may be an event stream
+	if w.length < 0 && !w.over { // the answer may be an event stream
 		if a := w.owner.Account(); a != nil {
 			a.Force(memory.Input, exchange.BackgroundCost)
 			w.charges.stream = a
@@ -445,8 +448,8 @@ func (w *Writer) FlushError() error {
 // Flush is FlushError for http.Flusher.
 func (w *Writer) Flush() { _ = w.FlushError() }
 
-// Hijack hands the connection over to the handler. If the handler has written a status, the head is sent first:
-// CONNECT proxies answer 200 this way.
+// Hijack passes the connection to the handler. If the handler has written a status, the head is sent before. CONNECT
+// proxies answer with status 200 in this way.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err := w.use(); err != nil {
 		return nil, nil, err
@@ -460,7 +463,7 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		if err := w.commit(nil); err != nil {
 			return nil, nil, err
 		}
-		_ = w.sink.Flush() // a broken connection cannot be hijacked
+		_ = w.sink.Flush() // Hijack fails if the connection is broken
 	case w.sink == nil:
 		w.sink = w.wire.Sink()
 		defer func() {
@@ -487,7 +490,7 @@ func (w *Writer) CloseNotify() <-chan bool {
 	return w.hangup.notify(w.wire.Context())
 }
 
-// Methods used by http.ResponseController.
+// http.ResponseController uses the following methods.
 
 func (w *Writer) SetReadDeadline(t time.Time) error {
 	return w.set(func(s exchange.Sink) error { return s.SetReadDeadline(t) })
@@ -508,7 +511,7 @@ func (w *Writer) set(change func(exchange.Sink) error) error {
 	return change(w.wire.Sink())
 }
 
-// endSwitched closes a connection after a 101 that the handler has not hijacked, since its client now speaks another
+// endSwitched closes a connection after a 101 if the handler has not hijacked it, because its client now uses another
 // protocol.
 func (w *Writer) endSwitched() {
 	conn, _, err := w.sink.Hijack()
@@ -536,12 +539,12 @@ func (w *Writer) Answer() exchange.Answer {
 	short := bodied && w.length > w.written
 	if w.sink == nil && (short || bodied && (w.unsized || trailers != nil || w.declared != nil)) {
 		if w.declared != nil && !w.unsized && w.length < 0 && w.wire.StdRequest().ProtoMajor == 2 {
-			w.length = w.written // announced trailers and a length are compatible there
+			w.length = w.written // in HTTP/2, an answer may have both announced trailers and a length
 		}
 		if w.commit(nil) != nil {
 			return sent
 		}
-		// Flush sends the head now, so that Finish does not replace the announced trailers by a Content-Length.
+		// Flush sends the head now. Otherwise Finish would send a Content-Length in place of the announced trailers.
 		_ = w.sink.Flush()
 	}
 	if w.sink != nil {
@@ -562,7 +565,7 @@ func (w *Writer) Answer() exchange.Answer {
 		resp.Announce(length)
 	}
 	if resp.Status() >= http.StatusInternalServerError && w.wire.Context().Err() == context.Canceled {
-		resp.EnsureOwn().Err = context.Canceled // the client disconnected: no failure of the handler
+		resp.EnsureOwn().Err = context.Canceled // the client has disconnected, so the handler has not failed
 	}
 	return resp
 }
