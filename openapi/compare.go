@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// A comparison checks whether every value of one schema is also a value of another, and notes
-// differences. For requests the old schema must be within the new one; for responses the new one must
-// be within the old. It understands the keywords that documents of this package use. Other keywords
-// count as equal only if their values are equal.
+// A comparison checks whether every value of one schema is also a value of another schema, and notes differences. For
+// requests, every value of the old schema must be a value of the new schema. For responses, every value of the new schema must
+// be a value of the old schema. A comparison understands the keywords that documents of this package use. It considers other
+// keywords equal only if their values are equal.
 type comparison struct {
-	d            *differ
-	a, b         map[string]any // the documents that contain wide and narrow
-	wide, narrow any            // every value of wide must be a value of narrow
-	answered     bool
+	d                *differ
+	a, b             map[string]any // the documents that contain subset and superset
+	subset, superset any            // every value of subset must be a value of superset
+	answered         bool
 }
 
 func (c comparison) run() {
-	if c.wide == nil && c.narrow == nil {
+	if c.subset == nil && c.superset == nil {
 		return
 	}
-	key := [3]string{text(asObject(c.wide), "$ref"), text(asObject(c.narrow), "$ref"), fmt.Sprint(c.answered)}
+	key := [3]string{text(asObject(c.subset), "$ref"), text(asObject(c.superset), "$ref"), fmt.Sprint(c.answered)}
 	if key[0] != "" && key[1] != "" {
 		breaks, seen := c.d.seen[key]
 		if breaks {
 			c.d.report(true, "%s has changed", key[1][strings.LastIndexByte(key[1], '/')+1:])
 		}
 		if seen {
-			return // already compared, or being compared: types may be recursive
+			return // types may be recursive, so this pair may already have been compared, or its comparison may have begun
 		}
 		c.d.seen[key] = false
 		before := len(c.d.changes)
@@ -37,7 +37,7 @@ func (c comparison) run() {
 			c.d.seen[key] = slices.ContainsFunc(c.d.changes[before:], func(x Change) bool { return x.Breaking })
 		}()
 	}
-	s, t := resolve(c.a, c.wide), resolve(c.b, c.narrow)
+	s, t := resolve(c.a, c.subset), resolve(c.b, c.superset)
 	if list(s, "anyOf") != nil || list(t, "anyOf") != nil {
 		c.alternatives(s, t)
 		return
@@ -45,7 +45,7 @@ func (c comparison) run() {
 	c.compare(s, t)
 }
 
-// alternatives finds an alternative of the narrow schema for each alternative of the wide one.
+// alternatives checks that each alternative of the schema s has an alternative of the schema t that contains all its values.
 func (c comparison) alternatives(s, t map[string]any) {
 	for _, one := range choices(s) {
 		fits := false
@@ -53,7 +53,7 @@ func (c comparison) alternatives(s, t map[string]any) {
 		for i, other := range choices(t) {
 			probe := &differ{old: c.d.old, new: c.d.new, where: c.d.where, seen: c.d.seen}
 			inner := c
-			inner.d, inner.wide, inner.narrow = probe, one, other
+			inner.d, inner.subset, inner.superset = probe, one, other
 			inner.run()
 			if !slices.ContainsFunc(probe.changes, func(x Change) bool { return x.Breaking }) {
 				fits = true
@@ -80,8 +80,8 @@ func choices(s map[string]any) []any {
 	return []any{s}
 }
 
-// say records a breaking difference as a constraint, such as "maximum 50". In a request, values that do not satisfy it are now
-// refused. A response may now have such values.
+// say records a breaking difference as a constraint, such as "maximum 50". In a request, values that do not satisfy the
+// constraint are now refused. A response may now contain values that do not satisfy it.
 func (c comparison) say(format string, args ...any) {
 	prefix := "values must now satisfy "
 	if c.answered {
@@ -92,7 +92,7 @@ func (c comparison) say(format string, args ...any) {
 
 func (c comparison) compare(s, t map[string]any) {
 	if len(t) == 0 {
-		return // accepts any value
+		return // t accepts any value
 	}
 	if a, b := text(s, "type"), text(t, "type"); b != "" && a != b && !(a == "integer" && b == "number") {
 		c.say("type %s", b)
@@ -114,7 +114,7 @@ func (c comparison) compare(s, t map[string]any) {
 	c.members(s, t)
 }
 
-// inside compares the schemas of a part, such as a member.
+// inside compares the schemas of a part of the values, such as a member.
 func (c comparison) inside(place string, s, t any) {
 	if s == nil {
 		s = map[string]any{}
@@ -123,7 +123,7 @@ func (c comparison) inside(place string, s, t any) {
 		t = map[string]any{}
 	}
 	inner := c
-	inner.wide, inner.narrow = s, t
+	inner.subset, inner.superset = s, t
 	c.d.within(place, inner.run)
 }
 
@@ -144,7 +144,7 @@ func (c comparison) limits(s, t map[string]any) {
 	}
 }
 
-// values compares the permitted values.
+// values compares the lists of permitted values.
 func (c comparison) values(s, t map[string]any) {
 	allowed := list(t, "enum")
 	if allowed == nil {
@@ -205,6 +205,6 @@ func (c comparison) members(s, t map[string]any) {
 func same(a, b any) bool { return shown(a) == shown(b) }
 
 func shown(v any) string {
-	b, _ := json.Marshal(v) // decoded from JSON, so it can be encoded
+	b, _ := json.Marshal(v) // v was decoded from JSON, so it can be encoded
 	return string(b)
 }

@@ -22,10 +22,11 @@ func (c Change) String() string {
 	return "         " + c.Where + ": " + c.What
 }
 
-// Diff lists the differences in a new document that concern clients: removed operations, requests
-// that are no longer accepted, responses that old clients do not know. Texts and examples do not
-// count. Both documents are JSON. The changes are in the order of the old document, followed by
-// those of the new one.
+// Diff lists the changes from an old document to a new one that concern clients: operations that
+// were removed, requests that are no longer accepted, and responses that old clients do not know.
+// Changes of texts and examples are not listed. Both documents are JSON. Changes in parts of the
+// old document come first, in the order of the old document. Additions follow, in the order of the
+// new document.
 func Diff(old, new []byte) ([]Change, error) {
 	var d differ
 	for _, doc := range []struct {
@@ -49,7 +50,7 @@ type differ struct {
 	old, new map[string]any
 	where    string
 	changes  []Change
-	seen     map[[3]string]bool // maps the pairs of references already compared to whether they have a breaking change
+	seen     map[[3]string]bool // maps each pair of references that was compared to whether it has a breaking change
 }
 
 func (d *differ) report(breaking bool, format string, args ...any) {
@@ -59,7 +60,7 @@ func (d *differ) report(breaking bool, format string, args ...any) {
 	}
 }
 
-// within runs f with a place appended to where.
+// within calls f with place appended to where.
 func (d *differ) within(place string, f func()) {
 	before := d.where
 	if d.where != "" {
@@ -123,7 +124,7 @@ func (d *differ) operation(old, new map[string]any) {
 	d.answers(member(old, "responses"), member(new, "responses"))
 }
 
-// params returns the parameters of an operation by location and name.
+// params returns the parameters of an operation by their location and name.
 func (d *differ) params(doc, op map[string]any) map[string]map[string]any {
 	all := map[string]map[string]any{}
 	for _, p := range list(op, "parameters") {
@@ -228,18 +229,19 @@ func (d *differ) headers(old, new map[string]any) {
 	}
 }
 
-// input compares request schemas: every request that was accepted must still be accepted.
+// input compares the schemas of a request. Every request that was accepted before must still be
+// accepted.
 func (d *differ) input(old, new any) {
 	d.seen = map[[3]string]bool{}
-	c := comparison{d: d, a: d.old, b: d.new, wide: old, narrow: new}
+	c := comparison{d: d, a: d.old, b: d.new, subset: old, superset: new}
 	c.run()
 }
 
-// output compares response schemas: responses must not contain values that old clients do not know.
-// Clients ignore new members.
+// output compares the schemas of a response. A response must not contain values that old clients do
+// not know. New members are permitted, because clients ignore them.
 func (d *differ) output(old, new any) {
 	d.seen = map[[3]string]bool{}
-	c := comparison{d: d, a: d.new, b: d.old, wide: new, narrow: old, answered: true}
+	c := comparison{d: d, a: d.new, b: d.old, subset: new, superset: old, answered: true}
 	c.run()
 }
 
@@ -260,10 +262,11 @@ func list(o map[string]any, name string) []any {
 	return l
 }
 
-// resolve follows a reference within a document.
+// resolve returns the object to which a reference in a document refers, or v itself if v is not a
+// reference.
 func resolve(doc map[string]any, v any) map[string]any {
 	o := asObject(v)
-	for range 20 { // bounds chains of references, which may be cyclic
+	for range 20 { // limits chains of references, which may be cyclic
 		ref := text(o, "$ref")
 		if ref == "" {
 			break

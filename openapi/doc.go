@@ -1,13 +1,15 @@
-// Package openapi writes an OpenAPI 3.1 or 3.2 document of the operations that an app has
-// registered with package typed, and serves it with a page for reading and trying the operations.
+// Package openapi writes an OpenAPI 3.1 or 3.2 document for the operations that an app has
+// registered with package typed. It serves the document together with a page on which a person can
+// read about the operations and try them.
 //
 //	app := dunlin.New(dunlin.Config{})
 //	shop.Register(app)
 //	openapi.Serve(app, "/docs", openapi.Config{Title: "Shop", Version: "1.4.0"})
 //
-// The document always agrees with the program, because it is written from the plans that bind and
-// check requests. Its bytes are the same at every run. Its responses are a closed contract: it
-// lists every status that an operation can answer, and has no default response.
+// The document always agrees with the program, because it is written from the plans by which
+// package typed reads and checks requests. Its bytes are the same in every run. The responses of an
+// operation are complete: the document lists every status that the operation can answer, and has no
+// default response.
 //
 //	document.go   settings, and the document as a whole
 //	operation.go  operations, parameters, bodies

@@ -12,61 +12,62 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// Config holds the parts of a document that are not derived from operations.
+// Config has the parts of a document that do not follow from the operations.
 type Config struct {
-	// Title is the name of the API. Default: "API". Version is the version of the API, not of
-	// OpenAPI. Default: "0".
+	// Title is the name of the API; the default is "API". Version is the version of the API, not of
+	// OpenAPI; the default is "0".
 	Title, Version       string
 	Summary, Description string // Description is in CommonMark
 	TermsOfService       string // a URL
 	Contact              Contact
 	License              License
 	Servers              []Server // default: the server that serves the document
-	Tags                 []Tag    // in their order of display
+	Tags                 []Tag    // in the order in which they are displayed
 
-	// OpenAPI is the version of the specification: "3.1" or "3.2". Default: "3.1". Only 3.2 can
-	// describe the elements of event streams and JSON Lines.
+	// OpenAPI is the version of the specification: "3.1" or "3.2". The default is "3.1". Only a 3.2
+	// document can describe the elements of event streams and JSON Lines.
 	OpenAPI string
 
 	// Routes selects the routes of one version, see [dunlin.Group.Version], so that each version
-	// has its own document. It contains the routes of the version and the routes without version.
-	// "" selects the routes without version only.
+	// can have its own document. The document contains the routes of this version and the routes
+	// without a version. If Routes is empty, it contains only the routes without a version.
 	Routes string
 }
 
 // Contact is the contact for questions about the API.
 type Contact struct{ Name, URL, Email string }
 
-// License is the license of the API. Identifier is an SPDX identifier; it excludes URL.
+// License is the license of the API. Identifier is an SPDX identifier. Only one of Identifier and
+// URL may be set.
 type License struct{ Name, Identifier, URL string }
 
 // Server is a base URL of the API.
 type Server struct{ URL, Description string }
 
-// Tag describes a group of operations.
+// Tag describes a group of operations, which have the tag Name.
 type Tag struct{ Name, Description string }
 
 // generator writes one document.
 type generator struct {
 	v32             bool
-	problemMedia    string       // of problems in the format of the app; "" for RFC 9457
-	envelope        *schema.Node // of the body of problems in that format
-	invalid         bool         // InvalidProblem is used
-	ignoreReadOnly  bool         // typed.Config.IgnoreReadOnly
+	problemMedia    string       // media type of problems in the app's own format; empty for RFC 9457
+	envelope        *schema.Node // schema of the body of problems in the app's own format
+	invalid         bool         // the component InvalidProblem is used
+	ignoreReadOnly  bool         // value of typed.Config.IgnoreReadOnly
 	ignoreUnknown   bool         // typed.Config.UnknownMembers is Ignore
 	components      map[reflect.Type]*component
 	types           []reflect.Type
 	names           map[reflect.Type]string
-	ids, given      map[string]bool // IDs of operations; given are those set by Op.Name
+	ids, given      map[string]bool // ids are the IDs of operations; given are the IDs that Op.Name has set
 	schemes         map[string]string
 	sharedResponses map[string]*object
-	shared          map[answerKey]string // references to shared answers
+	shared          map[answerKey]string // references to answers that operations share
 }
 
 // Document returns the document of the typed operations of app, as indented JSON that ends with a
-// line break. The same operations always give the same document. Document fails if the document
-// could not be true: two types with one name in one package, or two operations whose paths OpenAPI
-// cannot distinguish.
+// line break. The same operations always give the same document. Document returns an error if the
+// document would be ambiguous: if two types of one package have the same name, or if OpenAPI cannot
+// distinguish the paths of two operations.
 func Document(app *dunlin.App, c Config) ([]byte, error) {
 	doc, err := build(app, c)
 	if err != nil {
@@ -100,7 +101,7 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	}
 	list := selectOperations(app, c.Routes)
 	for i := range list {
-		g.ignoreReadOnly, g.ignoreUnknown = list[i].IgnoresReadOnly, list[i].IgnoresUnknown // settings of the app, equal for all operations
+		g.ignoreReadOnly, g.ignoreUnknown = list[i].IgnoresReadOnly, list[i].IgnoresUnknown // these are settings of the app, which are the same for all operations
 		g.collectOperation(&list[i])
 	}
 	sortTypes(g.types)
@@ -109,7 +110,7 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	if g.names, err = nameTypes(g.types); err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
-	for _, d := range list { // given names take precedence over generated ones
+	for _, d := range list { // names that were given take precedence over generated names
 		if d.Route.Name != "" && !strings.Contains(d.Route.Methods, ",") {
 			g.given[d.Route.Name] = true
 		}
@@ -133,7 +134,7 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	for _, t := range c.Tags {
 		tags = append(tags, new(object).put("name", t.Name).set("description", t.Description))
 	}
-	// By default operations have no security requirement.
+	// An operation without security requirements needs no credentials.
 	doc.set("servers", servers).put("security", []any{}).put("paths", paths)
 	components := new(object).set("schemas", schemas).set("responses", g.componentResponses()).set("securitySchemes", g.securitySchemes())
 	return doc.set("components", components).set("tags", tags), nil
@@ -152,8 +153,9 @@ func info(c Config) *object {
 	return o.put("version", c.Version)
 }
 
-// selectOperations returns the operations of one version. It includes an operation without version
-// unless the version has one with the same method and path.
+// selectOperations returns the operations of one version, and the operations without a version. It
+// omits an operation without a version if the version has an operation with the same method and
+// path.
 func selectOperations(app *dunlin.App, version string) []typed.Description {
 	var list []typed.Description
 	own := map[string]bool{}
@@ -175,7 +177,7 @@ func selectOperations(app *dunlin.App, version string) []typed.Description {
 	})
 }
 
-// collectOperation records the types that an operation needs.
+// collectOperation records the types that the document needs for an operation.
 func (g *generator) collectOperation(d *typed.Description) {
 	for _, p := range d.Params {
 		g.collect(p.Schema.Node(), input)

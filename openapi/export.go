@@ -6,13 +6,13 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// ExportVariable is the environment variable that makes Export write a document. Its value is the name of the file, or "-"
-// for the standard output.
+// ExportVariable is the name of the environment variable that makes Export write a document. Its value is the name of a
+// file, or "-" for the standard output.
 const ExportVariable = "DUNLIN_OPENAPI"
 
-// Export writes the document and exits the program if the environment variable ExportVariable is
-// set; else it does nothing. Call it after all operations are registered and before the app serves.
-// The command "dunlin openapi write" uses it to get the document of a service without listening.
+// Export writes the document and ends the program if the environment variable ExportVariable is set. Otherwise it does
+// nothing. Call it after all operations were registered and before the app serves. The command "dunlin openapi write" uses
+// it to get the document of a service that does not listen.
 func Export(app *dunlin.App, c Config) error {
 	file := os.Getenv(ExportVariable)
 	if file == "" {

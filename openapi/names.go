@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// typeName returns the readable name of a type: PageOfUser for Page[shop.User].
+// typeName returns a readable name for a type, such as PageOfUser for Page[shop.User].
 func typeName(t reflect.Type) string { return cleanName(t.Name()) }
 
 func cleanName(name string) string {
@@ -27,7 +27,7 @@ func cleanName(name string) string {
 	return name + "Of" + strings.Join(words, "And")
 }
 
-// argName returns the name of a type argument, which may be a composite type.
+// argName returns the name of a type argument. The argument may be a composite type.
 func argName(arg string) string {
 	arg = strings.TrimSpace(arg)
 	switch {
@@ -45,7 +45,7 @@ func argName(arg string) string {
 	return cleanName(arg)
 }
 
-// splitArgs splits type arguments at the commas outside brackets.
+// splitArgs splits type arguments at the commas that are not in brackets.
 func splitArgs(args string) []string {
 	var list []string
 	depth, from := 0, 0
@@ -66,7 +66,7 @@ func splitArgs(args string) []string {
 }
 
 // bare returns the name of a type without its package, and without the suffix that the compiler
-// adds to types declared in functions.
+// adds to a type that is declared in a function.
 func bare(name string) string {
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	if _, after, found := strings.Cut(name, "."); found {
@@ -78,8 +78,8 @@ func bare(name string) string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// exportedName returns the name with a capital first letter, and with only the characters that
-// component names may have.
+// exportedName returns the name with a capital first letter. Characters that names of components
+// cannot have are replaced.
 func exportedName(name string) string {
 	name = notInNames.ReplaceAllString(name, "_")
 	r := []rune(name)
@@ -89,11 +89,11 @@ func exportedName(name string) string {
 	return string(r)
 }
 
-// ownNames lists the components that this package adds.
+// ownNames lists the components that this package adds to documents.
 var ownNames = []string{"Problem", "InvalidProblem", "Violation"}
 
-// nameTypes gives each type a unique name: the name of the type, with its package as a prefix if
-// several types have that name.
+// nameTypes gives each type a unique name. This is the name of the type. If several types have that
+// name, the name of the package is a prefix.
 func nameTypes(types []reflect.Type) (map[reflect.Type]string, error) {
 	byName := map[string][]reflect.Type{}
 	for _, t := range types {
@@ -115,14 +115,14 @@ func nameTypes(types []reflect.Type) (map[reflect.Type]string, error) {
 	return names, nil
 }
 
-// sortTypes sorts types by their names only.
+// sortTypes sorts types by name.
 func sortTypes(types []reflect.Type) {
 	slices.SortFunc(types, func(a, b reflect.Type) int {
 		return cmp.Or(cmp.Compare(typeName(a), typeName(b)), cmp.Compare(a.PkgPath(), b.PkgPath()), cmp.Compare(a.String(), b.String()))
 	})
 }
 
-// operationID returns a generated name for an operation without a name, such as getUsersById.
+// operationID returns an ID for an operation without a name, such as getUsersById.
 func operationID(method, template string) string {
 	b := strings.ToLower(method)
 	for segment := range strings.SplitSeq(template, "/") {

@@ -15,7 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// operation writes one operation for one method.
+// operation writes one operation for one of its methods.
 func (g *generator) operation(d *typed.Description, method, template string) (*object, error) {
 	o := new(object)
 	id := d.Route.Name
@@ -62,7 +62,7 @@ func (g *generator) operation(d *typed.Description, method, template string) (*o
 	return o, nil
 }
 
-// words converts the name of an operation to a readable line: listBooks becomes List books.
+// words converts the name of an operation to a readable line: listBooks becomes "List books".
 func words(name string) string {
 	var b strings.Builder
 	for i, c := range name {
@@ -74,7 +74,7 @@ func words(name string) string {
 		case unicode.IsUpper(c):
 			if last := name[i-1]; 'a' <= last && last <= 'z' || '0' <= last && last <= '9' {
 				b.WriteByte(' ')
-				if i+1 < len(name) && 'a' <= name[i+1] && name[i+1] <= 'z' { // else it is an acronym
+				if i+1 < len(name) && 'a' <= name[i+1] && name[i+1] <= 'z' { // otherwise the letter belongs to an acronym
 					c = unicode.ToLower(c)
 				}
 			}
@@ -84,10 +84,10 @@ func words(name string) string {
 	return b.String()
 }
 
-// ignoredHeaders are described elsewhere in a document, and are not parameters.
+// ignoredHeaders are headers that a document describes elsewhere, and not as parameters.
 var ignoredHeaders = map[string]bool{"Accept": true, "Content-Type": true, "Authorization": true}
 
-// parameter writes one parameter. It returns nil if documents describe the parameter elsewhere.
+// parameter writes one parameter. It returns nil if a document describes the parameter elsewhere.
 func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 	var in router.Param
 	for _, q := range route {
@@ -109,7 +109,7 @@ func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 		}
 	}
 	schemaMeta := meta
-	schemaMeta.Description, schemaMeta.Deprecated, schemaMeta.Example = "", false, nil // these belong to the parameter object, not to its schema
+	schemaMeta.Description, schemaMeta.Deprecated, schemaMeta.Example = "", false, nil // these are written in the parameter object, not in its schema
 	s := g.schemaAs(p.Schema.Node(), input, schemaMeta, false)
 	if p.In == "path" {
 		constrain(s, p.Schema.Node(), in)
@@ -124,7 +124,7 @@ func (g *generator) parameter(p *typed.Param, route []router.Param) *object {
 	return o
 }
 
-// constrain adds the constraint of the pattern to the schema of a textual path parameter.
+// constrain adds the constraint of the route's pattern to the schema of a path parameter that is a string.
 func constrain(s *object, n *schema.Node, p router.Param) {
 	if !n.IsText() {
 		return
@@ -141,7 +141,7 @@ func constrain(s *object, n *schema.Node, p router.Param) {
 	}
 }
 
-// body writes the request body.
+// body writes the request body of an operation.
 func (g *generator) body(d *typed.Description) (*object, error) {
 	b := d.Body
 	content := new(object)
@@ -194,8 +194,8 @@ func (g *generator) form(m *object, fields []*typed.Param, media string) {
 	}
 }
 
-// security returns the combinations of schemes that meet all requirements, as OpenAPI security requirement objects. An optional
-// requirement may contribute no scheme; an empty object allows requests without credentials.
+// security returns the combinations of schemes that satisfy all requirements, as OpenAPI security requirement objects. An
+// optional requirement may need no scheme. An empty object permits requests without credentials.
 func (g *generator) security(all []typed.Requirement) ([]*object, error) {
 	combinations := []*object{new(object)}
 	for _, q := range all {
@@ -221,7 +221,7 @@ func (g *generator) security(all []typed.Requirement) ([]*object, error) {
 	return combinations, nil
 }
 
-// scheme records a security scheme. Schemes with the same name must be identical.
+// scheme records a security scheme. If several schemes have the same name, they must be identical.
 func (g *generator) scheme(s typed.SecurityScheme) error {
 	o := new(object).put("type", s.Type).set("description", s.Description)
 	switch s.Type {
@@ -260,8 +260,7 @@ func (g *generator) securitySchemes() *object {
 	return all
 }
 
-// hostServer returns the server of routes for one host. The parameters of the host pattern are
-// server variables.
+// hostServer returns a server object for the routes of one host. Parameters of the host pattern become server variables.
 func hostServer(pattern string) *object {
 	host := schema.Template(pattern)
 	variables := new(object)

@@ -2,8 +2,8 @@ package openapi
 
 import "strings"
 
-// shapeOf returns a template without parameter names. Templates with one shape match the same
-// paths.
+// shapeOf returns a template without the names of its parameters. Templates with the same shape
+// match the same paths.
 func shapeOf(template string) string {
 	var b strings.Builder
 	for rest := template; rest != ""; {
@@ -18,7 +18,7 @@ func shapeOf(template string) string {
 	return b.String()
 }
 
-// constraintPatterns are the constraints of the router that JSON Schema can express, as patterns
+// constraintPatterns maps the constraints of the router that JSON Schema can express to patterns
 // for the whole value.
 var constraintPatterns = map[string]string{
 	"int": `^-?[0-9]+$`, "uint": `^[0-9]+$`, "hex": `^[0-9a-fA-F]+$`, "alpha": `^[a-zA-Z]+$`, "alnum": `^[0-9a-zA-Z]+$`,

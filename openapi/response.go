@@ -11,7 +11,7 @@ import (
 
 const mediaProblem = "application/problem+json"
 
-// responses writes every answer of an operation. There is no default response, since the list is
+// responses writes all answers of an operation. It writes no default response, because the list of answers is
 // complete.
 func (g *generator) responses(answers []typed.Answer) *object {
 	all := new(object)
@@ -47,7 +47,7 @@ func (g *generator) response(a *typed.Answer) *object {
 	case a.MediaType != "":
 		content := new(object).put(a.MediaType, g.media(a))
 		for _, name := range a.Formats {
-			content.put(name, new(object)) // its names may differ from those of JSON
+			content.put(name, new(object)) // the names of members may differ from those in JSON
 		}
 		r.put("content", content)
 	}
@@ -58,14 +58,14 @@ func (g *generator) response(a *typed.Answer) *object {
 	return r
 }
 
-// answerKey identifies a problem that is not a fault.
+// answerKey identifies a problem that belongs to no fault.
 type answerKey struct {
 	status      int
 	description string
 	invalid     bool
 }
 
-// share adds an answer of many operations to the components, and returns the reference to it.
+// share adds an answer that many operations have to the components. It returns the reference to the component.
 func (g *generator) share(a *typed.Answer, r *object) string {
 	base := plainWords.Replace(http.StatusText(a.Status))
 	if base == "" {
@@ -81,7 +81,7 @@ func (g *generator) share(a *typed.Answer, r *object) string {
 
 var plainWords = strings.NewReplacer(" ", "", "'", "", "-", "")
 
-// describe returns the description of an answer. The field is required even if the status is
+// describe returns the description of an answer. OpenAPI requires a description, even if the status is
 // self-explanatory.
 func describe(a *typed.Answer) string {
 	text := a.Description
@@ -89,7 +89,7 @@ func describe(a *typed.Answer) string {
 		switch {
 		case text == "":
 			text = f.Title()
-		case !slices.Contains(strings.Split(text, "; "), f.Title()): // the description may contain the title already
+		case !slices.Contains(strings.Split(text, "; "), f.Title()): // the description may already contain the title
 			text += "; " + f.Title()
 		}
 	}
@@ -112,7 +112,7 @@ func (g *generator) media(a *typed.Answer) *object {
 			item = eventSchema(item)
 		}
 		m.put("itemSchema", item)
-	case !a.Item.IsZero(): // 3.1 cannot describe the elements of a stream
+	case !a.Item.IsZero(): // OpenAPI 3.1 cannot describe the elements of a stream
 		m.put("schema", new(object).put("type", "string"))
 	case !a.Schema.IsZero():
 		m.put("schema", g.schema(a.Schema.Node(), output))
@@ -120,7 +120,7 @@ func (g *generator) media(a *typed.Answer) *object {
 	return m
 }
 
-// eventSchema returns the schema of an event of a stream (OpenAPI 3.2 section 4.14.4).
+// eventSchema returns the schema of an event in an event stream (OpenAPI 3.2 section 4.14.4).
 func eventSchema(data *object) *object {
 	text := func() *object { return new(object).put("type", "string") }
 	return new(object).put("type", "object").put("properties", new(object).
@@ -130,8 +130,7 @@ func eventSchema(data *object) *object {
 		put("required", []string{"data"})
 }
 
-// problem writes the content of a problem. If the problem is always a fault, the content lists the
-// possible faults.
+// problem writes the content of a problem. If only faults have this status, the content lists the possible faults.
 func (g *generator) problem(a *typed.Answer) *object {
 	base := "Problem"
 	if a.Invalid {
@@ -162,8 +161,8 @@ func exampleName(id string) string {
 	return notInNames.ReplaceAllString(id, "-")
 }
 
-// problems returns the schemas of RFC 9457 and of the members that typed adds. There are none if the app has a format
-// of its own.
+// problems returns the schemas of RFC 9457 and of the members that package typed adds. It returns none if the app has
+// its own format of problems.
 func (g *generator) problems() map[string]*object {
 	text := func(description string) *object {
 		return new(object).put("type", "string").put("description", description)
@@ -202,7 +201,7 @@ func (g *generator) problems() map[string]*object {
 	return all
 }
 
-// componentResponses writes the shared answers, sorted by name.
+// componentResponses writes the answers that operations share, sorted by name.
 func (g *generator) componentResponses() *object {
 	all := new(object)
 	for _, name := range sortedKeys(g.sharedResponses) {

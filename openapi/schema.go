@@ -9,7 +9,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/schema"
 )
 
-// A direction is reading or writing a type. The required members differ.
+// A direction says whether values of a type are read from requests or written to answers. The
+// required members may differ.
 type direction int
 
 const (
@@ -18,15 +19,15 @@ const (
 	directions
 )
 
-// component is a type that has a name in the document.
+// component is a type that a document describes under a name of its own.
 type component struct {
 	node  *schema.Node
 	used  [directions]bool
-	split bool // its schemas for input and output differ
+	split bool // the schemas for input and output differ
 }
 
-// isComponent reports whether a node is written as a reference. That applies to named structs and
-// to types with their own values.
+// isComponent reports whether a node is written as a reference to a component. Such nodes are named
+// structs and types with an Enum method.
 func isComponent(n *schema.Node) (*schema.Node, bool) {
 	if n.Type == nil || n.Type.Name() == "" {
 		return nil, false
@@ -44,7 +45,7 @@ func isComponent(n *schema.Node) (*schema.Node, bool) {
 	return own, true
 }
 
-// collect records the types that a node needs.
+// collect records the types that the schema of a node needs.
 func (g *generator) collect(n *schema.Node, d direction) {
 	if n == nil {
 		return
@@ -75,8 +76,8 @@ func (g *generator) collect(n *schema.Node, d direction) {
 	}
 }
 
-// has reports whether a direction has a member. Requests have no read-only members, and answers
-// have no write-only members.
+// has reports whether a member exists in a direction. Requests have no read-only members, and
+// answers have no write-only members.
 func (g *generator) has(m *schema.Member, d direction) bool {
 	if d == input {
 		return !m.Node.Meta.ReadOnly || g.ignoreReadOnly
@@ -84,8 +85,8 @@ func (g *generator) has(m *schema.Member, d direction) bool {
 	return !m.Node.Meta.WriteOnly
 }
 
-// splitTypes finds the types that are both read and written and differ: types whose members differ
-// in presence or in required, and types that contain such types.
+// splitTypes finds the types whose schemas for input and output differ. A type differs if its
+// members differ in presence or in being required, or if it contains a type that differs.
 func (g *generator) splitTypes() {
 	for changed := true; changed; {
 		changed = false
@@ -111,7 +112,7 @@ func (g *generator) differs(n *schema.Node, top bool) bool {
 	}
 	if n.Struct != nil {
 		if !n.Struct.Ignores(g.ignoreUnknown) {
-			return true // unknown members are refused in requests, and permitted in answers
+			return true // unknown members are refused in requests and permitted in answers
 		}
 		for i := range n.Struct.Members {
 			m := &n.Struct.Members[i]
@@ -123,7 +124,7 @@ func (g *generator) differs(n *schema.Node, top bool) bool {
 	return g.differs(n.Elem, false)
 }
 
-// ref returns the component name of a type in a direction.
+// ref returns the name of the component for a type in a direction.
 func (g *generator) ref(t reflect.Type, d direction) string {
 	name := g.names[t]
 	if d == input && g.components[t].split {
@@ -132,7 +133,7 @@ func (g *generator) ref(t reflect.Type, d direction) string {
 	return name
 }
 
-// schema writes a node as a schema.
+// schema writes the schema of a node.
 func (g *generator) schema(n *schema.Node, d direction) *object {
 	if n == nil {
 		return new(object)
@@ -140,7 +141,7 @@ func (g *generator) schema(n *schema.Node, d direction) *object {
 	return g.schemaAs(n, d, n.Meta, n.Nullable)
 }
 
-// schemaAs is like schema, with other annotations, and with or without null.
+// schemaAs is schema with other annotations, and with or without null.
 func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, nullable bool) *object {
 	s := new(object)
 	rules := n
@@ -155,7 +156,7 @@ func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, null
 		s = g.plain(n, d)
 	}
 	if rules != n {
-		g.rules(s, rules, nil) // from the type's method Enum
+		g.rules(s, rules, nil) // rules from the type's method Enum
 	}
 	if nullable && n.Kind != schema.Any && n.Kind != schema.Custom {
 		s = new(object).put("anyOf", []any{s, new(object).put("type", "null")})
@@ -164,7 +165,7 @@ func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, null
 	return s
 }
 
-// beyond returns the annotations that the type itself does not have.
+// beyond returns the annotations in m that differ from those of the type, own.
 func beyond(m schema.Meta, own *schema.Meta) schema.Meta {
 	if m.Title == own.Title {
 		m.Title = ""
@@ -180,7 +181,8 @@ func beyond(m schema.Meta, own *schema.Meta) schema.Meta {
 	return m
 }
 
-// plain writes a node that is not a component, or the component itself.
+// plain writes the schema of a node without a reference. The node is not a component, or its
+// component is being written.
 func (g *generator) plain(n *schema.Node, d direction) *object {
 	s := new(object)
 	switch n.Kind {
@@ -216,7 +218,7 @@ func (g *generator) plain(n *schema.Node, d direction) *object {
 	return s
 }
 
-// names_ writes the schema of a map's member names. It omits the type, since names are always
+// names_ writes the schema of the names in a map. It omits the type, because names are always
 // strings.
 func (g *generator) names_(n *schema.Node) *object {
 	s := new(object)
@@ -246,14 +248,14 @@ func (g *generator) object(s *object, t *schema.Struct, d direction) {
 	}
 	s.set("properties", properties).set("required", required)
 	if d == input && !t.Ignores(g.ignoreUnknown) {
-		s.put("additionalProperties", json.RawMessage("false")) // answers may get more members in later versions
+		s.put("additionalProperties", json.RawMessage("false")) // later versions may add members to answers
 	}
 	s.set("dependentRequired", dependent)
 }
 
-var noRules schema.Rules // read only
+var noRules schema.Rules // must not be changed
 
-// rules writes the rules of a node that are not in beyond.
+// rules writes the rules of a node that differ from the rules in beyond.
 func (g *generator) rules(s *object, n *schema.Node, beyond *schema.Rules) {
 	r := &n.Rules
 	if beyond == nil {
@@ -309,7 +311,7 @@ func (g *generator) notes(s *object, m *schema.Meta) {
 	s.set("deprecated", m.Deprecated).set("readOnly", m.ReadOnly).set("writeOnly", m.WriteOnly)
 }
 
-// componentSchemas writes all referenced types, sorted by name.
+// componentSchemas writes the schemas of all types to which references exist, sorted by name.
 func (g *generator) componentSchemas() (*object, error) {
 	byName := map[string]*object{}
 	for t, c := range g.components {

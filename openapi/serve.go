@@ -17,15 +17,15 @@ import (
 //go:embed page/index.html page/page.css page/page.js
 var files embed.FS
 
-// Serve registers a page below prefix ("/docs") for reading the document and trying the operations.
-// It also registers the document itself: openapi.json in the version of c.OpenAPI, openapi-3.1.json
-// and openapi-3.2.json.
+// Serve registers a page for reading the document and trying the operations. The page is below
+// prefix, such as "/docs". Serve also registers the document itself: openapi.json in the version
+// c.OpenAPI, and openapi-3.1.json and openapi-3.2.json.
 //
 // The page is embedded in the program and loads nothing from other hosts. Its
 // Content-Security-Policy permits its own files, and requests to its own server and to the servers
-// in Config.Servers. Use middleware to control access to the page.
+// in Config.Servers. Use middleware to control who can read the page.
 //
-// The document is written at the first request for it, and again after routes have been added.
+// The document is written at the first request for it, and again after routes were added.
 func Serve(g typed.Router, prefix string, c Config, middleware ...dunlin.Middleware) {
 	if prefix == "" || prefix[0] != '/' || strings.HasSuffix(prefix, "/") || strings.ContainsAny(prefix, "{}") {
 		panic(fmt.Sprintf("openapi: Serve(%q): a prefix begins with a slash, does not end with one and has no parameters", prefix))
@@ -40,7 +40,7 @@ func Serve(g typed.Router, prefix string, c Config, middleware ...dunlin.Middlew
 	read := func(name string) []byte {
 		b, err := files.ReadFile("page/" + name)
 		if err != nil {
-			panic(err) // the file is embedded in the program
+			panic(err) // cannot happen, because the file is embedded in the program
 		}
 		return b
 	}
@@ -55,7 +55,7 @@ func Serve(g typed.Router, prefix string, c Config, middleware ...dunlin.Middlew
 }
 
 // contentPolicy returns the Content-Security-Policy of the page. It permits only the page's own
-// files and requests to the servers.
+// files, and requests to the servers of the API.
 func contentPolicy(c Config) string {
 	connect := "'self'"
 	for _, s := range c.Servers {
@@ -67,7 +67,7 @@ func contentPolicy(c Config) string {
 		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-// An asset is a file with its entity tag.
+// An asset is a file with its ETag.
 type asset struct {
 	kind, tag string
 	body      []byte
@@ -85,7 +85,7 @@ func (a *asset) answer(r *dunlin.Request, policy *dunlin.HeaderBlock) dunlin.Res
 	return dunlin.Bytes(a.kind, a.body).With(policy).Header("ETag", a.tag)
 }
 
-// A servedDocument caches a document until the routes change.
+// A servedDocument keeps a document until the routes of the app change.
 type servedDocument struct {
 	app    *dunlin.App
 	config Config

@@ -17,7 +17,8 @@ type entry struct {
 	value any
 }
 
-// set adds a member unless the value is an empty string, nil, or an empty object or list.
+// set adds a member. It adds nothing if the value is an empty string, nil, an empty object or an
+// empty list.
 func (o *object) set(name string, value any) *object {
 	switch v := value.(type) {
 	case nil:
@@ -50,7 +51,7 @@ func (o *object) set(name string, value any) *object {
 	return o.put(name, value)
 }
 
-// put adds a member with any value.
+// put adds a member whose value may also be empty.
 func (o *object) put(name string, value any) *object {
 	if o.members == nil {
 		o.members = make([]entry, 0, 4)
@@ -59,7 +60,7 @@ func (o *object) put(name string, value any) *object {
 	return o
 }
 
-// get returns a member, or nil for none.
+// get returns the value of a member, or nil.
 func (o *object) get(name string) any {
 	for i := range o.members {
 		if o.members[i].name == name {
@@ -69,8 +70,9 @@ func (o *object) get(name string) any {
 	return nil
 }
 
-// appendJSON appends a value: an object, a list, a string, a number, a boolean, or encoded JSON.
-// Its members and elements are on lines of their own, indented by depth+1 times two spaces.
+// appendJSON appends a value: an object, a list, a string, a number, a boolean, or JSON. The
+// members or elements of the value are written on separate lines, and indented by 2×(depth+1)
+// spaces.
 func appendJSON(b []byte, value any, depth int) []byte {
 	switch v := value.(type) {
 	case *object:
@@ -92,7 +94,7 @@ func appendJSON(b []byte, value any, depth int) []byte {
 	case string:
 		return appendText(b, v)
 	case json.RawMessage:
-		if len(v) > 0 && v[0] != '{' && v[0] != '[' { // a scalar needs no indentation
+		if len(v) > 0 && v[0] != '{' && v[0] != '[' { // a value that is not a container needs no indentation
 			return append(b, v...)
 		}
 		var indented bytes.Buffer
@@ -101,7 +103,7 @@ func appendJSON(b []byte, value any, depth int) []byte {
 		}
 		return append(b, "null"...)
 	}
-	return fmt.Append(b, value) // numbers and booleans
+	return fmt.Append(b, value) // value is a number or a boolean
 }
 
 func appendList[T any](b []byte, list []T, depth int) []byte {
@@ -115,7 +117,7 @@ func appendList[T any](b []byte, list []T, depth int) []byte {
 	return append(newLine(b, 0, depth), ']')
 }
 
-// newLine begins a line. Before it, it appends a comma unless i is 0.
+// newLine begins a new line. If i is not 0, it appends a comma before.
 func newLine(b []byte, i, depth int) []byte {
 	if i > 0 {
 		b = append(b, ',')
@@ -127,7 +129,7 @@ func newLine(b []byte, i, depth int) []byte {
 	return b
 }
 
-// appendText appends a string without escapes for <, > and &, since a document is not HTML.
+// appendText appends a string. It does not escape <, > and &, because a document is not HTML.
 func appendText(b []byte, s string) []byte {
 	return jsonwire.AppendString(b, s, jsonwire.Options{NoEscapeHTML: true})
 }

@@ -32,9 +32,9 @@ type Violation struct {
 	In string `json:"in"`
 	// Name is the name of the parameter. It is empty for the body.
 	Name string `json:"parameter,omitempty"`
-	// Pointer identifies the value in the body, or in a parameter with several values, as a
-	// fragment (RFC 6901 section 6): "#/items/0/name". "#" is the whole body. Long names, and
-	// pointers of more than 1 KB, are truncated and end in "…", escaped.
+	// Pointer identifies the value in the body, or in a parameter with several values. It is a JSON
+	// pointer as a URI fragment (RFC 6901 section 6): "#/items/0/name". "#" denotes the whole body. A
+	// long name, and a pointer of more than 1 KiB, is truncated and ends in an escaped "…".
 	Pointer string `json:"pointer,omitempty"`
 	// Rule is the name of the rule in JSON Schema, such as "minLength", "required" or "type". For a
 	// text that is not JSON it is "syntax".

@@ -1,8 +1,9 @@
-// Package devcert creates a TLS certificate for development. It is valid for the names of this machine and stored in a
-// folder, so that it has to be trusted only once.
+// Package devcert creates a TLS certificate for development. The certificate is valid for the names of this machine.
+// It is stored in a folder, so that a developer has to trust it only once.
 //
-// An authority issues the certificate, and its key is discarded at once. Trust in the authority is trust in this one
-// certificate. With a stored key, every reader of the file could impersonate any site.
+// An authority issues the certificate, and the key of the authority is deleted at once. Therefore trust in the
+// authority is trust in this one certificate. If the key were stored, everybody who can read the file could
+// impersonate any site.
 package devcert
 
 import (
@@ -27,12 +28,12 @@ import (
 	"time"
 )
 
-// Names are the names in the certificate, in addition to 127.0.0.1 and ::1.
+// Names are the names for which the certificate is valid, in addition to 127.0.0.1 and ::1.
 var Names = []string{"localhost", "*.localhost"}
 
 const (
 	lifetime = 397 * 24 * time.Hour // the maximum that browsers accept
-	renewal  = 30 * 24 * time.Hour  // a new one is created this long before the end
+	renewal  = 30 * 24 * time.Hour  // a new certificate is created when less than this time is left
 )
 
 // Names of files in the folder.
@@ -41,14 +42,14 @@ const (
 	authorityFile = "localhost-ca.pem" // the authority to trust
 )
 
-// A Cert is a certificate with the file of its authority.
+// A Cert is a certificate and the file of the authority that issued it.
 type Cert struct {
 	tls.Certificate
-	Authority string // name of its PEM file
+	Authority string // name of the PEM file of the authority
 }
 
-// OfUser returns the certificate of the current user. If this machine does not trust it, OfUser logs the command that
-// adds it.
+// OfUser returns the certificate of the current user. If this machine does not trust the certificate, OfUser logs the
+// command that makes the machine trust it.
 func OfUser(log *slog.Logger) (tls.Certificate, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -67,14 +68,14 @@ func OfUser(log *slog.Logger) (tls.Certificate, error) {
 	return c.Certificate, nil
 }
 
-// Load returns the certificate in dir. It creates one if there is none or if it expires within a month. Concurrent
-// processes get the same one.
+// Load returns the certificate in the folder dir. It creates a certificate if the folder has none, or if the
+// certificate expires within 30 days. Processes that call Load at the same time get the same certificate.
 func Load(dir string) (*Cert, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("folder for the development certificate: %w", err)
 	}
 	name := filepath.Join(dir, pairFile)
-	for range 3 { // another process may remove it meanwhile
+	for range 3 { // another process may remove the file meanwhile
 		text, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			if text, err = create(time.Now()); err != nil {
@@ -109,21 +110,22 @@ func Load(dir string) (*Cert, error) {
 	return nil, fmt.Errorf("development certificate %s: other processes keep changing it", name)
 }
 
-// writeAtomically writes a file atomically: it writes a temporary file, and put gives it its name.
+// writeAtomically writes a file atomically: it writes a temporary file, and put then gives this file its name.
 func writeAtomically(name string, text []byte, put func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(text) // CreateTemp makes it readable for the owner only
+	_, err = f.Write(text) // CreateTemp makes the file readable only for its owner
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return put(f.Name(), name)
 }
 
-// claim names a file, unless the name exists and the file system can tell.
+// claim gives the file from the name to. It returns an error if to exists, provided that the file system supports
+// links.
 func claim(from, to string) error {
 	err := os.Link(from, to)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -132,7 +134,7 @@ func claim(from, to string) error {
 	return err
 }
 
-// parse parses the text made by create.
+// parse parses the text that create has returned.
 func parse(text []byte) (cert tls.Certificate, authority []byte, err error) {
 	cert, err = tls.X509KeyPair(text, text)
 	if err != nil {
@@ -141,7 +143,7 @@ func parse(text []byte) (cert tls.Certificate, authority []byte, err error) {
 	if len(cert.Certificate) != 2 {
 		return cert, nil, fmt.Errorf("the file has %d certificates instead of those of the server and its authority", len(cert.Certificate))
 	}
-	if cert.Leaf == nil { // depends on GODEBUG
+	if cert.Leaf == nil { // whether Leaf is set depends on GODEBUG
 		if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
 			return cert, nil, err
 		}
@@ -149,7 +151,7 @@ func parse(text []byte) (cert tls.Certificate, authority []byte, err error) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[1]}), nil
 }
 
-// create creates an authority limited to Names, and a certificate signed by it.
+// create creates an authority that may issue certificates only for Names, and a certificate that it has signed.
 func create(now time.Time) ([]byte, error) {
 	issuerKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -211,13 +213,15 @@ func create(now time.Time) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Trusted reports whether Go's verifier trusts the certificate on this machine. Browsers may have a list of their own.
+// Trusted reports whether Go's verifier trusts the certificate on this machine. A browser may use another list of
+// authorities.
 func (c *Cert) Trusted() bool {
 	_, err := c.Leaf.Verify(x509.VerifyOptions{DNSName: Names[0]})
 	return err == nil
 }
 
-// TrustCommand returns the shell command that makes the system goos, a GOOS, trust the certificate.
+// TrustCommand returns the shell command that makes a system trust the certificate. goos is the system, in the form of
+// runtime.GOOS.
 func (c *Cert) TrustCommand(goos string) string {
 	switch goos {
 	case "windows":
@@ -231,10 +235,10 @@ func (c *Cert) TrustCommand(goos string) string {
 			}
 		}
 	}
-	return "curl --cacert " + quote(c.Authority) // trusts it for one program
+	return "curl --cacert " + quote(c.Authority) // this makes only one program trust the certificate
 }
 
-// stores are the folders of trusted authorities of Linux distributions.
+// stores lists the folders in which Linux distributions keep trusted authorities.
 var stores = []struct{ folder, update string }{
 	{"/usr/local/share/ca-certificates", "update-ca-certificates"},   // Debian, Ubuntu, Alpine
 	{"/etc/pki/ca-trust/source/anchors", "update-ca-trust"},          // Fedora, RHEL
@@ -242,8 +246,8 @@ var stores = []struct{ folder, update string }{
 	{"/usr/share/pki/trust/anchors", "update-ca-certificates"},       // openSUSE
 }
 
-// BrowserCommand is TrustCommand for browsers with a list of their own, such as Chromium on Linux. It is "" if they
-// use the system's list.
+// BrowserCommand returns the shell command for browsers that have their own list of authorities, such as Chromium on
+// Linux. It returns "" if browsers use the list of the system.
 func (c *Cert) BrowserCommand(goos string) string {
 	if goos != "linux" {
 		return ""
@@ -251,7 +255,7 @@ func (c *Cert) BrowserCommand(goos string) string {
 	return `certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n dunlin-development -i ` + quote(c.Authority)
 }
 
-// quote quotes a shell word.
+// quote quotes s for a shell, if necessary.
 func quote(s string) string {
 	if strings.ContainsAny(s, " '\"\\$`&;()<>|*?!#~\t\n") {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

@@ -1,5 +1,5 @@
-// Package envconfig fills the fields of a struct from environment variables, and reports every wrong variable at once. It knows
-// no struct of Dunlin's.
+// Package envconfig fills the fields of a struct from environment variables, and reports all invalid variables together. It can
+// fill any struct.
 package envconfig
 
 import (
@@ -17,19 +17,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/bytesize"
 )
 
-// Reserved are variables with the prefix of Dunlin that are not settings of an app. internal/lifecycle sets the first
-// for the next process. The second is the URL of a store in the documentation.
+// Reserved lists variables that have Dunlin's prefix and are not settings of an app. internal/lifecycle sets DUNLIN_RESTART for
+// the next process. The documentation uses DUNLIN_STORE for the URL of a store.
 var Reserved = []string{"DUNLIN_RESTART", "DUNLIN_STORE"}
 
-// Choices are the names of the values of integer types, in the order of the values, from 0.
+// Choices has the names of the values of integer types. The index of a name is the value.
 type Choices map[reflect.Type][]string
 
-// Fill sets the fields of the struct that into points to. environ has the form of os.Environ. The variable of a field is
-// prefix, an underscore, and the name of the field with its words in upper case, separated by underscores: MaxBody is
-// PREFIX_MAX_BODY, TLSAddr is PREFIX_TLS_ADDR. A tag env replaces the words. A field that is a struct has no variable. Its
-// fields have variables, without the name of the struct. An empty variable counts as not set.
+// Fill sets the fields of the struct to which into points. environ has the form of the result of os.Environ. An empty variable
+// counts as not set.
 //
-// The error names every invalid variable, and every one that has the prefix but no field. Then *into is unchanged.
+// The name of a field's variable is prefix, an underscore, and the words of the field's name in upper case, joined by underscores:
+// the variable of MaxBody is PREFIX_MAX_BODY, and that of TLSAddr is PREFIX_TLS_ADDR. The tag env sets other words. A field that
+// is a struct has no variable. Its fields have variables, whose names do not contain the name of the struct.
+//
+// The error names every variable with an invalid value, and every variable that has the prefix and belongs to no field. If Fill
+// returns an error, *into is unchanged.
 func Fill(prefix string, into any, environ []string, choices Choices) error {
 	v := reflect.ValueOf(into).Elem()
 	filled := reflect.New(v.Type()).Elem()
@@ -58,7 +61,7 @@ func Fill(prefix string, into any, environ []string, choices Choices) error {
 	return nil
 }
 
-// collect adds the fields of a struct by the names of their variables.
+// collect adds the fields of a struct to fields. The keys are the names of their variables.
 func collect(prefix string, v reflect.Value, fields map[string]reflect.Value, choices Choices) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -75,8 +78,8 @@ func collect(prefix string, v reflect.Value, fields map[string]reflect.Value, ch
 	}
 }
 
-// Words returns the words of a Go name in upper case, separated by underscores. A word begins at an upper-case letter that follows
-// a lower-case one, or that a lower-case letter follows.
+// Words returns the words of a Go name in upper case, joined by underscores. A word begins at an upper-case letter that follows a
+// lower-case letter or precedes one.
 func Words(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
@@ -91,7 +94,7 @@ func Words(name string) string {
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// settable reports whether set can set a field.
+// settable reports whether set supports the type of the field.
 func settable(field reflect.Value, choices Choices) bool {
 	if _, ok := field.Addr().Interface().(encoding.TextUnmarshaler); ok || choices[field.Type()] != nil {
 		return true
@@ -105,7 +108,7 @@ func settable(field reflect.Value, choices Choices) bool {
 	return false
 }
 
-// set sets a field from text.
+// set sets a field to the value of text.
 func set(field reflect.Value, text string, choices Choices) error {
 	if names := choices[field.Type()]; names != nil {
 		i := slices.Index(names, text)
@@ -147,7 +150,7 @@ func set(field reflect.Value, text string, choices Choices) error {
 	return nil
 }
 
-// setInt sets a field from a number, which may be a size such as 64KiB, or negative.
+// setInt sets a field to a number. The number may be negative, or a size such as 64KiB.
 func setInt(field reflect.Value, text string) error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil && bytesize.Parse(&n, []byte(text)) != nil {
@@ -160,7 +163,7 @@ func setInt(field reflect.Value, text string) error {
 	return nil
 }
 
-// bare removes the package name from an error, since the caller adds a prefix.
+// bare removes the name of the package from an error, because the caller adds another prefix.
 func bare(err error) error {
 	if err == nil {
 		return nil
@@ -168,9 +171,9 @@ func bare(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "dunlin: "))
 }
 
-// suggestion returns the known name most similar to name, as a part of a message.
+// suggestion returns a part of a message that names the known variable that is most similar to name.
 func suggestion(name string, fields map[string]reflect.Value) string {
-	best, least := "", 3 // names with this many differences are not similar
+	best, least := "", 3 // names that differ in this many characters do not count as similar
 	for known := range fields {
 		if d := distance(name, known); d < least || d == least && best != "" && known < best {
 			best, least = known, d
@@ -182,7 +185,7 @@ func suggestion(name string, fields map[string]reflect.Value) string {
 	return ": did you mean " + best + "?"
 }
 
-// distance returns the number of characters to insert, remove or replace to change a into b.
+// distance returns the number of characters that must be inserted, removed or replaced to change a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

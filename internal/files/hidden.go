@@ -2,7 +2,8 @@ package files
 
 import "strings"
 
-// Hidden reports whether an element of a name begins with a dot, except "." itself and .well-known (RFC 8615).
+// Hidden reports whether an element of a name begins with a dot. The name "." and the element .well-known (RFC
+// 8615) are not hidden.
 func Hidden(name string) bool {
 	if name == "." {
 		return false

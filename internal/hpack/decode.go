@@ -2,29 +2,31 @@ package hpack
 
 import "github.com/dunlinhttp/dunlin/internal/view"
 
-// Limits bounds a block. All fields must be positive. Limits is only read, so goroutines may share one value.
+// Limits bounds a field block. All fields must be positive. Goroutines may share a Limits, because the package only
+// reads it.
 type Limits struct {
-	// MaxList is the maximum size of the list of fields: the bytes of names and values, plus 32 for each field (RFC 9113
-	// §6.5.2).
+	// MaxList is the maximum size of the list of fields: the bytes of names and values, and 32 bytes for each field (RFC
+	// 9113 §6.5.2).
 	MaxList int
 
-	// MaxFields is the maximum number of fields in a list. As in HTTP/1.1, the method, the path and the scheme are not
-	// counted, and all parts of Cookie count as one (RFC 9113 §8.2.3). MaxList bounds these.
+	// MaxFields is the maximum number of fields in a list. As in HTTP/1.1, the method, the path and the scheme do not
+	// count, and all parts of Cookie count as one field (RFC 9113 §8.2.3). MaxList limits the fields that do not count.
 	MaxFields int
 
-	// MaxWork is the decoded size, counted like MaxSize, from which a block is an error. A block beyond MaxSize is
-	// decoded to its end to keep the table in sync, and its references can name the same large entry thousands of
-	// times.
+	// MaxWork is the decoded size, counted as for MaxList, at which decoding a block ends with an error. A block that
+	// exceeds MaxList is decoded to its end, because the dynamic table must stay in sync. Such a block can refer to the
+	// same large entry thousands of times.
 	MaxWork int
 }
 
-// Classes maps field names to classes defined by the importing package.
+// Classes maps fields to classes that the importing package defines.
 type Classes struct {
 	classify func(name, value []byte) Class
 	static   [lastStatic + 1]Class
 }
 
-// NewClasses returns the Classes computed by a function. It must be pure and must not keep its arguments.
+// NewClasses returns Classes that are computed by classify. classify must return the same result for the same arguments,
+// and must not keep its arguments.
 func NewClasses(classify func(name, value []byte) Class) *Classes {
 	c := &Classes{classify: classify}
 	for i := 1; i <= lastStatic; i++ {
@@ -33,19 +35,18 @@ func NewClasses(classify func(name, value []byte) Class) *Classes {
 	return c
 }
 
-// A Decoder reads the blocks of one direction of a connection. It is used by one
-// goroutine at a time.
+// A Decoder reads the blocks of one direction of a connection. Only one goroutine may use it at a time.
 type Decoder struct {
 	table   table
 	classes *Classes
-	allowed uint32 // the size that the peer has acknowledged
-	reduced bool   // allowed is less than the table's size: the peer must send an update
+	allowed uint32 // the maximum size of the table that the peer has acknowledged, in bytes
+	reduced bool   // allowed is less than the size of the table, so the peer must send a size update
 }
 
 // DefaultTableSize is the initial size of both dynamic tables (RFC 9113 §6.5.2).
 const DefaultTableSize = 4096
 
-// Init makes the decoder ready for a connection. Without classes all fields have class 0.
+// Init prepares the decoder for a connection. If classes is nil, all fields have the class 0.
 func (d *Decoder) Init(classes *Classes) {
 	needHuffman.Do(makeHuffman)
 	*d = Decoder{classes: classes, allowed: DefaultTableSize}
@@ -58,13 +59,13 @@ func (d *Decoder) SetAllowed(size uint32) {
 	d.reduced = size < d.table.max
 }
 
-// Footprint returns how many bytes of memory the dynamic table has.
+// Footprint returns the memory of the dynamic table, in bytes.
 func (d *Decoder) Footprint() int { return d.table.footprint() }
 
-// Shrink frees memory that the dynamic table does not need at present.
+// Shrink releases memory that the dynamic table does not need at present.
 func (d *Decoder) Shrink() { d.table.shrink() }
 
-// The first bits of a field's representation (RFC 7541 §6).
+// The first bits of the representations of fields (RFC 7541 §6).
 const (
 	indexedField  = 0x80 // 1.......
 	literalIndex  = 0x40 // 01......
@@ -74,8 +75,8 @@ const (
 	huffmanString = 0x80
 )
 
-// Decode decodes a complete block into l, whose old content is dropped. If it returns an error, which is an Error, the
-// connection must be closed. It does not keep block.
+// Decode decodes a complete block into l, whose previous content is removed. It does not keep block. The error is an
+// Error; after an error the caller must close the connection.
 func (d *Decoder) Decode(block []byte, l *List, lim *Limits) error {
 	l.Reset()
 	i, p := d.updates(block)
@@ -101,7 +102,7 @@ func (d *Decoder) Decode(block []byte, l *List, lim *Limits) error {
 	return nil
 }
 
-// updates reads the size updates that a block may begin with.
+// updates reads the size updates at the beginning of a block.
 func (d *Decoder) updates(block []byte) (i int, p problem) {
 	for n := 0; i < len(block) && block[i]&0xe0 == sizeUpdate; n++ {
 		if n == 2 {
@@ -124,7 +125,7 @@ func (d *Decoder) updates(block []byte) (i int, p problem) {
 	return i, noProblem
 }
 
-// indexed reads a field that is named by its index (RFC 7541 §6.1).
+// indexed reads a field that is represented by an index (RFC 7541 §6.1).
 func (d *Decoder) indexed(block []byte, at int, l *List, lim *Limits) (end int, p problem) {
 	index, end := uint32(block[at]&0x7f), at+1
 	if index == 0x7f {
@@ -159,7 +160,7 @@ func (d *Decoder) indexed(block []byte, at int, l *List, lim *Limits) (end int, 
 	return end, noProblem
 }
 
-// literal decodes a field with a literal value (RFC 7541 §6.2). prefix is 6 for a field that enters the table,
+// literal reads a field whose value is a literal (RFC 7541 §6.2). prefix is 6 if the field enters the dynamic table, and
 // otherwise 4.
 func (d *Decoder) literal(block []byte, at int, prefix uint, l *List, lim *Limits) (end int, p problem) {
 	f := field{never: prefix == 4 && block[at]&literalNever != 0}
@@ -174,7 +175,7 @@ func (d *Decoder) literal(block []byte, at int, prefix uint, l *List, lim *Limit
 			return end, p
 		}
 		f.name = span{uint32(text), uint32(len(l.buf))}
-		// A literal name may well be one of the static table.
+		// A name that is sent as a literal may also be in the static table.
 		f.index = uint8(known(l.buf[text:]))
 	case index <= uint32(lastStatic):
 		f.name, f.index = staticFields[index].name, staticFields[index].index
@@ -206,7 +207,8 @@ func (d *Decoder) literal(block []byte, at int, prefix uint, l *List, lim *Limit
 	return end, noProblem
 }
 
-// known returns the Name of a literal name. HTTP/2 requires lower case, so other spellings are unknown.
+// known returns the Name of a name that was sent as a literal. HTTP/2 requires lower case, so a name with upper-case
+// letters is unknown.
 func known(name []byte) Name {
 	n := NameOf(view.String(name))
 	if n != 0 && staticEntries[n].name != string(name) {
@@ -215,7 +217,7 @@ func known(name []byte) Name {
 	return n
 }
 
-// readString appends the string literal at block[i:] to the list's text (RFC 7541 §5.2).
+// readString reads the string literal that begins at block[i] and appends it to the text of the list (RFC 7541 §5.2).
 func (l *List) readString(block []byte, i int) (end int, p problem) {
 	n, start, p := readInt(block, i, 7)
 	if p != noProblem {

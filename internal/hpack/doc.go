@@ -6,13 +6,13 @@
 //	decode.go     a block as fields              list.go      fields, read from a block
 //	encode.go     fields as a block              errors.go    reasons to refuse a block
 //
-// A [Decoder] decodes complete blocks into a [List]. The list has copies of its fields, because the dynamic table evicts
+// A [Decoder] decodes complete blocks into a [List]. The list contains copies of its fields, because the dynamic table evicts
 // entries and the buffer of the block is reused. Views into a list are valid until the list is reset or used again.
 //
-// Fields are classified once: the [Class] of a field, defined by the importing package, is computed when the field arrives as
-// a literal. The entry of the dynamic table keeps it for later references.
+// Each field has a [Class], which the importing package defines. The class is computed when the field arrives as a literal.
+// If the field enters the dynamic table, its entry keeps the class for later references.
 //
-// Three bounds hold for any input. The dynamic table uses at most the announced size, and allocates it as it fills. The list
-// stores no more than its limits allow; further fields are decoded, to keep the table in sync, and dropped. A block that
-// exceeds MaxWork is an error.
+// Three bounds hold for any input. The dynamic table occupies at most the announced size, and is allocated as it fills. The
+// list stores only as many fields as its limits allow; further fields are decoded, because the table must stay in sync, and
+// are not stored. A block that exceeds MaxWork is an error.
 package hpack

@@ -7,22 +7,22 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// An Encoder encodes all blocks of one direction of a connection, in the order in which they are sent. Only one goroutine at
-// a time may use it. The zero value is not ready for use, see Init.
+// An Encoder encodes all blocks of one direction of a connection, in the order in which they are sent. Only one goroutine may
+// use it at a time. The zero value is not ready for use, see Init.
 //
-// A field enters the dynamic table when it is sent for the second time; a small set of hashes detects this. So a field that
-// is sent once, such as a request ID, evicts nothing.
+// A field enters the dynamic table when it is sent for the second time. The encoder detects this with a small set of hashes.
+// Therefore a field that is sent only once, such as a request ID, does not evict other fields.
 type Encoder struct {
 	table  table
-	most   uint32     // the maximum size of the table, even if the peer allows more
-	least  uint32     // smallest size since the last block
-	told   bool       // the peer knows the size of the table
+	most   uint32     // maximum size of the table, even if the peer allows more
+	least  uint32     // smallest size of the table since the last block
+	told   bool       // the peer has been informed of the size of the table
 	oldest uint8      // index of the oldest entry of seen, which is a ring
-	seen   [24]uint16 // hashes of fields sent recently that did not enter the table
+	seen   [24]uint16 // hashes of fields that were sent recently and did not enter the table
 }
 
-// Init prepares the encoder for a connection. Its table uses at most most bytes (RFC 7541 §4.1), and no more than the peer
-// allows.
+// Init prepares the encoder for a connection. most is the maximum size of the dynamic table, in bytes as in RFC 7541 §4.1.
+// The peer may allow less.
 func (e *Encoder) Init(most uint32) {
 	needHuffman.Do(makeHuffman)
 	*e = Encoder{most: min(most, MaxTableSize)}
@@ -31,7 +31,7 @@ func (e *Encoder) Init(most uint32) {
 	e.told = e.table.max == DefaultTableSize
 }
 
-// SetAllowed applies the peer's SETTINGS_HEADER_TABLE_SIZE.
+// SetAllowed applies the peer's setting SETTINGS_HEADER_TABLE_SIZE.
 func (e *Encoder) SetAllowed(size uint32) {
 	size = min(size, e.most)
 	if size == e.table.max {
@@ -42,10 +42,10 @@ func (e *Encoder) SetAllowed(size uint32) {
 	e.told = false
 }
 
-// Footprint returns how many bytes of memory the dynamic table has.
+// Footprint returns the memory of the dynamic table, in bytes.
 func (e *Encoder) Footprint() int { return e.table.footprint() }
 
-// Rest frees all memory and empties the table. The next block informs the peer.
+// Rest releases all memory and empties the table. The next block informs the peer.
 func (e *Encoder) Rest() {
 	size := e.table.max
 	if e.table.count > 0 {
@@ -55,8 +55,9 @@ func (e *Encoder) Rest() {
 	e.table.max = size
 }
 
-// Begin must be called at the start of each block. It appends pending size updates (RFC 7541 §4.2). If two are necessary, the
-// first one is to 0, because some decoders (golang.org/x/net) accept a second one only with an empty table.
+// Begin must be called at the start of each block. It appends the size updates that are pending (RFC 7541 §4.2). If two are
+// necessary, the first one is to 0, because some decoders (golang.org/x/net) accept a second update only if the table is
+// empty.
 func (e *Encoder) Begin(dst []byte) []byte {
 	if e.told {
 		return dst
@@ -93,8 +94,8 @@ func (e *Encoder) AppendStatus(dst []byte, code int) []byte {
 	return e.AppendNamed(dst, Status, view.String(text[:]))
 }
 
-// AppendContentLength appends the field content-length for n ≥ 0 bytes. It is never indexed, because its value differs nearly
-// every time.
+// AppendContentLength appends the field content-length for n ≥ 0 bytes. The field never enters the table, because its value
+// is nearly always different.
 func (e *Encoder) AppendContentLength(dst []byte, n int64) []byte {
 	var text [20]byte
 	i := len(text)
@@ -109,17 +110,18 @@ func (e *Encoder) AppendContentLength(dst []byte, n int64) []byte {
 	return append(dst, text[i:]...)
 }
 
-// Append appends a field. The name may have any casing, and is written in lower case.
+// Append appends a field. The name may have upper-case letters; it is written in lower case.
 func (e *Encoder) Append(dst []byte, name, value string) []byte {
 	return e.append(dst, NameOf(name), name, value)
 }
 
-// AppendNamed appends a field whose Name, not 0, is known.
+// AppendNamed appends a field with the given Name, which must not be 0.
 func (e *Encoder) AppendNamed(dst []byte, name Name, value string) []byte {
 	return e.append(dst, name, staticEntries[name].name, value)
 }
 
-// AppendNever appends a never-indexed field (RFC 7541 §7.1.3): its value is a secret that could be guessed.
+// AppendNever appends a field that never enters a table (RFC 7541 §7.1.3), because its value is a secret that an attacker
+// could guess.
 func (e *Encoder) AppendNever(dst []byte, name, value string) []byte {
 	return appendLiteral(dst, literalNever, 4, NameOf(name), name, value)
 }
@@ -151,7 +153,7 @@ func (e *Encoder) append(dst []byte, known Name, name, value string) []byte {
 	return appendString(dst, value)
 }
 
-// again reports whether a field with this hash was sent recently, and records the hash.
+// again reports whether a field with this hash was sent recently, and stores the hash if not.
 func (e *Encoder) again(hash uint16) bool {
 	if slices.Contains(e.seen[:], hash) {
 		return true
@@ -161,7 +163,7 @@ func (e *Encoder) again(hash uint16) bool {
 	return false
 }
 
-// is reports whether an entry is this field.
+// is reports whether en is the entry of the given field.
 func (e *Encoder) is(en *entry, known Name, name, value string) bool {
 	if en.index != uint8(known) || int(en.value) != len(value) {
 		return false
@@ -173,8 +175,8 @@ func (e *Encoder) is(en *entry, known Name, name, value string) bool {
 	return int(en.name) == len(name) && text[en.name:] == value && equalFold(text[:en.name], name)
 }
 
-// hashOf returns a hash of a field. It is not 0, and ignores the case of the name. It uses only the ends of the value, which
-// are mostly sufficient.
+// hashOf returns a hash of a field, which is never 0. It ignores the case of the name. It uses only the beginning and the end
+// of the value, which nearly always distinguish values.
 func hashOf(known Name, name, value string) uint16 {
 	h := uint64(known)
 	if known == 0 {
@@ -196,7 +198,7 @@ func hashOf(known Name, name, value string) uint16 {
 	return uint16(h>>48) | 1
 }
 
-// appendLiteral appends a field with its value.
+// appendLiteral appends a field whose value is a literal.
 func appendLiteral(dst []byte, first byte, prefix uint, known Name, name, value string) []byte {
 	dst = appendInt(dst, first, prefix, uint32(known))
 	if known == 0 {
@@ -220,7 +222,7 @@ func appendLower(dst []byte, name string) []byte {
 	return dst
 }
 
-// appendString appends a string literal in its shorter form.
+// appendString appends a string literal in Huffman code, if that is shorter, or else as it is.
 func appendString(dst []byte, s string) []byte {
 	if n := codedLen(s); n < len(s) {
 		dst = appendInt(dst, huffmanString, 7, uint32(n))

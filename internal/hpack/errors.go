@@ -3,7 +3,7 @@ package hpack
 import "fmt"
 
 // Error is the reason why a block was refused. It is a small comparable value. After an Error the dynamic tables of
-// the peers differ, so the connection must be closed with COMPRESSION_ERROR (RFC 9113 §4.3).
+// the two sides differ, so the connection must be closed with COMPRESSION_ERROR (RFC 9113 §4.3).
 type Error struct {
 	problem problem
 	offset  int
@@ -15,13 +15,14 @@ func (e Error) Offset() int { return e.offset }
 // Bomb reports whether the block was refused because of its decoded size.
 func (e Error) Bomb() bool { return e.problem == bomb }
 
-// Error describes the problem, its position, and the section of RFC 7541. It does not quote the input.
+// Error describes the problem and its position, and names the section of RFC 7541. The text does not quote the
+// input.
 func (e Error) Error() string {
 	p := &problems[e.problem]
 	return fmt.Sprintf("%s at byte %d of the field block (RFC 7541 section %s)", p.text, e.offset, p.section)
 }
 
-// A problem is a reason to refuse a block. Zero is no problem.
+// A problem is a reason to refuse a block. 0 means no problem.
 type problem uint8
 
 const (

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// The Huffman code of RFC 7541 appendix B is canonical: codes of one length are consecutive numbers in the order of their
-// symbols, and follow the codes of smaller lengths. So the lengths determine the code.
+// The Huffman code of RFC 7541 appendix B is canonical: codes of the same length are consecutive numbers in the order of
+// their symbols, and follow the codes of smaller length. Therefore the lengths determine the codes.
 
-// codeBits is the length of each symbol's code. Symbol 256, the end of the string,
-// has 30 bits, all ones.
+// codeBits is the length of the code of each symbol, in bits. Symbol 256 represents the end of the string. Its code has 30
+// bits, all of which are ones.
 var codeBits = [257]uint8{
 	13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
 	28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
@@ -35,22 +35,22 @@ const (
 	endSymbol = 256
 	maxCode   = 30 // bits
 
-	// quickBits is the number of bits that one lookup decodes, usually two letters. The table has 16 KB.
+	// quickBits is the number of bits that one lookup decodes, which are usually two letters. The table has 16 KiB.
 	quickBits = 12
 )
 
-// A quick holds up to two symbols encoded by the next quickBits bits of a string.
+// A quick contains up to two symbols, whose codes are the next quickBits bits of a string.
 //
 //	second (8 bits) │ first (8) │ bits of both (8) │ symbols (8)
 //
-// It has no symbols if the code is longer than quickBits.
+// It contains no symbols if the first code is longer than quickBits.
 type quick uint32
 
 func (q quick) symbols() int { return int(q & 0xff) }
 func (q quick) bits() uint   { return uint(q >> 8 & 31) }
 
-// huffman has the tables for decoding and encoding. They are made when the first Decoder or Encoder is initialised, because
-// most programs never need them.
+// huffman has the tables for decoding and encoding. They are made when the first Decoder or Encoder is initialized, because
+// most programs do not need them.
 var (
 	huffman     *huffmanTables
 	needHuffman sync.Once
@@ -62,8 +62,8 @@ type huffmanTables struct {
 	quick   [1 << quickBits]quick
 	codes   [257]uint32
 	symbols [257]uint16         // symbols by code
-	base    [maxCode + 1]uint32 // codes of this length are at symbols[base+code] (modulo 2³²)
-	beyond  [maxCode + 1]uint32 // by length: the smallest number, left-aligned in 32 bits, that does not start with a code of at most this length
+	base    [maxCode + 1]uint32 // the codes of a length are at symbols[base+code] (modulo 2³²)
+	beyond  [maxCode + 1]uint32 // for each length: the smallest number, left-aligned in 32 bits, that does not start with a code of at most this length
 }
 
 func buildHuffman() *huffmanTables {
@@ -80,7 +80,7 @@ func buildHuffman() *huffmanTables {
 				at++
 			}
 		}
-		t.beyond[bits] = code << (32 - bits) // 0 after the last, which is all ones
+		t.beyond[bits] = code << (32 - bits) // 0 for the last length, because its last code is all ones
 	}
 	for w := range uint32(1 << quickBits) {
 		first, bits1 := t.long(w << (32 - quickBits))
@@ -97,7 +97,7 @@ func buildHuffman() *huffmanTables {
 	return t
 }
 
-// long returns the symbol whose code begins the word, and its length.
+// long returns the symbol whose code is at the beginning of word, and the length of the code.
 func (t *huffmanTables) long(word uint32) (symbol uint16, bits uint) {
 	bits = 5
 	for bits < maxCode && word >= t.beyond[bits] {
@@ -106,7 +106,7 @@ func (t *huffmanTables) long(word uint32) (symbol uint16, bits uint) {
 	return t.symbols[t.base[bits]+word>>(32-bits)], bits
 }
 
-// appendDecoded appends the string that src is the Huffman code of.
+// appendDecoded appends the string whose Huffman code is src.
 func appendDecoded(dst, src []byte) ([]byte, problem) {
 	// The shortest code has 5 bits, and a lookup writes two bytes.
 	dst = slices.Grow(dst, len(src)*8/5+2)
@@ -149,8 +149,8 @@ func appendDecoded(dst, src []byte) ([]byte, problem) {
 			bits -= q.bits()
 		}
 	}
-	// The rest is shorter than the longest code. Padding with ones completes no code, as no code that would end here
-	// consists of ones.
+	// The remaining bits are fewer than the longest code has. They are padded with ones, which cannot complete a code,
+	// because no shorter code consists of ones.
 	word |= ^uint64(0) >> bits
 	for bits >= 5 {
 		symbol, used := t.long(uint32(word >> 32))
@@ -171,7 +171,7 @@ func appendDecoded(dst, src []byte) ([]byte, problem) {
 	return dst[:len(dst)+n], noProblem
 }
 
-// codedLen returns how many bytes the Huffman code of s has.
+// codedLen returns the length of the Huffman code of s, in bytes.
 func codedLen(s string) int {
 	bits := 0
 	for i := range len(s) {

@@ -1,7 +1,7 @@
 package hpack
 
-// readInt reads the integer whose first byte is b[i], with a prefix of the given number of bits (RFC 7541 §5.1), and returns
-// its end.
+// readInt reads an integer with a prefix of the given number of bits (RFC 7541 §5.1). Its first byte is b[i]. end is the
+// position after the integer.
 func readInt(b []byte, i int, prefix uint) (n uint32, end int, p problem) {
 	if i >= len(b) {
 		return 0, i, truncated
@@ -15,8 +15,8 @@ func readInt(b []byte, i int, prefix uint) (n uint32, end int, p problem) {
 	return readLong(b, i, n)
 }
 
-// readLong reads the bytes after a prefix of ones. An integer may be padded with bytes that add nothing; eight bytes are
-// enough for all valid integers.
+// readLong reads the bytes that follow a prefix of ones. An integer may be padded with bytes that do not change its value.
+// Eight bytes are sufficient for all valid integers.
 func readLong(b []byte, i int, prefix uint32) (n uint32, end int, p problem) {
 	sum := uint64(prefix)
 	for shift := uint(0); shift < 56; shift += 7 {
@@ -36,10 +36,10 @@ func readLong(b []byte, i int, prefix uint32) (n uint32, end int, p problem) {
 	return 0, i, integerTooLarge
 }
 
-// maxInt is the largest accepted integer. No length, index or size needs more.
+// maxInt is the largest integer that is accepted. No length, index or size needs a larger one.
 const maxInt = 1<<30 - 1
 
-// appendInt appends n with a prefix of the given number of bits. first has the bits before the prefix.
+// appendInt appends n with a prefix of the given number of bits. first contains the bits before the prefix.
 func appendInt(dst []byte, first byte, prefix uint, n uint32) []byte {
 	most := uint32(1)<<prefix - 1
 	if n < most {

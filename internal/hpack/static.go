@@ -23,19 +23,19 @@ var staticEntries = [...]struct{ name, value string }{
 const (
 	lastStatic = len(staticEntries) - 1 // 61
 
-	// Entries that the encoder names by number.
+	// Entries to which the encoder refers by number.
 	status200     = 8
 	contentLength = 28
 
-	// lastStaticValue is the last entry with a value.
+	// lastStaticValue is the last entry that has a value.
 	lastStaticValue = 16
 )
 
-// A Name identifies a field name: it is the index of the first entry of the static table with that name. Fields with the same
-// Name, other than 0, have the same name. 0 represents all names that the table does not have.
+// A Name identifies the name of a field. It is the index of the first entry of the static table with this name. Fields with
+// equal Names have equal names, except that 0 represents all names that are not in the static table.
 type Name uint8
 
-// Names that an HTTP server needs.
+// The Names that an HTTP server uses.
 const (
 	Authority     Name = 1
 	Method        Name = 2
@@ -52,18 +52,18 @@ const (
 )
 
 var (
-	// staticText has the names and values of the static table, which lists point to.
+	// staticText contains the names and values of the static table. Spans of lists refer to it.
 	staticText []byte
-	// staticFields are its entries as fields of a list.
+	// staticFields contains the entries of the static table as fields of a list.
 	staticFields [lastStatic + 1]field
-	// names maps a perfect hash of a name to its Name.
+	// names maps nameHash of a name to the Name. The hash is perfect for the names of the static table.
 	names [128]uint8
-	// lower is indexed by byte and folds ASCII letters only.
+	// lower maps ASCII letters to lower case, and other bytes to themselves.
 	lower [256]byte
 )
 
-// The tables are built in init, not as results of functions: these would need a larger stack, which would be copied at each
-// start of a program.
+// init fills these tables. As results of functions they would need a larger stack, which the runtime would have to copy at
+// each start of a program.
 func init() {
 	staticText = make([]byte, 0, 1<<10)
 	for i := 1; i <= lastStatic; i++ {
@@ -92,13 +92,14 @@ func addStatic(s string) span {
 	return span{start | inStatic, uint32(len(staticText))}
 }
 
-// nameHash returns a hash of a name, which must not be empty. It ignores case. The factors were found by search.
+// nameHash returns a hash of a name, which must not be empty. It ignores case. The factors were found by search, so that the
+// hash is perfect.
 func nameHash(name string) uint8 {
 	n := len(name)
 	return (uint8(n)*105 + (name[0]|0x20)*115 + (name[n-1]|0x20)*49 + (name[n/2]|0x20)*110) & 127
 }
 
-// NameOf returns the Name of a name, in any casing.
+// NameOf returns the Name of a name in upper or lower case.
 func NameOf(name string) Name {
 	if name == "" {
 		return 0
@@ -110,7 +111,7 @@ func NameOf(name string) Name {
 	return Name(i)
 }
 
-// equalFold reports whether b equals a, which is in lower case, ignoring case.
+// equalFold reports whether b equals a without regard to case. a must be in lower case.
 func equalFold(a, b string) bool {
 	if len(a) != len(b) {
 		return false

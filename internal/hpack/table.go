@@ -5,34 +5,33 @@ import (
 	"slices"
 )
 
-// entryOverhead is the size of an entry beyond its text (RFC 7541 §4.1).
+// entryOverhead is the size that an entry counts for in addition to its text, in bytes (RFC 7541 §4.1).
 const entryOverhead = 32
 
-// MaxTableSize is the largest dynamic table there can be, in the bytes that RFC
-// 7541 §4.1 counts.
+// MaxTableSize is the maximum size of a dynamic table, in bytes as in RFC 7541 §4.1.
 const MaxTableSize = 1<<16 - 1
 
-// table is a dynamic table (RFC 7541 §2.3.2): a queue of entries in a ring, and
-// their text in one piece in the same order.
+// table is a dynamic table (RFC 7541 §2.3.2): a ring of entries, and a buffer with their texts in the same order.
 //
 //	buf:  │ evicted │ oldest … newest │ free │
 //	                ↑ entries[first].at
 //
-// Text is moved to the front when the free space does not suffice. Both grow as
-// the table fills, and no further than max can need.
+// The texts are moved to the front if the free space does not suffice. Ring and buffer grow as the table fills, but
+// not beyond what a table of size max can need.
 //
-// Invariants: size ≤ max; the text of the entries is consecutive and ends at
-// len(buf); len(entries) is 0 or a power of two.
+// Invariants: size ≤ max; the texts of the entries are consecutive and end at len(buf); len(entries) is 0 or a
+// power of two.
 type table struct {
 	buf     []byte
 	entries []entry
-	first   uint32 // number of the oldest entry since the beginning
+	first   uint32 // number of the oldest entry, counted from the first entry of the connection
 	count   uint32
-	size    uint32 // size as defined by RFC 7541 §4.1
+	size    uint32 // size as in RFC 7541 §4.1
 	max     uint32
 }
 
-// An entry has its text at buf[at:]: its name, unless entry index of the static table has that name, and its value.
+// An entry has its text at buf[at:]: the name and the value. If the entry index of the static table has the name,
+// the text is only the value.
 type entry struct {
 	at          uint16
 	name, value uint16 // lengths
@@ -40,7 +39,7 @@ type entry struct {
 	index       uint8
 }
 
-// text returns how many bytes of the buffer the entry has.
+// text returns the length of the entry's text in the buffer.
 func (e *entry) text() int {
 	if e.index != 0 {
 		return int(e.value)
@@ -50,8 +49,7 @@ func (e *entry) text() int {
 
 func (e *entry) size() uint32 { return uint32(e.name) + uint32(e.value) + entryOverhead }
 
-// get returns the entry with an index of the dynamic table, from 0 for the newest,
-// nil when there is none.
+// get returns the entry with an index in the dynamic table, or nil. The newest entry has the index 0.
 func (t *table) get(i uint32) *entry {
 	if i >= t.count {
 		return nil
@@ -59,7 +57,7 @@ func (t *table) get(i uint32) *entry {
 	return &t.entries[(t.first+t.count-1-i)&uint32(len(t.entries)-1)]
 }
 
-// setMax changes the size that the table may have.
+// setMax changes the maximum size of the table, and evicts entries that exceed it.
 func (t *table) setMax(n uint32) {
 	t.max = n
 	t.evict(n)
@@ -68,7 +66,7 @@ func (t *table) setMax(n uint32) {
 	}
 }
 
-// evict removes the oldest entries until at most limit bytes remain.
+// evict removes the oldest entries until the size is at most limit.
 func (t *table) evict(limit uint32) {
 	for t.size > limit {
 		t.size -= t.entries[t.first&uint32(len(t.entries)-1)].size()
@@ -80,8 +78,8 @@ func (t *table) evict(limit uint32) {
 	}
 }
 
-// add copies e's text, adds e as the newest entry, and evicts entries to make room. An entry larger than the table
-// empties it (RFC 7541 §4.4).
+// add copies the text of e, adds e as the newest entry, and evicts entries to make room. An entry that is larger
+// than the table empties the table (RFC 7541 §4.4).
 func (t *table) add(e entry, name, value []byte) {
 	size := uint32(len(name)) + uint32(len(value)) + entryOverhead
 	if size > t.max {
@@ -116,7 +114,7 @@ func (t *table) makeRoom(n int) {
 	live := t.buf[start:]
 	most := int(t.max)
 	if need := len(live) + n; need > cap(t.buf)/2 && cap(t.buf) < most {
-		// Nothing else refers to the old buffer: lists have copies.
+		// Only the table refers to the old buffer, because lists contain copies.
 		t.buf = append(make([]byte, 0, min(most, max(2*cap(t.buf), need, 256))), live...)
 	} else {
 		t.buf = t.buf[:copy(t.buf[:cap(t.buf)], live)]
@@ -126,12 +124,12 @@ func (t *table) makeRoom(n int) {
 	}
 }
 
-// growEntries doubles the ring.
+// growEntries doubles the ring of entries.
 func (t *table) growEntries() {
 	t.moveEntries(max(8, 2*len(t.entries)))
 }
 
-// moveEntries makes a ring of n, a power of two.
+// moveEntries moves the entries to a ring of n entries. n must be a power of two.
 func (t *table) moveEntries(n int) {
 	other := make([]entry, n)
 	for i := range t.count {
@@ -140,7 +138,7 @@ func (t *table) moveEntries(n int) {
 	t.entries, t.first = other, 0
 }
 
-// footprint returns how many bytes of memory the table has.
+// footprint returns the memory of the table, in bytes.
 func (t *table) footprint() int { return cap(t.buf) + cap(t.entries)*entrySize }
 
 const entrySize = 10
@@ -148,7 +146,7 @@ const entrySize = 10
 // textOf returns the text of an entry.
 func (t *table) textOf(e *entry) []byte { return t.buf[e.at : int(e.at)+e.text()] }
 
-// shrink frees memory that the entries do not need.
+// shrink releases memory that the entries do not need.
 func (t *table) shrink() {
 	if t.count == 0 {
 		t.buf, t.entries, t.first = nil, nil, 0

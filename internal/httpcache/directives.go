@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Directives are the directives of a Cache-Control field. A missing time is None.
+// Directives are the directives of a Cache-Control field. A time is None if its directive is missing.
 type Directives struct {
 	NoStore, NoCache                                 bool
 	Private, Public, MustRevalidate, ProxyRevalidate bool
@@ -16,18 +16,18 @@ type Directives struct {
 	StaleWhileRevalidate, StaleIfError time.Duration // RFC 5861
 	MaxStale, MinFresh                 time.Duration
 
-	Omit []string // fields that a shared cache must not store, named by no-cache and private
+	Omit []string // fields that a shared cache must not store, because no-cache or private names them
 }
 
-// None is a missing time.
+// None is the time of a missing directive.
 const None time.Duration = -1
 
-// longest replaces longer times: RFC 9111 section 1.2.2 requires 2^31 seconds at most.
+// longest replaces longer times. RFC 9111 section 1.2.2 does not require support for more than 2^31 seconds.
 const longest = (1 << 31) * time.Second
 
-// ParseDirectives parses all lines of a Cache-Control field and ignores unknown directives. Of a repeated directive
-// the shorter time counts. A malformed time counts as zero, which makes the response stale (RFC 9111 section 4.2.1).
-// no-cache and private with field names apply to these fields only.
+// ParseDirectives parses all lines of a Cache-Control field. It ignores unknown directives. If a directive is
+// repeated, the shorter time is used. A malformed time counts as zero, which makes the response stale (RFC 9111
+// section 4.2.1). If no-cache and private have field names, they apply only to these fields.
 func ParseDirectives(lines ...string) Directives {
 	d := Directives{MaxAge: None, SMaxAge: None, StaleWhileRevalidate: None, StaleIfError: None, MaxStale: None, MinFresh: None}
 	for _, line := range lines {
@@ -78,7 +78,7 @@ func (d *Directives) set(name, value string, valued bool) {
 	}
 }
 
-// omit records a list of field names and reports whether it has any.
+// omit adds the names in a list of fields to Omit, and reports whether the list has any.
 func (d *Directives) omit(list string) bool {
 	names, all := ParseVary(list)
 	if all || len(names) == 0 {
@@ -102,7 +102,7 @@ func shorter(have *time.Duration, value string) {
 	}
 }
 
-// Seconds parses delta-seconds (RFC 9111 section 1.2.2). It returns zero unless s consists of digits.
+// Seconds parses delta-seconds (RFC 9111 section 1.2.2). It returns zero if s does not consist of digits.
 func Seconds(s string) time.Duration {
 	n := int64(0)
 	for i := range len(s) {
@@ -114,8 +114,8 @@ func Seconds(s string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// malformed is the value of a directive with white space before its equals sign, which RFC 9111 section 5.2 forbids.
-// It is neither a valid time nor a valid list of fields.
+// malformed replaces the value of a directive that has white space before the equals sign, which RFC 9111 section
+// 5.2 forbids. malformed is neither a valid time nor a valid list of fields.
 const malformed = "\x00"
 
 // cutDirective removes the first directive from a list.
@@ -136,7 +136,7 @@ func cutDirective(s string) (name, value string, valued bool, rest string) {
 	return name, value, true, rest
 }
 
-// cutValue removes a token or a quoted string from a list, with the rest up to the next comma.
+// cutValue removes a token or a quoted string from the start of a list. rest begins at the next comma.
 func cutValue(s string) (value, rest string) {
 	if s == "" || s[0] != '"' {
 		value, rest, _ = strings.Cut(s, ",")

@@ -6,36 +6,38 @@ import (
 	"time"
 )
 
-// A Response holds the properties of a response that the rules use.
+// A Response has the properties of a response on which the rules depend.
 type Response struct {
 	Status       int
 	Directives   Directives
 	Expires      string // value of Expires, or ""
-	Date         string // value of Date; "" means now
+	Date         string // value of Date; "" means the present time
 	LastModified string // value of Last-Modified, or ""
 	HasExpires   bool
 	SetsCookie   bool
 	VariesAlways bool // Vary: *
 
-	// Heuristic is the maximum heuristic freshness of a response without an explicit time; 0 turns the heuristic off.
+	// Heuristic is the maximum freshness that may be assumed for a response without an explicit time. 0 means that
+	// none may be assumed.
 	Heuristic time.Duration
 }
 
-// A Request holds the properties of a request that the rules use.
+// A Request has the properties of a request on which the rules depend.
 type Request struct {
 	Authorized bool // the request has an Authorization field
 	Identified bool // the request has cookies or other client identification
-	NoStore    bool // Cache-Control of the request contains no-store, and the cache obeys it
+	NoStore    bool // Cache-Control of the request contains no-store, and the cache follows it
 }
 
-// understood are the storable error codes: those about the resource, and not about one request, its sender or the
-// moment. All 2xx and 3xx codes are stored except 206 and 304.
+// understood has the status codes of errors that may be stored. These errors concern the resource. Errors that concern
+// a single request, its client or the present moment are not stored. Of the 2xx and 3xx codes, all except 206 and 304
+// may be stored.
 var understood = map[int]bool{
 	http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusGone: true, http.StatusRequestURITooLong: true,
 	http.StatusUnavailableForLegalReasons: true, http.StatusNotImplemented: true,
 }
 
-// heuristicCodes are the codes with heuristic freshness (RFC 9110 section 15.1).
+// heuristicCodes has the status codes for which a cache may assume a freshness time (RFC 9110 section 15.1).
 var heuristicCodes = map[int]bool{
 	http.StatusOK: true, http.StatusNonAuthoritativeInfo: true, http.StatusNoContent: true, http.StatusMultipleChoices: true,
 	http.StatusMovedPermanently: true, http.StatusPermanentRedirect: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
@@ -56,8 +58,8 @@ func (r *Response) Explicit() bool {
 	return d.SMaxAge != None || d.MaxAge != None || r.HasExpires || d.NoCache
 }
 
-// Freshness returns how long a response is fresh in a shared cache (section 4.2.1). It is 0 without an explicit or
-// heuristic time.
+// Freshness returns how long a response is fresh in a shared cache (section 4.2.1). It returns 0 if the response has
+// no explicit time and no heuristic time applies.
 func (r *Response) Freshness(now time.Time) time.Duration {
 	switch d := &r.Directives; {
 	case d.NoCache:
@@ -75,12 +77,12 @@ func (r *Response) Freshness(now time.Time) time.Duration {
 	}
 	expires, ok := parseDate(r.Expires)
 	if !ok {
-		return 0 // invalid dates such as "0" mean expired
+		return 0 // an invalid date such as "0" means that the response has expired
 	}
 	return min(max(expires.Sub(now), 0), longest)
 }
 
-// heuristic returns a tenth of the time since the last modification of the response (section 4.2.2).
+// heuristic returns a tenth of the time since the response was last modified (section 4.2.2).
 func (r *Response) heuristic(now time.Time) time.Duration {
 	changed, ok := parseDate(r.LastModified)
 	if !ok || r.Heuristic == 0 || !heuristicCodes[r.Status] && !(cacheable(r.Status) && r.Directives.Public) {
@@ -89,8 +91,8 @@ func (r *Response) heuristic(now time.Time) time.Duration {
 	return min(max(now.Sub(changed)/10, 0), r.Heuristic)
 }
 
-// parseDate parses an HTTP date (RFC 9110 section 5.6.7) strictly, except that letter case (RFC 9111 section 4.2) and
-// the day of the week do not matter.
+// parseDate parses an HTTP date (RFC 9110 section 5.6.7). It is strict, except that it ignores letter case (RFC 9111
+// section 4.2) and the day of the week.
 func parseDate(s string) (time.Time, bool) {
 	if n := len(s) - len("GMT"); n > 0 && strings.EqualFold(s[n:], "GMT") {
 		s = s[:n] + "GMT"
@@ -108,8 +110,8 @@ func parseDate(s string) (time.Time, bool) {
 	return t, false
 }
 
-// Age returns the age of a response on arrival: the greater of its Age field, the first of a list, and its age by date
-// (RFC 9111 section 4.2.3).
+// Age returns the age of a response when it arrives (RFC 9111 section 4.2.3). It is the greater of the age in the
+// field Age and the age according to Date. If the field is a list, its first member is used.
 func (r *Response) Age(field string, now time.Time) time.Duration {
 	first, _, _ := strings.Cut(field, ",")
 	age := Seconds(strings.TrimSpace(first))
@@ -119,17 +121,17 @@ func (r *Response) Age(field string, now time.Time) time.Duration {
 	return age
 }
 
-// Shareable reports whether a response explicitly allows a shared cache to store it, also for requests with
+// Shareable reports whether a response explicitly allows a shared cache to store it even if the request has
 // credentials (section 3.5).
 func (r *Response) Shareable() bool {
 	d := &r.Directives
 	return d.Public || d.SMaxAge != None
 }
 
-// MayStore reports whether a shared cache may store the response to a request (section 3), fresh or stale. It is
-// stricter than the section in two points. A response that sets a cookie, or whose client is identified by a cookie or
-// other means, is private; in the second case an explicit directive overrides this. An error is stored only if it is
-// about the resource.
+// MayStore reports whether a shared cache may store the response to a request (section 3). It does not consider
+// whether the response is fresh. MayStore is stricter than the RFC in two points. A response that sets a cookie is
+// private. So is a response to a client that is identified by a cookie or by other means, unless a directive
+// explicitly allows storing. And an error is stored only if it concerns the resource.
 func (r *Response) MayStore(req Request) bool {
 	d := &r.Directives
 	switch {
@@ -153,8 +155,9 @@ func (r *Response) MayBeStale() bool {
 	return !d.NoCache && !d.MustRevalidate && !d.ProxyRevalidate && d.SMaxAge == None // s-maxage implies proxy-revalidate (section 5.2.2.10)
 }
 
-// Stale returns how long a stale response may be sent while it is revalidated, and instead of an error. Without a
-// directive of RFC 5861 these are the given times. must-revalidate and similar directives forbid it (section 4.2.4).
+// Stale returns how long a stale response may be sent while it is revalidated, and how long it may be sent instead of
+// an error. Without a directive of RFC 5861 the results are the arguments. Directives such as must-revalidate make
+// both results 0 (section 4.2.4).
 func (r *Response) Stale(whileRevalidate, ifError time.Duration) (time.Duration, time.Duration) {
 	d := &r.Directives
 	if !r.MayBeStale() && (d.NoCache || d.MustRevalidate || d.ProxyRevalidate || d.StaleWhileRevalidate == None && d.StaleIfError == None) {
@@ -169,8 +172,8 @@ func (r *Response) Stale(whileRevalidate, ifError time.Duration) (time.Duration,
 	return whileRevalidate, ifError
 }
 
-// Accepts reports whether the directives of a request allow a stored response with the given age and freshness time
-// (section 5.2.1).
+// Accepts reports whether the directives of a request allow a stored response (section 5.2.1). age is the age of the
+// response, and fresh is its freshness time.
 func (d *Directives) Accepts(age, fresh time.Duration) bool {
 	switch {
 	case d.NoCache, d.NoStore:
@@ -183,7 +186,7 @@ func (d *Directives) Accepts(age, fresh time.Duration) bool {
 	return true
 }
 
-// AcceptsStale reports whether the directives of a request allow a response that has been stale for the given time.
+// AcceptsStale reports whether the directives of a request allow a response that has been stale for the time since.
 func (d *Directives) AcceptsStale(since time.Duration) bool {
 	return d.AnyStale || d.MaxStale != None && since <= d.MaxStale
 }

@@ -2,9 +2,9 @@ package httpcache
 
 import "strings"
 
-// ParseTargeted parses a targeted field (RFC 9213), such as CDN-Cache-Control, which replaces Cache-Control for some
-// caches. It is a dictionary (RFC 9651 section 3.2). If it is malformed or empty, ok is false and the field must be
-// ignored.
+// ParseTargeted parses a targeted field (RFC 9213), such as CDN-Cache-Control. A targeted field replaces Cache-Control
+// for some caches. It is a dictionary (RFC 9651 section 3.2). If the field is malformed or empty, ok is false and the
+// caller must ignore the field.
 func ParseTargeted(lines ...string) (d Directives, ok bool) {
 	d = ParseDirectives()
 	s := strings.Trim(strings.Join(lines, ","), " ")
@@ -32,8 +32,8 @@ func ParseTargeted(lines ...string) (d Directives, ok bool) {
 	}
 }
 
-// target sets a directive from the value of a dictionary member, "" for true. A value of the wrong type is ignored. Of
-// a repeated directive the shorter time counts.
+// target sets a directive from a member of the dictionary. value is "" if the member is true. A value of the wrong
+// type is ignored. If a directive is repeated, the shorter time is used.
 func (d *Directives) target(name, value string) {
 	switch name {
 	case "max-age", "s-maxage", "stale-while-revalidate", "stale-if-error":
@@ -48,7 +48,7 @@ func (d *Directives) target(name, value string) {
 	}
 }
 
-// keyEnd returns the length of the dictionary key at the start of a string, or 0.
+// keyEnd returns the length of the dictionary key at the start of s, or 0.
 func keyEnd(s string) int {
 	for i := range len(s) {
 		c := s[i]
@@ -60,7 +60,8 @@ func keyEnd(s string) int {
 	return len(s)
 }
 
-// cutItem removes "=" and a bare item, with ignored parameters, from the start of a string, if present.
+// cutItem removes "=" and a bare item with its parameters from the start of s, if s begins with "=". The parameters
+// are ignored.
 func cutItem(s string) (value, rest string, ok bool) {
 	if strings.HasPrefix(s, "=") {
 		if value, s, ok = cutBare(s[1:]); !ok {
@@ -85,8 +86,8 @@ func cutItem(s string) (value, rest string, ok bool) {
 	return value, s, true
 }
 
-// cutBare removes a number, a string, a token or a boolean from the start of a string (RFC 9651 section 3.3). No
-// directive uses other types.
+// cutBare removes a number, a string, a token or a boolean from the start of s (RFC 9651 section 3.3). No directive
+// has a value of another type.
 func cutBare(s string) (value, rest string, ok bool) {
 	if strings.HasPrefix(s, `"`) {
 		for i := 1; i < len(s); i++ {

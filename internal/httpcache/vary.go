@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// MostVary is the maximum number of field names in Vary. A response with more is not stored.
+// MostVary is the maximum number of field names in Vary. A response with more names must not be stored.
 const MostVary = 8
 
 // ParseVary returns the field names of all Vary lines in canonical spelling, sorted and without duplicates. always is
-// true for "*" and for more than MostVary names.
+// true if a line contains "*", or if there are more than MostVary names.
 func ParseVary(lines ...string) (names []string, always bool) {
 	for _, line := range lines {
 		for name := range strings.SplitSeq(line, ",") {
@@ -28,8 +28,8 @@ func ParseVary(lines ...string) (names []string, always bool) {
 	return names, len(names) > MostVary
 }
 
-// SameSelection reports whether two values of a request field select the same response. In lists with known syntax,
-// white space and letter case do not matter (section 4.1).
+// SameSelection reports whether two values a and b of a request field select the same response. If the field is known
+// to be a list, white space and letter case are ignored (section 4.1).
 func SameSelection(name, a, b string) bool {
 	if a == b {
 		return true
@@ -41,7 +41,7 @@ func SameSelection(name, a, b string) bool {
 	return false
 }
 
-// sameBut compares two strings and ignores white space and letter case.
+// sameBut reports whether two strings are equal without regard to white space and letter case.
 func sameBut(a, b string) bool {
 	for {
 		a, b = strings.TrimLeft(a, " \t"), strings.TrimLeft(b, " \t")

@@ -16,26 +16,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// A wire is one request and its connection to the client.
+// A wire is a request and its response.
 type wire struct {
-	exchange.StdHead // request; its body is never nil
+	exchange.StdHead // the request; its body is never nil
 	server           *exchange.Server
 	call             exchange.Call
 	s                *exchange.State // the state of the call
 	ctx              context.Context
 	end              context.CancelFunc
-	race             *exchange.Race      // between the action and its timeout
-	answer           chan *http.Response // receives the response, or nil if there is none
-	resp             *http.Response      // response after it was sent
-	body             *io.PipeWriter      // body of a streamed response
-	close            bool                // the connection would close after the response
+	race             *exchange.Race      // decides whether the action or its timeout comes first
+	answer           chan *http.Response // receives the response, or nil if the request has none
+	resp             *http.Response      // the response, after it was sent to answer
+	body             *io.PipeWriter      // the body of a streamed response
+	close            bool                // on a network, the connection would close after the response
 	undated          bool                // the response has no Date
-	finished         bool                // the streamed body is complete; it ends with the request
-	left             int64               // remaining bytes of a streamed body with a known length
-	lent             exchange.LentBody   // a body that was read before a standard handler runs
+	finished         bool                // the streamed body is complete; the pipe is closed when the request ends
+	left             int64               // bytes that are missing from a streamed body of known length
+	lent             exchange.LentBody   // the body, if it was read before a standard handler runs
 }
 
-// Received returns false: bodies are read on demand.
+// Received returns false, because a body is read only when it is needed.
 func (x *wire) Received() ([]byte, bool)   { return nil, false }
 func (x *wire) Body(limit int64) io.Reader { return x.server.Bounded(x.Req.Body, limit) }
 func (x *wire) RefuseBody()                {}
@@ -60,10 +60,10 @@ func (x *wire) StdRequest() *http.Request {
 	return x.Req
 }
 
-// Interim reports an interim response through httptrace, as net/http clients do.
+// Interim reports an interim response to httptrace, as net/http clients do.
 func (x *wire) Interim(status int, h http.Header) {
 	if trace := httptrace.ContextClientTrace(x.Req.Context()); trace != nil && trace.Got1xxResponse != nil {
-		_ = trace.Got1xxResponse(status, textproto.MIMEHeader(h.Clone())) // an error would end the client's wait
+		_ = trace.Got1xxResponse(status, textproto.MIMEHeader(h.Clone())) // the error has no effect: it is for a client that wants to stop waiting
 	}
 }
 
@@ -84,7 +84,7 @@ func (x *wire) ReleaseAccount(a *memory.Account) {
 	}
 }
 
-// A holder is a wire as a holder of memory.
+// A holder is a wire in the role of a memory.Holder.
 type holder wire
 
 func (h *holder) RemoteAddr() netip.AddrPort { return h.server.Client((*wire)(h)) }
@@ -92,10 +92,10 @@ func (h *holder) RemoteAddr() netip.AddrPort { return h.server.Client((*wire)(h)
 // End makes reads of the request body fail.
 func (h *holder) End(a *memory.Account) {
 	h.server.NoteEnded(h.RemoteAddr(), a)
-	_ = h.Req.Body.Close() // a waiting Read returns
+	_ = h.Req.Body.Close() // a Read that waits returns
 }
 
-// A sink is a wire as the receiver of a response.
+// A sink is a wire in the role of an exchange.Sink.
 type sink wire
 
 // Begin sends the head of a streamed response.
@@ -126,7 +126,7 @@ func (b body) Close() error {
 
 func (s *sink) Write(p []byte) (int, error) {
 	if len(p) == 0 {
-		return 0, nil // the start of a response waits for no reader, unlike a write to the pipe
+		return 0, nil // the start of a response does not wait for a reader, unlike a write to the pipe
 	}
 	n, err := s.body.Write(p)
 	s.left -= int64(n)
@@ -139,7 +139,7 @@ func (s *sink) SetWriteDeadline(time.Time) error             { return http.ErrNo
 func (s *sink) EnableFullDuplex() error                      { return nil }
 func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrNotSupported }
 
-// Finish sets the trailers. Clients read them after the end of the body.
+// Finish sets the trailers. A client can read them after the end of the body.
 func (s *sink) Finish(trailers http.Header) {
 	for key, values := range trailers {
 		if s.resp.Trailer == nil {
@@ -150,10 +150,10 @@ func (s *sink) Finish(trailers http.Header) {
 	s.finished = true
 }
 
-// finish ends a streamed body.
+// finish ends a streamed body. If the body is shorter than announced, the client gets an error.
 func (x *wire) finish() {
 	if x.left > 0 {
 		_ = x.body.CloseWithError(io.ErrUnexpectedEOF) // the body is shorter than announced
 	}
-	_ = x.body.Close() // no effect after CloseWithError
+	_ = x.body.Close() // this has no effect after CloseWithError
 }

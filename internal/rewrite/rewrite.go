@@ -11,24 +11,26 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// Rules maps paths. The zero value is empty. Rules may be added concurrently with lookups.
+// Rules maps paths to other paths. The zero value has no rules. Rules may be added while Path is called.
 type Rules struct {
 	router router.Router[*target]
 	any    atomic.Bool
 }
 
-// A Match is the working memory of Path. Reusing one saves an allocation. The zero value is ready.
+// A Match is the working memory of Path. A caller that reuses a Match saves an allocation. The zero value is ready for
+// use.
 type Match = router.Match[*target]
 
-// A target is a path with parameters: /people/{id}/files/{path...} has the texts "/people/", "/files/" and "", and two
-// parameters.
+// A target is a path with parameters. The target /people/{id}/files/{path...} has the texts "/people/", "/files/" and
+// "", and two parameters.
 type target struct {
-	texts  []string // canonical; one more than params
-	params []int    // indexes of parameters in the rule's pattern
+	texts  []string // in canonical form; their number is one more than that of params
+	params []int    // indexes of the parameters in the pattern of the rule
 }
 
-// Add adds a rule that maps paths that match the pattern from to the path to. In it {name} is a parameter of from, and
-// {name...} one that may contain slashes.
+// Add adds a rule that maps paths that match the pattern from to the path to. In to, {name} stands for the value of a
+// parameter of from, and {name...} for the value of a catch-all, which may contain slashes. place is the position of
+// the registration, for messages.
 func (r *Rules) Add(from, to, place string) error {
 	var scratch router.Router[*target]
 	reg := router.Route[*target]{Methods: "*", Pattern: from, Place: place}
@@ -68,11 +70,11 @@ func parse(to string, params []router.Param) (*target, error) {
 	return t, nil
 }
 
-// Any reports whether there are rules.
+// Any reports whether at least one rule exists.
 func (r *Rules) Any() bool { return r.any.Load() }
 
-// Path returns the target of a canonical path, or false if no rule matches. The result is not mapped again, so rules
-// cannot loop.
+// Path returns the path to which a canonical path is mapped. It returns false if no rule matches. The result is not
+// mapped again, so rules cannot form a loop.
 func (r *Rules) Path(path string, m *Match) (string, bool) {
 	if r.router.Lookup(http.MethodGet, "", path, m) != router.OutcomeFound {
 		return "", false
@@ -87,9 +89,10 @@ func (r *Rules) Path(path string, m *Match) (string, bool) {
 	return b.String(), true
 }
 
-// OtherSlash returns the redirect target for a path with or without its final slash. sent is the path that a rule
-// mapped to path, or "". If the rules map the same change of sent to the changed path, the target is the changed sent
-// path, which the client knows. Otherwise it is the changed path.
+// OtherSlash returns the path of a redirect that adds or removes a final slash. path is the path without a route. sent
+// is the path that the client sent if a rule mapped it to path, and otherwise "". If the rules map sent with the same
+// change to the changed path, the result is the changed sent, because the client knows this form. Otherwise the result
+// is the changed path.
 func (r *Rules) OtherSlash(sent, path string) string {
 	path = otherSlash(path)
 	if sent != "" {
@@ -108,7 +111,8 @@ func otherSlash(path string) string {
 	return path + "/"
 }
 
-// SetPath sets the canonical path of a net/http request. It replaces the request's URL, which other code may share.
+// SetPath sets the canonical path of a net/http request. It replaces the URL of the request by a copy, because other
+// code may share the URL.
 func SetPath(req *http.Request, path string) {
 	u := *req.URL
 	u.Path, u.RawPath = router.Unescape(path), ""

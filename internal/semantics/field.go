@@ -16,7 +16,7 @@ const (
 	inValue
 )
 
-// class is indexed by byte.
+// class maps each byte to its classes.
 var class = func() (t [256]uint8) {
 	for _, c := range "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
 		t[c] |= inToken
@@ -31,9 +31,9 @@ var class = func() (t [256]uint8) {
 
 var errEmptyName = errors.New("empty name")
 
-// CheckField returns an error unless name and value may be written as a field line (RFC 9110 sections 5.1 and 5.5). The
-// error is for the programmer who set them, not for a client. CR, LF and NUL would end the field or the message. The other
-// control bytes except HTAB are refused too, since parsers of requests refuse to read them.
+// CheckField returns an error if name and value must not be written as a field line (RFC 9110 sections 5.1 and 5.5). The
+// error is for the program that has set them, not for a client. CR, LF and NUL would end the field or the message. Other
+// control bytes, except HTAB, are also refused, because parsers of requests do not accept them.
 func CheckField(name, value string) error {
 	if name == "" {
 		return errEmptyName
@@ -47,7 +47,7 @@ func CheckField(name, value string) error {
 	return nil
 }
 
-// indexNot returns the index of the first byte of s that is not in the class want, or -1.
+// indexNot returns the index of the first byte of s that does not belong to the class want, or -1.
 func indexNot(s string, want uint8) int {
 	for i := range len(s) {
 		if class[s[i]]&want == 0 {

@@ -1,9 +1,9 @@
 package semantics
 
-// Method is a request method that is common enough to compare as a number.
+// Method is a common request method as a number, for fast comparison.
 type Method uint8
 
-// MethodOther is any method without a constant of its own.
+// MethodOther is the Method of every method that has no constant here.
 const (
 	MethodOther Method = iota
 	MethodGet
@@ -17,7 +17,7 @@ const (
 	MethodTrace
 	MethodQuery
 
-	Methods // how many there are
+	Methods // number of constants
 )
 
 var methodNames = [...]string{
@@ -30,8 +30,8 @@ var methodNames = [...]string{
 // String returns the method's token, and "" for MethodOther.
 func (m Method) String() string { return methodNames[m] }
 
-// MethodOf recognises a method token. Methods are case-sensitive (RFC 9110
-// §9.1), so "get" is MethodOther.
+// MethodOf returns the Method of a method's name. Methods are case-sensitive (RFC 9110 §9.1), so
+// "get" is MethodOther.
 func MethodOf[T ~string | ~[]byte](token T) Method {
 	switch string(token) {
 	case "GET":

@@ -4,8 +4,8 @@ import "strings"
 
 // AppendCanonical appends the canonical form of an escaped path to dst: every escape is replaced by its byte, except that
 // an escaped slash becomes %2F and an escaped percent sign %25. Package router gives the reason. A path without '%' is
-// canonical already. bad is the offset of a percent sign that two hexadecimal digits do not follow, or -1; the part before
-// it has been appended then.
+// already canonical. bad is the offset of a percent sign that is not followed by two hexadecimal digits, or -1. If bad is
+// not -1, the part before it was appended.
 func AppendCanonical(dst []byte, escaped string) (canonical []byte, bad int) {
 	for i := 0; ; {
 		n := strings.IndexByte(escaped[i:], '%')
@@ -31,7 +31,7 @@ func AppendCanonical(dst []byte, escaped string) (canonical []byte, bad int) {
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// unhex returns the value of a digit for which isHex holds.
+// unhex returns the value of a hexadecimal digit. isHex must be true for c.
 func unhex(c byte) byte {
 	if c <= '9' {
 		return c - '0'

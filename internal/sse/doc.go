@@ -1,3 +1,3 @@
-// Package sse encodes event streams (encode.go), sends events and heartbeats (send.go), and notifies open streams of a
-// drain (drain.go).
+// Package sse encodes events (encode.go), sends events and heartbeats (send.go), and notifies open streams when the
+// server drains (drain.go).
 package sse

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A Drain notifies open streams that the server drains, one after another, so that their clients do not return all at once. It is a
-// list, since a goroutine or context per stream would cost more than the rest of its state.
+// A Drain notifies open streams that the server drains. It notifies one stream after another, so that their clients do not
+// reconnect at the same time. It is a list, because a goroutine or a context for each stream would need more memory than the rest
+// of the stream's state.
 type Drain struct {
 	mu      sync.Mutex
 	first   *Listener
@@ -15,18 +16,18 @@ type Drain struct {
 	watched bool // a goroutine waits for the drain
 }
 
-// A Listener is the entry of a stream in the list.
+// A Listener is the entry of a stream in the list of a Drain.
 type Listener struct {
 	Stream     Stream
 	prev, next *Listener
-	added      bool // to the list
+	added      bool // the entry is in the list
 }
 
-// A Stream is notified once, when the drain begins. Draining must not call methods of the Drain.
+// A Stream is notified once when the drain begins. Its method Draining must not call methods of the Drain.
 type Stream interface{ Draining() }
 
-// Add adds e to the list. Its stream is notified after begins is closed, at once if it is closed already. spread returns the time
-// over which a number of streams should end.
+// Add adds e to the list. The stream of e is notified after begins is closed. If begins is already closed, the stream is notified
+// at once. spread returns the time over which the ends of the given number of streams should be distributed.
 func (d *Drain) Add(e *Listener, begins <-chan struct{}, spread func(streams int) time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +58,7 @@ func (d *Drain) Remove(e *Listener) {
 	d.remove(e)
 }
 
-// remove implements Remove. d.mu is held.
+// remove removes e from the list. The caller must hold d.mu.
 func (d *Drain) remove(e *Listener) {
 	if !e.added {
 		return
@@ -74,7 +75,7 @@ func (d *Drain) remove(e *Listener) {
 	d.count--
 }
 
-// During calls serve for a stream that is in the list meanwhile. ends is closed when the stream should end.
+// During calls serve for a stream, which is in the list during the call. ends is closed when the stream should end.
 func (d *Drain) During(begins <-chan struct{}, spread func(streams int) time.Duration, serve func(ends <-chan struct{}) error) error {
 	ends := make(channel)
 	e := &Listener{Stream: ends}
@@ -83,12 +84,12 @@ func (d *Drain) During(begins <-chan struct{}, spread func(streams int) time.Dur
 	return serve(ends)
 }
 
-// A channel is closed when its stream should end.
+// A channel is a Stream that is closed when it is notified.
 type channel chan struct{}
 
 func (c channel) Draining() { close(c) }
 
-// tell notifies all streams.
+// tell notifies all streams, distributed over the time that spread returns.
 func (d *Drain) tell(spread func(streams int) time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

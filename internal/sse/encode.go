@@ -9,10 +9,10 @@ import (
 // An Event is a message of an event stream (HTML standard, section 9.2).
 type Event struct {
 	ID, Type, Data string
-	Retry          time.Duration // 0 for none
+	Retry          time.Duration // time after which the client reconnects; 0 sends none
 }
 
-// Append appends the event and its final empty line. An event without data is sent if it has a type.
+// Append appends the event and the empty line that ends it. An event without data is sent only if it has a type.
 func (ev *Event) Append(b []byte) []byte {
 	if ev.Type != "" {
 		b = AppendLines(b, "event: ", ev.Type)
@@ -30,7 +30,7 @@ func (ev *Event) Append(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// AppendLines appends each line of text after prefix. LF, CR and CRLF end a line, as in the parser of the reader.
+// AppendLines appends each line of text with the prefix. LF, CR and CRLF end a line, as for a client.
 func AppendLines(b []byte, prefix, text string) []byte {
 	for {
 		i := strings.IndexAny(text, "\r\n")

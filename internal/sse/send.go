@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// keptEvent is the maximum size of the event buffer that an open stream keeps, in bytes.
+// keptEvent is the maximum size of the buffer that an open stream keeps between events, in bytes.
 const keptEvent = 4 << 10
 
-// A Writer writes the bytes of events.
+// A Writer receives the bytes of events.
 type Writer interface {
 	io.Writer
 	Flush() error
@@ -24,20 +24,20 @@ type Writer interface {
 // A Sender sends the events of one stream. It is safe for concurrent use.
 type Sender struct {
 	To   Writer
-	Lost func() // called if something could not be sent
+	Lost func() // called after an event could not be sent
 
 	mu       sync.Mutex
 	buf      []byte
-	interval time.Duration // of heartbeats
-	timer    *time.Timer   // of the next heartbeat; nil before the first
+	interval time.Duration // interval of heartbeats
+	timer    *time.Timer   // timer of the next heartbeat; nil before the first heartbeat is scheduled
 	sent     time.Time     // time of the last write
-	retry    time.Duration // the latest Event.Retry, 0 for none
+	retry    time.Duration // latest Event.Retry, or 0
 	over     bool
 }
 
 var errOver = errors.New("the event stream has ended")
 
-// Send sends an event. It fails if the ID or the Type contains a line break, or if the Writer fails.
+// Send sends an event. It returns an error if ID or Type contains a line break, or if the Writer fails.
 func (s *Sender) Send(ev *Event) error {
 	if strings.ContainsAny(ev.ID, "\r\n\x00") {
 		return fmt.Errorf("event ID %q: it must not contain a line break or NUL", ev.ID)
@@ -54,8 +54,7 @@ func (s *Sender) Send(ev *Event) error {
 	return s.write()
 }
 
-// SendRetry sends a random delay before the client reconnects, see AppendRetry. The window is that of the latest Event.Retry, or
-// 5 s.
+// SendRetry tells the client to reconnect after a random delay, see AppendRetry. The window is the latest Event.Retry, or 5 s.
 func (s *Sender) SendRetry() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,14 +62,14 @@ func (s *Sender) SendRetry() error {
 	return s.write()
 }
 
-// AppendRetry appends a random delay before the client reconnects, so that clients of a server that drains do not return at once. It
-// is spread over a time of the length window, after a tenth of it.
+// AppendRetry appends a random delay after which the client should reconnect, so that the clients of a server that drains do not
+// reconnect at the same time. The delay is between a tenth of window and that time plus window.
 func AppendRetry(b []byte, window time.Duration) []byte {
 	most := max(window.Milliseconds(), 1)
 	return append(strconv.AppendInt(append(b, "retry: "...), most/10+rand.Int64N(most), 10), "\n\n"...)
 }
 
-// Comment sends lines that clients ignore.
+// Comment sends lines of text that clients ignore.
 func (s *Sender) Comment(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +93,7 @@ func (s *Sender) Heartbeat(every time.Duration) {
 	}
 }
 
-// beat runs on the timer. No goroutine waits for it.
+// beat sends a heartbeat. The timer calls it, so that no goroutine has to wait.
 func (s *Sender) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +111,7 @@ func (s *Sender) beat() {
 	s.timer.Reset(wait)
 }
 
-// write writes buf. The caller holds mu.
+// write writes buf. The caller must hold mu.
 func (s *Sender) write() error {
 	if s.over {
 		return errOver
@@ -131,14 +130,14 @@ func (s *Sender) write() error {
 	return err
 }
 
-// While calls f while no event is written.
+// While calls f. No event is written during the call.
 func (s *Sender) While(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// Close ends the stream. Later calls send nothing.
+// Close ends the stream. Later calls of other methods send nothing.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -249,8 +249,8 @@ func (x *wire) send(resp *exchange.Answer) {
 	}
 }
 
-// isCounted reports whether net/http sets the length of an answer itself, which is cheaper. net/http sets it if the body
-// fits its buffer, unless there are trailers. If Content-Type is the only field in h, there are none.
+// isCounted reports whether net/http sets Content-Length itself, which costs less. net/http does so if the body fits its buffer and
+// the answer has no trailers. An answer whose only field in h is Content-Type has no trailers.
 func (x *wire) isCounted(h http.Header, resp *exchange.Answer) bool {
 	return x.direct && len(h) == 1 && resp.Body != "" && len(resp.Body) < serverBuffer && x.Req.Method != http.MethodHead
 }

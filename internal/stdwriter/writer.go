@@ -51,11 +51,11 @@ type Writer struct {
 	header   http.Header
 	status   int             // 0 until WriteHeader
 	head     exchange.Answer // status and fields at the call of WriteHeader
-	typed    bool // the handler has set Content-Type, or has disabled its detection
-	declared []string // names of the trailers that the handler announced
-	length   int64 // length that the handler announced, or -1
-	unsized  bool // the handler has disabled Content-Length
-	written  int64 // number of bytes of the body that were written, including bytes that are not sent because the method is HEAD
+	typed    bool            // the handler has set Content-Type, or has disabled its detection
+	declared []string        // names of the trailers that the handler announced
+	length   int64           // length that the handler announced, or -1
+	unsized  bool            // the handler has disabled Content-Length
+	written  int64           // number of bytes of the body that were written, including bytes that are not sent because the method is HEAD
 	body     []byte
 	charges  charges
 	sink     exchange.Sink // nil until the head was sent
@@ -115,7 +115,7 @@ func (w *Writer) Length() int64 { return w.length }
 
 // charges records what was charged for the answer in addition to the buffered part of the body.
 type charges struct {
-	body   bool // a body whose announced length exceeds maxGathered
+	body   bool            // a body whose announced length exceeds maxGathered
 	stream *memory.Account // account that is charged for the goroutine of a handler whose answer has no announced length, until End; or nil
 }
 

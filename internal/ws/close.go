@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Code is a close code (RFC 6455, section 7.4, and the registry of IANA).
+// A Code is a close code (RFC 6455, section 7.4, and the IANA registry).
 type Code uint16
 
 const (
@@ -13,7 +13,7 @@ const (
 	GoingAway       Code = 1001
 	ProtocolError   Code = 1002
 	Unsupported     Code = 1003
-	NoStatus        Code = 1005 // never sent: the close frame had no code
+	NoStatus        Code = 1005 // never sent: the close frame contained no code
 	Abnormal        Code = 1006 // never sent: the connection ended without a close frame
 	InvalidPayload  Code = 1007
 	PolicyViolation Code = 1008
@@ -34,7 +34,7 @@ func (c Code) Sendable() bool {
 	return c >= 3000
 }
 
-// An Error is a violation by the peer, and the code to close with.
+// An Error is a violation of the protocol by the peer, with the code for the close frame.
 type Error struct {
 	Code   Code
 	Reason string // at most MaxReason bytes
@@ -58,7 +58,7 @@ var (
 // MaxReason is the maximum length of the reason in a close frame, in bytes.
 const MaxReason = MaxControl - 2
 
-// ParseClose parses the payload of a close frame. Without payload the code is NoStatus.
+// ParseClose parses the payload of a close frame. If the payload is empty, the code is NoStatus.
 func ParseClose(payload []byte) (Code, string, error) {
 	switch len(payload) {
 	case 0:
@@ -76,8 +76,8 @@ func ParseClose(payload []byte) (Code, string, error) {
 	return code, string(payload[2:]), nil
 }
 
-// AppendClose appends a close frame. With a code that cannot be sent it has no payload. A long reason is cut, between two
-// characters.
+// AppendClose appends a close frame. If the code must not be sent, the frame has no payload. A reason that is too long is
+// truncated between two characters.
 func AppendClose(b []byte, code Code, reason string) []byte {
 	if !code.Sendable() {
 		return AppendHeader(b, Close, true, false, 0)

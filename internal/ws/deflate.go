@@ -7,10 +7,11 @@ import (
 	"sync"
 )
 
-// tail ends a compressed message: the block that the sender has cut off, and a last block, so that the reader ends.
+// tail is appended to a compressed message: the end that the sender has removed, and a last block, so that the decompressor
+// reaches the end.
 const tail = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
-// source reads a compressed message and the tail. It implements io.ByteReader, so that flate needs no buffer.
+// source reads a compressed message, followed by tail. It implements io.ByteReader, so that package flate needs no buffer.
 type source struct {
 	rest   []byte
 	ending bool // rest is the tail
@@ -43,7 +44,7 @@ func (s *source) ReadByte() (byte, error) {
 	return b, nil
 }
 
-// An inflater has a window of 32 KB. It is pooled, and in use only during a call of Inflate.
+// An inflater has a window of 32 KiB. Inflaters are pooled and are in use only during a call of Inflate.
 type inflater struct {
 	from source
 	r    io.ReadCloser
@@ -55,12 +56,15 @@ var inflaters = sync.Pool{New: func() any {
 	return f
 }}
 
-// firstInflated is the capacity with which an inflated message begins, in bytes.
+// firstInflated is the initial capacity of a decompressed message, in bytes.
 const firstInflated = 512
 
-// Inflate decompresses a message. limit is the maximum length of the result, in bytes: a longer message is a TooBig error. grow
-// returns b with room for at least one byte more, up to a capacity of limit. A result of nil ends the call with the error
-// ErrStopped, so that memory can be refused before it exists. On an error, Inflate returns the memory that it got last.
+// Inflate decompresses a message. limit is the maximum length of the result, in bytes. For a longer message the error has the
+// code TooBig.
+//
+// Inflate calls grow when b is full. grow returns b with room for at least one more byte, and a capacity of at most limit. If
+// grow returns nil, Inflate returns ErrStopped; the caller can refuse memory in this way before it is allocated. If Inflate
+// returns an error, it also returns the last result of grow that was not nil.
 func Inflate(message []byte, limit int, grow func(b []byte, limit int) []byte) ([]byte, error) {
 	f := inflaters.Get().(*inflater)
 	defer func() {
@@ -87,14 +91,14 @@ func Inflate(message []byte, limit int, grow func(b []byte, limit int) []byte) (
 		case err == io.EOF && len(f.from.rest) == 0 && f.from.ending:
 			return b, nil
 		case err != nil:
-			return b, errDeflate // also for a truncated message
+			return b, errDeflate // this is also the result for a truncated message
 		case len(b) >= limit:
 			return b, inflateEnds(f, limit)
 		}
 	}
 }
 
-// inflateEnds checks that a message of the maximum length ends.
+// inflateEnds returns an error if a message is longer than the limit that was reached.
 func inflateEnds(f *inflater, limit int) error {
 	var one [1]byte
 	for {
@@ -110,10 +114,11 @@ func inflateEnds(f *inflater, limit int) error {
 	}
 }
 
-// ErrStopped is the error of Inflate when grow has refused.
+// ErrStopped is the error of Inflate if grow returned nil.
 var ErrStopped error = &Error{TryAgainLater, "no memory for the message"}
 
-// A deflater has about 800 KB of tables. As many exist as processors, so that compression by many goroutines is bounded.
+// A deflater has about 800 KB of tables. At most as many exist as there are processors, so that the memory for compression is
+// limited.
 type deflater struct {
 	w   *flate.Writer
 	out []byte
@@ -133,10 +138,10 @@ var (
 	deflating = make(chan struct{}, runtime.GOMAXPROCS(0))
 )
 
-// LeastDeflated is the length, in bytes, from which messages to clients are compressed.
+// LeastDeflated is the minimum length of messages to clients that are compressed, in bytes.
 const LeastDeflated = 128
 
-// AppendDeflated appends the payload of a compressed message. No match in it is farther back than 1<<window bytes.
+// AppendDeflated appends the payload of a compressed message. The matches in it refer to at most 1<<window preceding bytes.
 func AppendDeflated(b, message []byte, window uint8) []byte {
 	deflating <- struct{}{}
 	defer func() { <-deflating }()
@@ -144,12 +149,12 @@ func AppendDeflated(b, message []byte, window uint8) []byte {
 	d.out = b
 	piece := len(message)
 	if window < MostWindow {
-		piece = 1 << window // pieces are compressed separately, so matches never cross their boundaries
+		piece = 1 << window // pieces are compressed separately, so that no match crosses their boundary
 	}
 	for {
 		n := min(piece, len(message))
 		d.w.Reset(d)
-		_, _ = d.w.Write(message[:n]) // append never fails
+		_, _ = d.w.Write(message[:n]) // never fails, because it appends
 		_ = d.w.Flush()
 		if message = message[n:]; len(message) == 0 {
 			break
@@ -161,7 +166,7 @@ func AppendDeflated(b, message []byte, window uint8) []byte {
 	return b
 }
 
-// Grown returns b with a larger capacity of at most limit bytes: at first 512 bytes, then twice as much each time.
+// Grown returns b with a larger capacity. The capacity is first 512 bytes and then doubles each time, but is at most limit.
 func Grown(b []byte, limit int) []byte {
 	larger := make([]byte, len(b), NextCapacity(cap(b), limit))
 	copy(larger, b)

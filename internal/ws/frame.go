@@ -14,7 +14,7 @@ const (
 	Pong         Opcode = 10
 )
 
-// IsControl reports whether the opcode belongs to a control frame: close, ping, pong or a reserved one.
+// IsControl reports whether the opcode is that of a control frame: close, ping, pong or a reserved control frame.
 func (o Opcode) IsControl() bool { return o&8 != 0 }
 
 const (
@@ -29,8 +29,8 @@ type Header struct {
 	Length     int64 // length of the payload, in bytes
 	Mask       Mask
 	Opcode     Opcode
-	Fin        bool // last frame of a message
-	Compressed bool // bit RSV1: first frame of a compressed message
+	Fin        bool // the last frame of a message
+	Compressed bool // bit RSV1: the first frame of a compressed message
 }
 
 // The bits of the first two bytes of a header.
@@ -46,8 +46,8 @@ const (
 	maxLength64 = 1<<63 - 1
 )
 
-// ParseHeader parses the frame header at the beginning of b, as a server. It returns the length of the header, or 0 if b has
-// only a part of it. An error is found as early as the bytes allow.
+// ParseHeader parses the frame header at the beginning of b on the side of a server. It returns the length of the header, or 0
+// if b contains only a part of the header. It returns an error as soon as the bytes show one.
 func ParseHeader(b []byte) (h Header, n int, err error) {
 	if len(b) == 0 {
 		return h, 0, nil
@@ -105,7 +105,8 @@ func ParseHeader(b []byte) (h Header, n int, err error) {
 	return h, n + 4, nil
 }
 
-// AppendHeader appends the header of a frame from a server, which is not masked. fin marks the last frame of a message.
+// AppendHeader appends the header of a frame from a server. Such frames are not masked. fin marks the last frame of a message.
+// length is the length of the payload, in bytes.
 func AppendHeader(b []byte, op Opcode, fin, compressed bool, length int) []byte {
 	first := byte(op)
 	if fin {
@@ -123,12 +124,12 @@ func AppendHeader(b []byte, op Opcode, fin, compressed bool, length int) []byte 
 	return binary.BigEndian.AppendUint64(append(b, first, lengthIs64), uint64(length))
 }
 
-// AppendFrame appends an entire frame.
+// AppendFrame appends a frame that is a whole message or a control frame.
 func AppendFrame(b []byte, op Opcode, payload []byte) []byte {
 	return append(AppendHeader(b, op, true, false, len(payload)), payload...)
 }
 
-// Payload returns the payload of an entire frame from a server.
+// Payload returns the payload of a complete frame from a server.
 func Payload(frame []byte) []byte {
 	switch frame[1] {
 	case lengthIs16:
@@ -139,11 +140,11 @@ func Payload(frame []byte) []byte {
 	return frame[2:]
 }
 
-// A Mask is the masking key of a frame, as the little-endian number of its four bytes.
+// A Mask is the masking key of a frame: its four bytes as a little-endian number.
 type Mask uint32
 
-// Apply masks or unmasks b in place. It returns the mask for the next bytes of the payload, which begins at another of the four
-// bytes if the length of b is not a multiple of 4.
+// Apply masks or unmasks b in place. It returns the mask for the following bytes of the payload. If the length of b is not a
+// multiple of 4, that mask is rotated.
 func (m Mask) Apply(b []byte) Mask {
 	if m == 0 {
 		return m

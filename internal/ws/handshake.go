@@ -10,7 +10,7 @@ import (
 // keyLength is the length of a decoded Sec-WebSocket-Key, in bytes.
 const keyLength = 16
 
-// ValidKey reports whether key is a Sec-WebSocket-Key: 16 bytes in base64 (RFC 6455, section 4.2.1).
+// ValidKey reports whether key is a valid Sec-WebSocket-Key: 16 bytes in base64 (RFC 6455, section 4.2.1).
 func ValidKey(key string) bool {
 	var decoded [keyLength + 2]byte
 	if len(key) != base64.StdEncoding.EncodedLen(keyLength) {
@@ -20,13 +20,13 @@ func ValidKey(key string) bool {
 	return err == nil && n == keyLength
 }
 
-// AcceptKey returns the Sec-WebSocket-Accept for a Sec-WebSocket-Key.
+// AcceptKey returns the value of Sec-WebSocket-Accept for a Sec-WebSocket-Key.
 func AcceptKey(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// HasToken reports whether the list of a header field contains the token, in any case.
+// HasToken reports whether list, the value of a header field, contains the token. Case is ignored.
 func HasToken(list, token string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		if strings.EqualFold(strings.Trim(one, " \t"), token) {
@@ -36,8 +36,8 @@ func HasToken(list, token string) bool {
 	return false
 }
 
-// Subprotocol returns the index of the first of the client's subprotocols that the server supports, -1 for none. The client
-// lists them in the order of its preference.
+// Subprotocol returns the index in supported of the first subprotocol in offered that the server supports, or -1. The
+// client lists subprotocols in the order of its preference.
 func Subprotocol(offered string, supported []string) int {
 	for one := range strings.SplitSeq(offered, ",") {
 		one = strings.Trim(one, " \t")
@@ -50,21 +50,22 @@ func Subprotocol(offered string, supported []string) int {
 	return -1
 }
 
-// A Deflate is the agreed use of permessage-deflate (RFC 7692). Neither side keeps its window between messages.
+// A Deflate is the result of the negotiation of permessage-deflate (RFC 7692). Neither side keeps its window between
+// messages.
 type Deflate struct {
 	On     bool
 	Window uint8 // the window of the server is 1<<Window bytes
-	asked  bool  // the client has requested this window
+	asked  bool  // the client has asked for this window
 }
 
 const (
 	minWindow = 8
-	// MostWindow is the largest window, in bits, which has 32 KB.
+	// MostWindow is the base-2 logarithm of the largest window, which has 32 KiB.
 	MostWindow = 15
 )
 
-// NegotiateDeflate returns the accepted parameters for the offers in a Sec-WebSocket-Extensions field: those of the first
-// valid offer of permessage-deflate, if any.
+// NegotiateDeflate returns the parameters that the server accepts. offers is the value of the client's
+// Sec-WebSocket-Extensions. The first valid offer of permessage-deflate is accepted. Without such an offer, On is false.
 func NegotiateDeflate(offers string) Deflate {
 	for offer := range strings.SplitSeq(offers, ",") {
 		params := strings.Split(offer, ";")
@@ -78,7 +79,7 @@ func NegotiateDeflate(offers string) Deflate {
 	return Deflate{}
 }
 
-// parseOffer parses the parameters of an offer. An unknown, repeated or invalid one makes the offer invalid.
+// parseOffer parses the parameters of an offer. An unknown, repeated or invalid parameter makes the offer invalid.
 func parseOffer(params []string) (d Deflate, ok bool) {
 	d = Deflate{On: true, Window: MostWindow}
 	seen := map[string]bool{}
@@ -97,7 +98,7 @@ func parseOffer(params []string) (d Deflate, ok bool) {
 			if valued {
 				return Deflate{}, false
 			}
-		case "client_max_window_bits": // any window of the client fits
+		case "client_max_window_bits": // the server accepts any window of the client
 			if _, ok := windowBits(value); valued && !ok {
 				return Deflate{}, false
 			}
@@ -119,7 +120,7 @@ func windowBits(value string) (uint8, bool) {
 	return uint8(n), err == nil && minWindow <= n && n <= MostWindow && value[0] != '0'
 }
 
-// Field returns the value of the server's Sec-WebSocket-Extensions, "" without compression.
+// Field returns the value of the server's Sec-WebSocket-Extensions, or "" without compression.
 func (d Deflate) Field() string {
 	switch {
 	case !d.On:

@@ -2,20 +2,20 @@ package ws
 
 import "unicode/utf8"
 
-// A UTF8 checks text that arrives in pieces, and detects an error at the first byte that no character can have. The zero value
-// is at the beginning of a text.
+// A UTF8 checks whether text that arrives in pieces is valid UTF-8. It detects an error at the first byte that no valid
+// character can have. The zero value is ready for a new text.
 type UTF8 struct {
 	rest [utf8.UTFMax]byte // incomplete character
 	n    uint8             // number of bytes of rest
 }
 
-// Next reports whether the text may still be valid after its next piece.
+// Next checks the next piece of the text, and reports whether the text may still be valid.
 func (u *UTF8) Next(p []byte) bool {
 	for u.n > 0 && len(p) > 0 {
 		u.rest[u.n] = p[0]
 		u.n++
 		p = p[1:]
-		if utf8.FullRune(u.rest[:u.n]) { // also true for an invalid character
+		if utf8.FullRune(u.rest[:u.n]) { // FullRune also returns true for an invalid character
 			if !utf8.Valid(u.rest[:u.n]) {
 				return false
 			}
@@ -40,5 +40,5 @@ func (u *UTF8) Next(p []byte) bool {
 	return true
 }
 
-// Complete reports whether the text so far ends with a whole character.
+// Complete reports whether the pieces up to now end with a complete character.
 func (u *UTF8) Complete() bool { return u.n == 0 }
